@@ -1,6 +1,5 @@
 // The users of nats-server: one per process with the subjects of `processPermissions`, and `di`,
-// the
-// operator's, with all of them. `deploy/nats-users.conf` is what this program prints:
+// the operator's, with all of them. `deploy/nats-users.conf` is what this program prints:
 //   node deploy/nats-users.ts > deploy/nats-users.conf
 
 import {

@@ -1,7 +1,6 @@
 // The way into a new console: while there is no operator, each start makes a link by which the
-// first
-// administrator chooses a password. It works once, for a day, and is printed and stored nowhere
-// else.
+// first administrator chooses a password. It works once, for a day, and is printed and stored
+// nowhere else.
 
 import type { ConsoleCall } from './console-call.ts'
 import { StartError } from './stack/settings.ts'

@@ -1,8 +1,7 @@
 /**
  * The report of a benchmark: figures, each with a baseline of the same run and its target, and the
  * checks without which they are void. It is printed as a table, and saved in `results.json` in
- * place
- * of the part's earlier report.
+ * place of the part's earlier report.
  */
 import { execFileSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'

@@ -1,6 +1,5 @@
 // The life of a local stack as a person at a terminal meets it: start, crash of a child process,
-// Ctrl-C,
-// crash of everything, start again. Two stacks run side by side throughout.
+// Ctrl-C, crash of everything, start again. Two stacks run side by side throughout.
 
 import { execFile } from 'node:child_process'
 import { readdirSync, readFileSync, statSync } from 'node:fs'

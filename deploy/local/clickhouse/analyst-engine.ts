@@ -1,7 +1,6 @@
 // The engine behind the analysts' proxy: runs a query as the engine's user `analyst` for one
-// tenant,
-// buffers the whole response, and knows when the engine has stopped working on a query, which can
-// be long after the client has left.
+// tenant, buffers the whole response, and knows when the engine has stopped working on a query,
+// which can be long after the client has left.
 
 import { randomUUID } from 'node:crypto'
 import { Agent, type IncomingMessage, request } from 'node:http'

@@ -1,8 +1,7 @@
 // Which names a statement uses, by the engine's own lexer, so that strings and comments are told
-// from
-// names as the engine does it. `EXPLAIN AST` leaves out `APPLY` and the `WHERE` of `SHOW`. A
-// function
-// can only come from a word, a quoted name, or a parameter for a name; all of these are checked.
+// from names as the engine does it. `EXPLAIN AST` leaves out `APPLY` and the `WHERE` of `SHOW`. A
+// function can only come from a word, a quoted name, or a parameter for a name; all of these are
+// checked.
 
 import { quoteText } from '#shared/core/scoring/sql/scoring-sql-text.ts'
 import type { RefusedNames } from './analyst-functions.ts'

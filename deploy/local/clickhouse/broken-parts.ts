@@ -1,7 +1,6 @@
 // A full disk during a merge can leave an active part with empty or truncated files. Reads of it
-// fail,
-// and its source parts are deleted after a while. At its start the engine detaches such a part and
-// uses the source parts again, so a restart in time repairs it.
+// fail, and its source parts are deleted after a while. At its start the engine detaches such a
+// part and uses the source parts again, so a restart in time repairs it.
 import { type Dirent, readdirSync, statfsSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'

@@ -76,8 +76,7 @@ async function drainAndEnd(running: Engine): Promise<void> {
 }
 
 // By force: acknowledged rows survive that, and an orderly stop would take seconds of the time
-// until
-// the source parts are deleted.
+// until the source parts are deleted.
 async function restartWhenBroken(running: Engine): Promise<void> {
   const why = await findBrokenPart({ url, password }, dataDir).then(
     (path) => `a part was left broken, probably by a full disk: ${path}`,
@@ -97,8 +96,7 @@ function watchParent(parentPid: number): void {
 }
 
 // The engine logs every failed query of a client as an error with a stack trace, so these levels
-// are
-// shown only at `debug` and `trace`.
+// are shown only at `debug` and `trace`.
 function toEngineLogLevel(level: string | undefined): string {
   return level === 'debug' || level === 'trace' ? level : 'critical'
 }

@@ -1,7 +1,6 @@
 // On ext4 without a journal, creating a file costs up to twenty times as much after many files of
-// the
-// same block group were removed, and ClickHouse creates and removes hundreds of files a second in
-// one group. So each table's folder is marked to put its files into a group of its own. With a
+// the same block group were removed, and ClickHouse creates and removes hundreds of files a second
+// in one group. So each table's folder is marked to put its files into a group of its own. With a
 // journal this is not needed.
 import { execFile } from 'node:child_process'
 import { existsSync, mkdirSync, readdirSync, readlinkSync, statSync, watch } from 'node:fs'

@@ -1,7 +1,6 @@
 /**
  * `GET /v1/di/devices/{device_id}`: the history of a device. A response has up to 10,000 sessions
- * and
- * users; cursors continue. The history of a device with many rows is read and sent in pieces.
+ * and users; cursors continue. The history of a device with many rows is read and sent in pieces.
  */
 import type { Readable } from 'node:stream'
 import type { FastifyReply } from 'fastify'

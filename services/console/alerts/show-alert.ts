@@ -1,7 +1,6 @@
 /**
  * Everything about one alert. What is in Postgres is always there; the explanation is left out,
- * with
- * the reason, when its event cannot be read or explained.
+ * with the reason, when its event cannot be read or explained.
  */
 import { Problem } from '#shared/core/http/problem.ts'
 import type { TenantScope } from '#shared/core/operators/roles.ts'

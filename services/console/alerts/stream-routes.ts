@@ -1,9 +1,7 @@
 /**
  * Server-sent events: how many alerts of a tenant are new. Each event has the tenant's last `seq`
- * as
- * its id, so a client that reconnects with `Last-Event-ID` learns what it missed. One query a
- * tenant
- * and interval serves all its streams.
+ * as its id, so a client that reconnects with `Last-Event-ID` learns what it missed. One query a
+ * tenant and interval serves all its streams.
  */
 import { PassThrough } from 'node:stream'
 import { z } from 'zod'

@@ -1,9 +1,7 @@
 /**
  * `di fleet`: a simulated fleet of phones against the running stack. It sends at the given rate,
- * can
- * receive the webhooks, and compares what it sent with the API at the end. The exit status is 0
- * when
- * everything agrees.
+ * can receive the webhooks, and compares what it sent with the API at the end. The exit status is 0
+ * when everything agrees.
  */
 import { randomBytes, randomInt } from 'node:crypto'
 import { type Command, InvalidArgumentError } from 'commander'

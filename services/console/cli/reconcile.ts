@@ -1,7 +1,6 @@
 /**
  * `di reconcile` (alias `di ledger`): what each stage counted of a tenant's events, hour by hour,
- * and
- * the differences.
+ * and the differences.
  */
 import type { Command } from 'commander'
 import type { ReconciliationView } from '#shared/core/reconciliation/reconciliation-api.ts'

@@ -1,7 +1,7 @@
 /**
  * Operations on deliveries and webhooks: replay, send a test event, pause and resume. A change is
- * one
- * transaction with its audit row (a large replay is several). A hint then wakes delivery at once.
+ * one transaction with its audit row (a large replay is several). A hint then wakes delivery at
+ * once.
  */
 import { replayListedMax } from '#shared/core/base/limits/deliveries.ts'
 import { toTestEvent } from '#shared/core/deliveries/test-event.ts'

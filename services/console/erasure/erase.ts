@@ -2,9 +2,8 @@
  * Erases a device or a user of a tenant from every store, with a receipt of the counts before and
  * after. The order makes it safe to interrupt: wait until accepted events are stored and decided,
  * remove alerts, remove messages that could restore data, then remove ClickHouse rows, which lead
- * to
- * the other stores. Another call finishes an interrupted erasure. Before it returns, a second count
- * finds nothing. The id itself is not recorded.
+ * to the other stores. Another call finishes an interrupted erasure. Before it returns, a second
+ * count finds nothing. The id itself is not recorded.
  */
 import { Problem } from '#shared/core/http/problem.ts'
 import { withReplicationPaused } from '#shared/io/analytics/replication-store.ts'

@@ -1,8 +1,7 @@
 /**
  * Explains a stored event: scores the stored body again with the stored policy that scored it,
- * lists
- * every step, and compares the result with the response of that time. It reads stored data only, so
- * the result changes only with the code.
+ * lists every step, and compares the result with the response of that time. It reads stored data
+ * only, so the result changes only with the code.
  */
 import { hash } from 'node:crypto'
 import { isDeepStrictEqual } from 'node:util'

@@ -1,8 +1,7 @@
 /**
  * The check before every route of the admin API: who calls, by a session or by the admin token;
  * whether the table of roles lets them; whether the tenant in the path is theirs; and that an
- * unsafe
- * request with a cookie comes from our own pages.
+ * unsafe request with a cookie comes from our own pages.
  */
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { LRUCache } from 'lru-cache'

@@ -1,7 +1,6 @@
 /**
  * Invitations, the only way to an account, and links for a new password. Each link works once,
- * until
- * it expires.
+ * until it expires.
  */
 
 import { hourMs } from '#shared/core/base/instants.ts'

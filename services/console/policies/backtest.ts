@@ -1,9 +1,8 @@
 /**
  * Backtests: run a policy over a tenant's stored events. One runs at a time for each tenant over
- * all
- * consoles, and two in one console, so that the engine stays free for urgent queries. A backtest
- * runs
- * in slices and reports its progress. It ends when its client disconnects. It only reads.
+ * all consoles, and two in one console, so that the engine stays free for urgent queries. A
+ * backtest runs in slices and reports its progress. It ends when its client disconnects. It only
+ * reads.
  */
 
 import { Problem, type ProblemBody, toProblemBody } from '#shared/core/http/problem.ts'

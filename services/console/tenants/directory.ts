@@ -1,7 +1,6 @@
 /**
  * Writes the tenant directory: projects a tenant's state from Postgres to the edges, and waits
- * until
- * each edge has applied it or rejects requests.
+ * until each edge has applied it or rejects requests.
  */
 import { leaseMarginMs, leaseMs } from '#shared/core/base/limits/tenants.ts'
 import { Problem } from '#shared/core/http/problem.ts'

@@ -1,7 +1,6 @@
 /**
  * Named API keys of a tenant, with scopes. The plain key is in one answer and nowhere else; only
- * its
- * hash is stored.
+ * its hash is stored.
  */
 import { apiKeysMax } from '#shared/core/base/limits/tenants.ts'
 import { Problem } from '#shared/core/http/problem.ts'

@@ -1,10 +1,8 @@
 /**
  * Rotation without overlap. The old HMAC secret is switched off in Postgres and at every edge
- * before
- * the new one is switched on. So for a moment neither secret may work, but never do both. The new
- * secret is disclosed once it works everywhere. An interrupted rotation is undone, so the old
- * secret
- * works again: by the call itself, by the next call, or by the directory reconciler.
+ * before the new one is switched on. So for a moment neither secret may work, but never do both.
+ * The new secret is disclosed once it works everywhere. An interrupted rotation is undone, so the
+ * old secret works again: by the call itself, by the next call, or by the directory reconciler.
  */
 import { Problem } from '#shared/core/http/problem.ts'
 import { lockSecretLease } from '#shared/io/deliveries/webhook-secret-lease.ts'

@@ -1,9 +1,8 @@
 /**
  * Makes one attempt for a claimed delivery: reads the webhook if what the claim knows is too old,
  * connects, signs, posts, and decides the outcome. It checks the lease of the webhook secret just
- * before it writes the request, so a rotated secret, a
- * changed URL or a suspended tenant takes effect at once. Every attempt has the same body and
- * delivery id.
+ * before it writes the request, so a rotated secret, a changed URL or a suspended tenant takes
+ * effect at once. Every attempt has the same body and delivery id.
  */
 import { locationCharactersMax } from '#shared/core/base/limits/deliveries.ts'
 import { webhookTestEvent } from '#shared/core/deliveries/test-event.ts'

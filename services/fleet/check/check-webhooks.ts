@@ -1,7 +1,7 @@
 /**
  * Compares the received webhooks with the alert list: each alert was delivered with valid
- * signatures
- * and the object of the API, nothing else was delivered, and all attempts had the same bytes.
+ * signatures and the object of the API, nothing else was delivered, and all attempts had the same
+ * bytes.
  */
 import { isDeepStrictEqual } from 'node:util'
 import type { Latencies } from '../send/latencies.ts'

@@ -1,9 +1,8 @@
 /**
  * The model of signal flips of a device: the lowest and the highest possible count when an event
- * was
- * decided. The count is exact while the order of the device's events is certain or all report the
- * same; from the first other event on it has bounds. It shares no code with the service, so that it
- * checks the service's counting.
+ * was decided. The count is exact while the order of the device's events is certain or all report
+ * the same; from the first other event on it has bounds. It shares no code with the service, so
+ * that it checks the service's counting.
  */
 import { watchedSignals } from '#shared/core/signals/watched-signals.ts'
 import { type EventFact, isAccepted } from '../send/sent-events.ts'

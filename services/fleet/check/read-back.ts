@@ -1,7 +1,6 @@
 /**
  * Reads device histories and alerts from the API as a tenant's backend does, page by page. A
- * response
- * that does not match its documentation is an error, not a mismatch.
+ * response that does not match its documentation is an error, not a mismatch.
  */
 import { z } from 'zod'
 import type { Get } from '../send/http-calls.ts'

@@ -1,9 +1,8 @@
 /**
  * The lowest and the highest possible velocity counts of an event. A count covers the earlier
- * events
- * in the stream. The order of two events is certain only when one was answered before the other was
- * sent, because the response follows the storing. Without concurrent requests both bounds are
- * equal.
+ * events in the stream. The order of two events is certain only when one was answered before the
+ * other was sent, because the response follows the storing. Without concurrent requests both bounds
+ * are equal.
  */
 import { type EventFact, isAccepted } from '../send/sent-events.ts'
 

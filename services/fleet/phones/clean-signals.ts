@@ -1,7 +1,6 @@
 /**
  * The signals of a healthy phone: a value for every signal that the SDK and its version measure.
- * The
- * other kinds of phone change some of them.
+ * The other kinds of phone change some of them.
  */
 
 import { type Category, categories, type Signals } from '#shared/core/signals/signal-definition.ts'

@@ -1,7 +1,6 @@
 /**
  * The plan of a run: the sessions of each phone, their batches, and the time of every request. It
- * is
- * fixed before the first request (an open loop: a slow service delays no request), and a pure
+ * is fixed before the first request (an open loop: a slow service delays no request), and a pure
  * function of the seed.
  */
 import type { Phone } from './population.ts'

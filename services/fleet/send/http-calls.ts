@@ -1,7 +1,6 @@
 /**
  * The fleet's HTTP client: keep-alive pools to ingest and the REST API. Only a missing response is
- * an
- * error, whatever the status. Reads wait and try again on 429 and 503.
+ * an error, whatever the status. Reads wait and try again on 429 and 503.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Pool } from 'undici'

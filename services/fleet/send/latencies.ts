@@ -1,7 +1,6 @@
 /**
  * Durations in a fixed amount of memory: logarithmic buckets two per cent wide. Percentiles are
- * exact
- * to one per cent, the maximum is exact.
+ * exact to one per cent, the maximum is exact.
  */
 
 export type LatencySummary = { p50: number; p95: number; p99: number; max: number; count: number }

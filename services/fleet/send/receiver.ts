@@ -1,8 +1,7 @@
 /**
  * A webhook receiver like a tenant's backend: it verifies both signatures of every delivery over
- * the
- * raw bytes, answers at once, and records requests for the check at the end. It can answer 500 to a
- * share of the deliveries, so that they are retried.
+ * the raw bytes, answers at once, and records requests for the check at the end. It can answer 500
+ * to a share of the deliveries, so that they are retried.
  */
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import { once } from 'node:events'

@@ -10,8 +10,7 @@ import type { Plan } from '../phones/plan.ts'
 
 /**
  * `accepted`: answered 200. `refused`: certainly not stored. `unknown`: sent, without a response
- * that
- * decides it. Events that were never sent have no fact.
+ * that decides it. Events that were never sent have no fact.
  */
 type EventOutcome = 'waiting' | 'accepted' | 'refused' | 'unknown'
 

@@ -3,8 +3,7 @@ import { z } from 'zod'
 
 /**
  * Text without what Postgres cannot hold: NUL, and half of a surrogate pair, which no audit
- * record's
- * jsonb takes. Spaces around it are removed.
+ * record's jsonb takes. Spaces around it are removed.
  */
 export function operatorText(charactersMax: number) {
   const text = z.string().trim().max(charactersMax)

@@ -47,8 +47,7 @@ export type AcceptedEvent = EventHeader & {
 /**
  * Encodes the part of a batch element before the body; the body and `}` follow it. It starts with
  * two lengths: of the rest of the head, and of the body. Ids, hashes and actions have alphabets
- * that
- * need no escaping; reasons are encoded as JSON.
+ * that need no escaping; reasons are encoded as JSON.
  * @param bodyBytes the body's length in bytes
  */
 export function encodeEventHead(header: EventHeader, bodyBytes: number): string {
@@ -70,8 +69,7 @@ type DecodedBatch = {
   events: AcceptedEvent[]
   /**
    * Elements that are not an event, by index, with their bytes, for the dead-letter stream. After
-   * an
-   * element with wrong lengths all others are invalid, because their bytes cannot be found.
+   * an element with wrong lengths all others are invalid, because their bytes cannot be found.
    */
   invalid: { index: number; detail: string; data: Uint8Array }[]
 }
@@ -81,8 +79,7 @@ export const offsetsPerMessage = 256
 
 /**
  * The stream offset of a message's first event. It rises with the sequence, and from a stream to
- * its
- * later replacement, as long as a stream gets less than 3,900 messages a second on average.
+ * its later replacement, as long as a stream gets less than 3,900 messages a second on average.
  * @param streamCreatedMs when the stream was created, in ms since 1970; its sequences start at 1
  */
 export function toStreamOffset(streamCreatedMs: number, sequence: number): number {

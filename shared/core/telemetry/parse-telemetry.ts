@@ -1,8 +1,7 @@
 /**
  * Parses and validates a body, after `findTenant` found its tenant and the signature was verified
  * over the raw bytes. The parsed tenant must equal the verified one, so no spelling of a body can
- * be
- * verified as one tenant's and stored as another's.
+ * be verified as one tenant's and stored as another's.
  */
 import { isUtf8 } from 'node:buffer'
 import type { z } from 'zod'

@@ -141,8 +141,7 @@ function sweep(
 }
 
 // A run of observations as one number: the first value in bits 2 and 3, the last in bits 0 and 1,
-// the
-// flips above. One number per node makes the tree twice as fast as three arrays.
+// the flips above. One number per node makes the tree twice as fast as three arrays.
 const noRun = 0
 const detectedLeaf = 0b0101
 const cleanLeaf = 0b1010

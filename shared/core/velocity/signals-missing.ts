@@ -2,8 +2,7 @@
  * Finds categories of signals that an event left empty although its SDK version hardly ever does: a
  * hook that strips detections causes this. The baseline is what devices of the same tenant, version
  * and platform sent in 24 hours. They ended a full hour before the event's own hour, so the
- * baseline
- * no longer changes when the event is decided.
+ * baseline no longer changes when the event is decided.
  */
 
 import { hourMs } from '#shared/core/base/instants.ts'
@@ -31,8 +30,7 @@ const baselineHours = 24
 /**
  * The window of the baseline of an event received at this time, in ms since 1970. The full hour
  * between window and event allows for edges whose clocks or publishes lag: every event of the
- * window
- * is before the event in the stream.
+ * window is before the event in the stream.
  */
 export function toBaselineWindow(atMs: number): { fromMs: number; toMs: number } {
   const toMs = Math.floor(atMs / hourMs) * hourMs - hourMs

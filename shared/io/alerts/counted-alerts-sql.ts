@@ -1,8 +1,7 @@
 /**
  * Lists of alerts by disposition, decision, device and time: a page is a few ranges of an index,
- * and
- * the total a sum of counters; at the ends of a time range two counts of at most half an hour each
- * are added or taken away. Only a device's few alerts are counted one by one.
+ * and the total a sum of counters; at the ends of a time range two counts of at most half an hour
+ * each are added or taken away. Only a device's few alerts are counted one by one.
  */
 import { decisions, dispositions } from '#shared/core/alerts/alert-rules.ts'
 import { type SignedSpan, type Span, splitSpan } from '#shared/core/base/instants.ts'

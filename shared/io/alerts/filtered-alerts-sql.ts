@@ -1,9 +1,8 @@
 /**
  * Lists of alerts by filters that no counter knows: flag, severity, score, user, session, assignee
  * and time of change. The page and its total are found within an index, without reading an alert;
- * then only
- * the alerts of the page are read. A total costs as much as there are alerts in the range of that
- * index, which is why such lists are bounded per tenant by their callers.
+ * then only the alerts of the page are read. A total costs as much as there are alerts in the range
+ * of that index, which is why such lists are bounded per tenant by their callers.
  */
 import { type Severity, severities, toScoreRange } from '#shared/core/scoring/score.ts'
 import {

@@ -1,7 +1,6 @@
 /**
  * Listing alerts: a page and its exact total from one statement, so from one snapshot. What
- * counters
- * and ordered indexes answer is in counted-alerts-sql.ts, every other filter in
+ * counters and ordered indexes answer is in counted-alerts-sql.ts, every other filter in
  * filtered-alerts-sql.ts.
  */
 import type { Alert } from '#shared/core/alerts/alert-rules.ts'

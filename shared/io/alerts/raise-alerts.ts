@@ -130,8 +130,7 @@ async function raiseLocked(
 }
 
 // A separate statement after the lock: under READ COMMITTED its snapshot has everything that
-// earlier
-// holders of the lock committed.
+// earlier holders of the lock committed.
 async function findExisting(
   tx: Queryable,
   candidates: readonly AlertCandidate[],

@@ -2,8 +2,7 @@
  * ClickHouse's access control for analysts. The views read as a user that cannot sign in, whose row
  * policies filter by the analyst's tenant; an analyst has a role that may only read the views. On a
  * server that stores users these statements create all of it. The embedded engine has the users
- * from
- * its file, and only the views are changed here.
+ * from its file, and only the views are changed here.
  */
 import { ClickHouseError } from '@clickhouse/client'
 import {

@@ -1,10 +1,8 @@
 /**
  * Finds and reads the rows in Postgres that the replicas in ClickHouse do not have yet. A row is
- * new
- * when the current snapshot sees its transaction and the snapshot of the last round does not,
- * however
- * late the transaction commits. New alerts are found by `seq`, which rises without a gap in commit
- * order. Replicating a row again changes nothing.
+ * new when the current snapshot sees its transaction and the snapshot of the last round does not,
+ * however late the transaction commits. New alerts are found by `seq`, which rises without a gap in
+ * commit order. Replicating a row again changes nothing.
  */
 import { type Locks, withNamedLock } from '#shared/io/postgres/named-lock-store.ts'
 import type { Queryable, Session } from '#shared/io/postgres/postgres.ts'

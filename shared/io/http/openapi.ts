@@ -1,7 +1,6 @@
 /**
  * Makes an OpenAPI 3.1 document from the routes of a server. The zod schemas of a route are what
- * its
- * requests are checked against and what the document says. A route lists its own problems in
+ * its requests are checked against and what the document says. A route lists its own problems in
  * `schema.problems`; problems that follow from its method and parameters are added here.
  */
 import { STATUS_CODES } from 'node:http'

@@ -1,7 +1,6 @@
 /**
  * Validates requests against the zod schemas of their routes. A request that does not match is a
- * 400
- * that lists every fault: of a body by JSON path, of a parameter by its name.
+ * 400 that lists every fault: of a body by JSON path, of a parameter by its name.
  */
 import type { FastifySchemaCompiler } from 'fastify'
 import type { z } from 'zod'
@@ -15,8 +14,7 @@ const parts: Record<string, { code: ProblemCode; detail: string }> = {
 
 /**
  * For fastify's `setValidatorCompiler`. The server parses queries with `parseQuery`, and this
- * checks
- * the result, so an unknown or repeated parameter is a fault.
+ * checks the result, so an unknown or repeated parameter is a fault.
  */
 export const validatorCompiler: FastifySchemaCompiler<z.ZodType> = ({ schema, httpPart }) => {
   if (httpPart === 'querystring') return (query: ParsedQuery) => checkQuery(query, schema)

@@ -3,8 +3,7 @@
  * replace the one before. A failed report is requeued, and a lost bucket is created again.
  *
  * Each entry has a proof. Permissions on subjects do not suffice: a user that may not publish in
- * the
- * bucket can still name it as the reply subject of a request, and the server answers there.
+ * the bucket can still name it as the reply subject of a request, and the server answers there.
  */
 import type { KV, KvEntry } from 'nats'
 import type { Log } from '#shared/io/process/log.ts'

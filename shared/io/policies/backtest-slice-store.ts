@@ -1,8 +1,7 @@
 /**
  * One slice of a backtest as one query: it gets the stored verdict, the same one computed again,
- * and
- * the new verdict of every event in a range of devices, and aggregates them in the engine. Verdicts
- * of events with a scored pattern are looked up; the others are computed by the policies'
+ * and the new verdict of every event in a range of devices, and aggregates them in the engine.
+ * Verdicts of events with a scored pattern are looked up; the others are computed by the policies'
  * expressions. Events that both verdicts allow without a flag are only counted; the others are
  * grouped by session.
  */
@@ -103,8 +102,7 @@ const kept: SqlColumn[] = [
 
 /**
  * The columns of one policy's verdict, and whether it equals the stored one. The id of a test
- * device
- * forces its verdict.
+ * device forces its verdict.
  */
 type Verdicts = { score: (policy: number) => string; action: (policy: number) => string }
 

@@ -73,8 +73,7 @@ export async function insertShadowVersion(
   const { tenantId, policy, createdBy } = change
   if (policy !== null) await insertPolicyDocument(tx, policy)
   // Locked until the commit: a reader of the counter sees every change that it counts, and no
-  // change
-  // takes effect before it.
+  // change takes effect before it.
   await tx.query('update shadow_policy_changes set changes = changes + 1')
   const { rows } = await tx.query<{ version: number }>(
     `insert into shadow_policies (tenant_id, version, policy_hash, effective_at, created_by)

@@ -1,8 +1,7 @@
 /**
  * Reads the reconciliation: the numbers of every hour from the view, and, where they differ, the
- * ids
- * of what is missing. A row that a repeat of the same bytes has replaced is found by its event's id
- * and is not missing.
+ * ids of what is missing. A row that a repeat of the same bytes has replaced is found by its
+ * event's id and is not missing.
  */
 import { type ClickHouseSettings, SettingsMap } from '@clickhouse/client'
 import { fromEventIdBytes } from '#shared/core/base/ids.ts'
@@ -127,8 +126,8 @@ const hoursSql = (analytics: string, { tenantId }: ReconciliationSpan): string =
 
 /**
  * Limits what a query about some hours reads of each table below the view, so its cost does not
- * grow
- * with the history. An alert may be raised days after its event, so a wider range is read for it.
+ * grow with the history. An alert may be raised days after its event, so a wider range is read for
+ * it.
  */
 function toBounds({ fromMs, toMs }: ReconciliationSpan): ClickHouseSettings {
   // Without quotes: the client does not escape them in here.

@@ -39,8 +39,7 @@ export function toKeyHash(kind: ActivityKind, id: string): string {
 
 /**
  * SQL: a column is one of these hashes, in decimal. The hashes are numbers in the text of the
- * query,
- * because the client would escape a parameter digit by digit, twice.
+ * query, because the client would escape a parameter digit by digit, twice.
  */
 export function hashIn(column: string, hashes: ReadonlySet<string>): string {
   return hashes.size === 0 ? 'false' : `${column} in (${[...hashes].join(',')})`
@@ -109,8 +108,7 @@ function partsOf(key: ActivityKey): [tenantId: string, keyHash: string] {
 
 /**
  * Bounds: rows that a query may read, rows of one key that are read, and the keys, and rows of
- * each,
- * up to which no screen is needed.
+ * each, up to which no screen is needed.
  */
 export type ActivityBounds = {
   readMin: number

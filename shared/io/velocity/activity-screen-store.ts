@@ -1,7 +1,6 @@
 /**
  * The screen of activity: one query over many keys that finds those that may exceed a velocity
- * rule,
- * and repeated events. Only these are then read in detail.
+ * rule, and repeated events. Only these are then read in detail.
  */
 import type { ClickHouseSettings } from '@clickhouse/client'
 import type { VelocityMetric } from '#shared/core/policies/policy.ts'
@@ -83,9 +82,8 @@ export async function queryScreen(
 
 /**
  * SQL: a key may exceed a limit of a metric. It is cheap and errs on the side of yes: one window
- * from
- * the first event of the batch for all; users and accounts are added up, although one id that is
- * both counts once; a signal that was both detected and clean counts as a flip.
+ * from the first event of the batch for all; users and accounts are added up, although one id that
+ * is both counts once; a signal that was both detected and clean counts as a flip.
  * @param after the parameter with the beginning of the window
  */
 function toCondition(metric: VelocityMetric, threshold: number, after: string): string {

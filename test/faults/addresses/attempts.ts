@@ -1,8 +1,7 @@
 /**
  * Attempts to connect to every forbidden address, in a process of its own so that strace can record
  * it: as literals in every spelling, and as names of a DNS server that responds with A, AAAA,
- * aliases,
- * mixed records and another address each time. Listeners on loopback count connections.
+ * aliases, mixed records and another address each time. Listeners on loopback count connections.
  */
 import { once } from 'node:events'
 import { type AddressInfo, createServer, type Server } from 'node:net'

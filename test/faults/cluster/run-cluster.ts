@@ -1,8 +1,7 @@
 /**
  * The service on three nats-servers under load while they are killed and cut off, then
- * everyunreplicatedg
- * is read back: what was accepted must be in the stream, in ClickHouse and, where it deserves an
- * alert, in Postgres exactly once.
+ * everyunreplicatedg is read back: what was accepted must be in the stream, in ClickHouse and,
+ * where it deserves an alert, in Postgres exactly once.
  */
 import { setTimeout as pause } from 'node:timers/promises'
 import { createRandom } from '../../../services/fleet/phones/random.ts'

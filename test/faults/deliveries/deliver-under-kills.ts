@@ -103,8 +103,7 @@ async function raiseAll(run: Run): Promise<void> {
 
 /**
  * Spreads the kills over all deliveries, each at a random moment and only after the process has
- * sent
- * something since its start.
+ * sent something since its start.
  */
 async function killAll(run: Run): Promise<void> {
   const { rig, options } = run
@@ -142,8 +141,7 @@ async function killOnce({ rig, options, claimsLeft }: Run, which: number): Promi
   for (const { delivery_id, claimed_by } of rows) {
     const claim = `${delivery_id} ${claimed_by}`
     // A claim that an earlier kill left behind is counted there. With two processes it may have
-    // been
-    // the other one's then.
+    // been the other one's then.
     if (!claimsLeft.has(claim) || rig.processes.length > 1) orphans.add(delivery_id)
     claimsLeft.add(claim)
   }

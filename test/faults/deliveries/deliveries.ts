@@ -2,8 +2,7 @@
  * `npm run faults -- deliveries [--alerts 100000] [--kills 50] [--tenants 20] [--processes 1]
  * [--seed K]`: alerts to a receiver that fails, hangs, resets and responds slowly three times in
  * ten, while the delivery process is killed again and again. Exits with 1 when a promise was
- * broken,
- * or when too little happened to prove anything.
+ * broken, or when too little happened to prove anything.
  */
 import { describeCounts } from '../support/counts.ts'
 import { print, randomSeed, readOptions } from '../support/drill.ts'

@@ -1,7 +1,6 @@
 /**
  * Wrong bodies with a valid signature, as anyone with a tenant's secret can send them: every kind
- * of
- * fault at every JSON path of a valid submission.
+ * of fault at every JSON path of a valid submission.
  */
 import {
   type HostileCase,

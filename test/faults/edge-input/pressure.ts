@@ -1,7 +1,6 @@
 /**
  * The effect of hostile traffic on good traffic: phases of good traffic alone and of the same
- * beside
- * all hostile traffic, in turn, each with its own p99.
+ * beside all hostile traffic, in turn, each with its own p99.
  */
 import { setTimeout as pause } from 'node:timers/promises'
 import { startOpenLoop } from '../../support/http/open-loop.ts'

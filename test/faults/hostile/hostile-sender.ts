@@ -1,8 +1,7 @@
 /**
  * The process that sends to hostile receivers, with the code and the time limits of the delivery
  * process. It warms up on a good receiver, makes all attempts at once, and reports how they ended
- * and
- * how far its memory grew.
+ * and how far its memory grew.
  */
 import { subscribe } from 'node:diagnostics_channel'
 import { readFileSync } from 'node:fs'

@@ -1,10 +1,9 @@
 /**
  * `npm run faults -- hostile [--count 200] [--only PART-OF-NAME] [--warm-ups 20]`: many attempts at
  * once against each kind of hostile receiver, and against all kinds together. Every attempt must
- * end
- * as expected within 15.5 s, and the sending process must not grow by more than 30 MB. Each group
- * has a new sender, which first warms up on good responses, until V8's young generation is as large
- * as under any traffic.
+ * end as expected within 15.5 s, and the sending process must not grow by more than 30 MB. Each
+ * group has a new sender, which first warms up on good responses, until V8's young generation is as
+ * large as under any traffic.
  */
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'

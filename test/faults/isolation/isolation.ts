@@ -2,8 +2,7 @@
  * `npm run faults -- isolation [--calls 50000] [--seed S]`: five tenants with the same device,
  * session and user ids call every route that shows anything of a tenant, with every filter and
  * cursor, with their own ids and with those of the others. Exits with 1 when a response has
- * anything
- * of another tenant, differs from the model, or tells a foreign id from an unknown one.
+ * anything of another tenant, differs from the model, or tells a foreign id from an unknown one.
  */
 import { print, randomSeed, readOptions } from '../support/drill.ts'
 import { startIsolationRig } from './rig.ts'

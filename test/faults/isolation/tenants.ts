@@ -1,9 +1,7 @@
 /**
  * Five tenants with the same device, session and user ids, filled in the same minute. Every text
- * that
- * a tenant can choose has its own mark, its verdicts follow its own plan, and a model of the
- * service
- * holds what must come of it.
+ * that a tenant can choose has its own mark, its verdicts follow its own plan, and a model of the
+ * service holds what must come of it.
  */
 import { defaultPolicy } from '#shared/core/policies/default-policy.ts'
 import { strictPolicy } from '#shared/core/policies/presets/strict.ts'

@@ -1,8 +1,8 @@
 /**
  * The pure decisions about the deliveries of one webhook, over whole lives of deliveries: schedule,
  * `Retry-After`, 410, replays, and the circuit breaker. No attempt is early, there are at most
- * eleven,
- * an end is final until a replay, and the circuit opens exactly when the latest attempts say so.
+ * eleven, an end is final until a replay, and the circuit opens exactly when the latest attempts
+ * say so.
  */
 import fc from 'fast-check'
 import {

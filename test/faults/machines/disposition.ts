@@ -1,8 +1,7 @@
 /**
  * Alerts raised and judged by several at once on a real PostgreSQL. After every step `seq` has no
  * gap, every counter equals the number of its alerts, the history of an alert leads from OPEN to
- * its
- * disposition, and each change has one row in the audit log.
+ * its disposition, and each change has one row in the audit log.
  */
 import fc from 'fast-check'
 import { type Disposition, dispositions } from '#shared/core/alerts/alert-rules.ts'

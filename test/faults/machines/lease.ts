@@ -1,10 +1,9 @@
 /**
  * Three edges and a console that rotates the secret of one tenant, over a model of the tenants
  * bucket. The lease and the verification are real. Announcements are lost, a watch is late or
- * begins
- * anew, an edge is paused within a request, and the console's list of edges is late or incomplete.
- * After a rotation nothing signed with an older secret is accepted, and never two secrets at a
- * time.
+ * begins anew, an edge is paused within a request, and the console's list of edges is late or
+ * incomplete. After a rotation nothing signed with an older secret is accepted, and never two
+ * secrets at a time.
  */
 import { createSecretKey } from 'node:crypto'
 import fc from 'fast-check'

@@ -1,11 +1,8 @@
 /**
  * `npm run faults -- machines [--runs 10000] [--seed S] [--only NAME]`: random histories of
- * commands,
- * with races and faults in every order, run by the code and by a model of it. Machines on
- * PostgreSQL
- * or NATS make fewer histories. A broken promise prints the shortest history that breaks it and
- * exits
- * with 1.
+ * commands, with races and faults in every order, run by the code and by a model of it. Machines on
+ * PostgreSQL or NATS make fewer histories. A broken promise prints the shortest history that breaks
+ * it and exits with 1.
  */
 import { createPostgres, type Postgres } from '#shared/io/postgres/postgres.ts'
 import { createConsoleRig } from '../../support/http/console-rig.ts'

@@ -1,9 +1,8 @@
 /**
  * The rotation coordinator on real PostgreSQL and NATS with real edges: rotations in sequence and
- * at
- * once, interrupted at each stage, undone later, while edges leave and join. A returned secret
- * works
- * at every edge at once and no older one does; never two secrets work, and in the end one does.
+ * at once, interrupted at each stage, undone later, while edges leave and join. A returned secret
+ * works at every edge at once and no older one does; never two secrets work, and in the end one
+ * does.
  */
 import fc from 'fast-check'
 import { createTenant } from '../../../services/console/tenants/manage-tenants.ts'

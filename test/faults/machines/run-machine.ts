@@ -1,7 +1,6 @@
 /**
  * Runs model-based state machines over random histories that a seed repeats, and counts what
- * happened
- * in them: a machine without a lost acknowledgement or a race proves nothing of either.
+ * happened in them: a machine without a lost acknowledgement or a race proves nothing of either.
  */
 import fc from 'fast-check'
 

@@ -1,7 +1,7 @@
 /**
  * Calls of an operation, generated from its documentation: valid ones, and ones damaged in every
- * way
- * that clients and attackers can. Each has its expected statuses as far as document and HTTP say.
+ * way that clients and attackers can. Each has its expected statuses as far as document and HTTP
+ * say.
  */
 import { createHmac } from 'node:crypto'
 import fc from 'fast-check'

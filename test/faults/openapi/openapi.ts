@@ -1,9 +1,8 @@
 /**
  * `npm run faults -- openapi [--calls 20000] [--seed S]`: valid and invalid calls of every
- * operation,
- * generated from both OpenAPI documents; every response is compared with its document. Exits with 1
- * when a response is undocumented, a 500, or accepts what must be refused, and when too few valid
- * calls succeed.
+ * operation, generated from both OpenAPI documents; every response is compared with its document.
+ * Exits with 1 when a response is undocumented, a 500, or accepts what must be refused, and when
+ * too few valid calls succeed.
  */
 import { print, randomSeed, readOptions } from '../support/drill.ts'
 import { startOpenapiRig } from './rig.ts'

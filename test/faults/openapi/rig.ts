@@ -1,7 +1,6 @@
 /**
  * A local stack with tenants that have telemetry, alerts, deliveries, policies and analysts, so
- * that
- * valid calls find something, and the values that exist.
+ * that valid calls find something, and the values that exist.
  */
 import { type Receiver, startReceiver } from '../../support/deliveries/receiver.ts'
 import {

@@ -1,7 +1,6 @@
 /**
  * JSON Schema to random values that it allows, and changes that damage a value. Examples of a
- * schema
- * and values that exist on the server are preferred.
+ * schema and values that exist on the server are preferred.
  */
 import fc from 'fast-check'
 import type { OpenapiDocument, Schema } from './operations.ts'

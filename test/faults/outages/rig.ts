@@ -1,9 +1,7 @@
 /**
  * All of the service as the local stack runs it, supervisor included, but child by child: each
- * server
- * can hang, be down for as long as needed, or have its disk filled. The supervisor restarts what
- * ends
- * by itself, and restarts are counted.
+ * server can hang, be down for as long as needed, or have its disk filled. The supervisor restarts
+ * what ends by itself, and restarts are counted.
  */
 import { mkdirSync, mkdtempSync } from 'node:fs'
 import { rm } from 'node:fs/promises'

@@ -1,9 +1,7 @@
 /**
  * The content of a disk after a power cut, from the system calls of the process that wrote it:
- * every
- * file as it was when its last sync began. A file that was never synced is missing; a new name
- * exists
- * once its file was synced; a removed name is gone.
+ * every file as it was when its last sync began. A file that was never synced is missing; a new
+ * name exists once its file was synced; a removed name is gone.
  */
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join, relative } from 'node:path'

@@ -1,11 +1,9 @@
 /**
  * `npm run faults -- power [--requests 10000] [--cuts 10] [--seed S]`: a 200 survives a power cut.
- * By
- * the order of system calls, each 200 is written after the sync of its event has returned. By a
- * cut,
- * nats-server is killed under load, its store is reduced to what was synced, and every accepted
- * event
- * is still there. A control with a sync every two minutes must lose events. Needs strace.
+ * By the order of system calls, each 200 is written after the sync of its event has returned. By a
+ * cut, nats-server is killed under load, its store is reduced to what was synced, and every
+ * accepted event is still there. A control with a sync every two minutes must lose events. Needs
+ * strace.
  */
 import { createRandom } from '../../../services/fleet/phones/random.ts'
 import { print, randomSeed, readOptions, reportBroken } from '../support/drill.ts'

@@ -1,7 +1,6 @@
 /**
  * Two checks of a power cut on real processes under load: the order of system calls behind each
- * 200,
- * and what is left of the store without everything after the last sync.
+ * 200, and what is left of the store without everything after the last sync.
  */
 import { mkdtempSync } from 'node:fs'
 import { rm } from 'node:fs/promises'

@@ -1,8 +1,7 @@
 /**
  * Whether each 200 was written after the sync of its event, from the system calls of one
- * nats-server
- * and one edge. The response names the event, the publish names the batch of the event, the store's
- * write names the batch, and the acknowledgement names the publish.
+ * nats-server and one edge. The response names the event, the publish names the batch of the event,
+ * the store's write names the batch, and the acknowledgement names the publish.
  */
 import { readStrings, readTarget, type SystemCall } from './system-calls.ts'
 

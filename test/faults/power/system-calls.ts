@@ -1,8 +1,7 @@
 /**
  * System calls of several processes in one order, recorded by strace. strace stops a thread at the
  * end of each call until the call is recorded, so the order of records is the order of events. A
- * call
- * with others in between has two lines: one number for its begin and one for its end.
+ * call with others in between has two lines: one number for its begin and one for its end.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { createReadStream } from 'node:fs'

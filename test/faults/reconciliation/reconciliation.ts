@@ -1,10 +1,8 @@
 /**
  * `npm run faults -- reconciliation [--rate 300] [--seconds 60] [--seed S]`: a fleet reports to the
  * local stack while each process, servers included, is killed once. Prints the reconciliation of
- * the
- * fleet's tenant. Exits with 1 when its counts do not agree or are not complete, or the fleet finds
- * a
- * fault.
+ * the fleet's tenant. Exits with 1 when its counts do not agree or are not complete, or the fleet
+ * finds a fault.
  */
 import { spawn } from 'node:child_process'
 import { setTimeout as pause } from 'node:timers/promises'

@@ -1,8 +1,7 @@
 /**
  * Memory, open files and connections of every process of a stack, sampled while it runs, and
- * whether
- * they stay flat. A process that was killed starts anew, so growth is judged within the lives of
- * processes that are old enough. Connections are judged by what is left after the load.
+ * whether they stay flat. A process that was killed starts anew, so growth is judged within the
+ * lives of processes that are old enough. Connections are judged by what is left after the load.
  */
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import type { ChildName } from '../../../deploy/local/stack/state-files.ts'

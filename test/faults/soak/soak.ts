@@ -1,9 +1,8 @@
 /**
  * `npm run faults -- soak [--minutes 60] [--rate R] [--seed S]`: a stack at half of its capacity on
  * this machine, measured first unless a rate is given, with a random fault every minute. Prints
- * each
- * fault, the time until the backlog was empty, and what every process held. Exits with 1 when that
- * time exceeds 30 s, memory or open files grow, or anything accepted is lost or there twice.
+ * each fault, the time until the backlog was empty, and what every process held. Exits with 1 when
+ * that time exceeds 30 s, memory or open files grow, or anything accepted is lost or there twice.
  */
 import { writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'

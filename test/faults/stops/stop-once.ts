@@ -1,7 +1,7 @@
 /**
  * One orderly stop of one process under load: requests are sent but for their last byte, the
- * process
- * gets a SIGTERM, the last bytes follow at random moments, and the process is started again.
+ * process gets a SIGTERM, the last bytes follow at random moments, and the process is started
+ * again.
  */
 import { setTimeout as pause } from 'node:timers/promises'
 import type { ServiceName } from '../../../deploy/local/stack/settings.ts'

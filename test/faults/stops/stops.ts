@@ -1,9 +1,8 @@
 /**
  * `npm run faults -- stops [--each 50] [--seed S]`: each of the five processes gets so many
- * SIGTERMs
- * under load, while requests lack their last byte. Exits with 1 when such a request got no
- * response,
- * a process did not end in order within ten seconds, or anything accepted is lost or there twice.
+ * SIGTERMs under load, while requests lack their last byte. Exits with 1 when such a request got no
+ * response, a process did not end in order within ten seconds, or anything accepted is lost or
+ * there twice.
  */
 import { SERVICE_NAMES } from '../../../deploy/local/stack/settings.ts'
 import { percentile } from '../../support/process/percentile.ts'

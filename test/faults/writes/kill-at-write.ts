@@ -1,8 +1,7 @@
 /**
  * Ends a process with SIGKILL as one of its threads enters its n-th write. strace follows it and
- * its
- * children and sends the signal in place of the system call: earlier writes are done, this one is
- * not.
+ * its children and sends the signal in place of the system call: earlier writes are done, this one
+ * is not.
  */
 import { readdirSync, readFileSync } from 'node:fs'
 import { setTimeout as pause } from 'node:timers/promises'

@@ -2,9 +2,8 @@
  * `npm run faults -- writes [--upto 100] [--sample 5] [--all] [--together K] [--rate 150]
  * [--processes nats,...] [--seed S]`: each process of a stack under load is killed as it enters its
  * n-th write, for a sample of n from 1 to `upto`, or for all; K processes at a time, each at a
- * write
- * of its own. Prints the system calls that were hit. Exits with 1 when anything accepted is lost or
- * there twice, or nothing was hit. Needs strace.
+ * write of its own. Prints the system calls that were hit. Exits with 1 when anything accepted is
+ * lost or there twice, or nothing was hit. Needs strace.
  */
 import type { ChildName } from '../../../deploy/local/stack/state-files.ts'
 import { createRandom, type Random, shuffle } from '../../../services/fleet/phones/random.ts'

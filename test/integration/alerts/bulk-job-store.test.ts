@@ -1,6 +1,5 @@
 // Bulk changes of dispositions against a real PostgreSQL: exact counters, every alert once, also
-// when
-// consoles die between steps or work at the same time.
+// when consoles die between steps or work at the same time.
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { createAlertStore } from '#shared/io/alerts/alert-store.ts'
 import {

@@ -1,7 +1,6 @@
 // The browser of the console's tests: `CHROME_PATH`, else an installed Chrome or Chromium, else the
 // one that npm brought, which is unpacked once. A context notes what no page may do: contact
-// another
-// origin, break the content security policy, or meet an error of its own.
+// another origin, break the content security policy, or meet an error of its own.
 
 import { existsSync, mkdirSync, readFileSync, renameSync } from 'node:fs'
 import { delimiter, join } from 'node:path'

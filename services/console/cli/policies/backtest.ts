@@ -1,7 +1,6 @@
 /**
  * `di policy backtest`: runs a policy over the stored events. Progress goes to stderr, the report
- * to
- * stdout. An interrupt also cancels it in the console and the engine.
+ * to stdout. An interrupt also cancels it in the console and the engine.
  */
 import type { Command } from 'commander'
 import type { AlertMoves, NamedMoves } from '#shared/core/policies/backtest.ts'

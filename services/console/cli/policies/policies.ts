@@ -58,8 +58,7 @@ function toVersion(text: string): number {
 
 /**
  * A policy in JSON output: its metadata and its document. The name is that of the document. The
- * order
- * of fields is kept, since the hash covers it.
+ * order of fields is kept, since the hash covers it.
  */
 function toPrinted({ document, name: _, ...metadata }: ShownPolicy | Preset): object {
   return { ...metadata, ...document }

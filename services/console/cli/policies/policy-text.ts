@@ -1,7 +1,6 @@
 /**
  * Policies as text: thresholds, caps and floors first, then the rules, then the largest weights.
- * Also
- * the differences of two documents, by JSON path.
+ * Also the differences of two documents, by JSON path.
  */
 import { type Policy, policySchema, type SignalWeight } from '#shared/core/policies/policy.ts'
 import { isObject } from '#shared/core/telemetry/submission.ts'

@@ -5,8 +5,7 @@ export const notesPerAlertMax = 200
 
 /**
  * Alerts that one step of a bulk change moves: its transaction holds the lock of the tenant's
- * alerts
- * for some tens of milliseconds, in which the scorer waits.
+ * alerts for some tens of milliseconds, in which the scorer waits.
  */
 export const bulkStepAlerts = 100
 /** A job whose console died is continued by another one after this. */

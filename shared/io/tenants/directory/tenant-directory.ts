@@ -111,10 +111,9 @@ export type EdgesWaited = {
 
 /**
  * Waits until every edge acts on a revision or refuses requests: each has announced the revision,
- * or
- * a lease and its margin have passed since the call, after which no edge without the revision holds
- * a lease. It waits for edges that appear meanwhile, too. In a lost bucket that is not synced again
- * edges with a lease may be missing, so it waits the whole time.
+ * or a lease and its margin have passed since the call, after which no edge without the revision
+ * holds a lease. It waits for edges that appear meanwhile, too. In a lost bucket that is not synced
+ * again edges with a lease may be missing, so it waits the whole time.
  *
  * The list of edges must be complete. In a cluster a server that is behind may feed the watch, so a
  * mark is written and must come back. An edge that announced again at that moment comes after the

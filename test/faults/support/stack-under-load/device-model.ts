@@ -1,7 +1,7 @@
 /**
  * A client's model of each device: what the responses to its events allow, compared with the
- * history
- * that the service shows. Pure. A time is known to within its request, everything else exactly.
+ * history that the service shows. Pure. A time is known to within its request, everything else
+ * exactly.
  */
 import type { ApiDevice } from '../../../support/http/tenant-client.ts'
 

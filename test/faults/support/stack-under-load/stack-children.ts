@@ -1,7 +1,6 @@
 /**
  * The processes of a running stack, and their kills. A process id gets a signal only while the
- * stack
- * names it and is its parent.
+ * stack names it and is its parent.
  */
 import { readFileSync } from 'node:fs'
 import { setTimeout as pause } from 'node:timers/promises'
