@@ -6,6 +6,11 @@ import type { PageEntry } from './shell/page-list.ts'
 
 export const pages: PageEntry[] = [
   {
+    path: '/t/$tenant/overview',
+    load: () => import('./pages/overview/page.tsx'),
+    nav: { name: 'Overview', icon: 'overview' },
+  },
+  {
     path: '/t/$tenant/alerts',
     load: () => import('./pages/alerts/page.tsx'),
     nav: { name: 'Alerts', icon: 'alerts' },

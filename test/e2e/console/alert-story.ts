@@ -231,6 +231,23 @@ export function describeAlerts(tell: () => Story): void {
       expect(await findOverflow(page)).toBe(0)
     })
 
+    it('are counted in the overview, whose tiles lead to what is behind them', async () => {
+      const { page, running } = tell()
+      await page.goto(`/t/${tenant.tenant_id}/overview`)
+      const { alerts } = await admin<{
+        alerts: { raised: { now: number }; BLOCK: { now: number } }
+      }>(running.stack, 'GET', `/tenants/${tenant.tenant_id}/overview`)
+      expect(alerts.raised.now).toBe(alertsMade + 1)
+      const tile = page.getByRole('link', { name: /^Alerts with BLOCK/ })
+      await tile.getByText(String(alerts.BLOCK.now), { exact: true }).waitFor()
+      await page.getByRole('table', { name: 'Flags' }).waitFor()
+      await page.getByText('every stage agrees').or(page.getByText('Not known')).waitFor()
+      expect(await findViolations(page)).toEqual([])
+      expect(await findOverflow(page)).toBe(0)
+      await tile.click()
+      await page.getByText(`${alerts.BLOCK.now} alerts`).waitFor()
+    })
+
     it('that match no filter say so, and a list that fails can be read again', async () => {
       const { page } = tell()
       const address = `/t/${tenant.tenant_id}/alerts?device_id=nobody`

@@ -1,0 +1,71 @@
+/** Overview: a period beside the one before it; each tile leads to what is behind its number. */
+import { useQuery } from '@tanstack/react-query'
+import { useParams } from '@tanstack/react-router'
+import { type AnswerOf, api, ok } from '../../api/client.ts'
+import { Page as Frame } from '../../components/page.tsx'
+import { Loaded, Skeleton } from '../../components/states.tsx'
+import { TimeRange, useTimeRange } from '../../components/time/time-range.tsx'
+import { Health } from './health.tsx'
+import { Shares } from './shares.tsx'
+import { Tile } from './tile.tsx'
+
+export type Overview = AnswerOf<'/admin/v1/tenants/{tenant_id}/overview', 'get'>
+
+export function Page() {
+  const { tenant = '' } = useParams({ strict: false })
+  const { from, to } = useTimeRange()
+  const overview = useQuery({
+    queryKey: ['overview', tenant, from, to],
+    queryFn: () =>
+      ok(
+        api.GET('/admin/v1/tenants/{tenant_id}/overview', {
+          params: { path: { tenant_id: tenant }, query: { from, ...(to === null ? {} : { to }) } },
+        }),
+      ),
+    placeholderData: (before) => before,
+  })
+  return (
+    <Frame controls={<TimeRange />} title="Overview">
+      <Loaded query={overview} skeleton={<Skeleton className="h-96" />}>
+        {(shown) => <Shown overview={shown} tenant={tenant} />}
+      </Loaded>
+    </Frame>
+  )
+}
+
+function Shown({ tenant, overview }: { tenant: string; overview: Overview }) {
+  const { telemetry, alerts, from, to } = overview
+  const period = { from, to }
+  const at = (page: string) => `/t/${tenant}/${page}`
+  return (
+    <>
+      <ul className="grid grid-cols-1 gap-3 sm:grid-cols-2 lg:grid-cols-4">
+        <Tile name="Events" pair={telemetry?.events} to={at('fleet')} />
+        <Tile name="Devices" pair={telemetry?.devices} to={at('fleet')} />
+        <Tile name="Sessions" pair={telemetry?.sessions} to={at('fleet')} />
+        <Tile name="Alerts" pair={alerts.raised} search={period} to={at('alerts')} />
+        <Tile
+          name="Alerts with REVIEW"
+          pair={alerts.REVIEW}
+          search={{ ...period, decision: 'REVIEW' }}
+          to={at('alerts')}
+        />
+        <Tile
+          name="Alerts with BLOCK"
+          pair={alerts.BLOCK}
+          search={{ ...period, decision: 'BLOCK' }}
+          to={at('alerts')}
+        />
+        <Tile
+          name="Open alerts, of any time"
+          pair={{ now: alerts.open }}
+          search={{ disposition: 'OPEN' }}
+          to={at('alerts')}
+        />
+        <Tile name="Events with BLOCK" pair={telemetry?.actions.BLOCK} to={at('fleet')} />
+      </ul>
+      <Shares overview={overview} tenant={tenant} />
+      <Health overview={overview} tenant={tenant} />
+    </>
+  )
+}

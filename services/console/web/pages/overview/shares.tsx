@@ -1,0 +1,98 @@
+/** The flags and SDK versions of a period, by events. */
+import { Link } from '@tanstack/react-router'
+import { Panel } from '../../components/page.tsx'
+import { Empty } from '../../components/states.tsx'
+import { type Column, Table } from '../../components/table.tsx'
+import type { Overview } from './page.tsx'
+
+type Telemetry = NonNullable<Overview['telemetry']>
+type FlagShare = Telemetry['top_flags'][number]
+type VersionShare = Telemetry['sdk_versions'][number]
+type Counted = Pick<FlagShare, 'events' | 'devices'>
+
+const counts: Column<Counted>[] = [
+  {
+    id: 'events',
+    head: 'Events',
+    numeric: true,
+    cell: (row) => number(row.events.now),
+    width: '7rem',
+  },
+  {
+    id: 'before',
+    head: 'Before',
+    numeric: true,
+    cell: (row) => number(row.events.before),
+    width: '7rem',
+  },
+  {
+    id: 'devices',
+    head: 'Devices',
+    numeric: true,
+    cell: (row) => number(row.devices.now),
+    width: '7rem',
+  },
+]
+
+const number = (value: number) => value.toLocaleString('en')
+
+export function Shares({
+  tenant,
+  overview: { telemetry, from, to },
+}: {
+  tenant: string
+  overview: Overview
+}) {
+  const flagColumns: Column<FlagShare>[] = [
+    {
+      id: 'flag',
+      head: 'Flag',
+      cell: ({ flag }) => (
+        <Link search={{ flag, from, to } as never} to={`/t/${tenant}/alerts` as '/'}>
+          {flag}
+        </Link>
+      ),
+    },
+    ...counts,
+  ]
+  const versionColumns: Column<VersionShare>[] = [
+    {
+      id: 'version',
+      head: 'SDK version',
+      cell: ({ platform, sdk_version: version }) => `${version} on ${platform}`,
+    },
+    ...counts,
+  ]
+  return (
+    <div className="grid gap-4 xl:grid-cols-2">
+      <Panel title="Flags">
+        {telemetry === null || telemetry.top_flags.length === 0 ? (
+          <Empty title={telemetry === null ? 'Not known at the moment' : 'No flag was raised'} />
+        ) : (
+          <Table
+            columns={flagColumns}
+            heightClass="max-h-96"
+            label="Flags"
+            minWidth="34rem"
+            rowKey={({ flag }) => flag}
+            rows={telemetry.top_flags}
+          />
+        )}
+      </Panel>
+      <Panel title="SDK versions">
+        {telemetry === null || telemetry.sdk_versions.length === 0 ? (
+          <Empty title={telemetry === null ? 'Not known at the moment' : 'No event arrived'} />
+        ) : (
+          <Table
+            columns={versionColumns}
+            heightClass="max-h-96"
+            label="SDK versions"
+            minWidth="34rem"
+            rowKey={({ platform, sdk_version: version }) => `${platform} ${version}`}
+            rows={telemetry.sdk_versions}
+          />
+        )}
+      </Panel>
+    </div>
+  )
+}
