@@ -4,7 +4,7 @@ import { Badge } from '../../components/badge.tsx'
 import { Facts, Panel } from '../../components/page.tsx'
 import { Empty } from '../../components/states.tsx'
 import { Time } from '../../components/time/time.tsx'
-import type { Overview } from './page.tsx'
+import type { Overview } from './overview.ts'
 
 const number = (value: number) => value.toLocaleString('en')
 

@@ -1,15 +1,14 @@
 /** Overview: a period beside the one before it; each tile leads to what is behind its number. */
 import { useQuery } from '@tanstack/react-query'
 import { useParams } from '@tanstack/react-router'
-import { type AnswerOf, api, ok } from '../../api/client.ts'
+import { api, ok } from '../../api/client.ts'
 import { Page as Frame } from '../../components/page.tsx'
 import { Loaded, Skeleton } from '../../components/states.tsx'
 import { TimeRange, useTimeRange } from '../../components/time/time-range.tsx'
 import { Health } from './health.tsx'
+import type { Overview } from './overview.ts'
 import { Shares } from './shares.tsx'
 import { Tile } from './tile.tsx'
-
-export type Overview = AnswerOf<'/admin/v1/tenants/{tenant_id}/overview', 'get'>
 
 export function Page() {
   const { tenant = '' } = useParams({ strict: false })

@@ -3,7 +3,7 @@ import { Link } from '@tanstack/react-router'
 import { Panel } from '../../components/page.tsx'
 import { Empty } from '../../components/states.tsx'
 import { type Column, Table } from '../../components/table.tsx'
-import type { Overview } from './page.tsx'
+import type { Overview } from './overview.ts'
 
 type Telemetry = NonNullable<Overview['telemetry']>
 type FlagShare = Telemetry['top_flags'][number]
