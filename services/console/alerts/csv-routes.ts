@@ -50,7 +50,12 @@ export function addAlertCsvRoute(app: ConsoleApp, { postgres }: { postgres: Post
         summary: 'All alerts of a filter as CSV',
         params: tenantParams,
         querystring: adminAlertsQuery.omit({ limit: true, cursor: true }),
-        response: { 200: z.string().meta({ description: 'text/csv' }) },
+        response: {
+          200: {
+            description: 'A row per alert, after a row of names',
+            content: { 'text/csv': { schema: z.string() } },
+          },
+        },
       },
     },
     async ({ params: { tenant_id: tenantId }, query, principal }, reply) => {

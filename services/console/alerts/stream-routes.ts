@@ -50,7 +50,12 @@ export function addAlertStreamRoute(
           'Each event has `{"new","last_seq"}`. `Last-Event-ID` continues after a lost connection.',
         params: tenantParams,
         querystring: z.strictObject({}),
-        response: { 200: z.string().meta({ description: 'text/event-stream' }) },
+        response: {
+          200: {
+            description: 'Server-sent events',
+            content: { 'text/event-stream': { schema: z.string() } },
+          },
+        },
       },
     },
     async ({ params: { tenant_id: tenantId }, headers, principal, raw }, reply) => {

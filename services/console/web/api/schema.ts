@@ -122,13 +122,13 @@ export interface paths {
   '/admin/v1/tenants/{tenant_id}/alerts.csv': {
     get: {
       parameters: { query?: { disposition?: string; decision?: string; severity?: string; flag?: string; min_score?: number; device_id?: string; user_id?: string; session_id?: string; from?: string; to?: string; updated_after?: string; assignee?: string }; path: { tenant_id: string } }
-      responses: { 200: { content: { 'application/json': string } } }
+      responses: { 200: { content: { 'text/csv': string } } }
     }
   }
   '/admin/v1/tenants/{tenant_id}/alerts/stream': {
     get: {
       parameters: { path: { tenant_id: string } }
-      responses: { 200: { content: { 'application/json': string } } }
+      responses: { 200: { content: { 'text/event-stream': string } } }
     }
   }
   '/admin/v1/tenants/{tenant_id}/devices/{device_id}': {
