@@ -34,7 +34,7 @@ const long = [
     'isolation',
     'cluster',
   ],
-  ...['delivery-kills', 'edge-input', 'kills', 'fleet', 'path', 'stops'],
+  ...['delivery-kills', 'edge-input', 'console', 'kills', 'fleet', 'path', 'stops'],
 ].map((name) => `/${name}.test.ts`)
 const isLong = ({ moduleId }: TestSpecification) => long.some((end) => moduleId.endsWith(end))
 
