@@ -164,7 +164,8 @@ async function waitForReady(run: StackRun): Promise<void> {
 /** A base whose ports, of which the last is 12 above it, are all free. */
 export async function freePortBase(): Promise<number> {
   for (let attempt = 0; attempt < 100; attempt++) {
-    const base = 10_000 + Math.floor(Math.random() * 730) * 13
+    // Above 10,080, to which `fetch` refuses to connect.
+    const base = 10_100 + Math.floor(Math.random() * 720) * 13
     const places = [0, 1, 2, 3, 4, 10, 11, 12]
     const free = await Promise.all(places.map((n) => isPortFree(base + n)))
     if (free.every(Boolean)) return base
