@@ -3,7 +3,11 @@
  * like a misspelt known one, each with the nearest known name. An edge sends them to sandbox
  * tenants; `di telemetry check` prints them.
  */
-import { warningNameCharactersMax, warningsMax } from '#shared/core/base/limits/telemetry.ts'
+import {
+  warningNameCharactersMax,
+  warningsMax,
+  warningTextsMax,
+} from '#shared/core/base/limits/telemetry.ts'
 import { balancedPolicy } from '#shared/core/policies/presets/balanced.ts'
 import { strictPolicy } from '#shared/core/policies/presets/strict.ts'
 import { type Category, categories, type Signals } from '#shared/core/signals/signal-definition.ts'
@@ -42,17 +46,18 @@ const knownValues = listKnownValues()
 
 /**
  * Finds what the catalog does not know in a valid submission, in the order of the categories.
- * @returns at most `warningsMax` warnings
+ * @returns at most `warningsMax` warnings, of the first `warningTextsMax` texts
  */
 export function findSignalWarnings(signals: Signals): SignalWarning[] {
   const warnings: SignalWarning[] = []
+  const budget = { texts: warningTextsMax }
   for (const category of categories) {
     for (const name of Object.keys(signals[category])) {
       if (warnings.length === warningsMax) return warnings
       const warning =
         findSignal(category, name) === undefined
           ? warnOfName(category, name)
-          : warnOfValue(category, name, signals[category][name])
+          : warnOfValue(category, name, signals[category][name], budget)
       if (warning !== null) warnings.push(warning)
     }
   }
@@ -67,10 +72,16 @@ function warnOfName(category: Category, name: string): SignalWarning {
   return { path: `$.signals.${category}.${shown}`, message, nearest }
 }
 
-function warnOfValue(category: Category, name: string, value: unknown): SignalWarning | null {
+function warnOfValue(
+  category: Category,
+  name: string,
+  value: unknown,
+  budget: { texts: number },
+): SignalWarning | null {
   const values = knownValues.get(`${category}.${name}`)
   if (values === undefined) return null
   for (const one of Array.isArray(value) ? value : [value]) {
+    if (budget.texts-- <= 0) return null
     if (typeof one !== 'string' || one.length > warningNameCharactersMax) continue
     if (values.includes(one)) continue
     const nearest = findNearest(one, values)

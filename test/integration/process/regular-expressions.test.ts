@@ -25,8 +25,6 @@ const harmless: Record<string, string> = {
   '/^[a-z][a-z0-9+.-]*:(?=\\/\\/)/i': 'NATS_URL, from the configuration',
   '/^Answer: ([\\s\\S]+?)\\n(?=Do:)/m': 'files of the cookbook',
   '/^Do: ([\\s\\S]+?)(?=\\nParameters:|$(?![\\s\\S]))/m': 'files of the cookbook',
-  "/--[^\\n]*|\\/\\*[\\s\\S]*?\\*\\/|'(?:[^'\\\\]|\\\\.)*'|\\{\\s*(\\w+)\\s*:\\s*([^{}]+?)\\s*\\}/g":
-    "a person's own SQL, in that person's browser",
 }
 
 /** Expressions that are put together at run time, and what is in them. */

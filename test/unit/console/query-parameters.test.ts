@@ -21,6 +21,11 @@ describe('the parameters of a query', () => {
     expect(findParameters(sql)).toEqual([])
   })
 
+  it('are not in a comment or a text that is not closed', () => {
+    expect(findParameters('select 1 /* {a:Int8}')).toEqual([])
+    expect(findParameters("select 'x\\' {a:Int8}")).toEqual([])
+  })
+
   it('of the cookbook are those that its files name, with times beside them', () => {
     for (const { name, sql, parameters } of readCookbook()) {
       const found = findParameters(sql).map((one) => one.name)

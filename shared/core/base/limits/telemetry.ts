@@ -35,3 +35,9 @@ export const signalPathIdleMs = 60 * 60 * 1000
  */
 export const warningsMax = 16
 export const warningNameCharactersMax = 64
+/**
+ * Texts of known signals that one submission has compared for warnings. Each is compared with some
+ * ten values, as names are: 64 texts of 64 letters are 200,000 cells, a millisecond. A list may
+ * have 4,000 texts, which would hold the edge for 20 ms.
+ */
+export const warningTextsMax = 64

@@ -2,14 +2,18 @@
 
 export type Parameter = { name: string; type: string }
 
-/** A comment, a text in quotes, or a parameter: what comes first in a query is what it is. */
-const partPattern = /--[^\n]*|\/\*[\s\S]*?\*\/|'(?:[^'\\]|\\.)*'|\{\s*(\w+)\s*:\s*([^{}]+?)\s*\}/g
+/**
+ * A comment, a text in quotes, or a parameter: what comes first in a query is what it is. What is
+ * not closed goes to the end, so that the search is linear: a query can come from a link.
+ */
+const partPattern =
+  /--[^\n]*|\/\*[\s\S]*?(?:\*\/|$)|'(?:[^'\\]|\\[\s\S])*(?:'|\\?$)|\{\s*(\w+)\s*:([^{}]+)\}/g
 
 /** Each once, in their order; `tenant` is always the tenant of the page. */
 export function findParameters(sql: string): Parameter[] {
   const found = new Map<string, Parameter>()
   for (const [, name, type] of sql.matchAll(partPattern)) {
-    if (name !== undefined && name !== 'tenant') found.set(name, { name, type: type! })
+    if (name !== undefined && name !== 'tenant') found.set(name, { name, type: type!.trim() })
   }
   return [...found.values()]
 }
