@@ -10,16 +10,15 @@
 import { randomBytes } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
-import { type Clickhouse, createClickhouse } from '#shared/io/clickhouse/clickhouse.ts'
 import { connectNats } from '#shared/io/nats/connection.ts'
 import { createPostgres } from '#shared/io/postgres/postgres.ts'
 import { createLog } from '#shared/io/process/log.ts'
-import { createTenant, read, type Tenant } from '../../support/http/tenant-client.ts'
+import { read } from '../../support/http/tenant-client.ts'
 import { percentile } from '../../support/process/percentile.ts'
-import { type StackFacts, startStack, type TestStack } from '../../support/process/stack.ts'
+import { type StackFacts, startStack } from '../../support/process/stack.ts'
 import { untilMergesEnd } from '../drain/merges.ts'
 import { fillActivity, rowsPerEvent } from '../history/activity-rows.ts'
-import { type AskedChild, forkAsked, readCpuSeconds } from '../measured-process.ts'
+import { readCpuSeconds } from '../measured-process.ts'
 import {
   type Check,
   type Figure,
@@ -42,6 +41,7 @@ import { alertEvery, fromSessionId } from './freshness-bodies.ts'
 import type { FleetOrder, FleetResult } from './freshness-load.ts'
 import { type ProbeResult, startProbes } from './freshness-probes.ts'
 import type { ReceiverReport } from './freshness-receiver.ts'
+import { type FreshnessRig, openFreshnessRig } from './freshness-rig.ts'
 
 type Options = { rate: number; seconds: number; memoryMinutes: number; activity: number }
 
@@ -66,14 +66,6 @@ type Measured = {
   to: Snapshot
 }
 
-type Rig = {
-  test: TestStack
-  tenant: Tenant
-  receiver: AskedChild
-  fleet: AskedChild
-  clickhouse: Clickhouse
-}
-
 /** Runs it and reports. */
 export async function run(args: string[] = []): Promise<void> {
   const { values } = parseArgs({
@@ -94,7 +86,7 @@ export async function run(args: string[] = []): Promise<void> {
   const test = await startStack()
   const closing: (() => unknown)[] = [test.discard]
   try {
-    const rig = await prepare(test, closing)
+    const rig = await openFreshnessRig(test, closing)
     if (options.activity > 0) await addActivity(rig, options)
     const measured = await measure(rig, options)
     const checks = await check(rig, measured)
@@ -116,26 +108,16 @@ export async function run(args: string[] = []): Promise<void> {
   }
 }
 
-async function prepare(test: TestStack, closing: (() => unknown)[]): Promise<Rig> {
-  const { asked: receiver, first } = await forkAsked('./freshness/freshness-receiver.ts')
-  closing.push(receiver.stop)
-  const { asked: fleet } = await forkAsked('./freshness/freshness-load.ts')
-  closing.push(fleet.stop)
-  const url = `http://127.0.0.1:${(first as { port: number }).port}/hook`
-  const tenant = await createTenant(test.stack, `fresh-${randomBytes(4).toString('hex')}`, url)
-  await receiver.ask({ secret: tenant.webhook_secret })
-  const clickhouse = createClickhouse(test.stack.clickhouse, { name: 'bench' })
-  closing.push(() => clickhouse.close())
-  return { test, tenant, receiver, fleet, clickhouse }
-}
-
-async function addActivity({ clickhouse, tenant }: Rig, { activity }: Options): Promise<void> {
+async function addActivity(
+  { clickhouse, tenant }: FreshnessRig,
+  { activity }: Options,
+): Promise<void> {
   const to = Math.ceil(activity / rowsPerEvent)
   await fillActivity(clickhouse, { tenantId: tenant.tenant_id, from: 0, to })
   await untilMergesEnd(clickhouse, mergeLimitMs)
 }
 
-async function measure(rig: Rig, options: Options): Promise<Measured> {
+async function measure(rig: FreshnessRig, options: Options): Promise<Measured> {
   const { test, tenant, receiver } = rig
   const { stack } = test
   const measuredSeconds = Math.max(warmUpSeconds + options.seconds, options.memoryMinutes * 60)
@@ -171,7 +153,7 @@ async function measure(rig: Rig, options: Options): Promise<Measured> {
 
 const nowMs = () => performance.timeOrigin + performance.now()
 
-async function snapshot({ test, fleet, receiver }: Rig): Promise<Snapshot> {
+async function snapshot({ test, fleet, receiver }: FreshnessRig): Promise<Snapshot> {
   const { stack } = test
   const [scorer, delivery] = await Promise.all([
     readSums(stack.internal.scorer),
@@ -268,7 +250,7 @@ function toMemory({ memory }: Measured, { memoryMinutes }: Options): Figure[] {
   })
 }
 
-async function check(rig: Rig, measured: Measured): Promise<Check[]> {
+async function check(rig: FreshnessRig, measured: Measured): Promise<Check[]> {
   const { fleet, probes, received } = measured
   const accepted: number[] = []
   fleet.statuses.forEach((status, n) => {
@@ -309,7 +291,10 @@ async function check(rig: Rig, measured: Measured): Promise<Check[]> {
 }
 
 /** Waits until everything is there: what is looked at is what is stored, not how soon. */
-async function checkStored({ clickhouse, tenant }: Rig, accepted: number[]): Promise<Check> {
+async function checkStored(
+  { clickhouse, tenant }: FreshnessRig,
+  accepted: number[],
+): Promise<Check> {
   const expected = { rows: accepted.length, sum: accepted.reduce((sum, n) => sum + n, 0) }
   const limitMs = nowMs() + settleMaxMs
   let stored = { rows: 0, events: 0, sum: 0 }
@@ -334,7 +319,7 @@ async function checkStored({ clickhouse, tenant }: Rig, accepted: number[]): Pro
   }
 }
 
-async function readVersions({ test, clickhouse }: Rig): Promise<Record<string, string>> {
+async function readVersions({ test, clickhouse }: FreshnessRig): Promise<Record<string, string>> {
   const log = createLog('bench', 'silent')
   const { stack }: { stack: StackFacts } = test
   const nats = await connectNats(stack.nats, 'bench', log)

@@ -9,16 +9,15 @@
 import { randomBytes } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
-import { type Clickhouse, createClickhouse } from '#shared/io/clickhouse/clickhouse.ts'
-import { createTenant, type Tenant } from '../../support/http/tenant-client.ts'
+import type { Clickhouse } from '#shared/io/clickhouse/clickhouse.ts'
 import { percentile } from '../../support/process/percentile.ts'
-import { startStack, type TestStack } from '../../support/process/stack.ts'
-import { type AskedChild, forkAsked } from '../measured-process.ts'
+import { startStack } from '../../support/process/stack.ts'
 import { type Check, type Figure, publishReport, readClickhouseVersion } from '../report.ts'
 import { toSpread } from '../spread.ts'
 import { readCpu, readSums, type Usage } from '../stack-usage.ts'
 import type { FleetOrder, FleetResult } from './freshness-load.ts'
 import { type ProbeResult, startProbes } from './freshness-probes.ts'
+import { type FreshnessRig, openFreshnessRig } from './freshness-rig.ts'
 
 type Options = { rate: number; seconds: number; probeSeconds: number }
 
@@ -40,8 +39,6 @@ type Snapshot = {
   /** Parts that inserts made, by table. */
   parts: Record<string, number>
 }
-
-type Rig = { test: TestStack; tenant: Tenant; fleet: AskedChild; clickhouse: Clickhouse }
 
 type Measured = {
   /** Of all submissions of the fleet. */
@@ -69,7 +66,7 @@ export async function run(args: string[] = []): Promise<void> {
   const test = await startStack()
   const closing: (() => unknown)[] = [test.discard]
   try {
-    const rig = await prepare(test, closing)
+    const rig = await openFreshnessRig(test, closing)
     const measured = await measure(rig, options)
     publishReport({
       part: 'small-insert',
@@ -84,20 +81,10 @@ export async function run(args: string[] = []): Promise<void> {
   }
 }
 
-async function prepare(test: TestStack, closing: (() => unknown)[]): Promise<Rig> {
-  const { asked: receiver, first } = await forkAsked('./freshness/freshness-receiver.ts')
-  closing.push(receiver.stop)
-  const { asked: fleet } = await forkAsked('./freshness/freshness-load.ts')
-  closing.push(fleet.stop)
-  const url = `http://127.0.0.1:${(first as { port: number }).port}/hook`
-  const tenant = await createTenant(test.stack, `small-${randomBytes(4).toString('hex')}`, url)
-  await receiver.ask({ secret: tenant.webhook_secret })
-  const clickhouse = createClickhouse(test.stack.clickhouse, { name: 'bench' })
-  closing.push(() => clickhouse.close())
-  return { test, tenant, fleet, clickhouse }
-}
-
-async function measure(rig: Rig, { rate, seconds, probeSeconds }: Options): Promise<Measured> {
+async function measure(
+  rig: FreshnessRig,
+  { rate, seconds, probeSeconds }: Options,
+): Promise<Measured> {
   const warmUp = await startFleet(rig, rate, warmUpSeconds)
   const warm = await warmUp.ending
   await pause(restSeconds * 1_000)
@@ -111,7 +98,7 @@ async function measure(rig: Rig, { rate, seconds, probeSeconds }: Options): Prom
   return { statuses: [...warm.statuses, ...fleet.statuses], probes: seen, idle, busy }
 }
 
-async function startFleet({ test, tenant, fleet }: Rig, rate: number, seconds: number) {
+async function startFleet({ test, tenant, fleet }: FreshnessRig, rate: number, seconds: number) {
   const order: FleetOrder = {
     port: Number(new URL(test.stack.ingest).port),
     tenantId: tenant.tenant_id,
@@ -126,13 +113,16 @@ async function startFleet({ test, tenant, fleet }: Rig, rate: number, seconds: n
   return { ending }
 }
 
-async function during(rig: Rig, seconds: number): Promise<{ from: Snapshot; to: Snapshot }> {
+async function during(
+  rig: FreshnessRig,
+  seconds: number,
+): Promise<{ from: Snapshot; to: Snapshot }> {
   const from = await snapshot(rig)
   await pause(seconds * 1_000)
   return { from, to: await snapshot(rig) }
 }
 
-async function snapshot({ test, clickhouse }: Rig): Promise<Snapshot> {
+async function snapshot({ test, clickhouse }: FreshnessRig): Promise<Snapshot> {
   const cpu = readCpu(test)
   const atMs = performance.now()
   const sums = await readSums(test.stack.internal.scorer)
@@ -235,7 +225,7 @@ function toLatencies({ probes }: Measured): Figure[] {
   ]
 }
 
-async function check(rig: Rig, { statuses, probes, busy }: Measured): Promise<Check[]> {
+async function check(rig: FreshnessRig, { statuses, probes, busy }: Measured): Promise<Check[]> {
   const accepted = statuses.filter((status) => status === 200).length
   const other = statuses.length - accepted
   return [
@@ -259,7 +249,7 @@ async function check(rig: Rig, { statuses, probes, busy }: Measured): Promise<Ch
 }
 
 /** Waits until everything is there: what is checked is what is stored, not how soon. */
-async function checkStored({ clickhouse, tenant }: Rig, accepted: number): Promise<Check> {
+async function checkStored({ clickhouse, tenant }: FreshnessRig, accepted: number): Promise<Check> {
   const limitMs = performance.now() + settleMaxMs
   let stored: Record<string, number> = {}
   do {

@@ -1,12 +1,13 @@
 /** Admin → Integrations: the keys of each tenant at a glance; a row leads to the tenant. */
 import { useQuery } from '@tanstack/react-query'
-import { Link, useNavigate } from '@tanstack/react-router'
+import { Link } from '@tanstack/react-router'
 import { type Tenant, tenantsQuery } from '../api/tenants.ts'
 import { Badge, type Tone } from '../components/badge.tsx'
 import { Page as Frame, Panel } from '../components/page.tsx'
-import { Empty, Loaded } from '../components/states.tsx'
-import { type Column, Table } from '../components/table.tsx'
+import { Loaded } from '../components/states.tsx'
+import type { Column } from '../components/table.tsx'
 import { Time } from '../components/time/time.tsx'
+import { TenantTable } from './tenants/tenant-table.tsx'
 
 export const webhookTones: Record<Tenant['webhook_state'], Tone> = {
   on: 'good',
@@ -15,19 +16,6 @@ export const webhookTones: Record<Tenant['webhook_state'], Tone> = {
 }
 
 const columns: Column<Tenant>[] = [
-  {
-    id: 'tenant',
-    head: 'Tenant',
-    cell: ({ tenant_id }) => (
-      <Link
-        className="font-medium"
-        params={{ tenant: tenant_id } as never}
-        to={'/manage/integrations/$tenant' as '/'}
-      >
-        {tenant_id}
-      </Link>
-    ),
-  },
   {
     id: 'key',
     head: 'Public API key',
@@ -60,29 +48,16 @@ const columns: Column<Tenant>[] = [
 
 export function Page() {
   const tenants = useQuery(tenantsQuery)
-  const navigate = useNavigate()
   return (
     <Frame title="Integrations">
       <Panel>
         <Loaded query={tenants}>
-          {(rows) =>
-            rows.length === 0 ? (
-              <Empty title="No tenant yet">
-                <p>A tenant has the keys that its apps and servers sign with.</p>
-                <Link to={'/manage/tenants' as '/'}>Create a tenant</Link>
-              </Empty>
-            ) : (
-              <Table
-                columns={columns}
-                label="Integrations"
-                onSelect={({ tenant_id }) =>
-                  void navigate({ to: `/manage/integrations/${tenant_id}` as '/' })
-                }
-                rowKey={({ tenant_id }) => tenant_id}
-                rows={rows}
-              />
-            )
-          }
+          {(rows) => (
+            <TenantTable columns={columns} label="Integrations" rows={rows}>
+              <p>A tenant has the keys that its apps and servers sign with.</p>
+              <Link to={'/manage/tenants' as '/'}>Create a tenant</Link>
+            </TenantTable>
+          )}
         </Loaded>
       </Panel>
     </Frame>
