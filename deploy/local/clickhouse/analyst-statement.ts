@@ -1,5 +1,6 @@
 // Which names a statement uses, by the engine's own lexer, so that strings and comments are
-// distinguished from names as the engine does it. `EXPLAIN AST` leaves out `APPLY` and the `WHERE` of `SHOW`. A
+// distinguished from names as the engine does it. `EXPLAIN AST` leaves out `APPLY` and the `WHERE`
+// of `SHOW`. A
 // function can only come from a word, a quoted name, or a parameter for a name; all of these are
 // checked.
 
