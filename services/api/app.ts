@@ -4,6 +4,7 @@
  * can run it on any databases.
  */
 import type { FastifyInstance } from 'fastify'
+import { dispositionChanges } from '#shared/core/base/limits/rest-api.ts'
 import type { AlertQuery } from '#shared/io/alerts/alert-query.ts'
 import type { AlertStore } from '#shared/io/alerts/alert-store.ts'
 import { isFiltered } from '#shared/io/alerts/filtered-alerts-sql.ts'
@@ -132,7 +133,13 @@ export async function createApiApp(
       listAlerts: (query: AlertQuery) =>
         isFiltered(query) ? listFiltered(query) : listCounted(query),
       findAlert: timed('alert', deps.alerts.findAlert),
-      setDisposition: timed('disposition', deps.alerts.setDisposition),
+      setDisposition: limited(
+        'disposition',
+        dispositionChanges,
+        timed('disposition', ({ tenantId, ...change }) =>
+          deps.alerts.setDisposition({ ...change, scope: [tenantId] }),
+        ),
+      ),
     })
     const beginLargeResponse = createLargeResponses(metrics)
     addDeviceRoutes(routes, {

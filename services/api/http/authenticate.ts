@@ -6,7 +6,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { LRUCache } from 'lru-cache'
 import { keyCacheMax } from '#shared/core/base/limits/rest-api.ts'
-import { Problem } from '#shared/core/http/problem.ts'
+import { invalidKey, Problem } from '#shared/core/http/problem.ts'
 import type { ApiKeyScope } from '#shared/core/tenants/api-key-scopes.ts'
 import { parseApiKey } from '#shared/core/tenants/credentials.ts'
 import { proveConnection } from '#shared/io/http/connection-guard.ts'
@@ -21,6 +21,8 @@ export type Caller = {
   /** The name of a named key; null for the key that came with the tenant. */
   keyName: string | null
   scopes: readonly ApiKeyScope[]
+  /** Of the key. A change is made only while the key is active. */
+  keyHash: Buffer
   /** Charges the tenant's rate for a response with this many rows. */
   chargeRows: (rows: number) => void
 }
@@ -29,6 +31,10 @@ declare module 'fastify' {
   interface FastifyRequest {
     /** Set by `createAuthenticate`. */
     caller: Caller
+  }
+  interface FastifyContextConfig {
+    /** Calls of the tenant's rate that a call of this route counts as; 1 when left out. */
+    calls?: number
   }
 }
 
@@ -43,7 +49,7 @@ type AuthenticateDeps = Pick<TenantStore, 'findTenantByApiKey' | 'recordApiKeyUs
 type Rejection = 'missing' | 'malformed' | 'unknown' | 'suspended'
 
 /**
- * Creates an `onRequest` hook that sets `request.caller` and takes a token of the tenant's rate.
+ * Creates an `onRequest` hook that sets `request.caller` and takes the call's tokens of the tenant's rate.
  * @throws Problem unauthorized, rate_limited, unavailable
  */
 export function createAuthenticate(
@@ -56,11 +62,13 @@ export function createAuthenticate(
   )
   const reject = (reason: Rejection): never => {
     rejections.inc({ reason })
-    throw new Problem('unauthorized', 'This call needs a valid API key as a bearer token.')
+    throw invalidKey()
   }
   const recordUse = createUseRecorder(deps)
 
-  const findHolder = async (authorization: string | undefined): Promise<KeyHolder> => {
+  const findHolder = async (
+    authorization: string | undefined,
+  ): Promise<KeyHolder & { keyHash: Buffer }> => {
     if (authorization === undefined) return reject('missing')
     const text = /^Bearer +([^ ]+) *$/i.exec(authorization)?.[1]
     const key = text === undefined ? null : parseApiKey(text)
@@ -69,16 +77,16 @@ export function createAuthenticate(
     if (holder === null) return reject('unknown')
     if (holder.status !== 'active') return reject('suspended')
     recordUse(key.hash, holder.lastUsedMs)
-    return holder
+    return { ...holder, keyHash: key.hash }
   }
 
   return async (request, reply) => {
     const holder = await findHolder(request.headers.authorization)
-    const { tenantId, restRate, keyName, scopes } = holder
+    const { tenantId, restRate, keyName, scopes, keyHash } = holder
     proveConnection(request.raw.socket)
-    deps.rateLimits.take(tenantId, restRate, reply)
+    deps.rateLimits.take(tenantId, restRate, reply, request.routeOptions.config.calls ?? 1)
     const chargeRows = (rows: number) => deps.rateLimits.chargeRows(tenantId, restRate, rows, reply)
-    request.caller = { tenantId, keyName, scopes, chargeRows }
+    request.caller = { tenantId, keyName, scopes, keyHash, chargeRows }
   }
 }
 

@@ -1,6 +1,6 @@
 /**
- * One token bucket per tenant, in this process's memory. A call takes one token, and a response
- * with many rows takes more. Every response has the header fields of the IETF draft on rate limits;
+ * One token bucket per tenant, in this process's memory. A call takes one token, a change or a
+ * response with many rows takes more. Every response has the header fields of the IETF draft on rate limits;
  * a rejection has `Retry-After`.
  */
 import type { FastifyReply } from 'fastify'
@@ -20,11 +20,12 @@ import type { Metrics } from '#shared/io/process/metrics.ts'
 
 export type RateLimits = {
   /**
-   * Takes one of the tenant's tokens and sets the headers.
+   * Takes the tenant's tokens for a call and sets the headers.
    * @param own the tenant's own rate, or null for the product's default
+   * @param calls tokens; more than the burst take a full bucket
    * @throws Problem rate_limited
    */
-  take: (tenantId: string, own: Rate | null, reply: FastifyReply) => void
+  take: (tenantId: string, own: Rate | null, reply: FastifyReply, calls: number) => void
   /** Charges the rows of a response beyond the call itself. */
   chargeRows: (tenantId: string, own: Rate | null, rows: number, reply: FastifyReply) => void
 }
@@ -61,10 +62,10 @@ export function createRateLimits(monotonicMs: () => number, metrics: Metrics): R
       chargeTokens(bucket, rate, calls)
       setHeaders(reply, bucket, rate)
     },
-    take: (tenantId, own, reply) => {
+    take: (tenantId, own, reply, calls) => {
       const rate = own ?? defaultRate
       const bucket = findBucket(tenantId, rate)
-      const { allowed, retryAfterSeconds } = takeToken(bucket, rate, monotonicMs())
+      const { allowed, retryAfterSeconds } = takeToken(bucket, rate, monotonicMs(), calls)
       setHeaders(reply, bucket, rate)
       if (allowed) return
       refused.inc({ tenant: tenantId })

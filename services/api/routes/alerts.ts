@@ -1,16 +1,24 @@
 /** The tenant's alerts: the list with its filters and exact total, one alert, its disposition. */
-import { alertsPageDefault } from '#shared/core/base/limits/rest-api.ts'
+import { z } from 'zod'
+import type { Alert } from '#shared/core/alerts/alert-rules.ts'
+import { alertsPageDefault, callsPerChange } from '#shared/core/base/limits/rest-api.ts'
 import { alertPageSchema, alertSchema, alertsQuerySchema } from '#shared/core/http/api-schemas.ts'
 import { Problem } from '#shared/core/http/problem.ts'
 import { alertPathSchema, dispositionBodySchema } from '#shared/core/http/reading-schemas.ts'
 import type { AlertStore } from '#shared/io/alerts/alert-store.ts'
 import { listAlertsByQuery } from '#shared/io/alerts/list-by-query.ts'
+import type { DispositionChange } from '#shared/io/alerts/set-disposition.ts'
 import type { ZodApp } from '#shared/io/http/openapi.ts'
 import { requireScope } from '../http/authenticate.ts'
 import { compressed } from '../http/compress-responses.ts'
 import { alertExample } from '../openapi/examples.ts'
 
-export type AlertRouteDeps = Pick<AlertStore, 'listAlerts' | 'findAlert' | 'setDisposition'>
+/** A change of one of the tenant's alerts by a key of the tenant. */
+export type KeyedChange = Omit<DispositionChange, 'scope'> & { tenantId: string; keyHash: Buffer }
+
+export type AlertRouteDeps = Pick<AlertStore, 'listAlerts' | 'findAlert'> & {
+  setDisposition: (change: KeyedChange) => Promise<Alert | null>
+}
 
 /** Adds the routes. */
 export function addAlertRoutes(app: ZodApp, deps: AlertRouteDeps): void {
@@ -23,6 +31,7 @@ export function addAlertRoutes(app: ZodApp, deps: AlertRouteDeps): void {
         tags: ['Alerts'],
         summary: 'One alert',
         params: alertPathSchema,
+        querystring: z.strictObject({}),
         problems: ['alert_not_found'],
         response: { 200: alertSchema },
         example: alertExample,
@@ -34,13 +43,15 @@ export function addAlertRoutes(app: ZodApp, deps: AlertRouteDeps): void {
   app.post(
     '/v1/di/alerts/:alert_id/disposition',
     {
+      config: { calls: callsPerChange },
       schema: {
         operationId: 'setDisposition',
         tags: ['Alerts'],
         summary: 'Set the disposition of an alert',
         description:
-          'Needs a key with the scope `alerts:write`; the key that comes with a tenant reads only. Any change between the four is allowed and is recorded with the key’s name. Setting what is set already changes nothing, so a repeat is safe.',
+          'Needs a key with the scope `alerts:write`; the key that comes with a tenant reads only. Any change between the four is allowed and is recorded with the key’s name. Setting what is set already changes nothing, so a repeat is safe. A call counts as 20 calls of the tenant’s rate.',
         params: alertPathSchema,
+        querystring: z.strictObject({}),
         body: dispositionBodySchema,
         problems: ['alert_not_found', 'scope_missing'],
         response: { 200: alertSchema },
@@ -51,7 +62,8 @@ export function addAlertRoutes(app: ZodApp, deps: AlertRouteDeps): void {
       requireScope(caller, 'alerts:write')
       const alert = await deps.setDisposition({
         alertId: params.alert_id,
-        scope: [caller.tenantId],
+        tenantId: caller.tenantId,
+        keyHash: caller.keyHash,
         disposition: body.disposition,
         note: body.note ?? null,
         actor: `api-key:${caller.keyName}`,

@@ -1,5 +1,7 @@
 /** `GET /v1/di/events/{event_id}`: one accepted event with its score, action and reasons. */
 
+import { z } from 'zod'
+import { toIso } from '#shared/core/base/instants.ts'
 import { Problem } from '#shared/core/http/problem.ts'
 import { eventPathSchema, eventSchema } from '#shared/core/http/reading-schemas.ts'
 import { rejectUnavailable } from '#shared/io/clickhouse/unavailable.ts'
@@ -21,6 +23,7 @@ export function addEventRoutes(
         summary: 'One accepted event and why its score is what it is',
         description: 'An accepted event is visible here within a second.',
         params: eventPathSchema,
+        querystring: z.strictObject({}),
         problems: ['event_not_found'],
         response: { 200: eventSchema },
         example: eventExample,
@@ -49,7 +52,7 @@ function toEvent(event: ScoredEvent) {
       platform: event.platform,
       batch_type: event.batchType,
     },
-    received_at: new Date(event.receivedAtMs).toISOString(),
+    received_at: toIso(event.receivedAtMs),
     rasp_score: event.raspScore,
     rasp_action: event.raspAction,
     flags: event.flags,

@@ -4,6 +4,7 @@
  */
 import type { FastifyReply } from 'fastify'
 import { z } from 'zod'
+import { toIso } from '#shared/core/base/instants.ts'
 import { rowsPerCall } from '#shared/core/base/limits/rest-api.ts'
 import {
   type CursorScope,
@@ -81,7 +82,7 @@ export function addUserRoutes(app: ZodApp, deps: UserRouteDeps): void {
         tags: ['Users'],
         summary: 'The devices of one user or account',
         description:
-          'An accepted event is visible here within a second. One response has up to 10,000 devices. Every 50 of them count as one call of the tenant’s rate. A device that is seen again meanwhile moves to the front.',
+          'An accepted event is visible here within a second. One response has up to 10,000 devices. Every 50 of them count as one call of the tenant’s rate. A device that is seen again during a walk moves to the front, so the rest of the walk leaves it out: read the first page again to find it.',
         params: userPathSchema,
         querystring: userQuerySchema,
         problems: ['user_not_found'],
@@ -112,8 +113,6 @@ function toPosition(scope: CursorScope, cursor: string) {
   const [lastSeenAtMs, deviceId] = decodeCursor(scope, cursor, positionSchema, 'devices_cursor')
   return { lastSeenAtMs, deviceId }
 }
-
-const toIso = (ms: number): string => new Date(ms).toISOString()
 
 const toDevice = (device: UserDevice) => ({
   device_id: device.deviceId,

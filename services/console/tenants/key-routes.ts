@@ -72,7 +72,8 @@ export function addKeyRoutes(app: ConsoleApp, deps: KeyDeps): void {
     {
       schema: {
         summary: 'Remove a named API key',
-        description: 'No call with it succeeds once this has returned.',
+        description:
+          'Once this has returned, no new call with it succeeds and none changes anything.',
         params: tenantParams.extend({ name: nameSchema }),
         problems: ['key_not_found'],
         response: { 200: z.object({ tenant_id: z.string(), name: z.string() }) },

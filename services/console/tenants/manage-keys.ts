@@ -64,7 +64,7 @@ export async function listKeys(
 }
 
 /**
- * Removes a key: no call with it succeeds once this has returned.
+ * Removes a key: once this has returned, no new call with it succeeds and none changes anything.
  * @throws Problem tenant_not_found, key_not_found
  */
 export async function removeKey(

@@ -216,16 +216,19 @@ const someOf = <const Words extends readonly [string, ...string[]]>(
   const list = z
     .array(z.enum(words, `must be one of ${words.join(', ')}, or several with commas`))
     .refine((chosen) => new Set(chosen).size === chosen.length, 'must name each value once')
-  return z
-    .string()
-    .transform((text) => text.split(','))
-    .pipe(list)
-    .optional()
-    .meta({
-      description: `${description} Several are separated by commas.`,
-      pattern: `^(?:${words.join('|')})(?:,(?:${words.join('|')}))*$`,
-      examples: [words[0], words.slice(0, 2).join(',')],
-    })
+  return (
+    z
+      .string()
+      // One more than there are words has a repeated or unknown one: the rest need not be read.
+      .transform((text) => text.split(',', words.length + 1))
+      .pipe(list)
+      .optional()
+      .meta({
+        description: `${description} Several are separated by commas.`,
+        pattern: `^(?:${words.join('|')})(?:,(?:${words.join('|')}))*$`,
+        examples: [words[0], words.slice(0, 2).join(',')],
+      })
+  )
 }
 
 const scoreParameter = (description: string) =>

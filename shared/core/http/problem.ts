@@ -102,6 +102,10 @@ export class Problem extends Error {
   }
 }
 
+/** The one answer to every key that is not an active tenant's. */
+export const invalidKey = (): Problem =>
+  new Problem('unauthorized', 'This call needs a valid API key as a bearer token.')
+
 /** The HTTP status of a code. */
 export function problemStatus(code: ProblemCode): number {
   return problemCodes[code][0]

@@ -1,8 +1,10 @@
 /**
  * Lists of alerts by filters that no counter knows: flag, severity, score, user, session, assignee
- * and time of change. The page and its total are found within an index, without reading an alert;
- * then only the alerts of the page are read. A total costs as much as there are alerts in the range
- * of that index, which is why such lists are bounded per tenant by their callers.
+ * and time of change. The index of the whole list and that of changes carry every other filter, so
+ * the page and its total are found within them; then only the alerts of the page are read. The
+ * indexes of a device, user, session and assignee do not: with other filters each alert of theirs
+ * is read. A total costs as much as there are alerts in the range of the index, which is why
+ * callers bound such lists per tenant.
  */
 import { type Severity, severities, toScoreRange } from '#shared/core/scoring/score.ts'
 import {
@@ -51,7 +53,7 @@ export function toFilteredSql(
   return { kinds: ['by', ...kinds], total, page }
 }
 
-/** Rows of one index. `isFew`: sorted after they are found, because they are few. */
+/** Rows of one index. `isFew`: sorted after they are found, since its order is not that of lists. */
 type Source = { where: string[]; isFew: boolean }
 
 function toFrom({ where, isFew }: Source, times: string[]): string {

@@ -3,9 +3,11 @@
  * in one transaction, so every total is always exact.
  */
 import type { Alert, Disposition } from '#shared/core/alerts/alert-rules.ts'
+import { invalidKey } from '#shared/core/http/problem.ts'
 import type { TenantScope } from '#shared/core/operators/roles.ts'
 import { insertAudit } from '#shared/io/postgres/audit-store.ts'
 import type { Postgres, Queryable } from '#shared/io/postgres/postgres.ts'
+import { lockActiveKey } from '#shared/io/tenants/api-key-store.ts'
 import { lockSequences } from './alert-lock.ts'
 import { type AlertRow, alertColumns, canBeStored, toAlertOfRow } from './alert-rows.ts'
 
@@ -17,12 +19,14 @@ export type DispositionChange = {
   note: string | null
   /** The operator's name, for the audit log. */
   actor: string
+  /** The API key of the change: it must be active until the change is done. */
+  keyHash?: Buffer
 }
 
 /**
  * Sets an alert's disposition. An unchanged disposition records nothing.
  * @returns the present alert, or null when it does not exist
- * @throws PostgresUnavailableError
+ * @throws PostgresUnavailableError, Problem unauthorized when the API key is no longer active
  */
 export function setDisposition(
   postgres: Postgres,
@@ -30,6 +34,10 @@ export function setDisposition(
 ): Promise<Alert | null> {
   return postgres.transaction(async (tx) => {
     const row = await lockAlert(tx, change)
+    // After the wait for the lock, since the key can be removed during it.
+    if (change.keyHash !== undefined && !(await lockActiveKey(tx, change.keyHash))) {
+      throw invalidKey()
+    }
     if (row === null) return null
     if (row.disposition !== change.disposition) await move(tx, row, change)
     return toAlertOfRow({ ...row, disposition: change.disposition })

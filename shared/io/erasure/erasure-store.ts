@@ -352,9 +352,10 @@ const rebuildDevices = `
   group by tenant_id, device_id`
 const rebuildUserDevices = (filter: string) => `
   insert into user_devices
-    (tenant_id, user_id, device_id, first_seen_at, last_seen_at, is_placeholder)
+    (tenant_id, user_id, device_id, first_seen_at, last_seen_at, is_placeholder, peak_rasp_score)
   select tenant_id, user, device_id, min(received_at), max(received_at),
-    max(hasAny(placeholder_ids, ['device_id', if(user = user_id, 'user_id', 'account_id')]))
+    max(hasAny(placeholder_ids, ['device_id', if(user = user_id, 'user_id', 'account_id')])),
+    max(rasp_score)
   from telemetry
   array join arrayDistinct(${usersOfEvent}) as user
   ${ofTheseDevices} ${filter}

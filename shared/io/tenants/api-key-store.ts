@@ -68,7 +68,22 @@ export async function listNamedKeys(db: Queryable, tenantId: string): Promise<Ap
 }
 
 /**
- * Removes a named key. The API looks a key up on every call, so it is dead with the commit.
+ * Holds a key and reads whether it and its tenant are active. Until the transaction ends, the key
+ * cannot be removed.
+ */
+export async function lockActiveKey(tx: Queryable, keyHash: Buffer): Promise<boolean> {
+  const { rows } = await tx.query({
+    name: 'lock-active-key',
+    text: `select 1 from api_keys k join tenants t using (tenant_id)
+           where k.key_hash = $1 and k.state = 'active' and t.status = 'active' for share of k`,
+    values: [keyHash],
+  })
+  return rows.length > 0
+}
+
+/**
+ * Removes a named key. The API looks a key up on every call, and a change holds it to its end, so
+ * it is dead with the commit.
  * @returns the key as it was, or null when there is none of that name
  */
 export async function removeNamedKey(

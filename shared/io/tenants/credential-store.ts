@@ -175,7 +175,6 @@ async function retire(
   return rows[0]?.last4 ?? null
 }
 
-/** Blanks all but the newest `keep` retired secrets. */
 /**
  * The sealed secrets of a tenant that are in use, and the HMAC secret that the last rotation
  * replaced.
@@ -194,6 +193,7 @@ export async function findSealedSecrets(
   return rows.map(({ is_retired: isRetired, ...row }) => ({ ...row, isRetired }))
 }
 
+/** Blanks all but the newest `keep` retired secrets. */
 async function forgetRetired(
   tx: Queryable,
   tenantId: string,

@@ -1,13 +1,19 @@
 // Users, events, single alerts and dispositions over HTTP, on real databases, with keys of every
 // scope.
 import { randomBytes } from 'node:crypto'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { request } from 'node:http'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import type { Alert } from '#shared/core/alerts/alert-rules.ts'
 import { alertSchema } from '#shared/core/http/api-schemas.ts'
 import { eventSchema, userSchema } from '#shared/core/http/reading-schemas.ts'
+import { hashApiKey } from '#shared/core/tenants/credentials.ts'
+import { smallQuery } from '#shared/io/clickhouse/clickhouse.ts'
+import type { Queryable } from '#shared/io/postgres/postgres.ts'
+import { lockActiveKey } from '#shared/io/tenants/api-key-store.ts'
 import { createKey, listKeys, removeKey } from '../../../services/console/tenants/manage-keys.ts'
 import { makeAlertCandidate } from '../../support/alerts/alert-candidates.ts'
 import { type ApiRig, acceptEvent, createApiRig } from '../../support/http/api-rig.ts'
+import { until } from '../../support/process/until.ts'
 import { startClickhouse, type TestClickhouse } from '../../support/servers/clickhouse-server.ts'
 import { migrateClickhouse, migratePostgres } from '../../support/servers/databases.ts'
 import { startPostgres, type TestPostgres } from '../../support/servers/postgres-server.ts'
@@ -38,6 +44,11 @@ const sealer = {} as never
 const keyDeps = () => ({ postgres: rig.postgres, sealer, randomBytes })
 const newKey = async (name: string, scopes: readonly ('read' | 'alerts:write')[], of = 'acme') =>
   (await createKey(keyDeps(), { tenantId: of, name, scopes, actor: 'ada@example.com' })).api_key
+
+async function isWaitingForLock(tx: Queryable): Promise<boolean> {
+  const { rows } = await tx.query(`select 1 from pg_stat_activity where wait_event_type = 'Lock'`)
+  return rows.length > 0
+}
 
 async function raise(tenantId: string, sessionId: string, more = {}): Promise<string> {
   const candidate = makeAlertCandidate({ tenantId, sessionId, ...more })
@@ -147,6 +158,117 @@ describe('a disposition', () => {
     expect((await set(alertId, writer, { disposition: 'OPEN' })).status).toBe(401)
     expect((await rig.call('/v1/di/alerts', { key: writer })).status).toBe(401)
   })
+
+  test.each([
+    [
+      'removed',
+      (tenantId: string) => removeKey(keyDeps(), { tenantId, name: 'slow', actor: 'ada' }),
+    ],
+    [
+      'of a tenant that was suspended',
+      (tenantId: string) =>
+        rig.postgres.query(`update tenants set status = 'suspended' where tenant_id = $1`, [
+          tenantId,
+        ]),
+    ],
+  ])('changes nothing with a key that was %s before its body arrived', async (name, end) => {
+    const tenantId = `slow-${name.length}`
+    await rig.addTenant(tenantId)
+    const writer = await newKey('slow', ['alerts:write'], tenantId)
+    const alertId = await raise(tenantId, 'slow')
+    const body = JSON.stringify({ disposition: 'CONFIRMED' })
+    const status = new Promise<number | undefined>((resolve, reject) => {
+      const sent = request(new URL(`/v1/di/alerts/${alertId}/disposition`, rig.url), {
+        method: 'POST',
+        headers: {
+          authorization: `Bearer ${writer}`,
+          'content-type': 'application/json',
+          'content-length': body.length,
+        },
+      })
+      sent.on('error', reject)
+      sent.on('response', (answer) => {
+        answer.resume()
+        resolve(answer.statusCode)
+      })
+      sent.write(body.slice(0, 5))
+      const isAuthenticated = async () => {
+        const { rows } = await rig.postgres.query(
+          'select 1 from api_keys where tenant_id = $1 and last_used_at is not null',
+          [tenantId],
+        )
+        return rows.length > 0
+      }
+      until('the key is found', isAuthenticated, 5_000)
+        .then((): Promise<unknown> => end(tenantId))
+        .then(() => sent.end(body.slice(5)), reject)
+    })
+    expect(await status).toBe(401)
+    const { rows } = await rig.postgres.query(
+      'select disposition from alerts where alert_id = $1',
+      [alertId],
+    )
+    expect(rows).toEqual([{ disposition: 'OPEN' }])
+  })
+
+  test('that waits for the lock of its tenant leaves connections to other tenants', async () => {
+    await rig.addTenant('locked')
+    const writer = await newKey('many', ['alerts:write'], 'locked')
+    const alertId = await raise('locked', 'locked')
+    await rig.postgres.transaction(async (tx) => {
+      await tx.query(`select 1 from alert_sequences where tenant_id = 'locked' for update`)
+      const changes = Array.from({ length: 60 }, () =>
+        set(alertId, writer, { disposition: 'CONFIRMED' }),
+      )
+      await until('they wait', () => isWaitingForLock(tx), 5_000)
+      expect((await rig.call('/v1/di/alerts', { key: otherKey })).status).toBe(200)
+      const answers = await Promise.all(changes)
+      expect(new Set(answers.map((answer) => answer.status))).toEqual(new Set([503]))
+    })
+    expect((await set(alertId, writer, { disposition: 'CONFIRMED' })).status).toBe(200)
+  })
+
+  test('counts as twenty calls of the rate, so a tenant that writes alone is refused', async () => {
+    await rig.addTenant('writing')
+    await rig.postgres.query(
+      `update tenants set rest_rate_per_second = 0.001, rest_burst = 70
+       where tenant_id = 'writing'`,
+    )
+    const writer = await newKey('busy', ['alerts:write'], 'writing')
+    const alertId = await raise('writing', 'writing')
+    const turns = ['CONFIRMED', 'OPEN', 'CONFIRMED', 'OPEN', 'CONFIRMED']
+    const statuses = await Promise.all(
+      turns.map(async (disposition) => (await set(alertId, writer, { disposition })).status),
+    )
+    expect(statuses.sort()).toEqual([200, 200, 200, 429, 429])
+  })
+
+  test('is possible for a tenant whose burst is smaller, from a full bucket', async () => {
+    await rig.addTenant('small')
+    await rig.postgres.query(
+      `update tenants set rest_rate_per_second = 0.001, rest_burst = 3 where tenant_id = 'small'`,
+    )
+    const writer = await newKey('small', ['alerts:write'], 'small')
+    const alertId = await raise('small', 'small')
+    expect((await set(alertId, writer, { disposition: 'CONFIRMED' })).status).toBe(200)
+    expect((await set(alertId, writer, { disposition: 'OPEN' })).status).toBe(429)
+  })
+})
+
+describe('a query that a route does not have', () => {
+  test('is a 400 that names it', async () => {
+    const alertId = await raise('acme', 'no-query')
+    for (const [path, method] of [
+      [`/v1/di/alerts/${alertId}`, 'GET'],
+      [`/v1/di/alerts/${alertId}/disposition`, 'POST'],
+      ['/v1/di/events/evt_doesnotexistatall0000', 'GET'],
+    ] as const) {
+      const body = method === 'POST' ? { disposition: 'OPEN' } : undefined
+      const answer = await rig.call(`${path}?tenant=other`, { key, method, body })
+      expect(answer.status, path).toBe(400)
+      expect(answer.json()).toMatchObject({ code: 'invalid_query', errors: [{ path: 'tenant' }] })
+    }
+  })
 })
 
 describe('named keys', () => {
@@ -160,6 +282,25 @@ describe('named keys', () => {
     expect((await rig.call('/v1/di/alerts', { key })).status).toBe(200)
     const removal = { tenantId: 'acme', name: 'none', actor: 'ada@example.com' }
     await expect(removeKey(keyDeps(), removal)).rejects.toMatchObject({ code: 'key_not_found' })
+  })
+
+  test('are not removed while a change with them is being made', async () => {
+    const keyHash = hashApiKey(await newKey('held', ['alerts:write']))
+    let removal: Promise<unknown> = Promise.resolve()
+    await rig.postgres.transaction(async (tx) => {
+      expect(await lockActiveKey(tx, keyHash)).toBe(true)
+      let removed = false
+      removal = removeKey(keyDeps(), { tenantId: 'acme', name: 'held', actor: 'ada' }).then(() => {
+        removed = true
+      })
+      removal.catch(() => undefined)
+      await until('it waits', async () => removed || isWaitingForLock(tx), 5_000)
+      expect(removed).toBe(false)
+    })
+    await removal
+    await rig.postgres.transaction(async (tx) => {
+      expect(await lockActiveKey(tx, keyHash)).toBe(false)
+    })
   })
 
   test('are never more than a hundred', async () => {
@@ -278,5 +419,13 @@ describe('an event', () => {
       expect(absent.status).toBe(404)
       expect(absent.json()).toMatchObject({ code: 'event_not_found' })
     }
+  })
+
+  test('is read with the settings of a small query', async () => {
+    const query = vi.spyOn(rig.clickhouse, 'query')
+    await rig.call('/v1/di/events/evt_doesnotexistatall0000', { key })
+    expect(query).toHaveBeenCalledOnce()
+    expect(query.mock.calls[0]![0]).toMatchObject({ clickhouse_settings: smallQuery })
+    query.mockRestore()
   })
 })

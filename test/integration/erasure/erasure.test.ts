@@ -12,7 +12,7 @@ import {
   telemetrySubject,
 } from '#shared/core/telemetry/nats-names.ts'
 import { createAlertStore } from '#shared/io/alerts/alert-store.ts'
-import { createErasureStore } from '#shared/io/erasure/erasure-store.ts'
+import { createErasureStore, type ErasureStore } from '#shared/io/erasure/erasure-store.ts'
 import { listAudit } from '#shared/io/postgres/audit-store.ts'
 import { toHash } from '#shared/io/velocity/activity-rows-store.ts'
 import {
@@ -55,7 +55,7 @@ beforeEach(async () => {
   await rig.addTenant(ids.other)
 })
 
-function makeErase(more: { waitMaxMs?: number } = {}): Erase {
+function makeErase(more: { waitMaxMs?: number; store?: ErasureStore } = {}): Erase {
   return createErase({
     locks: { holders: rig.postgres, work: rig.postgres },
     store: createErasureStore(rig.clickhouse),
@@ -405,6 +405,36 @@ describe('an erasure that cannot be done', () => {
 })
 
 describe('a device that goes on sending', () => {
+  it.each(['device', 'user'] as const)(
+    'keeps the peak of its users when a %s is erased while it sends',
+    async (kind) => {
+      await publishRound()
+      const { tenant: tenantId, phone: deviceId, eve: userId } = ids
+      const store = createErasureStore(rig.clickhouse)
+      const eraseLate = makeErase({
+        store: {
+          ...store,
+          eraseRows: async (traces) => {
+            await rig.publish([
+              { tenantId, deviceId, sessionId: 'late', userId, signals: signalsOf.REVIEW },
+            ])
+            await rig.drained()
+            await store.eraseRows(traces)
+          },
+        },
+      })
+      const id = kind === 'device' ? deviceId : userId
+      await eraseLate({ tenantId, kind, id, actor: 'test' })
+      const late = (await historyOf(tenantId, deviceId))?.sessions.find(
+        ({ sessionId }) => sessionId === 'late',
+      )
+      expect(late?.raspScore).toBeGreaterThan(0)
+      const peak = await count(`select max(peak_rasp_score) from user_devices
+        where tenant_id = '${tenantId}' and user_id = '${userId}' and device_id != '${ids.tablet}'`)
+      expect(peak).toBe(late?.raspScore)
+    },
+  )
+
   it('keeps what came after the erasure had begun, whole', async () => {
     await publishRound()
     const { tenant: tenantId, phone: deviceId } = ids

@@ -17,6 +17,7 @@ import {
 import { Problem, type ProblemBody } from '#shared/core/http/problem.ts'
 import { checkQuery, parseQuery } from '#shared/core/http/query-string.ts'
 import { reconciliationSchema } from '#shared/core/reconciliation/reconciliation-api.ts'
+import { flags } from '#shared/core/signals/flags.ts'
 import { signalListSchema } from '#shared/core/signals/signal-list.ts'
 import { findTenant } from '#shared/core/telemetry/body-scan.ts'
 import { parseTelemetry } from '#shared/core/telemetry/parse-telemetry.ts'
@@ -121,6 +122,13 @@ describe('the query of the alert list', () => {
   ])('refuses %s=%s and names it', (name, value) => {
     const faults = faultsOf(`?limit=10&${name}=${value}`.replace('limit=10&limit', 'limit'))
     expect(faults?.map((fault) => fault.path)).toEqual([name])
+  })
+
+  test('reads no more values of a filter than it can have', () => {
+    const parsed = alertsQuerySchema.safeParse({ flag: ','.repeat(14_000) })
+    expect(parsed.error?.issues.length).toBeGreaterThan(0)
+    expect(parsed.error?.issues.length).toBeLessThanOrEqual(Object.keys(flags).length + 1)
+    expect(faultsOf(`?flag=${','.repeat(14_000)}`)?.map((fault) => fault.path)).toEqual(['flag'])
   })
 
   test('refuses a parameter given twice, even with the same value', () => {

@@ -38,6 +38,23 @@ export const largeResponseMs = 30_000
  */
 export const rowsPerCall = 50
 
+/**
+ * Calls that a change of a disposition counts as. Its note of 2,000 characters is stored with the
+ * alert and in the audit log, 12 KB at most: the default rate allows 50 a second, 0.6 MB.
+ */
+export const callsPerChange = 20
+
+/**
+ * Changes of dispositions in progress: 4 of the api's connections to Postgres, 2 for one tenant.
+ * They wait there for the lock of the tenant's alerts, in which the scorer works as well.
+ */
+export const dispositionChanges = {
+  perTenant: 2,
+  total: 4,
+  queuePerTenant: 100,
+  waitMs: 1_000,
+} as const
+
 /** Answers from this size on are compressed for clients that accept it. */
 export const compressedBytesMin = 32 * 1024
 
