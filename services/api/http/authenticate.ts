@@ -49,7 +49,8 @@ type AuthenticateDeps = Pick<TenantStore, 'findTenantByApiKey' | 'recordApiKeyUs
 type Rejection = 'missing' | 'malformed' | 'unknown' | 'suspended'
 
 /**
- * Creates an `onRequest` hook that sets `request.caller` and takes the call's tokens of the tenant's rate.
+ * Creates an `onRequest` hook that sets `request.caller` and takes the call's tokens of the
+ * tenant's rate.
  * @throws Problem unauthorized, rate_limited, unavailable
  */
 export function createAuthenticate(
