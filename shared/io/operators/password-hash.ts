@@ -2,7 +2,7 @@
  * Password hashes: argon2id of Node's own crypto, in the PHC string format. A bounded number of
  * hashes runs at once, so that sign-ins take neither the memory nor the thread pool of the process.
  */
-import { argon2, randomBytes, timingSafeEqual } from 'node:crypto'
+import { type Argon2Parameters, argon2, randomBytes, timingSafeEqual } from 'node:crypto'
 import { promisify } from 'node:util'
 import { normalizePassword } from '#shared/core/operators/password-rules.ts'
 import { createTenantSemaphore } from '#shared/io/process/tenant-semaphore.ts'
@@ -40,13 +40,19 @@ export type PasswordHasher = {
 const phcPattern =
   /^\$argon2id\$v=19\$m=(\d{1,7}),t=(\d{1,3}),p=(\d{1,3})\$([A-Za-z0-9+/]{22})\$([A-Za-z0-9+/]{43})$/
 
+type DeriveKey = (algorithm: 'argon2id', parameters: Argon2Parameters) => Promise<Buffer>
+
 type Parts = HashCost & { salt: Buffer; tag: Buffer }
 
 /**
  * Makes the one hasher of a process.
  * @param cost of new hashes; a stored one has its own in its text
+ * @param deriveKey argon2, so that a test can count its calls
  */
-export function createPasswordHasher(cost: HashCost = costDefault): PasswordHasher {
+export function createPasswordHasher(
+  cost: HashCost = costDefault,
+  deriveKey: DeriveKey = promisify(argon2),
+): PasswordHasher {
   const semaphore = createTenantSemaphore(limits)
   const absent: Parts = { ...cost, salt: randomBytes(saltBytes), tag: randomBytes(tagBytes) }
   const limited = async <T>(of: HashClass, work: () => Promise<T>): Promise<T | null> => {
@@ -62,21 +68,22 @@ export function createPasswordHasher(cost: HashCost = costDefault): PasswordHash
     hash: (password, of = 'known') =>
       limited(of, async () => {
         const salt = randomBytes(saltBytes)
-        return toPhc({ ...cost, salt, tag: await derive(password, { ...cost, salt }) })
+        return toPhc({ ...cost, salt, tag: await derive(deriveKey, password, { ...cost, salt }) })
       }),
     verify: (password, stored, of = 'stranger') =>
       limited(of, async () => {
         const parts = stored === null ? absent : parsePhc(stored)
-        const tag = await derive(password, parts)
+        const tag = await derive(deriveKey, password, parts)
         return timingSafeEqual(tag, parts.tag) && stored !== null
       }),
   }
 }
 
-const deriveKey = promisify(argon2)
-
-function derive(password: string, { salt, ...of }: Omit<Parts, 'tag'>): Promise<Buffer> {
-  const { memory, passes, parallelism } = of
+function derive(
+  deriveKey: DeriveKey,
+  password: string,
+  { salt, memory, passes, parallelism }: Omit<Parts, 'tag'>,
+): Promise<Buffer> {
   return deriveKey('argon2id', {
     message: normalizePassword(password),
     nonce: salt,
