@@ -8,7 +8,6 @@ import { alertSchema } from '#shared/core/http/api-schemas.ts'
 import { eventSchema, userSchema } from '#shared/core/http/reading-schemas.ts'
 import { hashApiKey } from '#shared/core/tenants/credentials.ts'
 import { smallQuery } from '#shared/io/clickhouse/clickhouse.ts'
-import type { Queryable } from '#shared/io/postgres/postgres.ts'
 import { lockActiveKey } from '#shared/io/tenants/api-key-store.ts'
 import { createKey, listKeys, removeKey } from '../../../services/console/tenants/manage-keys.ts'
 import { makeAlertCandidate } from '../../support/alerts/alert-candidates.ts'
@@ -45,8 +44,10 @@ const keyDeps = () => ({ postgres: rig.postgres, sealer, randomBytes })
 const newKey = async (name: string, scopes: readonly ('read' | 'alerts:write')[], of = 'acme') =>
   (await createKey(keyDeps(), { tenantId: of, name, scopes, actor: 'ada@example.com' })).api_key
 
-async function isWaitingForLock(tx: Queryable): Promise<boolean> {
-  const { rows } = await tx.query(`select 1 from pg_stat_activity where wait_event_type = 'Lock'`)
+async function isWaitingForLock(): Promise<boolean> {
+  const { rows } = await rig.postgres.query(
+    `select 1 from pg_stat_activity where wait_event_type = 'Lock'`,
+  )
   return rows.length > 0
 }
 
@@ -220,7 +221,7 @@ describe('a disposition', () => {
       const changes = Array.from({ length: 60 }, () =>
         set(alertId, writer, { disposition: 'CONFIRMED' }),
       )
-      await until('they wait', () => isWaitingForLock(tx), 5_000)
+      await until('they wait', isWaitingForLock, 5_000)
       expect((await rig.call('/v1/di/alerts', { key: otherKey })).status).toBe(200)
       const answers = await Promise.all(changes)
       expect(new Set(answers.map((answer) => answer.status))).toEqual(new Set([503]))
@@ -294,7 +295,7 @@ describe('named keys', () => {
         removed = true
       })
       removal.catch(() => undefined)
-      await until('it waits', async () => removed || isWaitingForLock(tx), 5_000)
+      await until('it waits', async () => removed || isWaitingForLock(), 5_000)
       expect(removed).toBe(false)
     })
     await removal
