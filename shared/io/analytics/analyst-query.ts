@@ -3,6 +3,8 @@
  * to it. The answer is read as it arrives: rows up to a bound, or the bytes of a CSV.
  */
 
+import { createFormulaGuard } from '#shared/core/http/csv.ts'
+
 export type AnalystLogin = { url: string; user: string; password: string; database: string }
 
 export type AnalystStatement = {
@@ -41,13 +43,16 @@ export const authenticationFailed = 516
 /** The query has a FORMAT of its own, so its answer cannot be read. */
 export class FormatClauseError extends Error {}
 
+/** The first row of the answer has more bytes than the bounds let through. */
+export class RowTooLargeError extends Error {}
+
 const rowsFormat = 'JSONCompactEachRowWithNamesAndTypes'
 const csvFormat = 'CSVWithNames'
 const errorCharactersMax = 2_000
 
 /**
- * @param bounds of what is kept; reading ends with the first row beyond them
- * @throws AnalystQueryError, FormatClauseError, and what `fetch` throws
+ * @param bounds of what is kept; reading ends with the first byte beyond them
+ * @throws AnalystQueryError, FormatClauseError, RowTooLargeError, and what `fetch` throws
  */
 export async function queryRows(
   login: AnalystLogin,
@@ -57,29 +62,40 @@ export async function queryRows(
   const response = await send(login, statement, rowsFormat, bounds.signal)
   const found: SqlRows = { columns: [], rows: [], truncated: false, read: readSummary(response) }
   let names: string[] | null = null
-  let bytes = 0
-  for await (const line of linesOf(response)) {
-    bytes += line.length
+  for await (const line of linesOf(response, bounds.bytesMax)) {
+    if (line === null || found.rows.length >= bounds.rowsMax) {
+      found.truncated = true
+      break
+    }
     const row = JSON.parse(line) as unknown[]
     if (names === null) names = row as string[]
     else if (found.columns.length < names.length) {
       found.columns = names.map((name, at) => ({ name, type: String(row[at]) }))
-    } else if (found.rows.length >= bounds.rowsMax || bytes > bounds.bytesMax) {
-      found.truncated = true
-      break
     } else found.rows.push(row)
+  }
+  if (found.truncated && found.rows.length === 0) {
+    throw new RowTooLargeError(`the first row has more than ${bounds.bytesMax} bytes`)
   }
   return found
 }
 
-/** The whole answer as CSV with a head. @throws AnalystQueryError, FormatClauseError */
+/**
+ * The whole answer as CSV with a head, safe to open in a spreadsheet.
+ * @throws AnalystQueryError, FormatClauseError
+ */
 export async function queryCsv(
   login: AnalystLogin,
   statement: AnalystStatement,
   signal: AbortSignal,
 ): Promise<ReadableStream<Uint8Array>> {
   const response = await send(login, statement, csvFormat, signal)
-  return response.body ?? new Blob([]).stream()
+  const guard = createFormulaGuard()
+  const guarded = new TransformStream<Uint8Array, Uint8Array>({
+    transform: (chunk, output) => {
+      for (const part of guard(chunk)) output.enqueue(part)
+    },
+  })
+  return (response.body ?? new Blob([]).stream()).pipeThrough(guarded)
 }
 
 async function send(
@@ -89,17 +105,15 @@ async function send(
   signal: AbortSignal,
 ): Promise<Response> {
   const url = new URL(login.url)
-  url.search = new URLSearchParams({
+  const settings = new URLSearchParams({
     database: login.database,
     default_format: format,
     session_timezone: 'UTC',
     date_time_output_format: 'iso',
     // Beyond 2^53 a number of JavaScript is another one.
     output_format_json_quote_64bit_integers: '1',
-    ...Object.fromEntries(
-      Object.entries(parameters).map(([name, value]) => [`param_${name}`, escapeValue(value)]),
-    ),
-  }).toString()
+  })
+  url.search = `${settings}&${encodeParameters(parameters)}`
   const response = await fetch(url, {
     method: 'POST',
     headers: {
@@ -120,21 +134,41 @@ async function send(
   return response
 }
 
+/** Parameters as a query has them in its URL, in ASCII. */
+export function encodeParameters(parameters: AnalystStatement['parameters']): string {
+  const named = new URLSearchParams()
+  for (const [name, value] of Object.entries(parameters)) {
+    named.append(`param_${name}`, escapeValue(value))
+  }
+  return named.toString()
+}
+
 /** A value as the engine reads parameters: tab-separated text. */
 const escapeValue = (value: string): string =>
   value.replaceAll('\\', '\\\\').replaceAll('\t', '\\t').replaceAll('\n', '\\n')
 
-async function* linesOf(response: Response): AsyncGenerator<string, void> {
+/** The lines within the first `bytesMax` bytes, and null when there is more than those. */
+async function* linesOf(response: Response, bytesMax: number): AsyncGenerator<string | null, void> {
   if (response.body === null) return
-  const decoder = new TextDecoder()
-  let rest = ''
+  let left = bytesMax
+  let pieces: Uint8Array[] = []
   for await (const chunk of response.body as unknown as AsyncIterable<Uint8Array>) {
-    const lines = (rest + decoder.decode(chunk, { stream: true })).split('\n')
-    rest = lines.pop() ?? ''
-    yield* lines
+    const within = chunk.subarray(0, left)
+    left -= within.length
+    let from = 0
+    for (let end = within.indexOf(lineEnd); end !== -1; end = within.indexOf(lineEnd, from)) {
+      yield Buffer.concat([...pieces, within.subarray(from, end)]).toString()
+      pieces = []
+      from = end + 1
+    }
+    if (within.length < chunk.length) return yield null
+    pieces.push(within.subarray(from))
   }
+  const rest = Buffer.concat(pieces).toString()
   if (rest !== '') yield rest
 }
+
+const lineEnd = 0x0a
 
 function readSummary(response: Response): SqlRows['read'] {
   try {

@@ -2,9 +2,16 @@
 // query reads its own tenant with an analyst's rights, is in the audit log, and ends as rows, as a
 // CSV or as the engine's own error.
 import { randomBytes } from 'node:crypto'
+import { type AddressInfo, connect, type Socket } from 'node:net'
 import type { FastifyInstance } from 'fastify'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { sqlRowsMax } from '#shared/core/base/limits/analytics.ts'
+import { dayMs } from '#shared/core/base/instants.ts'
+import {
+  sqlParametersBytesMax,
+  sqlQueries,
+  sqlRowsBytesMax,
+  sqlRowsMax,
+} from '#shared/core/base/limits/analytics.ts'
 import { createFleetStore } from '#shared/io/analytics/fleet-store.ts'
 import { listAudit } from '#shared/io/postgres/audit-store.ts'
 import { createMetrics } from '#shared/io/process/metrics.ts'
@@ -12,17 +19,37 @@ import { createSealer } from '#shared/io/tenants/sealed-secrets.ts'
 import { type ConsoleDeps, createConsoleApp } from '../../../services/console/app.ts'
 import { type AnalystsRig, createAnalystsRig } from '../../support/analytics/analysts-rig.ts'
 import { testLog } from '../../support/http/console-rig.ts'
+import { until } from '../../support/process/until.ts'
 
 const adminToken = randomBytes(32).toString('base64url')
-const dayMs = 86_400_000
 let rig: AnalystsRig
 let app: FastifyInstance
+const closings: (() => Promise<void>)[] = []
+let port = 0
 let aheadMs = 0
+/** Which statements wait in the console's way to Postgres, and those that do. */
+let isHeld: (values: readonly unknown[]) => boolean = () => false
+const held: (() => void)[] = []
+const releaseHeld = () => {
+  isHeld = () => false
+  for (const go of held.splice(0)) go()
+}
 
 beforeAll(async () => {
   rig = await createAnalystsRig()
+  // Its answers may be larger than what a page shows.
+  const wide = await rig.openProxy({ answerBytesMax: 8 * sqlRowsBytesMax })
+  closings.push(wide.close)
+  const query: typeof rig.postgres.query = async (sql, values) => {
+    const all = typeof sql === 'string' ? values : sql.values
+    if (isHeld(all ?? [])) await new Promise<void>((resolve) => held.push(resolve))
+    return rig.postgres.query(sql as string, values)
+  }
   const deps = {
     ...rig.deps,
+    postgres: { ...rig.postgres, query },
+    analysts: { ...rig.deps.analysts, url: wide.url },
+    publicUrl: () => 'http://127.0.0.1:8082',
     adminToken,
     log: testLog,
     sealer: createSealer([randomBytes(32).toString('base64')]),
@@ -35,9 +62,12 @@ beforeAll(async () => {
     log: testLog,
     metrics: createMetrics('console'),
   })
+  await app.listen({ host: '127.0.0.1', port: 0 })
+  port = (app.server.address() as AddressInfo).port
 })
 afterAll(async () => {
   await app?.close()
+  for (const close of closings) await close()
   await rig?.close()
 })
 
@@ -178,9 +208,109 @@ describe('a query', () => {
     expect(made.status).toBe(400)
   })
 
+  it('as CSV has no cell that a spreadsheet runs, and numbers as they are', async () => {
+    const sql = `select '=1+1' as a, -5 as b, toInt64(-9007199254740993) as "=c", 'x,"=y' as d,
+      '"=z' as e, '' as f, ['-1'] as g, concat(char(9), 'x') as h`
+    const { text } = await call('POST', '/tenants/acme/sql', { sql, format: 'csv' })
+    expect(text).toBe(
+      `"a","b","'=c","d","e","f","g","h"\n` +
+        `"'=1+1",-5,-9007199254740993,"x,""=y","""=z","","['-1']","'\tx"\n`,
+    )
+  })
+
+  it('has as many bytes as a page shows, and says when its first row has more', async () => {
+    const long = `repeat(repeat('x', 1024), ${sqlRowsBytesMax / 1_024})`
+    const first = await ask(`select repeat(repeat('x', 1024), ${(7 * sqlRowsBytesMax) / 1_024})`)
+    expect([first.status, first.body.code]).toEqual([422, 'query_failed'])
+    expect(first.body.detail).toContain(`${sqlRowsBytesMax} bytes`)
+    const second = await ask(`select if(number = 0, 'é', ${long}) from numbers(2)`)
+    expect(second.body).toMatchObject({ rows: [['é']], truncated: true })
+    const within = await ask(`select repeat(repeat('x', 1024), ${sqlRowsBytesMax / 1_024 - 1})`)
+    expect([within.body.rows.length, within.body.truncated]).toEqual([1, false])
+  })
+
+  it('has parameters of a bounded size in all', async () => {
+    const of = (count: number, value: string) =>
+      Object.fromEntries(Array.from({ length: count }, (_, n) => [`p${n}`, value]))
+    for (const value of ['é'.repeat(1_000), '\\'.repeat(1_000)]) {
+      const { status, body } = await ask('select 1', { parameters: of(32, value) })
+      expect([status, body.errors?.[0]]).toEqual([
+        400,
+        {
+          path: '$.parameters',
+          message: expect.stringContaining(`${sqlParametersBytesMax} bytes`),
+        },
+      ])
+    }
+    for (const value of ['\\', 'é']) {
+      // As `param_p0=` and six bytes for each character.
+      const most = of(1, value.repeat(1_000))
+      const { status, body } = await ask('select {p0:String}', { parameters: most })
+      expect([status, body.rows]).toEqual([200, [[most.p0]]])
+    }
+  })
+
   it('of a tenant that is not there is refused', async () => {
     const { status, body } = await ask('select 1', {}, 'nobody')
     expect([status, body.code]).toEqual([404, 'tenant_not_found'])
+  })
+})
+
+describe('queries at once', () => {
+  const open = (tenant: string, body: object) => {
+    const payload = JSON.stringify(body)
+    const socket = connect(port, '127.0.0.1').on('error', () => undefined)
+    socket.write(
+      `POST /admin/v1/tenants/${tenant}/sql HTTP/1.1\r\nhost: console\r\n` +
+        `authorization: Bearer ${adminToken}\r\ncontent-type: application/json\r\n` +
+        `content-length: ${payload.length}\r\n\r\n${payload}`,
+    )
+    return socket
+  }
+  const leave = async (sockets: Socket[]) => {
+    for (const socket of sockets) socket.resetAndDestroy()
+    await until('closed connections', async () => {
+      const count = await new Promise((resolve) => app.server.getConnections((_, n) => resolve(n)))
+      return count === 0 ? true : null
+    })
+  }
+  const many = 2 * sqlQueries.total
+  const openMany = (body: object) => Array.from({ length: many }, () => open('acme', body))
+  const heldAre = (count: number) =>
+    until(`${count} held statements`, () => (held.length === count ? true : null))
+
+  it('leave no slot taken when their clients leave, however early', async () => {
+    for (const format of ['rows', 'csv']) {
+      // The look-up of the tenant, and then the entry of the audit log.
+      isHeld = (values) => values[0] === 'acme'
+      const early = openMany({ sql: 'select 1', format })
+      await heldAre(many)
+      await leave(early)
+      releaseHeld()
+      expect([format, (await ask('select 1')).status]).toEqual([format, 200])
+      isHeld = (values) => values[2] === 'sql.queried'
+      const later = openMany({ sql: 'select 1', format })
+      await heldAre(sqlQueries.perTenant)
+      await leave(later)
+      releaseHeld()
+      expect([format, (await ask('select 1')).status]).toEqual([format, 200])
+      const reading = openMany({ sql: 'select number from numbers(100000)', format })
+      await new Promise((resolve) => reading[0]!.once('data', resolve))
+      await leave(reading)
+      expect([format, (await ask('select 1')).status]).toEqual([format, 200])
+    }
+  })
+
+  it('of one tenant leave slots to the others, and are refused beyond its own', async () => {
+    isHeld = (values) => values[1] === 'acme' && values[2] === 'sql.queried'
+    const waiting = openMany({ sql: 'select 1' })
+    await heldAre(sqlQueries.perTenant)
+    expect((await ask('select 1', {}, 'globex')).status).toBe(200)
+    const more = await ask('select 1')
+    expect([more.status, more.body.code]).toEqual([503, 'unavailable'])
+    await leave(waiting)
+    releaseHeld()
+    expect((await ask('select 1')).status).toBe(200)
   })
 })
 

@@ -24,7 +24,7 @@ import { insertBareTenants } from '../tenants/bare-tenant.ts'
 import type { Attempt } from './analyst-file-attempts.ts'
 
 type ProxyLimits = Partial<
-  Pick<AnalystProxyOptions, 'limits' | 'metrics' | 'queryMaxMs' | 'sendMaxMs'>
+  Pick<AnalystProxyOptions, 'answerBytesMax' | 'limits' | 'metrics' | 'queryMaxMs' | 'sendMaxMs'>
 >
 
 export type AnalystsRig = {

@@ -2,13 +2,14 @@
  * SQL over the analytics views, as an analyst of the tenant and with an analyst's limits; the
  * schema of the views, and the cookbook. The audit log has each query before it runs.
  */
+import type { ServerResponse } from 'node:http'
 import { Readable } from 'node:stream'
 import { z } from 'zod'
 import {
+  sqlQueries,
   sqlQueryMaxMs,
   sqlRowsBytesMax,
   sqlRowsMax,
-  sqlRunningMax,
 } from '#shared/core/base/limits/analytics.ts'
 import { Problem } from '#shared/core/http/problem.ts'
 import {
@@ -17,6 +18,7 @@ import {
   FormatClauseError,
   queryCsv,
   queryRows,
+  RowTooLargeError,
 } from '#shared/io/analytics/analyst-query.ts'
 import { toAnalyticsDatabase } from '#shared/io/analytics/analytics-database.ts'
 import { listAnalyticsViews } from '#shared/io/analytics/analytics-schema-store.ts'
@@ -24,6 +26,7 @@ import { readCookbook } from '#shared/io/analytics/cookbook.ts'
 import { toLoggable } from '#shared/io/clickhouse/clickhouse.ts'
 import { unavailable } from '#shared/io/http/http-server.ts'
 import { insertAudit } from '#shared/io/postgres/audit-store.ts'
+import { createTenantSemaphore, type TenantSemaphore } from '#shared/io/process/tenant-semaphore.ts'
 import { actorOf, type ConsoleApp } from '../../http/admin-app.ts'
 import { tenantParams } from '../../http/schemas.ts'
 import { requireTenant } from '../../tenants/manage-tenants.ts'
@@ -63,7 +66,7 @@ export function addSqlRoutes(app: ConsoleApp, deps: SqlRouteDeps): void {
 
 function addQueryRoute(app: ConsoleApp, deps: SqlRouteDeps): void {
   const analyst = createConsoleAnalyst(deps)
-  let running = 0
+  const semaphore = createTenantSemaphore(sqlQueries)
   app.post(
     '/tenants/:tenant_id/sql',
     {
@@ -88,21 +91,12 @@ function addQueryRoute(app: ConsoleApp, deps: SqlRouteDeps): void {
     },
     async ({ params: { tenant_id: tenantId }, body, principal }, reply) => {
       await requireTenant(deps.postgres, tenantId)
-      if (running >= sqlRunningMax) {
-        throw unavailable(`${sqlRunningMax} queries are running here; try again later.`)
-      }
-      running += 1
-      reply.raw.once('close', () => {
-        running -= 1
-      })
+      const signal = await beginQuery(semaphore, tenantId, reply.raw)
       const { sql, format } = body
       const after = { sql, parameters: body.parameters, format }
       const entry = { actor: actorOf(principal), tenantId, action: 'sql.queried', after }
       await insertAudit(deps.postgres, entry)
       const startedMs = deps.nowMs()
-      const stop = new AbortController()
-      reply.raw.once('close', () => stop.abort())
-      const signal = AbortSignal.any([stop.signal, AbortSignal.timeout(sqlQueryMaxMs)])
       const statement: AnalystStatement = {
         sql,
         parameters: { ...body.parameters, tenant: tenantId },
@@ -110,7 +104,7 @@ function addQueryRoute(app: ConsoleApp, deps: SqlRouteDeps): void {
       if (format === 'csv') {
         const csv = await analyst
           .signedIn(tenantId, (login) => queryCsv(login, statement, signal))
-          .catch(refuse)
+          .catch((error: unknown) => refuse(error, signal))
         reply.header('content-type', 'text/csv; charset=utf-8')
         // A CSV is no answer to be written by the schema.
         return reply.send(Readable.fromWeb(csv as never) as never)
@@ -118,7 +112,7 @@ function addQueryRoute(app: ConsoleApp, deps: SqlRouteDeps): void {
       const bounds = { rowsMax: sqlRowsMax, bytesMax: sqlRowsBytesMax, signal }
       const { read, ...found } = await analyst
         .signedIn(tenantId, (login) => queryRows(login, statement, bounds))
-        .catch(refuse)
+        .catch((error: unknown) => refuse(error, signal))
       const durationMs = Math.round(deps.nowMs() - startedMs)
       return {
         ...found,
@@ -130,6 +124,35 @@ function addQueryRoute(app: ConsoleApp, deps: SqlRouteDeps): void {
   )
 }
 
+/**
+ * Acquires a slot until the response is closed. Its time is bounded also because a response that is
+ * behind another one on a lost connection never closes.
+ * @returns what ends the query: it aborts when the slot is free again
+ * @throws Problem unavailable when there is no slot in time, or the client has left
+ */
+async function beginQuery(
+  semaphore: TenantSemaphore,
+  tenantId: string,
+  response: ServerResponse,
+): Promise<AbortSignal> {
+  const permit = await semaphore.acquire(tenantId)
+  if (permit === null) throw unavailable('The tenant has too many queries in flight.')
+  const stop = new AbortController()
+  const end = () => {
+    clearTimeout(timer)
+    permit.release()
+    stop.abort()
+  }
+  const timer = setTimeout(end, sqlQueryMaxMs)
+  // The client can have left before this, and then there is no further event.
+  if (!response.destroyed) response.once('close', end)
+  else end()
+  if (stop.signal.aborted) throw ended()
+  return stop.signal
+}
+
+const ended = () => unavailable('The query has ended: its time is over, or its client has left.')
+
 const unreadable = (error: unknown): never => {
   throw unavailable('ClickHouse cannot be read at the moment.', toLoggable(error))
 }
@@ -138,8 +161,13 @@ const unreadable = (error: unknown): never => {
 const busyStatuses = [502, 503, 504]
 
 /** @throws Problem query_failed with the engine's own words, or unavailable */
-function refuse(error: unknown): never {
+function refuse(error: unknown, signal: AbortSignal): never {
   if (error instanceof Problem) throw error
+  if (signal.aborted) throw ended()
+  if (error instanceof RowTooLargeError) {
+    const detail = `A row has more than the ${sqlRowsBytesMax} bytes of a page: take it as CSV.`
+    throw new Problem('query_failed', detail)
+  }
   if (error instanceof FormatClauseError) {
     throw new Problem('query_failed', 'Leave FORMAT out: a query is answered as rows or as a CSV.')
   }

@@ -3,10 +3,12 @@ import { z } from 'zod'
 import {
   sqlCharactersMax,
   sqlParameterCharactersMax,
+  sqlParametersBytesMax,
   sqlParametersMax,
   sqlRowsMax,
 } from '#shared/core/base/limits/analytics.ts'
 import { operatorText } from '#shared/core/http/operator-text.ts'
+import { encodeParameters } from '#shared/io/analytics/analyst-query.ts'
 
 export const sqlBody = z.strictObject({
   sql: operatorText(sqlCharactersMax)
@@ -17,8 +19,14 @@ export const sqlBody = z.strictObject({
     .refine((values) => Object.keys(values).length <= sqlParametersMax, {
       error: `must be at most ${sqlParametersMax}`,
     })
+    .refine((values) => encodeParameters(values).length <= sqlParametersBytesMax, {
+      error: `must have at most ${sqlParametersBytesMax} bytes, encoded as in a URL`,
+    })
     .default({})
-    .describe('the values of `{name:Type}`; `tenant` is always the tenant of the path'),
+    .describe(
+      'the values of `{name:Type}`; `tenant` is always the tenant of the path; ' +
+        `at most ${sqlParametersBytesMax} bytes, encoded as in a URL`,
+    ),
   format: z
     .enum(['rows', 'csv'])
     .default('rows')

@@ -6,6 +6,8 @@ export const sqlCharactersMax = 20_000
 /** Parameters of a query, and the characters of a value. The cookbook's have at most six. */
 export const sqlParametersMax = 32
 export const sqlParameterCharactersMax = 1_000
+/** Bytes of all parameters in the URL: half of the 16 KiB that Node accepts as a request's head. */
+export const sqlParametersBytesMax = 8 * 1024
 
 /**
  * Rows and bytes of a query that a page shows: 10,000 rows of 800 bytes. A CSV has all rows, within
@@ -14,8 +16,11 @@ export const sqlParameterCharactersMax = 1_000
 export const sqlRowsMax = 10_000
 export const sqlRowsBytesMax = 8 * 1024 * 1024
 
-/** Queries of one console at once: 16 answers of 8 MiB are 128 MiB. */
-export const sqlRunningMax = 16
+/**
+ * Queries of one console at once, until their last byte is sent: 16 answers of 8 MiB are 128 MiB. A
+ * tenant has the four that its analyst may run at once; eight more wait.
+ */
+export const sqlQueries = { perTenant: 4, total: 16, queuePerTenant: 8, waitMs: 5_000 } as const
 
 /** An analyst's query ends after 32 s and waits twice that for other tenants, so 100 s is late. */
 export const sqlQueryMaxMs = 100_000
