@@ -46,6 +46,7 @@ export function addAlertCsvRoute(app: ConsoleApp, { postgres }: { postgres: Post
   app.get(
     '/tenants/:tenant_id/alerts.csv',
     {
+      exposeHeadRoute: false,
       schema: {
         summary: 'All alerts of a filter as CSV',
         params: tenantParams,

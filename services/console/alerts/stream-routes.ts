@@ -8,6 +8,7 @@ import { z } from 'zod'
 import { alertStreamsMax, alertStreamsPerOperatorMax } from '#shared/core/base/limits/alerts.ts'
 import { Problem } from '#shared/core/http/problem.ts'
 import { readLastSeqs } from '#shared/io/alerts/alert-work-store.ts'
+import { unavailable } from '#shared/io/http/http-server.ts'
 import type { Postgres } from '#shared/io/postgres/postgres.ts'
 import type { Log } from '#shared/io/process/log.ts'
 import { type Poller, startPolling } from '#shared/io/process/poll.ts'
@@ -44,6 +45,7 @@ export function addAlertStreamRoute(
   app.get(
     '/tenants/:tenant_id/alerts/stream',
     {
+      exposeHeadRoute: false,
       schema: {
         summary: 'Server-sent events: how many alerts are new',
         description:
@@ -58,28 +60,30 @@ export function addAlertStreamRoute(
         },
       },
     },
-    async ({ params: { tenant_id: tenantId }, headers, principal, raw }, reply) => {
+    async ({ params: { tenant_id: tenantId }, headers, principal }, reply) => {
       await requireTenant(postgres, tenantId)
+      const seqs = await readLastSeqs(postgres, [tenantId])
+      // No other request and no end of the connection comes between here and the close listener.
+      if (reply.raw.destroyed) throw unavailable('The client has left.')
       const actor = actorOf(principal)
       const own = [...streams].filter((stream) => stream.actor === actor).length
       if (streams.size >= alertStreamsMax || own >= alertStreamsPerOperatorMax) {
         const detail = 'There are too many streams of alerts.'
         throw new Problem('rate_limited', detail, { retryAfterSeconds: 5 })
       }
-      const seqs = await readLastSeqs(postgres, [tenantId])
       const present = seqs.get(tenantId) ?? 0
       const lastSeq = readLastId(headers['last-event-id'], present)
       const stream: Stream = { tenantId, actor, lastSeq, out: new PassThrough() }
       const heartbeat = setInterval(() => stream.out.write(': alive\n\n'), heartbeatMs)
-      const end = setTimeout(() => stream.out.end(), streamMs)
       const forget = () => {
         clearInterval(heartbeat)
         clearTimeout(end)
         streams.delete(stream)
         stream.out.end()
       }
+      const end = setTimeout(forget, streamMs)
       stream.out.once('close', forget)
-      raw.once('close', () => raw.socket.destroyed && forget())
+      reply.raw.once('close', forget)
       streams.add(stream)
       poller ??= startPolling(announce, {
         log,

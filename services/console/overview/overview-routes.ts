@@ -2,13 +2,12 @@
  * The overview of a tenant: a period beside the one before it. What is in Postgres is always there;
  * what ClickHouse cannot answer is null.
  */
-import { dayMs } from '#shared/core/base/instants.ts'
+import { toIso } from '#shared/core/base/instants.ts'
 import {
   overviewDaysMax,
   overviewFlagsMax,
   overviewVersionsMax,
 } from '#shared/core/base/limits/analytics.ts'
-import { toInvalidQuery } from '#shared/core/http/query-string.ts'
 import { createAlertStore } from '#shared/io/alerts/alert-store.ts'
 import type { OverviewSpan, OverviewStore } from '#shared/io/analytics/overview-store.ts'
 import { describeFailure } from '#shared/io/clickhouse/clickhouse.ts'
@@ -18,6 +17,7 @@ import type { Log } from '#shared/io/process/log.ts'
 import type { ReconciliationStore } from '#shared/io/reconciliation/reconciliation-store.ts'
 import type { TenantView } from '#shared/io/tenants/tenant-store.ts'
 import type { ConsoleApp } from '../http/admin-app.ts'
+import { toQuerySpan } from '../http/query-span.ts'
 import { tenantParams } from '../http/schemas.ts'
 import { requireTenant } from '../tenants/manage-tenants.ts'
 import { type Overview, overviewQuery, overviewSchema } from './overview-schemas.ts'
@@ -44,7 +44,9 @@ export function addPeriodOverviewRoute(app: ConsoleApp, deps: PeriodOverviewDeps
     },
     async ({ params: { tenant_id: tenantId }, query }) => {
       const tenant = await requireTenant(deps.postgres, tenantId)
-      const span = toSpan(tenantId, query, deps.wallMs())
+      const most = { nowMs: deps.wallMs(), daysMax: overviewDaysMax }
+      const { fromMs, toMs } = toQuerySpan(query, most)
+      const span: OverviewSpan = { tenantId, beforeMs: 2 * fromMs - toMs, fromMs, toMs }
       const orNull = <T>(what: Promise<T>): Promise<T | null> =>
         what.catch((error: unknown) => {
           deps.log.warn({ err: describeFailure(error) }, 'a part of the overview cannot be read')
@@ -67,24 +69,6 @@ export function addPeriodOverviewRoute(app: ConsoleApp, deps: PeriodOverviewDeps
       }
     },
   )
-}
-
-const toIso = (ms: number): string => new Date(ms).toISOString()
-
-/** @throws Problem invalid_query */
-function toSpan(
-  tenantId: string,
-  query: { from?: number | undefined; to?: number | undefined },
-  nowMs: number,
-): OverviewSpan {
-  const toMs = query.to ?? nowMs
-  const fromMs = query.from ?? toMs - dayMs
-  const longMs = toMs - fromMs
-  if (longMs > 0 && longMs <= overviewDaysMax * dayMs && fromMs - longMs >= 0) {
-    return { tenantId, beforeMs: fromMs - longMs, fromMs, toMs }
-  }
-  const message = `must be before \`to\`, by at most ${overviewDaysMax} days`
-  throw toInvalidQuery([{ path: 'from', message }])
 }
 
 async function readTelemetry(

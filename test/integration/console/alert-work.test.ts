@@ -1,5 +1,6 @@
 // Alerts as operators work on them, on a whole stack: the list, one alert with all about it.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { alertStreamsPerOperatorMax } from '#shared/core/base/limits/alerts.ts'
 import type { AlertDetail } from '../../../services/console/alerts/alert-schemas.ts'
 import {
   admin,
@@ -164,6 +165,15 @@ describe('a bulk change', () => {
 })
 
 describe('the CSV', () => {
+  it('is read by no HEAD', async () => {
+    const { stack } = running
+    const answer = await fetch(`${stack.console}/admin/v1/tenants/work/alerts.csv`, {
+      method: 'HEAD',
+      headers: { authorization: `Bearer ${stack.admin_token}` },
+    })
+    expect(answer.status).toBe(405)
+  })
+
   it('has every alert of the filter, with the header', async () => {
     const { stack } = running
     const answer = await fetch(`${stack.console}/admin/v1/tenants/work/alerts.csv?user_id=u2`, {
@@ -279,30 +289,54 @@ describe('the stream', () => {
     again.close()
   })
 
-  it('is refused beyond the number of streams of one operator', async () => {
+  const openStream = (method: string, signal: AbortSignal) => {
     const { stack } = running
-    const aborts: AbortController[] = []
-    const statuses: number[] = []
-    for (let n = 0; n < 11; n++) {
-      const abort = new AbortController()
-      aborts.push(abort)
-      const answer = await fetch(`${stack.console}/admin/v1/tenants/work/alerts/stream`, {
-        headers: { authorization: `Bearer ${stack.admin_token}` },
-        signal: abort.signal,
-      })
-      statuses.push(answer.status)
-    }
-    expect(statuses).toContain(429)
-    for (const abort of aborts) abort.abort()
-    await until('free streams', async () => {
-      const abort = new AbortController()
-      const { status } = await fetch(`${stack.console}/admin/v1/tenants/work/alerts/stream`, {
-        headers: { authorization: `Bearer ${stack.admin_token}` },
-        signal: abort.signal,
-      })
-      abort.abort()
-      return status === 200 ? true : null
+    return fetch(`${stack.console}/admin/v1/tenants/work/alerts/stream`, {
+      method,
+      headers: { authorization: `Bearer ${stack.admin_token}` },
+      signal,
     })
+  }
+  const allAreFree = () =>
+    until('as many free streams as there are', async () => {
+      const abort = new AbortController()
+      const opened = await Promise.all(
+        Array.from({ length: alertStreamsPerOperatorMax }, () => openStream('GET', abort.signal)),
+      )
+      abort.abort()
+      return opened.every(({ status }) => status === 200) ? true : null
+    })
+
+  it('is refused beyond the number of streams of one operator, also all at once', async () => {
+    await allAreFree()
+    const counts: number[] = []
+    // Streams that were closed just now are counted for a moment.
+    await until('exactly as many streams as there may be', async () => {
+      const abort = new AbortController()
+      const opened = await Promise.all(
+        Array.from({ length: 60 }, () => openStream('GET', abort.signal)),
+      )
+      abort.abort()
+      const open = opened.filter(({ status }) => status === 200).length
+      counts.push(open)
+      return open >= alertStreamsPerOperatorMax ? true : null
+    })
+    expect(Math.max(...counts)).toBe(alertStreamsPerOperatorMax)
+    await allAreFree()
+  })
+
+  it('is held by no HEAD, and by no client that has left', async () => {
+    for (let n = 0; n <= alertStreamsPerOperatorMax; n++) {
+      expect((await openStream('HEAD', AbortSignal.timeout(5_000))).status).toBe(405)
+    }
+    for (let n = 0; n < 60; n++) {
+      const abort = new AbortController()
+      const left = openStream('GET', abort.signal).catch(() => null)
+      await new Promise((resolve) => setTimeout(resolve, n / 10))
+      abort.abort()
+      await left
+    }
+    await allAreFree()
   })
 })
 

@@ -1,16 +1,17 @@
 /** The fleet of a tenant: SDK versions and platforms over time, and signals per version. */
+import { dayMs, hourMs, type Span } from '#shared/core/base/instants.ts'
 import {
   fleetDaysMax,
   fleetLinesMax,
   fleetSignalsMax,
   fleetVersionsMax,
 } from '#shared/core/base/limits/analytics.ts'
-import { toInvalidQuery } from '#shared/core/http/query-string.ts'
 import type { FleetSpan, FleetStore } from '#shared/io/analytics/fleet-store.ts'
 import { toLoggable } from '#shared/io/clickhouse/clickhouse.ts'
 import { unavailable } from '#shared/io/http/http-server.ts'
 import type { Queryable } from '#shared/io/postgres/postgres.ts'
 import type { ConsoleApp } from '../../http/admin-app.ts'
+import { toQuerySpan } from '../../http/query-span.ts'
 import { tenantParams } from '../../http/schemas.ts'
 import { requireTenant } from '../../tenants/manage-tenants.ts'
 import { fleetQuery, fleetSchema } from './fleet-schemas.ts'
@@ -31,32 +32,19 @@ export function addFleetRoutes(app: ConsoleApp, deps: FleetRouteDeps): void {
     },
     async ({ params: { tenant_id: tenantId }, query }) => {
       await requireTenant(deps.postgres, tenantId)
-      const span = toFleetSpan(tenantId, query, deps.wallMs())
-      return readFleet(deps.fleet, span).catch((error: unknown) => {
+      const span = toQuerySpan(query, { nowMs: deps.wallMs(), daysMax: fleetDaysMax })
+      const stepSeconds = toStepMs(span) / 1_000
+      return readFleet(deps.fleet, { tenantId, ...span, stepSeconds }).catch((error: unknown) => {
         throw unavailable('The telemetry cannot be read at the moment.', toLoggable(error))
       })
     },
   )
 }
 
-const hourMs = 3_600_000
-const dayMs = 24 * hourMs
-
-/** @throws Problem invalid_query */
-function toFleetSpan(
-  tenantId: string,
-  query: { from?: number | undefined; to?: number | undefined },
-  nowMs: number,
-): FleetSpan {
-  const toMs = query.to ?? nowMs
-  const fromMs = query.from ?? toMs - dayMs
-  const longMs = toMs - fromMs
-  if (longMs <= 0 || longMs > fleetDaysMax * dayMs) {
-    const message = `must be before \`to\`, by at most ${fleetDaysMax} days`
-    throw toInvalidQuery([{ path: 'from', message }])
-  }
-  const stepMs = longMs <= 3 * hourMs ? hourMs / 12 : longMs <= 3 * dayMs ? hourMs : dayMs
-  return { tenantId, fromMs, toMs, stepSeconds: stepMs / 1_000 }
+/** Five minutes in up to three hours, an hour in up to three days, a day in more. */
+function toStepMs({ fromMs, toMs }: Span): number {
+  if (toMs - fromMs <= 3 * hourMs) return hourMs / 12
+  return toMs - fromMs <= 3 * dayMs ? hourMs : dayMs
 }
 
 async function readFleet(store: FleetStore, span: FleetSpan) {

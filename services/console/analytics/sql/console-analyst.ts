@@ -6,6 +6,7 @@
  */
 import { hash } from 'node:crypto'
 import { reservedAnalyst, toAnalystUser } from '#shared/core/analytics/analyst-access.ts'
+import { dayMs } from '#shared/core/base/instants.ts'
 import { keepsUsers } from '#shared/io/analytics/analyst-access-store.ts'
 import {
   type AnalystLogin,
@@ -26,8 +27,6 @@ export type ConsoleAnalyst = {
   /** Runs something as the tenant's analyst. @throws Problem analysts_not_possible */
   signedIn: <T>(tenantId: string, run: (login: AnalystLogin) => Promise<T>) => Promise<T>
 }
-
-const dayMs = 86_400_000
 
 export function createConsoleAnalyst(deps: ConsoleAnalystDeps): ConsoleAnalyst {
   /** By tenant, the password that the analyst has as far as this console knows. */
