@@ -10,16 +10,13 @@ import type { AlertStore } from '#shared/io/alerts/alert-store.ts'
 import { isFiltered } from '#shared/io/alerts/filtered-alerts-sql.ts'
 import type { HistoryStore } from '#shared/io/devices/history-store.ts'
 import type { UserStore } from '#shared/io/devices/user-store.ts'
-import {
-  createHttpServer,
-  type HttpServerOptions,
-  unavailable,
-} from '#shared/io/http/http-server.ts'
+import { createHttpServer, type HttpServerOptions } from '#shared/io/http/http-server.ts'
+import { createQueryLimiter } from '#shared/io/http/limit-queries.ts'
 import type { ZodApp } from '#shared/io/http/openapi.ts'
 import { validatorCompiler } from '#shared/io/http/validate-requests.ts'
 import type { CurrentPolicyStore } from '#shared/io/policies/current-policy-store.ts'
 import { latencyBucketsSeconds, type Metrics } from '#shared/io/process/metrics.ts'
-import { createTenantSemaphore, type SemaphoreLimits } from '#shared/io/process/tenant-semaphore.ts'
+import type { SemaphoreLimits } from '#shared/io/process/tenant-semaphore.ts'
 import type { ReconciliationStore } from '#shared/io/reconciliation/reconciliation-store.ts'
 import type { EventStore } from '#shared/io/telemetry/event-store.ts'
 import type { TenantStore } from '#shared/io/tenants/tenant-store.ts'
@@ -93,7 +90,7 @@ export async function createApiApp(
 ): Promise<FastifyInstance> {
   const { log, metrics } = http
   const timed = createTimer(metrics, deps.monotonicMs)
-  const limited = createLimiter(metrics)
+  const limited = createQueryLimiter(metrics, 'di_api_queries_rejected_total')
   const app = createHttpServer(http)
   app.addHook('onRequest', async (_request, reply) => {
     reply.header('cache-control', 'no-store')
@@ -198,32 +195,4 @@ function createTimer(metrics: Metrics, monotonicMs: () => number) {
         seconds.observe({ query: name, outcome }, (monotonicMs() - startMs) / 1_000)
       }
     }
-}
-
-/** Bounds concurrent queries per tenant, so that no tenant takes all connections. */
-function createLimiter(metrics: Metrics) {
-  const rejected = metrics.counter(
-    'di_api_queries_rejected_total',
-    'Queries rejected because their tenant had too many in flight',
-    ['query'],
-  )
-  return <Query extends { tenantId?: string }, Result>(
-    name: string,
-    limits: SemaphoreLimits,
-    run: (query: Query) => Promise<Result>,
-  ) => {
-    const semaphore = createTenantSemaphore(limits)
-    return async (query: Query): Promise<Result> => {
-      const permit = await semaphore.acquire(query.tenantId ?? '')
-      if (permit === null) {
-        rejected.inc({ query: name })
-        throw unavailable('The tenant has too many queries in flight.')
-      }
-      try {
-        return await run(query)
-      } finally {
-        permit.release()
-      }
-    }
-  }
 }

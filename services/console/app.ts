@@ -7,12 +7,14 @@ import cookie from '@fastify/cookie'
 import type { FastifyInstance } from 'fastify'
 import { serializerCompiler, type ZodTypeProvider } from 'fastify-type-provider-zod'
 import { createHttpServer, type HttpServerOptions } from '#shared/io/http/http-server.ts'
+import { createQueryLimiter } from '#shared/io/http/limit-queries.ts'
 import { addOpenapi } from '#shared/io/http/openapi.ts'
 import { validatorCompiler } from '#shared/io/http/validate-requests.ts'
 import type { Metrics } from '#shared/io/process/metrics.ts'
 import { type AlertRouteDeps, addAlertRoutes } from './alerts/alert-routes.ts'
 import { addBulkRoutes } from './alerts/bulk-routes.ts'
 import { addAlertCsvRoute } from './alerts/csv-routes.ts'
+import { createAlertReads } from './alerts/read-alerts.ts'
 import { addAlertStreamRoute } from './alerts/stream-routes.ts'
 import { addAnalystRoutes } from './analytics/analyst-routes.ts'
 import { addFleetRoutes, type FleetRouteDeps } from './analytics/fleet/fleet-routes.ts'
@@ -126,7 +128,7 @@ export async function createConsoleApp(
       scope.setSerializerCompiler(serializerCompiler)
       // Before any route says anything: a stranger cannot tell which tenants exist.
       addAuthentication(scope, prefix, { ...operators, token })
-      addRoutes(scope.withTypeProvider<ZodTypeProvider>() as ConsoleApp, deps)
+      addRoutes(scope.withTypeProvider<ZodTypeProvider>() as ConsoleApp, deps, http.metrics)
       addOperatorRoutes(scope.withTypeProvider<ZodTypeProvider>() as ConsoleApp, operators)
       scope.get('/openapi.json', { schema: { hide: true } as object }, async (_, reply) =>
         // The document has no response schema, so it is serialized here.
@@ -138,17 +140,19 @@ export async function createConsoleApp(
   return app
 }
 
-function addRoutes(app: ConsoleApp, deps: ConsoleDeps): void {
+function addRoutes(app: ConsoleApp, deps: ConsoleDeps, metrics: Metrics): void {
+  const limited = createQueryLimiter(metrics, 'di_console_queries_rejected_total')
+  const reads = createAlertReads(deps.postgres, limited)
   addTenantRoutes(app, deps)
   addStaleSecretRoutes(app, deps)
   addSignatureRoutes(app, deps)
   addCredentialRoutes(app, deps)
-  addAlertRoutes(app, deps)
-  addBulkRoutes(app, deps)
-  addAlertCsvRoute(app, deps)
+  addAlertRoutes(app, { ...deps, ...reads })
+  addBulkRoutes(app, { ...deps, ...reads })
+  addAlertCsvRoute(app, { ...deps, ...reads })
   addAlertStreamRoute(app, deps)
-  addEntityRoutes(app, deps)
-  addSearchRoutes(app, deps)
+  addEntityRoutes(app, { ...deps, ...reads })
+  addSearchRoutes(app, { ...deps, limited })
   addPeriodOverviewRoute(app, deps)
   addDeliveryRoutes(app, deps)
   addOverviewRoutes(app, deps)

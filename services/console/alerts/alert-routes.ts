@@ -18,18 +18,25 @@ import {
   noteBody,
   noteSchema,
 } from './alert-schemas.ts'
+import type { AlertReads } from './read-alerts.ts'
 import { alertNotFound, showAlert, withWork } from './show-alert.ts'
 
 export type AlertRouteDeps = ExplainDeps & { postgres: Postgres }
 
 /** Adds the routes. */
-export function addAlertRoutes(app: ConsoleApp, deps: AlertRouteDeps): void {
+export function addAlertRoutes(
+  app: ConsoleApp,
+  deps: AlertRouteDeps & Pick<AlertReads, 'listAlerts'>,
+): void {
   const store = createAlertStore(deps.postgres)
-  addReads(app, deps, store)
+  addReads(app, { ...deps, findAlert: store.findAlert })
   addChanges(app, deps, store)
 }
 
-function addReads(app: ConsoleApp, deps: AlertRouteDeps, store: AlertStore): void {
+function addReads(
+  app: ConsoleApp,
+  deps: AlertRouteDeps & Pick<AlertStore, 'listAlerts' | 'findAlert'>,
+): void {
   app.get(
     '/tenants/:tenant_id/alerts',
     {
@@ -42,7 +49,7 @@ function addReads(app: ConsoleApp, deps: AlertRouteDeps, store: AlertStore): voi
     },
     async ({ params: { tenant_id: tenantId }, query }) => {
       await requireTenant(deps.postgres, tenantId)
-      const page = await listAlertsByQuery(store.listAlerts, tenantId, query)
+      const page = await listAlertsByQuery(deps.listAlerts, tenantId, query)
       const ids = page.data.map((alert) => alert.alert_id)
       const work = await readAlertWork(deps.postgres, tenantId, ids)
       return { ...page, data: page.data.map((one) => withWork(one, work.get(one.alert_id))) }
@@ -59,10 +66,7 @@ function addReads(app: ConsoleApp, deps: AlertRouteDeps, store: AlertStore): voi
       },
     },
     async ({ params, principal }) =>
-      showAlert(
-        { ...deps, findAlert: store.findAlert },
-        { alertId: params.alert_id, scope: tenantsOf(principal) },
-      ),
+      showAlert(deps, { alertId: params.alert_id, scope: tenantsOf(principal) }),
   )
 }
 
@@ -94,7 +98,7 @@ function addChanges(app: ConsoleApp, deps: AlertRouteDeps, store: AlertStore): v
     '/alerts/:alert_id/assignee',
     {
       schema: {
-        summary: 'Assign an alert to an operator, or to nobody',
+        summary: 'Assign an alert to an operator, or unassign it',
         params: alertParams,
         body: assigneeBody,
         problems: ['alert_not_found'],

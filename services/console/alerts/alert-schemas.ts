@@ -4,17 +4,18 @@ import { dispositions } from '#shared/core/alerts/alert-rules.ts'
 import { noteCharactersMax } from '#shared/core/base/limits/http.ts'
 import { alertSchema, alertsQuerySchema } from '#shared/core/http/api-schemas.ts'
 import { operatorText } from '#shared/core/http/operator-text.ts'
-import { emailCharactersMax } from '#shared/core/operators/operator-credentials.ts'
 import { actions, reasonSchema } from '#shared/core/scoring/score.ts'
+import { unassigned } from '#shared/io/alerts/list-by-query.ts'
 import { deliverySchema } from '../deliveries/delivery-schemas.ts'
 import { eventExplanationSchema } from '../events/explanation-schemas.ts'
+import { emailSchema } from '../operators/operator-schemas.ts'
 
 const dispositionSchema = z.enum(dispositions)
-const assigneeSchema = z.string().min(1).max(emailCharactersMax)
 
 /** The filters of a list, and the assignee: `none` for alerts without one. */
 export const adminAlertsQuery = alertsQuerySchema.extend({
-  assignee: assigneeSchema
+  assignee: z
+    .union([z.literal(unassigned), emailSchema])
     .optional()
     .describe('alerts of this assignee, an operator’s email; `none`: alerts without one'),
 })
@@ -83,7 +84,7 @@ export const alertDetailSchema = z.object({
 export type AlertDetail = z.infer<typeof alertDetailSchema>
 
 export const assigneeBody = z.strictObject({
-  assignee: assigneeSchema.nullable().describe('the email of an operator; null: nobody'),
+  assignee: emailSchema.nullable().describe('the email of an operator; null: unassigned'),
 })
 
 export const noteBody = z.strictObject({

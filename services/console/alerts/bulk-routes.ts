@@ -9,9 +9,10 @@ import { Problem } from '#shared/core/http/problem.ts'
 import { cancelBulkJob, findBulkJob, startBulkJob } from '#shared/io/alerts/bulk-job-store.ts'
 import type { Postgres } from '#shared/io/postgres/postgres.ts'
 import { actorOf, type ConsoleApp, tenantsOf } from '../http/admin-app.ts'
-import { tenantParams } from '../http/schemas.ts'
+import { idSchema, tenantParams } from '../http/schemas.ts'
 import { requireTenant } from '../tenants/manage-tenants.ts'
 import { adminAlertsQuery } from './alert-schemas.ts'
+import type { AlertReads } from './read-alerts.ts'
 
 const filterSchema = adminAlertsQuery
   .omit({ limit: true, cursor: true })
@@ -38,12 +39,15 @@ const jobSchema = z.object({
   ended_at: z.string().nullable(),
 })
 
-const jobParams = z.object({ job_id: z.string().min(1).max(64) })
+const jobParams = z.object({ job_id: idSchema })
 
 const jobNotFound = () => new Problem('bulk_job_not_found', 'There is no such job.')
 
 /** Adds the routes. */
-export function addBulkRoutes(app: ConsoleApp, { postgres }: { postgres: Postgres }): void {
+export function addBulkRoutes(
+  app: ConsoleApp,
+  { postgres, countMatching }: { postgres: Postgres } & Pick<AlertReads, 'countMatching'>,
+): void {
   app.post(
     '/tenants/:tenant_id/alerts/bulk-disposition',
     {
@@ -68,6 +72,7 @@ export function addBulkRoutes(app: ConsoleApp, { postgres }: { postgres: Postgre
         actor: actorOf(principal),
         expectedCount: body.expected_count,
         runningMax: bulkJobsRunningMax,
+        count: countMatching,
       })
       if (job === 'busy') {
         throw new Problem('conflict', `A tenant has at most ${bulkJobsRunningMax} jobs at once.`)

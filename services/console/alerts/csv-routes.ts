@@ -7,9 +7,9 @@ import { z } from 'zod'
 import type { Alert } from '#shared/core/alerts/alert-rules.ts'
 import { alertsPageMax } from '#shared/core/base/limits/rest-api.ts'
 import { toCsvRow } from '#shared/core/http/csv.ts'
-import type { AlertFilters, AlertPosition } from '#shared/io/alerts/alert-query.ts'
-import { type AlertStore, createAlertStore } from '#shared/io/alerts/alert-store.ts'
-import { readAlertWork } from '#shared/io/alerts/alert-work-store.ts'
+import type { AlertPosition } from '#shared/io/alerts/alert-query.ts'
+import { type AlertWork, readAlertWork } from '#shared/io/alerts/alert-work-store.ts'
+import type { UncountedPage } from '#shared/io/alerts/list-alerts.ts'
 import { toAlertFilters } from '#shared/io/alerts/list-by-query.ts'
 import { insertAudit } from '#shared/io/postgres/audit-store.ts'
 import type { Postgres } from '#shared/io/postgres/postgres.ts'
@@ -17,6 +17,7 @@ import { actorOf, type ConsoleApp } from '../http/admin-app.ts'
 import { tenantParams } from '../http/schemas.ts'
 import { requireTenant } from '../tenants/manage-tenants.ts'
 import { adminAlertsQuery } from './alert-schemas.ts'
+import type { AlertReads } from './read-alerts.ts'
 
 const header = [
   ...['alert_id', 'created_at', 'action', 'severity', 'risk_score', 'rasp_score', 'disposition'],
@@ -41,8 +42,10 @@ const toRow = (alert: Alert, assignee: string | null) =>
   ])
 
 /** Adds the route. */
-export function addAlertCsvRoute(app: ConsoleApp, { postgres }: { postgres: Postgres }): void {
-  const { listAlerts } = createAlertStore(postgres)
+export function addAlertCsvRoute(
+  app: ConsoleApp,
+  { postgres, listUncounted }: { postgres: Postgres } & Pick<AlertReads, 'listUncounted'>,
+): void {
   app.get(
     '/tenants/:tenant_id/alerts.csv',
     {
@@ -61,6 +64,11 @@ export function addAlertCsvRoute(app: ConsoleApp, { postgres }: { postgres: Post
     },
     async ({ params: { tenant_id: tenantId }, query, principal }, reply) => {
       await requireTenant(postgres, tenantId)
+      const filters = toAlertFilters(tenantId, query)
+      const readPage = (after: AlertPosition | null) =>
+        listUncounted({ ...filters, limit: alertsPageMax, after })
+      // Before the answer begins, so that it is refused as a whole.
+      const first = await readPage(null)
       const after = { filter: query }
       await insertAudit(postgres, {
         actor: actorOf(principal),
@@ -70,24 +78,21 @@ export function addAlertCsvRoute(app: ConsoleApp, { postgres }: { postgres: Post
       })
       reply.type('text/csv; charset=utf-8')
       reply.header('content-disposition', `attachment; filename="alerts-${tenantId}.csv"`)
-      const filters = toAlertFilters(tenantId, query)
-      return reply.send(Readable.from(writeRows(postgres, listAlerts, filters)) as never)
+      const readWork = (ids: string[]) => readAlertWork(postgres, tenantId, ids)
+      return reply.send(Readable.from(writeRows(first, readPage, readWork)) as never)
     },
   )
 }
 
 async function* writeRows(
-  postgres: Postgres,
-  listAlerts: AlertStore['listAlerts'],
-  filters: AlertFilters,
+  first: UncountedPage,
+  readPage: (after: AlertPosition) => Promise<UncountedPage>,
+  readWork: (alertIds: string[]) => Promise<Map<string, AlertWork>>,
 ): AsyncGenerator<string> {
   yield toCsvRow(header)
-  for (let after: AlertPosition | null = null; ; ) {
-    const page = await listAlerts({ ...filters, limit: alertsPageMax, after })
-    const ids = page.alerts.map((alert) => alert.alert_id)
-    const work = await readAlertWork(postgres, filters.tenantId, ids)
+  for (let page = first; ; page = await readPage(page.next)) {
+    const work = await readWork(page.alerts.map((alert) => alert.alert_id))
     yield page.alerts.map((one) => toRow(one, work.get(one.alert_id)?.assignee ?? null)).join('')
     if (page.next === null) return
-    after = page.next
   }
 }

@@ -9,13 +9,13 @@ import {
 import { Problem } from '#shared/core/http/problem.ts'
 import { idSchema } from '#shared/core/telemetry/submission.ts'
 import type { AlertFilters } from '#shared/io/alerts/alert-query.ts'
-import { createAlertStore } from '#shared/io/alerts/alert-store.ts'
 import { readAlertWork } from '#shared/io/alerts/alert-work-store.ts'
 import { rejectUnavailable } from '#shared/io/clickhouse/unavailable.ts'
 import type { DeviceHistory, HistoryStore } from '#shared/io/devices/history-store.ts'
 import type { Link, LinkStore } from '#shared/io/devices/link-store.ts'
 import type { UserStore } from '#shared/io/devices/user-store.ts'
 import type { Postgres } from '#shared/io/postgres/postgres.ts'
+import type { AlertReads } from '../alerts/read-alerts.ts'
 import { withWork } from '../alerts/show-alert.ts'
 import type { ConsoleApp } from '../http/admin-app.ts'
 import { requireTenant } from '../tenants/manage-tenants.ts'
@@ -41,13 +41,15 @@ export type EntityDeps = {
 const reject = rejectUnavailable('The history cannot be read at the moment.')
 const toIso = (ms: number): string => new Date(ms).toISOString()
 
+type BoundedDeps = EntityDeps & Pick<AlertReads, 'listAlerts'>
+
 /** Adds the routes. */
-export function addEntityRoutes(app: ConsoleApp, deps: EntityDeps): void {
+export function addEntityRoutes(app: ConsoleApp, deps: BoundedDeps): void {
   addDevice(app, deps)
   addUser(app, deps)
 }
 
-function addDevice(app: ConsoleApp, deps: EntityDeps): void {
+function addDevice(app: ConsoleApp, deps: BoundedDeps): void {
   app.get(
     '/tenants/:tenant_id/devices/:device_id',
     {
@@ -75,7 +77,7 @@ function addDevice(app: ConsoleApp, deps: EntityDeps): void {
         throw new Problem('device_not_found', 'There is no telemetry of this device.')
       }
       const [alerts, links] = await Promise.all([
-        readAlerts(deps.postgres, { tenantId, deviceId }),
+        readAlerts(deps, { tenantId, deviceId }),
         deps.links
           .listDevicesOfUsers({
             tenantId,
@@ -90,7 +92,7 @@ function addDevice(app: ConsoleApp, deps: EntityDeps): void {
   )
 }
 
-function addUser(app: ConsoleApp, deps: EntityDeps): void {
+function addUser(app: ConsoleApp, deps: BoundedDeps): void {
   app.get(
     '/tenants/:tenant_id/users/:user_id',
     {
@@ -118,7 +120,7 @@ function addUser(app: ConsoleApp, deps: EntityDeps): void {
       const deviceIds = devices.map((device) => device.deviceId)
       const of = { tenantId, deviceIds }
       const [alerts, sessions, links] = await Promise.all([
-        readAlerts(deps.postgres, { tenantId, userId }),
+        readAlerts(deps, { tenantId, userId }),
         deps.links.listUserSessions({ ...of, userId, limit: sessionsShownMax }).catch(reject),
         deps.links.listUsersOfDevices({ ...of, except: userId, limit: linksMax + 1 }).catch(reject),
       ])
@@ -150,9 +152,8 @@ function addUser(app: ConsoleApp, deps: EntityDeps): void {
 }
 
 /** The newest alerts of a device or a user, with the exact total. */
-async function readAlerts(postgres: Postgres, filters: AlertFilters) {
-  const store = createAlertStore(postgres)
-  const page = await store.listAlerts({ ...filters, limit: alertsShownMax, after: null })
+async function readAlerts({ postgres, listAlerts }: BoundedDeps, filters: AlertFilters) {
+  const page = await listAlerts({ ...filters, limit: alertsShownMax, after: null })
   const ids = page.alerts.map((alert) => alert.alert_id)
   const work = await readAlertWork(postgres, filters.tenantId, ids)
   const data = page.alerts.map((alert) => withWork(alert, work.get(alert.alert_id)))

@@ -85,5 +85,7 @@ export const searchSchema = z.object({
       id: z.string(),
     }),
   ),
-  partial: z.boolean().describe('whether some stores could not be searched in time'),
+  partial: z
+    .boolean()
+    .describe('whether a store was not searched in time, or not every tenant was'),
 })

@@ -21,6 +21,12 @@ export const tenantIdSchema = z
   .string()
   .regex(tenantIdPattern, 'must be 1 to 63 lower-case letters, digits and hyphens')
 
+/** An id that the server gave. Postgres cannot hold every character of a path. */
+export const idSchema = z
+  .string()
+  .max(64)
+  .regex(/^[A-Za-z0-9_-]+$/, 'must be an id')
+
 export const tenantParams = z.object({ tenant_id: tenantIdSchema })
 export const alertParams = z.object({ alert_id: z.string().min(1).max(64) })
 

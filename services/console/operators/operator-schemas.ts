@@ -11,16 +11,11 @@ import {
 import { passwordCharactersMax } from '#shared/core/operators/password-rules.ts'
 import { roles } from '#shared/core/operators/roles.ts'
 import { invitationHoursDefault, invitationHoursMax } from '#shared/core/operators/session-times.ts'
-import { tenantIdSchema } from '../http/schemas.ts'
+import { idSchema, tenantIdSchema } from '../http/schemas.ts'
 
 /** Tenants that one operator may be limited to. */
 const scopeMax = 1_000
 
-/** The id of an operator or a session. Postgres cannot hold every character of a path. */
-const idSchema = z
-  .string()
-  .max(64)
-  .regex(/^[A-Za-z0-9_-]+$/, 'must be an id')
 const roleSchema = z.enum(roles)
 const scopeSchema = z
   .union([z.literal('all'), z.array(tenantIdSchema).min(1).max(scopeMax)])
@@ -29,7 +24,8 @@ const scopeSchema = z
 const typedSchema = z.string().max(2 * passwordCharactersMax)
 const codeSchema = z.string().max(64).describe('of the authenticator app, or a recovery code')
 const nameSchema = operatorText(nameCharactersMax)
-const emailSchema = operatorText(emailCharactersMax)
+/** The email of an operator, in its one form. */
+export const emailSchema = operatorText(emailCharactersMax)
   .refine((text) => emailPattern.test(text), 'must be an email address')
   .transform(normalizeEmail)
   .meta({ examples: ['ada@example.com'] })

@@ -11,6 +11,10 @@ export type Role = (typeof roles)[number]
 /** Tenants that an operator may see, by slug. */
 export type TenantScope = 'all' | readonly string[]
 
+/** The slugs of a scope; null stands for all tenants. */
+export const toSlugs = (scope: TenantScope): readonly string[] | null =>
+  scope === 'all' ? null : scope
+
 export type EndpointAccess =
   /** Anyone: it checks what it needs itself. */
   | { who: 'public' }

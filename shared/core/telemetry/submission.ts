@@ -32,6 +32,7 @@ export const idSchema = z
   .min(1)
   .max(idCharactersMax)
   .refine((id) => !controlCharacters.test(id), 'must not contain control characters')
+  .refine((id) => id.isWellFormed(), 'must not contain a lone surrogate')
 
 const metaSchema = z.string().max(metaCharactersMax)
 const requiredId = idSchema.meta({ examples: ['4f6c1d8e-device'] })

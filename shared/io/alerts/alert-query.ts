@@ -44,8 +44,11 @@ export type Bind = (value: unknown, type: string) => string
 /** The rows of a page: created from an instant on, and before a position. */
 export type Bounds = { span: Span; before: AlertPosition }
 
-/** The parts of a statement, and what makes its text differ from others. */
-export type ListParts = { kinds: string[]; total: string; page: string }
+/**
+ * The parts of a statement, and what makes its text differ from others. `toTotal` binds the
+ * parameters of the total, which a list without one does not have.
+ */
+export type ListParts = { kinds: string[]; toTotal: () => string; page: string }
 
 /** One upper bound from the two: no id sorts before the empty one. */
 export function toBounds({ after, fromMs = -Infinity, toMs = Infinity }: AlertQuery): Bounds {

@@ -6,7 +6,7 @@ import {
   type Disposition,
   toAlert,
 } from '#shared/core/alerts/alert-rules.ts'
-import type { TenantScope } from '#shared/core/operators/roles.ts'
+import { type TenantScope, toSlugs } from '#shared/core/operators/roles.ts'
 import type { Queryable } from '#shared/io/postgres/postgres.ts'
 
 /** The columns of one alert, for every statement that returns alerts. */
@@ -59,12 +59,10 @@ export type AlertId = {
   scope?: TenantScope | undefined
 }
 
-const toSlugs = (scope: TenantScope = 'all') => (scope === 'all' ? null : scope)
-
 /** Finds one alert by its id. @throws PostgresUnavailableError */
 export async function findAlert(
   postgres: Queryable,
-  { alertId, tenantId, scope }: AlertId,
+  { alertId, tenantId, scope = 'all' }: AlertId,
 ): Promise<Alert | null> {
   if (!canBeStored(alertId)) return null
   const { rows } = await postgres.query<AlertRow>(

@@ -6,13 +6,15 @@ import type { Alert, AlertCandidate } from '#shared/core/alerts/alert-rules.ts'
 import type { Postgres } from '#shared/io/postgres/postgres.ts'
 import type { AlertQuery } from './alert-query.ts'
 import { type AlertId, findAlert } from './alert-rows.ts'
-import { type AlertPage, listAlerts } from './list-alerts.ts'
+import { type AlertPage, listAlerts, listUncounted, type UncountedPage } from './list-alerts.ts'
 import { type RaiseOutcome, raiseAlerts } from './raise-alerts.ts'
 import { type DispositionChange, setDisposition } from './set-disposition.ts'
 
 export type AlertStore = {
   raiseAlerts: (candidates: readonly AlertCandidate[], nowMs: () => number) => Promise<RaiseOutcome>
   listAlerts: (query: AlertQuery) => Promise<AlertPage>
+  /** A page without its total. */
+  listUncounted: (query: AlertQuery) => Promise<UncountedPage>
   /** Finds one alert by its id, of any tenant when none is given. */
   findAlert: (of: AlertId) => Promise<Alert | null>
   setDisposition: (change: DispositionChange) => Promise<Alert | null>
@@ -23,6 +25,7 @@ export function createAlertStore(postgres: Postgres): AlertStore {
   return {
     raiseAlerts: (candidates, nowMs) => raiseAlerts(postgres, candidates, nowMs),
     listAlerts: (query) => listAlerts(postgres, query),
+    listUncounted: (query) => listUncounted(postgres, query),
     findAlert: (of) => findAlert(postgres, of),
     setDisposition: (change) => setDisposition(postgres, change),
   }

@@ -1,5 +1,5 @@
 /** How people work on alerts in Postgres: assignees, notes, and the history of dispositions. */
-import type { TenantScope } from '#shared/core/operators/roles.ts'
+import { type TenantScope, toSlugs } from '#shared/core/operators/roles.ts'
 import { insertAudit } from '#shared/io/postgres/audit-store.ts'
 import type { Postgres, Queryable } from '#shared/io/postgres/postgres.ts'
 import { canBeStored } from './alert-rows.ts'
@@ -84,7 +84,7 @@ async function lockAlert(tx: Queryable, { alertId, scope }: AlertOfScope) {
   const { rows } = await tx.query<{ tenant_id: string; assignee: string | null }>(
     `select tenant_id, assignee from alerts
      where alert_id = $1 and ($2::text[] is null or tenant_id = any($2)) for no key update`,
-    [alertId, scope === 'all' ? null : scope],
+    [alertId, toSlugs(scope)],
   )
   return rows[0] ?? null
 }

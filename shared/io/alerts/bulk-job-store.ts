@@ -6,11 +6,11 @@
 import type { Disposition } from '#shared/core/alerts/alert-rules.ts'
 import { dayMs } from '#shared/core/base/instants.ts'
 import { bulkLeaseMs, bulkStepAlerts } from '#shared/core/base/limits/alerts.ts'
-import type { TenantScope } from '#shared/core/operators/roles.ts'
+import { type TenantScope, toSlugs } from '#shared/core/operators/roles.ts'
 import { insertAudit } from '#shared/io/postgres/audit-store.ts'
 import type { Postgres, Queryable } from '#shared/io/postgres/postgres.ts'
 import { lockSequences } from './alert-lock.ts'
-import { listAlerts } from './list-alerts.ts'
+import { listAlerts, listUncounted } from './list-alerts.ts'
 import { type FilterQuery, toAlertFilters } from './list-by-query.ts'
 import { setDispositions } from './set-dispositions.ts'
 
@@ -68,11 +68,36 @@ function toFilters({
   return { ...filters, toMs: Math.min(filters.toMs ?? Infinity, until_at.getTime()) }
 }
 
+/** Alerts that a filter matches, and the end of what was raised when they were counted. */
+export type Matching = { total: number; untilAt: Date }
+
 /**
- * Begins a job when as many alerts match as its author saw.
+ * Counts what a job would change. It needs no lock: alerts of a tenant are dated in the order in
+ * which they become visible, a millisecond apart at least, so none appears before `untilAt` later.
+ * @throws PostgresUnavailableError
+ */
+export async function countMatching(
+  db: Queryable,
+  { tenantId, filter }: { tenantId: string; filter: FilterQuery },
+): Promise<Matching> {
+  const { rows } = await db.query<{ until_at: Date }>(
+    `select coalesce(max(created_at), 'epoch') + interval '1 millisecond' as until_at
+     from alerts where tenant_id = $1`,
+    [tenantId],
+  )
+  const { until_at } = rows[0]!
+  const filters = toFilters({ tenant_id: tenantId, filter, until_at })
+  const { total } = await listAlerts(db, { ...filters, limit: 1, after: null })
+  return { total, untilAt: until_at }
+}
+
+/**
+ * Begins a job when as many alerts match as its author saw. They are counted before the lock, for
+ * which the scorer waits as well.
+ * @param wanted.count `countMatching`, within the caller's bounds
  * @returns the job; or the number of alerts that match now; or `busy` with too many jobs
  */
-export function startBulkJob(
+export async function startBulkJob(
   postgres: Postgres,
   wanted: {
     jobId: string
@@ -83,28 +108,24 @@ export function startBulkJob(
     actor: string
     expectedCount: number
     runningMax: number
+    count: (of: { tenantId: string; filter: FilterQuery }) => Promise<Matching>
   },
 ): Promise<BulkJob | number | 'busy'> {
   const { jobId, tenantId, filter, disposition, note, actor } = wanted
+  const { total, untilAt } = await wanted.count({ tenantId, filter })
+  if (total !== wanted.expectedCount) return total
   return postgres.transaction(async (tx) => {
     await lockSequences(tx, [tenantId])
-    const running = await tx.query<{ running: number; until_at: Date }>(
-      `select count(*) as running, greatest(clock_timestamp(), (
-         select max(created_at) from alerts where tenant_id = $1
-       )) + interval '1 millisecond' as until_at
-       from bulk_jobs where tenant_id = $1 and state = 'running'`,
+    const running = await tx.query<{ running: number }>(
+      `select count(*) as running from bulk_jobs where tenant_id = $1 and state = 'running'`,
       [tenantId],
     )
     if (running.rows[0]!.running >= wanted.runningMax) return 'busy'
-    const { until_at } = running.rows[0]!
-    const filters = toFilters({ tenant_id: tenantId, filter, until_at })
-    const { total } = await listAlerts(tx, { ...filters, limit: 1, after: null })
-    if (total !== wanted.expectedCount) return total
     const { rows } = await tx.query<Row>(
       `insert into bulk_jobs
          (job_id, tenant_id, filter, disposition, note, actor, total, until_at)
        values ($1, $2, $3::jsonb, $4, $5, $6, $7, $8) returning ${columns}`,
-      [jobId, tenantId, JSON.stringify(filter), disposition, note, actor, total, until_at],
+      [jobId, tenantId, JSON.stringify(filter), disposition, note, actor, total, untilAt],
     )
     const after = { job_id: jobId, filter, disposition, note, total }
     await insertAudit(tx, { actor, tenantId, action: 'alert.bulk_begun', after })
@@ -120,7 +141,7 @@ export async function findBulkJob(
   const { rows } = await db.query<Row>(
     `select ${columns} from bulk_jobs
      where job_id = $1 and ($2::text[] is null or tenant_id = any($2))`,
-    [jobId, scope === 'all' ? null : scope],
+    [jobId, toSlugs(scope)],
   )
   return rows[0] === undefined ? null : toView(rows[0])
 }
@@ -178,7 +199,7 @@ export function stepBulkJob(postgres: Postgres, jobId: string): Promise<boolean>
       job.after_at === null
         ? null
         : { createdAtMs: job.after_at.getTime(), alertId: job.after_alert_id! }
-    const page = await listAlerts(tx, { ...toFilters(job), limit: bulkStepAlerts, after })
+    const page = await listUncounted(tx, { ...toFilters(job), limit: bulkStepAlerts, after })
     const { disposition, note, actor } = job
     const alertIds = page.alerts.map((alert) => alert.alert_id)
     const change = { tenantId, alertIds, disposition, note, actor, jobId }

@@ -37,13 +37,13 @@ export function toCountedSql(
     device && 'device',
     isBounded(bounds.span) && 'range',
   ].filter((kind) => typeof kind === 'string')
-  const total = toTotalSql(filters, bounds.span, bind)
+  const toTotal = () => toTotalSql(filters, bounds.span, bind)
   const where = ['tenant_id = $1', ...toPageConditions(bounds, bind)]
   const branch = (conditions: string[]): string =>
     `(select ${alertColumns} from alerts where ${[...where, ...conditions].join(' and ')}
     ${newestFirst} limit ${fetched})`
   if (device !== undefined || (disposition.kind === undefined && decision.kind === undefined)) {
-    return { kinds, total, page: branch(toConditions(filters)) }
+    return { kinds, toTotal, page: branch(toConditions(filters)) }
   }
   // With one of disposition and decision given, the other's few values are listed: each pair is one
   // ordered range of one index, and the planner merges them. Each is limited by itself, since it is
@@ -51,7 +51,7 @@ export function toCountedSql(
   const page = disposition
     .each('disposition')
     .flatMap((state) => decision.each('action').map((action) => branch([...state, ...action])))
-  return { kinds, total, page: page.join(' union all ') }
+  return { kinds, toTotal, page: page.join(' union all ') }
 }
 
 type Choice = {

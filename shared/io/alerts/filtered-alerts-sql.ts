@@ -35,11 +35,13 @@ export function toFilteredSql(
 ): ListParts {
   const { kinds, sources } = toSources(query, bind)
   const rows = toPageConditions(bounds, bind)
-  const all = [
-    `created_at >= ${bind(toSqlTime(bounds.span.fromMs), 'timestamptz')}`,
-    `created_at < ${bind(toSqlTime(bounds.span.toMs), 'timestamptz')}`,
-  ]
-  const total = sources.map((source) => `(select count(*) ${toFrom(source, all)})`).join(' + ')
+  const toTotal = () => {
+    const all = [
+      `created_at >= ${bind(toSqlTime(bounds.span.fromMs), 'timestamptz')}`,
+      `created_at < ${bind(toSqlTime(bounds.span.toMs), 'timestamptz')}`,
+    ]
+    return sources.map((source) => `(select count(*) ${toFrom(source, all)})`).join(' + ')
+  }
   const ordered = sources.map(
     (source) =>
       `(select created_at, alert_id ${toFrom(source, rows)} ${newestFirst} limit ${fetched})`,
@@ -50,7 +52,7 @@ export function toFilteredSql(
   cross join lateral (
     select ${alertColumns} from alerts where tenant_id = $1 and alert_id = keys.alert_id
   ) as found`
-  return { kinds: ['by', ...kinds], total, page }
+  return { kinds: ['by', ...kinds], toTotal, page }
 }
 
 /** Rows of one index. `isFew`: sorted after they are found, since its order is not that of lists. */
@@ -77,7 +79,7 @@ function toSources(query: AlertQuery, bind: Bind): { kinds: string[]; sources: S
   const kinds = entities.map(([column]) => column.replace('_id', ''))
   if (query.assignee === null) {
     where.push('assignee is null')
-    kinds.push('nobody')
+    kinds.push('unassigned')
   }
   if (query.updatedAfterMs === undefined) return { kinds, sources: [{ where, isFew }] }
   const since = bind(toSqlTime(query.updatedAfterMs), 'timestamptz')

@@ -11,14 +11,15 @@ import { type AlertRow, toAlertOfRow } from './alert-rows.ts'
 import { toCountedSql } from './counted-alerts-sql.ts'
 import { isFiltered, toFilteredSql } from './filtered-alerts-sql.ts'
 
-export type AlertPage = {
+export type UncountedPage = {
   /** Newest first: by `created_at`, then `alert_id`, both descending. */
   alerts: Alert[]
-  /** How many alerts match the filters, wherever the page begins. */
-  total: number
   /** What `after` is for the next page, or null when this one is the last. */
   next: AlertPosition | null
 }
+
+/** `total`: how many alerts match the filters, wherever the page begins. */
+export type AlertPage = UncountedPage & { total: number }
 
 /**
  * Settings of sessions that list alerts. Every list is a few ranges of indexes for any values, so
@@ -37,14 +38,29 @@ export async function listAlerts(postgres: Queryable, query: AlertQuery): Promis
   const { rows } = await postgres.query<{ total: number } & (AlertRow | { alert_id: null })>(
     toListSql(query),
   )
-  const total = rows[0]?.total ?? 0
   const found = rows.filter((row) => row.alert_id !== null)
-  const page = found.slice(0, query.limit)
+  return { ...toPage(found, query.limit), total: rows[0]?.total ?? 0 }
+}
+
+/**
+ * Reads one page without its total, which can cost far more than the page.
+ * @throws PostgresUnavailableError
+ */
+export async function listUncounted(
+  postgres: Queryable,
+  query: AlertQuery,
+): Promise<UncountedPage> {
+  const { rows } = await postgres.query<AlertRow>(toUncountedSql(query))
+  return toPage(rows, query.limit)
+}
+
+/** @param found a row more than the page, if there is one */
+function toPage(found: AlertRow[], limit: number): UncountedPage {
+  const page = found.slice(0, limit)
   const last = page.at(-1)
   const more = found.length > page.length && last !== undefined
   return {
     alerts: page.map(toAlertOfRow),
-    total,
     next: more ? { createdAtMs: last.created_at.getTime(), alertId: last.alert_id } : null,
   }
 }
@@ -58,20 +74,33 @@ const fetchSizes = [50, 100, 200, alertsPageMax]
  *   not on their values. Postgres tells names apart by their first 63 bytes.
  */
 export function toListSql(query: AlertQuery): Sql {
+  const { kinds, toTotal, page, values } = toParts(query)
+  const text = `
+select total, page.*
+from (select (${toTotal()})::bigint as total) as totals
+left join (
+  ${page}
+) as page on true
+${newestFirst}`
+  return { name: `list-alerts ${kinds}`, text, values }
+}
+
+/** @returns the statement of a query without its total, as `toListSql` */
+export function toUncountedSql(query: AlertQuery): Sql {
+  const { kinds, page, values } = toParts(query)
+  return { name: `list-uncounted ${kinds}`, text: page, values }
+}
+
+function toParts(query: AlertQuery) {
   const fetched = 1 + (fetchSizes.find((size) => query.limit <= size) ?? alertsPageMax)
   const values: unknown[] = [query.tenantId]
   const bind = (value: unknown, type: string): string => `$${values.push(value)}::${type}`
-  const bounds = toBounds(query)
-  const { kinds, total, page } = isFiltered(query)
-    ? toFilteredSql(query, bounds, fetched, bind)
-    : toCountedSql(query, bounds, fetched, bind)
-  const text = `
-select total, page.*
-from (select (${total})::bigint as total) as totals
-left join (
-  select * from (${page}) as matching
-  ${newestFirst} limit ${fetched}
-) as page on true
-${newestFirst}`
-  return { name: `list-alerts ${kinds.join(' ')} ${fetched}`, text, values }
+  const toSql = isFiltered(query) ? toFilteredSql : toCountedSql
+  const { kinds, toTotal, page } = toSql(query, toBounds(query), fetched, bind)
+  return {
+    kinds: `${kinds.join(' ')} ${fetched}`,
+    toTotal,
+    page: `select * from (${page}) as matching ${newestFirst} limit ${fetched}`,
+    values,
+  }
 }

@@ -45,8 +45,10 @@ export async function listAlertsByQuery(
   query: FilterQuery & Pick<AlertsQuery, 'limit' | 'cursor'>,
 ) {
   const filters = toAlertFilters(tenantId, query)
-  // The page size may change between pages.
-  const scope: CursorScope = { list: 'alerts', tenantId, filters: Object.values(filters) }
+  // The page size may change between pages. The assignee is as in the query, since in JSON a null
+  // filter would be the same as one that is left out.
+  const bound = Object.values({ ...filters, assignee: query.assignee })
+  const scope: CursorScope = { list: 'alerts', tenantId, filters: bound }
   const { alerts, total, next } = await listAlerts({
     ...filters,
     limit: query.limit,

@@ -12,8 +12,8 @@ export async function listSessionAlerts(
 ): Promise<SessionAlert[]> {
   const { tenantId, deviceId, sessionId } = session
   if (!canBeStored(deviceId) || !canBeStored(sessionId)) return []
-  const { rows } = await postgres.query<AlertRow & { event_id: string; policy_version: number }>(
-    `select ${alertColumns}, event_id, policy_version from alerts
+  const { rows } = await postgres.query<AlertRow & { policy_version: number }>(
+    `select ${alertColumns}, policy_version from alerts
      where tenant_id = $1 and device_id = $2 and session_id = $3 order by seq`,
     [tenantId, deviceId, sessionId],
   )

@@ -1,5 +1,5 @@
 /** Searches Postgres for ids: tenants and alerts by their beginning, deliveries by the whole. */
-import type { TenantScope } from '#shared/core/operators/roles.ts'
+import { type TenantScope, toSlugs } from '#shared/core/operators/roles.ts'
 import type { Queryable } from '#shared/io/postgres/postgres.ts'
 
 export type FoundId = { kind: 'tenant' | 'alert' | 'delivery'; tenantId: string; id: string }
@@ -21,7 +21,7 @@ export async function searchIds(
      union all
      (select 'delivery', tenant_id, delivery_id from deliveries
       where delivery_id = $1 and ($2::text[] is null or tenant_id = any($2)))`,
-    [text, scope === 'all' ? null : scope, limit],
+    [text, toSlugs(scope), limit],
   )
   return rows.map((row) => ({ kind: row.kind, tenantId: row.tenant_id, id: row.id }))
 }

@@ -4,7 +4,7 @@
  */
 import type { Alert, Disposition } from '#shared/core/alerts/alert-rules.ts'
 import { invalidKey } from '#shared/core/http/problem.ts'
-import type { TenantScope } from '#shared/core/operators/roles.ts'
+import { type TenantScope, toSlugs } from '#shared/core/operators/roles.ts'
 import { insertAudit } from '#shared/io/postgres/audit-store.ts'
 import type { Postgres, Queryable } from '#shared/io/postgres/postgres.ts'
 import { lockActiveKey } from '#shared/io/tenants/api-key-store.ts'
@@ -56,7 +56,7 @@ async function lockAlert(
        select tenant_id from alerts
        where alert_id = $1 and ($2::text[] is null or tenant_id = any($2)) limit 1
      )`,
-    [alertId, scope === 'all' ? null : scope],
+    [alertId, toSlugs(scope)],
   )
   if (owner.rows[0] === undefined) return null
   await lockSequences(tx, [owner.rows[0].tenant_id])

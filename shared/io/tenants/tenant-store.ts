@@ -5,7 +5,7 @@
  */
 import { Problem } from '#shared/core/http/problem.ts'
 import type { Rate } from '#shared/core/http/rate-limit.ts'
-import type { TenantScope } from '#shared/core/operators/roles.ts'
+import { type TenantScope, toSlugs } from '#shared/core/operators/roles.ts'
 import type { ApiKeyScope } from '#shared/core/tenants/api-key-scopes.ts'
 import type { Environment } from '#shared/core/tenants/credentials.ts'
 import type { TenantEntry } from '#shared/core/tenants/directory-entries.ts'
@@ -123,9 +123,6 @@ export type TenantStore = {
   /** Changes with every entry; cheap to read. */
   readMarker: () => Promise<string>
 }
-
-/** Null stands for all tenants. */
-const toSlugs = (scope: TenantScope): readonly string[] | null => (scope === 'all' ? null : scope)
 
 /** @param db the pool, or a transaction that the calls become part of */
 export function createTenantStore(db: Queryable): TenantStore {

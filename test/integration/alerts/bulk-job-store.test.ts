@@ -1,14 +1,18 @@
 // Bulk changes of dispositions against a real PostgreSQL: exact counters, every alert once, also
 // when consoles die between steps or work at the same time.
+import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { lockSequences } from '#shared/io/alerts/alert-lock.ts'
 import { createAlertStore } from '#shared/io/alerts/alert-store.ts'
 import {
   cancelBulkJob,
+  countMatching,
   findBulkJob,
   leaseBulkJob,
   startBulkJob,
   stepBulkJob,
 } from '#shared/io/alerts/bulk-job-store.ts'
+import { raiseAlerts } from '#shared/io/alerts/raise-alerts.ts'
 import { createPostgres, type Postgres } from '#shared/io/postgres/postgres.ts'
 import { createLog } from '#shared/io/process/log.ts'
 import { makeAlertCandidate } from '../../support/alerts/alert-candidates.ts'
@@ -43,8 +47,14 @@ async function fill(tenantId: string): Promise<void> {
   await createAlertStore(postgres).raiseAlerts(candidates, Date.now)
 }
 
-const start = (tenantId: string, jobId: string, expectedCount: number, filter = {}) =>
-  startBulkJob(postgres, {
+const start = (
+  tenantId: string,
+  jobId: string,
+  expectedCount: number,
+  filter = {},
+  db: Postgres = postgres,
+) =>
+  startBulkJob(db, {
     jobId,
     tenantId,
     filter,
@@ -53,7 +63,21 @@ const start = (tenantId: string, jobId: string, expectedCount: number, filter = 
     actor: 'ada@example.com',
     expectedCount,
     runningMax: 5,
+    count: (of) => countMatching(db, of),
   })
+
+/** The pool, with the text of every statement of its transactions. */
+function recorded(statements: string[]): Postgres {
+  const transaction: Postgres['transaction'] = (work) =>
+    postgres.transaction((tx) => {
+      const query = ((sql: string | { text: string }, values?: unknown[]) => {
+        statements.push(typeof sql === 'string' ? sql : sql.text)
+        return tx.query(sql as string, values)
+      }) as typeof tx.query
+      return work({ ...tx, query })
+    })
+  return { ...postgres, transaction }
+}
 
 async function counts(tenantId: string) {
   const { rows } = await postgres.query<{ counted: number; real: number; hours: number }>(
@@ -122,4 +146,44 @@ test('a cancelled job stops at its step; too many jobs and another count are ref
   expect((await counts('cancelled')).real).toBe(100)
   for (let n = 0; n < 5; n++) await start('cancelled', `blk_${n}`, 250)
   expect(await start('cancelled', 'blk_more', 250)).toBe('busy')
+})
+
+test('nothing is counted while the lock of the alerts is held, and a wrong count needs no lock', async () => {
+  await fill('unlocked')
+  const statements: string[] = []
+  await start('unlocked', 'blk_unlocked', 250, {}, recorded(statements))
+  while (await stepBulkJob(recorded(statements), 'blk_unlocked'));
+  const locks = statements.filter((text) => /from alert_sequences .*for update/s.test(text))
+  expect(locks).toHaveLength(4)
+  expect(
+    statements.filter((text) => /alert_counts_by|count\(\*\)\s+from alerts/.test(text)),
+  ).toEqual(statements.filter((text) => text.includes('insert into alert_counts_by')))
+  const refused = await postgres.transaction(async (tx) => {
+    await lockSequences(tx, ['unlocked'])
+    return await start('unlocked', 'blk_refused', 249)
+  })
+  expect(refused).toBe(250)
+})
+
+test('an alert that is being raised at the start of a job is no part of it', async () => {
+  await fill('raising')
+  const late = makeAlertCandidate({ tenantId: 'raising', sessionId: 'late' })
+  let starting: Promise<unknown> | undefined
+  await postgres.transaction(async (tx) => {
+    await raiseAlerts({ ...postgres, transaction: (work) => work(tx) }, [late], Date.now)
+    starting = start('raising', 'blk_raising', 250)
+    // It is counted now, and waits for the lock only.
+    await expect(Promise.race([starting, sleep(500)])).resolves.toBeUndefined()
+  })
+  expect(await starting).toMatchObject({ state: 'running', total: 250 })
+  while (await stepBulkJob(postgres, 'blk_raising'));
+  const job = await findBulkJob(postgres, { jobId: 'blk_raising', scope: 'all' })
+  expect(job).toMatchObject({ state: 'done', total: 250, done: 250, changed: 250 })
+  const { alerts } = await createAlertStore(postgres).listAlerts({
+    tenantId: 'raising',
+    dispositions: ['OPEN'],
+    limit: 50,
+    after: null,
+  })
+  expect(alerts.map((alert) => alert.alert_id)).toEqual([late.alertId])
 })

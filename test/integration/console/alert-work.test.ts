@@ -68,7 +68,67 @@ describe('the list', () => {
     expect((await list('?assignee=none&user_id=u1')).total).toBe(3)
     await call('PUT', `/alerts/${id}/assignee`, { assignee: null })
     expect((await list('?assignee=none')).total).toBe(12)
+    const { next_cursor: cursor } = await list('?assignee=none&limit=5')
+    expect((await list(`?assignee=none&limit=5&cursor=${cursor}`)).data).toHaveLength(5)
+    await expect(list(`?limit=5&cursor=${cursor}`)).rejects.toThrow(/not one of this list/)
     await expect(list('?assigned=x')).rejects.toThrow(/assigned/)
+  })
+})
+
+describe('text that no store can hold, or that is no id', () => {
+  const send = async (method: string, path: string, body?: object) => {
+    const { console: address, admin_token: token } = running.stack
+    const answer = await fetch(`${address}/admin/v1${path}`, {
+      method,
+      headers: {
+        authorization: `Bearer ${token}`,
+        ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+      },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    })
+    return answer.status
+  }
+
+  it('is refused as an assignee, and so is all that is no email', async () => {
+    const id = (await list('?limit=1')).data[0]!.alert_id
+    for (const assignee of ['a\0b@c.d', 'a\ud800b@c.d', 'a\0b', 'a\ud800b', 'none', 'some one']) {
+      expect(await send('PUT', `/alerts/${id}/assignee`, { assignee }), assignee).toBe(400)
+    }
+    for (const assignee of ['a%00b', 'a%00b@c.d', 'some%20one']) {
+      for (const path of ['alerts', 'alerts.csv']) {
+        expect(await send('GET', `/tenants/work/${path}?assignee=${assignee}`), path).toBe(400)
+      }
+    }
+    await call('PUT', `/alerts/${id}/assignee`, { assignee: ' Ann@Example.com ' })
+    expect((await list('?assignee=ANN@example.com')).data).toMatchObject([
+      { alert_id: id, assignee: 'ann@example.com' },
+    ])
+    await call('PUT', `/alerts/${id}/assignee`, { assignee: null })
+  })
+
+  it('is refused in the filter of a bulk change and in an erasure', async () => {
+    const filters = [
+      { assignee: 'a\0b' },
+      ...['device_id', 'user_id', 'session_id'].flatMap((key) => [
+        { [key]: 'a\0b' },
+        { [key]: 'a\ud800b' },
+      ]),
+    ]
+    for (const filter of filters) {
+      const body = { filter, disposition: 'OPEN', expected_count: 0 }
+      const status = await send('POST', '/tenants/work/alerts/bulk-disposition', body)
+      expect(status, JSON.stringify(filter)).toBe(400)
+    }
+    for (const body of [{ device_id: 'a\ud800b' }, { user_id: 'a\ud800b' }]) {
+      expect(await send('POST', '/tenants/work/erasures', body)).toBe(400)
+    }
+  })
+
+  it('is refused as the id of a job', async () => {
+    for (const id of ['a%00b', 'a%20b', 'x'.repeat(65)]) {
+      expect(await send('GET', `/bulk-jobs/${id}`), id).toBe(400)
+      expect(await send('POST', `/bulk-jobs/${id}/cancel`, {}), id).toBe(400)
+    }
   })
 })
 

@@ -10,6 +10,7 @@ import { endpointAccess } from '#shared/core/operators/roles.ts'
 import { hashApiKey, parseApiKey } from '#shared/core/tenants/credentials.ts'
 import { createAlertStore } from '#shared/io/alerts/alert-store.ts'
 import { checkWebhookTarget } from '#shared/io/deliveries/outbound/outbound-client.ts'
+import { createPostgres } from '#shared/io/postgres/postgres.ts'
 import { ConfigError } from '#shared/io/process/config.ts'
 import { createMetrics, type Metrics } from '#shared/io/process/metrics.ts'
 import { createSealer } from '#shared/io/tenants/sealed-secrets.ts'
@@ -23,6 +24,7 @@ import { until } from '../../support/process/until.ts'
 import { startNats, type TestNats } from '../../support/servers/nats-server.ts'
 import { startPostgres, type TestPostgres } from '../../support/servers/postgres-server.ts'
 import { sumOf } from '../../support/telemetry/edge-rig.ts'
+import { insertBareTenants } from '../../support/tenants/bare-tenant.ts'
 
 const adminToken = randomBytes(32).toString('base64url')
 let servers: { postgres: TestPostgres; nats: TestNats }
@@ -633,4 +635,74 @@ describe('the rest', () => {
     await expect(requireMasterKey(rig.postgres, other)).rejects.toBeInstanceOf(ConfigError)
     await expect(requireMasterKey(rig.postgres, other)).rejects.toThrow('MASTER_KEY')
   })
+})
+
+describe('a search', () => {
+  it('says that it is partial when there are more tenants than it searches', async () => {
+    const searched: number[] = []
+    const links = {
+      ...deps.links,
+      findByText: async ({ tenantIds }: { tenantIds: readonly string[] }) => {
+        searched.push(tenantIds.length)
+        return []
+      },
+    }
+    const searching = await createApp({ ...deps, links })
+    const partial = async () => {
+      const answer = await call('GET', '/search?q=x', undefined, adminToken, searching)
+      return answer.body.partial
+    }
+    const { rows } = await rig.postgres.query<{ tenants: number }>(
+      'select count(*) as tenants from tenants',
+    )
+    const missing = 1_000 - rows[0]!.tenants
+    const names = Array.from({ length: missing + 1 }, (_, n) => `many-${n}`)
+    await insertBareTenants(rig.postgres, names.slice(0, missing))
+    expect(await partial()).toBe(false)
+    await insertBareTenants(rig.postgres, names.slice(missing))
+    expect(await partial()).toBe(true)
+    expect(searched).toEqual([1_000, 1_000])
+    await searching.close()
+  })
+})
+
+describe('lists that no counter answers', () => {
+  it('wait for one another and are refused in the end, while the console answers the rest', async () => {
+    const { tenant_id: tenantId } = await create()
+    const holder = createPostgres(rig.postgresUrl, { role: 'test', log: testLog })
+    const own = createPostgres(rig.postgresUrl, { role: 'test', log: testLog })
+    const bounded = await createApp({ ...deps, postgres: own })
+    const of = (method: 'GET' | 'POST', path: string, body?: object) =>
+      bounded.inject({
+        method,
+        url: `/admin/v1${path}`,
+        headers: { authorization: `Bearer ${adminToken}` },
+        ...(body === undefined ? {} : { payload: body }),
+      })
+    const bulk = { filter: { user_id: 'u' }, disposition: 'OPEN', expected_count: 0 }
+    const twelve = (send: () => ReturnType<typeof of>) => Array.from({ length: 12 }, send)
+    const answers = await holder.transaction(async (tx) => {
+      // Every read of alerts waits here, as it would for an index that takes long.
+      await tx.query('lock table alerts in access exclusive mode')
+      const exports = twelve(() => of('GET', `/tenants/${tenantId}/alerts.csv?user_id=u`))
+      const others = [
+        twelve(() => of('GET', `/tenants/${tenantId}/alerts?user_id=u`)),
+        twelve(() => of('POST', `/tenants/${tenantId}/alerts/bulk-disposition`, bulk)),
+        twelve(() => of('GET', '/search?q=alr_x')),
+      ]
+      for (const first of await Promise.all(others.map((sent) => Promise.race(sent)))) {
+        expect([first.statusCode, first.json().code]).toEqual([503, 'unavailable'])
+      }
+      expect((await of('GET', `/tenants/${tenantId}`)).statusCode).toBe(200)
+      return { exports, others }
+    })
+    const statuses = (sent: (typeof answers)['exports']) =>
+      Promise.all(sent.map(async (one) => (await one).statusCode))
+    expect(new Set(await statuses(answers.exports))).toEqual(new Set([200]))
+    for (const sent of answers.others) {
+      expect((await statuses(sent)).filter((status) => status < 300)).not.toHaveLength(0)
+    }
+    await bounded.close()
+    await Promise.all([own.close(), holder.close()])
+  }, 60_000)
 })

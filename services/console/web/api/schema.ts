@@ -69,7 +69,7 @@ export interface paths {
   }
   '/admin/v1/tenants/{tenant_id}/alerts': {
     get: {
-      parameters: { query?: { disposition?: string; decision?: string; severity?: string; flag?: string; min_score?: number; device_id?: string; user_id?: string; session_id?: string; from?: string; to?: string; updated_after?: string; limit?: number; cursor?: string; assignee?: string }; path: { tenant_id: string } }
+      parameters: { query?: { disposition?: string; decision?: string; severity?: string; flag?: string; min_score?: number; device_id?: string; user_id?: string; session_id?: string; from?: string; to?: string; updated_after?: string; limit?: number; cursor?: string; assignee?: ("none" | string) }; path: { tenant_id: string } }
       responses: { 200: { content: { 'application/json': { data: ({ alert_id: string; tenant_id: string; event_id: string; seq: number; decision: { action: "REVIEW" | "BLOCK"; severity: "LOW" | "MEDIUM" | "HIGH" | "CRITICAL"; risk_score: number }; rasp_score: number; entity: { device: { device_id: string }; session: { session_id: string }; user?: { user_id: string } }; flags: (string)[]; reasons: ({ code: string; weight: number; evidence: Record<string, unknown> })[]; disposition: "OPEN" | "REVIEWED" | "FALSE_POSITIVE" | "CONFIRMED"; created_at: string; assignee: (string | null); notes: number })[]; total: number; limit: number; next_cursor: (string | null) } } } }
     }
   }
@@ -103,7 +103,7 @@ export interface paths {
   '/admin/v1/tenants/{tenant_id}/alerts/bulk-disposition': {
     post: {
       parameters: { path: { tenant_id: string } }
-      requestBody: { content: { 'application/json': { filter: { disposition?: string; decision?: string; severity?: string; flag?: string; min_score?: number; device_id?: string; user_id?: string; session_id?: string; from?: string; to?: string; updated_after?: string; assignee?: string }; disposition: "OPEN" | "REVIEWED" | "FALSE_POSITIVE" | "CONFIRMED"; note?: (string | null); expected_count: number } } }
+      requestBody: { content: { 'application/json': { filter: { disposition?: string; decision?: string; severity?: string; flag?: string; min_score?: number; device_id?: string; user_id?: string; session_id?: string; from?: string; to?: string; updated_after?: string; assignee?: ("none" | string) }; disposition: "OPEN" | "REVIEWED" | "FALSE_POSITIVE" | "CONFIRMED"; note?: (string | null); expected_count: number } } }
       responses: { 202: { content: { 'application/json': { job_id: string; tenant_id: string; disposition: "OPEN" | "REVIEWED" | "FALSE_POSITIVE" | "CONFIRMED"; note: (string | null); actor: string; state: "running" | "done" | "cancelled"; total: number; done: number; changed: number; created_at: string; ended_at: (string | null) } } } }
     }
   }
@@ -121,7 +121,7 @@ export interface paths {
   }
   '/admin/v1/tenants/{tenant_id}/alerts.csv': {
     get: {
-      parameters: { query?: { disposition?: string; decision?: string; severity?: string; flag?: string; min_score?: number; device_id?: string; user_id?: string; session_id?: string; from?: string; to?: string; updated_after?: string; assignee?: string }; path: { tenant_id: string } }
+      parameters: { query?: { disposition?: string; decision?: string; severity?: string; flag?: string; min_score?: number; device_id?: string; user_id?: string; session_id?: string; from?: string; to?: string; updated_after?: string; assignee?: ("none" | string) }; path: { tenant_id: string } }
       responses: { 200: { content: { 'text/csv': string } } }
     }
   }

@@ -15,7 +15,7 @@ export const roles: Role[] = ['viewer', 'analyst', 'engineer', 'admin']
 export const mayAs = (role: Role, needed: Role): boolean =>
   roles.indexOf(role) >= roles.indexOf(needed)
 
-/** Null when nobody is signed in. */
+/** Null while signed out. */
 export const sessionQuery = queryOptions({
   queryKey: ['session'],
   queryFn: async (): Promise<SignedIn | null> => {

@@ -16,3 +16,14 @@ export const bulkJobsRunningMax = 5
 /** Streams of one console, and of one operator: each holds a connection, and a query a second. */
 export const alertStreamsMax = 200
 export const alertStreamsPerOperatorMax = 10
+
+/**
+ * Queries of the console at once, by tenant: of its 10 connections to Postgres 3 list by filters
+ * that no counter answers, 2 export, 2 search and 1 counts for a bulk change, so 2 are free for
+ * what is short. An export waits longer than a list, since its answer has begun.
+ */
+export const alertListLimits = { perTenant: 2, total: 3, queuePerTenant: 100, waitMs: 2_000 }
+export const alertExportLimits = { perTenant: 1, total: 2, queuePerTenant: 20, waitMs: 10_000 }
+export const bulkCountLimits = { perTenant: 1, total: 1, queuePerTenant: 20, waitMs: 2_000 }
+/** Searches without a tenant share the bounds of one. */
+export const searchLimits = { perTenant: 2, total: 2, queuePerTenant: 100, waitMs: 2_000 }

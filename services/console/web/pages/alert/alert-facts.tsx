@@ -59,7 +59,7 @@ function Assignee({ alert }: { alert: Alert }) {
   return (
     <span className="flex flex-wrap items-center gap-2">
       {assignee === null ? (
-        <span className="text-muted">nobody</span>
+        <span className="text-muted">unassigned</span>
       ) : (
         <span className="min-w-0 break-all">{assignee}</span>
       )}

@@ -1,4 +1,4 @@
-/** Who works on alerts: assignees and notes. */
+/** How people work on alerts: assignees and notes. */
 import { type QueryClient, useMutation, useQueryClient } from '@tanstack/react-query'
 import { api, ok } from '../../api/client.ts'
 import { toast } from '../../components/toast.tsx'
@@ -31,7 +31,7 @@ export function useAssign(): (alerts: readonly Alert[], to: string | null) => vo
     if (changes.length === 0) return
     const sent = Promise.all(changes.map((change) => send(client, change)))
     const what = changes.length === 1 ? 'Alert' : `${changes.length} alerts`
-    toast(to === null ? `${what}: assigned to nobody` : `${what}: assigned to ${to}`, {
+    toast(to === null ? `${what}: unassigned` : `${what}: assigned to ${to}`, {
       onUndo: () =>
         void sent.then(() =>
           Promise.all(

@@ -207,7 +207,7 @@ function ShadowButton({
       ),
     onSuccess: async () => {
       await client.invalidateQueries({ queryKey: ['shadow', tenant] })
-      toast('The draft decides as the shadow policy, and alerts nobody. See the tab Shadow.')
+      toast('The draft decides as the shadow policy, and raises no alerts. See the tab Shadow.')
     },
     onError: (error) => toast(`The shadow was not set: ${error.message}`),
   })

@@ -44,8 +44,8 @@ export function ShadowPanel({
     return (
       <Panel title="Shadow">
         <Empty title="No policy runs as the shadow">
-          A shadow decides on live traffic beside the active policy and alerts nobody. Edit a draft
-          and choose “Run as shadow”.
+          A shadow decides on live traffic beside the active policy and raises no alerts. Edit a
+          draft and choose “Run as shadow”.
         </Empty>
       </Panel>
     )
