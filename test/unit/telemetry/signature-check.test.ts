@@ -221,10 +221,8 @@ describe('the body', () => {
     expect(codes(sign(large), large)).toEqual(['body_too_large'])
   })
 
-  it.each(hostileBodies)('%s costs no more than half a second', (_, hostile) => {
-    const startedMs = performance.now()
-    check(sign(hostile, 'x'), hostile as unknown as string)
-    expect(performance.now() - startedMs).toBeLessThan(500)
+  it.each(hostileBodies)('%s with a wrong signature is refused', (_, hostile) => {
+    expect(check(sign(hostile, 'x'), hostile as unknown as string).valid).toBe(false)
   })
 })
 

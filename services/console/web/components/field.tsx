@@ -33,7 +33,7 @@ export function Field({
   }) => ReactNode
 }) {
   const id = useId()
-  const told = error ?? hint
+  const text = error ?? hint
   return (
     <div className="grid gap-1">
       <label className="font-medium" htmlFor={id}>
@@ -42,15 +42,15 @@ export function Field({
       {children({
         id,
         'aria-invalid': error !== undefined,
-        'aria-describedby': told ? `${id}-told` : undefined,
+        'aria-describedby': text ? `${id}-text` : undefined,
       })}
-      {told && (
+      {text && (
         <p
           className={classes('text-sm', error === undefined ? 'text-muted' : 'text-bad')}
-          id={`${id}-told`}
+          id={`${id}-text`}
           role={error === undefined ? undefined : 'alert'}
         >
-          {told}
+          {text}
         </p>
       )}
     </div>

@@ -7,7 +7,7 @@ export const tamperSignals = {
     platforms: ['android', 'ios'],
     grade: 'critical',
     flag: 'REPACKAGED',
-    description: 'The app is signed by somebody else.',
+    description: 'The app is signed with a certificate that is not its publisher's.',
     sources: ['freeRASP', 'flutter_rasp', 'Tencent'],
   },
   package_name_mismatch: {

@@ -175,7 +175,7 @@ function readAnswer(connection: Connection, sent: ClientRequest): Promise<Outbou
       if (ended) return
       ended = true
       if (error !== undefined) {
-        // An answer that was cut short, by us or by them, leaves a socket that nobody can use.
+        // After an answer that was cut short the socket cannot be used again.
         socket.destroy()
         head ??= readHeadLeniently(error, headPieces)
       }

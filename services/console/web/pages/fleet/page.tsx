@@ -150,7 +150,7 @@ function toCharts({
   ]
 }
 
-/** The first lines in colours that are told apart; more would not be. */
+/** The first lines in distinct colours; with more lines they would repeat. */
 const colored = (lines: { label: string; values: number[] }[]): Series[] =>
   lines.slice(0, linesMax).map((line, at) => ({ ...line, color: colors[at]! }))
 
