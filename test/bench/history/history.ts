@@ -263,14 +263,18 @@ function expectedOf(cohort: Cohort, device: number, limit: number | undefined): 
   return lastExpected.expected
 }
 
+/** The answer with its members in the order of `ExpectedDevice`. */
 function toComparable(body: Buffer): string {
-  const { sessions_cursor: cursor, ...device } = JSON.parse(body.toString()) as ExpectedDevice & {
+  const answer = JSON.parse(body.toString()) as ExpectedDevice & {
     sessions_cursor: string | null
+    users_cursor: string | null
   }
-  if ((cursor === null) !== (device.sessions.length === device.sessions_total)) {
-    return `cursor ${cursor} after ${device.sessions.length} of ${device.sessions_total} sessions`
+  const { sessions_cursor, users_cursor, users_seen_on, sessions, sessions_total, ...rest } = answer
+  if ((sessions_cursor === null) !== (sessions.length === sessions_total)) {
+    return `cursor ${sessions_cursor} after ${sessions.length} of ${sessions_total} sessions`
   }
-  return JSON.stringify(device)
+  if (users_cursor !== null) return `a cursor after ${users_seen_on.length} users`
+  return JSON.stringify({ ...rest, users_seen_on, sessions, sessions_total })
 }
 
 type Measuring = { rounds: number; asks: number; compared: Compared }
