@@ -88,7 +88,8 @@ const insertAlertsSql = (tenants: string): string => `
 with numbered as (
   select tenant_id, n, n * 2654435761 % $1::bigint as place,
     ('x' || substr(md5(n::text), 1, 7))::bit(28)::int as dice,
-    translate(encode(sha256(convert_to(tenant_id || ':' || n, 'UTF8')), 'base64'), '+/=', '-_') as digest
+    translate(encode(sha256(convert_to(tenant_id || ':' || n, 'UTF8')), 'base64'), '+/=', '-_')
+      as digest
   from generate_series(1, $1::bigint) as n,
     unnest(${tenants === 'small' ? smallTenantsSql : tenants}) as tenant_id
 ), rows as (

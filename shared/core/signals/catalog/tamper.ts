@@ -7,7 +7,7 @@ export const tamperSignals = {
     platforms: ['android', 'ios'],
     grade: 'critical',
     flag: 'REPACKAGED',
-    description: 'The app is signed with a certificate of another publisher.',
+    description: 'Another publisher signed the app.',
     sources: ['freeRASP', 'flutter_rasp', 'Tencent'],
   },
   package_name_mismatch: {
