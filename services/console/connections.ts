@@ -1,4 +1,7 @@
-/** The console's connections to Postgres, ClickHouse and NATS; a stop closes them. */
+/**
+ * The connections to Postgres, ClickHouse and NATS of one thread of the console; a stop closes
+ * them. Pages and jobs have their own, so that neither waits for the other.
+ */
 import { toAnalyticsDatabase } from '#shared/io/analytics/analytics-database.ts'
 import {
   type Clickhouse,
@@ -11,7 +14,7 @@ import type { Locks } from '#shared/io/postgres/named-lock-store.ts'
 import { createPostgres, type Postgres } from '#shared/io/postgres/postgres.ts'
 import { toNatsSettings } from '#shared/io/process/config.ts'
 import { createFaultReporter } from '#shared/io/process/connect-faults.ts'
-import type { Lifecycle } from '#shared/io/process/lifecycle.ts'
+import type { StopSteps } from '#shared/io/process/lifecycle.ts'
 import type { Log } from '#shared/io/process/log.ts'
 import type { Metrics } from '#shared/io/process/metrics.ts'
 import {
@@ -22,10 +25,10 @@ import type { ConsoleConfig } from './config.ts'
 import { createLockPools } from './tenants/lock-pools.ts'
 
 /** A mutation rewrites parts of any size, and continues when its client has gone. */
-const mutationMaxMs = 30 * 60 * 1000
+export const mutationMaxMs = 30 * 60 * 1000
 
 /** ClickHouse ends a slice of a backtest after 300 seconds. */
-const sliceMaxMs = 310_000
+export const sliceMaxMs = 310_000
 
 export type Connections = {
   postgres: Postgres
@@ -34,8 +37,8 @@ export type Connections = {
   /** Locks of erasures, backtests and the jobs. */
   jobLocks: Locks
   clickhouse: Clickhouse
-  mutationClickhouse: Clickhouse
-  backtestClickhouse: Clickhouse
+  /** For statements that take longer than a query of an operator. */
+  longClickhouse: Clickhouse
   reconciliation: ReconciliationStore
   /** Null before the first connection. */
   findNats: () => Nats | null
@@ -44,49 +47,44 @@ export type Connections = {
 
 export type ConnectionOptions = {
   config: ConsoleConfig
-  lifecycle: Lifecycle
+  /** For the servers' lists of connections: `console` or `console jobs`. */
+  name: string
+  /** The limit of a statement on `longClickhouse`, in ms. */
+  longMaxMs: number
+  steps: StopSteps
   log: Log
   metrics: Metrics
 }
 
 /** Opens the connections without waiting for any server. */
-export function openConnections({
-  config,
-  lifecycle,
-  log,
-  metrics,
-}: ConnectionOptions): Connections {
+export function openConnections(options: ConnectionOptions): Connections {
+  const { config, name, longMaxMs, steps, log, metrics } = options
   const reporter = createFaultReporter('Postgres', log)
-  const postgres = createPostgres(config.POSTGRES_URL, { role: 'console', log, reporter, metrics })
-  lifecycle.onStop('postgres', postgres.close)
+  const postgres = createPostgres(config.POSTGRES_URL, { role: name, log, reporter, metrics })
+  steps.onStop('postgres', postgres.close)
   const locks = createLockPools(config.POSTGRES_URL, { work: postgres, log, reporter })
-  lifecycle.onStop('locks', locks.close)
+  steps.onStop('locks', locks.close)
 
-  const openClickhouse = (step: string, name: string, requestTimeoutMs?: number) => {
-    const client = createClickhouse(config.CLICKHOUSE_URL, {
-      name,
-      ...(requestTimeoutMs === undefined ? {} : { requestTimeoutMs }),
-    })
-    lifecycle.onStop(step, () => client.close())
+  const openClickhouse = (more: { name: string; requestTimeoutMs?: number }) => {
+    const client = createClickhouse(config.CLICKHOUSE_URL, more)
+    steps.onStop(`clickhouse of ${more.name}`, () => client.close())
     return client
   }
-  const clickhouse = openClickhouse('clickhouse', 'console')
+  const clickhouse = openClickhouse({ name })
   // Only operators query ClickHouse, so the start does not wait; a failure is logged at once.
   void checkClickhouse(clickhouse, createFaultReporter('ClickHouse', log))
-  const mutationClickhouse = openClickhouse('mutations', 'console erasures', mutationMaxMs)
-  const backtestClickhouse = openClickhouse('slices', 'console backtests', sliceMaxMs)
+  const longClickhouse = openClickhouse({ name: `${name}, long`, requestTimeoutMs: longMaxMs })
   const analytics = toAnalyticsDatabase(databaseOf(config.CLICKHOUSE_URL))
 
   // Reading and suspending work without NATS, so the start does not wait for it.
   const link = openNats(toNatsSettings(config), 'console', log)
-  lifecycle.onStop('nats', link.close)
+  steps.onStop('nats', link.close)
   return {
     postgres,
     changeLocks: locks.changes,
     jobLocks: locks.jobs,
     clickhouse,
-    mutationClickhouse,
-    backtestClickhouse,
+    longClickhouse,
     reconciliation: createReconciliationStore(clickhouse, analytics),
     findNats: link.find,
     natsFault: link.fault,

@@ -1,4 +1,4 @@
-/** Builds what the routes of the admin API depend on, from the process's connections. */
+/** Builds what the routes of the admin API depend on, from the connections of the pages. */
 
 import { randomBytes } from 'node:crypto'
 import { createFleetStore } from '#shared/io/analytics/fleet-store.ts'
@@ -12,6 +12,7 @@ import { createHistoryStore } from '#shared/io/devices/history-store.ts'
 import { createLinkStore } from '#shared/io/devices/link-store.ts'
 import { createUserStore } from '#shared/io/devices/user-store.ts'
 import { createErasureStore } from '#shared/io/erasure/erasure-store.ts'
+import { unavailable } from '#shared/io/http/http-server.ts'
 import { createPasswordHasher } from '#shared/io/operators/password-hash.ts'
 import { createShadowComparisonStore } from '#shared/io/policies/shadow-comparison-store.ts'
 import type { Log } from '#shared/io/process/log.ts'
@@ -19,7 +20,7 @@ import type { Metrics } from '#shared/io/process/metrics.ts'
 import { createEventStore } from '#shared/io/telemetry/event-store.ts'
 import { createUnknownSignalStore } from '#shared/io/telemetry/unknown-signal-store.ts'
 import { listTenantsToReproject } from '#shared/io/tenants/directory/directory-scan.ts'
-import type { TenantProjection } from '#shared/io/tenants/directory/tenant-projection.ts'
+import { listEdges } from '#shared/io/tenants/directory/list-edges.ts'
 import type { Sealer } from '#shared/io/tenants/sealed-secrets.ts'
 import { listStaleSecretRequests } from '#shared/io/tenants/stale-secret-requests.ts'
 import { createRiskFeatureStore } from '#shared/io/velocity/risk-features.ts'
@@ -27,17 +28,16 @@ import type { ConsoleDeps } from './app.ts'
 import type { ConsoleConfig } from './config.ts'
 import type { Connections } from './connections.ts'
 import { createErase } from './erasure/erase.ts'
-
 import type { Backtests } from './policies/backtest.ts'
 import { createDirectoryWriter } from './tenants/directory.ts'
 import { createDemoReporter } from './tenants/report-demo-credentials.ts'
+import { countRotations } from './tenants/rotation.ts'
 
 /** What the dependencies are made from. */
 type ConsoleParts = {
   config: ConsoleConfig
   connections: Connections
   sealer: Sealer
-  projection: TenantProjection
   backtests: Backtests
   log: Log
   metrics: Metrics
@@ -49,11 +49,8 @@ type ConsoleParts = {
 }
 
 export function createConsoleDeps(parts: ConsoleParts): ConsoleDeps {
-  const { config, connections, sealer, projection, backtests, log, metrics, nowMs, wallMs } = parts
+  const { config, connections, sealer, backtests, log, metrics, nowMs, wallMs } = parts
   const { postgres, clickhouse, findNats } = connections
-  const outcomes = metrics.counter('di_rotations_total', 'Rotations of HMAC secrets and keys', [
-    'outcome',
-  ])
   const erasures = metrics.counter('di_erasures_total', 'Erasures of devices and users', [
     'outcome',
   ])
@@ -64,7 +61,7 @@ export function createConsoleDeps(parts: ConsoleParts): ConsoleDeps {
   )
   const requireNats = () => {
     const nats = findNats()
-    if (nats === null) throw new Error('NATS is not connected')
+    if (nats?.connected() !== true) throw unavailable('NATS is not connected.')
     return nats
   }
   return {
@@ -74,14 +71,14 @@ export function createConsoleDeps(parts: ConsoleParts): ConsoleDeps {
     log,
     nowMs,
     randomBytes,
-    projection,
     adminToken: config.ADMIN_TOKEN,
     passwords: createPasswordHasher(),
     publicUrl: parts.publicUrl,
     directory: createDirectoryWriter(findNats, sealer, nowMs),
-    onOutcome: (outcome) => outcomes.inc({ outcome }),
+    onOutcome: countRotations(metrics),
     onRotated: createDemoReporter(process),
     onRewrap: (outcome, count) => rewraps.inc({ outcome }, count),
+    listEdges: async () => listEdges(requireNats(), sealer),
     listTenantsToReproject: async () => listTenantsToReproject(requireNats(), sealer),
     checkWebhookUrl: (url, environment) =>
       checkWebhookTarget(url, {
@@ -102,11 +99,8 @@ export function createConsoleDeps(parts: ConsoleParts): ConsoleDeps {
     prevalenceSpikes: createPrevalenceSpikeStore(clickhouse),
     fleet: createFleetStore(clickhouse),
     ...createUnknownSignalStore(clickhouse),
-    listStaleSecretRequests: async (secret) => {
-      const nats = findNats()
-      if (nats?.connected() !== true) throw new Error('NATS is not connected')
-      return listStaleSecretRequests(nats, sealer.proverOf('edge report'), secret)
-    },
+    listStaleSecretRequests: async (secret) =>
+      listStaleSecretRequests(requireNats(), sealer.proverOf('edge report'), secret),
     analysts: {
       clickhouse,
       database: databaseOf(config.CLICKHOUSE_URL),
@@ -117,7 +111,7 @@ export function createConsoleDeps(parts: ConsoleParts): ConsoleDeps {
     backtests,
     erase: createErase({
       locks: connections.jobLocks,
-      store: createErasureStore(connections.mutationClickhouse),
+      store: createErasureStore(connections.longClickhouse),
       findNats,
       nowMs,
       wallMs,

@@ -1,4 +1,6 @@
-/** The console process: connects, starts the jobs, serves the admin API, and drains. */
+/**
+ * The console process: connects, starts the thread of the jobs, serves the admin API, and drains.
+ */
 import { closeHttp } from '#shared/io/http/close-http.ts'
 import { listen } from '#shared/io/http/http-server.ts'
 import { serveInternally } from '#shared/io/http/internal-server.ts'
@@ -6,19 +8,18 @@ import { type Postgres, PostgresUnavailableError } from '#shared/io/postgres/pos
 import type { Listen } from '#shared/io/process/config.ts'
 import { createLifecycle, run } from '#shared/io/process/lifecycle.ts'
 import { createLog, type Log } from '#shared/io/process/log.ts'
-import { createMetrics } from '#shared/io/process/metrics.ts'
-import { createTenantProjection } from '#shared/io/tenants/directory/tenant-projection.ts'
+import { createMetrics, joinMetrics } from '#shared/io/process/metrics.ts'
 import { createSealer, type Sealer, toMasterKeys } from '#shared/io/tenants/sealed-secrets.ts'
 import { createConsoleApp } from './app.ts'
 import { readConsoleConfig } from './config.ts'
-import { openConnections } from './connections.ts'
+import { mutationMaxMs, openConnections } from './connections.ts'
 import { createConsoleDeps } from './console-deps.ts'
-import { startJobs } from './jobs/jobs.ts'
+import { startJobsThread } from './jobs/jobs-thread.ts'
 import { createBacktests } from './policies/backtest.ts'
 import { requireMasterKey } from './tenants/require-master-key.ts'
 
 /**
- * How long a stop waits for requests: a rotation waits for edges; all other requests end sooner.
+ * How long a stop waits for requests and jobs: a rotation waits for edges; others end sooner.
  */
 const unfinishedMs = 6_500
 
@@ -29,36 +30,44 @@ async function main(): Promise<void> {
   const metrics = createMetrics('console')
   const sealer = createSealer(toMasterKeys(config))
 
-  const connections = openConnections({ config, lifecycle, log, metrics })
-  const { postgres, findNats } = connections
+  const connections = openConnections({
+    config,
+    steps: lifecycle,
+    log,
+    metrics,
+    name: 'console',
+    longMaxMs: mutationMaxMs,
+  })
+  const { postgres } = connections
   await checkMasterKey(postgres, sealer, log)
+  const jobs = startJobsThread({ config, log, metrics })
   const internalUrl = await serveInternally({
     lifecycle,
     log,
-    metrics,
+    metrics: { registry: joinMetrics(metrics.registry, jobs.readMetrics) },
     address: config.CONSOLE_INTERNAL_LISTEN,
     readyChecks: { postgres: postgres.checkReady, nats: connections.natsFault },
+    // Pages work without the jobs, so a proxy must not take them away.
+    warnings: { jobs: jobs.checkReady },
   })
   const shared = { log, metrics, nowMs: () => performance.now(), wallMs: Date.now }
-  const projection = createTenantProjection({ findNats, sealer, postgres, ...shared })
   const backtests = createBacktests({
     postgres,
     locks: connections.jobLocks,
-    clickhouse: connections.backtestClickhouse,
+    clickhouse: connections.longClickhouse,
     ...shared,
   })
   let listening = toListenUrl(config.CONSOLE_LISTEN)
   const publicUrl = () => config.PUBLIC_URL ?? listening
-  const parts = { config, connections, sealer, projection, backtests, publicUrl, ...shared }
-  const deps = createConsoleDeps(parts)
-  startJobs({ lifecycle, rotation: deps, projection, sealer, connections, ...shared })
-
-  const app = await createConsoleApp(deps, {
+  const parts = { config, connections, sealer, backtests, publicUrl, ...shared }
+  const app = await createConsoleApp(createConsoleDeps(parts), {
     log,
     metrics,
     trustedProxies: config.TRUSTED_PROXIES,
   })
-  lifecycle.onStop('http', () => closeHttp(app, unfinishedMs))
+  lifecycle.onStop('http and jobs', async () => {
+    await Promise.all([closeHttp(app, unfinishedMs), jobs.stop(unfinishedMs)])
+  })
   lifecycle.onStop('backtests', backtests.stop)
   const url = await listen(app, config.CONSOLE_LISTEN)
   listening = toListenUrl({ ...config.CONSOLE_LISTEN, port: Number(new URL(url).port) })

@@ -1,7 +1,7 @@
 /** `di audit` and `di edges`: the audit log, and the applied revision of each edge. */
 import type { Command } from 'commander'
 import type { AuditRow } from '#shared/io/postgres/audit-store.ts'
-import type { EdgeView } from '#shared/io/tenants/directory/tenant-projection.ts'
+import type { EdgeView } from '#shared/io/tenants/directory/list-edges.ts'
 import { type CliContext, toTenantPath } from './context.ts'
 import { toLimit } from './deliveries.ts'
 import { toTable, toTime } from './tables.ts'

@@ -5,15 +5,15 @@
  */
 import type { Log } from '#shared/io/process/log.ts'
 import type { Metrics } from '#shared/io/process/metrics.ts'
+import { type Poller, startPolling } from '#shared/io/process/poll.ts'
 import type { TenantProjection } from '#shared/io/tenants/directory/tenant-projection.ts'
-import { type Poller, startPolling } from '../../../shared/io/process/poll.ts'
-import { type RotationDeps, undoAbandonedRotations } from '../tenants/rotation.ts'
+import { type UndoDeps, undoAbandonedRotations } from '../tenants/rotation.ts'
 
 /** A lost entry is repaired within 1.5 s, a wrong one within 3 s. */
 const roundMs = 1_000
 
 type DirectoryReconcilerDeps = {
-  rotation: RotationDeps
+  rotation: UndoDeps
   projection: TenantProjection
   log: Log
   metrics: Metrics

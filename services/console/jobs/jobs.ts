@@ -1,14 +1,15 @@
 /**
- * The console's background jobs. A lock lets one of any number of consoles run each of them; the
+ * The console's background jobs, all in one thread of their own. A lock lets one of any number of consoles run each of them; the
  * directory reconciler runs in every console.
  */
-import type { Lifecycle } from '#shared/io/process/lifecycle.ts'
+import type { StopSteps } from '#shared/io/process/lifecycle.ts'
 import type { Log } from '#shared/io/process/log.ts'
 import type { Metrics } from '#shared/io/process/metrics.ts'
 import type { TenantProjection } from '#shared/io/tenants/directory/tenant-projection.ts'
 import type { Sealer } from '#shared/io/tenants/sealed-secrets.ts'
 import type { Connections } from '../connections.ts'
-import type { RotationDeps } from '../tenants/rotation.ts'
+import type { DirectoryWriter } from '../tenants/directory.ts'
+import { countRotations } from '../tenants/rotation.ts'
 import { startBulkDispositions } from './bulk-dispositions.ts'
 import { startDirectoryReconciler } from './directory-reconciler.ts'
 import { createPrevalenceSpikes } from './prevalence-spikes.ts'
@@ -17,8 +18,8 @@ import { createReplication } from './replication.ts'
 import { createRetention } from './retention.ts'
 
 type JobDeps = {
-  lifecycle: Lifecycle
-  rotation: RotationDeps
+  steps: StopSteps
+  directory: DirectoryWriter
   projection: TenantProjection
   sealer: Sealer
   connections: Connections
@@ -29,10 +30,12 @@ type JobDeps = {
   wallMs: () => number
 }
 
-/** Starts every job; a stop of the process ends them, the last first. */
+/** Starts every job; a stop ends them, the last first. */
 export function startJobs(deps: JobDeps): void {
-  const { lifecycle, rotation, projection, sealer, connections, ...shared } = deps
-  const { postgres, clickhouse, mutationClickhouse, jobLocks, reconciliation } = connections
+  const { steps, directory, projection, sealer, connections, ...shared } = deps
+  const { postgres, clickhouse, longClickhouse, jobLocks, reconciliation } = connections
+  const onOutcome = countRotations(deps.metrics)
+  const rotation = { ...shared, locks: connections.changeLocks, directory, onOutcome }
   const common = { ...shared, postgres, clickhouse, locks: jobLocks }
   const jobs = {
     'directory reconciler': () => startDirectoryReconciler({ ...shared, rotation, projection }),
@@ -40,7 +43,7 @@ export function startJobs(deps: JobDeps): void {
     retention: () => createRetention(common).start(),
     replication: () => createReplication(common).start(),
     'prevalence spikes': () =>
-      createPrevalenceSpikes({ ...common, clickhouse: mutationClickhouse }).start(),
+      createPrevalenceSpikes({ ...common, clickhouse: longClickhouse }).start(),
     reconciliation: () =>
       createReconciliation({
         ...common,
@@ -49,5 +52,5 @@ export function startJobs(deps: JobDeps): void {
         reportProver: sealer.proverOf('edge report'),
       }).start(),
   }
-  for (const [name, start] of Object.entries(jobs)) lifecycle.onStop(name, start().stop)
+  for (const [name, start] of Object.entries(jobs)) steps.onStop(name, start().stop)
 }

@@ -1,13 +1,13 @@
 /** Routes of the audit log, and of the edges with their applied revisions. */
 import { listAudit } from '#shared/io/postgres/audit-store.ts'
 import type { Queryable } from '#shared/io/postgres/postgres.ts'
-import type { TenantProjection } from '#shared/io/tenants/directory/tenant-projection.ts'
+import type { EdgeList } from '#shared/io/tenants/directory/list-edges.ts'
 import type { ConsoleApp } from '../http/admin-app.ts'
 import { auditSchema, edgesSchema, listAuditQuery, tenantParams } from '../http/schemas.ts'
 
 export type OverviewRouteDeps = {
   postgres: Queryable
-  projection: Pick<TenantProjection, 'listEdges'>
+  listEdges: () => Promise<EdgeList>
 }
 
 /** Adds the routes. */
@@ -50,7 +50,7 @@ export function addOverviewRoutes(app: ConsoleApp, deps: OverviewRouteDeps): voi
       },
     },
     async () => {
-      const { revision, edges } = deps.projection.listEdges()
+      const { revision, edges } = await deps.listEdges()
       return { revision, data: edges }
     },
   )

@@ -11,6 +11,7 @@ import { insertAudit } from '#shared/io/postgres/audit-store.ts'
 import type { Locks } from '#shared/io/postgres/named-lock-store.ts'
 import type { Queryable, Session } from '#shared/io/postgres/postgres.ts'
 import type { Log } from '#shared/io/process/log.ts'
+import type { Metrics } from '#shared/io/process/metrics.ts'
 import { createCredentialStore } from '#shared/io/tenants/credential-store.ts'
 import type { EdgesWaited } from '#shared/io/tenants/directory/tenant-directory.ts'
 import { tryTenantLock, withTenantLock } from '#shared/io/tenants/tenant-lock.ts'
@@ -52,6 +53,17 @@ export type RotationDeps = Maker & {
   onOutcome: (outcome: 'done' | 'undone' | 'failed') => void
   /** Called at every stage. */
   checkpoint?: (stage: RotationStage) => Promise<void>
+}
+
+/** What undoing a rotation needs. */
+export type UndoDeps = Pick<RotationDeps, 'locks' | 'directory' | 'log' | 'onOutcome'>
+
+/** Counts the outcomes of rotations. */
+export function countRotations(metrics: Metrics): RotationDeps['onOutcome'] {
+  const outcomes = metrics.counter('di_rotations_total', 'Rotations of HMAC secrets and keys', [
+    'outcome',
+  ])
+  return (outcome) => outcomes.inc({ outcome })
 }
 
 type RotationRequest = {
@@ -285,7 +297,7 @@ async function projectWithRetries(
 
 /** Undoes a rotation. If that fails, the directory reconciler repeats it. */
 async function tryUndo(
-  deps: RotationDeps,
+  deps: UndoDeps,
   session: Session,
   tenantId: string,
   actor: string,
@@ -298,7 +310,7 @@ async function tryUndo(
 }
 
 async function undo(
-  deps: RotationDeps,
+  deps: UndoDeps,
   session: Session,
   tenantId: string,
   actor: string,
@@ -320,7 +332,7 @@ async function undo(
  * Undoes abandoned rotations: their console died, or lost its database.
  * @returns how many
  */
-export async function undoAbandonedRotations(deps: RotationDeps): Promise<number> {
+export async function undoAbandonedRotations(deps: UndoDeps): Promise<number> {
   let undone = 0
   for (const tenantId of await createCredentialStore(deps.locks.work).listRotating()) {
     const done = await tryTenantLock(deps.locks, tenantId, (session) =>

@@ -8,7 +8,7 @@ import { Problem } from '#shared/core/http/problem.ts'
 import type { Listen } from '#shared/io/process/config.ts'
 import type { Lifecycle } from '#shared/io/process/lifecycle.ts'
 import type { Log } from '#shared/io/process/log.ts'
-import type { Metrics } from '#shared/io/process/metrics.ts'
+import type { MetricsPage } from '#shared/io/process/metrics.ts'
 import { within } from '#shared/io/process/pause.ts'
 import { listen, sendProblem, toProblem, toRequestId } from './http-server.ts'
 import { createRefusalLog } from './refusal-log.ts'
@@ -18,7 +18,7 @@ export type ReadyCheck = () => Promise<string | null> | string | null
 
 type InternalOptions = {
   log: Log
-  metrics: Metrics
+  metrics: { registry: MetricsPage }
   /** Named checks of what this process needs to do its job. */
   readyChecks: Record<string, ReadyCheck>
   /** Checks whose failure is shown to operators while the process stays ready. */

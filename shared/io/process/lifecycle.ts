@@ -7,9 +7,13 @@ import closeWithGrace from 'close-with-grace'
 import { ConfigError } from './config.ts'
 import type { Log } from './log.ts'
 
-export type Lifecycle = {
-  /** Registers a step of the stop. Steps run in sequence, the last registered first. */
+/** The steps of a stop. */
+export type StopSteps = {
+  /** Registers a step. Steps run in sequence, the last registered first. */
   onStop: (name: string, step: () => Promise<void> | void) => void
+}
+
+export type Lifecycle = StopSteps & {
   /** True from the moment the process began to stop: readiness answers 503. */
   stopping: () => boolean
   /** Stops the process gracefully, as a signal does. */
@@ -19,29 +23,40 @@ export type Lifecycle = {
 /** The hard limit of a stop, below the supervisor's ten seconds. */
 const stopLimitMs = 8_000
 
+/** Collects steps; `run` runs them. A step that fails is logged, and the others run. */
+export function createStopSteps(log: Log): StopSteps & { run: () => Promise<void> } {
+  const steps: { name: string; step: () => Promise<void> | void }[] = []
+  return {
+    onStop: (name, step) => steps.push({ name, step }),
+    run: async () => {
+      for (const { name, step } of steps.reverse()) {
+        try {
+          await step()
+        } catch (error) {
+          log.error({ err: error, step: name }, 'a step of stopping failed')
+        }
+      }
+    },
+  }
+}
+
 /**
  * Installs the signal handlers of a process.
  * @param parentPid when set, the process stops once that process is gone
  */
 export function createLifecycle(log: Log, parentPid?: number): Lifecycle {
-  const steps: { name: string; step: () => Promise<void> | void }[] = []
+  const steps = createStopSteps(log)
   let stopping = false
   const grace = closeWithGrace({ delay: stopLimitMs, logger: false }, async ({ err, signal }) => {
     stopping = true
     if (err !== undefined) log.fatal({ err }, 'stopping after an uncaught error')
     else log.info({ signal }, 'stopping')
-    for (const { name, step } of steps.reverse()) {
-      try {
-        await step()
-      } catch (error) {
-        log.error({ err: error, step: name }, 'a step of stopping failed')
-      }
-    }
+    await steps.run()
     log.info('stopped')
   })
   if (parentPid !== undefined) watchParent(parentPid, () => grace.close())
   return {
-    onStop: (name, step) => steps.push({ name, step }),
+    onStop: steps.onStop,
     stopping: () => stopping,
     stop: (reason) => {
       log.info({ reason }, 'stopping on request')

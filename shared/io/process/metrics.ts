@@ -3,7 +3,14 @@
  * so that every metric is declared where it is used. Label values are from closed sets, tenant
  * slugs or a bounded number of client values.
  */
-import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
+import {
+  AggregatorRegistry,
+  Counter,
+  collectDefaultMetrics,
+  Gauge,
+  Histogram,
+  Registry,
+} from 'prom-client'
 
 export type Metrics = {
   registry: Registry
@@ -31,11 +38,14 @@ export const latencyBucketsSeconds = [
   0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 15, 30,
 ]
 
-/** Metrics for one process. Names begin with `di_`. */
-export function createMetrics(service: string): Metrics {
+/**
+ * Metrics for one process, or for another thread of it, which leaves out Node's default metrics.
+ * Names begin with `di_`.
+ */
+export function createMetrics(service: string, { isThread = false } = {}): Metrics {
   const registry = new Registry()
   registry.setDefaultLabels({ service })
-  collectDefaultMetrics({ register: registry })
+  if (!isThread) collectDefaultMetrics({ register: registry })
   const registers = [registry]
   return {
     registry,
@@ -57,5 +67,31 @@ export function createMetrics(service: string): Metrics {
       }),
     histogram: (name, help, { buckets, labels: labelNames = [] }) =>
       new Histogram({ name, help, labelNames, buckets, registers }),
+  }
+}
+
+/** What `/metrics` shows. */
+export type MetricsPage = Pick<Registry, 'contentType' | 'metrics'>
+
+/** The values of a registry, as they are sent from one thread to another. */
+export type MetricValues = Awaited<ReturnType<Registry['getMetricsAsJSON']>>
+
+/**
+ * Shows the metrics of a process together with those of its thread. Values of the same name and
+ * labels are added.
+ * @param readThread the thread's values; none when it does not answer
+ */
+export function joinMetrics(
+  registry: Registry,
+  readThread: () => Promise<MetricValues>,
+): MetricsPage {
+  return {
+    contentType: registry.contentType,
+    metrics: async () => {
+      const ofThread = await readThread()
+      const both = [await registry.getMetricsAsJSON(), ofThread]
+      const added = both.map((values) => values.map((one) => ({ ...one, aggregator: 'sum' })))
+      return await AggregatorRegistry.aggregate(added).metrics()
+    },
   }
 }

@@ -60,7 +60,6 @@ beforeAll(async () => {
     {
       ...rig.deps,
       adminToken,
-      projection: rig.projection,
       wallMs: Date.now,
       listUnknownSignals: async () => [],
       countLeftOut: async () => ({ events: 0, values: 0 }),

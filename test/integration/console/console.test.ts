@@ -42,7 +42,6 @@ beforeAll(async () => {
     ...rig.deps,
     adminToken,
     slowedMs: 10,
-    projection: rig.projection,
     listUnknownSignals: async () => [],
     countLeftOut: async () => ({ events: 0, values: 0 }),
     wallMs: Date.now,
@@ -593,7 +592,6 @@ describe('the audit log', () => {
 describe('the rest', () => {
   it('shows which edge has applied what', async () => {
     await until('both edges are current', async () => {
-      await rig.projection.repair()
       const { body } = await call('GET', '/edges')
       const { revision, data } = body as unknown as {
         revision: number

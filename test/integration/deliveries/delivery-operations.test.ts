@@ -44,7 +44,6 @@ beforeAll(async () => {
   const deps = {
     ...rig.deps,
     adminToken,
-    projection: rig.projection,
     listUnknownSignals: async () => [],
     countLeftOut: async () => ({ events: 0, values: 0 }),
     hintDelivery: async (hint: { tenantId: string; deliveryId: string }) => {

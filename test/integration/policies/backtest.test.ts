@@ -116,7 +116,6 @@ beforeAll(async () => {
     {
       ...rig.deps,
       adminToken,
-      projection: rig.projection,
       wallMs: Date.now,
       backtests,
       listUnknownSignals: async () => [],

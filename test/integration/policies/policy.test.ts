@@ -40,7 +40,6 @@ beforeAll(async () => {
   deps = {
     ...rig.deps,
     adminToken,
-    projection: rig.projection,
     listUnknownSignals: async () => [],
     countLeftOut: async () => ({ events: 0, values: 0 }),
     wallMs: Date.now,

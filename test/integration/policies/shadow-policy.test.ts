@@ -41,7 +41,6 @@ beforeAll(async () => {
       postgres,
       locks: { holders: postgres, work: postgres },
       adminToken,
-      projection: admin.projection,
       compareShadow: createShadowComparisonStore(clickhouse).compareShadow,
       listUnknownSignals: async () => [],
       countLeftOut: async () => ({ events: 0, values: 0 }),

@@ -45,7 +45,6 @@ beforeAll(async () => {
     {
       ...rig.deps,
       adminToken,
-      projection: rig.projection,
       wallMs: Date.now,
       ...createUnknownSignalStore(clickhouse),
     },

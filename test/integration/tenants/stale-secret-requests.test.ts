@@ -36,7 +36,6 @@ beforeAll(async () => {
   const deps = {
     ...rig.deps,
     adminToken,
-    projection: rig.projection,
     listUnknownSignals: async () => [],
     countLeftOut: async () => ({ events: 0, values: 0 }),
   }

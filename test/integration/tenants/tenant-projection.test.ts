@@ -187,8 +187,7 @@ describe('the projection', () => {
 
   it('shows which edge has applied what', async () => {
     await until('the edge is listed as current', async () => {
-      await rig.projection.repair()
-      const { revision, edges } = rig.projection.listEdges()
+      const { revision, edges } = await rig.deps.listEdges()
       return edges.length === 1 && edges[0]!.applied_revision >= revision
     })
   })

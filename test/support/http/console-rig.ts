@@ -19,6 +19,7 @@ import {
   openTenantDirectory,
   type TenantDirectory,
 } from '#shared/io/tenants/directory/edge-directory.ts'
+import { listEdges } from '#shared/io/tenants/directory/list-edges.ts'
 import {
   createTenantProjection,
   type TenantProjection,
@@ -40,6 +41,7 @@ import type { ReconciliationRouteDeps } from '../../../services/console/reconcil
 import { createDirectoryWriter } from '../../../services/console/tenants/directory.ts'
 import { createLockPools } from '../../../services/console/tenants/lock-pools.ts'
 import type { ManageDeps } from '../../../services/console/tenants/manage-tenants.ts'
+import type { OverviewRouteDeps } from '../../../services/console/tenants/overview-routes.ts'
 import type { RewrapDeps } from '../../../services/console/tenants/rewrap.ts'
 import type { RotationDeps } from '../../../services/console/tenants/rotation.ts'
 import type { StaleSecretDeps } from '../../../services/console/tenants/stale-secret-routes.ts'
@@ -85,7 +87,8 @@ export type ConsoleRig = {
     AnalystDeps &
     FleetRouteDeps &
     ReconciliationRouteDeps &
-    OperatorDeps
+    OperatorDeps &
+    OverviewRouteDeps
   outcomes: string[]
   /** Starts an edge, with other keys than the rig's when told so, and waits for its lease. */
   startEdge: (masterKeys?: [string, ...string[]]) => Promise<TestEdge>
@@ -139,6 +142,7 @@ export async function createConsoleRig(
       directory: createDirectoryWriter(findNats, sealer, nowMs),
       onOutcome: (outcome) => outcomes.push(outcome),
       onRewrap: () => undefined,
+      listEdges: () => listEdges(nats, sealer),
       listTenantsToReproject: () => listTenantsToReproject(nats, sealer),
       checkWebhookUrl: async (url) => ({ ok: true, url }),
       findEvent: async () => null,

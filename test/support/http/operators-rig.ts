@@ -117,7 +117,6 @@ export async function createOperatorsRig(more: Partial<ConsoleDeps> = {}): Promi
     ...rig.deps,
     adminToken,
     slowedMs: 10,
-    projection: rig.projection,
     listUnknownSignals: async () => [],
     countLeftOut: async () => ({ events: 0, values: 0 }),
     passwords: createPasswordHasher({ memory: 1_024, passes: 1, parallelism: 1 }),

@@ -8,7 +8,6 @@
 import type { KvEntry, QueuedIterator } from 'nats'
 import { leaseMarginMs, leaseMs, unusedPolicyMs } from '#shared/core/base/limits/tenants.ts'
 import {
-  edgeEntrySchema,
   edgeKey,
   policyKey,
   type SyncedEntry,
@@ -30,15 +29,11 @@ import {
   type Directory,
   type ProvenEntry,
   putProven,
-  readAnnouncement,
   readProven,
   toDirectory,
 } from './directory-entries.ts'
 import { isPolicyDocument } from './tenant-directory.ts'
 import { createUnusedPolicies, type UnusedPolicies } from './unused-policies.ts'
-
-/** What an edge last announced. */
-export type EdgeView = { edge_id: string; applied_revision: number; announced_at: string }
 
 export type TenantProjection = {
   /**
@@ -47,8 +42,6 @@ export type TenantProjection = {
    * @throws when Postgres or NATS is away
    */
   repair: () => Promise<number>
-  /** The edges and what they have applied, and the newest revision that a tenant or policy has. */
-  listEdges: () => { revision: number; edges: EdgeView[] }
   stop: () => void
 }
 
@@ -125,7 +118,6 @@ export function createTenantProjection(options: TenantProjectionOptions): Tenant
   }
   return {
     repair: () => repair(state),
-    listEdges: () => listEdges(state),
     stop: () => state.copy?.watch.stop(),
   }
 }
@@ -372,19 +364,4 @@ async function repairOne(
   }
   state.repaired(kind)
   return true
-}
-
-function listEdges({ copy }: State): { revision: number; edges: EdgeView[] } {
-  const edges: EdgeView[] = []
-  let revision = 0
-  for (const [key, entry] of copy?.held ?? []) {
-    if (key === syncedKey) continue
-    if (!key.startsWith(edgeKey(''))) {
-      revision = Math.max(revision, entry.revision)
-      continue
-    }
-    const parsed = edgeEntrySchema.safeParse(readAnnouncement(copy!, entry)?.value)
-    if (parsed.success) edges.push({ ...parsed.data, announced_at: entry.created.toISOString() })
-  }
-  return { revision, edges: edges.sort((a, b) => (a.edge_id < b.edge_id ? -1 : 1)) }
 }

@@ -1,0 +1,54 @@
+/** The thread of the jobs: connects, starts them, answers the console's process, and drains. */
+import { parentPort, workerData } from 'node:worker_threads'
+import { createStopSteps } from '#shared/io/process/lifecycle.ts'
+import { createLog } from '#shared/io/process/log.ts'
+import { createMetrics } from '#shared/io/process/metrics.ts'
+import { createTenantProjection } from '#shared/io/tenants/directory/tenant-projection.ts'
+import { createSealer, toMasterKeys } from '#shared/io/tenants/sealed-secrets.ts'
+import { mutationMaxMs, openConnections } from '../connections.ts'
+import { createDirectoryWriter } from '../tenants/directory.ts'
+import { startJobs } from './jobs.ts'
+import type { JobsAnswers, JobsQuestion, JobsSettings } from './jobs-thread.ts'
+
+const { config } = workerData as JobsSettings
+const port = parentPort!
+const log = createLog('console', config.LOG_LEVEL)
+const metrics = createMetrics('console', { isThread: true })
+const steps = createStopSteps(log)
+const sealer = createSealer(toMasterKeys(config))
+const connections = openConnections({
+  config,
+  steps,
+  log,
+  metrics,
+  name: 'console jobs',
+  longMaxMs: mutationMaxMs,
+})
+const { postgres, findNats, natsFault } = connections
+const shared = { log, metrics, nowMs: () => performance.now(), wallMs: Date.now }
+
+startJobs({
+  ...shared,
+  steps,
+  sealer,
+  connections,
+  projection: createTenantProjection({ findNats, sealer, postgres, ...shared }),
+  directory: createDirectoryWriter(findNats, sealer, shared.nowMs),
+})
+
+const answers: { [K in keyof JobsAnswers]: () => Promise<JobsAnswers[K]> } = {
+  metrics: () => metrics.registry.getMetricsAsJSON(),
+  fault: async () => {
+    const faults = { postgres: await postgres.checkReady(), nats: natsFault() }
+    const found = Object.entries(faults).find(([, fault]) => fault !== null)
+    return found === undefined ? null : found.join(' ')
+  },
+}
+
+port.on('message', async (question: JobsQuestion) => {
+  if (question.about === 'stop') {
+    await steps.run()
+    process.exit()
+  }
+  port.postMessage({ id: question.id, answer: await answers[question.about]() })
+})
