@@ -118,13 +118,16 @@ it('shows each metric once, with the connections of both threads', async () => {
 it('ends both threads in order at a stop', async () => {
   const { code, tookMs } = await admin.terminate()
   expect({ code, output: admin.output() }).toMatchObject({ code: 0 })
+  expect(admin.output()).not.toContain('did not end in time')
   expect(tookMs).toBeLessThan(8_000)
   await admin.start()
 })
 
 it('ends the process with the reason when the thread dies', async () => {
   const inspector = await openInspector(admin.output)
-  await inspector.onWorker("setTimeout(() => { throw new Error('a job broke') })")
+  await inspector.onWorker("setTimeout(() => { throw new Error('a job broke') }, 100)")
+  // A process waits at its end for who inspects it.
+  inspector.close()
   await until('the process has ended', () => !admin.isAlive())
   expect(admin.output()).toMatch(/"msg":"stopping after an uncaught error"/)
   expect(admin.output()).toContain('a job broke')
