@@ -1,5 +1,6 @@
 /**
- * The console's background jobs, all in one thread of their own. A lock lets one of any number of consoles run each of them; the
+ * The console's background jobs, all in one thread of their own. A lock lets one of any number of
+ * consoles run each of them; the
  * directory reconciler runs in every console.
  */
 import type { StopSteps } from '#shared/io/process/lifecycle.ts'
