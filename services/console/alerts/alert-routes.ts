@@ -78,7 +78,7 @@ function addChanges(app: ConsoleApp, deps: AlertRouteDeps, store: AlertStore): v
         summary: 'Set the disposition of an alert',
         params: alertParams,
         body: dispositionBody,
-        problems: ['alert_not_found'],
+        problems: ['alert_not_found', 'alert_changed'],
         response: { 200: alertSchema },
       },
     },
@@ -86,6 +86,7 @@ function addChanges(app: ConsoleApp, deps: AlertRouteDeps, store: AlertStore): v
       const alert = await store.setDisposition({
         alertId: params.alert_id,
         disposition: body.disposition,
+        expected: body.expected_disposition,
         note: body.note ?? null,
         actor: actorOf(principal),
         scope: tenantsOf(principal),
@@ -101,15 +102,16 @@ function addChanges(app: ConsoleApp, deps: AlertRouteDeps, store: AlertStore): v
         summary: 'Assign an alert to an operator, or unassign it',
         params: alertParams,
         body: assigneeBody,
-        problems: ['alert_not_found'],
+        problems: ['alert_not_found', 'alert_changed'],
         response: {
           200: z.object({ alert_id: z.string(), assignee: z.string().nullable() }),
         },
       },
     },
-    async ({ params: { alert_id: alertId }, body: { assignee }, principal }) => {
+    async ({ params: { alert_id: alertId }, body, principal }) => {
+      const { assignee, expected_assignee: expected } = body
       const scope = tenantsOf(principal)
-      const change = { alertId, assignee, scope, actor: actorOf(principal) }
+      const change = { alertId, assignee, expected, scope, actor: actorOf(principal) }
       if ((await setAssignee(deps.postgres, change)) === null) throw alertNotFound(alertId)
       return { alert_id: alertId, assignee }
     },

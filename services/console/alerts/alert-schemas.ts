@@ -66,6 +66,8 @@ export const alertDetailSchema = z.object({
         from: dispositionSchema,
         to: dispositionSchema,
         note: z.string().nullable(),
+        job_id: z.string().nullable().describe('the bulk change that did it'),
+        undo: z.boolean().describe('whether it put back what was before a bulk change'),
       }),
     )
     .describe('the changes of its disposition, oldest first'),
@@ -85,6 +87,10 @@ export type AlertDetail = z.infer<typeof alertDetailSchema>
 
 export const assigneeBody = z.strictObject({
   assignee: emailSchema.nullable().describe('the email of an operator; null: unassigned'),
+  expected_assignee: emailSchema
+    .nullable()
+    .optional()
+    .describe('whom you last saw: when it was changed since, nothing is set and the answer is 409'),
 })
 
 export const noteBody = z.strictObject({

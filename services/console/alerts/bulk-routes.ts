@@ -1,84 +1,190 @@
-/** Changing the disposition of all alerts that a filter matches: begin, watch, cancel. */
+/** Bulk changes of alerts, by filter or by selection: begin, list, watch, cancel, undo. */
 import { randomUUID } from 'node:crypto'
 import { z } from 'zod'
 import { dispositions } from '#shared/core/alerts/alert-rules.ts'
-import { bulkJobsRunningMax } from '#shared/core/base/limits/alerts.ts'
+import {
+  bulkJobsListedMax,
+  bulkJobsRunningMax,
+  bulkSelectionMax,
+} from '#shared/core/base/limits/alerts.ts'
 import { noteCharactersMax } from '#shared/core/base/limits/http.ts'
 import { operatorText } from '#shared/core/http/operator-text.ts'
 import { Problem } from '#shared/core/http/problem.ts'
-import { cancelBulkJob, findBulkJob, startBulkJob } from '#shared/io/alerts/bulk-job-store.ts'
+import {
+  type BulkChange,
+  type BulkJob,
+  cancelBulkJob,
+  findBulkJob,
+  listBulkJobs,
+  startBulkJob,
+} from '#shared/io/alerts/bulk-job-store.ts'
+import { startBulkUndo, type UndoRefusal } from '#shared/io/alerts/undo-bulk-job.ts'
 import type { Postgres } from '#shared/io/postgres/postgres.ts'
-import { actorOf, type ConsoleApp, tenantsOf } from '../http/admin-app.ts'
-import { idSchema, tenantParams } from '../http/schemas.ts'
+import { actorOf, type ConsoleApp, type Principal, tenantsOf } from '../http/admin-app.ts'
+import { idSchema, limitSchema, tenantParams } from '../http/schemas.ts'
+import { emailSchema } from '../operators/operator-schemas.ts'
 import { requireTenant } from '../tenants/manage-tenants.ts'
 import { adminAlertsQuery } from './alert-schemas.ts'
 import type { AlertReads } from './read-alerts.ts'
 
-const filterSchema = adminAlertsQuery
-  .omit({ limit: true, cursor: true })
-  .describe('the parameters of the list as texts, such as {"disposition": "OPEN,REVIEWED"}')
+const targetFields = {
+  filter: adminAlertsQuery
+    .omit({ limit: true, cursor: true })
+    .optional()
+    .describe('the parameters of the list as texts, such as {"disposition": "OPEN,REVIEWED"}'),
+  alert_ids: z
+    .array(idSchema)
+    .min(1)
+    .max(bulkSelectionMax)
+    .optional()
+    .describe('instead of a filter: these alerts'),
+  expected_count: z
+    .int()
+    .min(0)
+    .describe('`total` of the list with this filter, or how many alerts are selected'),
+}
 
-const bulkBody = z.strictObject({
-  filter: filterSchema,
-  disposition: z.enum(dispositions),
-  note: operatorText(noteCharactersMax).nullish(),
-  expected_count: z.int().min(0).describe('`total` of the list with this filter'),
-})
+type TargetBody = z.infer<z.ZodObject<typeof targetFields>>
+
+const namesOneTarget = ({ filter, alert_ids: ids }: Partial<TargetBody>) =>
+  (filter === undefined) !== (ids === undefined)
+const oneTarget = 'must have either `filter` or `alert_ids`'
+
+const dispositionBody = z
+  .strictObject({
+    ...targetFields,
+    disposition: z.enum(dispositions),
+    note: operatorText(noteCharactersMax).nullish(),
+  })
+  .refine(namesOneTarget, oneTarget)
+
+const assignBody = z
+  .strictObject({
+    ...targetFields,
+    assignee: emailSchema.nullable().describe('the email of an operator; null: unassigned'),
+  })
+  .refine(namesOneTarget, oneTarget)
 
 const jobSchema = z.object({
   job_id: z.string(),
   tenant_id: z.string(),
-  disposition: z.enum(dispositions),
+  sets: z.enum(['disposition', 'assignee']),
+  disposition: z.enum(dispositions).nullable().describe('what it sets; null of an undo'),
+  assignee: z.string().nullable().describe('whom it assigns; null: it takes assignees away'),
   note: z.string().nullable(),
   actor: z.string(),
   state: z.enum(['running', 'done', 'cancelled']),
-  total: z.int().describe('alerts that matched when it began'),
+  total: z.int().describe('alerts that were meant when it began'),
   done: z.int().describe('alerts looked at; fewer than `total` where others changed some first'),
-  changed: z.int().describe('alerts whose disposition it changed'),
+  changed: z.int().describe('alerts that it changed'),
+  kept: z.int().describe('of an undo: alerts that were changed again after the job, which stay'),
+  undo_of: z.string().nullable().describe('the job that this one undoes'),
+  undone_by: z.string().nullable().describe('the job that undoes this one'),
   created_at: z.string(),
   ended_at: z.string().nullable(),
 })
 
 const jobParams = z.object({ job_id: idSchema })
+const jobsSchema = z.object({ data: z.array(jobSchema).describe('newest first') })
 
 const jobNotFound = () => new Problem('bulk_job_not_found', 'There is no such job.')
+const newJobId = () => `blk_${randomUUID()}`
+
+const tooMany = `A tenant has at most ${bulkJobsRunningMax} jobs at once.`
+const refusals: Record<UndoRefusal, string> = {
+  running: 'The job is still running: cancel it first.',
+  is_undo: 'The job is an undo itself.',
+  undone: 'The job is undone already, or is being undone.',
+  nothing_changed: 'The job changed nothing.',
+  busy: tooMany,
+}
+
+type BulkDeps = { postgres: Postgres } & Pick<AlertReads, 'countMatching'>
 
 /** Adds the routes. */
-export function addBulkRoutes(
-  app: ConsoleApp,
-  { postgres, countMatching }: { postgres: Postgres } & Pick<AlertReads, 'countMatching'>,
-): void {
+export function addBulkRoutes(app: ConsoleApp, deps: BulkDeps): void {
+  addStarts(app, deps)
+  addReads(app, deps)
+  addEnds(app, deps)
+}
+
+function addStarts(app: ConsoleApp, { postgres, countMatching }: BulkDeps): void {
+  const start = async (
+    tenantId: string,
+    principal: Principal | null,
+    wanted: TargetBody & { change: BulkChange; note: string | null },
+  ): Promise<BulkJob> => {
+    await requireTenant(postgres, tenantId)
+    const { filter, alert_ids: alertIds = [], expected_count: expectedCount } = wanted
+    const job = await startBulkJob(postgres, {
+      jobId: newJobId(),
+      tenantId,
+      target: filter === undefined ? { alertIds } : { filter },
+      change: wanted.change,
+      note: wanted.note,
+      actor: actorOf(principal),
+      expectedCount,
+      runningMax: bulkJobsRunningMax,
+      count: countMatching,
+    })
+    if (job === 'busy') throw new Problem('conflict', tooMany)
+    if (typeof job !== 'number') return job
+    throw new Problem('conflict', `${job} alerts match now, not ${expectedCount}.`)
+  }
+  const description =
+    'Begins a job that goes on in the server. Nothing begins unless exactly `expected_count` alerts are meant.'
   app.post(
     '/tenants/:tenant_id/alerts/bulk-disposition',
     {
       schema: {
-        summary: 'Set the disposition of all alerts that a filter matches',
-        description:
-          'Begins a job that goes on in the server. Nothing begins unless exactly `expected_count` alerts match.',
+        summary: 'Set the disposition of all alerts of a filter or a selection',
+        description,
         params: tenantParams,
-        body: bulkBody,
+        body: dispositionBody,
         problems: ['conflict'],
         response: { 202: jobSchema },
       },
     },
-    async ({ params: { tenant_id: tenantId }, body, principal }, reply) => {
+    async ({ params, body, principal }, reply) => {
+      const change = { sets: 'disposition', disposition: body.disposition } as const
+      const wanted = { ...body, change, note: body.note ?? null }
+      return reply.code(202).send(await start(params.tenant_id, principal, wanted))
+    },
+  )
+  app.post(
+    '/tenants/:tenant_id/alerts/bulk-assign',
+    {
+      schema: {
+        summary: 'Assign all alerts of a filter or a selection, or unassign them',
+        description,
+        params: tenantParams,
+        body: assignBody,
+        problems: ['conflict'],
+        response: { 202: jobSchema },
+      },
+    },
+    async ({ params, body, principal }, reply) => {
+      const change = { sets: 'assignee', assignee: body.assignee } as const
+      const wanted = { ...body, change, note: null }
+      return reply.code(202).send(await start(params.tenant_id, principal, wanted))
+    },
+  )
+}
+
+function addReads(app: ConsoleApp, { postgres }: BulkDeps): void {
+  app.get(
+    '/tenants/:tenant_id/bulk-jobs',
+    {
+      schema: {
+        summary: 'The newest bulk changes of a tenant; they are kept for 30 days',
+        params: tenantParams,
+        querystring: z.strictObject({ limit: limitSchema(bulkJobsListedMax, 50) }),
+        response: { 200: jobsSchema },
+      },
+    },
+    async ({ params: { tenant_id: tenantId }, query: { limit } }) => {
       await requireTenant(postgres, tenantId)
-      const job = await startBulkJob(postgres, {
-        jobId: `blk_${randomUUID()}`,
-        tenantId,
-        filter: body.filter,
-        disposition: body.disposition,
-        note: body.note ?? null,
-        actor: actorOf(principal),
-        expectedCount: body.expected_count,
-        runningMax: bulkJobsRunningMax,
-        count: countMatching,
-      })
-      if (job === 'busy') {
-        throw new Problem('conflict', `A tenant has at most ${bulkJobsRunningMax} jobs at once.`)
-      }
-      if (typeof job !== 'number') return reply.code(202).send(job)
-      throw new Problem('conflict', `${job} alerts match now, not ${body.expected_count}.`)
+      return { data: await listBulkJobs(postgres, { tenantId, limit }) }
     },
   )
   app.get(
@@ -98,6 +204,9 @@ export function addBulkRoutes(
       return job
     },
   )
+}
+
+function addEnds(app: ConsoleApp, { postgres }: BulkDeps): void {
   app.post(
     '/bulk-jobs/:job_id/cancel',
     {
@@ -114,6 +223,31 @@ export function addBulkRoutes(
       const job = await cancelBulkJob(postgres, wanted)
       if (job === null) throw jobNotFound()
       return job
+    },
+  )
+  app.post(
+    '/bulk-jobs/:job_id/undo',
+    {
+      schema: {
+        summary: 'Undo a bulk change that has ended',
+        description:
+          'Begins a job that puts each alert back to what it was before. Alerts that were changed again since stay, and are counted in `kept`. A job is undone once; an undo that was cancelled can be continued by another call.',
+        params: jobParams,
+        problems: ['bulk_job_not_found', 'conflict'],
+        response: { 202: jobSchema },
+      },
+    },
+    async ({ params, principal }, reply) => {
+      const job = await startBulkUndo(postgres, {
+        jobId: newJobId(),
+        undoOf: params.job_id,
+        scope: tenantsOf(principal),
+        actor: actorOf(principal),
+        runningMax: bulkJobsRunningMax,
+      })
+      if (job === null) throw jobNotFound()
+      if (typeof job === 'string') throw new Problem('conflict', refusals[job])
+      return reply.code(202).send(job)
     },
   )
 }

@@ -4,7 +4,7 @@
  * status 1.
  */
 import { Command } from 'commander'
-import { registerAlerts } from './alerts.ts'
+import { registerAlerts } from './alerts/alerts.ts'
 import { registerAnalysts } from './analysts.ts'
 import { type CliEnv, CliError, createCliContext } from './context.ts'
 import { registerDeliveries } from './deliveries.ts'

@@ -188,6 +188,10 @@ export const tenantStatusSchema = z.object({ tenant_id: z.string(), status: stat
 export const dispositionBody = z.strictObject({
   disposition: z.enum(dispositions),
   note: operatorText(noteCharactersMax).nullish(),
+  expected_disposition: z
+    .enum(dispositions)
+    .optional()
+    .describe('what you last saw: when it was changed since, nothing is set and the answer is 409'),
 })
 
 /** An alert; the REST API describes its other fields. */

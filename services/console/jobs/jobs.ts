@@ -11,7 +11,7 @@ import type { Sealer } from '#shared/io/tenants/sealed-secrets.ts'
 import type { Connections } from '../connections.ts'
 import type { DirectoryWriter } from '../tenants/directory.ts'
 import { countRotations } from '../tenants/rotation.ts'
-import { startBulkDispositions } from './bulk-dispositions.ts'
+import { startBulkJobs } from './bulk-jobs.ts'
 import { startDirectoryReconciler } from './directory-reconciler.ts'
 import { createPrevalenceSpikes } from './prevalence-spikes.ts'
 import { createReconciliation } from './reconciliation/reconciliation.ts'
@@ -40,7 +40,7 @@ export function startJobs(deps: JobDeps): void {
   const common = { ...shared, postgres, clickhouse, locks: jobLocks }
   const jobs = {
     'directory reconciler': () => startDirectoryReconciler({ ...shared, rotation, projection }),
-    'bulk dispositions': () => startBulkDispositions(common),
+    'bulk jobs': () => startBulkJobs(common),
     retention: () => createRetention(common).start(),
     replication: () => createReplication(common).start(),
     'prevalence spikes': () =>

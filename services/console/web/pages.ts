@@ -19,6 +19,7 @@ export const pages: PageEntry[] = [
     path: '/t/$tenant/alerts/$alertId',
     load: () => import('./pages/alert/page.tsx'),
   },
+  { path: '/t/$tenant/bulk-changes', load: () => import('./pages/bulk-changes/page.tsx') },
   {
     path: '/t/$tenant/events/$eventId',
     load: () => import('./pages/event/page.tsx'),

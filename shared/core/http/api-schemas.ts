@@ -159,6 +159,10 @@ export const problemSchema = z
       )
       .optional()
       .meta({ description: 'Every error of a request that was refused with 400.' }),
+    present: z
+      .object({ disposition: dispositionSchema, assignee: z.string().nullable() })
+      .optional()
+      .meta({ description: 'Of a 409 `alert_changed`: what the alert is now.' }),
     signature_form: z
       .string()
       .optional()

@@ -11,6 +11,9 @@ export type RefusedRequest = {
   received: { bytes: number; sha256: string }
 }
 
+/** What a 409 `alert_changed` says of the alert as it is now. */
+export type PresentAlert = { disposition: string; assignee: string | null }
+
 /** Code -> [status, title]. A released code never changes its meaning. */
 export const problemCodes = {
   invalid_body: [400, 'The request body is not valid'],
@@ -45,6 +48,7 @@ export const problemCodes = {
   method_not_allowed: [405, 'The method is not allowed here'],
   request_timeout: [408, 'The request took too long to arrive'],
   conflict: [409, 'The request conflicts with the present state'],
+  alert_changed: [409, 'The alert was changed meanwhile'],
   tenant_exists: [409, 'The tenant exists already'],
   analyst_exists: [409, 'The analyst exists already'],
   key_exists: [409, 'The API key exists already'],
@@ -80,6 +84,7 @@ export type ProblemBody = {
   code: ProblemCode
   request_id: string
   errors?: ProblemDetail[]
+  present?: PresentAlert
 } & Partial<RefusedRequest>
 
 /** An error for the client. Throw it anywhere below a route; the HTTP layer renders it. */
@@ -88,17 +93,24 @@ export class Problem extends Error {
   readonly errors: ProblemDetail[] | undefined
   /** Seconds for `Retry-After`, where a retry makes sense. */
   readonly retryAfterSeconds: number | undefined
+  readonly present: PresentAlert | undefined
 
   constructor(
     code: ProblemCode,
     detail: string,
-    more: { errors?: ProblemDetail[]; retryAfterSeconds?: number; cause?: unknown } = {},
+    more: {
+      errors?: ProblemDetail[]
+      retryAfterSeconds?: number
+      present?: PresentAlert
+      cause?: unknown
+    } = {},
   ) {
     super(detail, more.cause === undefined ? undefined : { cause: more.cause })
     this.name = 'Problem'
     this.code = code
     this.errors = more.errors
     this.retryAfterSeconds = more.retryAfterSeconds
+    this.present = more.present
   }
 }
 
@@ -130,6 +142,7 @@ export function toProblemBody(
     code: problem.code,
     request_id: requestId,
     ...(problem.errors === undefined ? {} : { errors: problem.errors }),
+    ...(problem.present === undefined ? {} : { present: problem.present }),
     ...refused,
   }
 }

@@ -59,7 +59,8 @@ export const postgresPrivileges = {
         ...['tenants', 'tenant_secrets', 'api_keys', 'policy_documents', 'tenant_policies'],
         ...['webhooks', 'webhook_secret_lease', 'analysts', 'retention_rounds'],
         ...['alerts', 'alert_sequences', 'alert_counts_by_day', 'alert_counts_by_hour'],
-        ...['alert_dispositions', 'alert_notes', 'bulk_jobs', 'deliveries', 'delivery_attempts'],
+        ...['alert_dispositions', 'alert_assignments', 'alert_notes', 'bulk_jobs'],
+        ...['deliveries', 'delivery_attempts'],
         ...[
           'replication_changes',
           'replication_removals',

@@ -1,8 +1,11 @@
 /** How people work on alerts in Postgres: assignees, notes, and the history of dispositions. */
+import { Problem } from '#shared/core/http/problem.ts'
 import { type TenantScope, toSlugs } from '#shared/core/operators/roles.ts'
 import { insertAudit } from '#shared/io/postgres/audit-store.ts'
 import type { Postgres, Queryable } from '#shared/io/postgres/postgres.ts'
 import { canBeStored } from './alert-rows.ts'
+import { setAssignees } from './set-assignees.ts'
+import { lockAlert } from './set-disposition.ts'
 
 /** What the list shows beside an alert. */
 export type AlertWork = { assignee: string | null; notes: number }
@@ -16,6 +19,10 @@ export type DispositionRecord = {
   from: string
   to: string
   note: string | null
+  /** The bulk job that made the change. */
+  job_id: string | null
+  /** The change put back what was before another job. */
+  undo: boolean
 }
 
 /** An alert that an operator may change. */
@@ -58,7 +65,8 @@ export async function listDispositions(
   alertId: string,
 ): Promise<DispositionRecord[]> {
   const { rows } = await db.query<Omit<DispositionRecord, 'at'> & { at: Date }>(
-    `select at, actor, from_disposition as "from", to_disposition as "to", note
+    `select at, actor, from_disposition as "from", to_disposition as "to", note,
+       job_id, undoes is not null as undo
      from alert_dispositions where tenant_id = $1 and alert_id = $2 order by disposition_id`,
     [tenantId, alertId],
   )
@@ -78,11 +86,11 @@ export async function findAlertPolicyVersion(
   return rows[0]?.policy_version ?? 0
 }
 
-/** The tenant of an alert in the operator's scope, with a lock on the alert. */
-async function lockAlert(tx: Queryable, { alertId, scope }: AlertOfScope) {
+/** The tenant of an alert in the operator's scope, with a lock on the alert for its notes. */
+async function lockForNote(tx: Queryable, { alertId, scope }: AlertOfScope) {
   if (!canBeStored(alertId)) return null
-  const { rows } = await tx.query<{ tenant_id: string; assignee: string | null }>(
-    `select tenant_id, assignee from alerts
+  const { rows } = await tx.query<{ tenant_id: string }>(
+    `select tenant_id from alerts
      where alert_id = $1 and ($2::text[] is null or tenant_id = any($2)) for no key update`,
     [alertId, toSlugs(scope)],
   )
@@ -92,30 +100,29 @@ async function lockAlert(tx: Queryable, { alertId, scope }: AlertOfScope) {
 /**
  * Assigns an alert, or takes its assignee away with null. Assigning the present one changes
  * nothing.
+ * @param change.expected the assignee that the author last saw; left out, any
  * @returns the tenant, or null when there is no such alert
+ * @throws Problem alert_changed when the assignee is neither the expected nor the new one
  */
 export function setAssignee(
   postgres: Postgres,
-  change: AlertOfScope & { assignee: string | null },
+  change: AlertOfScope & { assignee: string | null; expected?: string | null | undefined },
 ): Promise<string | null> {
   const { alertId, assignee, actor } = change
   return postgres.transaction(async (tx) => {
     const row = await lockAlert(tx, change)
     if (row === null) return null
-    if (row.assignee === assignee) return row.tenant_id
-    await tx.query('update alerts set assignee = $3 where tenant_id = $1 and alert_id = $2', [
-      row.tenant_id,
-      alertId,
-      assignee,
-    ])
-    await insertAudit(tx, {
-      actor,
-      tenantId: row.tenant_id,
-      action: 'alert.assigned',
-      before: { alert_id: alertId, assignee: row.assignee },
-      after: { alert_id: alertId, assignee },
-    })
-    return row.tenant_id
+    const { tenant_id: tenantId, disposition } = row
+    const found = await readAlertWork(tx, tenantId, [alertId])
+    const present = found.get(alertId)?.assignee ?? null
+    const { expected = present } = change
+    if (present !== expected && present !== assignee) {
+      const detail = present === null ? 'It was unassigned meanwhile.' : `${present} has it now.`
+      throw new Problem('alert_changed', detail, { present: { disposition, assignee: present } })
+    }
+    const alerts = [{ alertId, assignee }]
+    await setAssignees(tx, { tenantId, alerts, actor, jobId: null, undoOf: null })
+    return tenantId
   })
 }
 
@@ -130,7 +137,7 @@ export function addNote(
 ): Promise<AlertNote | 'full' | null> {
   const { alertId, note, actor, most } = wanted
   return postgres.transaction(async (tx) => {
-    const row = await lockAlert(tx, wanted)
+    const row = await lockForNote(tx, wanted)
     if (row === null) return null
     const { rows } = await tx.query<{ note_id: number; at: Date }>(
       `insert into alert_notes (tenant_id, alert_id, author, note)

@@ -1,71 +1,93 @@
 /**
- * Changes of disposition of all alerts that a filter matches, in Postgres. A job walks the list in
- * its order; a step changes a page and moves the job's position in one transaction, so it is done
- * once, whichever console does it and whenever one dies.
+ * Bulk jobs in Postgres: a change of disposition or assignee of all alerts that a filter matches or
+ * that were selected. They begin, are listed and are cancelled here; bulk-job-steps.ts does the
+ * work, and undo-bulk-job.ts takes it back.
  */
 import type { Disposition } from '#shared/core/alerts/alert-rules.ts'
 import { dayMs } from '#shared/core/base/instants.ts'
-import { bulkLeaseMs, bulkStepAlerts } from '#shared/core/base/limits/alerts.ts'
+import { bulkLeaseMs } from '#shared/core/base/limits/alerts.ts'
 import { type TenantScope, toSlugs } from '#shared/core/operators/roles.ts'
 import { insertAudit } from '#shared/io/postgres/audit-store.ts'
 import type { Postgres, Queryable } from '#shared/io/postgres/postgres.ts'
 import { lockSequences } from './alert-lock.ts'
-import { listAlerts, listUncounted } from './list-alerts.ts'
+import { canBeStored } from './alert-rows.ts'
+import { listAlerts } from './list-alerts.ts'
 import { type FilterQuery, toAlertFilters } from './list-by-query.ts'
-import { setDispositions } from './set-dispositions.ts'
+
+/** What a job sets. An undo has neither: each alert goes back to what it was. */
+export type BulkChange =
+  | { sets: 'disposition'; disposition: Disposition }
+  | { sets: 'assignee'; assignee: string | null }
+
+/** Which alerts a job means. */
+export type BulkTarget = { filter: FilterQuery } | { alertIds: readonly string[] }
 
 /** A job as operators see it. Times are ISO-8601. */
 export type BulkJob = {
   job_id: string
   tenant_id: string
-  disposition: Disposition
+  sets: BulkChange['sets']
+  disposition: Disposition | null
+  assignee: string | null
   note: string | null
   actor: string
   state: 'running' | 'done' | 'cancelled'
-  /** Alerts that matched when it began. */
+  /** Alerts that were meant when it began. */
   total: number
   /** Alerts looked at so far. */
   done: number
-  /** Alerts whose disposition it changed. */
+  /** Alerts that it changed. */
   changed: number
+  /** Of an undo: alerts that were changed again after the job, which stay. */
+  kept: number
+  /** The job that this one undoes. */
+  undo_of: string | null
+  /** The job that undoes this one. */
+  undone_by: string | null
   created_at: string
   ended_at: string | null
 }
 
-type Row = Omit<BulkJob, 'created_at' | 'ended_at'> & {
-  filter: FilterQuery
+export type BulkJobRow = Omit<BulkJob, 'created_at' | 'ended_at'> & {
+  filter: FilterQuery | null
+  alert_ids: string[] | null
   created_at: Date
   ended_at: Date | null
-  until_at: Date
+  until_at: Date | null
   after_at: Date | null
   after_alert_id: string | null
+  after_change_id: number
 }
 
-const columns = `job_id, tenant_id, filter, disposition, note, actor, state, total, done, changed,
-  created_at, ended_at, until_at, after_at, after_alert_id`
+export const bulkJobColumns = `job_id, tenant_id, sets, filter, alert_ids, undo_of, disposition,
+  assignee, note, actor, state, total, done, changed, kept, created_at, ended_at, until_at,
+  after_at, after_alert_id, after_change_id, (
+    select undo.job_id from bulk_jobs as undo
+    where undo.undo_of = bulk_jobs.job_id and undo.state <> 'cancelled') as undone_by`
 
-const toView = (row: Row): BulkJob => ({
+export const toBulkJob = (row: BulkJobRow): BulkJob => ({
   job_id: row.job_id,
   tenant_id: row.tenant_id,
+  sets: row.sets,
   disposition: row.disposition,
+  assignee: row.assignee,
   note: row.note,
   actor: row.actor,
   state: row.state,
   total: row.total,
   done: row.done,
   changed: row.changed,
+  kept: row.kept,
+  undo_of: row.undo_of,
+  undone_by: row.undone_by,
   created_at: row.created_at.toISOString(),
   ended_at: row.ended_at?.toISOString() ?? null,
 })
 
 /** The filters of a job: alerts that were raised after its start are not meant. */
-function toFilters({
-  tenant_id,
-  filter,
-  until_at,
-}: Pick<Row, 'tenant_id' | 'filter' | 'until_at'>) {
-  const filters = toAlertFilters(tenant_id, filter)
-  return { ...filters, toMs: Math.min(filters.toMs ?? Infinity, until_at.getTime()) }
+export function toJobFilters(tenantId: string, filter: FilterQuery, untilAt: Date) {
+  const filters = toAlertFilters(tenantId, filter)
+  return { ...filters, toMs: Math.min(filters.toMs ?? Infinity, untilAt.getTime()) }
 }
 
 /** Alerts that a filter matches, and the end of what was raised when they were counted. */
@@ -86,51 +108,79 @@ export async function countMatching(
     [tenantId],
   )
   const { until_at } = rows[0]!
-  const filters = toFilters({ tenant_id: tenantId, filter, until_at })
+  const filters = toJobFilters(tenantId, filter, until_at)
   const { total } = await listAlerts(db, { ...filters, limit: 1, after: null })
   return { total, untilAt: until_at }
 }
 
+type Wanted = {
+  jobId: string
+  tenantId: string
+  target: BulkTarget
+  change: BulkChange
+  note: string | null
+  actor: string
+  expectedCount: number
+  runningMax: number
+  /** `countMatching`, within the caller's bounds. */
+  count: (of: { tenantId: string; filter: FilterQuery }) => Promise<Matching>
+}
+
 /**
- * Begins a job when as many alerts match as its author saw. They are counted before the lock, for
- * which the scorer waits as well.
- * @param wanted.count `countMatching`, within the caller's bounds
- * @returns the job; or the number of alerts that match now; or `busy` with too many jobs
+ * Begins a job when as many alerts are meant as its author saw. They are counted before the lock,
+ * for which the scorer waits as well.
+ * @returns the job; or the number of alerts that are meant now; or `busy` with too many jobs
  */
 export async function startBulkJob(
   postgres: Postgres,
-  wanted: {
-    jobId: string
-    tenantId: string
-    filter: FilterQuery
-    disposition: Disposition
-    note: string | null
-    actor: string
-    expectedCount: number
-    runningMax: number
-    count: (of: { tenantId: string; filter: FilterQuery }) => Promise<Matching>
-  },
+  wanted: Wanted,
 ): Promise<BulkJob | number | 'busy'> {
-  const { jobId, tenantId, filter, disposition, note, actor } = wanted
-  const { total, untilAt } = await wanted.count({ tenantId, filter })
+  const { jobId, tenantId, change, note, actor } = wanted
+  const { total, filter, untilAt, alertIds } = await findTarget(postgres, wanted)
   if (total !== wanted.expectedCount) return total
+  const disposition = change.sets === 'disposition' ? change.disposition : null
+  const assignee = change.sets === 'assignee' ? change.assignee : null
   return postgres.transaction(async (tx) => {
     await lockSequences(tx, [tenantId])
-    const running = await tx.query<{ running: number }>(
-      `select count(*) as running from bulk_jobs where tenant_id = $1 and state = 'running'`,
-      [tenantId],
+    if (await isBusy(tx, tenantId, wanted.runningMax)) return 'busy'
+    const { rows } = await tx.query<BulkJobRow>(
+      `insert into bulk_jobs (job_id, tenant_id, sets, filter, alert_ids, disposition, assignee,
+         note, actor, total, until_at)
+       values ($1, $2, $3, $4::jsonb, $5, $6, $7, $8, $9, $10, $11) returning ${bulkJobColumns}`,
+      [
+        ...[jobId, tenantId, change.sets, filter && JSON.stringify(filter), alertIds],
+        ...[disposition, assignee, note, actor, total, untilAt],
+      ],
     )
-    if (running.rows[0]!.running >= wanted.runningMax) return 'busy'
-    const { rows } = await tx.query<Row>(
-      `insert into bulk_jobs
-         (job_id, tenant_id, filter, disposition, note, actor, total, until_at)
-       values ($1, $2, $3::jsonb, $4, $5, $6, $7, $8) returning ${columns}`,
-      [jobId, tenantId, JSON.stringify(filter), disposition, note, actor, total, untilAt],
-    )
-    const after = { job_id: jobId, filter, disposition, note, total }
+    const { sets, ...to } = change
+    const which = filter === null ? { selected: total } : { filter }
+    const after = { job_id: jobId, ...which, ...to, note, total }
     await insertAudit(tx, { actor, tenantId, action: 'alert.bulk_begun', after })
-    return toView(rows[0]!)
+    return toBulkJob(rows[0]!)
   })
+}
+
+/** The columns of a job that say which alerts it means, and how many they are. */
+async function findTarget(db: Queryable, { target, tenantId, count }: Wanted) {
+  if ('filter' in target) {
+    const { filter } = target
+    return { ...(await count({ tenantId, filter })), filter, alertIds: null }
+  }
+  const { rows } = await db.query<{ alert_id: string }>(
+    'select alert_id from alerts where tenant_id = $1 and alert_id = any($2) order by alert_id',
+    [tenantId, target.alertIds.filter(canBeStored)],
+  )
+  const alertIds = rows.map((row) => row.alert_id)
+  return { total: alertIds.length, filter: null, untilAt: null, alertIds }
+}
+
+/** Whether a tenant has as many running jobs as it may. Call it under the lock of its alerts. */
+export async function isBusy(tx: Queryable, tenantId: string, most: number): Promise<boolean> {
+  const { rows } = await tx.query<{ running: number }>(
+    `select count(*) as running from bulk_jobs where tenant_id = $1 and state = 'running'`,
+    [tenantId],
+  )
+  return rows[0]!.running >= most
 }
 
 /** One job of the tenants in a scope. @returns null when there is none */
@@ -138,12 +188,25 @@ export async function findBulkJob(
   db: Queryable,
   { jobId, scope }: { jobId: string; scope: TenantScope },
 ): Promise<BulkJob | null> {
-  const { rows } = await db.query<Row>(
-    `select ${columns} from bulk_jobs
+  const { rows } = await db.query<BulkJobRow>(
+    `select ${bulkJobColumns} from bulk_jobs
      where job_id = $1 and ($2::text[] is null or tenant_id = any($2))`,
     [jobId, toSlugs(scope)],
   )
-  return rows[0] === undefined ? null : toView(rows[0])
+  return rows[0] === undefined ? null : toBulkJob(rows[0])
+}
+
+/** The newest jobs of a tenant, newest first. */
+export async function listBulkJobs(
+  db: Queryable,
+  { tenantId, limit }: { tenantId: string; limit: number },
+): Promise<BulkJob[]> {
+  const { rows } = await db.query<BulkJobRow>(
+    `select ${bulkJobColumns} from bulk_jobs
+     where tenant_id = $1 order by created_at desc, job_id limit $2`,
+    [tenantId, limit],
+  )
+  return rows.map(toBulkJob)
 }
 
 /** Cancels a running job; what it changed stays. @returns the job as it now is, or null */
@@ -154,16 +217,16 @@ export function cancelBulkJob(
   return postgres.transaction(async (tx) => {
     const found = await findBulkJob(tx, { jobId, scope })
     if (found === null) return null
-    const { rows } = await tx.query<Row>(
+    const { rows } = await tx.query<BulkJobRow>(
       `update bulk_jobs set state = 'cancelled', ended_at = clock_timestamp()
-       where job_id = $1 and state = 'running' returning ${columns}`,
+       where job_id = $1 and state = 'running' returning ${bulkJobColumns}`,
       [jobId],
     )
     if (rows[0] === undefined) return await findBulkJob(tx, { jobId, scope })
     const after = { job_id: jobId, done: rows[0].done, changed: rows[0].changed }
     const { tenant_id: tenantId } = rows[0]
     await insertAudit(tx, { actor, tenantId, action: 'alert.bulk_cancelled', after })
-    return toView(rows[0])
+    return toBulkJob(rows[0])
   })
 }
 
@@ -178,52 +241,6 @@ export async function leaseBulkJob(db: Queryable): Promise<string | null> {
     [bulkLeaseMs],
   )
   return rows[0]?.job_id ?? null
-}
-
-/**
- * Changes the next alerts of a job, renews its lease, and ends it after the last one.
- * @returns whether it goes on
- */
-export function stepBulkJob(postgres: Postgres, jobId: string): Promise<boolean> {
-  return postgres.transaction(async (tx) => {
-    const read = 'from bulk_jobs where job_id = $1'
-    const first = await tx.query<{ tenant_id: string }>(`select tenant_id ${read}`, [jobId])
-    if (first.rows[0] === undefined) return false
-    const { tenant_id: tenantId } = first.rows[0]
-    // First of all locks, as every change of alerts does.
-    await lockSequences(tx, [tenantId])
-    const { rows } = await tx.query<Row>(`select ${columns} ${read} for update`, [jobId])
-    const job = rows[0]
-    if (job === undefined || job.state !== 'running') return false
-    const after =
-      job.after_at === null
-        ? null
-        : { createdAtMs: job.after_at.getTime(), alertId: job.after_alert_id! }
-    const page = await listUncounted(tx, { ...toFilters(job), limit: bulkStepAlerts, after })
-    const { disposition, note, actor } = job
-    const alertIds = page.alerts.map((alert) => alert.alert_id)
-    const change = { tenantId, alertIds, disposition, note, actor, jobId }
-    const changed = alertIds.length === 0 ? 0 : await setDispositions(tx, change)
-    const last = page.alerts.at(-1)
-    await tx.query(
-      `update bulk_jobs set done = done + $2, changed = changed + $3,
-         after_at = coalesce($4, after_at), after_alert_id = coalesce($5, after_alert_id),
-         leased_until = now() + $6 * interval '1 millisecond',
-         state = case when $7 then 'running' else 'done' end,
-         ended_at = case when $7 then null else clock_timestamp() end
-       where job_id = $1`,
-      [
-        jobId,
-        alertIds.length,
-        changed,
-        last?.created_at ?? null,
-        last?.alert_id ?? null,
-        bulkLeaseMs,
-        page.next !== null,
-      ],
-    )
-    return page.next !== null
-  })
 }
 
 /**

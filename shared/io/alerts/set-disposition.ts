@@ -3,7 +3,7 @@
  * in one transaction, so every total is always exact.
  */
 import type { Alert, Disposition } from '#shared/core/alerts/alert-rules.ts'
-import { invalidKey } from '#shared/core/http/problem.ts'
+import { invalidKey, Problem } from '#shared/core/http/problem.ts'
 import { type TenantScope, toSlugs } from '#shared/core/operators/roles.ts'
 import { insertAudit } from '#shared/io/postgres/audit-store.ts'
 import type { Postgres, Queryable } from '#shared/io/postgres/postgres.ts'
@@ -16,6 +16,8 @@ export type DispositionChange = {
   /** The tenants whose alert may be changed; left out, of any tenant. */
   scope?: TenantScope
   disposition: Disposition
+  /** What the author last saw; another change since is refused. Left out, nothing is. */
+  expected?: Disposition | undefined
   note: string | null
   /** The operator's name, for the audit log. */
   actor: string
@@ -26,7 +28,8 @@ export type DispositionChange = {
 /**
  * Sets an alert's disposition. An unchanged disposition records nothing.
  * @returns the present alert, or null when it does not exist
- * @throws PostgresUnavailableError, Problem unauthorized when the API key is no longer active
+ * @throws PostgresUnavailableError, Problem unauthorized when the API key is no longer active,
+ *   Problem alert_changed when the disposition is neither the expected nor the new one
  */
 export function setDisposition(
   postgres: Postgres,
@@ -39,15 +42,35 @@ export function setDisposition(
       throw invalidKey()
     }
     if (row === null) return null
-    if (row.disposition !== change.disposition) await move(tx, row, change)
+    if (row.disposition !== change.disposition) {
+      const { expected = row.disposition } = change
+      if (row.disposition !== expected) throw await toConflict(tx, row)
+      await move(tx, row, change)
+    }
     return toAlertOfRow({ ...row, disposition: change.disposition })
   })
 }
 
+/** What a change is answered when somebody else has changed the alert's disposition. */
+async function toConflict(tx: Queryable, row: AlertRow): Promise<Problem> {
+  const { tenant_id: tenantId, alert_id: alertId, disposition } = row
+  const { rows } = await tx.query<{ actor: string | null; assignee: string | null }>(
+    `select assignee, (
+       select actor from alert_dispositions as d
+       where d.tenant_id = a.tenant_id and d.alert_id = a.alert_id
+       order by disposition_id desc limit 1) as actor
+     from alerts as a where tenant_id = $1 and alert_id = $2`,
+    [tenantId, alertId],
+  )
+  const { actor, assignee } = rows[0]!
+  const detail = `${actor ?? 'Another operator'} set it to ${disposition} meanwhile.`
+  return new Problem('alert_changed', detail, { present: { disposition, assignee } })
+}
+
 /** Locks the tenant's alerts, then the alert. */
-async function lockAlert(
+export async function lockAlert(
   tx: Queryable,
-  { alertId, scope = 'all' }: DispositionChange,
+  { alertId, scope = 'all' }: Pick<DispositionChange, 'alertId' | 'scope'>,
 ): Promise<AlertRow | null> {
   if (!canBeStored(alertId)) return null
   const owner = await tx.query<{ tenant_id: string }>(

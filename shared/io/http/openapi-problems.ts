@@ -113,9 +113,14 @@ const exampleRequests: Partial<Record<ProblemCode, RefusedRequest>> = {
   signature_invalid: { signature_form: readSignatureForm(received.sha256).text, received },
 }
 
+const changedAlert = { disposition: 'CONFIRMED', assignee: 'ada@example.com' }
+
 function toExample(code: ProblemCode): object {
   const [, title] = problemCodes[code]
   const fault = exampleFaults[code]
-  const problem = new Problem(code, `${title}.`, fault === undefined ? {} : { errors: [fault] })
+  const problem = new Problem(code, `${title}.`, {
+    ...(fault === undefined ? {} : { errors: [fault] }),
+    ...(code === 'alert_changed' ? { present: changedAlert } : {}),
+  })
   return toProblemBody(problem, 'req_c29tZS1yZXF1ZXN0', exampleRequests[code])
 }

@@ -16,6 +16,7 @@ import { freePortBase, startStack, type TestStack } from '../../support/process/
 import { until } from '../../support/process/until.ts'
 import { describeAlerts } from './alert-story.ts'
 import { describeAnalytics } from './analytics-story.ts'
+import { describeBulk } from './bulk-story.ts'
 import { describeWebhooks } from './webhook-story.ts'
 
 const password = 'nine blue kettles sing'
@@ -328,6 +329,7 @@ describe('a session', () => {
 describeAnalytics(() => ({ running, browser, page, email, password, tenant: acme }))
 describeWebhooks(() => ({ running, page, password }))
 describeAlerts(() => ({ running, page, email }))
+describeBulk(() => ({ running, page, email }))
 
 describe('every page', () => {
   it.each([

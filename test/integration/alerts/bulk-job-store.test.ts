@@ -1,18 +1,23 @@
-// Bulk changes of dispositions against a real PostgreSQL: exact counters, every alert once, also
-// when consoles die between steps or work at the same time.
+// Bulk changes of alerts and their undo against a real PostgreSQL: exact counters, every alert once,
+// also when consoles die in or between steps or work at the same time.
 import { setTimeout as sleep } from 'node:timers/promises'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { lockSequences } from '#shared/io/alerts/alert-lock.ts'
 import { createAlertStore } from '#shared/io/alerts/alert-store.ts'
+import { setAssignee } from '#shared/io/alerts/alert-work-store.ts'
+import { stepBulkJob } from '#shared/io/alerts/bulk-job-steps.ts'
 import {
+  type BulkChange,
+  type BulkTarget,
   cancelBulkJob,
   countMatching,
   findBulkJob,
   leaseBulkJob,
+  listBulkJobs,
   startBulkJob,
-  stepBulkJob,
 } from '#shared/io/alerts/bulk-job-store.ts'
 import { raiseAlerts } from '#shared/io/alerts/raise-alerts.ts'
+import { startBulkUndo } from '#shared/io/alerts/undo-bulk-job.ts'
 import { createPostgres, type Postgres } from '#shared/io/postgres/postgres.ts'
 import { createLog } from '#shared/io/process/log.ts'
 import { makeAlertCandidate } from '../../support/alerts/alert-candidates.ts'
@@ -57,8 +62,8 @@ const start = (
   startBulkJob(db, {
     jobId,
     tenantId,
-    filter,
-    disposition: 'CONFIRMED',
+    target: { filter },
+    change: { sets: 'disposition', disposition: 'CONFIRMED' },
     note: null,
     actor: 'ada@example.com',
     expectedCount,
@@ -186,4 +191,229 @@ test('an alert that is being raised at the start of a job is no part of it', asy
     after: null,
   })
   expect(alerts.map((alert) => alert.alert_id)).toEqual([late.alertId])
+})
+
+/** Begins a job of any kind under its own id. */
+async function begin(
+  tenantId: string,
+  jobId: string,
+  expectedCount: number,
+  wanted: { target: BulkTarget; change: BulkChange },
+) {
+  const job = await startBulkJob(postgres, {
+    ...wanted,
+    jobId,
+    tenantId,
+    note: null,
+    actor: 'ada@example.com',
+    expectedCount,
+    runningMax: 5,
+    count: (of) => countMatching(postgres, of),
+  })
+  expect(job).toMatchObject({ job_id: jobId, total: expectedCount })
+}
+
+const undo = (jobId: string, undoOf: string) =>
+  startBulkUndo(postgres, { jobId, undoOf, scope: 'all', actor: 'bob@example.com', runningMax: 5 })
+const find = (jobId: string) => findBulkJob(postgres, { jobId, scope: 'all' })
+const finish = async (jobId: string) => {
+  while (await stepBulkJob(postgres, jobId));
+  return find(jobId)
+}
+
+type State = { alert_id: string; disposition: string; assignee: string | null }
+const states = async (tenantId: string): Promise<State[]> =>
+  (
+    await postgres.query<State>(
+      `select alert_id, disposition, assignee from alerts where tenant_id = $1 order by seq`,
+      [tenantId],
+    )
+  ).rows
+
+/** A database whose connection is gone after the work of a step, before it is committed. */
+const dying = (): Postgres => ({
+  ...postgres,
+  transaction: (work) =>
+    postgres.transaction(async (tx) => {
+      const done = await work(tx)
+      await tx.query('select pg_terminate_backend(pg_backend_pid())')
+      return done
+    }),
+})
+
+describe('the undo of a job', () => {
+  test('puts each alert back that was not changed since, through deaths in and between steps', async () => {
+    // Jobs of the tests before are not to be leased here.
+    await postgres.query(
+      `update bulk_jobs set state = 'cancelled', ended_at = now() where state = 'running'`,
+    )
+    await fill('undo')
+    const store = createAlertStore(postgres)
+    const by = { note: null, actor: 'bob@example.com' }
+    const ids = (await states('undo')).map((one) => one.alert_id)
+    // Not all were alike before.
+    for (const alertId of ids.slice(0, 30)) {
+      await store.setDisposition({ alertId, disposition: 'REVIEWED', ...by })
+    }
+    const before = await states('undo')
+    await begin('undo', 'blk_u', 250, {
+      target: { filter: {} },
+      change: { sets: 'disposition', disposition: 'CONFIRMED' },
+    })
+    expect(await undo('blk_early', 'blk_u')).toBe('running')
+    await finish('blk_u')
+    const [first, second, third] = [ids[3]!, ids[120]!, ids[50]!]
+    await store.setDisposition({ alertId: first, disposition: 'FALSE_POSITIVE', ...by })
+    // The same value as the job set, but a person's decision.
+    await store.setDisposition({ alertId: second, disposition: 'OPEN', ...by })
+    await store.setDisposition({ alertId: second, disposition: 'CONFIRMED', ...by })
+
+    expect(await undo('blk_undo', 'blk_u')).toMatchObject({
+      undo_of: 'blk_u',
+      actor: 'bob@example.com',
+      total: 250,
+    })
+    expect(await leaseBulkJob(postgres)).toBe('blk_undo')
+    await expect(stepBulkJob(dying(), 'blk_undo')).rejects.toThrow()
+    expect(await find('blk_undo')).toMatchObject({ done: 0, changed: 0 })
+    expect(await stepBulkJob(postgres, 'blk_undo')).toBe(true)
+    // Its console dies here; meanwhile somebody changes an alert that the undo has not reached.
+    await store.setDisposition({ alertId: third, disposition: 'REVIEWED', ...by })
+    await postgres.query(`update bulk_jobs set leased_until = now() - interval '1 ms'`)
+    expect(await leaseBulkJob(postgres)).toBe('blk_undo')
+    while ((await Promise.all([1, 2].map(() => stepBulkJob(postgres, 'blk_undo')))).some(Boolean));
+
+    expect(await find('blk_undo')).toMatchObject({
+      ...{ state: 'done', total: 250, done: 250, changed: 247, kept: 3 },
+    })
+    expect(await find('blk_u')).toMatchObject({ undone_by: 'blk_undo' })
+    const kept: Record<string, string> = {
+      [first]: 'FALSE_POSITIVE',
+      [second]: 'CONFIRMED',
+      [third]: 'REVIEWED',
+    }
+    expect(await states('undo')).toEqual(
+      before.map((one) => ({ ...one, disposition: kept[one.alert_id] ?? one.disposition })),
+    )
+    const { rows } = await postgres.query(
+      `select
+         (select count(*) from alert_dispositions where job_id = 'blk_undo' and undoes is not null
+            and actor = 'bob@example.com') as records,
+         (select count(*) from audit_log where action = 'alert.disposition_undone'
+            and actor = 'bob@example.com' and after->>'undo_of' = 'blk_u') as audited,
+         (select sum(alert_count) from alert_counts_by_day where tenant_id = 'undo')::bigint as days,
+         (select count(*) from (
+            select disposition, sum(alert_count) as counted from alert_counts_by_hour
+            where tenant_id = 'undo' group by 1) as c
+          where counted <> (select count(*) from alerts
+            where tenant_id = 'undo' and disposition = c.disposition)) as wrong`,
+    )
+    expect(rows).toEqual([{ records: 247, audited: 247, days: 250, wrong: 0 }])
+  })
+
+  test('is begun once, also by two at the same moment; not of an undo, nor of nothing', async () => {
+    await fill('once')
+    const target = { filter: {} }
+    const change = { sets: 'disposition', disposition: 'REVIEWED' } as const
+    await begin('once', 'blk_once', 250, { target, change })
+    await finish('blk_once')
+    await begin('once', 'blk_again', 250, { target, change })
+    await finish('blk_again')
+    expect(await undo('blk_none', 'blk_again')).toBe('nothing_changed')
+    const begun = await Promise.all([undo('blk_a', 'blk_once'), undo('blk_b', 'blk_once')])
+    expect(begun.filter((one) => one === 'undone')).toHaveLength(1)
+    const { job_id: id } = begun.find((one) => typeof one === 'object')!
+    await finish(id)
+    expect(await undo('blk_c', 'blk_once')).toBe('undone')
+    expect(await undo('blk_d', id)).toBe('is_undo')
+    const of = { undoOf: 'blk_once', actor: 'eve', runningMax: 5 }
+    expect(await startBulkUndo(postgres, { ...of, jobId: 'blk_e', scope: ['other'] })).toBeNull()
+    expect((await states('once')).every((one) => one.disposition === 'OPEN')).toBe(true)
+    const listed = await listBulkJobs(postgres, { tenantId: 'once', limit: 2 })
+    expect(listed.map((job) => job.job_id)).toEqual([id, 'blk_again'])
+  })
+
+  test('undoes what a cancelled job changed; a cancelled undo goes on where it stopped', async () => {
+    await fill('parts')
+    await begin('parts', 'blk_p', 250, {
+      target: { filter: {} },
+      change: { sets: 'disposition', disposition: 'REVIEWED' },
+    })
+    await stepBulkJob(postgres, 'blk_p')
+    await stepBulkJob(postgres, 'blk_p')
+    await cancelBulkJob(postgres, { jobId: 'blk_p', scope: 'all', actor: 'ada@example.com' })
+    expect(await undo('blk_p1', 'blk_p')).toMatchObject({ total: 200 })
+    await stepBulkJob(postgres, 'blk_p1')
+    await cancelBulkJob(postgres, { jobId: 'blk_p1', scope: 'all', actor: 'ada@example.com' })
+    const left = async () =>
+      (await states('parts')).filter((one) => one.disposition === 'REVIEWED').length
+    expect(await left()).toBe(100)
+    expect(await undo('blk_p2', 'blk_p')).toMatchObject({ total: 100 })
+    expect(await finish('blk_p2')).toMatchObject({ done: 100, changed: 100, kept: 0 })
+    expect(await left()).toBe(0)
+  })
+})
+
+test('a job can be undone after the undo of a later one, which leaves things as they were', async () => {
+  await fill('nested')
+  const before = await states('nested')
+  const target = { filter: {} }
+  for (const [id, disposition] of [
+    ['blk_n1', 'REVIEWED'],
+    ['blk_n2', 'CONFIRMED'],
+  ] as const) {
+    await begin('nested', id, 250, { target, change: { sets: 'disposition', disposition } })
+    await finish(id)
+  }
+  await undo('blk_n2u', 'blk_n2')
+  await finish('blk_n2u')
+  expect((await states('nested')).every((one) => one.disposition === 'REVIEWED')).toBe(true)
+  await undo('blk_n1u', 'blk_n1')
+  expect(await finish('blk_n1u')).toMatchObject({ changed: 250, kept: 0 })
+  expect(await states('nested')).toEqual(before)
+})
+
+describe('assigning', () => {
+  const ada = { sets: 'assignee', assignee: 'ada@example.com' } as const
+
+  test('by filter, and its undo, which leaves what somebody else assigned since', async () => {
+    await fill('assign')
+    const ids = (await states('assign')).map((one) => one.alert_id)
+    const by = { scope: 'all', actor: 'eve@example.com' } as const
+    await setAssignee(postgres, { alertId: ids[7]!, assignee: 'eve@example.com', ...by })
+    const before = await states('assign')
+    await begin('assign', 'blk_as', 250, { target: { filter: {} }, change: ada })
+    expect(await finish('blk_as')).toMatchObject({ state: 'done', done: 250, changed: 250 })
+    expect((await states('assign')).every((one) => one.assignee === ada.assignee)).toBe(true)
+    await setAssignee(postgres, { alertId: ids[60]!, assignee: null, ...by })
+    await undo('blk_as_undo', 'blk_as')
+    await stepBulkJob(postgres, 'blk_as_undo')
+    await expect(stepBulkJob(dying(), 'blk_as_undo')).rejects.toThrow()
+    expect(await finish('blk_as_undo')).toMatchObject({ changed: 249, kept: 1, done: 250 })
+    expect(await states('assign')).toEqual(before)
+    const { rows } = await postgres.query(
+      `select action, actor, count(*) as n from audit_log where tenant_id = 'assign'
+         and action like 'alert.assign%' group by 1, 2 order by 1, 2`,
+    )
+    expect(rows).toEqual([
+      { action: 'alert.assigned', actor: 'ada@example.com', n: 250 },
+      { action: 'alert.assigned', actor: 'eve@example.com', n: 2 },
+      { action: 'alert.assignment_undone', actor: 'bob@example.com', n: 249 },
+    ])
+  })
+
+  test('a selection changes exactly these, each counted once and only of the tenant', async () => {
+    await fill('selection')
+    await fill('stranger')
+    const ids = (await states('selection')).slice(0, 130).map((one) => one.alert_id)
+    const strange = (await states('stranger'))[0]!.alert_id
+    const target = { alertIds: [...ids, ids[0]!, strange, 'alr_none'] }
+    await begin('selection', 'blk_sel', 130, { target, change: ada })
+    expect(await stepBulkJob(postgres, 'blk_sel')).toBe(true)
+    expect(await find('blk_sel')).toMatchObject({ done: 100 })
+    expect(await finish('blk_sel')).toMatchObject({ state: 'done', done: 130, changed: 130 })
+    const assigned = (await states('selection')).filter((one) => one.assignee !== null)
+    expect(assigned.map((one) => one.alert_id)).toEqual(ids)
+    expect((await states('stranger')).every((one) => one.assignee === null)).toBe(true)
+  })
 })

@@ -128,6 +128,7 @@ describe('text that no store can hold, or that is no id', () => {
     for (const id of ['a%00b', 'a%20b', 'x'.repeat(65)]) {
       expect(await send('GET', `/bulk-jobs/${id}`), id).toBe(400)
       expect(await send('POST', `/bulk-jobs/${id}/cancel`, {}), id).toBe(400)
+      expect(await send('POST', `/bulk-jobs/${id}/undo`, {}), id).toBe(400)
     }
   })
 })
@@ -173,6 +174,51 @@ describe('an alert', () => {
     )
     expect(shown.intact).toBe(true)
     expect(JSON.parse(shown.body)).toMatchObject({ tenant_id: 'work', signals: rooted })
+  })
+
+  it('is not changed over what somebody else set, unless the caller does not say what it saw', async () => {
+    const { data } = await list('?limit=2')
+    const id = data[1]!.alert_id
+    const refused = async (method: string, path: string, body: object) => {
+      const { console: address, admin_token: token } = running.stack
+      const answer = await fetch(`${address}/admin/v1/alerts/${id}${path}`, {
+        method,
+        headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
+        body: JSON.stringify(body),
+      })
+      return { status: answer.status, body: (await answer.json()) as Record<string, unknown> }
+    }
+    await call('POST', `/alerts/${id}/disposition`, { disposition: 'REVIEWED' })
+    const seen = { disposition: 'FALSE_POSITIVE', expected_disposition: 'OPEN' }
+    expect(await refused('POST', '/disposition', seen)).toMatchObject({
+      status: 409,
+      body: {
+        code: 'alert_changed',
+        detail: 'admin set it to REVIEWED meanwhile.',
+        present: { disposition: 'REVIEWED', assignee: null },
+      },
+    })
+    // What is set already is no conflict.
+    const already = { disposition: 'REVIEWED', expected_disposition: 'OPEN' }
+    expect((await refused('POST', '/disposition', already)).status).toBe(200)
+    await call('PUT', `/alerts/${id}/assignee`, { assignee: 'ann@example.com' })
+    const assign = { assignee: 'bob@example.com', expected_assignee: null }
+    expect(await refused('PUT', '/assignee', assign)).toMatchObject({
+      status: 409,
+      body: { code: 'alert_changed', present: { assignee: 'ann@example.com' } },
+    })
+    const { alert, history } = await call<AlertDetail>('GET', `/alerts/${id}`)
+    expect(alert).toMatchObject({ disposition: 'REVIEWED', assignee: 'ann@example.com' })
+    expect(history).toHaveLength(1)
+    await call('PUT', `/alerts/${id}/assignee`, {
+      assignee: null,
+      expected_assignee: 'ann@example.com',
+    })
+    await call('POST', `/alerts/${id}/disposition`, { disposition: 'OPEN' })
+    expect((await call<AlertDetail>('GET', `/alerts/${id}`)).alert).toMatchObject({
+      disposition: 'OPEN',
+      assignee: null,
+    })
   })
 
   it('that does not exist is a 404', async () => {
@@ -221,6 +267,33 @@ describe('a bulk change', () => {
     expect(['cancelled', 'done']).toContain(cancelled.state)
     expect(await ended(job.job_id)).toEqual(cancelled)
     await expect(call('GET', '/bulk-jobs/blk_none')).rejects.toThrow(/bulk_job_not_found/)
+  })
+
+  it('assigns a selection, is listed, and is undone once', async () => {
+    const { data } = await list('?limit=3')
+    const ids = data.map((row) => row.alert_id)
+    const assign = (body: object) => call<Job>('POST', '/tenants/work/alerts/bulk-assign', body)
+    const to = { assignee: 'ann@example.com', expected_count: 3 }
+    for (const body of [{ ...to, filter: {}, alert_ids: ids }, to, { ...to, alert_ids: [] }]) {
+      await expect(assign(body)).rejects.toThrow(/invalid_body/)
+    }
+    await expect(assign({ ...to, alert_ids: ids.slice(1) })).rejects.toThrow(/2 alerts match now/)
+    const job = await assign({ ...to, alert_ids: ids })
+    expect(await ended(job.job_id)).toMatchObject({ state: 'done', changed: 3 })
+    const mine = await list('?assignee=ann@example.com')
+    expect(mine.data.map((row) => row.alert_id)).toEqual(ids)
+    const undo = await call<Job>('POST', `/bulk-jobs/${job.job_id}/undo`, {})
+    await expect(call('POST', `/bulk-jobs/${job.job_id}/undo`, {})).rejects.toThrow(
+      /undone already/,
+    )
+    expect(await ended(undo.job_id)).toMatchObject({ changed: 3, kept: 0, undo_of: job.job_id })
+    expect((await list('?assignee=none')).total).toBe((await list()).total)
+    const jobs = await call<{ data: Job[] }>('GET', '/tenants/work/bulk-jobs?limit=2')
+    expect(jobs.data).toMatchObject([
+      { job_id: undo.job_id },
+      { job_id: job.job_id, undone_by: undo.job_id },
+    ])
+    await expect(call('POST', '/bulk-jobs/blk_none/undo', {})).rejects.toThrow(/bulk_job_not_found/)
   })
 })
 

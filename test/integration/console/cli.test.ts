@@ -15,6 +15,7 @@ import { createAlertStore } from '#shared/io/alerts/alert-store.ts'
 import { createPostgres } from '#shared/io/postgres/postgres.ts'
 import { testLog } from '../../support/http/console-rig.ts'
 import { toBody } from '../../support/http/tenant-client.ts'
+import { until } from '../../support/process/until.ts'
 import { migratePostgres } from '../../support/servers/databases.ts'
 import { startNats, type TestNats } from '../../support/servers/nats-server.ts'
 import { startPostgres, type TestPostgres } from '../../support/servers/postgres-server.ts'
@@ -256,6 +257,38 @@ describe('alerts and deliveries', () => {
       data: [],
       next: null,
     })
+  })
+
+  it('change together, and the change is listed, cancelled and undone', async () => {
+    const begin = await fetch(`${consoleUrl}/admin/v1/tenants/bank/alerts/bulk-disposition`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${adminToken}`, 'content-type': 'application/json' },
+      body: JSON.stringify({ filter: {}, disposition: 'CONFIRMED', expected_count: 1 }),
+    })
+    const { job_id: jobId } = (await begin.json()) as { job_id: string }
+    type Job = { job_id: string; state: string; changed: number; undo_of: string | null }
+    const list = async () => (await diJson<{ data: Job[] }>('alerts', 'bulk', 'list', 'bank')).data
+    await until('the job is done', async () => (await list())[0]?.state === 'done')
+    const undo = await diJson<Job>('alerts', 'bulk', 'undo', jobId)
+    expect(undo).toMatchObject({ undo_of: jobId })
+    await until('the undo is done', async () => (await list())[0]?.state === 'done')
+    expect(await list()).toMatchObject([
+      { job_id: undo.job_id, changed: 1, undo_of: jobId },
+      { job_id: jobId, changed: 1, undone_by: undo.job_id },
+    ])
+    expect(await diJson('alerts', 'bulk', 'cancel', jobId)).toMatchObject({ state: 'done' })
+    const { stdout } = await di(['alerts', 'bulk', 'list', 'bank'])
+    expect(stdout).toMatch(/undo of blk_\S+ +done +1 +1 +-\n.* to CONFIRMED +done +1 +1 +blk_/)
+    const again = await di(['alerts', 'bulk', 'undo', jobId])
+    expect(again).toMatchObject({ status: 1, stderr: expect.stringMatching(/undone already/) })
+    const { stdout: shown } = await di([
+      'alerts',
+      'list',
+      'bank',
+      '--disposition',
+      'FALSE_POSITIVE',
+    ])
+    expect(shown).toContain('1 of 1')
   })
 })
 

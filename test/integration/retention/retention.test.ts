@@ -437,8 +437,8 @@ describe('rows of operators', () => {
     ]) {
       await postgres.query(
         `insert into bulk_jobs
-           (job_id, tenant_id, filter, disposition, actor, state, total, until_at, ended_at)
-         values ($1, $2, '{}', 'REVIEWED', 'x', $3, 0, now(), ${ended})`,
+           (job_id, tenant_id, sets, filter, disposition, actor, state, total, until_at, ended_at)
+         values ($1, $2, 'disposition', '{}', 'REVIEWED', 'x', $3, 0, now(), ${ended})`,
         [id, tenantId, id === 'running' ? 'running' : 'done'],
       )
     }

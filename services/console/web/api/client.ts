@@ -10,6 +10,11 @@ import type { paths } from './schema.ts'
 /** The prefix under which the console is served, without a slash at its end. */
 export const prefix = new URL(document.baseURI).pathname.replace(/\/$/, '')
 
+type PresentAlert = Pick<
+  AnswerOf<'/admin/v1/tenants/{tenant_id}/alerts', 'get'>['data'][number],
+  'disposition' | 'assignee'
+>
+
 export type ProblemDetail = { path: string; message: string }
 
 /** An answer that is not a success, or none at all; `message` is for the person. */
@@ -18,6 +23,8 @@ export class ApiProblem extends Error {
   readonly code: string
   readonly requestId: string | null
   readonly errors: ProblemDetail[]
+  /** Of a 409 because an alert was changed meanwhile: what it is now. */
+  readonly present: PresentAlert | undefined
 
   constructor(problem: {
     status: number
@@ -25,6 +32,7 @@ export class ApiProblem extends Error {
     detail: string
     requestId: string | null
     errors?: ProblemDetail[]
+    present?: PresentAlert | undefined
   }) {
     super(problem.detail)
     this.name = 'ApiProblem'
@@ -32,6 +40,7 @@ export class ApiProblem extends Error {
     this.code = problem.code
     this.requestId = problem.requestId
     this.errors = problem.errors ?? []
+    this.present = problem.present
   }
 
   /** What the server found wrong with a field of the body: `email` or `$.email`. */
@@ -99,6 +108,7 @@ function toProblem(error: unknown, response: Response): ApiProblem {
     code?: string
     detail?: string
     errors?: ProblemDetail[]
+    present?: PresentAlert
   }
   return new ApiProblem({
     status: response.status,
@@ -106,6 +116,7 @@ function toProblem(error: unknown, response: Response): ApiProblem {
     detail: body.detail ?? `The console answered ${response.status}.`,
     requestId: response.headers.get('x-request-id'),
     errors: body.errors ?? [],
+    present: body.present,
   })
 }
 

@@ -3,7 +3,7 @@ import { Toast as Primitive } from 'radix-ui'
 import { useSyncExternalStore } from 'react'
 import { Button, IconButton } from './button.tsx'
 
-export const undoMs = 8_000
+const undoMs = 8_000
 const toastsMax = 3
 
 type Toast = { id: number; text: string; onUndo?: (() => void) | undefined }
@@ -20,6 +20,14 @@ function change(next: Toast[]): void {
 /** Shows a note; the oldest leaves when there are more than three. */
 export function toast(text: string, more: { onUndo?: () => void } = {}): void {
   change([...toasts, { id: ++lastId, text, onUndo: more.onUndo }].slice(-toastsMax))
+}
+
+/** Undoes what the newest note that is still shown offers to undo. */
+export function undoLast(): void {
+  const last = toasts.findLast(({ onUndo }) => onUndo !== undefined)
+  if (last === undefined) return
+  change(toasts.filter((one) => one !== last))
+  last.onUndo?.()
 }
 
 /** Mount it once. */

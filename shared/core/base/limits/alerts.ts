@@ -12,6 +12,10 @@ export const bulkStepAlerts = 100
 export const bulkLeaseMs = 15_000
 /** Bulk changes of one tenant in progress. */
 export const bulkJobsRunningMax = 5
+/** Alerts of a selection: ten pages of a list. Their ids are 32 kB in a request and in a row. */
+export const bulkSelectionMax = 1_000
+/** Bulk changes in one answer. */
+export const bulkJobsListedMax = 100
 
 /** Streams of one console, and of one operator: each holds a connection, and a query a second. */
 export const alertStreamsMax = 200

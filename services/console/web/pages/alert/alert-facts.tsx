@@ -6,8 +6,8 @@ import { Facts } from '../../components/page.tsx'
 import { useMay, useSignedIn } from '../../shell/operator.ts'
 import { deviceAddress, userAddress } from '../entities/links.tsx'
 import type { Alert } from './alert.ts'
+import { useChangeAlerts } from './changes.ts'
 import { SessionLink } from './session-link.tsx'
-import { useAssign } from './work.ts'
 
 export function AlertFacts({ alert }: { alert: Alert }) {
   const { alert_id: id, tenant_id: tenant, event_id: eventId, entity } = alert
@@ -54,7 +54,7 @@ export function AlertFacts({ alert }: { alert: Alert }) {
 function Assignee({ alert }: { alert: Alert }) {
   const { operator } = useSignedIn()
   const mayAssign = useMay('analyst')
-  const assign = useAssign()
+  const { assign } = useChangeAlerts()
   const { assignee } = alert
   return (
     <span className="flex flex-wrap items-center gap-2">

@@ -1,5 +1,5 @@
 /** What happened to an alert since it was raised: dispositions and notes, and a form for a note. */
-import { type FormEvent, useState } from 'react'
+import type { FormEvent } from 'react'
 import { Button } from '../../components/button.tsx'
 import { Textarea } from '../../components/field.tsx'
 import { Icon } from '../../components/icons.tsx'
@@ -8,7 +8,7 @@ import { Time } from '../../components/time/time.tsx'
 import { useMay } from '../../shell/operator.ts'
 import type { AlertRecord } from './alert.ts'
 import { DispositionBadge } from './disposition.tsx'
-import { useAddNote } from './work.ts'
+import { useAddNote, useNoteDraft } from './notes.ts'
 
 /** Goes to the form of the alert that is shown, for the key `n`. */
 export const focusNote = () => document.querySelector<HTMLElement>('[data-note]')?.focus()
@@ -32,7 +32,7 @@ export function History({ record }: { record: AlertRecord }) {
                 <Icon name="right" size={12} />
                 <span className="sr-only">became</span>
                 <DispositionBadge disposition={one.to} />
-                <By at={one.at} who={one.actor} />
+                <By at={one.at} undo={one.undo} who={one.actor} />
               </div>
             ) : (
               <By at={one.at} who={one.author} />
@@ -46,21 +46,22 @@ export function History({ record }: { record: AlertRecord }) {
   )
 }
 
-function By({ who, at }: { who: string; at: string }) {
+function By({ who, at, undo = false }: { who: string; at: string; undo?: boolean }) {
   return (
     <span className="text-muted text-sm">
+      {undo && 'undone by '}
       {who}, <Time at={at} />
     </span>
   )
 }
 
 function NoteForm({ alertId }: { alertId: string }) {
-  const [text, setText] = useState('')
+  const [text, setText] = useNoteDraft(alertId)
   const add = useAddNote(alertId)
   if (!useMay('analyst')) return null
   const submit = (event?: FormEvent) => {
     event?.preventDefault()
-    if (text.trim() !== '') add.mutate(text.trim(), { onSuccess: () => setText('') })
+    if (text.trim() !== '' && !add.isPending) add.mutate(text.trim())
   }
   return (
     <form className="grid gap-2 border-line border-t px-4 py-3" onSubmit={submit}>

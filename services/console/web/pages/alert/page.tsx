@@ -4,14 +4,16 @@ import { Link, useParams } from '@tanstack/react-router'
 import { buttonClasses } from '../../components/button.tsx'
 import { Page as Frame } from '../../components/page.tsx'
 import { Loaded } from '../../components/states.tsx'
-import { useTriage } from '../alerts/triage/use-triage.ts'
 import { alertQuery } from './alert.ts'
 import { AlertDetail } from './alert-detail.tsx'
+import { useChangeAlerts } from './changes.ts'
+import { useNoteGuard } from './notes.ts'
 
 export function Page() {
   const { tenant = '', alertId = '' } = useParams({ strict: false })
   const alert = useQuery(alertQuery(alertId))
-  const { setDisposition } = useTriage()
+  const { setDisposition } = useChangeAlerts()
+  useNoteGuard()
   return (
     <Frame
       controls={

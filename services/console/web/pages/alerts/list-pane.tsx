@@ -9,8 +9,8 @@ import { Empty, Failed, Refused, SkeletonRows } from '../../components/states.ts
 import { useUrlSearch } from '../../components/url-state.ts'
 import { useMay } from '../../shell/operator.ts'
 import type { Alert } from '../alert/alert.ts'
-import { BulkDialog } from './bulk/bulk-dialog.tsx'
-import { useBulkJob } from './bulk/bulk-jobs.ts'
+import { BulkDialog, type BulkSets } from './bulk/bulk-dialog.tsx'
+import type { useBulkJob } from './bulk/bulk-jobs.ts'
 import { BulkProgress } from './bulk/bulk-progress.tsx'
 import { replaceFilters, toQuery } from './filters/filter-values.ts'
 import { AlertList } from './list/alert-list.tsx'
@@ -25,6 +25,7 @@ export function ListPane({
   list,
   alerts,
   openId,
+  bulk: { job, error, watch },
   checked,
   onOpen,
   onCheck,
@@ -34,11 +35,11 @@ export function ListPane({
   list: List
   alerts: readonly Alert[]
   openId: string
+  bulk: ReturnType<typeof useBulkJob>
   checked: ReadonlySet<string>
   onOpen: (alertId: string) => void
   onCheck: (alertId: string) => void
 }) {
-  const { job, error, watch } = useBulkJob()
   const fresh = useNewAlerts(tenant, useLive())
   const total = list.data?.pages[0]?.total ?? 0
   const readAgain = () => {
@@ -71,7 +72,7 @@ export function ListPane({
           onClick={readAgain}
         />
       </div>
-      {job && <BulkProgress job={job} onClose={() => watch('')} />}
+      {job && <BulkProgress job={job} onClose={() => watch('')} onUndo={watch} />}
       {error !== null && <Refused error={error} />}
       {list.data === undefined ? (
         list.error ? (
@@ -106,7 +107,9 @@ function AllMenu({
   filters: Record<string, string>
   onStarted: (jobId: string) => void
 }) {
-  const [changing, setChanging] = useState(false)
+  // A span begins at the moment when the dialog was opened, for the count and for the change.
+  const [bulk, setBulk] = useState<{ sets: BulkSets; filter: Record<string, string> } | null>(null)
+  const begin = (sets: BulkSets) => setBulk({ sets, filter: toQuery(filters, Date.now()) })
   const mayJudge = useMay('analyst')
   const download = () => {
     const query = new URLSearchParams(toQuery(filters, Date.now()))
@@ -123,18 +126,22 @@ function AllMenu({
         }
       >
         {mayJudge && (
-          <MenuItem onSelect={() => setChanging(true)}>Change their disposition</MenuItem>
+          <>
+            <MenuItem onSelect={() => begin('disposition')}>Change their disposition</MenuItem>
+            <MenuItem onSelect={() => begin('assignee')}>Assign them</MenuItem>
+          </>
         )}
         <MenuItem onSelect={download}>Download as CSV</MenuItem>
       </Menu>
-      {changing && (
+      {bulk !== null && (
         <BulkDialog
-          filters={filters}
-          onClose={() => setChanging(false)}
+          onClose={() => setBulk(null)}
           onStarted={(jobId) => {
-            setChanging(false)
+            setBulk(null)
             onStarted(jobId)
           }}
+          sets={bulk.sets}
+          target={{ filter: bulk.filter }}
           tenant={tenant}
         />
       )}

@@ -1,15 +1,19 @@
 /** The two panes of the alerts, and everything that they share: filters, selection and keys. */
+import { Link } from '@tanstack/react-router'
 import { useMemo, useState } from 'react'
-import { Button, IconButton } from '../../components/button.tsx'
+import { Button, buttonClasses, IconButton } from '../../components/button.tsx'
 import { classes } from '../../components/classes.ts'
 import { useTitle } from '../../components/page.tsx'
 import { Empty } from '../../components/states.tsx'
 import { TimeRange } from '../../components/time/time-range.tsx'
+import { undoLast } from '../../components/toast.tsx'
 import { useUrlSearch } from '../../components/url-state.ts'
 import { useMay, useSignedIn } from '../../shell/operator.ts'
 import { type Disposition, dispositions } from '../alert/alert.ts'
+import { useChangeAlerts } from '../alert/changes.ts'
 import { focusNote } from '../alert/history.tsx'
-import { useAssign } from '../alert/work.ts'
+import { useNoteGuard } from '../alert/notes.ts'
+import { useBulkJob } from './bulk/bulk-jobs.ts'
 import { FilterBar } from './filters/filter-bar.tsx'
 import { pickFilters } from './filters/filter-values.ts'
 import { SavedViews } from './filters/saved-views.tsx'
@@ -21,7 +25,6 @@ import { OpenAlert } from './open-alert.tsx'
 import { KeyHelpDialog } from './triage/key-help.tsx'
 import { useKeys } from './triage/keys.ts'
 import { SelectionBar } from './triage/selection-bar.tsx'
-import { useTriage } from './triage/use-triage.ts'
 
 export function Workbench({ tenant }: { tenant: string }) {
   useTitle('Alerts')
@@ -33,8 +36,9 @@ export function Workbench({ tenant }: { tenant: string }) {
   const [help, setHelp] = useState(false)
   const mayJudge = useMay('analyst')
   const { operator } = useSignedIn()
-  const { setDisposition, undoLast } = useTriage()
-  const assign = useAssign()
+  const { setDisposition, assign } = useChangeAlerts()
+  const bulk = useBulkJob()
+  useNoteGuard()
 
   const alerts = useMemo(() => list.data?.pages.flatMap(({ data }) => data) ?? [], [list.data])
   const openAt = alerts.findIndex(({ alert_id: id }) => id === openId)
@@ -84,6 +88,12 @@ export function Workbench({ tenant }: { tenant: string }) {
           <h1 className="font-semibold text-xl">Alerts</h1>
           <SavedViews tenant={tenant} />
           <div className="ml-auto flex flex-wrap items-center gap-2">
+            <Link
+              className={`${buttonClasses()} no-underline!`}
+              to={`/t/${tenant}/bulk-changes` as '/'}
+            >
+              Bulk changes
+            </Link>
             <TimeRange usual="any" />
             <IconButton icon="help" label="Keys" onClick={() => setHelp(true)} />
           </div>
@@ -100,6 +110,7 @@ export function Workbench({ tenant }: { tenant: string }) {
         >
           <ListPane
             alerts={alerts}
+            bulk={bulk}
             checked={checked}
             filters={filters}
             list={list}
@@ -110,9 +121,14 @@ export function Workbench({ tenant }: { tenant: string }) {
           />
           {checked.size > 0 && (
             <SelectionBar
-              count={checked.size}
+              checked={checked}
               onDrop={clear}
-              onJudge={mayJudge ? judge : undefined}
+              onJudge={judge}
+              onStarted={(jobId) => {
+                clear()
+                bulk.watch(jobId)
+              }}
+              tenant={tenant}
             />
           )}
         </section>

@@ -1,36 +1,43 @@
-/** Asks for the disposition of all alerts that the filter matches, and says exactly how many. */
+/** Asks what many alerts should become, and says exactly how many they are. */
 import { useQuery } from '@tanstack/react-query'
 import { useState } from 'react'
+import { ApiProblem } from '../../../api/client.ts'
 import { Button } from '../../../components/button.tsx'
 import { Dialog, DialogActions } from '../../../components/dialog.tsx'
-import { Select, Textarea } from '../../../components/field.tsx'
+import { Input, Select, Textarea } from '../../../components/field.tsx'
 import { Refused, Skeleton } from '../../../components/states.tsx'
+import { useSignedIn } from '../../../shell/operator.ts'
 import { type Disposition, dispositions } from '../../alert/alert.ts'
 import { dispositionText } from '../../alert/disposition.tsx'
-import { toQuery } from '../filters/filter-values.ts'
-import { countQuery, useStartBulk } from './bulk-jobs.ts'
+import { type BulkChange, type BulkTarget, countQuery, useStartBulk } from './bulk-jobs.ts'
+
+export type BulkSets = BulkChange['sets']
 
 export function BulkDialog({
   tenant,
-  filters,
+  sets,
+  target,
   onStarted,
   onClose,
 }: {
   tenant: string
-  filters: Record<string, string>
+  sets: BulkSets
+  target: BulkTarget
   onStarted: (jobId: string) => void
   onClose: () => void
 }) {
-  // A span begins at the moment when the dialog was opened, for the count and for the change.
-  const [filter] = useState(() => toQuery(filters, Date.now()))
-  const [to, setTo] = useState<Disposition>('REVIEWED')
-  const [note, setNote] = useState('')
-  const count = useQuery(countQuery(tenant, filter))
+  const { operator } = useSignedIn()
+  const [change, setChange] = useState<BulkChange>(
+    sets === 'disposition'
+      ? { sets, disposition: 'REVIEWED', note: null }
+      : { sets, assignee: operator.email },
+  )
+  const count = useQuery(countQuery(tenant, target))
   const start = useStartBulk(tenant)
   const submit = () => {
     if (count.data === undefined) return
     start.mutate(
-      { filter, disposition: to, note: note.trim() || null, expected_count: count.data },
+      { target, change: tidy(change), count: count.data },
       {
         onSuccess: ({ job_id: jobId }) => onStarted(jobId),
         // Other alerts match now: the new number is shown before anything is done.
@@ -38,12 +45,20 @@ export function BulkDialog({
       },
     )
   }
+  const isSelection = 'alert_ids' in target
+  const problem = start.error instanceof ApiProblem ? start.error : null
+  const beside = problem?.of('assignee')
+  const which = isSelection ? 'selected' : 'matching'
   return (
     <Dialog
-      description="All alerts that the filters match are changed, also those that the list has not loaded. The server does it: this page can be left meanwhile."
+      description={
+        isSelection
+          ? 'The server does it: this page can be left meanwhile.'
+          : 'All alerts that the filters match are changed, also those that the list has not loaded. The server does it: this page can be left meanwhile.'
+      }
       onClose={onClose}
       open
-      title="Change all matching alerts"
+      title={sets === 'disposition' ? `Change all ${which} alerts` : `Assign all ${which} alerts`}
     >
       <form
         className="grid gap-4"
@@ -52,34 +67,24 @@ export function BulkDialog({
           submit()
         }}
       >
-        <Select
-          label="New disposition"
-          onChange={({ target }) => setTo(target.value as Disposition)}
-          value={to}
-        >
-          {dispositions.map((one) => (
-            <option key={one} value={one}>
-              {dispositionText(one)}
-            </option>
-          ))}
-        </Select>
-        <Textarea
-          label="Note"
-          hint="Kept in the history of each alert."
-          onChange={({ target }) => setNote(target.value)}
-          rows={2}
-          value={note}
-        />
+        {change.sets === 'disposition' ? (
+          <DispositionFields change={change} onChange={setChange} />
+        ) : (
+          <AssigneeFields change={change} error={beside} me={operator.email} onChange={setChange} />
+        )}
         <div role="status">
           {count.data === undefined && !count.error ? (
             <Skeleton className="w-40" />
           ) : (
             count.data !== undefined && (
-              <strong>{count.data.toLocaleString('en')} alerts match now.</strong>
+              <strong>
+                {count.data.toLocaleString('en')} {count.data === 1 ? 'alert' : 'alerts'}{' '}
+                {isSelection ? 'selected.' : `${count.data === 1 ? 'matches' : 'match'} now.`}
+              </strong>
             )
           )}
         </div>
-        <Refused error={start.error ?? count.error} />
+        {beside === undefined && <Refused error={start.error ?? count.error} />}
         <DialogActions>
           <Button onClick={onClose}>Cancel</Button>
           <Button
@@ -88,10 +93,96 @@ export function BulkDialog({
             look="primary"
             type="submit"
           >
-            Set {count.data?.toLocaleString('en')} alerts to {dispositionText(to)}
+            {toAction(change, count.data)}
           </Button>
         </DialogActions>
       </form>
     </Dialog>
+  )
+}
+
+const tidy = (change: BulkChange): BulkChange =>
+  change.sets === 'disposition' ? { ...change, note: change.note?.trim() || null } : change
+
+function toAction(change: BulkChange, count: number | undefined): string {
+  const alerts = `${count?.toLocaleString('en') ?? ''} ${count === 1 ? 'alert' : 'alerts'}`
+  if (change.sets === 'disposition') {
+    return `Set ${alerts} to ${dispositionText(change.disposition)}`
+  }
+  return change.assignee === null ? `Unassign ${alerts}` : `Assign ${alerts}`
+}
+
+function DispositionFields({
+  change,
+  onChange,
+}: {
+  change: Extract<BulkChange, { sets: 'disposition' }>
+  onChange: (change: BulkChange) => void
+}) {
+  return (
+    <>
+      <Select
+        label="New disposition"
+        onChange={({ target }) => onChange({ ...change, disposition: target.value as Disposition })}
+        value={change.disposition}
+      >
+        {dispositions.map((one) => (
+          <option key={one} value={one}>
+            {dispositionText(one)}
+          </option>
+        ))}
+      </Select>
+      <Textarea
+        hint="Kept in the history of each alert."
+        label="Note"
+        onChange={({ target }) => onChange({ ...change, note: target.value || null })}
+        rows={2}
+        value={change.note ?? ''}
+      />
+    </>
+  )
+}
+
+type To = 'me' | 'other' | 'nobody'
+
+function AssigneeFields({
+  change,
+  error,
+  me,
+  onChange,
+}: {
+  change: Extract<BulkChange, { sets: 'assignee' }>
+  error: string | undefined
+  me: string
+  onChange: (change: BulkChange) => void
+}) {
+  const [to, setTo] = useState<To>('me')
+  const assignees: Record<To, string | null> = { me, other: '', nobody: null }
+  return (
+    <>
+      <Select
+        label="Assign to"
+        onChange={({ target }) => {
+          const next = target.value as To
+          setTo(next)
+          onChange({ ...change, assignee: assignees[next] })
+        }}
+        value={to}
+      >
+        <option value="me">Me</option>
+        <option value="other">Another operator</option>
+        <option value="nobody">Nobody</option>
+      </Select>
+      {to === 'other' && (
+        <Input
+          error={error}
+          label="Email"
+          onChange={({ target }) => onChange({ ...change, assignee: target.value })}
+          required
+          type="email"
+          value={change.assignee ?? ''}
+        />
+      )}
+    </>
   )
 }

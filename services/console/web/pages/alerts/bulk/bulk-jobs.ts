@@ -1,9 +1,10 @@
-/** Changes of all alerts that a filter matches: the server does them, the page watches. */
+/** Changes of many alerts: the server does them, the page watches, cancels and undoes them. */
 import { queryOptions, useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { useEffect } from 'react'
 import { type AnswerOf, api, ok } from '../../../api/client.ts'
 import { useUrlState } from '../../../components/url-state.ts'
 import type { Disposition } from '../../alert/alert.ts'
+import { whenPointerIsAway } from '../list/when-pointer-is-away.ts'
 
 export type BulkJob = AnswerOf<'/admin/v1/bulk-jobs/{job_id}', 'get'>
 
@@ -32,48 +33,113 @@ export function useBulkJob(): {
   const { data: job, error } = useQuery(jobQuery(jobId))
   const isOver = job !== undefined && job.state !== 'running'
   useEffect(() => {
-    if (isOver) void client.invalidateQueries({ queryKey: ['alerts'] })
-  }, [isOver, client])
+    if (!isOver || jobId === '') return
+    void client.invalidateQueries({ queryKey: ['alert'] })
+    return whenPointerIsAway(() => void client.invalidateQueries({ queryKey: ['alerts'] }))
+  }, [isOver, jobId, client])
   return { job: jobId === '' ? undefined : job, error: jobId === '' ? null : error, watch }
 }
 
-/** How many alerts a filter matches at this moment. */
-export const countQuery = (tenant: string, filter: Record<string, string>) =>
+/** The newest jobs of a tenant. */
+export const jobsQuery = (tenant: string) =>
   queryOptions({
-    queryKey: ['alert-count', tenant, filter],
+    queryKey: ['bulk-jobs', tenant],
     queryFn: () =>
       ok(
-        api.GET('/admin/v1/tenants/{tenant_id}/alerts', {
-          params: { path: { tenant_id: tenant }, query: { ...filter, limit: 1 } },
+        api.GET('/admin/v1/tenants/{tenant_id}/bulk-jobs', {
+          params: { path: { tenant_id: tenant }, query: { limit: 100 } },
         }),
       ),
-    select: ({ total }) => total,
+    staleTime: 0,
+    refetchInterval: ({ state: { data } }) =>
+      data?.data.some(({ state }) => state === 'running') ? watchMs : false,
+  })
+
+/** Which alerts a change means: all of a filter, or those that are selected. */
+export type BulkTarget = { filter: Record<string, string> } | { alert_ids: string[] }
+
+/** How many alerts a target has at this moment. */
+export const countQuery = (tenant: string, target: BulkTarget) =>
+  queryOptions({
+    queryKey: ['alert-count', tenant, target],
+    queryFn: async () => {
+      if ('alert_ids' in target) return target.alert_ids.length
+      const { total } = await ok(
+        api.GET('/admin/v1/tenants/{tenant_id}/alerts', {
+          params: { path: { tenant_id: tenant }, query: { ...target.filter, limit: 1 } },
+        }),
+      )
+      return total
+    },
     staleTime: 0,
     gcTime: 0,
   })
 
+export type BulkChange =
+  | { sets: 'disposition'; disposition: Disposition; note: string | null }
+  | { sets: 'assignee'; assignee: string | null }
+
 /** Begins a job; the server refuses when another number of alerts matches by then. */
 export const useStartBulk = (tenant: string) =>
   useMutation({
-    mutationFn: (wanted: {
-      filter: Record<string, string>
-      disposition: Disposition
-      note: string | null
-      expected_count: number
-    }) =>
-      ok(
-        api.POST('/admin/v1/tenants/{tenant_id}/alerts/bulk-disposition', {
-          params: { path: { tenant_id: tenant } },
-          body: wanted,
-        }),
-      ),
+    mutationFn: ({
+      target,
+      change,
+      count,
+    }: {
+      target: BulkTarget
+      change: BulkChange
+      count: number
+    }) => {
+      const params = { path: { tenant_id: tenant } }
+      const { sets, ...to } = change
+      const body = { ...target, ...to, expected_count: count }
+      return sets === 'disposition'
+        ? ok(
+            api.POST('/admin/v1/tenants/{tenant_id}/alerts/bulk-disposition', {
+              params,
+              body: body as typeof body & { disposition: Disposition },
+            }),
+          )
+        : ok(
+            api.POST('/admin/v1/tenants/{tenant_id}/alerts/bulk-assign', {
+              params,
+              body: body as typeof body & { assignee: string | null },
+            }),
+          )
+    },
   })
 
-export function useCancelBulk() {
+function useRefreshJobs(): (job: BulkJob) => void {
   const client = useQueryClient()
+  return (job) => {
+    void client.invalidateQueries({ queryKey: ['bulk-jobs', job.tenant_id] })
+    void client.invalidateQueries({ queryKey: ['bulk-job'] })
+  }
+}
+
+export function useCancelBulk() {
+  const refresh = useRefreshJobs()
   return useMutation({
     mutationFn: (jobId: string) =>
       ok(api.POST('/admin/v1/bulk-jobs/{job_id}/cancel', { params: { path: { job_id: jobId } } })),
-    onSuccess: (job) => client.setQueryData(['bulk-job', job.job_id], job),
+    onSuccess: refresh,
   })
+}
+
+/** Begins the undo of a job; its answer is the job that does it. */
+export function useUndoBulk() {
+  const refresh = useRefreshJobs()
+  return useMutation({
+    mutationFn: (jobId: string) =>
+      ok(api.POST('/admin/v1/bulk-jobs/{job_id}/undo', { params: { path: { job_id: jobId } } })),
+    onSuccess: refresh,
+  })
+}
+
+/** The job whose undo can begin, or go on: the job itself, or the one of an undo that was stopped. */
+export function undoableOf(job: BulkJob): string | null {
+  if (job.state === 'running' || job.undone_by !== null) return null
+  if (job.undo_of !== null) return job.state === 'cancelled' ? job.undo_of : null
+  return job.changed > 0 ? job.job_id : null
 }

@@ -1,31 +1,29 @@
-/** How far a change of all matching alerts is, with a way to cancel it. */
+/** How far a change of many alerts is, with a way to cancel it, and to undo it once it has ended. */
 import { Button, IconButton } from '../../../components/button.tsx'
-import { Refused } from '../../../components/states.tsx'
+import { toast } from '../../../components/toast.tsx'
 import { useMay } from '../../../shell/operator.ts'
-import { dispositionText } from '../../alert/disposition.tsx'
-import { type BulkJob, useCancelBulk } from './bulk-jobs.ts'
+import { type BulkJob, undoableOf, useCancelBulk, useUndoBulk } from './bulk-jobs.ts'
+import { bulkProgress } from './bulk-text.ts'
 
-export function BulkProgress({ job, onClose }: { job: BulkJob; onClose: () => void }) {
-  const cancel = useCancelBulk()
-  const mayCancel = useMay('analyst')
-  const { state, total, done, changed, disposition } = job
-  const number = (value: number) => value.toLocaleString('en')
-  const text = {
-    running: `${number(done)} of ${number(total)} alerts, to ${dispositionText(disposition)}`,
-    done: `${number(changed)} alerts are now ${dispositionText(disposition)}`,
-    cancelled: `Cancelled: ${number(changed)} of ${number(total)} alerts were changed`,
-  }[state]
+export function BulkProgress({
+  job,
+  onUndo,
+  onClose,
+}: {
+  job: BulkJob
+  /** Called with the job that undoes this one. */
+  onUndo: (jobId: string) => void
+  onClose: () => void
+}) {
+  const { state, total, done } = job
   return (
     <div className="grid gap-1.5 border-line border-b bg-panel px-4 py-2">
-      <div className="flex items-center gap-2">
-        <span className="min-w-0 flex-1" role="status">
-          {text}
+      <div className="flex flex-wrap items-center gap-2">
+        <span className="min-w-40 flex-1 break-words" role="status">
+          {bulkProgress(job)}
+          {job.undone_by !== null && '; undone since'}
         </span>
-        {state === 'running' && mayCancel && (
-          <Button busy={cancel.isPending} onClick={() => cancel.mutate(job.job_id)} small>
-            Cancel
-          </Button>
-        )}
+        <BulkActions job={job} onUndo={onUndo} />
         {state !== 'running' && <IconButton icon="close" label="Dismiss" onClick={onClose} />}
       </div>
       {state === 'running' && (
@@ -36,7 +34,39 @@ export function BulkProgress({ job, onClose }: { job: BulkJob; onClose: () => vo
           value={done}
         />
       )}
-      <Refused error={cancel.error} />
     </div>
+  )
+}
+
+/** Cancel while a job is running; Undo after it. */
+export function BulkActions({ job, onUndo }: { job: BulkJob; onUndo?: (jobId: string) => void }) {
+  const cancel = useCancelBulk()
+  const undo = useUndoBulk()
+  const undoable = undoableOf(job)
+  const onError = ({ message }: Error) => toast(message)
+  if (!useMay('analyst')) return null
+  return (
+    <>
+      {job.state === 'running' && (
+        <Button
+          busy={cancel.isPending}
+          onClick={() => cancel.mutate(job.job_id, { onError })}
+          small
+        >
+          Cancel
+        </Button>
+      )}
+      {undoable !== null && (
+        <Button
+          busy={undo.isPending}
+          onClick={() =>
+            undo.mutate(undoable, { onError, onSuccess: (begun) => onUndo?.(begun.job_id) })
+          }
+          small
+        >
+          {job.undo_of === null ? 'Undo' : 'Go on'}
+        </Button>
+      )}
+    </>
   )
 }

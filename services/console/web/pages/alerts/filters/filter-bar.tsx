@@ -4,6 +4,7 @@ import { Button } from '../../../components/button.tsx'
 import { useUrlSearch } from '../../../components/url-state.ts'
 import { dispositions } from '../../alert/alert.ts'
 import { dispositionText } from '../../alert/disposition.tsx'
+import { AssigneeFilter } from './assignee-filter.tsx'
 import { ChoiceFilter } from './choice-filter.tsx'
 import { pickFilters, replaceFilters } from './filter-values.ts'
 import { IdChips, IdFilterForm } from './id-filter.tsx'
@@ -23,6 +24,7 @@ export function FilterBar() {
       <ChoiceFilter label="Decision" name="decision" values={decisionValues} />
       <ChoiceFilter label="Severity" name="severity" values={severityValues} />
       <ChoiceFilter label="Flag" name="flag" values={flagValues} />
+      <AssigneeFilter />
       <IdChips />
       <IdFilterForm />
       {isFiltered && (

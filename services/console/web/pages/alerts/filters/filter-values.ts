@@ -4,9 +4,10 @@ type Search = Record<string, string>
 
 /** Each is a parameter of the page's URL and of the API. */
 const listed = ['disposition', 'decision', 'severity', 'flag'] as const
+const people = ['assignee'] as const
 const ids = ['device_id', 'user_id', 'session_id'] as const
 const times = ['span', 'from', 'to'] as const
-export const filterNames = [...listed, ...ids, ...times] as const
+export const filterNames = [...listed, ...people, ...ids, ...times] as const
 
 export type IdFilter = (typeof ids)[number]
 export const idFilters: { name: IdFilter; text: string }[] = [

@@ -51,7 +51,7 @@ export function AlertList({
     })
   }, [openAt, openId, virtual])
   return (
-    <div className="min-h-0 flex-1 overflow-auto" ref={scroller}>
+    <div className="min-h-0 flex-1 overflow-auto" data-alert-list ref={scroller}>
       <ul
         aria-label={`Alerts, ${total} in all`}
         className="relative"

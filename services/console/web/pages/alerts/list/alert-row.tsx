@@ -58,6 +58,11 @@ export const AlertRow = memo(function AlertRow({
         <span className="flex items-center gap-2">
           <ActionBadge action={decision.action} />
           <span className="min-w-0 flex-1 truncate text-muted text-sm">{flags.join(', ')}</span>
+          {alert.assignee !== null && (
+            <span className="max-w-24 truncate text-muted text-sm" title={alert.assignee}>
+              {alert.assignee.split('@')[0]}
+            </span>
+          )}
           <DispositionBadge disposition={alert.disposition} />
         </span>
       </button>

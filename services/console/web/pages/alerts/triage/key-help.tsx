@@ -17,7 +17,7 @@ const judging: Keys = [
   ['a', 'assign to me'],
   ['x', 'select the alert; the keys above then act on all that are selected'],
   ['n', 'write a note'],
-  ['u', 'undo the last change of a disposition, within 8 seconds'],
+  ['u', 'undo the last change, within 8 seconds'],
 ]
 
 export function KeyHelpDialog({

@@ -1,31 +1,59 @@
 /** What is done with the alerts that are selected. */
+import { useState } from 'react'
 import { Button } from '../../../components/button.tsx'
+import { useMay } from '../../../shell/operator.ts'
 import { type Disposition, dispositions } from '../../alert/alert.ts'
 import { dispositionText } from '../../alert/disposition.tsx'
+import { BulkDialog } from '../bulk/bulk-dialog.tsx'
 
 export function SelectionBar({
-  count,
+  tenant,
+  checked,
   onJudge,
+  onStarted,
   onDrop,
 }: {
-  count: number
-  onJudge: ((to: Disposition) => void) | undefined
+  tenant: string
+  checked: ReadonlySet<string>
+  onJudge: (to: Disposition) => void
+  /** Called with the job that changes them. */
+  onStarted: (jobId: string) => void
   onDrop: () => void
 }) {
+  const [assigning, setAssigning] = useState(false)
+  const mayJudge = useMay('analyst')
   return (
     <div className="flex shrink-0 flex-wrap items-center gap-1.5 border-line border-t bg-panel p-2 pl-4">
       <span className="mr-1 font-medium" role="status">
-        {count} selected
+        {checked.size} selected
       </span>
-      {onJudge &&
-        dispositions.map((one) => (
-          <Button key={one} onClick={() => onJudge(one)} small>
-            {dispositionText(one)}
+      {mayJudge && (
+        <>
+          {dispositions.map((one) => (
+            <Button key={one} onClick={() => onJudge(one)} small>
+              {dispositionText(one)}
+            </Button>
+          ))}
+          <Button onClick={() => setAssigning(true)} small>
+            Assign
           </Button>
-        ))}
+        </>
+      )}
       <Button look="quiet" onClick={onDrop} small>
         Drop
       </Button>
+      {assigning && (
+        <BulkDialog
+          onClose={() => setAssigning(false)}
+          onStarted={(jobId) => {
+            setAssigning(false)
+            onStarted(jobId)
+          }}
+          sets="assignee"
+          target={{ alert_ids: [...checked] }}
+          tenant={tenant}
+        />
+      )}
     </div>
   )
 }

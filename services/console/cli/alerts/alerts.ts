@@ -1,14 +1,22 @@
 /** `di alerts ...`: dispositions of alerts. */
 import type { Command } from 'commander'
 import { type Alert, dispositions } from '#shared/core/alerts/alert-rules.ts'
-import { type CliContext, toTenantPath } from './context.ts'
-import { toFields, toTable, toTime, toVisible } from './tables.ts'
+import { type CliContext, toTenantPath } from '../context.ts'
+import { toFields, toTable, toTime, toVisible } from '../tables.ts'
+import { registerBulk } from './bulk-jobs.ts'
 
 type Row = Alert & { assignee: string | null }
 type Page = { data: Row[]; total: number; next_cursor: string | null }
 type Detail = {
   alert: Row
-  history: { at: string; actor: string; from: string; to: string; note: string | null }[]
+  history: {
+    at: string
+    actor: string
+    from: string
+    to: string
+    note: string | null
+    undo: boolean
+  }[]
   notes: { at: string; author: string; note: string }[]
 }
 
@@ -29,6 +37,7 @@ const parameterOf = (name: string) =>
 export function registerAlerts(program: Command, context: CliContext): void {
   const alerts = program.command('alerts').description('find and judge alerts')
   registerList(alerts, context)
+  registerBulk(alerts, context)
   alerts
     .command('show <alert-id>')
     .description('show one alert: why, notes, history, deliveries')
@@ -92,9 +101,10 @@ function toDetailText({ alert, history, notes }: Detail): string {
   return [
     toAlertText(alert),
     toTable(['WEIGHT', 'REASON'], reasons),
-    ...history.map(({ at, actor, from, to, note }) =>
-      toVisible(`${toTime(at)}  ${from} -> ${to} by ${actor}${note === null ? '' : `: ${note}`}`),
-    ),
+    ...history.map(({ at, actor, from, to, note, undo }) => {
+      const what = `${from} -> ${to} by ${actor}${undo ? ', as an undo' : ''}`
+      return toVisible(`${toTime(at)}  ${what}${note === null ? '' : `: ${note}`}`)
+    }),
     ...notes.map(({ at, author, note }) => toVisible(`${toTime(at)}  ${author}: ${note}`)),
   ].join('\n')
 }

@@ -1,8 +1,9 @@
 /**
- * Continues bulk changes of dispositions, in whichever console has the lease of a job. A stop ends
+ * Continues bulk changes of alerts, in whichever console has the lease of a job. A stop ends
  * after the present step; another console continues when the lease is over.
  */
-import { leaseBulkJob, stepBulkJob } from '#shared/io/alerts/bulk-job-store.ts'
+import { stepBulkJob } from '#shared/io/alerts/bulk-job-steps.ts'
+import { leaseBulkJob } from '#shared/io/alerts/bulk-job-store.ts'
 import type { Postgres } from '#shared/io/postgres/postgres.ts'
 import type { Log } from '#shared/io/process/log.ts'
 import { pause } from '#shared/io/process/pause.ts'
@@ -14,7 +15,7 @@ const pollMs = 500
 const stepPauseMs = 20
 
 /** Starts the job of one console. */
-export function startBulkDispositions(deps: { postgres: Postgres; log: Log }): Poller {
+export function startBulkJobs(deps: { postgres: Postgres; log: Log }): Poller {
   const { postgres, log } = deps
   return startPolling(
     async (signal) => {
@@ -26,6 +27,6 @@ export function startBulkDispositions(deps: { postgres: Postgres; log: Log }): P
         }
       }
     },
-    { log, everyMs: pollMs, failure: 'bulk changes of dispositions cannot continue' },
+    { log, everyMs: pollMs, failure: 'bulk changes of alerts cannot continue' },
   )
 }

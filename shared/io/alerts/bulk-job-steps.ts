@@ -1,0 +1,158 @@
+/**
+ * The work of a bulk job. A step changes some alerts and moves the job's position in one
+ * transaction, so each alert is changed once, whichever console does it and whenever one dies.
+ */
+import type { Disposition } from '#shared/core/alerts/alert-rules.ts'
+import { bulkLeaseMs, bulkStepAlerts } from '#shared/core/base/limits/alerts.ts'
+import type { Postgres, Queryable } from '#shared/io/postgres/postgres.ts'
+import { lockSequences } from './alert-lock.ts'
+import { type BulkJobRow, bulkJobColumns, toJobFilters } from './bulk-job-store.ts'
+import { listUncounted } from './list-alerts.ts'
+import { setAssignees } from './set-assignees.ts'
+import { setDispositions } from './set-dispositions.ts'
+
+/** What one step did, and where the next one begins. */
+type Step = {
+  done: number
+  changed: number
+  kept: number
+  more: boolean
+  afterAt?: string
+  afterAlertId?: string
+  afterChangeId?: number
+}
+
+/**
+ * Changes the next alerts of a job, renews its lease, and ends it after the last one.
+ * @returns whether it goes on
+ */
+export function stepBulkJob(postgres: Postgres, jobId: string): Promise<boolean> {
+  return postgres.transaction(async (tx) => {
+    const read = 'from bulk_jobs where job_id = $1'
+    const first = await tx.query<{ tenant_id: string }>(`select tenant_id ${read}`, [jobId])
+    if (first.rows[0] === undefined) return false
+    // First of all locks, as every change of alerts does.
+    await lockSequences(tx, [first.rows[0].tenant_id])
+    const { rows } = await tx.query<BulkJobRow>(`select ${bulkJobColumns} ${read} for update`, [
+      jobId,
+    ])
+    const job = rows[0]
+    if (job === undefined || job.state !== 'running') return false
+    const step = await (job.undo_of === null ? change(tx, job) : undo(tx, job, job.undo_of))
+    await tx.query(
+      `update bulk_jobs set done = done + $2, changed = changed + $3, kept = kept + $4,
+         after_at = coalesce($5, after_at), after_alert_id = coalesce($6, after_alert_id),
+         after_change_id = coalesce($7, after_change_id),
+         leased_until = now() + $8 * interval '1 millisecond',
+         state = case when $9 then 'running' else 'done' end,
+         ended_at = case when $9 then null else clock_timestamp() end
+       where job_id = $1`,
+      [
+        ...[jobId, step.done, step.changed, step.kept],
+        ...[step.afterAt ?? null, step.afterAlertId ?? null, step.afterChangeId ?? null],
+        ...[bulkLeaseMs, step.more],
+      ],
+    )
+    return step.more
+  })
+}
+
+/** Sets what the job sets on the next alerts that it means. */
+async function change(tx: Queryable, job: BulkJobRow): Promise<Step> {
+  const { alertIds, ...step } = await findNext(tx, job)
+  const by = { tenantId: job.tenant_id, actor: job.actor, jobId: job.job_id, undoOf: null }
+  const { disposition, assignee, note } = job
+  const changed =
+    disposition === null
+      ? await setAssignees(tx, {
+          ...by,
+          alerts: alertIds.map((alertId) => ({ alertId, assignee })),
+        })
+      : await setDispositions(tx, {
+          ...by,
+          note,
+          alerts: alertIds.map((alertId) => ({ alertId, disposition })),
+        })
+  return { ...step, done: alertIds.length, changed, kept: 0 }
+}
+
+async function findNext(
+  tx: Queryable,
+  job: BulkJobRow,
+): Promise<Pick<Step, 'more' | 'afterAt' | 'afterAlertId'> & { alertIds: string[] }> {
+  if (job.alert_ids !== null) {
+    const end = job.done + bulkStepAlerts
+    return { alertIds: job.alert_ids.slice(job.done, end), more: end < job.alert_ids.length }
+  }
+  const after =
+    job.after_at === null
+      ? null
+      : { createdAtMs: job.after_at.getTime(), alertId: job.after_alert_id! }
+  const filters = toJobFilters(job.tenant_id, job.filter!, job.until_at!)
+  const page = await listUncounted(tx, { ...filters, limit: bulkStepAlerts, after })
+  const last = page.alerts.at(-1)
+  return {
+    alertIds: page.alerts.map((alert) => alert.alert_id),
+    more: page.next !== null,
+    ...(last === undefined ? {} : { afterAt: last.created_at, afterAlertId: last.alert_id }),
+  }
+}
+
+/** Where each kind of change is recorded: its table, its key and the value before. */
+export const changesOfJobs = {
+  disposition: { table: 'alert_dispositions', key: 'disposition_id', before: 'from_disposition' },
+  assignee: { table: 'alert_assignments', key: 'assignment_id', before: 'from_assignee' },
+} as const
+
+/**
+ * A change of the job that is undone; `latest`: the alert was not changed since. Later changes that
+ * were undone themselves, and their undos, leave the alert as it was.
+ */
+type Made = { change_id: number; alert_id: string; before: string | null; latest: boolean }
+
+/** Puts the next alerts that the other job changed back, unless they were changed since. */
+async function undo(tx: Queryable, job: BulkJobRow, undoOf: string): Promise<Step> {
+  const { table, key, before } = changesOfJobs[job.sets]
+  const { rows } = await tx.query<Made>(
+    `select made.${key} as change_id, made.alert_id, made.${before} as before, not exists (
+       select 1 from ${table} as later where later.tenant_id = made.tenant_id
+         and later.alert_id = made.alert_id and later.${key} > made.${key}
+         and later.undoes is null and not exists (
+           select 1 from ${table} as back where back.tenant_id = made.tenant_id
+             and back.alert_id = made.alert_id and back.undoes = later.${key})) as latest
+     from ${table} as made
+     where made.job_id = $1 and made.tenant_id = $2 and made.${key} > $3
+     order by made.${key} limit $4`,
+    [undoOf, job.tenant_id, job.after_change_id, bulkStepAlerts + 1],
+  )
+  const page = rows.slice(0, bulkStepAlerts)
+  const back = page.filter(({ latest }) => latest)
+  const by = { tenantId: job.tenant_id, actor: job.actor, jobId: job.job_id, undoOf }
+  const changed =
+    job.sets === 'assignee'
+      ? await setAssignees(tx, {
+          ...by,
+          alerts: back.map((one) => ({
+            alertId: one.alert_id,
+            assignee: one.before,
+            undoes: one.change_id,
+          })),
+        })
+      : await setDispositions(tx, {
+          ...by,
+          note: job.note,
+          alerts: back.map((one) => ({
+            alertId: one.alert_id,
+            disposition: one.before as Disposition,
+            undoes: one.change_id,
+          })),
+        })
+  const last = page.at(-1)
+  return {
+    done: page.length,
+    changed,
+    kept: page.length - changed,
+    more: rows.length > page.length,
+    ...(last === undefined ? {} : { afterChangeId: last.change_id }),
+  }
+}

@@ -1,0 +1,69 @@
+/**
+ * Begins the undo of a bulk job: a job that puts each alert back to what it was before, where
+ * it was not changed since. A job is undone once; an undo that was cancelled can be continued.
+ */
+import type { TenantScope } from '#shared/core/operators/roles.ts'
+import { insertAudit } from '#shared/io/postgres/audit-store.ts'
+import type { Postgres } from '#shared/io/postgres/postgres.ts'
+import { lockSequences } from './alert-lock.ts'
+import { changesOfJobs } from './bulk-job-steps.ts'
+import {
+  type BulkJob,
+  type BulkJobRow,
+  bulkJobColumns,
+  findBulkJob,
+  isBusy,
+  toBulkJob,
+} from './bulk-job-store.ts'
+
+/** Why a job cannot be undone now. */
+export type UndoRefusal = 'running' | 'is_undo' | 'undone' | 'nothing_changed' | 'busy'
+
+/** @returns the undo, a job of its own; or why there is none; or null when there is no such job */
+export function startBulkUndo(
+  postgres: Postgres,
+  wanted: {
+    /** The id of the undo. */
+    jobId: string
+    undoOf: string
+    scope: TenantScope
+    actor: string
+    runningMax: number
+  },
+): Promise<BulkJob | UndoRefusal | null> {
+  const { jobId, undoOf, scope, actor, runningMax } = wanted
+  return postgres.transaction(async (tx) => {
+    const first = await findBulkJob(tx, { jobId: undoOf, scope })
+    if (first === null) return null
+    const { tenant_id: tenantId, sets } = first
+    await lockSequences(tx, [tenantId])
+    // Under the lock no step and no other undo of the job can be on its way.
+    const job = await findBulkJob(tx, { jobId: undoOf, scope })
+    if (job === null) return null
+    const refusal = refuse(job)
+    if (refusal !== null) return refusal
+    if (await isBusy(tx, tenantId, runningMax)) return 'busy'
+    const { table, key } = changesOfJobs[sets]
+    const { rows } = await tx.query<BulkJobRow>(
+      `with start as (
+         select coalesce(max(after_change_id), 0) as id from bulk_jobs where undo_of = $3
+       )
+       insert into bulk_jobs (job_id, tenant_id, undo_of, sets, actor, after_change_id, total)
+       select $1, $2, $3, $4, $5, start.id, (
+         select count(*) from ${table}
+         where job_id = $3 and tenant_id = $2 and ${key} > start.id)
+       from start returning ${bulkJobColumns}`,
+      [jobId, tenantId, undoOf, sets, actor],
+    )
+    const after = { job_id: jobId, undo_of: undoOf, total: rows[0]!.total }
+    await insertAudit(tx, { actor, tenantId, action: 'alert.bulk_undo_begun', after })
+    return toBulkJob(rows[0]!)
+  })
+}
+
+function refuse(job: BulkJob): UndoRefusal | null {
+  if (job.state === 'running') return 'running'
+  if (job.undo_of !== null) return 'is_undo'
+  if (job.undone_by !== null) return 'undone'
+  return job.changed === 0 ? 'nothing_changed' : null
+}

@@ -1,0 +1,394 @@
+/**
+ * The part of the console's story about a long queue and several people: bulk changes and their
+ * undo, a list that stays still, changes that conflict, notes that are not lost.
+ */
+import { setTimeout as pause } from 'node:timers/promises'
+import type { Page } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { raiseAlerts } from '#shared/io/alerts/raise-alerts.ts'
+import { createPostgres, type Postgres } from '#shared/io/postgres/postgres.ts'
+import { createLog } from '#shared/io/process/log.ts'
+import { makeAlertCandidate } from '../../support/alerts/alert-candidates.ts'
+import { findOverflow, findViolations } from '../../support/console/accessibility.ts'
+import { admin, createTenant } from '../../support/http/tenant-client.ts'
+import type { TestStack } from '../../support/process/stack.ts'
+import { until } from '../../support/process/until.ts'
+
+/** What the tests need of those before them: an operator of all tenants who is signed in. */
+type Story = { running: TestStack; page: Page; email: string }
+
+type Alert = { alert_id: string; disposition: string; assignee: string | null }
+type AlertRecord = {
+  alert: Alert
+  notes: { note: string }[]
+  history: { actor: string; from: string; to: string; undo: boolean }[]
+}
+type Job = {
+  job_id: string
+  state: string
+  total: number
+  changed: number
+  kept: number
+  actor: string
+  undo_of: string | null
+}
+
+const alertsMade = 300
+const slug = 'queue'
+
+export function describeBulk(tell: () => Story): void {
+  let postgres: Postgres
+  let raised = 0
+  const raise = (count: number) =>
+    raiseAlerts(
+      postgres,
+      Array.from({ length: count }, () => {
+        raised++
+        return makeAlertCandidate({
+          tenantId: slug,
+          deviceId: `device-${raised}`,
+          sessionId: `session-${raised}`,
+          action: raised % 3 === 0 ? 'BLOCK' : 'REVIEW',
+        })
+      }),
+      Date.now,
+    )
+  const call = <T>(method: string, path: string, body?: object) =>
+    admin<T>(tell().running.stack, method, path, body)
+  const list = (filters = '') =>
+    call<{ data: Alert[]; total: number }>('GET', `/tenants/${slug}/alerts?limit=500&${filters}`)
+  const read = (id: string) => call<AlertRecord>('GET', `/alerts/${id}`)
+  const jobs = async () => (await call<{ data: Job[] }>('GET', `/tenants/${slug}/bulk-jobs`)).data
+  const button = (name: string | RegExp) => tell().page.getByRole('button', { name, exact: true })
+  const rows = () => tell().page.locator('[data-alert]')
+  const openRow = () => tell().page.locator('[data-alert][aria-current="true"]')
+  const openId = async () => (await openRow().getAttribute('data-alert')) ?? ''
+  const goto = (query = '') => tell().page.goto(`/t/${slug}/alerts${query}`)
+  /** Chooses an entry of the menu of what is done with all of them. */
+  const withAll = async (entry: string) => {
+    await button('All of them').click()
+    await tell().page.getByRole('menuitem', { name: entry }).click()
+  }
+
+  describe('a long queue of alerts', () => {
+    beforeAll(async () => {
+      const { stack } = tell().running
+      postgres = createPostgres(stack.postgres, {
+        role: 'test',
+        log: createLog('test', 'silent'),
+      })
+      await createTenant(stack, slug)
+      await raise(alertsMade)
+    })
+    afterAll(() => postgres?.close())
+
+    it('has at most 80 rows in the document, wherever it is scrolled to', async () => {
+      const { page } = tell()
+      await page.setViewportSize({ width: 1_280, height: 2_160 })
+      await goto()
+      await page.getByText(`${alertsMade} alerts`).waitFor()
+      const { data } = await list()
+      const seen = new Set<string>()
+      await until('the last row', async () => {
+        const shown = await rows().evaluateAll((all) =>
+          all.map((one) => one.getAttribute('data-alert')!),
+        )
+        expect(shown.length).toBeLessThanOrEqual(80)
+        for (const id of shown) seen.add(id)
+        await page.locator('[data-alert-list]').evaluate((scroller) => {
+          scroller.scrollTop += 1_000
+        })
+        return seen.size === alertsMade
+      })
+      expect(seen).toEqual(new Set(data.map((one) => one.alert_id)))
+      await page.setViewportSize({ width: 1_280, height: 720 })
+    })
+
+    it('says what is new within a second, and moves no row under the pointer', async () => {
+      const { page } = tell()
+      await goto('?disposition=OPEN')
+      await page.getByRole('switch', { name: 'Live' }).waitFor()
+      const third = rows().nth(2)
+      const [id, box] = [await third.getAttribute('data-alert'), await third.boundingBox()]
+      await third.hover()
+      await raise(3)
+      const raisedMs = performance.now()
+      await button('3 new').waitFor()
+      expect(performance.now() - raisedMs).toBeLessThan(1_000)
+      const same = page.locator(`[data-alert="${id}"]`)
+      expect(await same.boundingBox()).toEqual(box)
+
+      await button('3 new').click()
+      await page.getByText(`${raised} alerts`).waitFor()
+
+      // A bulk change that ends takes an alert out of the filter: its row leaves after the pointer.
+      const job = { job_id: 'blk_shown', tenant_id: slug, sets: 'disposition', total: 1, done: 1 }
+      const more = { disposition: 'REVIEWED', actor: 'ada', changed: 1, kept: 0, assignee: null }
+      const rest = { note: null, undo_of: null, undone_by: null, created_at: '', ended_at: null }
+      let state = 'running'
+      await page.route('**/bulk-jobs/blk_shown', (route) =>
+        route.fulfill({ json: { ...job, ...more, ...rest, state } }),
+      )
+      await goto('?disposition=OPEN&job=blk_shown')
+      await page.getByRole('progressbar', { name: 'Alerts changed' }).waitFor()
+      const first = await rows().first().getAttribute('data-alert')
+      await third.hover()
+      await call('POST', `/alerts/${first}/disposition`, { disposition: 'REVIEWED' })
+      state = 'done'
+      await page.getByText('1 alert is now Reviewed').waitFor()
+      await pause(500)
+      expect(await rows().first().getAttribute('data-alert')).toBe(first)
+      await page.mouse.move(1_000, 10)
+      await page.getByText(`${raised - 1} alerts`).waitFor()
+      expect(await rows().first().getAttribute('data-alert')).not.toBe(first)
+      await page.unroute('**/bulk-jobs/blk_shown')
+      await call('POST', `/alerts/${first}/disposition`, { disposition: 'OPEN' })
+    })
+
+    it('goes on after a lost connection with what was raised meanwhile', async () => {
+      const { page } = tell()
+      const { rows: found } = await postgres.query<{ last_seq: number }>(
+        'select last_seq from alert_sequences where tenant_id = $1',
+        [slug],
+      )
+      const seq = found[0]!.last_seq
+      let connections = 0
+      // The first connection ends at once, the second cannot be made; then the server is back.
+      await page.route('**/alerts/stream', async (route) => {
+        connections++
+        if (connections > 2) return route.continue()
+        if (connections === 2) return route.abort()
+        await route.fulfill({
+          contentType: 'text/event-stream',
+          body: `retry: 300\nid: ${seq}\nevent: ready\ndata: {"last_seq":${seq}}\n\n`,
+        })
+      })
+      await goto()
+      await page.getByText(`${raised} alerts`).waitFor()
+      await page.getByRole('switch', { name: 'Connecting' }).waitFor()
+      await raise(2)
+      await button('2 new').waitFor()
+      await page.getByRole('switch', { name: 'Live' }).waitFor()
+      expect(connections).toBeGreaterThan(2)
+      await page.unroute('**/alerts/stream')
+      expect(await rows().first().getAttribute('data-alert')).not.toBe(
+        (await list()).data[0]!.alert_id,
+      )
+      await button('2 new').click()
+      await page.getByText(`${raised} alerts`).waitFor()
+      expect((await list()).total).toBe(raised)
+    })
+
+    it('changes as a whole and goes back, except for what was changed since', async () => {
+      const { page, email } = tell()
+      const { total, data } = await list('decision=BLOCK')
+      const later = data[5]!.alert_id
+      await goto('?decision=BLOCK')
+      await withAll('Change their disposition')
+      await page.getByText(`${total} alerts match now.`).waitFor()
+      await page.getByLabel('New disposition').selectOption('CONFIRMED')
+      await button(`Set ${total} alerts to Confirmed`).click()
+      await page.getByText(`${total} alerts are now Confirmed`).waitFor()
+      expect((await list('disposition=CONFIRMED')).total).toBe(total)
+      await call('POST', `/alerts/${later}/disposition`, { disposition: 'FALSE_POSITIVE' })
+      await button('Undo').click()
+      await page.getByText(`${total - 1} alerts are as before; 1 stays, changed since`).waitFor()
+      expect(await findViolations(page)).toEqual([])
+      expect(await findOverflow(page)).toBe(0)
+      expect((await list('disposition=CONFIRMED')).total).toBe(0)
+      expect((await read(later)).alert.disposition).toBe('FALSE_POSITIVE')
+      expect((await jobs()).slice(0, 2)).toMatchObject([
+        { state: 'done', total, changed: total - 1, kept: 1, actor: email },
+        { state: 'done', total, changed: total },
+      ])
+      const other = data[1]!.alert_id
+      await page.locator(`[data-alert="${other}"]`).click()
+      await page.getByText(`undone by ${email}`).waitFor()
+      expect((await read(other)).history).toMatchObject([
+        { from: 'OPEN', to: 'CONFIRMED', undo: false },
+        { actor: email, from: 'CONFIRMED', to: 'OPEN', undo: true },
+      ])
+    })
+
+    it('is assigned by selection and by filter, with the exact number first', async () => {
+      const { page, email } = tell()
+      await goto()
+      await rows().first().waitFor()
+      const ids: string[] = []
+      for (let at = 0; at < 3; at++) {
+        await page.keyboard.press('j')
+        await page.keyboard.press('x')
+        ids.push(await openId())
+      }
+      await button('Assign').click()
+      await page.getByText('3 alerts selected.').waitFor()
+      expect(await findViolations(page)).toEqual([])
+      await button('Assign 3 alerts').click()
+      await page.getByText(`3 alerts are now assigned to ${email}`).waitFor()
+      const mine = await list(`assignee=${email}`)
+      expect(mine.data.map((one) => one.alert_id).sort()).toEqual(ids.sort())
+      await button(/^Assignee/).click()
+      await page.getByRole('menuitemradio', { name: 'Me' }).click()
+      await page.getByText('3 alerts', { exact: true }).waitFor()
+      await button(/^Assignee/).click()
+      await page.getByRole('menuitemradio', { name: 'Anyone' }).click()
+      await page.getByText(`${raised} alerts`).waitFor()
+
+      const { total } = await list()
+      await withAll('Assign them')
+      await page.getByText(`${total} alerts match now.`).waitFor()
+      await page.getByLabel('Assign to').selectOption('Another operator')
+      await page.getByLabel('Email').fill('grace@example.com')
+      await button(`Assign ${total} alerts`).click()
+      await page.getByText(`${total} alerts are now assigned to grace@example.com`).waitFor()
+      expect((await list('assignee=grace@example.com')).total).toBe(total)
+      await button('Undo').click()
+      await page.getByText(`${total} alerts are as before`).waitFor()
+      expect((await list(`assignee=${email}`)).total).toBe(3)
+      expect((await list('assignee=none')).total).toBe(total - 3)
+    })
+
+    it('has a page of its bulk changes, where each is cancelled or undone', async () => {
+      const { page, email } = tell()
+      const { total } = await list()
+      let begun: Job | undefined
+      // While the alerts are locked the job cannot go on.
+      await postgres.transaction(async (tx) => {
+        begun = await call<Job>('POST', `/tenants/${slug}/alerts/bulk-assign`, {
+          filter: {},
+          assignee: 'grace@example.com',
+          expected_count: total,
+        })
+        await tx.query('select 1 from alert_sequences where tenant_id = $1 for update', [slug])
+        await page.goto(`/t/${slug}/bulk-changes`)
+        const row = page.getByRole('row').nth(1)
+        await row.getByText('assigned to grace@example.com').first().waitFor()
+        await row.getByRole('button', { name: 'Cancel' }).click()
+        await page.getByText('Cancelled: ').first().waitFor()
+      })
+      const cancelled = await call<Job>('GET', `/bulk-jobs/${begun!.job_id}`)
+      expect(cancelled).toMatchObject({ state: 'cancelled', actor: 'admin' })
+      const assigned = (await list('assignee=grace@example.com')).total
+      expect(assigned).toBe(cancelled.changed)
+
+      // The selection of the test before.
+      const mine = page
+        .getByRole('row')
+        .filter({ hasText: `3 alerts are now assigned to ${email}` })
+      await mine.getByRole('button', { name: 'Undo' }).click()
+      await page.getByRole('row').nth(1).getByText('undo of assignees').waitFor()
+      await page.getByText('; undone since').first().waitFor()
+      await until('they are unassigned', async () => (await list(`assignee=${email}`)).total === 0)
+      expect(await findViolations(page)).toEqual([])
+      expect(await findOverflow(page)).toBe(0)
+
+      await page.goto('/t/globex/bulk-changes')
+      await page.getByText('No bulk change in the last 30 days').waitFor()
+      expect(await findViolations(page)).toEqual([])
+      expect(await findOverflow(page)).toBe(0)
+      await page.route('**/bulk-jobs?*', (route) =>
+        route.fulfill({
+          status: 503,
+          headers: { 'x-request-id': 'req_of-this-test' },
+          json: { status: 503, code: 'unavailable', detail: 'Bulk changes cannot be read.' },
+        }),
+      )
+      await page.reload()
+      await page.getByText('Bulk changes cannot be read.').waitFor()
+      expect(await findViolations(page)).toEqual([])
+      await page.unroute('**/bulk-jobs?*')
+    })
+  })
+
+  describe('an alert that two people work on', () => {
+    it('keeps what the other one set, and shows it', async () => {
+      const { page } = tell()
+      await goto()
+      await rows().first().waitFor()
+      await page.keyboard.press('j')
+      const id = await openId()
+      await page.getByRole('button', { name: 'Assign to me' }).waitFor()
+      await call('POST', `/alerts/${id}/disposition`, { disposition: 'CONFIRMED' })
+      await page.keyboard.press('f')
+      await page.getByText('An alert stays: admin set it to CONFIRMED meanwhile.').waitFor()
+      await openRow().getByText('Confirmed').waitFor()
+      expect((await read(id)).alert.disposition).toBe('CONFIRMED')
+
+      await call('PUT', `/alerts/${id}/assignee`, { assignee: 'grace@example.com' })
+      await page.keyboard.press('a')
+      await page.getByText('An alert stays: grace@example.com has it now.').waitFor()
+      await openRow().getByTitle('grace@example.com').waitFor()
+      expect((await read(id)).alert.assignee).toBe('grace@example.com')
+    })
+
+    it('is assigned at once and unassigned by the key for undo', async () => {
+      const { page, email } = tell()
+      await page.keyboard.press('j')
+      const id = await openId()
+      await page.getByRole('button', { name: 'Assign to me' }).waitFor()
+      const { assignee } = (await read(id)).alert
+      await page.keyboard.press('a')
+      await page.getByText(`Alert: assigned to ${email}`, { exact: true }).waitFor()
+      await until('it is assigned', async () => (await read(id)).alert.assignee === email)
+      await page.keyboard.press('u')
+      await until('it is as before', async () => (await read(id)).alert.assignee === assignee)
+    })
+
+    it('takes fast keys one after the other', async () => {
+      const { page } = tell()
+      await page.keyboard.press('j')
+      const id = await openId()
+      const before = (await read(id)).history.length
+      for (const key of ['r', 'f', 'c', 'r']) await page.keyboard.press(key)
+      await until('all four', async () => (await read(id)).history.length === before + 4)
+      expect((await read(id)).history.slice(before).map((one) => one.to)).toEqual([
+        'REVIEWED',
+        'FALSE_POSITIVE',
+        'CONFIRMED',
+        'REVIEWED',
+      ])
+      await openRow().getByText('Reviewed').waitFor()
+    })
+
+    it('loses no note that was typed: when saving fails, at other alerts, and before leaving', async () => {
+      const { page } = tell()
+      const id = await openId()
+      const note = page.getByLabel('Note')
+      await page.route('**/notes', (route) =>
+        route.fulfill({
+          status: 503,
+          json: { status: 503, code: 'unavailable', detail: 'Notes cannot be kept.' },
+        }),
+      )
+      await note.fill('A long thought')
+      await button('Add the note').click()
+      await page.getByText('Notes cannot be kept.').waitFor()
+      expect(await note.inputValue()).toBe('A long thought')
+      await page.unroute('**/notes')
+      await note.blur()
+      await page.keyboard.press('j')
+      await until('another alert', async () => (await openId()) !== id)
+      await until('its own note', async () => (await note.inputValue()) === '')
+      await page.keyboard.press('k')
+      await until('the note again', async () => (await note.inputValue()) === 'A long thought')
+
+      const questions: string[] = []
+      page.on('dialog', (dialog) => {
+        questions.push(dialog.message())
+        void dialog.dismiss()
+      })
+      await page.getByRole('link', { name: 'Overview' }).click()
+      await until('the question', () => questions.length === 1)
+      page.removeAllListeners('dialog')
+      expect(questions[0]).toContain('A note was not added yet')
+      expect(new URL(page.url()).pathname).toBe(`/t/${slug}/alerts`)
+
+      await button('Add the note').click()
+      await page.getByRole('listitem').filter({ hasText: 'A long thought' }).waitFor()
+      expect(await note.inputValue()).toBe('')
+      expect((await read(id)).notes).toMatchObject([{ note: 'A long thought' }])
+      await page.getByRole('link', { name: 'Overview' }).click()
+      await page.getByRole('heading', { name: 'Overview', exact: true }).waitFor()
+    })
+  })
+}
