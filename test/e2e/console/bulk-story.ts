@@ -64,6 +64,7 @@ export function describeBulk(tell: () => Story): void {
   const openRow = () => tell().page.locator('[data-alert][aria-current="true"]')
   const openId = async () => (await openRow().getAttribute('data-alert')) ?? ''
   const goto = (query = '') => tell().page.goto(`/t/${slug}/alerts${query}`)
+  const told = (why: string) => `An alert stays: ${why}`
   /** Chooses an entry of the menu of what is done with all of them. */
   const withAll = async (entry: string) => {
     await button('All of them').click()
@@ -78,6 +79,7 @@ export function describeBulk(tell: () => Story): void {
         log: createLog('test', 'silent'),
       })
       await createTenant(stack, slug)
+      await createTenant(stack, 'idle')
       await raise(alertsMade)
     })
     afterAll(() => postgres?.close())
@@ -276,13 +278,13 @@ export function describeBulk(tell: () => Story): void {
         .getByRole('row')
         .filter({ hasText: `3 alerts are now assigned to ${email}` })
       await mine.getByRole('button', { name: 'Undo' }).click()
-      await page.getByRole('row').nth(1).getByText('undo of assignees').waitFor()
+      await page.getByRole('row').nth(1).getByText('undo of assignees').first().waitFor()
       await page.getByText('; undone since').first().waitFor()
       await until('they are unassigned', async () => (await list(`assignee=${email}`)).total === 0)
       expect(await findViolations(page)).toEqual([])
       expect(await findOverflow(page)).toBe(0)
 
-      await page.goto('/t/globex/bulk-changes')
+      await page.goto('/t/idle/bulk-changes')
       await page.getByText('No bulk change in the last 30 days').waitFor()
       expect(await findViolations(page)).toEqual([])
       expect(await findOverflow(page)).toBe(0)
@@ -310,13 +312,13 @@ export function describeBulk(tell: () => Story): void {
       await page.getByRole('button', { name: 'Assign to me' }).waitFor()
       await call('POST', `/alerts/${id}/disposition`, { disposition: 'CONFIRMED' })
       await page.keyboard.press('f')
-      await page.getByText('An alert stays: admin set it to CONFIRMED meanwhile.').waitFor()
+      await page.getByText(told('admin set it to CONFIRMED meanwhile.'), { exact: true }).waitFor()
       await openRow().getByText('Confirmed').waitFor()
       expect((await read(id)).alert.disposition).toBe('CONFIRMED')
 
       await call('PUT', `/alerts/${id}/assignee`, { assignee: 'grace@example.com' })
       await page.keyboard.press('a')
-      await page.getByText('An alert stays: grace@example.com has it now.').waitFor()
+      await page.getByText(told('grace@example.com has it now.'), { exact: true }).waitFor()
       await openRow().getByTitle('grace@example.com').waitFor()
       expect((await read(id)).alert.assignee).toBe('grace@example.com')
     })
@@ -353,7 +355,7 @@ export function describeBulk(tell: () => Story): void {
     it('loses no note that was typed: when saving fails, at other alerts, and before leaving', async () => {
       const { page } = tell()
       const id = await openId()
-      const note = page.getByLabel('Note')
+      const note = page.getByRole('textbox', { name: 'Note' })
       await page.route('**/notes', (route) =>
         route.fulfill({
           status: 503,

@@ -284,7 +284,11 @@ describe('the undo of a job', () => {
     while ((await Promise.all([1, 2].map(() => stepBulkJob(postgres, 'blk_undo')))).some(Boolean));
 
     expect(await find('blk_undo')).toMatchObject({
-      ...{ state: 'done', total: 250, done: 250, changed: 247, kept: 3 },
+      state: 'done',
+      total: 250,
+      done: 250,
+      changed: 247,
+      kept: 3,
     })
     expect(await find('blk_u')).toMatchObject({ undone_by: 'blk_undo' })
     const kept: Record<string, string> = {
@@ -301,7 +305,8 @@ describe('the undo of a job', () => {
             and actor = 'bob@example.com') as records,
          (select count(*) from audit_log where action = 'alert.disposition_undone'
             and actor = 'bob@example.com' and after->>'undo_of' = 'blk_u') as audited,
-         (select sum(alert_count) from alert_counts_by_day where tenant_id = 'undo')::bigint as days,
+         (select sum(alert_count)::bigint from alert_counts_by_day
+          where tenant_id = 'undo') as days,
          (select count(*) from (
             select disposition, sum(alert_count) as counted from alert_counts_by_hour
             where tenant_id = 'undo' group by 1) as c

@@ -141,6 +141,9 @@ async function send<F extends Field>(
 
 const turns = new Map<string, Promise<unknown>>()
 
+/** Whether a change of an alert is on its way, so that what is read now may be older. */
+export const isChanging = (alertId: string): boolean => turns.has(alertId)
+
 /**
  * Sends the changes of an alert one after the other, since each says what was before. The alert is
  * read again after the last of them.

@@ -1,8 +1,10 @@
 /** The right pane: the alert that is open, from the list at once, with more as it arrives. */
-import { useQuery } from '@tanstack/react-query'
+import { useQuery, useQueryClient } from '@tanstack/react-query'
+import { useEffect } from 'react'
 import { Loaded } from '../../components/states.tsx'
-import { type Alert, alertQuery, type Disposition } from '../alert/alert.ts'
+import { type Alert, alertQuery, type Disposition, patchAlerts } from '../alert/alert.ts'
 import { AlertDetail } from '../alert/alert-detail.tsx'
+import { isChanging } from '../alert/changes.ts'
 import { useSettled } from './list/use-open-alert.ts'
 
 export function OpenAlert({
@@ -19,6 +21,13 @@ export function OpenAlert({
   const settled = useSettled(alertId)
   const query = useQuery({ ...alertQuery(alertId), enabled: settled === alertId })
   const record = query.data
+  const client = useQueryClient()
+  // The list may be older: its row shows what the alert is now, in its place.
+  useEffect(() => {
+    if (record === undefined || isChanging(record.alert.alert_id)) return
+    const { alert_id: id, disposition, assignee } = record.alert
+    patchAlerts(client, (one) => (one.alert_id === id ? { ...one, disposition, assignee } : one))
+  }, [client, record])
   return (
     <Loaded query={{ ...query, data: record?.alert ?? inList }}>
       {(alert) => (
