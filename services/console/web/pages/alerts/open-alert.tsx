@@ -24,10 +24,12 @@ export function OpenAlert({
   const client = useQueryClient()
   // The list may be older: its row shows what the alert is now, in its place.
   useEffect(() => {
-    if (record === undefined || isChanging(record.alert.alert_id)) return
+    if (record === undefined || inList === undefined || isChanging(alertId)) return
     const { alert_id: id, disposition, assignee } = record.alert
+    if (id !== inList.alert_id) return
+    if (disposition === inList.disposition && assignee === inList.assignee) return
     patchAlerts(client, (one) => (one.alert_id === id ? { ...one, disposition, assignee } : one))
-  }, [client, record])
+  }, [client, record, inList, alertId])
   return (
     <Loaded query={{ ...query, data: record?.alert ?? inList }}>
       {(alert) => (
