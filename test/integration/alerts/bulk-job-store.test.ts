@@ -1,4 +1,5 @@
-// Bulk changes of alerts and their undo against a real PostgreSQL: exact counters, every alert once,
+// Bulk changes of alerts and their undo against a real PostgreSQL: exact counters, every alert
+// once,
 // also when consoles die in or between steps or work at the same time.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
