@@ -11,8 +11,14 @@ const VALID_HOURS = 24
 
 export type FirstSignIn = { url: string; email: string; expiresAt: string }
 
-/** @returns null when there is an operator */
-export async function inviteFirstOperator(call: ConsoleCall): Promise<FirstSignIn | null> {
+/**
+ * @param tenantId whose overview the link leads to; null for the first page there is
+ * @returns null when there is an operator
+ */
+export async function inviteFirstOperator(
+  call: ConsoleCall,
+  tenantId: string | null,
+): Promise<FirstSignIn | null> {
   const listed = await call('GET', '/operators')
   if ((listed.body as { data?: unknown[] } | null)?.data?.length !== 0) return null
   const invited = await call('POST', '/operators/invitations', {
@@ -25,5 +31,6 @@ export async function inviteFirstOperator(call: ConsoleCall): Promise<FirstSignI
     throw new StartError(`the first operator could not be invited (HTTP ${invited.status})`)
   }
   const { url, expires_at: expiresAt } = invited.body as { url: string; expires_at: string }
-  return { url, email: EMAIL, expiresAt }
+  const shown = tenantId === null ? url : url.replace('#', `?tenant=${tenantId}#`)
+  return { url: shown, email: EMAIL, expiresAt }
 }

@@ -44,6 +44,7 @@ export async function runInTerminal(options: {
     const stack = await startStack({ settings, screen, signal: stop.signal, onStoppable: stop.use })
     printReady(screen, stack, settings, where)
     screen.line(`started in ${((performance.now() - since) / 1000).toFixed(1)} s, Ctrl-C stops it`)
+    stack.makeHistory()
     await stop.requested
   } catch (error) {
     if (!stop.signal.aborted) return reportFailure(error)

@@ -11,9 +11,15 @@ export type FleetContext = {
   findStack: () => LocalStack | null
 }
 
-type LocalStack = {
+export type LocalStack = {
   ingest: string
   api: string
+  console: string
+  /** As the owner of the database. */
+  postgres: string
+  clickhouse: string
+  /** Process ids; an external server has none. */
+  pids: Partial<Record<string, number>>
   demo?: {
     tenant_id: string
     public_api_key: string

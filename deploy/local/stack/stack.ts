@@ -10,6 +10,12 @@ import {
 } from '#shared/core/permissions/process-permissions.ts'
 import { compiledFolder } from '#shared/io/process/cache-folder.ts'
 import { type ConsoleCall, createConsoleCall } from '../console-call.ts'
+import {
+  type DemoHistory,
+  HISTORY_TENANT,
+  isHistoryWanted,
+  startDemoHistory,
+} from '../demo-history.ts'
 import { ensureDemoTenant } from '../demo-tenant.ts'
 import { type FirstSignIn, inviteFirstOperator } from '../first-operator.ts'
 import { type Analysts, openAnalysts } from './analysts.ts'
@@ -66,6 +72,7 @@ import { type ChildSpec, type SupervisedChild, superviseChild } from './supervis
 const STOP = { servicesMs: 5_500, serversMs: 2_500 }
 /** After npm has gone, the stack stops within two seconds. */
 const HURRIED_STOP = { servicesMs: 800, serversMs: 500 }
+const HISTORY_STOP_MS = 500
 
 const TO_SHOW: Record<ServerName, (line: string) => string | null> = {
   nats: showNatsWarnings,
@@ -79,6 +86,8 @@ export type RunningStack = {
   newDemo: DemoTenant | null
   /** The link of the first administrator; null once there is an operator. */
   firstSignIn: FirstSignIn | null
+  /** Starts to make the history of a new data folder. */
+  makeHistory: () => void
   stop: (options?: { hurried: boolean }) => Promise<void>
   /** Kills every child at once. */
   kill: () => void
@@ -101,6 +110,8 @@ type Stack = {
   urlOf: Partial<Record<ServerName, (process: ProcessName) => string>>
   /** The analysts' proxy to the embedded ClickHouse; null with an external ClickHouse. */
   analysts: Analysts | null
+  /** While a history is being made. */
+  history: DemoHistory | null
   /** True once stack.json exists; each new process id then updates it. */
   published: boolean
   stopping: boolean
@@ -124,7 +135,7 @@ export async function startStack(options: {
     return stopped
   }
   const kill = () => {
-    for (const child of stack.children.values()) void child.stop(0)
+    for (const child of [...stack.children.values(), stack.history]) void child?.stop(0)
   }
   options.onStoppable({ stop, kill })
   try {
@@ -148,10 +159,12 @@ export async function startStack(options: {
     })
     stack.secrets.admin_token = env.ADMIN_TOKEN ?? ''
     const newDemo = await makeDemoTenant(stack, call)
-    const firstSignIn = await inviteFirstOperator(call)
+    const isWanted = isHistoryWanted(settings, newDemo !== null)
+    const firstSignIn = await inviteFirstOperator(call, isWanted ? HISTORY_TENANT : null)
     stack.published = true
     publish(stack)
-    return { urls: stack.urls, newDemo, firstSignIn, stop, kill }
+    const makeHistory = () => beginHistory(stack, isWanted)
+    return { urls: stack.urls, newDemo, firstSignIn, makeHistory, stop, kill }
   } catch (error) {
     await stop()
     throw error
@@ -197,6 +210,7 @@ async function openStack(options: {
       children: new Map(),
       logs: [],
       analysts: null,
+      history: null,
       published: false,
       stopping: false,
     }
@@ -254,7 +268,7 @@ async function startServers(stack: Stack): Promise<Env> {
   return serviceEnv(settings, secrets, stack.urls)
 }
 
-/** Waits for all. The first failure cancels the others and is thrown. */
+/** The first failure cancels the others and is thrown. */
 async function allOrNone(starts: Promise<void>[], cancel: AbortController): Promise<void> {
   try {
     await Promise.all(starts)
@@ -340,6 +354,18 @@ async function makeDemoTenant(stack: Stack, call: ConsoleCall): Promise<DemoTena
   return made
 }
 
+function beginHistory(stack: Stack, isWanted: boolean): void {
+  if (stack.stopping || !isWanted) return
+  stack.history = startDemoHistory({
+    settings: stack.settings,
+    launch: stack.launcher.launch,
+    log: addLog(stack, 'demo-history', showJsonWarnings),
+    consoleUrl: stack.urls.console,
+    onGone: stack.reaper.remove,
+    say: (line) => (stack.stopping ? undefined : stack.screen.note('demo', line)),
+  })
+}
+
 /** The console sends the demo tenant's new credentials after a rotation, before it responds. */
 function saveRotatedDemo(stack: Stack): (message: unknown) => object {
   return (message) => {
@@ -413,6 +439,7 @@ async function stopStack(stack: Stack, grace: typeof STOP): Promise<void> {
   stack.stopping = true
   const stopAll = (names: readonly ChildName[], graceMs: number) =>
     Promise.all(names.map((name) => stack.children.get(name)?.stop(graceMs)))
+  await stack.history?.stop(HISTORY_STOP_MS)
   await stack.analysts?.close()
   await stopAll(SERVICE_NAMES, grace.servicesMs)
   await stopAll(SERVER_NAMES, grace.serversMs)

@@ -1,13 +1,15 @@
 /**
  * `di fleet`: a simulated fleet of phones against the running stack. It sends at the given rate,
  * can receive the webhooks, and compares what it sent with the API at the end. The exit status is 0
- * when everything agrees.
+ * when everything agrees. With `--history` it makes days of the past instead.
  */
 import { randomBytes, randomInt } from 'node:crypto'
 import { type Command, InvalidArgumentError } from 'commander'
 import type { FleetContext } from '../../fleet/fleet-context.ts'
 import type { FleetOptions } from '../../fleet/fleet-run.ts'
+import type { HistorySummary } from '../../fleet/history/run-history.ts'
 import { type CliContext, CliError } from './context.ts'
+import { toFields } from './tables.ts'
 
 /** Bounds that keep a typing error from filling the machine: 5 million requests are 10 GB. */
 const devicesMax = 1_000_000
@@ -18,7 +20,11 @@ const requestsMax = 5_000_000
 /** The terminal sends Ctrl-C to npm and to us, and npm passes it on: one key press, two signals. */
 const secondInterruptMs = 1_000
 
+/** Events are kept for 400 days by default. */
+const historyDaysMax = 365
+
 type RawOptions = {
+  history?: number
   tenant?: string
   hmacSecretFile?: string
   apiKeyFile?: string
@@ -41,6 +47,11 @@ export function registerFleet(program: Command, context: CliContext): void {
     .description(
       'run a simulated fleet of phones against the stack and check where everything went',
     )
+    .option(
+      '--history <days>',
+      'make this many days of the past in a new tenant of the local stack, and end',
+      numberFrom(1, historyDaysMax, true),
+    )
     .option('--tenant <slug>', 'report to this tenant instead of a fresh one')
     .option('--hmac-secret-file <file>', "the given tenant's HMAC secret")
     .option('--api-key-file <file>', "the given tenant's API key; without it nothing is read back")
@@ -54,7 +65,9 @@ export function registerFleet(program: Command, context: CliContext): void {
     .option('--receive', 'receive the webhooks and check every one of them')
     .option('--receive-faults <p>', 'share of webhooks answered 500', numberFrom(0, 1), 0)
     .option('--settle <s>', 'seconds to wait for what is late', numberFrom(0, 3_600), 30)
-    .action((raw: RawOptions) => run(context, raw))
+    .action((raw: RawOptions, command: Command) =>
+      raw.history === undefined ? run(context, raw) : runPast(context, raw, command),
+    )
 }
 
 function numberFrom(low: number, high: number, whole = false): (text: string) => number {
@@ -98,15 +111,53 @@ async function run(context: CliContext, raw: RawOptions): Promise<void> {
   }
 }
 
+/** What `--history` can be given with. */
+const historyOptions = new Set(['history', 'tenant', 'devices', 'seed'])
+
+async function runPast(context: CliContext, raw: RawOptions, command: Command): Promise<void> {
+  const given = command.options
+    .map((option) => option.attributeName())
+    .filter((name) => command.getOptionValueSource(name) === 'cli')
+  const other = given.find((name) => !historyOptions.has(name))
+  if (other !== undefined) throw new CliError(`--history cannot be given with ${other}`)
+  const { runHistory, FleetError } = await loadFleet()
+  const { stderr } = process
+  try {
+    const summary = await runHistory(
+      {
+        context: toFleetContext(context, FleetError),
+        nowMs: () => Date.now(),
+        onProgress: (events, all) => {
+          if (stderr.isTTY) stderr.write(`\rdecided ${events} of ${all} events`)
+        },
+      },
+      {
+        days: raw.history!,
+        devices: raw.devices,
+        seed: raw.seed ?? randomInt(1, 2 ** 31),
+        tenant: raw.tenant ?? `history-${randomBytes(5).toString('hex')}`,
+      },
+    )
+    if (stderr.isTTY) stderr.write('\n')
+    context.out(summary, toHistoryText)
+  } catch (error) {
+    throw error instanceof FleetError ? new CliError(error.message, { cause: error }) : error
+  }
+}
+
+const toHistoryText = ({ deliveries, ...summary }: HistorySummary): string =>
+  toFields({ ...summary, ...deliveries })
+
 /** Loads the fleet when the command runs: the production image leaves it out. */
 async function loadFleet() {
   try {
-    const [run, summary, context] = await Promise.all([
+    const [run, history, summary, context] = await Promise.all([
       import('../../fleet/run-fleet.ts'),
+      import('../../fleet/history/run-history.ts'),
       import('../../fleet/check/summary.ts'),
       import('../../fleet/fleet-context.ts'),
     ])
-    return { ...run, ...summary, ...context }
+    return { ...run, ...history, ...summary, ...context }
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'ERR_MODULE_NOT_FOUND') throw error
     throw new CliError(

@@ -12,8 +12,8 @@ import {
 import { toDeliveryId } from '#shared/core/base/ids.ts'
 import {
   isSqlState,
-  type Postgres,
   type Queryable,
+  type Session,
   sqlStates,
 } from '#shared/io/postgres/postgres.ts'
 import { lockSequences, type Sequences } from './alert-lock.ts'
@@ -37,7 +37,7 @@ export type RaiseOutcome = {
  * @throws PostgresUnavailableError; the outcome is unknown then, so repeat the call
  */
 export async function raiseAlerts(
-  postgres: Postgres,
+  postgres: Session,
   candidates: readonly AlertCandidate[],
   toNowMs: (postgresMs: number) => number = (postgresMs) => postgresMs,
 ): Promise<RaiseOutcome> {
@@ -85,7 +85,7 @@ const compare = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0)
  * Inserts missing sequence rows. In its own transaction: the inserter locks a new row, which would
  * break the order of locks in a longer transaction.
  */
-async function insertSequences(postgres: Postgres, tenantIds: string[]): Promise<void> {
+async function insertSequences(postgres: Session, tenantIds: string[]): Promise<void> {
   try {
     await postgres.query(
       `insert into alert_sequences (tenant_id)

@@ -6,7 +6,7 @@ import type { Alert, Disposition } from '#shared/core/alerts/alert-rules.ts'
 import { invalidKey, Problem } from '#shared/core/http/problem.ts'
 import { type TenantScope, toSlugs } from '#shared/core/operators/roles.ts'
 import { insertAudit } from '#shared/io/postgres/audit-store.ts'
-import type { Postgres, Queryable } from '#shared/io/postgres/postgres.ts'
+import { type Queryable, type Session, toTime } from '#shared/io/postgres/postgres.ts'
 import { lockActiveKey } from '#shared/io/tenants/api-key-store.ts'
 import { lockSequences } from './alert-lock.ts'
 import { type AlertRow, alertColumns, canBeStored, toAlertOfRow } from './alert-rows.ts'
@@ -23,6 +23,8 @@ export type DispositionChange = {
   actor: string
   /** The API key of the change: it must be active until the change is done. */
   keyHash?: Buffer
+  /** When, in ms since 1970, in a simulated history; left out, now, as in the audit log. */
+  atMs?: number
 }
 
 /**
@@ -32,7 +34,7 @@ export type DispositionChange = {
  *   Problem alert_changed when the disposition is neither the expected nor the new one
  */
 export function setDisposition(
-  postgres: Postgres,
+  postgres: Session,
   change: DispositionChange,
 ): Promise<Alert | null> {
   return postgres.transaction(async (tx) => {
@@ -92,7 +94,7 @@ export async function lockAlert(
 
 const moveSql = `
 with moved as (
-  update alerts set disposition = $3, changed_at = clock_timestamp()
+  update alerts set disposition = $3, changed_at = coalesce($9::timestamptz, clock_timestamp())
   where tenant_id = $1 and alert_id = $2
 ), changes (disposition, change) as (
   values ($4::text, -1), ($3::text, 1)
@@ -109,8 +111,9 @@ with moved as (
   on conflict (tenant_id, hour, disposition, decision)
   do update set alert_count = counts.alert_count + excluded.alert_count
 )
-insert into alert_dispositions (tenant_id, alert_id, from_disposition, to_disposition, actor, note)
-values ($1, $2, $4, $3, $7, $8)`
+insert into alert_dispositions
+  (tenant_id, alert_id, from_disposition, to_disposition, actor, note, at)
+values ($1, $2, $4, $3, $7, $8, coalesce($9::timestamptz, clock_timestamp()))`
 
 async function move(tx: Queryable, row: AlertRow, change: DispositionChange): Promise<void> {
   await tx.query(moveSql, [
@@ -122,6 +125,7 @@ async function move(tx: Queryable, row: AlertRow, change: DispositionChange): Pr
     row.created_at.toISOString(),
     change.actor,
     change.note,
+    change.atMs === undefined ? null : toTime(change.atMs),
   ])
   const { alert_id, disposition } = row
   await insertAudit(tx, {

@@ -1,9 +1,11 @@
 // Every question of the cookbook, asked of the real engine over the simulated fleet. The answers
 // are worked out again from what the simulator did, so that a query that runs and is wrong fails.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { dayMs, hourMs } from '#shared/core/base/instants.ts'
 import { readCookbook } from '#shared/io/analytics/cookbook.ts'
 import { type Clickhouse, createClickhouse } from '#shared/io/clickhouse/clickhouse.ts'
 import { type Answer, ask, toCookbookPage } from '../../support/analytics/cookbook.ts'
+import { historyEndMs, historyStartMs } from '../../support/analytics/cookbook-span.ts'
 import {
   type FleetHistory,
   fleetTenant,
@@ -12,12 +14,6 @@ import {
 } from '../../support/analytics/fleet-history.ts'
 import { toDashboard, variable } from '../../support/analytics/grafana-dashboard.ts'
 import type { HistoryEvent } from '../../support/analytics/history-alerts.ts'
-import {
-  dayMs,
-  historyDays,
-  historyStartMs,
-  hourMs,
-} from '../../support/analytics/history-model.ts'
 import { startClickhouse, type TestClickhouse } from '../../support/servers/clickhouse-server.ts'
 import { migrateClickhouse } from '../../support/servers/databases.ts'
 
@@ -474,7 +470,7 @@ describe('the cookbook', () => {
         .replaceAll(variable('tenant:singlequote'), `'${fleetTenant}'`)
         .replaceAll(variable('signal:singlequote'), `'${release.signal}'`)
         .replaceAll(variable('__from'), String(historyStartMs))
-        .replaceAll(variable('__to'), String(historyStartMs + historyDays * dayMs))
+        .replaceAll(variable('__to'), String(historyEndMs))
       expect(query).not.toMatch(/[$][{]/)
       const result = await clickhouse.query({ query, format: 'JSON' })
       expect((await result.json<Record<string, unknown>>()).data.length).toBeGreaterThan(0)

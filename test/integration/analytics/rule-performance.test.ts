@@ -4,6 +4,7 @@ import { randomBytes } from 'node:crypto'
 import { Command } from 'commander'
 import type { FastifyInstance } from 'fastify'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { dayMs, hourMs } from '#shared/core/base/instants.ts'
 import { defaultPolicy } from '#shared/core/policies/default-policy.ts'
 import { toPolicyHash } from '#shared/core/policies/policy.ts'
 import type { AcceptedEvent } from '#shared/core/telemetry/event-batch.ts'
@@ -26,6 +27,7 @@ import {
   createPrevalenceSpikes,
   type PrevalenceSpikes,
 } from '../../../services/console/jobs/prevalence-spikes.ts'
+import { historyStartMs } from '../../support/analytics/cookbook-span.ts'
 import {
   type FleetHistory,
   fleetTenant,
@@ -33,7 +35,6 @@ import {
   planHistory,
 } from '../../support/analytics/fleet-history.ts'
 import { type HistoryAlert, toInstant } from '../../support/analytics/history-alerts.ts'
-import { dayMs, historyStartMs, hourMs } from '../../support/analytics/history-model.ts'
 import { acceptEvent } from '../../support/http/api-rig.ts'
 import { type ConsoleRig, createConsoleRig, testLog } from '../../support/http/console-rig.ts'
 import { startClickhouse, type TestClickhouse } from '../../support/servers/clickhouse-server.ts'

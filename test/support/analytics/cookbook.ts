@@ -1,15 +1,15 @@
 /** Runs the queries of the cookbook on the simulated history and writes its page. */
 import type { Question } from '#shared/io/analytics/cookbook.ts'
 import type { Clickhouse } from '#shared/io/clickhouse/clickhouse.ts'
+import { historyDays, historyEndMs, historyStartMs } from './cookbook-span.ts'
 import { toInstant } from './history-alerts.ts'
-import { historyDays, historyStartMs } from './history-model.ts'
 
 export type Answer = { columns: string[]; rows: Record<string, unknown>[] }
 
 /** The whole time of the simulated history. */
 export const wholeHistory = {
   from: toInstant(historyStartMs),
-  to: toInstant(historyStartMs + historyDays * 86_400_000),
+  to: toInstant(historyEndMs),
 }
 
 /** Asks a question. @param given tenant, and whatever is not to be its default */

@@ -4,20 +4,22 @@
  * under ids of their own, made inside the engine. A copy is a fleet again: its farms are farms and
  * its users move between its own phones. Bodies are copied as they are, so they name the first ids.
  */
-import { toEventId } from '#shared/core/base/ids.ts'
 import { defaultPolicy } from '#shared/core/policies/default-policy.ts'
 import { toPolicyHash } from '#shared/core/policies/policy.ts'
-import { compilePolicy } from '#shared/core/scoring/scoring.ts'
 import type { Signals } from '#shared/core/signals/signal-definition.ts'
-import { decodeBatch, encodeEventHead, toStreamOffset } from '#shared/core/telemetry/event-batch.ts'
+import { decodeBatch, toStreamOffset } from '#shared/core/telemetry/event-batch.ts'
 import { insertAlertRows, insertDeliveryRows } from '#shared/io/analytics/replica-rows-store.ts'
 import type { Clickhouse } from '#shared/io/clickhouse/clickhouse.ts'
 import { createTelemetryStore } from '#shared/io/telemetry/telemetry-store.ts'
-import type { Plan, Session } from '../../../services/fleet/phones/plan.ts'
-import type { Phone } from '../../../services/fleet/phones/population.ts'
-import { prepareEvent } from '../../../services/fleet/phones/telemetry-bodies.ts'
+import { acceptVisits } from '../../../services/fleet/history/history-edge.ts'
+import {
+  type HistoryModel,
+  makeHistory,
+  type Stories,
+} from '../../../services/fleet/history/history-model.ts'
+import { encodeBatch, toWaiterBytes } from '../../../services/ingest/group-commit.ts'
+import { cookbookSpan, historyEndMs, historyStartMs } from './cookbook-span.ts'
 import { type HistoryEvent, type RaisedHistory, raiseAlerts } from './history-alerts.ts'
-import { type HistoryModel, historyStartMs, makeHistory, type Stories } from './history-model.ts'
 
 export type FleetHistory = RaisedHistory & { events: HistoryEvent[]; stories: Stories }
 
@@ -31,52 +33,22 @@ const rowsPerInsert = 5_000
  * @param devices phones of the fleet, beside the few that stories add
  */
 export function planHistory(seed: number, devices: number): FleetHistory {
-  const model = makeHistory(seed, devices)
+  const model = makeHistory(seed, devices, cookbookSpan)
   const events = makeEvents(model)
   return { events, stories: model.stories, ...raiseAlerts(seed, events, model.stories) }
 }
 
-function makeEvents({ seed, visits }: HistoryModel): HistoryEvent[] {
-  const scorer = compilePolicy(defaultPolicy)
-  const planned = visits
-    .flatMap((visit) => visit.batches.map((batch, at) => ({ visit, at, ...batch })))
-    .sort((a, b) => a.atMs - b.atMs || (a.visit.sessionId < b.visit.sessionId ? -1 : 1))
-  const phones: Phone[] = planned.map(({ phone }) => phone)
-  const sessions: Session[] = planned.map(({ visit }, index) => ({
-    phone: index,
-    sessionId: visit.sessionId,
-    userId: visit.userId,
-    batches: visit.batches.length,
-  }))
-  const nothing = { eventOf: new Uint32Array(), atMs: new Float64Array() }
-  const plan: Plan = {
-    seed,
-    phones,
-    sessions,
-    ...nothing,
-    isRepeat: new Uint8Array(),
-    sessionOf: Uint32Array.from(planned, (_, index) => index),
-    batchOf: Uint16Array.from(planned, ({ at }) => at),
+function makeEvents(model: HistoryModel): HistoryEvent[] {
+  const tenant = {
+    tenantId: fleetTenant,
+    hmacSecret: 'the secret of the simulated fleet',
+    policy: defaultPolicy,
+    policyVersion: 1,
+    policyHash: toPolicyHash(defaultPolicy),
   }
-  const options = { plan, tenantId: fleetTenant, scorer, startedAtMs: historyStartMs }
-  const policyHash = toPolicyHash(defaultPolicy)
-  return planned.map(({ phone, atMs }, index) => {
-    const { body, scored } = prepareEvent(options, index, atMs - historyStartMs)
-    const head = encodeEventHead(
-      {
-        event_id: toEventId(body),
-        tenant_id: fleetTenant,
-        received_at: atMs,
-        rasp_score: scored.score,
-        rasp_action: scored.action,
-        reasons: scored.reasons,
-        policy_version: 1,
-        policy_hash: policyHash,
-        epoch: 1,
-      },
-      body.length,
-    )
-    const message = Buffer.concat([Buffer.from(`[${head}`), body, Buffer.from('}]')])
+  const span = { startMs: historyStartMs, endMs: historyEndMs }
+  return acceptVisits(model, tenant, span).map(({ phone, head, body }, index) => {
+    const message = encodeBatch([{ head, body, bytes: toWaiterBytes(head, body), arrivedMs: 0 }])
     const event = decodeBatch(message, toStreamOffset(0, index + 1)).events[0]!
     return { event, phone, detected: findDetected(event.body.signals as Signals) }
   })

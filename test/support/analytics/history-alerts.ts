@@ -3,13 +3,15 @@
  * delivered: rows as the replication writes them, a pure function of the seed.
  */
 import { decideAlert } from '#shared/core/alerts/alert-rules.ts'
+import { hourMs } from '#shared/core/base/instants.ts'
 import { defaultPolicy } from '#shared/core/policies/default-policy.ts'
 import type { AcceptedEvent } from '#shared/core/telemetry/event-batch.ts'
 import { correlate, type Finding } from '#shared/core/velocity/correlation.ts'
 import type { AlertReplicaRow, DeliveryReplicaRow } from '#shared/io/analytics/replication-store.ts'
+import type { Stories } from '../../../services/fleet/history/history-model.ts'
+import { drawDelivery, judgeAlert } from '../../../services/fleet/history/history-outcomes.ts'
 import type { Phone } from '../../../services/fleet/phones/population.ts'
 import { createRandom, type Random } from '../../../services/fleet/phones/random.ts'
-import { hourMs, type Stories } from './history-model.ts'
 
 export type HistoryEvent = { event: AcceptedEvent; phone: Phone; detected: string[] }
 
@@ -42,12 +44,6 @@ export type RaisedHistory = {
   deliveryRows: DeliveryReplicaRow[]
 }
 
-const fraud = new Set([
-  ...['emulator-farm', 'cloud-phone', 'frida-android', 'frida-ios', 'xposed', 'repackaged'],
-  ...['spoofed-identity', 'account-farm', 'scripted-sessions', 'malware-victim'],
-])
-const odd = new Set(['rooted-magisk', 'rooted-kernelsu', 'jailbroken', 'gps-spoofer', 'app-cloner'])
-
 export const toInstant = (ms: number): string =>
   new Date(ms).toISOString().replace('T', ' ').replace('Z', '')
 
@@ -69,7 +65,8 @@ export function raiseAlerts(
     seen.add(candidate.alertId)
     const random = createRandom(seed, candidate.alertId)
     const createdAtMs = event.received_at + random.int(20, 900)
-    const said = judge(one, createdAtMs, stories, random)
+    const said = judgeAlert(one, createdAtMs, stories, random)
+    const saidAt = said.atMs === null ? [] : [toInstant(said.atMs)]
     const alert: HistoryAlert = {
       alertId: candidate.alertId,
       deviceId: candidate.deviceId,
@@ -101,11 +98,11 @@ export function raiseAlerts(
       reason_evidence: candidate.reasons.map(({ evidence }) => JSON.stringify(evidence)),
       policy_version: candidate.policyVersion,
       disposition: said.to,
-      disposition_at: said.at,
-      disposition_from: said.at.map(() => 'OPEN'),
-      disposition_to: said.at.map(() => said.to),
-      disposition_actor: said.at.map(() => random.pick(['ann', 'bob', 'chloe'])),
-      disposition_note: said.at.map(() => ''),
+      disposition_at: saidAt,
+      disposition_from: saidAt.map(() => 'OPEN'),
+      disposition_to: saidAt.map(() => said.to),
+      disposition_actor: saidAt.map(() => random.pick(['ann', 'bob', 'chloe'])),
+      disposition_note: saidAt.map(() => ''),
     })
     deliver(raised, candidate.tenantId, alert, random)
   }
@@ -143,33 +140,6 @@ function createKnown(): { find: (event: AcceptedEvent) => Finding[] } {
   }
 }
 
-function judge(
-  { phone, detected }: HistoryEvent,
-  createdAtMs: number,
-  { release, movedTo, rooted }: Stories,
-  random: Random,
-): { to: string; at: string[] } {
-  const at = [toInstant(createdAtMs + random.int(1, 48) * hourMs)]
-  const isRelease =
-    phone.sdk.version === release.sdkVersion &&
-    phone.kind.name !== 'xposed' &&
-    detected.includes(release.signal)
-  if (phone.deviceId === movedTo.deviceId) return { to: 'CONFIRMED', at }
-  if (rooted.some(({ deviceId }) => deviceId === phone.deviceId)) return { to: 'CONFIRMED', at }
-  const { name } = phone.kind
-  const [confirmed, refuted] = isRelease
-    ? [0, 0.8]
-    : fraud.has(name)
-      ? [0.7, 0.05]
-      : odd.has(name)
-        ? [0.2, 0.4]
-        : [0.02, 0.7]
-  const drawn = random.next()
-  if (drawn < confirmed) return { to: 'CONFIRMED', at }
-  if (drawn < confirmed + refuted) return { to: 'FALSE_POSITIVE', at }
-  return drawn < confirmed + refuted + 0.1 ? { to: 'REVIEWED', at } : { to: 'OPEN', at: [] }
-}
-
 function deliver(
   raised: RaisedHistory,
   tenantId: string,
@@ -177,10 +147,7 @@ function deliver(
   random: Random,
 ): void {
   const { createdAtMs } = alert
-  const fate = random.next()
-  const delaysMs = [random.int(40, 400)]
-  if (fate < 0.06) delaysMs.push(5_500, 36_000, 160_000, random.int(700_000, 2_400_000))
-  const failed = fate < 0.015
+  const { delaysMs, failed } = drawDelivery(random)
   const endedAtMs = createdAtMs + delaysMs.at(-1)!
   const state = failed ? 'failed' : 'delivered'
   const last = delaysMs.length - 1
@@ -200,6 +167,6 @@ function deliver(
     attempt_at: delaysMs.map((delayMs) => toInstant(createdAtMs + delayMs)),
     attempt_duration_ms: delaysMs.map(() => random.int(8, 300)),
     attempt_status: delaysMs.map((_, n) => (n === last && !failed ? 200 : 503)),
-    attempt_error_kind: delaysMs.map((_, n) => (n === last && !failed ? '' : 'http_status')),
+    attempt_error_kind: delaysMs.map((_, n) => (n === last && !failed ? '' : 'status')),
   })
 }

@@ -89,3 +89,10 @@ export async function openPage(
   })
   return { page, faults }
 }
+
+/** Waits until the page has loaded what it shows: no part of it is a skeleton or busy any more. */
+export async function settle(page: Page): Promise<void> {
+  const main = page.getByRole('main')
+  await main.waitFor()
+  await main.locator('.skeleton, [aria-busy=true]').first().waitFor({ state: 'detached' })
+}

@@ -128,7 +128,14 @@ export function spawnStack(
     command: command as string,
     args,
     cwd: projectDir,
-    env: { ...env, DATA_DIR: options.dataDir, PORT_BASE: `${options.portBase}`, ...options.env },
+    env: {
+      ...env,
+      DATA_DIR: options.dataDir,
+      PORT_BASE: `${options.portBase}`,
+      // It would take CPU from what a test measures, and stand in its lists of tenants.
+      DEMO_HISTORY: '0',
+      ...options.env,
+    },
     ...(options.runAs === undefined ? {} : { runAs: options.runAs }),
     orphanSignal: 'SIGTERM',
   })

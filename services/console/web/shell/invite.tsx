@@ -1,6 +1,6 @@
 /**
  * Accepts an invitation: the token is behind the `#` of the address, which a browser never sends,
- * so that no log and no proxy has it.
+ * so that no log and no proxy has it. `?tenant=` names the tenant whose overview comes next.
  */
 import { useQuery } from '@tanstack/react-query'
 import { useNavigate } from '@tanstack/react-router'
@@ -13,8 +13,12 @@ import { Loaded, Refused, Skeleton } from '../components/states.tsx'
 import { passwordCharactersMin, passwordHint } from './password-rule.ts'
 import { Doorway } from './sign-in.tsx'
 
+/** A tenant's id: nothing that leads elsewhere. */
+const slug = /^[a-z0-9][a-z0-9-]*$/
+
 export function Invite({ onSignedIn }: { onSignedIn: (signedIn: SignedIn) => void }) {
   const token = location.hash.slice(1)
+  const tenant = new URLSearchParams(location.search).get('tenant') ?? ''
   const navigate = useNavigate()
   const invitation = useQuery({
     queryKey: ['invitation', token],
@@ -35,7 +39,8 @@ export function Invite({ onSignedIn }: { onSignedIn: (signedIn: SignedIn) => voi
         name: String(form.get('name') ?? '').trim(),
         password: String(form.get('password') ?? ''),
       })
-      await navigate({ to: '/', replace: true, hash: '' })
+      const to = slug.test(tenant) ? `/t/${tenant}/overview` : '/'
+      await navigate({ to: to as '/', search: {}, replace: true, hash: '' })
       onSignedIn(signedIn)
     } catch (caught) {
       setError(caught)

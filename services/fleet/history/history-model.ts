@@ -1,16 +1,28 @@
 /**
- * Three months of the simulated fleet as a pure function of a seed: who used which phone when, with
+ * Weeks of the simulated fleet as a pure function of a seed: who used which phone when, with
  * stories planted in it that an analyst should find: a bad SDK release, phones that become rooted,
  * users who move to a phone of a confirmed case, accounts that wake up on a new phone, sessions
- * that flap or are shared. What is planted is told, so that answers can be checked against it.
+ * that flap or are shared. The planted stories are returned, so that answers can be checked.
  */
-import { makePopulation, type Phone } from '../../../services/fleet/phones/population.ts'
-import { createRandom, type Random } from '../../../services/fleet/phones/random.ts'
+import { dayMs, hourMs } from '#shared/core/base/instants.ts'
+import { makePopulation, type Phone } from '../phones/population.ts'
+import { createRandom, type Random } from '../phones/random.ts'
 
-export const dayMs = 86_400_000
-export const hourMs = 3_600_000
-export const historyDays = 90
-export const historyStartMs = Date.UTC(2026, 6, 1)
+/** The time of a history. */
+export type HistorySpan = {
+  /** Midnight UTC of its first day, in ms since 1970. */
+  startMs: number
+  /** Its length, by which the days of the stories are scaled. */
+  days: number
+  /** Days on which phones are used; the last may be a part of a day. */
+  visitDays: number
+  /**
+   * When the last good day ends and the bad release begins, where it is to be found by the hourly
+   * search for spikes: its phones are used on the day before and after it. Left out, it begins
+   * after seven tenths of the history.
+   */
+  badReleaseMs?: number
+}
 
 /** One session: a phone as it was in each of its batches, and when each was received. */
 export type Visit = {
@@ -32,17 +44,29 @@ export type Stories = {
 
 export type HistoryModel = { seed: number; visits: Visit[]; stories: Stories }
 
+/** The stories are written for this many days. */
+const storyDays = 90
 const releaseDay = 55
 const badReleaseDay = 65
 const releaseVersion = '3.2.0'
 const releaseSignal = 'debugger.xposed_detected'
-const burstHourMs = historyStartMs + 33 * dayMs + 14 * hourMs
+
+/** The seed and the time, with the instants that depend on them. */
+type Making = { seed: number; span: HistorySpan; badReleaseMs: number }
+
+/** A day of the stories as an instant of this history. */
+const toStoryMs = ({ startMs, days }: HistorySpan, day: number, hour = 0): number =>
+  startMs + toStoryDay(days, day) * dayMs + hour * hourMs
+
+const toStoryDay = (days: number, day: number): number => Math.floor((day * days) / storyDays)
 
 /** Traffic by the hour, UTC: people sleep. */
 const hourWeights = [2, 1, 1, 1, 1, 2, 4, 7, 8, 8, 8, 9, 10, 9, 8, 8, 9, 10, 11, 11, 9, 7, 5, 3]
 
 /** @param devices phones of the fleet; those that stories add come on top */
-export function makeHistory(seed: number, devices: number): HistoryModel {
+export function makeHistory(seed: number, devices: number, span: HistorySpan): HistoryModel {
+  const badReleaseMs = span.badReleaseMs ?? toStoryMs(span, badReleaseDay)
+  const making: Making = { seed, span, badReleaseMs }
   const phones = makePopulation(seed, devices)
   const everyUser = phones.flatMap(({ users }) => users)
   const phonesOf = (user: string) => everyUser.filter((one) => one === user).length
@@ -66,49 +90,72 @@ export function makeHistory(seed: number, devices: number): HistoryModel {
     burst: take(25),
   }
   for (const phone of [...cast.rooted, ...cast.woken]) told.add(phone)
-  for (const phone of phones) if (!told.has(phone)) visits.push(...visitsOf(seed, phone))
-  const stories = plant(seed, cast, phones, visits)
+  for (const phone of phones) if (!told.has(phone)) visits.push(...visitsOf(making, phone))
+  if (span.badReleaseMs !== undefined) visits.push(...releaseVisits(making, phones))
+  const stories = plant(making, cast, phones, visits)
   return { seed, visits, stories }
 }
 
 const adoptsRelease = (sdk: Phone['sdk']) => sdk.name === 'android' && sdk.version.startsWith('3.')
 
-function visitsOf(seed: number, phone: Phone): Visit[] {
+/** The phones of the new release on the day before it turned bad, and on the day after. */
+function releaseVisits(making: Making, phones: Phone[]): Visit[] {
+  return phones
+    .filter(({ sdk, kind }) => adoptsRelease(sdk) && kind.usage === 'person')
+    .flatMap((phone) => {
+      const random = createRandom(making.seed, `around-release:${phone.index}`)
+      const user = phone.users[0] ?? null
+      return [-1, 1].map((side) => {
+        const atMs = making.badReleaseMs + side * random.int(hourMs, 20 * hourMs)
+        return visit(making, phone, atMs, { n: `release${side}`, user, batches: 1 })
+      })
+    })
+}
+
+function visitsOf(making: Making, phone: Phone): Visit[] {
+  const { seed, span } = making
   const random = createRandom(seed, `history:${phone.index}`)
   const { usage } = phone.kind
-  if (usage === 'person') return personVisits(seed, phone, random)
-  const firstMs = dayAt(random, 2, 84)
+  if (usage === 'person') return personVisits(making, phone, random)
+  const { days } = span
+  const firstMs = dayAt(span, random, toStoryDay(days, 2), toStoryDay(days, 84))
   const count = { farm: random.int(3, 8), accounts: phone.users.length, script: random.int(26, 42) }
   // A script's sessions fit an hour, farms and account farms take days.
   const stepMs = { farm: 7 * hourMs, accounts: 3 * hourMs, script: 80_000 }[usage]
   return Array.from({ length: count[usage] }, (_, n) => {
     const user = phone.users[n % Math.max(1, phone.users.length)] ?? null
-    return visit(seed, phone, firstMs + n * stepMs, { n, user, batches: usage === 'farm' ? 2 : 1 })
-  }).filter((one) => one.batches[0]!.atMs < historyStartMs + (historyDays - 1) * dayMs)
+    return visit(making, phone, firstMs + n * stepMs, {
+      n,
+      user,
+      batches: usage === 'farm' ? 2 : 1,
+    })
+  }).filter((one) => one.batches[0]!.atMs < span.startMs + span.visitDays * dayMs)
 }
 
-function personVisits(seed: number, phone: Phone, random: Random): Visit[] {
-  const joined = random.int(0, 70)
+function personVisits(making: Making, phone: Phone, random: Random): Visit[] {
+  const { span } = making
+  const joined = random.int(0, toStoryDay(span.days, 70))
   const count = 2 + Math.floor(phone.activity * 2.5)
   return Array.from({ length: count }, (_, n) => {
-    const atMs = dayAt(random, joined, historyDays - 1)
+    const atMs = dayAt(span, random, joined, span.visitDays)
     const user = phone.users.length === 0 ? null : random.pick(phone.users)
-    return visit(seed, phone, atMs, { n, user, batches: random.int(1, 3) })
+    return visit(making, phone, atMs, { n, user, batches: random.int(1, 3) })
   })
 }
 
-function dayAt(random: Random, fromDay: number, untilDay: number): number {
+function dayAt(span: HistorySpan, random: Random, fromDay: number, untilDay: number): number {
   const hour = random.weighted(hourWeights.map((weight, at) => [at, weight] as const))
   const day = random.int(fromDay, untilDay - 1)
-  return historyStartMs + day * dayMs + hour * hourMs + random.int(0, hourMs - 400_000)
+  return span.startMs + day * dayMs + hour * hourMs + random.int(0, hourMs - 400_000)
 }
 
 type VisitFacts = { n: number | string; user: string | null; batches: number }
 
-function visit(seed: number, phone: Phone, atMs: number, { n, user, batches }: VisitFacts): Visit {
-  const random = createRandom(seed, `visit:${phone.deviceId}:${n}`)
+function visit(making: Making, phone: Phone, atMs: number, facts: VisitFacts): Visit {
+  const { n, user, batches } = facts
+  const random = createRandom(making.seed, `visit:${phone.deviceId}:${n}`)
   const sessionId = phone.sdk.name === 'flutter' ? `s-${random.hex(24)}` : random.uuid()
-  const current = phoneAt(seed, phone, atMs, random)
+  const current = phoneAt(making, phone, atMs, random)
   const wanted = phone.kind.later === undefined ? batches : batches + 1
   return {
     sessionId,
@@ -121,14 +168,16 @@ function visit(seed: number, phone: Phone, atMs: number, { n, user, batches }: V
 }
 
 /** A phone as it is then: its SDK may be newer, and more people use a VPN at night. */
-function phoneAt(seed: number, phone: Phone, atMs: number, random: Random): Phone {
+function phoneAt(making: Making, phone: Phone, atMs: number, random: Random): Phone {
+  const { seed, span, badReleaseMs } = making
   let current = phone
   const device = createRandom(seed, `release:${phone.deviceId}`)
-  const adoptedMs = historyStartMs + releaseDay * dayMs + device.next() * 3 * dayMs
-  const badly = device.chance(0.35)
+  const adoptionMs = (3 * dayMs * span.days) / storyDays
+  const adoptedMs = toStoryMs(span, releaseDay) + device.next() * adoptionMs
+  const badly = device.chance(span.badReleaseMs === undefined ? 0.35 : 0.6)
   if (adoptsRelease(phone.sdk) && atMs >= adoptedMs) {
     current = { ...current, sdk: { ...phone.sdk, version: releaseVersion, age: 1 } }
-    const bad = badly && atMs >= historyStartMs + badReleaseDay * dayMs
+    const bad = badly && atMs >= badReleaseMs
     if (bad) current = painted(current, 'debugger', { xposed_detected: true })
   }
   const hour = new Date(atMs).getUTCHours()
@@ -149,11 +198,12 @@ function painted(
 
 type Cast = Record<'rooted' | 'moved' | 'woken' | 'flapping' | 'shared' | 'burst', Phone[]>
 
-function plant(seed: number, cast: Cast, phones: Phone[], visits: Visit[]): Stories {
-  const at = (day: number, hour = 12) => historyStartMs + day * dayMs + hour * hourMs
+function plant(making: Making, cast: Cast, phones: Phone[], visits: Visit[]): Stories {
+  const { seed, span, badReleaseMs } = making
+  const at = (day: number, hour = 12) => toStoryMs(span, day, hour)
   const add = (phone: Phone, atMs: number, n: string, facts: Partial<VisitFacts> = {}) => {
     const user = phone.users[0] ?? null
-    const one = visit(seed, phone, atMs, { n, user, batches: 2, ...facts })
+    const one = visit(making, phone, atMs, { n, user, batches: 2, ...facts })
     visits.push(one)
     return one
   }
@@ -189,13 +239,13 @@ function plant(seed: number, cast: Cast, phones: Phone[], visits: Visit[]): Stor
       platform: 'android',
       sdkVersion: releaseVersion,
       signal: releaseSignal,
-      fromMs: historyStartMs + badReleaseDay * dayMs,
+      fromMs: badReleaseMs,
     },
     rooted,
     movedTo: { ...movedTo, users: movedTo.users.sort() },
     woken,
     ...plantSessions(cast, add, at),
-    burstHourMs: plantBurst(cast.burst, add),
+    burstHourMs: plantBurst(cast.burst, at(33, 14), add),
   }
 }
 
@@ -212,12 +262,14 @@ function plantSessions(
     }
     return one.sessionId
   })
-  const shared = [0, 2].map((first) => {
+  const shared = [0, 2].flatMap((first) => {
     const [victim, thief] = cast.shared.slice(first, first + 2)
-    const one = add(victim!, at(60), 'shared')
-    const two = add(thief!, at(61), 'shared', { user: one.userId })
+    // A small fleet has too few phones.
+    if (victim === undefined || thief === undefined) return []
+    const one = add(victim, at(60), 'shared')
+    const two = add(thief, at(61), 'shared', { user: one.userId })
     two.sessionId = one.sessionId
-    return one.sessionId
+    return [one.sessionId]
   })
   return { flapping, shared }
 }
@@ -225,6 +277,7 @@ function plantSessions(
 /** Twenty-five phones, hooked with the same tool within one hour. */
 function plantBurst(
   phones: Phone[],
+  burstHourMs: number,
   add: (phone: Phone, atMs: number, n: string, facts?: Partial<VisitFacts>) => Visit,
 ): number {
   for (const [n, like] of phones.slice(0, 25).entries()) {

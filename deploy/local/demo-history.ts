@@ -1,0 +1,73 @@
+// A week of a simulated fleet in a sandbox tenant of its own, so that every page of a new console
+// shows something; `demo` stays empty for what a newcomer sends. It is made once, by `di fleet
+// --history` in a process of the lowest priority, after the stack is ready.
+
+import type { ChildProcess } from 'node:child_process'
+import { constants, setPriority } from 'node:os'
+import { join } from 'node:path'
+
+import type { ChildLog } from './stack/child-log.ts'
+import { endChild, exitOf, type LaunchSpec } from './stack/launch.ts'
+import type { LocalSettings } from './stack/settings.ts'
+
+export const HISTORY_TENANT = 'demo-fleet'
+const DAYS = 7
+const DEVICES = 300
+const SEED = 1
+
+export type DemoHistory = {
+  /** Ends it; kills it after `graceMs`. */
+  stop: (graceMs: number) => Promise<void>
+}
+
+/** @param isFirstStart whether the data folder was empty */
+export function isHistoryWanted(settings: LocalSettings, isFirstStart: boolean): boolean {
+  const embedded = Object.keys(settings.external).length === 0
+  return isFirstStart && embedded && settings.env.DEMO_HISTORY !== '0'
+}
+
+/**
+ * Starts to make the history.
+ * @param options.onGone called with its process id when it has ended
+ * @param options.say shows how it ended
+ */
+export function startDemoHistory(options: {
+  settings: LocalSettings
+  launch: (spec: LaunchSpec) => ChildProcess
+  log: ChildLog
+  consoleUrl: string
+  onGone: (pid: number) => void
+  say: (line: string) => void
+}): DemoHistory {
+  const { settings, launch, log, consoleUrl, onGone, say } = options
+  const child = launch({
+    command: process.execPath,
+    args: [
+      ...[join(settings.servicesDir, 'console', 'cli.ts'), 'fleet', '--history', `${DAYS}`],
+      ...['--devices', `${DEVICES}`, '--seed', `${SEED}`, '--tenant', HISTORY_TENANT],
+    ],
+    env: { ...settings.env, DATA_DIR: settings.dataDir, CONSOLE_URL: undefined },
+    orphanSignal: 'SIGTERM',
+  })
+  log.follow(child.stdout)
+  log.follow(child.stderr)
+  const { pid } = child
+  if (pid !== undefined) {
+    setPriority(pid, constants.priority.PRIORITY_LOW)
+    void exitOf(child).then(({ code }) => {
+      onGone(pid)
+      say(describe(code, consoleUrl))
+    })
+  }
+  return {
+    stop: async (graceMs) => {
+      await endChild(child, { signal: 'SIGTERM', graceMs })
+    },
+  }
+}
+
+/** A failed history leaves the stack as it is. */
+function describe(code: number | null, consoleUrl: string): string {
+  if (code !== 0) return 'the history of the simulated fleet is not complete'
+  return `a week of a simulated fleet is in ${consoleUrl}/t/${HISTORY_TENANT}/overview`
+}

@@ -1,0 +1,199 @@
+/**
+ * `di fleet --history`: days of the past in a new tenant of the running local stack. Its phones are
+ * planned, its events pass through the edge's and the scorer's own code with the clock of their
+ * time, and analysts of a model say what they think of the alerts. It writes to the stack's own
+ * databases with the credentials of its owner, so nothing else can be addressed.
+ */
+import type { AlertCandidate } from '#shared/core/alerts/alert-rules.ts'
+import { dayMs, hourMs } from '#shared/core/base/instants.ts'
+import { toPolicyHash } from '#shared/core/policies/policy.ts'
+import { presets } from '#shared/core/policies/presets/presets.ts'
+import type { ShadowVersion } from '#shared/core/policies/shadow.ts'
+import { setDisposition } from '#shared/io/alerts/set-disposition.ts'
+import { createClickhouse } from '#shared/io/clickhouse/clickhouse.ts'
+import { dateShadow, dateTenant } from '#shared/io/history/simulated-history-store.ts'
+import { createCurrentPolicyStore } from '#shared/io/policies/current-policy-store.ts'
+import { insertShadowVersion, listShadowVersions } from '#shared/io/policies/shadow-policy-store.ts'
+import { createPostgres, type Postgres } from '#shared/io/postgres/postgres.ts'
+import { createLog } from '#shared/io/process/log.ts'
+import { withOldActivityKept } from '#shared/io/velocity/activity-merges-store.ts'
+import { type FleetContext, FleetError, type LocalStack } from '../fleet-context.ts'
+import { createRandom } from '../phones/random.ts'
+import { acceptVisits, type EdgeTenant } from './history-edge.ts'
+import { type HistorySpan, makeHistory, type Stories } from './history-model.ts'
+import { judgeAlert } from './history-outcomes.ts'
+import { inside, type RaisedVisit, scoreVisits, toAlertKey } from './history-scorer.ts'
+
+export type HistoryOptions = {
+  /** Full days before today; today so far comes on top. */
+  days: number
+  devices: number
+  seed: number
+  /** The slug of the new tenant. */
+  tenant: string
+}
+
+export type HistorySummary = {
+  tenant_id: string
+  seed: number
+  days: number
+  devices: number
+  from: string
+  to: string
+  events: number
+  alerts: number
+  dispositions: number
+  deliveries: { delivered: number; failed: number }
+  console_url: string
+}
+
+export type HistoryDeps = {
+  context: FleetContext
+  nowMs: () => number
+  /** Shows how many of all events are decided. */
+  onProgress: (events: number, all: number) => void
+}
+
+/** Nothing is newer: the last alerts have been raised and delivered. */
+const quietMs = 120_000
+/** A release this young before the end is found by the hourly search for spikes. */
+const badReleaseAgeMs = 22 * hourMs
+/** Up to this length the bad release is the last story of the history, then one of its middle. */
+const shortDays = 30
+const analysts = ['ann@example.com', 'bob@example.com', 'chloe@example.com']
+/** The webhook is paused, so nothing is ever sent there. */
+const webhookUrl = 'http://127.0.0.1:9999/risk-alerts'
+const dispositionsPerTransaction = 100
+
+/**
+ * Makes the history.
+ * @throws FleetError when there is no local stack with embedded servers, or the tenant exists
+ */
+export async function runHistory(
+  deps: HistoryDeps,
+  options: HistoryOptions,
+): Promise<HistorySummary> {
+  const { context } = deps
+  const stack = requireLocalStack(context)
+  const { days, devices, seed, tenant: tenantId } = options
+  const endMs = deps.nowMs() - quietMs
+  const span = toSpan(days, endMs)
+  const created = (await context.adminFetch('POST', '/tenants', {
+    tenant_id: tenantId,
+    name: 'Simulated history',
+    environment: 'sandbox',
+    webhook_url: webhookUrl,
+  })) as { hmac_secret: string }
+  await context.adminFetch('POST', `/tenants/${tenantId}/webhook/pause`)
+  // What fails is thrown, and stdout is for the summary.
+  const log = createLog('fleet', 'silent')
+  const postgres = createPostgres(stack.postgres, { role: 'fleet', log, statementTimeoutMs: 0 })
+  const clickhouse = createClickhouse(stack.clickhouse, { name: 'fleet' })
+  try {
+    const shadows = await prepareTenant(postgres, tenantId, span)
+    const policy = (await createCurrentPolicyStore(postgres).findCurrentPolicy(tenantId))!
+    const edge: EdgeTenant = {
+      tenantId,
+      hmacSecret: created.hmac_secret,
+      policy: policy.policy,
+      policyVersion: policy.version,
+      policyHash: policy.policyHash,
+    }
+    const model = makeHistory(seed, devices, span)
+    const visits = acceptVisits(model, edge, { startMs: span.startMs, endMs })
+    const onProgress = (events: number) => deps.onProgress(events, visits.length)
+    const onWarning = (text: string) => {
+      throw new FleetError(`the history is not complete: ${text}`)
+    }
+    const scoring = { tenantId, seed, clickhouse, postgres, shadows, onWarning, onProgress }
+    // Risk features of an event are of the 30 days before it.
+    const raised = await withOldActivityKept(clickhouse, () => scoreVisits(visits, scoring))
+    const dispositions = await judgeAll(postgres, raised, { seed, endMs, stories: model.stories })
+    const failed = raised.filter((one) => one.isUndelivered).length
+    return {
+      tenant_id: tenantId,
+      seed,
+      days,
+      devices,
+      from: new Date(span.startMs).toISOString(),
+      to: new Date(endMs).toISOString(),
+      events: visits.length,
+      alerts: raised.length,
+      dispositions,
+      deliveries: { delivered: raised.length - failed, failed },
+      console_url: `${stack.console}/t/${tenantId}/overview`,
+    }
+  } finally {
+    await Promise.all([postgres.close(), clickhouse.close()])
+  }
+}
+
+/** @throws FleetError when its servers are not the embedded ones, or the console is another one */
+function requireLocalStack({ env, findStack }: FleetContext): LocalStack {
+  const stack = findStack()
+  if (stack === null) {
+    throw new FleetError('A history is made in the running local stack: start it with `npm start`.')
+  }
+  const { postgres, clickhouse } = stack.pids
+  if (postgres === undefined || clickhouse === undefined) {
+    throw new FleetError('A history is made with the embedded servers of the local stack only.')
+  }
+  const elsewhere = env.CONSOLE_URL && env.CONSOLE_URL.replace(/\/+$/, '') !== stack.console
+  if (elsewhere) {
+    throw new FleetError('CONSOLE_URL is not the console of the local stack.')
+  }
+  return stack
+}
+
+function toSpan(days: number, endMs: number): HistorySpan {
+  const startMs = Math.floor(endMs / dayMs) * dayMs - days * dayMs
+  const badReleaseMs = endMs - badReleaseAgeMs
+  return { startMs, days, visitDays: days + 1, ...(days <= shortDays ? { badReleaseMs } : {}) }
+}
+
+/** Dates the tenant before its first event, and gives it a shadow policy after a third of them. */
+async function prepareTenant(
+  postgres: Postgres,
+  tenantId: string,
+  { startMs, days }: HistorySpan,
+): Promise<readonly ShadowVersion[]> {
+  const policy = presets.strict
+  const shadow = { hash: toPolicyHash(policy), text: JSON.stringify(policy) }
+  await postgres.transaction(async (tx) => {
+    await dateTenant(tx, tenantId, startMs - hourMs)
+    await insertShadowVersion(tx, { tenantId, policy: shadow, createdBy: analysts[0]! })
+    await dateShadow(tx, tenantId, startMs + (days * dayMs) / 3)
+  })
+  return (await listShadowVersions(postgres)).get(tenantId) ?? []
+}
+
+type Judging = { seed: number; endMs: number; stories: Stories }
+
+/** @returns how many dispositions were set: those of a later time are still to come */
+async function judgeAll(
+  postgres: Postgres,
+  raised: readonly RaisedVisit[],
+  { seed, endMs, stories }: Judging,
+): Promise<number> {
+  const verdicts = raised
+    .map(({ candidate, visit, createdAtMs }) => {
+      const random = createRandom(seed, `verdict:${toAlertKey(candidate)}`)
+      const of = { phone: visit.phone, detected: signalsOf(candidate) }
+      const { to, atMs } = judgeAlert(of, createdAtMs, stories, random)
+      return { alertId: candidate.alertId, to, atMs, actor: random.pick(analysts) }
+    })
+    .flatMap(({ atMs, ...one }) => (atMs === null || atMs >= endMs ? [] : [{ ...one, atMs }]))
+    .sort((a, b) => a.atMs - b.atMs)
+  for (let at = 0; at < verdicts.length; at += dispositionsPerTransaction) {
+    const some = verdicts.slice(at, at + dispositionsPerTransaction)
+    await postgres.transaction(async (tx) => {
+      for (const { to: disposition, ...one } of some) {
+        await setDisposition(inside(tx), { ...one, disposition, note: null })
+      }
+    })
+  }
+  return verdicts.length
+}
+
+const signalsOf = ({ reasons }: AlertCandidate): string[] =>
+  reasons.flatMap(({ evidence }) => (evidence.signals as string[] | undefined) ?? [])

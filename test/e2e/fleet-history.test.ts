@@ -1,0 +1,228 @@
+/**
+ * A history that `npm start` makes in a new data folder: every page of the console shows something
+ * of it, and the APIs agree with each other about it.
+ */
+import { execFile } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import type { Browser, Page } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { dayMs } from '#shared/core/base/instants.ts'
+import { launchBrowser, openPage, settle, type WatchedPage } from '../support/console/browser.ts'
+import { admin } from '../support/http/tenant-client.ts'
+import { startStack, type TestStack } from '../support/process/stack.ts'
+import { until } from '../support/process/until.ts'
+
+const tenant = 'demo-fleet'
+const cli = fileURLToPath(new URL('../../services/console/cli.ts', import.meta.url))
+const madeMaxMs = 120_000
+
+let running: TestStack
+let browser: Browser
+let watched: WatchedPage
+let page: Page
+
+type Alert = {
+  alert_id: string
+  event_id: string
+  created_at: string
+  flags: string[]
+  entity: { device: { device_id: string }; user?: { user_id: string } }
+}
+type Listed<T> = { data: T[]; total: number }
+type Overview = {
+  telemetry: { events: { now: number; before: number } }
+  alerts: { raised: { now: number } }
+}
+type Hour = { accepted: number; decided: number; differences: unknown[] }
+type Detail = { history: { actor: string; at: string; to: string }[] }
+
+beforeAll(async () => {
+  ;[running, browser] = await Promise.all([
+    startStack({ env: { DEMO_HISTORY: undefined } }),
+    launchBrowser(),
+  ])
+  await until(
+    'the history is made',
+    () => running.output().includes('a week of a simulated fleet is in'),
+    madeMaxMs,
+  )
+  watched = await openPage(browser, { baseURL: running.stack.console })
+  page = watched.page
+}, 200_000)
+
+afterAll(async () => {
+  await browser?.close()
+  await running?.discard()
+})
+
+const read = <T>(path: string) => admin<T>(running.stack, 'GET', `/tenants/${tenant}${path}`)
+const shown = (count: number) => count.toLocaleString('en')
+
+/** Runs a command as a person would; its exit status and what it printed. */
+async function di(...args: string[]): Promise<{ code: number; out: string; error: string }> {
+  const env = { ...process.env, DATA_DIR: running.dataDir }
+  return promisify(execFile)(process.execPath, [cli, ...args], { env }).then(
+    ({ stdout, stderr }) => ({ code: 0, out: stdout, error: stderr }),
+    (failed: { code: number; stdout: string; stderr: string }) => ({
+      code: failed.code,
+      out: failed.stdout,
+      error: failed.stderr,
+    }),
+  )
+}
+
+describe('the history of a new data folder', () => {
+  it('is in a tenant of its own: `demo` stays empty', async () => {
+    const tenants = await admin<{ data: { tenant_id: string }[] }>(
+      running.stack,
+      'GET',
+      '/tenants?limit=100',
+    )
+    expect(tenants.data.map(({ tenant_id }) => tenant_id).sort()).toEqual(['demo', tenant])
+    const demo = await admin<Overview>(running.stack, 'GET', '/tenants/demo/overview')
+    expect(demo.telemetry.events).toEqual({ now: 0, before: 0 })
+  })
+
+  it('is of a week, by day and night, up to now', async () => {
+    const nowMs = Date.now()
+    const from = new Date(nowMs - 7 * dayMs).toISOString()
+    const { telemetry } = await read<Overview>(`/overview?from=${from}`)
+    expect(telemetry.events.now).toBeGreaterThan(1_500)
+    const lastDay = await read<Overview>('/overview')
+    expect(lastDay.telemetry.events.now).toBeGreaterThan(150)
+    expect(lastDay.telemetry.events.before).toBeGreaterThan(150)
+    const { data, total } = await read<Listed<Alert>>('/alerts?limit=200')
+    expect(total).toBeGreaterThan(100)
+    const days = new Set(data.map(({ created_at: at }) => at.slice(0, 10)))
+    expect(days.size).toBeGreaterThanOrEqual(3)
+    for (const { created_at: at } of data) expect(Date.parse(at)).toBeLessThan(nowMs)
+  })
+
+  it('agrees with itself: accepted, stored, decided and delivered, hour by hour', async () => {
+    const from = new Date(Date.now() - 7 * dayMs).toISOString()
+    const hours = await until('replication and reconciliation are done with it', async () => {
+      const { data } = await read<{ data: Hour[] }>(`/reconciliation?from=${from}`)
+      const isDone = data.every((hour) => hour.decided > 0 && hour.differences.length === 0)
+      return data.length > 100 && isDone ? data : null
+    })
+    expect(hours.filter((hour) => hour.accepted !== hour.decided)).toEqual([])
+  })
+
+  it('has analysts who judged after an alert, and before now', async () => {
+    const { data } = await read<Listed<Alert>>('/alerts?disposition=CONFIRMED&limit=50')
+    expect(data.length).toBeGreaterThan(20)
+    for (const { alert_id: id, created_at: raisedAt } of data.slice(0, 10)) {
+      const { history } = await admin<Detail>(running.stack, 'GET', `/alerts/${id}`)
+      expect(history).toMatchObject([{ to: 'CONFIRMED' }])
+      expect(history[0]!.actor).toMatch(/@example\.com$/)
+      expect(Date.parse(history[0]!.at)).toBeGreaterThan(Date.parse(raisedAt))
+      expect(Date.parse(history[0]!.at)).toBeLessThan(Date.now())
+    }
+  })
+})
+
+/** Titles of what a page shows where it has nothing. */
+const nothing = [
+  ...['This could not be loaded', 'Not known at the moment', 'No flag was raised'],
+  ...['No event arrived', 'No events in this time', 'The event has no signals'],
+  ...['No policy runs as the shadow', 'It has not decided any event yet', 'None is linked'],
+  ...['No webhook was sent', 'Nothing was delivered yet', 'No alert yet', 'No user was named'],
+  ...['No telemetry in this time', 'No signal was detected in this time', 'No alerts'],
+  ...['SDKs send nothing that the catalog does not have', 'Nothing happened here yet'],
+]
+
+/** An alert whose device and user are linked to others. */
+async function findLinked(alerts: readonly Alert[]): Promise<Alert | null> {
+  type Linked = { links: { data: unknown[] } }
+  for (const alert of alerts) {
+    const { device, user } = alert.entity
+    if (user === undefined) continue
+    const ofDevice = await read<Linked>(`/devices/${encodeURIComponent(device.device_id)}`)
+    if (ofDevice.links.data.length === 0) continue
+    const ofUser = await read<Linked>(`/users/${encodeURIComponent(user.user_id)}`)
+    if (ofUser.links.data.length > 0) return alert
+  }
+  return null
+}
+
+describe('the pages of the console', () => {
+  it('lead from the link that npm start prints to the overview of the history', async () => {
+    const link = /^http:.*\/invite\S*#[\w-]{43}$/m.exec(running.output())?.[0]
+    await page.goto(link!)
+    await page.getByLabel('Your name').fill('Ada Lovelace')
+    await page.getByLabel('Password').fill('nine blue kettles sing')
+    await page.getByRole('button', { name: 'Create the account' }).click()
+    await page.waitForURL(`**/t/${tenant}/overview`)
+  })
+
+  it('show something of it, every one of them', async () => {
+    const { data, total } = await read<Listed<Alert>>('/alerts?disposition=CONFIRMED&limit=200')
+    const { total: all } = await read<Listed<Alert>>('/alerts?limit=1')
+    expect(total).toBeGreaterThan(0)
+    const { telemetry } = await read<Overview>('/overview')
+    const alert = (await findLinked(data))!
+    const { device, user } = alert.entity
+    const fleet = await read<Listed<{ sdk_version: string }>>('/fleet')
+    const seen = JSON.stringify(fleet)
+    expect(seen).toContain('3.2.0')
+    const pages: [path: string, text: string | RegExp][] = [
+      ['overview', shown(telemetry.events.now)],
+      ['alerts', `${shown(all)} alerts`],
+      [`alerts/${alert.alert_id}`, alert.flags[0]!],
+      [`events/${alert.event_id}`, alert.flags[0]!],
+      [`devices/${encodeURIComponent(device.device_id)}`, 'Linked devices'],
+      [`users/${encodeURIComponent(user!.user_id)}`, 'Linked users'],
+      ['policies', 'balanced'],
+      ['signals', 'root.su_binary'],
+      ['fleet', '3.2.0'],
+      ['explore', 'Examples'],
+      ['reconciliation', 'agree'],
+      ['webhooks', 'delivered'],
+    ]
+    for (const [path, text] of pages) {
+      await page.goto(`/t/${tenant}/${path}`)
+      const main = page.getByRole('main')
+      await main.getByText(text).filter({ visible: true }).first().waitFor()
+      await settle(page)
+      const lines = (await main.innerText()).split('\n')
+      expect([path, lines.filter((line) => nothing.includes(line))]).toEqual([path, []])
+    }
+    expect(watched.faults).toEqual([])
+  })
+})
+
+describe('di fleet --history', () => {
+  it('makes the same history of the same seed, in a new tenant', async () => {
+    const make = (slug: string, seed: string) =>
+      di('fleet', '--json', '--history', '3', '--devices', '40', '--seed', seed, '--tenant', slug)
+    const [one, two, other] = [await make('one', '5'), await make('two', '5'), await make('x', '6')]
+    expect([one.code, one.error]).toEqual([0, ''])
+    const counts = ({ out }: { out: string }) => {
+      const { events, alerts, dispositions, deliveries } = JSON.parse(out) as Record<
+        string,
+        unknown
+      >
+      return { events, alerts, dispositions, deliveries }
+    }
+    expect(counts(two)).toEqual(counts(one))
+    expect(counts(other)).not.toEqual(counts(one))
+    const { data } = await admin<Listed<Alert>>(running.stack, 'GET', '/tenants/one/alerts?limit=1')
+    expect(data).toHaveLength(1)
+  })
+
+  it('refuses a tenant that exists, other options, and everything but a local stack', async () => {
+    const exists = await di('fleet', '--history', '1', '--tenant', 'demo')
+    expect([exists.code, exists.error]).toEqual([1, expect.stringContaining('tenant_exists')])
+    const both = await di('fleet', '--history', '1', '--rate', '5')
+    expect([both.code, both.error]).toEqual([1, expect.stringContaining('--history')])
+    const env = { ...process.env, DATA_DIR: running.dataDir, CONSOLE_URL: 'http://127.0.0.1:9' }
+    const elsewhere = promisify(execFile)(process.execPath, [cli, 'fleet', '--history', '1'], {
+      env,
+    })
+    await expect(elsewhere).rejects.toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining('not the console of the local stack'),
+    })
+  })
+})

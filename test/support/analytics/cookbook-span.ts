@@ -1,0 +1,15 @@
+/** The time of the history that the cookbook's answers come from. */
+import { dayMs } from '#shared/core/base/instants.ts'
+import type { HistorySpan } from '../../../services/fleet/history/history-model.ts'
+
+export const historyDays = 90
+export const historyStartMs = Date.UTC(2026, 6, 1)
+/** Its end is that of its last day, exclusive. */
+export const historyEndMs = historyStartMs + historyDays * dayMs
+
+/** No phone is used on its last day. */
+export const cookbookSpan: HistorySpan = {
+  startMs: historyStartMs,
+  days: historyDays,
+  visitDays: historyDays - 1,
+}
