@@ -21,6 +21,7 @@ const benchmarks: Record<string, () => Promise<Benchmark>> = {
   fairness: () => import('./delivery/fairness.ts'),
   backtest: () => import('./history/backtest.ts'),
   cookbook: () => import('./history/cookbook.ts'),
+  console: () => import('./console/console.ts'),
 }
 
 const words = process.argv.slice(2)
