@@ -1,4 +1,4 @@
-// When an alert is raised, which id it has, and what clients see of it.
+// When an alert is raised, its id, and its public fields.
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { decideAlert, toAlert } from '#shared/core/alerts/alert-rules.ts'
@@ -39,7 +39,7 @@ function eventOf(more: { user_id?: string; account_id?: string } = {}): Accepted
 const risk = (action: Action) => ({ riskScore: 70, action, reasons })
 
 describe('an alert', () => {
-  test('is raised for REVIEW and BLOCK alone', () => {
+  test('is raised for REVIEW and BLOCK only', () => {
     expect(decideAlert(eventOf(), risk('ALLOW'))).toBeNull()
     for (const action of ['REVIEW', 'BLOCK'] as const) {
       expect(decideAlert(eventOf(), risk(action))).toMatchObject({
@@ -56,13 +56,13 @@ describe('an alert', () => {
     }
   })
 
-  test('names the user, else the account', () => {
+  test('names the user, or the account without a user', () => {
     const userOf = (event: AcceptedEvent) => decideAlert(event, risk('BLOCK'))?.userId
     expect(userOf(eventOf({ user_id: 'u', account_id: 'a' }))).toBe('u')
     expect(userOf(eventOf({ account_id: 'a' }))).toBe('a')
   })
 
-  test('has the fields of the interface, flags that are the codes of its reasons, and nothing else', () => {
+  test('has the fields of the interface, and the codes of its reasons as flags', () => {
     const candidate = decideAlert(eventOf({ user_id: 'u' }), risk('REVIEW'))!
     const alert = toAlert(candidate, { seq: 3, disposition: 'OPEN', createdAt: new Date(12_345) })
     expect(alert).toEqual({
@@ -85,7 +85,7 @@ describe('an alert', () => {
     expect(alertSchema.parse(alert)).toEqual(alert)
   })
 
-  test('leaves out the user where none is known', () => {
+  test('has no user field when the user is unknown', () => {
     const candidate = decideAlert(eventOf(), risk('REVIEW'))!
     const alert = toAlert(candidate, { seq: 1, disposition: 'OPEN', createdAt: new Date(0) })
     expect(Object.keys(alert.entity)).toEqual(['device', 'session'])
@@ -93,7 +93,7 @@ describe('an alert', () => {
 })
 
 describe('an alert’s id', () => {
-  test('is the same for the same tenant, device, session and action, and for no others', () => {
+  test('is equal for the same tenant, device, session and action, and only for those', () => {
     const part = fc.string({ maxLength: 6 })
     const fact = fc.record({ tenantId: part, deviceId: part, sessionId: part, action: part })
     fc.assert(
@@ -109,7 +109,7 @@ describe('an alert’s id', () => {
     expect(split('ab', 'c')).not.toBe(split('a', 'bc'))
   })
 
-  test('and that of its delivery are opaque, of one form, and follow from one another', () => {
+  test('and the id of its delivery are opaque, have one form, and follow from each other', () => {
     const alertId = toAlertId({ tenantId: 't', deviceId: 'd', sessionId: 's', action: 'BLOCK' })
     expect(alertId).toMatch(/^alr_[A-Za-z0-9_-]{26}$/)
     expect(toDeliveryId(alertId)).toMatch(/^dlv_[A-Za-z0-9_-]{26}$/)

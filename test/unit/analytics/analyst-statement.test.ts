@@ -1,5 +1,5 @@
-// What analysts of the local stack may name: functions by the engine's categories, read from the
-// engine's tokens. The tokens here are those that the engine gave.
+// Which functions and names analysts of the local stack may use. The categories and tokens in these
+// tests are output of the engine.
 import { describe, expect, it } from 'vitest'
 import { toRefusedNames } from '../../../deploy/local/clickhouse/analyst-functions.ts'
 import { checkStatement, parseTokens } from '../../../deploy/local/clickhouse/analyst-statement.ts'
@@ -25,7 +25,7 @@ const refused = toRefusedNames(
   ['file', 'url', 'numbers', 'format', 'tableOfTheFuture'],
 )
 
-describe('names that are refused', () => {
+describe('rejected names', () => {
   it('are those of every category that is not allowed, of costly functions, and their aliases', () => {
     expect([...refused.functions].sort()).toEqual([
       'editdistance',
@@ -80,7 +80,7 @@ describe('a statement', () => {
     expect(judge(query)).toBe(name)
   })
 
-  it('takes a name by a parameter only when it is none of these', () => {
+  it('may be a query parameter, unless the value is a rejected name', () => {
     const query = 'select arrayMap({f:Identifier}, a)'
     expect(judge(query, [['param_f', 'lower']])).toBeNull()
     expect(judge(query, [['param_f', 'a.file']])).toBe('ACCESS_DENIED')
@@ -88,9 +88,9 @@ describe('a statement', () => {
     expect(judge('select {f:String}', [['param_f', 'file']])).toBeNull()
   })
 
-  it('is refused when the engine did not read it to its end', () => {
+  it('is rejected when the engine did not tokenize all of it', () => {
     const tokens = [{ begin: 0, end: 6, type: 'BareWord' }]
-    const asked = { query: 'select file(a)', parameters: [] }
-    expect(checkStatement(asked, tokens, refused)?.name).toBe('SYNTAX_ERROR')
+    const statement = { query: 'select file(a)', parameters: [] }
+    expect(checkStatement(statement, tokens, refused)?.name).toBe('SYNTAX_ERROR')
   })
 })

@@ -1,6 +1,6 @@
 /**
- * The operators' dashboard, which deploy/grafana/README.md points at, and the alert rules: the
- * processes have every metric on them.
+ * Every metric in the operators' dashboard (deploy/grafana/README.md) and in the alert rules exists
+ * in the processes.
  */
 import { readdirSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
@@ -10,7 +10,7 @@ import dashboard from '../../../deploy/grafana/operations.json' with { type: 'js
 
 const root = fileURLToPath(new URL('../../..', import.meta.url))
 
-/** Everything that the services are made of. */
+/** Source text of all services. */
 function readSources(): string {
   return ['services', 'shared']
     .flatMap((folder) =>
@@ -63,7 +63,7 @@ describe('the alert rules', () => {
     expect(rule.annotations).toHaveProperty('summary')
   })
 
-  it('have a case each in test/vectors/prometheus-alerts.yaml in which they fire', () => {
+  it('each have a case in test/vectors/prometheus-alerts.yaml in which they fire', () => {
     type Case = { alertname: string; exp_alerts: unknown[] }
     const { tests } = parse(
       readFileSync(`${root}/test/vectors/prometheus-alerts.yaml`, 'utf8'),

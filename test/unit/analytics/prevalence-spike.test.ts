@@ -1,5 +1,5 @@
-// Prevalence spikes: a bad release is found on its first day, and a steady prevalence raises
-// nothing, however small the fleet and however many signals are tested.
+// A bad release is found on its first day. A steady prevalence raises nothing, in fleets of any
+// size and with any number of tested signals.
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import {
@@ -12,10 +12,10 @@ import { createRandom, type Random } from '../../../services/fleet/phones/random
 
 const days = (count: number, devices: number, fleet: number): PrevalenceSample[] =>
   Array.from({ length: count }, () => ({ devices, fleet }))
-const nobody = { devices: 0, fleet: 0 }
+const noDevices = { devices: 0, fleet: 0 }
 
 describe('a prevalence spike', () => {
-  it('is found on the first day of a bad release, against its own past and other versions', () => {
+  it('is found on the first day of a bad release, by its own history and by other versions', () => {
     const found = findPrevalenceSpike({
       current: { devices: 60, fleet: 200 },
       earlier: days(14, 2, 200),
@@ -42,32 +42,32 @@ describe('a prevalence spike', () => {
   it('is found in the only version by comparing with its past alone', () => {
     const current = { devices: 60, fleet: 200 }
     expect(
-      findPrevalenceSpike({ current, earlier: days(5, 2, 200), elsewhere: nobody }),
+      findPrevalenceSpike({ current, earlier: days(5, 2, 200), elsewhere: noDevices }),
     ).toMatchObject({
       elsewherePrevalence: null,
     })
   })
 
-  it('is not found when all versions rise alike, as in an attack', () => {
+  it('is not found when all versions rise together, as in an attack', () => {
     const current = { devices: 60, fleet: 200 }
     const elsewhere = { devices: 300, fleet: 1_000 }
     expect(findPrevalenceSpike({ current, earlier: days(14, 2, 200), elsewhere })).toBeNull()
   })
 
-  it('is not found where the version always had a higher prevalence than others', () => {
+  it('is not found where a version always had a higher prevalence than others', () => {
     const current = { devices: 60, fleet: 200 }
     const elsewhere = { devices: 10, fleet: 1_000 }
     expect(findPrevalenceSpike({ current, earlier: days(14, 58, 200), elsewhere })).toBeNull()
   })
 
-  it('is not found where there is nothing to compare with', () => {
+  it('is not found without history and other versions to compare with', () => {
     const current = { devices: 200, fleet: 200 }
-    expect(findPrevalenceSpike({ current, earlier: [], elsewhere: nobody })).toBeNull()
+    expect(findPrevalenceSpike({ current, earlier: [], elsewhere: noDevices })).toBeNull()
     const few = { devices: 0, fleet: 12 }
     expect(findPrevalenceSpike({ current, earlier: [few], elsewhere: few })).toBeNull()
   })
 
-  it('is not found among a handful of devices, whatever their prevalence', () => {
+  it('is not found among few devices, at any prevalence', () => {
     for (const fleet of [1, 5, 29]) {
       const current = { devices: fleet, fleet }
       const elsewhere = { devices: 0, fleet: 10_000 }
@@ -81,15 +81,15 @@ describe('a prevalence spike', () => {
     expect(findPrevalenceSpike({ current, earlier: [], elsewhere })).toBeNull()
   })
 
-  it('needs a larger rise where days differ anyway', () => {
+  it('needs a larger rise where days usually differ', () => {
     const wild = [0.01, 0.2, 0.05, 0.3, 0.02, 0.25, 0.1].map((prevalence) => ({
       devices: Math.round(prevalence * 1_000),
       fleet: 1_000,
     }))
     const current = { devices: 330, fleet: 1_000 }
-    expect(findPrevalenceSpike({ current, earlier: wild, elsewhere: nobody })).toBeNull()
+    expect(findPrevalenceSpike({ current, earlier: wild, elsewhere: noDevices })).toBeNull()
     expect(
-      findPrevalenceSpike({ current, earlier: days(7, 130, 1_000), elsewhere: nobody }),
+      findPrevalenceSpike({ current, earlier: days(7, 130, 1_000), elsewhere: noDevices }),
     ).not.toBeNull()
   })
 
@@ -124,10 +124,10 @@ describe('a prevalence spike', () => {
   })
 })
 
-/** How many of `count` devices have something that each has with the same chance. */
+/** Draws how many of `count` devices have something, each with the same chance. */
 function drawDevices(random: Random, count: number, chance: number): number {
   if (count > 400) {
-    // The normal curve is near enough, and a thousand times faster.
+    // The normal approximation is close enough and a thousand times faster.
     const normal =
       Math.sqrt(-2 * Math.log(1 - random.next())) * Math.cos(2 * Math.PI * random.next())
     const drawn = Math.round(count * chance + normal * Math.sqrt(count * chance * (1 - chance)))
@@ -149,7 +149,7 @@ describe('a stable prevalence', () => {
     const random = createRandom(seed, name)
     let alarms = 0
     for (let look = 0; look < 20_000; look++) {
-      // Shares of signals are mostly small; each version and platform has its own on top.
+      // Most prevalences are small; each version and platform adds its own.
       const chance = Math.min(0.95, random.exponential(0.08))
       const size = () => random.int(least, most)
       const fleet = size()
@@ -167,13 +167,13 @@ describe('a stable prevalence', () => {
     expect([`seed ${seed}`, alarms]).toEqual([`seed ${seed}`, 0])
   })
 
-  it('raise none either where weekends differ and devices come back every day', () => {
+  it('raise no alarm when weekends differ and devices return every day', () => {
     const random = createRandom(seed, 'weekends')
     let alarms = 0
     for (let look = 0; look < 5_000; look++) {
       const chance = Math.min(0.5, random.exponential(0.08))
       const size = random.int(40, 3_000)
-      // The same devices every day, and one day in seven another crowd.
+      // The same devices every day, and on one day in seven a different set.
       const same = drawDevices(random, size, chance)
       const offset = random.int(0, 6)
       const earlier = Array.from({ length: 21 }, (_, at) => ({

@@ -1,4 +1,4 @@
-// Labels from what clients send: as many series as were allowed, and never more.
+// Labels from client input: bounded series.
 import { expect, test } from 'vitest'
 import { createBoundedLabel } from '#shared/core/base/bounded-labels.ts'
 
@@ -17,7 +17,7 @@ test('a value never changes its label, and the default maximum is a hundred', ()
   expect(values.map(label)).toEqual(labels)
 })
 
-test('each use has places of its own', () => {
+test('each use has its own values', () => {
   const [one, other] = [createBoundedLabel(1), createBoundedLabel(1)]
   expect([one('a'), other('b'), one('b'), other('a')]).toEqual(['a', 'b', 'other', 'other'])
 })

@@ -1,4 +1,4 @@
-// Instants as clients write them, and spans of time taken apart into days, hours and rests.
+// Instants as clients write them, and time spans split into days, hours and remainders.
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import {
@@ -55,7 +55,7 @@ describe('an instant', () => {
     ['+002026-03-01', 'six digits of year'],
     ['2026-03-01\n', 'a line break'],
     ['２026-03-01', 'a digit of another script'],
-  ])('%j is none: %s', (text) => {
+  ])('%j is invalid: %s', (text) => {
     expect(parseInstant(text)).toBeNull()
   })
 
@@ -73,7 +73,7 @@ describe('an instant', () => {
     ['2026-03-01', Date.UTC(2026, 2, 1)],
     [nine, nine],
     [nine + 0.4, nine],
-  ])('of a client is read in every form that names it: %s', (value, ms) => {
+  ])('of a client is read in every form with the same meaning: %s', (value, ms) => {
     expect(readOccurredAt(value)).toBe(ms)
   })
 
@@ -90,11 +90,11 @@ describe('an instant', () => {
       {},
       `2026-03-01T09:30:00Z${'[a]'.repeat(99)}`,
     ],
-  ])('is not made up for a client: %s', (value) => {
+  ])('is never guessed for a client: %s', (value) => {
     expect(readOccurredAt(value)).toBeNull()
   })
 
-  test('as toISOString writes it is always read back', () => {
+  test('written by toISOString is always read back', () => {
     fc.assert(
       fc.property(fc.date({ min: new Date(0), max: new Date('9999-12-31') }), (date) => {
         fc.pre(!Number.isNaN(date.getTime()))
@@ -105,7 +105,7 @@ describe('an instant', () => {
   })
 })
 
-describe('a span', () => {
+describe('a time span', () => {
   const near = fc
     .tuple(fc.integer({ min: 1, max: 100 }), fc.integer({ min: -2, max: 2 }), fc.nat(hourMs))
     .map(([hours, by, rest]) => hours * hourMs + by + (by === 2 ? rest : 0))
@@ -115,7 +115,7 @@ describe('a span', () => {
       fc.property(near, near, (fromMs, toMs) => {
         const { days, hours, rests } = splitSpan({ fromMs, toMs })
         const ends = [...hours, ...rests]
-        // How often an instant is counted changes where a part begins and where it ends.
+        // The number of times that an instant is counted changes only where a part begins or ends.
         const changes = new Map<number, number>()
         for (const part of [{ ...days, sign: 1 }, ...ends]) {
           expect(part.fromMs).toBeLessThanOrEqual(part.toMs)
@@ -124,11 +124,11 @@ describe('a span', () => {
           changes.set(part.toMs, (changes.get(part.toMs) ?? 0) - part.sign)
         }
         const left = [...changes].filter(([, change]) => change !== 0).sort(([a], [b]) => a - b)
-        const wanted = [
+        const expectedRanges = [
           [fromMs, 1],
           [toMs, -1],
         ]
-        expect(left).toEqual(fromMs < toMs ? wanted : [])
+        expect(left).toEqual(fromMs < toMs ? expectedRanges : [])
         expect([days.fromMs % dayMs, days.toMs % dayMs].map(Math.abs)).toEqual([0, 0])
         for (const part of hours) {
           expect([part.fromMs % hourMs, part.toMs % hourMs].map(Math.abs)).toEqual([0, 0])

@@ -7,7 +7,7 @@ import type { Alert, CategorySignals, Signals } from '../../../shared/client/cli
 
 const root = resolve(import.meta.dirname, '../../..')
 
-/** Every module that the client loads, as paths from the root; packages as they are written. */
+/** Every module that the client loads, as paths from the root; package names unchanged. */
 function loadedBy(path: string, found = new Set<string>()): Set<string> {
   if (found.has(path)) return found
   found.add(path)
@@ -24,14 +24,14 @@ function loadedBy(path: string, found = new Set<string>()): Set<string> {
 }
 
 describe('the client package', () => {
-  it('loads no package and nothing with I/O of the service', () => {
+  it('loads no package and no I/O of the service', () => {
     const loaded = [...loadedBy('shared/client/client.ts')]
     expect(loaded.length).toBeGreaterThan(5)
     const foreign = loaded.filter((name) => !/^(node:|shared\/(client|core)\/)/.test(name))
     expect(foreign).toEqual([])
   })
 
-  it('is importable by its name', () => {
+  it('can be imported by its name', () => {
     const code = `
       import { signBody, verifyWebhook } from 'device-intelligence/client'
       process.stdout.write(signBody('what do ya want for nothing?', 'Jefe'))

@@ -1,6 +1,6 @@
 /**
- * What mobile SDKs report, as signals: golden vectors, every documented name, only signals of the
- * catalog, and no alarm that ends in BLOCK for phones that are known to be stock.
+ * Signals from the reports of mobile SDKs: golden vectors, every documented name, only signals of
+ * the catalog, and no BLOCK by alarms of stock phones.
  */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -97,7 +97,7 @@ describe('the vectors', () => {
     expect(assess(signals).action).toBe(vector.rasp_action)
   })
 
-  it('have values of the right type for every signal that the catalog knows', () => {
+  it('have values of the right type for every signal in the catalog', () => {
     for (const vector of vectors) {
       const signals = signalsOf(vector) as Record<Category, Record<string, unknown>>
       const errors: { path: string; message: string }[] = []
@@ -108,7 +108,7 @@ describe('the vectors', () => {
     }
   })
 
-  it('have no name and no value that a sandbox would warn of, new threats aside', () => {
+  it('have no name and no value that a sandbox would warn of, except new threats', () => {
     const warned = vectors.filter(
       (one) => findSignalWarnings(mergeSignals(signalsOf(one))).length > 0,
     )
@@ -129,14 +129,14 @@ describe('the vectors', () => {
 describe('stock phones', () => {
   const stock = vectors.filter((vector) => vector.stock_phone === true)
 
-  it('that such checks are known to flag stay below BLOCK', () => {
+  it('stay below BLOCK with the checks that are known to flag them', () => {
     expect(stock.length).toBeGreaterThan(15)
     for (const vector of stock) {
       expect(assess(signalsOf(vector)).action, vector.name).not.toBe('BLOCK')
     }
   })
 
-  it('stay below BLOCK in developer mode, with adb, a VPN and a basic verdict on top', () => {
+  it('stay below BLOCK in developer mode, with adb, a VPN and a basic verdict as well', () => {
     const around: PartialSignals = {
       ecosystem: { developer_mode: true, adb_enabled: true },
       network: { vpn_active: true },
@@ -148,7 +148,7 @@ describe('stock phones', () => {
   })
 })
 
-describe('general signals', () => {
+describe('generic signals', () => {
   it.each([
     ['root', 'rooted', 'REVIEW'],
     ['root', 'jailbroken', 'REVIEW'],
@@ -158,7 +158,7 @@ describe('general signals', () => {
     expect(assess({ [category]: { [name]: true } }).action).toBe(action)
   })
 
-  it('and all details of root together do not block either', () => {
+  it('and all details of root together do not block', () => {
     const checks = Object.values(rootBeerChecks).map((path) => [path.split('.')[1]!, true])
     const { score, action } = assess({ root: { ...Object.fromEntries(checks), rooted: true } })
     expect({ score, action }).toEqual({ score: 70, action: 'REVIEW' })
@@ -166,7 +166,7 @@ describe('general signals', () => {
 })
 
 describe('merging', () => {
-  it('keeps what was detected, then what is clean, then the last value', () => {
+  it('prefers detected over clean values, and otherwise takes the last value', () => {
     const parts: PartialSignals[] = [
       { root: { su_binary: false, test_keys: true }, tamper: { app_attest_valid: false } },
       { root: { su_binary: true, test_keys: false }, tamper: { app_attest_valid: true } },
@@ -183,14 +183,14 @@ describe('merging', () => {
     })
   })
 
-  it('of nothing is a submission’s six empty categories', () => {
+  it('of no reports gives the six empty categories', () => {
     expect(Object.keys(mergeSignals())).toEqual([...categories])
   })
 })
 
-describe('a name that is none of an SDK’s', () => {
+describe('an unknown name of an SDK', () => {
   it.each(['__proto__', 'constructor', 'toString', 'x'.repeat(500), '🔑', ''])(
-    '%s is kept under the prefix of the SDK, scores nothing and breaks nothing',
+    '%s is kept with the prefix of the SDK, scores 0 and does no harm',
     (name) => {
       const reports = [
         fromFreeRasp({ platform: 'android', threats: [name] }),
@@ -216,7 +216,7 @@ describe('the table in the README', () => {
     Object.entries(table).map(([name, signals]) => ({ sdk, name, signals })),
   )
 
-  it.each(entries)('has $sdk $name, whose signals the catalog knows', ({ name, signals }) => {
+  it.each(entries)('has $sdk $name, with signals of the catalog', ({ name, signals }) => {
     expect(signals.length).toBeGreaterThan(0)
     for (const signal of signals) {
       const [category, known] = signal.split('.') as [Category, string]

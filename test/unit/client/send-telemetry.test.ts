@@ -1,6 +1,6 @@
 /**
- * `sendTelemetry`: what is sent is signed byte for byte, retries send the same bytes within their
- * bounds, and every end of a call is a result or a typed error.
+ * `sendTelemetry` signs the sent bytes, retries with the same bytes within its bounds, and ends
+ * every call with a result or a typed error.
  */
 import { describe, expect, it } from 'vitest'
 import { TelemetryRefusedError, TelemetryUnavailableError } from '../../../shared/client/errors.ts'
@@ -43,7 +43,7 @@ const answer =
   () =>
     new Response(JSON.stringify(body), { status, headers })
 
-/** A `fetch` that gives these answers, the last one for good, and keeps what was sent. */
+/** A `fetch` that gives these answers in order, repeats the last one, and records requests. */
 function fakeFetch(...steps: (() => Step)[]) {
   const sent: Sent[] = []
   const fetch = async (url: unknown, init: RequestInit = {}): Promise<Response> => {
@@ -64,7 +64,7 @@ function fakeFetch(...steps: (() => Step)[]) {
 const options = { ingestUrl: 'https://ingest.test', hmacSecret }
 const unavailable = answer(503, { code: 'unavailable' }, { 'retry-after': '0' })
 
-/** What a call that must fail threw. */
+/** The error of a call that must fail. */
 async function failureOf(call: Promise<unknown>): Promise<unknown> {
   return call.then(
     () => expect.unreachable(),
@@ -72,7 +72,7 @@ async function failureOf(call: Promise<unknown>): Promise<unknown> {
   )
 }
 
-describe('what is sent', () => {
+describe('a request', () => {
   const bodyOf = (vector: (typeof vectors.vectors)[number]) =>
     vector.body_base64 === undefined
       ? Buffer.from(
@@ -104,7 +104,7 @@ describe('what is sent', () => {
     }
   })
 
-  it('stays as it was at the call, when the caller changes it meanwhile', async () => {
+  it('keeps its value at the call when the caller changes it later', async () => {
     const body = Buffer.from(JSON.stringify(telemetry))
     const before = body.toString('utf8')
     const { fetch, sent } = fakeFetch(
@@ -136,14 +136,14 @@ describe('retries', () => {
     )
   })
 
-  it('wait as long as `Retry-After` asks', async () => {
+  it('wait for the time of `Retry-After`', async () => {
     const { fetch } = fakeFetch(answer(429, {}, { 'retry-after': '1' }), answer(200, accepted))
     const startMs = performance.now()
     await sendTelemetry(telemetry, { ...options, fetch })
     expect(performance.now() - startMs).toBeGreaterThanOrEqual(990)
   })
 
-  it('end after the given attempts, with what the last one came to', async () => {
+  it('end after the given attempts, with the result of the last one', async () => {
     const { fetch, sent } = fakeFetch(unavailable)
     const error = await failureOf(sendTelemetry(telemetry, { ...options, fetch, attemptsMax: 3 }))
     expect(sent).toHaveLength(3)
@@ -151,7 +151,7 @@ describe('retries', () => {
     expect(error).toMatchObject({ attempts: 3, status: 503, retryAfterMs: 0 })
   })
 
-  it('end at once where the wait would pass the deadline', async () => {
+  it('end at once when the wait would pass the deadline', async () => {
     const { fetch, sent } = fakeFetch(answer(429, {}, { 'retry-after': '3600' }))
     const error = await failureOf(sendTelemetry(telemetry, { ...options, fetch }))
     expect(sent).toHaveLength(1)
@@ -159,7 +159,7 @@ describe('retries', () => {
     expect(error).toMatchObject({ attempts: 1, status: 429, retryAfterMs: 3_600_000 })
   })
 
-  it('name the fault when no answer ever came', async () => {
+  it('name the fault when there was no answer', async () => {
     const { fetch } = fakeFetch(() => new TypeError('fetch failed'))
     const error = await failureOf(sendTelemetry(telemetry, { ...options, fetch, attemptsMax: 1 }))
     expect(error).toMatchObject({ name: 'TelemetryUnavailableError', status: null })
@@ -186,7 +186,7 @@ describe('retries', () => {
     expect(error).toMatchObject({ name: 'TelemetryUnavailableError', attempts: 2, status: null })
   })
 
-  it('end at the deadline, in the middle of an attempt too', async () => {
+  it('end at the deadline, even during an attempt', async () => {
     const { fetch, calls } = hangingFetch()
     const startMs = performance.now()
     const error = await failureOf(sendTelemetry(telemetry, { ...options, fetch, deadlineMs: 50 }))
@@ -195,7 +195,7 @@ describe('retries', () => {
     expect(error).toMatchObject({ name: 'TelemetryUnavailableError', attempts: 1 })
   })
 
-  it('end when the caller aborts in the middle of an attempt', async () => {
+  it('end when the caller aborts during an attempt', async () => {
     const { fetch } = hangingFetch()
     const signal = AbortSignal.timeout(20)
     const error = await failureOf(sendTelemetry(telemetry, { ...options, fetch, signal }))
@@ -215,8 +215,8 @@ describe('retries', () => {
   })
 })
 
-describe('a refusal', () => {
-  it.each([400, 401, 413, 415, 307, 500])('with %s is not tried again', async (status) => {
+describe('a rejection', () => {
+  it.each([400, 401, 413, 415, 307, 500])('with %s is not retried', async (status) => {
     const problem = {
       code: 'invalid_body',
       detail: 'the body is not valid',

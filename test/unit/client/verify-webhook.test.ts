@@ -1,6 +1,6 @@
 /**
- * `verifyWebhook`: genuine deliveries in both signature forms give their alert, and every forged,
- * old or changed one a typed error.
+ * `verifyWebhook` returns the alert of a genuine delivery in both signature forms, and throws a
+ * typed error for every forged, old or changed one.
  */
 import { Webhook } from 'standardwebhooks'
 import { describe, expect, it } from 'vitest'
@@ -31,7 +31,7 @@ function faultOf(
 }
 
 describe('the vectors', () => {
-  it('are what the service sends', () => {
+  it('are deliveries as the service sends them', () => {
     const stamp = {
       deliveryId: genuine['webhook-id']!,
       attempt: 1,
@@ -40,7 +40,7 @@ describe('the vectors', () => {
     expect(signDelivery(Buffer.from(body), secret, stamp)).toEqual(genuine)
   })
 
-  it('are genuine to the Standard Webhooks library', () => {
+  it('verify with the Standard Webhooks library', () => {
     const at = String(Math.floor(Date.now() / 1000))
     const stamp = { deliveryId: 'dlv_1', attempt: 1, timestampSeconds: Number(at) }
     const headers = signDelivery(Buffer.from(body), secret, stamp)
@@ -68,7 +68,7 @@ describe('a genuine delivery', () => {
     })
   })
 
-  it('may have X-Service-Signature alone, unless a signed time is required', () => {
+  it('may have only X-Service-Signature, unless a signed time is required', () => {
     expect(verifyWebhook(Buffer.from(body), serviceOnly, secret, { nowMs })).toMatchObject({
       deliveryId: 'dlv_1',
       signedAtMs: null,
@@ -90,39 +90,39 @@ describe('a delivery that is not genuine', () => {
     expect(faultOf(headers)).toMatch(/^(forged|unsigned)$/)
   })
 
-  it.each(vectors.changed_bodies)('is refused with other bytes: $name', ({ body: changed }) => {
+  it.each(vectors.changed_bodies)('is rejected with other bytes: $name', ({ body: changed }) => {
     expect(faultOf(genuine, {}, changed)).toBe('forged')
     expect(faultOf(serviceOnly, {}, changed)).toBe('forged')
     expect(faultOf(standardOnly, {}, changed)).toBe('forged')
   })
 
-  it('is refused when one of two signatures is wrong', () => {
+  it('is rejected when one of two signatures is wrong', () => {
     const wrong = `${'A'.repeat(42)}8=`
     expect(faultOf({ ...genuine, 'x-service-signature': wrong })).toBe('forged')
     expect(faultOf({ ...genuine, 'webhook-signature': `v1,${wrong}` })).toBe('forged')
   })
 
-  it('is refused outside the tolerance, on both sides', () => {
+  it('is rejected outside the tolerance, on both sides', () => {
     expect(faultOf(genuine, { nowMs: nowMs + 300_000 })).toBe(null)
     expect(faultOf(genuine, { nowMs: nowMs + 301_000 })).toBe('stale')
     expect(faultOf(genuine, { nowMs: nowMs - 301_000 })).toBe('stale')
     expect(faultOf(genuine, { nowMs: nowMs + 11_000, toleranceSeconds: 10 })).toBe('stale')
   })
 
-  it('is refused when its id or time was moved', () => {
+  it('is rejected with a changed id or time', () => {
     expect(faultOf({ ...genuine, 'webhook-id': 'dlv_other' })).toBe('forged')
     const later = String(vectors.timestamp_seconds + 1)
     expect(faultOf({ ...genuine, 'webhook-timestamp': later })).toBe('forged')
     expect(faultOf({ ...genuine, 'webhook-timestamp': 'now' })).toBe('forged')
   })
 
-  it('is refused with another secret', () => {
+  it('is rejected with another secret', () => {
     const call = () => verifyWebhook(body, genuine, `${secret.slice(0, -4)}AAA=`, { nowMs })
     expect(call).toThrow(WebhookVerificationError)
   })
 })
 
-it('a signed body that is not an object is unreadable', () => {
+it('a signed body that is not an object is invalid', () => {
   for (const raw of ['', 'null', '[]', '{']) {
     const stamp = { deliveryId: 'dlv_1', attempt: 1, timestampSeconds: nowMs / 1000 }
     expect(faultOf(signDelivery(Buffer.from(raw), secret, stamp), {}, raw)).toBe('unreadable')

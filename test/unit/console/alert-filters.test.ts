@@ -1,4 +1,4 @@
-// The filters of the list of alerts between the page's URL and the API.
+// Converts the filters of the alert list between the page's URL and the API.
 import { describe, expect, it } from 'vitest'
 import {
   pickFilters,
@@ -10,12 +10,12 @@ import {
 const nowMs = Date.UTC(2026, 2, 2)
 
 describe('the filters of the list', () => {
-  it('are picked from the URL in one order, without what is no filter', () => {
+  it('are read from the URL in one order; other parameters are ignored', () => {
     const picked = pickFilters({ flag: 'ROOTED', alert: 'alr_1', disposition: 'OPEN', live: 'off' })
     expect(JSON.stringify(picked)).toBe('{"disposition":"OPEN","flag":"ROOTED"}')
   })
 
-  it('become parameters of the API, a span as the moment where it begins', () => {
+  it('become parameters of the API, with a time span as its start', () => {
     expect(toQuery({ severity: 'HIGH,CRITICAL', span: '24h' }, nowMs)).toEqual({
       severity: 'HIGH,CRITICAL',
       from: '2026-03-01T00:00:00.000Z',
@@ -25,12 +25,12 @@ describe('the filters of the list', () => {
     expect(toQuery({ device_id: 'd', span: 'for ever' }, nowMs)).toEqual({ device_id: 'd' })
   })
 
-  it('are replaced as a whole by those of a view, and the open alert is closed', () => {
+  it('are all replaced by those of a view, which also closes the open alert', () => {
     const change = replaceFilters({ disposition: 'OPEN' })
     expect(change).toMatchObject({ disposition: 'OPEN', device_id: '', span: '', alert: '' })
   })
 
-  it('take a value in and out of a list', () => {
+  it('add a value to a list and remove it', () => {
     expect(toggleValue('', 'HIGH')).toBe('HIGH')
     expect(toggleValue('HIGH', 'LOW')).toBe('HIGH,LOW')
     expect(toggleValue('HIGH,LOW', 'HIGH')).toBe('LOW')

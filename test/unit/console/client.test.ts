@@ -1,4 +1,4 @@
-// The pages call the admin API through types that are made from it.
+// The pages call the admin API through generated types.
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
@@ -6,8 +6,8 @@ import { writeClientTypes, writeType } from '../../../services/console/serve/cli
 import { describeAdminApi } from '../../../services/console/serve/describe-admin-api.ts'
 import { webFolder } from '../../../services/console/serve/pages-folder.ts'
 
-describe('the client of the pages', () => {
-  it('has the types of the admin API as it is; npm run generate:client writes them', async () => {
+describe('the pages’ API client', () => {
+  it('has the types of the current admin API; npm run generate:client writes them', async () => {
     const made = writeClientTypes(await describeAdminApi())
     expect(made.split('\n').length).toBeGreaterThan(100)
     expect(readFileSync(join(webFolder, 'api/schema.ts'), 'utf8')).toBe(made)
@@ -24,7 +24,7 @@ describe('the client of the pages', () => {
     expect(writeType(schema)).toBe(type)
   })
 
-  it('refuses a schema that it has no type for', () => {
+  it('rejects a schema that it has no type for', () => {
     expect(() => writeType({ type: 'tuple' })).toThrow('no type for')
   })
 })

@@ -1,4 +1,4 @@
-/** Where a JSON path stands in a text, and what differs between two documents. */
+/** The position of a JSON path in a text, and the differences of two documents. */
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { findPlace } from '../../../services/console/web/pages/policies/json-places.ts'
@@ -9,10 +9,10 @@ const cut = (text: string, path: string) => {
   return text.slice(from, to)
 }
 
-describe('the place of a path', () => {
+describe('the position of a path', () => {
   const text = '{\n  "a": {"b": [1, {"c": "x, \\"}"}]},\n  "d": null\n}'
 
-  it('is the member with its name, the item of a list, and the nearest one that is there', () => {
+  it('is the member with its name, the list item, or the nearest existing parent', () => {
     expect(cut(text, '$.d')).toBe('"d": null')
     expect(cut(text, '$.a.b[0]')).toBe('1')
     expect(cut(text, '$.a.b[1].c')).toBe('"c": "x, \\"}"')
@@ -21,7 +21,7 @@ describe('the place of a path', () => {
     expect(cut('', '$.a')).toBe('')
   })
 
-  it('holds the value of every member of any document', () => {
+  it('contains the value of every member of any document', () => {
     const name = fc.stringMatching(/^[a-z_]{1,8}$/)
     const value = fc.oneof(fc.string(), fc.integer(), fc.boolean(), fc.constant(null))
     const inner = fc.oneof(value, fc.array(value), fc.dictionary(name, value))
@@ -36,7 +36,7 @@ describe('the place of a path', () => {
     )
   })
 
-  it('of any text is within it', () => {
+  it('is inside the text for any text', () => {
     fc.assert(
       fc.property(fc.string(), (any) => {
         const { from, to } = findPlace(any, '$.a[1].b')
@@ -46,8 +46,8 @@ describe('the place of a path', () => {
   })
 })
 
-describe('the changes between two documents', () => {
-  it('are named by path, with what was added and removed', () => {
+describe('the differences of two documents', () => {
+  it('are listed by path, with added and removed values', () => {
     const before = { a: { b: 1, c: [1] }, d: 'x' }
     const after = { a: { b: 2, c: [1, 2] }, e: true }
     expect(findChanges(before, after)).toEqual([

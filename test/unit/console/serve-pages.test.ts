@@ -1,5 +1,5 @@
-// The console serves its pages: one document for every address, files that are kept, and headers
-// that let a page load and contact nothing but its own origin.
+// The console serves its pages: one document for every address, cached files, and headers that
+// allow a page to load from and connect to its own origin only.
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -34,7 +34,7 @@ async function serve(publicUrl: string, pagesFolder = folder) {
 
 describe('the document', () => {
   it.each(['/', '/account', '/invite', '/t/acme/alerts', '/manage/integrations/acme'])(
-    'is served at %s and checked for a newer one each time',
+    'is served at %s and revalidated on each load',
     async (url) => {
       const app = await serve('http://localhost:8082')
       const { statusCode, headers, body } = await app.inject({ url })
@@ -45,14 +45,14 @@ describe('the document', () => {
     },
   )
 
-  it('has the prefix of PUBLIC_URL, escaped', async () => {
+  it('has the escaped prefix of PUBLIC_URL', async () => {
     const app = await serve('https://tools.example/di/a%22b')
     const { body } = await app.inject({ url: '/t/acme/alerts' })
     expect(body).toContain('<base href="/di/a%22b/">')
     await app.close()
   })
 
-  it('lets a page use its own origin alone, and no inline script', async () => {
+  it('lets a page use only its own origin, and no inline script', async () => {
     const app = await serve('https://console.example')
     const { headers, body } = await app.inject({ url: '/' })
     const policy = String(headers['content-security-policy'])
@@ -83,14 +83,14 @@ describe('the document', () => {
     await app.close()
   })
 
-  it('asks for HTTPS later only where it is reached by HTTPS', async () => {
+  it('sends the HTTPS header only where it is reached by HTTPS', async () => {
     const app = await serve('http://localhost:8082')
     const { headers } = await app.inject({ url: '/' })
     expect(headers).not.toHaveProperty('strict-transport-security')
     await app.close()
   })
 
-  it('says how to build the pages while there are none', async () => {
+  it('explains how to build the pages when they are missing', async () => {
     const app = await serve('http://localhost:8082', join(folder, 'absent'))
     const { statusCode, body } = await app.inject({ url: '/' })
     expect(statusCode).toBe(404)
@@ -103,7 +103,7 @@ describe('the document', () => {
 })
 
 describe('the files of the pages', () => {
-  it('are kept for a year and sent compressed', async () => {
+  it('are cached for a year and compressed', async () => {
     const app = await serve('http://localhost:8082')
     const url = '/assets/index-abc.js'
     const { headers, rawPayload } = await app.inject({
@@ -121,7 +121,7 @@ describe('the files of the pages', () => {
     await app.close()
   })
 
-  it('are nothing outside their folder, and a missing one is no document', async () => {
+  it('are never served from outside their folder; a missing file is not the document', async () => {
     const app = await serve('http://localhost:8082')
     for (const url of ['/assets/absent.js', '/assets/../index.html', '/assets/%2e%2e/index.html']) {
       const { statusCode, headers } = await app.inject({ url })
@@ -132,18 +132,18 @@ describe('the files of the pages', () => {
   })
 })
 
-describe('the prefix', () => {
+describe('a path without the prefix', () => {
   it.each([
     ['/di/t/acme', '/t/acme'],
     ['/di', '/'],
     ['/di/?a=1', '/?a=1'],
     ['/t/acme', '/t/acme'],
     ['/diary', '/diary'],
-  ])('is taken from %s, which becomes %s', (url, expected) => {
+  ])('of %s is %s', (url, expected) => {
     expect(withoutPrefix(url, 'https://tools.example/di/')).toBe(expected)
   })
 
-  it('is nothing where PUBLIC_URL has no path', () => {
+  it('is unchanged where PUBLIC_URL has no path', () => {
     expect(withoutPrefix('/t/acme', 'https://console.example')).toBe('/t/acme')
   })
 })

@@ -1,4 +1,4 @@
-// What the page of an alert makes of its reasons: bars that add up, and evidence in words.
+// How the alert page shows reasons: bars that add up, and evidence as text.
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { compilePolicy } from '#shared/core/scoring/scoring.ts'
@@ -9,7 +9,7 @@ import { anyPolicy, anySignals, context } from '../../support/scoring/any-policy
 const textsOf = (evidence: Record<string, unknown>) => toNotes(evidence).map(({ text }) => text)
 
 describe('the bars of the waterfall', () => {
-  it('lead from 0 to the score without a gap, whatever limited or lifted it', () => {
+  it('lead from 0 to the score without a gap, after any limit or floor', () => {
     fc.assert(
       fc.property(anyPolicy, anySignals, (policy, signals) => {
         const { score, reasons } = compilePolicy(policy)(signals, context)
@@ -21,14 +21,14 @@ describe('the bars of the waterfall', () => {
     )
   })
 
-  it('name what no reason explains', () => {
+  it('show points that no reason explains', () => {
     const reason = { code: 'ROOTED', weight: 30, evidence: {} }
     expect(toBars([reason], 75).unexplained).toBe(45)
   })
 })
 
-describe('evidence in words', () => {
-  it('says everything that changed points, whatever the policy', () => {
+describe('evidence as text', () => {
+  it('names everything that changed points, under any policy', () => {
     fc.assert(
       fc.property(anyPolicy, anySignals, (policy, signals) => {
         for (const { evidence } of compilePolicy(policy)(signals, context).reasons) {
@@ -42,7 +42,7 @@ describe('evidence in words', () => {
     )
   })
 
-  it('says what was counted, and where the rule begins', () => {
+  it('names the count and the threshold of the rule', () => {
     const counted = { metric: 'users_per_device', count: 7, threshold: 4, window: '1d' }
     expect(textsOf({ ...counted, capped: true })).toEqual([
       'users per device: 7 in 1 day, the rule begins above 4',
@@ -50,7 +50,7 @@ describe('evidence in words', () => {
     ])
   })
 
-  it('shows what it has no words for as it is', () => {
+  it('shows unknown evidence unchanged', () => {
     expect(textsOf({ signals: [], client_score: 3, fields: ['user_id'] })).toEqual([
       'client score: 3',
       'fields: ["user_id"]',

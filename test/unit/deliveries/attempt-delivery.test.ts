@@ -1,5 +1,5 @@
-// One attempt with a receiver, a database and a clock that the test plays: what is an attempt, what
-// is none, and that nothing is ever sent on old knowledge.
+// One delivery attempt with a simulated receiver, database and clock: what counts as an attempt,
+// and that an attempt never uses outdated secrets or webhooks.
 import { expect, test } from 'vitest'
 import { webhookSecretLeaseMs, webhookTimeoutMs } from '#shared/core/base/limits/deliveries.ts'
 import { toWebhookKeys, verifyDelivery } from '#shared/core/deliveries/webhook-signing.ts'
@@ -41,7 +41,7 @@ const claimed: FreshClaim = {
     state: 'on',
     url,
     sealedSecret: 'sealed:old',
-    // Long ago: what these tests change counts, not what was known at the claim.
+    // Expired: these tests change what is read now, not what the claim read.
     signUntilMs: Number.NEGATIVE_INFINITY,
   },
 }
@@ -54,9 +54,7 @@ const released = (dueAtMs: number) => ({
   next: { state: 'pending', dueAtMs },
 })
 
-/**
- * A world that behaves, with what a test changes about it, and everything that was posted in it.
- */
+/** Working dependencies, with the given overrides, and every request that was posted. */
 function play(some: Partial<AttemptDeps> = {}) {
   const posted: { headers: Record<string, string>; body: Buffer }[] = []
   const releases: string[] = []
@@ -70,8 +68,8 @@ function play(some: Partial<AttemptDeps> = {}) {
       url,
       sealedSecret: 'sealed:one',
     } as Omit<FreshWebhook, 'signUntilMs'>,
-    /** Connections, and whether a fresh one was asked for. */
-    asked: [] as boolean[],
+    /** Connections, and whether each request required a fresh one. */
+    freshRequested: [] as boolean[],
     post: async (): Promise<OutboundAnswer> => ({
       status: 200,
       ...plain,
@@ -81,7 +79,7 @@ function play(some: Partial<AttemptDeps> = {}) {
   }
   const deps: AttemptDeps = {
     connect: async (_target, _signal, fresh = false) => {
-      world.asked.push(fresh)
+      world.freshRequested.push(fresh)
       return {
         address: '93.184.215.14',
         post: (body, headers) => {
@@ -140,12 +138,12 @@ test('an attempt sends the stored bytes and is recorded with its number, times a
   })
 })
 
-test('a secret that was read too long ago never signs: it is read again', async () => {
+test('a secret that was read too long ago never signs; it is read again', async () => {
   const { world, posted, deliver } = play({
     readWebhook: async () => {
       const read = { ...world.webhook, signUntilMs: world.monotonicMs + webhookSecretLeaseMs }
       if (world.webhook.sealedSecret === 'sealed:one') {
-        // The process is held up between the read and the signature; the secret is rotated
+        // The process pauses between the read and the signature, and the secret is rotated
         // meanwhile.
         world.monotonicMs += webhookSecretLeaseMs + 1
         world.webhook.sealedSecret = 'sealed:two'
@@ -159,26 +157,26 @@ test('a secret that was read too long ago never signs: it is read again', async 
   expect(verifyDelivery(body, headers['x-service-signature'], 'whsec_two')).toBe(true)
 })
 
-test('a process that overslept its claim sends nothing', async () => {
+test('a process whose claim expired during a pause sends nothing', async () => {
   const { world, posted, releases, deliver } = play()
   world.monotonicMs = claimed.claimedUntilMs - 14_999
   expect(await deliver()).toEqual(released(world.monotonicMs))
   expect([posted, releases]).toEqual([[], ['claim_too_old']])
 })
 
-test('nothing is dialled before the webhook is read and the claim has time left', async () => {
+test('no connection opens before the webhook is read and the claim has time left', async () => {
   const { world, posted, releases, deliver } = play({
     readWebhook: async () => {
-      expect(world.asked).toEqual([])
+      expect(world.freshRequested).toEqual([])
       world.monotonicMs += claimed.claimedUntilMs - webhookTimeoutMs + 1
       return { ...world.webhook, signUntilMs: Number.POSITIVE_INFINITY }
     },
   })
   expect((await deliver()).attempt).toBeNull()
-  expect([world.asked, posted, releases]).toEqual([[], [], ['claim_too_old']])
+  expect([world.freshRequested, posted, releases]).toEqual([[], [], ['claim_too_old']])
 })
 
-test('a used connection that had ended costs no attempt: a fresh one is dialled, once', async () => {
+test('a closed reused connection costs no attempt: one fresh one is opened', async () => {
   const { world, posted, deliver } = play()
   const { post } = world
   world.post = async () => {
@@ -186,7 +184,7 @@ test('a used connection that had ended costs no attempt: a fresh one is dialled,
     return post()
   }
   expect((await deliver()).attempt).toMatchObject({ attempt: 3, status: 200 })
-  expect(world.asked).toEqual([false, true])
+  expect(world.freshRequested).toEqual([false, true])
 })
 
 test.each([
@@ -195,7 +193,7 @@ test.each([
   ['the webhook was paused', { state: 'paused' }, 'waiting', 0],
   ['the tenant was suspended', { suspended: true }, 'waiting', 0],
   ['a rotation is under way', { sealedSecret: null }, 'no_secret', 1_000],
-] as const)('nothing is sent, and no attempt spent, when %s', async (_what, change, why, inMs) => {
+] as const)('nothing is sent, and no attempt counts, when %s', async (_what, change, why, inMs) => {
   const { world, posted, releases, deliver } = play()
   Object.assign(world.webhook, change)
   expect(await deliver()).toEqual(released(inMs))
@@ -209,7 +207,7 @@ test.each([
     60_000,
   ],
   ['something unforeseen happens', new RangeError('x'), 10_000],
-])('nothing is sent, and no attempt spent, when %s', async (_what, error, inMs) => {
+])('nothing is sent, and no attempt counts, when %s', async (_what, error, inMs) => {
   const { posted, deliver } = play({
     openKeys: () => {
       throw error
@@ -219,13 +217,13 @@ test.each([
   expect(posted).toEqual([])
 })
 
-test('our own database being away is no failure of the receiver', async () => {
+test('an outage of our own database is no failure of the receiver', async () => {
   const { posted, releases, deliver } = play({
     readWebhook: () => Promise.reject(new PostgresUnavailableError(new Error('x'))),
   })
   expect(await deliver()).toEqual(released(0))
   expect([posted, releases]).toEqual([[], ['database']])
-  // The receiver's time does not run while we wait for our own database.
+  // The wait for our own database does not count against the receiver's timeout.
   const slow = play({
     timeoutMs: 20,
     readWebhook: async () => {
@@ -236,7 +234,7 @@ test('our own database being away is no failure of the receiver', async () => {
   expect((await slow.deliver()).next).toEqual({ state: 'delivered' })
 })
 
-test('without a webhook it is skipped; a URL that the rules refuse is a failed attempt', async () => {
+test('a delivery without a webhook is skipped; a forbidden URL is a failed attempt', async () => {
   const { world, posted, deliver } = play()
   expect((await deliver({ ...claimed, webhook: { ...claimed.webhook, url: null } })).next).toEqual({
     state: 'skipped',
@@ -247,10 +245,10 @@ test('without a webhook it is skipped; a URL that the rules refuse is a failed a
     attempt: { attempt: 3, status: null, errorKind: 'refused_address' },
     next: { state: 'pending', dueAtMs: 120_000 },
   })
-  expect([world.asked, posted]).toEqual([[], []])
+  expect([world.freshRequested, posted]).toEqual([[], []])
 })
 
-test('an error of the connection is an attempt with its kind; a stop is none', async () => {
+test('a connection error is an attempt with its kind; a shutdown is not', async () => {
   const failing = play({
     connect: () => Promise.reject(new OutboundError('tls', 'TLS failed', '93.184.215.14')),
   })
@@ -268,7 +266,7 @@ test('an error of the connection is an attempt with its kind; a stop is none', a
   expect(stopped.releases).toEqual(['stopping'])
 })
 
-test('what the claim knew of the webhook counts while it is fresh, and no longer', async () => {
+test('the webhook that the claim read is used only while it is fresh', async () => {
   let reads = 0
   const { world, posted, deliver } = play({
     readWebhook: async () => {
@@ -288,7 +286,7 @@ test('what the claim knew of the webhook counts while it is fresh, and no longer
   expect(verifyDelivery(claimed.body, signatures[1], 'whsec_one')).toBe(true)
 })
 
-test('a replayed delivery counts on and has its whole schedule again', async () => {
+test('a replay continues the attempt numbers and has its full schedule again', async () => {
   const { world, posted, deliver } = play()
   world.post = async () => ({
     status: 500,
@@ -316,13 +314,13 @@ test('a test event is attempted once, and its failure does not count for the web
   expect([failed.health, noted]).toEqual([undefined, [true]])
 })
 
-test('a read is shared only by attempts that requested it before it began', async () => {
-  const asked: string[][] = []
+test('attempts share a read only if they requested it before it began', async () => {
+  const reads: string[][] = []
   const finish: (() => void)[] = []
   let clock = 0
   const read = createReadWebhook({
     read: async (tenantIds) => {
-      asked.push([...tenantIds])
+      reads.push([...tenantIds])
       await new Promise<void>((resolve) => finish.push(resolve))
       const webhook = { ...play().world.webhook }
       const found = tenantIds.filter((id) => id !== 'gone').map((id) => [id, webhook] as const)
@@ -335,17 +333,17 @@ test('a read is shared only by attempts that requested it before it began', asyn
   const first = read('a')
   clock = 10
   const later = [read('a'), read('b'), read('b'), read('gone')]
-  expect(asked).toEqual([['a']])
+  expect(reads).toEqual([['a']])
   finish[0]!()
   expect((await first)!.signUntilMs).toBe(100)
   finish[1]!()
   const webhooks = await Promise.all(later)
-  expect(asked).toEqual([['a'], ['a', 'b', 'gone']])
+  expect(reads).toEqual([['a'], ['a', 'b', 'gone']])
   expect(webhooks.map((webhook) => webhook?.signUntilMs)).toEqual([110, 110, 110, undefined])
 })
 
 test.each([50, 51, 99, 150, 2_000, 12_000])(
-  'a database that takes %d ms per answer still gives a secret that may sign',
+  'a database that takes %d ms per answer still returns a secret that may sign',
   async (latencyMs) => {
     let clock = 0
     let leaseMs = 100

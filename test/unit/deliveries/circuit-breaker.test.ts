@@ -1,4 +1,4 @@
-// When a webhook's circuit opens, from its attempts alone.
+// Whether a webhook's circuit opens, from its attempts only.
 import { expect, test } from 'vitest'
 import { breakerAttemptsMin, breakerWindowMs } from '#shared/core/base/limits/deliveries.ts'
 import { createCircuitBreaker } from '../../../services/delivery/send/circuit-breaker.ts'
@@ -13,11 +13,11 @@ function play(outcomes: readonly boolean[], everyMs = 1_000): number[] {
 }
 const failures = (count: number) => Array.from({ length: count }, () => false)
 
-test('a receiver that fails everything opens its circuit at the twentieth attempt, not earlier', () => {
+test('a circuit opens at the twentieth attempt if all fail, and not earlier', () => {
   expect(play(failures(30))[0]).toBe(breakerAttemptsMin - 1)
 })
 
-test('the whole schedule of one delivery, and of three, is far from it', () => {
+test('one delivery’s full schedule, and that of three, does not open it', () => {
   const breaker = createCircuitBreaker()
   const minutes = [0, 0.1, 0.6, 2.6, 12.6, 42.6, 162.6, 462.6]
   for (const minute of minutes) {
@@ -27,17 +27,17 @@ test('the whole schedule of one delivery, and of three, is far from it', () => {
   }
 })
 
-test('a long good past does not delay it: the latest attempts count', () => {
+test('a long good history does not delay it: only the latest attempts count', () => {
   const good = Array.from({ length: 500 }, () => true)
   const opened = play([false, ...good, ...failures(60)], 10)
   expect(opened[0]! - good.length).toBeLessThanOrEqual(50)
 })
 
-test('failures further apart than the window are never added up', () => {
+test('failures that are further apart than the window do not add up', () => {
   expect(play(failures(200), breakerWindowMs / breakerAttemptsMin + 16_000)).toEqual([])
 })
 
-test('tenants and URLs are judged apart', () => {
+test('tenants and URLs have separate circuits', () => {
   const breaker = createCircuitBreaker()
   const noted = Array.from({ length: 100 }, (_, n) => breaker.record('acme', url, false, n))
   expect(noted.at(-1)).toBe(true)
@@ -45,7 +45,7 @@ test('tenants and URLs are judged apart', () => {
   expect(breaker.record('other', url, false, 100)).toBe(false)
 })
 
-test('where one in three fails, whatever the order, its circuit hardly ever opens', () => {
+test('with one failure in three, in any order, the circuit hardly ever opens', () => {
   const random = createRandom(seed, 'outcomes')
   const plays = Array.from({ length: 200 }, () =>
     play(Array.from({ length: 400 }, () => !random.chance(1 / 3))),

@@ -1,4 +1,4 @@
-// What becomes of a delivery after an attempt, decided without a clock, a database or a receiver.
+// The state of a delivery after an attempt, as a pure decision.
 import { expect, test } from 'vitest'
 import { decideNext } from '../../../services/delivery/send/decide-next.ts'
 
@@ -18,7 +18,7 @@ test.each([200, 201, 202, 204, 226, 299])('%d is a success', (status) => {
 })
 
 test.each([301, 302, 304, 307, 400, 401, 404, 409, 429, 500, 502, 503, 504, 599, 999, null])(
-  '%j is tried again after the step of the schedule',
+  '%j is retried after the step of the schedule',
   (status) => {
     expect(decide(status)).toEqual({
       next: { state: 'pending', delayMs: 5_000 },
@@ -48,7 +48,7 @@ test('410 ends the delivery and the webhook, at any attempt', () => {
   }
 })
 
-test('Retry-After counts on 429 and 503 alone, and only ever delays', () => {
+test('Retry-After counts only with 429 and 503, and only delays', () => {
   const due = (status: number | null, retryAfter: string) => {
     const { next } = decide(status, { retryAfter })
     return next.state === 'pending' ? next.delayMs : null

@@ -1,4 +1,4 @@
-// What the delivery process remembers of tenants: bounded, and no tenant takes another's place.
+// The delivery process' cache of tenants: bounded, and no tenant evicts another.
 import { expect, test } from 'vitest'
 import { breakerAttemptsMin, webhooksCachedMax } from '#shared/core/base/limits/deliveries.ts'
 import { createCircuitBreaker } from '../../../services/delivery/send/circuit-breaker.ts'
@@ -22,7 +22,7 @@ test('a tenant that changes its URL repeatedly evicts no other tenant from the c
   expect(breaker.record('acme', url, false, 0)).toBe(true)
 })
 
-test('a webhook that fails now is never forgotten for others that failed before', () => {
+test('a webhook that fails now is not evicted by others that failed before', () => {
   const breaker = createCircuitBreaker()
   for (let n = 1; n < breakerAttemptsMin; n++) {
     breaker.record('acme', 'https://receiver.example/', false, 0)
@@ -32,7 +32,7 @@ test('a webhook that fails now is never forgotten for others that failed before'
   expect(breaker.record('acme', 'https://receiver.example/', false, 0)).toBe(true)
 })
 
-test('a changed URL or environment is another target, and another record of attempts', () => {
+test('a changed URL or environment is another target with its own record of attempts', () => {
   const breaker = createCircuitBreaker()
   const findTarget = createFindTarget({ allowPrivate: false })
   const first = findTarget('acme', 'https://a.example/', 'live')

@@ -1,5 +1,4 @@
-// The schedule of webhook retries as the contract has it: jitter only adds, Retry-After only
-// delays.
+// The schedule of webhook retries in the contract: jitter only adds, Retry-After only delays.
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { retryAfterDelayMaxMs } from '#shared/core/base/limits/deliveries.ts'
@@ -12,7 +11,7 @@ import {
 const contractSeconds = [5, 30, 120, 600, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000]
 const hour = 3_600_000
 
-test('without jitter the waits are exactly those of the contract, then nothing', () => {
+test('without jitter the waits are exactly those of the contract, then the schedule ends', () => {
   const waits = Array.from({ length: 12 }, (_, i) => retryDelayMs(i + 1, 0))
   expect(waits).toEqual([...contractSeconds.map((s) => s * 1_000), null, null])
   expect(retryDelaysMs).toHaveLength(10)
@@ -34,7 +33,7 @@ test('jitter adds up to a tenth and never shortens a wait', () => {
   )
 })
 
-test('Retry-After delays a wait but never shortens it, and never beyond ten hours', () => {
+test('Retry-After delays a wait by at most ten hours and never shortens it', () => {
   expect(retryDelayMs(1, 0, 60_000)).toBe(60_000)
   expect(retryDelayMs(1, 0, 1_000)).toBe(5_000)
   expect(retryDelayMs(1, 0, 0)).toBe(5_000)
@@ -58,7 +57,7 @@ test.each([
   ['Sunday, 01-Mar-26 12:01:00 GMT', 60_000],
   ['Sun, 01 Mar 2026 11:00:00 GMT', 0],
   ['Thu, 01 Jan 1970 00:00:00 GMT', 0],
-])('Retry-After %j asks for %d ms', (header, ms) => {
+])('Retry-After %j means %d ms', (header, ms) => {
   expect(parseRetryAfterMs(header, now)).toBe(ms)
 })
 

@@ -62,7 +62,7 @@ test('a tenant’s retries leave half of its limit to its own first attempts', (
   expect(limiter.acquire(first('a'), 100)).toBe(2)
 })
 
-test('no limit is exceeded and no slot leaks, in any order of acquire and release', () => {
+test('no limit is exceeded and no permit leaks, in any order of acquire and release', () => {
   const step = fc.record({
     tenant: fc.constantFrom('a', 'b', 'c', 'd', 'e', 'f'),
     retry: fc.boolean(),

@@ -1,5 +1,5 @@
 // Signed deliveries: vectors computed once with openssl, the independent npm library for receivers,
-// and a verifier that takes one spelling of one signature.
+// and our verifier, which accepts one spelling of one signature.
 import fc from 'fast-check'
 import { Webhook } from 'standardwebhooks'
 import { expect, test } from 'vitest'

@@ -22,7 +22,7 @@ const closed = {
 }
 
 describe('the configuration of the embedded ClickHouse', () => {
-  test('with a password, the password is asked before the startup gate', () => {
+  test('checks a password before the startup gate', () => {
     const users = toUsersXml(closed)
     expect(users).not.toContain('<password></password>')
     const hash = users.indexOf('<password_sha256_hex>ab12</password_sha256_hex>')
@@ -31,29 +31,29 @@ describe('the configuration of the embedded ClickHouse', () => {
     expect(toServerConfigXml(closed)).toContain('<uri>http://127.0.0.1:4711/</uri>')
   })
 
-  test('without a password there is no startup gate', () => {
+  test('has no startup gate without a password', () => {
     expect(toUsersXml(open)).toContain('<password></password>')
     expect(toUsersXml(open)).not.toContain('http_authentication')
     expect(toServerConfigXml(open)).not.toContain('http_authentication')
   })
 
-  test('users come from this machine only', () => {
+  test('accepts users of this machine only', () => {
     const allowed = [...toUsersXml(closed).matchAll(/<ip>([^<]*)<\/ip>/g)].map((match) => match[1])
     expect(allowed).toEqual(['127.0.0.1', '::1', '127.0.0.1', '::1'])
   })
 
-  test('a further user has its own grants, escaped, and sees all rows through the views', () => {
+  test('gives a further user its own escaped grants and all rows of the views', () => {
     expect(toUsersXml(open)).toContain('<query>GRANT SELECT ON a.`b&lt;&amp;`</query>')
     expect(toUsersXml(open)).toContain("currentUser() in ('default', 'api') or tenant_id")
     const users = [{ name: 'a><b', passwordSha256Hex: 'ef'.repeat(32), grants: [] }]
     expect(() => toUsersXml({ ...open, users })).toThrow('not a user')
   })
 
-  test('a quote or backslash in the path of the port file stays inside its string', () => {
+  test('keeps a quote or backslash in the path of the port file inside its string', () => {
     expect(toBootSql("/a'b\\c/port")).toContain("INTO OUTFILE '/a\\'b\\\\c/port' TRUNCATE")
   })
 
-  test('every element that is opened is closed', () => {
+  test('closes every element that it opens', () => {
     for (const xml of [open, closed].flatMap((f) => [toServerConfigXml(f), toUsersXml(f)])) {
       const stack: string[] = []
       for (const [, slash, name] of xml.matchAll(/<(\/?)(\w+)>/g)) {

@@ -1,4 +1,4 @@
-// The folder of the local stack's data: servers of other users reach theirs, and nothing else.
+// The data folder of the local stack: servers under other users reach only their own folder.
 import { mkdtempSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -18,14 +18,14 @@ afterEach(() => {
 
 const modeOf = (path: string) => statSync(path).mode & 0o777
 
-it('can be entered by others when it is new, whatever the umask, and keeps its folders private', () => {
+it('is open to other users when it is new, under any umask, and keeps its folders private', () => {
   const dataDir = join(parent, 'data')
   openDataDir(dataDir)
   expect(modeOf(dataDir)).toBe(0o711)
   expect(modeOf(join(dataDir, 'clickhouse'))).toBe(0o700)
 })
 
-it('keeps its mode when it was there', () => {
+it('keeps its mode when it existed', () => {
   openDataDir(parent)
   expect(modeOf(parent)).toBe(0o700)
 })

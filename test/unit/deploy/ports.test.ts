@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process'
 import { describe, expect, it } from 'vitest'
 import { choosePort, isPortFree } from '../../../deploy/local/stack/ports.ts'
 
-/** What another process chooses that would like this port. */
+/** The port that another process chooses when it prefers this one. */
 function chooseElsewhere(preferred: number): number {
   const script = `import { choosePort } from './deploy/local/stack/ports.ts'
     process.stdout.write(String(await choosePort({ preferred: ${preferred} })))`
@@ -19,7 +19,7 @@ describe.runIf(process.platform === 'linux')('a port that was chosen', () => {
     expect(other).not.toBe(port)
   })
 
-  it('may be chosen again by who chose it, and by anybody once that process has ended', async () => {
+  it('may be chosen again by its owner, and by others once the owner has ended', async () => {
     const port = await choosePort({})
     expect(await choosePort({ preferred: port })).toBe(port)
     const elsewhere = chooseElsewhere(0)

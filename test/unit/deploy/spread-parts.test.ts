@@ -28,7 +28,7 @@ const begin = (withoutJournal: boolean) => {
   })
 }
 
-it('marks the tables that are there, and each that comes once', async () => {
+it('marks the existing tables, and each new one once', async () => {
   mkdirSync(table('aaa-1'), { recursive: true })
   begin(true)
   expect(calls).toEqual([[table('aaa-1')]])
@@ -41,7 +41,7 @@ it('marks the tables that are there, and each that comes once', async () => {
   expect(calls[2]).toEqual([table('ccc-3')])
 })
 
-it('marks nothing on any other disk', async () => {
+it('marks nothing on other disks', async () => {
   mkdirSync(table('aaa-1'), { recursive: true })
   begin(false)
   mkdirSync(table('bbb-2'), { recursive: true })
@@ -54,6 +54,6 @@ it.each([
   [1_792, '7:0'],
   [66_309, '259:5'],
   [1_114_880, '259:256'],
-])('takes device %i apart', (dev, expected) => {
+])('splits device number %i', (dev, expected) => {
   expect(toDevice(dev)).toBe(expected)
 })

@@ -1,4 +1,4 @@
-// The rows of a device's sessions, joined and paged, against a plain model of the sessions.
+// The rows of a device's sessions, merged and paged, against a plain model of the sessions.
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import {
@@ -41,7 +41,7 @@ describe('the rows of a session', () => {
     )
   })
 
-  it('give it its first start, its last sight and the verdict of its highest score', () => {
+  it('give it its earliest start, its latest event and the verdict of its highest score', () => {
     const rows: SessionRow[] = [
       ['s', 5, 6, 40, 'REVIEW', ['ROOTED'], []],
       ['s', 7, 9, 80, 'BLOCK', ['EMULATOR'], ['u2']],
@@ -60,7 +60,7 @@ describe('the rows of a session', () => {
     expect(joinUsers(rows)).toEqual(['u1', 'u2'])
   })
 
-  it('are shown by start and then by the bytes of the id, both descending', () => {
+  it('are sorted by start and then by the bytes of the id, both descending', () => {
     const ids = ['z', '\u{1f600}', '\u{ffee}', 'é']
     const rows = ids.map((id): SessionRow => [id, 1, 2, 0, 'ALLOW', [], []])
     const shown = joinSessions([...rows, ['a', 2, 2, 0, 'ALLOW', [], []]])
@@ -69,7 +69,7 @@ describe('the rows of a session', () => {
 })
 
 describe('a page of the sessions with the newest rows', () => {
-  it('is that of all rows, or is known not to suffice', () => {
+  it('is that of all rows, or reports that it needs more', () => {
     const anyQuestion = fc.record({
       rows: anyRows,
       limit: fc.integer({ min: 1, max: 5 }),
@@ -97,7 +97,7 @@ describe('a page of the sessions with the newest rows', () => {
   })
 })
 
-/** As the engine picks them: ties at the end fall either way. */
+/** As the engine picks them: in any order among ties at the end. */
 function takeNewest(
   rows: readonly SessionRow[],
   newest: number,

@@ -1,6 +1,6 @@
 /**
- * The pure state machines against their models, through random histories with every race; `npm run
- * faults -- machines` runs the same ones long. A failure prints its seed and the shortest history.
+ * The pure state machines against their models, through random histories with every race. `npm run
+ * faults -- machines` runs longer histories. A failure prints its seed and the shortest history.
  */
 import { expect, it } from 'vitest'
 import { runDeliveryRules } from '../../faults/machines/delivery-rules.ts'
@@ -8,7 +8,7 @@ import { runGroupCommit } from '../../faults/machines/group-commit.ts'
 import { runLease } from '../../faults/machines/lease.ts'
 import { seed } from '../../support/process/seed.ts'
 
-/** A machine that never met these proves nothing of them. */
+/** A run proves nothing about cases that it never reached. */
 function expectSeen(seen: Record<string, number>, ...whats: string[]): void {
   for (const what of whats) expect(seen[what] ?? 0, what).toBeGreaterThan(10)
 }

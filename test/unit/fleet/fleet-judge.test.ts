@@ -1,6 +1,6 @@
 /**
- * The fleet's judgement against a service in memory: a right one passes, and every way of being
- * wrong is noticed and named. A checker that cannot fail proves nothing.
+ * The fleet's checks against a service in memory: a correct service passes, and every fault is
+ * found and named. A checker that cannot fail proves nothing.
  */
 import { describe, expect, it } from 'vitest'
 import { defaultPolicy } from '#shared/core/policies/default-policy.ts'
@@ -41,7 +41,7 @@ const prepared = Array.from(plan.sessionOf, (_, event) =>
   ),
 )
 
-/** Plays a plan to a service in simulated time; `fate` says what becomes of an arrival. */
+/** Sends a plan to a service in simulated time; `fate` decides what happens to each request. */
 function play(
   bug?: Bug,
   fate: (arrival: number) => 'answered' | 'lost' | 'swallowed' = () => 'answered',
@@ -53,7 +53,7 @@ function play(
     const { body, ...content } = prepared[event]!
     const fact = noteSent(sentEvents, content, atMs, plan.isRepeat[arrival] === 1)
     const end = fate(arrival)
-    // A lost request never arrived; a swallowed one did, and its answer was lost.
+    // A lost request never arrived; for a swallowed one only the answer was lost.
     if (end !== 'lost') service.accept(body, startedAtMs + atMs + 2)
     noteEnded(sentEvents, fact, end === 'answered' ? 'accepted' : 'unknown', atMs + 5)
   })
@@ -105,7 +105,7 @@ async function judged(
   return { judgement, found: sentEvents.mismatches.byWhat, mismatches: sentEvents.mismatches.kept }
 }
 
-describe('a service that does everything right', () => {
+describe('a correct service', () => {
   it('agrees in every device, session, alert and webhook', async () => {
     const { judgement, mismatches } = await judged(play())
     expect(mismatches).toEqual([])
@@ -114,7 +114,7 @@ describe('a service that does everything right', () => {
     expect(judgement.requiredAlerts).toBeLessThanOrEqual(judgement.alerts.length)
   })
 
-  it('raises alerts for all that is known beyond one event, which the model expects', async () => {
+  it('raises the expected alerts from facts of several events', async () => {
     const { judgement } = await judged(play())
     const flags = new Set(judgement.alerts.flatMap((alert) => alert.flags))
     const expected: Flag[] = [
@@ -127,14 +127,14 @@ describe('a service that does everything right', () => {
     expect([...flags]).toEqual(expect.arrayContaining(expected))
   })
 
-  it('may have stored what it never answered, or not: both are right', async () => {
+  it('may or may not have stored a request without an answer', async () => {
     const fates = ['answered', 'lost', 'answered', 'swallowed'] as const
     const { mismatches } = await judged(play(undefined, (arrival) => fates[arrival % 4]!))
     expect(mismatches).toEqual([])
   })
 })
 
-describe('a service that does one thing wrong', () => {
+describe('a service with one fault', () => {
   const expected: Record<Bug, string> = {
     loses_a_session: 'session_missing',
     loses_the_first_event_of_a_session: 'session_first_seen',
@@ -190,7 +190,7 @@ describe('webhooks', () => {
       },
     ],
     [
-      'is for an alert that nobody knows',
+      'is for an unknown alert',
       'webhook_foreign',
       ({ deliveries }) => {
         const one = deliveries.get(first(deliveries))!
@@ -222,7 +222,7 @@ describe('webhooks', () => {
     expect(found).toEqual({ [what]: expect.any(Number) })
   })
 
-  it('that are still waiting at the end are left over, unless they were failed on purpose', async () => {
+  it('missing at the end count as left over, unless they were failed on purpose', async () => {
     const waiting = async (state: string) => (state === 'pending' ? [{ delivery_id: 'dlv_x' }] : [])
     const left = await judged(play(), { settleMs: 0, listDeliveries: waiting })
     expect(left.found).toEqual({ deliveries_waiting: 1 })
@@ -234,8 +234,8 @@ describe('webhooks', () => {
   })
 })
 
-describe('what is late', () => {
-  it('is read again before it is called a mismatch', async () => {
+describe('a late result', () => {
+  it('is read again before it counts as a mismatch', async () => {
     const played = play()
     let reads = 0
     const { mismatches } = await judged(played, {

@@ -1,6 +1,6 @@
 /**
- * The fleet's expectations on cases small enough to count by hand: what must be, what can be, and
- * where events that were under way together leave both open.
+ * The fleet's expectations on cases small enough to count by hand: required results, possible
+ * results, and where concurrent events allow both.
  */
 import { describe, expect, it } from 'vitest'
 import { defaultPolicy } from '#shared/core/policies/default-policy.ts'
@@ -34,7 +34,7 @@ function signals(some: Partial<Signals> = {}): Signals {
   return { ...none, ...some }
 }
 
-/** What an event says, with a client that agrees with us. */
+/** The content of an event whose client score equals ours. */
 function contentOf(some: Partial<Signals>, clientScore?: number) {
   const all = signals(some)
   const scored = scorer(all, { sdkVersion: '1', platform: 'android', receivedAtMs: 0 })
@@ -64,12 +64,12 @@ function fact(session: number, sentMs: number, more: Partial<EventFact> = {}): E
 }
 
 const lost = { outcome: 'unknown', acceptedMs: null } as const
-/** Answered only after three seconds. */
+/** An event that is answered only after three seconds. */
 const slow = (one: EventFact): EventFact => {
   return { ...one, acceptedMs: one.sentMs + 3_000, endedMs: one.sentMs + 3_000 }
 }
 
-/** A device of which each fact is an event; facts of one number are one session. */
+/** A device with one event per fact; facts with the same number share a session. */
 function deviceOf(facts: EventFact[], deviceId = 'd'): DeviceModel {
   const sessions = Array.from({ length: 100 }, (_, at) => ({
     phone: 0,
@@ -86,7 +86,7 @@ const boundOne = (facts: EventFact[]) => boundAlerts([deviceOf(facts)], defaultP
 const every = (gapMs: number, count: number) =>
   Array.from({ length: count }, (_, session) => fact(session, session * gapMs))
 
-/** The least and the most that each session's first event leads to. */
+/** The least and the most that each session's first event can lead to. */
 const bounds = (facts: EventFact[]) =>
   boundOne(facts).sessions.map(({ events }) => `${events[0]!.low}-${events[0]!.high}`)
 
@@ -100,35 +100,35 @@ const countsBy = (facts: EventFact[], key: string) => {
 }
 
 describe('velocity', () => {
-  it('is certain from the 21st session in five minutes on, when they come one by one', () => {
+  it('is certain from the 21st session in five minutes, when sessions are sequential', () => {
     const all = bounds(every(100, 30))
     expect(all.slice(0, 20)).toEqual(Array(20).fill('ALLOW-ALLOW'))
     expect(all.slice(20)).toEqual(Array(10).fill('REVIEW-REVIEW'))
   })
 
-  it('is open where sessions are under way together', () => {
+  it('is open where sessions are concurrent', () => {
     // One in 100 ms, answered after 3 s: the thirty around each may be counted or not.
     const all = bounds(every(100, 60).map(slow))
     expect(all.slice(20, 49)).toEqual(Array(29).fill('ALLOW-REVIEW'))
     expect(all.slice(51)).toEqual(Array(9).fill('REVIEW-REVIEW'))
   })
 
-  it('is counted as of an event’s first coming, however late it is repeated', () => {
+  it('is counted at an event’s first arrival, however late it is repeated', () => {
     const repeated = every(100, 30).map((one) => ({ ...one, endedMs: one.sentMs + 60_000 }))
     expect(bounds(repeated)).toEqual(bounds(every(100, 30)))
   })
 
-  it('forgets what has left the window', () => {
-    // One in 20 s is never more than 15 in five minutes, and 50 are not too many in an hour.
+  it('excludes what has left the window', () => {
+    // One in 20 s: never more than 15 in five minutes, and 50 in an hour are below the limit.
     expect(new Set(bounds(every(20_000, 50)))).toEqual(new Set(['ALLOW-ALLOW']))
   })
 
-  it('counts a session once, however many events it has', () => {
+  it('counts a session once, with any number of events', () => {
     const facts = Array.from({ length: 60 }, (_, at) => fact(at % 15, at * 1_000, { event: at }))
     expect(new Set(bounds(facts))).toEqual(new Set(['ALLOW-ALLOW']))
   })
 
-  it('leaves open what rests on events without an answer, and only that', () => {
+  it('is open only where it depends on events without an answer', () => {
     const some = (until: number) =>
       bounds(every(2_000, 40).map((one, at) => (at < until ? { ...one, ...lost } : one)))
     expect(some(12).slice(20, 32)).toEqual(Array(12).fill('ALLOW-REVIEW'))
@@ -136,7 +136,7 @@ describe('velocity', () => {
     expect(some(1).slice(21)).toEqual(Array(19).fill('REVIEW-REVIEW'))
   })
 
-  it('lets an event without an answer come at any time after it was sent', () => {
+  it('allows an event without an answer to arrive at any time after it was sent', () => {
     const facts = every(2_000, 30).map((one, at) => (at === 3 ? { ...one, ...lost } : one))
     expect(bounds(facts)[3]).toBe('ALLOW-REVIEW')
     expect(bounds(facts)[4]).toBe('ALLOW-ALLOW')
@@ -145,7 +145,7 @@ describe('velocity', () => {
   it('counts users and accounts alike', () => {
     const facts = every(2_000, 8).map((one, at) => ({ ...one, userIds: [`u${at}`] }))
     expect(countsBy(facts, 'users_per_device:86400')).toEqual([1, 2, 3, 4, 5, 6, 7, 8])
-    // 35 and the 30 of more than five users in 30 days.
+    // 35 points, and 30 for more than five users in 30 days.
     expect([...requiredActions(boundOne(facts).sessions[7]!)]).toEqual(['REVIEW'])
   })
 })
@@ -162,51 +162,51 @@ describe('the devices of a user', () => {
     )
   }
 
-  it('are exact when they come one by one; of user and account the one on more counts', () => {
+  it('are exact when they are sequential; of user and account the higher count is used', () => {
     expect(onDevices()).toEqual([1, 2, 3, 4, 5, 6].map((count) => ({ low: count, high: count })))
   })
 
-  it('are open where they are under way together', () => {
+  it('are open where they are concurrent', () => {
     expect(onDevices(slow)[3]).toEqual({ low: 1, high: 6 })
   })
 
-  it('are none for an event that names nobody', () => {
+  it('are none for an event without user and account', () => {
     expect(countsBy([fact(0, 0)], key)).toEqual([0])
   })
 })
 
-describe('a signal that goes back and forth', () => {
+describe('a flipping signal', () => {
   const key = 'signal_flips:86400'
   const flapping = (gapMs: number) =>
     Array.from({ length: 6 }, (_, at) =>
       fact(0, at * gapMs, { event: at, ...(at % 2 === 0 ? unhooked : hooked) }),
     )
 
-  it('is counted exactly when events come one by one, and named', () => {
+  it('is counted exactly and named when events are sequential', () => {
     expect(countsBy(flapping(1_000), key)).toEqual([0, 1, 2, 3, 4, 5])
     const facts = flapping(1_000)
     const count = boundOne(facts).countsOf(facts[5]!).get(key)
     expect(count!.signals).toEqual(['debugger.frida_detected'])
   })
 
-  it('has not, for certain, when none was ever both detected and clean', () => {
+  it('has certainly not flipped when no signal was both detected and clean', () => {
     const facts = flapping(10).map((one) => ({ ...slow(one), ...hooked }))
     expect(countsBy(facts, key)).toEqual([0, 0, 0, 0, 0, 0])
   })
 
-  it('is passed over by events that did not measure it', () => {
+  it('is not changed by events that did not measure it', () => {
     const facts = flapping(1_000).map((one, at) => (at === 2 ? { ...one, ...clean } : one))
     expect(countsBy(facts, key)).toEqual([0, 1, 1, 1, 2, 3])
   })
 
-  it('is exact among events under way together that say the same', () => {
+  it('is exact among concurrent events with the same value', () => {
     const facts = flapping(1).map((one, at) => ({ ...one, ...(at < 3 ? unhooked : hooked) }))
     const apart = facts.map((one, at) => (at < 3 ? one : { ...one, ...slow(fact(0, 100 + at)) }))
     const said = apart.map((one, at) => ({ ...one, event: at, ...(at < 3 ? unhooked : hooked) }))
     expect(countsBy(said, key)).toEqual([0, 0, 0, 1, 1, 1])
   })
 
-  it('is open from where the order of events that differ is not certain', () => {
+  it('is open from the point where the order of different events is not certain', () => {
     const facts = flapping(1_000).map((one, at) => (at === 2 ? slow(one) : one))
     expect(countsBy(facts, key)).toEqual([0, 1, [0, 4], [0, 3], [0, 4], [0, 5]])
     const unanswered = flapping(1_000).map((one, at) => (at === 4 ? { ...one, ...lost } : one))
@@ -214,8 +214,8 @@ describe('a signal that goes back and forth', () => {
   })
 })
 
-describe('the client’s own score', () => {
-  it('brings its points exactly when it is far from ours', () => {
+describe('the client’s score', () => {
+  it('adds its points exactly when it is far from ours', () => {
     const policy = { ...defaultPolicy, scoreMismatch: { threshold: 30, weight: 5 } }
     const bound = (clientScore: number) => {
       const content = contentOf({ debugger: { automation_detected: true } }, clientScore)
@@ -223,13 +223,13 @@ describe('the client’s own score', () => {
       const { low, high } = device!.sessions[0]!.events[0]!
       return `${low}-${high}`
     }
-    // 35 points of ours: with five more it is a REVIEW.
+    // Our score is 35: five more points make a REVIEW.
     expect(bound(66)).toBe('REVIEW-REVIEW')
     expect(bound(65)).toBe('ALLOW-ALLOW')
   })
 })
 
-describe('when an alert is due', () => {
+describe('the time at which an alert is expected', () => {
   const facts = [
     fact(0, 1_000, { event: 0, ...clean }),
     fact(0, 2_000, { event: 1, ...hooked }),
@@ -237,13 +237,13 @@ describe('when an alert is due', () => {
     fact(0, 3_000, { event: 3, ...hooked }),
   ]
 
-  it('is with the first answer that makes it certain', () => {
+  it('is the first answer that makes it certain', () => {
     const [session] = boundOne(facts).sessions
     expect(dueMs(session!, 'BLOCK')).toBe(2_005)
     expect(dueMs(session!, 'REVIEW')).toBeNull()
   })
 
-  it('tells of an event that can have been the first to deserve it', () => {
+  it('includes an event that may have been the first to raise it', () => {
     const [session] = boundOne(facts).sessions
     const first = session!.events.map((event) => canBeFirst(event, session!, 'BLOCK'))
     expect(first).toEqual([false, true, true, false])
@@ -290,7 +290,7 @@ describe('a device history', () => {
     return checkDevice(model, changed, clock).map(({ what }) => what)
   }
 
-  it('agrees with what was sent', () => {
+  it('matches the sent events', () => {
     expect(hooked.scored.score).toBe(80)
     expect(found(() => {})).toEqual([])
   })
@@ -338,11 +338,11 @@ describe('a device history', () => {
     ],
   ]
 
-  it.each(wrong)('does not agree with %s', (_, what, change) => {
+  it.each(wrong)('does not match with %s', (_, what, change) => {
     expect(found(change).sort()).toEqual(what.sort())
   })
 
-  it('is missing only when something of it was accepted', () => {
+  it('is missing only when one of its events was accepted', () => {
     const unknown = facts.map((one) => ({ ...one, outcome: 'unknown' as const, acceptedMs: null }))
     expect(checkDevice(deviceOf(facts), null, clock).map(({ what }) => what)).toEqual([
       'device_missing',
@@ -350,7 +350,7 @@ describe('a device history', () => {
     expect(checkDevice(deviceOf(unknown), null, clock)).toEqual([])
   })
 
-  it('may or may not hold a higher score that was never answered for', () => {
+  it('may or may not contain a higher score of an unanswered event', () => {
     const lostHook = { ...hooked, ...lost }
     const model = deviceOf([
       ...facts.slice(0, 2),
@@ -367,7 +367,7 @@ describe('a device history', () => {
   })
 })
 
-describe('measuring and listing', () => {
+describe('the summary', () => {
   it('gives percentiles to within two per cent, and the largest value exactly', () => {
     const latencies = createLatencies()
     for (let ms = 1; ms <= 1_000; ms++) latencies.record(ms)

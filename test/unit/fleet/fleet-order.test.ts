@@ -1,7 +1,7 @@
 /**
  * The fleet's expectations under chance: requests overtake one another, answers are lost, messages
- * are stored late. A service that does everything right is never called wrong, whatever order the
- * stream had; the fleet knows only when it asked and when it was answered.
+ * are stored late. A correct service never counts as wrong, in any order of the stream; the fleet
+ * knows only when it sent a request and when it got the answer.
  */
 import { expect, it } from 'vitest'
 import { defaultPolicy } from '#shared/core/policies/default-policy.ts'
@@ -36,7 +36,7 @@ function planOf(of: number) {
   return makePlan({ seed: of, phones, ratePerSecond: 60, durationMs: 15_000 })
 }
 
-/** Plays a plan; a request takes up to twice `slowMs`, a share of them ends without an answer. */
+/** Sends a plan; a request takes up to twice `slowMs`, and `lostShare` of them get no answer. */
 function play(of: number, slowMs: number, lostShare: number) {
   const plan = planOf(of)
   const random = createRandom(of, 'fate')
@@ -59,7 +59,7 @@ function play(of: number, slowMs: number, lostShare: number) {
     })
     const storedMs = sentMs + random.next() * slowMs
     if (random.chance(lostShare)) {
-      // Never stored, or some time, long after nobody waited any more.
+      // Never stored, or stored long after the client stopped waiting.
       if (random.chance(0.6)) store(sentMs + random.next() * 9_000)
       end(sentMs + 0.1, 'unknown')
     } else {
@@ -80,6 +80,6 @@ it.each([
   ['with requests overtaking one another', 2_000, 0],
   ['with answers lost', 20, 0.2],
   ['with both', 1_000, 0.2],
-])(`expects no more than is certain, ${'%s'} (seed ${seed})`, (_, slowMs, lostShare) => {
+])(`expects only what is certain, ${'%s'} (seed ${seed})`, (_, slowMs, lostShare) => {
   expect(play(seed, slowMs, lostShare)).toEqual([])
 })

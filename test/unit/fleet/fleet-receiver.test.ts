@@ -1,6 +1,6 @@
 /**
- * The fleet's webhook receiver: it takes what is genuine, refuses and counts everything else, and
- * tells repeats of a delivery from new ones.
+ * The fleet's webhook receiver accepts genuine deliveries, refuses and counts all others, and
+ * distinguishes repeats from new deliveries.
  */
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { createRandom } from '../../../services/fleet/phones/random.ts'
@@ -41,7 +41,7 @@ async function deliver(more: {
 }
 
 describe('a genuine delivery', () => {
-  it('is answered 200 and kept', async () => {
+  it('gets a 200 and is kept', async () => {
     expect(await deliver({})).toBe(200)
     const { deliveries, verified, refused } = receiver.received
     expect({ verified, refused }).toEqual({ verified: 1, refused: {} })
@@ -53,7 +53,7 @@ describe('a genuine delivery', () => {
     })
   })
 
-  it('is one delivery however often it comes, and a change of its bytes is noticed', async () => {
+  it('counts once when it is repeated, and a change of its bytes is reported', async () => {
     await deliver({})
     await deliver({ attempt: 2 })
     expect(receiver.received.deliveries.get('dlv_1')).toMatchObject({ arrivals: 2, changed: false })
@@ -63,7 +63,7 @@ describe('a genuine delivery', () => {
   })
 })
 
-describe('what is not genuine', () => {
+describe('a delivery that is not genuine', () => {
   const cases: [string, Parameters<typeof deliver>[0]][] = [
     ['signature', { secret: `whsec_${Buffer.alloc(32, 8).toString('base64')}` }],
     ['signature', { headers: { 'x-service-signature': '' } }],
@@ -83,8 +83,8 @@ describe('what is not genuine', () => {
   })
 })
 
-describe('faults on purpose', () => {
-  it('are answered 500, and counted with their delivery', async () => {
+describe('deliberate failures', () => {
+  it('answer 500 and count with their delivery', async () => {
     await receiver.close()
     await start(1)
     expect(await deliver({})).toBe(500)

@@ -1,6 +1,6 @@
 /**
- * The fleet's open loop: plans are kept whatever the service does, latency counts from the plan,
- * and every way for a request to end is told apart.
+ * The fleet's open loop keeps its schedule whatever the service does, measures latency from the
+ * scheduled time, and distinguishes every way in which a request can end.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
@@ -21,7 +21,7 @@ const scorer = compilePolicy(defaultPolicy)
 
 type Request = { body: Buffer; signature: string; atMs: number }
 
-/** Sends a small plan to a function in the place of the service. */
+/** Sends a small plan to a function that replaces the service. */
 async function send(
   answer: (request: Request, count: number) => Promise<Answer> | Answer,
   options: { ratePerSecond?: number; durationMs?: number; stopAfterMs?: number } = {},
@@ -77,8 +77,8 @@ function accepted({ body }: Request): Answer {
 
 const refused = (status: number): Answer => ({ status, retryAfterMs: null, json: null })
 
-describe('sending', () => {
-  it('sends every request of the plan signed, and finds the answers right', async () => {
+describe('the sender', () => {
+  it('sends every request of the plan signed, and accepts correct answers', async () => {
     const { plan, counters, requests, sentEvents } = await send(accepted)
     expect(counters).toMatchObject({ sent: 100, accepted: 100, retries: 0, repeats: 2 })
     expect(plan.eventOf.length).toBe(100)
@@ -88,26 +88,26 @@ describe('sending', () => {
     }
   })
 
-  it('keeps to its plan while answers are slow, and counts latency from the plan', async () => {
+  it('keeps its plan while answers are slow, and measures latency from the plan', async () => {
     const { plan, requests, latencies } = await send(async (request) => {
       await sleep(300)
       return accepted(request)
     })
-    // All have left before the first answer can have come.
+    // All requests are sent before the first answer can arrive.
     expect(requests.length).toBe(100)
     expect(Math.max(...requests.map((one) => one.atMs))).toBeLessThan(plan.atMs.at(-1)! + 150)
     expect(latencies.percentile(0.01)).toBeGreaterThanOrEqual(290)
   })
 
-  it('repeats with the very same bytes', async () => {
+  it('repeats a request with the same bytes', async () => {
     const { plan, requests } = await send(accepted)
     const bodies = requests.map((one) => one.body.toString())
     expect(new Set(bodies).size).toBe(plan.sessionOf.length)
   })
 })
 
-describe('what is not accepted at once', () => {
-  it('is sent again with the same bytes after a 503, a 429 or a broken connection', async () => {
+describe('a request that is not accepted at once', () => {
+  it('is retried with the same bytes after a 503, a 429 or a broken connection', async () => {
     const first = new Set<string>()
     const { counters, requests, sentEvents } = await send(
       (request) => {
@@ -125,7 +125,7 @@ describe('what is not accepted at once', () => {
     expect(sentEvents.mismatches.total).toBe(0)
   })
 
-  it('is a mismatch when it is refused for good, and is not tried again', async () => {
+  it('is a mismatch when it is rejected with a final status, and is not retried', async () => {
     const { counters, requests, sentEvents } = await send((request, count) =>
       count === 7 ? refused(400) : accepted(request),
     )
@@ -134,7 +134,7 @@ describe('what is not accepted at once', () => {
     expect(sentEvents.mismatches.byWhat).toEqual({ telemetry_refused: 1 })
   })
 
-  it('is unknown, not refused, when the run ends before an answer', async () => {
+  it('is unknown, not rejected, when the run ends before an answer', async () => {
     const { counters, sentEvents } = await send(() => refused(503), { stopAfterMs: 100 })
     expect(counters.accepted).toBe(0)
     expect(counters.unknown).toBe(counters.sent)

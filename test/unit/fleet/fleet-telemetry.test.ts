@@ -1,6 +1,4 @@
-/**
- * What the fleet sends: reproducible to the byte, valid, and mixed as real fleets are.
- */
+/** What the fleet sends: reproducible to the byte, valid, and with the mix of real fleets. */
 
 import { describe, expect, it } from 'vitest'
 import { defaultPolicy } from '#shared/core/policies/default-policy.ts'
@@ -38,22 +36,22 @@ const plan = planOf(7, 500)
 const bodies = bodiesOf(plan)
 const parsed = bodies.map((body) => parseTelemetry(body, findTenant(body) ?? ''))
 
-describe('reproducibility', () => {
-  it('makes the same bytes and the same schedule of the same seed', () => {
+describe('the generator', () => {
+  it('makes the same bytes and the same schedule from the same seed', () => {
     const again = planOf(7, 500)
     expect(again.atMs).toEqual(plan.atMs)
     expect(again.eventOf).toEqual(plan.eventOf)
     expect(Buffer.concat(bodiesOf(again)).equals(Buffer.concat(bodies))).toBe(true)
   })
 
-  it('makes an event alone exactly as it makes it among all others', () => {
+  it('makes a single event exactly as among all others', () => {
     const options = { plan, tenantId: 'fleet-unit', scorer, startedAtMs }
     for (const event of [0, 17, 1_234]) {
       expect(prepareEvent(options, event, event).body.equals(bodies[event]!)).toBe(true)
     }
   })
 
-  it('makes another fleet of another seed', () => {
+  it('makes another fleet from another seed', () => {
     const ids = (seed: number) => new Set(makePopulation(seed, 300).map((one) => one.deviceId))
     const other = ids(2)
     expect([...ids(1)].filter((id) => other.has(id))).toEqual([])
@@ -73,7 +71,7 @@ describe('bodies', () => {
     expect(sizes.at(-1)).toBeLessThan(5_000)
   })
 
-  it('are scored by what they say, whatever the order, spacing and escaping of the text', () => {
+  it('score by their content, in any order, spacing and escaping of the text', () => {
     const options = { plan, tenantId: 'fleet-unit', scorer, startedAtMs }
     parsed.forEach((one, event) => {
       if (!one.ok) throw new Error('not valid')
@@ -81,7 +79,7 @@ describe('bodies', () => {
     })
   })
 
-  it('are spelled as different encoders spell them', () => {
+  it('use the spellings of different encoders', () => {
     const texts = bodies.map((body) => body.toString())
     const share = (test: RegExp) => texts.filter((text) => test.test(text)).length / texts.length
     expect(share(/^\{"tenant_id"/)).toBeGreaterThan(0.5)
@@ -91,7 +89,7 @@ describe('bodies', () => {
     expect(share(/\n {2}"/)).toBeGreaterThan(0)
   })
 
-  it('have what is optional now and then, and signals that nobody knows yet', () => {
+  it('sometimes have the optional fields, and unknown signals', () => {
     const all = parsed.flatMap((one) => (one.ok ? [one.telemetry] : []))
     const share = (test: (one: Telemetry) => boolean) => all.filter(test).length / all.length
     expect(share((one) => one.user_id !== undefined)).toBeGreaterThan(0.6)
@@ -106,7 +104,7 @@ describe('bodies', () => {
     expect(share((one) => Object.values(one.signals.debugger).includes(null))).toBeGreaterThan(0)
   })
 
-  it('have a signal that nobody knows in every event of one SDK version', () => {
+  it('have an unknown signal in every event of one SDK version', () => {
     const ahead = parsed.flatMap((one) => {
       if (!one.ok) return []
       const { sdk_version, framework } = one.telemetry.sdk_meta
@@ -119,7 +117,7 @@ describe('bodies', () => {
     }
   })
 
-  it('have something measured in every category, so that no signals are ever missing', () => {
+  it('have a measured signal in every category, so that no signals are ever missing', () => {
     const phones = makePopulation(5, 3_000).map((phone) => phone.signals)
     const sent = parsed.flatMap((one) => (one.ok ? [one.telemetry.signals] : []))
     for (const signals of [...phones, ...sent]) {
@@ -130,7 +128,7 @@ describe('bodies', () => {
     }
   })
 
-  it('carry a client verdict near ours, and forged ones from hostile phones', () => {
+  it('have a client verdict near ours, and forged ones on hostile phones', () => {
     const forged = parsed.filter(
       (one) => one.ok && one.telemetry.scorer.rasp_score === 0 && scoreOf(one.telemetry).score > 74,
     )
@@ -145,7 +143,7 @@ describe('bodies', () => {
 })
 
 describe('the mix', () => {
-  it('has every kind in its share, most phones being stock', () => {
+  it('has every kind in its proportion; most phones are stock', () => {
     const phones = makePopulation(3, 2_000)
     const all = kinds.reduce((sum, kind) => sum + kind.share, 0)
     for (const kind of kinds) {
@@ -156,7 +154,7 @@ describe('the mix', () => {
     expect(stock.length / phones.length).toBeGreaterThan(0.6)
   })
 
-  it('lets nearly all honest phones pass and blocks or reviews the hostile ones', () => {
+  it('passes nearly all honest phones and blocks or reviews the hostile ones', () => {
     const actions = new Map<string, Set<string>>()
     parsed.forEach((one, event) => {
       if (!one.ok) return
@@ -196,14 +194,14 @@ describe('the mix', () => {
 })
 
 describe('the plan', () => {
-  it('has exactly the requests asked for, evenly spread, repeats included', () => {
+  it('has exactly the required requests, evenly spaced, repeats included', () => {
     expect(plan.eventOf.length).toBe(3_000)
     plan.atMs.forEach((atMs, slot) => {
       expect(Math.floor(atMs / 10)).toBe(slot)
     })
   })
 
-  it('repeats about two in a hundred requests, always after the first sending', () => {
+  it('repeats about two in a hundred requests, always after the first request', () => {
     const repeats = plan.isRepeat.reduce((sum, one) => sum + one, 0)
     expect(repeats).toBe(60)
     const seen = new Set<number>()
@@ -214,7 +212,7 @@ describe('the plan', () => {
     expect(seen.size).toBe(plan.sessionOf.length)
   })
 
-  it('sends the batches of a phone in their order', () => {
+  it('sends the batches of a phone in order', () => {
     const last = new Map<number, number>()
     plan.eventOf.forEach((event, arrival) => {
       if (plan.isRepeat[arrival] === 1) return
@@ -224,7 +222,7 @@ describe('the plan', () => {
     })
   })
 
-  it('lets every phone take part and no person start sessions like a script', () => {
+  it('uses every phone, and no person starts sessions like a script', () => {
     const counts = new Map<number, number>()
     for (const { phone } of plan.sessions) counts.set(phone, (counts.get(phone) ?? 0) + 1)
     expect(counts.size).toBe(500)
@@ -241,7 +239,7 @@ describe('the plan', () => {
     [3, 20, 3],
     [2_000, 10, 2],
     [40, 300, 10],
-  ])('holds for %i devices at %d/s for %d s', (devices, ratePerSecond, seconds) => {
+  ])('is valid for %i devices at %d/s for %d s', (devices, ratePerSecond, seconds) => {
     const other = planOf(11, devices, { ratePerSecond, durationMs: seconds * 1000 })
     expect(other.eventOf.length).toBe(Math.max(1, Math.round(ratePerSecond * seconds)))
     const invalid = bodiesOf(other).filter(

@@ -1,4 +1,4 @@
-// The public interface in schemas: how queries are read, and a document that says the same.
+// The schemas of the public interface: parsing of queries, and an OpenAPI document that matches.
 
 import { readFileSync } from 'node:fs'
 import fc from 'fast-check'
@@ -25,14 +25,14 @@ import { createLog } from '#shared/io/process/log.ts'
 import { createMetrics } from '#shared/io/process/metrics.ts'
 import { type ApiDeps, createApiApp } from '../../../services/api/app.ts'
 
-/** Reads the query of an address as a server does. @throws Problem invalid_query */
+/** Parses the query of an address as a server does. @throws Problem invalid_query */
 function readQuery<Query>(url: string, schema: z.ZodType<Query>): Query {
   const checked = checkQuery(parseQuery(url.slice(url.indexOf('?') + 1 || url.length)), schema)
   if ('error' in checked) throw checked.error
   return checked.value
 }
 
-/** The faults of a query of the alert list, or null when it is read. */
+/** The faults of a query of the alert list, or null when it is valid. */
 function faultsOf(query: string) {
   try {
     readQuery(`/path${query}`, alertsQuerySchema)
@@ -51,7 +51,7 @@ describe('the query of the alert list', () => {
     }
   })
 
-  test('is read with every parameter at once', () => {
+  test('accepts every parameter at once', () => {
     const query =
       '?disposition=FALSE_POSITIVE,OPEN&decision=BLOCK&device_id=a%2Fb%20%C3%BC%26+c&limit=7' +
       '&cursor=abc&from=2026-03-01T00:00:00.001%2B01:00&to=2026-03-02&severity=HIGH,CRITICAL' +
@@ -78,7 +78,7 @@ describe('the query of the alert list', () => {
     ['500', 500],
     ['501', 500],
     ['99999999999999999999999', 500],
-  ])('takes limit=%s as %i', (limit, size) => {
+  ])('reads limit=%s as %i', (limit, size) => {
     expect(readQuery(`/x?limit=${limit}`, alertsQuerySchema).limit).toBe(size)
   })
 
@@ -119,19 +119,19 @@ describe('the query of the alert list', () => {
     ['__proto__', '1'],
     ['constructor', '1'],
     ['device_id[]', 'a'],
-  ])('refuses %s=%s and names it', (name, value) => {
+  ])('rejects %s=%s and names it', (name, value) => {
     const faults = faultsOf(`?limit=10&${name}=${value}`.replace('limit=10&limit', 'limit'))
     expect(faults?.map((fault) => fault.path)).toEqual([name])
   })
 
-  test('reads no more values of a filter than it can have', () => {
+  test('reads at most as many values of a filter as exist', () => {
     const parsed = alertsQuerySchema.safeParse({ flag: ','.repeat(14_000) })
     expect(parsed.error?.issues.length).toBeGreaterThan(0)
     expect(parsed.error?.issues.length).toBeLessThanOrEqual(Object.keys(flags).length + 1)
     expect(faultsOf(`?flag=${','.repeat(14_000)}`)?.map((fault) => fault.path)).toEqual(['flag'])
   })
 
-  test('refuses a parameter given twice, even with the same value', () => {
+  test('rejects a parameter given twice, even with the same value', () => {
     expect(faultsOf('?limit=10&limit=10')).toEqual([
       { path: 'limit', message: 'must be given only once' },
     ])
@@ -141,7 +141,7 @@ describe('the query of the alert list', () => {
     ])
   })
 
-  test('refuses broken percent-encoding instead of guessing', () => {
+  test('rejects broken percent-encoding instead of guessing', () => {
     for (const value of ['%', '%f', '%zz', '%ff', '%c3', '%ed%a0%80']) {
       expect(faultsOf(`?device_id=${value}`)).toEqual([
         { path: 'device_id', message: 'is not percent-encoded UTF-8' },
@@ -156,7 +156,7 @@ describe('the query of the alert list', () => {
     expect(faultsOf(`?${many}`)).toHaveLength(32)
   })
 
-  test('is read or refused, whatever is sent', () => {
+  test('is parsed or rejected, with any text', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'binary', maxLength: 60 }), (text) => {
         const faults = faultsOf(`?${text}`)
@@ -173,7 +173,7 @@ test('the query of a device accepts up to 10,000 sessions', () => {
   expect(readQuery('/x?sessions_limit=1', deviceQuerySchema).sessions_limit).toBe(1)
 })
 
-/** Any part of the document, walked by its keys. */
+/** Any part of the document, accessed by its keys. */
 type Node = { readonly [key: string]: Node }
 
 /** The document of a server without databases. */
@@ -206,7 +206,7 @@ describe('the OpenAPI document', async () => {
     ),
   )
 
-  test('is the one that is committed', async () => {
+  test('is the committed one', async () => {
     await expect(`${JSON.stringify(document, null, 2)}\n`).toMatchFileSnapshot(
       '../../../services/api/openapi/openapi.json',
     )
@@ -232,7 +232,7 @@ describe('the OpenAPI document', async () => {
     expect(document.paths!['/v1/rasp/ingest']!.servers).toBeDefined()
   })
 
-  test('refers only to what is there', () => {
+  test('has only references that resolve', () => {
     const dangling: string[] = []
     const visit = (node: unknown): void => {
       if (typeof node !== 'object' || node === null) return
@@ -251,7 +251,7 @@ describe('the OpenAPI document', async () => {
     expect(dangling).toEqual([])
   })
 
-  test('gives every operation an id of its own, and every answer a description and its headers', () => {
+  test('gives every operation a unique id, and every answer a description and headers', () => {
     const ids = operations.map(({ operation }) => operation.operationId)
     expect(new Set(ids).size).toBe(ids.length)
     for (const { section, operation } of operations) {

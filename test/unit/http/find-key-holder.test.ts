@@ -19,7 +19,7 @@ const holder: KeyHolder = {
 
 let metrics: Metrics
 let holders: Map<string, KeyHolder>
-/** Look-ups that Postgres has not answered. */
+/** Look-ups that Postgres has not answered yet. */
 let open: (() => void)[]
 let lookups: number
 let nowMs: number
@@ -55,7 +55,7 @@ async function findAnswered(text: string): Promise<KeyHolder | null> {
 }
 
 describe('look-ups of API keys', () => {
-  it('of a key that was found before do not wait behind guesses', async () => {
+  it('of a cached key do not wait behind guesses', async () => {
     expect(await findAnswered('known')).toEqual(holder)
     const guesses = Array.from({ length: 1_000 }, (_, n) => find(hashOf(`guess ${n}`)))
     for (const guess of guesses) guess.catch(() => undefined)
@@ -78,7 +78,7 @@ describe('look-ups of API keys', () => {
     )
   })
 
-  it('of a key that was not found cost no query for a second, and then one', async () => {
+  it('of an unknown key cost no query for a second, and then one', async () => {
     expect(await findAnswered('guess')).toBeNull()
     for (let n = 0; n < 100; n++) expect(await findAnswered('guess')).toBeNull()
     expect(lookups).toBe(1)

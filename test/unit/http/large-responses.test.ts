@@ -1,4 +1,4 @@
-// Answers with many rows: how many there are at once, and in which pieces they are sent.
+// Answers with many rows: the concurrency limits, and the pieces in which they are sent.
 import { EventEmitter } from 'node:events'
 import type { FastifyReply } from 'fastify'
 import { beforeEach, describe, expect, it } from 'vitest'
@@ -42,7 +42,7 @@ describe('large answers', () => {
 
   const countOf = (tenantId: string) => begun.filter((one) => one.tenantId === tenantId).length
 
-  it('are few of one tenant and few in all, until they are sent', async () => {
+  it('are limited per tenant and in total until they are sent', async () => {
     for (const tenantId of ['a', 'b', 'c'])
       for (let n = 0; n < 16; n++) begin(tenantId).catch(() => undefined)
     await until('all places are taken', () => begun.length === largeResponses.total)
@@ -53,7 +53,7 @@ describe('large answers', () => {
     expect(countOf('a')).toBe(2)
   })
 
-  it('are cut off when a client reads them too slowly, and others take their place', async () => {
+  it('are cut off when a client reads them too slowly, which frees their place', async () => {
     use(20)
     await Promise.all([begin('a'), begin('a')])
     const first = begun.map(({ raw }) => raw)
@@ -78,7 +78,7 @@ describe('large answers', () => {
   })
 })
 
-it('a refusal for lack of a place is no failure that is logged each time', () => {
+it('a refusal at the limit is not logged as a failure each time', () => {
   const logged: string[] = []
   const log = { error: (_: unknown, text: string) => logged.push(text) } as unknown as Log
   toProblem(unavailable('No place.'), log)
@@ -88,17 +88,17 @@ it('a refusal for lack of a place is no failure that is logged each time', () =>
 })
 
 describe('a long list as JSON', () => {
-  it('is what JSON.stringify makes of it, in pieces, with turns of the event loop between', async () => {
+  it('equals the output of JSON.stringify, in pieces with yields between them', async () => {
     const items = Array.from({ length: 10_000 }, (_, n) => ({ id: `s-${n}`, at: n, text: '"\n é' }))
     const lists = {
       none: { items: [], toItem: (item: unknown) => item },
       ids: { items, toItem: (item: { id: string }) => item.id },
       items: { items, toItem: (item: unknown) => item },
     }
-    let turns = 0
+    let yields = 0
     let counting = true
     const count = () => {
-      turns++
+      yields++
       if (counting) setImmediate(count)
     }
     setImmediate(count)
@@ -109,6 +109,6 @@ describe('a long list as JSON', () => {
     const ids = items.map(({ id }) => id)
     expect(text).toBe(JSON.stringify({ first: 1, none: [], ids, items }))
     expect(Math.max(...chunks.map(({ length }) => length))).toBeLessThan(64 * 1024)
-    expect(turns).toBeGreaterThan(90)
+    expect(yields).toBeGreaterThan(90)
   })
 })

@@ -1,4 +1,4 @@
-// Cursors: opaque, bound to one list of one tenant, and safe against whatever comes back.
+// Cursors: opaque, bound to one list of one tenant, and safe with any text.
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
@@ -15,7 +15,7 @@ import { Problem } from '#shared/core/http/problem.ts'
 const scope: CursorScope = { list: 'alerts', tenantId: 'acme', filters: ['OPEN', null] }
 const schema = z.tuple([instantMsSchema, z.string().max(idCharactersMax)])
 
-/** What refusing a cursor looks like, or null when it was taken. */
+/** The problem of a rejected cursor, or null when it is accepted. */
 function refusal(cursor: string, of: CursorScope = scope): Problem | null {
   try {
     decodeCursor(of, cursor, schema)
@@ -26,7 +26,7 @@ function refusal(cursor: string, of: CursorScope = scope): Problem | null {
 }
 
 describe('a cursor', () => {
-  test('brings back the position it was made from', () => {
+  test('decodes to the position that it was made from', () => {
     fc.assert(
       fc.property(
         fc.integer({ min: 0, max: 4e12 }),
@@ -53,7 +53,7 @@ describe('a cursor', () => {
     })
   })
 
-  test('of another scope or any other text is a 400', () => {
+  test('of another scope, or any other text, is a 400', () => {
     const binding = JSON.parse(
       Buffer.from(encodeCursor(scope, []), 'base64url').toString(),
     ) as string[]
@@ -86,7 +86,7 @@ describe('a cursor', () => {
     expect(refusal(encodeCursor(scope, position))).toBeInstanceOf(Problem)
   })
 
-  test('has one spelling only', () => {
+  test('has one spelling', () => {
     const cursor = encodeCursor(scope, [1, 'a'])
     for (const other of [`${cursor}=`, `${cursor} `, ` ${cursor}`, `${cursor}A`, `*${cursor}`]) {
       expect(refusal(other)).toBeInstanceOf(Problem)
@@ -94,7 +94,7 @@ describe('a cursor', () => {
     expect(refusal(cursor)).toBeNull()
   })
 
-  test('of the longest id is within the limit, and a longer one is refused unread', () => {
+  test('of the longest id is within the limit; a longer one is rejected undecoded', () => {
     const cursor = encodeCursor(scope, [4e12, '\u{ffff}'.repeat(idCharactersMax)])
     expect(cursor.length).toBeLessThan(cursorCharactersMax)
     expect(refusal('A'.repeat(cursorCharactersMax + 4))).toBeInstanceOf(Problem)

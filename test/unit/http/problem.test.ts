@@ -1,4 +1,4 @@
-// Errors as clients see them: one table, one shape, no word that was not meant for them.
+// Errors as clients see them: one table, one shape, and no internal text.
 import { describe, expect, test } from 'vitest'
 import { problemSchema } from '#shared/core/http/api-schemas.ts'
 import {
@@ -34,7 +34,7 @@ describe('a problem', () => {
     expect(problemSchema.parse(body)).toEqual(body)
   })
 
-  test('keeps its cause to itself', () => {
+  test('never shows its cause', () => {
     const cause = new Error('password=hunter2')
     const problem = new Problem('unavailable', 'Later.', { cause, retryAfterSeconds: 1 })
     expect(problem.cause).toBe(cause)

@@ -12,17 +12,17 @@ const keys = new Map(['busy', 'quiet'].map((tenantId) => [keyOf(tenantId), tenan
 
 let app: Awaited<ReturnType<typeof createApiApp>>
 let metrics: Metrics
-let asked: string[]
+let queried: string[]
 let answer: () => void
 
 beforeEach(async () => {
-  asked = []
+  queried = []
   const answered = new Promise<void>((resolve) => {
     answer = resolve
   })
   metrics = createMetrics('api')
   const findDevice = async ({ tenantId }: { tenantId: string }): Promise<DeviceHistory | null> => {
-    asked.push(tenantId)
+    queried.push(tenantId)
     if (tenantId === 'busy') await answered
     return null
   }
@@ -58,10 +58,10 @@ const call = (tenantId: string) => {
 
 it('a tenant at its query limit waits, and delays no other tenant', async () => {
   const busy = Array.from({ length: 20 }, () => call('busy'))
-  while (asked.length < 8) await new Promise((resolve) => setImmediate(resolve))
+  while (queried.length < 8) await new Promise((resolve) => setImmediate(resolve))
   const quiet = await Promise.all(Array.from({ length: 4 }, () => call('quiet')))
   expect(quiet.map(({ statusCode }) => statusCode)).toEqual([404, 404, 404, 404])
-  expect(asked.filter((tenantId) => tenantId === 'busy')).toHaveLength(8)
+  expect(queried.filter((tenantId) => tenantId === 'busy')).toHaveLength(8)
   answer()
   const codes = (await Promise.all(busy)).map(({ statusCode }) => statusCode)
   expect(codes).toEqual(codes.map(() => 404))

@@ -1,4 +1,4 @@
-/** The token bucket: never more than its rate and burst allow, and what it promises comes true. */
+/** The token bucket: never more than its rate and burst, and a correct Retry-After. */
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { fullBucket, takeToken } from '../../../shared/core/http/rate-limit.ts'
@@ -10,7 +10,7 @@ const rate = fc.record({
 const gaps = fc.array(fc.double({ min: 0, max: 2_000, noNaN: true }), { maxLength: 300 })
 
 describe('a token bucket', () => {
-  it('lets a burst through and then the rate, no more', () => {
+  it('lets a burst through and then its rate', () => {
     const ten = { perSecond: 10, burst: 5 }
     const bucket = fullBucket(ten, 0)
     const at = (nowMs: number) => takeToken(bucket, ten, nowMs).allowed
@@ -19,7 +19,7 @@ describe('a token bucket', () => {
     expect(Array.from({ length: 7 }, () => at(60_000)).filter(Boolean)).toHaveLength(5)
   })
 
-  it('never lets through more than burst + rate × time, over any stretch', () => {
+  it('never lets through more than burst + rate × time, over any interval', () => {
     fc.assert(
       fc.property(rate, gaps, (rate, gaps) => {
         const bucket = fullBucket(rate, 0)
@@ -38,7 +38,7 @@ describe('a token bucket', () => {
     )
   })
 
-  it('keeps its word: after Retry-After a request gets through', () => {
+  it('lets a request through after Retry-After', () => {
     fc.assert(
       fc.property(rate, fc.nat(200), (rate, requests) => {
         const bucket = fullBucket(rate, 0)
@@ -55,7 +55,7 @@ describe('a token bucket', () => {
     )
   })
 
-  it('lets something through even when its burst is less than one', () => {
+  it('lets requests through even when its burst is less than one', () => {
     const slow = { perSecond: 0.5, burst: 0.2 }
     const bucket = fullBucket(slow, 0)
     expect(takeToken(bucket, slow, 0).allowed).toBe(true)
@@ -63,7 +63,7 @@ describe('a token bucket', () => {
     expect(takeToken(bucket, slow, 2_000).allowed).toBe(true)
   })
 
-  it('gives nothing for a clock that stands still or runs back', () => {
+  it('adds no tokens for a clock that stands still or runs backward', () => {
     const one = { perSecond: 1, burst: 1 }
     const bucket = fullBucket(one, 10_000)
     expect(takeToken(bucket, one, 10_000).allowed).toBe(true)

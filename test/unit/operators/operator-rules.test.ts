@@ -1,4 +1,4 @@
-// The pure rules of operators: passwords, times of sessions, credentials and access.
+// The pure rules of operators: passwords, lifetimes of sessions, credentials and access.
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import {
@@ -28,7 +28,7 @@ import {
 import { loadCommonPasswords } from '../../../services/console/operators/common-passwords.ts'
 
 describe('passwords', () => {
-  it('are refused when they are short, common, simple or made of the account', async () => {
+  it('are rejected when they are short, common, simple or made of the account', async () => {
     const isCommon = await loadCommonPasswords()
     const of = { email: 'ada.lovelace@example.com', name: 'Ada Lovelace', isCommon }
     const faults = {
@@ -57,7 +57,7 @@ describe('passwords', () => {
     }
   })
 
-  it('are taken when they are long, with any characters', async () => {
+  it('are accepted when they are long, with any characters', async () => {
     const isCommon = await loadCommonPasswords()
     const of = { email: 'ada@example.com', name: 'Ada', isCommon }
     for (const password of [
@@ -72,14 +72,14 @@ describe('passwords', () => {
     }
   })
 
-  it('are the same however a character was typed', () => {
+  it('are equal for every Unicode form of a character', () => {
     const typed = 'Zürich im Café'
     expect(normalizePassword(typed.normalize('NFD'))).toBe(normalizePassword(typed))
   })
 })
 
 describe('sessions', () => {
-  it('are valid for an hour since their last use and twelve since they began', () => {
+  it('are valid for one hour after their last use and twelve hours after their start', () => {
     const times = fc.record({
       createdAtMs: fc.nat(1e12),
       usedMs: fc.nat(sessionMaxMs),
@@ -97,7 +97,7 @@ describe('sessions', () => {
     )
   })
 
-  it('write their last use once in half a minute', () => {
+  it('record their last use once in half a minute', () => {
     const of = { createdAtMs: 0, lastUsedAtMs: 1_000 }
     expect(isLastUseDue(of, 30_999)).toBe(false)
     expect(isLastUseDue(of, 31_000)).toBe(true)
@@ -105,7 +105,7 @@ describe('sessions', () => {
 })
 
 describe('credentials', () => {
-  it('are random texts of one form', () => {
+  it('are random texts of a fixed format', () => {
     const bytes = (length: number) =>
       fc.uint8Array({ minLength: length, maxLength: length }).map((one) => Buffer.from(one))
     fc.assert(
@@ -122,7 +122,7 @@ describe('credentials', () => {
     expect([zero, one]).toEqual(['0000-0000-0000-0000', '0000-0000-0000-0001'])
   })
 
-  it('take any email, in one form', () => {
+  it('normalise any email', () => {
     expect(normalizeEmail(' Ada@Example.COM ')).toBe('ada@example.com')
     for (const email of ['a@b', 'admin@localhost', 'ü@übung.example']) {
       expect(email).toMatch(emailPattern)
@@ -143,7 +143,7 @@ describe('access', () => {
     }
   })
 
-  it('needs the role before anything else is said, and a step-up that is not over', () => {
+  it('checks the role first, and needs a step-up that has not expired', () => {
     const rotate = findAccess('POST', '/tenants/:tenant_id/rotate')!
     expect(findAccessFault(rotate, { ...operator, stepUpUntilMs: 100 }, 1)).toBe('role')
     const admin = { ...operator, role: 'admin' } as const
@@ -152,14 +152,14 @@ describe('access', () => {
     expect(findAccessFault(rotate, { ...admin, stepUpUntilMs: 100 }, 100)).toBe('step_up')
   })
 
-  it('to what concerns all tenants needs all tenants', () => {
+  it('to functions for all tenants needs access to all tenants', () => {
     const create = findAccess('POST', '/tenants')!
     const admin = { ...operator, role: 'admin' } as const
     expect(findAccessFault(create, admin, 1)).toBeNull()
     expect(findAccessFault(create, { ...admin, tenants: ['acme'] }, 1)).toBe('all_tenants')
   })
 
-  it('has no entry for what is not in the table, and one for HEAD as for GET', () => {
+  it('is denied to routes outside the table, and is equal for HEAD and GET', () => {
     for (const [method, path] of [
       ['GET', '/nothing'],
       ['DELETE', '/tenants'],

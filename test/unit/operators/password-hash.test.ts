@@ -1,5 +1,5 @@
-// Password hashes: argon2id at the cost of RFC 9106, the same time without an account, and at most
-// two at once with a bounded queue.
+// Password hashes: argon2id at the cost of RFC 9106, equal work without an account, and at most two
+// at once with a bounded queue.
 import { argon2Sync } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
 import { createPasswordHasher } from '#shared/io/operators/password-hash.ts'
@@ -37,7 +37,7 @@ describe('password hashes', () => {
     expect(costs).toEqual([cheap, cheap, cheap])
   })
 
-  it('have a salt each, and keep the cost that they were made with', async () => {
+  it('each have a salt, and keep the cost of their creation', async () => {
     const [one, two] = await Promise.all([
       createPasswordHasher(cheap).hash(password),
       createPasswordHasher(cheap).hash(password),
@@ -46,18 +46,18 @@ describe('password hashes', () => {
     expect(await createPasswordHasher().verify(password, one)).toBe(true)
   })
 
-  it('never match where there is no account', async () => {
+  it('never match without an account', async () => {
     const hasher = createPasswordHasher(cheap)
     for (const typed of ['', password]) expect(await hasher.verify(typed, null)).toBe(false)
   })
 
-  it('are equal for every way to type a character', async () => {
+  it('are equal for every Unicode form of a character', async () => {
     const hasher = createPasswordHasher(cheap)
     const stored = await hasher.hash('Zürich im Café'.normalize('NFD'))
     expect(await hasher.verify('Zürich im Café'.normalize('NFC'), stored)).toBe(true)
   })
 
-  it('wait in two bounded queues: strangers who fill theirs do not delay known callers', async () => {
+  it('wait in two bounded queues: strangers do not delay known callers', async () => {
     const hasher = createPasswordHasher({ memory: 8_192, passes: 2, parallelism: 1 })
     const order: string[] = []
     const strangers = Array.from({ length: 40 }, async () => {
@@ -71,10 +71,10 @@ describe('password hashes', () => {
     })
     expect(await known).toBe(false)
     const answers = await Promise.all(strangers)
-    // Two run, sixteen wait, the others are refused at once.
+    // Two run, sixteen wait, the others are rejected at once.
     expect(answers.filter((answer) => answer === false)).toHaveLength(18)
     expect(answers.filter((answer) => answer === null)).toHaveLength(22)
-    // Of those that wait, hardly any come before the known caller.
+    // Hardly any waiting hash runs before the known caller's.
     expect(order.indexOf('known')).toBeLessThan(22 + 10)
   })
 })

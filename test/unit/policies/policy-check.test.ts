@@ -1,4 +1,4 @@
-// What an operator writes as a policy: every fault is named by its path, all of them at once.
+// Validation of an operator's policy: all faults at once, each with its path.
 import { describe, expect, it, test } from 'vitest'
 import { z } from 'zod'
 import { policySchema } from '#shared/core/policies/policy.ts'
@@ -6,7 +6,7 @@ import { checkPolicy, toPolicyJsonSchema } from '#shared/core/policies/policy-ch
 import { balancedPolicy } from '#shared/core/policies/presets/balanced.ts'
 import { presets } from '#shared/core/policies/presets/presets.ts'
 
-/** A document that may be changed at will. */
+/** A document for changes. */
 type Draft = {
   [key: string]: unknown
   thresholds: Record<string, unknown>
@@ -243,11 +243,11 @@ describe('a policy document', () => {
     ['$.schema', 'another format', (one) => Object.assign(one, { schema: 2 })],
   ]
 
-  it.each(faults)('is refused at %s: %s', (path, _, change) => {
+  it.each(faults)('is rejected at %s: %s', (path, _, change) => {
     expect(faultsOf(change)).toEqual([path])
   })
 
-  it('names every fault at once, each unknown key by itself', () => {
+  it('lists every fault at once, and each unknown key separately', () => {
     const found = faultsOf((document) => {
       Object.assign(document, { one: 1, two: 2 })
       Object.assign(root(document), { su_binary: -1 })
@@ -260,7 +260,7 @@ describe('a policy document', () => {
     expect(checked).toMatchObject({ ok: false, errors: [{ path: '$' }] })
   })
 
-  it('may give any signal no weight, and leave signals out', () => {
+  it('may give any signal no weight, and may omit signals', () => {
     const found = faultsOf((document) => {
       for (const name of Object.keys(root(document))) root(document)[name] = 0
       document.categories.network!.signals = {}
@@ -268,7 +268,7 @@ describe('a policy document', () => {
     expect(found).toEqual([])
   })
 
-  it('names the form that a weight must have', () => {
+  it('describes the form of a weight', () => {
     const checked = checkPolicy(
       draft((document) => Object.assign(root(document), { verified_boot_state: 30 })),
     )
@@ -279,13 +279,13 @@ describe('a policy document', () => {
 })
 
 describe('the JSON Schema of policies', () => {
-  test('is the one that is committed', async () => {
+  test('is the committed one', async () => {
     await expect(`${JSON.stringify(toPolicyJsonSchema(), null, 2)}\n`).toMatchFileSnapshot(
       '../../../shared/core/policies/policy.schema.json',
     )
   })
 
-  test('accepts every preset and refuses what the service refuses', () => {
+  test('accepts every preset and rejects what the service rejects', () => {
     const schema = z.fromJSONSchema(toPolicyJsonSchema() as Parameters<typeof z.fromJSONSchema>[0])
     for (const preset of Object.values(presets)) {
       expect(schema.safeParse(preset).error).toBeUndefined()
@@ -298,7 +298,7 @@ describe('the JSON Schema of policies', () => {
       draft((document) => Object.assign(document, { halving: null })),
     ]
     for (const document of refused) expect(schema.safeParse(document).success).toBe(false)
-    // What was stored before is read all the same.
+    // Policies that were stored under older rules are still read.
     expect(policySchema.safeParse(refused.at(-1)).success).toBe(true)
   })
 })

@@ -1,4 +1,4 @@
-// The shipped policies: whole and valid, and what each makes of the same devices.
+// The shipped policies: complete and valid, and their actions for the same devices.
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { defaultPolicy } from '#shared/core/policies/default-policy.ts'
@@ -19,14 +19,14 @@ import { anySignals, context, signalsOf } from '../../support/scoring/any-policy
 const named = Object.entries(presets)
 
 describe('every preset', () => {
-  it.each(named)('%s is a document that an operator may set as it is', (name, preset) => {
+  it.each(named)('%s is a document that an operator may set without changes', (name, preset) => {
     expect(preset.name).toBe(name)
     const stored = JSON.parse(JSON.stringify(preset)) as unknown
     expect(checkPolicy(stored)).toEqual({ ok: true, policy: preset })
     expect(toPolicyHash(policySchema.parse(stored))).toBe(toPolicyHash(preset))
   })
 
-  it.each(named)('%s weighs every signal of the catalog', (_, preset) => {
+  it.each(named)('%s has a weight for every signal of the catalog', (_, preset) => {
     for (const category of categories) {
       expect(Object.keys(preset.categories[category].signals).sort()).toEqual(
         Object.keys(signalCatalog[category]).sort(),
@@ -34,7 +34,7 @@ describe('every preset', () => {
     }
   })
 
-  it('differs from every other, and the default is balanced', () => {
+  it('differs from all others, and the default is balanced', () => {
     expect(new Set(named.map(([, preset]) => toPolicyHash(preset))).size).toBe(named.length)
     expect(defaultPolicy).toBe(balancedPolicy)
     expect(balancedPolicy.thresholds).toEqual({ review: 40, block: 75 })
@@ -96,12 +96,12 @@ const table: Row[] = [
   ['a changed device binding', { tamper: { device_binding_changed: true } }, 'AAAA'],
 ]
 
-describe('what permissive, balanced, strict and regulated-banking make of', () => {
+describe('the actions of permissive, balanced, strict and regulated-banking for', () => {
   it.each(table)('%s', (_, signals, expected) => {
-    const letters = named.map(
+    const initials = named.map(
       ([, preset]) => compilePolicy(preset)(signalsOf(signals), context).action[0],
     )
-    expect(letters.join('')).toBe(expected)
+    expect(initials.join('')).toBe(expected)
   })
 })
 
@@ -126,7 +126,7 @@ describe('network and ecosystem alone', () => {
     )
   })
 
-  it('block under regulated-banking by adb and by nothing else', () => {
+  it('block under regulated-banking only by adb', () => {
     const score = compilePolicy(presets['regulated-banking'])
     const withoutAdb = { ...soft.ecosystem, adb_enabled: false, wireless_adb: false }
     expect(score(soft, context).action).toBe('BLOCK')
@@ -136,7 +136,7 @@ describe('network and ecosystem alone', () => {
     })
   })
 
-  it('stay one point below BLOCK under balanced, however many', () => {
+  it('stay one point below BLOCK under balanced, with any number of signals', () => {
     expect(compilePolicy(balancedPolicy)(soft, context).score).toBe(74)
   })
 })
@@ -145,7 +145,7 @@ describe('permissive', () => {
   it('scores as balanced does, reviews what balanced blocks, and blocks nothing', () => {
     const permissive = compilePolicy(presets.permissive)
     const balanced = compilePolicy(balancedPolicy)
-    // Its soft limit lies higher, with its threshold, so soft categories are left out here.
+    // Its soft limit is higher, like its threshold, so soft categories are left out here.
     const hard = anySignals.map((signals) => ({ ...signals, ecosystem: {}, network: {} }))
     fc.assert(
       fc.property(hard, (signals) => {
@@ -159,7 +159,7 @@ describe('permissive', () => {
 })
 
 describe('balanced', () => {
-  it('lets no set of custom ROM signals block, with a basic verdict and adb on top', () => {
+  it('blocks no set of custom ROM signals, not even with a basic verdict and adb', () => {
     const [group] = balancedPolicy.categories.root.groups!
     const all = Object.fromEntries(group!.signals.map((name) => [name, true]))
     const root = {

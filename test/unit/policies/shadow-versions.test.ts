@@ -1,18 +1,24 @@
-// What scorers remember of shadow policies: asked for only when an event may be decided by
-// something newer, and never waited for.
+// The scorers' cache of shadow policies: queried only when a newer version may decide an event, and
+// never awaited.
 import { describe, expect, it } from 'vitest'
 import { shadowLeadMs } from '#shared/core/policies/shadow.ts'
 import type { Queryable, Sql } from '#shared/io/postgres/postgres.ts'
 import { createShadowVersions } from '../../../services/scorer/shadow/shadow-versions.ts'
 
-/** Postgres with one tenant's shadow; `now` is its clock and ours. */
+/** Postgres with one tenant's shadow; `now` is the clock of both. */
 function makeDatabase() {
-  const state = { now: 1_000_000, changes: 1, asked: 0, listed: 0, answer: Promise.resolve() }
+  const state = {
+    now: 1_000_000,
+    changes: 1,
+    changesQueried: 0,
+    listed: 0,
+    answer: Promise.resolve(),
+  }
   const query = async (sql: string | Sql) => {
     const text = typeof sql === 'string' ? sql : sql.text
     const isList = !text.includes('shadow_policy_changes')
     if (isList) state.listed++
-    else state.asked++
+    else state.changesQueried++
     await state.answer
     const row = isList
       ? { tenant_id: 'acme', version: state.changes, policy_hash: 'a', effective_ms: 0 }
@@ -24,25 +30,25 @@ function makeDatabase() {
 }
 
 describe('versions of shadow policies', () => {
-  it('are read once, and again only when one was changed', async () => {
+  it('are read once, and again only after a change', async () => {
     const { state, versions, versionOf } = makeDatabase()
     expect(versions.any()).toBe(false)
     await versions.refresh(state.now)
     expect(versionOf()).toBe(1)
     expect(versions.of('globex')).toEqual([])
-    // Whatever is set from now on decides no event of this second.
+    // A version that is set after this decides no event of this second.
     for (let ms = 0; ms < 1_000; ms += 50) await versions.refresh(1_000_000 + ms)
-    expect([state.asked, state.listed]).toEqual([1, 1])
+    expect([state.changesQueried, state.listed]).toEqual([1, 1])
     state.now += 1_000
     await versions.refresh(state.now)
-    expect([state.asked, state.listed]).toEqual([2, 1])
+    expect([state.changesQueried, state.listed]).toEqual([2, 1])
     state.changes = 2
     state.now += 1_000
     await versions.refresh(state.now)
-    expect([state.asked, state.listed, versionOf()]).toEqual([3, 2, 2])
+    expect([state.changesQueried, state.listed, versionOf()]).toEqual([3, 2, 2])
   })
 
-  it('are asked for by an event from the future, whatever our clock says', async () => {
+  it('are queried for an event from the future, whatever our clock shows', async () => {
     const { state, versions, versionOf } = makeDatabase()
     await versions.refresh(state.now)
     state.changes = 2
@@ -50,7 +56,7 @@ describe('versions of shadow policies', () => {
     expect(versionOf()).toBe(2)
   })
 
-  it('are not waited for: what is known stays, and a late answer is taken', async () => {
+  it('are not awaited: cached versions stay in use, and a late answer is accepted', async () => {
     const { state, versions, versionOf } = makeDatabase()
     await versions.refresh(state.now)
     let answer: () => void = () => undefined
@@ -61,9 +67,9 @@ describe('versions of shadow policies', () => {
     state.now += 2_000
     await expect(versions.refresh(state.now)).rejects.toThrow('did not answer within')
     expect(versionOf()).toBe(1)
-    // Nobody waits again meanwhile.
+    // No later refresh waits meanwhile.
     await versions.refresh(state.now)
-    expect(state.asked).toBe(2)
+    expect(state.changesQueried).toBe(2)
     answer()
     await expect.poll(versionOf, { timeout: 10_000 }).toBe(2)
   })

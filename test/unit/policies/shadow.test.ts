@@ -1,5 +1,5 @@
-// Shadow policies: which version decides, when the active policy's knowledge will do, and that
-// nothing which goes wrong with them reaches anybody.
+// Shadow policies: which version decides, when the features of the active policy suffice, and that
+// no failure of a shadow affects active decisions.
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { defaultPolicy } from '#shared/core/policies/default-policy.ts'
@@ -34,7 +34,7 @@ describe('the version that decides', () => {
     { version: 3, policyHash: 'b', effectiveAtMs: 300 },
   ]
 
-  it('is the latest that was in effect when the event was received', () => {
+  it('is the latest version in effect when the event was received', () => {
     const at = (ms: number) => findShadowVersion(versions, ms)?.version ?? null
     expect([99, 100, 199, 200, 299, 300, 9_999].map(at)).toEqual([null, 1, 1, null, null, 3, 3])
     expect(findShadowVersion([], 1)).toBeNull()
@@ -74,7 +74,7 @@ describe('the risk features of the active policy', () => {
     expect(sharesRiskFeatures(withRules([], { signalsMissing: null }), withRules([]))).toBe(false)
   })
 
-  it('brings no finding of a rule that the shadow has switched off', () => {
+  it('give no finding of a rule that the shadow has switched off', () => {
     const evidence = { metric: 'missing_categories', count: 2, threshold: 0, window: '24h' }
     const features: RiskFeatures = {
       ...nothing,
@@ -89,7 +89,7 @@ describe('the risk features of the active policy', () => {
 })
 
 describe('a decision', () => {
-  it('of the active policy as its shadow is the active decision', () => {
+  it('of the active policy as its own shadow equals the active decision', () => {
     const risk = decideRisk(blocked, defaultPolicy, nothing)
     expect(decideShadow(blocked, compileShadow(defaultPolicy), nothing)).toEqual({
       raspScore: blocked.rasp_score,
@@ -97,7 +97,7 @@ describe('a decision', () => {
     })
   })
 
-  it('is that of the same policy if it were the active one, whatever the two are', () => {
+  it('equals that of the same policy as the active one, for any two policies', () => {
     const counts = defaultPolicy.velocity.map(
       (rule) => [countKey(rule), rule.threshold + 1] as const,
     )
@@ -135,10 +135,10 @@ describe('a decision', () => {
   })
 })
 
-type Counted = { skipped: Record<string, number>; decided: number; said: string[] }
+type Counted = { skipped: Record<string, number>; decided: number; logged: string[] }
 
 function makeShadow(more: Partial<Parameters<typeof createShadowDecisions>[0]> = {}) {
-  const counted: Counted = { skipped: {}, decided: 0, said: [] }
+  const counted: Counted = { skipped: {}, decided: 0, logged: [] }
   const written: ShadowDecision[] = []
   const clock = { nowMs: 0 }
   const policyHash = toPolicyHash(presets.strict)
@@ -168,7 +168,7 @@ function makeShadow(more: Partial<Parameters<typeof createShadowDecisions>[0]> =
     },
     log: {
       warn: (_: unknown, text?: string) => {
-        counted.said.push(text ?? '')
+        counted.logged.push(text ?? '')
       },
     },
     nowMs: () => clock.nowMs,
@@ -191,7 +191,7 @@ describe('recording', () => {
     expect(written.map(({ event, shadow }) => [event.tenant_id, shadow.version])).toEqual([
       ['acme', 7],
     ])
-    expect(counted).toEqual({ skipped: {}, decided: 1, said: [] })
+    expect(counted).toEqual({ skipped: {}, decided: 1, logged: [] })
   })
 
   it('skips a missing policy, counts every event and logs it once', async () => {
@@ -199,7 +199,7 @@ describe('recording', () => {
     await shadow.record(batch)
     await shadow.record(batch)
     expect(counted).toMatchObject({ skipped: { policy: 2 }, decided: 0 })
-    expect(counted.said).toHaveLength(1)
+    expect(counted.logged).toHaveLength(1)
   })
 
   it('skips a policy that cannot be compiled, and one that cannot decide', async () => {
@@ -226,14 +226,14 @@ describe('recording', () => {
     await shadow.record(batch)
     await shadow.record(batch)
     expect(counted).toMatchObject({ skipped: { store: 1, resting: 1 }, decided: 0 })
-    expect(counted.said).toHaveLength(1)
+    expect(counted.logged).toHaveLength(1)
     broken = false
     clock.nowMs = 10_000
     await shadow.record(batch)
     expect(rows).toHaveLength(1)
   })
 
-  it('lets nobody wait for a store that does not answer, and writes nothing late', async () => {
+  it('delays no decision for a store that does not answer, and writes nothing late', async () => {
     let answer: (features: RiskFeatures[]) => void = () => undefined
     const pending = new Promise<RiskFeatures[]>((resolve) => {
       answer = resolve
@@ -247,7 +247,7 @@ describe('recording', () => {
     await shadow.record(batch.map((one) => ({ ...one, policy: lean })))
     expect(counted).toMatchObject({
       skipped: { late: 1 },
-      said: ['shadow decisions take too long'],
+      logged: ['shadow decisions take too long'],
     })
     clock.nowMs = 60_000
     await shadow.record(batch)
@@ -258,7 +258,7 @@ describe('recording', () => {
     expect(written).toEqual([])
   })
 
-  it('goes on with what was known when policies cannot be asked for', async () => {
+  it('continues with cached versions when policies cannot be queried', async () => {
     const versions = {
       refresh: async () => {
         throw new Error('away')
@@ -270,7 +270,7 @@ describe('recording', () => {
     await shadow.record(batch)
     await shadow.record(batch)
     expect(counted).toMatchObject({ skipped: { versions: 2 }, decided: 4 })
-    expect(counted.said).toHaveLength(1)
+    expect(counted.logged).toHaveLength(1)
   })
 })
 

@@ -1,9 +1,9 @@
-// What a log tells of an error, and what it does not.
+// What a log line contains of an error, and what it omits.
 import { ClickHouseError } from '@clickhouse/client'
 import { expect, it } from 'vitest'
 import { toLogged } from '#shared/io/process/log.ts'
 
-it('nothing of the data that ClickHouse quotes', () => {
+it('a log line omits the data that ClickHouse quotes', () => {
   const error = new ClickHouseError({
     message: "Cannot parse 'device-1234' as UInt64",
     code: '6',
@@ -16,7 +16,7 @@ it('nothing of the data that ClickHouse quotes', () => {
   })
 })
 
-it('the text, the code and the place of any other, and no other field', () => {
+it('a log line contains the text, code and stack of other errors, and no other field', () => {
   const error = Object.assign(new TypeError('no such thing'), { code: 'E1', sent: 'secret' })
   expect(toLogged(error)).toEqual({
     type: 'TypeError',

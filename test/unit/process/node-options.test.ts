@@ -1,5 +1,4 @@
-// The options of Node that the processes run with are measured ones, so what is measured on the
-// local stack has to be what containers run.
+// The options of Node were measured on the local stack, so containers must use the same ones.
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { expect, test } from 'vitest'
@@ -11,11 +10,14 @@ const { services } = parse(readFileSync(file, 'utf8'), { merge: true }) as {
   services: Record<string, { command: string[] }>
 }
 
-test.each(Object.entries(nodeOptions))('%s runs alike in a container and here', (name, options) => {
-  expect(services[name]!.command).toEqual(['node', ...options, `services/${name}/main.ts`])
-})
+test.each(Object.entries(nodeOptions))(
+  '%s has the same Node options in a container and in the local stack',
+  (name, options) => {
+    expect(services[name]!.command).toEqual(['node', ...options, `services/${name}/main.ts`])
+  },
+)
 
-test('malloc is told the same in the image and here', () => {
+test('malloc has the same settings in the image and in the local stack', () => {
   const image = readFileSync(fileURLToPath(new URL('../../../deploy/Dockerfile', import.meta.url)))
   for (const [name, value] of Object.entries(mallocEnv)) {
     expect(image.toString()).toContain(`ENV ${name}=${value}\n`)

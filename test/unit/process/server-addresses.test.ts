@@ -1,4 +1,4 @@
-// Addresses of servers mean what they say, or are refused with the reason and without a secret.
+// Server addresses are valid, or rejected with the reason and without a secret in the message.
 import { describe, expect, it } from 'vitest'
 import {
   ConfigError,
@@ -37,7 +37,7 @@ describe('NATS_URL', () => {
     `tls://di:${secret}@h:1,nats://h:2`,
     `nats://di:${secret}@h:1,di:other@h:2`,
     'nats://h:99999',
-  ])('%s is refused at start', (url) => {
+  ])('%s is rejected at start', (url) => {
     const start = () => readConfig({ NATS_URL: variables.NATS_URL }, { NATS_URL: url })
     expect(start).toThrow(/NATS_URL must/)
     expect(start).not.toThrow(new RegExp(secret))
@@ -53,7 +53,7 @@ describe('POSTGRES_URL and CLICKHOUSE_URL', () => {
     ['CLICKHOUSE_URL', `http://di:${secret}@h:8123/d?secure=true`],
     ['CLICKHOUSE_URL', `clickhouse://di:${secret}@h:9000/d`],
     ['CLICKHOUSE_URL', `tcp://di:${secret}@h:9000/d`],
-  ] as const)('%s=%s is refused at start', (name, url) => {
+  ] as const)('%s=%s is rejected at start', (name, url) => {
     const start = () => readConfig({ [name]: variables[name] }, { [name]: url })
     expect(start).toThrow(new RegExp(name))
     expect(start).not.toThrow(new RegExp(secret))
@@ -63,7 +63,7 @@ describe('POSTGRES_URL and CLICKHOUSE_URL', () => {
     ['POSTGRES_URL', 'postgres://di@h/d?sslmode=require&channel_binding=require'],
     ['POSTGRES_URL', 'postgresql://di@h/d?sslmode=verify-full&application_name=x'],
     ['CLICKHOUSE_URL', 'https://di@h:8443/d'],
-  ] as const)('%s=%s is taken', (name, url) => {
+  ] as const)('%s=%s is accepted', (name, url) => {
     expect(readConfig({ [name]: variables[name] }, { [name]: url })).toEqual({ [name]: url })
   })
 })
@@ -73,7 +73,7 @@ describe('signing in to NATS', () => {
   const file = import.meta.filename
   const seed = `SU${'A'.repeat(56)}`
 
-  it('is one way at a time, and a certificate comes with its key', () => {
+  it('uses one method at a time, and a certificate needs its key', () => {
     const both = { NATS_URL: `nats://di:${secret}@h`, NATS_NKEY_SEED: seed }
     expect(() => settings(both)).toThrow(ConfigError)
     expect(() => settings({ NATS_CREDS_FILE: file, NATS_NKEY_SEED: seed })).toThrow(/one way/)
@@ -86,7 +86,7 @@ describe('signing in to NATS', () => {
     })
   })
 
-  it('names files that can be read, and a seed that is one', () => {
+  it('needs files that can be read, and a valid seed', () => {
     for (const name of ['NATS_CA_FILE', 'NATS_CERT_FILE', 'NATS_KEY_FILE', 'NATS_CREDS_FILE']) {
       expect(() => settings({ [name]: '/nowhere' })).toThrow(`${name} names a file that cannot`)
     }

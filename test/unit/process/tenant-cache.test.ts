@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { createTenantCache } from '#shared/io/process/tenant-cache.ts'
 
 describe('the cache of tenants', () => {
-  it('loses the entry that was used least recently, and no other', () => {
+  it('evicts the least recently used entry, and no other', () => {
     const cache = createTenantCache<number>({ tenantsMax: 10, entriesMax: 2 })
     cache.set('acme', 'a', 1)
     cache.set('acme', 'b', 2)
@@ -18,7 +18,7 @@ describe('the cache of tenants', () => {
     expect(cache.get('acme', 'a')).toBe(1)
   })
 
-  it('forgets the tenant that was used least recently', () => {
+  it('evicts the least recently used tenant', () => {
     const cache = createTenantCache<number>({ tenantsMax: 2, entriesMax: 2 })
     for (const tenant of ['acme', 'globex', 'acme', 'initech']) {
       cache.get(tenant, 'a') ?? cache.set(tenant, 'a', 1)
@@ -30,7 +30,7 @@ describe('the cache of tenants', () => {
     ])
   })
 
-  it('keeps an entry for its time', () => {
+  it('keeps an entry for its lifetime', () => {
     let nowMs = 1
     const cache = createTenantCache<number>(
       { tenantsMax: 2, entriesMax: 2, ttlMs: 100 },

@@ -1,6 +1,6 @@
 /**
- * The house rules, held by a test: import walls, purity of the core, where the environment may be
- * read, sizes, names and migration numbers.
+ * The rules of the project's layout: import walls, purity of the core, access to the environment,
+ * sizes, names and migration numbers.
  */
 import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { basename, dirname, join, relative, resolve } from 'node:path'
@@ -39,7 +39,7 @@ const under = (folder: string) => sources.filter(({ path }) => path.startsWith(`
 
 const production = [...under('services'), ...under('shared')].filter((file) => !isPage(file))
 
-/** Imports as paths from the project's root; packages as they are written. */
+/** Imports as paths from the project's root; package names unchanged. */
 function targets({ path, imports }: Source): string[] {
   return imports.map((name) => {
     if (name.startsWith('#shared/')) return name.replace('#shared/', 'shared/')
@@ -57,12 +57,12 @@ function violations(files: Source[], faulty: (target: string, file: Source) => b
 }
 
 describe('import walls', () => {
-  it('finds the sources it is to judge', () => {
+  it('finds sources to check', () => {
     expect(under('shared/core').length).toBeGreaterThan(15)
     expect(under('services').length).toBeGreaterThan(15)
   })
 
-  it('lets shared/core import nothing but itself, zod, node:crypto and node:buffer', () => {
+  it('lets shared/core import only itself, zod, node:crypto and node:buffer', () => {
     const allowed = ['zod', 'node:crypto', 'node:buffer']
     const found = violations(
       under('shared/core'),
@@ -71,18 +71,18 @@ describe('import walls', () => {
     expect(found).toEqual([])
   })
 
-  it('lets shared/io import no service and nothing of deploy', () => {
+  it('lets shared/io import no service and nothing from deploy', () => {
     expect(
       violations(under('shared/io'), (target) => /^(services|deploy|test)\//.test(target)),
     ).toEqual([])
   })
 
-  it('lets shared/client import the core and Node alone, zod in types', () => {
+  it('lets shared/client import only the core and Node, and zod as types', () => {
     const allowed = /^(shared\/(client|core)\/|node:|zod$)/
     expect(violations(under('shared/client'), (target) => !allowed.test(target))).toEqual([])
   })
 
-  it('lets no service import another, deploy or a test', () => {
+  it('lets no service import another one, deploy or a test', () => {
     const found = violations(under('services'), (target, { path }) => {
       if (/^(deploy|test)\//.test(target)) return true
       const own = path.split('/').slice(0, 2).join('/')
@@ -110,7 +110,7 @@ describe('import walls', () => {
     expect(found).toEqual([])
   })
 
-  it('imports no development dependency where production runs', () => {
+  it('lets production import no development dependency', () => {
     const manifest = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as {
       devDependencies: Record<string, string>
     }
@@ -124,7 +124,7 @@ describe('import walls', () => {
   })
 })
 
-/** Every file that imports itself through others, types included, each circle once. */
+/** Every file that imports itself through others, types included; each circle once. */
 function findCircles(): string[] {
   const graph = new Map(sources.map((file) => [file.path, targets(file)]))
   const done = new Set<string>()
@@ -141,7 +141,7 @@ function findCircles(): string[] {
 }
 
 describe('layout', () => {
-  it('has no circular imports, not even of types', () => {
+  it('has no circular imports, including types', () => {
     expect(findCircles()).toEqual([])
   })
 
@@ -166,7 +166,7 @@ describe('purity', () => {
     expect(found).toEqual([])
   })
 
-  it('reads process.env in main files alone', () => {
+  it('reads process.env only in main files', () => {
     const mains =
       /(^|\/)(main|cli)\.ts$|^deploy\/local\.ts$|^deploy\/local\/clickhouse\/clickhouse-server\.ts$/
     const found = [...under('services'), ...under('shared'), ...under('deploy')]
@@ -205,7 +205,7 @@ describe('style', () => {
     expect(found).toEqual([])
   })
 
-  it('keeps lines to 100 columns, long texts and generated ones aside', () => {
+  it('keeps lines to 100 columns, except long texts and generated files', () => {
     const written = sources.filter(({ path }) => path !== 'services/console/web/api/schema.ts')
     const found = written.flatMap(({ path, lines }) =>
       lines
@@ -218,7 +218,7 @@ describe('style', () => {
     expect(found).toEqual([])
   })
 
-  it('opens every file with why it exists', () => {
+  it('begins every file with the reason for it', () => {
     const found = sources
       .filter(({ path }) => !path.startsWith('test/'))
       .filter(({ text }) => !/^(#!.*\n)?(\/\*\*|\/\/ )/.test(text))
@@ -226,7 +226,7 @@ describe('style', () => {
     expect(found).toEqual([])
   })
 
-  it('names files in kebab case and none of them after nothing', () => {
+  it('names files in kebab case, and none with an empty name such as utils', () => {
     const found = sources
       .map(({ path }) => path)
       .filter((path) => {

@@ -1,5 +1,5 @@
-// The reconciliation's arithmetic: what a message brings to which tenant and hour, what differs,
-// and an edge's count of what it has accepted.
+// The arithmetic of the reconciliation: the tenant and hour of each message, the differences, and
+// an edge's count of accepted events.
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { fromEventIdBytes, toEventId, toEventIdBytes } from '#shared/core/base/ids.ts'
@@ -38,11 +38,11 @@ const agreeing: ReconciliationHour = {
 }
 
 describe('differences', () => {
-  test('are none where all agree, whatever is on its way or not claimed', () => {
+  test('are none where all counts agree, with any number in transit or unclaimed', () => {
     expect(findReconciliationDifferences(agreeing)).toEqual([])
   })
 
-  test('are named in the order of the pipeline, missing and unexplained apart', () => {
+  test('are named in the order of the pipeline, with missing and unexplained ones separate', () => {
     const missing = { accepted: 2, rows: -1, decisions: 1, alerts: 3, deliveries: 0 }
     expect(findReconciliationDifferences({ ...agreeing, missing, unexplainedAlerts: 4 })).toEqual([
       { stage: 'accepted', kind: 'missing', count: 2 },
@@ -63,7 +63,7 @@ describe('entries', () => {
   ])
   const message = { streamOffset: events[0]!.streamOffset, events }
 
-  test('are one for each tenant and hour, with every event in exactly one', () => {
+  test('are one per tenant and hour, with every event in exactly one', () => {
     const entries = toStoredEntries(message, new Set([events[3]!]), 0)
     expect(
       entries.map(({ tenantId, hourMs, events, refused, named }) => [
@@ -77,7 +77,7 @@ describe('entries', () => {
     ])
   })
 
-  test('name the repeats of what was decided', () => {
+  test('list the repeats of decided events', () => {
     const entries = toDecidedEntries(message, new Set([events[1]!]))
     expect(entries.map(({ events, named }) => [events, named.length])).toEqual([
       [1, 0],
@@ -86,13 +86,13 @@ describe('entries', () => {
     ])
   })
 
-  test('leave no message out, not even one without an event', () => {
+  test('omit no message, not even one without an event', () => {
     const [entry, ...rest] = toStoredEntries({ streamOffset: 256, events: [] }, new Set(), 5)
     expect([entry?.tenantId, entry?.events, rest]).toEqual(['', 0, []])
   })
 })
 
-test('an event id survives being kept as its bytes', () => {
+test('an event id survives its encoding as bytes', () => {
   fc.assert(
     fc.property(fc.uint8Array(), (body) => {
       const id = toEventId(body)
@@ -132,7 +132,7 @@ describe('a tally', () => {
     )
   })
 
-  test('tells again what could not be reported, and splits many tenants into parts', () => {
+  test('repeats a failed report, and splits many tenants into parts', () => {
     const tally = createAcceptedTally()
     for (let n = 0; n < 2_500; n++) tally.count(`t-${n}`, 5)
     const parts = tally.drainChanged()
@@ -141,7 +141,7 @@ describe('a tally', () => {
     expect(tally.drainChanged()).toEqual([parts[1]])
   })
 
-  test('forgets hours that are long over', () => {
+  test('drops hours that ended long ago', () => {
     const tally = createAcceptedTally()
     tally.count('a', 0)
     tally.drainChanged()
@@ -152,7 +152,7 @@ describe('a tally', () => {
   })
 })
 
-test('a span is a day up to the end of this hour, and 31 days at most', () => {
+test('a time span is a day up to the end of this hour, and 31 days at most', () => {
   const nowMs = 100 * hourMs + 5
   expect(toReconciliationSpan({}, nowMs)).toEqual({ fromMs: 77 * hourMs, toMs: 101 * hourMs })
   expect(toReconciliationSpan({ from: 5, to: 6 }, nowMs)).toEqual({ fromMs: 5, toMs: 6 })

@@ -1,4 +1,5 @@
-// What ingest gives the scorer beside the signals, and that it stores the very moment it scored by.
+// What ingest passes to the scorer beside the signals, and that it stores the exact time that it
+// scored by.
 import { createSecretKey } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
 import { balancedPolicy } from '#shared/core/policies/presets/balanced.ts'
@@ -44,7 +45,9 @@ const tenant: Tenant = {
   fault: null,
 }
 
-/** The decision on an event with Frida; every look at the wall clock is a millisecond later. */
+/**
+ * The decision on an event with Frida; every read of the wall clock advances it by a millisecond.
+ */
 function decide(event: { sdk_version: string; platform: string }, atMs: number) {
   const body = Buffer.from(
     JSON.stringify({
@@ -73,14 +76,14 @@ function decide(event: { sdk_version: string; platform: string }, atMs: number) 
 }
 
 describe('the edge', () => {
-  it('scores by the SDK version and platform that the event names', () => {
+  it('scores by the SDK version and platform of the event', () => {
     const bad = { sdk_version: '4.2.7', platform: 'iOS' }
     expect(decide(bad, 1_000).score).toBe(0)
     expect(decide({ ...bad, sdk_version: '4.3.0' }, 1_000).score).toBe(80)
     expect(decide({ ...bad, platform: 'android' }, 1_000).score).toBe(80)
   })
 
-  it('scores by the moment that it stores as received_at', () => {
+  it('scores by the time that it stores as received_at', () => {
     const bad = { sdk_version: '4.2.7', platform: 'ios' }
     expect(decide(bad, endMs - 1)).toEqual({ receivedAt: endMs - 1, score: 0 })
     expect(decide(bad, endMs)).toEqual({ receivedAt: endMs, score: 80 })

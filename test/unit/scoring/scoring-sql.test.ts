@@ -1,5 +1,5 @@
-// The text that a policy compiles to: nothing an operator writes becomes grammar, and what cannot
-// score is not in it. That it computes the same as the closure is shown against the real engine.
+// The SQL text of a compiled policy: an operator's text never becomes grammar, and unused parts are
+// omitted. Tests with the real engine show that it computes the same as the closure.
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { type Policy, policySchema } from '#shared/core/policies/policy.ts'
@@ -14,7 +14,7 @@ function toSql(policy: Policy): string {
 }
 
 describe('a literal', () => {
-  it('is the text itself or its bytes, and never ends early', () => {
+  it('is the text or its bytes, and never ends early', () => {
     process.stdout.write(`literals seed ${seed}\n`)
     const text = fc.oneof(fc.string({ unit: 'binary' }), fc.constantFrom("'", '\\', "\\'; drop"))
     fc.assert(
@@ -34,26 +34,26 @@ describe('a literal', () => {
     )
   })
 
-  it('of a number keeps every bit of it', () => {
+  it('of a number keeps every bit', () => {
     expect(quoteNumber(-5)).toBe('toInt64(-5)')
     expect(quoteNumber(0.1)).toBe("reinterpretAsFloat64(unhex('9a9999999999b93f'))")
   })
 })
 
 describe('a compiled policy', () => {
-  it('does not read what weighs nothing', () => {
+  it('omits signals of weight 0', () => {
     expect(toSql(presets.balanced)).not.toContain('signals.network.asn')
     expect(toSql(presets.balanced)).toContain('signals.network.vpn_active')
   })
 
-  it('reads no signal that the catalog does not know', () => {
+  it('reads no signal outside the catalog', () => {
     const { categories } = presets.balanced
     const root = { ...categories.root, signals: { "x'; drop table telemetry": 50, su_binary: 1 } }
     const policy = policySchema.parse({ ...presets.balanced, categories: { ...categories, root } })
     expect(toSql(policy)).not.toContain('drop table')
   })
 
-  it('keeps texts of suppressions out of the grammar', () => {
+  it('keeps the texts of suppressions out of the grammar', () => {
     const policy = policySchema.parse({
       ...presets.balanced,
       suppressions: [
@@ -63,7 +63,7 @@ describe('a compiled policy', () => {
     expect(toSql(policy)).not.toContain('or 1 --')
   })
 
-  it('names flags by bits that read back as they were', () => {
+  it('names flags by bits that decode to the same flags', () => {
     expect(readFlagBits(0)).toEqual([])
     expect(readFlagBits(0b100001)).toEqual(['EMULATOR', 'ROOTED'])
   })

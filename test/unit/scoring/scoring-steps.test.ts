@@ -1,5 +1,5 @@
 // The steps from signals to a score: groups, caps, strong evidence, halving, soft limits, floors,
-// what evidence tells of them, and the explanation that lists them all.
+// their evidence, and the explanation that lists them all.
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { type Policy, policySchema } from '#shared/core/policies/policy.ts'
@@ -18,13 +18,13 @@ function evidenceOf(policy: Policy, signals: Partial<Signals>, code: string) {
   return scoreBy(policy, signals).reasons.find((reason) => reason.code === code)
 }
 
-/** The default policy with a part of it changed. */
+/** The default policy with some parts changed. */
 function changed(change: Partial<Policy>): Policy {
   return { ...balancedPolicy, ...change }
 }
 
 describe('groups', () => {
-  it('count signals of one fact up to their cap, the rest of the category beside them', () => {
+  it('count signals of one fact up to their cap, and the rest of the category in addition', () => {
     const unlocked = { bootloader_unlocked: true, verified_boot_state: 'UNVERIFIED' }
     expect(scoreBy(balancedPolicy, { root: unlocked }).score).toBe(30)
     expect(scoreBy(balancedPolicy, { root: { ...unlocked, su_binary: true } }).score).toBe(70)
@@ -54,7 +54,7 @@ describe('strong evidence', () => {
     },
   })
 
-  it('fills a category to its cap, and names the critical signals that did', () => {
+  it('fills a category to its cap, and names the critical signals that caused it', () => {
     const found = { xposed_detected: true, native_hooks: true, auto_clicker: true }
     expect(scoreBy(light, { debugger: { ...found, native_hooks: false } }).score).toBe(15)
     expect(scoreBy(light, { debugger: found }).score).toBe(85)
@@ -68,7 +68,7 @@ describe('strong evidence', () => {
     })
   })
 
-  it('fills a category whose group lets nothing through', () => {
+  it('fills a category whose group allows no points', () => {
     const debug = light.categories.debugger
     const policy = {
       ...light,
@@ -90,7 +90,7 @@ describe('strong evidence', () => {
     })
   })
 
-  it('does nothing where a policy has none', () => {
+  it('does nothing in a policy without it', () => {
     const none = { ...light, strongEvidence: null }
     const found = { xposed_detected: true, native_hooks: true }
     expect(scoreBy(none, { debugger: found }).score).toBe(30)
@@ -160,7 +160,7 @@ describe('halving', () => {
   })
 })
 
-describe('a flag whose points were all cut', () => {
+describe('a flag without remaining points', () => {
   it('stays among the reasons with a weight of 0 and names the limit', () => {
     const signals = {
       debugger: { frida_detected: true, native_hooks: true },
@@ -178,7 +178,7 @@ describe('a flag whose points were all cut', () => {
   })
 })
 
-describe('documents from before there were several halving rules', () => {
+describe('documents with one halving rule, an older form', () => {
   const { groups: _, ...root } = balancedPolicy.categories.root
   const { suppressions, scoreMismatch, signalsMissing, ...rest } = balancedPolicy
   const document = (halving: unknown) =>
@@ -189,14 +189,14 @@ describe('documents from before there were several halving rules', () => {
     )
   const signals = { root: { su_binary: true, test_keys: true }, emulator: { is_emulator: true } }
 
-  it('are readable, and score with one rule or none as they did', () => {
+  it('are readable and keep their score, with one rule or none', () => {
     const one = document({ category: 'root', confirmedBy: ['emulator.is_emulator'] })
     expect(one).toMatchObject({ suppressions: [], scoreMismatch: null, signalsMissing: null })
     expect(scoreBy(one, signals).score).toBe(45 + 24)
     expect(scoreBy(document(null), signals).score).toBe(45 + 48)
   })
 
-  it('count posture signals of root one by one, as they did', () => {
+  it('count posture signals of root one by one', () => {
     const unlocked = { root: { bootloader_unlocked: true, verified_boot_state: 'UNVERIFIED' } }
     expect(scoreBy(document(null), unlocked).score).toBe(40)
   })
@@ -205,32 +205,34 @@ describe('documents from before there were several halving rules', () => {
 describe('the explanation', () => {
   const anyOfThem = fc.oneof(fc.constantFrom<Policy>(...Object.values(presets)), anyPolicy)
 
-  it('is the scorer’s own answer with every step adding up, whatever the policy', () => {
+  it('equals the scorer’s answer, and every step adds up, under any policy', () => {
     fc.assert(
       fc.property(anyOfThem, anySignals, (policy, signals) => {
         const scored = compilePolicy(policy)(signals, context)
-        const told = explainScore(policy, signals, context)
-        const { score, action, reasons } = told
+        const explanation = explainScore(policy, signals, context)
+        const { score, action, reasons } = explanation
         expect({ score, action, reasons }).toEqual(scored)
-        expect(scoreExplanationSchema.parse(told)).toEqual(told)
+        expect(scoreExplanationSchema.parse(explanation)).toEqual(explanation)
         let sum = 0
-        for (const one of told.categories) {
-          const own = told.signals.filter((signal) => signal.signal.startsWith(`${one.category}.`))
+        for (const one of explanation.categories) {
+          const own = explanation.signals.filter((signal) =>
+            signal.signal.startsWith(`${one.category}.`),
+          )
           expect(own.reduce((points, signal) => points + signal.points, 0)).toBe(one.sum)
           expect(one.points).toBeLessThanOrEqual(one.halved)
           expect(one.halved).toBeLessThanOrEqual(one.capped)
           expect(one.capped).toBeLessThanOrEqual(one.cap)
           sum += one.points
         }
-        expect(told.sum).toBe(sum)
-        expect(told.total).toBe(Math.min(100, sum))
-        expect(score).toBe(told.floor?.score ?? told.total)
+        expect(explanation.sum).toBe(sum)
+        expect(explanation.total).toBe(Math.min(100, sum))
+        expect(score).toBe(explanation.floor?.score ?? explanation.total)
       }),
       { numRuns: 700 },
     )
   })
 
-  it('lists every signal that was sent with its value and what became of it', () => {
+  it('lists every sent signal with its value and its outcome', () => {
     const policy = changed({
       suppressions: [
         {
@@ -265,8 +267,8 @@ describe('the explanation', () => {
     ])
   })
 
-  it('shows how each category came to its points, and what lifted the whole', () => {
-    const told = explainScore(
+  it('shows the points of each category, and the floor that raised the total', () => {
+    const explanation = explainScore(
       balancedPolicy,
       signalsOf({
         root: { magisk_detected: true, su_binary: true, test_keys: true, custom_rom: true },
@@ -275,7 +277,7 @@ describe('the explanation', () => {
       }),
       context,
     )
-    const [root, emulator, , , , network] = told.categories
+    const [root, emulator, , , , network] = explanation.categories
     expect(root).toEqual({
       category: 'root',
       sum: 101,
@@ -290,7 +292,13 @@ describe('the explanation', () => {
     })
     expect(emulator).toMatchObject({ sum: 45, points: 45, halved_by: [] })
     expect(network).toMatchObject({ sum: 60, cap: 35, capped: 35, soft_limit: 74, points: 35 })
-    expect(told).toMatchObject({ sum: 115, total: 100, floor: null, score: 100, action: 'BLOCK' })
+    expect(explanation).toMatchObject({
+      sum: 115,
+      total: 100,
+      floor: null,
+      score: 100,
+      action: 'BLOCK',
+    })
     const frida = explainScore(
       balancedPolicy,
       signalsOf({ debugger: { frida_detected: true } }),

@@ -1,4 +1,4 @@
-// Suppressions: which events they act on, to the millisecond and to the dot of a version.
+// Suppressions: the events they apply to, exact in time and in version.
 import { describe, expect, it } from 'vitest'
 import type { Suppression } from '#shared/core/policies/policy.ts'
 import { balancedPolicy } from '#shared/core/policies/presets/balanced.ts'
@@ -8,7 +8,7 @@ import { context, signalsOf } from '../../support/scoring/any-policy.ts'
 
 const frida = signalsOf({ debugger: { frida_detected: true } })
 
-/** Whether a suppression of Frida acts on an event. */
+/** Whether a suppression of Frida applies to an event. */
 function acts(suppression: Partial<Suppression>, event: Partial<ScoringContext>): boolean {
   const whole = { signals: ['debugger.frida_detected'], expiresAt: null, reason: 'test' }
   const policy = { ...balancedPolicy, suppressions: [{ ...whole, ...suppression }] }
@@ -18,7 +18,7 @@ function acts(suppression: Partial<Suppression>, event: Partial<ScoringContext>)
 }
 
 describe('a suppression', () => {
-  it('acts on every event when it names neither versions nor platforms nor an end', () => {
+  it('applies to every event when it has no versions, platforms or end', () => {
     expect(acts({}, { sdkVersion: '', platform: '' })).toBe(true)
   })
 
@@ -47,14 +47,14 @@ describe('a suppression', () => {
     expect(acts({ platforms: [named] }, { platform: sent })).toBe(expected)
   })
 
-  it('acts only where version and platform both fit', () => {
+  it('applies only where version and platform both match', () => {
     const both = { sdkVersions: ['4.2.*'], platforms: ['ios'] }
     expect(acts(both, { sdkVersion: '4.2.1', platform: 'ios' })).toBe(true)
     expect(acts(both, { sdkVersion: '4.2.1', platform: 'android' })).toBe(false)
     expect(acts(both, { sdkVersion: '4.3.0', platform: 'ios' })).toBe(false)
   })
 
-  it('ends at its instant, whatever offset that is written in', () => {
+  it('ends at its instant, in any offset', () => {
     const endMs = Date.parse('2026-06-01T00:00:00Z')
     for (const expiresAt of ['2026-06-01T00:00:00Z', '2026-06-01T02:00:00+02:00']) {
       expect(acts({ expiresAt }, { receivedAtMs: endMs - 1 })).toBe(true)

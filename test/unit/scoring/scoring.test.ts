@@ -1,4 +1,4 @@
-// The score: the golden vectors, and what holds whatever the signals and whatever the policy.
+// The score: the golden vectors, and properties for any signals and any policy.
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { type Policy, policySchema } from '#shared/core/policies/policy.ts'
@@ -63,7 +63,7 @@ describe('golden scores', () => {
     })
   })
 
-  it('are many, each with a name of its own, and none of the false positives is blocked', () => {
+  it('are many, have unique names, and block no false positive', () => {
     expect(vectors.length).toBeGreaterThanOrEqual(65)
     expect(new Set(vectors.map((one) => one.name)).size).toBe(vectors.length)
     const falsePositives = vectors.filter((one) => one.name.startsWith('false positive: '))
@@ -74,7 +74,7 @@ describe('golden scores', () => {
     expect(new Set(vectors.map((one) => one.policy))).toEqual(new Set(Object.keys(presets)))
   })
 
-  it('are what the policy as it is stored gives, too', () => {
+  it('are equal under the stored form of the policy', () => {
     for (const vector of vectors) {
       const preset = presets[vector.policy as PresetName]
       const text = JSON.stringify({ ...preset, suppressions: vector.suppressions ?? [] })
@@ -101,8 +101,8 @@ function withSignal(signals: Signals, category: Category, name: string, value: u
   return { ...signals, [category]: { ...signals[category], [name]: value } }
 }
 
-describe('the score, whatever the policy and the signals', () => {
-  it('lies within 0 and 100, is a whole number and has the action of its thresholds', () => {
+describe('the score, for any policy and signals', () => {
+  it('is a whole number from 0 to 100 and has the action of its thresholds', () => {
     fc.assert(
       fc.property(anyScorer, anySignals, ({ score, policy }, signals) => {
         const result = score(signals, context)
@@ -136,7 +136,7 @@ describe('the score, whatever the policy and the signals', () => {
   it.each([
     ['presets', anyPreset, 4_000],
     ['random policies', anyScorer, 1_500],
-  ])('never falls when one more signal is there: %s', (_, any, numRuns) => {
+  ])('never falls when one more signal is present: %s', (_, any, numRuns) => {
     const more = fc
       .constantFrom(...allSignals)
       .chain((one) => fc.tuple(fc.constant(one), anyValue(one.category, one.name)))
@@ -154,7 +154,7 @@ describe('the score, whatever the policy and the signals', () => {
     )
   })
 
-  it('never falls when a false boolean turns true, but for the one that should be true', () => {
+  it('never falls when a false boolean turns true, except a signal that should be true', () => {
     const booleans = allSignals.filter(
       ({ type, name }) => type === 'boolean' && name !== 'app_attest_valid',
     )
@@ -173,7 +173,7 @@ describe('the score, whatever the policy and the signals', () => {
     )
   })
 
-  it('does not depend on the order of keys, nor do its reasons', () => {
+  it('and its reasons do not depend on the order of keys', () => {
     const reverse = (value: object) => Object.fromEntries(Object.entries(value).reverse())
     fc.assert(
       fc.property(anyScorer, anySignals, ({ score }, signals) => {
@@ -188,7 +188,7 @@ describe('the score, whatever the policy and the signals', () => {
     )
   })
 
-  it('is never raised by a suppression, nor changed by one that does not act', () => {
+  it('is never raised by a suppression, nor changed by one that does not apply', () => {
     const signals = fc.subarray(
       [...allSignals.map((one) => one.path), ...categories.map((one) => `${one}.*`)],
       { minLength: 1, maxLength: 40 },
@@ -227,7 +227,7 @@ describe('tri-state', () => {
 })
 
 describe('thresholds and severity', () => {
-  it('draws the lines where the contract does', () => {
+  it('lie where the contract puts them', () => {
     const thresholds = balancedPolicy.thresholds
     const drawn = [0, 39, 40, 74, 75, 100].map((at) => toAction(at, thresholds))
     expect(drawn).toEqual(['ALLOW', 'ALLOW', 'REVIEW', 'REVIEW', 'BLOCK', 'BLOCK'])

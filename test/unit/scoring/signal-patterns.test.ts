@@ -1,4 +1,4 @@
-// The pattern of an event scores exactly as the event for every policy that it is enough for, and
+// The pattern of an event scores exactly as the event for every policy that it supports, and
 // contains nothing personal.
 import { hash } from 'node:crypto'
 import fc from 'fast-check'
@@ -25,7 +25,7 @@ const signalsOf = (signals: Record<string, unknown>): Signals =>
   (JSON.parse(makeBody({ signals })) as { signals: Signals }).signals
 
 describe('a pattern', () => {
-  it('scores as its event does under every policy that it is enough for', () => {
+  it('scores as its event does under every policy that it supports', () => {
     process.stdout.write(`patterns seed ${seed}\n`)
     const context = { sdkVersion: '4.2.1', platform: 'ios', receivedAtMs: Date.UTC(2026, 2, 1) }
     const events = fc.sample(anyEvent, { seed, numRuns: 600 }).map(({ signals }) => {
@@ -53,12 +53,12 @@ describe('a pattern', () => {
     expect(enough).toBeGreaterThan((events.length * policies.length) / 8)
   }, 30_000)
 
-  it('is enough for every preset and any event', () => {
+  it('supports every preset, for any event', () => {
     const limits = findPatternLimits(Object.values(presets))
     expect(limits).toEqual({ hidden: [], ranges: [] })
   })
 
-  it('keeps no text, number or name that is not of the known ones', () => {
+  it('keeps only known texts, numbers and names', () => {
     const kept = new Set<unknown>(['?', -1, true, false, ...patternTexts, ...patternBounds])
     for (const { signals } of fc.sample(anyEvent, { seed, numRuns: 500 })) {
       const pattern = toSignalPattern(signalsOf(signals!))
@@ -102,7 +102,7 @@ describe('a pattern', () => {
     expect(aged(90)).not.toBe(aged(89.9))
   })
 
-  it('is not enough for a policy with another text or a limit inside a range', () => {
+  it('does not support a policy with another text or a limit inside a range', () => {
     const stricter = (tamper: Record<string, unknown>) => {
       const { categories } = presets.balanced
       const signals = { ...categories.tamper.signals, ...tamper }

@@ -1,4 +1,4 @@
-/** What an edge would say of a body, without sending it: each status, errors, warnings, the score. */
+/** The answer of an edge to a body, without sending it: status, errors, warnings and score. */
 import { describe, expect, it } from 'vitest'
 import { checkTelemetry } from '#shared/core/telemetry/check-telemetry.ts'
 import { toBody } from '../../support/http/tenant-client.ts'
@@ -6,7 +6,7 @@ import { toBody } from '../../support/http/tenant-client.ts'
 const check = (body: string) => checkTelemetry(Buffer.from(body), 0)
 
 describe('a body', () => {
-  it('that is right has a score under the default policy, and warnings', () => {
+  it('that is valid has a score under the default policy, and warnings', () => {
     const signals = { root: { su_binary: true, magisk_detected: true, su_binay: true } }
     expect(check(toBody('acme', { signals }))).toEqual({
       status: 200,
@@ -33,7 +33,7 @@ describe('a body', () => {
     ],
     ['that is cut off', toBody('acme').slice(0, -5), 400, '$'],
     ['beyond 64 KiB', toBody('acme', { device: 'd'.repeat(70_000) }), 413, '$'],
-  ])('%s is refused as an edge refuses it', (_, body, status, path) => {
+  ])('%s is rejected as an edge rejects it', (_, body, status, path) => {
     expect(check(body)).toMatchObject({ status, errors: [{ path }], warnings: [], score: null })
   })
 })

@@ -1,4 +1,5 @@
-// The catalog as a tenant sees it: complete, true to its policy, and only what was promised.
+// The catalog as a tenant sees it: complete, with the weights of its policy, and only documented
+// fields.
 import { describe, expect, test } from 'vitest'
 import { defaultPolicy } from '#shared/core/policies/default-policy.ts'
 import {
@@ -45,26 +46,26 @@ const suppressing = (...suppressions: Suppression[]): Policy =>
   policySchema.parse({ ...defaultPolicy, suppressions })
 
 describe('the signal list', () => {
-  test('has every signal of the catalog once, in its order, as the catalog has it', () => {
+  test('has every signal of the catalog once, in order, unchanged', () => {
     expect([...signalsOf().keys()]).toEqual(catalogPaths)
     expect(catalogPaths.length).toBeGreaterThan(100)
-    for (const [path, { signal, name, weight, suppressed, ...told }] of signalsOf()) {
+    for (const [path, { signal, name, weight, suppressed, ...rest }] of signalsOf()) {
       const [category, known] = path.split('.') as [Category, string]
       expect({ signal, name }).toEqual({ signal: path, name: known })
-      expect(findSignal(category, known)).toMatchObject(told)
-      expect(Object.keys(flags)).toContain(told.flag)
+      expect(findSignal(category, known)).toMatchObject(rest)
+      expect(Object.keys(flags)).toContain(rest.flag)
     }
   })
 
   test('names the policy and the cap of each category', () => {
-    const { policy, categories, flags: told } = list()
+    const { policy, categories, flags: listed } = list()
     expect(policy).toEqual({
       name: defaultPolicy.name,
       version: 3,
       policy_hash: toPolicyHash(defaultPolicy),
       thresholds: { review: 40, block: 75 },
     })
-    expect(told).toEqual(flags)
+    expect(listed).toEqual(flags)
     expect(categories.map((one) => one.category)).toEqual(Object.keys(defaultPolicy.categories))
     for (const { category, cap, soft, groups } of categories) {
       const of = defaultPolicy.categories[category]
@@ -147,7 +148,7 @@ describe('suppressions', () => {
     }
   })
 
-  test('are gone from the instant at which they expire', () => {
+  test('are absent from the instant at which they expire', () => {
     const suppressedAt = (expiresMs: number) => {
       const expiresAt = new Date(expiresMs).toISOString()
       return signalsOf(suppressing(suppression({ expiresAt }))).get('root.su_binary')?.suppressed

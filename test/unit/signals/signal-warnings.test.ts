@@ -23,7 +23,7 @@ describe('a name', () => {
     expect(nearest({ root: { [name]: true } })).toEqual([expected])
   })
 
-  it('that is known has no warning, and no other is nearer to it than itself', () => {
+  it('that is known has no warning, and is nearest to itself', () => {
     for (const category of categories) {
       for (const name of Object.keys(signalCatalog[category])) {
         expect(warn({ [category]: { [name]: null } })).toEqual([])
@@ -33,7 +33,7 @@ describe('a name', () => {
     }
   })
 
-  it('is in the path, and the message says what to do', () => {
+  it('is in the path, and the message names the remedy', () => {
     expect(warn({ root: { su_binay: true } })).toEqual([
       {
         path: '$.signals.root.su_binay',
@@ -57,7 +57,7 @@ describe('a value', () => {
     expect(warn({ root: { verified_boot_state: value } })).toEqual([])
   })
 
-  it('in a list is looked at as well', () => {
+  it('in a list is checked, too', () => {
     const verdicts = ['MEETS_DEVICE_INTEGRITY', 'MEETS_BASIC_INTEGRTY']
     expect(nearest({ tamper: { pi_device_verdict: verdicts } })).toEqual(['MEETS_BASIC_INTEGRITY'])
   })

@@ -1,5 +1,5 @@
-// Signals as the JSON column gets them: everything flat as it was, nothing whose shape could cost
-// the store more than its size.
+// Signals for the JSON column: flat values unchanged, and no shape that costs the store more than
+// its size.
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { Signals } from '#shared/core/signals/signal-definition.ts'
@@ -8,7 +8,7 @@ import { encodeSignals } from '#shared/core/signals/signals-column.ts'
 const encode = (signals: unknown): unknown => JSON.parse(encodeSignals(signals as Signals))
 
 describe('signals for the JSON column', () => {
-  it('are what they were when every list is of plain values of one type', () => {
+  it('are unchanged when every list has plain values of one type', () => {
     const signals = {
       root: {
         su_binary: true,
@@ -31,7 +31,7 @@ describe('signals for the JSON column', () => {
     }
   })
 
-  it('never hold a list of lists or of objects, whatever came', () => {
+  it('never contain a list of lists or of objects, for any input', () => {
     fc.assert(
       fc.property(fc.dictionary(fc.string(), fc.jsonValue()), (signals) => {
         const check = (value: unknown): void => {

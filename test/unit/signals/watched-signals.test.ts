@@ -6,7 +6,7 @@ import { signalCatalog } from '#shared/core/signals/signals.ts'
 import { toSignalBits, watchedSignals } from '#shared/core/signals/watched-signals.ts'
 import { noSignals } from '../../support/signals/no-signals.ts'
 
-/** The paths that a pair of halves has. */
+/** The paths whose bits are set in a pair of halves. */
 function pathsOf(halves: readonly [number, number]): string[] {
   const word = BigInt(halves[0]) | (BigInt(halves[1]) << 32n)
   return watchedSignals.filter((_, bit) => ((word >> BigInt(bit)) & 1n) === 1n)
@@ -14,7 +14,7 @@ function pathsOf(halves: readonly [number, number]): string[] {
 
 describe('the watched signals', () => {
   it('keep their bits: the list changes at its end only', () => {
-    // Stored bits mean what the list said when they were written. Add lines, never change one.
+    // Stored bits have the meaning of the list at the time of writing. Add lines, never change one.
     const frozen = `
       root.su_binary root.root_management_app root.magisk_detected root.kernelsu_detected
       root.apatch_detected root.zygisk_detected root.root_hiding root.rw_system_paths
@@ -40,7 +40,7 @@ describe('the watched signals', () => {
     expect(watchedSignals.length).toBeLessThanOrEqual(64)
   })
 
-  it('are every boolean of the catalog that is graded high or critical', () => {
+  it('are every boolean of the catalog with grade high or critical', () => {
     const grave = categories.flatMap((category) =>
       Object.entries(signalCatalog[category])
         .filter(([, { type, grade }]) => type === 'boolean' && /^(high|critical)$/.test(grade))
@@ -82,7 +82,7 @@ describe('the bits of an event', () => {
     }
   })
 
-  it('are all zero for values that are no signals', () => {
+  it('are all zero for values that are not signals', () => {
     const nothing = { detected: [0, 0], clean: [0, 0] }
     expect(toSignalBits(noSignals)).toEqual(nothing)
     expect(toSignalBits('text' as unknown as Signals)).toEqual(nothing)

@@ -1,5 +1,5 @@
-// Admission: everything read is decided on once, in its order, as soon as there is room, and no
-// turn of the event loop is spent on decisions alone.
+// Admission: every read submission is decided once and in order, as soon as there is capacity, and
+// decisions never fill a whole turn of the event loop.
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { type Arrival, createAdmission } from '../../../services/ingest/admission.ts'
@@ -8,19 +8,19 @@ type Named = Arrival & { name: string }
 
 const limits = { scoringSliceMs: 10, queuedRequestsMax: 4, queuedBytesMax: 1_000 }
 
-/** An admission with a clock, an event loop and a room of its own. */
+/** An admission with its own clock, event loop and capacity. */
 function createBench(options: { limits?: Partial<typeof limits>; decisionMs?: number } = {}) {
   const decided: string[] = []
   const deferred: (() => void)[] = []
   const later: { run: () => void; ms: number }[] = []
-  const bench = { nowMs: 0, room: Number.POSITIVE_INFINITY }
+  const bench = { nowMs: 0, capacity: Number.POSITIVE_INFINITY }
   const admission = createAdmission<Named>({
     process: ({ name }) => {
       decided.push(name)
-      bench.room--
+      bench.capacity--
       bench.nowMs += options.decisionMs ?? 1
     },
-    hasCapacity: () => bench.room > 0,
+    hasCapacity: () => bench.capacity > 0,
     defer: (run) => deferred.push(run),
     later: (run, ms) => later.push({ run, ms }),
     nowMs: () => bench.nowMs,
@@ -28,7 +28,7 @@ function createBench(options: { limits?: Partial<typeof limits>; decisionMs?: nu
   })
   const admit = (name: string, bytes = 10) =>
     admission.admit({ name, body: Buffer.alloc(bytes), arrivedMs: bench.nowMs })
-  /** What comes at the end of this turn, and nothing that is put off meanwhile. */
+  /** Runs what is due at the end of this turn, and nothing that is deferred meanwhile. */
   const turn = () => {
     for (const run of deferred.splice(0)) run()
   }
@@ -49,18 +49,18 @@ describe('a submission is decided', () => {
     expect(admission.queued()).toEqual({ requests: 0, bytes: 0 })
   })
 
-  it('in order of arrival once there is room again, the waiting ones first', () => {
+  it('in order of arrival once there is capacity again, the waiting ones first', () => {
     const { admission, admit, bench, decided } = createBench()
-    bench.room = 1
+    bench.capacity = 1
     for (const name of ['a', 'b', 'c']) admit(name)
     expect(decided).toEqual(['a'])
     expect(admission.queued()).toEqual({ requests: 2, bytes: 20 })
-    bench.room = 1
+    bench.capacity = 1
     admit('d')
     expect(decided).toEqual(['a'])
     admission.resume()
     expect(decided).toEqual(['a', 'b'])
-    bench.room = 5
+    bench.capacity = 5
     admission.resume()
     expect(decided).toEqual(['a', 'b', 'c', 'd'])
     expect(admission.queued()).toEqual({ requests: 0, bytes: 0 })
@@ -85,7 +85,7 @@ describe('a submission is decided', () => {
     }
   })
 
-  it('not in a turn that has used its time, although there is room again', () => {
+  it('not in a turn that has used its time, although there is capacity again', () => {
     const { admission, admit, decided, turn } = createBench({ decisionMs: 10 })
     admit('a')
     admit('b')
@@ -97,24 +97,24 @@ describe('a submission is decided', () => {
 
   it('at once when the queue is full, in requests or in bytes', () => {
     const { admission, admit, bench, decided } = createBench()
-    bench.room = 0
+    bench.capacity = 0
     for (const name of ['a', 'b', 'c', 'd', 'e']) admit(name)
     expect(decided).toEqual(['e'])
     const byBytes = createBench()
-    byBytes.bench.room = 0
+    byBytes.bench.capacity = 0
     byBytes.admit('a', 900)
     byBytes.admit('b', 101)
     byBytes.admit('c', 100)
     expect(byBytes.decided).toEqual(['b'])
     expect(byBytes.admission.queued()).toEqual({ requests: 2, bytes: 1_000 })
-    bench.room = 10
+    bench.capacity = 10
     admission.resume()
     expect(decided).toEqual(['e', 'a', 'b', 'c', 'd'])
   })
 
-  it('after a tenth of a second when no signal of room comes', () => {
+  it('after a tenth of a second when no signal of capacity comes', () => {
     const { admit, bench, decided, later, turn, look } = createBench()
-    bench.room = 0
+    bench.capacity = 0
     admit('a')
     admit('b')
     expect(later.map(({ ms }) => ms)).toEqual([100])
@@ -122,7 +122,7 @@ describe('a submission is decided', () => {
     turn()
     expect(decided).toEqual([])
     expect(later).toHaveLength(1)
-    bench.room = 5
+    bench.capacity = 5
     look()
     expect(decided).toEqual(['a', 'b'])
     turn()
@@ -134,18 +134,18 @@ describe('drained', () => {
   it('resolves once every admitted submission is decided, and at once when none waits', async () => {
     const { admission, admit, bench } = createBench()
     await admission.drained()
-    bench.room = 0
+    bench.capacity = 0
     admit('a')
     admit('b')
     let drained = false
     const done = admission.drained().then(() => {
       drained = true
     })
-    bench.room = 1
+    bench.capacity = 1
     admission.resume()
     await new Promise((resolve) => setImmediate(resolve))
     expect(drained).toBe(false)
-    bench.room = 1
+    bench.capacity = 1
     admission.resume()
     await done
     expect(drained).toBe(true)
@@ -159,7 +159,7 @@ it('every submission is decided once and in order, under any schedule', () => {
     fc.constant('turn' as const),
     fc.constant('look' as const),
     fc.constant('full' as const),
-    fc.constant('room' as const),
+    fc.constant('capacity' as const),
   )
   fc.assert(
     fc.property(fc.array(step, { maxLength: 60 }), fc.integer({ min: 1, max: 12 }), (steps, ms) => {
@@ -171,11 +171,11 @@ it('every submission is decided once and in order, under any schedule', () => {
         else if (one === 'resume') bench.admission.resume()
         else if (one === 'turn') bench.turn()
         else if (one === 'look') bench.look()
-        else bench.bench.room = one === 'full' ? 0 : Number.POSITIVE_INFINITY
+        else bench.bench.capacity = one === 'full' ? 0 : Number.POSITIVE_INFINITY
         expect((bench.decided.length - before) * ms).toBeLessThan(limits.scoringSliceMs + ms)
       }
-      bench.bench.room = Number.POSITIVE_INFINITY
-      // Nothing but its own turns and looks brings it to its end.
+      bench.bench.capacity = Number.POSITIVE_INFINITY
+      // Only its own turns and timers bring it to its end.
       for (let n = 0; n < 200; n++) {
         bench.turn()
         bench.look()

@@ -11,7 +11,7 @@ const limits = {
 const kb = 1024
 
 describe('the interval between batches', () => {
-  it('is longest after hardly anything, and half as long after so many bytes', () => {
+  it('is longest after an almost empty batch, and half as long after so many bytes', () => {
     expect(toIntervalMs(limits, { tookMs: 20, bytes: 0 })).toBe(700)
     expect(toIntervalMs(limits, { tookMs: 20, bytes: 256 * kb })).toBe(350)
   })
@@ -23,7 +23,7 @@ describe('the interval between batches', () => {
     expect(intervals.at(-1)).toBe(180)
   })
 
-  it('is twice as long as a slow batch of many bytes took, within its bounds', () => {
+  it('is twice the duration of a slow large batch, within its bounds', () => {
     const after = (tookMs: number) => toIntervalMs(limits, { tookMs, bytes: 16 * 1024 * kb })
     expect([50, 120, 400].map(after)).toEqual([180, 240, 300])
   })

@@ -1,7 +1,7 @@
 /**
- * What an edge does before a signature is verified, counted: one look at the tenants, two HMACs
- * over the body, whatever it is and whatever the header says; no parse. A missing signature costs
- * nothing. The answer adds one SHA-256 over the body (signature-check.test.ts).
+ * The counted work of an edge before a signature is verified: one look-up of the tenant and two
+ * HMACs over the body, for any body and header; no parse. A missing signature costs nothing. The
+ * answer adds one SHA-256 over the body (signature-check.test.ts).
  */
 import { createSecretKey, randomBytes } from 'node:crypto'
 import { describe, expect, it, vi } from 'vitest'
@@ -50,7 +50,7 @@ describe('an unsigned body', () => {
     }
   })
 
-  it('costs nothing where there is no signature', () => {
+  it('costs nothing without a signature', () => {
     for (const [, body] of hostileBodies) {
       const { decision, counted } = decideCounted(body, undefined)
       expect(decision).toMatchObject({ reason: 'signature_missing' })

@@ -1,5 +1,5 @@
 /**
- * The byte scan that names a tenant before anything is trusted: exact for every legal JSON text,
+ * The byte scan that finds the tenant before anything is trusted: exact for every legal JSON text,
  * harmless for any other.
  */
 import fc from 'fast-check'
@@ -11,7 +11,7 @@ import { escapeAll, hostileBodies } from '../../support/telemetry/hostile-bodies
 
 const tenantOf = (text: string) => findTenant(Buffer.from(text))
 
-/** How deep a parsed value is, and how many object members it has. */
+/** The depth of a parsed value, and its number of object members. */
 function measure(value: unknown): { depth: number; members: number } {
   if (typeof value !== 'object' || value === null) return { depth: 0, members: 0 }
   let depth = 0
@@ -69,7 +69,7 @@ const tenant = fc.oneof(
   fc.constantFrom(null, 7, true, ['acme'], { tenant_id: 'acme' }),
 )
 
-/** A body with one top-level `tenant_id`, at any place. */
+/** A body with one top-level `tenant_id`, at any position. */
 const body = fc
   .tuple(fc.array(fc.tuple(key, value), { maxLength: 6 }), tenant, fc.nat())
   .map(([members, tenantId, at]) => {
@@ -117,7 +117,7 @@ function toRandom(seed: number): () => number {
 }
 
 describe('for legal JSON', () => {
-  it('finds the tenant that JSON.parse finds, wherever it stands and however it is spelled', () => {
+  it('finds the tenant that JSON.parse finds, at any position and in any spelling', () => {
     fc.assert(
       fc.property(body, fc.integer(), (value, seed) => {
         const text = spell(value, toRandom(seed))
@@ -133,7 +133,7 @@ describe('for legal JSON', () => {
     )
   })
 
-  it('finds no tenant in any other value than an object', () => {
+  it('finds no tenant in a value that is not an object', () => {
     fc.assert(
       fc.property(
         value.filter((value) => typeof value !== 'object' || Array.isArray(value)),
@@ -160,13 +160,13 @@ describe('for legal JSON', () => {
     expect(tenantOf(text)).toBe('acme')
   })
 
-  it('finds the first of two, and the parse refuses the second', () => {
+  it('finds the first of two, and the parser rejects the second', () => {
     expect(tenantOf('{"tenant_id":"a","tenant_id":"b"}')).toBe('a')
     expect(tenantOf('{"tenant_id":"a","tenant\\u005fid":"b"}')).toBe('a')
     expect(tenantOf('{"tenant_id":null,"tenant_id":"b"}')).toBeNull()
   })
 
-  it('finds it behind a byte order mark, and before what is not JSON', () => {
+  it('finds it after a byte order mark, and before text that is not JSON', () => {
     expect(tenantOf('\ufeff{"tenant_id":"acme"}')).toBe('acme')
     expect(tenantOf('{"a":NaN,"tenant_id":"acme",}')).toBe('acme')
     expect(tenantOf('{"tenant_id":"acme","a":')).toBe('acme')
@@ -198,10 +198,10 @@ describe('for anything else', () => {
   })
 })
 
-/** Most reads of each byte before a signature is verified. */
+/** Maximum reads of each byte before a signature is verified. */
 const readsMax = 3
 
-/** Counts the reads of bytes and the JSON parses of finding the tenant. */
+/** Counts the reads of bytes and the JSON parses while finding the tenant. */
 function countWork(body: Buffer) {
   let reads = 0
   const watched = new Proxy(body, {
@@ -229,7 +229,7 @@ describe('before a signature is verified', () => {
     },
   )
 
-  it('does so whatever the bytes are', () => {
+  it('does so for any bytes', () => {
     const piece = fc.oneof(
       fc.constantFrom('"', '\\', '{', '}', '[', ']', ':', ',', ' ', 'a', '0', '\\u', '\\u005f'),
       fc.constantFrom('"tenant_id"', '"tenant_i', '"tenant\\u005fid"', ':"acme"', 'tenant_id'),

@@ -1,5 +1,5 @@
-// What a batch writes, in order: expected alerts are recorded before they are raised, and no write
-// is under way any more when the batch fails.
+// The writes of a batch, in order: expected alerts are recorded before they are raised, and no
+// write is in progress when the batch fails.
 import { setImmediate as turn } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
 import type { ConsumedMessage } from '#shared/io/nats/consume/consume.ts'
@@ -15,13 +15,13 @@ const message: ConsumedMessage = {
   deliveries: 1,
 }
 
-/** A promise that is kept by hand. */
+/** A promise that the test resolves by hand. */
 function hold() {
   const { promise, resolve } = Promise.withResolvers<void>()
   return { promise, resolve }
 }
 
-/** Begins deciding; `ended` says how it ended, once it has. */
+/** Starts deciding; `ended` is the outcome, once there is one. */
 function begin(
   reconciliation: Partial<DecideBatchDeps['reconciliation']>,
   more: Partial<DecideBatchDeps> = {},
@@ -65,7 +65,7 @@ describe('deciding a batch', () => {
     expect(outcome.ended).toBe('no reconciliation')
   })
 
-  it('fails only when nothing of it is under way any more', async () => {
+  it('fails only when none of its writes is in progress', async () => {
     const found = hold()
     const findUnraised = async () => {
       await found.promise

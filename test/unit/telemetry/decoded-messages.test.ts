@@ -1,4 +1,4 @@
-// The events kept between storing and deciding decide as the message itself does.
+// The decoded events kept between storing and deciding give the same decisions as the message.
 import { describe, expect, it } from 'vitest'
 import { decideAlert } from '#shared/core/alerts/alert-rules.ts'
 import { defaultPolicy } from '#shared/core/policies/default-policy.ts'
@@ -32,7 +32,7 @@ const isProven = ({ proof }: ConsumedMessage) => proof === 'of an edge'
 const known = { counts: new Map(), details: new Map(), missing: null, retry: false }
 
 describe('a decoded message', () => {
-  it('leads to the decisions of the message itself, by the policy and by a shadow', () => {
+  it('gives the decisions of the message, by the policy and by a shadow', () => {
     const messages = createDecodedMessages(1_000_000, isProven)
     const message = toConsumed(makeMessage(facts))
     const { events } = messages.decodeToStore(message)
@@ -64,7 +64,7 @@ describe('a decoded message', () => {
     expect(messages.decodeToDecide(message).events[0]!.bodyBytes).toBeDefined()
   })
 
-  it('belongs to one stream: offsets start again in one that was created anew', () => {
+  it('belongs to one stream, because a recreated stream restarts its offsets', () => {
     const messages = createDecodedMessages(1_000_000, isProven)
     messages.decodeToStore(toConsumed(makeMessage(facts)))
     const other = toConsumed(makeMessage(facts.slice(1)), { streamCreatedMs: 2_000 })
@@ -79,7 +79,7 @@ describe('a decoded message', () => {
         messages.decodeToStore(toConsumed(data, { sequence, streamCreatedMs }))
       }
     }
-    /** Of these, in this order, the ones that were still kept. */
+    /** Takes these messages in order. @returns those that were still kept */
     const takeRemembered = (
       messages: DecodedMessages,
       sequences: number[],
@@ -132,7 +132,7 @@ describe('a decoded message', () => {
     expect(messages.decodeToStore(junk).deadLetters[0]!.reason).toBe('unreadable_batch')
   })
 
-  it('without the proof of an edge is not decoded: it is quarantined as it came', () => {
+  it('without the proof of an edge is not decoded: it is quarantined unchanged', () => {
     const messages = createDecodedMessages(1_000_000, isProven)
     const message = toConsumed(makeMessage(facts), { proof: 'of another' })
     const { events, deadLetters } = messages.decodeToStore(message)

@@ -1,5 +1,5 @@
-// Batch messages: what an edge writes is what a scorer reads, each body byte for byte, and no body
-// can pass for another.
+// Batch messages: a scorer reads what an edge writes, each body byte for byte, and no body can pass
+// for another.
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { toEventId } from '#shared/core/base/ids.ts'
@@ -35,11 +35,11 @@ const bodiesOf = (message: Uint8Array) =>
   )
 
 describe('a batch message', () => {
-  it('has a position for each event that an edge puts into one', () => {
+  it('has an element for each event that an edge puts into it', () => {
     expect(batchEventsMax).toBeLessThanOrEqual(offsetsPerMessage)
   })
 
-  it('gives every body back byte for byte, spaces, escapes and number spellings included', () => {
+  it('returns every body byte for byte, with its spaces, escapes and number spellings', () => {
     const strange = makeBody({ deviceId: 'dé😀' })
       .replace('"device_id":', ' "device\\u005fid" :\t')
       .replace('"rasp_score":12', '"rasp_score":1.20e1')
@@ -48,7 +48,7 @@ describe('a batch message', () => {
     expect(bodiesOf(message)).toEqual(bodies)
   })
 
-  it('gives back bodies that contain the text of their own envelope or of the next one', () => {
+  it('returns bodies that contain the text of their own envelope or of the next one', () => {
     const second = makeBody({ nonce: 'second' })
     const element = encodeEvent(toHeader(second), second)
     const heads = [
@@ -59,8 +59,7 @@ describe('a batch message', () => {
       ',"body":',
     ]
     for (const text of heads) {
-      // As a text, and where it is JSON as objects, with spaces that a new serialisation would
-      // lose.
+      // As text, and JSON as objects, with spaces that a new serialisation would lose.
       const first = makeBody({
         more: { text, list: [{}, { event_id: toHeader(second).event_id }] },
       })
@@ -87,7 +86,7 @@ describe('a batch message', () => {
     ])
   })
 
-  it('believes no bytes behind an element whose lengths are not those of its head and body', () => {
+  it('accepts no bytes after an element whose lengths do not match its head and body', () => {
     const good = makeElement({})
     const body = makeBody({})
     for (const wrong of [
@@ -104,7 +103,7 @@ describe('a batch message', () => {
     }
   })
 
-  it('has numbers that a double cannot hold as the text that was sent', () => {
+  it('has numbers beyond a double as the text that was sent', () => {
     const body = makeBody({ signals: { root: { ns: 1, list: [2, 3], su_binary: true } } })
       .replace('"ns":1', '"ns":1764086400123456789')
       .replace('[2,3]', '[3.4028235E39,0.5]')
@@ -125,7 +124,7 @@ describe('a batch message', () => {
     expect(decodeBatch(Buffer.from('[]'), 7).events).toEqual([])
   })
 
-  it('reads what it writes, whatever the bodies hold', () => {
+  it('is read as it was written, with any bodies', () => {
     fc.assert(
       fc.property(fc.array(fc.jsonValue(), { minLength: 1, maxLength: 6 }), (values) => {
         const facts = values.map((value, nonce) => ({ nonce, more: { value } }))

@@ -1,7 +1,7 @@
 /**
- * Group commit: every accepted event is settled exactly once, by the acknowledgement of the message
- * that holds it; order, bounds and ids hold whatever the broker does and however events and
- * acknowledgements race.
+ * Group commit: every accepted event is settled exactly once, by the acknowledgement of its
+ * message. Order, bounds and ids are correct for any behaviour of the broker and any race of events
+ * and acknowledgements.
  */
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
@@ -29,7 +29,7 @@ const limits: CommitLimits = {
 
 type Publish = { message: string; batchId: string; timeoutMs: number }
 
-/** A group commit with a clock of its own, and everything it did. */
+/** A group commit with its own clock, and a record of everything it did. */
 function createBench(options: {
   publish: (publish: Publish, bench: Bench) => Promise<{ duplicate: boolean }>
   limits?: Partial<CommitLimits>
@@ -41,7 +41,7 @@ function createBench(options: {
   const failed: { events: number; fault: string }[] = []
   const stored: { events: number; duplicate: boolean }[] = []
   const later: { run: () => void; ms: number }[] = []
-  const roomAt: number[] = []
+  const capacityAt: number[] = []
   let ids = 0
   const bench: Bench = { nowMs: 0, settled, publishes, retried, failed, stored }
   const commit = createGroupCommit<Named>({
@@ -51,7 +51,7 @@ function createBench(options: {
       return { sequence: publishes.length, ...(await options.publish(publish, bench)) }
     },
     settle: ({ name }, { fault }) => settled.push({ name, fault }),
-    onSettled: () => roomAt.push(settled.length),
+    onSettled: () => capacityAt.push(settled.length),
     defer: options.defer ?? queueMicrotask,
     later: (run, ms) => later.push({ run, ms }),
     pause: async (ms) => {
@@ -67,7 +67,7 @@ function createBench(options: {
     },
   })
   const offer = (name: string, size = 10) => commit.offer(toWaiter(name, size, bench.nowMs))
-  return { ...bench, bench, commit, offer, later, roomAt }
+  return { ...bench, bench, commit, offer, later, capacityAt }
 }
 
 type Bench = {
@@ -90,7 +90,7 @@ const namesIn = (message: string) =>
 
 const turn = () => new Promise((resolve) => setImmediate(resolve))
 
-/** A publish that is resolved or rejected by hand. */
+/** A publish that the test resolves or rejects by hand. */
 function createHand() {
   const open: { resolve: () => void; reject: (error: Error) => void }[] = []
   const publish = () =>
@@ -101,7 +101,7 @@ function createHand() {
 }
 
 describe('batching', () => {
-  it('publishes at once when idle, and what arrives meanwhile in one message', async () => {
+  it('publishes at once when idle, and later events in one message', async () => {
     const hand = createHand()
     const { offer, publishes, settled } = createBench({
       publish: hand.publish,
@@ -168,27 +168,27 @@ describe('refusing', () => {
     expect(byEvents.commit.hasCapacity()).toBe(false)
     expect(byBytes.offer('a')).toBe(true)
     expect(byBytes.commit.hasCapacity()).toBe(true)
-    // The last one may be larger than what is left.
+    // The last one may be larger than the remaining bytes.
     expect(byBytes.offer('b', 200)).toBe(true)
     expect(byBytes.commit.hasCapacity()).toBe(false)
     expect(byBytes.offer('c')).toBe(false)
     expect(byBytes.commit.waiting().events).toBe(2)
   })
 
-  it('accepts again once there is room', async () => {
+  it('accepts again once there is capacity', async () => {
     const hand = createHand()
-    const { offer, commit, roomAt } = createBench({
+    const { offer, commit, capacityAt } = createBench({
       publish: hand.publish,
       limits: { waitingEventsMax: 2 },
     })
     expect([offer('a'), offer('b')]).toEqual([true, true])
     await turn()
     expect(offer('c')).toBe(false)
-    expect(roomAt).toEqual([])
+    expect(capacityAt).toEqual([])
     hand.open[0]!.resolve()
     await commit.drained()
-    // Told once for a message, when all of it is settled.
-    expect(roomAt).toEqual([2])
+    // Called once per message, when all of it is settled.
+    expect(capacityAt).toEqual([2])
     expect(commit.hasCapacity()).toBe(true)
     expect(offer('c')).toBe(true)
   })
@@ -251,7 +251,7 @@ describe('a failed publish', () => {
     expect(publishes.length).toBeLessThanOrEqual(limits.publishTimeoutMs / 50)
   })
 
-  it('settles its events at once when the refusal is final', async () => {
+  it('settles its events at once when the rejection is final', async () => {
     const { offer, settled, publishes, bench } = createBench({
       publish: async () => {
         throw Object.assign(new Error('full'), { fault: 'stream_full', final: true })
@@ -264,7 +264,7 @@ describe('a failed publish', () => {
     expect(bench.nowMs).toBe(0)
   })
 
-  it('leaves out events that have waited for too long, and settles them', async () => {
+  it('omits events that have waited for too long, and settles them', async () => {
     const hand = createHand()
     const { offer, settled, bench, publishes } = createBench({
       publish: hand.publish,
@@ -404,7 +404,7 @@ describe('lingering', () => {
     expect(publishes[1]!.message).toContain('"e"')
   })
 
-  it('ends at once when the message holds enough, and the timer then does nothing', async () => {
+  it('ends at once with enough events in the message; its timer does nothing', async () => {
     const { take, settle, publishes, later, bench } = run()
     await take('a', 'b', 'c', 'd')
     bench.nowMs = 1
@@ -433,7 +433,7 @@ describe('lingering', () => {
     expect(publishes[1]!.message).toMatch(/"i".*"j".*"k"/)
   })
 
-  it('ends once the message holds as many events as were unsettled at a time', async () => {
+  it('ends once the message has as many events as were unsettled at any time', async () => {
     const { take, publishes, later, acks, settle, bench } = run()
     await take('a')
     await take('b')

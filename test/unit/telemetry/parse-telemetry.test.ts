@@ -1,4 +1,7 @@
-/** The validation of a verified body, error by error, and the equality of fast path and schema. */
+/**
+ * The validation of a verified body, error by error, and the equality of the fast path and the
+ * schema.
+ */
 import { isUtf8 } from 'node:buffer'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
@@ -191,7 +194,7 @@ describe('a fault is named by its path', () => {
     expect(faultsOf(withText('extra', '[{"a":1,"a":1}]'))).toEqual(['$ contains a duplicate key'])
   })
 
-  it('bytes that are no UTF-8, wherever they stand', () => {
+  it('bytes that are not UTF-8, at any position', () => {
     const body = Buffer.from(withText('extra', '"###"'))
     for (const bytes of ['ff', 'c0af', 'eda080', 'f8888080', '80', 'e28228', 'f4908080', 'c3']) {
       const at = body.indexOf('###')
@@ -216,7 +219,7 @@ describe('a fault is named by its path', () => {
   })
 })
 
-describe('a body that its tenant signed and that is no submission', () => {
+describe('a signed body that is not a submission', () => {
   it.each([
     [
       'two tenants',
@@ -253,7 +256,7 @@ describe('a body that its tenant signed and that is no submission', () => {
     expect(faultsOf(text)).toEqual([fault])
   })
 
-  it('of 4,096 members at most, wherever they are', () => {
+  it('has at most 4,096 members, at any position', () => {
     const members = (count: number) =>
       JSON.stringify(
         Array.from({ length: count / 50 }, () =>
@@ -266,7 +269,7 @@ describe('a body that its tenant signed and that is no submission', () => {
     ])
   })
 
-  it('finds a byte for every text that JSON.parse refuses, and none for others', () => {
+  it('has a fault position for every text that JSON.parse rejects, and only for those', () => {
     const whole = JSON.stringify({ ...valid(), more: ['é', -1.5e-7, null, { a: '\n\\' }] })
     const bytes = fc.oneof(
       fc.nat(255),
@@ -289,7 +292,8 @@ describe('a body that its tenant signed and that is no submission', () => {
           legal = false
         }
         expect(fault === null).toBe(legal)
-        // The fault is where JSON ends: with any other byte there, or none, it may still be JSON.
+        // The fault is where JSON ends: with another byte there, or none, the text may still be
+        // JSON.
         if (fault !== null && fault < changed.length) {
           expect(findJsonErrorOffset(changed.subarray(0, fault)) ?? fault).toBe(fault)
         }
@@ -324,7 +328,7 @@ describe('the fast path', () => {
         const body = valid() as unknown as Record<string, unknown>
         for (const [at, value] of changes) change(body, at, value)
         const text = JSON.stringify(body)
-        // With an escape anywhere a body is validated by the schema.
+        // A body with an escape anywhere is validated by the schema.
         const long = text.replace('"acme"', '"\\u0061cme"')
         expect(scanBody(Buffer.from(long)).unicodeEscape).toBe(true)
         expect(parse(text)).toEqual(parse(long))
@@ -339,7 +343,7 @@ describe('the fast path', () => {
     for (const name of names.slice(0, -1)) object = (object as Record<string, unknown>)?.[name]
     if (typeof object !== 'object' || object === null) return
     const name = names.at(-1)!
-    // A copy: what is written into it must not be there in the next run.
+    // A copy: the next run must not see what this one writes.
     const own = { value: structuredClone(value), enumerable: true, configurable: true }
     Object.defineProperty(object, name, own)
   }

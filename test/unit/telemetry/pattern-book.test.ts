@@ -5,7 +5,7 @@ import { createPatternBook } from '#shared/io/telemetry/pattern-book.ts'
 
 const names = Object.keys(signalCatalog.tamper).slice(0, 13)
 
-/** Signals that no other number below 8,192 has the pattern of. */
+/** Signals with a pattern that no other number below 8,192 gives. */
 function toSignals(n: number): Signals {
   const tamper = Object.fromEntries(names.map((name, bit) => [name, ((n >> bit) & 1) === 1]))
   return { root: {}, emulator: {}, debugger: {}, tamper, ecosystem: {}, network: {} } as Signals
@@ -30,7 +30,7 @@ describe('the pattern book', () => {
     expect(book.listNew()).toHaveLength(5_001)
   })
 
-  it('forgets the patterns of the tenant that was used least recently, and no others', () => {
+  it('drops the patterns of the least recently used tenant, and no others', () => {
     const book = createPatternBook(() => 0)
     const use = (tenantId: string) => {
       for (let n = 0; n < 4_999; n++) book.find(tenantId, toSignals(n))

@@ -1,4 +1,4 @@
-/** Ids that stand for "no id" are known as such, and no id of a real install is. */
+/** Ids that mean "no id" are recognised, and ids of real installs are not. */
 import { randomBytes, randomUUID } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
 import { findPlaceholderIds, isPlaceholderId } from '#shared/core/telemetry/placeholder-ids.ts'
@@ -11,25 +11,25 @@ describe('a placeholder id', () => {
     ...['ffffffff-ffff-ffff-ffff-ffffffffffff', '00:00:00:00:00:00', '02:00:00:00:00:00'],
     ...['9774d56d682e549c', '9774D56D682E549C', '0123456789ABCDEF', 'unknown-device', 'device_id'],
     ...['anonymous', 'Guest', 'xxxx-xxxx'],
-  ])('is known: %j', (id) => {
+  ])('is recognised: %j', (id) => {
     expect(isPlaceholderId(id)).toBe(true)
   })
 
   it.each([
     ...['1', 'a', 'x', 'device-1', 'test-allow', 'user', 'unknown-7', '東京', 'nina', 'f', 'f00'],
     ...['00000000-0000-0000-0000-000000000001', '02:00:00:00:00:01', `unknown${' '.repeat(90)}`],
-  ])('is not: %j', (id) => {
+  ])('is not recognised: %j', (id) => {
     expect(isPlaceholderId(id)).toBe(false)
   })
 
-  it('is none that is drawn at random', () => {
+  it('is never a random id', () => {
     for (let n = 0; n < 1_000; n++) {
       expect(isPlaceholderId(randomUUID())).toBe(false)
       expect(isPlaceholderId(randomBytes(8).toString('hex'))).toBe(false)
     }
   })
 
-  it('is named by its field', () => {
+  it('is reported with its field', () => {
     const ids = { device_id: 'unknown', session_id: 's', user_id: 'null', account_id: undefined }
     expect(findPlaceholderIds(ids)).toEqual(['device_id', 'user_id'])
   })

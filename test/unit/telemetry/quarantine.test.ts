@@ -1,5 +1,5 @@
-// The last resort of a scorer: of a message that fails again and again everything is done that can
-// be, and the rest is put aside, counted and seen in reconciliation.
+// Quarantine by a scorer: of a message that always fails, every possible event is decided, and the
+// rest is quarantined, counted and visible in reconciliation.
 import { describe, expect, it } from 'vitest'
 import type { ConsumedMessage } from '#shared/io/nats/consume/consume.ts'
 import type { DeadLetter } from '#shared/io/nats/dead-letters.ts'
@@ -42,16 +42,16 @@ function createBench(fail: (event: FeatureEvent) => void) {
 
 const defect = new TypeError('undefined is not a function')
 
-describe('of a message that cannot be decided', () => {
+describe('a message that cannot be decided', () => {
   const failOdd = (event: FeatureEvent) => {
     if (event.body.device_id === 'odd') throw defect
   }
 
-  it('every event that can be is, and the rest is put aside and missing in reconciliation', async () => {
+  it('is quarantined except its decidable events, and missing in reconciliation', async () => {
     const { deps, raised, entries, deadLetters, dropped } = createBench(failOdd)
     await quarantineUndecided(message, defect, deps)
     expect(raised.map(({ deviceId }) => deviceId)).toEqual(['one', 'two'])
-    // One entry for the message: a second would replace it.
+    // One entry per message: a second one would replace it.
     expect(entries).toHaveLength(1)
     expect(entries[0]).toMatchObject({ stage: 'decided', events: 2, named: [] })
     expect(deadLetters).toEqual([
@@ -60,7 +60,7 @@ describe('of a message that cannot be decided', () => {
     expect(dropped).toEqual(['defect'])
   })
 
-  it('nothing is put aside when each of its events can be decided by itself', async () => {
+  it('is not quarantined when each of its events can be decided separately', async () => {
     const { deps, raised, entries, deadLetters } = createBench(() => undefined)
     await quarantineUndecided(message, defect, deps)
     expect(raised).toHaveLength(3)
@@ -68,7 +68,7 @@ describe('of a message that cannot be decided', () => {
     expect(deadLetters).toEqual([])
   })
 
-  it('nothing is given up in an outage', async () => {
+  it('is not quarantined during an outage', async () => {
     const { deps, deadLetters, dropped } = createBench(() => {
       throw new Error('connect ECONNREFUSED')
     })
@@ -78,7 +78,7 @@ describe('of a message that cannot be decided', () => {
 })
 
 describe('a message that cannot be stored', () => {
-  it('is put aside, its events refused', async () => {
+  it('is quarantined with its events as refused', async () => {
     const { deps, entries, deadLetters, dropped } = createBench(() => undefined)
     await quarantineUnstored(message, defect, deps)
     expect(entries).toMatchObject([{ stage: 'stored', events: 3, refused: 3, named: [] }])
@@ -88,7 +88,7 @@ describe('a message that cannot be stored', () => {
     expect(dropped).toEqual(['defect'])
   })
 
-  it('is put aside also when it cannot be read, which is what is wrong with it', async () => {
+  it('is quarantined even when it cannot be decoded, which is the fault', async () => {
     const { deps, entries, deadLetters } = createBench(() => undefined)
     const decodeToStore = () => {
       throw defect

@@ -1,8 +1,8 @@
-/** Answers to tenants over a limit: held for a moment, so many at once. */
+/** Answers to tenants over a limit are delayed by a moment, a bounded number at once. */
 import { expect, it } from 'vitest'
 import { createRefusalDelay } from '../../../services/ingest/refusal-delay.ts'
 
-it('holds so many answers at once, and none in a process that stops', () => {
+it('a bounded number of answers is delayed, and none in a process that stops', () => {
   const later: (() => void)[] = []
   const answered: number[] = []
   let stopping = false

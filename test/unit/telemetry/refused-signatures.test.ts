@@ -1,7 +1,7 @@
 /**
- * The cost and the content of a refusal: every submission that cannot be verified costs the same
- * number of HMACs over its body and gets the same answer, one signed with a retired secret too.
- * Without a lease nothing is verified.
+ * The cost and content of a rejection: every submission that cannot be verified costs the same
+ * number of HMACs over its body and gets the same answer, including one signed with a retired
+ * secret. Without a lease the edge verifies nothing.
  */
 import { createSecretKey, type KeyObject } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
@@ -68,7 +68,7 @@ const suspended: Tenant = { ...acme, status: 'suspended' }
 const signed = (key: KeyObject, of = body) => signBody(of, key)
 
 describe('a valid submission', () => {
-  it('costs one HMAC, whether or not there is a retired secret', () => {
+  it('costs one HMAC, with and without a retired secret', () => {
     for (const tenant of [acme, { ...acme, retired: null }]) {
       const { decision, keys } = decide(tenant, signed(present), body)
       expect(decision.kind).toBe('accepted')
@@ -91,7 +91,7 @@ describe('a submission that cannot be verified', () => {
     ['no tenant at all', acme, signed(present, '{"a":1}'), '{"a":1}'],
   ]
   it.each(cases)(
-    'with %s costs two HMACs and gets the answer of all others',
+    'with %s costs two HMACs and gets the same answer as all others',
     (_, tenant, header, of) => {
       const { decision, keys } = decide(tenant, header, of)
       expect(decision).toBe(refusals.signatureInvalid)
@@ -116,7 +116,7 @@ describe('a submission that cannot be verified', () => {
     },
   )
 
-  it('is refused with 503 while the edge has not read all tenants', () => {
+  it('is rejected with 503 until the edge has read all tenants', () => {
     for (const [, tenant, header, of] of cases) {
       expect(decide(tenant, header, of, { synced: false }).decision).toBe(refusals.notSynced)
     }
@@ -126,7 +126,7 @@ describe('a submission that cannot be verified', () => {
 })
 
 describe('an edge without a lease', () => {
-  it('refuses every signature with 503, since a wrong one may be that of a new secret', () => {
+  it('rejects every signature with 503, since a wrong one may be that of a new secret', () => {
     for (const header of [signed(present), signed(retired), signed(strange)]) {
       const { decision, keys } = decide(acme, header, body, { leaseValid: () => false })
       expect(decision).toBe(refusals.lease)

@@ -1,6 +1,4 @@
-/**
- * Paths for names that clients choose: bounded for each tenant, and free again once they are idle.
- */
+/** Paths for names from clients: bounded per tenant, and reused after they are idle. */
 import { expect, it } from 'vitest'
 import {
   signalPathBytesMax,
@@ -17,7 +15,7 @@ const fill = (paths: ReturnType<typeof create>, tenantId: string) => {
   }
 }
 
-it('gives a tenant so many paths and no more, whatever others send', () => {
+it('a tenant gets a bounded number of paths, whatever others send', () => {
   const paths = create()
   fill(paths, 'loud')
   expect(paths.admit('loud', 'root.one_more')).toBe(false)
@@ -25,7 +23,7 @@ it('gives a tenant so many paths and no more, whatever others send', () => {
   fill(paths, 'quiet')
 })
 
-it('gives a path to another name once one was not sent for an hour', () => {
+it('a path is reused for another name when its name was not sent for an hour', () => {
   const paths = create()
   fill(paths, 'acme')
   nowMs += signalPathIdleMs / 2
@@ -38,7 +36,7 @@ it('gives a path to another name once one was not sent for an hour', () => {
   expect(paths.admit('acme', 'root.name_1')).toBe(true)
 })
 
-it('gives none to a longer name', () => {
+it('a longer name gets no path', () => {
   const paths = create()
   expect(paths.admit('acme', 'é'.repeat(signalPathBytesMax / 2))).toBe(true)
   expect(paths.admit('acme', 'é'.repeat(signalPathBytesMax / 2 + 1))).toBe(false)

@@ -1,6 +1,6 @@
 /**
- * The signature debugger: every usual mistake gets an answer of its own, none of them a secret, and
- * what is right is called valid exactly when an edge accepts it.
+ * The signature debugger: every common mistake has its own answer without a secret, and a
+ * submission is called valid exactly when an edge accepts it.
  */
 import { createHash, createHmac } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
@@ -47,7 +47,7 @@ const codes = (signature: string | undefined, of?: string, more?: object) =>
 
 const digest = hmac(body)
 const noPad = digest.toString('base64').slice(0, -1)
-// The last character holds two spare bits.
+// The last character has two spare bits.
 const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/'
 const spare = `${noPad.slice(0, -1)}${alphabet[alphabet.indexOf(noPad.at(-1)!) + 1]}=`
 
@@ -77,26 +77,23 @@ describe('the form of the header', () => {
     ['a version', `v1,${sign()}`, ['prefix'], /^with the prefix v1,/],
     ['a newline', `${sign()}\n`, ['whitespace'], /white space/],
   ]
-  it.each(forms)(
-    '%s has an answer of its own, and nothing else is wrong',
-    (_, header, expected, text) => {
-      expect(codes(header)).toEqual(expected)
-      expect(check(header).signature_form).toMatch(text)
-      expect(check(header).valid).toBe(false)
-    },
-  )
+  it.each(forms)('%s has its own answer and no other finding', (_, header, expected, text) => {
+    expect(codes(header)).toEqual(expected)
+    expect(check(header).signature_form).toMatch(text)
+    expect(check(header).valid).toBe(false)
+  })
 
   it.each([
     ['SHA-1', createHmac('sha1', secret).update(body).digest('base64'), /base64 of 20 bytes/],
     ['SHA-512', createHmac('sha512', secret).update(body).digest('base64'), /base64 of 64 bytes/],
     ['SHA-1 in hex', createHmac('sha1', secret).update(body).digest('hex'), /hex of 20 bytes/],
     ['a cut signature', sign().slice(0, 20), /base64 of 15 bytes/],
-  ])('%s has another length', (_, header, text) => {
+  ])('%s has a wrong length', (_, header, text) => {
     expect(codes(header)).toContain('length')
     expect(check(header).signature_form).toMatch(text)
   })
 
-  it('base64url is told from base64', () => {
+  it('in base64url is distinguished from base64', () => {
     let at = 0
     while (!/[+/]/.test(sign(body.replace('"d"', `"d${at}"`)))) at++
     const of = body.replace('"d"', `"d${at}"`)
@@ -105,13 +102,16 @@ describe('the form of the header', () => {
     expect(codes(url.replace('=', ''), of)).toEqual(['base64url', 'unpadded'])
   })
 
-  it.each(['not a signature!', 'A'.repeat(20_000)])('never repeats the header: %#', (header) => {
-    expect(check(header).signature_form).not.toContain(header)
-    expect(codes(header)).toHaveLength(1)
-  })
+  it.each(['not a signature!', 'A'.repeat(20_000)])(
+    'is never repeated in the answer: %#',
+    (header) => {
+      expect(check(header).signature_form).not.toContain(header)
+      expect(codes(header)).toHaveLength(1)
+    },
+  )
 })
 
-describe('what was signed', () => {
+describe('the signed text', () => {
   const sorted = (value: unknown): unknown => {
     if (typeof value !== 'object' || value === null || Array.isArray(value)) return value
     const entries = Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1))
@@ -155,14 +155,14 @@ describe('the key', () => {
     expect(codes(sign(body, key))).toEqual([code])
   })
 
-  it('is found beside other bytes and another form', () => {
+  it('is found together with other bytes and another form', () => {
     const both = hmac(`${body}\n`, secrets.previous).toString('hex')
     const { findings } = check(both)
     expect(findings.map(({ code }) => code)).toEqual(['hex', 'previous_secret'])
     expect(findings[1]!.text).toMatch(/last rotation replaced.*newline/)
   })
 
-  it('without HMAC is a plain hash', () => {
+  it('without HMAC is reported as a plain hash', () => {
     const hash = (text: string) => createHash('sha256').update(text).digest('base64')
     for (const text of [body, secret + body, body + secret]) {
       expect(codes(hash(text))).toEqual(['plain_hash'])
@@ -171,7 +171,7 @@ describe('the key', () => {
 })
 
 describe('the body', () => {
-  it('that is right and rightly signed has no finding', () => {
+  it('that is valid and correctly signed has no finding', () => {
     expect(check(sign())).toEqual({
       valid: true,
       signature_form: 'base64 of 32 bytes, as expected',
@@ -184,14 +184,14 @@ describe('the body', () => {
     })
   })
 
-  it('of another tenant, or of none, is named', () => {
+  it('of another tenant, or without a tenant, is reported', () => {
     const other = body.replace('acme', 'globex')
     expect(codes(sign(other), other)).toEqual(['tenant_other'])
     expect(codes(sign('{}'), '{}')).toEqual(['tenant_missing'])
     expect(check(sign(other), other).valid).toBe(false)
   })
 
-  it('that is not JSON is named with the byte', () => {
+  it('that is not JSON is reported with the byte', () => {
     const broken = body.replace('"session_id":', '"session_id"')
     const { valid, findings, body_errors } = check(sign(broken), broken)
     expect(valid).toBe(true)
@@ -201,7 +201,7 @@ describe('the body', () => {
     expect(body_errors[0]!.message).toContain(`at byte ${at} `)
   })
 
-  it('that an edge would answer 400 lists the errors', () => {
+  it('that an edge would answer with 400 lists the errors', () => {
     const bad = body.replace('"su_binary":false', '"su_binary":"no"')
     expect(check(sign(bad), bad)).toMatchObject({
       valid: true,
@@ -210,24 +210,24 @@ describe('the body', () => {
     })
   })
 
-  it('of a suspended tenant, or one without a secret, is refused', () => {
+  it('of a suspended tenant, or one without a secret, is rejected', () => {
     expect(codes(sign(), body, { isActive: false })).toEqual(['tenant_suspended'])
     const none = { secrets: { ...secrets, hmac: null } }
     expect(codes(sign(), body, none)).toEqual(['other_bytes_or_secret', 'no_secret'])
   })
 
-  it('beyond 64 KiB is named', () => {
+  it('beyond 64 KiB is reported', () => {
     const large = body.replace('"d"', `"${'d'.repeat(70_000)}"`)
     expect(codes(sign(large), large)).toEqual(['body_too_large'])
   })
 
-  it.each(hostileBodies)('%s with a wrong signature is refused', (_, hostile) => {
+  it.each(hostileBodies)('%s with a wrong signature is rejected', (_, hostile) => {
     expect(check(sign(hostile, 'x'), hostile as unknown as string).valid).toBe(false)
   })
 })
 
-describe('no answer', () => {
-  it('holds a secret or the signature that would be right', () => {
+describe('any answer', () => {
+  it('contains neither a secret nor the correct signature', () => {
     const wrong = [sign(body, 'x'), digest.toString('hex'), sign(`${body}\n`), undefined]
     for (const header of wrong) {
       const text = JSON.stringify(check(header))
@@ -236,21 +236,21 @@ describe('no answer', () => {
   })
 })
 
-describe('what a 401 says', () => {
-  it.each(hostileBodies)('costs one hash over the body, whatever it is: %s', (_, hostile) => {
+describe('the content of a 401', () => {
+  it.each(hostileBodies)('costs one hash over any body: %s', (_, hostile) => {
     for (const header of [undefined, 'x', '\xff'.repeat(44), 'A'.repeat(16_000), ' ']) {
       const hashed: number[] = []
-      const said = describeRefusedRequest(hostile, header, (bytes) => {
+      const description = describeRefusedRequest(hostile, header, (bytes) => {
         hashed.push(bytes.length)
         return 'the hash'
       })
       expect(hashed).toEqual([hostile.length])
-      expect(said.received).toEqual({ bytes: hostile.length, sha256: 'the hash' })
-      expect(said.signature_form.length).toBeLessThan(120)
+      expect(description.received).toEqual({ bytes: hostile.length, sha256: 'the hash' })
+      expect(description.signature_form.length).toBeLessThan(120)
     }
   })
 
-  it('is the form alone, whatever the header is', () => {
+  it('is only the form, for any header', () => {
     expect(readSignatureForm(sign()).text).toBe('base64 of 32 bytes, as expected')
     expect(describeRefusedRequest(Buffer.from('{}'), undefined).received).toEqual({
       bytes: 2,

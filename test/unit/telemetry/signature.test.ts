@@ -1,6 +1,4 @@
-/**
- * Signatures of telemetry: golden vectors, one spelling and no other, and no byte without a say.
- */
+/** Signatures of telemetry: golden vectors, exactly one spelling, and every byte counts. */
 import { createHmac, createSecretKey } from 'node:crypto'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
@@ -22,13 +20,13 @@ function toBody(vector: Vector): Buffer {
 const keyOf = (secret: string) => createSecretKey(secret, 'utf8')
 
 describe('golden vectors', () => {
-  it.each(vectors.vectors)('signs and verifies $name', (vector) => {
+  it.each(vectors.vectors)('sign and verify $name', (vector) => {
     const body = toBody(vector)
     expect(signBody(body, vector.secret)).toBe(vector.signature)
     expect(verifySignature(body, vector.signature, keyOf(vector.secret))).toBe(true)
   })
 
-  it('holds one body of exactly the largest size', () => {
+  it('include one body of exactly the largest size', () => {
     expect(vectors.vectors.map((vector) => toBody(vector).length)).toContain(64 * 1024)
   })
 })
@@ -41,11 +39,11 @@ describe('one spelling', () => {
     expect(verifySignature(body, signature, keyOf(secret))).toBe(true)
   })
 
-  it.each(Object.entries(spellings))('refuses %s', (_name, spelling) => {
+  it.each(Object.entries(spellings))('rejects %s', (_name, spelling) => {
     expect(verifySignature(body, spelling, keyOf(secret))).toBe(false)
   })
 
-  it("refuses spellings of which Node's decoder accepts at least eight", () => {
+  it("rejects spellings of which Node's decoder accepts at least eight", () => {
     const bytes = Buffer.from(signature, 'base64')
     const same = Object.values(spellings).filter((text) =>
       Buffer.from(text, 'base64').equals(bytes),
@@ -53,7 +51,7 @@ describe('one spelling', () => {
     expect(same.length).toBeGreaterThanOrEqual(8)
   })
 
-  it('refuses the signature with any one character replaced, also by one of several bytes', () => {
+  it('rejects the signature with any one character replaced, also by a multi-byte one', () => {
     const key = keyOf(secret)
     for (let at = 0; at < signature.length; at++) {
       for (const other of ['A', '=', '\u00e9', '\u0141', '\u20ac', String.fromCharCode(0xd800)]) {
@@ -65,7 +63,7 @@ describe('one spelling', () => {
     }
   })
 
-  it('refuses any text that is not the signature, whatever it is', () => {
+  it('rejects any text that is not the signature', () => {
     const key = keyOf(secret)
     fc.assert(
       fc.property(fc.string({ maxLength: 60 }), (text) => {
@@ -74,7 +72,7 @@ describe('one spelling', () => {
     )
   })
 
-  it('has exactly one canonical spelling for any 32 bytes', () => {
+  it('is unique for any 32 bytes', () => {
     fc.assert(
       fc.property(fc.uint8Array({ minLength: 32, maxLength: 32 }), (bytes) => {
         const text = Buffer.from(bytes).toString('base64')
@@ -94,7 +92,7 @@ describe('every bit counts', () => {
   const body = Buffer.from(vectors.wrong_spellings.body_base64, 'base64')
   const key = keyOf(secret)
 
-  it('refuses a signature with any one bit flipped', () => {
+  it('in a signature: one flipped bit is rejected', () => {
     const right = createHmac('sha256', secret).update(body).digest()
     for (let bit = 0; bit < 256; bit++) {
       const wrong = Buffer.from(right)
@@ -103,7 +101,7 @@ describe('every bit counts', () => {
     }
   })
 
-  it('refuses a body with any one bit flipped', () => {
+  it('in a body: one flipped bit is rejected', () => {
     const signature = signBody(body, secret)
     for (let bit = 0; bit < body.length * 8; bit++) {
       const wrong = Buffer.from(body)
@@ -112,7 +110,7 @@ describe('every bit counts', () => {
     }
   })
 
-  it('refuses a body that lost or gained a byte at either end', () => {
+  it('in a body: a byte less or more at either end is rejected', () => {
     const signature = signBody(body, secret)
     for (const wrong of [body.subarray(1), body.subarray(0, -1)]) {
       expect(verifySignature(wrong, signature, key)).toBe(false)
@@ -122,7 +120,7 @@ describe('every bit counts', () => {
     }
   })
 
-  it('refuses the signature of another tenant’s secret', () => {
+  it('in a secret: another tenant’s signature is rejected', () => {
     fc.assert(
       fc.property(fc.string({ minLength: 32, maxLength: 64 }), (other) => {
         fc.pre(other !== secret)

@@ -1,4 +1,4 @@
-/** The telemetry stream's arithmetic: what may be removed, when, and when to warn. */
+/** The arithmetic of the telemetry stream: what may be trimmed, when, and when to warn. */
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import {
@@ -26,7 +26,7 @@ const fillOf = (change: Partial<StreamFill>): StreamFill => ({
 })
 
 describe('planTrim', () => {
-  it('leaves what fits', () => {
+  it('leaves messages that fit', () => {
     expect(isTrimDue(fillOf({ bytes: 74 * mb }))).toBe(false)
     expect(isTrimDue(fillOf({ bytes: 75 * mb }))).toBe(true)
     expect(planTrim(fillOf({ bytes: trimToShare * 100 * mb }), 1_000)).toBeNull()
@@ -72,8 +72,8 @@ it('checks before the space above the trim level can fill up', () => {
   expect(toTrimCheckMs(16 * 1024 * mb)).toBe(1_000)
 })
 
-describe('what waits undecided', () => {
-  it('is estimated by messages', () => {
+describe('the undecided bytes', () => {
+  it('are estimated by messages', () => {
     expect(toUndecidedBytes(fillOf({}), 750)).toBe(20 * mb)
     expect(toUndecidedBytes(fillOf({}), 1_200)).toBe(0)
     expect(toUndecidedBytes(fillOf({ messages: 0, bytes: 0 }), 0)).toBe(0)
@@ -82,7 +82,7 @@ describe('what waits undecided', () => {
     expect(toUndecidedBytes(fillOf({ firstSequence: 901 }), 0)).toBe(8 * mb)
   })
 
-  it('is warned of long before the stream is full', () => {
+  it('cause a warning long before the stream is full', () => {
     expect(toUndecidedWarning(59 * mb, 100 * mb)).toBeNull()
     expect(toUndecidedWarning(60 * mb, 100 * mb)).toBe('is 60 % full of undecided events')
     expect(toUndecidedWarning(60 * mb, Number.POSITIVE_INFINITY)).toBeNull()

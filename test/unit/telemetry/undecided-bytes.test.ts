@@ -1,4 +1,4 @@
-/** The undecided bytes of an edge, against a model that keeps every event. */
+/** The undecided bytes of an edge, against a model with every event. */
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { tenantUndecidedBytesMin, undecidedShare } from '#shared/core/base/limits/stream.ts'
@@ -8,7 +8,7 @@ import { createUndecidedBytes } from '#shared/core/telemetry/undecided-bytes.ts'
 const gb = 1024 ** 3
 
 describe('undecided bytes', () => {
-  it('are those of messages beyond the low watermark, as of the last observation', () => {
+  it('are those of messages above the low watermark, as of the last observation', () => {
     const step = fc.record({
       tenant: fc.constantFrom('a', 'b', 'c'),
       bytes: fc.integer({ min: 1, max: 1_000 }),
@@ -46,7 +46,7 @@ describe('undecided bytes', () => {
     )
   })
 
-  it('stay exact in sum however long nothing is decided', () => {
+  it('stay exact in sum while nothing is decided', () => {
     const counted = createUndecidedBytes()
     const observe = (lowWatermark: number, lastSequence: number) =>
       counted.observe({ lowWatermark, lastSequence, newestBefore: counted.newest() })
@@ -62,7 +62,7 @@ describe('undecided bytes', () => {
     expect(counted.of('a')).toBe(0)
   })
 
-  it('are dropped with a recreated stream, and only then', () => {
+  it('are dropped when the stream is recreated, and only then', () => {
     const counted = createUndecidedBytes()
     counted.add(1_000, 'a', 10)
     // Stored during the query of the stream, whose answer does not include it.
@@ -95,7 +95,7 @@ describe('the share of a tenant', () => {
     }
   })
 
-  it('is never less than the granted minimum', () => {
+  it('is never below the guaranteed minimum', () => {
     expect(toUndecidedLimit(streamWith(16 * gb), undecidedShare, 1)).toBe(16 * 1024 ** 2)
     const small = { bytesMax: 4 * 1024 ** 2, undecidedBytes: 4 * 1024 ** 2 }
     expect(toUndecidedLimit(small, undecidedShare, 1)).toBe(tenantUndecidedBytesMin)

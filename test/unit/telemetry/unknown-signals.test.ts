@@ -1,5 +1,4 @@
-// The names of signals that nobody knows: all that matter, bounded, and the same for the same
-// event.
+// The names of unknown signals: bounded, sorted, and equal for equal events.
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { type Category, categories, type Signals } from '#shared/core/signals/signal-definition.ts'
@@ -12,7 +11,7 @@ const none = { root: {}, emulator: {}, debugger: {}, tamper: {}, ecosystem: {}, 
 const find = (signals: Partial<Signals>) => findUnknownSignals({ ...none, ...signals })
 
 describe('unknown signals', () => {
-  test('are none where the catalog knows all', () => {
+  test('are none where the catalog has all', () => {
     expect(find({})).toEqual([])
     const all = Object.entries(signalCatalog).map(([category, signals]) => [
       category,
@@ -21,7 +20,7 @@ describe('unknown signals', () => {
     expect(find(Object.fromEntries(all))).toEqual([])
   })
 
-  test('are named by category, sorted, whatever they hold', () => {
+  test('are listed by category, sorted, with any values', () => {
     expect(
       find({
         network: { zz_new: false, vpn_active: true },
@@ -45,14 +44,14 @@ describe('unknown signals', () => {
     expect(find({ root })).toEqual([long, `root.${'x'.repeat(64)}`])
   })
 
-  test('are at most 32 of an event, the first that it names', () => {
+  test('are at most 32 per event, the first ones in it', () => {
     const names = Array.from({ length: 100 }, (_, index) => `n${String(index).padStart(3, '0')}`)
     const tamper = Object.fromEntries(names.toReversed().map((name) => [name, true]))
     expect(find({ tamper })).toEqual(names.slice(-32).map((name) => `tamper.${name}`))
   })
 
-  test('are the same for any order of keys, and as many as the intake counts', () => {
-    // What other languages act upon is refused before it gets here.
+  test('are equal for any order of keys, and as many as ingest counts', () => {
+    // Names with a special meaning in other languages are rejected before this.
     const name = fc.stringMatching(/^[a-z_]{1,20}$/).filter((text) => !isForbiddenKey(text))
     const names = fc.uniqueArray(fc.tuple(fc.constantFrom(...categories), name), {
       maxLength: 32,

@@ -1,4 +1,4 @@
-// What an edge keeps of policies: compiled while a tenant uses them, and no longer.
+// An edge's policies are compiled while a tenant uses them, and no longer.
 import { beforeEach, describe, expect, it } from 'vitest'
 import { defaultPolicy } from '#shared/core/policies/default-policy.ts'
 import {
@@ -15,7 +15,7 @@ beforeEach(() => {
 })
 
 describe('the policies of an edge', () => {
-  it('are compiled when a tenant uses them and dropped when the last one has left', () => {
+  it('are compiled when a tenant uses them and dropped after the last use', () => {
     for (const hash of ['a', 'b', 'c']) policies.setDocument(hash, defaultPolicy)
     expect(policies.count()).toEqual({ documents: 3, compiled: 0 })
     expect(policies.use('acme', 'a')).toMatchObject({ hash: 'a' })
@@ -27,7 +27,7 @@ describe('the policies of an edge', () => {
     expect(policies.count()).toEqual({ documents: 3, compiled: 1 })
   })
 
-  it('stay as many as are in use, however many versions a tenant has had', () => {
+  it('are as many as are in use, after any number of versions', () => {
     for (let version = 0; version < 1_000; version++) {
       policies.setDocument(`v${version}`, defaultPolicy)
       expect(policies.use('acme', `v${version}`)).not.toBeNull()
@@ -43,14 +43,14 @@ describe('the policies of an edge', () => {
     expect(policies.use('acme', 'late')).toMatchObject({ hash: 'late' })
   })
 
-  it('are not compiled again when the same document comes again', () => {
+  it('are not compiled again for the same document', () => {
     policies.setDocument('a', defaultPolicy)
     const compiled = policies.use('acme', 'a')
     expect(policies.setDocument('a', structuredClone(defaultPolicy))).toBeNull()
     expect(policies.use('acme', 'a')).toBe(compiled)
   })
 
-  it('stay as they were when what comes cannot be read, which is said once it is in use', () => {
+  it('stay unchanged when an unreadable document comes, which is logged once', () => {
     policies.setDocument('a', { version: 'nonsense' })
     expect(unreadable).toEqual([])
     expect(policies.use('acme', 'a')).toBeNull()

@@ -1,4 +1,4 @@
-// Credentials: formats that clients may rely on, and keys that cannot be mistaken or made up.
+// Credentials: formats that clients may rely on, and keys that cannot be confused or forged.
 import { hash, randomBytes } from 'node:crypto'
 import { crc32 } from 'node:zlib'
 import fc from 'fast-check'
@@ -26,7 +26,7 @@ describe('API keys', () => {
     )
   })
 
-  it('end in the CRC-32 that everybody else computes', () => {
+  it('end in the standard CRC-32', () => {
     fc.assert(
       fc.property(bytes32, (bytes) => {
         const key = toApiKey('live', bytes)
@@ -37,7 +37,7 @@ describe('API keys', () => {
     )
   })
 
-  it('have a fixed width and read back as their environment and hash, whatever the bytes', () => {
+  it('have a fixed width and decode to their environment and hash, for any bytes', () => {
     fc.assert(
       fc.property(environments, bytes32, (environment, bytes) => {
         const key = toApiKey(environment, bytes)
@@ -58,7 +58,7 @@ describe('API keys', () => {
     )
   })
 
-  it('are refused with any one character changed, dropped or added', () => {
+  it('are rejected with any one character changed, dropped or added', () => {
     const key = toApiKey('live', randomBytes(32))
     for (let at = 0; at < key.length; at++) {
       for (const other of 'A0z_-') {
@@ -78,7 +78,7 @@ describe('API keys', () => {
     expect(parseApiKey(key.replace('sandbox', 'live'))).toBeNull()
   })
 
-  it('are refused, never thrown at, for any text', () => {
+  it('are rejected without an exception, for any text', () => {
     fc.assert(fc.property(fc.string(), (text) => parseApiKey(text) === null))
     for (const text of ['', 'dpk_live_', ' ', `${toApiKey('live', randomBytes(32))}\n`]) {
       expect(parseApiKey(text)).toBeNull()
@@ -87,7 +87,7 @@ describe('API keys', () => {
 })
 
 describe('secrets', () => {
-  it('have the spelling that integrations know', () => {
+  it('have the documented spelling', () => {
     const bytes = Buffer.alloc(32, 0xfb)
     expect(toHmacSecret(bytes)).toBe('-_v7-_v7-_v7-_v7-_v7-_v7-_v7-_v7-_v7-_v7-_s')
     expect(toWebhookSecret(bytes)).toBe('whsec_+/v7+/v7+/v7+/v7+/v7+/v7+/v7+/v7+/v7+/v7+/s=')
@@ -100,13 +100,13 @@ describe('secrets', () => {
     )
   })
 
-  it('refuse too little randomness', () => {
+  it('reject too little randomness', () => {
     for (const make of [toHmacSecret, toWebhookSecret, (b: Buffer) => toApiKey('live', b)]) {
       expect(() => make(Buffer.alloc(31))).toThrow(RangeError)
     }
   })
 
-  it('show four characters to operators', () => {
+  it('are shown to operators as four characters', () => {
     expect(toLast4('whsec_AAAAAAAAWXYZ=')).toBe('WXYZ')
     expect(toLast4('dpk_live_abcd')).toBe('abcd')
   })

@@ -1,6 +1,6 @@
 /**
  * The credential lease, alone and against a model of the bucket. Once the console has waited for a
- * change, no edge with a lease acts on the state before it, under any race of announcements,
+ * change, no edge with a lease uses the state before it, under any race of announcements,
  * deliveries, lost acknowledgements, pauses and restarted watches.
  */
 import fc from 'fast-check'
@@ -143,11 +143,11 @@ describe('a lease', () => {
   })
 })
 
-/** One entry of the bucket's sequence: a change of a key, or what an edge announced. */
+/** One entry of the bucket's sequence: a change of a key, or an edge's announcement. */
 type Entry = { revision: number; key: string; applied: number }
 
 /**
- * An edge of the model: what its watch has still to bring, the copy it fills and the one it serves.
+ * An edge of the model: the pending entries of its watch, its staging snapshot and its active one.
  */
 type ModelEdge = {
   lease: EdgeLease
@@ -169,13 +169,13 @@ const event = fc.oneof(
 
 type Event = { kind: 'renew' | 'deliver' | 'change' | 'rewatch' | 'pass'; edge: number; ms: number }
 
-/** A bucket with three edges in front of it; the scheduler decides what overtakes what. */
+/** A bucket with three edges; the scheduler decides the order of deliveries. */
 function createModel(scheduler: fc.Scheduler, isLost: () => boolean) {
   let nowMs = 0
   const log: Entry[] = []
   const edges: ModelEdge[] = []
   const waiting: { entry: Entry; startMs: number }[] = []
-  /** Of each key, the newest change that has been waited for. */
+  /** For each key, the newest change that the console has waited for. */
   const settled = new Map<string, number>()
   const seen = { confirmed: 0, expired: 0, refusedMeanwhile: 0 }
 
@@ -257,7 +257,7 @@ function createModel(scheduler: fc.Scheduler, isLost: () => boolean) {
 }
 
 describe('against a model of the bucket', () => {
-  it('every edge with a lease acts on a change once the console has waited for it', async () => {
+  it('every edge with a lease uses a change once the console has waited for it', async () => {
     const seen = { confirmed: 0, expired: 0, refusedMeanwhile: 0 }
     await fc.assert(
       fc.asyncProperty(
@@ -280,7 +280,7 @@ describe('against a model of the bucket', () => {
       ),
       { numRuns: 1_500 },
     )
-    // The model is worth its time only if both ways to settle a change were taken.
+    // The model is useful only if both ways to settle a change occurred.
     expect(seen.confirmed).toBeGreaterThan(20)
     expect(seen.expired).toBeGreaterThan(20)
     expect(seen.refusedMeanwhile).toBeGreaterThan(20)

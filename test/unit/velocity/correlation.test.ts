@@ -1,5 +1,5 @@
-// Correlation turns risk features into points: nothing at or below a threshold, reasons add up to
-// the score, and the score is never above 100.
+// Correlation turns risk features into points: nothing at or below a threshold, reasons that add up
+// to the score, and never more than 100.
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { defaultPolicy } from '#shared/core/policies/default-policy.ts'
@@ -65,7 +65,7 @@ describe('correlation', () => {
     expect(risk).toEqual({ riskScore: 5, action: 'ALLOW', reasons: [] })
   })
 
-  it('marks a weight that the limit of 100 reduced as capped', () => {
+  it('marks a weight as capped when the limit of 100 reduced it', () => {
     const policy = { velocity: [velocityRule({})], ...limits }
     const scored = { score: 90, reasons: [{ code: 'ROOTED', weight: 90, evidence: {} }] }
     const risk = correlate(scored, counted([velocityRule({}), 500]), policy)
@@ -90,7 +90,7 @@ describe('correlation', () => {
     expect(risk.reasons[1]?.evidence).toMatchObject({ capped: true })
     const block = { velocity: heavy, thresholds, correlationAloneMax: 'BLOCK' as const }
     expect(correlate(clean, known, block)).toMatchObject({ riskScore: 100, action: 'BLOCK' })
-    // With signals that deserve a review by themselves it is not alone.
+    // Together with signals that cause a REVIEW by themselves the limit does not apply.
     const rooted = { score: 40, reasons: [{ code: 'ROOTED', weight: 40, evidence: {} }] }
     const both = correlate(rooted, known, { velocity: heavy, ...limits })
     expect(both).toMatchObject({ riskScore: 100, action: 'BLOCK' })

@@ -1,4 +1,4 @@
-// The client's own score against ours: what is compared, and what says nothing.
+// The client's own score against ours: what is compared, and which scores are ignored.
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { findScoreMismatch, measureScoreMismatch } from '#shared/core/velocity/score-mismatch.ts'
@@ -28,7 +28,7 @@ describe('a difference of scores', () => {
   })
 
   it.each([-1, -0.001, 100.001, 1e9, -1e9, Number.NaN, Infinity, -Infinity])(
-    'says nothing of a score that is not on our scale: %d',
+    'ignores a score outside our scale: %d',
     (own) => {
       expect(measureScoreMismatch(verdict(own), 80)).toBe(0)
     },
@@ -46,7 +46,7 @@ describe('a difference of scores', () => {
     expect(measureScoreMismatch(verdict(0, '  '), 80)).toBe(0)
   })
 
-  it('is a whole number of 0..100, whatever a client sends', () => {
+  it('is a whole number from 0 to 100, for any client input', () => {
     const client = fc.record({
       rasp_score: fc.oneof(fc.double(), fc.integer({ min: -5, max: 105 })),
       rasp_action: fc.constantFrom('', 'ALLOW', 'REVIEW', 'BLOCK', 'deny'),
@@ -65,7 +65,7 @@ describe('a difference of scores', () => {
 describe('a score mismatch', () => {
   const scoreMismatch = { threshold: 30, weight: 5 }
 
-  it('is found above the threshold, with what was measured and what was compared', () => {
+  it('is found above the threshold, with the measured difference and both scores', () => {
     expect(findScoreMismatch(verdict(49), 80, { scoreMismatch })).toEqual({
       code: 'SCORE_MISMATCH',
       weight: 5,
@@ -80,7 +80,7 @@ describe('a score mismatch', () => {
     expect(findScoreMismatch(verdict(50), 80, { scoreMismatch })).toBeNull()
   })
 
-  it('is not found by a policy without the rule', () => {
+  it('is not found under a policy without the rule', () => {
     expect(findScoreMismatch(verdict(0), 80, { scoreMismatch: null })).toBeNull()
     const off = { ...scoreMismatch, weight: 0 }
     expect(findScoreMismatch(verdict(0), 80, { scoreMismatch: off })).toBeNull()

@@ -1,4 +1,4 @@
-// Signal flips: counts are those of the definition for any order and repetition of observations.
+// Signal flips: counts match the definition for any order and repetition of observations.
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { watchedSignals } from '#shared/core/signals/watched-signals.ts'
@@ -47,7 +47,7 @@ describe('flips', () => {
     expect(countAtEnd(ofMarks(marks))).toEqual({ flips, signal })
   })
 
-  it('are as of the event: what comes later in the stream does not count', () => {
+  it('are counted at the event: later ones in the stream do not count', () => {
     const observations = ofMarks('DCDCD')
     const counts = countSignalFlips(observations, observations, dayMs).map((one) => one.flips)
     expect(counts).toEqual([0, 1, 2, 3, 4])
@@ -59,7 +59,7 @@ describe('flips', () => {
     expect(countAtEnd(observations, 1001).flips).toBe(1)
   })
 
-  it('are those of one signal, never the sum, and it is named', () => {
+  it('are those of one named signal, never the sum', () => {
     const one = ofMarks('DCDC', 'root.su_binary')
     const more = ofMarks('CDCDC', 'network.forged_request').map((observation) => ({
       ...observation,
@@ -75,22 +75,22 @@ describe('flips', () => {
   it('are not changed by a redelivery, nor by a retry of an earlier event', () => {
     const observations = ofMarks('DC')
     const retry = { ...observations[0]!, streamOffset: 3, atMs: 2000 }
-    const asked = [{ streamOffset: 9, atMs: 2000 }]
+    const queries = [{ streamOffset: 9, atMs: 2000 }]
     for (const known of [
       observations,
       [...observations, ...observations],
       [...observations, retry, retry],
     ]) {
-      expect(countSignalFlips(known, asked, dayMs)[0]!.flips).toBe(1)
+      expect(countSignalFlips(known, queries, dayMs)[0]!.flips).toBe(1)
     }
   })
 
-  it('count a retry at its own place where the first one is outside the window', () => {
+  it('count a retry at its own offset where the first one is outside the window', () => {
     const observations = ofMarks('DC')
     const retry = { ...observations[0]!, streamOffset: 3, atMs: 2000 }
-    const asked = [{ streamOffset: 3, atMs: 2000 }]
-    expect(countSignalFlips([...observations, retry], asked, 1500)[0]!.flips).toBe(1)
-    expect(countSignalFlips([observations[1]!, retry], asked, 1500)[0]!.flips).toBe(1)
+    const queries = [{ streamOffset: 3, atMs: 2000 }]
+    expect(countSignalFlips([...observations, retry], queries, 1500)[0]!.flips).toBe(1)
+    expect(countSignalFlips([observations[1]!, retry], queries, 1500)[0]!.flips).toBe(1)
   })
 
   it('are 0 without observations', () => {
@@ -100,7 +100,7 @@ describe('flips', () => {
     expect(countSignalFlips(ofMarks('DC'), [], dayMs)).toEqual([])
   })
 
-  it('equal those of the reference model, for any places, times, bits and repetitions', () => {
+  it('equal those of the reference model, for any offsets, times, bits and repetitions', () => {
     process.stdout.write(`flips seed ${seed}\n`)
     const event = fc.record({
       detected: fc.integer({ min: 0, max: 15 }),
@@ -117,7 +117,7 @@ describe('flips', () => {
       const taken = new Map<number, string>()
       return events.flatMap(({ detected, clean, places }, index) =>
         places
-          // A place in the stream is that of one event, received at one time.
+          // A stream offset belongs to one event, received at one time.
           .filter(
             ({ streamOffset }) => !taken.has(streamOffset) && taken.set(streamOffset, `${index}`),
           )
@@ -130,7 +130,7 @@ describe('flips', () => {
           })),
       )
     })
-    const asked = fc.array(
+    const queries = fc.array(
       fc.record({
         streamOffset: fc.integer({ min: 0, max: 401 }),
         atMs: fc.integer({ min: 0, max: 70 }),
@@ -139,7 +139,7 @@ describe('flips', () => {
     )
     let found = 0
     fc.assert(
-      fc.property(device, asked, fc.integer({ min: 1, max: 80 }), (known, events, windowMs) => {
+      fc.property(device, queries, fc.integer({ min: 1, max: 80 }), (known, events, windowMs) => {
         const repeated = [...known, ...known.slice(0, 5)].reverse()
         const counts = countSignalFlips(repeated, events, windowMs)
         const expected = events.map((one) => countFlipsByDefinition(known, one, windowMs))

@@ -1,4 +1,4 @@
-// Missing categories: what counts as filled, what is usual, and that one more filled category never
+// Missing categories: when a category is filled, what is usual, and that filling a category never
 // adds a missing one.
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
@@ -25,7 +25,7 @@ const baseline = (devices: number, emptyOn: Partial<SdkBaseline['emptyOn']> = {}
 const rule = { threshold: 0, usualShare: 0.95, devicesMin: 100, weight: 15 }
 
 describe('a filled category', () => {
-  it('has at least one measured signal, whatever its value and whether or not it is known', () => {
+  it('has at least one measured signal, with any value, known or unknown', () => {
     const of = (root: Record<string, unknown>) => toFilledCategories({ ...noSignals, root }) & 1
     expect(of({})).toBe(0)
     expect(of({ su_binary: null, jailbroken: null })).toBe(0)
@@ -43,7 +43,7 @@ describe('a filled category', () => {
 })
 
 describe('a baseline', () => {
-  it('is of the 24 hours that ended a full hour before the event’s own', () => {
+  it('covers the 24 hours that ended a full hour before the event’s own', () => {
     const hourMs = 3_600_000
     const startMs = Date.UTC(2026, 5, 15, 12)
     for (const atMs of [startMs, startMs + 1, startMs + hourMs - 1]) {
@@ -66,7 +66,7 @@ describe('a baseline', () => {
     expect(Number.isFinite(estimateDevices(places))).toBe(true)
   })
 
-  it('is needed only where the rule can act', () => {
+  it('is needed only where the rule can apply', () => {
     const policy = { signalsMissing: rule }
     expect(needsBaseline(all, policy)).toBe(false)
     expect(needsBaseline(without('tamper'), policy)).toBe(true)
@@ -79,7 +79,7 @@ describe('a baseline', () => {
 })
 
 describe('a missing category', () => {
-  it('is empty although the usual share of devices never left it empty', () => {
+  it('is empty although the usual share of devices filled it', () => {
     const emptyOn = { network: 5, ecosystem: 6 }
     const missing = findMissingCategories(
       without('root', 'network', 'ecosystem'),
@@ -95,7 +95,7 @@ describe('a missing category', () => {
     expect(findMissingCategories(0, noBaseline, { ...rule, devicesMin: 10 })).toEqual([])
   })
 
-  it('is exact at the usual share, whatever the share', () => {
+  it('is exact at the usual share, for any share', () => {
     for (let percent = 50; percent <= 100; percent++) {
       const usual = { usualShare: percent / 100, devicesMin: 100 }
       const at = (root: number) =>
@@ -121,7 +121,7 @@ describe('a missing category', () => {
     devicesMin: fc.integer({ min: 10, max: 200 }),
   })
 
-  it('never appears by filling more', () => {
+  it('never results from filling more', () => {
     const filled = fc.integer({ min: 0, max: all })
     fc.assert(
       fc.property(filled, filled, anyBaseline, anyRule, (some, more, usual, usualRule) => {
@@ -174,7 +174,7 @@ describe('missing signals', () => {
     })
   })
 
-  it('are found above the threshold only, and not at all where the rule is off', () => {
+  it('are found above the threshold only, and never when the rule is off', () => {
     expect(findSignalsMissing(event, { signalsMissing: { ...rule, threshold: 1 } })).not.toBeNull()
     expect(findSignalsMissing(event, { signalsMissing: { ...rule, threshold: 2 } })).toBeNull()
     expect(findSignalsMissing(event, { signalsMissing: { ...rule, weight: 0 } })).toBeNull()

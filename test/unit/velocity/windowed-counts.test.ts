@@ -1,5 +1,5 @@
-// Counting in windows, against the definition itself: a session counts for an event at t when it
-// was seen at the event's place in the stream or before it, and later than t - w.
+// Windowed counts against the definition: a session counts for an event at t when it was seen at
+// the event's stream offset or before, and later than t - w.
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { countInWindow, type Moment } from '#shared/core/velocity/windowed-counts.ts'
@@ -10,16 +10,16 @@ const seen = (...moments: Moment[]): Moment[] => moments
 describe('a window', () => {
   it('includes the event itself and excludes what is exactly one window older', () => {
     const sightings = [seen(at(1, 1_000))]
-    const asked = [at(1, 1_000), at(2, 60_999), at(3, 61_000)]
-    expect(countInWindow(sightings, 60, asked)).toEqual([1, 1, 0])
+    const queries = [at(1, 1_000), at(2, 60_999), at(3, 61_000)]
+    expect(countInWindow(sightings, 60, queries)).toEqual([1, 1, 0])
   })
 
-  it('excludes what comes later in the stream, whatever its time', () => {
+  it('excludes later ones in the stream, at any time', () => {
     const sightings = [seen(at(1, 5_000)), seen(at(2, 4_000)), seen(at(3, 3_000))]
     expect(countInWindow(sightings, 60, [at(2, 4_000), at(1, 5_000)])).toEqual([2, 1])
   })
 
-  it('counts a session once however often it was seen', () => {
+  it('counts a session once, however often it was seen', () => {
     const often = seen(at(1, 500), at(4, 900), at(4, 900), at(6, 700))
     expect(countInWindow([often, seen()], 60, [at(3, 600), at(6, 900)])).toEqual([1, 1])
   })
@@ -32,14 +32,14 @@ describe('a window', () => {
         fc.array(sightings, { maxLength: 12 }),
         fc.integer({ min: 60, max: 300 }),
         fc.array(moment, { maxLength: 10 }),
-        (subjects, windowSeconds, asked) => {
-          const expected = asked.map(({ streamOffset, atMs }) => {
+        (subjects, windowSeconds, queries) => {
+          const expected = queries.map(({ streamOffset, atMs }) => {
             const from = atMs - windowSeconds * 1000
             return subjects.filter((moments) =>
               moments.some((one) => one.streamOffset <= streamOffset && one.atMs > from),
             ).length
           })
-          expect(countInWindow(subjects, windowSeconds, asked)).toEqual(expected)
+          expect(countInWindow(subjects, windowSeconds, queries)).toEqual(expected)
         },
       ),
       { numRuns: 1_000 },
