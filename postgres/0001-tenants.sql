@@ -103,6 +103,8 @@ create table audit_log (
   after jsonb
 );
 create index audit_log_by_tenant on audit_log (tenant_id, audit_id desc);
+create index audit_log_by_actor on audit_log (actor, audit_id desc);
+create index audit_log_by_action on audit_log (action, audit_id desc);
 create index audit_log_by_age on audit_log (at);
 
 -- One row: how many days audit entries are kept; 0 keeps them forever. Only the owner may change it,

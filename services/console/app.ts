@@ -25,6 +25,7 @@ import {
 } from './analytics/rule-performance-routes.ts'
 import { addSignalRoutes, type SignalRouteDeps } from './analytics/signal-routes.ts'
 import { addSqlRoutes, type SqlRouteDeps } from './analytics/sql/sql-routes.ts'
+import { addAuditRoutes } from './audit/audit-routes.ts'
 import { addDeliveryRoutes } from './deliveries/delivery-routes.ts'
 import type { DeliveryDeps } from './deliveries/manage-deliveries.ts'
 import { addEntityRoutes, type EntityDeps } from './entities/entity-routes.ts'
@@ -52,9 +53,9 @@ import {
 import { addRetentionRoutes } from './retention/retention-routes.ts'
 import { addPages, type PagesDeps, withoutPrefix } from './serve/serve-pages.ts'
 import { addCredentialRoutes, type CredentialRouteDeps } from './tenants/credential-routes.ts'
+import { addEdgeRoutes, type EdgeRouteDeps } from './tenants/edge-routes.ts'
 import { addKeyRoutes } from './tenants/key-routes.ts'
 import type { ManageDeps } from './tenants/manage-tenants.ts'
-import { addOverviewRoutes, type OverviewRouteDeps } from './tenants/overview-routes.ts'
 import type { RewrapDeps } from './tenants/rewrap.ts'
 import { addSecretRoutes } from './tenants/secret-routes.ts'
 import { addSignatureRoutes, type SignatureRouteDeps } from './tenants/signature-routes.ts'
@@ -76,7 +77,7 @@ export type ConsoleDeps = ManageDeps &
   EntityDeps &
   SearchDeps &
   PeriodOverviewDeps &
-  OverviewRouteDeps &
+  EdgeRouteDeps &
   PolicyRouteDeps &
   BacktestRouteDeps &
   ShadowRouteDeps &
@@ -155,7 +156,8 @@ function addRoutes(app: ConsoleApp, deps: ConsoleDeps, metrics: Metrics): void {
   addSearchRoutes(app, { ...deps, limited })
   addPeriodOverviewRoute(app, deps)
   addDeliveryRoutes(app, deps)
-  addOverviewRoutes(app, deps)
+  addAuditRoutes(app, deps)
+  addEdgeRoutes(app, deps)
   addReconciliationRoutes(app, deps)
   addPolicyRoutes(app, deps)
   addBacktestRoutes(app, deps)

@@ -2,23 +2,46 @@
 import type { Command } from 'commander'
 import type { AuditRow } from '#shared/io/postgres/audit-store.ts'
 import type { EdgeView } from '#shared/io/tenants/directory/list-edges.ts'
-import { type CliContext, toTenantPath } from './context.ts'
+import { type CliContext, CliError, toTenantPath } from './context.ts'
 import { toLimit } from './deliveries.ts'
 import { toTable, toTime } from './tables.ts'
 
 type AuditPage = { data: AuditRow[]; next: number | null }
+type AuditOptions = {
+  all?: boolean
+  actor?: string
+  action?: string
+  from?: string
+  to?: string
+  before?: string
+  limit: number
+}
 
 /** Adds `audit` and `edges`. */
 export function registerOverview(program: Command, context: CliContext): void {
   program
     .command('audit [slug]')
-    .description('the audit log of a tenant, or of operators and keys; newest first')
+    .description('the audit log of a tenant, or of operators and sign-ins; newest first')
+    .option('--all', 'the whole log: operators, sign-ins and every tenant')
+    .option('--actor <email>', "who: an operator's email, admin, system or unknown")
+    .option('--action <actions>', 'what: sql.queried, or several separated by commas')
+    .option('--from <instant>', 'entries written at this ISO-8601 instant or later')
+    .option('--to <instant>', 'entries written before it')
+    .option('--before <entry>', 'further entries: what the previous page named')
     .option('--limit <n>', 'at most this many', toLimit, 100)
     .option('--json', 'print one JSON document')
-    .action(async (slug: string | undefined, options: { limit: number }) => {
+    .action(async (slug: string | undefined, options: AuditOptions) => {
+      const { all, ...filters } = options
+      if (all === true && slug !== undefined)
+        throw new CliError('Give a tenant or --all, not both.')
+      const given = Object.entries({ ...filters, ...(all === true ? { tenants: 'all' } : {}) })
+      const query = new URLSearchParams(
+        given.map(([name, value]): [string, string] => [name, String(value)]),
+      )
+      query.delete('json')
       const of = slug === undefined ? '' : toTenantPath(slug)
-      const path = `${of}/audit?limit=${options.limit}`
-      context.out((await context.adminFetch('GET', path)) as AuditPage, toAuditTable)
+      const page = (await context.adminFetch('GET', `${of}/audit?${query}`)) as AuditPage
+      context.out(page, (shown) => toAuditText(shown, all === true))
     })
   program
     .command('edges')
@@ -30,18 +53,22 @@ export function registerOverview(program: Command, context: CliContext): void {
     })
 }
 
-function toAuditTable({ data }: AuditPage): string {
-  if (data.length === 0) return 'The audit log has no entries.'
-  return toTable(
-    ['AT', 'WHO', 'WHAT', 'BEFORE', 'AFTER'],
+/** @param all whether entries of several tenants are shown together */
+function toAuditText({ data, next }: AuditPage, all: boolean): string {
+  if (data.length === 0) return 'The audit log has no such entries.'
+  const table = toTable(
+    ['ENTRY', 'AT', 'WHO', ...(all ? ['TENANT'] : []), 'WHAT', 'BEFORE', 'AFTER'],
     data.map((row) => [
+      String(row.audit_id),
       toTime(row.at),
       row.actor,
+      ...(all ? [row.tenant_id ?? '-'] : []),
       row.action,
       row.before === null ? '-' : JSON.stringify(row.before),
       row.after === null ? '-' : JSON.stringify(row.after),
     ]),
   )
+  return next === null ? table : `${table}\n\nMore: --before ${next}`
 }
 
 function toEdgeTable({ revision, data }: { revision: number; data: EdgeView[] }): string {

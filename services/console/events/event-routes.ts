@@ -1,11 +1,11 @@
-/** The route that explains a stored event's score. */
+/** The routes of a stored event: its body, and the explanation of its score. */
 import { z } from 'zod'
 import { toEventId } from '#shared/core/base/ids.ts'
-import { type ConsoleApp, tenantsOf } from '../http/admin-app.ts'
+import { insertAudit } from '#shared/io/postgres/audit-store.ts'
+import { actorOf, type ConsoleApp, tenantsOf } from '../http/admin-app.ts'
 import { type ExplainDeps, explainEvent, findEventOfScope } from './explain-event.ts'
 import { eventExplanationSchema, eventParams } from './explanation-schemas.ts'
 
-/** Adds the route. */
 const bodySchema = z.object({
   event_id: z.string(),
   tenant_id: z.string(),
@@ -13,12 +13,14 @@ const bodySchema = z.object({
   intact: z.boolean().describe('whether it has the bytes that were signed'),
 })
 
+/** Adds the routes. */
 export function addEventRoutes(app: ConsoleApp, deps: ExplainDeps): void {
   app.get(
     '/events/:event_id/body',
     {
       schema: {
         summary: 'The stored body of an event',
+        description: 'Each read is in the audit log of the tenant.',
         params: eventParams,
         problems: ['event_not_found'],
         response: { 200: bodySchema },
@@ -27,6 +29,12 @@ export function addEventRoutes(app: ConsoleApp, deps: ExplainDeps): void {
     async ({ params, principal }) => {
       const wanted = { eventId: params.event_id, scope: tenantsOf(principal) }
       const { eventId, tenantId, body } = await findEventOfScope(deps, wanted)
+      await insertAudit(deps.postgres, {
+        actor: actorOf(principal),
+        tenantId,
+        action: 'event.body_read',
+        after: { event_id: eventId },
+      })
       const intact = toEventId(Buffer.from(body)) === eventId
       return { event_id: eventId, tenant_id: tenantId, body, intact }
     },

@@ -202,26 +202,6 @@ export const alertSchema = z.looseObject({
   created_at: z.string(),
 })
 
-export const listAuditQuery = z.strictObject({
-  limit: limitSchema(500, 100),
-  before: z.coerce.number().int().positive().optional().describe('`next` of the previous page'),
-})
-
-export const auditSchema = z.object({
-  data: z.array(
-    z.object({
-      audit_id: z.number().int(),
-      at: z.string(),
-      actor: z.string(),
-      tenant_id: z.string().nullable(),
-      action: z.string(),
-      before: z.unknown(),
-      after: z.unknown(),
-    }),
-  ),
-  next: z.number().int().nullable(),
-})
-
 export const edgesSchema = z.object({
   revision: z.number().int().describe('the newest revision of a tenant or policy'),
   data: z.array(

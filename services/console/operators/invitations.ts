@@ -3,6 +3,7 @@
  * until it expires.
  */
 
+import type { AuditedAction } from '#shared/core/audit/audited-actions.ts'
 import { hourMs } from '#shared/core/base/instants.ts'
 import { Problem } from '#shared/core/http/problem.ts'
 import {
@@ -83,7 +84,7 @@ export async function startReset(
 async function makeLink(
   { randomBytes, wallMs, origin }: OperatorParts,
   tx: Queryable,
-  wanted: NewInvitation & { operatorId: string | null; action: string },
+  wanted: NewInvitation & { operatorId: string | null; action: AuditedAction },
 ): Promise<ShownLink> {
   const { validHours, actor, action, ...of } = wanted
   const token = toToken(randomBytes(tokenBytes))

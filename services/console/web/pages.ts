@@ -89,7 +89,7 @@ export const pages: PageEntry[] = [
   },
   {
     path: '/manage/audit',
-    load: () => import('./pages/audit.tsx'),
+    load: () => import('./pages/audit/page.tsx'),
     nav: { name: 'Audit', of: 'admin' },
   },
   {

@@ -213,7 +213,7 @@ export const cursorParameter = (description: string) =>
   z.string().min(1).max(cursorCharactersMax).optional().meta({ description })
 
 /** Some of the words, separated by commas, each once. */
-const someOf = <const Words extends readonly [string, ...string[]]>(
+export const someOf = <const Words extends readonly [string, ...string[]]>(
   words: Words,
   description: string,
 ) => {

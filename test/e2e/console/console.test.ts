@@ -14,8 +14,10 @@ import { launchBrowser, openPage, type WatchedPage } from '../../support/console
 import { admin, ingest, type Tenant, toBody } from '../../support/http/tenant-client.ts'
 import { freePortBase, startStack, type TestStack } from '../../support/process/stack.ts'
 import { until } from '../../support/process/until.ts'
+import { describeAccount } from './account-story.ts'
 import { describeAlerts } from './alert-story.ts'
 import { describeAnalytics } from './analytics-story.ts'
+import { describeAudit } from './audit-story.ts'
 import { describeBulk } from './bulk-story.ts'
 import { describeWebhooks } from './webhook-story.ts'
 
@@ -330,6 +332,8 @@ describeAnalytics(() => ({ running, browser, page, email, password, tenant: acme
 describeWebhooks(() => ({ running, page, password }))
 describeAlerts(() => ({ running, page, email }))
 describeBulk(() => ({ running, page, email }))
+describeAccount(() => ({ running, browser }))
+describeAudit(() => ({ running, page, email, password }))
 
 describe('every page', () => {
   it.each([

@@ -164,7 +164,7 @@ describe('the laws of the schema', () => {
     await insertAudit(postgres, {
       actor: 'test',
       tenantId,
-      action: 'tenant.tested',
+      action: 'tenant.rates_set',
       after: { a: 1 },
     })
     for (const sql of [

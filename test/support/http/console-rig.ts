@@ -39,9 +39,9 @@ import type { BacktestRouteDeps } from '../../../services/console/policies/backt
 import type { ShadowRouteDeps } from '../../../services/console/policies/shadow-routes.ts'
 import type { ReconciliationRouteDeps } from '../../../services/console/reconciliation/reconciliation-routes.ts'
 import { createDirectoryWriter } from '../../../services/console/tenants/directory.ts'
+import type { EdgeRouteDeps } from '../../../services/console/tenants/edge-routes.ts'
 import { createLockPools } from '../../../services/console/tenants/lock-pools.ts'
 import type { ManageDeps } from '../../../services/console/tenants/manage-tenants.ts'
-import type { OverviewRouteDeps } from '../../../services/console/tenants/overview-routes.ts'
 import type { RewrapDeps } from '../../../services/console/tenants/rewrap.ts'
 import type { RotationDeps } from '../../../services/console/tenants/rotation.ts'
 import type { StaleSecretDeps } from '../../../services/console/tenants/stale-secret-routes.ts'
@@ -88,7 +88,7 @@ export type ConsoleRig = {
     FleetRouteDeps &
     ReconciliationRouteDeps &
     OperatorDeps &
-    OverviewRouteDeps
+    EdgeRouteDeps
   outcomes: string[]
   /** Starts an edge, with other keys than the rig's when told so, and waits for its lease. */
   startEdge: (masterKeys?: [string, ...string[]]) => Promise<TestEdge>

@@ -94,7 +94,7 @@ function addQueryRoute(app: ConsoleApp, deps: SqlRouteDeps): void {
       const signal = await beginQuery(semaphore, tenantId, reply.raw)
       const { sql, format } = body
       const after = { sql, parameters: body.parameters, format }
-      const entry = { actor: actorOf(principal), tenantId, action: 'sql.queried', after }
+      const entry = { actor: actorOf(principal), tenantId, action: 'sql.queried' as const, after }
       await insertAudit(deps.postgres, entry)
       const startedMs = deps.nowMs()
       const statement: AnalystStatement = {

@@ -225,13 +225,13 @@ export interface paths {
   }
   '/admin/v1/tenants/{tenant_id}/audit': {
     get: {
-      parameters: { query?: { limit?: number; before?: number }; path: { tenant_id: string } }
+      parameters: { query?: { limit?: number; before?: number; actor?: string; action?: string; from?: string; to?: string }; path: { tenant_id: string } }
       responses: { 200: { content: { 'application/json': { data: ({ audit_id: number; at: string; actor: string; tenant_id: (string | null); action: string; before: unknown; after: unknown })[]; next: (number | null) } } } }
     }
   }
   '/admin/v1/audit': {
     get: {
-      parameters: { query?: { limit?: number; before?: number } }
+      parameters: { query?: { limit?: number; before?: number; actor?: string; action?: string; from?: string; to?: string; tenants?: "none" | "all" } }
       responses: { 200: { content: { 'application/json': { data: ({ audit_id: number; at: string; actor: string; tenant_id: (string | null); action: string; before: unknown; after: unknown })[]; next: (number | null) } } } }
     }
   }

@@ -1,19 +1,26 @@
 /** Admin → Audit: who did what, with what it was before and after. */
-import { useInfiniteQuery, useQuery } from '@tanstack/react-query'
-import { type AnswerOf, api, ok } from '../api/client.ts'
-import { tenantsQuery } from '../api/tenants.ts'
-import { controlClasses } from '../components/field.tsx'
-import { Facts, Page as Frame, Panel } from '../components/page.tsx'
-import { CodeBlock } from '../components/secret.tsx'
-import { Empty, Loaded } from '../components/states.tsx'
-import { type Column, Table } from '../components/table.tsx'
-import { Time } from '../components/time/time.tsx'
-import { useUrlSearch } from '../components/url-state.ts'
-import { useSignedIn } from '../shell/operator.ts'
+import { keepPreviousData, useInfiniteQuery, useQuery } from '@tanstack/react-query'
+import { type AnswerOf, api, ok } from '../../api/client.ts'
+import { tenantsQuery } from '../../api/tenants.ts'
+import { Button } from '../../components/button.tsx'
+import { controlClasses } from '../../components/field.tsx'
+import { Facts, Page as Frame, Panel } from '../../components/page.tsx'
+import { CodeBlock } from '../../components/secret.tsx'
+import { Empty, Loaded } from '../../components/states.tsx'
+import { type Column, Table } from '../../components/table.tsx'
+import { Time } from '../../components/time/time.tsx'
+import { TimeRange } from '../../components/time/time-range.tsx'
+import { useUrlSearch } from '../../components/url-state.ts'
+import { useSignedIn } from '../../shell/operator.ts'
+import { FilterBar, type Filters, useClear, useFilters } from './filters.tsx'
 
 type Row = AnswerOf<'/admin/v1/audit', 'get'>['data'][number]
 
 const pageRows = 200
+
+/** Choices of the log that are no slugs: a slug begins with a letter or a digit. */
+const wholeLog = '*'
+const consoleLog = '-'
 
 const columns: Column<Row>[] = [
   { id: 'at', head: 'When', cell: ({ at }) => <Time at={at} />, width: '8rem' },
@@ -22,11 +29,14 @@ const columns: Column<Row>[] = [
   { id: 'tenant', head: 'Tenant', cell: ({ tenant_id }) => tenant_id ?? '', width: '10rem' },
 ]
 
-/** A page of a tenant's log, or of what concerns no single tenant. */
-function loadPage(tenant: string, before: number | undefined) {
-  const query = { limit: pageRows, ...(before === undefined ? {} : { before }) }
-  if (tenant === '') return ok(api.GET('/admin/v1/audit', { params: { query } }))
-  const path = { tenant_id: tenant }
+/** A page of the log; `of` is a tenant, or one of the choices for administrators of all tenants. */
+function loadPage(of: string, filters: Filters, before: number | undefined) {
+  const query = { limit: pageRows, ...filters, ...(before === undefined ? {} : { before }) }
+  if (of === wholeLog || of === consoleLog) {
+    const tenants = of === wholeLog ? ('all' as const) : ('none' as const)
+    return ok(api.GET('/admin/v1/audit', { params: { query: { ...query, tenants } } }))
+  }
+  const path = { tenant_id: of }
   return ok(api.GET('/admin/v1/tenants/{tenant_id}/audit', { params: { path, query } }))
 }
 
@@ -35,41 +45,48 @@ export function Page() {
   const seesAll = operator.role === 'admin' && operator.tenants === 'all'
   const [search, change] = useUrlSearch()
   const { data: tenants = [] } = useQuery(tenantsQuery)
-  const of = search.of ?? (seesAll ? '' : (tenants[0]?.tenant_id ?? ''))
+  const of = search.of ?? (seesAll ? wholeLog : (tenants[0]?.tenant_id ?? ''))
+  const filters = useFilters()
   const log = useInfiniteQuery({
-    queryKey: ['audit', of],
-    queryFn: ({ pageParam }) => loadPage(of, pageParam),
+    queryKey: ['audit', of, filters],
+    queryFn: ({ pageParam }) => loadPage(of, filters, pageParam),
     initialPageParam: undefined as number | undefined,
     getNextPageParam: ({ next }) => next ?? undefined,
-    enabled: of !== '' || seesAll,
+    enabled: of !== '',
+    placeholderData: keepPreviousData,
   })
   const rows = log.data?.pages.flatMap(({ data }) => data)
   const chosen = rows?.find(({ audit_id }) => String(audit_id) === search.row)
   return (
     <Frame
       controls={
-        <select
-          aria-label="Whose log"
-          className={`${controlClasses} h-8 w-auto`}
-          onChange={({ target }) => change({ of: target.value, row: '' })}
-          value={of}
-        >
-          {seesAll && <option value="">Operators and sign-ins</option>}
-          {tenants.map(({ tenant_id }) => (
-            <option key={tenant_id} value={tenant_id}>
-              {tenant_id}
-            </option>
-          ))}
-        </select>
+        <>
+          <select
+            aria-label="Whose log"
+            className={`${controlClasses} h-8 w-auto`}
+            onChange={({ target }) => change({ of: target.value, row: '' })}
+            value={of}
+          >
+            {seesAll && <option value={wholeLog}>Everything</option>}
+            {seesAll && <option value={consoleLog}>Operators and sign-ins</option>}
+            {tenants.map(({ tenant_id }) => (
+              <option key={tenant_id} value={tenant_id}>
+                {tenant_id}
+              </option>
+            ))}
+          </select>
+          <TimeRange usual="any" />
+        </>
       }
       title="Audit"
     >
+      <FilterBar seesAll={seesAll} />
       <div className="grid items-start gap-4 xl:grid-cols-[3fr_2fr]">
         <Panel>
           <Loaded query={{ ...log, data: rows }}>
             {(shown) =>
               shown.length === 0 ? (
-                <Empty title="Nothing happened here yet" />
+                <NoEntries />
               ) : (
                 <Table
                   columns={columns}
@@ -93,6 +110,17 @@ export function Page() {
         )}
       </div>
     </Frame>
+  )
+}
+
+function NoEntries() {
+  const [isFiltered, clear] = useClear()
+  if (!isFiltered) return <Empty title="Nothing happened here yet" />
+  return (
+    <Empty title="No entry matches the filters">
+      <p>A wider time range or fewer filters show more.</p>
+      <Button onClick={clear}>Clear the filters</Button>
+    </Empty>
   )
 }
 

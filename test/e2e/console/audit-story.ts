@@ -1,0 +1,213 @@
+/** The part of the console's story about the audit log: everything that a person does is there. */
+import type { Page } from 'playwright-core'
+import { beforeAll, describe, expect, it } from 'vitest'
+import { type AuditedAction, auditedActions } from '#shared/core/audit/audited-actions.ts'
+import { findOverflow, findViolations } from '../../support/console/accessibility.ts'
+import {
+  admin,
+  createTenant,
+  ingest,
+  type Tenant,
+  toBody,
+} from '../../support/http/tenant-client.ts'
+import type { TestStack } from '../../support/process/stack.ts'
+import { until } from '../../support/process/until.ts'
+
+/** What the tests need of those before them: a signed-in administrator. */
+export type AuditStory = { running: TestStack; page: Page; email: string; password: string }
+
+type Entry = { actor: string; action: AuditedAction; tenant_id: string | null; after: unknown }
+
+/** What no person does: repairs, and calls with the admin token. */
+const notOfPersons: AuditedAction[] = [
+  'admin_token.refused',
+  'secrets.rewrapped',
+  'tenant.creation_undone',
+  'tenant.rotation_undone',
+]
+/** What other tests look at, which do it as other people or with more alerts. */
+const ofOthers: AuditedAction[] = [
+  'alert.bulk_cancelled',
+  'alert.bulk_undo_begun',
+  'operator.password_changed',
+  'operator.recovery_code_used',
+  'operator.reset',
+  'operator.totp_switched_off',
+  'operator.totp_switched_on',
+]
+const slug = 'audited'
+const hooked = { debugger: { frida_detected: true, native_hooks: true } }
+
+export function describeAudit(tell: () => AuditStory): void {
+  const stack = () => tell().running.stack
+  const listAll = async (filters: string) => {
+    const query = `tenants=all&limit=500&${filters}`
+    return (await admin<{ data: Entry[] }>(stack(), 'GET', `/audit?${query}`)).data
+  }
+  /** Calls the admin API as the page does, with the cookie of the person's session. */
+  const act = async (method: string, path: string, data?: unknown): Promise<unknown> => {
+    const url = `${stack().console}/admin/v1${path}`
+    const answer = await tell().page.request.fetch(url, {
+      method,
+      headers: { origin: new URL(stack().console).origin },
+      ...(data === undefined ? {} : { data }),
+    })
+    const text = await answer.text()
+    expect(answer.ok(), `${method} ${path}: ${answer.status()} ${text}`).toBe(true)
+    return /^[[{]/.test(text) ? JSON.parse(text) : text
+  }
+
+  describe('the audit log', () => {
+    let tenant: Tenant
+    let alertId = ''
+    let eventId = ''
+    beforeAll(async () => {
+      tenant = await createTenant(stack(), slug, 'http://127.0.0.1:10079/')
+      const body = toBody(slug, { device: 'audited', signals: hooked })
+      const sent = await until('the edge knows the tenant', async () => {
+        const answer = await ingest(stack(), tenant.hmac_secret, body)
+        return answer.status === 200 ? answer.body : null
+      })
+      eventId = sent.event_id!
+      alertId = await until('the alert is raised', async () => {
+        const path = `/tenants/${slug}/alerts?limit=1`
+        const { data } = await admin<{ data: { alert_id: string }[] }>(stack(), 'GET', path)
+        return data[0]?.alert_id ?? null
+      })
+    })
+
+    it('has everything that a person does, under their name', async () => {
+      const { email, password } = tell()
+      const of = `/tenants/${slug}`
+      // Sign-ins, and those that are refused, a step-up, and the end of a session.
+      await act('POST', '/session', { email, password })
+      const { data: own } = (await act('GET', '/sessions')) as {
+        data: { session_id: string; current: boolean }[]
+      }
+      await act('DELETE', `/sessions/${own.find(({ current }) => !current)!.session_id}`)
+      await act('POST', '/session/step-up', { password })
+      // What is revealed, exported and queried.
+      await until('the event is stored', async () => {
+        const url = `${stack().console}/admin/v1/events/${eventId}/body`
+        return (await tell().page.request.get(url)).ok()
+      })
+      await act('GET', `${of}/alerts.csv`)
+      await act('POST', `${of}/sql`, { sql: 'select 1' })
+      const body = toBody(slug)
+      await act('POST', `${of}/signature-check`, { body, signature: '' })
+      // Alerts.
+      await act('POST', `/alerts/${alertId}/disposition`, { disposition: 'REVIEWED' })
+      await act('PUT', `/alerts/${alertId}/assignee`, { assignee: email })
+      await act('POST', `/alerts/${alertId}/notes`, { note: 'A note' })
+      const bulk = { filter: {}, disposition: 'CONFIRMED', expected_count: 1 }
+      await act('POST', `${of}/alerts/bulk-disposition`, bulk)
+      // Policies, webhooks and deliveries.
+      await act('PUT', `${of}/policy`, { preset: 'strict' })
+      await act('PUT', `${of}/policy/shadow`, { preset: 'permissive' })
+      await act('DELETE', `${of}/policy/shadow`)
+      await act('PUT', `${of}/webhook`, { url: 'http://127.0.0.1:10079/other' })
+      await act('POST', `${of}/deliveries/test`)
+      await act('POST', `${of}/deliveries/replay`, { since: '2020-01-01T00:00:00Z' })
+      await act('POST', `${of}/webhook/pause`)
+      await act('POST', `${of}/webhook/resume`)
+      await act('DELETE', `${of}/webhook`)
+      // Keys, analysts and tenants.
+      await act('POST', `${of}/keys`, { name: 'reader', scopes: ['read'] })
+      await act('DELETE', `${of}/keys/reader`)
+      await act('POST', `${of}/analysts`, { name: 'reader' })
+      await act('DELETE', `${of}/analysts/reader`)
+      await act('PUT', `${of}/retention`, { events: 30 })
+      await act('PUT', `${of}/rates`, { rest_rate: { per_second: 50, burst: 100 } })
+      await act('POST', `${of}/suspend`)
+      await act('POST', `${of}/resume`)
+      await act('POST', `${of}/rotate`, { hmac: true })
+      await act('POST', `${of}/erasures`, { device_id: 'audited' })
+      // Operators.
+      const { url } = (await act('POST', '/operators/invitations', {
+        email: 'audited@example.com',
+        role: 'viewer',
+      })) as { url: string }
+      const { origin } = new URL(stack().console)
+      const joined = await fetch(`${origin}/admin/v1/invitations/${url.split('#')[1]}`, {
+        method: 'POST',
+        headers: { origin, 'content-type': 'application/json' },
+        body: JSON.stringify({ name: 'Audited', password: 'some brown hills roll' }),
+      })
+      const { operator } = (await joined.json()) as { operator: { operator_id: string } }
+      await act('POST', `/operators/${operator.operator_id}/reset`)
+      await act('PATCH', `/operators/${operator.operator_id}`, { disabled: true })
+
+      // Refused sign-ins are summed up each minute; those of the tests before are written by now.
+      const entries = await until(
+        'the refused sign-ins are written',
+        async () => {
+          const found = await listAll(`actor=${email}`)
+          return found.some(({ action }) => action === 'operator.sign_in_refused') ? found : null
+        },
+        90_000,
+      )
+      const done = new Set(entries.map(({ action }) => action))
+      const expected = auditedActions.filter(
+        (action) => !notOfPersons.includes(action) && !ofOthers.includes(action),
+      )
+      expect(expected.filter((action) => !done.has(action))).toEqual([])
+      const read = entries.find(({ action }) => action === 'event.body_read')
+      expect(read).toMatchObject({ tenant_id: slug, after: { event_id: eventId } })
+      // No entry has what must not be read there.
+      const text = JSON.stringify(await listAll(''))
+      for (const secret of [password, tenant.hmac_secret, tenant.webhook_secret]) {
+        expect(text).not.toContain(secret)
+      }
+    })
+
+    it('is narrowed by who, what and when, in the URL', async () => {
+      const { page, email } = tell()
+      await page.goto('/manage/audit')
+      await page.getByRole('row', { name: /erasure\.done/ }).waitFor()
+      await page.getByRole('combobox', { name: 'Who', exact: true }).fill(email)
+      await page.keyboard.press('Enter')
+      await page.getByRole('button', { name: /^What/ }).click()
+      await page.getByRole('menuitemcheckbox', { name: 'event.body_read' }).click()
+      await page.keyboard.press('Escape')
+      await page.getByLabel('Time range').selectOption('24h')
+      await until('one row is left', async () => (await page.getByRole('row').count()) === 2)
+      await page.getByRole('cell', { name: 'event.body_read' }).click()
+      await page.getByRole('region', { name: 'After', exact: true }).getByText(eventId).waitFor()
+      const { searchParams } = new URL(page.url())
+      expect(searchParams.get('actor')).toBe(email)
+      expect(searchParams.get('action')).toBe('event.body_read')
+      expect(searchParams.get('span')).toBe('24h')
+      expect(await listAll(`actor=${email}&action=event.body_read`)).toHaveLength(1)
+      expect(await findViolations(page)).toEqual([])
+      expect(await findOverflow(page)).toBe(0)
+      await page.reload()
+      await page.getByRole('region', { name: 'After', exact: true }).waitFor()
+
+      await page.getByRole('combobox', { name: 'Who', exact: true }).fill('nobody@example.com')
+      await page.keyboard.press('Enter')
+      await page.getByText('No entry matches the filters').waitFor()
+      expect(await listAll('actor=nobody@example.com')).toEqual([])
+      expect(await findViolations(page)).toEqual([])
+      await page.getByRole('button', { name: 'Clear the filters' }).click()
+      await page.getByRole('row', { name: /erasure\.done/ }).waitFor()
+      expect(new URL(page.url()).search).toBe('')
+    })
+
+    it('is narrowed by a tenant and by instants', async () => {
+      const { page } = tell()
+      await page.getByLabel('Whose log').selectOption(slug)
+      await page.getByRole('row', { name: /tenant\.rotated/ }).waitFor()
+      expect(await page.getByRole('row', { name: /operator\./ }).count()).toBe(0)
+      const [first] = await listAll('action=tenant.rotated')
+      const at = (first as unknown as { at: string }).at
+      const until = `to=${encodeURIComponent(at)}`
+      const path = `/tenants/${slug}/audit?limit=500&action=tenant.rotated,erasure.done`
+      const read = (more: string) => admin<{ data: Entry[] }>(stack(), 'GET', `${path}&${more}`)
+      expect((await read(until)).data).toEqual([])
+      const since = await read(`from=${encodeURIComponent(at)}`)
+      expect(since.data.map(({ action }) => action)).toEqual(['erasure.done', 'tenant.rotated'])
+      await page.goto(`/manage/audit?of=${slug}&from=2020-01-01T00:00:00Z&to=2020-01-02T00:00:00Z`)
+      await page.getByText('No entry matches the filters').waitFor()
+    })
+  })
+}
