@@ -278,7 +278,7 @@ export function describeBulk(tell: () => Story): void {
         .getByRole('row')
         .filter({ hasText: `3 alerts are now assigned to ${email}` })
       await mine.getByRole('button', { name: 'Undo' }).click()
-      await page.getByRole('row').nth(1).getByText('undo of assignees').first().waitFor()
+      await page.getByRole('row').nth(1).getByText('Undone: 3 alerts are as before').waitFor()
       await page.getByText('; undone since').first().waitFor()
       await until('they are unassigned', async () => (await list(`assignee=${email}`)).total === 0)
       expect(await findViolations(page)).toEqual([])
@@ -320,6 +320,8 @@ export function describeBulk(tell: () => Story): void {
       await page.keyboard.press('a')
       await page.getByText(told('grace@example.com has it now.'), { exact: true }).waitFor()
       await openRow().getByTitle('grace@example.com').waitFor()
+      // Nothing is left to undo.
+      expect(await button('Undo').count()).toBe(0)
       expect((await read(id)).alert.assignee).toBe('grace@example.com')
     })
 

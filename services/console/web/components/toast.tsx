@@ -17,16 +17,24 @@ function change(next: Toast[]): void {
   for (const listener of listeners) listener()
 }
 
-/** Shows a note; the oldest leaves when there are more than three. */
-export function toast(text: string, more: { onUndo?: () => void } = {}): void {
-  change([...toasts, { id: ++lastId, text, onUndo: more.onUndo }].slice(-toastsMax))
+/**
+ * Shows a note; the oldest leaves when there are more than three.
+ * @returns its id, for `dismissToast`
+ */
+export function toast(text: string, more: { onUndo?: () => void } = {}): number {
+  const id = ++lastId
+  change([...toasts, { id, text, onUndo: more.onUndo }].slice(-toastsMax))
+  return id
 }
+
+/** Removes a note, for example one that has turned out wrong. */
+export const dismissToast = (id: number): void => change(toasts.filter((one) => one.id !== id))
 
 /** Undoes what the newest note that is still shown offers to undo. */
 export function undoLast(): void {
   const last = toasts.findLast(({ onUndo }) => onUndo !== undefined)
   if (last === undefined) return
-  change(toasts.filter((one) => one !== last))
+  dismissToast(last.id)
   last.onUndo?.()
 }
 
@@ -39,14 +47,13 @@ export function Toasts() {
     },
     () => toasts,
   )
-  const remove = (id: number) => change(toasts.filter((one) => one.id !== id))
   return (
     <Primitive.Provider duration={undoMs} label="Note">
       {shown.map(({ id, text, onUndo }) => (
         <Primitive.Root
           className="flex items-center gap-3 rounded-lg border border-line bg-raised py-2 pr-2 pl-4 shadow-xl"
           key={id}
-          onOpenChange={(open) => !open && remove(id)}
+          onOpenChange={(open) => !open && dismissToast(id)}
           open
         >
           <Primitive.Description className="flex-1">{text}</Primitive.Description>

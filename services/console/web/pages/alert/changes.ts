@@ -6,7 +6,7 @@
 import { type QueryClient, useQueryClient } from '@tanstack/react-query'
 import { useMemo } from 'react'
 import { ApiProblem, api, ok } from '../../api/client.ts'
-import { toast } from '../../components/toast.tsx'
+import { dismissToast, toast } from '../../components/toast.tsx'
 import { type Alert, type Disposition, patchAlerts } from './alert.ts'
 import { dispositionText } from './disposition.tsx'
 
@@ -86,7 +86,10 @@ function change<F extends Field>(
     )
   }
   const what = changes.length === 1 ? 'Alert' : `${changes.length} alerts`
-  toast(`${what}: ${texts[field](to)}`, { onUndo })
+  const note = toast(`${what}: ${texts[field](to)}`, { onUndo })
+  void sent.then((arrived) => {
+    if (arrived.length === 0) dismissToast(note)
+  })
 }
 
 function show(client: QueryClient, states: (readonly [id: string, state: Partial<State>])[]): void {

@@ -8,31 +8,31 @@ import { type Column, Table } from '../../components/table.tsx'
 import { Time } from '../../components/time/time.tsx'
 import { type BulkJob, jobsQuery } from '../alerts/bulk/bulk-jobs.ts'
 import { BulkActions } from '../alerts/bulk/bulk-progress.tsx'
-import { bulkProgress, bulkWhat } from '../alerts/bulk/bulk-text.ts'
+import { bulkProgress } from '../alerts/bulk/bulk-text.ts'
 
 const columns: Column<BulkJob>[] = [
-  { id: 'at', head: 'Begun', cell: ({ created_at: at }) => <Time at={at} />, width: '8rem' },
-  { id: 'actor', head: 'Who', cell: ({ actor }) => <span title={actor}>{actor}</span> },
+  { id: 'at', head: 'Begun', cell: ({ created_at: at }) => <Time at={at} />, width: '7rem' },
   {
-    id: 'what',
-    head: 'What',
-    cell: (job) => (
-      <span title={job.note ?? undefined}>
-        {bulkWhat(job)}
-        {job.note && `: ${job.note}`}
-      </span>
-    ),
-  },
-  {
-    id: 'progress',
-    head: 'Progress',
+    id: 'change',
+    head: 'Change',
     cell: (job) => {
       const text = bulkProgress(job) + (job.undone_by === null ? '' : '; undone since')
       return <span title={text}>{text}</span>
     },
-    width: '24rem',
   },
-  { id: 'actions', head: 'Action', cell: (job) => <BulkActions job={job} />, width: '10rem' },
+  { id: 'action', head: 'Action', cell: (job) => <BulkActions job={job} />, width: '6rem' },
+  {
+    id: 'actor',
+    head: 'Who',
+    cell: ({ actor }) => <span title={actor}>{actor}</span>,
+    width: '13rem',
+  },
+  {
+    id: 'note',
+    head: 'Note',
+    cell: ({ note }) => <span title={note ?? undefined}>{note}</span>,
+    width: '16rem',
+  },
 ]
 
 export function Page() {
@@ -60,7 +60,7 @@ export function Page() {
               <Table
                 columns={columns}
                 label="Bulk changes"
-                minWidth="60rem"
+                minWidth="64rem"
                 rowKey={({ job_id: id }) => id}
                 rows={data}
               />

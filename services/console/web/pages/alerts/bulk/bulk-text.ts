@@ -6,7 +6,7 @@ const number = (value: number) => value.toLocaleString('en')
 const areNow = (count: number) => `${number(count)} ${count === 1 ? 'alert is' : 'alerts are'}`
 
 /** What it sets: `to Confirmed`. */
-export function bulkWhat({ sets, disposition, assignee, undo_of: undoOf }: BulkJob): string {
+function bulkWhat({ sets, disposition, assignee, undo_of: undoOf }: BulkJob): string {
   if (undoOf !== null) return sets === 'disposition' ? 'undo of dispositions' : 'undo of assignees'
   if (disposition !== null) return `to ${dispositionText(disposition)}`
   return assignee === null ? 'unassigned' : `assigned to ${assignee}`
@@ -17,11 +17,9 @@ export function bulkProgress(job: BulkJob): string {
   const { state, total, done, changed, kept } = job
   if (state === 'running') return `${number(done)} of ${number(total)} alerts, ${bulkWhat(job)}`
   if (job.undo_of !== null) {
+    const how = state === 'done' ? 'Undone' : `Undo stopped at ${number(done)} of ${number(total)}`
     const stay = kept > 0 ? `; ${number(kept)} ${kept === 1 ? 'stays' : 'stay'}, changed since` : ''
-    const undone = `${areNow(changed)} as before${stay}`
-    return state === 'done'
-      ? undone
-      : `Undo stopped at ${number(done)} of ${number(total)}: ${undone}`
+    return `${how}: ${areNow(changed)} as before${stay}`
   }
   if (state === 'cancelled') {
     return `Cancelled: ${number(changed)} of ${number(total)} alerts were changed`
