@@ -231,16 +231,22 @@ const states = async (tenantId: string): Promise<State[]> =>
     )
   ).rows
 
-/** A database whose connection is gone after the work of a step, before it is committed. */
-const dying = (): Postgres => ({
-  ...postgres,
-  transaction: (work) =>
-    postgres.transaction(async (tx) => {
-      const done = await work(tx)
-      await tx.query('select pg_terminate_backend(pg_backend_pid())')
-      return done
-    }),
-})
+/** A database whose first transaction loses its connection after its work, before the commit. */
+function dying(): Postgres {
+  let isFirst = true
+  return {
+    ...postgres,
+    transaction: (work) => {
+      const dies = isFirst
+      isFirst = false
+      return postgres.transaction(async (tx) => {
+        const done = await work(tx)
+        if (dies) await tx.query('select pg_terminate_backend(pg_backend_pid())')
+        return done
+      })
+    },
+  }
+}
 
 describe('the undo of a job', () => {
   test('puts each alert back that was not changed since, through deaths in and between steps', async () => {
