@@ -1,7 +1,6 @@
 /**
  * `npm run faults -- NAME [options]` runs one drill, a module that prints its report and sets the
- * exit status. `npm run faults` runs those of `withinAnHour` in sequence, each in a process of its
- * own.
+ * exit status. `npm run faults` runs those of `withinAnHour` in sequence, each in its own process.
  */
 import { spawnSync } from 'node:child_process'
 import { fileURLToPath } from 'node:url'

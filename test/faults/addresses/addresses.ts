@@ -25,7 +25,7 @@ export async function run(args: string[]): Promise<void> {
   reportBroken([...broken, ...compareRandom(random, seed)])
 }
 
-/** Runs the attempts, traced when there is strace. @returns what was wrong */
+/** Runs the attempts, traced when strace is installed. @returns the faults */
 async function attemptAll(): Promise<string[]> {
   const traced = spawnSync('strace', ['-V'], { stdio: 'ignore' }).status === 0
   const dir = await mkdtemp(join(tmpdir(), 'forbidden-'))

@@ -20,7 +20,7 @@ export type AttemptsReport = {
   ended: Record<string, number>
   /** Connections that a listener got before the allowed one. */
   connections: number
-  /** Ports that the trace can have: of the DNS server, and of the allowed connection. */
+  /** Ports that may appear in the trace: of the DNS server, and of the allowed connection. */
   dnsPort: number
   allowedPort: number
 }
@@ -60,7 +60,7 @@ async function attemptAll(): Promise<AttemptsReport> {
   const literals = inDns(forbiddenAddresses).map((ip) => (ip.includes(':') ? `[${ip}]` : ip))
   for (const host of [...spelledHosts, ...literals, ...names]) await attemptAt(host)
   for (let n = 0; n < 20; n++) {
-    // A name with another address each time.
+    // A name with a different address at each query.
     zone['rebinding.test'] = n % 2 === 0 ? { a: ['127.0.0.1'] } : { aaaa: ['::1'] }
     await attemptAt('rebinding.test')
   }
@@ -81,7 +81,7 @@ async function listenOnLoopback(server: Server): Promise<number> {
 
 const inDns = (addresses: readonly string[]) => addresses.filter((ip) => !ip.includes('%'))
 
-/** Every forbidden address under names: alone, behind an alias, and beside public ones. */
+/** Every forbidden address as DNS records: alone, behind an alias, and with public ones. */
 function toZone(): { zone: Zone; names: string[] } {
   const zone: Zone = {}
   for (const [n, ip] of inDns(forbiddenAddresses).entries()) {

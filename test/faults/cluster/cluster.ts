@@ -2,7 +2,7 @@
  * `npm run faults -- cluster [--seed S] [--seconds 300] [--rate 100]`: the service on three
  * nats-servers with the configuration of deploy/cluster/, under load. The leader of the telemetry
  * stream or a follower is killed or cut off, or two servers are killed. Exits with 1 when an
- * accepted event or an alert is missing, an alert is there twice, a refusal is slow, or the faults
+ * accepted event or an alert is missing, an alert is duplicated, a refusal is slow, or the faults
  * had no effect.
  */
 import { createRandom } from '../../../services/fleet/phones/random.ts'
@@ -19,7 +19,7 @@ import {
 import { type ClusterFault, clusterFaults, type InjectedFault } from './faults.ts'
 import { type ClusterRun, runCluster } from './run-cluster.ts'
 
-/** About what one fault, its recovery and the calm before it take. */
+/** Approximate duration of one fault, its recovery and the calm before it. */
 const faultSeconds = 28
 const calmMs = 3_000
 
@@ -82,7 +82,7 @@ function toTimes(tries: readonly { tookMs: number }[]): string {
   return `${describeTimes(tries.map(({ tookMs }) => tookMs))} (n ${tries.length})`
 }
 
-/** From the first refusal of a fault to the last, over all edges. */
+/** From the first to the last refusal during a fault, over all edges. */
 function toRefused({ begunMs, endedMs }: InjectedFault, tries: ClusterRun['tries']): string {
   const refused = tries.filter(
     (one) => one.status !== 200 && one.begunMs >= begunMs && one.begunMs <= endedMs,
@@ -96,7 +96,7 @@ function toRefused({ begunMs, endedMs }: InjectedFault, tries: ClusterRun['tries
 /** Two seconds of publishing, and a second for a busy machine. */
 const refusedWithinMs = 3_000
 
-/** Every broken promise, and every fault without effect. */
+/** Every broken guarantee, and every fault without effect. */
 export function findBroken(result: ClusterRun): string[] {
   const { findings, injected, tries } = result
   const refused = tries.filter(({ status }) => status === 503).map(({ tookMs }) => tookMs)

@@ -1,6 +1,6 @@
 /**
  * Faults of a cluster of three: the leader of the telemetry stream, or a follower, is killed or cut
- * off, or two servers are killed so that there is no majority. A fault is over when every server is
+ * off, or two servers are killed so that there is no majority. A fault ends when every server is
  * current again and every edge accepts telemetry.
  */
 import { setTimeout as pause } from 'node:timers/promises'
@@ -23,18 +23,18 @@ export type InjectedFault = {
   begunMs: number
   /** When the server was started or connected again. */
   revertedMs: number
-  /** When the fault was over. */
+  /** When the fault had ended. */
   endedMs: number
   leaderBefore: string
   leaderAfter: string
-  /** Edges that were connected to a server that was killed or cut off. */
+  /** Edges connected to a server that was killed or cut off. */
   edgesOnIt: number
 }
 
 const nowMs = () => performance.now()
 const recoveryLimitMs = 90_000
 
-/** Injects one fault for `lastsMs` and waits until it is over. */
+/** Injects one fault for `lastsMs` and waits until it has ended. */
 export async function injectFault(
   rig: ClusterRig,
   fault: ClusterFault,

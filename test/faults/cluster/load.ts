@@ -1,5 +1,5 @@
 /**
- * A fleet that sends at an even rate. An event without a 200 goes to the next edge with the same
+ * A fleet that sends at a constant rate. An event without a 200 goes to the next edge with the same
  * bytes, as an SDK does, until it is accepted. Every try is kept.
  */
 import { Agent } from 'node:http'
@@ -23,7 +23,7 @@ export type FleetLoad = {
   tries: Try[]
   /** By event; `eventId` is null until it is accepted. */
   sent: Sent[]
-  /** Sends nothing new, and waits until everything sent is accepted or the limit is over. */
+  /** Sends nothing new, and waits until everything sent is accepted or the limit has passed. */
   finish: (limitMs: number) => Promise<void>
 }
 

@@ -19,7 +19,7 @@ import { quietLog, sumOf } from '../../support/telemetry/edge-rig.ts'
 import { countEvents, readProgress } from '../../support/telemetry/read-stream.ts'
 
 export type Stored = {
-  /** How many messages of the stream hold an event, by its id. */
+  /** How many messages of the stream contain an event, by its id. */
   inStream: Map<string, number>
   inClickhouse: Set<string>
   /** How many alerts a session has. */
@@ -35,7 +35,7 @@ export type ClusterRig = {
   secret: string
   /** Whether every edge accepts telemetry. */
   areEdgesReady: () => Promise<boolean>
-  /** A counter of all edges, or of the scorer. */
+  /** The sum of a counter over all edges, or its value at the scorer. */
   sumEdges: (name: string, labels?: Record<string, string>) => Promise<number>
   sumScorer: (name: string, labels?: Record<string, string>) => Promise<number>
   /** Streams and buckets that are not on three servers. */

@@ -1,7 +1,7 @@
 /**
- * The service on three nats-servers under load while they are killed and cut off, then
- * everyunreplicatedg is read back: what was accepted must be in the stream, in ClickHouse and,
- * where it deserves an alert, in Postgres exactly once.
+ * The service on three nats-servers under load while they are killed and cut off. Then everything
+ * is read back: each accepted event must be in the stream, in ClickHouse and, when it raises an
+ * alert, in Postgres exactly once.
  */
 import { setTimeout as pause } from 'node:timers/promises'
 import { createRandom } from '../../../services/fleet/phones/random.ts'
@@ -75,7 +75,7 @@ export async function runCluster(options: ClusterRunOptions): Promise<ClusterRun
       }
       await pause(options.calmMs)
     } catch (error) {
-      // Its clients retry without end otherwise.
+      // Otherwise its clients retry without end.
       await load.finish(0)
       throw error
     }

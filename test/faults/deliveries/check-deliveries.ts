@@ -1,8 +1,7 @@
 /**
- * Compares what the receiver got, what Postgres recorded, and the kills, with what delivery
- * promises.
- * Pure, and independent of how fast anything was: a repeated request is allowed only after a kill
- * that left its delivery claimed by a dead process.
+ * Compares the receiver's requests, the rows in Postgres and the kills with the guarantees of
+ * delivery. Pure, and independent of timing: a repeated request is allowed only after a kill that
+ * left its delivery claimed by a dead process.
  */
 import type { SeenRequest } from './receiver.ts'
 import { actStatus, type ReceiverAct } from './receiver-faults.ts'
@@ -16,18 +15,21 @@ export type StoredDelivery = {
   deliveryId: string
   state: string
   attempts: number
-  /** Base64, of the bytes that every attempt is to send. */
+  /** Base64, of the bytes that every attempt must send. */
   sha256: string
   /** In the order of attempts. */
   records: AttemptRow[]
 }
 
 export type Kill = {
-  /** Just before the signal, and when the work of the process was over everywhere. */
+  /**
+   * Just before the signal, and when all work of the process had ended in Postgres and at the
+   * receiver.
+   */
   sentMs: number
   settledMs: number
   /**
-   * Deliveries that this kill, and no earlier one, left claimed. With two processes: all claimed
+   * Deliveries that this kill left claimed and no earlier one did. With two processes: all claimed
    * ones, because those of the other process look the same.
    */
   orphans: ReadonlySet<string>
@@ -41,25 +43,28 @@ export type Evidence = {
   kills: readonly Kill[]
 }
 
-/** Breaches: each list has to be empty. */
+/** Breaches: each list must be empty. */
 export type Breaches = {
   /** Alerts whose delivery does not exist or was never answered with a 2xx. */
   missing: RaisedDelivery[]
   /** Deliveries that did not end `delivered`. */
   undelivered: StoredDelivery[]
-  /** Requests for an unknown delivery, or with other bytes than its own. */
+  /** Requests for an unknown delivery, or with bytes other than its own. */
   otherBytes: SeenRequest[]
   /** Requests whose signatures do not verify. */
   forged: SeenRequest[]
-  /** Requests with a lower attempt number than one before. */
+  /** Requests with a lower attempt number than an earlier one. */
   decreasing: SeenRequest[]
   /** Deliveries whose recorded attempts are not 1, 2, ... up to the one 2xx that ended them. */
   gaps: StoredDelivery[]
-  /** Recorded attempts that are not the outcome of their last request, with all their requests. */
+  /** Recorded attempts that do not match their last request, with all their requests. */
   unfounded: { deliveryId: string; record: AttemptRow; tries: SeenRequest[] }[]
   /** Requests whose attempt was never recorded. */
   unrecorded: SeenRequest[]
-  /** Attempts sent again without a kill that left their claim, or a used connection that ended. */
+  /**
+   * Attempts sent again without a kill that left their claim, or a reused connection that was
+   * closed.
+   */
   unexplained: SeenRequest[]
   /** Requests after a 2xx that was written and recorded, or without such a kill. */
   afterSuccess: SeenRequest[]
@@ -72,7 +77,7 @@ export type Findings = {
   repeatsAfterSuccess: number
   /** Deliveries left claimed by killed processes, over all kills: the bound of the two above. */
   orphans: number
-  /** Requests unanswered when the process was killed, over all kills; kills that met any. */
+  /** Unanswered requests at the kill of the process, over all kills; kills with such requests. */
   openAtKills: number
   killsThatMet: number
   acts: Partial<Record<ReceiverAct, number>>
@@ -182,7 +187,7 @@ function readHistory(
       }
     }
     if (success !== undefined) {
-      // After a kill that undid a success, the repeat decides what may follow.
+      // After a kill that undid a success, the repeat decides which requests may follow.
       if (success.attempt !== request.attempt && isUnseen(success, row)) success = undefined
       else if (success.attempt === request.attempt && isOrphaned(success, request, kills)) {
         history.repeatsAfterSuccess += 1
@@ -201,13 +206,15 @@ const isOrphaned = (before: SeenRequest, after: SeenRequest, kills: readonly Kil
       before.arrivedMs <= settledMs && after.arrivedMs >= sentMs && orphans.has(after.deliveryId),
   )
 
-/** Whether a used connection ended without an answer, and the attempt went over a fresh one. */
+/**
+ * Whether a reused connection was closed without an answer, and a fresh one carried the attempt.
+ */
 const isRedialled = (before: SeenRequest, after: SeenRequest) =>
   before.reused &&
   !after.reused &&
   (before.act === 'reset at head' || before.act === 'reset at body')
 
-/** Whether the sender saw no answer where the receiver gave one: its attempt failed. */
+/** Whether the sender got no answer although the receiver sent one: its attempt failed. */
 const isUnseen = ({ attempt }: SeenRequest, row: StoredDelivery | undefined) =>
   row?.records.find((record) => record.attempt === attempt)?.status === null
 

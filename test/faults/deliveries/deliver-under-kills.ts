@@ -1,5 +1,5 @@
 /**
- * Alerts to a bad receiver while the delivery process is killed again and again, until the last
+ * Alerts to a faulty receiver while the delivery process is killed repeatedly, until the last
  * delivery has ended. Retries would take hours, so waiting ones are made due whenever few are due.
  */
 import { setTimeout as pause } from 'node:timers/promises'
@@ -24,10 +24,10 @@ export type UnderKills = {
   requests: SeenRequest[]
   stored: StoredDelivery[]
   kills: Kill[]
-  /** How often waiting retries were made due, and how many of them in all. */
+  /** How often waiting retries were made due, and how many in all. */
   pulls: number
   pulled: number
-  /** Webhooks whose circuit was closed then. */
+  /** Webhooks whose circuit was closed at that time. */
   closedCircuits: number
   tookMs: number
 }
@@ -52,7 +52,7 @@ export async function deliverUnderKills(options: KillsOptions): Promise<UnderKil
       [raiseAll(run), killAll(run), makeRetriesDue(run)].map((work) => orEnd(run, work)),
     )
     const tookMs = performance.now() - startedMs
-    // Everything is recorded; the processes end on purpose now.
+    // Everything is recorded; now the processes end on purpose.
     for (const { kill } of rig.processes) await kill()
     const requests = await rig.receiver.end()
     const { raised, kills, pulls, pulled, closedCircuits } = run
@@ -71,7 +71,7 @@ type Run = Pick<UnderKills, 'raised' | 'kills' | 'pulls' | 'pulled' | 'closedCir
   claimsLeft: Set<string>
 }
 
-/** A failure ends the other work. */
+/** Stops the other work when one part fails. */
 async function orEnd(run: Run, work: Promise<void>): Promise<void> {
   try {
     await work
@@ -81,7 +81,7 @@ async function orEnd(run: Run, work: Promise<void>): Promise<void> {
   }
 }
 
-/** Alerts that wait to be sent: enough to keep every queue busy. */
+/** Alerts waiting to be sent: enough to keep every queue busy. */
 const backlogMax = 6_000
 const raiseBatch = 250
 
@@ -140,8 +140,8 @@ async function killOnce({ rig, options, claimsLeft }: Run, which: number): Promi
   const orphans = new Set<string>()
   for (const { delivery_id, claimed_by } of rows) {
     const claim = `${delivery_id} ${claimed_by}`
-    // A claim that an earlier kill left behind is counted there. With two processes it may have
-    // been the other one's then.
+    // A claim left behind by an earlier kill counts for that one. With two processes it may have
+    // belonged to the other one then.
     if (!claimsLeft.has(claim) || rig.processes.length > 1) orphans.add(delivery_id)
     claimsLeft.add(claim)
   }
@@ -159,7 +159,7 @@ const dueFew = 100
 /** Longer than a claim and a hanging request together. */
 const stuckMs = 90_000
 
-/** Makes waiting retries due whenever few are, until every delivery has ended. */
+/** Makes waiting retries due whenever few are due, until every delivery has ended. */
 async function makeRetriesDue(run: Run): Promise<void> {
   const { rig, options } = run
   let progressMs = performance.now()

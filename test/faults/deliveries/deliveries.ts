@@ -1,8 +1,8 @@
 /**
  * `npm run faults -- deliveries [--alerts 100000] [--kills 50] [--tenants 20] [--processes 1]
  * [--seed K]`: alerts to a receiver that fails, hangs, resets and responds slowly three times in
- * ten, while the delivery process is killed again and again. Exits with 1 when a promise was
- * broken, or when too little happened to prove anything.
+ * ten, while the delivery process is killed repeatedly. Exits with 1 when a guarantee was broken,
+ * or when too little happened to prove anything.
  */
 import { describeCounts } from '../support/counts.ts'
 import { print, randomSeed, readOptions } from '../support/drill.ts'
@@ -93,7 +93,7 @@ function reportFindings(findings: Findings, kills: number, processes: number): v
   }
 }
 
-/** @returns the effects that a run must have and did not */
+/** @returns the effects that a run must have and that did not occur */
 function findMissingEffects(
   { acts, killsThatMet, orphans }: Findings,
   { kills }: UnderKills,

@@ -1,6 +1,6 @@
 /**
- * The faults of a bad receiver and their shares. The fault of a request follows from the seed, the
- * delivery and how often it was sent, not from order or time.
+ * The faults of the receiver and their shares. The fault of a request follows from the seed, the
+ * delivery and the number of its tries, not from order or time.
  */
 import { hashToUnit } from '../../../services/fleet/phones/random.ts'
 
@@ -18,7 +18,10 @@ export const receiverFaults = [
   'reset at body',
   /** Half a head of a response, then the end. */
   'half a head',
-  /** The head of a 200 and half of its body, then the end. The sender decides whether it counts. */
+  /**
+   * The head of a 200 and half of its body, then the end. The sender decides whether that is a
+   * success.
+   */
   'cut answer',
   /** A 200, but late. */
   'slow',
@@ -54,7 +57,7 @@ export const actStatus: Partial<Record<ReceiverAct, number>> = {
   '429 with Retry-After': 429,
 }
 
-/** @param n how often this delivery has been sent, this time included */
+/** @param n the number of tries of this delivery so far, including this one */
 export function chooseAct(
   shares: FaultShares,
   seed: number,

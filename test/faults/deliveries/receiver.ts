@@ -1,7 +1,7 @@
 /**
- * The bad receiver, a process of its own so that the drill does not slow it down. It verifies every
- * request as a tenant does, responds as the seed says, and writes one line of JSON for each request
- * once that has ended.
+ * The faulty receiver, in its own process so that the drill does not slow it down. It verifies
+ * every request as a tenant does, responds according to the seed, and writes one line of JSON per
+ * request when it has ended.
  */
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
@@ -20,7 +20,7 @@ export type ReceiverOrders = {
   slowMs: [number, number]
   /** Webhook secrets by tenant; a tenant's path is `/<its id>`. */
   secrets: Record<string, string>
-  /** The file of the lines. */
+  /** The file for the lines. */
   file: string
 }
 
@@ -35,18 +35,18 @@ export type SeenRequest = {
   /** Whether both signatures verify; null when the body was not read. */
   genuine: boolean | null
   act: ReceiverAct
-  /** Whether its connection had carried a request before it. */
+  /** Whether its connection had carried an earlier request. */
   reused: boolean
   arrivedMs: number
   endedMs: number
-  /** Of the response whose head was written in full. */
+  /** The status of the response whose head was written in full. */
   status: number | null
   /** Whether the whole response was passed to the socket. */
   complete: boolean
 }
 
 export type ReceiverProgress = {
-  /** Of this report, from 1. */
+  /** The order of this report, from 1. */
   place: number
   /** Requests so far. */
   requests: number
@@ -176,7 +176,8 @@ async function serve(orders: ReceiverOrders): Promise<void> {
     connections: 0,
   }
   const server = createServer((incoming, response) => receive(to, incoming, response))
-  // Longer than any pause of the sender, so no idle connection is closed under it.
+  // Longer than any pause of the sender, so it never closes an idle connection that the sender
+  // uses.
   server.keepAliveTimeout = 120_000
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')

@@ -1,4 +1,4 @@
-/** PostgreSQL, nats-server, tenants, the bad receiver and delivery processes, all real. */
+/** PostgreSQL, nats-server, tenants, the faulty receiver and delivery processes, all real. */
 import { fork } from 'node:child_process'
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -35,7 +35,7 @@ export type DeliveryRig = {
   tenantIds: string[]
   receiver: ReceiverProcess
   processes: DeliveryProcess[]
-  /** Waits until Postgres and the receiver have no work of a killed process left. */
+  /** Waits until no work of a killed process is left in Postgres and at the receiver. */
   settle: () => Promise<void>
   stop: () => Promise<void>
 }
@@ -95,7 +95,7 @@ async function startAll(
   }
 }
 
-/** Sandbox tenants, each with a path of its own at one receiver. */
+/** Sandbox tenants, each with its own path at one receiver. */
 async function startReceiver(options: RigOptions, postgres: Postgres, closing: Closing) {
   const fixtures = createDeliveryFixtures(postgres)
   const secrets: Record<string, string> = {}
@@ -151,14 +151,14 @@ async function launchReceiver(orders: ReceiverOrders, closing: Closing): Promise
   }
 }
 
-/** With one process: until Postgres and the receiver have no connection of it. */
+/** With one process: waits until Postgres and the receiver have no connection of it. */
 async function settle(
   postgres: Postgres,
   receiver: ReceiverProcess,
   processes: number,
 ): Promise<void> {
   if (processes > 1) {
-    // Connections of the other process look the same, so this waits for a time.
+    // Connections of the other process look the same, so this waits for a fixed time.
     await pause(200)
     return
   }

@@ -1,5 +1,5 @@
 /**
- * Wrong bodies with a valid signature, as anyone with a tenant's secret can send them: every kind
+ * Wrong bodies with a valid signature, as any owner of a tenant's secret can send them: every kind
  * of fault at every JSON path of a valid submission.
  */
 import {
@@ -26,7 +26,7 @@ type Edit = {
   drop?: boolean
 }
 
-/** The place of raw bytes that are not text. */
+/** Marks the position of raw bytes that are not text. */
 const mark = '@@'
 
 /** Every path of a value, the whole first. */
@@ -77,7 +77,7 @@ const expectedOf = (path: string) => (isTenant(path) ? [401] : [400])
 
 type Add = (family: string, name: string, body: Buffer | string, at?: Partial<HostileCase>) => void
 
-/** @param globex another tenant, whose secret is known as well */
+/** @param globex another tenant whose secret is also known */
 export function makeBodyCases(acme: Signer, globex: Signer): HostileCase[] {
   const cases: HostileCase[] = []
   const add: Add = (family, name, body, at = {}) =>
@@ -110,7 +110,7 @@ function addWrongTypes(members: Member[], edited: (edit: Edit) => string, add: A
       // Every signal can be null: the device could not read it.
       const isSignal = /^\$\.signals\.\w+\.\w+$/.test(path)
       if (isSignal && (type === 'null' || value === null)) continue
-      // A client's time is never a reason to refuse.
+      // A client's time is never a reason for a refusal.
       if (path === '$.occurred_at') continue
       if (canBeAbsent(path) && type === 'null') continue
       for (const text of values) {
@@ -198,7 +198,7 @@ function addTexts(members: Member[], edited: (edit: Edit) => string, add: Add): 
       }
     }
     if (key === null) continue
-    // Without a key that can be read as its own, a submission has no tenant.
+    // Without a readable tenant_id key a submission has no tenant.
     for (const hex of notUtf8) {
       const text = edited({ path, key: `"${key}${mark}"` })
       add('not UTF-8', `the key ${path} ${hex}`, bytesAt(text, hex), { expected: expectedOf(path) })
@@ -239,7 +239,7 @@ function addNumbers(members: Member[], edited: (edit: Edit) => string, add: Add)
   }
 }
 
-/** Bodies with two tenants, or with one that a parser may read as another. */
+/** Bodies with two tenants, or with one that some parsers may read as another. */
 function addOtherTenants(acme: Signer, globex: Signer, cases: HostileCase[]): void {
   const [a, g] = [acme.tenantId, globex.tenantId]
   const path = '$.tenant_id'
@@ -289,7 +289,7 @@ function addShapes(acme: Signer, edited: (edit: Edit) => string, add: Add): void
   const whole = () => edited({ path: '-' })
   for (const levels of [16, 17, 100, 1_000, 10_000, 30_000]) {
     add('depth', `arrays ${levels}`, edited({ path: '$', append: `"x":${nest(levels)}` }))
-    // Six bytes a level: the deepest would be too large a body.
+    // Six bytes per level: the deepest body would be too large.
     if (levels > 9_000) continue
     const objects = nest(levels, '{"a":', '}').replace(':}', ':1}')
     add('depth', `objects ${levels}`, edited({ path: '$', append: `"x":${objects}` }))

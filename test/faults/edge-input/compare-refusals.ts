@@ -1,6 +1,6 @@
 /**
- * Whether the bytes or the times of refusals show why a request is not authenticated. Requests of
- * every kind go over one connection in random order; for each two kinds the chance that one takes
+ * Whether the bytes or the times of refusals reveal why a request is not authenticated. Requests of
+ * every kind go over one connection in random order; for every two kinds the chance that one takes
  * longer must be even.
  */
 import { isDeepStrictEqual } from 'node:util'
@@ -21,7 +21,7 @@ export function toUnauthenticated(tenants: Tenants): Kind[] {
   }
   const respelled = (more: object) => {
     const body = JSON.stringify({ ...validBody(acme.tenantId), ...more })
-    // As long as a right one, and without its pad.
+    // As long as a correct one, and without its padding.
     const signature = `${signBody(body, acme.secret).slice(0, 43)}A`
     return toRequest(body, signature, requestId)
   }
@@ -47,8 +47,8 @@ export function toUnsigned({ acme, suspended, keyless, unknown }: Tenants): Kind
 const requestId = 'X-Request-Id: alike\r\n'
 
 /**
- * @returns the distinct responses, without their date and without what each says of its own request
- * @throws when a response says anything else of its request than the request alone shows
+ * @returns the distinct responses, without the date and without the parts that describe the request
+ * @throws when a response contains anything about its request that the request alone does not show
  */
 export async function compareAnswers(client: RawClient, kinds: readonly Kind[]): Promise<string[]> {
   const answers = new Set<string>()
@@ -65,10 +65,10 @@ export async function compareAnswers(client: RawClient, kinds: readonly Kind[]):
 function withoutRequest(response: string, request: Buffer): string {
   const at = request.indexOf('\r\n\r\n')
   const header = /^x-service-signature: (.*)\r$/im.exec(request.toString('latin1', 0, at + 2))?.[1]
-  const said = describeRefusedRequest(request.subarray(at + 4), header)
+  const described = describeRefusedRequest(request.subarray(at + 4), header)
   const [head = '', body = ''] = response.split('\r\n\r\n')
   const { signature_form, received, ...problem } = JSON.parse(body)
-  if (!isDeepStrictEqual({ signature_form, received }, said)) throw new Error(body)
+  if (!isDeepStrictEqual({ signature_form, received }, described)) throw new Error(body)
   const same = head.replace(/^(date|content-length): .*\r?\n?/gim, '')
   return `${same}\r\n\r\n${JSON.stringify(problem)}`
 }
@@ -77,13 +77,13 @@ export type Alikeness = {
   /** Responses of each kind. */
   each: number
   medians: { name: string; us: number }[]
-  /** Of the pair of kinds that differs most: the chance that the first takes longer. */
+  /** For the pair of kinds that differs most: the chance that the first takes longer. */
   worst: { first: string; second: string; chance: number }
 }
 
 /**
  * @param options.each requests of each kind
- * @param options.bodyBytes added to every body, because an HMAC takes longer over more
+ * @param options.bodyBytes added to every body, because an HMAC takes longer over more bytes
  * @param options.random in [0, 1)
  */
 export async function compareTimes(

@@ -1,8 +1,8 @@
 /**
  * `npm run faults -- edge-input [--phases 10] [--each 4000] [--seed S]`: every kind of hostile
  * request, once each and then all at once, beside good traffic. Exits with 1 when a response is a
- * 500 or wrong, when the stream holds anything but what was accepted, when reasons for a 401 can be
- * told apart, or when good traffic waits more than twice as long as alone.
+ * 500 or wrong, when the stream differs from the accepted events, when reasons for a 401 can be
+ * distinguished, or when good traffic waits more than twice as long as alone.
  */
 import { createRandom } from '../../../services/fleet/phones/random.ts'
 import { readMemoryMb } from '../../bench/measured-process.ts'
@@ -52,7 +52,7 @@ export async function run(args: string[]): Promise<void> {
   }
 }
 
-/** @returns the broken promises */
+/** @returns the broken guarantees */
 async function sendEverything(rig: HostileRig, settings: Settings): Promise<string[]> {
   const broken: string[] = []
   const pid = rig.edge.child.pid!
@@ -177,7 +177,7 @@ function describePressure({ alone, beside, unwell, hostile, breaches }: Pressure
   return broken
 }
 
-/** The edge's own counters show that everything arrived. */
+/** Prints the edge's own counters as proof that everything arrived. */
 async function reportRefusals({ edge }: HostileRig): Promise<void> {
   const text = await (await fetch(`${edge.internalUrl}/metrics`)).text()
   print('counted by the edge:')

@@ -1,6 +1,6 @@
 /**
- * Requests that two parsers split differently, or with an encoding. A whole, rightly signed request
- * hides behind every ambiguity: a wrong split stores it.
+ * Requests that two parsers split differently, or with an encoding. A complete, correctly signed
+ * request hides behind every ambiguity: a wrong split stores it.
  */
 import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib'
 import { signBody } from '#shared/core/telemetry/signature.ts'
@@ -152,11 +152,11 @@ function addLines(of: {
   add('a request line', 'a proxy’s header', `PROXY TCP4 1.2.3.4 5.6.7.8 1 2\r\n${signed()}`)
 }
 
-/** A good request with something behind it, as one piece, and the body of the good one. */
+/** A good request followed by other bytes, as one piece, and the body of the good one. */
 export type Followed = { name: string; request: Buffer; body: string }
 
 /**
- * Good requests with bad bytes behind them, and one behind a bad one. A stored event must not get a
+ * Good requests followed by bad bytes, and one after a bad one. A stored event must not get a
  * refusal.
  */
 export function makeFollowed(acme: Signer): Followed[] {

@@ -1,6 +1,6 @@
 /**
- * Good traffic beside hostile requests: signed submissions at an even rate, each timed from the
- * moment when it was due. A process of its own, so that the attack does not slow the measurement.
+ * Good traffic beside hostile requests: signed submissions at a constant rate, each measured from
+ * its scheduled time. It runs in its own process, so that the attack does not slow the measurement.
  */
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
@@ -14,7 +14,7 @@ type Order = { port: number; signer: Signer; ratePerSecond: number } | 'stop'
 export type TrafficResult = {
   /** Responses by status; 0 where the connection broke. */
   statuses: Record<number, number>
-  /** From the moment when a request was due to its response, in ms. */
+  /** From the scheduled time of each request to its response, in ms. */
   latencies: number[]
   /** Of every 200. */
   eventIds: string[]

@@ -1,6 +1,6 @@
 /**
- * Heads that are expensive to parse, of 20 to 200 odd headers, and bodies that are expensive to
- * read before their signature is verified. None has a valid signature.
+ * Heads that are expensive to parse, with 20 to 200 unusual headers, and bodies that are expensive
+ * to read before their signature is verified. None has a valid signature.
  */
 import { hostileBodies } from '../../support/telemetry/hostile-bodies.ts'
 import {
@@ -15,7 +15,7 @@ const refused = [400, 401, 415, 431]
 
 const counts = [20, 26, 50, 90, 100, 101, 150, 200]
 
-/** One header by its number; each kind is odd in its own way. */
+/** One header by its number; each kind is unusual in its own way. */
 const oddHeaders: Record<string, (n: number) => string> = {
   'short, the last with an underscore': (n) => `a${n}: b`,
   'names with underscores': (n) => `x_${n}: b`,
@@ -54,7 +54,7 @@ export function makeHeadCases(): HostileCase[] {
   )
 }
 
-/** Bodies of 64 KiB, each expensive in its own way, under a signature that is wrong. */
+/** Bodies of 64 KiB with a wrong signature, each expensive in its own way. */
 export function makeExpensiveBodyCases(): HostileCase[] {
   return hostileBodies.map(([name, body]) => ({
     family: 'an expensive body',

@@ -1,6 +1,6 @@
 /**
- * The effect of hostile traffic on good traffic: phases of good traffic alone and of the same
- * beside all hostile traffic, in turn, each with its own p99.
+ * The effect of hostile traffic on good traffic: phases of good traffic alone alternate with phases
+ * beside all hostile traffic; each has its own p99.
  */
 import { setTimeout as pause } from 'node:timers/promises'
 import { startOpenLoop } from '../../support/http/open-loop.ts'
@@ -69,7 +69,7 @@ export async function measurePressure(
   return result
 }
 
-/** Sends hostile requests at an even rate for the length of a phase. */
+/** Sends hostile requests at a constant rate for the length of a phase. */
 async function attack(
   rig: HostileRig,
   cases: HostilePool,

@@ -1,6 +1,6 @@
 /**
- * The target of hostile input: an edge as a process of its own with a real nats-server, tenants in
- * every state, and good traffic. The whole stream is read back at the end.
+ * The target of hostile input: an edge in its own process with a real nats-server, tenants in every
+ * state, and good traffic. The whole stream is read back at the end.
  */
 import { randomBytes } from 'node:crypto'
 import type { Nats } from '#shared/io/nats/connection.ts'
@@ -12,7 +12,7 @@ import vectors from '../../vectors/signatures.json' with { type: 'json' }
 import { makeSmugglingCases } from './framing.ts'
 import { startTraffic, type Traffic, type TrafficResult } from './good-traffic.ts'
 
-/** Tenants whose names have one length, so that their requests have. */
+/** Tenants whose ids have equal length, and so their requests. */
 export type Tenants = {
   acme: Signer
   globex: Signer
@@ -43,7 +43,7 @@ export type HostileRig = {
 
 const clientConnections = 12
 
-/** @param options.syncAlways of nats-server; production's setting when left out */
+/** @param options.syncAlways of nats-server; production's setting by default */
 export async function startHostileRig(options: { syncAlways?: boolean } = {}): Promise<HostileRig> {
   const rig = await startEdgeRig(options)
   try {
@@ -86,7 +86,7 @@ async function projectTenants(rig: EdgeRig): Promise<Tenants> {
     acme: await project('acme-1'),
     globex: await project('globex'),
     suspended: await project('asleep', { status: 'suspended' }),
-    // Its clients still sign with some secret.
+    // Its clients still sign with an old secret.
     keyless: {
       ...(await project('nokeys', { secret: null })),
       secret: randomBytes(32).toString('base64url'),
@@ -99,7 +99,7 @@ async function projectTenants(rig: EdgeRig): Promise<Tenants> {
 /** A hostile request with a wrong response. */
 export type Breach = { family: string; name: string; got: string }
 
-/** Judges the status and the problem body of a response. @returns null when it is right */
+/** Checks the status and the problem body of a response. @returns null when it is correct */
 export function judgeAnswer(one: HostileCase, { status, text }: RawAnswer): Breach | null {
   const breach = (got: string) => ({ family: one.family, name: one.name, got })
   if (!one.expected.includes(status)) return breach(`${status}, not ${one.expected.join(' or ')}`)

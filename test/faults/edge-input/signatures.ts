@@ -1,6 +1,6 @@
 /**
- * Requests without the signature of their body: left out, in another spelling, of something else,
- * and with any one bit of it or of the body changed.
+ * Requests without a valid signature of their body: omitted, in another spelling, of something
+ * else, and with any one bit of it or of the body changed.
  */
 import { signBody } from '#shared/core/telemetry/signature.ts'
 import {
@@ -50,7 +50,7 @@ function withBothCharacters(signer: Signer): { body: string; signature: string }
   }
 }
 
-/** @param other a tenant with a secret of its own */
+/** @param other a tenant with another secret */
 export function makeSignatureCases(acme: Signer, other: Signer): HostileCase[] {
   const cases: HostileCase[] = []
   const add = (family: string, name: string, request: Buffer, expected = [401]) =>
@@ -68,7 +68,7 @@ export function makeSignatureCases(acme: Signer, other: Signer): HostileCase[] {
     if (spelling === signature) throw new Error(`not another spelling: ${name}`)
     add('another spelling', name, toRequest(body, spelling))
   }
-  // A signature without its end.
+  // A signature that is cut off.
   for (let length = 1; length < 44; length++) {
     add('another spelling', `${length} characters`, toRequest(body, signature.slice(0, length)))
   }
@@ -109,7 +109,7 @@ function addFlips(
   const text = Buffer.from(signature)
   for (let bit = 0; bit < text.length * 8; bit++) {
     const flipped = flipBit(text, bit).toString('latin1')
-    // A control character within a header is a broken request; a line end begins a header without
+    // A control character within a header is an invalid request; a line end starts a header without
     // a colon.
     add('one bit of the header', `bit ${bit}`, toRequest(body, flipped), [400, 401])
   }

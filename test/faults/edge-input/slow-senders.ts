@@ -41,8 +41,9 @@ function toSlowKinds(acme: Signer): SlowKind[] {
 }
 
 /**
- * `each` senders of each kind at once; resolves when every one is cut off or over the limit.
- * @param signal ends the senders that are left
+ * Starts `each` senders of each kind at once; resolves when every one is disconnected or over the
+ * limit.
+ * @param signal ends the remaining senders
  */
 export async function sendSlowly(
   port: number,

@@ -1,4 +1,4 @@
-/** The stages of the drill, which its short form in the tests runs as well. */
+/** The stages of the drill; the tests run them in a short form. */
 import { toEventId } from '#shared/core/base/ids.ts'
 import { exchangeRaw } from '../../support/http/raw-http.ts'
 import { type HostileCase, toRequest } from '../../support/telemetry/raw-submissions.ts'
@@ -23,7 +23,7 @@ export function makePooledCases({ tenants }: Pick<HostileRig, 'tenants'>): Hosti
   ]
 }
 
-/** The golden vectors: the right spelling authenticates an incomplete body. */
+/** The golden vectors: the correct spelling authenticates an incomplete body. */
 function makeGoldenCases(): HostileCase[] {
   const { body_base64, signature, spellings } = vectors.wrong_spellings
   const body = Buffer.from(body_base64, 'base64')
@@ -58,11 +58,11 @@ export async function sendPooled(rig: HostileRig, tally: Tally): Promise<void> {
   }
 }
 
-/** A server that is silent for so long waits for more bytes. */
+/** A server that is silent for this long waits for more bytes. */
 const silenceMs = 1_500
 const atOnce = 8
 
-/** Sends the cases that can break a connection, each over its own. */
+/** Sends the cases that can break a connection, each over its own connection. */
 export async function sendSmuggling(rig: HostileRig, tally: Tally): Promise<void> {
   await eachOf(rig.singles, async (one) => {
     const { statuses } = await exchangeRaw(rig.port, [one.request], silenceMs)
@@ -78,7 +78,7 @@ export async function sendSmuggling(rig: HostileRig, tally: Tally): Promise<void
 export type Refused = Map<string, string>
 
 /**
- * Sends good requests with bad bytes behind them.
+ * Sends good requests followed by bad bytes.
  * @returns those whose first response is a refusal; they must not be stored
  */
 export async function sendFollowed(rig: HostileRig, tally: Tally): Promise<Refused> {

@@ -1,6 +1,6 @@
 /**
  * Hostile responses: floods, drips, silence and breaks, before, in and after the head, with and
- * without TLS. Each has its expected end, so a receiver that did not attack is noticed.
+ * without TLS. Each has its expected end, so that the drill notices a receiver that did not attack.
  */
 import type { Socket } from 'node:net'
 import { gzipSync } from 'node:zlib'
@@ -11,13 +11,13 @@ export type HostileAnswer = {
   /** The recorded end of the attempt: its status, or the kind of the error. */
   ends: number | string
   tls?: true
-  /** Whether it takes the whole time limit; the others end long before it. */
+  /** Whether it takes the whole time limit; the others end long before. */
   slow?: true
 }
 
 const chunked = 'HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n'
 const endless = 'HTTP/1.1 200 OK\r\ncontent-length: 10000000000\r\n\r\n'
-/** Between two bytes of a drip, as in the promise. */
+/** Between two bytes of a drip, as documented. */
 const dripMs = 200
 
 const onRequest = (answer: (socket: Socket) => void) => (socket: Socket) => {

@@ -1,7 +1,7 @@
 /**
  * The process that sends to hostile receivers, with the code and the time limits of the delivery
- * process. It warms up on a good receiver, makes all attempts at once, and reports how they ended
- * and how far its memory grew.
+ * process. It warms up on a good receiver, makes all attempts at once, and reports their ends and
+ * the growth of its memory.
  */
 import { subscribe } from 'node:diagnostics_channel'
 import { readFileSync } from 'node:fs'
@@ -21,21 +21,21 @@ import { createFindTarget } from '../../../services/delivery/send/webhook-target
 import { createStopSignal } from '../../../services/delivery/stop-signal.ts'
 
 export type SenderOrders = {
-  /** How many attempts at once. */
+  /** Number of concurrent attempts. */
   count: number
   /** The URL of the good receiver. */
   warmUp: string
-  /** How often `count` requests go to it at once before the measurement. */
+  /** How often it sends `count` concurrent requests to it before the measurement. */
   warmUps: number
-  /** Attempts go to these in turn. */
+  /** Attempts go to these in rotation. */
   urls: string[]
 }
 
 export type SenderReport = {
   attempts: { url: string; ended: string; durationMs: number }[]
-  /** Highest resident memory while the attempts ran, above that before them, in bytes. */
+  /** Highest resident memory during the attempts minus that before them, in bytes. */
   grownBytes: number
-  /** The most that was read from one socket, TLS records included. */
+  /** The most bytes read from one socket, TLS records included. */
   socketBytesMax: number
   /** The longest time in which the event loop was blocked. */
   blockedMsMax: number
@@ -105,7 +105,7 @@ async function attempt(
   return { url, ended, durationMs: monotonicMs() - begunMs }
 }
 
-/** Counts the bytes that each socket reads. @returns the most so far */
+/** Counts the bytes that each socket reads. @returns the current maximum */
 function watchSockets(): () => number {
   const sockets = new Set<Socket>()
   let most = 0
@@ -142,10 +142,10 @@ async function send({ count, warmUp, warmUps, urls }: SenderOrders): Promise<Sen
   const attempts = await Promise.all(
     Array.from({ length: count }, (_, n) => attempt(outbound, urls[n % urls.length]!, n)),
   )
-  // Work after the end of the attempts counts as well.
+  // Work after the end of the attempts also counts.
   await pause(1_000)
   clearInterval(timer)
-  // The kernel's peak includes what falls between two samples.
+  // The kernel's peak includes the time between two samples.
   const peak = process.resourceUsage().maxRSS * 1_024
   if (peak > peakBefore) most = Math.max(most, peak)
   const report = {

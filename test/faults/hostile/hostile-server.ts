@@ -1,6 +1,6 @@
 /**
- * The hostile receivers as a process of their own, one port for each kind, and two good ones. The
- * parent gets the ports and ends the process by closing the channel.
+ * The hostile receivers in their own process, one port per kind, and two good ones. The parent gets
+ * the ports and ends the process by closing the channel.
  */
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'

@@ -15,7 +15,9 @@ import type { SenderOrders, SenderReport } from './hostile-sender.ts'
 import type { Ports } from './hostile-server.ts'
 
 const endsWithinMs = webhookTimeoutMs + 500
-/** An attempt that does not wait for the time limit ends within this, even with 200 at once. */
+/**
+ * An attempt that does not wait for the time limit ends within this time, even with 200 at once.
+ */
 const quickMs = webhookConnectTimeoutMs + 1_000
 const grownBytesMax = 30 * 1_000_000
 /** A body up to its bound, its framing, the head, and one more read. */

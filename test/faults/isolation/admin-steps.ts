@@ -9,7 +9,7 @@ import { toPolicy } from './tenants.ts'
 
 const prefix = '/admin/v1/tenants/{tenant_id}'
 
-/** A call below the tenant's path. */
+/** A call under the tenant's path. */
 function at(
   { tenant }: TenantClient,
   tail: string,
@@ -25,7 +25,7 @@ function at(
   }
 }
 
-/** Such a call with something in its path. */
+/** Such a call with an id in its path. */
 const within = (
   client: TenantClient,
   tail: string,
@@ -98,7 +98,7 @@ const foreignReplay: Step = async (client, { pick, other }) => {
   await client.probe((id) => at(client, '/deliveries/replay', replay(id)), ids, [404])
 }
 
-/** Changes a disposition, in the model too. */
+/** Changes a disposition, also in the model. */
 const dispose: Step = async (client, { pick, flags }) => {
   const alert = oneOf(client.alerts, pick)
   const disposition = oneOf(['REVIEWED', 'FALSE_POSITIVE', 'CONFIRMED', 'OPEN'], pick >> 3)
@@ -125,7 +125,7 @@ const listAudit: Step = async (client, { pick, limit, flags }) => {
   client.expect(isOwn, request, answer, 'has rows of another tenant')
 }
 
-/** A version that only tenants with more changes have. */
+/** Gets a version that only tenants with more changes have. */
 const policyVersion: Step = async (client, { pick }) => {
   const { policyVersions, mark } = client.tenant
   const version = 1 + (pick % 12)
@@ -163,7 +163,7 @@ const explain: Step = async (client, { pick }) => {
   client.expect(isOwn && matches, request, answer, 'is not explained as its own')
 }
 
-/** A page of a tenant shows something of its own. */
+/** A page of a tenant shows the tenant's own data. */
 const shows = (tail: string, own: boolean, query = ''): Step => {
   return async (client) => {
     const request = at(client, tail, {}, query)
@@ -215,7 +215,7 @@ const backtest: Step = async (client) => {
   client.expect(isRight, request, answer, 'counts events of others')
 }
 
-/** A query of an operator has rows of the path's tenant alone, though it names no tenant. */
+/** An operator's SQL query returns only rows of the path's tenant, although it names no tenant. */
 const runSql: Step = async (client) => {
   const body = { sql: 'select tenant_id, * from events order by rand() limit 20' }
   const request = at(client, '/sql', { method: 'POST', body, mayBeBusy: true })
@@ -233,7 +233,7 @@ const checkPolicy: Step = async (client) => {
   client.expect(answer.text.includes('"valid":true'), request, answer, 'is not valid')
 }
 
-/** With the weight of each. */
+/** Each step with its weight. */
 export const adminSteps: (readonly [weight: number, step: Step])[] = [
   [5, listDeliveries],
   [3, showDelivery],

@@ -1,6 +1,6 @@
 /**
  * Steps with the REST API: every filter and cursor of the alert list and of the device history,
- * compared with the model, and every way to name what is another tenant's.
+ * compared with the model, and every way to name another tenant's data.
  */
 import { isDeepStrictEqual } from 'node:util'
 import type { ApiAlert } from '../../support/http/tenant-client.ts'
@@ -134,7 +134,7 @@ const showDevice: Step = async (client, drawn) => {
   }
 }
 
-/** A device that only another tenant has, and ids of its alerts and events in a device's place. */
+/** A device that only another tenant has, and alert and event ids of that tenant as device ids. */
 const foreignDevice: Step = async (client, { pick, other }) => {
   const { tenant, alerts } = oneOf(client.others, other)
   const ids = [tenant.onlyDevice, oneOf(alerts, pick).alert_id, oneOf(tenant.eventIds, pick)]
@@ -203,7 +203,7 @@ function garble(cursor: string): string {
   return Buffer.from(JSON.stringify(['0123456789abcdef', ...position])).toString('base64url')
 }
 
-/** A tenant id anywhere but in the key changes nothing. */
+/** A tenant id in any place except the key changes nothing. */
 const otherTenantNamed: Step = async (client, { pick, other, flags }) => {
   const { tenant_id: theirs } = oneOf(client.others, other).tenant
   const request = { route: alertsRoute, path: '/v1/di/alerts?limit=5' }
@@ -266,7 +266,7 @@ const foreignOne: Step = async (client, { pick, other }) => {
   await client.probe((id) => toOne(kind, id), ids, absent)
 }
 
-/** A key with the scope sets dispositions of its own tenant's alerts and of no others. */
+/** A key with the scope sets dispositions of its own tenant's alerts only. */
 const setDisposition: Step = async (client, { pick, other, flags }) => {
   const own = oneOf(client.alerts, pick)
   const foreign = oneOf(oneOf(client.others, other).alerts, pick).alert_id
@@ -306,7 +306,7 @@ const readReconciliation: Step = async (client) => {
   if (answer.status !== 200) return
   const { data } = JSON.parse(answer.text) as { data: { rows: number; stored: number }[] }
   const rows = data.reduce((sum, hour) => sum + hour.rows, 0)
-  // Recent events may not be counted yet; events of others never are.
+  // Recent events may not be counted yet; events of others must never be.
   const isRight = rows <= client.tenant.eventIds.length
   client.expect(
     isRight,
@@ -316,7 +316,7 @@ const readReconciliation: Step = async (client) => {
   )
 }
 
-/** With the weight of each. */
+/** Each step with its weight. */
 export const apiSteps: (readonly [weight: number, step: Step])[] = [
   [20, listAlerts],
   [12, showDevice],

@@ -1,4 +1,7 @@
-/** Judges a response: whether it has anything of another tenant, and how a foreign id responds. */
+/**
+ * Checks a response: whether it contains another tenant's data, and whether a foreign id is
+ * answered like an unknown one.
+ */
 import type { CallAnswer } from '../../support/http/http-call.ts'
 
 /** The owners of marks, which can be anywhere in a text, and of whole ids. */
@@ -10,8 +13,8 @@ export type Ownership = {
 const idPattern = /(?:alr|dlv|evt)_[A-Za-z0-9_-]+/g
 
 /**
- * Everything in a text that is another tenant's.
- * @param request the text of the request; repeated in the response it is no leak
+ * Everything in a text that belongs to another tenant.
+ * @param request the text of the request; an echo of it in the response is no leak
  */
 export function findForeign(
   text: string,
@@ -31,7 +34,7 @@ export function findForeign(
 /** Headers that differ between any two responses. */
 const ownHeaders = new Set(['date', 'x-request-id', 'ratelimit', 'connection', 'keep-alive'])
 
-/** A response without its own id and headers: two equal ones cannot be told apart. */
+/** A response without its own id and headers, for comparison. */
 export function toComparable({ status, headers, text }: CallAnswer, id: string): string {
   const requestId = String(headers['x-request-id'])
   const spellings = [id, JSON.stringify(id).slice(1, -1)]
@@ -48,6 +51,6 @@ export function toComparable({ status, headers, text }: CallAnswer, id: string):
 export function toUnknown(id: string, salt: number): string {
   const tail = `${salt.toString(36)}zq`.padStart(10, '0').slice(-10)
   if (id.length <= 10) return tail.slice(-id.length)
-  // The beginning stays, because ids have prefixes.
+  // Keeps the beginning, because ids have prefixes.
   return `${id.slice(0, 4)}${'0'.repeat(Math.max(0, id.length - 14))}${tail}`.slice(0, id.length)
 }

@@ -1,8 +1,8 @@
 /**
  * `npm run faults -- isolation [--calls 50000] [--seed S]`: five tenants with the same device,
- * session and user ids call every route that shows anything of a tenant, with every filter and
- * cursor, with their own ids and with those of the others. Exits with 1 when a response has
- * anything of another tenant, differs from the model, or tells a foreign id from an unknown one.
+ * session and user ids call every route that returns tenant data, with every filter and cursor,
+ * with their own ids and with those of the others. Exits with 1 when a response contains another
+ * tenant's data, differs from the model, or distinguishes a foreign id from an unknown one.
  */
 import { print, randomSeed, readOptions } from '../support/drill.ts'
 import { startIsolationRig } from './rig.ts'

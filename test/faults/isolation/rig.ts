@@ -1,4 +1,4 @@
-/** The stack with its five tenants, once everything sent has arrived as the model says. */
+/** The stack with its five tenants, ready when everything sent has arrived as the model expects. */
 import { isDeepStrictEqual } from 'node:util'
 import { toDeliveryId } from '#shared/core/base/ids.ts'
 import { type Receiver, startReceiver } from '../../support/deliveries/receiver.ts'
@@ -18,7 +18,7 @@ export type DeviceView = {
   users_cursor: string | null
 }
 
-/** What a tenant has; dispositions follow the drill's changes. */
+/** The data of a tenant; dispositions follow the drill's changes. */
 export type Possessions = {
   tenant: IsolatedTenant
   /** Newest first. */
@@ -55,7 +55,7 @@ export async function startIsolationRig(seed: number): Promise<IsolationRig> {
   }
 }
 
-/** Waits until all alerts and devices of a tenant are there, then reads them. */
+/** Waits until all alerts and devices of a tenant are visible, then reads them. */
 async function settle(running: TestStack, tenant: IsolatedTenant): Promise<Possessions> {
   const { stack } = running
   const key = tenant.public_api_key
@@ -97,10 +97,10 @@ async function settle(running: TestStack, tenant: IsolatedTenant): Promise<Posse
   return possessions
 }
 
-/** Differences between what was read and the model, without times. */
+/** Differences between the read data and the model, without times. */
 export function findDifferences({ tenant, alerts, devices }: Possessions): string[] {
   const wrong: string[] = []
-  // Alerts of one batch have one time, so their order is not promised.
+  // Alerts of one batch have one time, so their order is not defined.
   const plain = (alert: ApiAlert) => ({ ...alert, seq: 0, created_at: '', disposition: '' })
   const numbers = alerts.map((alert) => alert.seq).sort((a, b) => a - b)
   if (numbers.some((seq, at) => seq !== at + 1)) wrong.push(`seq ${numbers.join()}`)

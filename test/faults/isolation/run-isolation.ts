@@ -1,6 +1,6 @@
 /**
- * Runs the drill: a client for each of five tenants, until the wanted number of calls; then an
- * erasure and a suspension of one tenant, and everything of all others is compared again.
+ * Runs the drill: one client for each of five tenants, until the required number of calls; then
+ * erases and suspends one tenant, and compares all data of the others again.
  */
 import fc from 'fast-check'
 import { createCaller } from '../../support/http/http-call.ts'
@@ -22,7 +22,7 @@ export type IsolationResult = IsolationFindings & {
   calls: number
   /** Differences at the end. */
   differences: string[]
-  /** Webhook requests, and those with anything of another tenant. */
+  /** Webhook requests, and those with another tenant's data. */
   webhooks: number
   foreignWebhooks: number
 }
@@ -60,7 +60,7 @@ export async function drillIsolation(
       rig.possessions.map(async (own, index) => {
         const client = createTenantClient(rig, own, { caller, findings })
         await firstOfEach(client, seed + index)
-        // A step makes one to eight calls, so not all steps are needed.
+        // A step makes one to eight calls, so fewer steps suffice.
         const numRuns = Math.ceil(calls / rig.possessions.length)
         for (const { step, drawn } of fc.sample(plan, { numRuns, seed: seed + index })) {
           if (done() >= calls) return
@@ -114,7 +114,7 @@ async function checkEnd({ running, possessions }: IsolationRig): Promise<string[
   }
 }
 
-/** Whether every webhook request has only what belongs to the tenant of its URL. */
+/** Whether every webhook request has only data of the tenant of its URL. */
 function checkWebhooks({ receiver, ownership }: IsolationRig) {
   const foreign = receiver.requests.filter(({ path, headers, body }) => {
     const owner = path.split('/').at(-1) ?? ''

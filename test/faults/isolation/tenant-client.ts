@@ -1,7 +1,7 @@
 /**
  * The client of one tenant: it calls with that tenant's credentials and ids, counts by route, and
- * notes every response with something of another tenant in it, that differs from the model, or that
- * tells a foreign id from an unknown one.
+ * records every response that contains another tenant's data, differs from the model, or
+ * distinguishes a foreign id from an unknown one.
  */
 import type { Call, CallAnswer, Caller } from '../../support/http/http-call.ts'
 import { findForeign, toComparable } from './compare-answers.ts'
@@ -14,7 +14,7 @@ export type RouteTally = {
   foreign: number
   /** Foreign ids and cursors that were tried. */
   probes: number
-  /** Of those, with another response than an unknown one. */
+  /** Those of them with a different response than an unknown id gets. */
   leaks: number
   /** Responses that differ from the model. */
   wrong: number
@@ -30,7 +30,7 @@ export type Request = {
   path: string
   method?: string
   body?: unknown
-  /** Whether a 503 is right, because only so many of these run at once. */
+  /** Whether a 503 is correct, because the number of concurrent calls is limited. */
   mayBeBusy?: boolean
 }
 
@@ -39,13 +39,13 @@ export type TenantClient = Possessions & {
   others: Possessions[]
   /** Calls the api with the tenant's key, or the admin API. */
   call: (request: Request, headers?: Record<string, string>) => Promise<CallAnswer>
-  /** Calls with a foreign and with an unknown id; the responses must be alike. */
+  /** Calls with a foreign and with an unknown id; the responses must be equal. */
   probe: (
     requestOf: (id: string) => Request,
     ids: { foreign: string; unknown: string },
     statuses: readonly number[],
   ) => Promise<void>
-  /** Notes a response that differs from the model. */
+  /** Records a response that differs from the model. */
   expect: (isRight: boolean, request: Request, answer: CallAnswer, why: string) => void
 }
 
@@ -121,7 +121,7 @@ function toCall({ method = 'GET', path, body }: Request): Omit<Call, 'headers'> 
   return { method, path, ...(body === undefined ? {} : { body: JSON.stringify(body) }) }
 }
 
-/** Rows of a list, or the one thing that a route shows. */
+/** Rows of a list, or 1 for a route with a single object. */
 function countRows(text: string): number {
   if (text.startsWith('{"type":"urn:')) return 0
   try {

@@ -1,7 +1,7 @@
 /**
  * Five tenants with the same device, session and user ids, filled in the same minute. Every text
  * that a tenant can choose has its own mark, its verdicts follow its own plan, and a model of the
- * service holds what must come of it.
+ * service has the expected results.
  */
 import { defaultPolicy } from '#shared/core/policies/default-policy.ts'
 import { strictPolicy } from '#shared/core/policies/presets/strict.ts'
@@ -31,7 +31,7 @@ export type IsolatedTenant = Tenant & {
 
 export const tenantsCount = 5
 
-/** Ids that all of them use. */
+/** Ids that all tenants use. */
 export const sharedDevices = ['device-1', 'device-2', 'a/b +c', 'übung-😀', "o'hara", 'device-6']
 const levels: Record<string, Record<string, unknown>>[] = [
   {},

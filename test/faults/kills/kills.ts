@@ -1,8 +1,8 @@
 /**
  * `npm run faults -- kills [--rate 500] [--each 40] [--seconds N] [--seed S]`: each of the eight
- * processes of a stack is killed so often with kill -9, at random moments under load. Exits with 1
- * when anything accepted is lost or there twice, a history differs from the client's, or the kills
- * had no effect.
+ * processes of a stack is killed with kill -9 `each` times, at random moments under load. Exits
+ * with 1 when anything accepted is lost or duplicated, a history differs from the client's, or the
+ * kills had no effect.
  */
 import { describeCounts } from '../support/counts.ts'
 import { print, randomSeed, readOptions, reportBroken } from '../support/drill.ts'
@@ -16,7 +16,7 @@ import {
 
 /** Each child runs for 18 s between two kills on average; a restart takes a few. */
 const secondsPerKill = 2.25
-/** From so many kills of each on, every effect of a kill must have happened. */
+/** From this number of kills each, every effect of a kill must have occurred. */
 const fullEach = 20
 
 /** Runs the drill and prints its report. */
@@ -42,7 +42,8 @@ export async function run(args: string[]): Promise<void> {
     onStep: (line) => print(`  ${line}`),
   })
   reportKills(result)
-  // A few kills need not have every effect: an ack is lost only within a millisecond of a publish.
+  // A few kills need not have every effect: an acknowledgement is lost only within a millisecond of
+  // a publish.
   const isFull = each >= fullEach
   const missing = judgeEvidence(result.evidence, result.findings)
   if (!isFull) for (const effect of missing) print(`note: ${effect}`)

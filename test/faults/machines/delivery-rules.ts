@@ -2,7 +2,7 @@
  * The pure decisions about the deliveries of one webhook, over whole lives of deliveries: schedule,
  * `Retry-After`, 410, replays, and the circuit breaker. No attempt is early, there are at most
  * eleven, an end is final until a replay, and the circuit opens exactly when the latest attempts
- * say so.
+ * require it.
  */
 import fc from 'fast-check'
 import {
@@ -56,7 +56,7 @@ function createHistory(note: Note) {
     add: () => {
       deliveries.push({ state: 'pending', attempts: 0, dueMs: nowMs })
     },
-    /** Time passes until the next delivery is due. */
+    /** Advances the time until the next delivery is due. */
     attempt: ({ status, retryAfterS, random }: Answer) => {
       const waiting = deliveries.filter(({ state }) => state === 'pending')
       const next = waiting.sort((a, b) => a.dueMs - b.dueMs)[0]
@@ -84,8 +84,11 @@ function createHistory(note: Note) {
         const waitMs = outcome.delayMs
         const baseMs = waitsS[next.attempts - 1]! * 1_000
         demand(waitMs >= baseMs, `attempt ${next.attempts + 1} is early: after ${waitMs} ms`)
-        const asked = status === 429 || status === 503 ? (retryAfterS ?? 0) * 1_000 : 0
-        const most = Math.max(baseMs * (1 + jitterShare), Math.min(asked, retryAfterDelayMaxMs))
+        const retryAfterMs = status === 429 || status === 503 ? (retryAfterS ?? 0) * 1_000 : 0
+        const most = Math.max(
+          baseMs * (1 + jitterShare),
+          Math.min(retryAfterMs, retryAfterDelayMaxMs),
+        )
         demand(waitMs <= most, `attempt ${next.attempts + 1} is late: after ${waitMs} ms`)
         if (waitMs > baseMs * (1 + jitterShare)) note('delayed by Retry-After')
       }

@@ -1,8 +1,8 @@
 /**
- * Two delivery processes on a real PostgreSQL that claim, record, die and overstay their claims,
- * one after another and at once, while an operator replays, pauses and resumes. After every step
- * the rows equal a model: no delivery is in two hands, no outcome of a lost claim counts, attempts
- * are numbered without a gap, and nothing is handed out early or while it is paused.
+ * Two delivery processes on a real PostgreSQL that claim, record, die and outlast their claims,
+ * sequentially and concurrently, while an operator replays, pauses and resumes. After every step
+ * the rows equal a model: no two processes claim one delivery, no outcome of a lost claim counts,
+ * attempts are numbered without a gap, and no claim is early or during a pause.
  */
 import fc from 'fast-check'
 import { createDeliveryStore } from '#shared/io/deliveries/delivery-store.ts'
@@ -173,13 +173,13 @@ async function createHistory(postgres: Postgres, note: Note) {
       if (got.every(({ ids }) => ids.length > 0)) note('claim shared by both')
       await check()
     },
-    /** Both record what they hold, or once claimed, at once. */
+    /** Both record the deliveries they have, or once had, at the same time. */
     record: async (who: readonly (0 | 1)[], status: number) => {
       const each = who.map((at) => {
         const outcomes = processes[at].claimed
           .splice(0)
           .map((claimed) => toOutcome(claimed, status))
-        // One statement cannot take two outcomes of one delivery; the engine never has them.
+        // One statement cannot take two outcomes of one delivery; the engine never sends them.
         return [...new Map(outcomes.map((one) => [one.deliveryId, one])).values()]
       })
       const answers = await Promise.all(each.map((some) => store.recordOutcomes(some, nowMs)))
@@ -244,7 +244,10 @@ const record = named(
 const claim = named('claim', (one, id, over) => one.claim(id, over), fc.tuple(at, flag))
 const claimBoth = named('claimBoth', (one, over) => one.claimBoth(over), fc.tuple(flag))
 const pass = named('pass', (one, ms) => one.pass(ms), fc.tuple(waits))
-/** Its claim runs out in its hands, another one takes over, and then it records after all. */
+/**
+ * A claim expires while its process still works, another process claims the delivery, and then the
+ * first one records its outcome.
+ */
 const overstay = named(
   'overstay',
   async (one, status) => {

@@ -1,7 +1,7 @@
 /**
- * Alerts raised and judged by several at once on a real PostgreSQL. After every step `seq` has no
- * gap, every counter equals the number of its alerts, the history of an alert leads from OPEN to
- * its disposition, and each change has one row in the audit log.
+ * Concurrent writers raise alerts and set dispositions on a real PostgreSQL. After every step `seq`
+ * has no gap, every counter equals the number of its alerts, the history of an alert leads from
+ * OPEN to its disposition, and each change has one row in the audit log.
  */
 import fc from 'fast-check'
 import { type Disposition, dispositions } from '#shared/core/alerts/alert-rules.ts'
@@ -96,7 +96,7 @@ async function createHistory(postgres: Postgres, note: Note) {
     return checkHistory()
   }
   return {
-    /** Each writer raises its sessions at once with the others; they overlap. */
+    /** The writers raise their sessions at the same time; the sessions overlap. */
     raise: async (writers: readonly (readonly number[])[]) => {
       const candidates = writers.map((sessions) =>
         sessions.map((session) =>
@@ -114,23 +114,23 @@ async function createHistory(postgres: Postgres, note: Note) {
       }
       await check()
     },
-    /** Each operator judges at once with the others. */
+    /** The operators set dispositions at the same time. */
     judge: async (judgements: readonly Judgement[]) => {
       const ids = [...model.keys()]
       if (ids.length === 0) return
       const before = await checkHistory()
-      const asked = judgements.map(({ alert, to }, at) => ({
+      const changes = judgements.map(({ alert, to }, at) => ({
         alertId: ids[alert % ids.length]!,
         disposition: to,
         note: null,
         actor: `operator ${at}`,
       }))
-      const answers = await Promise.all(asked.map((change) => setDisposition(postgres, change)))
+      const answers = await Promise.all(changes.map((change) => setDisposition(postgres, change)))
       answers.forEach((alert, at) => {
-        demandEqual(alert?.disposition, asked[at]!.disposition, 'the response to the operator')
+        demandEqual(alert?.disposition, changes[at]!.disposition, 'the response to the operator')
       })
-      for (const alertId of new Set(asked.map((change) => change.alertId))) {
-        const own = asked.filter((change) => change.alertId === alertId)
+      for (const alertId of new Set(changes.map((change) => change.alertId))) {
+        const own = changes.filter((change) => change.alertId === alertId)
         if (own.length > 1) note('judged by several at once')
         model.set(alertId, new Set(own.map(({ disposition }) => disposition)))
       }
@@ -158,7 +158,7 @@ const judge = judgements.map((some) =>
 )
 const commands = anyCommands<History>([raise, judge, judge, judge], 25)
 
-/** @param postgres migrated; ten connections or more, so that the races are races */
+/** @param postgres migrated; with ten connections or more, so that races occur */
 export function runDisposition(
   options: MachineOptions,
   postgres: Postgres,

@@ -1,7 +1,7 @@
 /**
  * Group commit on a model of JetStream: publishes are stored, lost, refused, stored with a lost
- * acknowledgement, or stored after the edge has given up, in every order. An event counts as stored
- * only when it is, each is settled once, and an id always has the same content.
+ * acknowledgement, or stored after the edge has stopped waiting, in every order. An event counts as
+ * stored only when it is stored, each is settled once, and an id always has the same content.
  */
 import fc from 'fast-check'
 import {

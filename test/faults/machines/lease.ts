@@ -1,8 +1,8 @@
 /**
  * Three edges and a console that rotates the secret of one tenant, over a model of the tenants
  * bucket. The lease and the verification are real. Announcements are lost, a watch is late or
- * begins anew, an edge is paused within a request, and the console's list of edges is late or
- * incomplete. After a rotation nothing signed with an older secret is accepted, and never two
+ * restarts, an edge is paused within a request, and the console's list of edges is late or
+ * incomplete. After a rotation no request signed with an older secret is accepted, and never two
  * secrets at a time.
  */
 import { createSecretKey } from 'node:crypto'
@@ -41,7 +41,7 @@ type Edge = {
   activate: (read: () => number | null) => void
 }
 
-/** A rotation: the old secret is turned off everywhere, then the new one is turned on. */
+/** A rotation: the old secret is revoked at every edge, then the new one becomes active. */
 type Rotation = { phase: 'off' | 'on'; revision: number; mark: number; startMs: number }
 
 const edgeCount = 3
@@ -103,7 +103,10 @@ function createHistory(scheduler: fc.Scheduler, chance: Chance, note: Note) {
     for (const edge of edges) edge.queue.push(full)
     return full.revision
   }
-  /** The bucket keeps the last entry of each key; one replaced before it was sent never arrives. */
+  /**
+   * The bucket keeps the last entry of each key; an entry that is replaced before delivery never
+   * arrives.
+   */
   const receiveEntry = (revision: number) => {
     const entry = log[revision - 1]!
     const replaced = (later: Entry) =>
@@ -150,7 +153,7 @@ function createHistory(scheduler: fc.Scheduler, chance: Chance, note: Note) {
     edge.lease.announceChange()
   }
   const beginPhase = (phase: Rotation['phase']) => {
-    // Each wait begins a new watch.
+    // Each wait starts a new watch.
     listed = 0
     announcements.clear()
     announced = null
@@ -158,7 +161,9 @@ function createHistory(scheduler: fc.Scheduler, chance: Chance, note: Note) {
     const revision = append({ secret } as never)
     rotation = { phase, revision, mark: append({ mark: revision } as never), startMs: nowMs }
   }
-  /** As `awaitEdges`: every edge has confirmed, as seen past the mark, or a lease is over. */
+  /**
+   * Like `awaitEdges`: every edge has confirmed, as seen beyond the mark, or its lease has ended.
+   */
   const step = () => {
     if (rotation === null) return
     const { phase, revision, mark, startMs } = rotation
@@ -225,7 +230,7 @@ function createHistory(scheduler: fc.Scheduler, chance: Chance, note: Note) {
         return
       }
       note('accepted')
-      // Once the old secret is off everywhere, no request with it is accepted.
+      // Once the old secret is revoked at every edge, no request with it is accepted.
       const oldest = rotation?.phase === 'on' ? newest + 1 : newest
       demand(secret >= oldest, `secret ${secret} was accepted when ${oldest} was the oldest`)
       demand(secret >= accepted, `secret ${secret} was accepted after ${accepted} had been`)

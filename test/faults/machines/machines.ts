@@ -1,8 +1,8 @@
 /**
  * `npm run faults -- machines [--runs 10000] [--seed S] [--only NAME]`: random histories of
- * commands, with races and faults in every order, run by the code and by a model of it. Machines on
- * PostgreSQL or NATS make fewer histories. A broken promise prints the shortest history that breaks
- * it and exits with 1.
+ * commands, with races and faults in every order, run by the code and by a model. Machines on
+ * PostgreSQL or NATS make fewer histories. A broken guarantee prints the shortest history that
+ * breaks it and exits with 1.
  */
 import { createPostgres, type Postgres } from '#shared/io/postgres/postgres.ts'
 import { createConsoleRig } from '../../support/http/console-rig.ts'
@@ -21,7 +21,7 @@ import type { MachineOptions, MachineReport } from './run-machine.ts'
 
 type Machine = {
   name: string
-  /** Of `--runs`: a history on a real database takes up to a thousand times longer. */
+  /** Share of `--runs`: a history on a real database takes up to a thousand times longer. */
   share: number
   run: (options: MachineOptions, servers: Servers) => Promise<MachineReport>
 }

@@ -1,8 +1,8 @@
 /**
- * The rotation coordinator on real PostgreSQL and NATS with real edges: rotations in sequence and
- * at once, interrupted at each stage, undone later, while edges leave and join. A returned secret
- * works at every edge at once and no older one does; never two secrets work, and in the end one
- * does.
+ * The rotation coordinator on real PostgreSQL and NATS with real edges: sequential and concurrent
+ * rotations, interrupted at each stage, undone later, while edges leave and join. A returned secret
+ * is accepted at every edge at once and no older one is; two secrets are never accepted, and at the
+ * end one is.
  */
 import fc from 'fast-check'
 import { createTenant } from '../../../services/console/tenants/manage-tenants.ts'
@@ -53,7 +53,7 @@ async function createHistory(rig: ConsoleRig, edges: TestEdge[], note: Note) {
   const request = { tenantId, actor: 'machine', hmac: true, webhook: false, apiKey: false }
   const working = () =>
     secrets.filter((secret) => edges.some((edge) => edge.judge(tenantId, secret) === 'accepted'))
-  const learn = async () => {
+  const readSecrets = async () => {
     const { rows } = await rig.postgres.query<{ sealed: string }>(
       `select sealed from tenant_secrets where tenant_id = $1 and kind = 'hmac'
        and sealed is not null order by secret_id`,
@@ -102,10 +102,10 @@ async function createHistory(rig: ConsoleRig, edges: TestEdge[], note: Note) {
       )
     }
   }
-  /** In the end one secret works everywhere. */
+  /** At the end one secret is accepted everywhere. */
   const settle = async () => {
     await undoAbandonedRotations(rig.deps)
-    await learn()
+    await readSecrets()
     const settled = async () => {
       // As the console does every two seconds.
       await rig.projection.repair()
@@ -118,13 +118,13 @@ async function createHistory(rig: ConsoleRig, edges: TestEdge[], note: Note) {
     }
     await until('one secret works everywhere', settled)
     const [only] = working()
-    // It is never older than the last returned one.
+    // That secret is never older than the last returned one.
     demand(secrets.indexOf(only!) >= secrets.indexOf(returned), 'an old secret came back')
   }
   return {
     rotate: async () => {
       const checkpoint = async (stage: RotationStage) => {
-        await learn()
+        await readSecrets()
         if (stage.endsWith('everywhere'))
           demand(awaited >= projected, `${stage}: the console did not wait`)
       }
@@ -148,7 +148,7 @@ async function createHistory(rig: ConsoleRig, edges: TestEdge[], note: Note) {
     },
     interrupt: async (stage: RotationStage) => {
       const checkpoint = async (reached: RotationStage) => {
-        await learn()
+        await readSecrets()
         if (reached === stage) throw new Error('interrupted')
       }
       await rotate({ ...rig.deps, checkpoint }, request).catch(() => undefined)
@@ -184,7 +184,7 @@ const commands = anyCommands<History>(
   10,
 )
 
-/** Starts its edges itself; those that are left at the end are closed with the rig. */
+/** Starts its edges itself; those left at the end are closed with the rig. */
 export async function runRotation(
   options: MachineOptions,
   rig: ConsoleRig,

@@ -1,6 +1,6 @@
 /**
  * Runs model-based state machines over random histories that a seed repeats, and counts what
- * happened in them: a machine without a lost acknowledgement or a race proves nothing of either.
+ * happened: a run without a lost acknowledgement or a race proves nothing about either.
  */
 import fc from 'fast-check'
 
@@ -16,7 +16,7 @@ export type MachineReport = {
 export type Note = (what: string, times?: number) => void
 
 /**
- * Runs a property and adds up what it notes.
+ * Runs a property and adds up its counts.
  * @throws with the smallest counterexample, its seed and its path
  */
 export async function runMachine<Value>(
@@ -35,7 +35,7 @@ export async function runMachine<Value>(
   return { runs, seen }
 }
 
-/** A broken promise: fast-check shrinks the history to the shortest one that breaks it. */
+/** A broken guarantee: fast-check shrinks the history to the shortest one that breaks it. */
 export function demand(holds: boolean, what: string): void {
   if (!holds) throw new Error(what)
 }
@@ -51,7 +51,7 @@ export type Command<History> = fc.AsyncCommand<object, History>
 export type Commands<History> = Iterable<Command<History>>
 
 /**
- * A command. It does nothing when it is not possible at its moment.
+ * A command. It does nothing when it is impossible in the current state.
  * @param name with its parameters, for a counterexample
  */
 export function toCommand<History>(
@@ -67,7 +67,7 @@ export function toCommand<History>(
   }
 }
 
-/** Up to so many of these commands, in any order. */
+/** At most this number of commands, in any order. */
 export function anyCommands<History>(
   kinds: readonly fc.Arbitrary<Command<History>>[],
   maxCommands: number,
@@ -81,7 +81,9 @@ export function runCommands<History>(history: History, commands: Commands<Histor
   return fc.asyncModelRun(async () => ({ model: {}, real: history }), commands)
 }
 
-/** Runs commands while the scheduler decides what else happens between and during them. */
+/**
+ * Runs commands while the scheduler decides the order of all other work between and during them.
+ */
 export function raceCommands<History>(
   scheduler: fc.Scheduler,
   history: History,

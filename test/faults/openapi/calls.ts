@@ -1,7 +1,7 @@
 /**
  * Calls of an operation, generated from its documentation: valid ones, and ones damaged in every
- * way that clients and attackers can. Each has its expected statuses as far as document and HTTP
- * say.
+ * way that clients and attackers can. Each has its expected statuses, as far as the document and
+ * HTTP define them.
  */
 import { createHmac } from 'node:crypto'
 import fc from 'fast-check'
@@ -37,13 +37,13 @@ export type PlannedCall = {
   operation: Operation
   kind: CallKind
   call: Call
-  /** The only right statuses, or null when every documented one is right. */
+  /** The only correct statuses, or null when every documented one is correct. */
   expected: readonly number[] | 'refused' | null
 }
 
-/** The authentication of calls, and values that exist. */
+/** The authentication of calls, and existing values. */
 export type Credentials = {
-  /** The headers that an operation needs for a body that is sent; the first one authenticates. */
+  /** The headers that an operation needs for a body; the first one authenticates. */
   authorize: (operation: Operation, body: string | undefined) => Record<string, string>
   knownFor: (operation: Operation) => KnownValues
 }
@@ -93,7 +93,7 @@ export function callsTo(operation: Operation, credentials: Credentials): fc.Arbi
     Object.fromEntries(
       parameters.map((one) => {
         const value = toArbitrary(one.schema, of, one.name)
-        // Two of three are left out, because random filters and cursors rarely fit together.
+        // Two of three are omitted, because random filters and cursors rarely match together.
         const drawn = one.required ? value : fc.oneof(left, { weight: 1, arbitrary: value })
         return [`${one.in} ${one.name}`, drawn]
       }),
@@ -169,7 +169,7 @@ function plan(operation: Operation, credentials: Credentials, drawn: Drawn): Pla
     case 'damaged_body': {
       const value = damage(drawn.bodyValue ?? null, drawn.harm)
       draft.body = JSON.stringify(value) ?? 'null'
-      // As the server reads it, without what JSON cannot hold.
+      // The body as the server reads it, without values that JSON cannot express.
       if (!operation.body!.isValid(JSON.parse(draft.body))) expected = 'refused'
       break
     }
@@ -235,16 +235,16 @@ function toDraft({ parameters, body }: Operation, { values, bodyValue }: Drawn):
   return draft
 }
 
-/** Shorter by groups of four characters: still base64, with a broken content. */
+/** Shorter by groups of four characters: still base64, with broken content. */
 const cutShort = (text: string, pick: number): string =>
   text.slice(0, 4 * (Math.floor((text.length - 1) / 4) - ((pick >> 2) % 3)))
 
 const oneOf = <T>(all: readonly T[], pick: number): T => all[(pick >> 1) % all.length]!
 
-/** @returns whether the parameter is still one that the document allows */
+/** @returns whether the document still allows the parameter */
 function setOdd({ parameters }: Operation, draft: Draft, { odd, pick, known }: Drawn): boolean {
   const all = parameters.filter((one) => one.in !== 'header')
-  // Cuts values that the server made, such as cursors, now and then.
+  // Sometimes cuts values that the server made, such as cursors.
   const made = all.filter(({ name }) => String(known[name]?.[0] ?? '').length > 24)
   const isCut = made.length > 0 && pick % 2 === 0
   const { name, in: place, schema, isValid } = isCut ? oneOf(made, pick) : oneOf(all, pick)

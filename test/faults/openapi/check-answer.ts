@@ -1,6 +1,6 @@
 /**
  * Compares a response with the OpenAPI document: status, content type, body, headers, and whether
- * what must be refused was refused.
+ * invalid calls were refused.
  */
 import type { ErrorObject } from 'ajv/dist/2020.js'
 import type { CallAnswer } from '../../support/http/http-call.ts'
@@ -23,7 +23,7 @@ export type Fault = { kind: (typeof faultKinds)[number]; why: string }
 /** Statuses without an operation, or without one of this method. */
 const shellStatuses = [400, 404, 405, 414]
 
-/** @returns everything that is wrong with a response */
+/** @returns all faults of a response */
 export function findFaults(planned: PlannedCall, answer: CallAnswer): Fault[] {
   const { operation, kind, call, expected } = planned
   const { status } = answer
@@ -52,7 +52,7 @@ export function findFaults(planned: PlannedCall, answer: CallAnswer): Fault[] {
   return faults
 }
 
-/** A call of no operation gets a refusal like any other. */
+/** A call of no operation gets the documented refusal. */
 function findDocumented({ operation, kind }: PlannedCall, status: number) {
   const own = operation.answers.get(status)
   if (own !== undefined) return own

@@ -1,14 +1,14 @@
 /**
  * `npm run faults -- openapi [--calls 20000] [--seed S]`: valid and invalid calls of every
  * operation, generated from both OpenAPI documents; every response is compared with its document.
- * Exits with 1 when a response is undocumented, a 500, or accepts what must be refused, and when
- * too few valid calls succeed.
+ * Exits with 1 when a response is undocumented, is a 500, or accepts an invalid call, and when too
+ * few valid calls succeed.
  */
 import { print, randomSeed, readOptions } from '../support/drill.ts'
 import { startOpenapiRig } from './rig.ts'
 import { drillOpenapi, type OpenapiFindings } from './run-openapi.ts'
 
-/** The least share of an operation's valid calls that must succeed for it to have been tested. */
+/** The minimum share of an operation's valid calls that must succeed for it to count as tested. */
 const succeededShareMin = 0.1
 /** With fewer valid calls than this, one success is enough. */
 const validCallsFew = 40

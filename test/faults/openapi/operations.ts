@@ -1,6 +1,6 @@
 /**
- * The operations of an OpenAPI 3.1 document: what can be sent, and a compiled validator for every
- * response. Everything comes from the document.
+ * The operations of an OpenAPI 3.1 document: the parameters and bodies, and a compiled validator
+ * for every response. Everything comes from the document.
  */
 import { Ajv2020, type AnySchema, type ValidateFunction } from 'ajv/dist/2020.js'
 import formats from 'ajv-formats'
@@ -79,12 +79,12 @@ export function readOperations(document: OpenapiDocument, id: string): Operation
   const ajv = new Ajv2020({ strict: false, allErrors: false, validateFormats: true })
   formats.default(ajv)
   ajv.addSchema(document as AnySchema, id)
-  // Compiled in place, so that references lead to the document's own components.
+  // Compiled in place, so that references resolve to the document's own components.
   const compileAt = (pointer: string[]): ValidateFunction =>
     ajv.compile({ $ref: `${id}#/${pointer.map(toPointerPart).join('/')}` })
   const operations: Operation[] = []
   for (const [path, item] of Object.entries(document.paths)
-    // A stream does not end, so its answer cannot be read whole.
+    // A stream does not end, so its answer cannot be read completely.
     .filter(([path]) => !path.endsWith('/stream'))) {
     for (const method of methods.filter((name) => item[name] !== undefined)) {
       const at = ['paths', path, method]

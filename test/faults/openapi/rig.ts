@@ -1,6 +1,6 @@
 /**
  * A local stack with tenants that have telemetry, alerts, deliveries, policies and analysts, so
- * that valid calls find something, and the values that exist.
+ * that valid calls return data, and the existing values.
  */
 import { type Receiver, startReceiver } from '../../support/deliveries/receiver.ts'
 import {
@@ -30,13 +30,13 @@ const devices = ['device-1', 'a/b c+d', 'übung-😀', "o'hara"]
 /** Starts the stack and fills it; about six seconds. */
 export async function startOpenapiRig(): Promise<OpenapiRig> {
   const [running, receiver] = await Promise.all([
-    // Wrong tokens come from other addresses, so that their limit slows nothing else.
+    // Wrong tokens come from other addresses, so that their limit does not slow other calls.
     startStack({ env: { TRUSTED_PROXIES: '127.0.0.1' } }),
     startReceiver(),
   ])
   const { stack } = running
   const hook = receiver.url
-  // Admin calls leave the reader out, so its key stays valid.
+  // Admin calls never use the reader tenant, so its key stays valid.
   const [reader, main] = await Promise.all(
     ['reader', 'main', 'other'].map((name) => createTenant(stack, name, `${hook}/${name}`)),
   )
@@ -75,11 +75,11 @@ export async function startOpenapiRig(): Promise<OpenapiRig> {
 
 const email = 'drill@example.com'
 const password = 'a sentence that only the drill types'
-/** Calls end these, so that there are several. */
+/** Calls end these sessions, so there are several. */
 const disposableSessions = 12
 const endsSession = /^(DELETE .*\/sessions?(\/.*)?|POST .*\/step-up|PUT .*\/password)$/
 
-/** One operator with sessions, whom no other call changes, and another one. */
+/** One operator with sessions whom no other call changes, and another one. */
 async function signPeopleIn({ stack }: TestStack) {
   const origin = stack.console
   const post = async (path: string, body: object, cookie?: string) => {
@@ -97,8 +97,8 @@ async function signPeopleIn({ stack }: TestStack) {
     return { ...shown, cookie: answer.headers.get('set-cookie')!.split(';', 1)[0]! }
   }
   const invite = async (email: string) => {
-    const wanted = { email, role: 'admin' }
-    const made = await admin<{ url: string }>(stack, 'POST', '/operators/invitations', wanted)
+    const invitation = { email, role: 'admin' }
+    const made = await admin<{ url: string }>(stack, 'POST', '/operators/invitations', invitation)
     return made.url.split('#')[1]!
   }
   const join = async (email: string) =>

@@ -10,7 +10,7 @@ export type OperationTally = {
   name: string
   calls: number
   valid: number
-  /** Of the valid calls, those that were answered 2xx. */
+  /** The valid calls that were answered with a 2xx. */
   succeeded: number
   statuses: Record<string, number>
   tookMs: number
@@ -31,7 +31,7 @@ const slow = new RegExp(
     '^PUT .*/policy$',
     '^(POST|DELETE) .*/analysts',
     '^GET .*/(ledger|reconciliation|comparison|explanation|unknown-signals|rule-performance)$',
-    // Rare, so that the webhook is on for the other operations.
+    // Rare, so that the webhook stays active for the other operations.
     '^(DELETE .*/webhook|POST .*/webhook/pause)$',
   ].join('|'),
 )
@@ -42,7 +42,7 @@ const callers = 12
 export type DrillOptions = {
   calls: number
   seed: number
-  /** The least number of calls of every operation. */
+  /** The minimum number of calls of every operation. */
   callsLeast?: number
   onProgress?: (done: number) => void
 }

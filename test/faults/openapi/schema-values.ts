@@ -1,6 +1,6 @@
 /**
- * JSON Schema to random values that it allows, and changes that damage a value. Examples of a
- * schema and values that exist on the server are preferred.
+ * Generates random values that a JSON Schema allows, and changes that damage a value. It prefers
+ * examples of a schema and values that exist on the server.
  */
 import fc from 'fast-check'
 import type { OpenapiDocument, Schema } from './operations.ts'
@@ -10,7 +10,7 @@ export type KnownValues = Record<string, readonly unknown[]>
 
 const depthMax = 6
 
-/** Any JSON with numbers that every parser reads alike. */
+/** Any JSON with numbers that all parsers read equally. */
 const anyJson: fc.Arbitrary<unknown> = fc.letrec((tie) => ({
   value: fc.oneof(
     { depthSize: 'small', maxDepth: 2 },
@@ -118,7 +118,7 @@ function toText(schema: Schema): fc.Arbitrary<string> {
       .date({ noInvalidDate: true, min: new Date(0), max: new Date('2100-01-01') })
       .map((date) => date.toISOString())
   }
-  // Mostly printable ASCII, at times any Unicode and the full length.
+  // Mostly printable ASCII, sometimes any Unicode and the full length.
   const bounds = { minLength, maxLength: Math.min(most, 40) }
   return fc.oneof(
     { weight: 6, arbitrary: fc.stringMatching(/^[A-Za-z0-9_.-]+$/).map(fit(bounds)) },
@@ -184,7 +184,7 @@ export const damages: fc.Arbitrary<Damage> = fc.record({
   odd: oddValues,
 })
 
-/** A damaged copy. The place counts through all members of all objects and arrays. */
+/** A damaged copy. `at` counts through all members of all objects and arrays. */
 export function damage(value: unknown, { kind, at, odd }: Damage): unknown {
   const places: (readonly [holder: Record<string, unknown> | unknown[], key: string])[] = []
   const visit = (one: unknown): void => {

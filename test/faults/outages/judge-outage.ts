@@ -1,4 +1,4 @@
-/** Judges the calls, the readiness probes and what was read back after outages. */
+/** Checks the calls, the readiness probes and the stored data after outages. */
 import { SERVICE_NAMES } from '../../../deploy/local/stack/settings.ts'
 import { percentile } from '../../support/process/percentile.ts'
 import { seconds } from '../support/drill.ts'
@@ -11,7 +11,9 @@ type Seen = Pick<OutagesResult, 'calls' | 'probes'>
 
 /** Every submission gets a response within this time. */
 const refusedWithinMs = 2_500
-/** After this an edge knows of the outage: its lease has run out, or a publish has failed. */
+/**
+ * After this time an edge has detected the outage: its lease has expired, or a publish has failed.
+ */
 const knownAfterMs = 3_000
 const refusedOnceKnownMs = 300
 /** Readiness is compared with the responses this long before and after. */
@@ -25,7 +27,7 @@ const startsWithinMs = 3_000
 
 const ended = ({ begunMs, tookMs }: Call) => begunMs + tookMs
 
-/** The submissions that were begun, and ended, during an outage. */
+/** The submissions that began, and those that ended, during an outage. */
 export function submissionsOf(
   { begunMs, endedMs }: InjectedOutage,
   calls: readonly Call[],
@@ -35,7 +37,7 @@ export function submissionsOf(
   )
 }
 
-/** @returns the promises that an outage broke */
+/** @returns the guarantees that an outage broke */
 export function judgeOutage(injected: InjectedOutage, { calls, probes }: Seen): string[] {
   const { outage } = injected
   const wrong = [
@@ -177,7 +179,7 @@ export function toReadinessTimes(injected: InjectedOutage, probes: readonly Prob
   })
 }
 
-/** @returns the broken promises about data */
+/** @returns the broken guarantees about data */
 export function judgeFindings(findings: OutageFindings): string[] {
   const promises: [string, readonly string[]][] = [
     ['accepted events that are not stored', findings.notStored],

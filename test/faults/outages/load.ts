@@ -1,7 +1,7 @@
 /**
- * A fleet and a backend that continue whatever the responses are: submissions at an even rate, each
- * sent once, some failed ones sent again later with the same bytes; and calls of the api for alerts
- * and for a device. Every call is kept with its begin, its time and its outcome.
+ * A fleet and a backend that continue whatever the responses are: submissions at a constant rate,
+ * each sent once, some failed ones sent again later with the same bytes; and calls of the api for
+ * alerts and for a device. Every call is recorded with its start, duration and outcome.
  */
 import { Agent } from 'node:http'
 import { setTimeout as pause } from 'node:timers/promises'
@@ -32,7 +32,7 @@ export type OutageLoad = {
   /** By event id. */
   sent: Map<string, Submission>
   accepted: Set<string>
-  /** Sends some of the submissions again that have failed since the last call. */
+  /** Sends again some of the submissions that have failed since the last call. */
   sendAgain: (count: number) => Promise<void>
   /** Sends nothing new, and resolves once everything sent has ended. */
   stop: () => Promise<void>
@@ -46,7 +46,7 @@ export type OutageLoadOptions = {
   ratePerSecond: number
 }
 
-/** One submission in so many raises an alert, in a session of its own. */
+/** One submission in this number raises an alert, in its own session. */
 const alertEvery = 8
 const limitMs = 10_000
 const readEveryMs = 100

@@ -1,4 +1,7 @@
-/** The outages: how each begins and ends, and what must hold meanwhile; null promises nothing. */
+/**
+ * The outages: how each begins and ends, and what the service guarantees meanwhile; null means no
+ * guarantee.
+ */
 import { setTimeout as pause } from 'node:timers/promises'
 import { telemetryStream } from '#shared/core/telemetry/nats-names.ts'
 import type { ServerName, ServiceName } from '../../../deploy/local/stack/settings.ts'
@@ -10,7 +13,7 @@ export type Expected = {
   /** Whether these calls of the api succeed. */
   alerts: boolean | null
   device: boolean | null
-  /** The right result of `/readyz` of each process. */
+  /** The correct result of `/readyz` of each process. */
   ready: Record<ServiceName, boolean | null>
 }
 
@@ -50,7 +53,7 @@ export const outages: readonly Outage[] = [
     },
   },
   {
-    // Messages that it has not read yet are lost with it.
+    // Messages that it has not read yet are lost with its connections.
     name: 'nats-hung',
     lastsMs: 25_000,
     ...hang('nats'),
@@ -65,7 +68,7 @@ export const outages: readonly Outage[] = [
     name: 'postgres-down',
     lastsMs: 60_000,
     ...takeDown('postgres'),
-    // Every call of the api looks its key up in Postgres.
+    // Every call of the api looks up its key in Postgres.
     expected: {
       intake: true,
       alerts: false,
@@ -86,7 +89,7 @@ export const outages: readonly Outage[] = [
     expected: { ...continues, device: false, ready: { ...all, scorer: false, api: false } },
   },
   {
-    // No message fits, though scorers remove decided ones.
+    // No message fits, although scorers trim decided ones.
     name: 'stream-full',
     lastsMs: 20_000,
     begin: (rig) => limitStream(rig, 100),
@@ -97,7 +100,7 @@ export const outages: readonly Outage[] = [
     name: 'disk-nats',
     lastsMs: 20_000,
     ...fillDisk('nats'),
-    // The supervisor restarts it again and again. A start frees some space, so at times it accepts
+    // The supervisor restarts it repeatedly. A start frees some space, so it sometimes accepts
     // messages.
     expected: {
       ...continues,
@@ -109,7 +112,7 @@ export const outages: readonly Outage[] = [
     name: 'disk-postgres',
     lastsMs: 30_000,
     ...fillDisk('postgres'),
-    // It serves reads until it needs another segment of its log, and then recovers again and again.
+    // It serves reads until it needs another segment of its log, and then recovers repeatedly.
     // Without new alerts delivery has nothing to write.
     expected: {
       intake: true,
@@ -131,12 +134,14 @@ async function limitStream({ nats }: OutageRig, maxBytes: number): Promise<void>
   await nats.manager.streams.update(telemetryStream, { ...config, max_bytes: maxBytes })
 }
 
-/** Two at once: the second begins `apartMs` after the first, and ends that much before it. */
+/**
+ * Two outages together: the second begins `apartMs` after the first, and ends that much before it.
+ */
 export function bothOf(first: Outage, second: Outage, apartMs: number): Outage {
   const each = [first.expected, second.expected]
   const both = (of: (expected: Expected) => boolean | null) => {
-    const wanted = each.map(of)
-    return wanted.includes(false) ? false : wanted.includes(null) ? null : true
+    const expected = each.map(of)
+    return expected.includes(false) ? false : expected.includes(null) ? null : true
   }
   const names = Object.keys(all) as ServiceName[]
   const ready = names.map((name) => [name, both((expected) => expected.ready[name])])
@@ -164,7 +169,7 @@ export function bothOf(first: Outage, second: Outage, apartMs: number): Outage {
   }
 }
 
-/** Pairs that touch different servers. */
+/** Pairs that affect different servers. */
 export const pairs: readonly [string, string][] = [
   ['nats-paused', 'postgres-down'],
   ['nats-paused', 'clickhouse-down'],

@@ -2,8 +2,8 @@
  * `npm run faults -- outages [--seed S] [--only NAME,NAME] [--scale 1] [--rate 250]`: the service
  * under steady load while nats-server hangs, Postgres or ClickHouse is down, the stream or the disk
  * of a server is full, and two of these at once. Prints the effect of each outage and the recovery.
- * Exits with 1 when a 200 was false, a refusal slow, readiness not true, or anything lost or there
- * twice. Full disks need root.
+ * Exits with 1 when a 200 was false, a refusal slow, readiness wrong, or anything lost or
+ * duplicated. Full disks need root.
  */
 import { createRandom } from '../../../services/fleet/phones/random.ts'
 import {

@@ -26,7 +26,7 @@ export type OutageFindings = AlertFindings & {
   /** Stored without a 200. */
   storedUnaccepted: number
   neverSent: string[]
-  /** Devices whose history in the api has another number of sessions than one. */
+  /** Devices whose history in the api has a number of sessions other than one. */
   wrongHistory: string[]
   /** Alert ids. */
   otherBytes: string[]
@@ -99,7 +99,7 @@ async function findWrongHistories(rig: OutageRig, facts: ReadBackFacts): Promise
   return wrong
 }
 
-/** After the limit the comparison finds what is missing. */
+/** After the limit the comparison reports what is missing. */
 async function waitFor(what: string, holds: () => Promise<boolean>): Promise<void> {
   await until(what, holds, settleLimitMs).catch(() => undefined)
 }

@@ -1,4 +1,4 @@
-/** Reads `/readyz` of each process all the time and keeps every result. */
+/** Reads `/readyz` of each process continuously and keeps every result. */
 import { setTimeout as pause } from 'node:timers/promises'
 import { SERVICE_NAMES, type ServiceName } from '../../../deploy/local/stack/settings.ts'
 

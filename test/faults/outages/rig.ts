@@ -1,5 +1,5 @@
 /**
- * All of the service as the local stack runs it, supervisor included, but child by child: each
+ * The whole service as the local stack runs it, supervisor included, but child by child: each
  * server can hang, be down for as long as needed, or have its disk filled. The supervisor restarts
  * what ends by itself, and restarts are counted.
  */
@@ -59,7 +59,7 @@ export type OutageRig = {
   urls: Record<ServiceName, string>
   /** Of their internal listeners. */
   internalUrls: Record<ServiceName, string>
-  /** Null when the servers are on the machine's own disk. */
+  /** Null when the servers use the machine's own disk. */
   disks: Record<ServerName, SmallDisk> | null
   nats: Nats
   postgres: Postgres
@@ -72,7 +72,7 @@ export type OutageRig = {
 }
 
 const projectDir = fileURLToPath(new URL('../../..', import.meta.url))
-/** Twice what the drill stores, and the server's own files. */
+/** Twice the size of the drill's data, and the server's own files. */
 const disksMb: Record<ServerName, number> = { nats: 1_024, postgres: 768, clickhouse: 1_536 }
 
 /** @param options.smallDisks each server's data on a disk that can be filled; needs root */
@@ -204,7 +204,7 @@ function createSupervisor(dir: string, closing: Closing) {
         starts++
         const before = launches
         await child.start(new AbortController().signal)
-        // The first start is tried again where its predecessor is not quite gone.
+        // The first start is retried while its predecessor is still ending.
         launches = before + 1
       },
       down,

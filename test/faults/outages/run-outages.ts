@@ -1,6 +1,6 @@
 /**
- * The service under steady load while its servers are away, one after the other or two at once. It
- * recovers without help; everything is read back at the end.
+ * The service under steady load during outages of its servers, one after the other or two at once.
+ * It recovers without help; everything is read back at the end.
  */
 import { setTimeout as pause } from 'node:timers/promises'
 import { scorerConsumer, telemetryStream } from '#shared/core/telemetry/nats-names.ts'
@@ -16,22 +16,22 @@ import { type OutageRig, startOutageRig } from './rig.ts'
 
 export type InjectedOutage = {
   outage: Outage
-  /** On the monotonic clock: its begin, when it was in force, and the begin of its end. */
+  /** On the monotonic clock: its start, when it took effect, and the start of its end. */
   begunMs: number
   inForceMs: number
   endedMs: number
   /** When every store accepted writes and the edge accepted telemetry. */
   recoveredMs: number
-  /** When the backlog was acknowledged, or the limit was over. */
+  /** When the backlog was acknowledged, or the limit had passed. */
   drainedMs: number
   drained: boolean
-  /** The begin of the next step. */
+  /** The start of the next step. */
   calmUntilMs: number
   /** Messages that waited for the scorer at the recovery. */
   lag: number
   /** Whether all processes were ready within five seconds of the recovery. */
   readyAgain: boolean
-  /** Starts by the supervisor during it. */
+  /** Starts by the supervisor during the outage. */
   restarts: Record<string, number>
   /** Bytes that filled a disk. */
   filledBytes: number
@@ -46,7 +46,7 @@ export type OutagesResult = {
 
 export type OutagesOptions = {
   outages: readonly Outage[]
-  /** Of their full length. */
+  /** Factor of their full length. */
   scale: number
   ratePerSecond: number
   /** Between two outages, long enough to check readiness. */
@@ -60,7 +60,7 @@ const recoverLimitMs = 60_000
 const drainLimitMs = 120_000
 const tenantId = 'outages'
 
-/** Runs all outages on servers of its own. */
+/** Runs all outages on its own servers. */
 export async function runOutages(options: OutagesOptions): Promise<OutagesResult> {
   const smallDisks = options.outages.some(({ name }) => name.includes('disk-'))
   const rig = await startOutageRig({ smallDisks })
@@ -104,9 +104,9 @@ export async function runOutages(options: OutagesOptions): Promise<OutagesResult
   }
 }
 
-/** So many failed submissions are sent again. */
+/** At most this number of failed submissions is sent again. */
 const againMax = 200
-/** Readiness has to be true after this time. */
+/** Readiness must be correct after this time. */
 export const truthWithinMs = 5_000
 
 type Deps = { rig: OutageRig; load: OutageLoad; probes: Probes; options: OutagesOptions }
@@ -154,7 +154,7 @@ async function injectOutage(deps: Deps, outage: Outage): Promise<InjectedOutage>
   }
 }
 
-/** Whether the latest probe of each process says ready within the time limit. */
+/** Whether the latest probe of each process is ready within the time limit. */
 function allReady({ seen }: Probes, sinceMs: number): Promise<boolean> {
   const isReady = (name: string) => {
     const latest = seen.findLast((probe) => probe.name === name)

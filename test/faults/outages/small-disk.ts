@@ -1,4 +1,4 @@
-/** A tmpfs small enough to be filled, and the file that fills it. Mounting needs root. */
+/** A tmpfs small enough to fill, and the file that fills it. Mounting needs root. */
 import { execFileSync } from 'node:child_process'
 import { closeSync, mkdirSync, openSync, rmSync, statfsSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
@@ -6,7 +6,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 
 export type SmallDisk = {
   dir: string
-  /** Fills all space, and what becomes free later, until `free`. */
+  /** Fills all space, and space that becomes free later, until `free`. */
   fill: () => Promise<void>
   /** Deletes the file. @returns its bytes */
   free: () => number
@@ -21,7 +21,7 @@ const atOnceBytes = 32 * 1024 * 1024
 /** The last pieces are small, so that no message fits into the rest. */
 const piecesBytes = [4 * 1024 * 1024, 64 * 1024, 4_096]
 
-/** @throws when it cannot be mounted, as without root */
+/** @throws when it cannot be mounted, for example without root */
 export function mountSmallDisk(dir: string, sizeMb: number): SmallDisk {
   mkdirSync(dir, { recursive: true })
   try {

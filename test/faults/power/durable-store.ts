@@ -25,13 +25,13 @@ type File = {
   durableBytes: number
   /** Since the last sync. */
   changes: Change[]
-  /** The size for the process itself. */
+  /** The current size, as the process sees it. */
   bytes: number
 }
 
 type Descriptor = { path: string; file: File; append: boolean; at: number }
 
-/** @param storeDir its content at the begin of the trace counts as synced */
+/** @param storeDir its content at the start of the trace counts as synced */
 export function createDurableStore(storeDir: string): DurableStore {
   const names = new Map<string, File>()
   const durableNames = new Map<string, File>()

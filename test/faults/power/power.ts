@@ -1,9 +1,9 @@
 /**
- * `npm run faults -- power [--requests 10000] [--cuts 10] [--seed S]`: a 200 survives a power cut.
- * By the order of system calls, each 200 is written after the sync of its event has returned. By a
- * cut, nats-server is killed under load, its store is reduced to what was synced, and every
- * accepted event is still there. A control with a sync every two minutes must lose events. Needs
- * strace.
+ * `npm run faults -- power [--requests 10000] [--cuts 10] [--seed S]`: an event with a 200 survives
+ * a power cut. By the order of system calls: each 200 is written after the sync of its event has
+ * returned. By a cut: nats-server is killed under load, its store is reduced to the synced content,
+ * and every accepted event must be in it. A control with a sync every two minutes must lose events.
+ * Needs strace.
  */
 import { createRandom } from '../../../services/fleet/phones/random.ts'
 import { print, randomSeed, readOptions, reportBroken } from '../support/drill.ts'
@@ -42,7 +42,7 @@ export async function run(args: string[]): Promise<void> {
   reportBroken(broken, 'every promise held, and the control broke them')
 }
 
-/** @returns the broken promises about the order of calls */
+/** @returns the broken guarantees about the order of calls */
 export function judgeSynced(order: OrderRun): string[] {
   const { accepted, answers, unexplained, early, requests } = order
   const promises: [boolean, string][] = [

@@ -1,6 +1,6 @@
 /**
  * Two checks of a power cut on real processes under load: the order of system calls behind each
- * 200, and what is left of the store without everything after the last sync.
+ * 200, and the content of the store without everything after the last sync.
  */
 import { mkdtempSync } from 'node:fs'
 import { rm } from 'node:fs/promises'
@@ -63,7 +63,7 @@ export async function runOrder(options: PowerOptions & { requests: number }): Pr
   })
 }
 
-/** @param options.afterMs the time of load until the cut */
+/** @param options.afterMs the time under load before the cut */
 export async function runCut(options: PowerOptions & { afterMs: number }): Promise<CutRun> {
   return await withRig(options, async (rig, tenant, dir) => {
     const file = join(dir, 'trace')
@@ -108,7 +108,7 @@ async function withRig<T>(
 
 type Clients = { accepted: Set<string>; done: Promise<void>; stop: () => Promise<void> }
 
-/** Each client sends its requests in sequence and sends none again. */
+/** Each client sends its requests in sequence, each once. */
 function startClients(url: string, tenant: TestTenant, requests: number): Clients {
   const agent = new Agent({ keepAlive: true, maxSockets: clients })
   const accepted = new Set<string>()

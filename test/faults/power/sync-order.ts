@@ -1,7 +1,7 @@
 /**
- * Whether each 200 was written after the sync of its event, from the system calls of one
- * nats-server and one edge. The response names the event, the publish names the batch of the event,
- * the store's write names the batch, and the acknowledgement names the publish.
+ * Checks that each 200 was written after the sync of its event, from the system calls of one
+ * nats-server and one edge. The response has the event's id, the publish the batch of the event,
+ * the store's write the batch, and the acknowledgement the publish.
  */
 import { readStrings, readTarget, type SystemCall } from './system-calls.ts'
 
@@ -14,9 +14,9 @@ export type OrderFindings = {
   unexplained: string[]
   /** Event ids whose response or acknowledgement began before the end of the sync. */
   early: string[]
-  /** The least time from the end of a sync to the begin of its response. */
+  /** The minimum time from the end of a sync to the start of its response. */
   closestMs: number
-  /** The same to the beginning of nats-server's acknowledgement. */
+  /** The same, to the start of nats-server's acknowledgement. */
   closestAckMs: number
   /** Syncs during which another call of these processes ended. */
   interleaved: number
@@ -29,14 +29,14 @@ type Batch = {
   events: string[]
   /** The end of the store's write. */
   written?: { path: string; at: number }
-  /** The end of the first sync of that file which began after it. */
+  /** The end of the first sync of that file that began after it. */
   synced?: Moment
-  /** The beginning of the acknowledgement's write, and the end of its being read. */
+  /** The start of the acknowledgement's write, and the end of its read. */
   acked?: Moment
   read?: number
 }
 
-/** @param ports on which the two processes listen, which tells the sides of a socket */
+/** @param ports on which the two processes listen, which identify the sides of a socket */
 export async function judgeOrder(
   calls: AsyncIterable<SystemCall>,
   ports: { nats: number; edge: number },
@@ -50,7 +50,7 @@ const publishTokens = /HPUB telemetry\S* (\S+)|Nats-Msg-Id: (bat_[\w-]+)|"event_
 const batchToken = /Nats-Msg-Id: (bat_[\w-]+)/g
 const ackToken = /MSG (\S+) \d+ (?:\d+ )?\d+\r\n\{"stream":"TELEMETRY","seq":\d+/g
 const answerToken = /HTTP\/1\.1 200 [^{]*\{[^}]*"event_id":"(evt_[\w-]+)"/g
-/** How many earlier bytes of a socket are kept: more than any token has. */
+/** The number of earlier characters of a socket that are kept: more than any token has. */
 const tailCharacters = 400
 
 function createFacts({ nats, edge }: { nats: number; edge: number }) {

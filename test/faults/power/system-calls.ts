@@ -1,7 +1,7 @@
 /**
  * System calls of several processes in one order, recorded by strace. strace stops a thread at the
  * end of each call until the call is recorded, so the order of records is the order of events. A
- * call with others in between has two lines: one number for its begin and one for its end.
+ * call that other calls interrupt has two lines: one number for its start and one for its end.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { createReadStream } from 'node:fs'
@@ -15,7 +15,7 @@ export type SystemCall = {
   args: string
   /** Negative when it failed. */
   result: number
-  /** What it returned, with the path of a file that was opened. */
+  /** The returned value, with the path of an opened file. */
   returned: string
   /** The lines on which it began and ended, from 1. */
   begun: number
@@ -42,7 +42,7 @@ const stringBytesMax = 2 * 1024 * 1024
 
 /**
  * Attaches to running processes.
- * @throws when there is no strace on this machine
+ * @throws when strace is not installed
  */
 export async function trace(pids: readonly number[], file: string): Promise<Tracer> {
   const program = findProgram('strace', process.env.PATH)
@@ -146,13 +146,13 @@ export function readStrings(args: string): string[] {
   return strings
 }
 
-const letters: Record<string, string> = { n: '\n', r: '\r', t: '\t', v: '\v', f: '\f' }
+const escapes: Record<string, string> = { n: '\n', r: '\r', t: '\t', v: '\v', f: '\f' }
 
 function decodeText(text: string): string {
   if (!text.includes('\\')) return text
   return text.replaceAll(/\\([0-7]{1,3}|x[\da-f]{2}|.)/gs, (_whole, code: string) => {
     if (/^[0-7]/.test(code)) return String.fromCharCode(Number.parseInt(code, 8))
     if (/^x./.test(code)) return String.fromCharCode(Number.parseInt(code.slice(1), 16))
-    return letters[code] ?? code
+    return escapes[code] ?? code
   })
 }

@@ -1,7 +1,7 @@
 /**
  * `npm run faults -- projection [--rounds 4] [--seed S]`: the tenant directory in NATS is deleted,
- * emptied and falsified while three edges are under load. Prints the responses and how long the
- * repair took. Exits with 1 when an accepted event is not in the stream, or an edge accepted a
+ * emptied and falsified while three edges are under load. Prints the responses and the duration of
+ * the repair. Exits with 1 when an accepted event is not in the stream, or an edge accepted a
  * replaced secret.
  */
 import { setTimeout as pause } from 'node:timers/promises'
@@ -23,7 +23,7 @@ const nowMs = () => performance.now()
 
 type Damage = (rig: EdgeProcesses, before: string) => Promise<unknown>
 
-/** `before` is the tenant's entry from before its last rotation, with its proof. */
+/** `before` is the tenant's entry before its last rotation, with its proof. */
 const damages: Record<string, Damage> = {
   'bucket deleted': ({ nats }) => nats.manager.streams.delete(`KV_${tenantsBucket}`),
   'bucket purged': ({ nats }) => nats.manager.streams.purge(`KV_${tenantsBucket}`),
@@ -61,8 +61,8 @@ export async function run(args: string[]): Promise<void> {
     const rotations: SeenRotation[] = []
     for (let round = 0; round < options.rounds; round++) {
       for (const [name, damage] of Object.entries(damages)) {
-        const held = await (await openTenantsBucket(rig.nats)).get(tenantKey(rig.tenantId))
-        const before = held!.string()
+        const entry = await (await openTenantsBucket(rig.nats)).get(tenantKey(rig.tenantId))
+        const before = entry!.string()
         rotations.push(await rotateOnce(rig, load, rotations.length))
         rounds.push(await applyDamage(rig, load, name, () => damage(rig, before)))
       }
@@ -104,7 +104,7 @@ async function rotateOnce(
 
 /** A repair that takes longer fails the run. */
 const recoveryLimitMs = 30_000
-/** No refusal for this long, after the repair, means recovered: two leases. */
+/** No refusal for this long after the repair means recovered: two leases. */
 const calmMs = 4_000
 
 async function applyDamage(
@@ -121,7 +121,7 @@ async function applyDamage(
   await until(
     'the projection is repaired',
     async () => {
-      // `openTenantsBucket` would create the bucket, which the console has to do.
+      // `openTenantsBucket` would create the bucket, but the console must do that.
       const bucket = await rig.nats.jetstream.views.kv(tenantsBucket, { bindOnly: true })
       const entry = await bucket.get(tenantKey(rig.tenantId)).catch(() => null)
       return entry?.operation === 'PUT' && splitProof(entry.string()).text === expected

@@ -73,7 +73,7 @@ function startFleet(dataDir: string, { rate, seconds, seed }: Options): Promise<
   })
 }
 
-/** kill -9 in sequence; the next kill waits until a new process runs. */
+/** Kills each process with kill -9 in sequence; the next kill waits until a new process runs. */
 async function killEach(running: TestStack, everyMs: number): Promise<void> {
   for (const child of children) {
     const startedMs = performance.now()

@@ -1,6 +1,6 @@
 /**
- * Faults of edges while credentials are rotated: paused, killed and started again, cut off from
- * NATS, a wall clock that jumps. A fault is over when its edge accepts telemetry again.
+ * Faults of edges while credentials are rotated: paused, killed and started again, disconnected
+ * from NATS, a wall clock that jumps. A fault has ended when its edge accepts telemetry again.
  */
 import type { EdgeProcess } from '../support/rotations/edge-processes.ts'
 
@@ -8,11 +8,14 @@ export const faultKinds = ['pause', 'kill', 'cut', 'clock'] as const
 export type FaultKind = (typeof faultKinds)[number]
 
 export type EdgeFaults = {
-  /** Begins a fault that lasts until `until` settles. Nothing when the edge has a fault already. */
+  /**
+   * Begins a fault that lasts until `until` settles. Does nothing when the edge already has a
+   * fault.
+   */
   begin: (edge: number, kind: FaultKind, until: Promise<unknown>) => void
-  /** Edges with a fault that is not over. A wrong clock is not counted. */
+  /** Edges with a fault that has not ended. A wrong clock does not count. */
   active: () => number
-  /** Resolves when every fault is over. */
+  /** Resolves when every fault has ended. */
   over: () => Promise<void>
   counts: Record<FaultKind, number>
   /** From the end of each fault until its edge accepted telemetry. */

@@ -1,6 +1,6 @@
 /**
- * Rotations of one tenant while clients sign with old and new secrets at three edges that have
- * faults. Each step of a plan is one rotation and the fault of one edge before or during it.
+ * Rotations of one tenant while clients sign with old and new secrets at three edges with faults.
+ * Each step of a plan is one rotation and the fault of one edge before or during it.
  */
 import { setTimeout as pause } from 'node:timers/promises'
 import { createRandom, type Random } from '../../../services/fleet/phones/random.ts'
@@ -17,12 +17,12 @@ export type Step = {
   request: RotateRequest
   /** The time before the rotation. */
   idleMs: number
-  /** Whether every fault has to be over before it begins. */
+  /** Whether every fault must have ended before the rotation begins. */
   quiet: boolean
   fault?: {
     edge: number
     kind: FaultKind
-    /** From the begin of the fault to that of the rotation; negative: into the rotation. */
+    /** From the start of the fault to that of the rotation; negative: into the rotation. */
     leadMs: number
     /** How long it lasts; null: until half a second after the rotation has returned. */
     lastsMs: number | null
@@ -55,7 +55,7 @@ const nowMs = () => performance.now()
 const afterReturnMs = 500
 
 /**
- * @param clientPauseMs what each of the fifteen clients waits between two requests
+ * @param clientPauseMs the pause of each of the fifteen clients between two requests
  * @throws when a rotation fails, or an edge does not recover
  */
 export async function rotateUnderLoad(options: {
@@ -130,7 +130,7 @@ async function rotateOnce({ rig, load, faults, step, current }: OneRotation): Pr
     await pause(fault?.leadMs ?? 0)
   }
   const atFault = faults.active()
-  // The console waits for a killed edge until its lease is over, though it runs again.
+  // The console waits for a killed edge until its lease has ended, although the edge runs again.
   const dead = (await rig.countRegistered()) > rig.edges.length
   const begunMs = nowMs()
   const timer = late ? setTimeout(injectFault, -fault.leadMs) : undefined
@@ -142,7 +142,7 @@ async function rotateOnce({ rig, load, faults, step, current }: OneRotation): Pr
       answer.hmac_secret === undefined ? current : load.addSecret(answer.hmac_secret)
     load.disclose(newSecret)
     load.burst(2)
-    // A fault that has not begun by now is left out.
+    // A fault that has not begun by now is omitted.
     clearTimeout(timer)
     return {
       what: Object.keys(step.request).join('+'),

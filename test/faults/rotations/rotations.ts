@@ -1,9 +1,8 @@
 /**
  * `npm run faults -- rotations [--rotations 300] [--seed S] [--pause-ms 12] [--quiet]`: credentials
- * are rotated under load from old and new secrets while three edges are paused, killed, cut off
- * from
- * NATS and set to wrong clocks; `--quiet` leaves the faults out. Prints how long rotations took;
- * exits with 1 when a promise was broken.
+ * are rotated under load from old and new secrets while three edges are paused, killed,
+ * disconnected from NATS and set to wrong clocks; `--quiet` omits the faults. Prints the durations
+ * of the rotations; exits with 1 when a guarantee was broken.
  */
 import { percentile } from '../../support/process/percentile.ts'
 import { describeCounts } from '../support/counts.ts'

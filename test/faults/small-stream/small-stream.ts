@@ -1,7 +1,7 @@
 /**
  * `npm run faults -- small-stream [--minutes 60] [--rate 500] [--mb 64]`: a stack whose telemetry
- * stream is far smaller than what passes through it. Every response must be a 200, and everything
- * accepted must be stored and decided in the end.
+ * stream is far smaller than the telemetry of the run. Every response must be a 200, and everything
+ * accepted must be stored and decided at the end.
  */
 import { setTimeout as pause } from 'node:timers/promises'
 import { telemetryStream } from '#shared/core/telemetry/nats-names.ts'
@@ -44,7 +44,7 @@ const pollMs = 500
 const printMs = 60_000
 const settleLimitMs = 60_000
 
-/** Runs on a stack of its own. */
+/** Runs on its own stack. */
 export async function runSmallStream(options: SmallStreamOptions): Promise<SmallStreamResult> {
   const { seconds, ratePerSecond, streamBytes, onPoll } = options
   const env = { TELEMETRY_STREAM_MAX_BYTES: String(streamBytes) }
@@ -105,7 +105,7 @@ export async function runSmallStream(options: SmallStreamOptions): Promise<Small
   }
 }
 
-/** @returns the broken promises */
+/** @returns the broken guarantees */
 export function judgeSmallStream(result: SmallStreamResult, options: SmallStreamOptions): string[] {
   const { statuses, accepted, stored, decided, bytesPassed, bytesMax } = result
   const wrong: string[] = []

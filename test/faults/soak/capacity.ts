@@ -1,6 +1,6 @@
 /**
- * The capacity of a stack beside its load on this machine: rates are tried from the lowest up, each
- * on a new stack, until one does not hold.
+ * The capacity of a stack on this machine beside its load: tries rates from the lowest up, each on
+ * a new stack, until one is too high.
  */
 import { setTimeout as pause } from 'node:timers/promises'
 import { connectQuietly } from '../support/stack-under-load/read-back.ts'
@@ -21,8 +21,9 @@ export type TriedRate = { rate: number; accepted: number; behindMs: number | nul
 
 /**
  * @param onTried called after each rate
- * @returns the highest rate, in events/s, that was accepted and processed as fast as it came
- * @throws when the lowest rate does not hold
+ * @returns the highest rate, in events/s, at which the stack accepts and processes events as fast
+ * as they come
+ * @throws when the lowest rate is too high
  */
 export async function measureCapacity(
   seed: number,

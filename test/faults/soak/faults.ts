@@ -1,6 +1,6 @@
 /**
- * One fault after another on a stack under load: a process is killed, nats-server hangs, or a store
- * is down. After each the time until the backlog is empty is measured.
+ * Sequential faults on a stack under load: a process is killed, nats-server hangs, or a store is
+ * down. After each the drill measures the time until the backlog is empty.
  */
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Nats } from '#shared/io/nats/connection.ts'
@@ -15,7 +15,7 @@ export type FaultKind = 'killed' | 'paused' | 'down'
 export type SoakFault = {
   kind: FaultKind
   child: ChildName
-  /** From its beginning to its end. */
+  /** From its start to its end. */
   lastedMs: number
   /** Processes that got the signal: more than one where a store was kept down. */
   hits: number
@@ -75,7 +75,7 @@ const inject: Record<FaultKind, Inject> = {
       if (signalChild(running, child, 'SIGKILL') !== null) hits++
       await pause(50)
     }
-    // The supervisor pauses longer after each end; the next restart stays.
+    // The supervisor pauses longer after each end; the next restart is not killed.
     while (runningPid(running, child) === null) await pause(50)
     return hits
   },

@@ -1,7 +1,7 @@
 /**
  * Memory, open files and connections of every process of a stack, sampled while it runs, and
- * whether they stay flat. A process that was killed starts anew, so growth is judged within the
- * lives of processes that are old enough. Connections are judged by what is left after the load.
+ * whether they stay flat. A killed process starts again, so growth is judged within the lives of
+ * processes that are old enough. Connections are judged by those left after the load.
  */
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import type { ChildName } from '../../../deploy/local/stack/state-files.ts'
@@ -14,7 +14,7 @@ export type Sample = {
   pid: number
   atMs: number
   megabytes: number
-  /** Open files that are no connections. */
+  /** Open files that are not connections. */
   files: number
   connections: number
 }
@@ -22,7 +22,7 @@ export type Sample = {
 export type Flatness = {
   child: ChildName
   lives: number
-  /** Minutes of lives that are old enough to be judged by how they grow. */
+  /** Minutes of lives that are long enough to judge growth. */
   judgedMinutes: number
   megabytes: Held
   files: Held
@@ -31,7 +31,7 @@ export type Flatness = {
 type Held = {
   median: number
   most: number
-  /** Growth within lives that are old enough, above the usual value early in the run. */
+  /** Growth within lives that are long enough, above the usual value early in the run. */
   perHour: number
   /** The upper quartile of the first third of the run, and of the last. */
   usualFirst: number
@@ -65,8 +65,8 @@ export function takeSamples(running: TestStack): Sample[] {
 }
 
 /**
- * PostgreSQL has a process for each connection, and they share its buffers, so only the memory of
- * their own is counted, over all of them.
+ * PostgreSQL has one process per connection, which share its buffers, so only their private memory
+ * is counted, over all of them.
  */
 function readSample(child: ChildName, pid: number): Sample | null {
   try {
@@ -78,7 +78,7 @@ function readSample(child: ChildName, pid: number): Sample | null {
     const files = open.length - connections
     return { child, pid, atMs: Date.now(), megabytes: bytes / 1e6, files, connections }
   } catch {
-    // It, or one of its children, has just ended.
+    // The process, or one of its children, has just ended.
     return null
   }
 }
@@ -107,7 +107,7 @@ const childrenOf = (pid: number) =>
     .filter(Boolean)
     .map(Number)
 
-/** What each child held, and its growth within the lives of its processes. */
+/** The usage of each child, and its growth within the lives of its processes. */
 export function toFlatness(samples: readonly Sample[]): Flatness[] {
   const begunMs = Math.min(...samples.map(({ atMs }) => atMs))
   const thirdMs = (Math.max(...samples.map(({ atMs }) => atMs)) - begunMs) / 3
@@ -125,8 +125,7 @@ export function toFlatness(samples: readonly Sample[]): Flatness[] {
       const first = kept.filter(({ atMs }) => atMs <= begunMs + thirdMs)
       const last = kept.filter(({ atMs }) => atMs >= begunMs + 2 * thirdMs)
       const usualFirst = quartile(first.map(pick))
-      // Each outage leaves a backlog, and the memory for it is not growth until it exceeds what
-      // was usual before.
+      // Each outage leaves a backlog; its memory is growth only above the usual value before.
       const beyond = (sample: Sample) => Math.max(usualFirst, pick(sample))
       return {
         median: median(own.map(pick)),
@@ -149,7 +148,7 @@ export function toFlatness(samples: readonly Sample[]): Flatness[] {
   })
 }
 
-/** From each two minutes of a life the sample with the fewest open files. */
+/** The sample with the fewest open files from each two minutes of a life. */
 function betweenBursts(life: readonly Sample[]): Sample[] {
   const windows = Map.groupBy(life, ({ atMs }) => Math.floor(atMs / burstMs))
   return [...windows.values()].map((own) => own.reduce((a, b) => (b.files < a.files ? b : a)))
@@ -172,7 +171,7 @@ function slopesOf(life: readonly Sample[], pick: (sample: Sample) => number): nu
 const median = (values: readonly number[]): number => percentile(values, 0.5)
 const quartile = (values: readonly number[]): number => percentile(values, 0.75)
 
-/** Fewer minutes do not allow a growth per hour. */
+/** Fewer minutes do not allow an estimate of growth per hour. */
 const judgedMinutesMin = 15
 const filesPerHourMax = 12
 /** Relative to the open files: a database opens files as its tables grow. */
@@ -181,7 +180,7 @@ const megabytesPerHourMax = 60
 const growthShareMax = 0.5
 
 /**
- * Judges the growth within lives that were old enough, and the usual values early and late in the
+ * Judges the growth within lives that were long enough, and the usual values early and late in the
  * run.
  * @returns what grew
  */
@@ -204,14 +203,14 @@ export function judgeFlatness(children: readonly Flatness[]): string[] {
   })
 }
 
-/** Above the least that the process had early in the run, under load. */
+/** Above the minimum of the process early in the run, under load. */
 const connectionsLeftMax = 12
 const earlyMs = 5 * 60_000
 
 /**
  * @param samples of the run
  * @param idle after the load, when unused connections have had time to close
- * @returns the processes that still hold connections
+ * @returns the processes that still have connections
  */
 export function judgeConnections(samples: readonly Sample[], idle: readonly Sample[]): string[] {
   const begunMs = Math.min(...samples.map(({ atMs }) => atMs))

@@ -1,8 +1,9 @@
 /**
  * `npm run faults -- soak [--minutes 60] [--rate R] [--seed S]`: a stack at half of its capacity on
  * this machine, measured first unless a rate is given, with a random fault every minute. Prints
- * each fault, the time until the backlog was empty, and what every process held. Exits with 1 when
- * that time exceeds 30 s, memory or open files grow, or anything accepted is lost or there twice.
+ * each fault, the time until the backlog was empty, and the memory, files and connections of every
+ * process. Exits with 1 when that time exceeds 30 s, memory or open files grow, or anything
+ * accepted is lost or duplicated.
  */
 import { writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -82,7 +83,7 @@ async function measureHalf(seed: number): Promise<number> {
   return Math.round(capacity / 2)
 }
 
-/** One fault in each minute, at a random moment of its first ten seconds. */
+/** One fault per minute, at a random moment of its first ten seconds. */
 async function injectFaults(
   { running, load }: StackUnderLoad,
   minutes: number,

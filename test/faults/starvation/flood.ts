@@ -1,5 +1,5 @@
 /**
- * A tenant that sends as fast as it can, in a thread of its own: each connection sends its next
+ * A tenant that sends as fast as it can, in its own thread: each connection sends its next
  * submission as soon as it has a response.
  */
 import { Agent } from 'node:http'
@@ -18,7 +18,7 @@ export type FloodResult = {
 }
 
 export type Flood = {
-  /** Ends it. */
+  /** Ends the flood. */
   stop: () => Promise<FloodResult>
 }
 
@@ -37,7 +37,7 @@ export function startFlood(options: FloodOptions): Flood {
   }
 }
 
-/** Bodies made beforehand and sent in turn, so that the flood costs its sender little. */
+/** Bodies are made beforehand and reused in rotation, so that the flood costs its sender little. */
 const bodiesMax = 2_000
 
 async function flood({ ingestUrl, tenant, connections }: FloodOptions): Promise<FloodResult> {

@@ -23,7 +23,7 @@ export type StarvationOptions = {
   aloneSeconds: number
   seconds: number
   connections: number
-  /** The limit of the flooding tenant; the product's default when left out. */
+  /** The limit of the flooding tenant; the product's default when omitted. */
   bytesPerSecond?: number
 }
 
@@ -32,7 +32,7 @@ const ratePerSecond = 50 * others
 /** The first seconds after a start are not measured. */
 const warmSeconds = 3
 
-/** Runs on a stack of its own. */
+/** Runs on its own stack. */
 export async function runStarvation(options: StarvationOptions): Promise<StarvationResult> {
   const running = await startStack()
   try {
@@ -63,7 +63,7 @@ export async function runStarvation(options: StarvationOptions): Promise<Starvat
   }
 }
 
-/** @returns the broken promises about responses */
+/** @returns the broken guarantees about responses */
 export function judgeStarvation({ flood, alone, beside }: StarvationResult): string[] {
   const wrong: string[] = []
   const refused = flood.statuses.get(429) ?? 0
@@ -80,7 +80,7 @@ export function judgeStarvation({ flood, alone, beside }: StarvationResult): str
   return wrong
 }
 
-/** @returns a broken promise when the others wait more than twice as long as alone */
+/** @returns the broken guarantee when the others wait more than twice as long as alone */
 export function judgeLatency({ alone, beside }: StarvationResult): string[] {
   if (beside.p99Ms <= 2 * alone.p99Ms) return []
   return [`p99 of others is ${beside.p99Ms.toFixed(1)} ms, alone ${alone.p99Ms.toFixed(1)} ms`]

@@ -1,5 +1,5 @@
 /**
- * A fleet that sends at an even rate. Each submission is sent again with the same bytes until it
+ * A fleet that sends at a constant rate. Each submission is sent again with the same bytes until it
  * gets a 200, as an SDK does; every fourth raises an alert. Two readers call the api meanwhile.
  */
 import { Agent } from 'node:http'
@@ -12,12 +12,12 @@ import { count } from '../support/counts.ts'
 export type Submission = { body: string; device: string; alerts: boolean }
 
 export type StopsLoad = {
-  /** By event id, of every response of 200. */
+  /** By the event id of every 200. */
   accepted: Map<string, Submission>
   /** Submissions by status, or by how they ended without a response. */
   outcomes: Map<string, number>
   reads: Map<string, number>
-  /** Sends so many at once. */
+  /** Sends `count` submissions at once. */
   burst: (count: number) => void
   /** A new submission as the bytes of a request; `note` takes the response. */
   make: () => { request: Buffer; note: (answer: string) => void }
@@ -107,7 +107,7 @@ export function startStopsLoad(options: Options): StopsLoad {
 
 /**
  * The status, or how the request ended. `idle cut`: a server closed an idle connection at the
- * moment it was used again, which no server can prevent.
+ * moment when it was used again, which no server can prevent.
  */
 function toOutcome({ ended, status, reused }: SentRequest): string {
   if (ended === 'response') return String(status)

@@ -28,7 +28,7 @@ export type StopsFindings = AlertFindings & {
   tenantsLost: string[]
 }
 
-/** Without progress for this long, what is missing stays missing. */
+/** After this time without progress the missing rows count as missing. */
 const stuckLimitMs = 30_000
 const pollMs = 100
 

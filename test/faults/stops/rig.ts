@@ -1,4 +1,4 @@
-/** The five processes on servers of their own, each to be stopped by SIGTERM and started again. */
+/** The five processes on their own servers; each can be stopped by SIGTERM and started again. */
 import { randomBytes } from 'node:crypto'
 import { type Clickhouse, createClickhouse } from '#shared/io/clickhouse/clickhouse.ts'
 import { connectNats } from '#shared/io/nats/connection.ts'

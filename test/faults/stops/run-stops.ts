@@ -1,6 +1,6 @@
 /**
- * Stops and starts all five processes of a running system again and again, each independently of
- * the others, while a fleet sends, a backend reads and a receiver responds slowly.
+ * Stops and starts all five processes of a running system repeatedly and independently, while a
+ * fleet sends, a backend reads and a receiver responds slowly.
  */
 import { SERVICE_NAMES, type ServiceName } from '../../../deploy/local/stack/settings.ts'
 import { createRandom } from '../../../services/fleet/phones/random.ts'
@@ -19,10 +19,10 @@ export type StopsResult = {
 }
 
 export type StopsOptions = {
-  /** Stops of each process. */
+  /** Number of stops of each process. */
   each: number
   ratePerSecond: number
-  /** The longest time in which the receiver responds. */
+  /** The maximum response time of the receiver. */
   receiverMs: number
   /** The share of stops with a request that is never finished, in [0, 1]. */
   silentShare: number
@@ -30,7 +30,7 @@ export type StopsOptions = {
   onStop?: (stop: Stop) => void
 }
 
-/** Runs it all, on servers of its own. */
+/** Runs everything on its own servers. */
 export async function stopUnderLoad(options: StopsOptions): Promise<StopsResult> {
   const { next: random } = createRandom(options.seed, 'stops')
   const processes = await startProcesses()
@@ -76,7 +76,7 @@ export async function stopUnderLoad(options: StopsOptions): Promise<StopsResult>
 /** The limit of the local stack's supervisor. */
 export const stopLimitMs = 10_000
 
-/** @returns the broken promises of one stop */
+/** @returns the guarantees that one stop broke */
 export function judgeStop({ name, ended, answers, output }: Stop): string[] {
   const wrong: string[] = []
   const last = output.trim().split('\n').slice(-2).join(' | ')
@@ -91,7 +91,7 @@ export function judgeStop({ name, ended, answers, output }: Stop): string[] {
   return wrong
 }
 
-/** @returns the broken promises about data */
+/** @returns the broken guarantees about data */
 export function judgeFindings(findings: StopsFindings): string[] {
   const { notStored, withoutAlert, withTwoAlerts, seqGaps, notDelivered, deliveredTwice } = findings
   const promises: [string, number][] = [

@@ -1,7 +1,6 @@
 /**
- * One orderly stop of one process under load: requests are sent but for their last byte, the
- * process gets a SIGTERM, the last bytes follow at random moments, and the process is started
- * again.
+ * One orderly stop of one process under load: requests are sent except their last byte, the process
+ * gets a SIGTERM, the last bytes follow at random moments, and the process is started again.
  */
 import { setTimeout as pause } from 'node:timers/promises'
 import type { ServiceName } from '../../../deploy/local/stack/settings.ts'
@@ -32,7 +31,7 @@ export type StopsDeps = {
   silentShare: number
 }
 
-/** Unfinished requests in each stop. An internal listener promises nothing to them. */
+/** Unfinished requests in each stop. An internal listener guarantees them nothing. */
 const unfinishedEach: Record<ServiceName, number> = {
   ingest: 4,
   api: 4,
@@ -40,7 +39,7 @@ const unfinishedEach: Record<ServiceName, number> = {
   scorer: 0,
   delivery: 0,
 }
-/** The last byte comes within this time, before the process gives up unfinished requests. */
+/** The last byte comes within this time, before the process closes unfinished requests. */
 const lastByteMaxMs = 1_500
 
 type Made = { request: Buffer; note: (answer: string) => void }

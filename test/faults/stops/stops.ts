@@ -1,8 +1,8 @@
 /**
- * `npm run faults -- stops [--each 50] [--seed S]`: each of the five processes gets so many
- * SIGTERMs under load, while requests lack their last byte. Exits with 1 when such a request got no
- * response, a process did not end in order within ten seconds, or anything accepted is lost or
- * there twice.
+ * `npm run faults -- stops [--each 50] [--seed S]`: each of the five processes gets `each` SIGTERMs
+ * under load, while requests lack their last byte. Exits with 1 when such a request got no
+ * response, a process did not stop in order within ten seconds, or anything accepted is lost or
+ * duplicated.
  */
 import { SERVICE_NAMES } from '../../../deploy/local/stack/settings.ts'
 import { percentile } from '../../support/process/percentile.ts'
@@ -47,8 +47,8 @@ function reportStops({ stops, findings, load, webhooks, created }: StopsResult):
     print(`  ${describeCounts(new Map(statuses.map(([status, of]) => [status, of.length])))}`)
     print(`  beside ${silent} requests that were never finished`)
   }
-  // The kernel accepts connections for a process that closes its listener, so some are cut before
-  // any process has read them.
+  // The kernel accepts connections for a process that closes its listener, so some are closed
+  // before a process has read them.
   print(`submissions: ${describeCounts(load.outcomes)}`)
   print(`reads: ${describeCounts(load.reads)}`)
   print(`accepted: ${load.accepted.size}, not stored: ${findings.notStored.length}`)

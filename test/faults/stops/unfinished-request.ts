@@ -1,4 +1,4 @@
-/** A request without its last byte, which the server has read so far; the test sends that byte. */
+/** A request that the server has read except its last byte; the test sends that byte. */
 import { connect, type Socket } from 'node:net'
 
 export type LateAnswer = {
@@ -19,7 +19,7 @@ const answerLimitMs = 20_000
 
 /**
  * Opens a connection and sends a request without its last byte.
- * @param first a whole request that goes over the same connection before it
+ * @param first a complete request that goes over the same connection before it
  */
 export async function beginRequest(
   port: number,

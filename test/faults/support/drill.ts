@@ -1,11 +1,11 @@
-/** What every drill shares: its options, its printed lines and its exit status. */
+/** The parts that every drill shares: its options, its printed lines and its exit status. */
 import { randomInt } from 'node:crypto'
 import { parseArgs } from 'node:util'
 import { percentile } from '../../support/process/percentile.ts'
 
 export const print = (line: string) => process.stdout.write(`${line}\n`)
 
-/** The default of `--seed`: another one in each run, always printed. */
+/** The default of `--seed`: different in each run, always printed. */
 export const randomSeed = (): number => randomInt(2 ** 31)
 
 type Widened<Default> = Default extends number ? number : Default extends boolean ? boolean : string
@@ -34,7 +34,7 @@ export function readOptions<const Defaults extends Record<string, number | strin
   return Object.fromEntries(read) as { [Name in keyof Defaults]: Widened<Defaults[Name]> }
 }
 
-/** Prints the broken promises and sets the exit status. */
+/** Prints the broken guarantees and sets the exit status. */
 export function reportBroken(broken: readonly string[], held = 'every promise held'): void {
   for (const promise of broken) print(`BROKEN: ${promise}`)
   if (broken.length > 0) process.exitCode = 1

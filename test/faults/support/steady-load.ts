@@ -1,4 +1,4 @@
-/** Tenants that send at an even rate, each submission once; counts statuses and times. */
+/** Tenants that send at a constant rate, each submission once; counts statuses and times. */
 import { Agent } from 'node:http'
 import { startOpenLoop } from '../../support/http/open-loop.ts'
 import { postTelemetry, type SentRequest } from '../../support/http/send-request.ts'
@@ -22,10 +22,10 @@ export type SteadyOptions = {
   label: string
 }
 
-/** Makes a body some 1.5 KB long. */
+/** Pads a body to about 1.5 KB. */
 const padding = 'x'.repeat(1_150)
 export const limitMs = 10_000
-/** An edge accepts as many connections of one address before the first signature. */
+/** Maximum connections of one address that an edge accepts before the first signature. */
 const connectionsMax = 256
 
 /** Begins to send. */
@@ -52,12 +52,12 @@ export function startSteadyLoad({ tenants, ratePerSecond, ...options }: SteadyOp
   }
 }
 
-/** A submission of 1.5 KB of a device of its own. */
+/** A submission of 1.5 KB with its own device. */
 export function toSteadyBody(tenantId: string, name: string): string {
   const extra = { padding }
   return toBody(tenantId, { device: `device-${name}`, session: `session-${name}`, extra })
 }
 
-/** Whether a refusal lacks the `Retry-After` that it must have. */
+/** Whether a refusal lacks the required `Retry-After`. */
 export const lacksRetryAfter = ({ status, headers }: SentRequest): boolean =>
   (status === 429 || status === 503) && headers['retry-after'] === undefined

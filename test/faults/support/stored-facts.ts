@@ -1,11 +1,14 @@
-/** What the stores and the receiver hold of one tenant after a drill, and what is missing. */
+/**
+ * The rows of one tenant in the stores and its webhooks at the receiver after a drill, and what is
+ * missing.
+ */
 import type { Clickhouse } from '#shared/io/clickhouse/clickhouse.ts'
 import type { Postgres } from '#shared/io/postgres/postgres.ts'
 import type { Receiver } from '../../support/deliveries/receiver.ts'
 
 export type StoredAlert = { alert_id: string; device_id: string; seq: string }
 
-/** How many rows a reader sees of each event; 1 is right. */
+/** How many rows a reader sees of each event; 1 is correct. */
 export async function readStoredEvents(
   clickhouse: Clickhouse,
   tenantId: string,

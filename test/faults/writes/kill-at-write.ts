@@ -31,9 +31,9 @@ export function requireStrace(): string {
 }
 
 /**
- * Follows a process until a write of it is its last one.
+ * Follows a process until a chosen write is its last one.
  * @param n from 1, counted by thread and by system call
- * @param limitMs how long to wait for the n-th write
+ * @param limitMs maximum wait for the n-th write
  */
 export async function killAtWrite(pid: number, n: number, limitMs: number): Promise<WriteKill> {
   const strace = requireStrace()
@@ -55,7 +55,7 @@ export async function killAtWrite(pid: number, n: number, limitMs: number): Prom
     rest = lines.pop() ?? ''
     for (const line of lines) {
       if (/ attached/.test(line)) attached = true
-      // The first call that never returns is the one that was hit.
+      // The first call that never returns is the one that was interrupted.
       if (last === null) [, last = null] = /(\w+)(?:\(| resumed>).*= \?/.exec(line) ?? []
       if (line.includes('killed by SIGKILL')) killed = true
     }

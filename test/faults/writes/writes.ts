@@ -1,9 +1,9 @@
 /**
  * `npm run faults -- writes [--upto 100] [--sample 5] [--all] [--together K] [--rate 150]
  * [--processes nats,...] [--seed S]`: each process of a stack under load is killed as it enters its
- * n-th write, for a sample of n from 1 to `upto`, or for all; K processes at a time, each at a
- * write of its own. Prints the system calls that were hit. Exits with 1 when anything accepted is
- * lost or there twice, or nothing was hit. Needs strace.
+ * n-th write, for a sample of n from 1 to `upto`, or for all; K processes at a time, each at its
+ * own write. Prints the interrupted system calls. Exits with 1 when anything accepted is lost or
+ * duplicated, or no call was interrupted. Needs strace.
  */
 import type { ChildName } from '../../../deploy/local/stack/state-files.ts'
 import { createRandom, type Random, shuffle } from '../../../services/fleet/phones/random.ts'
@@ -23,7 +23,7 @@ import {
 } from '../support/stack-under-load/stack-under-load.ts'
 import { killAtWrite, requireStrace } from './kill-at-write.ts'
 
-/** Long enough for the hundredth write of a thread that writes at all. */
+/** Long enough for the hundredth write of any thread that writes. */
 const reachLimitMs = 6_000
 
 type Point = { child: ChildName; n: number }
@@ -65,14 +65,14 @@ export async function run(args: string[]): Promise<void> {
 type Choice = {
   children: readonly ChildName[]
   upto: number
-  /** How many n for each child. */
+  /** Number of values of n for each child. */
   sample: number
   together: number
   random: Random
 }
 
 /**
- * One n from each of `sample` equal ranges of 1..upto, the children in turn.
+ * One n from each of `sample` equal ranges of 1..upto, alternating between the children.
  * @returns groups of points, each of different children, to be reached at the same time
  */
 function choosePoints({ children, upto, sample, together, random }: Choice): Point[][] {
@@ -88,8 +88,8 @@ function choosePoints({ children, upto, sample, together, random }: Choice): Poi
 }
 
 /**
- * Group by group; after each everything has to run again by itself. Points that were not reached,
- * because a process that this one works with was killed as well, are tried again alone at the end.
+ * Group by group; after each everything must run again by itself. Points that were missed, because
+ * a related process was killed as well, are tried again alone at the end.
  */
 async function killAtPoints(
   { running }: StackUnderLoad,
@@ -113,7 +113,7 @@ async function killAtPoints(
 
 async function killAtPoint(running: TestStack, { child, n }: Point): Promise<Hit> {
   const pid = runningPid(running, child)
-  // It has ended since all were ready: missed, and so tried again.
+  // It has ended since all were ready: the point was missed, and is tried again.
   if (pid === null) return { child, n, call: null }
   const { call, tookMs } = await killAtWrite(pid, n, reachLimitMs)
   const what = call === null ? 'not reached' : `killed in ${call}`

@@ -1,7 +1,7 @@
 /**
- * Compares the responses of clients with what a rotation promises. An edge judges a request at some
- * instant between its begin and its end; only a response that no such instant explains is a breach.
- * The result does not depend on how fast anything was.
+ * Compares the responses of clients with the guarantees of a rotation. An edge decides a request at
+ * some instant between its start and its end; only a response that no such instant explains is a
+ * breach. The result does not depend on speed.
  */
 import type { Attempt } from './signed-load.ts'
 
@@ -15,26 +15,32 @@ export type SeenRotation = {
 }
 
 export type Findings = {
-  /** Begun after the rotation had returned, signed with what it replaced, accepted. */
+  /**
+   * Accepted although they began after the rotation had returned and were signed with a replaced
+   * secret.
+   */
   oldAccepted: Attempt[]
-  /** Begun after it had returned, ended before the next began, signed with the new one, 401. */
+  /**
+   * 401 although they began after it had returned, ended before the next began, and used the new
+   * secret.
+   */
   newRefused: Attempt[]
-  /** Begun after a request with a newer secret had been accepted, and accepted as well. */
+  /** Accepted, and begun after a request with a newer secret had been accepted. */
   bothAccepted: Attempt[]
   /** Answers other than 200, 401 and 503. */
   unexpected: Attempt[]
-  /** Requests that the first two lists were chosen from; 0 proves nothing. */
+  /** Requests that were checked for the first two lists; 0 proves nothing. */
   oldJudged: number
   newJudged: number
   statuses: Record<string, number>
 }
 
-/** @param rotations completed ones in their order; they do not overlap */
+/** @param rotations completed ones in order; they do not overlap */
 export function checkAttempts(
   attempts: readonly Attempt[],
   rotations: readonly SeenRotation[],
 ): Findings {
-  // A secret that no rotation has put in force is refused from the start.
+  // A secret that no rotation has activated is refused from the start.
   const deadFromMs = new Map<number, number>()
   const liveFromMs = new Map<number, number>([[0, Number.NEGATIVE_INFINITY]])
   const offFromMs = new Map<number, number>()
@@ -66,14 +72,14 @@ export function checkAttempts(
   }
 }
 
-/** Accepted requests that began when one with a newer secret had been accepted already. */
+/** Accepted requests that began after one with a newer secret had been accepted. */
 function findOverlaps(attempts: readonly Attempt[]): Attempt[] {
   const accepted = attempts.filter(({ status }) => status === 200)
   const firstEndMs: number[] = []
   for (const { secret, endedMs } of accepted) {
     firstEndMs[secret] = Math.min(firstEndMs[secret] ?? Infinity, endedMs)
   }
-  // From the newest down: when any newer secret was first seen to work.
+  // From the newest down: when any newer secret was first accepted.
   const newerWorksMs: number[] = []
   let earliestMs = Infinity
   for (let secret = firstEndMs.length - 1; secret >= 0; secret--) {

@@ -1,6 +1,6 @@
 /**
- * A console and three edges as processes on a real nats-server and PostgreSQL. The connection of an
- * edge to NATS can be cut, and its wall clock can be wrong.
+ * A console and three edges as processes on a real nats-server and PostgreSQL. A test can
+ * disconnect an edge from NATS and set a wrong wall clock.
  */
 import { randomBytes } from 'node:crypto'
 import { fileURLToPath } from 'node:url'
@@ -32,7 +32,7 @@ export type EdgeProcess = Pick<
   describe: () => Promise<string>
   pause: () => void
   resume: () => void
-  /** Nothing passes between it and NATS; neither side sees an end of the connection. */
+  /** Drops all traffic between it and NATS; neither side sees an end of the connection. */
   cut: () => void
   mend: () => void
   /** Its wall clock jumps by an hour. */
@@ -59,17 +59,17 @@ export type EdgeProcesses = {
   secret: string
   /** Rotates through the admin API. */
   rotate: (request: RotateRequest) => Promise<Rotated>
-  /** The newest HMAC secret in Postgres, also before the tenant gets it. */
+  /** The newest HMAC secret in Postgres, even before the tenant gets it. */
   readNewestSecret: () => Promise<string>
-  /** Edges that the console waits for: running ones, and dead ones until their lease is over. */
+  /** Edges that the console waits for: running ones, and dead ones until their lease has ended. */
   countRegistered: () => Promise<number>
-  /** The id of every event in the stream, and how far the clock of its edge was off. */
+  /** The id of every event in the stream, and the clock error of its edge. */
   readStored: () => Promise<Map<string, string>>
   stop: () => Promise<void>
 }
 
 const hourMs = 3_600_000
-/** By how much each edge's wall clock is off: at the start, and after each jump. */
+/** The wall clock error of each edge: at the start, and after each jump. */
 const clocks = [
   [0, hourMs],
   [hourMs, 0, -hourMs],
@@ -130,7 +130,7 @@ async function startAll(closing: Closing, stop: () => Promise<void>): Promise<Ed
       const bucket = await openTenantsBucket(nats)
       let count = 0
       for await (const key of await bucket.keys(edgeKey('*'))) {
-        // The entry of an edge that was taken for dead stays and says so.
+        // The entry of an edge that was considered dead stays and is marked so.
         const entry = await bucket.get(key)
         if (entry !== null && !entry.string().includes('"gone":true')) count++
       }

@@ -1,7 +1,7 @@
 /**
  * Clients of one tenant. At every edge some sign with the newest disclosed secret, some with older
- * ones, and some with the newest secret that exists, before the tenant gets it. Every request is
- * kept with its begin, its end and its status.
+ * ones, and some with the newest existing secret, before the tenant gets it. Every request is
+ * recorded with its start, end and status.
  */
 import { Agent } from 'node:http'
 import { setTimeout as pause } from 'node:timers/promises'
@@ -26,7 +26,9 @@ export type SignedLoad = {
   addSecret: (secret: string) => number
   /** The clients use this secret from now on. */
   disclose: (secret: number) => void
-  /** Sends `each` requests with the newest secret and `each` with the one before, to every edge. */
+  /**
+   * Sends `each` requests with the newest secret and `each` with the previous one, to every edge.
+   */
   burst: (each: number) => void
   stop: () => Promise<void>
 }
@@ -35,7 +37,7 @@ export type LoadOptions = {
   urls: string[]
   tenantId: string
   secret: string
-  /** What each client waits between two requests. */
+  /** The pause of each client between two requests. */
   pauseMs: number
   /** In [0, 1). */
   random: () => number
@@ -43,7 +45,7 @@ export type LoadOptions = {
 
 /** An edge that is paused for ten seconds responds after eleven. */
 const limitMs = 15_000
-/** After this a client sends its next request, as a fleet does, without a response. */
+/** After this time without a response a client sends its next request, as a fleet does. */
 const impatientMs = 50
 const openMax = 100
 

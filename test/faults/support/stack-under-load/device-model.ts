@@ -1,14 +1,14 @@
 /**
- * A client's model of each device: what the responses to its events allow, compared with the
- * history that the service shows. Pure. A time is known to within its request, everything else
- * exactly.
+ * A client's model of each device: the history that the responses to its events allow, compared
+ * with the history that the service returns. Pure. A time is known to within its request,
+ * everything else exactly.
  */
 import type { ApiDevice } from '../../../support/http/tenant-client.ts'
 
-/** The server's verdict on an event, as its answer had it. */
+/** The server's verdict on an event, from its answer. */
 export type Verdict = { score: number; action: string; flags: readonly string[] }
 
-/** An event that was answered with a 200, whatever happened to its earlier tries. */
+/** An event that was answered with a 200, with any outcome of its earlier tries. */
 export type AcceptedSubmission = {
   sessionId: string
   userId: string | null
@@ -28,7 +28,7 @@ export type SessionModel = {
   lastSeenMs: Span
 }
 
-/** At the earliest and at the latest. */
+/** The earliest and the latest time. */
 export type Span = { from: number; to: number }
 
 export type DeviceModel = {
@@ -36,11 +36,11 @@ export type DeviceModel = {
   deviceId: string
   sessions: Map<string, SessionModel>
   users: Set<string>
-  /** Events on their way; a device is compared when there are none. */
+  /** Events in transit; a device is compared when there are none. */
   open: number
 }
 
-/** What the API answers, with the fields that the interface does not show. */
+/** The API's answer, with the fields that the interface does not document. */
 export type ShownDevice = Omit<ApiDevice, 'sessions'> & {
   sessions: {
     session_id: string
@@ -52,7 +52,10 @@ export type ShownDevice = Omit<ApiDevice, 'sessions'> & {
   }[]
 }
 
-/** Clocks of two processes are read at different moments, and instants are cut to a millisecond. */
+/**
+ * Two processes read their clocks at different moments, and instants are truncated to a
+ * millisecond.
+ */
 const slackMs = 5
 
 export const newDevice = (tenantId: string, deviceId: string): DeviceModel => ({
@@ -94,7 +97,7 @@ const within = (instant: string, { from, to }: Span) => {
 const sameSet = (shown: readonly string[], known: readonly string[]) =>
   [...shown].sort().join('\n') === [...known].sort().join('\n')
 
-/** @returns what the service shows otherwise than the client knows it, in words */
+/** @returns the differences between the service's history and the client's, as texts */
 export function compareDevice(model: DeviceModel, shown: ShownDevice): string[] {
   const sessions = [...model.sessions.values()]
   const wrong: string[] = []
@@ -136,11 +139,11 @@ export function compareDevice(model: DeviceModel, shown: ShownDevice): string[] 
   return wrong
 }
 
-/** What alerts a session of a device must have raised: one for each action. */
+/** The alerts that a session of a device must have raised: one per action. */
 export const alertKey = (deviceId: string, sessionId: string, action: string) =>
   `${deviceId} ${sessionId} ${action}`
 
-/** The keys of all alerts that must be there. */
+/** The keys of all expected alerts. */
 export function toExpectedAlerts(devices: Iterable<DeviceModel>): Map<string, Set<string>> {
   const expected = new Map<string, Set<string>>()
   for (const { tenantId, deviceId, sessions } of devices) {

@@ -1,5 +1,5 @@
 /**
- * Compares what clients know with what the stores and the APIs hold after a drill: events, alerts,
+ * Compares the clients' records with the stores and the APIs after a drill: events, alerts,
  * webhooks and the history of every device.
  */
 import type { Random } from '../../../../services/fleet/phones/random.ts'
@@ -23,18 +23,16 @@ import { awaitAllReady } from './stack-children.ts'
 import type { StackUsers } from './users.ts'
 import { digestOf, type WebhookReceiver } from './webhook-receiver.ts'
 
-/** Breaches, where each list has to be empty, and counts of what was compared. */
+/** Breaches, where each list must be empty, and counts of the compared items. */
 export type StackFindings = {
   breaches: Record<string, string[]>
   accepted: number
-  /** Events in the stream more than once: a client without a response sends again. */
+  /** Events that are in the stream more than once: a client without a response sends again. */
   storedTwice: number
   alerts: number
   devices: number
   webhooks: number
-  /**
-   * Webhooks that were sent more than once, and deliveries recorded with more than one attempt.
-   */
+  /** Webhooks that were sent more than once, and deliveries recorded with more than one attempt. */
   webhooksAgain: number
   deliveriesAgain: number
   settledMs: number
@@ -47,9 +45,9 @@ export type Comparison = {
   receiver: WebhookReceiver
   users: StackUsers
   random: Random
-  /** Devices that are read back; the others are compared by their events and alerts alone. */
+  /** Devices to read back; the others are compared by their events and alerts only. */
   devicesMax?: number
-  /** Whether to end the claims of killed delivery processes instead of waiting for their end. */
+  /** Whether to end the claims of killed delivery processes instead of waiting for their expiry. */
   hurryClaims?: boolean
   onStep?: (line: string) => void
 }
@@ -211,7 +209,7 @@ async function compareDevices(comparison: Comparison): Promise<{ count: number; 
 
 const shownMax = 5
 
-/** @returns the broken promises, each with its first examples */
+/** @returns the broken guarantees, each with its first examples */
 export function judgeBreaches({ breaches }: Pick<StackFindings, 'breaches'>): string[] {
   return Object.entries(breaches)
     .filter(([, found]) => found.length > 0)

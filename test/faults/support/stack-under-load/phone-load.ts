@@ -1,6 +1,6 @@
 /**
- * Phones that send at an even rate, however slow the responses are. An event is sent again with the
- * same bytes until it gets a 200. What was accepted is kept in a model of each device.
+ * Phones that send at a constant rate, at any speed of the responses. An event is sent again with
+ * the same bytes until it gets a 200. Accepted events are kept in a model of each device.
  */
 import { Agent } from 'node:http'
 import { setTimeout as pause } from 'node:timers/promises'
@@ -27,7 +27,7 @@ export type PhoneLoad = {
   givenUp: string[]
   /** Responses of 200 with a wrong body. */
   wrongAnswers: string[]
-  /** Sends nothing new and waits until everything sent is accepted or given up. */
+  /** Sends nothing new and waits until everything sent is accepted or abandoned. */
   stop: () => Promise<void>
 }
 
@@ -35,7 +35,7 @@ export type LoadOptions = {
   ingestUrl: string
   tenants: readonly Tenant[]
   ratePerSecond: number
-  /** About how many events a device sends before another takes its place. */
+  /** Approximate number of events of a device before another takes its place. */
   eventsPerDevice: number
   random: Random
 }
@@ -81,7 +81,7 @@ export function startPhoneLoad(options: LoadOptions): PhoneLoad {
   return state
 }
 
-/** A random phone of those that report at the moment. A phone without events left is replaced. */
+/** A random phone of those that currently report. A phone without events left is replaced. */
 function choosePhone(state: State): Phone {
   const { random, phones, tenants, eventsPerDevice } = state
   const at = random.int(0, devicesAtOnce - 1)
@@ -96,7 +96,7 @@ function choosePhone(state: State): Phone {
   return phone
 }
 
-/** @returns whether it was accepted, or given up, after a try with an unknown outcome */
+/** @returns whether it was accepted, or abandoned, after a try with an unknown outcome */
 async function submit(state: State): Promise<boolean> {
   const { random } = state
   const phone = choosePhone(state)
@@ -129,7 +129,8 @@ async function submit(state: State): Promise<boolean> {
       device.open--
       return wasUnknown
     }
-    // After a 503, or a cut, the event may be stored; after every other refusal it is not.
+    // After a 503, or a closed connection, the event may be stored; after every other refusal it is
+    // not.
     wasUnknown ||= sent.status === 503 || sent.ended === 'cut' || sent.ended === 'time limit'
     await pause(Math.min(firstWaitMs * 2 ** tries, waitMaxMs) * (0.5 + random.next()))
   }

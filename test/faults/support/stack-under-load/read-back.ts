@@ -1,5 +1,5 @@
 /**
- * Reads back everything of a stack after a drill: the stream, the table behind the history, and the
+ * Reads back all data of a stack after a drill: the stream, the table behind the history, and the
  * alerts and devices through the REST API.
  */
 import { setTimeout as pause } from 'node:timers/promises'
@@ -20,13 +20,13 @@ const eventIdPattern = /"event_id":"(evt_[\w-]{22})"/g
 const retryLimitMs = 120_000
 const readersAtOnce = 12
 
-/** How many messages hold each event, in one pass that decodes nothing. */
+/** How many messages contain each event, in one pass without decoding. */
 export async function readStream(nats: Nats): Promise<Map<string, number>> {
   const counts = new Map<string, number>()
   for await (const message of readMessages(nats)) {
     const text = Buffer.from(message.data).toString('latin1')
     for (const [, found] of text.matchAll(eventIdPattern)) {
-      // A copy: a part of a string would keep the whole message in memory.
+      // A copy: a slice of a string would keep the whole message in memory.
       count(counts, Buffer.from(found!, 'latin1').toString('latin1'))
     }
   }
@@ -68,7 +68,7 @@ export async function readDeliveries(stack: StackFacts): Promise<DeliveryCounts>
   return rows[0]!
 }
 
-/** Ends the claims of killed delivery processes now, not after half a minute. */
+/** Ends the claims of killed delivery processes now instead of after half a minute. */
 export async function endClaims(stack: StackFacts): Promise<void> {
   await queryPostgres(
     stack,
@@ -125,7 +125,7 @@ export async function readDevices(
   await Promise.all(Array.from({ length: readersAtOnce }, reader))
 }
 
-/** Repeats the call while the service starts or refuses for its load. */
+/** Repeats the call while the service starts or rejects calls because of its load. */
 async function get(stack: StackFacts, key: string, path: string) {
   const deadlineMs = performance.now() + retryLimitMs
   while (true) {

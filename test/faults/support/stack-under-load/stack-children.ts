@@ -1,6 +1,6 @@
 /**
- * The processes of a running stack, and their kills. A process id gets a signal only while the
- * stack names it and is its parent.
+ * The processes of a running stack, and their kills. A process gets a signal only while the stack
+ * lists it and is its parent.
  */
 import { readFileSync } from 'node:fs'
 import { setTimeout as pause } from 'node:timers/promises'
@@ -14,13 +14,13 @@ export const childNames: readonly ChildName[] = [...SERVICE_NAMES, ...SERVER_NAM
 
 export type ChildKill = { child: ChildName; pid: number; atMs: number; openEvents: number }
 
-/** The child's process now, or null while there is none. */
+/** The child's current process id, or null while it does not run. */
 export function runningPid(running: TestStack, child: ChildName): number | null {
   const pid = running.stack.pids[child]
   return pid !== undefined && parentOf(pid) === running.pid ? pid : null
 }
 
-/** Null for a process that has ended, also for one whose parent has not waited for it yet. */
+/** Null for a process that has ended, including one whose parent has not waited for it yet. */
 function parentOf(pid: number): number | null {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
@@ -48,10 +48,12 @@ export function signalChild(
 }
 
 export type KillPlan = {
-  /** Kills of each child. */
+  /** Number of kills of each child. */
   each: number
   children: readonly ChildName[]
-  /** Between two kills, on average: exponentially distributed, so that some come at once. */
+  /**
+   * The average time between two kills: exponentially distributed, so that some are close together.
+   */
   meanGapMs: number
   random: Random
   /** Called before each kill. */
@@ -91,7 +93,7 @@ export async function killAtRandom(running: TestStack, plan: KillPlan): Promise<
 
 const readyLimitMs = 120_000
 
-/** Waits until everything runs again by itself. @returns how long that took */
+/** Waits until everything runs again by itself. @returns the time that took */
 export async function awaitAllReady(running: TestStack): Promise<number> {
   const sinceMs = performance.now()
   await until(

@@ -21,12 +21,12 @@ export type StackUnderLoad = {
   counters: CounterWatch
 }
 
-/** Effects of kills. A full run without one of them has proven nothing. */
+/** Effects of kills. A full run without one of them proves nothing. */
 export type Evidence = {
   retriedPublishes: number
   duplicatePublishes: number
   redelivered: Record<'scorer' | 'decider' | 'delivery', number>
-  /** Alerts that were raised again and existed already. */
+  /** Alerts that were raised again and already existed. */
   alertsAgain: number
   /** Tries without a response, and events that were accepted after a try with an unknown outcome. */
   lostAnswers: number
@@ -48,7 +48,7 @@ export type StackLoadOptions = Pick<LoadOptions, 'ratePerSecond' | 'eventsPerDev
   tenants: number
 }
 
-/** Runs `use` with a stack and clients of its own; stops all of them afterwards. */
+/** Runs `use` with its own stack and clients; stops all of them afterwards. */
 export async function withStackUnderLoad<T>(
   options: StackLoadOptions,
   use: (world: StackUnderLoad) => Promise<T>,
@@ -109,9 +109,9 @@ export function readEvidence({ counters, load }: StackUnderLoad): Evidence {
 }
 
 export type KillsOptions = StackLoadOptions & {
-  /** Kills of each of the eight processes. */
+  /** Number of kills of each of the eight processes. */
   each: number
-  /** About how long all kills take. */
+  /** Approximate duration of all kills. */
   seconds: number
   hurryClaims?: boolean
   onKill?: (kill: ChildKill, n: number) => void
@@ -129,7 +129,7 @@ export type KillsResult = {
   tookMs: number
 }
 
-/** Runs on a stack of its own. */
+/** Runs on its own stack. */
 export function killUnderLoad(options: KillsOptions): Promise<KillsResult> {
   const { seed, each, seconds, hurryClaims = false, onKill, onStep } = options
   return withStackUnderLoad(options, async (world) => {
@@ -168,7 +168,7 @@ export function killUnderLoad(options: KillsOptions): Promise<KillsResult> {
   })
 }
 
-/** @returns the effects that a full run must have and did not */
+/** @returns the effects that a full run must have and that did not occur */
 export function judgeEvidence(evidence: Evidence, findings: StackFindings): string[] {
   const must: [string, number][] = [
     ['a publish was retried', evidence.retriedPublishes],
@@ -183,7 +183,7 @@ export function judgeEvidence(evidence: Evidence, findings: StackFindings): stri
   return must.filter(([, times]) => times === 0).map(([what]) => `never happened: ${what}`)
 }
 
-/** Prints what clients saw of faults, and how much was compared. */
+/** Prints the faults that clients observed, and the number of compared items. */
 export function reportClients(stack: StackUnderLoad, findings: StackFindings): void {
   const evidence = readEvidence(stack)
   print(`tries: ${describeCounts(stack.load.outcomes)}`)

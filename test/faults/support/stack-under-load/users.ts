@@ -1,6 +1,6 @@
 /**
- * Users of the api and the console during a drill: a reader, for whom the history of a device must
- * never shrink, and an operator who sets dispositions and keeps the responses.
+ * Users of the api and the console during a drill: a reader that checks that the history of a
+ * device never shrinks, and an operator that sets dispositions and keeps the responses.
  */
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Random } from '../../../../services/fleet/phones/random.ts'
@@ -9,7 +9,10 @@ import type { StackFacts } from '../../../support/process/stack.ts'
 import { count } from '../counts.ts'
 import type { DeviceModel, ShownDevice } from './device-model.ts'
 
-/** An alert's possible dispositions: the last confirmed one, or one set since without a response. */
+/**
+ * An alert's possible dispositions: the last confirmed one, or one set since then without a
+ * response.
+ */
 export type Disposed = { confirmed: string; possible: Set<string> }
 
 export type StackUsers = {
@@ -34,7 +37,7 @@ const limitMs = 10_000
 const readPauseMs = 15
 const changePauseMs = 300
 const dispositions = ['REVIEWED', 'FALSE_POSITIVE', 'CONFIRMED', 'OPEN'] as const
-/** So many devices are read all the time; the others once, at the end. */
+/** This number of devices is read continuously; the others once, at the end. */
 const readDevicesMax = 200
 
 export function startStackUsers(options: Options): StackUsers {

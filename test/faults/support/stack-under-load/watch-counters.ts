@@ -4,7 +4,7 @@
  */
 
 export type CounterWatch = {
-  /** Sum over all labels and lives so far. */
+  /** The sum over all labels and restarts so far. */
   total: (name: string) => number
   /** The same for one process's series whose labels include this text. */
   totalOf: (name: string, labels: string) => number
@@ -59,7 +59,7 @@ export function watchCounters(
   }
 }
 
-/** Nothing of a process that is down. */
+/** An empty text for a process that is down. */
 async function readMetrics(url: string): Promise<string> {
   try {
     return await (await fetch(url, { signal: AbortSignal.timeout(readLimitMs) })).text()

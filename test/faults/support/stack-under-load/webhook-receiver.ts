@@ -1,7 +1,7 @@
 /**
  * The backend of the tenants: verifies every webhook as a tenant does, and refuses a small share of
- * first attempts so that there are retries. Notes whether all requests for an alert are the same
- * delivery with the same bytes.
+ * first attempts to cause retries. Checks that all requests for an alert are the same delivery with
+ * the same bytes.
  */
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
@@ -28,11 +28,11 @@ export type WebhookReceiver = {
   setSecret: (tenantId: string, secret: string) => void
   /** By alert id. */
   received: Map<string, Received>
-  /** Breaches: each has to be empty. */
+  /** Breaches: each must be empty. */
   forged: string[]
   otherDelivery: string[]
   otherBytes: string[]
-  /** Requests, those refused with an error, those cut. */
+  /** Requests, those answered with an error, those with a closed connection. */
   counts: { requests: number; failed: number; cut: number }
   close: () => Promise<void>
 }
