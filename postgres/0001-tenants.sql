@@ -89,6 +89,24 @@ create table api_keys (
 create unique index one_active_api_key_per_tenant on api_keys (tenant_id) where state = 'active';
 create index api_keys_of_a_tenant on api_keys (tenant_id);
 
+-- The latest rotation of each tenant: how far it is, and for the person who began it the new
+-- credentials, sealed, until they are kept or have expired.
+create table rotations (
+  tenant_id text primary key references tenants on delete cascade,
+  rotation_id text not null,
+  started_by text not null,
+  started_at timestamptz not null default clock_timestamp(),
+  state text not null
+    constraint rotation_state_is_known check (state in ('running', 'done', 'failed')),
+  -- What each edge has confirmed, and why it failed.
+  progress jsonb not null,
+  keys_sealed text,
+  keys_until timestamptz,
+  constraint only_a_rotation_that_is_done_has_keys check (keys_sealed is null or state = 'done'),
+  constraint kept_keys_expire check ((keys_sealed is null) = (keys_until is null))
+);
+create index rotations_with_keys on rotations (keys_until) where keys_until is not null;
+
 -- Who changed what, without secrets. Rows outlive their tenant. Triggers keep the table append-only
 -- until an entry is older than audit_retention allows.
 create table audit_log (

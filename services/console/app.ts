@@ -56,7 +56,9 @@ import { addCredentialRoutes, type CredentialRouteDeps } from './tenants/credent
 import { addEdgeRoutes, type EdgeRouteDeps } from './tenants/edge-routes.ts'
 import { addKeyRoutes } from './tenants/key-routes.ts'
 import type { ManageDeps } from './tenants/manage-tenants.ts'
+import { addRequestLogRoute, type RequestLogRouteDeps } from './tenants/request-log-routes.ts'
 import type { RewrapDeps } from './tenants/rewrap.ts'
+import { addRotationRoutes } from './tenants/rotation-routes.ts'
 import { addSecretRoutes } from './tenants/secret-routes.ts'
 import { addSignatureRoutes, type SignatureRouteDeps } from './tenants/signature-routes.ts'
 import { addStaleSecretRoutes, type StaleSecretDeps } from './tenants/stale-secret-routes.ts'
@@ -67,6 +69,7 @@ export type ConsoleDeps = ManageDeps &
   RewrapDeps &
   ExplainDeps &
   StaleSecretDeps &
+  RequestLogRouteDeps &
   SignatureRouteDeps &
   EraseRouteDeps &
   ReconciliationRouteDeps &
@@ -146,8 +149,10 @@ function addRoutes(app: ConsoleApp, deps: ConsoleDeps, metrics: Metrics): void {
   const reads = createAlertReads(deps.postgres, limited)
   addTenantRoutes(app, deps)
   addStaleSecretRoutes(app, deps)
+  addRequestLogRoute(app, deps)
   addSignatureRoutes(app, deps)
   addCredentialRoutes(app, deps)
+  addRotationRoutes(app, deps)
   addAlertRoutes(app, { ...deps, ...reads })
   addBulkRoutes(app, { ...deps, ...reads })
   addAlertCsvRoute(app, { ...deps, ...reads })

@@ -18,6 +18,7 @@ import { createShadowComparisonStore } from '#shared/io/policies/shadow-comparis
 import type { Log } from '#shared/io/process/log.ts'
 import type { Metrics } from '#shared/io/process/metrics.ts'
 import { createEventStore } from '#shared/io/telemetry/event-store.ts'
+import { queryRequestLogs } from '#shared/io/telemetry/request-log-queries.ts'
 import { createUnknownSignalStore } from '#shared/io/telemetry/unknown-signal-store.ts'
 import { listTenantsToReproject } from '#shared/io/tenants/directory/directory-scan.ts'
 import { listEdges } from '#shared/io/tenants/directory/list-edges.ts'
@@ -59,6 +60,7 @@ export function createConsoleDeps(parts: ConsoleParts): ConsoleDeps {
     'Secrets that were sealed again under MASTER_KEY, and tenants for which that failed',
     ['outcome'],
   )
+  const requestLogProver = sealer.proverOf('request log')
   const requireNats = () => {
     const nats = findNats()
     if (nats?.connected() !== true) throw unavailable('NATS is not connected.')
@@ -101,6 +103,8 @@ export function createConsoleDeps(parts: ConsoleParts): ConsoleDeps {
     ...createUnknownSignalStore(clickhouse),
     listStaleSecretRequests: async (secret) =>
       listStaleSecretRequests(requireNats(), sealer.proverOf('edge report'), secret),
+    queryRequestLogs: async (query) =>
+      queryRequestLogs({ nats: requireNats(), prover: requestLogProver, ...query }),
     analysts: {
       clickhouse,
       database: databaseOf(config.CLICKHOUSE_URL),

@@ -46,6 +46,7 @@ import {
 } from './http/handle-submission.ts'
 import { createIngestObserver, type IngestBacklog } from './metrics.ts'
 import { createRefusalDelay } from './refusal-delay.ts'
+import type { RequestLog } from './request-log.ts'
 import type { StaleSecretRequests } from './stale-secret-requests.ts'
 
 /** What ingest needs from NATS. */
@@ -65,6 +66,7 @@ type IngestDeps = {
   edge: () => Edge | null
   stopping: () => boolean
   staleSecretRequests: StaleSecretRequests
+  requestLog: Pick<RequestLog, 'noteAccepted' | 'noteRefused'>
   tally: Pick<AcceptedTally, 'count'>
   /** Why NATS is not connected, or null. */
   natsFault: () => string | null
@@ -165,6 +167,7 @@ function createSubmissionDeps(deps: IngestDeps): SubmissionDeps {
       delayedMax: delayedRefusalsMax,
     }),
     staleSecretRequests: deps.staleSecretRequests,
+    requestLog: deps.requestLog,
     tally: deps.tally,
     stopping: deps.stopping,
     addToBacklog: (...event) => edge()?.backlog.add(...event),

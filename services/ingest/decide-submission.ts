@@ -50,6 +50,8 @@ export type Refusal = {
   rateLimit?: RateLimitFields
   /** The tenant, when it is over its own limit. */
   limitedTenantId?: string
+  /** The tenant, when the signature was valid. */
+  verifiedTenantId?: string
   /**
    * Set when the signature was made with the secret that the last rotation replaced. Neither bytes
    * nor time of the response reveal it.
@@ -62,6 +64,10 @@ export type Acceptance = {
   kind: 'accepted'
   tenantId: string
   receivedAtMs: number
+  eventId: string
+  deviceId: string
+  sdkVersion: string
+  score: number
   action: Action
   /** The text before the body in a batch, as `encodeEventHead` returns it. */
   head: string
@@ -133,17 +139,9 @@ export const refusals = {
   defect: refuse('defect', new Problem('internal_error', 'The request could not be processed.')),
 } as const satisfies Record<string, Refusal>
 
-/** What only a submission with a valid signature is refused for. */
-const verifiedReasons: ReadonlySet<RefusalReason> = new Set([
-  'rate',
-  'byte_rate',
-  'undecided',
-  'body',
-])
-
 /** Whether the signature of the submission was valid. */
 export function isVerified(decision: Acceptance | Refusal): boolean {
-  return decision.kind === 'accepted' || verifiedReasons.has(decision.reason)
+  return decision.kind === 'accepted' || decision.verifiedTenantId !== undefined
 }
 
 /**
@@ -172,7 +170,8 @@ export function decideSubmission(
       : (findBytesOverLimit(body, tenant, deps) ??
         decideVerified(body, { tenant, deps, rateLimit }))
   if (decision.kind === 'accepted') return decision
-  return rateLimit === null ? decision : { ...decision, rateLimit }
+  const verified = { ...decision, verifiedTenantId: tenant.tenantId }
+  return rateLimit === null ? verified : { ...verified, rateLimit }
 }
 
 /** @returns a refusal when the tenant is over its byte rate or its backlog limit */
@@ -317,6 +316,10 @@ function accept(
     kind: 'accepted',
     tenantId: tenant.tenantId,
     receivedAtMs: facts.receivedAtMs,
+    eventId,
+    deviceId: parsed.telemetry.device_id,
+    sdkVersion: parsed.telemetry.sdk_meta.sdk_version,
+    score: score.score,
     action: score.action,
     head,
     answer,

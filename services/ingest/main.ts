@@ -12,6 +12,7 @@ import { createLifecycle, type Lifecycle, run } from '#shared/io/process/lifecyc
 import { createLog, type Log } from '#shared/io/process/log.ts'
 import { createMetrics, type Metrics } from '#shared/io/process/metrics.ts'
 import { startClaimReporter } from '#shared/io/reconciliation/accepted-claims.ts'
+import { answerRequestLogQueries } from '#shared/io/telemetry/request-log-answers.ts'
 import { createTelemetryPublisher } from '#shared/io/telemetry/telemetry-publisher.ts'
 import { openTenantDirectory } from '#shared/io/tenants/directory/edge-directory.ts'
 import { createSealer, toMasterKeys } from '#shared/io/tenants/sealed-secrets.ts'
@@ -20,6 +21,7 @@ import { type AcceptedTally, createAcceptedTally } from './accepted-tally.ts'
 import { createIngest, type Edge } from './app.ts'
 import { openBacklogLimit } from './backlog-limit.ts'
 import { type IngestConfig, readIngestConfig } from './config.ts'
+import { createRequestLog, type RequestLog } from './request-log.ts'
 import { createStaleSecretRequests, type StaleSecretRequests } from './stale-secret-requests.ts'
 
 const nowMs = () => performance.now()
@@ -35,9 +37,22 @@ async function main(): Promise<void> {
 
   const staleSecretRequests = createStaleSecretRequests(metrics, nowMs)
   const tally = createAcceptedTally()
+  const requestLog = createRequestLog({
+    hasTenant: (tenantId) => edge()?.directory.find(tenantId) !== undefined,
+    wallMs: Date.now,
+  })
   const link = openNats(toNatsSettings(config), 'ingest', log)
   lifecycle.onStop('nats', link.close)
-  const edge = openEdge({ config, link, log, metrics, lifecycle, staleSecretRequests, tally })
+  const edge: () => Edge | null = openEdge({
+    config,
+    link,
+    log,
+    metrics,
+    lifecycle,
+    staleSecretRequests,
+    tally,
+    requestLog,
+  })
   const ingest = createIngest({
     log,
     metrics,
@@ -46,6 +61,7 @@ async function main(): Promise<void> {
     stopping: lifecycle.stopping,
     staleSecretRequests,
     tally,
+    requestLog,
     decoyKey: createSecretKey(randomBytes(43)),
     newBatchId: () => `bat_${randomUUID()}`,
     nowMs,
@@ -71,8 +87,9 @@ function openEdge(options: {
   lifecycle: Lifecycle
   staleSecretRequests: StaleSecretRequests
   tally: AcceptedTally
+  requestLog: RequestLog
 }): () => Edge | null {
-  const { config, link, log, metrics, lifecycle, staleSecretRequests, tally } = options
+  const { config, link, log, metrics, lifecycle, staleSecretRequests, tally, requestLog } = options
   let edge: Edge | null = null
   const sealer = createSealer(toMasterKeys(config))
   link.opened.then(
@@ -98,6 +115,13 @@ function openEdge(options: {
         drainChanged,
         requeue,
       })
+      const answers = answerRequestLogQueries({
+        nats,
+        prover: sealer.proverOf('request log'),
+        log,
+        edgeId: directory.edgeId,
+        read: requestLog.read,
+      })
       const backlog = openBacklogLimit({ nats, log, metrics, countEdges: directory.countEdges })
       edge = {
         directory,
@@ -105,6 +129,7 @@ function openEdge(options: {
         connected: nats.connected,
         publish: createTelemetryPublisher(nats, log, sealer.proverOf('telemetry batch')),
         close: async () => {
+          answers.close()
           await backlog.close()
           await directory.close()
           await reporter.close()

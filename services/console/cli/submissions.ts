@@ -1,16 +1,19 @@
-/** `di signature check` and `di telemetry check`: what is wrong with a submission. */
+/** `di requests`, `di signature check` and `di telemetry check`: what is wrong with submissions. */
 import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import type { Command } from 'commander'
 import { checkTelemetry, type TelemetryCheck } from '#shared/core/telemetry/check-telemetry.ts'
 import type { SignatureCheck } from '#shared/core/telemetry/signature-check.ts'
+import type { Requests } from '../tenants/request-log-routes.ts'
 import { type CliContext, CliError, toTenantPath } from './context.ts'
-import { toVisible } from './tables.ts'
+import { toLimit } from './deliveries.ts'
+import { toTable, toTime, toVisible } from './tables.ts'
 
 const json = ['--json', 'print one JSON document'] as const
 
-/** Adds the groups `signature` and `telemetry`. */
+/** Adds `requests` and the groups `signature` and `telemetry`. */
 export function registerSubmissions(program: Command, context: CliContext): void {
+  addRequests(program, context)
   program
     .command('signature')
     .description('find out why a signature is refused')
@@ -38,6 +41,45 @@ export function registerSubmissions(program: Command, context: CliContext): void
       context.out(check, toTelemetryText)
       if (check.status !== 200) throw new CliError(`The answer would be ${check.status}.`)
     })
+}
+
+function addRequests(program: Command, context: CliContext): void {
+  program
+    .command('requests <slug>')
+    .description('the latest submissions of a tenant with their answers, from every edge')
+    .option('--refused', 'refused ones alone')
+    .option('--limit <n>', 'at most this many', toLimit, 50)
+    .option(...json)
+    .action(async (slug: string, options: { refused?: true; limit: number }) => {
+      const outcome = options.refused ? 'refused' : 'all'
+      const path = `${toTenantPath(slug)}/requests?outcome=${outcome}&limit=${options.limit}`
+      context.out((await context.adminFetch('GET', path)) as Requests, toRequestsText)
+    })
+}
+
+function toRequestsText({ data, silent_edges: silent }: Requests): string {
+  const notes = silent.map((edge) => `Edge ${edge} did not answer; its submissions are missing.`)
+  if (data.some(({ verified }) => !verified)) {
+    notes.push('Texts after ? are not verified: anyone may have sent them.')
+  }
+  const rows = data.map((row) => {
+    const show = (text: string | null) => {
+      return text === null ? '-' : `${row.verified ? '' : '? '}${toVisible(text)}`
+    }
+    return [
+      toTime(row.at),
+      `${row.status} ${row.code}`,
+      row.reason ?? `${row.rasp_score} ${row.rasp_action}`,
+      show(row.device_id),
+      show(row.sdk_version),
+      row.edge_id,
+      row.request_id,
+      row.event_id ?? (row.detail === null ? '-' : toVisible(row.detail)),
+    ]
+  })
+  const head = ['AT', 'ANSWER', 'WHY', 'DEVICE', 'SDK', 'EDGE', 'REQUEST', 'EVENT']
+  const table = rows.length === 0 ? 'The edges remember no submissions.' : toTable(head, rows)
+  return [table, ...notes].join('\n')
 }
 
 /** Reads a file, relative to the folder in which npm was called. */

@@ -3,6 +3,7 @@ import type { Command } from 'commander'
 import type { WebhookHealth } from '#shared/io/tenants/tenant-store.ts'
 import type { CreatedTenant } from '../tenants/manage-tenants.ts'
 import type { RotationResult } from '../tenants/rotation.ts'
+import type { LatestRotation } from '../tenants/rotation-routes.ts'
 import type { StaleSecretReport } from '../tenants/stale-secret-routes.ts'
 import { type CliContext, CliError, toTenantPath } from './context.ts'
 import { toFields, toTable, toTime } from './tables.ts'
@@ -39,6 +40,7 @@ export function registerTenants(program: Command, context: CliContext): void {
   addCreate(tenants, context)
   addReads(tenants, context)
   addRotate(tenants, context)
+  addRotation(tenants, context)
   addWebhook(tenants, context)
   for (const [verb, description] of [
     ['suspend', 'reject all of its requests; returns once every edge does'],
@@ -242,6 +244,34 @@ function toRotatedText(answer: RotationResult): string {
     `${secrets}\n\nDone in ${ms} ms, ${confirmed.length} edges confirmed${refusing}. ` +
     'The old credentials are dead. Keep these now: they are never shown again.'
   )
+}
+
+function addRotation(tenants: Command, context: CliContext): void {
+  tenants
+    .command('rotation <slug>')
+    .description('how far the latest rotation is, and what each edge has confirmed')
+    .option('--json', 'print one JSON document')
+    .action(async (slug: string) => {
+      const latest = await context.adminFetch('GET', `${toTenantPath(slug)}/rotation`)
+      context.out(latest as LatestRotation, toRotationText)
+    })
+}
+
+function toRotationText({ rotation }: LatestRotation): string {
+  if (rotation === null) return 'The credentials were never rotated.'
+  const fields = toFields({
+    rotation_id: rotation.rotation_id,
+    started: `${toTime(rotation.started_at)} by ${rotation.started_by}`,
+    state: rotation.state,
+    step: rotation.step,
+    duration_ms: rotation.duration_ms,
+    failure: rotation.failure ?? undefined,
+  })
+  if (rotation.edges.length === 0) return fields
+  type Edge = (typeof rotation.edges)[number]
+  const show = (of: Edge['old_off']) => (of === null ? '-' : `${of.outcome} ${toTime(of.at)}`)
+  const rows = rotation.edges.map((edge) => [edge.edge_id, show(edge.old_off), show(edge.new_on)])
+  return `${fields}\n\n${toTable(['EDGE', 'REFUSES THE OLD', 'ACCEPTS THE NEW'], rows)}`
 }
 
 type WebhookOptions = { url?: string; off?: true; pause?: true; resume?: true }

@@ -169,17 +169,25 @@ export const rotateBody = z
   })
   .nullish()
 
+const newKeys = {
+  tenant_id: z.string(),
+  public_api_key: z.string().optional(),
+  hmac_secret: z.string().optional(),
+  webhook_secret: z.string().optional(),
+}
+
 export const rotatedSchema = z
   .object({
-    tenant_id: z.string(),
-    public_api_key: z.string().optional(),
-    hmac_secret: z.string().optional(),
-    webhook_secret: z.string().optional(),
+    ...newKeys,
     duration_ms: z.number().int(),
     confirmed_edges: z.array(z.string()),
     lease_expired_edges: z.array(z.string()),
   })
-  .describe('The new credentials, shown once; the old ones are dead everywhere.')
+  .describe('The new credentials; the old ones are dead everywhere.')
+
+export const rotationKeysSchema = z
+  .object(newKeys)
+  .describe('The new credentials of the latest rotation, for the person who began it.')
 
 export const webhookBody = z.strictObject({ url: urlSchema })
 export const webhookSchema = z.object({ tenant_id: z.string(), webhook_url: z.string().nullable() })

@@ -1,12 +1,14 @@
 /**
  * The directory reconciler: keeps the tenant directory in NATS equal to Postgres, and undoes
- * rotations whose console has stopped. It runs in every console. A failed round is counted and
+ * rotations whose console has stopped, and removes new credentials that were not fetched. It runs
+ * in every console. A failed round is counted and
  * repeated.
  */
 import type { Log } from '#shared/io/process/log.ts'
 import type { Metrics } from '#shared/io/process/metrics.ts'
 import { type Poller, startPolling } from '#shared/io/process/poll.ts'
 import type { TenantProjection } from '#shared/io/tenants/directory/tenant-projection.ts'
+import { removeExpiredRotationKeys } from '#shared/io/tenants/rotation-store.ts'
 import { type UndoDeps, undoAbandonedRotations } from '../tenants/rotation.ts'
 
 /** A lost entry is repaired within 1.5 s, a wrong one within 3 s. */
@@ -28,6 +30,7 @@ export function startDirectoryReconciler(deps: DirectoryReconcilerDeps): Poller 
   )
   const round = async () => {
     await undoAbandonedRotations(deps.rotation)
+    await removeExpiredRotationKeys(deps.rotation.locks.work)
     await deps.projection.repair()
     rounds.inc({ outcome: 'done' })
   }

@@ -12,6 +12,8 @@ import { pagesFolder, webFolder } from './pages-folder.ts'
 
 /** Holds the hash of the sources that a build was made from. */
 const stampFile = join(pagesFolder, '.sources')
+/** The programs that the pages show with a tenant's values. */
+const examplesFolder = fileURLToPath(new URL('../../ingest/examples', import.meta.url))
 /** What else decides a build: the versions of packages, and this file. */
 const otherSources = [
   // The reference of the public API.
@@ -92,7 +94,8 @@ function hashSources(): string {
     .filter((name) => !/^dist/.test(name) && !name.endsWith('.md'))
     .sort()
   for (const name of own) hash.update(`${name}\0`).update(readFileSync(join(webFolder, name)))
-  for (const path of otherSources) hash.update(readFileSync(path))
+  const examples = listFiles(examplesFolder).map((name) => join(examplesFolder, name))
+  for (const path of [...otherSources, ...examples.sort()]) hash.update(readFileSync(path))
   return hash.digest('hex')
 }
 

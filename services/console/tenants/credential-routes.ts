@@ -10,7 +10,8 @@ import {
 
 import { type ManageDeps, setTenantWebhook } from './manage-tenants.ts'
 import type { RotatedCredentials } from './report-demo-credentials.ts'
-import { type RotationDeps, rotate } from './rotation.ts'
+import type { RotationDeps } from './rotation.ts'
+import { rotateOnRecord } from './rotation-record.ts'
 
 export type CredentialRouteDeps = ManageDeps &
   RotationDeps & {
@@ -25,7 +26,10 @@ export function addCredentialRoutes(app: ConsoleApp, deps: CredentialRouteDeps):
     {
       schema: {
         summary: 'Rotate credentials; returns once the old ones are dead everywhere',
-        description: 'An empty body rotates the HMAC secret and the webhook secret.',
+        description:
+          'An empty body rotates the HMAC secret and the webhook secret. It goes on when the caller ' +
+          'leaves; `/rotation` shows how far it is, and gives a person the new credentials for 15 ' +
+          'minutes.',
         params: tenantParams,
         body: rotateBody,
         problems: ['conflict'],
@@ -36,7 +40,7 @@ export function addCredentialRoutes(app: ConsoleApp, deps: CredentialRouteDeps):
       const { hmac = false, webhook = false, api_key: apiKey = false } = body ?? {}
       const secrets = hmac || webhook || apiKey ? { hmac, webhook } : { hmac: true, webhook: true }
       const wanted = { ...secrets, apiKey, tenantId: params.tenant_id, actor: actorOf(principal) }
-      const rotated = await rotate(deps, wanted)
+      const rotated = await rotateOnRecord(deps, wanted, principal?.kind === 'operator')
       await deps.onRotated?.(rotated)
       return rotated
     },

@@ -10,6 +10,7 @@ import type { Queryable } from '#shared/io/postgres/postgres.ts'
 import { openDirectory } from '#shared/io/tenants/directory/directory-entries.ts'
 import {
   awaitEdges,
+  type EdgeListener,
   type EdgesWaited,
   projectTenant,
 } from '#shared/io/tenants/directory/tenant-directory.ts'
@@ -22,7 +23,7 @@ export type DirectoryWriter = {
   /** @returns the revision that carries this state */
   project: (projection: Projection) => Promise<number>
   /** Returns once every edge has applied the revision, or once its lease has expired. */
-  awaitEdges: (revision: number) => Promise<EdgesWaited>
+  awaitEdges: (revision: number, onEdge?: EdgeListener) => Promise<EdgesWaited>
 }
 
 /**
@@ -45,7 +46,7 @@ export function createDirectoryWriter(
     connected: () => findNats()?.connected() ?? false,
     project: async ({ entry, policy }) =>
       projectTenant(await openDirectory(requireNats(), sealer), entry, policy),
-    awaitEdges: (revision) =>
+    awaitEdges: (revision, onEdge) =>
       awaitEdges({
         nats: requireNats(),
         sealer,
@@ -53,6 +54,7 @@ export function createDirectoryWriter(
         nowMs,
         leaseMs,
         marginMs: leaseMarginMs,
+        onEdge,
       }),
   }
 }

@@ -5,6 +5,7 @@
  * old secret works again: by the call itself, by the next call, or by the directory reconciler.
  */
 import { Problem } from '#shared/core/http/problem.ts'
+import type { RotationObserver, RotationStep } from '#shared/core/tenants/rotation-progress.ts'
 import { lockSecretLease } from '#shared/io/deliveries/webhook-secret-lease.ts'
 import { unavailable } from '#shared/io/http/http-server.ts'
 import { insertAudit } from '#shared/io/postgres/audit-store.ts'
@@ -66,12 +67,14 @@ export function countRotations(metrics: Metrics): RotationDeps['onOutcome'] {
   return (outcome) => outcomes.inc({ outcome })
 }
 
-type RotationRequest = {
+export type RotationRequest = {
   tenantId: string
   actor: string
   hmac: boolean
   webhook: boolean
   apiKey: boolean
+  /** Receives what the edges confirm. */
+  observer?: RotationObserver
 }
 
 export type RotationResult = {
@@ -174,7 +177,7 @@ async function replaceHmac(
   await deps.checkpoint?.('on')
   const revision = await projectWithRetries(deps, session, tenantId)
   await deps.checkpoint?.('on_projected')
-  const [edges] = await Promise.all([deps.directory.awaitEdges(revision), leaseEnded])
+  const [edges] = await Promise.all([awaitStep(deps, request, 'new_on', revision), leaseEnded])
   await deps.checkpoint?.('on_everywhere')
   return edges
 }
@@ -183,9 +186,10 @@ async function replaceHmac(
 async function switchOff(
   deps: RotationDeps,
   session: Session,
-  { tenantId, actor }: RotationRequest,
+  request: RotationRequest,
   made: NewCredentials,
 ): Promise<number> {
+  const { tenantId, actor } = request
   const begun = await session.transaction(async (tx) => {
     const step = await createCredentialStore(tx).beginHmacRotation(tenantId, made.hmac!.stored)
     await insertAudit(tx, {
@@ -201,13 +205,28 @@ async function switchOff(
   try {
     const revision = await projectCurrentState(deps.directory, session, tenantId)
     await deps.checkpoint?.('off_projected')
-    await deps.directory.awaitEdges(revision)
+    await awaitStep(deps, request, 'old_off', revision)
   } catch (error) {
     await tryUndo(deps, session, tenantId, actor)
     throw unavailable('The rotation could not reach the edges and was undone.', error)
   }
   await deps.checkpoint?.('off_everywhere')
   return begun.epoch
+}
+
+/** Waits until every edge has confirmed a step, or its lease has run out, and reports each. */
+async function awaitStep(
+  { directory }: RotationDeps,
+  { observer }: RotationRequest,
+  step: RotationStep,
+  revision: number,
+): Promise<EdgesWaited> {
+  observer?.begin(step)
+  const waited = await directory.awaitEdges(revision, (edgeId, hasConfirmed) =>
+    observer?.see(step, edgeId, hasConfirmed ? 'confirmed' : 'waiting'),
+  )
+  for (const edgeId of waited.leaseExpired) observer?.see(step, edgeId, 'lease_expired')
+  return waited
 }
 
 async function switchOn(

@@ -70,6 +70,10 @@ export const pages: PageEntry[] = [
   },
   { path: '/manage/integrations/$tenant', load: () => import('./pages/integration/page.tsx') },
   {
+    path: '/manage/integrations/$tenant/requests',
+    load: () => import('./pages/integration/request-log.tsx'),
+  },
+  {
     path: '/manage/integrations/$tenant/signature',
     load: () => import('./pages/integration/signature-debugger.tsx'),
     role: 'engineer',

@@ -28,6 +28,7 @@ import {
 import { type GroupCommit, type Settlement, toWaiterBytes, type Waiter } from '../group-commit.ts'
 import type { IngestObserver } from '../metrics.ts'
 import type { RefusalDelay } from '../refusal-delay.ts'
+import type { RequestLog } from '../request-log.ts'
 import type { StaleSecretRequests } from '../stale-secret-requests.ts'
 import { checkHeaders, discardBody, receiveBody } from './receive-body.ts'
 import { replyAccepted, replyProblem } from './reply.ts'
@@ -44,6 +45,7 @@ export type Submission = {
 
 /** An accepted submission that waits for the acknowledgement of its message. */
 export type Pending = Waiter & {
+  body: Buffer
   response: ServerResponse
   requestId: string
   acceptance: Acceptance
@@ -61,6 +63,7 @@ export type SubmissionDeps = {
   observe: IngestObserver
   refusalDelay: RefusalDelay
   staleSecretRequests: StaleSecretRequests
+  requestLog: Pick<RequestLog, 'noteAccepted' | 'noteRefused'>
   /** Counts for reconciliation. */
   tally: Pick<AcceptedTally, 'count'>
   /** Adds a stored event to its tenant's backlog. */
@@ -118,8 +121,10 @@ function decideAndCommit(deps: SubmissionDeps, submission: Submission): Refusal 
   if (isVerified(decision)) proveConnection(response.socket)
   if (decision.kind === 'refused') return decision
   const fault = offer(deps, submission, decision)
-  const { rateLimit } = decision
-  return fault === null || rateLimit === null ? fault : { ...fault, rateLimit }
+  if (fault === null) return null
+  const { tenantId, rateLimit } = decision
+  const verified = { ...fault, verifiedTenantId: tenantId }
+  return rateLimit === null ? verified : { ...verified, rateLimit }
 }
 
 /** @returns why it cannot be stored; null when it waits for its acknowledgement */
@@ -150,14 +155,17 @@ export function respondSettled(
   const { response, requestId, acceptance } = pending
   const { tenantId, rateLimit } = acceptance
   if (settlement.fault !== null) {
-    deps.observe.refused(refusals.notStored)
-    refuse(deps, response, { refusal: refusals.notStored, requestId, rateLimit })
+    const refusal = { ...refusals.notStored, verifiedTenantId: tenantId }
+    deps.observe.refused(refusal)
+    deps.requestLog.noteRefused(refusal, pending.body, requestId)
+    refuse(deps, response, { refusal, requestId, rateLimit })
     return
   }
   deps.addToBacklog(settlement.sequence, tenantId, pending.bytes)
   deps.tally.count(tenantId, acceptance.receivedAtMs)
   deps.observe.accepted(acceptance, deps.decide.nowMs() - pending.arrivedMs)
   replyAccepted(response, acceptance.answer, { requestId, rateLimit, close: deps.stopping() })
+  deps.requestLog.noteAccepted(acceptance, requestId)
 }
 
 /** @param body the complete body, when it was read */
@@ -167,14 +175,16 @@ function respondRefused(
   refusal: Refusal,
   body?: Buffer,
 ): void {
+  const requestId = requestIdOf(response)
   deps.observe.refused(refusal)
+  if (body !== undefined) deps.requestLog.noteRefused(refusal, body, requestId)
   // Of every 401 alike, so that it tells nothing of tenants.
   const isUnsigned = body !== undefined && problemStatus(refusal.problem.code) === 401
   const request = isUnsigned ? describeRefusedRequest(body, signatureOf(response)) : undefined
   const respond = () =>
     refuse(deps, response, {
       refusal,
-      requestId: requestIdOf(response),
+      requestId,
       rateLimit: refusal.rateLimit ?? null,
       request,
     })

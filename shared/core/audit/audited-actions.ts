@@ -44,6 +44,7 @@ export const auditedActions = [
   'tenant.rates_set',
   'tenant.resumed',
   'tenant.retention_set',
+  'tenant.new_keys_fetched',
   'tenant.rotated',
   'tenant.rotation_begun',
   'tenant.rotation_undone',

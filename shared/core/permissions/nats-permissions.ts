@@ -10,6 +10,8 @@ import {
   deciderConsumer,
   deliveryConsumer,
   deliveryHintSubject,
+  requestLogAnswerSubject,
+  requestLogQuerySubject,
   scorerConsumer,
   staleSecretBucket,
   telemetryStream,
@@ -80,7 +82,7 @@ const touchDurables = durables.flatMap(([stream, durable]) => [
   `${api}.CONSUMER.MSG.NEXT.${stream}.${durable}`,
 ])
 
-/** Publishes telemetry, watches the tenant directory, announces itself there. */
+/** Publishes telemetry, watches the tenant directory, announces itself there, answers queries. */
 const ingest: NatsPermissions = {
   publish: [
     telemetrySubject,
@@ -94,8 +96,9 @@ const ingest: NatsPermissions = {
     // The low watermark, for the free space of the stream.
     consumerInfo(telemetryStream, scorerConsumer),
     consumerInfo(telemetryStream, deciderConsumer),
+    requestLogAnswerSubject('*'),
   ],
-  subscribe: inboxOf('ingest'),
+  subscribe: [...inboxOf('ingest'), requestLogQuerySubject],
 }
 
 /** Consumes telemetry, trims the stream, stores dead letters, publishes delivery hints. */
@@ -126,7 +129,7 @@ const delivery: NatsPermissions = {
   subscribe: inboxOf('delivery'),
 }
 
-/** Writes the tenant directory, reads the reports of edges, erases from streams. */
+/** Writes the tenant directory, reads the reports of edges and queries them, erases from streams. */
 const console: NatsPermissions = {
   publish: [
     deadLetterSubject,
@@ -139,9 +142,10 @@ const console: NatsPermissions = {
     `${api}.STREAM.PURGE.${tenants}`,
     `${api}.STREAM.MSG.DELETE.${telemetryStream}`,
     `${api}.STREAM.MSG.DELETE.${deadLetterStream}`,
+    requestLogQuerySubject,
   ],
   denyPublish: touchDurables,
-  subscribe: inboxOf('console'),
+  subscribe: [...inboxOf('console'), requestLogAnswerSubject('*')],
 }
 
 /** Creates and changes streams and consumers, without reading or writing messages. */

@@ -18,3 +18,7 @@ export const tenantsBucket = 'tenants'
 export const staleSecretBucket = 'stale_secret_requests'
 /** KV bucket of the counts of events that edges accepted, for reconciliation. */
 export const acceptedBucket = 'accepted'
+/** Queries of consoles for the request log of a tenant, which every edge answers. */
+export const requestLogQuerySubject = 'request_log.query'
+/** The answers to one query; `*` stands for any. */
+export const requestLogAnswerSubject = (queryId: string): string => `request_log.answer.${queryId}`

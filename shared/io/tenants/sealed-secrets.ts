@@ -12,9 +12,9 @@ import {
 } from '#shared/io/tenants/directory/proofs.ts'
 
 export type SecretKind = 'hmac' | 'webhook'
-/** A secret of a tenant, or the TOTP secret of an operator. */
+/** A secret of a tenant, its new credentials in one text, or the TOTP secret of an operator. */
 export type SecretOwner =
-  | { tenantId: string; kind: SecretKind }
+  | { tenantId: string; kind: SecretKind | 'rotated' }
   | { operatorId: string; kind: 'totp' }
 
 export type Sealer = {

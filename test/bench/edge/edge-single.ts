@@ -13,6 +13,7 @@ import { createSealer } from '#shared/io/tenants/sealed-secrets.ts'
 import { createAcceptedTally } from '../../../services/ingest/accepted-tally.ts'
 import { createIngest, type Edge } from '../../../services/ingest/app.ts'
 import { openBacklogLimit } from '../../../services/ingest/backlog-limit.ts'
+import { createRequestLog } from '../../../services/ingest/request-log.ts'
 import { createStaleSecretRequests } from '../../../services/ingest/stale-secret-requests.ts'
 
 process.on('message', async ({ natsUrl, masterKey }: { natsUrl: string; masterKey: string }) => {
@@ -40,6 +41,10 @@ process.on('message', async ({ natsUrl, masterKey }: { natsUrl: string; masterKe
     edge: () => edge,
     stopping: () => false,
     staleSecretRequests: createStaleSecretRequests(metrics, nowMs),
+    requestLog: createRequestLog({
+      hasTenant: (tenantId) => directory.find(tenantId) !== undefined,
+      wallMs: Date.now,
+    }),
     tally: createAcceptedTally(),
     decoyKey: createSecretKey(randomBytes(43)),
     newBatchId: () => `bat_${randomUUID()}`,

@@ -2,11 +2,9 @@
  * The console in a real browser on a real stack: each test asserts what the page shows and what the
  * API then answers. The tests of this file are one story and run in order.
  */
-import { execFile } from 'node:child_process'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { setTimeout as pause } from 'node:timers/promises'
-import { promisify } from 'node:util'
 import type { Browser, Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { findOverflow, findViolations } from '../../support/console/accessibility.ts'
@@ -19,6 +17,7 @@ import { describeAlerts } from './alert-story.ts'
 import { describeAnalytics } from './analytics-story.ts'
 import { describeAudit } from './audit-story.ts'
 import { describeBulk } from './bulk-story.ts'
+import { describeIntegration } from './integration-story.ts'
 import { describeWebhooks } from './webhook-story.ts'
 
 const password = 'nine blue kettles sing'
@@ -67,6 +66,15 @@ async function readValue(name: string): Promise<string> {
   const line = page.getByRole('region', { name, exact: true })
   return (await line.locator('code').textContent()) ?? ''
 }
+
+type Rotation = {
+  state: string
+  started_by: string
+  edges: { edge_id: string; old_off: object | null; new_on: object | null }[]
+  new_keys: object | null
+}
+const readRotation = async () =>
+  (await admin<{ rotation: Rotation }>(running.stack, 'GET', '/tenants/acme/rotation')).rotation
 
 describe('a first administrator', () => {
   it('makes an account by an invitation, which works once', async () => {
@@ -168,17 +176,28 @@ describe('a first administrator', () => {
     expect(new Set(statuses)).toEqual(new Set([200, 401]))
     // Once refused, the old secret is never accepted again.
     expect(statuses.lastIndexOf(200)).toBeLessThan(statuses.indexOf(401))
-    expect(await page.getByText('confirmed', { exact: true }).count()).toBe(1)
+    const { edges } = await readRotation()
+    expect(edges).toHaveLength(1)
+    expect(edges[0]).toMatchObject({
+      old_off: { outcome: 'confirmed' },
+      new_on: { outcome: 'confirmed' },
+    })
+    const edge = page.getByRole('dialog').getByRole('row', { name: edges[0]!.edge_id })
+    await edge.waitFor()
+    expect(await edge.getByText('confirmed', { exact: true }).count()).toBe(2)
+    expect(await findViolations(page)).toEqual([])
 
     const secret = await readValue('HMAC secret')
     expect(secret).not.toBe(acme.hmac_secret)
     expect((await ingest(running.stack, secret, toBody('acme'))).status).toBe(200)
     acme = { ...acme, hmac_secret: secret, webhook_secret: await readValue('Webhook secret') }
     await button('I have kept them').click()
+    await heading('The new keys of acme').waitFor({ state: 'detached' })
     expect(await admin(running.stack, 'GET', '/tenants/acme')).toMatchObject({
       hmac_secret: { last4: last4(secret) },
       webhook_secret: { last4: last4(acme.webhook_secret) },
     })
+    expect(await readRotation()).toMatchObject({ state: 'done', new_keys: null })
     await page.getByRole('region', { name: 'Refused requests by SDK version' }).waitFor()
     const stale = await admin<{ requests: number }>(
       running.stack,
@@ -188,23 +207,36 @@ describe('a first administrator', () => {
     expect(stale.requests).toBeGreaterThan(0)
   })
 
-  it.each(['shell', 'node'])('can run the program in %s that signs', async (id) => {
-    const label = { shell: 'Shell', node: 'Node.js' }[id]!
-    await page.getByRole('tab', { name: label }).click()
-    const code = (await page.getByRole('tabpanel').locator('pre').textContent()) ?? ''
-    expect(code).toContain('"tenant_id":"acme"')
-    const env = {
-      ...process.env,
-      INGEST_URL: running.stack.ingest,
-      HMAC_SECRET: acme.hmac_secret,
-    }
-    const [program, ...parameters] =
-      id === 'shell'
-        ? ['sh', '-c', code]
-        : [process.execPath, '--input-type=module', '--eval', code]
-    const { stdout } = await promisify(execFile)(program!, parameters, { env })
-    expect(stdout).toContain('"status":"accepted"')
+  it('finds the new keys of a rotation after the page was loaded again meanwhile', async () => {
+    await button('Rotate keys').click()
+    await page.getByLabel('Type acme to confirm').fill('acme')
+    const sent = page.waitForRequest('**/acme/rotate')
+    await page.getByRole('dialog').getByRole('button', { name: 'Rotate keys' }).click()
+    await sent
+    await page.reload()
+    await button('Show the new keys').waitFor()
+    await page.getByText(/^done/).waitFor()
+    expect(await findViolations(page)).toEqual([])
+    expect(await findOverflow(page)).toBe(0)
+    expect(await readRotation()).toMatchObject({ state: 'done', started_by: email })
+    await button('Show the new keys').click()
+    await heading('The new keys of acme').waitFor()
+    await button('Later').click()
+    await button('Show the new keys').click()
+    await heading('The new keys of acme').waitFor()
+    expect(await findOverflow(page)).toBe(0)
+    const secret = await readValue('HMAC secret')
+    expect((await ingest(running.stack, acme.hmac_secret, toBody('acme'))).status).toBe(401)
+    expect((await ingest(running.stack, secret, toBody('acme'))).status).toBe(200)
+    acme = { ...acme, hmac_secret: secret, webhook_secret: await readValue('Webhook secret') }
+    await button('I have kept them').click()
+    await heading('The new keys of acme').waitFor({ state: 'detached' })
+    expect(await button('Show the new keys').count()).toBe(0)
+    expect((await readRotation()).new_keys).toBeNull()
+    expect(await page.content()).not.toContain(secret)
   })
+
+  describeIntegration(() => ({ running, page, tenant: acme }))
 
   it('finds each change in the audit log, with what it was before and after', async () => {
     await page.getByRole('link', { name: 'Audit' }).click()

@@ -1,16 +1,22 @@
 /**
  * The examples in other languages, run as they are: the one that sends has the signature of the
- * vectors and sends the bytes it was given, and the one that verifies refuses what is forged.
+ * vectors and sends the bytes it was given, and the one that verifies refuses what is forged. Those
+ * that send are also run as the console's page shows them, with a tenant's values in place.
  * Python and Java run here.
  */
 import { type SpawnOptions, spawn } from 'node:child_process'
+import { createHmac } from 'node:crypto'
 import { once } from 'node:events'
-import { mkdtemp, readdir, rm } from 'node:fs/promises'
+import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import {
+  writeSnippets,
+  writeSubmission,
+} from '../../../services/console/web/pages/integration/snippets.ts'
 import signatures from '../../vectors/signatures.json' with { type: 'json' }
 import webhooks from '../../vectors/webhooks.json' with { type: 'json' }
 
@@ -145,6 +151,70 @@ describe.each(Object.entries(languages))('%s', (_, commands) => {
 
   it.each(webhooks.changed_bodies)('refuses a body: $name', async ({ body }) => {
     expect(await verify(body, genuine)).toEqual({ code: 1, out: 'forged' })
+  })
+})
+
+describe('the page of a tenant', () => {
+  /** Ends a literal or begins an expression in one of the languages, or cannot be seen. */
+  const hostile =
+    `" ' \\ \\u0022 $x \${x} #{x} \\(x) %s {{x}} \n\r\t\u0001\u007f` +
+    '\u0085\u2028\u202e \u00e9 \u{1f600}'
+  const secret = 'x'.repeat(43)
+  const showProgram = (id: string, body: string, url: string) =>
+    writeSnippets({ body, ingestUrl: url }).find((snippet) => snippet.id === id)!.code
+  const shown: [string, string, (file: string) => string[]][] = [
+    ['python', 'shown.py', (file) => ['python3', file]],
+    ['java', 'SendTelemetry.java', (file) => ['java', '-Dfile.encoding=UTF-8', file]],
+  ]
+
+  it.each(shown)('shows a program in %s that sends exactly the body', async (id, name, toRun) => {
+    const file = join(classes, name)
+    for (const body of [writeSubmission('acme'), hostile]) {
+      status = 200
+      received.length = 0
+      await writeFile(file, showProgram(id, body, ingestUrl))
+      const env = { HMAC_SECRET: secret, LC_ALL: 'C.UTF-8' }
+      expect(await run(toRun(file), { env })).toEqual({
+        code: 0,
+        out: '200 {"status":"accepted"}',
+      })
+      const bytes = Buffer.from(body)
+      const signature = createHmac('sha256', secret).update(bytes).digest('base64')
+      expect(received).toEqual([
+        { path: '/v1/rasp/ingest', signature, type: 'application/json', body: bytes },
+      ])
+    }
+  })
+
+  it('shows programs in nine languages whose literals are these', () => {
+    const text = `"'\\$\{x} #{x} \n`
+    const double = '"\\"\'\\\\${x} #{x} \\n"'
+    const dollar = '"\\"\'\\\\\\${x} #{x} \\n"'
+    const single = `'"\\'\\\\$\{x} #{x} \n'`
+    const literals = {
+      python: `${double}.encode()`,
+      java: `${double}.getBytes(`,
+      kotlin: `${dollar}.toByteArray()`,
+      swift: `Data(${double}.utf8)`,
+      go: `[]byte(${double})`,
+      php: `= ${single};`,
+      ruby: `= ${single}\n`,
+      csharp: `GetBytes(${double})`,
+      dart: `utf8.encode(${dollar})`,
+    }
+    for (const [id, literal] of Object.entries(literals)) {
+      expect(showProgram(id, text, 'https://in.example'), id).toContain(literal)
+    }
+    const snippets = writeSnippets({ body: '{}', ingestUrl: 'https://in.example' })
+    expect(snippets.map(({ id }) => id).sort()).toEqual(Object.keys(literals).sort())
+    for (const { code } of snippets) {
+      expect(code).toContain('https://in.example')
+      expect(code).not.toMatch(/INGEST_URL|stdin/i)
+      expect(code).toContain('HMAC_SECRET')
+    }
+    for (const { code } of writeSnippets({ body: '{}', ingestUrl: '' })) {
+      expect(code).toContain('INGEST_URL')
+    }
   })
 })
 

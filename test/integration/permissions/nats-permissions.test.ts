@@ -114,6 +114,8 @@ const attempts: Record<string, { subject: string; allowed: ProcessName[] }> = {
   'announce an edge': { subject: '$KV.tenants.edge.x', allowed: ['ingest', 'console'] },
   'claim what was accepted': { subject: '$KV.accepted.x', allowed: ['ingest'] },
   'report stale secrets': { subject: '$KV.stale_secret_requests.x', allowed: ['ingest'] },
+  'query the request logs of edges': { subject: 'request_log.query', allowed: ['console'] },
+  'answer with a request log': { subject: 'request_log.answer.x', allowed: ['ingest'] },
   'read telemetry by a consumer of its own': {
     subject: `${api}.CONSUMER.CREATE.TELEMETRY.own.telemetry.batch`,
     allowed: ['console'],
@@ -186,6 +188,20 @@ describe('the user of a process', () => {
       }
       for (const subject of ['>', '_INBOX.>', '_INBOX.*.>', 'telemetry.>', '$KV.>', '$JS.>']) {
         expect(await mayRead(user, subject), `${user} ${subject}`).toBe(false)
+      }
+    }
+  })
+
+  it('reads queries for request logs as an edge, and their answers as a console', async () => {
+    const readers: Record<string, NatsUser[]> = {
+      'request_log.query': ['ingest'],
+      'request_log.answer.x': ['console'],
+      'request_log.>': [],
+    }
+    for (const [subject, allowed] of Object.entries(readers)) {
+      for (const user of processes) {
+        const may = allowed.includes(user)
+        expect(await mayRead(user, subject), `${user} ${subject}`).toBe(may)
       }
     }
   })

@@ -14,6 +14,7 @@ import { createPasswordHasher } from '#shared/io/operators/password-hash.ts'
 import { createPostgres, type Postgres } from '#shared/io/postgres/postgres.ts'
 import { createLog } from '#shared/io/process/log.ts'
 import { createMetrics } from '#shared/io/process/metrics.ts'
+import { queryRequestLogs } from '#shared/io/telemetry/request-log-queries.ts'
 import { listTenantsToReproject } from '#shared/io/tenants/directory/directory-scan.ts'
 import {
   openTenantDirectory,
@@ -42,6 +43,7 @@ import { createDirectoryWriter } from '../../../services/console/tenants/directo
 import type { EdgeRouteDeps } from '../../../services/console/tenants/edge-routes.ts'
 import { createLockPools } from '../../../services/console/tenants/lock-pools.ts'
 import type { ManageDeps } from '../../../services/console/tenants/manage-tenants.ts'
+import type { RequestLogRouteDeps } from '../../../services/console/tenants/request-log-routes.ts'
 import type { RewrapDeps } from '../../../services/console/tenants/rewrap.ts'
 import type { RotationDeps } from '../../../services/console/tenants/rotation.ts'
 import type { StaleSecretDeps } from '../../../services/console/tenants/stale-secret-routes.ts'
@@ -77,6 +79,7 @@ export type ConsoleRig = {
     RewrapDeps &
     ExplainDeps &
     StaleSecretDeps &
+    Pick<RequestLogRouteDeps, 'queryRequestLogs'> &
     EraseRouteDeps &
     EntityDeps &
     PeriodOverviewDeps &
@@ -153,6 +156,8 @@ export async function createConsoleRig(
       loadRiskFeatures: async () => [],
       listStaleSecretRequests: (secret) =>
         listStaleSecretRequests(nats, sealer.proverOf('edge report'), secret),
+      queryRequestLogs: (query) =>
+        queryRequestLogs({ nats, prover: sealer.proverOf('request log'), ...query }),
       wallMs: Date.now,
       passwords,
       publicUrl: () => 'http://127.0.0.1:8082',

@@ -17,7 +17,7 @@ import { createMetrics } from '#shared/io/process/metrics.ts'
 import { type ConsoleDeps, createConsoleApp } from '../../../services/console/app.ts'
 import { startNats } from '../servers/nats-server.ts'
 import { startPostgres } from '../servers/postgres-server.ts'
-import { createConsoleRig, testLog } from './console-rig.ts'
+import { createConsoleRig, type TestEdge, testLog } from './console-rig.ts'
 
 export const cookieName = '__Host-di_session'
 export const origin = 'https://console.example'
@@ -101,6 +101,8 @@ export type OperatorsRig = {
   signIn: (email: string, more?: { address?: string; code?: string }) => Promise<Answer>
   /** One more session of an operator, put into the database. */
   openSession: (operatorId: string, more?: { steppedUp?: boolean }) => Promise<string>
+  /** An edge that holds a lease. */
+  startEdge: () => Promise<TestEdge>
   /** Another console on the same database. */
   createApp: (more: Partial<ConsoleDeps>) => Promise<FastifyInstance>
   /** The audit entries that concern no single tenant, newest first. */
@@ -188,6 +190,7 @@ export async function createOperatorsRig(more: Partial<ConsoleDeps> = {}): Promi
       await insertSession(rig.postgres, { session, tokenHash: hashToken(token) })
       return token
     },
+    startEdge: () => rig.startEdge(),
     createApp,
     readAudit: async () =>
       (await must(200, 'GET', '/audit?limit=500', { token: adminToken })).body.data,

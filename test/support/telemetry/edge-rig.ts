@@ -16,6 +16,7 @@ import { syncedKey, type TenantEntry, tenantKey } from '#shared/core/tenants/dir
 import { createAcceptedTally } from '../../../services/ingest/accepted-tally.ts'
 import { createIngest, type Edge } from '../../../services/ingest/app.ts'
 import { openBacklogLimit } from '../../../services/ingest/backlog-limit.ts'
+import { createRequestLog } from '../../../services/ingest/request-log.ts'
 import { createStaleSecretRequests } from '../../../services/ingest/stale-secret-requests.ts'
 import { signBody } from '../../../shared/core/telemetry/signature.ts'
 import { listen } from '../../../shared/io/http/http-server.ts'
@@ -24,6 +25,7 @@ import { connectNats, type Nats } from '../../../shared/io/nats/connection.ts'
 import { ensureStreams } from '../../../shared/io/nats/streams/ensure-streams.ts'
 import { createLog } from '../../../shared/io/process/log.ts'
 import { createMetrics } from '../../../shared/io/process/metrics.ts'
+import { answerRequestLogQueries } from '../../../shared/io/telemetry/request-log-answers.ts'
 import {
   createTelemetryPublisher,
   type PublishBatch,
@@ -97,6 +99,8 @@ export type TestEdge = {
   metrics: () => Promise<string>
   /** The sum of a counter's series whose labels contain these. */
   count: (name: string, labels?: Record<string, string>) => Promise<number>
+  /** Answers no more queries for its request log. */
+  beSilent: () => void
   close: () => Promise<void>
 }
 
@@ -237,6 +241,16 @@ async function startEdge(rig: EdgeRig, options: EdgeOptions): Promise<TestEdge> 
     log: quietLog,
     everyMs: 100,
   })
+  const wallMs = options.wallMs ?? Date.now
+  const hasTenant = (tenantId: string) => directory.find(tenantId) !== undefined
+  const requestLog = createRequestLog({ hasTenant, wallMs })
+  const answers = answerRequestLogQueries({
+    nats,
+    prover: sealer.proverOf('request log'),
+    log: quietLog,
+    edgeId: directory.edgeId,
+    read: requestLog.read,
+  })
   let stopping = false
   const { countEdges } = directory
   const backlog = openBacklogLimit({ nats, log: quietLog, metrics, countEdges })
@@ -254,11 +268,12 @@ async function startEdge(rig: EdgeRig, options: EdgeOptions): Promise<TestEdge> 
     edge: () => edge,
     stopping: () => stopping,
     staleSecretRequests,
+    requestLog,
     tally: createAcceptedTally(),
     decoyKey: createSecretKey(randomBytes(43)),
     newBatchId: () => `bat_${randomUUID()}`,
     nowMs,
-    wallMs: options.wallMs ?? Date.now,
+    wallMs,
     ...(options.connectionsMax === undefined ? {} : { connectionsMax: options.connectionsMax }),
   })
   const internal = createInternalServer({
@@ -277,6 +292,7 @@ async function startEdge(rig: EdgeRig, options: EdgeOptions): Promise<TestEdge> 
     ingest.app.server.closeAllConnections()
     await ingest.app.close()
     await internal.close()
+    answers.close()
     await backlog.close()
     await directory.close()
     await reporter.close()
@@ -290,6 +306,7 @@ async function startEdge(rig: EdgeRig, options: EdgeOptions): Promise<TestEdge> 
     directory,
     metrics: () => metrics.registry.metrics(),
     count: async (name, labels = {}) => sumOf(await metrics.registry.metrics(), name, labels),
+    beSilent: answers.close,
     close: () => {
       closed ??= close()
       return closed

@@ -140,6 +140,6 @@ describe('an edge without a lease', () => {
       leaseValid: () => checks++ === 0,
     })
     expect(keys).toEqual([present])
-    expect(decision).toBe(refusals.lease)
+    expect(decision).toEqual({ ...refusals.lease, verifiedTenantId: 'acme' })
   })
 })

@@ -42,6 +42,12 @@ export interface paths {
       responses: { 200: { content: { 'application/json': { tenant_id: string; retired_secret: ({ last4: string; retired_at: string } | null); requests: number; data: ({ sdk_version: string; requests: number; last_seen_at: string })[] } } } }
     }
   }
+  '/admin/v1/tenants/{tenant_id}/requests': {
+    get: {
+      parameters: { query?: { outcome?: "all" | "accepted" | "refused"; limit?: number }; path: { tenant_id: string } }
+      responses: { 200: { content: { 'application/json': { tenant_id: string; data: ({ at: string; request_id: string; edge_id: string; status: number; code: string; reason: (string | null); detail: (string | null); verified: boolean; device_id: (string | null); sdk_version: (string | null); event_id: (string | null); rasp_score: (number | null); rasp_action: (string | null) })[]; edges: ({ edge_id: string; since: string; left_out: number })[]; silent_edges: (string)[] } } } }
+    }
+  }
   '/admin/v1/tenants/{tenant_id}/signature-check': {
     post: {
       parameters: { path: { tenant_id: string } }
@@ -65,6 +71,23 @@ export interface paths {
     delete: {
       parameters: { path: { tenant_id: string } }
       responses: { 200: { content: { 'application/json': { tenant_id: string; webhook_url: (string | null) } } } }
+    }
+  }
+  '/admin/v1/tenants/{tenant_id}/rotation': {
+    get: {
+      parameters: { path: { tenant_id: string } }
+      responses: { 200: { content: { 'application/json': { tenant_id: string; rotation: ({ rotation_id: string; started_by: string; started_at: string; state: "running" | "done" | "failed" | "lost"; step: ("old_off" | "new_on" | null); edges: ({ edge_id: string; old_off: ({ outcome: "confirmed" | "lease_expired"; at: string } | null); new_on: ({ outcome: "confirmed" | "lease_expired"; at: string } | null) })[]; duration_ms: (number | null); failure: (string | null); new_keys: ({ until: string; yours: boolean } | null) } | null) } } } }
+    }
+  }
+  '/admin/v1/tenants/{tenant_id}/rotation/keys': {
+    post: {
+      parameters: { path: { tenant_id: string } }
+      requestBody: { content: { 'application/json': ({} | null) } }
+      responses: { 200: { content: { 'application/json': { tenant_id: string; public_api_key?: string; hmac_secret?: string; webhook_secret?: string } } } }
+    }
+    delete: {
+      parameters: { path: { tenant_id: string } }
+      responses: { 200: { content: { 'application/json': { tenant_id: string } } } }
     }
   }
   '/admin/v1/tenants/{tenant_id}/alerts': {

@@ -79,3 +79,35 @@ export const ingestBytesMin = 1024
  */
 export const refusalDelayMs = 1_000
 export const delayedRefusalsMax = connectionsMax / 8
+
+/**
+ * The request log of an edge: the submissions of one tenant that it remembers, and those of all
+ * tenants. Accepted ones, refused ones and those without a verified signature are bounded apart. An
+ * entry has 1 KB at most, so the three hold 30 MB at most; without long ids it is 12 MB.
+ */
+export const requestLogTenantEntriesMax = 50
+export const requestLogEntriesMax = 10_000
+
+/**
+ * Refused submissions that wait until they are noted, verified and not verified ones apart, and the
+ * bytes that are read of each: 2 × 64 bodies of 64 KiB are 8 MiB. Noting one takes some 10 µs, so
+ * refusals take 0.6 ms of each 20 ms per list at most, and only while the edge is flooded.
+ */
+export const requestLogWaitingMax = 64
+export const requestLogReadBytes = 4 * 1024
+
+/** Characters of an id, and of the faults of a body, that the request log keeps of a refused one. */
+export const requestLogIdCharactersMax = 64
+export const requestLogDetailCharactersMax = 200
+
+/**
+ * How long a console waits for the request log of an edge: scoring holds an edge's event loop for
+ * 10 ms. An edge that has not answered by then is named as silent.
+ */
+export const requestLogWaitMs = 1_000
+
+/**
+ * Tenants whose request log one console queries at once; more are refused with 429. Each edge
+ * answers with 150 entries of 1.5 KB as JSON at most: 225 KB, below NATS' `max_payload`.
+ */
+export const requestLogQueriesMax = 16

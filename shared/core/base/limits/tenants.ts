@@ -31,6 +31,16 @@ export const staleSecretVersionsMax = 32
 export const tenantLockWaitMs = 10_000
 
 /**
+ * The longest rotation: the wait for the lock, two waits for edges, 10 s in which the edges may be
+ * out of reach, and the longest lease of a webhook secret are 55 s. One that is still recorded as
+ * running after this has lost its console.
+ */
+export const rotationMaxMs = 60_000
+
+/** How long the person who rotated can come back for the new credentials: a call and a reload. */
+export const rotationKeysKeptMs = 15 * 60_000
+
+/**
  * Connections of one console that hold locks. Changes of tenants, which take seconds, have their
  * own, so that long jobs cannot use them up. Jobs: two erasures with two locks each, two backtests,
  * and retention, replication, prevalence and reconciliation with one each.

@@ -65,6 +65,8 @@ export type TenantDirectory = {
   synced: () => boolean
   /** The newest revision of the bucket that the copy reflects. */
   revision: () => number
+  /** The id under which this edge is announced. It changes when the edge was marked gone. */
+  edgeId: () => string
   /** Edges with an announcement, this one included. */
   countEdges: () => number
   /** Policy documents in the copy, and those that are compiled. */
@@ -114,6 +116,7 @@ export function openTenantDirectory(options: TenantDirectoryOptions): TenantDire
     leaseValid: state.lease.valid,
     synced: () => state.active.synced(),
     revision: state.lease.servedRevision,
+    edgeId: () => state.registeredAs,
     countEdges: () => state.others.size + 1,
     countPolicies: () => state.active.countPolicies(),
     fault: () => findFault(state),

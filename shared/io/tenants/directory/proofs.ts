@@ -11,6 +11,7 @@ export type ProofPurpose =
   | 'edge announcement'
   | 'edge report'
   | 'telemetry batch'
+  | 'request log'
   | 'console analyst'
 
 export type Prover = {

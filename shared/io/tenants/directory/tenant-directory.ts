@@ -99,7 +99,11 @@ type AwaitEdgesOptions = {
   nowMs: () => number
   leaseMs: number
   marginMs: number
+  /** Called with each edge that must confirm, and again once it has. */
+  onEdge?: EdgeListener | undefined
 }
+
+export type EdgeListener = (edgeId: string, hasConfirmed: boolean) => void
 
 export type EdgesWaited = {
   /** Edges that have announced the revision. */
@@ -133,6 +137,10 @@ export async function awaitEdges(options: AwaitEdgesOptions): Promise<EdgesWaite
       edges,
       mark: putMark(nats),
       done: () => [...edges.values()].every((edge) => edge.applied >= revision),
+      onEdge: (edgeId) => {
+        const edge = edges.get(edgeId)
+        if (edge !== undefined) options.onEdge?.(edgeId, edge.applied >= revision)
+      },
       remainingMs: () => startMs + leaseMs + marginMs - nowMs(),
     }))
   if (!complete) {
@@ -176,6 +184,8 @@ type WatchOptions = {
   /** Once the watch delivers the mark, it has delivered every earlier entry. */
   mark: Promise<number>
   edges: Map<string, Announcement>
+  /** Called after each announcement of an edge. */
+  onEdge: (edgeId: string) => void
   done: () => boolean
   remainingMs: () => number
 }
@@ -221,7 +231,7 @@ async function watchAnnouncements(options: WatchOptions): Promise<boolean> {
         for await (const entry of watch) {
           seen.add(entry.key)
           if (entry.key === markKey) pass(entry.revision).catch(reject)
-          else applyAnnouncement(directory, edges, entry)
+          else options.onEdge(applyAnnouncement(directory, edges, entry))
           settle()
         }
         resolve(false)
@@ -237,23 +247,27 @@ async function watchAnnouncements(options: WatchOptions): Promise<boolean> {
   }
 }
 
-/** A deletion or an announcement without a valid proof confirms nothing: its edge is waited for. */
+/**
+ * A deletion or an announcement without a valid proof confirms nothing: its edge is waited for.
+ * @returns the id of the edge
+ */
 function applyAnnouncement(
   directory: Directory,
   edges: Map<string, Announcement>,
   entry: KvEntry,
-): void {
+): string {
   const edgeId = entry.key.slice(edgeKey('').length)
   const value = readAnnouncement(directory, entry)?.value
   if (edgeGoneSchema.safeParse(value).success) {
     edges.delete(edgeId)
-    return
+    return edgeId
   }
   const parsed = edgeEntrySchema.safeParse(value)
   edges.set(edgeId, {
     applied: parsed.success ? parsed.data.applied_revision : -1,
     at: entry.revision,
   })
+  return edgeId
 }
 
 /**

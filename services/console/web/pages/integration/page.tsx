@@ -15,13 +15,19 @@ import { type Column, Table } from '../../components/table.tsx'
 import { Time } from '../../components/time/time.tsx'
 import { useMay } from '../../shell/operator.ts'
 import { webhookTones } from '../integrations.tsx'
-import { RotateKeys } from './rotate-keys.tsx'
+import { NewKeysDialog, RotateKeys } from './rotate-keys.tsx'
+import { type NewKeys, useFetchKeys, useRotate, useRotation } from './rotation.ts'
+import { RotationPanel } from './rotation-panel.tsx'
 import { SnippetsPanel } from './snippets-panel.tsx'
 
 export function Page() {
   const { tenant: tenantId = '' } = useParams({ strict: false }) as { tenant?: string }
   const tenant = useQuery(tenantQuery(tenantId))
-  const [rotating, setRotating] = useState(false)
+  const [asking, setAsking] = useState(false)
+  const [keys, setKeys] = useState<NewKeys | null>(null)
+  const rotate = useRotate(tenantId)
+  const fetchKeys = useFetchKeys(tenantId)
+  const rotation = useRotation(tenantId, rotate.isPending).data?.rotation ?? null
   const mayRotate = useMay('admin')
   const mayCheck = useMay('engineer')
   return (
@@ -32,37 +38,78 @@ export function Page() {
             disabled={tenant.data === undefined}
             icon="key"
             look="primary"
-            onClick={() => setRotating(true)}
+            onClick={() => setAsking(true)}
           >
             Rotate keys
           </Button>
         )
       }
       controls={
-        mayCheck && (
+        <>
           <Link
             className={`${buttonClasses()} no-underline!`}
             params={{ tenant: tenantId } as never}
-            to={'/manage/integrations/$tenant/signature' as '/'}
+            to={'/manage/integrations/$tenant/requests' as '/'}
           >
-            Signature debugger
+            Request log
           </Link>
-        )
+          {mayCheck && (
+            <Link
+              className={`${buttonClasses()} no-underline!`}
+              params={{ tenant: tenantId } as never}
+              to={'/manage/integrations/$tenant/signature' as '/'}
+            >
+              Signature debugger
+            </Link>
+          )}
+        </>
       }
       title={tenantId}
     >
       <Loaded query={tenant} skeleton={<Skeleton className="h-64" />}>
         {(data) => (
           <>
-            <div className="grid items-start gap-4 lg:grid-cols-2">
+            <div className="grid grid-cols-[minmax(0,1fr)] items-start gap-4 lg:grid-cols-2">
               <KeysPanel tenant={data} />
-              <StaleSecretPanel tenantId={tenantId} />
+              <div className="grid grid-cols-[minmax(0,1fr)] gap-4">
+                {rotation && (
+                  <RotationPanel
+                    error={fetchKeys.error}
+                    onShowKeys={() => fetchKeys.mutate(undefined, { onSuccess: setKeys })}
+                    rotation={rotation}
+                    showing={fetchKeys.isPending}
+                  />
+                )}
+                <StaleSecretPanel tenantId={tenantId} />
+              </div>
             </div>
             <SnippetsPanel tenantId={tenantId} />
           </>
         )}
       </Loaded>
-      {rotating && <RotateKeys onClose={() => setRotating(false)} tenantId={tenantId} />}
+      {asking && (
+        <RotateKeys
+          error={rotate.error}
+          onClose={() => {
+            setAsking(false)
+            rotate.reset()
+          }}
+          onRotate={(wanted) =>
+            rotate.mutate(wanted, {
+              onSuccess: (made) => {
+                setAsking(false)
+                setKeys(made)
+              },
+            })
+          }
+          pending={rotate.isPending}
+          rotation={rotation}
+          tenantId={tenantId}
+        />
+      )}
+      {keys !== null && (
+        <NewKeysDialog keys={keys} onClose={() => setKeys(null)} rotation={rotation} />
+      )}
     </Frame>
   )
 }

@@ -1,23 +1,161 @@
 /**
- * Programs that sign and send one submission, by language, each a file of `snippets/` that can be
- * run as it is. The tenant's slug has only letters, digits and dashes, so it needs no escaping.
+ * The programs of `services/ingest/examples` with a tenant's values in the place of what they read:
+ * the submission from stdin, and the address of ingest from the environment. The HMAC secret stays
+ * in the environment.
  */
-import java from './snippets/Send.java?raw'
-import go from './snippets/send.go?raw'
-import node from './snippets/send.mjs?raw'
-import python from './snippets/send.py?raw'
-import shell from './snippets/send.sh?raw'
+/// <reference path="../../vite.d.ts" />
+import csharp from '../../../../ingest/examples/SendTelemetry.cs?raw'
+import java from '../../../../ingest/examples/SendTelemetry.java?raw'
+import kotlin from '../../../../ingest/examples/SendTelemetry.kt?raw'
+import dart from '../../../../ingest/examples/send_telemetry.dart?raw'
+import go from '../../../../ingest/examples/send_telemetry.go?raw'
+import php from '../../../../ingest/examples/send_telemetry.php?raw'
+import python from '../../../../ingest/examples/send_telemetry.py?raw'
+import ruby from '../../../../ingest/examples/send_telemetry.rb?raw'
+import swift from '../../../../ingest/examples/send_telemetry.swift?raw'
+import { type Quote, quoteDouble, quoteSingle } from './quote.ts'
 
 export type Snippet = { id: string; language: string; code: string }
 
-const programs: Snippet[] = [
-  { id: 'shell', language: 'Shell', code: shell },
-  { id: 'node', language: 'Node.js', code: node },
-  { id: 'python', language: 'Python', code: python },
-  { id: 'go', language: 'Go', code: go },
-  { id: 'java', language: 'Java', code: java },
+type Program = {
+  id: string
+  language: string
+  source: string
+  quote: Quote
+  /** What reads the submission, and the bytes of a literal that take its place. */
+  reads: string
+  toBytes: (literal: string) => string
+  /** What reads the address of ingest. */
+  address: string
+}
+
+const programs: Program[] = [
+  {
+    id: 'python',
+    language: 'Python',
+    source: python,
+    quote: quoteDouble(),
+    reads: 'sys.stdin.buffer.read()',
+    toBytes: (literal) => `${literal}.encode()`,
+    address: 'os.environ["INGEST_URL"]',
+  },
+  {
+    id: 'java',
+    language: 'Java',
+    source: java,
+    quote: quoteDouble(),
+    reads: 'System.in.readAllBytes()',
+    toBytes: (literal) => `${literal}.getBytes(StandardCharsets.UTF_8)`,
+    address: 'System.getenv("INGEST_URL")',
+  },
+  {
+    id: 'kotlin',
+    language: 'Kotlin',
+    source: kotlin,
+    quote: quoteDouble({ special: '$' }),
+    reads: 'System.`in`.readBytes()',
+    toBytes: (literal) => `${literal}.toByteArray()`,
+    address: 'System.getenv("INGEST_URL")',
+  },
+  {
+    id: 'swift',
+    language: 'Swift',
+    source: swift,
+    quote: quoteDouble({ toUnicode: (hex) => `\\u{${hex}}` }),
+    reads: 'FileHandle.standardInput.readDataToEndOfFile()',
+    toBytes: (literal) => `Data(${literal}.utf8)`,
+    address: 'environment["INGEST_URL"]!',
+  },
+  {
+    id: 'go',
+    language: 'Go',
+    source: go,
+    quote: quoteDouble(),
+    reads: `body, err := io.ReadAll(os.Stdin)
+	if err != nil {
+		log.Fatal(err)
+	}`,
+    toBytes: (literal) => `body := []byte(${literal})`,
+    address: 'os.Getenv("INGEST_URL")',
+  },
+  {
+    id: 'php',
+    language: 'PHP',
+    source: php,
+    quote: quoteSingle,
+    reads: 'stream_get_contents(STDIN)',
+    toBytes: (literal) => literal,
+    address: "getenv('INGEST_URL')",
+  },
+  {
+    id: 'ruby',
+    language: 'Ruby',
+    source: ruby,
+    quote: quoteSingle,
+    reads: '$stdin.binmode.read',
+    toBytes: (literal) => literal,
+    address: "ENV.fetch('INGEST_URL')",
+  },
+  {
+    id: 'csharp',
+    language: 'C#',
+    source: csharp,
+    quote: quoteDouble(),
+    reads: `using var stdin = new MemoryStream();
+await Console.OpenStandardInput().CopyToAsync(stdin);
+var body = stdin.ToArray();`,
+    toBytes: (literal) => `var body = Encoding.UTF8.GetBytes(${literal});`,
+    address: 'Setting("INGEST_URL")',
+  },
+  {
+    id: 'dart',
+    language: 'Dart',
+    source: dart,
+    quote: quoteDouble({ special: '$' }),
+    reads: 'await stdin.expand((chunk) => chunk).toList()',
+    toBytes: (literal) => `utf8.encode(${literal})`,
+    address: "environment['INGEST_URL']!",
+  },
 ]
 
-/** The programs for a tenant. */
-export const writeSnippets = (tenantId: string): Snippet[] =>
-  programs.map(({ code, ...rest }) => ({ ...rest, code: code.replaceAll('TENANT', tenantId) }))
+/** What the programs are filled in with. */
+export type SnippetValues = {
+  /** The body to send. */
+  body: string
+  /** The address of ingest; an empty text leaves it in the environment. */
+  ingestUrl: string
+}
+
+/** The programs, with values in place. */
+export const writeSnippets = (values: SnippetValues): Snippet[] =>
+  programs.map((program) => {
+    const { id, language } = program
+    return { id, language, code: fillIn(program, values) }
+  })
+
+function fillIn(program: Program, { body, ingestUrl }: SnippetValues): string {
+  const { source, quote, reads, toBytes, address } = program
+  const sending = replaceOnce(source, reads, toBytes(quote(body)))
+  const described = replaceOnce(sending, 'the submission on stdin', 'a submission')
+  if (ingestUrl === '') return described
+  const addressed = replaceOnce(described, address, quote(ingestUrl))
+  return replaceOnce(addressed, 'HMAC_SECRET, INGEST_URL', 'HMAC_SECRET')
+}
+
+/** @throws Error when the text does not stand in the source exactly once */
+function replaceOnce(source: string, text: string, by: string): string {
+  const parts = source.split(text)
+  if (parts.length !== 2) throw new Error(`an example does not have this once: ${text}`)
+  return parts.join(by)
+}
+
+/** A small valid submission of a tenant. */
+export const writeSubmission = (tenantId: string): string =>
+  JSON.stringify({
+    tenant_id: tenantId,
+    device_id: 'device-1',
+    session_id: 'session-1',
+    sdk_meta: { sdk_version: '1.0.0', platform: 'android', batch_type: 'start' },
+    scorer: { rasp_score: 0, rasp_action: 'ALLOW', rasp_flags: [] },
+    signals: { root: {}, emulator: {}, debugger: {}, tamper: {}, ecosystem: {}, network: {} },
+  })

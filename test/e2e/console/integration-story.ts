@@ -1,0 +1,140 @@
+/** The part of the console's story about one tenant's integration: programs and the request log. */
+import { execFile } from 'node:child_process'
+import { promisify } from 'node:util'
+import type { Page } from 'playwright-core'
+import { expect, it } from 'vitest'
+import { findOverflow, findViolations } from '../../support/console/accessibility.ts'
+import { admin, ingest, type Tenant, toBody } from '../../support/http/tenant-client.ts'
+import type { TestStack } from '../../support/process/stack.ts'
+import { until } from '../../support/process/until.ts'
+
+/** What the tests need of those before them: an administrator on the page of the tenant. */
+export type IntegrationStory = { running: TestStack; page: Page; tenant: Tenant }
+
+type Requests = {
+  data: {
+    request_id: string
+    status: number
+    reason: string | null
+    verified: boolean
+    device_id: string | null
+    event_id: string | null
+  }[]
+  silent_edges: string[]
+}
+
+/** Adds the tests. */
+export function describeIntegration(tell: () => IntegrationStory): void {
+  const read = (query = '') =>
+    admin<Requests>(tell().running.stack, 'GET', `/tenants/acme/requests${query}`)
+  const submissions = () => tell().page.getByRole('region', { name: 'Submissions' })
+
+  async function expectNoFault(): Promise<void> {
+    expect(await findViolations(tell().page)).toEqual([])
+    expect(await findOverflow(tell().page)).toBe(0)
+  }
+
+  it('can run the program that signs, with the address and the tenant filled in', async () => {
+    const { page, running, tenant } = tell()
+    const address = `${running.stack.ingest}/`
+    await page.getByLabel('Address of ingest').fill(address)
+    await page.getByRole('tab', { name: 'Python' }).click()
+    const code = (await page.getByRole('tabpanel').locator('pre').textContent()) ?? ''
+    expect(code).toContain(String.raw`\"tenant_id\":\"acme\"`)
+    const env = { PATH: process.env.PATH, HMAC_SECRET: tenant.hmac_secret }
+    const { stdout } = await promisify(execFile)('python3', ['-c', code], { env })
+    expect(stdout).toMatch(/^200 .*"status":"accepted"/)
+    for (const name of ['Java', 'Kotlin', 'Swift', 'Go', 'PHP', 'Ruby', 'C#', 'Dart']) {
+      await page.getByRole('tab', { name, exact: true }).click()
+      const shown = await page.getByRole('tabpanel').locator('pre').textContent()
+      expect(shown, name).toContain(running.stack.ingest)
+    }
+    await page.reload()
+    await page.getByLabel('Address of ingest').waitFor()
+    expect(await page.getByLabel('Address of ingest').inputValue()).toBe(address)
+    await expectNoFault()
+  })
+
+  it('shows submissions as they arrive, the refused ones apart, and leads to the event', async () => {
+    const { page, running, tenant } = tell()
+    await page.getByRole('link', { name: 'Request log' }).click()
+    await submissions().getByText('device-1').first().waitFor()
+    const { status } = await ingest(
+      running.stack,
+      'x'.repeat(43),
+      toBody('acme', { device: 'dev-x' }),
+    )
+    expect(status).toBe(401)
+    const refused = page.getByRole('row', { name: /401 signature_invalid.* not verified .*dev-x/ })
+    await refused.waitFor()
+    await page.getByLabel('Show').selectOption('Refused')
+    await until('the accepted ones are gone', async () => {
+      return (await submissions().getByText('200').count()) === 0
+    })
+    await refused.getByRole('button').click()
+    await page.getByText('Not verified: the sender chose').waitFor()
+    await expectNoFault()
+    const { data, silent_edges: silent } = await read('?outcome=refused')
+    expect(silent).toEqual([])
+    expect(data[0]).toMatchObject({
+      status: 401,
+      reason: 'signature_invalid',
+      verified: false,
+      device_id: 'dev-x',
+      event_id: null,
+    })
+    await page.getByRole('button', { name: `Copy ${data[0]!.request_id}` }).waitFor()
+
+    await page.getByLabel('Show').selectOption('Accepted')
+    const body = toBody('acme', { device: 'dev-y' })
+    const { body: answer } = await ingest(running.stack, tenant.hmac_secret, body)
+    await page.mouse.move(0, 0)
+    await submissions().getByText('dev-y').waitFor()
+    await page
+      .getByRole('row', { name: /200.*dev-y/ })
+      .getByRole('button')
+      .click()
+    const chosen = page.url()
+    await page.getByRole('link', { name: 'Open the event' }).click()
+    await until('the event is open', () => page.url().includes(answer.event_id!))
+    expect((await read()).data.find(({ event_id: id }) => id === answer.event_id)).toMatchObject({
+      status: 200,
+      verified: true,
+      device_id: 'dev-y',
+    })
+    await page.goto(chosen)
+    await page.getByRole('link', { name: 'Open the event' }).waitFor()
+  })
+
+  it('holds the list still while the pointer is on it', async () => {
+    const { page, running, tenant } = tell()
+    await submissions().hover()
+    const rows = () => submissions().getByRole('row').allTextContents()
+    const before = (await rows()).length
+    await ingest(running.stack, tenant.hmac_secret, toBody('acme', { device: 'dev-z' }))
+    await page.getByText('1 new when the pointer leaves').waitFor()
+    expect(await rows()).toHaveLength(before)
+    await page.mouse.move(0, 0)
+    await submissions().getByText('dev-z').waitFor()
+  })
+
+  it('says of an empty log what to do, of a failed one why, and names an edge that is silent', async () => {
+    const { page } = tell()
+    const empty = { tenant_id: 'acme', data: [], edges: [], silent_edges: ['edge-of-this-test'] }
+    const path = '**/admin/v1/tenants/acme/requests?*'
+    await page.route(path, (route) => route.fulfill({ json: empty }))
+    await page.goto('/manage/integrations/acme/requests')
+    await page.getByText('No edge remembers a submission').waitFor()
+    await page.getByText('edge-of-this-test').waitFor()
+    await expectNoFault()
+    await page.unroute(path)
+    const problem = { status: 503, code: 'unavailable', detail: 'The edges cannot be queried.' }
+    await page.route(path, (route) => route.fulfill({ status: 503, json: problem }))
+    await page.goto('/manage/integrations/acme/requests?outcome=refused')
+    await page.getByText('The edges cannot be queried.').waitFor()
+    await expectNoFault()
+    await page.unroute(path)
+    await page.goto('/manage/integrations/acme')
+    await page.getByRole('heading', { name: 'Keys', exact: true }).waitFor()
+  })
+}

@@ -1,0 +1,235 @@
+/**
+ * The request log on real servers: what two edges answered, accepted and refused, is listed by the
+ * console; an edge that does not answer is named, and no other process can answer for it.
+ */
+import { randomUUID } from 'node:crypto'
+import type { FastifyInstance } from 'fastify'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { requestLogTenantEntriesMax } from '#shared/core/base/limits/ingest.ts'
+import {
+  requestLogAnswerSubject,
+  requestLogQuerySubject,
+} from '#shared/core/telemetry/nats-names.ts'
+import {
+  type RequestLogQuery,
+  requestLogAnswerContext,
+  requestLogQueryContext,
+} from '#shared/core/telemetry/request-log.ts'
+import { createMetrics } from '#shared/io/process/metrics.ts'
+import { attachProof, splitProof } from '#shared/io/tenants/directory/proofs.ts'
+import { createSealer } from '#shared/io/tenants/sealed-secrets.ts'
+import { createConsoleApp } from '../../../services/console/app.ts'
+import { createTenant, setTenantRates } from '../../../services/console/tenants/manage-tenants.ts'
+import type { Requests } from '../../../services/console/tenants/request-log-routes.ts'
+import { rotate } from '../../../services/console/tenants/rotation.ts'
+import { type ConsoleRig, createConsoleRig, testLog } from '../../support/http/console-rig.ts'
+import { startPostgres, type TestPostgres } from '../../support/servers/postgres-server.ts'
+import {
+  bodyOf,
+  type EdgeRig,
+  send,
+  startEdgeRig,
+  type TestEdge,
+} from '../../support/telemetry/edge-rig.ts'
+
+const adminToken = 'the-admin-token-of-this-test'
+let postgres: TestPostgres
+let edges: EdgeRig
+let rig: ConsoleRig
+let app: FastifyInstance
+let edge: TestEdge
+let other: TestEdge
+
+beforeAll(async () => {
+  ;[postgres, edges] = await Promise.all([startPostgres(), startEdgeRig()])
+  rig = await createConsoleRig({ postgres, nats: edges.server }, edges.masterKey)
+  const deps = {
+    ...rig.deps,
+    adminToken,
+    listUnknownSignals: async () => [],
+    countLeftOut: async () => ({ events: 0, values: 0 }),
+  }
+  app = await createConsoleApp(deps, { log: testLog, metrics: createMetrics('console') })
+  edge = await edges.startEdge()
+  other = await edges.startEdge()
+})
+afterAll(async () => {
+  await app?.close()
+  await rig?.close()
+  await Promise.all([edges?.stop(), postgres?.stop()])
+})
+
+async function create() {
+  const tenantId = `tenant-${randomUUID().slice(0, 8)}`
+  const made = { name: '', environment: 'live', webhookUrl: null, actor: 'test' } as const
+  const { hmac_secret: secret } = await createTenant(rig.deps, { ...made, tenantId })
+  return { tenantId, secret }
+}
+
+async function read(tenantId: string, query = ''): Promise<Requests> {
+  const answer = await app.inject({
+    url: `/admin/v1/tenants/${tenantId}/requests${query}`,
+    headers: { authorization: `Bearer ${adminToken}` },
+  })
+  expect([answer.statusCode, answer.body]).toEqual([200, answer.body])
+  return answer.json()
+}
+
+const named = (requestId: string) => ({ headers: { 'x-request-id': requestId } })
+
+describe('the request log of a tenant', () => {
+  it('lists accepted submissions of all edges, newest first, with score and event', async () => {
+    const { tenantId, secret } = await create()
+    const first = await send(edge, bodyOf(tenantId, { device_id: 'phone-1' }), { secret })
+    const second = await send(other, bodyOf(tenantId, { device_id: 'phone-2' }), { secret })
+    const log = await read(tenantId)
+    expect(log.silent_edges).toEqual([])
+    expect(log.edges.map(({ edge_id: id }) => id).sort()).toEqual(
+      [edge.edgeId, other.edgeId].sort(),
+    )
+    expect(log.data).toMatchObject([
+      {
+        edge_id: other.edgeId,
+        request_id: second.headers.get('x-request-id'),
+        device_id: 'phone-2',
+        event_id: second.body.event_id,
+      },
+      {
+        edge_id: edge.edgeId,
+        request_id: first.headers.get('x-request-id'),
+        status: 200,
+        code: 'accepted',
+        reason: null,
+        verified: true,
+        device_id: 'phone-1',
+        sdk_version: '4.2.0',
+        event_id: first.body.event_id,
+        rasp_score: first.body.rasp_score,
+        rasp_action: first.body.rasp_action,
+      },
+    ])
+    expect(Math.abs(Date.parse(log.data[0]!.at) - Date.now())).toBeLessThan(10_000)
+    expect((await read(tenantId, '?outcome=refused')).data).toEqual([])
+    expect((await read((await create()).tenantId)).data).toEqual([])
+  })
+
+  it('lists each refusal with its reason, and says which are not verified', async () => {
+    const { tenantId, secret: old } = await create()
+    const request = { tenantId, actor: 'test', hmac: true, webhook: false, apiKey: false }
+    const secret = (await rotate(rig.deps, request)).hmac_secret!
+    const invalid = bodyOf(tenantId, { signals: { root: {} } })
+    await send(edge, bodyOf(tenantId), { secret: 'x'.repeat(43), ...named('wrong') })
+    await send(edge, bodyOf(tenantId), named('missing'))
+    await send(other, bodyOf(tenantId), { secret: old, ...named('retired') })
+    await send(other, invalid, { secret, ...named('invalid') })
+    const limited = await create()
+    await setTenantRates(rig.deps, {
+      tenantId: limited.tenantId,
+      actor: 'test',
+      ingest: { perSecond: 0.1, burst: 1 },
+    })
+    for (const id of ['within', 'over']) {
+      const { tenantId: ofLimited } = limited
+      await send(edge, bodyOf(ofLimited), { secret: limited.secret, ...named(id) })
+    }
+    const toFacts = ({ data }: Requests) =>
+      Object.fromEntries(
+        data.map((row) => [row.request_id, [row.status, row.code, row.reason, row.verified]]),
+      )
+    expect(toFacts(await read(tenantId, '?outcome=refused'))).toEqual({
+      wrong: [401, 'signature_invalid', 'signature_invalid', false],
+      missing: [401, 'signature_missing', 'signature_missing', false],
+      retired: [401, 'signature_invalid', 'retired_secret', false],
+      invalid: [400, 'invalid_body', 'body', true],
+    })
+    expect(toFacts(await read(limited.tenantId))).toEqual({
+      within: [200, 'accepted', null, true],
+      over: [429, 'rate_limited', 'rate', true],
+    })
+    const { data } = await read(tenantId)
+    expect(data.find(({ request_id: id }) => id === 'invalid')?.detail).toContain('$.signals')
+    const text = JSON.stringify(data)
+    for (const kept of [old, secret]) expect(text).not.toContain(kept.slice(0, 20))
+  })
+
+  it('keeps what was verified, however much a stranger sends in its name', async () => {
+    const { tenantId, secret } = await create()
+    await send(edge, bodyOf(tenantId), { secret, ...named('mine') })
+    await send(edge, bodyOf(tenantId, { signals: null }), { secret, ...named('fault') })
+    const device = `\u202e<script>${'x'.repeat(100)}`
+    for (let at = 0; at < requestLogTenantEntriesMax + 10; at++) {
+      const body = bodyOf(tenantId, { device_id: device })
+      await send(edge, body, { secret: 'x'.repeat(43), ...named('stranger') })
+    }
+    const { data } = await read(tenantId, '?limit=500')
+    const ids = data.map(({ request_id: id }) => id)
+    expect(ids).toContain('mine')
+    expect(ids).toContain('fault')
+    const strangers = data.filter(({ verified }) => !verified)
+    expect(strangers).toHaveLength(requestLogTenantEntriesMax)
+    expect(strangers[0]!.device_id).toMatch(/^[ -~]{64,80}$/)
+    expect(strangers[0]!.device_id).toMatch(/\.\.\.$/)
+  })
+})
+
+describe('an edge', () => {
+  it('that does not answer is named, and nobody without its key answers for it', async () => {
+    const { tenantId, secret } = await create()
+    const silent = await edges.startEdge()
+    await send(silent, bodyOf(tenantId), { secret })
+    expect((await read(tenantId)).data).toHaveLength(1)
+    silent.beSilent()
+
+    const forged = { request_id: 'forged', status: 200, code: 'accepted', verified: true }
+    const none = { reason: null, detail: null, device_id: null, sdk_version: null }
+    const entry = { ...forged, ...none, at_ms: 1, event_id: null, rasp_score: 0, rasp_action: null }
+    const answer = { edge_id: silent.edgeId, since_ms: 1, left_out: 0, entries: [entry] }
+    const stranger = createSealer([Buffer.alloc(32).toString('base64')]).proverOf('request log')
+    const reports = edges.sealer.proverOf('edge report')
+    const own = edges.sealer.proverOf('request log')
+    const text = JSON.stringify(answer)
+    let queries = 0
+    const spy = edges.nats.connection.subscribe(requestLogQuerySubject, {
+      callback: (_, message) => {
+        queries++
+        const query = JSON.parse(splitProof(message.string()).text) as RequestLogQuery
+        const context = requestLogAnswerContext(query)
+        const earlier = requestLogAnswerContext({ ...query, query_id: 'earlier' })
+        for (const whole of [
+          text,
+          `\n${text}`,
+          attachProof(stranger, context, text),
+          attachProof(reports, context, text),
+          attachProof(own, earlier, text),
+        ]) {
+          edges.nats.connection.publish(requestLogAnswerSubject(query.query_id), whole)
+        }
+      },
+    })
+    const log = await read(tenantId)
+    spy.unsubscribe()
+    expect(queries).toBe(1)
+    expect(log.silent_edges).toEqual([silent.edgeId])
+    expect(log.data).toEqual([])
+    await silent.close()
+  })
+
+  it('answers no query without a proof', async () => {
+    const { tenantId, secret } = await create()
+    await send(edge, bodyOf(tenantId), { secret })
+    const query = { query_id: randomUUID(), tenant_id: tenantId }
+    const text = JSON.stringify(query)
+    const { connection } = edges.nats
+    const answers: string[] = []
+    const subscription = connection.subscribe(requestLogAnswerSubject(query.query_id), {
+      callback: (_, message) => answers.push(message.string()),
+    })
+    connection.publish(requestLogQuerySubject, text)
+    const reports = edges.sealer.proverOf('edge report')
+    connection.publish(requestLogQuerySubject, attachProof(reports, requestLogQueryContext, text))
+    // Both edges have answered this one, so they have read those before.
+    await read(tenantId)
+    expect(answers).toEqual([])
+    subscription.unsubscribe()
+  })
+})

@@ -1,0 +1,184 @@
+/** What an edge remembers of submissions: bounded per tenant and in all, strangers' texts apart. */
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import {
+  requestLogEntriesMax,
+  requestLogReadBytes,
+  requestLogTenantEntriesMax,
+  requestLogWaitingMax,
+} from '#shared/core/base/limits/ingest.ts'
+import { Problem } from '#shared/core/http/problem.ts'
+import {
+  type Acceptance,
+  type Refusal,
+  refusals,
+} from '../../../services/ingest/decide-submission.ts'
+import { createRequestLog } from '../../../services/ingest/request-log.ts'
+
+const acceptance: Acceptance = {
+  kind: 'accepted',
+  tenantId: 'acme',
+  receivedAtMs: 1_700_000_000_000,
+  eventId: 'evt_1',
+  deviceId: 'device-1',
+  sdkVersion: '4.2.0',
+  score: 12,
+  action: 'ALLOW',
+  head: '',
+  answer: '',
+  platform: 'android',
+  unknownSignals: 0,
+  rateLimit: null,
+}
+const detail = { errors: [{ path: '$.signals', message: 'is required' }] }
+const invalidBody: Refusal = {
+  kind: 'refused',
+  reason: 'body',
+  problem: new Problem('invalid_body', 'The body is not valid.', detail),
+  verifiedTenantId: 'acme',
+}
+const bodyOf = (tenantId: string, device = 'd') =>
+  Buffer.from(
+    `{"tenant_id":"${tenantId}","device_id":"${device}","sdk_meta":{"sdk_version": "4.2.0"}}`,
+  )
+const startLog = () =>
+  createRequestLog({ hasTenant: (tenantId) => tenantId.startsWith('acme'), wallMs: () => 7 })
+
+beforeEach(() => void vi.useFakeTimers())
+afterEach(() => void vi.useRealTimers())
+
+describe('the request log of an edge', () => {
+  it('has the answer of an accepted submission, and of a refused one with its faults', () => {
+    const log = startLog()
+    log.noteAccepted(acceptance, 'req_1')
+    log.noteRefused(invalidBody, bodyOf('acme'), 'req_2')
+    const { since_ms: sinceMs, left_out: leftOut, entries } = log.read('acme')
+    expect([sinceMs, leftOut]).toEqual([7, 0])
+    expect(entries).toEqual([
+      {
+        at_ms: acceptance.receivedAtMs,
+        request_id: 'req_1',
+        status: 200,
+        code: 'accepted',
+        reason: null,
+        detail: null,
+        verified: true,
+        device_id: 'device-1',
+        sdk_version: '4.2.0',
+        event_id: 'evt_1',
+        rasp_score: 12,
+        rasp_action: 'ALLOW',
+      },
+      {
+        at_ms: 7,
+        request_id: 'req_2',
+        status: 400,
+        code: 'invalid_body',
+        reason: 'body',
+        detail: '$.signals is required',
+        verified: true,
+        device_id: 'd',
+        sdk_version: '4.2.0',
+        event_id: null,
+        rasp_score: null,
+        rasp_action: null,
+      },
+    ])
+    expect(log.read('acme-2').entries).toEqual([])
+  })
+
+  it('reads a refused body only later, so that no response waits for it', () => {
+    let asked = 0
+    const log = createRequestLog({ hasTenant: () => ++asked > 0, wallMs: () => 7 })
+    log.noteRefused(refusals.signatureInvalid, bodyOf('acme'), 'req_1')
+    vi.advanceTimersByTime(19)
+    expect(asked).toBe(0)
+    vi.advanceTimersByTime(1)
+    expect(asked).toBe(1)
+    expect(log.read('acme').entries).toMatchObject([{ verified: false, status: 401 }])
+  })
+
+  it('forgets unverified submissions that name no tenant, or one that is unknown', () => {
+    const log = startLog()
+    for (const body of [bodyOf('other'), Buffer.from('{}'), Buffer.from('not json')]) {
+      log.noteRefused(refusals.signatureMissing, body, 'req_1')
+    }
+    expect(log.read('other').entries).toEqual([])
+    expect(log.read('acme').entries).toEqual([])
+  })
+
+  it('pushes out nothing but other unverified ones for a stranger who names a tenant', () => {
+    const log = startLog()
+    log.noteAccepted(acceptance, 'req_accepted')
+    log.noteRefused(invalidBody, bodyOf('acme'), 'req_refused')
+    const strangers = requestLogTenantEntriesMax * 3
+    for (let at = 0; at < strangers; at++) {
+      log.noteRefused(refusals.signatureInvalid, bodyOf('acme'), `req_${at}`)
+      vi.advanceTimersByTime(20)
+    }
+    const { entries } = log.read('acme')
+    const ids = entries.map(({ request_id: id }) => id)
+    expect(ids).toContain('req_accepted')
+    expect(ids).toContain('req_refused')
+    expect(ids).toContain(`req_${strangers - 1}`)
+    expect(entries.filter(({ verified }) => !verified)).toHaveLength(requestLogTenantEntriesMax)
+  })
+
+  it('keeps the newest of a tenant, and removes the least used tenant beyond its bound', () => {
+    const log = startLog()
+    const tenants = requestLogEntriesMax / requestLogTenantEntriesMax
+    for (let tenant = 0; tenant <= tenants; tenant++) {
+      for (let at = 0; at < requestLogTenantEntriesMax + 5; at++) {
+        log.noteAccepted({ ...acceptance, tenantId: `acme-${tenant}` }, `req_${at}`)
+      }
+    }
+    const counts = Array.from(
+      { length: tenants + 1 },
+      (_, tenant) => log.read(`acme-${tenant}`).entries.length,
+    )
+    expect(counts[0]).toBe(0)
+    expect(new Set(counts.slice(1))).toEqual(new Set([requestLogTenantEntriesMax]))
+    const ids = log.read('acme-1').entries.map(({ request_id: id }) => id)
+    expect(ids).not.toContain('req_4')
+    expect(ids).toContain('req_5')
+  })
+
+  it('holds as many tenants as entries, each with one', () => {
+    const log = startLog()
+    for (let tenant = 0; tenant <= requestLogEntriesMax; tenant++) {
+      log.noteAccepted({ ...acceptance, tenantId: `acme-${tenant}` }, 'req_1')
+    }
+    expect(log.read('acme-0').entries).toHaveLength(0)
+    expect(log.read('acme-1').entries).toHaveLength(1)
+    expect(log.read(`acme-${requestLogEntriesMax}`).entries).toHaveLength(1)
+  })
+
+  it('counts what it leaves out of a flood, of strangers apart from a tenant itself', () => {
+    const log = startLog()
+    for (let at = 0; at < requestLogWaitingMax + 9; at++) {
+      log.noteRefused(refusals.signatureInvalid, bodyOf('acme'), 'req_1')
+    }
+    log.noteRefused(invalidBody, bodyOf('acme'), 'req_own')
+    const { entries, left_out: leftOut } = log.read('acme')
+    expect(leftOut).toBe(9)
+    expect(entries.map(({ request_id: id }) => id)).toContain('req_own')
+  })
+
+  it('cuts and escapes texts of a refused submission, and reads only the start of a body', () => {
+    const log = startLog()
+    const device = `\u001b[31m\u202e é ${'x'.repeat(200)}`
+    log.noteRefused(refusals.signatureInvalid, bodyOf('acme', device), 'req_1')
+    const padded = `{"x":"${'x'.repeat(requestLogReadBytes)}",${bodyOf('acme').toString().slice(1)}`
+    log.noteRefused(refusals.signatureInvalid, Buffer.from(padded), 'req_2')
+    const { entries } = log.read('acme')
+    expect(entries).toHaveLength(1)
+    expect(entries[0]!.device_id).toMatch(/^\\u001b\[31m\\u202e \\u00e9 x+\.\.\.$/)
+    expect(entries[0]!.device_id!.length).toBeLessThan(90)
+  })
+
+  it('tells a secret that a rotation replaced from a wrong one', () => {
+    const log = startLog()
+    const retired = { tenantId: 'acme', last4: 'abcd' }
+    log.noteRefused({ ...refusals.signatureInvalid, retired }, bodyOf('acme'), 'req_1')
+    expect(log.read('acme').entries).toMatchObject([{ reason: 'retired_secret', verified: false }])
+  })
+})
