@@ -1,5 +1,6 @@
 /**
- * The console's side of the request log: it queries every edge for what it remembers of a tenant. An
+ * The console's side of the request log: it queries every edge for what it remembers of a tenant.
+ * An
  * answer counts with the proof of an edge alone, so no other process can make one up. An edge that
  * does not answer in time is named.
  */
