@@ -1,7 +1,7 @@
 /**
- * What the file system under a benchmark's servers costs: without it two runs of one machine cannot
- * be told apart. On ext4 without a journal a new file costs up to twenty times as much while many
- * others were removed within the last minutes.
+ * The cost of the file system under a benchmark's servers, without which two runs on one machine
+ * cannot be compared. On ext4 without a journal a new file costs up to twenty times as much after
+ * many others were removed within the last minutes.
  */
 import {
   closeSync,
@@ -20,10 +20,10 @@ const files = 500
 const syncs = 100
 const block = Buffer.alloc(4_096, 'x')
 
-/** In µs, medians: a file of 4 KB made, and 4 KB appended to a file and synced. */
+/** In µs, medians: creating a file of 4 KB, and appending 4 KB to a file with a sync. */
 export type FilesCost = { createUs: number; syncUs: number }
 
-/** Measures in a folder of its own where the benchmarks' servers keep theirs. Takes 0.1 to 1 s. */
+/** Measures in a new folder where the benchmarks' servers keep theirs. Takes 0.1 to 1 s. */
 export function measureFiles(): FilesCost {
   const folder = mkdtempSync(join(tmpdir(), 'di-files-'))
   try {

@@ -1,6 +1,6 @@
 /**
  * Processes under measurement: a service's own `main.ts` as production runs it, children of the
- * benchmark that answer questions, and what any process has spent, read from the system.
+ * benchmark that answer messages, and the resource usage of any process, read from the system.
  */
 import { type ChildProcess, fork, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -15,18 +15,18 @@ const readyLimitMs = 30_000
 
 export type MeasuredService = {
   pid: number
-  /** Where it listens. */
+  /** Its public URL. */
   url: string
   /** Of `/readyz` and `/metrics`. */
   internalUrl: string
-  /** SIGTERM, and waits for its end. */
+  /** Sends SIGTERM and waits for its end. */
   stop: () => Promise<void>
 }
 
 /**
- * Starts `services/NAME/main.ts` with this environment and waits until `/readyz` says 200. What it
- * logs is printed as it is: `LOG_LEVEL` is `warn` unless the environment says otherwise. It gets
- * the options of Node that it has in production; the variable `BENCH_NODE_OPTIONS` adds others, for
+ * Starts `services/NAME/main.ts` with this environment and waits until `/readyz` answers 200. Its
+ * log is printed unchanged: `LOG_LEVEL` is `warn` unless the environment sets it. It gets the
+ * options of Node that it has in production; the variable `BENCH_NODE_OPTIONS` adds others, for
  * profiles.
  * @param env its settings; it gets free ports unless its listen variable is among them
  * @throws when it ends or is not ready within 30 s
@@ -83,10 +83,10 @@ async function isReady(url: string): Promise<boolean> {
   }
 }
 
-/** A child that answers each message with one. */
-export type AskedChild = {
+/** A child that answers each message with one message. */
+export type BenchChild = {
   child: ChildProcess
-  ask: <T>(message: unknown) => Promise<T>
+  request: <T>(message: unknown) => Promise<T>
   stop: () => void
 }
 
@@ -94,25 +94,25 @@ export type AskedChild = {
  * Forks a module beside this one that sends one message when it is ready.
  * @returns the child and that first message
  */
-export async function forkAsked(file: string): Promise<{ asked: AskedChild; first: unknown }> {
+export async function forkChild(file: string): Promise<{ worker: BenchChild; first: unknown }> {
   const child = fork(fileURLToPath(new URL(file, import.meta.url)), { serialization: 'advanced' })
   const ended = once(child, 'exit').then(([code]) => {
     throw new Error(`${file} ended with ${code}`)
   })
   ended.catch(() => undefined)
-  const hear = async <T>() => {
+  const receive = async <T>() => {
     const [answer] = await Promise.race([once(child, 'message'), ended])
     return answer as T
   }
-  const first = await hear<unknown>()
-  const ask = <T>(message: unknown) => {
+  const first = await receive<unknown>()
+  const request = <T>(message: unknown) => {
     child.send(message as object)
-    return hear<T>()
+    return receive<T>()
   }
-  return { asked: { child, ask, stop: () => child.kill() }, first }
+  return { worker: { child, request, stop: () => child.kill() }, first }
 }
 
-/** Seconds of CPU, user and system, that a process has used; with those of its children. */
+/** CPU seconds, user and system, that a process has used, optionally with its children. */
 export function readCpuSeconds(pid: number, withChildren = false): number {
   let ticks = readTicks(pid)
   if (withChildren) {
@@ -121,7 +121,7 @@ export function readCpuSeconds(pid: number, withChildren = false): number {
       try {
         ticks += readTicks(Number(child))
       } catch {
-        // It has ended.
+        // The process has ended.
       }
     }
   }
@@ -134,7 +134,7 @@ function readTicks(pid: number): number {
   return Number(fields[11]) + Number(fields[12])
 }
 
-/** MB (10^6 bytes) that a process holds now, and the most that it ever held. */
+/** MB (10^6 bytes) that a process uses now, and its maximum so far. */
 export function readMemoryMb(pid: number): { now: number; peak: number } {
   const status = readFileSync(`/proc/${pid}/status`, 'utf8')
   const read = (field: string) => {

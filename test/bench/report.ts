@@ -15,7 +15,7 @@ export type Figure = {
   unit: string
   value: Spread
   /** The baseline in the same unit, measured in rounds between those of the value. */
-  floor?: { name: string; value: Spread }
+  baseline?: { name: string; value: Spread }
   /** The value of each round divided by its baseline. */
   ratio?: Spread
   /** The target of the median of the ratio or of the value. */
@@ -88,13 +88,13 @@ function describe({ versions, durability }: Report, { createUs, syncUs }: FilesC
 }
 
 function toLine(figure: Figure): string {
-  const { name, unit, value, floor, ratio } = figure
+  const { name, unit, value, baseline, ratio } = figure
   const kept = keepsBound(figure)
   return [
     `  ${kept === null ? '      ' : kept ? 'holds ' : 'MISSES'}`,
     name.padEnd(52),
     `${format(value)} ${unit}`,
-    floor === undefined ? '' : `${floor.name} ${format(floor.value)}`,
+    baseline === undefined ? '' : `${baseline.name} ${format(baseline.value)}`,
     ratio === undefined ? '' : `ratio ${format(ratio)}`,
     toBoundText(figure),
   ]

@@ -1,7 +1,6 @@
 /**
  * `npm run bench [-- NAME... [OPTIONS]]`: runs the benchmarks, each a module that starts what it
- * needs and reports by `publishReport`. Every figure stands beside a floor measured in the same
- * run.
+ * needs and reports by `publishReport`. Every figure has a baseline measured in the same run.
  */
 type Benchmark = { run: (args: string[]) => void | Promise<void> }
 

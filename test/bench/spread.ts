@@ -1,9 +1,10 @@
-/**
- * What several rounds of one measurement say together: their median, and how far they lie apart.
- */
+/** Summarises the rounds of one measurement: the median and the spread. */
 export type Spread = { median: number; min: number; max: number; rounds: number }
 
-/** @param values one of each round, at least one; of an even number the middle two's mean counts */
+/**
+ * @param values one per round, at least one; for an even number the median is the mean of the
+ * middle two
+ */
 export function toSpread(values: readonly number[]): Spread {
   if (values.length === 0) throw new Error('a spread needs at least one round')
   const sorted = [...values].sort((a, b) => a - b)
@@ -16,7 +17,7 @@ export function toSpread(values: readonly number[]): Spread {
   }
 }
 
-/** Each round's value by that round's floor: what both had to share cancels out. */
-export function toRatios(values: readonly number[], floors: readonly number[]): Spread {
-  return toSpread(values.map((value, round) => value / floors[round]!))
+/** Each round's value divided by that round's baseline: common disturbances cancel out. */
+export function toRatios(values: readonly number[], baselines: readonly number[]): Spread {
+  return toSpread(values.map((value, round) => value / baselines[round]!))
 }

@@ -1,6 +1,6 @@
 /**
- * What each process of a local stack uses: CPU between two moments, memory every few seconds, and
- * the scorer's own account of where a batch's time goes.
+ * The resource usage of each process of a local stack: CPU between two moments, memory every few
+ * seconds, and the scorer's own metrics of a batch's stages.
  */
 import { SERVER_NAMES, SERVICE_NAMES } from '../../deploy/local/stack/settings.ts'
 import type { TestStack } from '../support/process/stack.ts'
@@ -42,8 +42,8 @@ export function sampleMemory(test: TestStack, everyMs = 10_000): () => MemorySam
 }
 
 /**
- * How fast memory grows, in MB a minute: the median of the slopes between any two samples, which a
- * collection of garbage here and there does not move.
+ * The growth of memory in MB per minute: the median of the slopes between any two samples, which
+ * single garbage collections do not change.
  */
 export function toSlope(samples: readonly MemorySample[], name: string): number {
   const slopes: number[] = []
@@ -78,7 +78,7 @@ export async function readSums(url: string): Promise<Sums> {
   return sums
 }
 
-/** What came between two readings: mean and number of what matches. */
+/** The difference of two readings: mean and number of the matching series. */
 export function toMeans(
   before: Sums,
   after: Sums,

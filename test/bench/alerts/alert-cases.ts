@@ -1,15 +1,15 @@
 /**
- * What the benchmark of the alert list asks: the first page, each filter, each pair of filters, all
- * of them, and cursors far down, with values drawn anew for each request; and what Postgres itself
- * says to the same question by `count(*)` and by a plain sort.
+ * The requests of the alert list benchmark: the first page, each filter, each pair of filters, all
+ * of them, and deep cursors, with random values for each request; and the same queries for Postgres
+ * by `count(*)` and by a plain sort.
  */
 import type { Decision, Disposition } from '#shared/core/alerts/alert-rules.ts'
 import type { AlertQuery } from '#shared/io/alerts/alert-query.ts'
 import type { Sql } from '#shared/io/postgres/postgres.ts'
 import { bigTenantId, type FilledSpan } from './alert-rows.ts'
 
-/** Filters as the query string has them, and a cursor. */
-export type Ask = {
+/** Filters and a cursor, as in the query string. */
+export type AlertRequest = {
   disposition?: Disposition
   decision?: Decision
   device_id?: string
@@ -18,13 +18,11 @@ export type Ask = {
   cursor?: string
 }
 
-/**
- * A `cold` one asks for rows that nobody has asked for: that costs what memory costs, at any size.
- */
-export type AlertCase = { name: string; draw: () => Ask; cold?: true }
+/** A `cold` case requests rows that no earlier request has read, so it measures cache misses. */
+export type AlertCase = { name: string; draw: () => AlertRequest; cold?: true }
 
-/** As many devices are asked for at any size, so that growth is not that of asking anew. */
-const devicesAsked = 300
+/** Every size requests the same number of devices, so that growth is not that of cold reads. */
+const devicesRequested = 300
 
 /** A value in [0, 1). */
 export type Random = () => number
@@ -45,7 +43,7 @@ type FilterName = (typeof filterNames)[number]
 
 /**
  * @param alerts how many the tenant has
- * @param deep cursors far down the list without a filter and down that of open alerts
+ * @param deep deep cursors of the list without a filter and of that of open alerts
  */
 export function toCases(
   random: Random,
@@ -58,12 +56,12 @@ export function toCases(
   const pick = <T>(values: readonly T[]): T => values[Math.floor(random() * values.length)]!
   const devices = Math.floor(alerts / 1_275) * 50
   const drawDevice = () => `device-${Math.floor(random() * devices)}`
-  const asked = Array.from({ length: devicesAsked }, drawDevice)
-  const drawFilter: Record<FilterName, () => Ask> = {
-    // What most alerts are: the longest ranges and the most to count.
+  const requestedDevices = Array.from({ length: devicesRequested }, drawDevice)
+  const drawFilter: Record<FilterName, () => AlertRequest> = {
+    // The disposition of most alerts: the longest ranges and the largest count.
     disposition: () => ({ disposition: 'OPEN' }),
     decision: () => ({ decision: pick(['REVIEW', 'BLOCK']) }),
-    device_id: () => ({ device_id: pick(asked) }),
+    device_id: () => ({ device_id: pick(requestedDevices) }),
     from: () => ({ from: toInstant(span, random() * 0.5) }),
     to: () => ({ to: toInstant(span, 0.5 + random() * 0.5) }),
   }
@@ -95,34 +93,34 @@ function toInstant({ startMs, endMs }: FilledSpan, part: number): string {
   return new Date(Math.floor(startMs + (endMs - startMs) * part)).toISOString()
 }
 
-export function toPath(ask: Ask): string {
-  const query = new URLSearchParams(ask).toString()
+export function toPath(request: AlertRequest): string {
+  const query = new URLSearchParams(request).toString()
   return query === '' ? '/v1/di/alerts' : `/v1/di/alerts?${query}`
 }
 
-/** The same question to the store. A cursor is left out: it moves the page, not the total. */
-export function toStoreQuery(ask: Ask): AlertQuery {
+/** The same query for the store. It has no cursor, which moves the page but not the total. */
+export function toStoreQuery(request: AlertRequest): AlertQuery {
   return {
     tenantId: bigTenantId,
-    dispositions: ask.disposition && [ask.disposition],
-    decisions: ask.decision && [ask.decision],
-    deviceId: ask.device_id,
-    fromMs: ask.from === undefined ? undefined : Date.parse(ask.from),
-    toMs: ask.to === undefined ? undefined : Date.parse(ask.to),
+    dispositions: request.disposition && [request.disposition],
+    decisions: request.decision && [request.decision],
+    deviceId: request.device_id,
+    fromMs: request.from === undefined ? undefined : Date.parse(request.from),
+    toMs: request.to === undefined ? undefined : Date.parse(request.to),
     limit: 50,
     after: null,
   }
 }
 
-/** How many alerts match, counted one by one. */
-export function toCountSql(ask: Ask): Sql {
-  const { where, values } = toWhere(ask)
+/** Counts the matching alerts one by one. */
+export function toCountSql(request: AlertRequest): Sql {
+  const { where, values } = toWhere(request)
   return { text: `select count(*) as n from alerts where ${where}`, values }
 }
 
-/** The ids of the first 50, or of the 50 after so many. */
-export function toIdsSql(ask: Ask, offset = 0): Sql {
-  const { where, values } = toWhere(ask)
+/** The ids of the first 50, or of the 50 after an offset. */
+export function toIdsSql(request: AlertRequest, offset = 0): Sql {
+  const { where, values } = toWhere(request)
   return {
     text: `select alert_id from alerts where ${where}
            order by created_at desc, alert_id desc offset ${offset} limit 50`,
@@ -130,16 +128,16 @@ export function toIdsSql(ask: Ask, offset = 0): Sql {
   }
 }
 
-function toWhere(ask: Ask): { where: string; values: string[] } {
+function toWhere(request: AlertRequest): { where: string; values: string[] } {
   const values = [bigTenantId]
   const conditions = ['tenant_id = $1']
   const add = (condition: string, value: string | undefined) => {
     if (value !== undefined) conditions.push(`${condition} $${values.push(value)}`)
   }
-  add('disposition =', ask.disposition)
-  add('action =', ask.decision)
-  add('device_id =', ask.device_id)
-  add('created_at >=', ask.from)
-  add('created_at <', ask.to)
+  add('disposition =', request.disposition)
+  add('action =', request.decision)
+  add('device_id =', request.device_id)
+  add('created_at >=', request.from)
+  add('created_at <', request.to)
   return { where: conditions.join(' and '), values }
 }

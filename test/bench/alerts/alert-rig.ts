@@ -1,17 +1,17 @@
-/** What a size of the alert benchmark consists of. */
+/** The parts of one size of the alert benchmark. */
 import type { Alert } from '#shared/core/alerts/alert-rules.ts'
 import type { Postgres } from '#shared/io/postgres/postgres.ts'
-import type { AlertCase, Ask } from './alert-cases.ts'
+import type { AlertCase, AlertRequest } from './alert-cases.ts'
 
 export type Page = { data: Alert[]; total: number; next_cursor: string | null }
 
-/** One size: a database, the api and the floor on it, and what is asked of them. */
+/** One size: a database, the api and the baseline on it, and the request cases. */
 export type Rig = {
   alerts: number
   postgres: Postgres
-  /** Asks the api, or the floor. */
-  list: (ask: Ask) => Promise<Page>
-  floor: (ask: Ask) => Promise<Page>
+  /** Requests a page of the api, or of the baseline. */
+  list: (request: AlertRequest) => Promise<Page>
+  baseline: (request: AlertRequest) => Promise<Page>
   cases: AlertCase[]
   stop: () => Promise<void>
 }

@@ -1,8 +1,8 @@
 /**
  * Alerts by the million for benchmarks, made inside Postgres: one big tenant beside 200 small ones,
- * sixty days of alerts up to now, most of them open, devices with 1 to 50 alerts each. The rows are
- * what the scorer and operators would have left behind: ids in no order, `seq` without a gap and in
- * the order of `created_at`, counters by day and by hour exact.
+ * sixty days of alerts up to now, most of them open, devices with 1 to 50 alerts each. The rows
+ * equal those of the scorer and operators: ids in no order, `seq` without a gap and in the order of
+ * `created_at`, exact counters by day and by hour.
  */
 import { Client } from 'pg'
 import { insertBareTenants } from '../../support/tenants/bare-tenant.ts'
@@ -12,13 +12,13 @@ export const smallTenants = 200
 const alertsOfSmallTenant = 500
 export const spanDays = 60
 
-/** The span that a tenant's alerts fill: from `startMs` up to `endMs`. */
+/** The time range of a tenant's alerts: from `startMs` up to `endMs`. */
 export type FilledSpan = { startMs: number; endMs: number }
 
 /**
  * Fills a migrated, empty database.
  * @param alerts of the big tenant; the small ones have 500 each
- * @param nowMs where the sixty days end
+ * @param nowMs the end of the sixty days
  */
 export async function fillAlerts(
   url: string,
@@ -28,12 +28,12 @@ export async function fillAlerts(
   const client = new Client({ connectionString: url })
   await client.connect()
   try {
-    // Foreign keys would be checked row by row; these rows are right by construction.
+    // Foreign keys would be checked row by row; these rows are correct by construction.
     await client.query(`set session_replication_role = replica; set synchronous_commit = off;
       set maintenance_work_mem = '512MB'; set work_mem = '256MB'`)
     await insertTenants(client)
     const rebuild = await dropIndexes(client)
-    // The big one first: a bare select without an order then meets its rows at once.
+    // The big tenant first: a bare select without an order then finds its rows at once.
     await client.query(insertAlertsSql("array['big']"), [alerts, span.startMs, span.endMs])
     await client.query(insertAlertsSql('small'), [alertsOfSmallTenant, span.startMs, span.endMs])
     for (const statement of rebuild) await client.query(statement)
@@ -52,7 +52,7 @@ async function insertTenants(client: Client): Promise<void> {
   await client.query('update tenants set rest_rate_per_second = 1e6, rest_burst = 1e6')
 }
 
-/** Sorting once is several times cheaper than five million places found in seven trees. */
+/** One sort is several times cheaper than five million inserts into seven trees. */
 async function dropIndexes(client: Client): Promise<string[]> {
   const constraints = await client.query<{ tab: string; name: string; definition: string }>(
     `select conrelid::regclass::text as tab, conname as name, pg_get_constraintdef(oid) as definition
@@ -81,8 +81,9 @@ async function dropIndexes(client: Client): Promise<string[]> {
 
 /**
  * Alerts `1..$1` of each tenant, evenly between `$2` and `$3`. A device has 1 to 50 of them: of
- * every 1,275 neighbours in a shuffled order the first is one device's, the next two another's, and
- * so on. The shuffle is a permutation, since 2,654,435,761 is a prime above any count asked for.
+ * every 1,275 neighbours in a shuffled order the first belongs to one device, the next two to
+ * another, and so on. The shuffle is a permutation, since 2,654,435,761 is a prime above any
+ * possible count.
  */
 const insertAlertsSql = (tenants: string): string => `
 with numbered as (

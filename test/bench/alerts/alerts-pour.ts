@@ -1,8 +1,8 @@
 /**
- * Totals while alerts pour in and are judged. One writer raises alerts as the scorer does and
- * changes dispositions as operators do, step after step; a model knows every count after each step.
- * An answer of the api must then be right for a step that it can have seen. Beside it the store is
- * asked in one snapshot with `count(*)`.
+ * Totals under concurrent writes. One writer raises alerts as the scorer does and changes
+ * dispositions as operators do, step after step; a model knows every count after each step. A total
+ * of the api must be correct for a step that it can have read. The store is also compared with
+ * `count(*)` in one snapshot.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Decision, type Disposition, dispositions } from '#shared/core/alerts/alert-rules.ts'
@@ -13,7 +13,13 @@ import { makeAlertCandidate } from '../../support/alerts/alert-candidates.ts'
 import { percentile } from '../../support/process/percentile.ts'
 import type { Check, Figure } from '../report.ts'
 import { toRatios, toSpread } from '../spread.ts'
-import { type Ask, createRandom, type Random, toCountSql, toStoreQuery } from './alert-cases.ts'
+import {
+  type AlertRequest,
+  createRandom,
+  type Random,
+  toCountSql,
+  toStoreQuery,
+} from './alert-cases.ts'
 import type { Page, Rig } from './alert-rig.ts'
 import { bigTenantId, smallTenants } from './alert-rows.ts'
 
@@ -25,9 +31,15 @@ const warmUpMs = 1_000
 
 /** Counts by `DISPOSITION DECISION`. */
 type Counts = Record<string, number>
-/** What one step of the writer changed, and when it can have been committed. */
+/** The changes of one step of the writer, and when it can have been committed. */
 type Step = { startMs: number; endMs: number; changes: Counts }
-type Answer = { ask: Ask; startMs: number; endMs: number; page: Page; floorMs: number }
+type Answer = {
+  request: AlertRequest
+  startMs: number
+  endMs: number
+  page: Page
+  baselineMs: number
+}
 type RiskFeatures = { alertId: string; decision: Decision; disposition: Disposition }
 
 type Pour = { steps: Step[]; raised: number; judged: number; done: Promise<void> }
@@ -40,16 +52,16 @@ export async function pourAlerts(rig: Rig): Promise<{ checks: Check[]; figures: 
   const pour = startPour(rig, random, stopping.signal)
   await sleep(warmUpMs)
   const answers: Answer[] = []
-  const asking = new AbortController()
-  const readers = [1, 2].map(() => readPages(rig, since, answers, asking.signal))
+  const reading = new AbortController()
+  const readers = [1, 2].map(() => readPages(rig, since, answers, reading.signal))
   const snapshots = await checkSnapshots(rig)
-  asking.abort()
+  reading.abort()
   await Promise.all(readers)
   stopping.abort()
   await pour.done
   const wrong = answers.filter((answer) => !isPossible(answer, before, pour.steps))
-  const torn = answers.filter(({ ask, page }) => {
-    const isFirst = Object.keys(ask).length === 0
+  const torn = answers.filter(({ request, page }) => {
+    const isFirst = Object.keys(request).length === 0
     return isFirst && page.data[0]?.seq !== page.total
   })
   return {
@@ -119,7 +131,7 @@ function startPour(rig: Rig, random: Random, signal: AbortSignal): Pour {
   return pour
 }
 
-/** Most of the big tenant, as many new sessions as there are alerts. */
+/** Most alerts are the big tenant's, with one new session per alert. */
 function makeRound(random: Random, round: number) {
   return Array.from({ length: raisedAtOnce }, (_, n) =>
     makeAlertCandidate({
@@ -131,14 +143,14 @@ function makeRound(random: Random, round: number) {
   )
 }
 
-/** Lists that the model can count, in turns, until told to stop. */
+/** Requests lists that the model can count, in rotation, until the signal aborts. */
 async function readPages(
   rig: Rig,
   since: string,
   answers: Answer[],
   signal: AbortSignal,
 ): Promise<void> {
-  const asks: Ask[] = [
+  const requests: AlertRequest[] = [
     {},
     { disposition: 'OPEN' },
     { disposition: 'CONFIRMED', decision: 'BLOCK' },
@@ -147,24 +159,34 @@ async function readPages(
     { from: since, disposition: 'REVIEWED' },
   ]
   for (let n = 0; !signal.aborted; n++) {
-    const ask = asks[n % asks.length]!
-    const floorStartMs = performance.now()
-    await rig.floor({})
+    const request = requests[n % requests.length]!
+    const baselineStartMs = performance.now()
+    await rig.baseline({})
     const startMs = performance.now()
-    const page = await rig.list(ask)
-    answers.push({ ask, startMs, endMs: performance.now(), page, floorMs: startMs - floorStartMs })
+    const page = await rig.list(request)
+    answers.push({
+      request,
+      startMs,
+      endMs: performance.now(),
+      page,
+      baselineMs: startMs - baselineStartMs,
+    })
   }
 }
 
-/** Whether the total is that of a state between the answer's beginning and its end. */
-function isPossible({ ask, startMs, endMs, page }: Answer, before: Counts, steps: Step[]): boolean {
-  // Every poured alert is newer than `from`, every other is older.
-  const counts: Counts = ask.from === undefined ? { ...before } : {}
+/** Whether the total is that of a state between the request and its answer. */
+function isPossible(
+  { request, startMs, endMs, page }: Answer,
+  before: Counts,
+  steps: Step[],
+): boolean {
+  // Every alert written during the run is newer than `from`, every other is older.
+  const counts: Counts = request.from === undefined ? { ...before } : {}
   for (let done = 0; ; done++) {
     const next = steps[done]
-    // Later states count once the next step can have been committed before the answer's end.
+    // Later states count once the next step can have been committed before the end of the answer.
     const mayHold = next === undefined || next.endMs >= startMs
-    if (mayHold && countOf(counts, ask) === page.total) return true
+    if (mayHold && countOf(counts, request) === page.total) return true
     if (next === undefined || next.startMs > endMs) return false
     for (const [key, change] of Object.entries(next.changes)) {
       counts[key] = (counts[key] ?? 0) + change
@@ -172,7 +194,7 @@ function isPossible({ ask, startMs, endMs, page }: Answer, before: Counts, steps
   }
 }
 
-function countOf(counts: Counts, { disposition, decision }: Ask): number {
+function countOf(counts: Counts, { disposition, decision }: AlertRequest): number {
   return Object.entries(counts)
     .filter(([key]) => {
       const [is, decided] = key.split(' ')
@@ -195,15 +217,15 @@ async function readCounts({ postgres }: Rig): Promise<Counts> {
 
 /** The store's own statement and `count(*)` in one snapshot each, for every case. */
 async function checkSnapshots({ postgres, cases }: Rig): Promise<Check> {
-  let [asked, wrong] = [0, 0]
+  let [checked, wrong] = [0, 0]
   for (let round = 0; round < snapshotRounds; round++) {
     for (const { draw } of cases) {
-      const ask = draw()
+      const request = draw()
       await postgres.transaction(async (tx) => {
         await tx.query('set transaction isolation level repeatable read')
-        const { total } = await listAlerts(tx, toStoreQuery(ask))
-        const { rows } = await tx.query<{ n: number }>(toCountSql(ask))
-        asked++
+        const { total } = await listAlerts(tx, toStoreQuery(request))
+        const { rows } = await tx.query<{ n: number }>(toCountSql(request))
+        checked++
         if (total !== rows[0]!.n) wrong++
       })
     }
@@ -211,11 +233,11 @@ async function checkSnapshots({ postgres, cases }: Rig): Promise<Check> {
   return {
     name: 'total is count(*) in one snapshot while alerts pour in',
     ok: wrong === 0,
-    detail: `${wrong} of ${asked} snapshots differ`,
+    detail: `${wrong} of ${checked} snapshots differ`,
   }
 }
 
-/** Every counter of every tenant against its alerts, after the last write. */
+/** Compares every counter of every tenant with its alerts, after the last write. */
 async function checkCounters({ postgres }: Rig): Promise<Check> {
   const { rows } = await postgres.query<{ n: number }>(
     `with counted as (
@@ -251,15 +273,15 @@ function toPourFigure(answers: Answer[]): Figure {
     answers.map(({ startMs, endMs }) => endMs - startMs),
     0.5,
   )
-  const floor = percentile(
-    answers.map(({ floorMs }) => floorMs),
+  const baseline = percentile(
+    answers.map(({ baselineMs }) => baselineMs),
     0.5,
   )
   return {
     name: 'while alerts pour in, p50',
     unit: 'ms',
     value: toSpread([list]),
-    floor: { name: 'a bare select', value: toSpread([floor]) },
-    ratio: toRatios([list], [floor]),
+    baseline: { name: 'a bare select', value: toSpread([baseline]) },
+    ratio: toRatios([list], [baseline]),
   }
 }

@@ -2,8 +2,8 @@
  * `npm run bench -- alerts [--sizes N,M] [--rounds N] [--requests N]`: the alert list of one tenant
  * of five million alerts beside 200 small ones, through the api's own process, beside a bare
  * `select ... limit 50` through the same pool and API; and the same over fifty thousand, in
- * interleaved rounds. It counts only if every total equals `count(*)` and every page a plain sort,
- * also while alerts pour in and are judged.
+ * interleaved rounds. It is valid only if every total equals `count(*)` and every page a plain
+ * sort, also under concurrent writes.
  */
 import { isDeepStrictEqual, parseArgs } from 'node:util'
 import { Client } from 'undici'
@@ -15,14 +15,21 @@ import { startClickhouse } from '../../support/servers/clickhouse-server.ts'
 import { migratePostgres } from '../../support/servers/databases.ts'
 import { startPostgres, type TestPostgres } from '../../support/servers/postgres-server.ts'
 import {
-  type AskedChild,
-  forkAsked,
+  type BenchChild,
+  forkChild,
   type MeasuredService,
   startMeasured,
 } from '../measured-process.ts'
 import { type Check, type Figure, publishReport, readPostgresVersion } from '../report.ts'
 import { type Spread, toRatios, toSpread } from '../spread.ts'
-import { type Ask, createRandom, toCases, toCountSql, toIdsSql, toPath } from './alert-cases.ts'
+import {
+  type AlertRequest,
+  createRandom,
+  toCases,
+  toCountSql,
+  toIdsSql,
+  toPath,
+} from './alert-cases.ts'
 import type { Page, Rig } from './alert-rig.ts'
 import { bigTenantId, fillAlerts } from './alert-rows.ts'
 import { pourAlerts } from './alerts-pour.ts'
@@ -34,13 +41,13 @@ const deepRows = 100_000
 const deepCursors = 40
 const checkedDraws = 2
 /**
- * A server with memory for its tables, and room for the log of the filling, so that no checkpoint
- * of it falls into the measuring.
+ * A server with memory for its tables, and enough log space for the filling that no checkpoint of
+ * it falls into the measurement.
  */
 const serverSettings = { fsync: 'on', max_wal_size: '8GB', shared_buffers: '4GB' }
 
 /** p50 in ms of each round, by case. */
-type Times = Map<string, { list: number[]; floor: number[] }>
+type Times = Map<string, { list: number[]; baseline: number[] }>
 
 export async function run(args: string[] = []): Promise<void> {
   const { values } = parseArgs({
@@ -99,12 +106,12 @@ async function createRig(
   const key = await addApiKey(postgres, bigTenantId, 'live')
   const api = await startMeasured('api', {
     POSTGRES_URL: url,
-    // Only asked whether it is there: alerts are Postgres' alone.
+    // The api only checks that ClickHouse runs: alerts are in Postgres.
     CLICKHOUSE_URL: `${clickhouseUrl}/default`,
   })
-  const { asked } = await forkAsked('./alerts/alerts-floor.ts')
+  const { worker } = await forkChild('./alerts/alerts-baseline.ts')
   const lister = createLister(api.url, key)
-  const floor = createLister(await asked.ask<string>(url), key)
+  const baseline = createLister(await worker.request<string>(url), key)
   const depth = Math.min(deepRows, alerts / 2)
   const deep = {
     all: await walk(lister.list, {}, depth),
@@ -114,21 +121,21 @@ async function createRig(
     alerts,
     postgres,
     list: lister.list,
-    floor: floor.list,
+    baseline: baseline.list,
     cases: toCases(createRandom(seed), { alerts, span, deep }),
-    stop: () => stopRig({ api, asked, postgres, clients: [lister.client, floor.client] }),
+    stop: () => stopRig({ api, worker, postgres, clients: [lister.client, baseline.client] }),
   }
 }
 
 async function stopRig(of: {
   api: MeasuredService
-  asked: AskedChild
+  worker: BenchChild
   postgres: Postgres
   clients: Client[]
 }): Promise<void> {
   for (const client of of.clients) await client.close()
   await of.api.stop()
-  of.asked.stop()
+  of.worker.stop()
   await of.postgres.close()
 }
 
@@ -136,20 +143,25 @@ async function stopRig(of: {
 function createLister(origin: string, key: string) {
   const client = new Client(origin)
   const headers = { authorization: `Bearer ${key}` }
-  const list = async (ask: Ask): Promise<Page> => {
-    const { statusCode, body } = await client.request({ method: 'GET', path: toPath(ask), headers })
+  const list = async (request: AlertRequest): Promise<Page> => {
+    const { statusCode, body } = await client.request({
+      method: 'GET',
+      path: toPath(request),
+      headers,
+    })
     const text = await body.text()
-    if (statusCode !== 200) throw new Error(`${toPath(ask)} was answered ${statusCode}: ${text}`)
+    if (statusCode !== 200)
+      throw new Error(`${toPath(request)} was answered ${statusCode}: ${text}`)
     return JSON.parse(text) as Page
   }
   return { client, list }
 }
 
-/** Pages down to a depth, as a client would. @returns the last cursors met, the deepest last */
-async function walk(list: Rig['list'], ask: Ask, depth: number): Promise<string[]> {
+/** Pages down to a depth, as a client would. @returns the last cursors, the deepest last */
+async function walk(list: Rig['list'], request: AlertRequest, depth: number): Promise<string[]> {
   const cursors: string[] = []
   for (let rows = 0, cursor: string | null = null; rows < depth; ) {
-    const page = await list({ ...ask, ...(cursor && { cursor }) })
+    const page = await list({ ...request, ...(cursor && { cursor }) })
     rows += page.data.length
     cursor = page.next_cursor
     if (cursor === null) throw new Error(`the list ends after ${rows} rows`)
@@ -158,21 +170,21 @@ async function walk(list: Rig['list'], ask: Ask, depth: number): Promise<string[
   return cursors.slice(-deepCursors)
 }
 
-/** Asks every case some times and compares with what Postgres counts and sorts by itself. */
+/** Requests every case several times and compares the answers with counts and sorts of Postgres. */
 async function checkAnswers(rig: Rig, when: 'before' | 'after'): Promise<Check[]> {
-  let [wrongTotals, wrongPages, asked] = [0, 0, 0]
+  let [wrongTotals, wrongPages, checked] = [0, 0, 0]
   for (const { draw } of rig.cases) {
-    for (let n = 0; n < checkedDraws; n++, asked++) {
-      const ask = draw()
-      const page = await rig.list(ask)
-      const { rows } = await rig.postgres.query<{ n: number }>(toCountSql(ask))
+    for (let n = 0; n < checkedDraws; n++, checked++) {
+      const request = draw()
+      const page = await rig.list(request)
+      const { rows } = await rig.postgres.query<{ n: number }>(toCountSql(request))
       if (page.total !== rows[0]!.n) wrongTotals++
-      if (ask.cursor !== undefined) continue
-      const ids = await rig.postgres.query<{ alert_id: string }>(toIdsSql(ask))
-      const wanted = ids.rows.map((row) => row.alert_id)
+      if (request.cursor !== undefined) continue
+      const ids = await rig.postgres.query<{ alert_id: string }>(toIdsSql(request))
+      const expected = ids.rows.map((row) => row.alert_id)
       if (
         !isDeepStrictEqual(
-          wanted,
+          expected,
           page.data.map((alert) => alert.alert_id),
         )
       )
@@ -184,18 +196,18 @@ async function checkAnswers(rig: Rig, when: 'before' | 'after'): Promise<Check[]
     {
       name: `total is count(*) ${of}`,
       ok: wrongTotals === 0,
-      detail: `${wrongTotals} of ${asked} answers differ`,
+      detail: `${wrongTotals} of ${checked} answers differ`,
     },
     {
       name: `a page is what a plain sort has ${of}`,
       ok: wrongPages === 0,
-      detail: `${wrongPages} of ${asked} answers differ`,
+      detail: `${wrongPages} of ${checked} answers differ`,
     },
     ...(when === 'before' ? [await checkDepth(rig)] : []),
   ]
 }
 
-/** The page at the deepest cursor begins where an offset would. */
+/** The page at the deepest cursor begins where an offset would begin. */
 async function checkDepth({ postgres, list, alerts, cases }: Rig): Promise<Check> {
   const deepest = cases.find(({ name }) => name === 'a deep cursor')!.draw()
   const page = await list(deepest)
@@ -216,16 +228,16 @@ async function measure(
   { rounds, requests }: { rounds: number; requests: number },
 ): Promise<Times[]> {
   const times: Times[] = rigs.map(() => new Map())
-  // The first round warms compilers, plans and caches.
+  // The first round warms up compilers, plans and caches.
   for (let round = 0; round <= rounds; round++) {
     for (let n = 0; n < rigs[0]!.cases.length; n++) {
       const measured = await measureCase(rigs, n, requests)
       if (round === 0) continue
-      for (const [index, { list, floor }] of measured.entries()) {
+      for (const [index, { list, baseline }] of measured.entries()) {
         const { name } = rigs[index]!.cases[n]!
-        const of = times[index]!.get(name) ?? { list: [], floor: [] }
+        const of = times[index]!.get(name) ?? { list: [], baseline: [] }
         of.list.push(percentile(list, 0.5))
-        of.floor.push(percentile(floor, 0.5))
+        of.baseline.push(percentile(baseline, 0.5))
         times[index]!.set(name, of)
       }
     }
@@ -233,18 +245,21 @@ async function measure(
   return times
 }
 
-/** Request by request in turns: whatever else the machine does meets all sizes and floors alike. */
+/**
+ * Alternates single requests between all sizes and baselines, so that disturbances affect all
+ * alike.
+ */
 async function measureCase(
   rigs: Rig[],
   n: number,
   requests: number,
-): Promise<{ list: number[]; floor: number[] }[]> {
-  const measured = rigs.map(() => ({ list: [] as number[], floor: [] as number[] }))
+): Promise<{ list: number[]; baseline: number[] }[]> {
+  const measured = rigs.map(() => ({ list: [] as number[], baseline: [] as number[] }))
   for (let request = 0; request < requests; request++) {
     for (const [index, rig] of rigs.entries()) {
-      measured[index]!.floor.push(await time(() => rig.floor({})))
-      const ask = rig.cases[n]!.draw()
-      measured[index]!.list.push(await time(() => rig.list(ask)))
+      measured[index]!.baseline.push(await time(() => rig.baseline({})))
+      const request = rig.cases[n]!.draw()
+      measured[index]!.list.push(await time(() => rig.list(request)))
     }
   }
   return measured
@@ -261,12 +276,12 @@ function toFigures(rigs: Rig[], times: Times[]): Figure[] {
   const of = (alerts: number) => alerts.toLocaleString('en')
   const listed = rigs.flatMap(({ alerts }, index) =>
     [...times[index]!].map(
-      ([name, { list, floor }]): Figure => ({
+      ([name, { list, baseline }]): Figure => ({
         name: `${of(alerts)} alerts: ${name}, p50`,
         unit: 'ms',
         value: toSpread(list),
-        floor: { name: 'a bare select', value: toSpread(floor) },
-        ratio: toRatios(list, floor),
+        baseline: { name: 'a bare select', value: toSpread(baseline) },
+        ratio: toRatios(list, baseline),
         bound: { of: 'ratio', atMost: ratioMax },
       }),
     ),
@@ -276,7 +291,7 @@ function toFigures(rigs: Rig[], times: Times[]): Figure[] {
   const grown = warm.map(({ name }): Figure => {
     const { list } = largest.get(name)!
     const small = times[0]!.get(name)!.list
-    const floor: { name: string; value: Spread } = {
+    const baseline: { name: string; value: Spread } = {
       name: `${of(rigs[0]!.alerts)} alerts`,
       value: toSpread(small),
     }
@@ -284,7 +299,7 @@ function toFigures(rigs: Rig[], times: Times[]): Figure[] {
       name: `growth to ${of(rigs.at(-1)!.alerts)}: ${name}`,
       unit: 'ms',
       value: toSpread(list),
-      floor,
+      baseline,
       ratio: toRatios(list, small),
       bound: { of: 'ratio', atMost: growthMax },
     }

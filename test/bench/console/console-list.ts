@@ -1,4 +1,4 @@
-/** An analyst in the list of alerts: keys, filters, and new alerts that are announced. */
+/** An analyst in the list of alerts: keys, filters, and announced new alerts. */
 import { randomBytes } from 'node:crypto'
 import type { Page } from 'playwright-core'
 import { settle } from '../../support/console/browser.ts'
@@ -34,7 +34,7 @@ const open = async (page: Page) => {
   await settle(page)
 }
 
-/** Opens alert after alert, as in triage. */
+/** Opens one alert after another, as in triage. */
 async function measureKeys(page: Page): Promise<Figure[]> {
   await open(page)
   let rows = 0
@@ -71,7 +71,7 @@ const hooked = {
   root: { su_binary: true, magisk_detected: true },
 }
 
-/** From an alert, by its own date, to the button that says how many are new. */
+/** From the creation of an alert to the button with the number of new ones. */
 async function measureNews({ stack }: TestStack, page: Page): Promise<Figure> {
   const { hmac_secret: secret } = await admin<{ hmac_secret: string }>(
     stack,

@@ -1,14 +1,14 @@
 /**
- * What a browser measures of a page by itself: paints, layout shifts, keys, and the moment at which
- * a text appears. The probe runs in every page before the page's own scripts; it is text, because
- * the types of a browser are not known here.
+ * A browser's own measurements of a page: paints, layout shifts, keys, and the time at which a text
+ * appears. The probe runs in every page before the page's own scripts; it is a text, because the
+ * types of a browser are not available here.
  */
 import type { Page } from 'playwright-core'
 
-/** What the probe has seen since the page was opened. Times are ms of the page's own clock. */
+/** The probe's measurements since the page was opened, in ms of the page's own clock. */
 export type Seen = { paintMs: number; shift: number; keysMs: number[] }
 
-/** A message is handled after the frame that the animation before it belongs to. */
+/** A message event runs after the frame of the preceding animation callback. */
 const probe = `
   globalThis.probe = { paintMs: 0, shift: 0, keysMs: [], clickMs: 0 }
   const observe = (type, on) => {
@@ -34,19 +34,19 @@ export const addProbe = (page: Page): Promise<unknown> => page.addInitScript(pro
 
 export const readSeen = (page: Page): Promise<Seen> => page.evaluate('probe')
 
-/** When a text stood in the list of alerts, by both clocks, and the last click before it. */
+/** When a text appeared in the list of alerts, by both clocks, and the last click before it. */
 export type Appeared = { atMs: number; wallMs: number; clickMs: number }
 
 /**
- * Waits for a text in the list of alerts. Call it before what makes it appear.
+ * Waits for a text in the list of alerts. Call it before the action that makes it appear.
  * @param pattern a regular expression
  */
 export function awaitText(page: Page, pattern: string): Promise<Appeared> {
   return page.evaluate(`new Promise((resolve) => {
-    const wanted = new RegExp(${JSON.stringify(pattern)})
+    const expected = new RegExp(${JSON.stringify(pattern)})
     const check = () => {
       const list = document.querySelector('section[aria-label=List]')
-      if (!wanted.test(list?.textContent ?? '')) return
+      if (!expected.test(list?.textContent ?? '')) return
       observer.disconnect()
       resolve({ atMs: performance.now(), wallMs: Date.now(), clickMs: probe.clickMs })
     }
@@ -56,7 +56,7 @@ export function awaitText(page: Page, pattern: string): Promise<Appeared> {
   })`)
 }
 
-/** Bytes of the scripts and style sheets that the page has loaded, as they came. */
+/** Transferred bytes of the page's scripts and style sheets. */
 export const readWeight = (page: Page): Promise<{ js: number; css: number }> =>
   page.evaluate(`(() => {
     const sum = (ending) => performance.getEntriesByType('resource')

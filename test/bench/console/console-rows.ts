@@ -1,7 +1,7 @@
 /**
- * The data of the benchmark of the console: a simulated history, which is real in every store, and
- * copies of it inside ClickHouse and Postgres until there are as many events and alerts as asked
- * for. Copies have ids of their own and lie up to ten minutes earlier; they have no reconciliation.
+ * The data of the console benchmark: a simulated history, complete in every store, and copies of it
+ * inside ClickHouse and Postgres until there are enough events and alerts. Copies have their own
+ * ids and are up to ten minutes earlier; they have no reconciliation.
  */
 import { execFile } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
@@ -18,14 +18,14 @@ const seed = 7
 /** Copies in one insert: larger ones take more memory and no less time. */
 const copiesPerInsert = 8
 const shiftMs = 600_000
-/** Views whose tables only decisions read: filling them takes as long as all else. */
+/** Views whose tables only decisions read: filling them takes as long as everything else. */
 const unreadViews = ['activity_of_telemetry', 'sdk_baselines_of_telemetry']
 const replicationMaxMs = 600_000
 
 export type FillOptions = { events: number; alerts: number; devices: number; days: number }
 export type Filled = { events: number; alerts: number }
 
-/** @returns what there is now */
+/** @returns the resulting numbers of rows */
 export async function fillConsole(test: TestStack, options: FillOptions): Promise<Filled> {
   const history = await makeHistory(test, options)
   const clickhouse = createClickhouse(test.stack.clickhouse, {
@@ -93,7 +93,7 @@ async function copyEvents(clickhouse: Clickhouse, copies: number): Promise<void>
   }
 }
 
-/** Empty stays empty: no one. */
+/** An empty user id stays empty. */
 const copiedIds = (columns: string[]): string =>
   columns
     .map(
@@ -106,7 +106,7 @@ const prefix = `'k' || lpad(copy::text, 5, '0') || '-' ||`
 
 async function copyAlerts(client: Client, copies: number): Promise<void> {
   const shift = `make_interval(secs => (copy * 7919 % ${shiftMs}) / 1000.0)`
-  // Foreign keys would be checked row by row; these rows are right by construction.
+  // Foreign keys would be checked row by row; these rows are correct by construction.
   await client.query('set session_replication_role = replica')
   const run = (text: string) => client.query(text, [benchTenant, copies])
   await client.query('create temporary table seeds as select * from alerts where tenant_id = $1', [

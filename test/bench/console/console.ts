@@ -1,8 +1,8 @@
 /**
  * `npm run bench -- console [--events N] [--alerts N] [--devices N] [--days D] [--rounds N]
- * [--asks N] [--screenshots DIR]`: every page of the console in Chromium, on a whole stack with
+ * [--requests N] [--screenshots DIR]`: every page of the console in Chromium, on a whole stack with
  * 10 million events and 100,000 alerts of one tenant. Each page is opened in rounds, plainly and
- * with the CPU slowed four times, and its queries are then asked alone. Then an analyst works in
+ * with the CPU slowed four times, and its queries are then sent alone. Then an analyst works in
  * the list of alerts. With `--screenshots` a folder gets each page in both themes and 320 px wide,
  * and a trace for Playwright's viewer.
  */
@@ -33,7 +33,7 @@ const targets = {
 const slowedTimes = 4
 const password = 'nine blue kettles sing'
 
-type Options = { rounds: number; asks: number; screenshots: string | null }
+type Options = { rounds: number; requests: number; screenshots: string | null }
 
 /** Runs it and reports. */
 export async function run(args: string[] = []): Promise<void> {
@@ -45,13 +45,13 @@ export async function run(args: string[] = []): Promise<void> {
       devices: { type: 'string', default: '1500' },
       days: { type: 'string', default: '60' },
       rounds: { type: 'string', default: '5' },
-      asks: { type: 'string', default: '40' },
+      requests: { type: 'string', default: '40' },
       screenshots: { type: 'string' },
     },
   })
   const options: Options = {
     rounds: Number(values.rounds),
-    asks: Number(values.asks),
+    requests: Number(values.requests),
     screenshots: values.screenshots ?? null,
   }
   const closing: (() => unknown)[] = []
@@ -110,7 +110,7 @@ async function measure(test: TestStack, browser: Browser, options: Options) {
   }
   const checks: Check[] = [
     {
-      name: 'no page met an error or asked another origin',
+      name: 'no page had an error or called another origin',
       ok: faults.length === 0,
       detail: faults.slice(0, 3).join('; ') || 'none',
     },
@@ -130,7 +130,7 @@ async function signIn(test: TestStack, page: Page): Promise<void> {
   await page.getByRole('button', { name: 'Account of Bench' }).waitFor()
 }
 
-/** Each page once, those of one alert, event, device and user included. */
+/** Each page once, with those of one alert, event, device and user. */
 async function listPages({ stack }: TestStack): Promise<[name: string, path: string][]> {
   type Alert = {
     alert_id: string
@@ -173,7 +173,7 @@ async function measureWeight(page: Page): Promise<Figure[]> {
 type PageOptions = Options & { name: string; path: string }
 
 async function measurePage(test: TestStack, page: Page, options: PageOptions): Promise<Figure[]> {
-  const { name, rounds, asks } = options
+  const { name, rounds, requests } = options
   const plain = await visit(page, options, 1)
   const slowed = await visit(page, options, slowedTimes)
   const shift = Math.max(...plain.shifts, ...slowed.shifts)
@@ -185,7 +185,7 @@ async function measurePage(test: TestStack, page: Page, options: PageOptions): P
   ]
   for (const path of plain.calls) {
     const times: number[] = []
-    for (let n = 0; n < asks; n++) {
+    for (let n = 0; n < requests; n++) {
       const startedMs = performance.now()
       await admin(test.stack, 'GET', path)
       times.push(performance.now() - startedMs)
@@ -206,7 +206,7 @@ async function visit(page: Page, { path, rounds }: PageOptions, slowed: number):
   const listen = (request: { url: () => string; method: () => string }) => {
     const { pathname, search } = new URL(request.url())
     const own = pathname.replace(/^\/admin\/v1/, '')
-    // A stream has no end, and a session of its own is not the tenant's data.
+    // A stream has no end, and the session is not the tenant's data.
     const isData = own !== pathname && !/stream$|session|openapi/.test(own)
     if (request.method() === 'GET' && isData) calls.add(own + search)
   }
@@ -229,7 +229,7 @@ async function visit(page: Page, { path, rounds }: PageOptions, slowed: number):
   return { ...visited, calls: [...calls].slice(0, 20) }
 }
 
-/** Opens it anew for each picture: as a person meets it. */
+/** Opens the page anew for each picture, as a person opens it. */
 async function shoot(page: Page, file: string): Promise<void> {
   const before = page.viewportSize()
   const take = async (name: string) => {

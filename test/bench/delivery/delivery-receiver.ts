@@ -1,11 +1,11 @@
 /**
- * The receiver of the delivery benchmark, a process of its own: reads each body, answers 200, and
- * remembers when each delivery's first byte came. Told `reset` and `report` by its parent.
+ * The receiver of the delivery benchmark, in its own process: reads each body, answers 200, and
+ * records when each delivery's first byte came. The parent sends the commands `reset` and `report`.
  */
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 
-/** Milliseconds since 1970, finer than whole ones and the same for all processes of a machine. */
+/** Milliseconds since 1970 with fractions, equal for all processes of a machine. */
 const nowMs = () => performance.timeOrigin + performance.now()
 
 let arrivals: [deliveryId: string, atMs: number][] = []

@@ -1,8 +1,8 @@
 /**
  * `npm run bench -- delivery [--deliveries N] [--rounds N]`: deliveries per second of one delivery
- * process, beside a bare undici loop that posts the same bytes to the same receiver, in
- * interleaved rounds; then how long an alert takes from its commit to the receiver's first byte,
- * at half of that rate. A round counts only if every delivery arrived once and is `delivered`.
+ * process, beside a bare undici loop that posts the same bytes to the same receiver, in interleaved
+ * rounds; then the time from an alert's commit to the receiver's first byte, at half of that rate.
+ * A round is valid only if every delivery arrived once and is `delivered`.
  */
 import { parseArgs } from 'node:util'
 import type { AlertCandidate } from '#shared/core/alerts/alert-rules.ts'
@@ -23,8 +23,8 @@ import { migratePostgres } from '../../support/servers/databases.ts'
 import { startNats } from '../../support/servers/nats-server.ts'
 import { startPostgres } from '../../support/servers/postgres-server.ts'
 import {
-  type AskedChild,
-  forkAsked,
+  type BenchChild,
+  forkChild,
   type MeasuredService,
   readCpuSeconds,
   startMeasured,
@@ -40,8 +40,8 @@ const connections = 64
 type Rig = {
   postgres: Postgres
   nats: Nats
-  receiver: AskedChild
-  floor: AskedChild
+  receiver: BenchChild
+  baseline: BenchChild
   origin: string
   tenantIds: string[]
   postgresPid: number
@@ -68,7 +68,7 @@ const toCandidate = (tenantId: string): AlertCandidate =>
     reasons,
   })
 
-/** Raises alerts in the scorer's way, the tenants in turns. */
+/** Raises alerts in the scorer's way, in rotation over the tenants. */
 async function raise(rig: Rig, count: number): Promise<{ tenantId: string; deliveryId: string }[]> {
   const candidates = Array.from({ length: count }, (_, n) =>
     toCandidate(rig.tenantIds[n % rig.tenantIds.length]!),
@@ -85,7 +85,7 @@ type Arrivals = { arrivals: [string, number][] }
 async function countArrived(rig: Rig, count: number): Promise<void> {
   const limitMs = nowMs() + 120_000
   for (;;) {
-    const answer = await rig.receiver.ask<{ count: number }>('count')
+    const answer = await rig.receiver.request<{ count: number }>('count')
     if (answer.count >= count) return
     if (nowMs() > limitMs) throw new Error(`only ${answer.count} of ${count} deliveries arrived`)
     await new Promise((resolve) => setTimeout(resolve, 20))
@@ -98,13 +98,13 @@ const rateOf = ({ arrivals }: Arrivals): number => {
 }
 
 /** @returns posts per second, by the receiver's clock, and µs of CPU for each */
-async function runFloor(rig: Rig, count: number): Promise<{ rate: number; cpuUs: number }> {
+async function runBaseline(rig: Rig, count: number): Promise<{ rate: number; cpuUs: number }> {
   const { rows } = await rig.postgres.query<{ delivery_id: string; body: Buffer }>(
     'select delivery_id, body from deliveries limit 1000',
   )
   const timestampSeconds = Math.floor(Date.now() / 1_000)
-  await rig.receiver.ask('reset')
-  const answer = await rig.floor.ask<{ cpuUs: number }>({
+  await rig.receiver.request('reset')
+  const answer = await rig.baseline.request<{ cpuUs: number }>({
     origin: rig.origin,
     path: '/hook',
     requests: rows.map(({ delivery_id: deliveryId, body }) => ({
@@ -115,21 +115,21 @@ async function runFloor(rig: Rig, count: number): Promise<{ rate: number; cpuUs:
     connections,
   })
   return {
-    rate: rateOf(await rig.receiver.ask<Arrivals>('report')),
+    rate: rateOf(await rig.receiver.request<Arrivals>('report')),
     cpuUs: answer.cpuUs / count,
   }
 }
 
-/** The same of the delivery process, with what Postgres spends. */
+/** The same for the delivery process, with the CPU of Postgres. */
 async function runEngine(rig: Rig, count: number) {
   await setState(rig, 'paused')
   for (let left = count; left > 0; left -= 1_000) await raise(rig, Math.min(left, 1_000))
   await rig.postgres.query('checkpoint')
-  await rig.receiver.ask('reset')
+  await rig.receiver.request('reset')
   const before = [readCpuSeconds(rig.delivery.pid), readCpuSeconds(rig.postgresPid, true)]
   await setState(rig, 'on')
   await countArrived(rig, count)
-  const report = await rig.receiver.ask<Arrivals>('report')
+  const report = await rig.receiver.request<Arrivals>('report')
   for (;;) {
     const { rows } = await rig.postgres.query<{ n: number }>(
       "select count(*) as n from deliveries where state <> 'delivered'",
@@ -154,10 +154,11 @@ function requireOnce({ arrivals }: Arrivals, count: number): void {
 }
 
 /**
- * From the commit to the first byte, at a fixed rate, batches every 20 ms as a scorer makes them.
+ * From the commit to the first byte, at a fixed rate, with a batch every 20 ms as a scorer makes
+ * them.
  */
 async function runOpenLoop(rig: Rig, rate: number, seconds: number): Promise<number[]> {
-  await rig.receiver.ask('reset')
+  await rig.receiver.request('reset')
   const committed = new Map<string, number>()
   const everyMs = 20
   const startMs = nowMs()
@@ -177,7 +178,7 @@ async function runOpenLoop(rig: Rig, rate: number, seconds: number): Promise<num
   }
   await Promise.all(hints)
   await countArrived(rig, raised)
-  const report = await rig.receiver.ask<Arrivals>('report')
+  const report = await rig.receiver.request<Arrivals>('report')
   requireOnce(report, raised)
   return report.arrivals.map(([id, at]) => at - committed.get(id)!)
 }
@@ -200,8 +201,8 @@ export async function run(args: string[] = []): Promise<void> {
   const postgres = createPostgres(url, { role: 'bench', log, statementTimeoutMs: 0 })
   const nats = await connectNats(natsServer.url, 'bench', log)
   await ensureStreams(nats)
-  const { asked: receiver, first } = await forkAsked('./delivery/delivery-receiver.ts')
-  const { asked: floor } = await forkAsked('./delivery/delivery-floor.ts')
+  const { worker: receiver, first } = await forkChild('./delivery/delivery-receiver.ts')
+  const { worker: baseline } = await forkChild('./delivery/delivery-baseline.ts')
   const origin = `http://127.0.0.1:${(first as { port: number }).port}`
   const fixtures = createDeliveryFixtures(postgres)
   const tenantIds: string[] = []
@@ -215,13 +216,13 @@ export async function run(args: string[] = []): Promise<void> {
     ALLOW_PRIVATE_WEBHOOKS: '1',
   })
   const postgresPid = server.pid
-  const rig: Rig = { postgres, nats, receiver, floor, origin, tenantIds, postgresPid, delivery }
+  const rig: Rig = { postgres, nats, receiver, baseline, origin, tenantIds, postgresPid, delivery }
   try {
     await report(rig, count, Number(values.rounds), natsServer.version)
   } finally {
     await delivery.stop()
     receiver.stop()
-    floor.stop()
+    baseline.stop()
     await nats.close()
     await postgres.close()
     await Promise.all([server.stop(), natsServer.stop()])
@@ -230,23 +231,23 @@ export async function run(args: string[] = []): Promise<void> {
 
 async function report(rig: Rig, count: number, rounds: number, natsVersion: string): Promise<void> {
   await runEngine(rig, Math.min(count, 4_000))
-  await runFloor(rig, Math.min(count, 4_000))
-  const floors: { rate: number; cpuUs: number }[] = []
+  await runBaseline(rig, Math.min(count, 4_000))
+  const baselines: { rate: number; cpuUs: number }[] = []
   const owns: { rate: number; cpuUs: number; postgresUs: number }[] = []
   for (let round = 0; round < rounds; round++) {
-    floors.push(await runFloor(rig, count))
+    baselines.push(await runBaseline(rig, count))
     owns.push(await runEngine(rig, count))
   }
   const rates = owns.map(({ rate }) => rate)
   const half = median(rates) / 2
   const waits = await runOpenLoop(rig, half, 15)
   const compare = (key: 'rate' | 'cpuUs') => {
-    const [own, floor] = [owns.map((one) => one[key]), floors.map((one) => one[key])]
-    const value = toSpread(floor)
+    const [own, baseline] = [owns.map((one) => one[key]), baselines.map((one) => one[key])]
+    const value = toSpread(baseline)
     return {
       value: toSpread(own),
-      floor: { name: 'bare undici loop', value },
-      ratio: toRatios(own, floor),
+      baseline: { name: 'bare undici loop', value },
+      ratio: toRatios(own, baseline),
     }
   }
   const wait = (rank: number) => toSpread([percentile(waits, rank)])

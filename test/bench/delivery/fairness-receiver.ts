@@ -1,12 +1,12 @@
 /**
- * A receiver of the fairness benchmark, a process of its own. The path says how it behaves: `/ok`
+ * A receiver of the fairness benchmark, in its own process. The path selects its behaviour: `/ok`
  * answers at once and its arrivals are reported, `/hang` never answers, `/500` fails at once and
  * `/slow` takes three seconds.
  */
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 
-/** Of the machine's monotonic clock, which all its processes share. */
+/** Time of the machine's monotonic clock, which all its processes share. */
 const nowMs = () => Number(process.hrtime.bigint()) / 1e6
 
 export type Arrival = [deliveryId: string, atMs: number]

@@ -1,9 +1,10 @@
 /**
  * `npm run bench -- fairness [--rounds 3] [--seconds 20] [--backlog 10000] [--kinds hang,fail]`:
- * how long alerts of twenty healthy tenants take from their commit to the receiver's first byte,
- * alone and beside a tenant whose backlog meets a bad endpoint, in interleaved rounds of the same
- * run. Each bad tenant is a fresh one, switched on as its round begins: what delivery has to learn
- * of it is part of the measurement. Ends with status 1 when the p99 is above 1.5 times of alone.
+ * the time from the commit of an alert to the receiver's first byte for twenty healthy tenants,
+ * alone and beside a tenant with a backlog and a failing endpoint, in interleaved rounds of the
+ * same run. Each failing tenant is new and starts with its round, so the measurement includes the
+ * time until delivery detects the failure. Exits with 1 when the p99 is above 1.5 times that of
+ * alone.
  */
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
@@ -37,14 +38,14 @@ const tenants = 20
 const alertsPerSecond = 20
 const ratioMax = 1.5
 
-/** Of the machine's monotonic clock, which all its processes share. */
+/** Time of the machine's monotonic clock, which all its processes share. */
 const nowMs = () => Number(process.hrtime.bigint()) / 1e6
-const say = (line: string) => process.stdout.write(`${line}\n`)
+const print = (line: string) => process.stdout.write(`${line}\n`)
 const log = createLog('bench', 'silent')
 
 type Receiver = {
   port: number
-  /** What came since the last time it was asked. */
+  /** What arrived since the last read. */
   read: () => Promise<{ arrivals: Arrival[]; requests: number }>
   /** The same, once every connection is closed. */
   drop: () => Promise<{ arrivals: Arrival[]; requests: number }>
@@ -56,22 +57,25 @@ type Bench = {
   fixtures: DeliveryFixtures
   healthy: { receiver: Receiver; tenantIds: string[] }
   bad: Receiver
-  /** Nobody listens there. */
+  /** No process listens on this port. */
   closedPort: number
   alertsRaised: number
-  /** Of nats-server. */
+  /** The version of nats-server. */
   version: string
 }
 
 type Result = {
   alone: number[]
   beside: number[]
-  /** What the bad endpoint was sent in its rounds: requests it saw, or attempts recorded. */
+  /**
+   * Attempts at the failing endpoint in its rounds: requests that it received, or recorded
+   * attempts.
+   */
   attempts: number
-  /** Rounds at whose end its breaker was open. */
-  held: number
+  /** Rounds that ended with an open circuit. */
+  opened: number
 }
-const newResult = (): Result => ({ alone: [], beside: [], attempts: 0, held: 0 })
+const newResult = (): Result => ({ alone: [], beside: [], attempts: 0, opened: 0 })
 
 type Closing = (() => Promise<unknown> | unknown)[]
 
@@ -97,19 +101,21 @@ export async function run(args: string[] = []): Promise<void> {
     },
   })
   const [rounds, seconds, backlog] = [values.rounds, values.seconds, values.backlog].map(Number)
-  const asked = values.kinds.split(',')
+  const chosen = values.kinds.split(',')
   const closing: Closing = []
   try {
     const bench = await start(closing)
-    say(`${tenants} healthy tenants, ${alertsPerSecond} alerts/s in all; a bad one with a backlog`)
-    say(`  of ${backlog}; ${rounds} rounds of ${seconds} s, each alone and then with it`)
+    print(
+      `${tenants} healthy tenants, ${alertsPerSecond} alerts/s in all; a bad one with a backlog`,
+    )
+    print(`  of ${backlog}; ${rounds} rounds of ${seconds} s, each alone and then with it`)
     await measure(bench, 5)
-    const results = new Map(asked.map((kind) => [kind, newResult()]))
+    const results = new Map(chosen.map((kind) => [kind, newResult()]))
     for (let round = 0; round < rounds!; round++) {
       for (const [kind, result] of results) {
         result.alone.push(...(await measure(bench, seconds!)).latenciesMs)
         await measureBeside(bench, { kind, seconds: seconds!, backlog: backlog! }, result)
-        say(`  round ${round + 1}, ${kind}: ${toLine(result)}`)
+        print(`  round ${round + 1}, ${kind}: ${toLine(result)}`)
       }
     }
     const command =
@@ -162,20 +168,20 @@ async function launchReceiver(closing: Closing): Promise<Receiver> {
   const child = fork(program, { execArgv: [] })
   closing.push(() => child.kill('SIGKILL'))
   const answer = async () => (await once(child, 'message'))[0] as ReceiverAnswer
-  const ask = async (what: 'read' | 'drop') => {
+  const request = async (what: 'read' | 'drop') => {
     child.send(what)
-    const said = await answer()
-    return 'port' in said ? { arrivals: [], requests: 0 } : said
+    const reply = await answer()
+    return 'port' in reply ? { arrivals: [], requests: 0 } : reply
   }
   const first = await answer()
   return {
     port: 'port' in first ? first.port : 0,
-    read: () => ask('read'),
-    drop: () => ask('drop'),
+    read: () => request('read'),
+    drop: () => request('drop'),
   }
 }
 
-/** Raises alerts of the healthy tenants in turns, and says how long each was on its way. */
+/** Raises alerts of the healthy tenants in rotation, and measures the time of each. */
 async function measure(bench: Bench, seconds: number): Promise<{ latenciesMs: number[] }> {
   const { postgres, nats, healthy } = bench
   const count = seconds * alertsPerSecond
@@ -209,7 +215,7 @@ async function measure(bench: Bench, seconds: number): Promise<{ latenciesMs: nu
 
 type Beside = { kind: string; seconds: number; backlog: number }
 
-/** The same beside a new tenant whose whole backlog becomes due as the round begins. */
+/** The same beside a new tenant whose whole backlog becomes due at the start of the round. */
 async function measureBeside(
   bench: Bench,
   { kind, seconds, backlog }: Beside,
@@ -227,17 +233,17 @@ async function measureBeside(
   await bad.read()
   await fixtures.setWebhook(tenantId, url, 'on')
   result.beside.push(...(await measure(bench, seconds)).latenciesMs)
-  const { rows } = await postgres.query<{ attempts: number; held: number }>(
+  const { rows } = await postgres.query<{ attempts: number; opened: number }>(
     `select (select count(*) from delivery_attempts join deliveries using (delivery_id)
              where tenant_id = $1) as attempts,
        (select count(*) from webhooks where tenant_id = $1
-         and circuit_open_until is not null) as held`,
+         and circuit_open_until is not null) as opened`,
     [tenantId],
   )
   await fixtures.setWebhook(tenantId, url, 'paused')
   const { requests } = await bad.drop()
   result.attempts += Math.max(requests, rows[0]!.attempts)
-  result.held += rows[0]!.held
+  result.opened += rows[0]!.opened
   await until('nothing of the bad tenant is in flight', async () => {
     const claimed = await postgres.query(
       'select from deliveries where tenant_id = $1 and claimed_by is not null limit 1',
@@ -249,7 +255,7 @@ async function measureBeside(
   await settle(bench)
 }
 
-/** What the bench itself has done to the tables is put in order before anything is measured. */
+/** Vacuums the tables after the bench's own writes, before the measurement. */
 async function settle({ postgres }: Bench): Promise<void> {
   for (const table of ['alerts', 'deliveries', 'delivery_attempts']) {
     await postgres.query(`vacuum (analyze) ${table}`)
@@ -269,14 +275,14 @@ function report(results: Map<string, Result>, command: string, version: string):
     command,
     versions: { nats: version },
     durability: 'postgres fsync off',
-    figures: [...results].map(([kind, { alone, beside, attempts, held }]) => {
-      const [value, floor] = [percentile(beside, 0.99), percentile(alone, 0.99)]
+    figures: [...results].map(([kind, { alone, beside, attempts, opened }]) => {
+      const [value, baseline] = [percentile(beside, 0.99), percentile(alone, 0.99)]
       return {
-        name: `p99 beside one that ${kinds[kind]!.name} (${attempts} attempts, held ${held} times)`,
+        name: `p99 beside one that ${kinds[kind]!.name} (${attempts} attempts, ${opened} open circuits)`,
         unit: 'ms',
         value: toSpread([value]),
-        floor: { name: 'alone', value: toSpread([floor]) },
-        ratio: toSpread([value / floor]),
+        baseline: { name: 'alone', value: toSpread([baseline]) },
+        ratio: toSpread([value / baseline]),
         bound: { of: 'ratio', atMost: ratioMax },
       }
     }),

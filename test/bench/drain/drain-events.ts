@@ -1,7 +1,7 @@
 /**
- * The events that wait in the drain benchmark, in batch messages as an edge writes them: bodies of
- * 1.75 KB of a fleet in which every phone sends several, and no two phones say quite the same. The
- * same options give the same bytes, in whichever process.
+ * The waiting events of the drain benchmark, in batch messages as an edge writes them: bodies of
+ * 1.75 KB of a fleet in which every phone sends several, and signals differ between phones. The
+ * same options give the same bytes in every process.
  */
 import { toEventId } from '#shared/core/base/ids.ts'
 import { defaultPolicy } from '#shared/core/policies/default-policy.ts'
@@ -15,22 +15,22 @@ import { encodeBatch, type Waiter } from '../../../services/ingest/group-commit.
 export type DrainEvents = {
   /** A multiple of `eventsPerDevice * alertEvery`. */
   events: number
-  /** Whether one event in five deserves an alert, in a session of its own. */
+  /** Whether one event in five raises an alert, in its own session. */
   alerting: boolean
-  /** When the first was received, in ms since 1970. */
+  /** When the first event was received, in ms since 1970. */
   startedAtMs: number
 }
 
 export const drainTenants = ['acme', 'globex', 'initech', 'umbrella'] as const
 export const eventsPerDevice = 6
 export const alertEvery = 5
-/** As many as 64 connections of a closed loop bring into one message. */
+/** As many events as 64 connections of a closed loop bring into one message. */
 const eventsPerMessage = 56
 const bodyBytes = 1_750
-/** How fast they came in. */
+/** The rate of their arrival. */
 const eventsPerMs = 10
 
-/** The messages one by one, in their order. */
+/** The messages one by one, in order. */
 export function* makeDrainMessages(options: DrainEvents): Generator<Uint8Array> {
   const make = createEvents(options)
   for (let from = 0; from < options.events; from += eventsPerMessage) {
@@ -100,7 +100,7 @@ function cleanSignals(): Signals {
   ) as Signals
 }
 
-/** What phones say of themselves: each has numbers of its own, as when it was set up. */
+/** The signals of a phone: each has its own numbers, fixed at its setup. */
 function toSignals(clean: Signals, device: number, hostile: boolean): Signals {
   return {
     ...clean,

@@ -1,13 +1,13 @@
-/** What the drain benchmark measures of a round, and what it reports of all of them. */
+/** The measurements of a round of the drain benchmark, and the report of all rounds. */
 
 import type { Check, Figure } from '../report.ts'
 import { toRatios, toSpread } from '../spread.ts'
-import type { FloorResult } from './drain-floor.ts'
+import type { BaselineResult } from './drain-baseline.ts'
 
-/** Both floors: rows as bytes, and as objects. */
-export type Floors = {
-  bytes: FloorResult & { clickhouseUs: number }
-  objects: FloorResult
+/** Both baselines: rows as bytes, and as objects. */
+export type Baselines = {
+  bytes: BaselineResult & { clickhouseUs: number }
+  objects: BaselineResult
   check: Check
 }
 
@@ -22,16 +22,20 @@ export type Drained = {
   checks: Check[]
 }
 
-export function toFigures(drains: Drained[], floors: Floors[], alertings: Drained[]): Figure[] {
+export function toFigures(
+  drains: Drained[],
+  baselines: Baselines[],
+  alertings: Drained[],
+): Figure[] {
   const rates = drains.map((one) => one.eventsPerSecond)
   const beside = (way: 'objects' | 'bytes', name: string): Figure => {
-    const floorRates = floors.map((one) => one[way].eventsPerSecond)
+    const baselineRates = baselines.map((one) => one[way].eventsPerSecond)
     return {
       name,
       unit: 'events/s',
       value: toSpread(rates),
-      floor: { name: `the same rows as ${way}`, value: toSpread(floorRates) },
-      ratio: toRatios(rates, floorRates),
+      baseline: { name: `the same rows as ${way}`, value: toSpread(baselineRates) },
+      ratio: toRatios(rates, baselineRates),
       bound: { of: 'ratio', atLeast: 0.6 },
     }
   }
@@ -49,7 +53,7 @@ export function toFigures(drains: Drained[], floors: Floors[], alertings: Draine
       name: 'drain, 1 in 5 events alerting',
       unit: 'events/s',
       value: toSpread(alertingRates),
-      floor: { name: 'no alerts', value: toSpread(rates) },
+      baseline: { name: 'no alerts', value: toSpread(rates) },
       ratio: toRatios(alertingRates, rates),
       bound: { of: 'ratio', atLeast: 0.5 },
     },
@@ -57,12 +61,12 @@ export function toFigures(drains: Drained[], floors: Floors[], alertings: Draine
     {
       name: 'CPU of clickhouse per event, rows as bytes',
       unit: 'us',
-      value: toSpread(floors.map(({ bytes }) => bytes.clickhouseUs)),
+      value: toSpread(baselines.map(({ bytes }) => bytes.clickhouseUs)),
     },
     {
       name: 'CPU of the client per event, rows as objects',
       unit: 'us',
-      value: toSpread(floors.map(({ objects }) => objects.cpuUs)),
+      value: toSpread(baselines.map(({ objects }) => objects.cpuUs)),
     },
     ...costs(alertings, '1 in 5 alerting'),
     {

@@ -6,7 +6,7 @@ import { createSignalPaths } from '#shared/io/telemetry/signal-paths.ts'
 import { writeTelemetryRow } from '#shared/io/telemetry/telemetry-rows.ts'
 import { type DrainEvents, makeDrainMessages } from './drain-events.ts'
 
-/** Each row by itself, in the order of their events. */
+/** Separate rows, in the order of their events. */
 export function* makeDrainRows(options: DrainEvents): Generator<Buffer> {
   const patterns = createPatternBook(() => performance.now())
   const paths = createSignalPaths(() => performance.now())
@@ -23,7 +23,7 @@ export function* makeDrainRows(options: DrainEvents): Generator<Buffer> {
   }
 }
 
-/** The same rows as the bodies of inserts, so many to each but the last. */
+/** The same rows as the bodies of inserts, `rowsPerInsert` in each but the last. */
 export function toInserts(rows: readonly Buffer[], rowsPerInsert: number): Buffer[] {
   const inserts: Buffer[] = []
   for (let at = 0; at < rows.length; at += rowsPerInsert) {

@@ -1,10 +1,10 @@
 /**
  * `npm run bench -- drain [--events N] [--rounds N]`: how fast one scorer process works off a full
- * stream, from the first event that is stored until all are stored and decided, beside bare loops
- * that insert the same rows: as objects through the client's `insert`, and as bytes that were
- * encoded beforehand. And the same with one event in five raising an alert. Rounds are interleaved,
- * each in databases of its own. A round counts only if every event has its row, every alert is
- * there once with its delivery and its reconciliation entries, and nothing was put aside.
+ * stream, from the first stored event until all are stored and decided, beside bare loops that
+ * insert the same rows: as objects through the client's `insert`, and as bytes that were encoded
+ * beforehand. And the same with one event in five raising an alert. Rounds are interleaved, each in
+ * its own databases. A round is valid only if every event has its row, every alert exists once with
+ * its delivery and its reconciliation entries, and nothing was quarantined.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
@@ -28,28 +28,34 @@ import { startPostgres } from '../../support/servers/postgres-server.ts'
 import { proveBatch, testTelemetryKey } from '../../support/telemetry/telemetry-proof.ts'
 import { insertBareTenants } from '../../support/tenants/bare-tenant.ts'
 import {
-  type AskedChild,
-  forkAsked,
+  type BenchChild,
+  forkChild,
   type MeasuredService,
   readCpuSeconds,
   readMemoryMb,
   startMeasured,
 } from '../measured-process.ts'
 import { type Check, publishReport, readClickhouseVersion, readPostgresVersion } from '../report.ts'
+import type { BaselineOrder, BaselineResult } from './drain-baseline.ts'
 import {
   type DrainEvents,
   drainTenants,
   expectedAlerts,
   makeDrainMessages,
 } from './drain-events.ts'
-import { type Costs, type Drained, type Floors, mergeChecks, toFigures } from './drain-figures.ts'
-import type { FloorOrder, FloorResult } from './drain-floor.ts'
+import {
+  type Baselines,
+  type Costs,
+  type Drained,
+  mergeChecks,
+  toFigures,
+} from './drain-figures.ts'
 
 const log = createLog('bench', 'silent')
 const pollMs = 15
 const drainMaxMs = 15 * 60_000
 
-/** A stream that is filled once; a round begins with new consumers. */
+/** A stream that is filled once; each round starts with new consumers. */
 type Filled = { options: DrainEvents; server: Awaited<ReturnType<typeof startNats>>; nats: Nats }
 
 type Rig = {
@@ -57,7 +63,7 @@ type Rig = {
   clickhouse: Awaited<ReturnType<typeof startClickhouse>>
   quiet: Filled
   alerting: Filled
-  floor: AskedChild
+  baseline: BenchChild
 }
 
 export async function run(args: string[] = []): Promise<void> {
@@ -79,51 +85,58 @@ export async function run(args: string[] = []): Promise<void> {
   }
 }
 
-const say = (text: string) => process.stdout.write(`${text}\n`)
+const print = (text: string) => process.stdout.write(`${text}\n`)
 
 async function runOnly(rig: Rig, part: string, rounds: number): Promise<void> {
   for (let round = 1; round <= rounds; round++) {
-    if (part === 'floor') {
-      tellFloors(await measureFloors(rig, `only${round}`, 4_000))
+    if (part === 'baseline') {
+      printBaselines(await measureBaselines(rig, `only${round}`, 4_000))
     } else {
       const filled = part === 'alerting' ? rig.alerting : rig.quiet
-      tell(part, await measureDrain(rig, filled, `only${round}`))
+      printDrained(part, await measureDrain(rig, filled, `only${round}`))
     }
   }
 }
 
-function tellFloors({ bytes, objects, check }: Floors): void {
-  const toLine = (name: string, { eventsPerSecond, cpuUs }: FloorResult) =>
+function printBaselines({ bytes, objects, check }: Baselines): void {
+  const toLine = (name: string, { eventsPerSecond, cpuUs }: BaselineResult) =>
     `${name.padEnd(9)} ${eventsPerSecond.toFixed(0).padStart(6)}/s, us/event: client ` +
     cpuUs.toFixed(1)
-  say(`${toLine('bytes', bytes)} clickhouse ${bytes.clickhouseUs.toFixed(1)}`)
-  say(toLine('objects', objects))
-  if (!check.ok) say(`BROKEN ${check.name} ${check.detail}`)
+  print(`${toLine('bytes', bytes)} clickhouse ${bytes.clickhouseUs.toFixed(1)}`)
+  print(toLine('objects', objects))
+  if (!check.ok) print(`BROKEN ${check.name} ${check.detail}`)
 }
 
-function tell(name: string, { eventsPerSecond, costs, rowsPerInsert, ...rest }: Drained): void {
+function printDrained(
+  name: string,
+  { eventsPerSecond, costs, rowsPerInsert, ...rest }: Drained,
+): void {
   const spent = Object.entries(costs).map(([process, us]) => `${process} ${us.toFixed(1)}`)
-  say(
+  print(
     `${name.padEnd(9)} ${eventsPerSecond.toFixed(0).padStart(6)}/s, us/event: ${spent.join(' ')}` +
       `; ${rowsPerInsert.toFixed(0)} rows an insert, scorer ${rest.memoryMb.toFixed(0)} MB at most`,
   )
   for (const check of rest.checks.filter(({ ok }) => !ok))
-    say(`BROKEN ${check.name} ${check.detail}`)
+    print(`BROKEN ${check.name} ${check.detail}`)
 }
 
 async function measure(rig: Rig, rounds: number, args: readonly string[]): Promise<void> {
   const drains: Drained[] = []
-  const floors: Floors[] = []
+  const baselines: Baselines[] = []
   const alertings: Drained[] = []
   for (let round = 1; round <= rounds; round++) {
     const drain = await measureDrain(rig, rig.quiet, `quiet${round}`)
-    tell('quiet', drain)
-    const floor = await measureFloors(rig, `floor${round}`, Math.round(drain.rowsPerInsert))
-    tellFloors(floor)
+    printDrained('quiet', drain)
+    const baseline = await measureBaselines(
+      rig,
+      `baseline${round}`,
+      Math.round(drain.rowsPerInsert),
+    )
+    printBaselines(baseline)
     const alerting = await measureDrain(rig, rig.alerting, `alerting${round}`)
-    tell('alerting', alerting)
+    printDrained('alerting', alerting)
     drains.push(drain)
-    floors.push(floor)
+    baselines.push(baseline)
     alertings.push(alerting)
   }
   const versions = await readVersions(rig)
@@ -132,29 +145,29 @@ async function measure(rig: Rig, rounds: number, args: readonly string[]): Promi
     command: ['npm run bench -- drain', ...args].join(' '),
     versions,
     durability: 'sync_interval: always, Postgres fsync on',
-    figures: toFigures(drains, floors, alertings),
+    figures: toFigures(drains, baselines, alertings),
     checks: mergeChecks([
       ...[...drains, ...alertings].flatMap(({ checks }) => checks),
-      ...floors.map(({ check }) => check),
+      ...baselines.map(({ check }) => check),
     ]),
   })
 }
 
 async function startRig(events: number): Promise<Rig> {
   const startedAtMs = Date.now()
-  const [postgres, clickhouse, quiet, alerting, { asked: floor }] = await Promise.all([
+  const [postgres, clickhouse, quiet, alerting, { worker: baseline }] = await Promise.all([
     startPostgres({ settings: { fsync: 'on' } }),
     startClickhouse(),
     fill({ events, alerting: false, startedAtMs }),
     fill({ events, alerting: true, startedAtMs }),
-    forkAsked('./drain/drain-floor.ts'),
+    forkChild('./drain/drain-baseline.ts'),
   ])
-  await floor.ask({ do: 'encode', options: quiet.options } satisfies FloorOrder)
-  return { postgres, clickhouse, quiet, alerting, floor }
+  await baseline.request({ do: 'encode', options: quiet.options } satisfies BaselineOrder)
+  return { postgres, clickhouse, quiet, alerting, baseline }
 }
 
-async function stopRig({ postgres, clickhouse, quiet, alerting, floor }: Rig): Promise<void> {
-  floor.stop()
+async function stopRig({ postgres, clickhouse, quiet, alerting, baseline }: Rig): Promise<void> {
+  baseline.stop()
   await Promise.all([quiet.nats.close(), alerting.nats.close()])
   await Promise.all([
     postgres.stop(),
@@ -182,16 +195,16 @@ async function fill(options: DrainEvents): Promise<Filled> {
   return { options, server, nats }
 }
 
-async function measureFloors(rig: Rig, name: string, rowsPerInsert: number): Promise<Floors> {
+async function measureBaselines(rig: Rig, name: string, rowsPerInsert: number): Promise<Baselines> {
   const from = `${rig.clickhouse.url}/${name}_bytes`
   const url = `${rig.clickhouse.url}/${name}_objects`
   await Promise.all([migrateClickhouse(from), migrateClickhouse(url)])
   const before = readCpuSeconds(rig.clickhouse.pid)
-  const insert: FloorOrder = { do: 'insert', url: from, rowsPerInsert }
-  const bytes = await rig.floor.ask<FloorResult>(insert)
+  const insert: BaselineOrder = { do: 'insert', url: from, rowsPerInsert }
+  const bytes = await rig.baseline.request<BaselineResult>(insert)
   const spent = readCpuSeconds(rig.clickhouse.pid) - before
-  const again: FloorOrder = { do: 'insertObjects', from, url, rowsPerInsert }
-  const objects = await rig.floor.ask<FloorResult>(again)
+  const again: BaselineOrder = { do: 'insertObjects', from, url, rowsPerInsert }
+  const objects = await rig.baseline.request<BaselineResult>(again)
   const [one, other] = [await readDigest(from), await readDigest(url)]
   for (const database of [from, url]) await dropDatabase(rig, new URL(database).pathname.slice(1))
   const { events } = rig.quiet.options
@@ -206,7 +219,7 @@ async function measureFloors(rig: Rig, name: string, rowsPerInsert: number): Pro
   }
 }
 
-/** How many rows there are, and what they come to; the text of signals is dear, so one in 20. */
+/** The number of rows and a digest of them; the text of signals is expensive, so one in 20. */
 async function readDigest(url: string): Promise<string> {
   const clickhouse = createClickhouse(url, { name: 'bench' })
   const texts = telemetryColumns.map((column) =>
@@ -343,7 +356,7 @@ async function checkDrain({ nats, clickhouse, options, postgres }: Outcome): Pro
   )
   const { alerts, deliveries, counted } = raised.rows[0]!
   const { events } = options
-  const wanted = expectedAlerts(options)
+  const expected = expectedAlerts(options)
   const kind = options.alerting ? '1 in 5 alerting' : 'no alerts'
   const check = (what: string, found: readonly number[], expected: readonly number[]): Check => ({
     name: `${what}, ${kind}`,
@@ -356,7 +369,7 @@ async function checkDrain({ nats, clickhouse, options, postgres }: Outcome): Pro
     check(
       'alerts, deliveries, counted, due in reconciliation',
       [alerts, deliveries, counted, ...due],
-      [...[wanted, wanted, wanted, wanted]],
+      [...[expected, expected, expected, expected]],
     ),
     check('dead letters', [dead.messages], [0]),
   ]

@@ -1,7 +1,7 @@
 /**
- * `npm run bench -- inserts [--rows 500,4000] [--events 120000] [--rounds 2]`: what an insert of
- * the scorer costs ClickHouse in CPU, with every merge that comes of it, beside the same inserts
- * while nothing is merged; and how many rows those merges rewrite. Each on a new server.
+ * `npm run bench -- inserts [--rows 500,4000] [--events 120000] [--rounds 2]`: the CPU of
+ * ClickHouse for an insert of the scorer, with all merges that follow, beside the same inserts
+ * while merges are stopped; and the rows that those merges rewrite. Each on a new server.
  */
 import { setTimeout as pause } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
@@ -20,11 +20,11 @@ import { alertEvery, eventsPerDevice } from './drain-events.ts'
 import { makeDrainRows, toInserts } from './drain-rows.ts'
 import { untilMergesEnd } from './merges.ts'
 
-/** Between two inserts, as merges find it where a scorer inserts. */
+/** Pause between two inserts, about that of a scorer, in which merges run. */
 const pauseMs = 50
 const mergeLimitMs = 300_000
 
-/** What one round came to; the CPU is of an insert. */
+/** The result of one round; the CPU is per insert. */
 type Costs = { cpuMs: number; mergedRows: number; parts: number; stored: number; version: string }
 
 type Measured = { rowsPerInsert: number; events: number; merged: Costs[]; unmerged: Costs[] }
@@ -64,14 +64,14 @@ export async function run(args: string[] = []): Promise<void> {
 function toFigures({ rowsPerInsert, events, merged, unmerged }: Measured): Figure[] {
   const name = `inserts of ${rowsPerInsert} rows`
   const spent = merged.map(({ cpuMs }) => cpuMs)
-  const floor = unmerged.map(({ cpuMs }) => cpuMs)
+  const baseline = unmerged.map(({ cpuMs }) => cpuMs)
   return [
     {
       name: `${name}, CPU of one and its merges`,
       unit: 'ms',
       value: toSpread(spent),
-      floor: { name: 'while nothing is merged', value: toSpread(floor) },
-      ratio: toRatios(spent, floor),
+      baseline: { name: 'while nothing is merged', value: toSpread(baseline) },
+      ratio: toRatios(spent, baseline),
     },
     {
       name: `${name}, CPU of an event`,
@@ -124,8 +124,8 @@ async function measure(inserts: readonly Buffer[], merging: boolean): Promise<Co
     }
     if (merging) await untilMergesEnd(clickhouse, mergeLimitMs)
     const cpuMs = ((readCpuSeconds(server.pid) - begun) * 1_000) / inserts.length
-    const [parts] = await ask(clickhouse, 'select count() from system.parts where active')
-    const [stored] = await ask(clickhouse, 'select uniqExact(event_id) from telemetry')
+    const [parts] = await readNumbers(clickhouse, 'select count() from system.parts where active')
+    const [stored] = await readNumbers(clickhouse, 'select uniqExact(event_id) from telemetry')
     const mergedRows = (await readMergedRows(clickhouse)) - mergedBefore
     const version = await readClickhouseVersion(clickhouse)
     await clickhouse.close()
@@ -135,7 +135,7 @@ async function measure(inserts: readonly Buffer[], merging: boolean): Promise<Co
   }
 }
 
-async function ask(clickhouse: Clickhouse, query: string): Promise<number[]> {
+async function readNumbers(clickhouse: Clickhouse, query: string): Promise<number[]> {
   const result = await clickhouse.query({ query, format: 'JSONCompactEachRow' })
   const [row] = await result.json<(number | string)[]>()
   return row!.map(Number)
@@ -143,5 +143,5 @@ async function ask(clickhouse: Clickhouse, query: string): Promise<number[]> {
 
 async function readMergedRows(clickhouse: Clickhouse): Promise<number> {
   const query = "select sum(value) from system.events where event = 'MergedRows'"
-  return (await ask(clickhouse, query))[0]!
+  return (await readNumbers(clickhouse, query))[0]!
 }

@@ -1,12 +1,12 @@
-/** Waits for ClickHouse's merges, so that what is measured has all of them or none beside it. */
+/** Waits for ClickHouse's merges, so that a measurement includes all of them or none. */
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Clickhouse } from '#shared/io/clickhouse/clickhouse.ts'
 
-/** One may begin some time after what it merges is there. */
+/** A merge may start some time after its parts exist. */
 const quietMs = 3_000
 const pollMs = 200
 
-/** @returns true once there has been none for three seconds, false when that was not so in time */
+/** @returns true once no merge has run for three seconds, false at the time limit */
 export async function haveMergesEnded(clickhouse: Clickhouse, limitMs: number): Promise<boolean> {
   const begunMs = performance.now()
   for (let quietSinceMs = begunMs; performance.now() - quietSinceMs < quietMs; ) {
@@ -19,7 +19,7 @@ export async function haveMergesEnded(clickhouse: Clickhouse, limitMs: number): 
   return true
 }
 
-/** @throws when merges have not been over for three seconds in time */
+/** @throws when merges still run at the time limit */
 export async function untilMergesEnd(clickhouse: Clickhouse, limitMs: number): Promise<void> {
   if (!(await haveMergesEnded(clickhouse, limitMs))) throw new Error('merges go on')
 }

@@ -1,6 +1,6 @@
 /**
- * `npm run bench -- before-signature [--requests N]`: what a stranger's request costs an edge, by
- * kind: heads of many odd headers, bodies built to be expensive, a missing signature. CPU of the
+ * `npm run bench -- before-signature [--requests N]`: the cost of an unauthenticated request for an
+ * edge, by kind: heads with many unusual headers, expensive bodies, a missing signature. CPU of the
  * process per request, beside a bare node:http server that reads the same bytes and checks one
  * HMAC.
  */
@@ -9,17 +9,18 @@ import { makeExpensiveBodyCases, makeHeadCases } from '../../faults/edge-input/h
 import { createRawClient } from '../../support/http/raw-http.ts'
 import { startEdgeRig } from '../../support/telemetry/edge-rig.ts'
 import { toRequest } from '../../support/telemetry/raw-submissions.ts'
-import { forkAsked, readCpuSeconds, startMeasured } from '../measured-process.ts'
+import { forkChild, readCpuSeconds, startMeasured } from '../measured-process.ts'
 import { type Figure, publishReport } from '../report.ts'
 import { toRatios, toSpread } from '../spread.ts'
 
 const rounds = 3
 const connections = 16
 /**
- * An HMAC object, a digest and an answer that names what is wrong: of a small request, times it.
+ * For a small request, relative to the baseline: an HMAC object, a digest and an answer that names
+ * the fault.
  */
 const timesMax = 3
-/** What is larger is bounded by its bytes. */
+/** Larger requests are bounded by their bytes. */
 const largeBytes = 16_384
 const bytesPerMicrosecondMin = 64
 const wrong = `${'A'.repeat(43)}=`
@@ -34,8 +35,8 @@ export async function run(args: string[] = []): Promise<void> {
   const requests = Number(values.requests)
   const rig = await startEdgeRig()
   const tenant = await rig.projectTenant('bench-tenant')
-  const { asked: floor } = await forkAsked('./edge/edge-floor.ts')
-  const bare = { port: await floor.ask<number>(tenant.secret), pid: floor.child.pid! }
+  const { worker: baseline } = await forkChild('./edge/edge-baseline.ts')
+  const bare = { port: await baseline.request<number>(tenant.secret), pid: baseline.child.pid! }
   const process = await startMeasured('ingest', {
     NATS_URL: rig.server.url,
     MASTER_KEY: rig.masterKey,
@@ -47,20 +48,20 @@ export async function run(args: string[] = []): Promise<void> {
   try {
     for (const [name, made] of makeKinds()) {
       const costs: number[] = []
-      const floors: number[] = []
+      const baselines: number[] = []
       for (let round = -1; round < rounds; round++) {
         const one = await measure(edge, made, requests)
         const two = await measure(bare, made, requests)
         if (round < 0) continue
         costs.push(one)
-        floors.push(two)
+        baselines.push(two)
       }
       figures.push({
         name,
         unit: 'µs',
         value: toSpread(costs),
-        floor: { name: 'bare node:http, one HMAC', value: toSpread(floors) },
-        ratio: toRatios(costs, floors),
+        baseline: { name: 'bare node:http, one HMAC', value: toSpread(baselines) },
+        ratio: toRatios(costs, baselines),
         bound:
           made.length < largeBytes
             ? { of: 'ratio', atMost: timesMax }
@@ -69,7 +70,7 @@ export async function run(args: string[] = []): Promise<void> {
     }
   } finally {
     await process.stop()
-    floor.stop()
+    baseline.stop()
     await rig.stop()
   }
   publishReport({

@@ -1,4 +1,4 @@
-/** Has a scorer store what edges accepted, and counts the rows. */
+/** Lets a scorer store the accepted events, and counts the rows. */
 import { createClickhouse } from '#shared/io/clickhouse/clickhouse.ts'
 import { connectNats } from '#shared/io/nats/connection.ts'
 import { deriveKey } from '#shared/io/tenants/directory/proofs.ts'
@@ -10,7 +10,7 @@ import { startMeasured } from '../measured-process.ts'
 
 const stallLimitMs = 60_000
 
-/** @returns the events that the rig's stream brought to ClickHouse */
+/** @returns the number of the stream's events in ClickHouse */
 export async function countStored({ server, masterKey }: EdgeRig): Promise<number> {
   const [postgres, clickhouse] = await Promise.all([startPostgres(), startClickhouse()])
   const postgresUrl = await postgres.createDatabase()

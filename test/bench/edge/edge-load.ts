@@ -1,7 +1,7 @@
 /**
- * The load on an edge, as a process of its own: signed submissions, all different and all made
- * beforehand, over plain sockets that are kept open. It writes and reads bytes and parses no more
- * of an answer than where it ends, so that it takes as little as it can of the cores it shares.
+ * The load on an edge, in its own process: signed submissions, all different and made beforehand,
+ * over persistent plain sockets. It parses no more of an answer than its end, to use as little as
+ * possible of the shared cores.
  */
 import { randomBytes } from 'node:crypto'
 import { connect, type Socket } from 'node:net'
@@ -9,21 +9,27 @@ import { signBody } from '#shared/core/telemetry/signature.ts'
 import { percentile } from '../../support/process/percentile.ts'
 import { createSubmissions } from './submissions.ts'
 
-/** What this process is told; it answers each with one message. */
+/** An order to this process; it answers each with one message. */
 export type LoadOrder =
   | { do: 'prepare'; count: number; tenantId: string; secret: string }
   /**
-   * As fast as answers come, over so many connections, until the time or the bodies are used up.
+   * As fast as answers come, over `connections`, until the time has passed or the bodies are used
+   * up.
    */
   | { do: 'closed'; port: number; connections: number; seconds: number }
-  /** At a fixed rate, whatever comes back; what finds no free connection waits for one. */
+  /**
+   * At a fixed rate, whatever the answers are; a request without a free connection waits for one.
+   */
   | { do: 'open'; port: number; connections: number; seconds: number; rate: number }
 
 export type LoadResult = {
   /** Answers by their status; 0 where the connection broke. */
   statuses: Record<number, number>
   seconds: number
-  /** ms from when a request was due (its sending, in a closed loop) to its answer, by status. */
+  /**
+   * ms from the scheduled time of a request (its sending, in a closed loop) to its answer, by
+   * status.
+   */
   latencies: Record<number, { p50: number; p99: number; max: number }>
   cpuSeconds: number
 }
@@ -67,7 +73,7 @@ async function load(order: LoadOrder & { do: 'closed' | 'open' }): Promise<LoadR
     sent++
     open++
   }
-  // When the next request is due, or null when there will be none.
+  // When the next request is due, or null when there are no more.
   const nextDue = (): number | null => {
     if (next >= requests.length) return null
     if (order.do === 'closed') {
@@ -123,7 +129,7 @@ async function load(order: LoadOrder & { do: 'closed' | 'open' }): Promise<LoadR
   }
 }
 
-/** Reads answers one after another; there is never more than one request under way. */
+/** Reads answers one after another; at most one request is in flight. */
 function openConnection(
   port: number,
   answered: (connection: Connection, status: number) => void,

@@ -1,6 +1,6 @@
 /**
- * An edge that publishes every event by itself, to show what publishing many together is worth:
- * the service's own intake, with other bounds.
+ * An edge that publishes every event separately, to measure the benefit of batches: the service's
+ * own ingest with other bounds.
  */
 import { createSecretKey, randomBytes, randomUUID } from 'node:crypto'
 import { listen } from '#shared/io/http/http-server.ts'

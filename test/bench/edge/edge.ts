@@ -1,16 +1,16 @@
 /**
- * `npm run bench -- edge [--rounds N] [--seconds S]`: what one ingest process accepts over 64
- * connections, beside a bare node:http server that checks the same signatures and answers the
- * same bytes; with JetStream syncing before every acknowledgement and with its default; with one
- * publish an event; under twice its load; and beside a second one. Everything that was answered
- * 200 is counted in ClickHouse afterwards.
+ * `npm run bench -- edge [--rounds N] [--seconds S]`: the events that one ingest process accepts
+ * over 64 connections, beside a bare node:http server that checks the same signatures and answers
+ * the same bytes; with JetStream syncing before every acknowledgement and with its default; with
+ * one publish per event; under twice its load; and beside a second process. At the end every event
+ * with a 200 is counted in ClickHouse.
  */
 import { parseArgs } from 'node:util'
 import { choosePort } from '../../../deploy/local/stack/ports.ts'
 import { type EdgeRig, startEdgeRig, type TestTenant } from '../../support/telemetry/edge-rig.ts'
 import {
-  type AskedChild,
-  forkAsked,
+  type BenchChild,
+  forkChild,
   type MeasuredService,
   readCpuSeconds,
   readMemoryMb,
@@ -22,10 +22,10 @@ import { countStored } from './edge-check.ts'
 import type { LoadOrder, LoadResult } from './edge-load.ts'
 
 const connections = 64
-/** Nearly as many as one process takes, and more than it may hold events of. */
+/** Nearly as many connections as one process accepts, and more than its limit of waiting events. */
 const crowd = 8_000
-/** More requests than the bare server, and an edge, take in a second. */
-const floorPerSecondMax = 55_000
+/** More requests per second than the bare server, and an edge, can handle. */
+const baselinePerSecondMax = 55_000
 const edgePerSecondMax = 35_000
 
 type Options = { rounds: number; seconds: number }
@@ -33,10 +33,10 @@ type Options = { rounds: number; seconds: number }
 type Bench = Options & {
   rig: EdgeRig
   tenant: TestTenant
-  load: AskedChild
-  floor: { port: number; pid: number }
+  load: BenchChild
+  baseline: { port: number; pid: number }
   edge: MeasuredService
-  /** Answered with a 200 so far. */
+  /** Events answered with a 200 so far. */
   accepted: number
 }
 
@@ -68,7 +68,7 @@ export async function run(args: string[] = []): Promise<void> {
     const bench = await startBench(options, syncAlways)
     version = bench.rig.server.version
     try {
-      figures.push(...(await compareWithFloor(bench, syncAlways)))
+      figures.push(...(await compareWithBaseline(bench, syncAlways)))
       if (syncAlways) {
         figures.push(await publishSingly(bench))
         figures.push(...(await overload(bench)))
@@ -83,7 +83,7 @@ export async function run(args: string[] = []): Promise<void> {
     part: 'edge',
     command: `npm run bench -- edge --rounds ${options.rounds} --seconds ${options.seconds}`,
     versions: { nats: version },
-    durability: 'nats sync_interval: always, where not said otherwise',
+    durability: 'nats sync_interval: always, unless noted',
     figures,
     checks,
   })
@@ -94,13 +94,13 @@ async function startBench(options: Options, syncAlways: boolean): Promise<Bench>
   // No scorer runs, so the events of every measurement stay undecided in the stream. The default
   // share of 0.25 would end in 429 before the last measurement.
   const tenant = await rig.projectTenant('bench-tenant', { ingest_share: 0.9 })
-  const { asked: load } = await forkAsked('./edge/edge-load.ts')
-  const { asked: floor } = await forkAsked('./edge/edge-floor.ts')
-  const floorPort = await floor.ask<number>(tenant.secret)
+  const { worker: load } = await forkChild('./edge/edge-load.ts')
+  const { worker: baseline } = await forkChild('./edge/edge-baseline.ts')
+  const baselinePort = await baseline.request<number>(tenant.secret)
   const edge = await startEdge(rig)
-  const pid = floor.child.pid!
+  const pid = baseline.child.pid!
   const bench = { ...options, rig, tenant, load, edge, accepted: 0 }
-  return { ...bench, floor: { port: floorPort, pid } }
+  return { ...bench, baseline: { port: baselinePort, pid } }
 }
 
 async function startEdge(rig: EdgeRig, sharedPort?: number): Promise<MeasuredService> {
@@ -112,10 +112,10 @@ async function startEdge(rig: EdgeRig, sharedPort?: number): Promise<MeasuredSer
   return startMeasured('ingest', { ...env, ...listen })
 }
 
-async function stopBench({ edge, load, floor, rig }: Bench): Promise<void> {
+async function stopBench({ edge, load, baseline, rig }: Bench): Promise<void> {
   await edge.stop()
   load.stop()
-  process.kill(floor.pid)
+  process.kill(baseline.pid)
   await rig.stop()
 }
 
@@ -126,7 +126,7 @@ async function runClosed(
   more: { seconds?: number } = {},
 ): Promise<Run> {
   const seconds = more.seconds ?? bench.seconds
-  const perSecond = server.port === bench.floor.port ? floorPerSecondMax : edgePerSecondMax
+  const perSecond = server.port === bench.baseline.port ? baselinePerSecondMax : edgePerSecondMax
   await prepare(bench, perSecond * seconds)
   return measure(bench, server, {
     do: 'closed',
@@ -139,7 +139,7 @@ async function runClosed(
 async function prepare({ load, tenant }: Bench, requests: number): Promise<void> {
   const count = Math.ceil(requests)
   const { tenantId, secret } = tenant
-  await load.ask({ do: 'prepare', count, tenantId, secret } satisfies LoadOrder)
+  await load.request({ do: 'prepare', count, tenantId, secret } satisfies LoadOrder)
 }
 
 async function measure(
@@ -149,10 +149,10 @@ async function measure(
 ): Promise<Run> {
   const natsPid = bench.rig.server.pid
   const before = [readCpuSeconds(server.pid), readCpuSeconds(natsPid)] as const
-  const result = await bench.load.ask<LoadResult>(order)
+  const result = await bench.load.request<LoadResult>(order)
   const after = [readCpuSeconds(server.pid), readCpuSeconds(natsPid)] as const
   const ok = result.statuses[200] ?? 0
-  if (server.port !== bench.floor.port) bench.accepted += ok
+  if (server.port !== bench.baseline.port) bench.accepted += ok
   return {
     rate: ok / result.seconds,
     cpuUs: ((after[0] - before[0]) * 1e6) / ok,
@@ -163,23 +163,23 @@ async function measure(
   }
 }
 
-async function compareWithFloor(bench: Bench, syncAlways: boolean): Promise<Figure[]> {
+async function compareWithBaseline(bench: Bench, syncAlways: boolean): Promise<Figure[]> {
   const edge = { port: portOf(bench.edge.url), pid: bench.edge.pid }
-  // Both are compiled and have grown to their size before anything counts.
-  await runClosed(bench, bench.floor, { seconds: 1 })
+  // Both are compiled and have grown to their size before the measurement.
+  await runClosed(bench, bench.baseline, { seconds: 1 })
   await runClosed(bench, edge, { seconds: 2 })
-  const floors: Run[] = []
+  const baselines: Run[] = []
   const runs: Run[] = []
   for (let round = 0; round < bench.rounds; round++) {
-    floors.push(await runClosed(bench, bench.floor))
+    baselines.push(await runClosed(bench, bench.baseline))
     runs.push(await runClosed(bench, edge))
   }
   const of = (list: readonly Run[], key: 'rate' | 'cpuUs' | 'p99' | 'natsUs') =>
     list.map((one) => one[key])
   const compare = (key: 'rate' | 'cpuUs' | 'p99') => ({
     value: toSpread(of(runs, key)),
-    floor: { name: 'bare node:http', value: toSpread(of(floors, key)) },
-    ratio: toRatios(of(runs, key), of(floors, key)),
+    baseline: { name: 'bare node:http', value: toSpread(of(baselines, key)) },
+    ratio: toRatios(of(runs, key), of(baselines, key)),
   })
   const mode = syncAlways ? 'synced' : 'default sync'
   const throughput: Figure = {
@@ -208,11 +208,11 @@ async function compareWithFloor(bench: Bench, syncAlways: boolean): Promise<Figu
   return [throughput, latency, cpu, nats]
 }
 
-/** The same edge, one publish an event. */
+/** The same edge with one publish per event. */
 async function publishSingly(bench: Bench): Promise<Figure> {
-  const { asked: single } = await forkAsked('./edge/edge-single.ts')
+  const { worker: single } = await forkChild('./edge/edge-single.ts')
   const { rig } = bench
-  const port = await single.ask<number>({ natsUrl: rig.server.url, masterKey: rig.masterKey })
+  const port = await single.request<number>({ natsUrl: rig.server.url, masterKey: rig.masterKey })
   const other = { port, pid: single.child.pid! }
   const edge = { port: portOf(bench.edge.url), pid: bench.edge.pid }
   await runClosed(bench, other, { seconds: 1 })
@@ -228,12 +228,12 @@ async function publishSingly(bench: Bench): Promise<Figure> {
     name: 'the same with one publish an event, synced',
     unit: 'events/s',
     value: toSpread(rates(singly)),
-    floor: { name: 'many together', value: toSpread(rates(together)) },
+    baseline: { name: 'many together', value: toSpread(rates(together)) },
     ratio: toRatios(rates(singly), rates(together)),
   }
 }
 
-/** Twice what it can take, from a crowd; then at once as before. */
+/** Twice its capacity from many connections; then at once the usual load. */
 async function overload(bench: Bench): Promise<Figure[]> {
   const edge = { port: portOf(bench.edge.url), pid: bench.edge.pid }
   const accepted: number[] = []
@@ -263,13 +263,13 @@ async function overload(bench: Bench): Promise<Figure[]> {
     const all = Object.values(during.result.statuses).reduce((sum, count) => sum + count, 0)
     others += all - (during.result.statuses[200] ?? 0) - (during.result.statuses[503] ?? 0)
   }
-  const floor = { name: 'at capacity', value: toSpread(capacity) }
+  const baseline = { name: 'at capacity', value: toSpread(capacity) }
   return [
     {
       name: `accepted at twice the load, ${crowd} connections`,
       unit: 'events/s',
       value: toSpread(accepted),
-      floor,
+      baseline,
       ratio: toRatios(accepted, capacity),
       bound: { of: 'ratio', atLeast: 0.6 },
     },
@@ -283,7 +283,7 @@ async function overload(bench: Bench): Promise<Figure[]> {
       name: 'accepted in the second after it',
       unit: 'events/s',
       value: toSpread(recovered),
-      floor,
+      baseline,
       ratio: toRatios(recovered, capacity),
       bound: { of: 'ratio', atLeast: 0.9 },
     },
@@ -295,7 +295,7 @@ async function overload(bench: Bench): Promise<Figure[]> {
   ]
 }
 
-/** Two processes on one port: the kernel deals the connections. */
+/** Two processes on one port: the kernel distributes the connections. */
 async function sideBySide(bench: Bench): Promise<Figure> {
   const edge = { port: portOf(bench.edge.url), pid: bench.edge.pid }
   const port = await choosePort({})
@@ -313,7 +313,7 @@ async function sideBySide(bench: Bench): Promise<Figure> {
     name: 'two edges on one port, the load on the same cores',
     unit: 'events/s',
     value: toSpread(two),
-    floor: { name: 'one', value: toSpread(one) },
+    baseline: { name: 'one', value: toSpread(one) },
     ratio: toRatios(two, one),
   }
 }

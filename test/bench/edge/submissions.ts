@@ -1,4 +1,4 @@
-/** Submissions of 1.75 KB as an honest phone sends them, each different from all others. */
+/** Submissions of 1.75 KB as an honest phone sends them, all different. */
 
 import { categories } from '#shared/core/signals/signal-definition.ts'
 import { signalCatalog } from '#shared/core/signals/signals.ts'

@@ -1,5 +1,5 @@
 /**
- * What a body of 64 KiB costs before its signature is verified, by kind of hostile body: finding
+ * The cost of a body of 64 KiB before its signature is verified, by kind of hostile body: finding
  * its tenant, beside the two HMACs that every refused request costs anyway. Rounds interleaved,
  * medians, CPU time of the process.
  */
@@ -11,7 +11,7 @@ import { toRatios, toSpread } from '../spread.ts'
 
 const rounds = 9
 const repeats = 50
-/** A microsecond for 64 bytes. */
+/** One microsecond per 64 bytes. */
 const microsecondsPerByteMax = 1 / 64
 
 /** @returns µs of CPU per run */
@@ -29,20 +29,20 @@ function verifyTwice(body: Buffer): void {
 export function run(): void {
   const figures: Figure[] = hostileBodies.map(([name, body]) => {
     const found: number[] = []
-    const floor: number[] = []
+    const baseline: number[] = []
     for (let round = -2; round < rounds; round++) {
       const one = measure(() => findTenant(body))
       const two = measure(() => verifyTwice(body))
       if (round < 0) continue
       found.push(one)
-      floor.push(two)
+      baseline.push(two)
     }
     return {
       name,
       unit: 'µs',
       value: toSpread(found),
-      floor: { name: 'two HMACs', value: toSpread(floor) },
-      ratio: toRatios(found, floor),
+      baseline: { name: 'two HMACs', value: toSpread(baseline) },
+      ratio: toRatios(found, baseline),
       bound: { of: 'value', atMost: body.length * microsecondsPerByteMax },
     }
   })

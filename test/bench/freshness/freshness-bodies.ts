@@ -1,20 +1,20 @@
 /**
- * The submissions of the freshness benchmark: each the first of a session of its own, of honest
- * phones but for every thirty-third, whose phone is rooted and hooked beyond doubt. A device has
- * too few sessions for a rule of velocity, so it is known beforehand which alerts there will be.
+ * The submissions of the freshness benchmark: each the first of its own session, from honest phones
+ * except every thirty-third, whose phone is rooted and hooked for certain. A device has too few
+ * sessions for a velocity rule, so the alerts are known beforehand.
  */
 
 import { categories } from '#shared/core/signals/signal-definition.ts'
 import { signalCatalog } from '#shared/core/signals/signals.ts'
 import { submissionBytes } from '../edge/submissions.ts'
 
-/** Three in a hundred deserve an alert. */
+/** Three in a hundred raise an alert. */
 export const alertEvery = 33
-/** A session every 50 s of each at 2,000/s: velocity begins at twenty within 300 s. */
+/** One session per device every 50 s at 2,000/s: the velocity rule needs twenty within 300 s. */
 const devices = 100_003
 const alertingDevices = 4_999
 
-/** Seven signals a category; those of the two that prove an attack are all raised or none. */
+/** Seven signals per category; those of the two that prove an attack are all raised or none. */
 function toSignals(attacked: boolean): string {
   return JSON.stringify(
     Object.fromEntries(
@@ -34,7 +34,7 @@ const attacked = toSignals(true)
 
 export const deservesAlert = (n: number): boolean => n % alertEvery === 0
 
-/** The session of the n-th submission of a run, and the other way round. */
+/** The session of the n-th submission of a run, and the reverse. */
 export const toSessionId = (run: string, n: number): string => `session-${run}-${n}`
 export const fromSessionId = (sessionId: string): number =>
   Number(sessionId.slice(sessionId.lastIndexOf('-') + 1))

@@ -1,15 +1,15 @@
 /**
- * The fleet of the freshness benchmark, a process of its own: submissions at a constant rate,
- * whatever comes back, over plain sockets that are kept open. What is due soon has been made and
- * signed before, and an answer is read no further than it has to be, so that the fleet takes as
- * little as it can of the cores that it shares with what it measures.
+ * The fleet of the freshness benchmark, in its own process: submissions at a constant rate,
+ * whatever the answers are, over persistent plain sockets. Submissions are made and signed shortly
+ * before they are due, and an answer is parsed only as far as necessary, to use as little as
+ * possible of the shared cores.
  */
 import { createSecretKey } from 'node:crypto'
 import { connect, type Socket } from 'node:net'
 import { signBody } from '#shared/core/telemetry/signature.ts'
 import { deservesAlert, toSubmission } from './freshness-bodies.ts'
 
-/** What this process is told; it answers `begun`, and in the end with a result. */
+/** An order to this process; it answers `begun`, and at the end a result. */
 export type FleetOrder = {
   port: number
   tenantId: string
@@ -26,19 +26,19 @@ export type FleetResult = {
   startMs: number
   /** Of each submission: the answer's status, 0 where the connection broke. */
   statuses: Uint16Array
-  /** ms from when it was due to its answer. */
+  /** ms from the scheduled time to the answer. */
   tookMs: Float32Array
-  /** Submissions that deserve an alert and were not answered with BLOCK. */
+  /** Submissions that must raise an alert and were not answered with BLOCK. */
   misjudged: number
   cpuSeconds: number
 }
 
 type Connection = { socket: Socket; n: number; text: string }
 
-/** The same clock for all processes of a machine: ms since 1970, finer than whole ones. */
+/** Milliseconds since 1970 with fractions, equal for all processes of a machine. */
 const nowMs = () => performance.timeOrigin + performance.now()
 
-/** How far ahead submissions are made. */
+/** How long before their time submissions are made. */
 const aheadMs = 500
 
 async function run(order: FleetOrder): Promise<FleetResult> {
@@ -111,7 +111,7 @@ function toRequest(body: string, key: ReturnType<typeof createSecretKey>): Buffe
   )
 }
 
-/** One request under way at a time. A connection that breaks is replaced by the next one. */
+/** At most one request in flight. A broken connection is replaced. */
 function openConnection(
   port: number,
   answered: (connection: Connection, status: number) => void,

@@ -1,8 +1,8 @@
 /**
- * Probes of the freshness benchmark: submissions of their own beside the fleet's, each followed
- * until the device API shows its session. A look takes some 14 ms of the CPU that is measured, so
- * there are few: one at a time, none at what was accepted just now. What a look finds counts as
- * having come when its answer came: looking less often can only lengthen what is reported.
+ * Probes of the freshness benchmark: submissions beside the fleet's, each polled until the device
+ * API returns its session. A poll takes some 14 ms of the measured CPU, so there are few: one at a
+ * time, none for a submission that was accepted just now. A session counts as visible when the
+ * answer with it arrived: less frequent polls can only lengthen the reported time.
  */
 import { randomBytes } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
@@ -16,16 +16,16 @@ import {
 import type { StackFacts } from '../../support/process/stack.ts'
 
 export type Probes = {
-  /** Ends the probes once those under way are seen. */
+  /** Ends the probes after those in flight are visible. */
   stop: () => Promise<ProbeResult>
 }
 
 export type ProbeResult = {
-  /** When each was accepted, in ms since 1970, and how long after that it was seen. */
+  /** When each was accepted, in ms since 1970, and the time until it was visible. */
   seen: { acceptedMs: number; tookMs: number }[]
-  /** Submissions refused, and sessions that were not there after all the patience. */
+  /** Refused submissions, and sessions that were not visible at the time limit. */
   failed: number
-  /** How often the API was asked. */
+  /** Number of polls of the API. */
   looks: number
 }
 
@@ -33,14 +33,14 @@ const everyMs = 250
 const firstLookMs = 100
 const lookEveryMs = 60
 const patienceMs = 30_000
-/** Below what velocity takes for too many. */
+/** Below the threshold of the velocity rule. */
 const sessionsOfDevice = 12
 
 type Probe = { device: string; session: string; acceptedMs: number }
 
 const nowMs = () => performance.timeOrigin + performance.now()
 
-/** Starts sending and looking. */
+/** Starts sending and polling. */
 export function startProbes(stack: StackFacts, tenant: Tenant): Probes {
   const run = randomBytes(6).toString('hex')
   const result: ProbeResult = { seen: [], failed: 0, looks: 0 }
@@ -51,7 +51,7 @@ export function startProbes(stack: StackFacts, tenant: Tenant): Probes {
       const device = `probe-${run}-${Math.floor(n / sessionsOfDevice)}`
       const session = `probe-${run}-${n}`
       void submit(device, session)
-      // Never in step with the batches that are measured.
+      // Random intervals, never in step with the measured batches.
       await pause(everyMs * (0.75 + Math.random() / 2))
     }
   }

@@ -1,12 +1,12 @@
 /**
- * The tenant's backend in the freshness benchmark, a process of its own: answers each webhook at
- * once, remembers when its first byte came, and verifies it over the bytes it got.
+ * The tenant's backend in the freshness benchmark, in its own process: answers each webhook at
+ * once, records when its first byte came, and verifies it over the received bytes.
  */
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { verifyDelivery } from '#shared/core/deliveries/webhook-signing.ts'
 
-/** Told once the tenant is made, and to give up what came. */
+/** Sent once the tenant exists, and to get the records. */
 export type ReceiverOrder = { secret: string } | 'count' | 'report'
 
 export type ReceivedAlert = {

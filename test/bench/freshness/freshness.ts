@@ -1,11 +1,11 @@
 /**
  * `npm run bench -- freshness [--rate 2000] [--seconds 60] [--memory-minutes 5] [--activity 0]`:
- * the whole local stack, as `npm start` runs it, under a fleet that submits at a constant rate
- * whatever comes back. Says how long an accepted event takes to the device API and to the tenant's
- * backend, what of the CPU each process spends on an event, where a batch's time goes, and what
- * each process holds after minutes of it. `--activity` begins with so many rows of other devices'
- * activity, three an event. Void unless everything that was answered 200 is stored once, every
- * alert that is due was raised once and every webhook is genuine.
+ * the whole local stack, as `npm start` runs it, under a fleet that submits at a constant rate.
+ * Reports the time of an accepted event to the device API and to the tenant's backend, the CPU of
+ * each process per event, the stages of a batch's time, and the memory of each process after some
+ * minutes. `--activity` starts with this number of rows of other devices' activity, three per
+ * event. Void unless every event with a 200 is stored once, every expected alert was raised once
+ * and every webhook is genuine.
  */
 import { randomBytes } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
@@ -45,14 +45,14 @@ import { type FreshnessRig, openFreshnessRig } from './freshness-rig.ts'
 
 type Options = { rate: number; seconds: number; memoryMinutes: number; activity: number }
 
-/** For caches and compilers to become warm; measured from its end. */
+/** For caches and compilers to become warm; the measurement starts at its end. */
 const warmUpSeconds = 10
 const connections = 64
 const settleMaxMs = 60_000
 const mergeLimitMs = 120_000
 /** In 1,000,000 bytes. */
 const memoryMax: Record<string, number> = { ingest: 160, api: 160, delivery: 160, scorer: 250 }
-/** MB a minute that count as none: at 2,000/s they are 17 bytes of an event. */
+/** MB per minute that count as no growth: at 2,000/s they are 17 bytes per event. */
 const growthMax = 2
 
 type Snapshot = { atMs: number; cpu: Usage; scorer: Sums; delivery: Sums }
@@ -130,7 +130,7 @@ async function measure(rig: FreshnessRig, options: Options): Promise<Measured> {
     seconds: measuredSeconds,
     connections,
   }
-  const { begun } = await rig.fleet.ask<{ begun: number }>(order)
+  const { begun } = await rig.fleet.request<{ begun: number }>(order)
   const ending = new Promise<FleetResult>((resolve) => rig.fleet.child.once('message', resolve))
   const stopSampling = sampleMemory(test)
   const untilMs = (atMs: number) => pause(Math.max(0, atMs - nowMs()))
@@ -144,10 +144,10 @@ async function measure(rig: FreshnessRig, options: Options): Promise<Measured> {
   const memory = stopSampling()
   const due = fleet.statuses.filter((status, n) => status === 200 && n % alertEvery === 0).length
   const limitMs = nowMs() + settleMaxMs
-  while ((await receiver.ask<number>('count')) < due && nowMs() < limitMs) await pause(200)
-  // One that came twice would come now.
+  while ((await receiver.request<number>('count')) < due && nowMs() < limitMs) await pause(200)
+  // A duplicate would arrive within this time.
   await pause(2_000)
-  const received = await receiver.ask<ReceiverReport>('report')
+  const received = await receiver.request<ReceiverReport>('report')
   return { fleet, probes: seen, received, memory, from, to }
 }
 
@@ -202,7 +202,7 @@ function toLatencies({ fleet, probes, received, from, to }: Measured, { rate }: 
   ]
 }
 
-/** Where time goes between: means of what the processes measured themselves. */
+/** The time of each stage: means of the processes' own measurements. */
 function toStages({ from, to }: Measured): Figure[] {
   const seconds = (to.atMs - from.atMs) / 1_000
   const steps = toMeans(from.scorer, to.scorer, /^di_(scorer_step|freshness)_seconds |^di_insert_/)
@@ -238,13 +238,13 @@ function toMemory({ memory }: Measured, { memoryMinutes }: Options): Figure[] {
   const judged = memoryMinutes > 0
   return Object.keys(memory[0]!.megabytes).flatMap((name) => {
     const atMost = judged ? memoryMax[name] : undefined
-    const held = percentile(
+    const usedMb = percentile(
       last.map(({ megabytes }) => megabytes[name]!),
       0.5,
     )
     const growth = judged && atMost !== undefined ? growthMax : undefined
     return [
-      single(`memory of ${name}`, 'MB', held, atMost),
+      single(`memory of ${name}`, 'MB', usedMb, atMost),
       single(`memory of ${name}, growth of the last half`, 'MB/min', toSlope(half, name), growth),
     ]
   })
@@ -290,7 +290,7 @@ async function check(rig: FreshnessRig, measured: Measured): Promise<Check[]> {
   ]
 }
 
-/** Waits until everything is there: what is looked at is what is stored, not how soon. */
+/** Waits until everything has arrived: it checks what is stored, not how soon. */
 async function checkStored(
   { clickhouse, tenant }: FreshnessRig,
   accepted: number[],

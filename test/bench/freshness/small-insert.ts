@@ -1,10 +1,10 @@
 /**
  * `npm run bench -- small-insert [--rate 10] [--seconds 60] [--probe-seconds 40]`: the whole local
- * stack at a low rate, where an insert holds a handful of rows. Reports the CPU of each process
- * with and without events, what an insert of events costs ClickHouse with everything that comes of
- * it (its views, reconciliation, risk features, replication, merges), the parts that each table
- * gets, and how long an accepted event takes to the device API. Probes cost CPU, so they come after
- * the CPU has been measured. Void unless every submission is answered 200 and stored once.
+ * stack at a low rate, where an insert has a handful of rows. Reports the CPU of each process with
+ * and without events, the cost of an insert of events for ClickHouse with all its effects (views,
+ * reconciliation, risk features, replication, merges), the parts that each table gets, and the time
+ * of an accepted event to the device API. Probes cost CPU, so they run after the CPU was measured.
+ * Void unless every submission is answered with 200 and stored once.
  */
 import { randomBytes } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
@@ -23,7 +23,7 @@ type Options = { rate: number; seconds: number; probeSeconds: number }
 
 /** For caches and compilers to become warm. */
 const warmUpSeconds = 15
-/** For merges to end that the warm-up left. */
+/** For the merges after the warm-up to end. */
 const restSeconds = 10
 const idleSeconds = 20
 const connections = 4
@@ -41,7 +41,7 @@ type Snapshot = {
 }
 
 type Measured = {
-  /** Of all submissions of the fleet. */
+  /** The statuses of all submissions of the fleet. */
   statuses: number[]
   probes: ProbeResult
   idle: { from: Snapshot; to: Snapshot }
@@ -108,7 +108,7 @@ async function startFleet({ test, tenant, fleet }: FreshnessRig, rate: number, s
     seconds,
     connections,
   }
-  await fleet.ask(order)
+  await fleet.request(order)
   const ending = new Promise<FleetResult>((resolve) => fleet.child.once('message', resolve))
   return { ending }
 }
@@ -164,7 +164,7 @@ type Span = Measured['idle']
 
 const secondsOf = ({ from, to }: Span): number => (to.atMs - from.atMs) / 1_000
 
-/** CPU of a process in a span, in ms a second. */
+/** CPU of a process in a time span, in ms per second. */
 const cpuOf = (span: Span, name: string): number =>
   ((span.to.cpu[name]! - span.from.cpu[name]!) * 1_000) / secondsOf(span)
 
@@ -248,7 +248,7 @@ async function check(rig: FreshnessRig, { statuses, probes, busy }: Measured): P
   ]
 }
 
-/** Waits until everything is there: what is checked is what is stored, not how soon. */
+/** Waits until everything has arrived: it checks what is stored, not how soon. */
 async function checkStored({ clickhouse, tenant }: FreshnessRig, accepted: number): Promise<Check> {
   const limitMs = performance.now() + settleMaxMs
   let stored: Record<string, number> = {}

@@ -1,5 +1,5 @@
 /**
- * Activity of a fleet that has been reporting for a while: an event has three rows, of its device,
+ * Activity of a fleet that has reported for some time: an event has three rows, of its device,
  * which has ten sessions, of its session and of its user.
  */
 import type { Clickhouse } from '#shared/io/clickhouse/clickhouse.ts'
@@ -11,7 +11,7 @@ const rowsPerInsert = 1_000_000
 export const firstMs = Date.now() - 86_400_000
 export const msPerEvent = 5
 
-/** Rows of the events from one on, as the view on telemetry would make them. */
+/** Rows of the events from `from` on, as the view on telemetry would make them. */
 export async function fillActivity(
   clickhouse: Clickhouse,
   { tenantId, from, to }: { tenantId: string; from: number; to: number },
@@ -49,7 +49,7 @@ export async function fillActivity(
   }
 }
 
-/** Devices report in turn, ten times each while the table grows by ten times their number. */
+/** Devices report in rotation, ten times each while the table grows by ten times their number. */
 const devices = 300_000 / sessionsPerDevice
 const deviceOf = (event: string) => `intDiv(${event}, ${devices * sessionsPerDevice}) * ${devices}
   + ${event} % ${devices}`

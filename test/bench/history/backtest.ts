@@ -1,8 +1,8 @@
 /**
- * A backtest over ten million events: first that the engine and the edge's closure agree on a
- * million pairs of random policies and random events, then how long it takes, cold and warm, beside
- * the closure in JavaScript over the same rows. `--events N` makes the table smaller, `--pairs N`
- * the comparison.
+ * A backtest over ten million events: first checks that the engine and the edge's closure agree on
+ * a million pairs of random policies and random events, then measures its duration, cold and warm,
+ * beside the closure in JavaScript over the same rows. `--events N` makes the table smaller,
+ * `--pairs N` the comparison.
  */
 import { parseArgs } from 'node:util'
 import fc from 'fast-check'
@@ -22,7 +22,7 @@ import { migrateClickhouse } from '../../support/servers/databases.ts'
 import { type Check, type Figure, publishReport, readClickhouseVersion } from '../report.ts'
 import { toSpread } from '../spread.ts'
 
-const say = (text: string) => process.stdout.write(`${text}\n`)
+const print = (text: string) => process.stdout.write(`${text}\n`)
 const seconds = (ms: number) => `${(ms / 1000).toFixed(1)} s`
 
 export async function run(args: string[] = []): Promise<void> {
@@ -69,7 +69,7 @@ async function comparePairs(pairs: number, seed: number): Promise<Check> {
   const events = await storeAnyEvents(clickhouse, { seed, count })
   const policies = fc.sample(anyWholePolicy, { seed, numRuns: Math.ceil(pairs / count) })
   const found = await compareScoring(clickhouse, events, policies)
-  if (found.different > 0) say(JSON.stringify(found.first, null, 2))
+  if (found.different > 0) print(JSON.stringify(found.first, null, 2))
   await stop()
   return {
     name: 'the closure and its SQL agree',
@@ -84,7 +84,7 @@ async function measure(events: number): Promise<{ figures: Figure[]; version: st
   const { clickhouse, stop } = await start()
   let startedMs = performance.now()
   const filled = await fillHistory(clickhouse, events)
-  say(
+  print(
     `${filled.events} events, ${filled.bodyBytes.toFixed(0)} bytes of body each, of ` +
       `${filled.seeds} different ones; filled in ${seconds(performance.now() - startedMs)}`,
   )
@@ -94,7 +94,7 @@ async function measure(events: number): Promise<{ figures: Figure[]; version: st
     startedMs = performance.now()
     const different = await backtest(clickhouse, filled.events)
     took.push(performance.now() - startedMs)
-    say(`backtest, ${name}: ${seconds(took.at(-1)!)}, ${different} recomputed otherwise`)
+    print(`backtest, ${name}: ${seconds(took.at(-1)!)}, ${different} recomputed otherwise`)
   }
   const engine = filled.events / (took[1]! / 1000)
   const { read, parsed } = await scoreInJavaScript(clickhouse, 100_000)
@@ -104,7 +104,7 @@ async function measure(events: number): Promise<{ figures: Figure[]; version: st
     name: `events by the engine, to ${name}`,
     unit: '/s',
     value: toSpread([engine]),
-    floor: { name: 'the closure', value: toSpread([perSecond]) },
+    baseline: { name: 'the closure', value: toSpread([perSecond]) },
     ratio: toSpread([engine / perSecond]),
   })
   return {
@@ -121,7 +121,9 @@ async function measure(events: number): Promise<{ figures: Figure[]; version: st
   }
 }
 
-/** A whole backtest of a stricter policy. @returns events recomputed otherwise than stored */
+/**
+ * A complete backtest of a stricter policy. @returns events with another result than the stored one
+ */
 async function backtest(clickhouse: Clickhouse, events: number): Promise<number> {
   const store = createBacktestStore(clickhouse)
   const range = { tenantId: historyTenant, sinceMs: null }
@@ -135,7 +137,7 @@ async function backtest(clickhouse: Clickhouse, events: number): Promise<number>
   return report.recomputed.different
 }
 
-/** The same two policies over the same rows by the closure: what a backtest is without SQL. */
+/** The same two policies over the same rows by the closure: a backtest without SQL. */
 async function scoreInJavaScript(
   clickhouse: Clickhouse,
   count: number,

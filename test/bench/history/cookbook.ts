@@ -1,7 +1,7 @@
 /**
- * The cookbook over ten million events of the simulated fleet, three tenants, ninety days: how long
- * each question takes the largest tenant, cold and warm, and what it reads, beside one pass over
- * the same events. A query fails that needs more memory than an analyst's may take.
+ * The cookbook over ten million events of the simulated fleet, three tenants, ninety days: the
+ * duration of each query for the largest tenant, cold and warm, and the rows that it reads, beside
+ * one pass over the same events. A query fails when it needs more memory than an analyst may use.
  * `--events N` makes the history smaller, `--devices N` the fleet that is copied.
  */
 
@@ -21,7 +21,7 @@ import { migrateClickhouse } from '../../support/servers/databases.ts'
 import { type Figure, publishReport, readClickhouseVersion } from '../report.ts'
 import { toSpread } from '../spread.ts'
 
-const say = (text: string) => process.stdout.write(`${text}\n`)
+const print = (text: string) => process.stdout.write(`${text}\n`)
 const seed = 7
 
 export async function run(args: string[] = []): Promise<void> {
@@ -66,16 +66,16 @@ async function fill(clickhouse: Clickhouse, events: number, devices: number): Pr
        (select count() from analytics.devices where tenant_id = '${fleetTenant}') as devices,
        (select sum(bytes_on_disk) from system.parts where active and table = 'telemetry') as bytes`,
   )
-  say(
+  print(
     `${filled} events in ${seconds.toFixed(0)} s (${Math.round(filled / seconds)}/s), ` +
       `${(Number(found.bytes) / 1e9).toFixed(2)} GB; of tenant ${fleetTenant} ${found.events} ` +
       `events of ${found.devices} devices; seed ${seed}`,
   )
 }
 
-/** One pass over the tenant's events and their signals, and nothing made of them. */
-const floor: Question = {
-  name: 'floor',
+/** One pass over the tenant's events and their signals, without a result. */
+const baseline: Question = {
+  name: 'baseline',
   question: '',
   answer: '',
   advice: '',
@@ -87,7 +87,7 @@ const floor: Question = {
 
 async function measureAll(clickhouse: Clickhouse): Promise<Figure[]> {
   const figures: Figure[] = []
-  for (const question of [floor, ...readCookbook()]) {
+  for (const question of [baseline, ...readCookbook()]) {
     await forget(clickhouse)
     const cold = await measure(clickhouse, question)
     const warm = await measure(clickhouse, question)
@@ -95,13 +95,13 @@ async function measureAll(clickhouse: Clickhouse): Promise<Figure[]> {
       name: `${question.name}: ${warm.rows} rows of ${warm.rowsRead} read, warm`,
       unit: 's',
       value: toSpread([warm.ms / 1_000]),
-      floor: { name: 'cold', value: toSpread([cold.ms / 1_000]) },
+      baseline: { name: 'cold', value: toSpread([cold.ms / 1_000]) },
     })
   }
   return figures
 }
 
-/** Empties what the engine remembers; the operating system's own cache stays. */
+/** Drops the engine's caches; the operating system's own cache stays. */
 async function forget(clickhouse: Clickhouse): Promise<void> {
   const caches = ['mark', 'uncompressed', 'query condition', 'query', 'primary index']
   for (const cache of caches) {
@@ -116,18 +116,19 @@ async function measure(clickhouse: Clickhouse, question: Question): Promise<Meas
   const result = await clickhouse.query({
     query: question.sql,
     query_params: { ...wholeHistory, ...question.parameters, tenant: fleetTenant },
-    // What an analyst's query may take; its threads aside, of which an analyst has one.
+    // The limits of an analyst's query, except its threads, of which an analyst has one.
     clickhouse_settings: { max_memory_usage: String(analystSettings.max_memory_usage) },
     format: 'JSON',
   })
   const { rows, statistics } = await result.json<Record<string, unknown>>()
   const ms = performance.now() - startedMs
   const summary = result.response_headers['x-clickhouse-summary']
-  const told = typeof summary === 'string' ? (JSON.parse(summary) as Record<string, string>) : {}
-  const memory = Number(told.memory_usage ?? 0)
+  const reported =
+    typeof summary === 'string' ? (JSON.parse(summary) as Record<string, string>) : {}
+  const memory = Number(reported.memory_usage ?? 0)
   return {
     ms,
-    rowsRead: statistics?.rows_read ?? Number(told.read_rows ?? 0),
+    rowsRead: statistics?.rows_read ?? Number(reported.read_rows ?? 0),
     memoryMb: memory === 0 ? '-' : (memory / 1e6).toFixed(0),
     rows: rows ?? 0,
   }

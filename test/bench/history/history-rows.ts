@@ -1,13 +1,14 @@
 /**
- * A history of any length for `npm run bench -- history`, made by arithmetic alone: the engine has
- * the rows by SQL and this file says the same of any device in JavaScript, so that every answer can
- * be held to what was put there. Unlike copies of a fleet's events, its devices lie all over the
- * key, so every part of a table may hold a piece of any of them, as with rows that came over time.
+ * A history of any length for `npm run bench -- history`, made by arithmetic alone: the engine
+ * makes the rows in SQL and this file computes the same for any device in JavaScript, so that every
+ * answer can be compared with the inserted rows. Unlike copies of a fleet's events, its devices are
+ * spread over the whole key, so every part of a table may contain rows of any device, as with rows
+ * that came over time.
  */
 import { hash } from 'node:crypto'
 import type { Clickhouse } from '#shared/io/clickhouse/clickhouse.ts'
 
-/** Rows are spread over so many days before the run. */
+/** Rows are spread over this number of days before the run. */
 export const historyDays = 85
 const spanMs = historyDays * 86_400_000
 
@@ -30,7 +31,7 @@ export type Cohort = {
 const devicesOfCycle = 30
 const eventsOfCycle = 930
 
-/** @returns how many devices have at least so many events */
+/** @returns how many devices have at least this number of events */
 export const devicesFor = (events: number): number =>
   Math.ceil(events / eventsOfCycle) * devicesOfCycle
 
@@ -48,7 +49,7 @@ export const deviceIdOf = (device: number): string => md5(`device ${device}`)
 
 const sqlText = (text: string): string => `lower(hex(MD5(${text})))`
 
-/** One slice of a cohort, straight into `telemetry`: its views fill the tables derived from it. */
+/** Inserts one slice of a cohort into `telemetry`: its views fill the derived tables. */
 export async function insertSlice(
   clickhouse: Clickhouse,
   cohort: Cohort,
@@ -94,7 +95,7 @@ export async function insertSlice(
 const sessionsSql = (sessions: number | null): string =>
   sessions === null ? 'toUInt64(1 + (d * 7) % 30)' : String(sessions)
 
-/** The body that the API has to answer, older sessions than `sessionsMax` left out. */
+/** The expected body of the API, without sessions older than `sessionsMax`. */
 export type ExpectedDevice = {
   device_id: string
   first_seen_at: string
@@ -112,7 +113,7 @@ export type ExpectedDevice = {
   sessions_total: number
 }
 
-/** What the API has to answer of a device once all slices of its cohort are inserted. */
+/** The expected answer of the API for a device once all slices of its cohort are inserted. */
 export function expectDevice(cohort: Cohort, d: number, sessionsMax = 10_000): ExpectedDevice {
   const total = cohort.sessions ?? 1 + ((d * 7) % 30)
   const sliceMs = Math.floor(spanMs / cohort.slices)

@@ -1,9 +1,9 @@
 /**
- * `npm run bench -- history [--sizes 100000,1000000,10000000,50000000] [--rounds N] [--asks N]`:
- * how long `GET /v1/di/devices/{id}` takes the api process while `telemetry` grows, for devices
- * never asked for before and for the same few again, each beside one `SELECT 1` through the same
- * app and client, in turns; then with inserts that nothing has merged yet, and for one device with
- * 100,000 sessions. Every answer is compared with what the generator put there.
+ * `npm run bench -- history [--sizes 100000,1000000,10000000,50000000] [--rounds N] [--requests
+ * N]`: the time of `GET /v1/di/devices/{id}` in the api process while `telemetry` grows, for
+ * devices that were never requested and for the same few again, each alternating with one `SELECT
+ * 1` through the same app and client; then with unmerged inserts, and for one device with 100,000
+ * sessions. Every answer is compared with the generated rows.
  */
 import { Agent, request } from 'node:http'
 import { parseArgs } from 'node:util'
@@ -17,10 +17,10 @@ import { migrateClickhouse, migratePostgres } from '../../support/servers/databa
 import { startPostgres } from '../../support/servers/postgres-server.ts'
 import { insertBareTenants } from '../../support/tenants/bare-tenant.ts'
 import { haveMergesEnded } from '../drain/merges.ts'
-import { forkAsked, readMemoryMb, startMeasured } from '../measured-process.ts'
+import { forkChild, readMemoryMb, startMeasured } from '../measured-process.ts'
 import { type Figure, publishReport, readClickhouseVersion } from '../report.ts'
 import { type Spread, toRatios, toSpread } from '../spread.ts'
-import type { FloorUrls } from './history-floor.ts'
+import type { BaselineUrls } from './history-baseline.ts'
 import {
   type Cohort,
   countEvents,
@@ -38,22 +38,22 @@ const sizesDefault = '100000,1000000,10000000,50000000'
 const hotDevices = 20
 const hotDeviceSessions = 100_000
 const answerMaxMs = { page: 60, all: 250 }
-const say = (text: string) => process.stdout.write(`${text}\n`)
+const print = (text: string) => process.stdout.write(`${text}\n`)
 
 type Rig = {
   clickhouse: Clickhouse
   api: { url: string; pid: number }
-  floorUrl: string
+  baselineUrl: string
   keys: Map<string, string>
   startMs: number
-  /** All that is there, in the order of their devices. */
+  /** All cohorts so far, in the order of their devices. */
   cohorts: Cohort[]
   versions: Record<string, string>
 }
 
 type Closing = (() => Promise<unknown> | unknown)[]
 
-/** Answers that were compared, and the first that was not what it had to be. */
+/** Compared answers, and the first wrong one. */
 type Compared = { answers: number; wrong: number; first: string }
 
 export async function run(args: string[] = []): Promise<void> {
@@ -62,11 +62,11 @@ export async function run(args: string[] = []): Promise<void> {
     options: {
       sizes: { type: 'string', default: sizesDefault },
       rounds: { type: 'string', default: '5' },
-      asks: { type: 'string', default: '200' },
+      requests: { type: 'string', default: '200' },
     },
   })
   const sizes = values.sizes.split(',').map(Number)
-  const [rounds, asks] = [Number(values.rounds), Number(values.asks)]
+  const [rounds, requests] = [Number(values.rounds), Number(values.requests)]
   const closing: Closing = []
   const compared: Compared = { answers: 0, wrong: 0, first: 'none wrong' }
   try {
@@ -76,13 +76,13 @@ export async function run(args: string[] = []): Promise<void> {
     for (const size of sizes) {
       await grow(rig, size)
       await settle(rig.clickhouse)
-      const result = await measureSize(rig, { rounds, asks, compared })
+      const result = await measureSize(rig, { rounds, requests, compared })
       medians.push(result)
       figures.push(...toFigures(toName(size), result, true))
     }
     if (medians.length > 1) figures.push(...toGrowth(medians[0]!, medians.at(-1)!))
-    figures.push(...(await measureUnmerged(rig, { rounds, asks, compared })))
-    figures.push(...(await measureHotDevice(rig, { rounds, asks, compared })))
+    figures.push(...(await measureUnmerged(rig, { rounds, requests, compared })))
+    figures.push(...(await measureHotDevice(rig, { rounds, requests, compared })))
     const rows = await countRows(rig.clickhouse)
     const made = rig.cohorts.reduce((sum, cohort) => sum + countEvents(cohort), 0)
     publishReport({
@@ -121,13 +121,13 @@ async function start(closing: Closing): Promise<Rig> {
     CLICKHOUSE_URL: server.url,
   })
   closing.push(api.stop)
-  const { asked } = await forkAsked('./history/history-floor.ts')
-  closing.push(asked.stop)
-  const urls: FloorUrls = { postgres: postgresUrl, clickhouse: server.url }
-  const floorUrl = await asked.ask<string>(urls)
+  const { worker } = await forkChild('./history/history-baseline.ts')
+  closing.push(worker.stop)
+  const urls: BaselineUrls = { postgres: postgresUrl, clickhouse: server.url }
+  const baselineUrl = await worker.request<string>(urls)
   const startMs = Math.floor(Date.now() / 1_000) * 1_000 - (historyDays + 1) * 86_400_000
   const versions = { clickhouse: await readClickhouseVersion(clickhouse) }
-  return { clickhouse, api, floorUrl, keys, startMs, cohorts: [], versions }
+  return { clickhouse, api, baselineUrl, keys, startMs, cohorts: [], versions }
 }
 
 async function addTenants(postgresUrl: string): Promise<Map<string, string>> {
@@ -148,7 +148,7 @@ const nextDevice = ({ cohorts }: Rig): number => {
   return last === undefined ? 0 : last.firstDevice + last.devices
 }
 
-/** Adds devices until the table has at least `size` rows; what is there stays. */
+/** Adds devices until the table has at least `size` rows; existing ones stay. */
 async function grow(rig: Rig, size: number): Promise<void> {
   const startedMs = performance.now()
   for (;;) {
@@ -157,7 +157,9 @@ async function grow(rig: Rig, size: number): Promise<void> {
     const devices = devicesFor(Math.min(eventsPerCohort, size - made))
     await insertCohort(rig, { devices, slices: 4, sessions: null })
   }
-  say(`  ${toName(size)} rows: grown in ${((performance.now() - startedMs) / 1_000).toFixed(0)} s`)
+  print(
+    `  ${toName(size)} rows: grown in ${((performance.now() - startedMs) / 1_000).toFixed(0)} s`,
+  )
 }
 
 async function insertCohort(
@@ -186,10 +188,10 @@ const countRows = async (clickhouse: Clickhouse): Promise<number> =>
 
 const mergeWaitMaxMs = 900_000
 
-/** Waits until merges have been over for a while, so that none is measured. */
+/** Waits until merges have ended, so that the measurement includes none. */
 async function settle(clickhouse: Clickhouse): Promise<void> {
   if (!(await haveMergesEnded(clickhouse, mergeWaitMaxMs))) {
-    say('    merges are still running: the figures are beside them')
+    print('    merges are still running: the figures are beside them')
   }
   const parts = await clickhouse.query({
     query: `select table, count(), sum(rows), sum(bytes_on_disk) from system.parts
@@ -199,7 +201,7 @@ async function settle(clickhouse: Clickhouse): Promise<void> {
     format: 'JSONCompactEachRow',
   })
   for (const [table, count, rows, bytes] of await parts.json<[string, number, number, number]>()) {
-    say(`    ${table}: ${count} parts, ${rows} rows, ${(bytes / 1e6).toFixed(0)} MB`)
+    print(`    ${table}: ${count} parts, ${rows} rows, ${(bytes / 1e6).toFixed(0)} MB`)
   }
 }
 
@@ -208,7 +210,7 @@ const agent = new Agent({ keepAlive: true })
 type Answer = { ms: number; status: number; body: Buffer }
 
 /** One GET on a kept-alive connection, from its first byte to the answer's last. */
-function ask(url: string, path: string, key: string): Promise<Answer> {
+function get(url: string, path: string, key: string): Promise<Answer> {
   return new Promise((resolve, reject) => {
     const startedMs = performance.now()
     const sent = request(`${url}${path}`, { agent, headers: { authorization: `Bearer ${key}` } })
@@ -228,33 +230,37 @@ function ask(url: string, path: string, key: string): Promise<Answer> {
 
 const pathOf = (device: number, query = '') => `/v1/di/devices/${deviceIdOf(device)}${query}`
 
-async function askFloor(rig: Rig, device: number): Promise<number> {
+async function requestBaseline(rig: Rig, device: number): Promise<number> {
   const key = rig.keys.get(tenantOf(device))!
-  const { ms, status } = await ask(rig.floorUrl, pathOf(device), key)
-  if (status !== 200) throw new Error(`the floor answers ${status}`)
+  const { ms, status } = await get(rig.baselineUrl, pathOf(device), key)
+  if (status !== 200) throw new Error(`the baseline answers ${status}`)
   return ms
 }
 
-type Asked = { cohort: Cohort; device: number; limit?: number }
+type DeviceRequest = { cohort: Cohort; device: number; limit?: number }
 
-/** Asks the api and compares what it says. */
-async function askDevice(rig: Rig, compared: Compared, asked: Asked): Promise<number> {
-  const { cohort, device, limit } = asked
+/** Requests a device of the api and compares the answer. */
+async function requestDevice(
+  rig: Rig,
+  compared: Compared,
+  requested: DeviceRequest,
+): Promise<number> {
+  const { cohort, device, limit } = requested
   const query = limit === undefined ? '' : `?sessions_limit=${limit}`
   const key = rig.keys.get(tenantOf(device))!
-  const { ms, status, body } = await ask(rig.api.url, pathOf(device, query), key)
+  const { ms, status, body } = await get(rig.api.url, pathOf(device, query), key)
   compared.answers++
-  const wanted = JSON.stringify(expectedOf(cohort, device, limit))
+  const expected = JSON.stringify(expectedOf(cohort, device, limit))
   const got = status === 200 ? toComparable(body) : `status ${status}`
-  if (got !== wanted && compared.wrong++ === 0) {
-    compared.first = `device ${device}: ${got.slice(0, 300)} instead of ${wanted.slice(0, 300)}`
+  if (got !== expected && compared.wrong++ === 0) {
+    compared.first = `device ${device}: ${got.slice(0, 300)} instead of ${expected.slice(0, 300)}`
   }
   return ms
 }
 
 let lastExpected: { key: string; expected: ExpectedDevice } | undefined
 
-/** Kept between calls: the hot device is read again and again. */
+/** Cached: the hot device is read again and again. */
 function expectedOf(cohort: Cohort, device: number, limit: number | undefined): ExpectedDevice {
   if (cohort.sessions === null) return expectDevice(cohort, device, limit)
   const key = `${device} ${limit}`
@@ -277,14 +283,14 @@ function toComparable(body: Buffer): string {
   return JSON.stringify({ ...rest, users_seen_on, sessions, sessions_total })
 }
 
-type Measuring = { rounds: number; asks: number; compared: Compared }
-type Round = { floor: number[]; cold: number[]; hot: number[] }
+type Measuring = { rounds: number; requests: number; compared: Compared }
+type Round = { baseline: number[]; cold: number[]; hot: number[] }
 type SizeResult = { rounds: Round[] }
 
-/** Devices that were never asked for, spread over all there are. */
-function* coldDevices(rig: Rig): Generator<Asked> {
+/** Devices that were never requested, spread over all of them. */
+function* coldDevices(rig: Rig): Generator<DeviceRequest> {
   const all = nextDevice(rig)
-  // Prime, so it meets every device before it meets one again, and lands elsewhere at each size.
+  // Prime, so it reaches every device before it repeats one, and other ones at each size.
   const stride = 7_368_787
   for (let n = 1; n < all; n++) {
     const device = (n * stride) % all
@@ -297,29 +303,32 @@ function* coldDevices(rig: Rig): Generator<Asked> {
 }
 const askedFor = new Set<number>()
 
-function takeCold(from: Generator<Asked>): Asked {
+function takeCold(from: Generator<DeviceRequest>): DeviceRequest {
   const next = from.next()
-  if (next.done) throw new Error('there are fewer devices than questions: ask less')
+  if (next.done) throw new Error('there are fewer devices than requests')
   return next.value
 }
 
-async function measureSize(rig: Rig, { rounds, asks, compared }: Measuring): Promise<SizeResult> {
+async function measureSize(
+  rig: Rig,
+  { rounds, requests, compared }: Measuring,
+): Promise<SizeResult> {
   const cold = coldDevices(rig)
   const hot = Array.from({ length: hotDevices }, () => takeCold(cold))
   for (let n = 0; n < 5; n++) {
     for (const one of hot) {
-      await askDevice(rig, compared, one)
-      await askFloor(rig, one.device)
+      await requestDevice(rig, compared, one)
+      await requestBaseline(rig, one.device)
     }
   }
   const result: SizeResult = { rounds: [] }
   for (let n = 0; n < rounds; n++) {
-    const round: Round = { floor: [], cold: [], hot: [] }
-    for (let m = 0; m < asks; m++) {
+    const round: Round = { baseline: [], cold: [], hot: [] }
+    for (let m = 0; m < requests; m++) {
       const [fresh, known] = [takeCold(cold), hot[m % hot.length]!]
-      round.floor.push(await askFloor(rig, fresh.device))
-      round.cold.push(await askDevice(rig, compared, fresh))
-      round.hot.push(await askDevice(rig, compared, known))
+      round.baseline.push(await requestBaseline(rig, fresh.device))
+      round.cold.push(await requestDevice(rig, compared, fresh))
+      round.hot.push(await requestDevice(rig, compared, known))
     }
     result.rounds.push(round)
   }
@@ -332,36 +341,39 @@ const each = ({ rounds }: SizeResult, of: keyof Round, rank: number): number[] =
 function toFigures(name: string, result: SizeResult, bound: boolean): Figure[] {
   return (['cold', 'hot'] as const).flatMap((of) =>
     ([0.5, 0.99] as const).map((rank): Figure => {
-      const [values, floors] = [each(result, of, rank), each(result, 'floor', rank)]
+      const [values, baselines] = [each(result, of, rank), each(result, 'baseline', rank)]
       return {
         name: `${name}, ${of} device, p${rank * 100}`,
         unit: 'ms',
         value: toSpread(values),
-        floor: { name: 'SELECT 1', value: toSpread(floors) },
-        ratio: toRatios(values, floors),
+        baseline: { name: 'SELECT 1', value: toSpread(baselines) },
+        ratio: toRatios(values, baselines),
         ...(rank === 0.5 && bound ? { bound: { of: 'ratio', atMost: 3 } } : {}),
       }
     }),
   )
 }
 
-/** The machine is not the same minutes later: what both sizes' floors say of that is taken out. */
+/**
+ * Corrects the growth by the ratio of both sizes' baselines, because the machine changes within
+ * minutes.
+ */
 function toGrowth(small: SizeResult, large: SizeResult): Figure[] {
   return (['cold', 'hot'] as const).map((of): Figure => {
     const value = toRatios(each(large, of, 0.5), each(small, of, 0.5))
-    const floors = toRatios(each(large, 'floor', 0.5), each(small, 'floor', 0.5))
+    const baselines = toRatios(each(large, 'baseline', 0.5), each(small, 'baseline', 0.5))
     return {
       name: `growth of p50 from the least rows to the most, ${of} device`,
       unit: 'times',
       value,
-      floor: { name: 'SELECT 1', value: floors },
-      ratio: toSpread([value.median / floors.median]),
+      baseline: { name: 'SELECT 1', value: baselines },
+      ratio: toSpread([value.median / baselines.median]),
       bound: { of: 'ratio', atMost: 1.5 },
     }
   })
 }
 
-/** Devices whose sessions came with twenty inserts that nothing has merged yet. */
+/** Devices whose sessions came with twenty unmerged inserts. */
 async function measureUnmerged(rig: Rig, measuring: Measuring): Promise<Figure[]> {
   const tables = ['sessions', 'devices', 'telemetry']
   const run = (query: string) => rig.clickhouse.command({ query })
@@ -370,11 +382,11 @@ async function measureUnmerged(rig: Rig, measuring: Measuring): Promise<Figure[]
   const only: Rig = { ...rig, cohorts: [cohort] }
   const rounds: Round[] = []
   for (let n = 0; n < measuring.rounds; n++) {
-    const round: Round = { floor: [], cold: [], hot: [] }
-    for (let m = 0; m < measuring.asks; m++) {
-      const device = cohort.firstDevice + ((n * measuring.asks + m) % cohort.devices)
-      round.floor.push(await askFloor(only, device))
-      round.cold.push(await askDevice(only, measuring.compared, { cohort, device }))
+    const round: Round = { baseline: [], cold: [], hot: [] }
+    for (let m = 0; m < measuring.requests; m++) {
+      const device = cohort.firstDevice + ((n * measuring.requests + m) % cohort.devices)
+      round.baseline.push(await requestBaseline(only, device))
+      round.cold.push(await requestDevice(only, measuring.compared, { cohort, device }))
     }
     rounds.push(round)
   }
@@ -390,38 +402,38 @@ async function measureUnmerged(rig: Rig, measuring: Measuring): Promise<Figure[]
 /** One device with 100,000 sessions, which came with twenty inserts. */
 async function measureHotDevice(
   rig: Rig,
-  { rounds, asks, compared }: Measuring,
+  { rounds, requests, compared }: Measuring,
 ): Promise<Figure[]> {
   const cohort = await insertCohort(rig, { devices: 1, slices: 20, sessions: hotDeviceSessions })
   await settle(rig.clickhouse)
   const device = cohort.firstDevice
   const pages: number[][] = []
   const whole: number[][] = []
-  const floors: number[] = []
+  const baselines: number[] = []
   for (let n = 0; n < rounds; n++) {
     const page: number[] = []
-    const floor: number[] = []
-    for (let m = 0; m < asks / 2; m++) {
-      floor.push(await askFloor(rig, device))
-      page.push(await askDevice(rig, compared, { cohort, device, limit: 100 }))
+    const baseline: number[] = []
+    for (let m = 0; m < requests / 2; m++) {
+      baseline.push(await requestBaseline(rig, device))
+      page.push(await requestDevice(rig, compared, { cohort, device, limit: 100 }))
     }
     pages.push(page)
-    floors.push(percentile(floor, 0.5))
+    baselines.push(percentile(baseline, 0.5))
   }
   for (let n = 0; n < rounds; n++) {
     const all: number[] = []
-    for (let m = 0; m < 10; m++) all.push(await askDevice(rig, compared, { cohort, device }))
+    for (let m = 0; m < 10; m++) all.push(await requestDevice(rig, compared, { cohort, device }))
     whole.push(all)
   }
   const over = (values: number[][], rank: number): Spread =>
     toSpread(values.map((one) => percentile(one, rank)))
   const memory = readMemoryMb(rig.api.pid)
-  const floor = { name: 'SELECT 1', value: toSpread(floors) }
+  const baseline = { name: 'SELECT 1', value: toSpread(baselines) }
   const most = (atMost: number): Pick<Figure, 'bound'> => ({ bound: { of: 'value', atMost } })
   const [page, all] = ['100,000 sessions, 100 of them', '100,000 sessions, first 10,000']
   const ms = 'ms'
   return [
-    { name: `${page}, p50`, unit: ms, value: over(pages, 0.5), floor },
+    { name: `${page}, p50`, unit: ms, value: over(pages, 0.5), baseline },
     { name: `${page}, p99`, unit: ms, value: over(pages, 0.99), ...most(answerMaxMs.page) },
     { name: `${all}, p50`, unit: ms, value: over(whole, 0.5), ...most(answerMaxMs.all) },
     { name: `${all}, slowest`, unit: ms, value: over(whole, 1) },

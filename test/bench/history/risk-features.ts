@@ -1,8 +1,9 @@
 /**
- * What the scorer asks about a batch, beside ever more activity: the time and ClickHouse's CPU per
- * event of finding what is known of the latest events of a fleet, while `activity` holds a million
- * rows and more, beside `SELECT 1` through the same client. An event has three rows there: of its
- * device, which has ten sessions, of its session and of its user. `--rows N,N` chooses the sizes.
+ * The scorer's query of risk features for a batch, beside growing activity: the time and
+ * ClickHouse's CPU per event of loading them for the latest events of a fleet, while `activity` has
+ * a million rows and more, beside `SELECT 1` through the same client. An event has three rows
+ * there: of its device, which has ten sessions, of its session and of its user. `--rows N,N`
+ * chooses the sizes.
  */
 import { parseArgs } from 'node:util'
 import { defaultPolicy } from '#shared/core/policies/default-policy.ts'
@@ -16,9 +17,9 @@ import { type Check, type Figure, publishReport, readClickhouseVersion } from '.
 import { type Spread, toSpread } from '../spread.ts'
 import { fillActivity, firstMs, msPerEvent, rowsPerEvent, toDevice } from './activity-rows.ts'
 
-const say = (text: string) => process.stdout.write(`${text}\n`)
+const print = (text: string) => process.stdout.write(`${text}\n`)
 const tenantId = 'fleet'
-/** What a scorer asks about at 2,000 events/s with five inserts a second, and what it drains. */
+/** A scorer's batch at 2,000 events/s with five inserts a second, and its batch during a drain. */
 const batches = [400, 4_000]
 const rounds = 7
 const mergeLimitMs = 120_000
@@ -38,11 +39,11 @@ export async function run(args: string[] = []): Promise<void> {
     const perEvent = new Map<number, Spread[]>()
     let events = 0
     for (const rows of sizes) {
-      const wanted = Math.ceil(rows / rowsPerEvent)
-      await fillActivity(clickhouse, { tenantId, from: events, to: wanted })
-      events = wanted
+      const expected = Math.ceil(rows / rowsPerEvent)
+      await fillActivity(clickhouse, { tenantId, from: events, to: expected })
+      events = expected
       const parts = await untilMerged(clickhouse)
-      say(`${rows} rows in ${parts} parts`)
+      print(`${rows} rows in ${parts} parts`)
       for (const batch of batches) {
         const measured = await measure(clickhouse, server.pid, { events, batch })
         checks.push(measured.check)
@@ -53,7 +54,7 @@ export async function run(args: string[] = []): Promise<void> {
             name: `${where}, each`,
             unit: 'µs',
             value: measured.perEvent,
-            floor: { name: 'SELECT 1', value: measured.floor },
+            baseline: { name: 'SELECT 1', value: measured.baseline },
           },
           { name: `${where}, ClickHouse CPU each`, unit: 'µs', value: measured.cpu },
         )
@@ -80,12 +81,12 @@ export async function run(args: string[] = []): Promise<void> {
 }
 
 async function untilMerged(clickhouse: Clickhouse): Promise<number> {
-  const ask = async (query: string) => {
+  const count = async (query: string) => {
     const result = await clickhouse.query({ query, format: 'JSONCompactEachRow' })
     return Number((await result.json<[number | string]>())[0]![0])
   }
   await untilMergesEnd(clickhouse, mergeLimitMs)
-  return ask(`select count() from system.parts where active and table = 'activity'`)
+  return count(`select count() from system.parts where active and table = 'activity'`)
 }
 
 async function measure(
@@ -94,36 +95,38 @@ async function measure(
   { events, batch }: { events: number; batch: number },
 ) {
   const store = createActivityStore(clickhouse)
-  const [tookUs, cpuUs, floorUs]: [number[], number[], number[]] = [[], [], []]
+  const [tookUs, cpuUs, baselineUs]: [number[], number[], number[]] = [[], [], []]
   let answered = 0
   let found = 0
   for (let round = 0; round <= rounds; round++) {
-    // Of all the fleet, the latest of each: what is asked about is not what was read just now.
+    // Subjects from the whole fleet, at their latest event, never those that were just read.
     const subjects = Array.from({ length: batch }, (_, n) =>
       toSubject(Math.floor(((n + round / (rounds + 1)) * events) / batch)),
     )
-    const floor = await timed(() => clickhouse.query({ query: 'select 1' }).then((r) => r.text()))
+    const baseline = await timed(() =>
+      clickhouse.query({ query: 'select 1' }).then((r) => r.text()),
+    )
     const spentBefore = readCpuSeconds(pid)
     const took = await timed(async () => {
       const answers = await store.countActivity(subjects)
       answered += answers.length
       found += answers.filter(({ retry, counts }) => retry || counts.size > 0).length
     })
-    // The first finds everything cold and is left out.
+    // The first round is cold and does not count.
     if (round === 0) continue
     tookUs.push((took * 1_000) / batch)
     cpuUs.push(((readCpuSeconds(pid) - spentBefore) * 1_000_000) / batch)
-    floorUs.push((floor * 1_000) / batch)
+    baselineUs.push((baseline * 1_000) / batch)
   }
-  const wanted = batch * (rounds + 1)
+  const expected = batch * (rounds + 1)
   return {
     perEvent: toSpread(tookUs),
     cpu: toSpread(cpuUs),
-    floor: toSpread(floorUs),
+    baseline: toSpread(baselineUs),
     check: {
       name: `every one of ${batch} events is answered, and none is a retry or beyond a rule`,
-      ok: answered === wanted && found === 0,
-      detail: `${answered} of ${wanted}, ${found} found`,
+      ok: answered === expected && found === 0,
+      detail: `${answered} of ${expected}, ${found} found`,
     },
   }
 }

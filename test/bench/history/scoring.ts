@@ -1,6 +1,6 @@
 /**
- * What scoring an event costs, by kind of event and preset, beside the least that anything could do
- * with its signals: look at each value once. Rounds interleaved, medians, CPU time of the process.
+ * The cost of scoring an event, by kind of event and preset, beside the minimum of reading each
+ * value of its signals once. Rounds interleaved, medians, CPU time of the process.
  */
 import { presets } from '#shared/core/policies/presets/presets.ts'
 import { compilePolicy } from '#shared/core/scoring/scoring.ts'
@@ -49,7 +49,7 @@ const events: Record<string, Signals> = {
   'everything lit': everything(),
 }
 
-/** The floor: each value looked at once. */
+/** The baseline: each value is read once. */
 function walk(signals: Signals): number {
   let detected = 0
   for (const category of categories) {
@@ -73,20 +73,20 @@ export function run(): void {
     const score = compilePolicy(policy)
     for (const [name, signals] of Object.entries(events)) {
       const scored: number[] = []
-      const floor: number[] = []
+      const baseline: number[] = []
       for (let round = -2; round < rounds; round++) {
         const one = measure(() => score(signals, context))
         const two = measure(() => walk(signals))
         if (round < 0) continue
         scored.push(one)
-        floor.push(two)
+        baseline.push(two)
       }
       figures.push({
         name: `${preset}, ${name}, 42 signals`,
         unit: 'µs',
         value: toSpread(scored),
-        floor: { name: 'each value read', value: toSpread(floor) },
-        ratio: toRatios(scored, floor),
+        baseline: { name: 'each value read', value: toSpread(baseline) },
+        ratio: toRatios(scored, baseline),
       })
     }
   }

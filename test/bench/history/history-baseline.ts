@@ -1,6 +1,6 @@
 /**
- * The floor of a device history: the api's own app, in a process of its own, whose history is one
- * `SELECT 1` by the same client. Asked with the databases' URLs, it answers where it listens.
+ * The baseline of a device history: the api's own app, in its own process, whose history is one
+ * `SELECT 1` by the same client. It gets the URLs of the databases and answers with its own URL.
  */
 import { createAlertStore } from '#shared/io/alerts/alert-store.ts'
 import { createClickhouse } from '#shared/io/clickhouse/clickhouse.ts'
@@ -15,7 +15,7 @@ import { createEventStore } from '#shared/io/telemetry/event-store.ts'
 import { createTenantStore } from '#shared/io/tenants/tenant-store.ts'
 import { createApiApp } from '../../../services/api/app.ts'
 
-export type FloorUrls = { postgres: string; clickhouse: string }
+export type BaselineUrls = { postgres: string; clickhouse: string }
 
 const nothingKnown = {
   firstSeenAtMs: 0,
@@ -28,10 +28,13 @@ const nothingKnown = {
   next: null,
 }
 
-async function start(urls: FloorUrls): Promise<string> {
-  const log = createLog('floor', 'warn')
-  const postgres = createPostgres(urls.postgres, { role: 'floor', log, connectionsMax: 20 })
-  const clickhouse = createClickhouse(urls.clickhouse, { name: 'floor', requestTimeoutMs: 5_000 })
+async function start(urls: BaselineUrls): Promise<string> {
+  const log = createLog('baseline', 'warn')
+  const postgres = createPostgres(urls.postgres, { role: 'baseline', log, connectionsMax: 20 })
+  const clickhouse = createClickhouse(urls.clickhouse, {
+    name: 'baseline',
+    requestTimeoutMs: 5_000,
+  })
   const app = await createApiApp(
     {
       tenants: createTenantStore(postgres),
@@ -51,11 +54,11 @@ async function start(urls: FloorUrls): Promise<string> {
       nowMs: Date.now,
       monotonicMs: () => performance.now(),
     },
-    { log, metrics: createMetrics('floor') },
+    { log, metrics: createMetrics('baseline') },
   )
   return await listen(app, { host: '127.0.0.1', port: 0 })
 }
 
-process.on('message', async (urls: FloorUrls) => process.send?.(await start(urls)))
+process.on('message', async (urls: BaselineUrls) => process.send?.(await start(urls)))
 process.on('disconnect', () => process.exit())
 process.send?.('ready')

@@ -1,6 +1,6 @@
 /**
- * The floor of the alert list, run as a child: the api's own server on a pool like the api's, whose
- * list is a bare `select ... limit 50` of the tenant, without an order, a filter or a total.
+ * The baseline of the alert list, run as a child: the api's own server on a pool like the api's,
+ * whose list is a bare `select ... limit 50` of the tenant, without an order, a filter or a total.
  */
 import { type AlertRow, alertColumns, toAlertOfRow } from '#shared/io/alerts/alert-rows.ts'
 import { listingSession } from '#shared/io/alerts/list-alerts.ts'
@@ -11,21 +11,21 @@ import { createMetrics } from '#shared/io/process/metrics.ts'
 import { createTenantStore } from '#shared/io/tenants/tenant-store.ts'
 import { createApiApp } from '../../../services/api/app.ts'
 
-/** Starts it on a database. @returns where it listens */
+/** Starts it on a database. @returns its URL */
 async function start(postgresUrl: string): Promise<string> {
-  const log = createLog('floor', 'warn')
-  const metrics = createMetrics('floor')
+  const log = createLog('baseline', 'warn')
+  const metrics = createMetrics('baseline')
   const limits = { connectTimeoutMs: 1_000, statementTimeoutMs: 2_000, connectionsMax: 20 }
   const session = { settings: listingSession, ...limits }
-  const postgres = createPostgres(postgresUrl, { role: 'floor', log, metrics, ...session })
-  const unused = () => Promise.reject(new Error('the floor lists alerts alone'))
+  const postgres = createPostgres(postgresUrl, { role: 'baseline', log, metrics, ...session })
+  const unused = () => Promise.reject(new Error('the baseline lists alerts alone'))
   const app = await createApiApp(
     {
       tenants: createTenantStore(postgres),
       alerts: {
         listAlerts: async ({ tenantId }) => {
           const { rows } = await postgres.query<AlertRow>({
-            name: 'floor',
+            name: 'baseline',
             text: `select ${alertColumns} from alerts where tenant_id = $1 limit 50`,
             values: [tenantId],
           })

@@ -1,6 +1,6 @@
 /**
- * The floor of the delivery benchmark, a process of its own: a bare undici loop that posts the same
- * bytes, headers signed beforehand, over as many connections as it is told, and does nothing else.
+ * The baseline of the delivery benchmark, in its own process: a bare undici loop that posts the
+ * same bytes, with headers signed beforehand, over a given number of connections.
  */
 import { Pool } from 'undici'
 

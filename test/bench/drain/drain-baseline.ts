@@ -1,5 +1,5 @@
 /**
- * The floors of the drain benchmark, a process of their own: the same rows inserted through
+ * The baselines of the drain benchmark, in their own process: the same rows inserted through
  * `@clickhouse/client` into the same tables, one insert after another and nothing else. Once as
  * bytes that were encoded beforehand, as the telemetry store encodes them; and once as the objects
  * that the client's own `insert` takes.
@@ -14,24 +14,24 @@ import { signalsTextSettings, telemetryInsert } from '#shared/io/telemetry/telem
 import type { DrainEvents } from './drain-events.ts'
 import { makeDrainRows, toInserts } from './drain-rows.ts'
 
-/** What this process is told; it answers each with one message. */
-export type FloorOrder =
+/** An order to this process; it answers each with one message. */
+export type BaselineOrder =
   | { do: 'encode'; options: DrainEvents }
   | { do: 'insert'; url: string; rowsPerInsert: number }
-  /** What is in one database, as objects into another. */
+  /** Inserts the rows of one database as objects into another. */
   | { do: 'insertObjects'; from: string; url: string; rowsPerInsert: number }
 
-export type FloorResult = { eventsPerSecond: number; inserts: number; cpuUs: number }
+export type BaselineResult = { eventsPerSecond: number; inserts: number; cpuUs: number }
 
-/** Each row by itself: how many go into one insert is known only later. */
+/** Rows are separate, because the number per insert is known only later. */
 let rows: Buffer[] = []
 
-async function insert(url: string, rowsPerInsert: number): Promise<FloorResult> {
+async function insert(url: string, rowsPerInsert: number): Promise<BaselineResult> {
   const clickhouse = createClickhouse(url, { name: 'bench' })
   const batches = toInserts(rows, rowsPerInsert)
   const { into, settings } = telemetryInsert
   await insertRowBinary(clickhouse, into, batches[0]!, settings)
-  // From the first that is stored, as the drain is timed.
+  // From the first stored insert, as the drain is timed.
   const cpu = process.cpuUsage()
   const begunMs = performance.now()
   for (const batch of batches.slice(1)) await insertRowBinary(clickhouse, into, batch, settings)
@@ -46,18 +46,18 @@ async function insert(url: string, rowsPerInsert: number): Promise<FloorResult> 
   }
 }
 
-/** Inserts whose rows are read at a time: objects of all of them would not fit into memory. */
+/** Inserts whose rows are read together: objects of all of them would not fit into memory. */
 const insertsPerRead = 4
 
 type ObjectRow = Record<string, unknown>
 
-/** As numbers of JavaScript these would lose bits. */
+/** As JavaScript numbers these columns would lose bits. */
 const toReadable = (column: string): string =>
   column.endsWith('_bits') ? `toString(telemetry.${column}) as ${column}` : column
 
 /**
- * The rows of a table in the order of the stream, so many at a time, as parsed JSON: what an
- * application has at hand that keeps no encoder of its own.
+ * The rows of a table in the order of the stream, in pages, as parsed JSON: the data of an
+ * application without its own encoder.
  */
 async function* readObjects(from: Clickhouse, rowsPerRead: number): AsyncGenerator<ObjectRow[]> {
   const all = await from.query({
@@ -76,12 +76,12 @@ async function* readObjects(from: Clickhouse, rowsPerRead: number): AsyncGenerat
   }
 }
 
-/** Only the inserts are timed: merges that go on while the next rows are read cost them nothing. */
+/** Only the inserts are timed: merges that continue during the next read cost them nothing. */
 async function insertObjects(
   fromUrl: string,
   url: string,
   rowsPerInsert: number,
-): Promise<FloorResult> {
+): Promise<BaselineResult> {
   const from = createClickhouse(fromUrl, { name: 'bench' })
   const clickhouse = createClickhouse(url, { name: 'bench' })
   const spent = { rows: 0, inserts: 0, ms: 0, cpu: 0 }
@@ -97,7 +97,7 @@ async function insertObjects(
         format: 'JSONEachRow',
         clickhouse_settings: { ...telemetryInsert.settings, ...signalsTextSettings },
       })
-      // From the first that is stored, as the drain is timed.
+      // From the first stored insert, as the drain is timed.
       if (spent.inserts++ === 0) continue
       spent.ms += performance.now() - begunMs
       const { user, system } = process.cpuUsage(cpu)
@@ -113,7 +113,7 @@ async function insertObjects(
   }
 }
 
-process.on('message', async (order: FloorOrder) => {
+process.on('message', async (order: BaselineOrder) => {
   if (order.do === 'encode') {
     rows = [...makeDrainRows(order.options)]
     process.send!({ rows: rows.length })

@@ -1,6 +1,6 @@
 /**
- * The floor of the edge: a bare node:http server that reads the body, checks its HMAC and answers
- * with the bytes of an edge's answer. It stores nothing.
+ * The baseline of the edge: a bare node:http server that reads the body, checks its HMAC and
+ * answers with the bytes of an edge's answer. It stores nothing.
  */
 import { createHmac, createSecretKey, timingSafeEqual } from 'node:crypto'
 import { createServer } from 'node:http'
