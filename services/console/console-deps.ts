@@ -11,7 +11,6 @@ import { publishTenantHint } from '#shared/io/deliveries/publish-hints.ts'
 import { createHistoryStore } from '#shared/io/devices/history-store.ts'
 import { createLinkStore } from '#shared/io/devices/link-store.ts'
 import { createUserStore } from '#shared/io/devices/user-store.ts'
-import { createErasureStore } from '#shared/io/erasure/erasure-store.ts'
 import { unavailable } from '#shared/io/http/http-server.ts'
 import { createPasswordHasher } from '#shared/io/operators/password-hash.ts'
 import { createShadowComparisonStore } from '#shared/io/policies/shadow-comparison-store.ts'
@@ -28,7 +27,6 @@ import { createRiskFeatureStore } from '#shared/io/velocity/risk-features.ts'
 import type { ConsoleDeps } from './app.ts'
 import type { ConsoleConfig } from './config.ts'
 import type { Connections } from './connections.ts'
-import { createErase } from './erasure/erase.ts'
 import type { Backtests } from './policies/backtest.ts'
 import { createDirectoryWriter } from './tenants/directory.ts'
 import { createDemoReporter } from './tenants/report-demo-credentials.ts'
@@ -52,9 +50,6 @@ type ConsoleParts = {
 export function createConsoleDeps(parts: ConsoleParts): ConsoleDeps {
   const { config, connections, sealer, backtests, log, metrics, nowMs, wallMs } = parts
   const { postgres, clickhouse, findNats } = connections
-  const erasures = metrics.counter('di_erasures_total', 'Erasures of devices and users', [
-    'outcome',
-  ])
   const rewraps = metrics.counter(
     'di_secrets_rewrapped_total',
     'Secrets that were sealed again under MASTER_KEY, and tenants for which that failed',
@@ -113,13 +108,5 @@ export function createConsoleDeps(parts: ConsoleParts): ConsoleDeps {
     },
     wallMs,
     backtests,
-    erase: createErase({
-      locks: connections.jobLocks,
-      store: createErasureStore(connections.longClickhouse),
-      findNats,
-      nowMs,
-      wallMs,
-      onOutcome: (outcome) => erasures.inc({ outcome }),
-    }),
   }
 }

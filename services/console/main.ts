@@ -12,7 +12,7 @@ import { createMetrics, joinMetrics } from '#shared/io/process/metrics.ts'
 import { createSealer, type Sealer, toMasterKeys } from '#shared/io/tenants/sealed-secrets.ts'
 import { createConsoleApp } from './app.ts'
 import { readConsoleConfig } from './config.ts'
-import { mutationMaxMs, openConnections } from './connections.ts'
+import { openConnections, sliceMaxMs } from './connections.ts'
 import { createConsoleDeps } from './console-deps.ts'
 import { startJobsThread } from './jobs/jobs-thread.ts'
 import { createBacktests } from './policies/backtest.ts'
@@ -36,7 +36,7 @@ async function main(): Promise<void> {
     log,
     metrics,
     name: 'console',
-    longMaxMs: mutationMaxMs,
+    longMaxMs: sliceMaxMs,
   })
   const { postgres } = connections
   await checkMasterKey(postgres, sealer, log)

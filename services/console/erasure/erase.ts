@@ -2,8 +2,8 @@
  * Erases a device or a user of a tenant from every store, with a receipt of the counts before and
  * after. The order makes it safe to interrupt: wait until accepted events are stored and decided,
  * remove alerts, remove messages that could restore data, then remove ClickHouse rows, which lead
- * to the other stores. Another call finishes an interrupted erasure. Before it returns, a second
- * count finds nothing. The id itself is not recorded.
+ * to the other stores. Another attempt completes an interrupted one. Before it returns, a second count
+ * finds nothing.
  */
 import { Problem } from '#shared/core/http/problem.ts'
 import { withReplicationPaused } from '#shared/io/analytics/replication-store.ts'
@@ -15,6 +15,11 @@ import {
   eraseAlerts,
   listErasableAlerts,
 } from '#shared/io/erasure/erasure-alerts-store.ts'
+import type {
+  CountsBefore,
+  ErasureProgress,
+  ErasureReceipt,
+} from '#shared/io/erasure/erasure-job-store.ts'
 import type { ErasureStore, ErasureTable, ErasureTraces } from '#shared/io/erasure/erasure-store.ts'
 import {
   awaitWorkedOff,
@@ -26,14 +31,11 @@ import {
 import { type ErasureSubject, toSubjectSha256 } from '#shared/io/erasure/erasure-subject.ts'
 import { unavailable } from '#shared/io/http/http-server.ts'
 import type { Nats } from '#shared/io/nats/connection.ts'
-import { insertAudit } from '#shared/io/postgres/audit-store.ts'
 import type { Locks } from '#shared/io/postgres/named-lock-store.ts'
 import { isSqlState, type Session, sqlStates } from '#shared/io/postgres/postgres.ts'
-import { withTenantLock } from '#shared/io/tenants/tenant-lock.ts'
-import { requireTenant } from '../tenants/manage-tenants.ts'
 
-type EraseDeps = {
-  /** Connections for the tenant's erasure lock; each erasure uses one. */
+export type EraseDeps = {
+  /** Connections for the lock of replication. */
   locks: Locks
   /** Its client must allow requests as long as a mutation. */
   store: ErasureStore
@@ -41,109 +43,91 @@ type EraseDeps = {
   /** The monotonic clock. */
   nowMs: () => number
   wallMs: () => number
-  onOutcome: (outcome: 'done' | 'failed') => void
   /** How long accepted events may take until they are stored and decided; 30 s by default. */
   waitMaxMs?: number
 }
 
-type EraseRequest = ErasureSubject & { actor: string }
-
-type ErasureCount = { before: number; after: number }
-
-export type ErasureReceipt = {
-  tenant_id: string
-  subject: { kind: ErasureSubject['kind']; sha256: string }
-  started_at: string
-  finished_at: string
-  /** By store and table or stream. */
-  counts: Record<string, ErasureCount>
-  kept_mentions: KeptMentions
-  notes: string[]
+export type EraseRun = {
+  subject: ErasureSubject
+  /** Under the lock of the tenant's erasures. */
+  session: Session
+  /** When the first attempt began, and what the stores held then. */
+  startedAt: string
+  before: CountsBefore
+  /** Ends the attempt before its next step. */
+  signal: AbortSignal
+  onProgress: (reached: { progress: ErasureProgress; before: CountsBefore }) => Promise<void>
 }
 
-/** What remains of the id: events of other devices or users may have it in a free field. */
-export type KeptMentions = {
-  /** Null when there are too many bodies to search. */
-  events: number | null
-}
+/**
+ * @throws Problem unavailable when a store does not answer, and an AbortError: run it again
+ */
+export type Erase = (run: EraseRun) => Promise<ErasureReceipt>
 
-export type Erase = (wanted: EraseRequest) => Promise<ErasureReceipt>
-
-/** Each erasure rewrites parts of the largest tables and uses a connection. */
-const erasuresAtOnceMax = 2
 /** A subject that keeps sending may need another pass for new events. */
 const passesMax = 3
 const decidedMaxMs = 30_000
 const oldPartsMaxMs = 15_000
 
-/**
- * Creates the function that erases.
- * @throws Problem tenant_not_found; conflict while other erasures run; unavailable when a store
- *   does not answer: call again
- */
+type Counts = { clickhouse: Record<ErasureTable, number>; postgres: AlertCounts; streams: Streams }
+type Streams = { TELEMETRY: number; DEAD_LETTERS: number }
+
+/** Creates the function that erases. */
 export function createErase(deps: EraseDeps): Erase {
-  let running = 0
-  return async (wanted) => {
-    if (running >= erasuresAtOnceMax) {
-      throw new Problem('conflict', `${running} erasures are under way. Call again.`)
-    }
-    running++
-    try {
-      const receipt = await withTenantLock(
-        deps.locks,
-        wanted.tenantId,
-        (session) => eraseLocked(deps, session, wanted),
-        'erasure',
-      )
-      deps.onOutcome('done')
-      return receipt
-    } catch (error) {
-      deps.onOutcome('failed')
-      throw error
-    } finally {
-      running--
+  return async (run) => {
+    const { session, subject } = run
+    const { tenantId, kind } = subject
+    const track = createTrack(run)
+    let traces: ErasureTraces | null = null
+    for (let pass = 1; ; pass++) {
+      const erased: Pass = await erasePass(deps, run, track, traces)
+      traces = erased.traces
+      if (isEmpty(erased.after) || (erased.later > 0 && isEmptyUpToCut(erased.after))) {
+        return {
+          tenant_id: tenantId,
+          subject: { kind, sha256: toSubjectSha256(subject) },
+          started_at: run.startedAt,
+          finished_at: new Date(deps.wallMs()).toISOString(),
+          counts: toCounts(track.before, erased.after),
+          kept_mentions: { events: await inClickhouse(() => deps.store.countMentions(subject)) },
+          notes: await toNotes(session, subject, erased),
+        }
+      }
+      if (pass === passesMax) throw unavailable('The subject sends faster than it can be erased.')
     }
   }
 }
 
-type Counts = { clickhouse: Record<ErasureTable, number>; postgres: AlertCounts; streams: Streams }
-type Streams = { TELEMETRY: number; DEAD_LETTERS: number }
+/** Keeps how far an erasure is, and the first count of each store. */
+type Track = {
+  before: CountsBefore
+  count: (store: keyof CountsBefore, counts: Record<string, number>) => void
+  /** @throws AbortError when the erasure is to end early */
+  reach: (stores: Partial<ErasureProgress>) => Promise<void>
+}
 
-async function eraseLocked(
-  deps: EraseDeps,
-  session: Session,
-  { actor, ...subject }: EraseRequest,
-): Promise<ErasureReceipt> {
-  const { tenantId, kind } = subject
-  const startedAt = new Date(deps.wallMs()).toISOString()
-  await requireTenant(session, tenantId)
-  let before: Counts | null = null
-  let traces: ErasureTraces | null = null
-  for (let pass = 1; ; pass++) {
-    const erased: Pass = await erasePass(deps, session, subject, traces)
-    traces = erased.traces
-    before ??= erased.before
-    if (isEmpty(erased.after) || (erased.later > 0 && isEmptyUpToCut(erased.after))) {
-      const receipt: ErasureReceipt = {
-        tenant_id: tenantId,
-        subject: { kind, sha256: toSubjectSha256(subject) },
-        started_at: startedAt,
-        finished_at: new Date(deps.wallMs()).toISOString(),
-        counts: toCounts(before, erased.after),
-        kept_mentions: { events: await inClickhouse(() => deps.store.countMentions(subject)) },
-        notes: await toNotes(session, subject, erased),
-      }
-      const { tenant_id: _, ...after } = receipt
-      await insertAudit(session, { actor, tenantId, action: 'erasure.done', after })
-      return receipt
-    }
-    if (pass === passesMax) throw unavailable('The erasure is incomplete. Call again.')
+function createTrack({ before: earlier, signal, onProgress }: EraseRun): Track {
+  const before = { ...earlier }
+  const progress: ErasureProgress = {
+    postgres: 'waiting',
+    streams: 'waiting',
+    clickhouse: 'waiting',
+  }
+  return {
+    before,
+    count: (store, counts) => {
+      before[store] ??= counts
+    },
+    reach: async (stores) => {
+      Object.assign(progress, stores)
+      await onProgress({ progress, before })
+      signal.throwIfAborted()
+    },
   }
 }
 
 type Pass = {
   traces: ErasureTraces
-  before: Counts
   after: Counts
   later: number
   oldParts: number
@@ -151,8 +135,8 @@ type Pass = {
 
 async function erasePass(
   deps: EraseDeps,
-  session: Session,
-  subject: ErasureSubject,
+  { session, subject }: EraseRun,
+  track: Track,
   earlier: ErasureTraces | null,
 ): Promise<Pass> {
   const { store } = deps
@@ -160,22 +144,25 @@ async function erasePass(
   const cut = await inNats(() => readTelemetryCut(nats))
   await requireDecided(deps, nats, cut.sequence, true)
   const traces = await inClickhouse(() => store.readTraces(subject, cut.streamOffset, earlier))
-  const clickhouseBefore = await inClickhouse(() => store.countRows(traces))
+  track.count('clickhouse', await inClickhouse(() => store.countRows(traces)))
   const erasable = { subject, eventIds: traces.eventIds }
-  const postgresBefore = await countErasableAlerts(session, erasable)
+  track.count('postgres', await countErasableAlerts(session, erasable))
+  await track.reach({ postgres: 'erasing' })
   const alertIds = await listErasableAlerts(session, erasable)
-  // If the erasure stops after this point, reconciliation reports a difference until it is
-  // repeated.
+  // Until an erasure that stops after this point is resumed, reconciliation reports a difference.
   await inClickhouse(() => store.eraseExpectedAlerts(subject.tenantId, alertIds))
   await eraseAlerts(session, erasable)
+  await track.reach({ postgres: 'erased', clickhouse: 'erasing' })
   // Replication reads Postgres again from here, where no row of the subject is left.
   await whileReplicationPaused(deps.locks, () => inClickhouse(() => store.eraseReplicas(traces)))
-  const streamsBefore = await eraseStreams(nats, subject, cut)
+  await track.reach({ streams: 'erasing' })
+  track.count('streams', await eraseStreams(nats, subject, cut))
+  await track.reach({ streams: 'erased' })
   await eraseClickhouse(deps, nats, traces)
+  await track.reach({ clickhouse: 'erased' })
   const oldParts = await inClickhouse(() => store.dropOldParts(oldPartsMaxMs))
   return {
     traces,
-    before: { clickhouse: clickhouseBefore, postgres: postgresBefore, streams: streamsBefore },
     after: {
       clickhouse: await inClickhouse(() => store.countRows(traces)),
       postgres: await countErasableAlerts(session, erasable),
@@ -191,7 +178,7 @@ async function whileReplicationPaused(locks: Locks, work: () => Promise<void>): 
     await withReplicationPaused(locks, work)
   } catch (error) {
     if (!isSqlState(error, sqlStates.lockNotAvailable)) throw error
-    throw unavailable('Alerts are being replicated. Call again.')
+    throw unavailable('Alerts are being replicated.')
   }
 }
 
@@ -226,15 +213,14 @@ async function requireDecided(
   const options = { decided, limitMs, nowMs: deps.nowMs }
   if (await inNats(() => awaitWorkedOff(nats, sequence, options))) return
   throw unavailable(
-    `Accepted events were not stored and decided within ${limitMs} ms: is a scorer running? ` +
-      'Call again.',
+    `Accepted events were not stored and decided within ${limitMs} ms: is a scorer running?`,
   )
 }
 
 function requireNats({ findNats }: EraseDeps): Nats {
   const nats = findNats()
   if (nats?.connected()) return nats
-  throw unavailable('NATS is not connected. Call again.')
+  throw unavailable('NATS is not connected.')
 }
 
 const inNats = <T>(work: () => Promise<T>): Promise<T> => inStore('NATS', work)
@@ -245,7 +231,7 @@ async function inStore<T>(store: string, work: () => Promise<T>): Promise<T> {
     return await work()
   } catch (error) {
     if (error instanceof Problem || error instanceof TypeError) throw error
-    const detail = `${store} does not answer at the moment. Call again.`
+    const detail = `${store} does not answer at the moment.`
     throw unavailable(detail, toLoggable(error))
   }
 }
@@ -262,11 +248,11 @@ function isEmptyUpToCut({ clickhouse, streams }: Counts): boolean {
   return telemetry + activity + shadow + streams.TELEMETRY + streams.DEAD_LETTERS === 0
 }
 
-function toCounts(before: Counts, after: Counts): Record<string, ErasureCount> {
-  const counts: Record<string, ErasureCount> = {}
+function toCounts(before: CountsBefore, after: Counts): ErasureReceipt['counts'] {
+  const counts: ErasureReceipt['counts'] = {}
   for (const store of ['clickhouse', 'postgres', 'streams'] as const) {
     const left: Record<string, number> = after[store]
-    for (const [name, count] of Object.entries(before[store])) {
+    for (const [name, count] of Object.entries(before[store] ?? {})) {
       counts[`${store}.${name}`] = { before: count, after: left[name] ?? 0 }
     }
   }

@@ -1,71 +1,142 @@
-/** The route that erases a device or a user of a tenant. */
-import { z } from 'zod'
-import { idSchema } from '#shared/core/telemetry/submission.ts'
+/**
+ * The routes of erasures: request one and wait for its receipt or not, watch it, list earlier ones.
+ */
+import { randomUUID } from 'node:crypto'
+import type { ServerResponse } from 'node:http'
+import { erasuresWaitingMax } from '#shared/core/base/limits/tenants.ts'
+import { Problem } from '#shared/core/http/problem.ts'
+import {
+  type Erasure,
+  type ErasureReceipt,
+  findErasure,
+  listErasures,
+  requestErasure,
+} from '#shared/io/erasure/erasure-job-store.ts'
+import { unavailable } from '#shared/io/http/http-server.ts'
+import type { Postgres } from '#shared/io/postgres/postgres.ts'
+import { pause } from '#shared/io/process/pause.ts'
+import type { Sealer } from '#shared/io/tenants/sealed-secrets.ts'
 import { actorOf, type ConsoleApp } from '../http/admin-app.ts'
 import { tenantParams } from '../http/schemas.ts'
-import type { Erase } from './erase.ts'
+import { requireTenant } from '../tenants/manage-tenants.ts'
+import {
+  erasureBody,
+  erasureParams,
+  erasureSchema,
+  erasuresQuery,
+  erasuresSchema,
+  receiptSchema,
+} from './erasure-schemas.ts'
 
-const erasureBody = z
-  .strictObject({ device_id: idSchema.optional(), user_id: idSchema.optional() })
-  .refine(
-    (body) => (body.device_id === undefined) !== (body.user_id === undefined),
-    'must have one of device_id and user_id',
-  )
-  .describe('A user is a user_id or an account_id of events.')
-  .meta({ examples: [{ device_id: '4f6c1d8e-device' }, { user_id: 'user-1729' }] })
+export type EraseRouteDeps = { postgres: Postgres; sealer: Sealer }
 
-const receiptSchema = z.object({
-  tenant_id: z.string(),
-  subject: z.object({
-    kind: z.enum(['device', 'user']),
-    sha256: z.string().describe('of the id, which is not stored'),
-  }),
-  started_at: z.string(),
-  finished_at: z.string(),
-  counts: z
-    .record(z.string(), z.object({ before: z.number().int(), after: z.number().int() }))
-    .describe('by store and its table or stream'),
-  kept_mentions: z
-    .object({
-      events: z
-        .number()
-        .int()
-        .nullable()
-        .describe('null when the tenant has too many bodies to search'),
-    })
-    .describe(
-      'Events of other devices or users whose body contains the id in a free field. They are not ' +
-        'removed.',
-    ),
-  notes: z.array(z.string()),
-})
+const erasureNotFound = () =>
+  new Problem('erasure_not_found', 'The tenant has no such erasure.')
 
-export type EraseRouteDeps = { erase: Erase }
-
-/** Adds the route. */
+/** Adds the routes. */
 export function addErasureRoutes(app: ConsoleApp, deps: EraseRouteDeps): void {
+  addRequestRoute(app, deps)
+  const { postgres } = deps
+  app.get(
+    '/tenants/:tenant_id/erasures',
+    {
+      schema: {
+        summary: 'The erasures of a tenant with their receipts, newest first',
+        params: tenantParams,
+        querystring: erasuresQuery,
+        response: { 200: erasuresSchema },
+      },
+    },
+    async ({ params: { tenant_id: tenantId }, query: { limit, before } }) => {
+      await requireTenant(postgres, tenantId)
+      const data = await listErasures(postgres, { tenantId, limit, before })
+      return { data, next: data.length === limit ? data.at(-1)!.erasure_id : null }
+    },
+  )
+  app.get(
+    '/tenants/:tenant_id/erasures/:erasure_id',
+    {
+      schema: {
+        summary: 'An erasure: how far it is by store, and its receipt',
+        params: erasureParams,
+        problems: ['erasure_not_found'],
+        response: { 200: erasureSchema },
+      },
+    },
+    async ({ params: { tenant_id: tenantId, erasure_id: erasureId } }) => {
+      const erasure = await findErasure(postgres, { tenantId, erasureId })
+      if (erasure === null) throw erasureNotFound()
+      return erasure
+    },
+  )
+}
+
+function addRequestRoute(app: ConsoleApp, { postgres, sealer }: EraseRouteDeps): void {
+  const closing = new AbortController()
+  app.addHook('preClose', async () => closing.abort())
   app.post(
     '/tenants/:tenant_id/erasures',
     {
       schema: {
-        summary: 'Erase a device or a user from every store; returns once nothing is left',
+        summary: 'Erase a device or a user from every store',
         description:
-          'Covers everything accepted before the call. Safe to repeat; another call finishes an ' +
-          'interrupted erasure. Erased alerts leave gaps in `seq`.',
+          'Covers everything accepted before the call. The erasure goes on in the server, also ' +
+          'after a crash, until nothing is left; by default the answer waits for its receipt. ' +
+          'While one of the same subject is not done, the call is about that one. Erasures of a ' +
+          'tenant run one after another. Erased alerts leave gaps in `seq`.',
         params: tenantParams,
         body: erasureBody,
         problems: ['conflict'],
-        response: { 200: receiptSchema },
+        response: { 200: receiptSchema, 202: erasureSchema },
       },
     },
-    async ({ params, body, principal }) => {
+    async ({ params, body, principal }, reply) => {
       const { device_id: deviceId, user_id: userId } = body
-      return deps.erase({
-        tenantId: params.tenant_id,
-        kind: deviceId === undefined ? 'user' : 'device',
-        id: deviceId ?? userId ?? '',
+      const { tenant_id: tenantId } = params
+      await requireTenant(postgres, tenantId)
+      const kind = deviceId === undefined ? 'user' : 'device'
+      const erasure = await requestErasure(postgres, sealer, {
+        erasureId: `era_${randomUUID()}`,
+        subject: { tenantId, kind, id: deviceId ?? userId ?? '' },
         actor: actorOf(principal),
+        waitingMax: erasuresWaitingMax,
       })
+      if (erasure === 'busy') {
+        throw new Problem('conflict', `${erasuresWaitingMax} erasures wait. Call again later.`)
+      }
+      if (!body.wait) return reply.code(202).send(erasure)
+      const signal = AbortSignal.any([closing.signal, untilClosed(reply.raw)])
+      return await awaitReceipt(postgres, erasure, signal)
     },
   )
+}
+
+/** @returns aborts when the client has left */
+function untilClosed(response: ServerResponse): AbortSignal {
+  const left = new AbortController()
+  if (response.destroyed) left.abort()
+  else response.once('close', () => left.abort())
+  return left.signal
+}
+
+const receiptPollMs = 200
+
+/** @throws Problem unavailable when an attempt fails or the wait is cut; the erasure goes on */
+async function awaitReceipt(
+  postgres: Postgres,
+  { tenant_id: tenantId, erasure_id: erasureId }: Erasure,
+  signal: AbortSignal,
+): Promise<ErasureReceipt> {
+  for (;;) {
+    const erasure = await findErasure(postgres, { tenantId, erasureId })
+    if (erasure === null) throw erasureNotFound()
+    if (erasure.receipt !== null) return erasure.receipt
+    const { problem, state } = erasure
+    if (state === 'failed') throw unavailable(problem ?? '')
+    const reason = problem ?? (signal.aborted ? 'The console is stopping.' : null)
+    if (reason !== null) {
+      throw unavailable(`${reason} The erasure is tried again; call again to wait for its receipt.`)
+    }
+    await pause(receiptPollMs, signal)
+  }
 }

@@ -3,6 +3,7 @@
  * consoles run each of them; the
  * directory reconciler runs in every console.
  */
+import { createErasureStore } from '#shared/io/erasure/erasure-store.ts'
 import type { StopSteps } from '#shared/io/process/lifecycle.ts'
 import type { Log } from '#shared/io/process/log.ts'
 import type { Metrics } from '#shared/io/process/metrics.ts'
@@ -13,6 +14,7 @@ import type { DirectoryWriter } from '../tenants/directory.ts'
 import { countRotations } from '../tenants/rotation.ts'
 import { startBulkJobs } from './bulk-jobs.ts'
 import { startDirectoryReconciler } from './directory-reconciler.ts'
+import { createErasures } from './erasures.ts'
 import { createPrevalenceSpikes } from './prevalence-spikes.ts'
 import { createReconciliation } from './reconciliation/reconciliation.ts'
 import { createReplication } from './replication.ts'
@@ -45,6 +47,13 @@ export function startJobs(deps: JobDeps): void {
     replication: () => createReplication(common).start(),
     'prevalence spikes': () =>
       createPrevalenceSpikes({ ...common, clickhouse: longClickhouse }).start(),
+    erasures: () =>
+      createErasures({
+        ...common,
+        sealer,
+        store: createErasureStore(longClickhouse),
+        findNats: connections.findNats,
+      }).start(),
     reconciliation: () =>
       createReconciliation({
         ...common,

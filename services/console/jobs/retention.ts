@@ -9,6 +9,7 @@ import { reconciliationKeptMs } from '#shared/core/base/limits/history.ts'
 import { toCutoffDayMs, toCutoffMs } from '#shared/core/tenants/retention.ts'
 import { removeEndedBulkJobs } from '#shared/io/alerts/bulk-job-store.ts'
 import { type Clickhouse, describeFailure } from '#shared/io/clickhouse/clickhouse.ts'
+import { removeEndedErasures } from '#shared/io/erasure/erasure-job-store.ts'
 import { removeEndedInvitations } from '#shared/io/operators/invitation-store.ts'
 import { removeExpiredSessions } from '#shared/io/operators/session-store.ts'
 import { type Locks, tryNamedLock } from '#shared/io/postgres/named-lock-store.ts'
@@ -143,6 +144,11 @@ async function runDue(
     await attempt(state, 'bulk_jobs', () =>
       removeAll(state, round, 'bulk_jobs', (most) =>
         removeEndedBulkJobs(state.postgres, round.atMs, most),
+      ),
+    ),
+    await attempt(state, 'erasures', () =>
+      removeAll(state, round, 'erasures', (most) =>
+        removeEndedErasures(state.postgres, round.atMs, most),
       ),
     ),
     await attempt(state, 'audit_log', () =>

@@ -4,6 +4,7 @@
  * continues an earlier one, however that ended. Concurrent calls share the work.
  */
 import { Problem } from '#shared/core/http/problem.ts'
+import { rewrapErasures } from '#shared/io/erasure/erasure-job-store.ts'
 import { unavailable } from '#shared/io/http/http-server.ts'
 import { rewrapTotpSecrets } from '#shared/io/operators/second-factor-store.ts'
 import { insertAudit } from '#shared/io/postgres/audit-store.ts'
@@ -42,7 +43,7 @@ export type RewrapResult = {
   already: number
   /** Tenants with a sealed secret. */
   tenants: number
-  /** Tenants and operators left for another call; 0 when the previous key is not needed. */
+  /** Tenants, operators and erasures left for another call; 0 when the previous key is not needed. */
   remaining: number
   duration_ms: number
 }
@@ -83,15 +84,19 @@ export async function rewrapSecrets(
     withTenantLock(deps.locks, tenantId, (session) => project(session, tenantId)),
   )
   if (revision > 0) await directory.awaitEdges(revision)
-  const totp = await postgres.transaction((tx) => rewrapTotpSecrets(tx, sealer))
-  deps.onRewrap('rewrapped', totp.rewrapped)
-  if (totp.remaining > 0) deps.onRewrap('failed', totp.remaining)
-  rewrapped += totp.rewrapped
+  let remaining = 0
+  for (const rewrapOthers of [rewrapTotpSecrets, rewrapErasures]) {
+    const others = await postgres.transaction((tx) => rewrapOthers(tx, sealer))
+    deps.onRewrap('rewrapped', others.rewrapped)
+    if (others.remaining > 0) deps.onRewrap('failed', others.remaining)
+    rewrapped += others.rewrapped
+    remaining += others.remaining
+  }
   const left = new Set([
     ...(await listTenantsToRewrap(postgres, sealer.keyId)),
     ...(await listStaleEntries(deps)),
   ])
-  const answer = { rewrapped, already, tenants, remaining: left.size + totp.remaining }
+  const answer = { rewrapped, already, tenants, remaining: left.size + remaining }
   const after = { ...answer, key_id: sealer.keyId }
   await insertAudit(postgres, { actor, tenantId: null, action: 'secrets.rewrapped', after })
   return { ...answer, duration_ms: Math.round(nowMs() - startedMs) }

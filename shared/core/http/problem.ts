@@ -41,6 +41,7 @@ export const problemCodes = {
   analyst_not_found: [404, 'The analyst is not known'],
   event_not_found: [404, 'The event is not known'],
   key_not_found: [404, 'The API key is not known'],
+  erasure_not_found: [404, 'The erasure is not known'],
   bulk_job_not_found: [404, 'The job is not known'],
   operator_not_found: [404, 'The operator is not known'],
   session_not_found: [404, 'The session is not known'],

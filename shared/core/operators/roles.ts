@@ -80,6 +80,8 @@ export const endpointAccess: Readonly<Record<string, EndpointAccess>> = {
   'POST /tenants/:tenant_id/rotation/keys': adminStepUp,
   'DELETE /tenants/:tenant_id/rotation/keys': admin,
   'POST /tenants/:tenant_id/erasures': adminStepUp,
+  'GET /tenants/:tenant_id/erasures': viewer,
+  'GET /tenants/:tenant_id/erasures/:erasure_id': viewer,
 
   'GET /tenants/:tenant_id/keys': viewer,
   'POST /tenants/:tenant_id/keys': adminStepUp,

@@ -60,7 +60,7 @@ export const postgresPrivileges = {
         ...['rotations', 'webhooks', 'webhook_secret_lease', 'analysts', 'retention_rounds'],
         ...['alerts', 'alert_sequences', 'alert_counts_by_day', 'alert_counts_by_hour'],
         ...['alert_dispositions', 'alert_assignments', 'alert_notes', 'bulk_jobs'],
-        ...['deliveries', 'delivery_attempts'],
+        ...['erasures', 'deliveries', 'delivery_attempts'],
         ...[
           'replication_changes',
           'replication_removals',

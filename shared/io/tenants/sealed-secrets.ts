@@ -12,10 +12,14 @@ import {
 } from '#shared/io/tenants/directory/proofs.ts'
 
 export type SecretKind = 'hmac' | 'webhook'
-/** A secret of a tenant, its new credentials in one text, or the TOTP secret of an operator. */
+/**
+ * A secret of a tenant, its new credentials in one text, the TOTP secret of an operator, or the id
+ * that an erasure is about.
+ */
 export type SecretOwner =
   | { tenantId: string; kind: SecretKind | 'rotated' }
   | { operatorId: string; kind: 'totp' }
+  | { erasureId: string; kind: 'subject' }
 
 export type Sealer = {
   /** @returns `v1.<key id>.<nonce>.<ciphertext and tag>`, base64url parts */
@@ -31,15 +35,21 @@ export type Sealer = {
 /** A sealed secret cannot be unsealed; the message names the reason and nothing of the secret. */
 export class UnsealError extends Error {
   constructor(owner: SecretOwner, why: string) {
-    const of = owner.kind === 'totp' ? `operator ${toId(owner)}` : `tenant ${toId(owner)}`
-    super(`the ${owner.kind} secret of ${of} cannot be unsealed: ${why}`)
+    super(`the ${owner.kind} secret of ${toOwnerName(owner)} cannot be unsealed: ${why}`)
     this.name = 'UnsealError'
   }
 }
 
-/** No tenant's slug has the form of an operator's id. */
-const toId = (owner: SecretOwner): string =>
-  owner.kind === 'totp' ? owner.operatorId : owner.tenantId
+/** No tenant's slug has the form of an operator's or an erasure's id. */
+function toId(owner: SecretOwner): string {
+  if (owner.kind === 'totp') return owner.operatorId
+  return owner.kind === 'subject' ? owner.erasureId : owner.tenantId
+}
+
+function toOwnerName(owner: SecretOwner): string {
+  if (owner.kind === 'totp') return `operator ${toId(owner)}`
+  return `${owner.kind === 'subject' ? 'erasure' : 'tenant'} ${toId(owner)}`
+}
 
 const associatedData = (owner: SecretOwner) =>
   Buffer.from(JSON.stringify(['device-intelligence', 1, toId(owner), owner.kind]))

@@ -43,11 +43,12 @@ export async function withTenantLock<T>(
   }
 }
 
-/** Runs `work` under the tenant's lock. @returns null when another process has the lock */
+/** Runs `work` under the tenant's lock. @returns null when another caller has the lock */
 export async function tryTenantLock<T>(
   locks: Locks,
   tenantId: string,
   work: (session: Session) => Promise<T>,
+  scope: LockScope = 'tenant',
 ): Promise<T | null> {
-  return tryNamedLock(locks, toName(tenantId, 'tenant'), work)
+  return tryNamedLock(locks, toName(tenantId, scope), work)
 }

@@ -6,14 +6,13 @@ import { defaultPolicy } from '#shared/core/policies/default-policy.ts'
 import { type Policy, toPolicyHash } from '#shared/core/policies/policy.ts'
 import { presets } from '#shared/core/policies/presets/presets.ts'
 import { toReconciliationHour } from '#shared/core/reconciliation/reconciliation.ts'
-import { createErasureStore } from '#shared/io/erasure/erasure-store.ts'
 import { insertPolicyDocument } from '#shared/io/policies/policy-store.ts'
 import { removeRows } from '#shared/io/retention/retention-rows-store.ts'
-import { createErase } from '../../../services/console/erasure/erase.ts'
 import { setShadowPolicy } from '../../../services/console/policies/manage-shadow.ts'
 import { seed } from '../../support/process/seed.ts'
 import { until } from '../../support/process/until.ts'
 import { type EventFacts, signalsOf } from '../../support/telemetry/accepted-events.ts'
+import { eraseNow } from '../../support/telemetry/erase-now.ts'
 import {
   createScorerRig,
   type ScorerProcess,
@@ -320,14 +319,7 @@ describe('a shadow policy', () => {
 
 describe('erasure and retention', () => {
   const erase = (kind: 'device' | 'user', id: string) =>
-    createErase({
-      locks: { holders: rig.postgres, work: rig.postgres },
-      store: createErasureStore(rig.clickhouse),
-      findNats: () => rig.nats,
-      nowMs: () => performance.now(),
-      wallMs: Date.now,
-      onOutcome: () => undefined,
-    })({ tenantId: 'same', kind, id, actor: 'test' })
+    eraseNow(rig, { tenantId: 'same', kind, id })
 
   it('take a device and a user out of what shadows decided, and nobody else', async () => {
     const before = await decisionsOf('same')

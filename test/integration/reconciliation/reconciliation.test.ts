@@ -7,7 +7,6 @@ import type { ReconciliationStage } from '#shared/core/reconciliation/reconcilia
 import { reconciliationSchema } from '#shared/core/reconciliation/reconciliation-api.ts'
 import { createAlertStore } from '#shared/io/alerts/alert-store.ts'
 import { createUserStore } from '#shared/io/devices/user-store.ts'
-import { createErasureStore } from '#shared/io/erasure/erasure-store.ts'
 import { createCurrentPolicyStore } from '#shared/io/policies/current-policy-store.ts'
 import { createMetrics, type Metrics } from '#shared/io/process/metrics.ts'
 import { insertAcceptedClaims } from '#shared/io/reconciliation/reconciliation-rows-store.ts'
@@ -19,7 +18,6 @@ import { createEventStore } from '#shared/io/telemetry/event-store.ts'
 import { createProver } from '#shared/io/tenants/directory/proofs.ts'
 import { createTenantStore } from '#shared/io/tenants/tenant-store.ts'
 import { createApiApp } from '../../../services/api/app.ts'
-import { createErase } from '../../../services/console/erasure/erase.ts'
 import {
   createReconciliation,
   type Reconciliation,
@@ -30,6 +28,7 @@ import { setTenantRetention } from '../../../services/console/retention/manage-r
 import { addApiKey } from '../../support/http/api-rig.ts'
 import { testLog } from '../../support/http/console-rig.ts'
 import { type EventFacts, signalsOf } from '../../support/telemetry/accepted-events.ts'
+import { eraseNow } from '../../support/telemetry/erase-now.ts'
 import { createScorerRig, type ScorerRig } from '../../support/telemetry/scorer-rig.ts'
 
 const hourMs = 3_600_000
@@ -237,15 +236,7 @@ describe('reconciliation agrees', () => {
     const events = makeEvents('kept', 10)
     await rig.publish(events, [events[0]!])
     await settle()
-    const erase = createErase({
-      locks: { holders: rig.postgres, work: rig.postgres },
-      store: createErasureStore(rig.clickhouse),
-      findNats: () => rig.nats,
-      nowMs: () => performance.now(),
-      wallMs: Date.now,
-      onOutcome: () => undefined,
-    })
-    await erase({ tenantId: 'kept', kind: 'device', id: events[0]!.deviceId!, actor: 'test' })
+    await eraseNow(rig, { tenantId: 'kept', kind: 'device', id: events[0]!.deviceId! })
     await settle()
     expect(await readHour('kept')).toMatchObject({
       stored: 11,

@@ -169,7 +169,6 @@ export async function createConsoleRig(
       },
       readReconciliation: async () => ({ hours: [], asOfMs: 0 }),
       hintDelivery: (hint) => publishTenantHint(nats, hint),
-      erase: refuse,
       readRulePerformance: refuse,
       backtests: { start: refuse },
       compareShadow: refuse,

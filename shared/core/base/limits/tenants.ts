@@ -41,12 +41,22 @@ export const rotationMaxMs = 60_000
 export const rotationKeysKeptMs = 15 * 60_000
 
 /**
- * Connections of one console that hold locks. Changes of tenants, which take seconds, have their
+ * Connections of each thread of a console that hold locks. Changes of tenants, which take seconds,
+ * have their
  * own, so that long jobs cannot use them up. Jobs: two erasures with two locks each, two backtests,
  * and retention, replication, prevalence and reconciliation with one each.
  */
 export const changeLocksMax = 10
 export const jobLocksMax = 2 * 2 + 2 + 4
+
+/** Erasures that a console runs at once: each rewrites parts of the largest tables. */
+export const erasuresAtOnceMax = 2
+
+/** Erasures of one tenant that are not done; at some seconds each, half an hour of work. */
+export const erasuresWaitingMax = 100
+
+/** How long an erasure's row with its receipt stays after its end: as long as the audit log. */
+export const erasuresKeptDays = 400
 
 /**
  * Named API keys of one tenant in use: one for each of its systems, and room to replace all of

@@ -1,15 +1,13 @@
-/** Erases a device or a user from every store, after its id was typed, and shows the receipt. */
-import { useMutation, useQueryClient } from '@tanstack/react-query'
+/** Erases a device or a user from every store, after its id was typed, and shows how far it is. */
+import { useMutation } from '@tanstack/react-query'
+import { useNavigate } from '@tanstack/react-router'
 import { useState } from 'react'
-import { type AnswerOf, api, ok } from '../../api/client.ts'
 import { Button } from '../../components/button.tsx'
 import { Dialog, DialogActions } from '../../components/dialog.tsx'
 import { Input } from '../../components/field.tsx'
 import { Refused } from '../../components/states.tsx'
 import { useMay } from '../../shell/operator.ts'
-
-type Subject = { kind: 'device' | 'user'; id: string }
-type Receipt = AnswerOf<'/admin/v1/tenants/{tenant_id}/erasures', 'post'>
+import { erasureSearch, requestErasure, type Subject } from '../erasure/erasures.ts'
 
 /** The button; nothing for those who may not erase. */
 export function Erase({ tenant, subject }: { tenant: string; subject: Subject }) {
@@ -33,29 +31,13 @@ function EraseDialog({
   onClose: () => void
 }) {
   const [typed, setTyped] = useState('')
-  const client = useQueryClient()
+  const navigate = useNavigate()
   const erase = useMutation({
-    mutationFn: () =>
-      ok(
-        api.POST('/admin/v1/tenants/{tenant_id}/erasures', {
-          params: { path: { tenant_id: tenant } },
-          body: kind === 'device' ? { device_id: id } : { user_id: id },
-        }),
-      ),
-    onSuccess: () => client.invalidateQueries(),
+    mutationFn: () => requestErasure(tenant, { kind, id }),
+    // Its progress and its receipt.
+    onSuccess: (erasure) =>
+      navigate({ to: '/manage/erasure' as '/', search: erasureSearch(erasure) as never }),
   })
-  if (erase.data !== undefined) {
-    return (
-      <Dialog onClose={onClose} open title={`The ${kind} is erased`}>
-        <Counts receipt={erase.data} />
-        <DialogActions>
-          <Button look="primary" onClick={onClose}>
-            Done
-          </Button>
-        </DialogActions>
-      </Dialog>
-    )
-  }
   return (
     <Dialog
       description={`Everything that was accepted of this ${kind} before now is removed from every store: events, sessions, alerts and deliveries. This cannot be undone.`}
@@ -91,46 +73,5 @@ function EraseDialog({
         </DialogActions>
       </form>
     </Dialog>
-  )
-}
-
-/** What was in each store before and after. */
-function Counts({ receipt: { counts, kept_mentions: kept, notes } }: { receipt: Receipt }) {
-  const stores = Object.entries(counts).filter(([, { before }]) => before > 0)
-  return (
-    <>
-      <table>
-        <thead className="text-left text-muted">
-          <tr>
-            <th className="font-medium" scope="col">
-              Store
-            </th>
-            <th className="text-right font-medium" scope="col">
-              Before
-            </th>
-            <th className="text-right font-medium" scope="col">
-              After
-            </th>
-          </tr>
-        </thead>
-        <tbody>
-          {stores.map(([store, { before, after }]) => (
-            <tr key={store}>
-              <td className="py-0.5">{store}</td>
-              <td className="text-right">{before}</td>
-              <td className="text-right">{after}</td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-      {kept.events !== null && kept.events > 0 && (
-        <p>{kept.events} events of others mention the id in a free field and stay.</p>
-      )}
-      {notes.map((note) => (
-        <p className="text-muted" key={note}>
-          {note}
-        </p>
-      ))}
-    </>
   )
 }

@@ -1,0 +1,86 @@
+/** What the routes of erasures take and answer. */
+import { z } from 'zod'
+import { erasureStores } from '#shared/io/erasure/erasure-job-store.ts'
+import { idSchema } from '#shared/core/telemetry/submission.ts'
+import { tenantParams } from '../http/schemas.ts'
+
+export const erasureBody = z
+  .strictObject({
+    device_id: idSchema.optional(),
+    user_id: idSchema.optional(),
+    wait: z
+      .boolean()
+      .default(true)
+      .describe('false: answer 202 with the erasure at once, which goes on in the server'),
+  })
+  .refine(
+    (body) => (body.device_id === undefined) !== (body.user_id === undefined),
+    'must have one of device_id and user_id',
+  )
+  .describe('A user is a user_id or an account_id of events.')
+  .meta({ examples: [{ device_id: '4f6c1d8e-device' }, { user_id: 'user-1729', wait: false }] })
+
+const subjectSchema = z.object({
+  kind: z.enum(['device', 'user']),
+  sha256: z.string().describe('of the id, which is not kept'),
+})
+
+export const receiptSchema = z.object({
+  tenant_id: z.string(),
+  subject: subjectSchema,
+  started_at: z.string(),
+  finished_at: z.string(),
+  counts: z
+    .record(z.string(), z.object({ before: z.number().int(), after: z.number().int() }))
+    .describe('by store and its table or stream'),
+  kept_mentions: z
+    .object({
+      events: z
+        .number()
+        .int()
+        .nullable()
+        .describe('null when the tenant has too many bodies to search'),
+    })
+    .describe(
+      'Events of other devices or users whose body contains the id in a free field. They are not ' +
+        'removed.',
+    ),
+  notes: z.array(z.string()),
+})
+
+export const erasureSchema = z.object({
+  erasure_id: z.string(),
+  tenant_id: z.string(),
+  subject: subjectSchema,
+  state: z
+    .enum(['waiting', 'running', 'done', 'failed'])
+    .describe('`waiting` also between two attempts; `failed` is final'),
+  requested_by: z.string(),
+  created_at: z.string(),
+  started_at: z.string().nullable(),
+  ended_at: z.string().nullable(),
+  progress: z.array(
+    z.object({
+      store: z.enum(erasureStores),
+      state: z.enum(['waiting', 'erasing', 'erased']),
+      rows: z.int().nullable().describe('what the store held before; null until it was counted'),
+    }),
+  ),
+  problem: z
+    .string()
+    .nullable()
+    .describe('why the last attempt did not complete it; it is tried again by itself'),
+  receipt: receiptSchema.nullable(),
+})
+
+export const erasuresQuery = z.strictObject({
+  limit: z.coerce.number().int().min(1).max(100).default(20),
+  before: z.string().max(64).optional().describe('continues after this erasure: `next`'),
+})
+
+export const erasuresSchema = z.object({
+  data: z.array(erasureSchema),
+  next: z.string().nullable(),
+})
+
+export const erasureParams = tenantParams.extend({ erasure_id: z.string().max(64) })

@@ -1,0 +1,140 @@
+/**
+ * Runs the erasures that were requested: those of a tenant one after another, under a named lock,
+ * of all tenants two at once. A lock ends with its console, so the next start resumes what a crash
+ * interrupted. What cannot be completed is tried again after a growing pause.
+ */
+import { erasuresAtOnceMax } from '#shared/core/base/limits/tenants.ts'
+import { Problem } from '#shared/core/http/problem.ts'
+import {
+  type BegunErasure,
+  beginErasure,
+  failErasure,
+  finishErasure,
+  listDueTenants,
+  postponeErasure,
+  saveErasureProgress,
+} from '#shared/io/erasure/erasure-job-store.ts'
+import type { Postgres, Session } from '#shared/io/postgres/postgres.ts'
+import type { Log } from '#shared/io/process/log.ts'
+import type { Metrics } from '#shared/io/process/metrics.ts'
+import { type Poller, startPolling } from '#shared/io/process/poll.ts'
+import { type Sealer, UnsealError } from '#shared/io/tenants/sealed-secrets.ts'
+import { tryTenantLock } from '#shared/io/tenants/tenant-lock.ts'
+import { createErase, type Erase, type EraseDeps } from '../erasure/erase.ts'
+
+export type ErasuresDeps = EraseDeps & {
+  postgres: Postgres
+  sealer: Sealer
+  log: Log
+  metrics: Metrics
+}
+
+export type Erasures = {
+  /**
+   * Makes an attempt at the tenant's oldest due erasure.
+   * @returns false when none is due, or another console erases for this tenant
+   */
+  runNext: (tenantId: string, signal?: AbortSignal) => Promise<boolean>
+  /** Runs what is due until it is stopped. */
+  start: () => Poller
+}
+
+/** How often the job looks for erasures: a new one begins within this time. */
+const pollMs = 500
+/** Tenants in one look: more than run at once, since other consoles may run the first ones. */
+const dueTenantsMax = 20
+
+type State = ErasuresDeps & {
+  erase: Erase
+  countOutcome: (outcome: 'done' | 'failed') => void
+}
+
+/** Creates the job of one console. */
+export function createErasures(deps: ErasuresDeps): Erasures {
+  const { postgres, log } = deps
+  const outcomes = deps.metrics.counter(
+    'di_erasures_total',
+    'Attempts to erase a device or a user, by outcome',
+    ['outcome'],
+  )
+  const state: State = {
+    ...deps,
+    erase: createErase(deps),
+    countOutcome: (outcome) => outcomes.inc({ outcome }),
+  }
+  const runNext: Erasures['runNext'] = async (tenantId, signal = new AbortController().signal) => {
+    const work = (session: Session) => runDue(state, session, { tenantId, signal })
+    return (await tryTenantLock(deps.locks, tenantId, work, 'erasure')) ?? false
+  }
+  const start = (): Poller => {
+    const running = new Map<string, Promise<unknown>>()
+    const failure = 'erasures cannot run'
+    const begin = (tenantId: string, signal: AbortSignal) => {
+      const run = runNext(tenantId, signal)
+        .catch((error: unknown) => log.warn({ err: error, tenantId }, failure))
+        .finally(() => running.delete(tenantId))
+      running.set(tenantId, run)
+    }
+    const poller = startPolling(
+      async (signal) => {
+        for (const tenantId of await listDueTenants(postgres, dueTenantsMax)) {
+          if (running.size < erasuresAtOnceMax && !running.has(tenantId)) begin(tenantId, signal)
+        }
+      },
+      { log, everyMs: pollMs, failure },
+    )
+    return {
+      stop: async () => {
+        await poller.stop()
+        await Promise.all(running.values())
+      },
+    }
+  }
+  return { runNext, start }
+}
+
+async function runDue(
+  state: State,
+  session: Session,
+  { tenantId, signal }: { tenantId: string; signal: AbortSignal },
+): Promise<boolean> {
+  const begun = await beginErasure(session, tenantId)
+  if (begun === null) return false
+  const { erasureId, kind, startedAt, before } = begun
+  try {
+    const id = state.sealer.unseal(begun.sealed, { erasureId, kind: 'subject' })
+    const receipt = await state.erase({
+      subject: { tenantId, kind, id },
+      onProgress: (reached) => saveErasureProgress(session, erasureId, reached),
+      session,
+      startedAt,
+      before,
+      signal,
+    })
+    // One that was requested again meanwhile is due at once.
+    if (await finishErasure(session, begun, receipt)) state.countOutcome('done')
+  } catch (error) {
+    await recordFailure(state, begun, { error, signal })
+  }
+  return true
+}
+
+async function recordFailure(
+  { postgres, log, countOutcome }: State,
+  { erasureId, tenantId }: BegunErasure,
+  { error, signal }: { error: unknown; signal: AbortSignal },
+): Promise<void> {
+  if (signal.aborted) {
+    await postponeErasure(postgres, erasureId, { problem: null, atOnce: true })
+    return
+  }
+  countOutcome('failed')
+  log.warn({ err: error, tenantId, erasureId }, 'an erasure could not be completed')
+  if (error instanceof UnsealError) {
+    const problem = 'MASTER_KEY does not open the id any more. Request the erasure again.'
+    await failErasure(postgres, erasureId, problem)
+    return
+  }
+  const problem = error instanceof Problem ? error.message : 'It failed; see the log of the console.'
+  await postponeErasure(postgres, erasureId, { problem, atOnce: false })
+}

@@ -1,0 +1,70 @@
+// Requests an erasure and runs the job until it is done, for tests without a console.
+import { randomBytes, randomUUID } from 'node:crypto'
+import { erasuresWaitingMax } from '#shared/core/base/limits/tenants.ts'
+import {
+  type ErasureReceipt,
+  findErasure,
+  requestErasure,
+} from '#shared/io/erasure/erasure-job-store.ts'
+import { createErasureStore } from '#shared/io/erasure/erasure-store.ts'
+import type { ErasureSubject } from '#shared/io/erasure/erasure-subject.ts'
+import { unavailable } from '#shared/io/http/http-server.ts'
+import { createMetrics } from '#shared/io/process/metrics.ts'
+import { createSealer } from '#shared/io/tenants/sealed-secrets.ts'
+import {
+  createErasures,
+  type Erasures,
+  type ErasuresDeps,
+} from '../../../services/console/jobs/erasures.ts'
+import { testLog } from '../http/console-rig.ts'
+import type { ScorerRig } from './scorer-rig.ts'
+
+export const erasureSealer = createSealer([randomBytes(32).toString('base64')])
+
+type Of = Pick<ScorerRig, 'postgres' | 'clickhouse' | 'nats'>
+
+/** The job of one console on the stores of a rig. */
+export function createTestErasures(rig: Of, more: Partial<ErasuresDeps> = {}): Erasures {
+  return createErasures({
+    postgres: rig.postgres,
+    locks: { holders: rig.postgres, work: rig.postgres },
+    sealer: erasureSealer,
+    store: createErasureStore(rig.clickhouse),
+    findNats: () => rig.nats,
+    log: testLog,
+    metrics: createMetrics('test'),
+    nowMs: () => performance.now(),
+    wallMs: Date.now,
+    ...more,
+  })
+}
+
+/** Requests an erasure. @returns its id */
+export async function requestForTest(rig: Of, subject: ErasureSubject): Promise<string> {
+  const erasure = await requestErasure(rig.postgres, erasureSealer, {
+    erasureId: `era_${randomUUID()}`,
+    subject,
+    actor: 'test',
+    waitingMax: erasuresWaitingMax,
+  })
+  if (erasure === 'busy') throw new Error('too many erasures wait')
+  return erasure.erasure_id
+}
+
+/** @throws Problem unavailable when an attempt fails; the next call makes another one */
+export async function eraseNow(
+  rig: Of,
+  subject: ErasureSubject,
+  more: Partial<ErasuresDeps> = {},
+): Promise<ErasureReceipt> {
+  const { tenantId } = subject
+  const erasures = createTestErasures(rig, more)
+  const erasureId = await requestForTest(rig, subject)
+  for (;;) {
+    await erasures.runNext(tenantId)
+    const erasure = await findErasure(rig.postgres, { tenantId, erasureId })
+    if (erasure?.receipt) return erasure.receipt
+    if (erasure?.problem) throw unavailable(erasure.problem)
+    await new Promise((resolve) => setTimeout(resolve, 20))
+  }
+}
