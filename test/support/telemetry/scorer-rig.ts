@@ -39,6 +39,8 @@ export type ScorerProcess = {
 }
 
 export type ScorerRig = {
+  /** Addresses of its servers, for other processes. */
+  env: Record<string, string>
   natsServer: TestNats
   postgresServer: TestPostgres
   nats: Nats
@@ -103,6 +105,7 @@ export async function createScorerRig(): Promise<ScorerRig> {
     await nats.jetstream.publish(telemetrySubject, data, { headers: proveBatch(data) })
   }
   return {
+    env,
     natsServer,
     postgresServer,
     nats,

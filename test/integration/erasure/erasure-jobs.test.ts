@@ -1,0 +1,174 @@
+// Erasures as jobs of a real console: one that a kill cuts off is resumed, those of a tenant run one
+// after another, and of the subject only a hash is left.
+import { hash, randomBytes } from 'node:crypto'
+import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest'
+import { replicationLock } from '#shared/io/analytics/replication-store.ts'
+import type { Erasure, ErasureReceipt } from '#shared/io/erasure/erasure-job-store.ts'
+import { withNamedLock } from '#shared/io/postgres/named-lock-store.ts'
+import { callAdmin } from '../../support/http/tenant-client.ts'
+import { createServiceProcess, type ServiceProcess } from '../../support/process/service-process.ts'
+import { until } from '../../support/process/until.ts'
+import { type EventFacts, signalsOf } from '../../support/telemetry/accepted-events.ts'
+import { createScorerRig, type ScorerRig } from '../../support/telemetry/scorer-rig.ts'
+
+const token = randomBytes(32).toString('base64url')
+let rig: ScorerRig
+let admin: ServiceProcess
+let round = 0
+let tenantId: string
+const deviceId = 'phone-Qx7canary'
+const other = 'tablet-Qx7canary'
+
+beforeAll(async () => {
+  rig = await createScorerRig()
+  await rig.startScorer()
+  admin = await createServiceProcess('console', {
+    ...rig.env,
+    MASTER_KEY: randomBytes(32).toString('base64'),
+    ADMIN_TOKEN: token,
+    LOG_LEVEL: 'warn',
+  })
+  await admin.start()
+})
+afterAll(async () => {
+  await admin?.kill()
+  await rig?.close()
+})
+beforeEach(async () => {
+  tenantId = `tenant-${++round}`
+  await rig.addTenant(tenantId)
+  const events: EventFacts[] = [deviceId, deviceId, other].map((id, n) => ({
+    tenantId,
+    deviceId: id,
+    sessionId: `s-${n}`,
+    signals: signalsOf.BLOCK,
+  }))
+  await rig.publish(events, [{ tenantId, deviceId: 'last', sessionId: 'last' }])
+  await rig.drained()
+})
+
+const call = <T>(method: string, path: string, body?: object) =>
+  callAdmin<T>(admin.url, token, { method, path: `/tenants/${tenantId}/erasures${path}`, body })
+const request = (id = deviceId) => call<Erasure>('POST', '', { device_id: id, wait: false })
+const read = (id: string) => call<Erasure>('GET', `/${id}`)
+const stateOf = (erasure: Erasure, store: string) =>
+  erasure.progress.find((one) => one.store === store)
+const isDone = (id: string) => until('it is done', async () => (await read(id)).state === 'done')
+const historyOf = (id: string) =>
+  rig.history.findDevice({ tenantId, deviceId: id, sessionsLimit: 100, before: null })
+const rowsOf = async () => {
+  const { rows } = await rig.postgres.query<{ text: string; sealed: string | null }>(
+    'select erasures::text as text, sealed from erasures where tenant_id = $1',
+    [tenantId],
+  )
+  return rows
+}
+
+/** Erasures wait in their middle, with alerts erased and the rest not, while this lock is held. */
+async function holdInTheMiddle(): Promise<() => Promise<void>> {
+  const { promise: held, resolve: release } = Promise.withResolvers<void>()
+  const { promise: begun, resolve: begin } = Promise.withResolvers<void>()
+  const locks = { holders: rig.postgres, work: rig.postgres }
+  const holding = withNamedLock(locks, replicationLock, async () => {
+    begin()
+    await held
+  })
+  await begun
+  return async () => {
+    release()
+    await holding
+  }
+}
+
+it('is resumed by the next start after a kill in the middle, with the first counts', async () => {
+  const release = await holdInTheMiddle()
+  const { erasure_id: id, subject } = await request()
+  expect(subject).toEqual({ kind: 'device', sha256: hash('sha256', deviceId) })
+  await until('its alerts are erased', async () => {
+    return stateOf(await read(id), 'postgres')?.state === 'erased'
+  })
+  await admin.kill()
+  await release()
+  const [row] = await rowsOf()
+  expect(row!.sealed).not.toBeNull()
+  expect(row!.text).not.toContain(deviceId)
+  expect((await historyOf(deviceId))?.sessionsTotal).toBe(2)
+
+  await admin.start()
+  await isDone(id)
+
+  expect(await historyOf(deviceId)).toBeNull()
+  expect((await historyOf(other))?.sessionsTotal).toBe(1)
+  const { receipt, progress } = await read(id)
+  expect(receipt!.counts).toMatchObject({
+    'postgres.alerts': { before: 2, after: 0 },
+    'clickhouse.telemetry': { before: 2, after: 0 },
+    'clickhouse.devices': { before: 1, after: 0 },
+  })
+  expect(progress.map(({ state }) => state)).toEqual(['erased', 'erased', 'erased'])
+  expect(await rowsOf()).toMatchObject([{ sealed: null }])
+  // A repair of the directory or a replication would have needed the lock as well.
+  expect(admin.isAlive()).toBe(true)
+})
+
+it('is one job for requests at the same time, and covers what came before the last', async () => {
+  const release = await holdInTheMiddle()
+  const first = await request()
+  await until('it is in its middle', async () => {
+    return stateOf(await read(first.erasure_id), 'postgres')?.state === 'erased'
+  })
+  await rig.publish([{ tenantId, deviceId, sessionId: 'late', signals: signalsOf.BLOCK }])
+  await rig.drained()
+  const [second, third] = await Promise.all([request(), request()])
+  expect([second!.erasure_id, third!.erasure_id]).toEqual([first.erasure_id, first.erasure_id])
+  await release()
+  await isDone(first.erasure_id)
+  expect(await historyOf(deviceId)).toBeNull()
+  expect(await rowsOf()).toHaveLength(1)
+  // A later request is another erasure, of nothing.
+  const receipt = await call<ErasureReceipt>('POST', '', { device_id: deviceId })
+  expect(Object.values(receipt.counts).every(({ before }) => before === 0)).toBe(true)
+  expect(await rowsOf()).toHaveLength(2)
+})
+
+it('runs those of a tenant one after another, and answers each caller with its receipt', async () => {
+  const receipts = await Promise.all(
+    [deviceId, other].map((id) => call<ErasureReceipt>('POST', '', { device_id: id })),
+  )
+  expect(receipts.map(({ subject }) => subject.sha256)).toEqual(
+    [deviceId, other].map((id) => hash('sha256', id)),
+  )
+  const [earlier, later] = receipts.sort((a, b) => (a.started_at < b.started_at ? -1 : 1))
+  expect(later!.started_at >= earlier!.finished_at).toBe(true)
+  const { data } = await call<{ data: Erasure[]; next: string | null }>('GET', '?limit=1')
+  expect(data).toHaveLength(1)
+  const next = await call<{ data: Erasure[]; next: string | null }>(
+    'GET',
+    `?limit=5&before=${data[0]!.erasure_id}`,
+  )
+  expect(next).toMatchObject({ next: null })
+  expect([...data, ...next.data].map(({ receipt }) => receipt)).toEqual(
+    expect.arrayContaining(receipts),
+  )
+})
+
+it('says why while it cannot go on, and is done when it can', async () => {
+  await rig.killClickhouse()
+  let id: string
+  try {
+    id = (await request()).erasure_id
+    const waiting = await until('an attempt has failed', async () => {
+      const erasure = await read(id)
+      return erasure.problem === null ? null : erasure
+    })
+    expect(waiting).toMatchObject({ state: 'waiting', receipt: null })
+    expect(waiting.problem).toBe('ClickHouse does not answer at the moment.')
+    await expect(call('POST', '', { device_id: deviceId })).rejects.toThrow(
+      /503 .*does not answer.*tried again/,
+    )
+  } finally {
+    await rig.restartClickhouse()
+  }
+  await isDone(id)
+  expect(await historyOf(deviceId)).toBeNull()
+})
