@@ -1,11 +1,7 @@
 /** `di erase` and `di erasures`: a device or a user, from every store, and the receipts. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Command } from 'commander'
-import type {
-  Erasure,
-  ErasureReceipt,
-  KeptMentions,
-} from '#shared/io/erasure/erasure-job-store.ts'
+import type { Erasure, ErasureReceipt, KeptMentions } from '#shared/io/erasure/erasure-job-store.ts'
 import { type CliContext, CliError, toTenantPath } from './context.ts'
 import { toFields, toTable } from './tables.ts'
 

@@ -30,8 +30,7 @@ import {
 
 export type EraseRouteDeps = { postgres: Postgres; sealer: Sealer }
 
-const erasureNotFound = () =>
-  new Problem('erasure_not_found', 'The tenant has no such erasure.')
+const erasureNotFound = () => new Problem('erasure_not_found', 'The tenant has no such erasure.')
 
 /** Adds the routes. */
 export function addErasureRoutes(app: ConsoleApp, deps: EraseRouteDeps): void {

@@ -1,7 +1,7 @@
 /** What the routes of erasures take and answer. */
 import { z } from 'zod'
-import { erasureStores } from '#shared/io/erasure/erasure-job-store.ts'
 import { idSchema } from '#shared/core/telemetry/submission.ts'
+import { erasureStores } from '#shared/io/erasure/erasure-job-store.ts'
 import { tenantParams } from '../http/schemas.ts'
 
 export const erasureBody = z

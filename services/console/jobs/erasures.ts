@@ -135,6 +135,7 @@ async function recordFailure(
     await failErasure(postgres, erasureId, problem)
     return
   }
-  const problem = error instanceof Problem ? error.message : 'It failed; see the log of the console.'
+  const problem =
+    error instanceof Problem ? error.message : 'It failed; see the log of the console.'
   await postponeErasure(postgres, erasureId, { problem, atOnce: false })
 }

@@ -9,12 +9,11 @@ import {
   listAnalyticsViews,
   toReferencePage,
 } from '#shared/io/analytics/analytics-reference-store.ts'
-import { createErasureStore } from '#shared/io/erasure/erasure-store.ts'
 import { createMetrics } from '#shared/io/process/metrics.ts'
-import { createErase } from '../../../services/console/erasure/erase.ts'
 import { createReplication, type Replication } from '../../../services/console/jobs/replication.ts'
 import { testLog } from '../../support/http/console-rig.ts'
 import { type EventFacts, signalsOf } from '../../support/telemetry/accepted-events.ts'
+import { eraseNow } from '../../support/telemetry/erase-now.ts'
 import { createScorerRig, type ScorerRig } from '../../support/telemetry/scorer-rig.ts'
 
 const tenant = 'acme'
@@ -385,14 +384,7 @@ describe('an erasure', () => {
     const lost = alerts.filter(({ entity }) => entity.device.device_id === 'tablet').length
     expect(lost).toBeGreaterThan(0)
     const running = replication.start()
-    const receipt = await createErase({
-      locks: { holders: rig.postgres, work: rig.postgres },
-      store: createErasureStore(rig.clickhouse),
-      findNats: () => rig.nats,
-      nowMs: () => performance.now(),
-      wallMs: Date.now,
-      onOutcome: () => undefined,
-    })({ tenantId: other, kind: 'device', id: 'tablet', actor: 'test' })
+    const receipt = await eraseNow(rig, { tenantId: other, kind: 'device', id: 'tablet' })
     await running.stop()
     await replication.runRound()
     expect(receipt.counts).toMatchObject({

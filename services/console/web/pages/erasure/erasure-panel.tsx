@@ -97,7 +97,9 @@ function Progress({ erasure }: { erasure: Erasure }) {
             <span className="ml-auto whitespace-nowrap text-muted">
               {rows !== null && `${rows.toLocaleString('en')} rows`}
             </span>
-            <Badge tone={reached === 'erased' ? 'good' : reached === 'erasing' ? 'accent' : 'neutral'}>
+            <Badge
+              tone={reached === 'erased' ? 'good' : reached === 'erasing' ? 'accent' : 'neutral'}
+            >
               {reached}
             </Badge>
           </li>

@@ -71,10 +71,7 @@ function RequestPanel({ tenantId }: { tenantId: string }) {
   return (
     <Panel title="Whom to erase">
       <form className="grid gap-4 p-4" onSubmit={submit}>
-        <TenantSelect
-          onChange={(tenant) => setSearch({ tenant, erasure: '' })}
-          value={tenantId}
-        />
+        <TenantSelect onChange={(tenant) => setSearch({ tenant, erasure: '' })} value={tenantId} />
         <Select
           disabled={erase.isPending}
           label="Kind"
