@@ -398,8 +398,18 @@ export interface paths {
   '/admin/v1/tenants/{tenant_id}/erasures': {
     post: {
       parameters: { path: { tenant_id: string } }
-      requestBody: { content: { 'application/json': { device_id?: string; user_id?: string } } }
-      responses: { 200: { content: { 'application/json': { tenant_id: string; subject: { kind: "device" | "user"; sha256: string }; started_at: string; finished_at: string; counts: Record<string, { before: number; after: number }>; kept_mentions: { events: (number | null) }; notes: (string)[] } } } }
+      requestBody: { content: { 'application/json': { device_id?: string; user_id?: string; wait?: boolean } } }
+      responses: { 200: { content: { 'application/json': { tenant_id: string; subject: { kind: "device" | "user"; sha256: string }; started_at: string; finished_at: string; counts: Record<string, { before: number; after: number }>; kept_mentions: { events: (number | null) }; notes: (string)[] } } }; 202: { content: { 'application/json': { erasure_id: string; tenant_id: string; subject: { kind: "device" | "user"; sha256: string }; state: "waiting" | "running" | "done" | "failed"; requested_by: string; created_at: string; started_at: (string | null); ended_at: (string | null); progress: ({ store: "postgres" | "streams" | "clickhouse"; state: "waiting" | "erasing" | "erased"; rows: (number | null) })[]; problem: (string | null); receipt: ({ tenant_id: string; subject: { kind: "device" | "user"; sha256: string }; started_at: string; finished_at: string; counts: Record<string, { before: number; after: number }>; kept_mentions: { events: (number | null) }; notes: (string)[] } | null) } } } }
+    }
+    get: {
+      parameters: { query?: { limit?: number; before?: string }; path: { tenant_id: string } }
+      responses: { 200: { content: { 'application/json': { data: ({ erasure_id: string; tenant_id: string; subject: { kind: "device" | "user"; sha256: string }; state: "waiting" | "running" | "done" | "failed"; requested_by: string; created_at: string; started_at: (string | null); ended_at: (string | null); progress: ({ store: "postgres" | "streams" | "clickhouse"; state: "waiting" | "erasing" | "erased"; rows: (number | null) })[]; problem: (string | null); receipt: ({ tenant_id: string; subject: { kind: "device" | "user"; sha256: string }; started_at: string; finished_at: string; counts: Record<string, { before: number; after: number }>; kept_mentions: { events: (number | null) }; notes: (string)[] } | null) })[]; next: (string | null) } } } }
+    }
+  }
+  '/admin/v1/tenants/{tenant_id}/erasures/{erasure_id}': {
+    get: {
+      parameters: { path: { tenant_id: string; erasure_id: string } }
+      responses: { 200: { content: { 'application/json': { erasure_id: string; tenant_id: string; subject: { kind: "device" | "user"; sha256: string }; state: "waiting" | "running" | "done" | "failed"; requested_by: string; created_at: string; started_at: (string | null); ended_at: (string | null); progress: ({ store: "postgres" | "streams" | "clickhouse"; state: "waiting" | "erasing" | "erased"; rows: (number | null) })[]; problem: (string | null); receipt: ({ tenant_id: string; subject: { kind: "device" | "user"; sha256: string }; started_at: string; finished_at: string; counts: Record<string, { before: number; after: number }>; kept_mentions: { events: (number | null) }; notes: (string)[] } | null) } } } }
     }
   }
   '/admin/v1/tenants/{tenant_id}/analysts': {
