@@ -18,10 +18,11 @@ create table erasures (
   next_at timestamptz not null default clock_timestamp(),
   -- By store: how far it is, and what the store held before the first attempt.
   progress jsonb not null default '{}',
-  before jsonb not null default '{}',
+  before json not null default '{}',
   -- Why the last attempt did not complete it.
   problem text,
-  receipt jsonb,
+  -- As it was written, with the order of its counts.
+  receipt json,
   created_at timestamptz(3) not null default clock_timestamp(),
   started_at timestamptz(3),
   ended_at timestamptz(3),

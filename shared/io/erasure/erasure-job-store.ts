@@ -186,7 +186,7 @@ export async function beginErasure(
 ): Promise<BegunErasure | null> {
   type Begun = Row & { sealed: string; requests: number; started_at: Date }
   const { rows } = await session.query<Begun>(
-    `update erasures set state = 'running', attempts = attempts + 1, problem = null,
+    `update erasures set state = 'running', attempts = attempts + 1,
        started_at = coalesce(started_at, clock_timestamp()),
        next_at = clock_timestamp()
          + least(power(2, least(attempts, 10)), ${pauseMaxSeconds}) * interval '1 second'
@@ -218,7 +218,7 @@ export async function saveErasureProgress(
   { progress, before }: { progress: ErasureProgress; before: CountsBefore },
 ): Promise<void> {
   await session.query(
-    'update erasures set progress = $2::jsonb, before = $3::jsonb where erasure_id = $1',
+    'update erasures set progress = $2::jsonb, before = $3::json where erasure_id = $1',
     [erasureId, JSON.stringify(progress), JSON.stringify(before)],
   )
 }
@@ -235,7 +235,7 @@ export function finishErasure(
   const { erasureId, tenantId, requests, requestedBy: actor } = begun
   return session.transaction(async (tx) => {
     const { rowCount } = await tx.query(
-      `update erasures set state = 'done', receipt = $3::jsonb, sealed = null, problem = null,
+      `update erasures set state = 'done', receipt = $3::json, sealed = null, problem = null,
          ended_at = clock_timestamp()
        where erasure_id = $1 and requests = $2 and ended_at is null`,
       [erasureId, requests, JSON.stringify(receipt)],
@@ -254,7 +254,7 @@ export async function postponeErasure(
   { problem, atOnce }: { problem: string | null; atOnce: boolean },
 ): Promise<void> {
   await db.query(
-    `update erasures set state = 'waiting', problem = $2,
+    `update erasures set state = 'waiting', problem = coalesce($2, problem),
        next_at = case when $3 then clock_timestamp() else next_at end
      where erasure_id = $1 and ended_at is null`,
     [erasureId, problem, atOnce],

@@ -2,6 +2,11 @@
 import { createHash, createHmac } from 'node:crypto'
 import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { replicationLock } from '#shared/io/analytics/replication-store.ts'
+import type { Erasure } from '#shared/io/erasure/erasure-job-store.ts'
+import { withNamedLock } from '#shared/io/postgres/named-lock-store.ts'
+import { createPostgres } from '#shared/io/postgres/postgres.ts'
+import { createLog } from '#shared/io/process/log.ts'
 import { findOverflow, findViolations } from '../../support/console/accessibility.ts'
 import { type Receiver, startReceiver } from '../../support/deliveries/receiver.ts'
 import {
@@ -25,6 +30,24 @@ type Delivery = {
   attempts: { status: number | null }[]
 }
 
+/** Erasures wait with their alerts erased and the rest not, while this lock is held. */
+async function holdErasures(postgresUrl: string): Promise<() => Promise<void>> {
+  const postgres = createPostgres(postgresUrl, { role: 'test', log: createLog('test', 'silent') })
+  const { promise: held, resolve: release } = Promise.withResolvers<void>()
+  const { promise: begun, resolve: begin } = Promise.withResolvers<void>()
+  const locks = { holders: postgres, work: postgres }
+  const holding = withNamedLock(locks, replicationLock, async () => {
+    begin()
+    await held
+  })
+  await begun
+  return async () => {
+    release()
+    await holding
+    await postgres.close()
+  }
+}
+
 export function describeWebhooks(tell: () => WebhookStory): void {
   const slug = 'hooks'
   let tenant: Tenant
@@ -44,10 +67,12 @@ export function describeWebhooks(tell: () => WebhookStory): void {
   })
   afterAll(() => receiver?.close())
 
-  async function expectNoFault(): Promise<void> {
-    expect(await findViolations(tell().page)).toEqual([])
-    expect(await findOverflow(tell().page)).toBe(0)
+  async function expectNoFault(page = tell().page): Promise<void> {
+    expect(await findViolations(page)).toEqual([])
+    expect(await findOverflow(page)).toBe(0)
   }
+  const erasures = async () =>
+    (await admin<{ data: Erasure[] }>(stack(), 'GET', '/tenants/forgetful/erasures')).data
 
   describe('an erasure', () => {
     it('begins once the id is typed, and goes on while other pages are used', async () => {
@@ -68,17 +93,38 @@ export function describeWebhooks(tell: () => WebhookStory): void {
       await erasing.getByLabel('Type the id to confirm').fill('test-bloc')
       expect(await of('Erase').isDisabled()).toBe(true)
       await erasing.getByLabel('Type the id to confirm').fill('test-block')
-      await of('Erase').click()
-      await erasing
-        .getByRole('heading', { name: 'Confirm that it is you' })
-        .or(erasing.getByText(/Erasing for [1-9]/))
-        .waitFor()
-      if (await of('Confirm').isVisible()) {
-        await erasing.getByLabel('Password').fill(password)
-        await of('Confirm').click()
+      // It waits in its middle until it was seen there.
+      const release = await holdErasures(stack().postgres)
+      try {
+        await of('Erase').click()
+        const progress = erasing.getByRole('heading', { name: 'Progress' })
+        await erasing
+          .getByRole('heading', { name: 'Confirm that it is you' })
+          .or(progress)
+          .waitFor()
+        if (await of('Confirm').isVisible()) {
+          await erasing.getByLabel('Password').fill(password)
+          await of('Confirm').click()
+        }
+        await progress.waitFor()
+        expect(new URL(erasing.url()).searchParams.get('id')).toBe(null)
+        const ofPostgres = erasing.getByRole('listitem').filter({ hasText: 'Postgres' })
+        await ofPostgres.getByText('erased', { exact: true }).waitFor()
+        await expectNoFault(erasing)
+        const [running] = await erasures()
+        expect(running).toMatchObject({ state: 'running', receipt: null })
+        expect(running!.progress[0]).toMatchObject({ store: 'postgres', state: 'erased' })
+
+        // It goes on without the page, and is found again by who comes back.
+        await erasing.goto('/help')
+        await erasing.goto('/manage/erasure?tenant=forgetful')
+        await progress.waitFor()
+        await ofPostgres.getByText('erased', { exact: true }).waitFor()
+      } finally {
+        await release()
       }
-      await erasing.getByText('Erasing for').waitFor()
-    })
+      await erasing.goto('/help')
+    }, 60_000)
   })
 
   describe('a webhook', () => {
@@ -247,12 +293,26 @@ export function describeWebhooks(tell: () => WebhookStory): void {
 
   describe('the receipt of an erasure', () => {
     it('counts what was there, and the API has the device no more', async () => {
+      const done = await until('it is done', async () => {
+        const [erasure] = await erasures()
+        return erasure?.state === 'done' ? erasure : null
+      })
+      await erasing.goto('/manage/erasure?tenant=forgetful')
+      const list = erasing.getByRole('region', { name: 'Erasures of this tenant' })
+      await list.getByRole('cell', { name: 'done' }).waitFor()
+      await expectNoFault(erasing)
+      await list.getByRole('cell', { name: 'device' }).click()
       const counts = erasing.getByRole('region', { name: 'What each store held' })
-      await counts.waitFor({ timeout: 60_000 })
-      expect(await findViolations(erasing)).toEqual([])
+      await counts.waitFor()
+      await expectNoFault(erasing)
       const rows = await counts.getByRole('row').allTextContents()
-      expect(rows.some((row) => /[1-9]\d*0$/.test(row))).toBe(true)
-      expect(new URL(erasing.url()).searchParams.get('id')).toBe(null)
+      const shown = Object.entries(done.receipt!.counts).map(
+        ([store, { before, after }]) => `${store}${before}${after}`,
+      )
+      expect(rows.slice(1)).toEqual(shown)
+      expect(done.receipt!.counts['postgres.alerts']).toEqual({ before: 1, after: 0 })
+      expect(new URL(erasing.url()).searchParams.get('erasure')).toBe(done.erasure_id)
+      await expectNoFault(erasing)
       await erasing.close()
       const path = '/tenants/forgetful/deliveries'
       expect(await admin(stack(), 'GET', path)).toMatchObject({ data: [] })

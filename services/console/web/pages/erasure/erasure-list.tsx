@@ -51,7 +51,7 @@ export function ErasureList({
         {(erasures) =>
           erasures.length === 0 ? (
             <Empty title="Nothing was erased yet">
-              <p>Every erasure stays here with its receipt for 400 days, without the id.</p>
+              <p>Erasures stay here with their receipts for 400 days.</p>
             </Empty>
           ) : (
             <Table

@@ -50,15 +50,17 @@ export function ErasurePanel({ tenant, erasureId }: { tenant: string; erasureId:
 }
 
 const names = {
-  postgres: 'Postgres: alerts, deliveries',
+  postgres: 'Postgres',
   streams: 'Streams and dead letters',
-  clickhouse: 'ClickHouse: events, history',
+  clickhouse: 'ClickHouse',
 }
 
-function toStep({ state, progress }: Erasure): string {
-  if (state === 'waiting') return 'Waiting for its turn.'
+function toStep({ state, progress, problem }: Erasure): string {
+  if (state === 'waiting') {
+    return problem === null ? 'Waiting for its turn.' : 'Waiting for the next attempt.'
+  }
   const current = progress.find((one) => one.state === 'erasing')
-  if (current !== undefined) return `Erasing from ${names[current.store].split(':')[0]}.`
+  if (current !== undefined) return `Erasing from ${names[current.store]}.`
   return progress.every((one) => one.state === 'erased')
     ? 'Counting once more that nothing is left.'
     : 'Waiting until accepted events are stored and decided.'
@@ -83,11 +85,11 @@ function Progress({ erasure }: { erasure: Erasure }) {
         )}
         {state !== 'failed' && (
           <p className="text-muted">
-            It goes on in the server: leave this page and come back whenever you like.
+            It goes on in the server: leave this page and come back at any time.
           </p>
         )}
       </div>
-      <ul className="grid border-line border-t">
+      <ul className="grid grid-cols-[minmax(0,1fr)] border-line border-t">
         {progress.map(({ store, state: reached, rows }) => (
           <li
             className="flex h-9 items-center gap-3 border-line border-b px-4 last:border-b-0"
@@ -95,7 +97,7 @@ function Progress({ erasure }: { erasure: Erasure }) {
           >
             <span className="min-w-0 truncate">{names[store]}</span>
             <span className="ml-auto whitespace-nowrap text-muted">
-              {rows !== null && `${rows.toLocaleString('en')} rows`}
+              {rows !== null && `${rows.toLocaleString('en')} ${rows === 1 ? 'row' : 'rows'}`}
             </span>
             <Badge
               tone={reached === 'erased' ? 'good' : reached === 'erasing' ? 'accent' : 'neutral'}

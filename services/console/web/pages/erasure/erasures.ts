@@ -6,8 +6,7 @@ export type Erasure = AnswerOf<'/admin/v1/tenants/{tenant_id}/erasures/{erasure_
 export type Receipt = NonNullable<Erasure['receipt']>
 export type Subject = { kind: 'device' | 'user'; id: string }
 
-const watchMs = 700
-const listMs = 2_000
+const watchMs = 1_000
 const listMost = 100
 
 export const isOpen = ({ ended_at }: Erasure): boolean => ended_at === null
@@ -40,7 +39,7 @@ export const erasuresQuery = (tenantId: string) =>
       return (await ok(api.GET(url, { params: { path, query } }))).data
     },
     enabled: tenantId !== '',
-    refetchInterval: ({ state: { data } }) => (data?.some(isOpen) ? listMs : false),
+    refetchInterval: ({ state: { data } }) => (data?.some(isOpen) ? watchMs : false),
   })
 
 export const erasureQuery = (tenantId: string, erasureId: string) =>
