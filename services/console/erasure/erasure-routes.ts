@@ -40,7 +40,7 @@ export function addErasureRoutes(app: ConsoleApp, deps: EraseRouteDeps): void {
     '/tenants/:tenant_id/erasures',
     {
       schema: {
-        summary: 'The erasures of a tenant with their receipts, newest first',
+        summary: 'List the erasures of a tenant with their receipts, newest first',
         params: tenantParams,
         querystring: erasuresQuery,
         response: { 200: erasuresSchema },
@@ -56,7 +56,7 @@ export function addErasureRoutes(app: ConsoleApp, deps: EraseRouteDeps): void {
     '/tenants/:tenant_id/erasures/:erasure_id',
     {
       schema: {
-        summary: 'An erasure: how far it is by store, and its receipt',
+        summary: 'Show an erasure: how far it is by store, and its receipt',
         params: erasureParams,
         problems: ['erasure_not_found'],
         response: { 200: erasureSchema },

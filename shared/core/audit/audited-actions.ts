@@ -19,6 +19,7 @@ export const auditedActions = [
   'api_key.removed',
   'deliveries.replayed',
   'erasure.done',
+  'erasure.requested',
   'event.body_read',
   'operator.changed',
   'operator.invited',
