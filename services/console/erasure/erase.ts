@@ -2,7 +2,8 @@
  * Erases a device or a user of a tenant from every store, with a receipt of the counts before and
  * after. The order makes it safe to interrupt: wait until accepted events are stored and decided,
  * remove alerts, remove messages that could restore data, then remove ClickHouse rows, which lead
- * to the other stores. Another attempt completes an interrupted one. Before it returns, a second count
+ * to the other stores. Another attempt completes an interrupted one. Before it returns, a second
+ * count
  * finds nothing.
  */
 import { Problem } from '#shared/core/http/problem.ts'

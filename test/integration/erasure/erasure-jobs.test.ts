@@ -1,4 +1,5 @@
-// Erasures as jobs of a real console: one that a kill cuts off is resumed, those of a tenant run one
+// Erasures as jobs of a real console: one that a kill cuts off is resumed, those of a tenant run
+// one
 // after another, and of the subject only a hash is left.
 import { hash, randomBytes } from 'node:crypto'
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest'
