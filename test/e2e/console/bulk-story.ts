@@ -343,6 +343,12 @@ export function describeBulk(tell: () => Story): void {
       await page.keyboard.press('j')
       const id = await openId()
       const before = (await read(id)).history.length
+      let calls = 0
+      // The first is slow, so one that did not wait for it would arrive before.
+      await page.route('**/disposition', async (route) => {
+        if (++calls === 1) await pause(300)
+        await route.continue()
+      })
       for (const key of ['r', 'f', 'c', 'r']) await page.keyboard.press(key)
       await until('all four', async () => (await read(id)).history.length === before + 4)
       expect((await read(id)).history.slice(before).map((one) => one.to)).toEqual([
@@ -352,6 +358,7 @@ export function describeBulk(tell: () => Story): void {
         'REVIEWED',
       ])
       await openRow().getByText('Reviewed').waitFor()
+      await page.unroute('**/disposition')
     })
 
     it('loses no note that was typed: when saving fails, at other alerts, and before leaving', async () => {

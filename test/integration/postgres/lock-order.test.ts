@@ -4,6 +4,8 @@ import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { toDeliveryId } from '#shared/core/base/ids.ts'
 import { dayMs } from '#shared/core/base/instants.ts'
+import { setAssignee } from '#shared/io/alerts/alert-work-store.ts'
+import { stepBulkJob } from '#shared/io/alerts/bulk-job-steps.ts'
 import { raiseAlerts } from '#shared/io/alerts/raise-alerts.ts'
 import { setDisposition } from '#shared/io/alerts/set-disposition.ts'
 import { createDeliveryStore } from '#shared/io/deliveries/delivery-store.ts'
@@ -74,6 +76,17 @@ const writersOfCounters: Record<string, Work> = {
       note: null,
       actor: 'ada',
     }),
+  'a bulk change': async (tenantId, alertIds) => {
+    const jobId = `blk_${randomUUID()}`
+    await postgres.query(
+      `insert into bulk_jobs (job_id, tenant_id, sets, alert_ids, disposition, actor, total)
+       values ($1, $2, 'disposition', $3, 'CONFIRMED', 'ada', 3)`,
+      [jobId, tenantId, alertIds],
+    )
+    await stepBulkJob(postgres, jobId)
+  },
+  assigning: (_, [alertId]) =>
+    setAssignee(postgres, { alertId: alertId!, assignee: 'ada', scope: 'all', actor: 'ada' }),
   retention: (tenantId) =>
     removeAlerts(postgres, { tenantId, cutoffMs: Date.now() + dayMs }, 1_000),
   erasure: (tenantId) =>
