@@ -10,9 +10,6 @@ import type { AlertRecord } from './alert.ts'
 import { DispositionBadge } from './disposition.tsx'
 import { useAddNote, useNoteDraft } from './notes.ts'
 
-/** Goes to the form of the alert that is shown, for the key `n`. */
-export const focusNote = () => document.querySelector<HTMLElement>('[data-note]')?.focus()
-
 export function History({ record }: { record: AlertRecord }) {
   const { alert } = record
   const changes = record.history.map((change) => ({ kind: 'change' as const, ...change }))

@@ -51,3 +51,6 @@ export function useAddNote(alertId: string) {
     },
   })
 }
+
+/** Goes to the form of the alert that is shown, for the key `n`. */
+export const focusNote = () => document.querySelector<HTMLElement>('[data-note]')?.focus()

@@ -1,18 +1,17 @@
 /** The two panes of the alerts, and everything that they share: filters, selection and keys. */
 import { Link } from '@tanstack/react-router'
-import { useMemo, useState } from 'react'
+import { lazy, Suspense, useEffect, useMemo, useState } from 'react'
 import { Button, buttonClasses, IconButton } from '../../components/button.tsx'
 import { classes } from '../../components/classes.ts'
 import { useTitle } from '../../components/page.tsx'
-import { Empty } from '../../components/states.tsx'
+import { Empty, SkeletonRows } from '../../components/states.tsx'
 import { TimeRange } from '../../components/time/time-range.tsx'
 import { undoLast } from '../../components/toast.tsx'
 import { useUrlSearch } from '../../components/url-state.ts'
 import { useMay, useSignedIn } from '../../shell/operator.ts'
 import { type Disposition, dispositions } from '../alert/alert.ts'
 import { useChangeAlerts } from '../alert/changes.ts'
-import { focusNote } from '../alert/history.tsx'
-import { useNoteGuard } from '../alert/notes.ts'
+import { focusNote, useNoteGuard } from '../alert/notes.ts'
 import { useBulkJob } from './bulk/bulk-jobs.ts'
 import { FilterBar } from './filters/filter-bar.tsx'
 import { pickFilters } from './filters/filter-values.ts'
@@ -21,10 +20,12 @@ import { useAlertList } from './list/use-alert-list.ts'
 import { useOpenAlert } from './list/use-open-alert.ts'
 import { useSelection } from './list/use-selection.ts'
 import { ListPane } from './list-pane.tsx'
-import { OpenAlert } from './open-alert.tsx'
 import { KeyHelpDialog } from './triage/key-help.tsx'
 import { useKeys } from './triage/keys.ts'
 import { SelectionBar } from './triage/selection-bar.tsx'
+
+const loadOpenAlert = () => import('./open-alert.tsx')
+const OpenAlert = lazy(() => loadOpenAlert().then(({ OpenAlert: shown }) => ({ default: shown })))
 
 export function Workbench({ tenant }: { tenant: string }) {
   useTitle('Alerts')
@@ -39,6 +40,8 @@ export function Workbench({ tenant }: { tenant: string }) {
   const { setDisposition, assign } = useChangeAlerts()
   const bulk = useBulkJob()
   useNoteGuard()
+  // The right pane comes after the list is on the screen, and before the first key.
+  useEffect(() => void loadOpenAlert(), [])
 
   const alerts = useMemo(() => list.data?.pages.flatMap(({ data }) => data) ?? [], [list.data])
   const openAt = alerts.findIndex(({ alert_id: id }) => id === openId)
@@ -150,11 +153,13 @@ export function Workbench({ tenant }: { tenant: string }) {
               <Button className="mb-4 lg:hidden" onClick={() => open('')}>
                 Back to the list
               </Button>
-              <OpenAlert
-                alertId={openId}
-                inList={shown}
-                onDisposition={(to, alert) => setDisposition([alert], to)}
-              />
+              <Suspense fallback={<SkeletonRows />}>
+                <OpenAlert
+                  alertId={openId}
+                  inList={shown}
+                  onDisposition={(to, alert) => setDisposition([alert], to)}
+                />
+              </Suspense>
             </>
           )}
         </section>
