@@ -79,7 +79,7 @@ describe.each(['transaction', 'session'] as const)('behind PgBouncer in %s mode'
     const queries = ['', 'decision=BLOCK', 'disposition=OPEN', 'device_id=device-1', 'limit=7']
     const wrong: unknown[] = []
     // As many at once as the api has connections, over and over.
-    const ask = async () => {
+    const readTotals = async () => {
       for (let n = 0; n < 15; n++) {
         const query = queries[n % queries.length]!
         const { status, body } = await read<{ total: number }>(
@@ -91,7 +91,7 @@ describe.each(['transaction', 'session'] as const)('behind PgBouncer in %s mode'
         if (status !== 200 || body.total !== total) wrong.push({ query, status, body })
       }
     }
-    await Promise.all(Array.from({ length: 12 }, ask))
+    await Promise.all(Array.from({ length: 12 }, readTotals))
     expect(wrong).toEqual([])
   })
 

@@ -103,7 +103,7 @@ it('no composed statement reads a file', async () => {
   let served = 0
   await fc.assert(
     fc.asyncProperty(statement, async (query) => {
-      const { status, text } = await rig.ask({ query, params })
+      const { status, text } = await rig.runQuery({ query, params })
       if (status === 200) served++
       expect(text).not.toContain(secretText)
     }),
@@ -161,7 +161,7 @@ it('no composed statement shows another tenant’s rows', async () => {
   let served = 0
   await fc.assert(
     fc.asyncProperty(rows, async (query) => {
-      const { status, text } = await rig.ask({ query, params: names })
+      const { status, text } = await rig.runQuery({ query, params: names })
       if (status === 200) served++
       expect(text).not.toMatch(/globex-|alr_globex|of globex/)
     }),

@@ -39,12 +39,14 @@ describe('the turn of a query', () => {
     const limits = { perTenant: 1, total: 1, queuePerTenant: 16, waitMs: 60_000 }
     await withProxy({ limits }, async (proxy) => {
       const leaving = new AbortController()
-      const left = rig.ask({ query: deaf, signal: leaving.signal }, rig.acme, proxy).catch(String)
+      const left = rig
+        .runQuery({ query: deaf, signal: leaving.signal }, rig.acme, proxy)
+        .catch(String)
       await until('it is in its block', async () => (await running('%has(range%', 0.3)) === '1')
       leaving.abort()
       await left
-      const next = rig.ask({ query: "select 'next'" }, rig.acme, proxy)
-      const other = await rig.ask({ query: "select 'other'" }, rig.globex, proxy)
+      const next = rig.runQuery({ query: "select 'next'" }, rig.acme, proxy)
+      const other = await rig.runQuery({ query: "select 'other'" }, rig.globex, proxy)
       expect([other.status, other.text]).toEqual([200, 'other\n'])
       expect(await running('%has(range%')).toBe('1')
       expect((await next).text).toBe('next\n')
@@ -55,10 +57,10 @@ describe('the turn of a query', () => {
   it('ends with an error in time, also of a query that does not look at the clock', async () => {
     const limits = { perTenant: 1, total: 1, queuePerTenant: 16, waitMs: 60_000 }
     await withProxy({ limits, queryMaxMs: 500 }, async (proxy) => {
-      const reply = await rig.ask({ query: deaf }, rig.acme, proxy)
+      const reply = await rig.runQuery({ query: deaf }, rig.acme, proxy)
       expect([reply.status, reply.text]).toEqual([408, expect.stringContaining('TIMEOUT_EXCEEDED')])
       expect(await running('%has(range%')).toBe('1')
-      expect((await rig.ask({ query: 'select 1' }, rig.globex, proxy)).text).toBe('1\n')
+      expect((await rig.runQuery({ query: 'select 1' }, rig.globex, proxy)).text).toBe('1\n')
       expect(await running('%has(range%')).toBe('1')
       await until('the engine is done', async () => (await running('%has(range%')) === '0')
     })
@@ -66,7 +68,7 @@ describe('the turn of a query', () => {
 
   it('ends at the engine’s own limit where it looks at the clock', async () => {
     const query = 'select sum(sipHash64(number)) from numbers(1000000000)'
-    const reply = await rig.ask({ query, params: { max_execution_time: '1' } })
+    const reply = await rig.runQuery({ query, params: { max_execution_time: '1' } })
     expect([reply.status, reply.text]).toEqual([408, expect.stringContaining('TIMEOUT_EXCEEDED')])
   })
 
@@ -74,7 +76,7 @@ describe('the turn of a query', () => {
     const slow = { query: 'select sum(sipHash64(number)) from numbers(20000000) format Null' }
     const limits = { perTenant: 8, total: 8, queuePerTenant: 0, waitMs: 60_000 }
     await withProxy({ limits }, async (proxy) => {
-      const asked = Array.from({ length: 8 }, () => rig.ask(slow, rig.acme, proxy))
+      const asked = Array.from({ length: 8 }, () => rig.runQuery(slow, rig.acme, proxy))
       const replies = await Promise.all(asked)
       expect(replies.map(({ status, text }) => [status, text])).toEqual(Array(8).fill([200, '']))
     })
@@ -86,10 +88,10 @@ describe('the turn of a query', () => {
     await withProxy({ limits }, async (proxy) => {
       let acmeDone = 0
       const many = Array.from({ length: 10 }, () =>
-        rig.ask(slow, rig.acme, proxy).then(() => acmeDone++),
+        rig.runQuery(slow, rig.acme, proxy).then(() => acmeDone++),
       )
       await until('the first runs', async () => (await running('%sipHash64%')) !== '0')
-      expect((await rig.ask({ query: 'select 1' }, rig.globex, proxy)).text).toBe('1\n')
+      expect((await rig.runQuery({ query: 'select 1' }, rig.globex, proxy)).text).toBe('1\n')
       expect(acmeDone).toBeLessThanOrEqual(2)
       await Promise.all(many)
     })
@@ -111,10 +113,10 @@ describe('an answer', () => {
       'select number, throwIf(number = 900000) from numbers(1000000)',
       "select materialize(repeat('x', 1000)) from numbers(300000)",
     ]) {
-      const reply = await rig.ask({ query, params, headers })
+      const reply = await rig.runQuery({ query, params, headers })
       expect([query, reply.status]).toEqual([query, 500])
     }
-    const { status, text } = await rig.ask({ query: 'select number from numbers(1000000)' })
+    const { status, text } = await rig.runQuery({ query: 'select number from numbers(1000000)' })
     expect([status, text.length]).toEqual([200, 6_888_890])
   })
 
@@ -128,16 +130,16 @@ describe('an answer', () => {
         `GET /?query=${query} HTTP/1.1\r\nhost: a\r\nauthorization: Basic ${basic}\r\n\r\n`,
       )
       await once(stuck, 'readable')
-      expect((await rig.ask({ query: 'select 1' }, rig.acme, proxy)).text).toBe('1\n')
+      expect((await rig.runQuery({ query: 'select 1' }, rig.acme, proxy)).text).toBe('1\n')
       stuck.destroy()
     })
   })
 
   it('beyond what is held is an error too, though the engine counts less', async () => {
     // A column of one value counts as one value.
-    const reply = await rig.ask({ query: "select repeat('x', 1000) from numbers(20000)" })
+    const reply = await rig.runQuery({ query: "select repeat('x', 1000) from numbers(20000)" })
     expect([reply.status, reply.text]).toEqual([500, expect.stringContaining('TOO_MANY_ROWS')])
-    expect((await rig.ask({ query: 'select 1' })).text).toBe('1\n')
+    expect((await rig.runQuery({ query: 'select 1' })).text).toBe('1\n')
   })
 })
 
@@ -151,14 +153,15 @@ describe('the metric of queries without a result', () => {
   it('counts what is refused by its reason, and no query that was answered', async () => {
     const metrics = createMetrics('analysts')
     await withProxy({ metrics }, async (proxy) => {
-      const ask = (query: string, more: object = {}) => rig.ask({ query, ...more }, rig.acme, proxy)
-      expect((await ask('select 1')).status).toBe(200)
-      await ask('select 1', { password: 'wrong' })
-      await ask('select 1', { method: 'PUT' })
-      await ask('select 1', { params: { max_threads: '8' } })
-      await ask("select * from file('/etc/passwd')")
-      await ask('select no_such_column from events')
-      await ask("select repeat('x', 1000000) from numbers(100)")
+      const runQuery = (query: string, more: object = {}) =>
+        rig.runQuery({ query, ...more }, rig.acme, proxy)
+      expect((await runQuery('select 1')).status).toBe(200)
+      await runQuery('select 1', { password: 'wrong' })
+      await runQuery('select 1', { method: 'PUT' })
+      await runQuery('select 1', { params: { max_threads: '8' } })
+      await runQuery("select * from file('/etc/passwd')")
+      await runQuery('select no_such_column from events')
+      await runQuery("select repeat('x', 1000000) from numbers(100)")
     })
     expect(await readCounts(metrics)).toEqual({
       authentication: 1,
@@ -173,9 +176,9 @@ describe('the metric of queries without a result', () => {
     const metrics = createMetrics('analysts')
     const limits = { perTenant: 1, total: 1, queuePerTenant: 0, waitMs: 60_000 }
     await withProxy({ metrics, limits, queryMaxMs: 1_500 }, async (proxy) => {
-      const slow = rig.ask({ query: deaf }, rig.acme, proxy)
+      const slow = rig.runQuery({ query: deaf }, rig.acme, proxy)
       await until('it runs', async () => (await running('%has(range%', 0.3)) === '1')
-      expect((await rig.ask({ query: 'select 1' }, rig.acme, proxy)).status).toBe(503)
+      expect((await rig.runQuery({ query: 'select 1' }, rig.acme, proxy)).status).toBe(503)
       expect((await slow).status).toBe(408)
       await until('the engine is done', async () => (await running('%has(range%')) === '0')
     })

@@ -49,26 +49,28 @@ describe('an analyst', () => {
   it('reads its own rows through every view, each in its own database', async () => {
     for (const view of tenantViews) {
       const query = `select count() > 0, uniqExact(tenant_id), any(tenant_id) from ${view}`
-      expect([view, (await rig.ask({ query })).text]).toEqual([view, '1\t1\tacme\n'])
-      expect((await rig.ask({ query }, rig.globex)).text).toBe('1\t1\tglobex\n')
+      expect([view, (await rig.runQuery({ query })).text]).toEqual([view, '1\t1\tacme\n'])
+      expect((await rig.runQuery({ query }, rig.globex)).text).toBe('1\t1\tglobex\n')
       expect(await rig.asService(`select uniqExact(tenant_id) from analytics.${view}`)).toBe('2')
     }
   })
 
   it('can ask every view that there is', async () => {
-    const { text } = await rig.ask({
+    const { text } = await rig.runQuery({
       query: "select name from system.tables where name != 'user_devices_as_of'",
     })
     const views = text.trim().split('\n')
     expect(views.length).toBeGreaterThanOrEqual(13)
     for (const view of views) {
-      const { status, text } = await rig.ask({ query: `select * from ${view} limit 1 format Null` })
+      const { status, text } = await rig.runQuery({
+        query: `select * from ${view} limit 1 format Null`,
+      })
       expect([view, status, text]).toEqual([view, 200, ''])
-      const columns = await rig.ask({
+      const columns = await rig.runQuery({
         query: `select arrayStringConcat(groupArray(name), ', ') from system.columns
                 where table = '${view}' format TSVRaw`,
       })
-      const named = await rig.ask({
+      const named = await rig.runQuery({
         query: `select ${columns.text} from ${view} limit 1 format Null`,
       })
       expect([view, named.status, named.text]).toEqual([view, 200, ''])
@@ -81,7 +83,7 @@ describe('an analyst', () => {
       .sort()
     const open: string[] = []
     for (const name of names) {
-      const { status } = await rig.ask({ query: `select * from system.${name} limit 1` })
+      const { status } = await rig.runQuery({ query: `select * from system.${name} limit 1` })
       if (status === 200) open.push(name)
     }
     expect(open).toEqual([
@@ -122,7 +124,7 @@ describe('an analyst', () => {
         from busy join devices using (device_id)
         where device_id in (select device_id from signals where signal = 'root.su_binary')
       )`
-    expect((await rig.ask({ query, params: { param_n: '5' } })).text).toBe('10\t50\t10\n')
+    expect((await rig.runQuery({ query, params: { param_n: '5' } })).text).toBe('10\t50\t10\n')
   })
 })
 
@@ -152,27 +154,27 @@ describe('the address', () => {
   })
 
   it('answers what clients ask first: version, zone, settings, tables, columns', async () => {
-    const ask = async (query: string) => (await rig.ask({ query })).text
-    expect(await ask('select version(), timezone()')).toMatch(/^26\.\d+\.\d+\.\d+\tUTC\n$/)
-    expect(await ask("select value from system.settings where name = 'readonly'")).toBe('1\n')
-    expect((await ask('show tables')).split('\n')).toContain('events')
-    expect(await ask('describe table events')).toContain('tenant_id\tLowCardinality(String)')
-    expect(await ask('exists table events')).toBe('1\n')
+    const runQuery = async (query: string) => (await rig.runQuery({ query })).text
+    expect(await runQuery('select version(), timezone()')).toMatch(/^26\.\d+\.\d+\.\d+\tUTC\n$/)
+    expect(await runQuery("select value from system.settings where name = 'readonly'")).toBe('1\n')
+    expect((await runQuery('show tables')).split('\n')).toContain('events')
+    expect(await runQuery('describe table events')).toContain('tenant_id\tLowCardinality(String)')
+    expect(await runQuery('exists table events')).toBe('1\n')
     const columns = "select count() from system.columns where table = 'events'"
-    expect(Number(await ask(columns))).toBeGreaterThan(20)
+    expect(Number(await runQuery(columns))).toBeGreaterThan(20)
   })
 
   it('takes a query by GET, by POST and by both, and credentials in three ways', async () => {
     const { user, password } = rig.acme
     const get = { method: 'GET', query: '', params: { query: 'select 1', default_format: 'CSV' } }
-    expect((await rig.ask(get)).text).toBe('1\n')
-    expect((await rig.ask({ query: '+ 1', params: { query: 'select 1' } })).text).toBe('2\n')
+    expect((await rig.runQuery(get)).text).toBe('1\n')
+    expect((await rig.runQuery({ query: '+ 1', params: { query: 'select 1' } })).text).toBe('2\n')
     const own = { 'X-ClickHouse-User': user, 'X-ClickHouse-Key': password }
-    expect((await rig.ask({ query: 'select 1', user: 'x', headers: own })).text).toBe('1\n')
+    expect((await rig.runQuery({ query: 'select 1', user: 'x', headers: own })).text).toBe('1\n')
     const reply = await fetch(`${rig.proxy.url}/?user=${user}&password=${password}&query=select+1`)
     expect(await reply.text()).toBe('1\n')
     const json = { 'X-ClickHouse-Format': 'JSONEachRow' }
-    expect((await rig.ask({ query: 'select 1 as n', headers: json })).text).toBe('{"n":1}\n')
+    expect((await rig.runQuery({ query: 'select 1 as n', headers: json })).text).toBe('{"n":1}\n')
     expect(await (await fetch(`${rig.proxy.url}/ping`)).text()).toBe('Ok.\n')
   })
 })
@@ -208,7 +210,7 @@ describe('whatever analysts ask', () => {
     let stopped = false
     const analyst = async (as: typeof rig.acme) => {
       while (!stopped) {
-        const { status, text } = await rig.ask({ query: heaviest }, as)
+        const { status, text } = await rig.runQuery({ query: heaviest }, as)
         expect([status, text]).toEqual([200, ''])
         asked++
       }
@@ -245,11 +247,11 @@ describe('whatever analysts ask', () => {
     const watching = watch()
     const slow = { query: 'select sum(sipHash64(number)) from numbers(10000000) format Null' }
     const replies = await Promise.all(
-      Array.from({ length: 8 }, () => rig.ask(slow, rig.acme, proxy)),
+      Array.from({ length: 8 }, () => rig.runQuery(slow, rig.acme, proxy)),
     )
     const mine = Math.max(...running)
     const both = [rig.acme, rig.globex].flatMap((as) =>
-      Array.from({ length: 4 }, () => rig.ask(slow, as, proxy)),
+      Array.from({ length: 4 }, () => rig.runQuery(slow, as, proxy)),
     )
     replies.push(...(await Promise.all(both)))
     stopped = true
@@ -262,7 +264,7 @@ describe('whatever analysts ask', () => {
 
   it('a flood is refused, with the code that clients know, and passes', async () => {
     const slow = { query: 'select sum(sipHash64(number)) from numbers(3000000) format Null' }
-    const flood = await Promise.all(Array.from({ length: 40 }, () => rig.ask(slow)))
+    const flood = await Promise.all(Array.from({ length: 40 }, () => rig.runQuery(slow)))
     const refused = flood.filter(({ status }) => status !== 200)
     // At most two run and sixteen wait.
     expect(refused.length).toBeGreaterThanOrEqual(40 - 18)
@@ -270,7 +272,7 @@ describe('whatever analysts ask', () => {
     for (const { status, text } of refused) {
       expect([status, text]).toEqual([503, expect.stringContaining('(TOO_MANY_SIMULTANEOUS')])
     }
-    expect((await rig.ask({ query: 'select 1' })).text).toBe('1\n')
+    expect((await rig.runQuery({ query: 'select 1' })).text).toBe('1\n')
   })
 
   it('a query whose reader has left is ended, and its turn is free', async () => {
@@ -285,7 +287,7 @@ describe('whatever analysts ask', () => {
     leaving.abort()
     await asked
     await until('no query runs', async () => (await count()) === '0')
-    expect((await rig.ask({ query: 'select 1' })).text).toBe('1\n')
+    expect((await rig.runQuery({ query: 'select 1' })).text).toBe('1\n')
   })
 })
 
@@ -320,12 +322,12 @@ describe('the console', () => {
       database: 'analytics',
     })
     await expect(createAnalyst(rig.deps, wanted)).rejects.toMatchObject({ code: 'analyst_exists' })
-    expect((await rig.ask({ query: 'select 1' }, made)).text).toBe('1\n')
+    expect((await rig.runQuery({ query: 'select 1' }, made)).text).toBe('1\n')
     const listed = await listTenantAnalysts(rig.deps, 'acme')
     expect(listed.data.map(({ name }) => name)).toEqual(['grafana', 'own'])
     expect(JSON.stringify(listed)).not.toContain(made.password)
     await removeTenantAnalyst(rig.deps, wanted)
-    expect((await rig.ask({ query: 'select 1' }, made)).status).toBe(403)
+    expect((await rig.runQuery({ query: 'select 1' }, made)).status).toBe(403)
     await expect(removeTenantAnalyst(rig.deps, wanted)).rejects.toMatchObject({
       code: 'analyst_not_found',
     })
@@ -338,9 +340,9 @@ describe('the console', () => {
 
   it('refuses a suspended tenant’s analysts', async () => {
     await rig.postgres.query(`update tenants set status = 'suspended' where tenant_id = 'globex'`)
-    expect((await rig.ask({ query: 'select 1' }, rig.globex)).status).toBe(403)
+    expect((await rig.runQuery({ query: 'select 1' }, rig.globex)).status).toBe(403)
     await rig.postgres.query(`update tenants set status = 'active' where tenant_id = 'globex'`)
-    expect((await rig.ask({ query: 'select 1' }, rig.globex)).status).toBe(200)
+    expect((await rig.runQuery({ query: 'select 1' }, rig.globex)).status).toBe(200)
   })
 
   it('says what to do where there can be no analysts', async () => {

@@ -12,20 +12,20 @@ afterAll(() => rig?.close())
 
 const wide = { from: '2020-01-01 00:00:00.000', to: '2100-01-01 00:00:00.000' }
 
-function ask({ sql, parameters }: Question, tenant: string) {
+function runQuestion({ sql, parameters }: Question, tenant: string) {
   const given = Object.entries({ ...wide, ...parameters, tenant })
   const params = Object.fromEntries(given.map(([name, value]) => [`param_${name}`, value]))
-  return rig.ask({ query: sql, params: { ...params, wait_end_of_query: '1' } })
+  return rig.runQuery({ query: sql, params: { ...params, wait_end_of_query: '1' } })
 }
 
 it.each(readCookbook())('an analyst asks $name of the own tenant', async (question) => {
-  const { status, text } = await ask(question, 'acme')
+  const { status, text } = await runQuestion(question, 'acme')
   expect([status, status === 200 ? '' : text]).toEqual([200, ''])
 })
 
 it('an analyst learns nothing of another tenant by asking for it', async () => {
   for (const question of readCookbook()) {
-    const { status, text } = await ask(question, 'globex')
+    const { status, text } = await runQuestion(question, 'globex')
     expect([question.name, status, text]).toEqual([question.name, 200, ''])
   }
 })
@@ -33,7 +33,7 @@ it('an analyst learns nothing of another tenant by asking for it', async () => {
 it('some questions find something in what the rig holds', async () => {
   const found = []
   for (const question of readCookbook()) {
-    if ((await ask(question, 'acme')).text !== '') found.push(question.name)
+    if ((await runQuestion(question, 'acme')).text !== '') found.push(question.name)
   }
   expect(found.length).toBeGreaterThanOrEqual(5)
 })

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { dayMs, hourMs } from '#shared/core/base/instants.ts'
 import { readCookbook } from '#shared/io/analytics/cookbook.ts'
 import { type Clickhouse, createClickhouse } from '#shared/io/clickhouse/clickhouse.ts'
-import { type Answer, ask, toCookbookPage } from '../../support/analytics/cookbook.ts'
+import { type Answer, runQuestion, toCookbookPage } from '../../support/analytics/cookbook.ts'
 import { historyEndMs, historyStartMs } from '../../support/analytics/cookbook-span.ts'
 import {
   type FleetHistory,
@@ -38,7 +38,7 @@ afterAll(async () => {
 
 const find = (name: string) => questions.find((one) => one.name.endsWith(name))!
 const answer = (name: string, given: Record<string, string> = {}): Promise<Answer> =>
-  ask(clickhouse, find(name), { tenant: fleetTenant, ...given })
+  runQuestion(clickhouse, find(name), { tenant: fleetTenant, ...given })
 const toMs = (text: unknown) => Date.parse(`${String(text).replace(' ', 'T')}Z`)
 
 /** Groups, in the order of their first members. */
@@ -445,7 +445,7 @@ describe('the cookbook', () => {
 
   it('answers nothing to a tenant that has nothing', async () => {
     for (const question of questions) {
-      const { rows } = await ask(clickhouse, question, { tenant: 'nobody' })
+      const { rows } = await runQuestion(clickhouse, question, { tenant: 'nobody' })
       expect([question.name, rows]).toEqual([question.name, []])
     }
   })
@@ -453,7 +453,10 @@ describe('the cookbook', () => {
   it('is what the page says: npm run docs:cookbook writes it', async () => {
     const answered = []
     for (const question of questions) {
-      answered.push({ question, answer: await ask(clickhouse, question, { tenant: fleetTenant }) })
+      answered.push({
+        question,
+        answer: await runQuestion(clickhouse, question, { tenant: fleetTenant }),
+      })
     }
     const page = toCookbookPage(answered, { seed, devices, events: history.events.length })
     await expect(page).toMatchFileSnapshot('../../../clickhouse/COOKBOOK.md')

@@ -81,14 +81,14 @@ async function call(method: 'GET' | 'POST', path: string, body?: object) {
   return { status: response.statusCode, text: response.body, headers: response.headers }
 }
 
-async function ask(sql: string, more: object = {}, tenant = 'acme') {
+async function runSql(sql: string, more: object = {}, tenant = 'acme') {
   const { status, text } = await call('POST', `/tenants/${tenant}/sql`, { sql, ...more })
   return { status, body: JSON.parse(text) }
 }
 
 describe('a query', () => {
   it('is answered with columns, types and rows', async () => {
-    const { status, body } = await ask(
+    const { status, body } = await runSql(
       `select device_id, count() as events, max(received_at) as at from events
        where device_id = {device:String} group by device_id`,
       { parameters: { device: 'acme-3' } },
@@ -107,20 +107,20 @@ describe('a query', () => {
   })
 
   it('can be each of the examples that the document of the API has', async () => {
-    for (const sql of ['select 1', 'describe events']) expect((await ask(sql)).status).toBe(200)
+    for (const sql of ['select 1', 'describe events']) expect((await runSql(sql)).status).toBe(200)
   })
 
   it('reads the tenant of its path alone, whatever it names', async () => {
     for (const tenant of ['acme', 'globex']) {
       for (const view of ['events', 'alerts', 'devices']) {
-        const { body } = await ask(`select distinct tenant_id from ${view}`, {}, tenant)
+        const { body } = await runSql(`select distinct tenant_id from ${view}`, {}, tenant)
         expect([view, body.rows]).toEqual([view, [[tenant]]])
       }
     }
     const named = { parameters: { tenant: 'globex' } }
-    const own = await ask('select {tenant:String}', named)
+    const own = await runSql('select {tenant:String}', named)
     expect(own.body.rows).toEqual([['acme']])
-    const other = await ask("select count() from events where tenant_id = 'globex'")
+    const other = await runSql("select count() from events where tenant_id = 'globex'")
     expect(other.body.rows).toEqual([['0']])
   })
 
@@ -133,18 +133,18 @@ describe('a query', () => {
       'select 1; select 2',
     ]
     for (const sql of attempts) {
-      const { status, body } = await ask(sql)
+      const { status, body } = await runSql(sql)
       expect([sql, status, body.code]).toEqual([sql, 422, 'query_failed'])
     }
-    expect((await ask('select count() from events')).body.rows).toEqual([['50']])
+    expect((await runSql('select count() from events')).body.rows).toEqual([['50']])
   })
 
   it('that the engine refuses is answered with its words', async () => {
-    const { status, body } = await ask('select nothing_like_it from events')
+    const { status, body } = await runSql('select nothing_like_it from events')
     expect([status, body.code]).toEqual([422, 'query_failed'])
     expect(body.detail).toContain('nothing_like_it')
     expect(body.detail).not.toContain('version')
-    const formatted = await ask('select 1 format Pretty')
+    const formatted = await runSql('select 1 format Pretty')
     expect([formatted.status, formatted.body.detail]).toEqual([
       422,
       'Leave FORMAT out: a query is answered as rows or as a CSV.',
@@ -153,9 +153,9 @@ describe('a query', () => {
 
   it('shows so many rows at most, and all of them as CSV', async () => {
     const sql = `select number from numbers(${sqlRowsMax + 5})`
-    const shown = await ask(sql)
+    const shown = await runSql(sql)
     expect([shown.body.rows.length, shown.body.truncated]).toEqual([sqlRowsMax, true])
-    const exact = await ask(`select number from numbers(${sqlRowsMax})`)
+    const exact = await runSql(`select number from numbers(${sqlRowsMax})`)
     expect([exact.body.rows.length, exact.body.truncated]).toEqual([sqlRowsMax, false])
     const csv = await call('POST', '/tenants/acme/sql', { sql, format: 'csv' })
     expect([csv.status, csv.headers['content-type']]).toEqual([200, 'text/csv; charset=utf-8'])
@@ -169,7 +169,7 @@ describe('a query', () => {
 
   it('is in the audit log of its tenant, also when it fails', async () => {
     const sql = 'select a_query_of_this_test'
-    await ask(sql, { parameters: { one: '1' } })
+    await runSql(sql, { parameters: { one: '1' } })
     const rows = await listAudit(rig.postgres, { tenantId: 'acme', limit: 1 })
     expect(rows).toMatchObject([
       {
@@ -193,10 +193,10 @@ describe('a query', () => {
       "update analysts set password_hash = $1 where tenant_id = 'acme' and name = 'console'",
       [randomBytes(32)],
     )
-    expect((await ask('select 1')).status).toBe(200)
+    expect((await runSql('select 1')).status).toBe(200)
     expect(await hashOf()).toBe(first)
     aheadMs = dayMs
-    expect((await ask('select 1')).status).toBe(200)
+    expect((await runSql('select 1')).status).toBe(200)
     aheadMs = 0
     expect(await hashOf()).not.toBe(first)
   })
@@ -220,12 +220,12 @@ describe('a query', () => {
 
   it('has as many bytes as a page shows, and says when its first row has more', async () => {
     const long = `repeat(repeat('x', 1024), ${sqlRowsBytesMax / 1_024})`
-    const first = await ask(`select repeat(repeat('x', 1024), ${(7 * sqlRowsBytesMax) / 1_024})`)
+    const first = await runSql(`select repeat(repeat('x', 1024), ${(7 * sqlRowsBytesMax) / 1_024})`)
     expect([first.status, first.body.code]).toEqual([422, 'query_failed'])
     expect(first.body.detail).toContain(`${sqlRowsBytesMax} bytes`)
-    const second = await ask(`select if(number = 0, 'é', ${long}) from numbers(2)`)
+    const second = await runSql(`select if(number = 0, 'é', ${long}) from numbers(2)`)
     expect(second.body).toMatchObject({ rows: [['é']], truncated: true })
-    const within = await ask(`select repeat(repeat('x', 1024), ${sqlRowsBytesMax / 1_024 - 1})`)
+    const within = await runSql(`select repeat(repeat('x', 1024), ${sqlRowsBytesMax / 1_024 - 1})`)
     expect([within.body.rows.length, within.body.truncated]).toEqual([1, false])
   })
 
@@ -233,7 +233,7 @@ describe('a query', () => {
     const of = (count: number, value: string) =>
       Object.fromEntries(Array.from({ length: count }, (_, n) => [`p${n}`, value]))
     for (const value of ['é'.repeat(1_000), '\\'.repeat(1_000)]) {
-      const { status, body } = await ask('select 1', { parameters: of(32, value) })
+      const { status, body } = await runSql('select 1', { parameters: of(32, value) })
       expect([status, body.errors?.[0]]).toEqual([
         400,
         {
@@ -245,13 +245,13 @@ describe('a query', () => {
     for (const value of ['\\', 'é']) {
       // As `param_p0=` and six bytes for each character.
       const most = of(1, value.repeat(1_000))
-      const { status, body } = await ask('select {p0:String}', { parameters: most })
+      const { status, body } = await runSql('select {p0:String}', { parameters: most })
       expect([status, body.rows]).toEqual([200, [[most.p0]]])
     }
   })
 
   it('of a tenant that is not there is refused', async () => {
-    const { status, body } = await ask('select 1', {}, 'nobody')
+    const { status, body } = await runSql('select 1', {}, 'nobody')
     expect([status, body.code]).toEqual([404, 'tenant_not_found'])
   })
 })
@@ -287,17 +287,17 @@ describe('queries at once', () => {
       await heldAre(many)
       await leave(early)
       releaseHeld()
-      expect([format, (await ask('select 1')).status]).toEqual([format, 200])
+      expect([format, (await runSql('select 1')).status]).toEqual([format, 200])
       isHeld = (values) => values[2] === 'sql.queried'
       const later = openMany({ sql: 'select 1', format })
       await heldAre(sqlQueries.perTenant)
       await leave(later)
       releaseHeld()
-      expect([format, (await ask('select 1')).status]).toEqual([format, 200])
+      expect([format, (await runSql('select 1')).status]).toEqual([format, 200])
       const reading = openMany({ sql: 'select number from numbers(100000)', format })
       await new Promise((resolve) => reading[0]!.once('data', resolve))
       await leave(reading)
-      expect([format, (await ask('select 1')).status]).toEqual([format, 200])
+      expect([format, (await runSql('select 1')).status]).toEqual([format, 200])
     }
   })
 
@@ -305,12 +305,12 @@ describe('queries at once', () => {
     isHeld = (values) => values[1] === 'acme' && values[2] === 'sql.queried'
     const waiting = openMany({ sql: 'select 1' })
     await heldAre(sqlQueries.perTenant)
-    expect((await ask('select 1', {}, 'globex')).status).toBe(200)
-    const more = await ask('select 1')
+    expect((await runSql('select 1', {}, 'globex')).status).toBe(200)
+    const more = await runSql('select 1')
     expect([more.status, more.body.code]).toEqual([503, 'unavailable'])
     await leave(waiting)
     releaseHeld()
-    expect((await ask('select 1')).status).toBe(200)
+    expect((await runSql('select 1')).status).toBe(200)
   })
 })
 
@@ -338,7 +338,7 @@ describe('beside the query', () => {
     expect(data.length).toBeGreaterThanOrEqual(20)
     const times = { from: '2020-01-01 00:00:00.000', to: '2100-01-01 00:00:00.000' }
     for (const { name, sql, parameters } of data.slice(0, 5)) {
-      const { status } = await ask(sql, { parameters: { ...parameters, ...times } })
+      const { status } = await runSql(sql, { parameters: { ...parameters, ...times } })
       expect([name, status]).toEqual([name, 200])
     }
   })

@@ -43,7 +43,7 @@ async function createWatched(): Promise<{ clickhouse: Clickhouse; open: Set<Sock
   return { clickhouse, open }
 }
 
-const ask = async (clickhouse: Clickhouse, query: string, signal?: AbortSignal) => {
+const runQuery = async (clickhouse: Clickhouse, query: string, signal?: AbortSignal) => {
   const more = signal === undefined ? {} : { abort_signal: signal }
   const result = await clickhouse.query({ query, format: 'JSONCompactEachRow', ...more })
   return (await result.json<[number]>())[0]![0]
@@ -51,24 +51,24 @@ const ask = async (clickhouse: Clickhouse, query: string, signal?: AbortSignal) 
 
 it('a request given up before it has a connection ends no later one', async () => {
   const { clickhouse } = await createWatched()
-  await ask(clickhouse, 'select 1')
+  await runQuery(clickhouse, 'select 1')
   for (let times = 0; times < 5; times++) {
     const givenUp = new AbortController()
-    const asked = ask(clickhouse, 'select 2', givenUp.signal)
+    const asked = runQuery(clickhouse, 'select 2', givenUp.signal)
     givenUp.abort()
     await expect(asked).rejects.toThrow(/abort/i)
   }
   // Longer than an idle connection is kept.
   const slow = 'select sleepEachRow(1) from numbers(3) settings max_block_size = 1'
-  expect(await ask(clickhouse, slow)).toBe(0)
+  expect(await runQuery(clickhouse, slow)).toBe(0)
 })
 
 it('an idle connection is closed by us, seconds before a server would', async () => {
   const { clickhouse, open } = await createWatched()
-  expect(await ask(clickhouse, 'select 3')).toBe(3)
+  expect(await runQuery(clickhouse, 'select 3')).toBe(3)
   expect(open.size).toBe(1)
   await pause(1_000)
   expect(open.size).toBe(1)
   await until('it is closed', () => open.size === 0, 4_000)
-  expect(await ask(clickhouse, 'select 4')).toBe(4)
+  expect(await runQuery(clickhouse, 'select 4')).toBe(4)
 })

@@ -11,7 +11,7 @@ import { startClickhouse, type TestClickhouse } from '../../support/servers/clic
 
 let server: TestClickhouse
 const call = (request: ClickhouseRequest) => callClickhouse(server.url, request)
-const ask = async (sql: string, params: Record<string, string> = {}) => {
+const runQuery = async (sql: string, params: Record<string, string> = {}) => {
   const reply = await call({ body: sql, params })
   expect(reply.text, sql).not.toMatch(/^Code: /)
   return reply.text.trimEnd()
@@ -24,8 +24,10 @@ beforeAll(async () => {
 })
 afterAll(() => server.stop())
 beforeEach(async () => {
-  await ask('DROP TABLE IF EXISTS t SYNC')
-  await ask('CREATE TABLE t (n UInt32, s String, x UInt8 DEFAULT 9) ENGINE = MergeTree ORDER BY n')
+  await runQuery('DROP TABLE IF EXISTS t SYNC')
+  await runQuery(
+    'CREATE TABLE t (n UInt32, s String, x UInt8 DEFAULT 9) ENGINE = MergeTree ORDER BY n',
+  )
 })
 
 describe('insert formats', () => {
@@ -46,26 +48,28 @@ describe('insert formats', () => {
     ['RowBinary', Buffer.from('01000000016109' + '0200000002623b09', 'hex')],
   ])('%s', async (format, body) => {
     expect(await insert(`INSERT INTO t FORMAT ${format}`, body)).toMatchObject({ status: 200 })
-    expect(await ask('SELECT * FROM t ORDER BY n')).toBe('1\ta\t9\n2\tb;\t9')
+    expect(await runQuery('SELECT * FROM t ORDER BY n')).toBe('1\ta\t9\n2\tb;\t9')
   })
 
   test('a native block read from the server goes back into it', async () => {
     const select = "SELECT toUInt32(number) AS n, 'a' AS s FROM numbers(3) FORMAT Native"
     const block = (await call({ body: select })).body
     expect((await insert('INSERT INTO t (n, s) FORMAT Native', block)).status).toBe(200)
-    expect(await ask('SELECT sum(n), sum(x) FROM t')).toBe('3\t27')
+    expect(await runQuery('SELECT sum(n), sum(x) FROM t')).toBe('3\t27')
   })
 
   test('the statement and its rows may come together in the body', async () => {
-    await ask("INSERT INTO t (n, s) VALUES (1, 'a'), (2, '(;)')")
-    await ask('INSERT INTO t (n, s) FORMAT JSONEachRow {"n":3,"s":"INSERT"}')
-    await ask('INSERT INTO t (n, s) SELECT n + 10, upper(s) FROM t')
-    expect(await ask('SELECT sum(n), count() FROM t')).toBe('42\t6')
+    await runQuery("INSERT INTO t (n, s) VALUES (1, 'a'), (2, '(;)')")
+    await runQuery('INSERT INTO t (n, s) FORMAT JSONEachRow {"n":3,"s":"INSERT"}')
+    await runQuery('INSERT INTO t (n, s) SELECT n + 10, upper(s) FROM t')
+    expect(await runQuery('SELECT sum(n), count() FROM t')).toBe('42\t6')
   })
 
   test('@clickhouse/client inserts objects, nested JSON among them', async () => {
     const client = createClient({ url: server.url })
-    await ask('CREATE OR REPLACE TABLE j (at DateTime64(3), d JSON) ENGINE = MergeTree ORDER BY at')
+    await runQuery(
+      'CREATE OR REPLACE TABLE j (at DateTime64(3), d JSON) ENGINE = MergeTree ORDER BY at',
+    )
     const d = { root: { su_binary: true }, list: [1, 2], text: 'a"\\\n\té😀' }
     await client.insert({
       table: 'j',
@@ -83,12 +87,12 @@ describe('insert formats', () => {
 
 describe('settings of an insert', () => {
   test('the same deduplication token stores a batch once', async () => {
-    await ask('ALTER TABLE t MODIFY SETTING non_replicated_deduplication_window = 100')
+    await runQuery('ALTER TABLE t MODIFY SETTING non_replicated_deduplication_window = 100')
     for (const token of ['batch-1', 'batch-1', 'batch-2']) {
       const params = { insert_deduplication_token: token }
       await insert('INSERT INTO t FORMAT JSONEachRow', '{"n":1}', params)
     }
-    expect(await ask('SELECT count() FROM t')).toBe('2')
+    expect(await runQuery('SELECT count() FROM t')).toBe('2')
   })
 
   test('unknown fields are refused or skipped as asked', async () => {
@@ -98,11 +102,11 @@ describe('settings of an insert', () => {
     expect(refused.headers['x-clickhouse-exception-code']).toBe('117')
     const lax = { input_format_skip_unknown_fields: '1' }
     expect((await insert('INSERT INTO t FORMAT JSONEachRow', rows, lax)).status).toBe(200)
-    expect(await ask('SELECT count() FROM t')).toBe('1')
+    expect(await runQuery('SELECT count() FROM t')).toBe('1')
   })
 
   test('a duplicated path in a JSON value is refused or skipped as asked', async () => {
-    await ask('CREATE OR REPLACE TABLE j (d JSON) ENGINE = Memory')
+    await runQuery('CREATE OR REPLACE TABLE j (d JSON) ENGINE = Memory')
     const query = 'INSERT INTO j FORMAT JSONEachRow'
     expect((await insert(query, '{"d":{"a":1,"a":2}}')).status).toBe(400)
     const params = { type_json_skip_duplicated_paths: '1' }
@@ -112,7 +116,7 @@ describe('settings of an insert', () => {
   test('one bad row leaves nothing of its batch', async () => {
     const bad = await insert('INSERT INTO t FORMAT JSONEachRow', '{"n":1}\n{"n":"x"}\n{"n":3}')
     expect(bad.status).toBe(400)
-    expect(await ask('SELECT count() FROM t')).toBe('0')
+    expect(await runQuery('SELECT count() FROM t')).toBe('0')
   })
 })
 
@@ -127,8 +131,8 @@ describe('rows are data', () => {
       await insert('INSERT INTO t (s) FORMAT JSONEachRow', JSON.stringify({ s: text }))
       await insert('INSERT INTO t (s) FORMAT CSV', `"${text.replaceAll('"', '""')}"`)
       const lines = text.split('\n').length - (text.endsWith('\n') ? 1 : 0)
-      expect(await ask('SELECT count() FROM t')).toBe(String(3 + lines))
-      const same = await ask('SELECT count() FROM t WHERE s = {v:String}', {
+      expect(await runQuery('SELECT count() FROM t')).toBe(String(3 + lines))
+      const same = await runQuery('SELECT count() FROM t WHERE s = {v:String}', {
         param_v: text.replaceAll('\\', '\\\\').replaceAll('\n', '\\n').replaceAll('\r', '\\r'),
       })
       expect(same).toBe('3')
@@ -142,18 +146,18 @@ describe('rows are data', () => {
   ])('%s with a statement behind its rows is an error', async (format, body) => {
     const reply = await insert(`INSERT INTO t FORMAT ${format}`, body)
     expect(reply.status).toBeGreaterThanOrEqual(400)
-    expect(await ask('SELECT count() FROM t')).toBe('0')
+    expect(await runQuery('SELECT count() FROM t')).toBe('0')
   })
 
   test('values end at a semicolon, and what follows is not run', async () => {
     await insert('INSERT INTO t VALUES', "(1, 'a', 1); DROP TABLE t")
-    expect(await ask('SELECT count() FROM t')).toBe('1')
+    expect(await runQuery('SELECT count() FROM t')).toBe('1')
   })
 
   test('two statements in one request are an error', async () => {
     const reply = await call({ body: 'SELECT 1; DROP TABLE t' })
     expect(reply.headers['x-clickhouse-exception-code']).toBe('62')
-    expect(await ask('EXISTS TABLE t')).toBe('1')
+    expect(await runQuery('EXISTS TABLE t')).toBe('1')
   })
 })
 
@@ -168,7 +172,7 @@ describe('bodies', () => {
     const query = 'INSERT INTO t FORMAT JSONEachRow'
     const headers = { 'Content-Encoding': encoding }
     expect((await call({ params: { query, async_insert: '0' }, headers, body })).status).toBe(200)
-    expect(await ask('SELECT sum(n) FROM t')).toBe('3')
+    expect(await runQuery('SELECT sum(n) FROM t')).toBe('3')
   })
 
   test('100 MB in one insert are taken, and none of it is kept in memory afterwards', async () => {
@@ -177,7 +181,7 @@ describe('bodies', () => {
     await insert('INSERT INTO t FORMAT JSONEachRow', line.repeat(1_000))
     const before = residentBytes()
     expect((await insert('INSERT INTO t FORMAT JSONEachRow', body)).status).toBe(200)
-    expect(await ask('SELECT count() FROM t')).toBe('51000')
+    expect(await runQuery('SELECT count() FROM t')).toBe('51000')
     await expect.poll(() => residentBytes() - before, { timeout: 60_000 }).toBeLessThan(600 << 20)
   })
 
@@ -197,18 +201,18 @@ describe('bodies', () => {
     const asking = call({ params: { query, query_id: 'abandoned' }, signal: abort.signal })
     asking.catch(() => undefined)
     const running = "SELECT count() FROM system.processes WHERE query_id = 'abandoned'"
-    await expect.poll(() => ask(running), { timeout: 60_000 }).toBe('1')
+    await expect.poll(() => runQuery(running), { timeout: 60_000 }).toBe('1')
     abort.abort()
     await expect(asking).rejects.toThrow()
-    await expect.poll(() => ask(running), { timeout: 60_000 }).toBe('0')
+    await expect.poll(() => runQuery(running), { timeout: 60_000 }).toBe('0')
   })
 
   test('KILL QUERY ends any other', async () => {
     const body = 'SELECT count() FROM numbers(1000000000000) WHERE NOT ignore(sipHash64(number))'
     const asking = call({ body, params: { query_id: 'killed' } })
     const running = "SELECT count() FROM system.processes WHERE query_id = 'killed'"
-    await expect.poll(() => ask(running), { timeout: 60_000 }).toBe('1')
-    await ask("KILL QUERY WHERE query_id = 'killed' SYNC")
+    await expect.poll(() => runQuery(running), { timeout: 60_000 }).toBe('1')
+    await runQuery("KILL QUERY WHERE query_id = 'killed' SYNC")
     expect((await asking).headers['x-clickhouse-exception-code']).toBe('394')
   })
 })
@@ -225,7 +229,7 @@ describe('many at once', () => {
     replies.forEach((reply, i) => {
       expect(reply).toMatchObject({ status: 200, text: i % 4 === 0 ? '' : `${i}\n` })
     })
-    expect(await ask('SELECT count(), sum(n) FROM t')).toBe('50\t4900')
+    expect(await runQuery('SELECT count(), sum(n) FROM t')).toBe('50\t4900')
   })
 
   test('a small read does not wait for a long insert or a long query', async () => {
@@ -241,7 +245,7 @@ describe('many at once', () => {
     let reads = 0
     do {
       const started = performance.now()
-      expect(await ask('SELECT 1')).toBe('1')
+      expect(await runQuery('SELECT 1')).toBe('1')
       slowestMs = Math.max(slowestMs, performance.now() - started)
       reads++
     } while (working > 0)
@@ -253,8 +257,10 @@ describe('many at once', () => {
   test('parts are merged in the background', async () => {
     for (let i = 0; i < 30; i++) await insert('INSERT INTO t FORMAT JSONEachRow', `{"n":${i}}`)
     const parts = "SELECT count() FROM system.parts WHERE table = 't' AND active"
-    await expect.poll(async () => Number(await ask(parts)), { timeout: 60_000 }).toBeLessThan(15)
-    expect(await ask('SELECT count() FROM t')).toBe('30')
+    await expect
+      .poll(async () => Number(await runQuery(parts)), { timeout: 60_000 })
+      .toBeLessThan(15)
+    expect(await runQuery('SELECT count() FROM t')).toBe('30')
   })
 })
 
@@ -265,7 +271,7 @@ function residentBytes(): number {
 
 async function waitUntilIdle(): Promise<void> {
   const others = 'SELECT count() FROM system.processes'
-  while ((await ask(others)) !== '1') await sleep(20)
+  while ((await runQuery(others)) !== '1') await sleep(20)
 }
 
 function readAndHangUp(query: string, bytesMax: number): Promise<{ received: number }> {

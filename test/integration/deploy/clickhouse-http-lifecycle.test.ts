@@ -28,7 +28,7 @@ async function start(): Promise<TestClickhouse> {
   return server
 }
 
-async function ask(server: TestClickhouse, sql: string, params?: Record<string, string>) {
+async function runQuery(server: TestClickhouse, sql: string, params?: Record<string, string>) {
   const headers = { Connection: 'close' }
   const reply = await callClickhouse(server.url, { body: sql, headers, ...(params && { params }) })
   expect(reply.text, sql).not.toMatch(/^Code: /)
@@ -51,7 +51,7 @@ describe('kill -9', () => {
     }
     const gathered = { async_insert: '1', wait_for_async_insert: '0' }
     let server = await start()
-    await ask(server, 'CREATE TABLE kept (batch UInt32) ENGINE = MergeTree ORDER BY batch')
+    await runQuery(server, 'CREATE TABLE kept (batch UInt32) ENGINE = MergeTree ORDER BY batch')
     for (const workMs of [50, 150, 400]) {
       const before = acknowledged.length
       const writers = [{ async_insert: '0' }, { async_insert: '0' }, gathered, gathered]
@@ -62,7 +62,7 @@ describe('kill -9', () => {
       await writing
       server = await start()
     }
-    const counts = await ask(server, 'SELECT batch, count() FROM kept GROUP BY batch')
+    const counts = await runQuery(server, 'SELECT batch, count() FROM kept GROUP BY batch')
     const stored = new Map(counts.split('\n').map((line) => line.split('\t').map(Number) as Pair))
     expect(acknowledged.filter((batch) => stored.get(batch) !== rowsPerBatch)).toEqual([])
     expect([...stored.values()].filter((count) => count !== rowsPerBatch)).toEqual([])
@@ -79,15 +79,15 @@ describe('a merged part that a full disk left broken', () => {
   test.each(breaks)('%s: is found, and what it was made of is in force again', async (...args) => {
     const [, files, keptBytes] = args
     let server = await start()
-    await ask(server, 'CREATE TABLE kept (n UInt64) ENGINE = MergeTree ORDER BY n')
+    await runQuery(server, 'CREATE TABLE kept (n UInt64) ENGINE = MergeTree ORDER BY n')
     for (const from of [0, 1_000, 2_000]) {
-      await ask(server, `INSERT INTO kept SELECT number + ${from} FROM numbers(1000)`)
+      await runQuery(server, `INSERT INTO kept SELECT number + ${from} FROM numbers(1000)`)
     }
-    await ask(server, 'OPTIMIZE TABLE kept FINAL')
+    await runQuery(server, 'OPTIMIZE TABLE kept FINAL')
     // What was merged stays for long enough to be gone back to.
     const lifetime = `SELECT value FROM system.merge_tree_settings WHERE name = 'old_parts_lifetime'`
-    expect(Number(await ask(server, lifetime))).toBeGreaterThanOrEqual(2)
-    const place = await ask(
+    expect(Number(await runQuery(server, lifetime))).toBeGreaterThanOrEqual(2)
+    const place = await runQuery(
       server,
       `SELECT path FROM system.parts WHERE active AND table = 'kept' FORMAT TSVRaw`,
     )
@@ -97,7 +97,7 @@ describe('a merged part that a full disk left broken', () => {
     }
     expect(await ended).toBe(1)
     server = await start()
-    expect(await ask(server, 'SELECT count(), uniqExact(n), sum(n) FROM kept')).toBe(
+    expect(await runQuery(server, 'SELECT count(), uniqExact(n), sum(n) FROM kept')).toBe(
       '3000\t3000\t4498500',
     )
   })
@@ -108,38 +108,44 @@ describe('a directory', () => {
     const first = await start()
     const refused = startClickhouse({ path })
     await expect(refused).rejects.toThrow(`in use by another ClickHouse, process ${first.pid}`)
-    expect(await ask(first, 'SELECT 1')).toBe('1')
+    expect(await runQuery(first, 'SELECT 1')).toBe('1')
     await first.kill('SIGKILL')
     const started = performance.now()
     const second = await start()
-    expect(await ask(second, 'SELECT 1')).toBe('1')
+    expect(await runQuery(second, 'SELECT 1')).toBe('1')
     expect(performance.now() - started).toBeLessThan(10_000)
   })
 
   test('keeps databases, tables and views over an orderly restart', async () => {
     const first = await start()
-    await ask(first, 'CREATE DATABASE kept')
-    await ask(first, 'CREATE TABLE kept.t (n UInt32) ENGINE = MergeTree ORDER BY n')
-    await ask(first, 'CREATE TABLE kept.s (n UInt64) ENGINE = SummingMergeTree ORDER BY tuple()')
-    await ask(first, 'CREATE MATERIALIZED VIEW kept.v TO kept.s AS SELECT sum(n) AS n FROM kept.t')
-    await ask(first, 'INSERT INTO kept.t VALUES (1), (2)')
-    await ask(first, 'CREATE TABLE plain (n UInt32) ENGINE = MergeTree ORDER BY n')
+    await runQuery(first, 'CREATE DATABASE kept')
+    await runQuery(first, 'CREATE TABLE kept.t (n UInt32) ENGINE = MergeTree ORDER BY n')
+    await runQuery(
+      first,
+      'CREATE TABLE kept.s (n UInt64) ENGINE = SummingMergeTree ORDER BY tuple()',
+    )
+    await runQuery(
+      first,
+      'CREATE MATERIALIZED VIEW kept.v TO kept.s AS SELECT sum(n) AS n FROM kept.t',
+    )
+    await runQuery(first, 'INSERT INTO kept.t VALUES (1), (2)')
+    await runQuery(first, 'CREATE TABLE plain (n UInt32) ENGINE = MergeTree ORDER BY n')
     expect(await first.kill('SIGTERM')).toBe(0)
     const second = await start()
-    await ask(second, 'INSERT INTO kept.t VALUES (39)')
-    expect(await ask(second, 'SELECT sum(n) FROM kept.s')).toBe('42')
-    expect(await ask(second, 'EXISTS TABLE plain', { database: 'default' })).toBe('1')
+    await runQuery(second, 'INSERT INTO kept.t VALUES (39)')
+    expect(await runQuery(second, 'SELECT sum(n) FROM kept.s')).toBe('42')
+    expect(await runQuery(second, 'EXISTS TABLE plain', { database: 'default' })).toBe('1')
   })
 
   test('keeps over an orderly restart what was still in memory', async () => {
     const first = await start()
-    await ask(first, 'CREATE TABLE kept (n UInt32) ENGINE = MergeTree ORDER BY n')
+    await runQuery(first, 'CREATE TABLE kept (n UInt32) ENGINE = MergeTree ORDER BY n')
     const limits = '1, 1000, 1000, 1000000, 1000000, 100000000, 100000000'
-    await ask(first, `CREATE TABLE later AS kept ENGINE = Buffer(default, kept, ${limits})`)
-    await ask(first, 'INSERT INTO later VALUES (42)')
-    expect(await ask(first, 'SELECT count() FROM kept')).toBe('0')
+    await runQuery(first, `CREATE TABLE later AS kept ENGINE = Buffer(default, kept, ${limits})`)
+    await runQuery(first, 'INSERT INTO later VALUES (42)')
+    expect(await runQuery(first, 'SELECT count() FROM kept')).toBe('0')
     expect(await first.kill('SIGTERM')).toBe(0)
-    expect(await ask(await start(), 'SELECT sum(n) FROM kept')).toBe('42')
+    expect(await runQuery(await start(), 'SELECT sum(n) FROM kept')).toBe('42')
   })
 })
 
@@ -147,9 +153,9 @@ describe('SIGTERM', () => {
   test('waits for a running query, not for an idle connection', async () => {
     const server = await start()
     await holdIdleConnection(server)
-    const slow = ask(server, 'SELECT sleep(1.5)', { query_id: 'slow' })
+    const slow = runQuery(server, 'SELECT sleep(1.5)', { query_id: 'slow' })
     const running = "SELECT count() FROM system.processes WHERE query_id = 'slow'"
-    await expect.poll(() => ask(server, running), { timeout: 20_000 }).toBe('1')
+    await expect.poll(() => runQuery(server, running), { timeout: 20_000 }).toBe('1')
     const asked = performance.now()
     const [code, answer] = await Promise.all([server.kill('SIGTERM'), slow])
     expect(answer).toBe('0')
@@ -162,7 +168,7 @@ describe('SIGTERM', () => {
     const endless = 'SELECT count() FROM numbers(1000000000000) WHERE NOT ignore(sipHash64(number))'
     const cut = callClickhouse(server.url, { body: endless }).catch(() => undefined)
     const running = "SELECT count() FROM system.processes WHERE query LIKE '%sipHash64%'"
-    await expect.poll(() => ask(server, running), { timeout: 20_000 }).toBe('2')
+    await expect.poll(() => runQuery(server, running), { timeout: 20_000 }).toBe('2')
     const asked = performance.now()
     expect(await server.kill('SIGTERM')).toBe(0)
     expect(performance.now() - asked).toBeLessThan(5_000)

@@ -11,7 +11,7 @@ import { startClickhouse, type TestClickhouse } from '../../support/servers/clic
 let server: TestClickhouse
 let client: ReturnType<typeof createClient>
 const call = (request: ClickhouseRequest) => callClickhouse(server.url, request)
-const ask = async (sql: string, params: Record<string, string> = {}) => {
+const runQuery = async (sql: string, params: Record<string, string> = {}) => {
   const reply = await call({ body: sql, params })
   expect(reply.text, sql).not.toMatch(/^Code: /)
   return reply.text.trimEnd()
@@ -34,8 +34,8 @@ describe('health', () => {
 
   test('@clickhouse/client finds it alive and knows its version', async () => {
     expect(await client.ping()).toEqual({ success: true })
-    expect(await ask('SELECT version()')).toMatch(/^\d+\.\d+\.\d+\.\d+$/)
-    expect(await ask('SELECT timezone()')).toBe('UTC')
+    expect(await runQuery('SELECT version()')).toMatch(/^\d+\.\d+\.\d+\.\d+$/)
+    expect(await runQuery('SELECT timezone()')).toBe('UTC')
   })
 })
 
@@ -53,17 +53,19 @@ describe('where the query stands', () => {
     expect((await call({ params: { query: ddl }, body: '' })).status).toBe(200)
     const insert = await call({ params: { query: 'INSERT INTO by_get VALUES (1)' } })
     expect(insert.text).toMatch(/^Code: 164\. DB::Exception: /)
-    expect(await ask('SELECT count() FROM by_get')).toBe('0')
+    expect(await runQuery('SELECT count() FROM by_get')).toBe('0')
   })
 
   test('the database comes from a parameter or a header, however new it is', async () => {
     expect((await call({ params: { database: 'later' }, body: 'SELECT 1' })).status).toBe(404)
-    await ask('CREATE DATABASE later')
-    await ask('CREATE TABLE here (a Int8) ENGINE = MergeTree ORDER BY a', { database: 'later' })
+    await runQuery('CREATE DATABASE later')
+    await runQuery('CREATE TABLE here (a Int8) ENGINE = MergeTree ORDER BY a', {
+      database: 'later',
+    })
     const headers = { 'X-ClickHouse-Database': 'later' }
     const seen = await call({ headers, body: 'SELECT currentDatabase(), count() FROM here' })
     expect(seen.text).toBe('later\t0\n')
-    expect(await ask('SELECT currentDatabase()')).toBe('default')
+    expect(await runQuery('SELECT currentDatabase()')).toBe('default')
   })
 })
 
@@ -113,13 +115,16 @@ describe('parameters', () => {
 
   test('numbers keep all their digits and times their milliseconds', async () => {
     const params = { param_n: '18446744073709551615', param_t: '2026-11-20 10:11:12.345' }
-    const text = await ask("SELECT {n:UInt64}, {t:DateTime64(3, 'UTC')}, {n:UInt64} % 10", params)
+    const text = await runQuery(
+      "SELECT {n:UInt64}, {t:DateTime64(3, 'UTC')}, {n:UInt64} % 10",
+      params,
+    )
     expect(text).toBe('18446744073709551615\t2026-11-20 10:11:12.345\t5')
   })
 
   test('a value is never SQL', async () => {
     const evil = "1; DROP TABLE x -- ' OR 1=1"
-    expect(await ask('SELECT {v:String} FORMAT TSVRaw', { param_v: evil })).toBe(evil)
+    expect(await runQuery('SELECT {v:String} FORMAT TSVRaw', { param_v: evil })).toBe(evil)
     const number = await call({ body: 'SELECT {v:UInt8}', params: { param_v: '1 OR 1' } })
     expect(number.headers['x-clickhouse-exception-code']).toBe('457')
     const absent = await call({ body: 'SELECT {v:UInt8}' })
@@ -139,7 +144,7 @@ describe('settings', () => {
     const replies = await Promise.all(
       Array.from({ length: 200 }, async (_, i) => {
         const own = i % 3 === 0 ? '65409' : String(1000 + i)
-        const text = await ask(
+        const text = await runQuery(
           "SELECT getSetting('max_block_size'), sleep(0.002), getSetting('max_block_size')",
           i % 3 === 0 ? {} : { max_block_size: own },
         )
@@ -173,10 +178,12 @@ describe('settings', () => {
 
   test('a session keeps its settings and temporary tables, and only a session', async () => {
     const session = { session_id: randomUUID(), session_timeout: '60' }
-    await ask('SET max_block_size = 4321', session)
-    await ask('CREATE TEMPORARY TABLE mine (a Int8)', session)
-    await ask('INSERT INTO mine VALUES (7)', session)
-    expect(await ask("SELECT a, getSetting('max_block_size') FROM mine", session)).toBe('7\t4321')
+    await runQuery('SET max_block_size = 4321', session)
+    await runQuery('CREATE TEMPORARY TABLE mine (a Int8)', session)
+    await runQuery('INSERT INTO mine VALUES (7)', session)
+    expect(await runQuery("SELECT a, getSetting('max_block_size') FROM mine", session)).toBe(
+      '7\t4321',
+    )
     expect((await call({ body: 'SELECT a FROM mine' })).status).toBe(404)
     const gone = { session_id: randomUUID(), session_check: '1' }
     expect((await call({ body: 'SELECT 1', params: gone })).text).toMatch(/^Code: 372\./)
@@ -260,7 +267,7 @@ describe('headers', () => {
     const body = 'SELECT sum(number) FROM numbers(12345)'
     const read = await call({ body, params: { wait_end_of_query: '1' } })
     expect(summaryOf(read.headers)).toMatchObject({ read_rows: '12345', result_rows: '1' })
-    await ask('CREATE TABLE counted (a UInt32) ENGINE = MergeTree ORDER BY a')
+    await runQuery('CREATE TABLE counted (a UInt32) ENGINE = MergeTree ORDER BY a')
     const query = 'INSERT INTO counted FORMAT JSONEachRow'
     const written = await call({ params: { query, async_insert: '0' }, body: '{"a":1}\n{"a":2}' })
     expect(summaryOf(written.headers)).toMatchObject({ written_rows: '2' })
@@ -311,7 +318,7 @@ describe('what dashboards and drivers ask when they connect', () => {
     'EXPLAIN SELECT 1',
   ])('%s', async (sql) => {
     const params = { default_format: 'JSONCompact' }
-    const { data } = JSON.parse(await ask(sql, params)) as { data: unknown[] }
+    const { data } = JSON.parse(await runQuery(sql, params)) as { data: unknown[] }
     expect(data.length).toBeGreaterThan(0)
   })
 

@@ -59,7 +59,7 @@ async function send(tenant: Tenant, submission: Submission): Promise<Sent> {
 
 type Refusal = { code: string; detail: string; errors?: { path: string }[] }
 
-async function ask(eventId: string): Promise<{ status: number; body: unknown }> {
+async function getExplanation(eventId: string): Promise<{ status: number; body: unknown }> {
   const answer = await fetch(`${running.stack.console}/admin/v1/events/${eventId}/explanation`, {
     headers: { authorization: `Bearer ${running.stack.admin_token}` },
   })
@@ -71,7 +71,7 @@ async function explain(eventId: string): Promise<EventExplanation> {
   return until(
     `event ${eventId} is explained`,
     async () => {
-      const { status, body } = await ask(eventId)
+      const { status, body } = await getExplanation(eventId)
       if (status !== 404) expect(status, JSON.stringify(body)).toBe(200)
       return status === 200 ? (body as EventExplanation) : null
     },
@@ -80,7 +80,7 @@ async function explain(eventId: string): Promise<EventExplanation> {
 }
 
 async function refused(eventId: string): Promise<Refusal & { status: number }> {
-  const { status, body } = await ask(eventId)
+  const { status, body } = await getExplanation(eventId)
   return { status, ...(body as Refusal) }
 }
 

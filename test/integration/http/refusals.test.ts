@@ -86,16 +86,16 @@ describe('the internal listener', () => {
 })
 
 describe('a trusted proxy', () => {
-  const ask = async (of: SpawnedEdge, id: string) => {
+  const call = async (of: SpawnedEdge, id: string) => {
     const headers = { 'x-request-id': id, 'x-forwarded-for': '198.51.100.7, 203.0.113.9' }
     await fetch(`${of.url}/nothing`, { headers })
   }
 
   it('names the client, and nobody else does', async () => {
-    await ask(edge, 'direct-1')
+    await call(edge, 'direct-1')
     expect(await lineOf('direct-1')).toMatchObject({ source: '127.0.0.1' })
     const behind = await rig.spawnEdge({ env: { TRUSTED_PROXIES: '10.0.0.0/8, 127.0.0.1' } })
-    await ask(behind, 'proxied-1')
+    await call(behind, 'proxied-1')
     const find = () =>
       behind
         .output()

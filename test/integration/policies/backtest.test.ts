@@ -250,7 +250,7 @@ async function store(some: readonly AcceptedEvent[]): Promise<void> {
 
 type Answer = { status: number; lines: BacktestLine[] }
 
-async function ask(
+async function requestBacktest(
   tenantId: string,
   document: unknown,
   more: { query?: string; token?: string; signal?: AbortSignal } = {},
@@ -271,7 +271,7 @@ async function ask(
 }
 
 async function backtest(tenantId: string, policy: unknown, query = ''): Promise<BacktestResult> {
-  const { status, lines } = await ask(tenantId, policy, { query })
+  const { status, lines } = await requestBacktest(tenantId, policy, { query })
   expect(status, JSON.stringify(lines)).toBe(200)
   const last = lines.at(-1)!
   if (!('report' in last)) throw new Error(JSON.stringify(last))
@@ -429,7 +429,7 @@ describe('a request', () => {
     const document = structuredClone(presets.strict) as { thresholds: unknown; name: string }
     document.thresholds = { review: 90, block: 10 }
     const [tried, set] = await Promise.all([
-      ask('acme', document),
+      requestBacktest('acme', document),
       fetch(`${consoleUrl}/admin/v1/tenants/acme/policy`, {
         method: 'PUT',
         headers: { authorization: `Bearer ${adminToken}`, 'content-type': 'application/json' },
@@ -441,19 +441,23 @@ describe('a request', () => {
   })
 
   it('needs the token, a tenant, and a time that is one', async () => {
-    expect((await ask('acme', presets.strict, { token: 'x' })).status).toBe(401)
-    expect((await ask('nobody', presets.strict)).status).toBe(404)
-    expect((await ask('acme', presets.strict, { query: '?since=soon' })).status).toBe(400)
-    expect((await ask('acme', { preset: 'strict' })).lines.at(-1)).toHaveProperty('report')
+    expect((await requestBacktest('acme', presets.strict, { token: 'x' })).status).toBe(401)
+    expect((await requestBacktest('nobody', presets.strict)).status).toBe(404)
+    expect((await requestBacktest('acme', presets.strict, { query: '?since=soon' })).status).toBe(
+      400,
+    )
+    expect((await requestBacktest('acme', { preset: 'strict' })).lines.at(-1)).toHaveProperty(
+      'report',
+    )
   })
 
   it('waits for nobody: one runs at a time for a tenant, also from another console', async () => {
     await tryNamedLock(rig.deps.locks, 'backtest acme', async () => {
-      const answer = await ask('acme', presets.strict)
+      const answer = await requestBacktest('acme', presets.strict)
       expect(answer).toMatchObject({ status: 409, lines: [{ code: 'conflict' }] })
-      expect((await ask('twin', presets.strict)).status).toBe(200)
+      expect((await requestBacktest('twin', presets.strict)).status).toBe(200)
     })
-    expect((await ask('acme', presets.strict)).status).toBe(200)
+    expect((await requestBacktest('acme', presets.strict)).status).toBe(200)
   })
 
   it('says so in its last line when the engine cannot be asked', async () => {
@@ -502,7 +506,7 @@ describe('a request', () => {
     await until('the turn was given back', isFree)
     await until('and by one that told no line', isFree)
     const gone = new AbortController()
-    const asked = ask('acme', closer, { signal: gone.signal })
+    const asked = requestBacktest('acme', closer, { signal: gone.signal })
     setTimeout(() => gone.abort(), 30)
     await asked.catch(() => undefined)
     await until('and by a connection that was cut', isFree)

@@ -181,12 +181,12 @@ async function alertsOf(tenantId: string): Promise<AlertRow[]> {
 
 /** Everything in Postgres that alerting touches. */
 async function readAlerting(tenantId: string): Promise<unknown> {
-  const ask = async (sql: string) => (await rig.postgres.query(sql, [tenantId])).rows
+  const select = async (sql: string) => (await rig.postgres.query(sql, [tenantId])).rows
   return {
     alerts: (await alertsOf(tenantId)).map(({ event_id: _, ...rest }) => rest),
-    deliveries: await ask('select count(*) as n from deliveries where tenant_id = $1'),
-    last: await ask('select last_seq from alert_sequences where tenant_id = $1'),
-    counts: await ask(
+    deliveries: await select('select count(*) as n from deliveries where tenant_id = $1'),
+    last: await select('select last_seq from alert_sequences where tenant_id = $1'),
+    counts: await select(
       `select disposition, decision, sum(alert_count) as n from alert_counts_by_day where tenant_id = $1
        group by 1, 2 order by 1, 2`,
     ),

@@ -447,17 +447,17 @@ describe('sandbox', () => {
     await until('the edge knows them', () => edge.directory.revision() >= live.revision)
     const risky = { root: { su_binary: true }, emulator: {}, debugger: {}, tamper: {} }
     const signals = { ...risky, ecosystem: {}, network: {} }
-    const ask = async (tenant: TestTenant, device_id: string) => {
+    const submit = async (tenant: TestTenant, device_id: string) => {
       const body = bodyOf(tenant.tenantId, { device_id, signals })
       const { rasp_score: score, rasp_action: action, flags } = (await sendAs(tenant, body)).body
       const reasons = (await storedOf(body))[0]!.reasons
       expect(reasons.reduce((sum, { weight }) => sum + weight, 0)).toBe(score)
       return [score, action, (flags as string[]).join()]
     }
-    expect(await ask(sandbox, 'test-allow')).toEqual([0, 'ALLOW', 'SANDBOX_FORCED'])
-    expect(await ask(sandbox, 'test-review')).toEqual([30, 'REVIEW', 'SANDBOX_FORCED'])
-    expect(await ask(sandbox, 'test-block')).toEqual([60, 'BLOCK', 'SANDBOX_FORCED'])
-    expect(await ask(sandbox, 'device')).toEqual([40, 'REVIEW', 'ROOTED'])
+    expect(await submit(sandbox, 'test-allow')).toEqual([0, 'ALLOW', 'SANDBOX_FORCED'])
+    expect(await submit(sandbox, 'test-review')).toEqual([30, 'REVIEW', 'SANDBOX_FORCED'])
+    expect(await submit(sandbox, 'test-block')).toEqual([60, 'BLOCK', 'SANDBOX_FORCED'])
+    expect(await submit(sandbox, 'device')).toEqual([40, 'REVIEW', 'ROOTED'])
     const misspelt = { ...signals, root: { su_binay: true, 'wü😀rz': 1 } }
     const of = (tenantId: string) => bodyOf(tenantId, { signals: misspelt })
     const { body: warned } = await sendAs(sandbox, of('sandbox'))
@@ -466,8 +466,8 @@ describe('sandbox', () => {
       { path: '$.signals.root.wü😀rz', nearest: null },
     ])
     expect((await sendAs(acme, of('acme'))).body).not.toHaveProperty('warnings')
-    expect(await ask(live, 'test-allow')).toEqual([40, 'REVIEW', 'ROOTED'])
-    expect(await ask(live, 'test-block')).toEqual([40, 'REVIEW', 'ROOTED'])
+    expect(await submit(live, 'test-allow')).toEqual([40, 'REVIEW', 'ROOTED'])
+    expect(await submit(live, 'test-block')).toEqual([40, 'REVIEW', 'ROOTED'])
   })
 })
 

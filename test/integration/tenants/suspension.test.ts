@@ -72,10 +72,10 @@ type Attempt = { sentMs: number; endedMs: number; status: number; eventId: unkno
 function startLoad(tenant: CreatedTenant) {
   const attempts: Attempt[] = []
   let running = true
-  const run = async (ask: () => Promise<{ status: number; eventId?: unknown }>) => {
+  const run = async (send: () => Promise<{ status: number; eventId?: unknown }>) => {
     while (running) {
       const sentMs = nowMs()
-      const { status, eventId } = await ask()
+      const { status, eventId } = await send()
       attempts.push({ sentMs, endedMs: nowMs(), status, eventId })
     }
   }

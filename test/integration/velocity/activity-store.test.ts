@@ -60,7 +60,7 @@ const toSubject = (event: AcceptedEvent): ActivitySubject => ({
 })
 const screening = { ...activityBounds, fewKeys: 0 }
 /** Asks with the screen and without it: what exceeds a rule, and what is a retry, is the same. */
-const ask = async (events: readonly AcceptedEvent[], bounds = activityBounds) => {
+const loadCounts = async (events: readonly AcceptedEvent[], bounds = activityBounds) => {
   const subjects = events.map(toSubject)
   const count = (fewKeys: number) =>
     createActivityStore(clickhouse, { ...bounds, fewKeys }).countActivity(subjects)
@@ -75,7 +75,7 @@ const ask = async (events: readonly AcceptedEvent[], bounds = activityBounds) =>
   return screened
 }
 const countsOf = async (events: readonly AcceptedEvent[], key: string) =>
-  (await ask(events)).map((one) => one.counts.get(key))
+  (await loadCounts(events)).map((one) => one.counts.get(key))
 
 /** The same ClickHouse, with somebody who is told of every query. */
 const watch = (onQuery: (query: string) => void) =>
@@ -115,7 +115,7 @@ describe('activity of a device', () => {
   it('says nothing of a device that stays at the threshold', async () => {
     const events = makeEvents(sessions('calm', 20))
     await store.insertTelemetry(events)
-    for (const { counts } of await ask(events)) expect(counts.size).toBe(0)
+    for (const { counts } of await loadCounts(events)) expect(counts.size).toBe(0)
   })
 
   it('leaves out what is as old as the window is wide, and nothing younger', async () => {
@@ -174,7 +174,7 @@ describe('activity of a device', () => {
       })),
     )
     await store.insertTelemetry(events)
-    const known = await ask(events)
+    const known = await loadCounts(events)
     const key = 'signal_flips:86400'
     expect(known.map((one) => one.counts.get(key) ?? 0)).toEqual([0, 1, 1, 1, 2, 2, 3, 4])
     expect(known.at(-1)!.details.get(key)).toEqual({ signal: 'root.su_binary' })
@@ -215,19 +215,19 @@ describe('activity', () => {
   it('never mixes tenants whose devices, sessions and users have the same names', async () => {
     const events = makeEvents(['twin-a', 'twin-b'].flatMap((tenantId) => sessions(tenantId, 15)))
     await store.insertTelemetry(events)
-    for (const { counts } of await ask(events)) expect(counts.size).toBe(0)
+    for (const { counts } of await loadCounts(events)) expect(counts.size).toBe(0)
   })
 
   it('is not changed by inserting everything again', async () => {
     const events = makeEvents(sessions('again', 30))
     await store.insertTelemetry(events)
-    const before = await ask(events)
+    const before = await loadCounts(events)
     for (let round = 0; round < 3; round++) await store.insertTelemetry(events)
-    expect(await ask(events)).toEqual(before)
+    expect(await loadCounts(events)).toEqual(before)
     await store.insertTelemetry([...events, ...events])
-    expect(await ask(events)).toEqual(before)
+    expect(await loadCounts(events)).toEqual(before)
     await clickhouse.command({ query: 'optimize table activity final' })
-    expect(await ask(events)).toEqual(before)
+    expect(await loadCounts(events)).toEqual(before)
   })
 
   it('can be asked about more tenants than one parameter of a query takes', async () => {
@@ -265,7 +265,7 @@ describe('activity', () => {
     const [later] = makeEvents([{ ...facts, receivedAtMs: nowMs + 1 }], 2)
     await store.insertTelemetry([later!, first!, other!, first!])
     for (const bounds of [activityBounds, { ...activityBounds, readMin: 1, readPerKey: 0 }]) {
-      const known = await ask([first!, later!, other!], bounds)
+      const known = await loadCounts([first!, later!, other!], bounds)
       expect(known.map((one) => one.retry)).toEqual([false, true, false])
     }
   })
@@ -430,7 +430,7 @@ describe('activity', () => {
       await store.insertTelemetry(events.slice(200))
       await store.insertTelemetry(events.slice(0, 300))
       const asked = events.slice(100)
-      const known = await ask(asked, bounds)
+      const known = await loadCounts(asked, bounds)
       const fired = new Set<string>()
       asked.forEach((event, index) => {
         for (const rule of defaultPolicy.velocity) {

@@ -61,7 +61,7 @@ async function insert(events: readonly Sent[]): Promise<void> {
   expect(outcome).toMatchObject({ withoutSignals: [], refused: [] })
 }
 
-const ask = (tenantId: string, more: Partial<SdkBaselineQuery> = {}): SdkBaselineQuery => ({
+const toQuery = (tenantId: string, more: Partial<SdkBaselineQuery> = {}): SdkBaselineQuery => ({
   tenantId,
   sdkVersion: '4.2.0',
   platform: 'android',
@@ -87,7 +87,7 @@ describe('a baseline', () => {
       { tenantId: 'counted', deviceId: 'device-4', signals: signalsWithout('network', 'root') },
       { tenantId: 'counted', deviceId: 'device-4', signals: { ...full, network: {} }, nonce: 1 },
     ])
-    expect(await find(ask('counted'))).toEqual([ofDevices(20, { network: 2, root: 1 })])
+    expect(await find(toQuery('counted'))).toEqual([ofDevices(20, { network: 2, root: 1 })])
   })
 
   it('finds an event stripped that leaves empty what hardly any device does', async () => {
@@ -100,7 +100,7 @@ describe('a baseline', () => {
       })),
     ])
     const filled = toFilledCategories(signalsWithout('ecosystem', 'debugger') as Signals)
-    const [baseline] = await find(ask('stripped'))
+    const [baseline] = await find(toQuery('stripped'))
     const signalsMissing = { threshold: 0, usualShare: 0.95, devicesMin: 100, weight: 15 }
     const finding = findSignalsMissing(
       { filled, baseline: baseline!, sdkVersion: '4.2.0' },
@@ -118,17 +118,17 @@ describe('a baseline', () => {
       at('bounds', toMs),
     ])
     const baselines = await find(
-      ask('bounds'),
-      ask('bounds', { atMs: nowMs - hourMs }),
-      ask('bounds', { atMs: nowMs + hourMs }),
-      ask('bounds', { atMs: nowMs + 24 * hourMs }),
-      ask('bounds', { atMs: nowMs + 25 * hourMs }),
+      toQuery('bounds'),
+      toQuery('bounds', { atMs: nowMs - hourMs }),
+      toQuery('bounds', { atMs: nowMs + hourMs }),
+      toQuery('bounds', { atMs: nowMs + 24 * hourMs }),
+      toQuery('bounds', { atMs: nowMs + 25 * hourMs }),
     )
     expect(baselines.map((one) => one.devices)).toEqual([2, 2, 2, 1, 0])
   })
 
   it('is of nothing where nothing was seen', async () => {
-    expect(await find(ask('nobody'))).toEqual([noBaseline])
+    expect(await find(toQuery('nobody'))).toEqual([noBaseline])
     expect(await find()).toEqual([])
   })
 
@@ -141,12 +141,12 @@ describe('a baseline', () => {
         '4.2.0', 'android', if(number % 20000 < 400, 31, 63)
       from numbers(${events})`
     await clickhouse.command({ query: spread(60_000) })
-    const [baseline] = await find(ask('fleet'))
+    const [baseline] = await find(toQuery('fleet'))
     expect(Math.abs(baseline!.devices - 20_000)).toBeLessThan(200)
     expect(Math.abs(baseline!.emptyOn.network - 400)).toBeLessThan(5)
     expect(baseline!.emptyOn.root).toBe(0)
     await clickhouse.command({ query: spread(60_000) })
-    expect(await find(ask('fleet'))).toEqual([baseline])
+    expect(await find(toQuery('fleet'))).toEqual([baseline])
   })
 })
 
@@ -160,21 +160,21 @@ describe('an answer', () => {
       nonce: n,
     }))
     await insert(events)
-    const before = await find(ask('again'))
+    const before = await find(toQuery('again'))
     expect(before[0]!.devices).toBeGreaterThan(250)
     await insert(events)
     await insert(events.slice(100).reverse())
-    expect(await find(ask('again'))).toEqual(before)
+    expect(await find(toQuery('again'))).toEqual(before)
     await clickhouse.command({ query: 'optimize table sdk_baselines final' })
-    expect(await find(ask('again'))).toEqual(before)
+    expect(await find(toQuery('again'))).toEqual(before)
     await insert(events.slice(0, 50))
-    expect(await find(ask('again'))).toEqual(before)
+    expect(await find(toQuery('again'))).toEqual(before)
   })
 
   it('is not changed by what comes later, so one kept in memory is the one read anew', async () => {
     await insert(Array.from({ length: 30 }, () => ({ tenantId: 'later' })))
     const store = createSdkBaselineStore(clickhouse)
-    const before = await store.loadBaselines([ask('later')])
+    const before = await store.loadBaselines([toQuery('later')])
     expect(before).toEqual([ofDevices(30)])
     for (const receivedAtMs of [toMs, toMs + hourMs, nowMs, nowMs + hourMs]) {
       await insert(
@@ -186,8 +186,8 @@ describe('an answer', () => {
         })),
       )
     }
-    expect(await store.loadBaselines([ask('later')])).toEqual(before)
-    expect(await find(ask('later'))).toEqual(before)
+    expect(await store.loadBaselines([toQuery('later')])).toEqual(before)
+    expect(await find(toQuery('later'))).toEqual(before)
   })
 
   it('takes one query for all events of a batch, and none for what is known', async () => {
@@ -206,11 +206,11 @@ describe('an answer', () => {
     } as unknown as Clickhouse
     const store = createSdkBaselineStore(counting)
     const questions = [
-      ask('batch-a'),
-      ask('batch-b', { sdkVersion: '5.0.0', platform: 'ios' }),
-      ask('batch-a', { atMs: nowMs + hourMs }),
-      ask('batch-b', { platform: 'ios' }),
-      ask('batch-a'),
+      toQuery('batch-a'),
+      toQuery('batch-b', { sdkVersion: '5.0.0', platform: 'ios' }),
+      toQuery('batch-a', { atMs: nowMs + hourMs }),
+      toQuery('batch-b', { platform: 'ios' }),
+      toQuery('batch-a'),
     ]
     const first = await store.loadBaselines(questions)
     expect(first.map((one) => one.devices)).toEqual([1, 1, 1, 0, 1])
@@ -226,7 +226,7 @@ describe('baselines are apart', () => {
       ...Array.from({ length: 120 }, () => ({ tenantId: 'apart-a' })),
       ...Array.from({ length: 10 }, () => ({ tenantId: 'apart-b', signals: {} })),
     ])
-    const [a, b] = await find(ask('apart-a'), ask('apart-b'))
+    const [a, b] = await find(toQuery('apart-a'), toQuery('apart-b'))
     expect([a!.devices, b!.devices]).toEqual([120, 10])
     const usual = { usualShare: 0.95, devicesMin: 100 }
     expect(findMissingCategories(0, a!, usual)).toEqual([...categories])
@@ -258,7 +258,7 @@ describe('baselines are apart', () => {
       ),
     )
     const baselines = await find(
-      ...pairs.map(({ version, platform }) => ask('names', { sdkVersion: version, platform })),
+      ...pairs.map(({ version, platform }) => toQuery('names', { sdkVersion: version, platform })),
     )
     expect(baselines.map((one) => one.devices)).toEqual(pairs.map((_, index) => 1 + (index % 3)))
   })
@@ -266,7 +266,9 @@ describe('baselines are apart', () => {
   it('and answered however many names a hostile client makes up, then forgotten', async () => {
     const versions = Array.from({ length: 450 }, (_, n) => `${n}`.padEnd(128, "\\'😀\u0001"))
     await insert(versions.map((version) => ({ tenantId: 'hostile', version })))
-    const baselines = await find(...versions.map((sdkVersion) => ask('hostile', { sdkVersion })))
+    const baselines = await find(
+      ...versions.map((sdkVersion) => toQuery('hostile', { sdkVersion })),
+    )
     expect(baselines).toEqual(versions.map(() => ofDevices(1)))
     const old = versions.map((version) => ({
       tenantId: 'forgotten',

@@ -1,4 +1,4 @@
-// Alert candidates for tests: what the scorer would hand to the alert store.
+// Alert candidates for tests, as the scorer passes them to the alert store.
 import type { AlertCandidate } from '#shared/core/alerts/alert-rules.ts'
 import { toAlertId } from '#shared/core/base/ids.ts'
 

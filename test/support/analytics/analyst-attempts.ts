@@ -334,7 +334,7 @@ const changes: Attempt[] = [
   ['SYSTEM SHUTDOWN', 'system shutdown', denied],
   ['SYSTEM RELOAD CONFIG', 'system reload config', 'UNSUPPORTED_METHOD'],
   ['SYSTEM STOP MERGES', 'system stop merges device_intelligence.telemetry', denied],
-  // It stops those that the user may stop: none, as another test looks up.
+  // It stops merges that the user may stop, which are none: another test checks that.
   ['SYSTEM STOP MERGES of all', 'system stop merges', ''],
   ['SYSTEM DROP CACHE', 'system drop mark cache', denied],
   ['SYSTEM FLUSH LOGS', 'system flush logs', denied],
@@ -495,7 +495,7 @@ const identity: Attempt[] = [
   { what: 'the engine’s metrics', query: 'select 1', path: '/metrics', gets: 'BAD_ARGUMENTS' },
 ]
 
-/** All of them, by what they are after. */
+/** All attempts, by their goal. */
 export const attempts: Record<string, Attempt[]> = {
   'rows of other tenants': [...foreignRows, ...elsewhere],
   'internal tables': internalTables,

@@ -1,16 +1,16 @@
-/** What an analyst tries in order to read a file of the machine by the function `file`. */
+/** Attempts of an analyst to read a file of the machine by the function `file`. */
 /**
- * What an analyst of tenant acme tries in order to get out: what it wants, how, and what it must
- * get instead: an error's name, or an answer with nothing of anybody else in it.
+ * An attempt of tenant acme's analyst to break out: its goal, its query, and the required result:
+ * an error's name, or an answer without data of other tenants.
  */
 
 export type Attempt = {
   what: string
   query: string
-  /** In the address. */
+  /** URL parameters. */
   params?: Record<string, string>
   headers?: Record<string, string>
-  /** Another user's name than the analyst's own, or another password. */
+  /** A user other than the analyst, or another password. */
   user?: string
   password?: string
   method?: string
@@ -21,7 +21,7 @@ export type Attempt = {
 
 const denied = 'ACCESS_DENIED'
 
-/** Every spelling of its name, and what may hide it from a reader of the text. */
+/** Every spelling of its name, and ways to hide it from a parser. */
 export const fileSpellings: Attempt[] = [
   ['a name with a quote before it', "select 1 as `'`, file('/etc/passwd') as `x'`", denied],
   ['a name with a quote, doubled', "select 1 as `''`, file('/etc/passwd') as `x''`", denied],
@@ -118,7 +118,7 @@ export const filePlaces: Attempt[] = [
   'create temporary table t as select file(‹›)',
 ].map((text) => ({ what: text, query: text.replaceAll('‹›', "'/etc/passwd'"), gets: denied }))
 
-/** SQL within a string is nothing that runs. */
+/** SQL in a string literal, which is never executed. */
 export const filesInStrings: Attempt[] = [
   {
     what: 'a default in the structure of values()',

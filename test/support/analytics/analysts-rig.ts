@@ -1,5 +1,5 @@
 // The local stack's analysts on real servers: the engine with its views, Postgres with the
-// analysts, the address between them, and two tenants whose rows can be told apart at a glance.
+// analysts, the proxy between them, and two tenants with distinguishable rows.
 import { randomBytes } from 'node:crypto'
 import { isAnalyst } from '#shared/io/analytics/analyst-store.ts'
 import { createClickhouse } from '#shared/io/clickhouse/clickhouse.ts'
@@ -34,15 +34,15 @@ export type AnalystsRig = {
   deps: AnalystDeps
   /** Runs a statement as the service. */
   asService: (statement: string) => Promise<string>
-  /** One query at the analysts' address, as an analyst of acme unless told otherwise. */
-  ask: (
+  /** One query through the proxy, by default as an analyst of acme. */
+  runQuery: (
     attempt: Omit<Attempt, 'what' | 'gets'> & { signal?: AbortSignal },
     as?: CreatedAnalyst,
     at?: AnalystProxy,
   ) => Promise<ClickhouseReply>
-  /** Another address to the same engine. */
+  /** Another proxy to the same engine. */
   openProxy: (options: ProxyLimits) => Promise<AnalystProxy>
-  /** What somebody got: an error's name, or what was answered. */
+  /** The result of an attempt: an error's name, or the answer. */
   attempt: (attempt: Attempt) => Promise<{ got: string; text: string }>
   acme: CreatedAnalyst
   globex: CreatedAnalyst
@@ -108,7 +108,7 @@ export async function createAnalystsRig(): Promise<AnalystsRig> {
     createAnalyst(deps, { tenantId, name: 'own', actor: 'admin' })
   const acme = await create('acme')
   const globex = await create('globex')
-  const ask: AnalystsRig['ask'] = (attempt, as = acme, at = proxy) => {
+  const runQuery: AnalystsRig['runQuery'] = (attempt, as = acme, at = proxy) => {
     const { query, params, headers, user = as.user, password = as.password } = attempt
     const basic = Buffer.from(`${user}:${password}`).toString('base64')
     return callClickhouse(at.url, {
@@ -126,12 +126,12 @@ export async function createAnalystsRig(): Promise<AnalystsRig> {
     proxy,
     deps,
     asService,
-    ask,
+    runQuery,
     openProxy,
     acme,
     globex,
     attempt: async (attempt) => {
-      const { text } = await ask(attempt).catch(() => ({ text: 'Code: 0. (CUT_OFF)' }))
+      const { text } = await runQuery(attempt).catch(() => ({ text: 'Code: 0. (CUT_OFF)' }))
       const error = /^Code: \d+\. [\s\S]*?\(([A-Z_0-9]+)\)(?: \(version [^)]*\))?\s*$/.exec(text)
       return { text, got: (error?.[1] ?? text.trim()).slice(0, 1_000) }
     },

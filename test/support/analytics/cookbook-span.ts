@@ -1,4 +1,4 @@
-/** The time of the history that the cookbook's answers come from. */
+/** The time span of the history behind the cookbook's answers. */
 import { dayMs } from '#shared/core/base/instants.ts'
 import type { HistorySpan } from '../../../services/fleet/history/history-model.ts'
 

@@ -12,8 +12,8 @@ export const wholeHistory = {
   to: toInstant(historyEndMs),
 }
 
-/** Asks a question. @param given tenant, and whatever is not to be its default */
-export async function ask(
+/** Runs a question. @param given tenant, and parameters that replace defaults */
+export async function runQuestion(
   clickhouse: Clickhouse,
   { sql, parameters }: Question,
   given: { tenant: string } & Record<string, string>,
@@ -89,7 +89,7 @@ function toCell(value: unknown): string {
   }
   if (value === null) return ''
   const text = String(value).replace(/^(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)\.\d{3}$/, '$1')
-  // Ids are long and say nothing; what has a dot in it is the name of a signal.
+  // Ids are long and meaningless for readers; a text with a dot is the name of a signal.
   const isId = /^[\w@+:/=-]+$/.test(text) && text.length > textShown
   return isId ? `${text.slice(0, textShown - 1)}…` : text.replaceAll('|', '\\|')
 }

@@ -1,8 +1,8 @@
 /**
  * Fills ClickHouse with the fleet's history: the planned events as a scorer stores them, with their
  * alerts and deliveries as the replication writes them, and for volume copies of the whole fleet
- * under ids of their own, made inside the engine. A copy is a fleet again: its farms are farms and
- * its users move between its own phones. Bodies are copied as they are, so they name the first ids.
+ * with their own ids, made inside the engine. A copy is a complete fleet: its farms are farms and
+ * its users move between its own phones. Bodies are copied unchanged, so they name the first ids.
  */
 import { defaultPolicy } from '#shared/core/policies/default-policy.ts'
 import { toPolicyHash } from '#shared/core/policies/policy.ts'
@@ -30,7 +30,7 @@ const rowsPerInsert = 5_000
 
 /**
  * Plans a history; the same seed gives the same bytes.
- * @param devices phones of the fleet, beside the few that stories add
+ * @param devices phones of the fleet, without the few that stories add
  */
 export function planHistory(seed: number, devices: number): FleetHistory {
   const model = makeHistory(seed, devices, cookbookSpan)
@@ -54,7 +54,7 @@ function makeEvents(model: HistoryModel): HistoryEvent[] {
   })
 }
 
-/** What the view of signals says of an event, found here anew. */
+/** What the view of signals returns for an event, computed independently. */
 function findDetected(signals: Signals): string[] {
   return Object.entries(signals)
     .flatMap(([category, values]) =>
@@ -84,7 +84,7 @@ function* pages<T>(all: readonly T[]): Generator<T[]> {
 const copiesPerInsert = 8
 
 /**
- * Copies the stored history until there are as many events: of ten copies six go to the first
+ * Copies the stored history until there are enough events: of ten copies six go to the first
  * tenant, three to the second, one to the third. Tables that no analyst reads are left out.
  * @returns the events of all tenants
  */
@@ -141,7 +141,7 @@ async function insertCopies(run: Run, { from, to }: { from: number; to: number }
   }
 }
 
-/** Empty stays empty: nobody. */
+/** An empty user id stays empty. */
 const ids = (columns: string[]): string =>
   columns
     .map(
@@ -153,6 +153,6 @@ const ids = (columns: string[]): string =>
 const tenantOf = `multiIf(copy % 10 < 6, '${tenants[0]}', copy % 10 < 9, '${tenants[1]}',
   '${tenants[2]}') as tenant_id`
 
-/** Up to ten minutes later, the whole copy alike: orders and distances stay. */
+/** Up to ten minutes later, equally for the whole copy: order and distances stay. */
 const moved = (column: string): string =>
   `${column} + toIntervalMillisecond(sipHash64(copy) % 600000) as ${column}`

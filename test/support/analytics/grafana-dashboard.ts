@@ -1,6 +1,6 @@
 /**
- * The Grafana dashboard, made from the cookbook's own files: for the questions where a picture says
- * more, the query as it stands there with Grafana's variables in place of the parameters.
+ * The Grafana dashboard, made from the cookbook's own files: for questions that benefit from a
+ * chart, the cookbook's query with Grafana's variables in place of the parameters.
  */
 import type { Question } from '#shared/io/analytics/cookbook.ts'
 
@@ -9,14 +9,14 @@ type Panel = {
   question: string
   title: string
   type: 'barchart' | 'timeseries' | 'table'
-  /** What of the answer is drawn: the first column is the axis. */
+  /** The drawn columns of the answer: the first one is the axis. */
   draw: string
   unit?: string
   width: number
   height: number
 }
 
-/** What Grafana fills in itself. */
+/** A variable that Grafana fills in. */
 export const variable = (name: string): string => `\${${name}}`
 
 const panels: Panel[] = [
@@ -170,7 +170,7 @@ function toPanel(
   }
 }
 
-/** Parameters become what Grafana fills in; it quotes text that people type. */
+/** Replaces parameters by Grafana's variables; Grafana quotes text that people type. */
 function fillIn({ sql, parameters }: Question): string {
   return sql.replace(/\{(\w+):([^}]+)\}/g, (_, name: string, type: string) => {
     if (name === 'tenant' || name === 'signal') return variable(`${name}:singlequote`)

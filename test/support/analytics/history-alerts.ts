@@ -1,6 +1,6 @@
 /**
- * The alerts that the planned history raises, what people then say of them and how they were
- * delivered: rows as the replication writes them, a pure function of the seed.
+ * The alerts of the planned history, their dispositions and their deliveries: rows as the
+ * replication writes them, a pure function of the seed.
  */
 import { decideAlert } from '#shared/core/alerts/alert-rules.ts'
 import { hourMs } from '#shared/core/base/instants.ts'
@@ -109,7 +109,7 @@ export function raiseAlerts(
   return raised
 }
 
-/** What a device's past adds: the two rules of the default policy that the fleet sets off. */
+/** What a device's history adds: the two rules of the default policy that the fleet triggers. */
 function createKnown(): { find: (event: AcceptedEvent) => Finding[] } {
   const users = new Map<string, Set<string>>()
   const sessions = new Map<string, Map<string, number>>()

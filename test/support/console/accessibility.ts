@@ -1,4 +1,5 @@
-// What axe finds on a page as it is shown, in both themes, and whether it fits a narrow screen.
+// The violations that axe finds on a rendered page in both themes, and whether the page fits a
+// narrow screen.
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import type { Page } from 'playwright-core'

@@ -1,6 +1,6 @@
 // The browser of the console's tests: `CHROME_PATH`, else an installed Chrome or Chromium, else the
-// one that npm brought, which is unpacked once. A context notes what no page may do: contact
-// another origin, break the content security policy, or meet an error of its own.
+// one from npm, which is unpacked once. A context records forbidden behaviour of a page: a request
+// to another origin, a violation of the content security policy, or an uncaught error.
 
 import { existsSync, mkdirSync, readFileSync, renameSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
@@ -11,7 +11,7 @@ const names = ['google-chrome', 'google-chrome-stable', 'chromium', 'chromium-br
 const macChrome = '/Applications/Google Chrome.app/Contents/MacOS/Google Chrome'
 const projectDir = fileURLToPath(new URL('../../..', import.meta.url))
 
-/** Starts the browser. @throws when `CHROME_PATH` names none */
+/** Starts the browser. @throws when `CHROME_PATH` is no browser */
 export async function launchBrowser(): Promise<Browser> {
   const { CHROME_PATH: chosen } = process.env
   if (chosen && !existsSync(chosen)) throw new Error(`CHROME_PATH names no file: ${chosen}`)
@@ -46,7 +46,7 @@ async function unpackBrowser(): Promise<string> {
   const part = `${folder}-${process.pid}`
   mkdirSync(part, { recursive: true })
   const before = process.env.TMPDIR
-  // It unpacks to the temporary folder, wherever that is.
+  // It unpacks to the temporary folder.
   process.env.TMPDIR = part
   try {
     for (const name of ['chromium.br', 'fonts.tar.br', 'swiftshader.tar.br', 'al2023.tar.br']) {
@@ -62,16 +62,16 @@ async function unpackBrowser(): Promise<string> {
 
 export type WatchedPage = {
   page: Page
-  /** What went wrong so far: other origins, refusals of the browser, uncaught errors. */
+  /** Faults so far: other origins, refusals of the browser, uncaught errors. */
   faults: string[]
 }
 
-/** Opens a page of its own, signed out. */
+/** Opens a signed-out page in a new context. */
 export async function openPage(
   browser: Browser,
   options: BrowserContextOptions & { baseURL: string },
 ): Promise<WatchedPage> {
-  // A browser takes its language from LANG, which may be one that scripts cannot format in.
+  // A browser takes its language from LANG, which may have no formatting rules.
   const context = await browser.newContext({ reducedMotion: 'reduce', locale: 'en-US', ...options })
   context.setDefaultTimeout(20_000)
   const page = await context.newPage()
@@ -82,7 +82,7 @@ export async function openPage(
   })
   page.on('pageerror', (error) => faults.push(`threw ${error.message}`))
   page.on('console', (message) => {
-    // A refused call is logged by the browser itself, and is what some tests are about.
+    // The browser itself logs a refused call, which some tests cause on purpose.
     if (message.type() === 'error' && !message.text().startsWith('Failed to load resource')) {
       faults.push(`logged ${message.text()}`)
     }
@@ -90,7 +90,7 @@ export async function openPage(
   return { page, faults }
 }
 
-/** Waits until the page has loaded what it shows: no part of it is a skeleton or busy any more. */
+/** Waits until the page has loaded its content: no part is a skeleton or busy. */
 export async function settle(page: Page): Promise<void> {
   const main = page.getByRole('main')
   await main.waitFor()

@@ -1,5 +1,5 @@
-// Builds the console's pages once, before any test of a run needs them: in a process of their own,
-// as `npm start` does, because Vite builds larger files where NODE_ENV is `test`.
+// Builds the console's pages once, before any test of a run needs them, in a separate process as
+// `npm start` does, because Vite builds larger files where NODE_ENV is `test`.
 import { execFileSync } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 

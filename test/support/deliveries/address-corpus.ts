@@ -1,6 +1,6 @@
-// The address corpus: what no webhook may reach in any spelling, its neighbours that must stay
-// reachable, and the law itself written down a second time, with another library and other
-// arithmetic, for tests that ask about any address at all.
+// The address corpus: addresses that no webhook may reach in any spelling, their neighbours that
+// must stay reachable, and a second implementation of the rules, with another library and other
+// arithmetic, for tests with random addresses.
 import { BlockList } from 'node:net'
 
 /** Every range on the list. */
@@ -12,7 +12,7 @@ export const forbiddenRanges = [
   ...['3fff::/20', '5f00::/16', 'fc00::/7', 'fe80::/10', 'fec0::/10', 'ff00::/8'],
 ]
 
-/** Addresses that no public delivery may reach: inside of every range, and at most of the ends. */
+/** Addresses that no public delivery may reach: inside every range, and most of their ends. */
 export const forbiddenAddresses = [
   ...['0.0.0.0', '0.1.2.3', '0.255.255.255', '10.0.0.0', '10.255.255.255', '100.64.0.0'],
   ...['100.127.255.255', '127.0.0.1', '127.255.255.255', '169.254.0.0', '169.254.169.254'],
@@ -42,7 +42,7 @@ export const allowedAddresses = [
   ...['64:ff9b::8.8.8.8', '64:FF9B::1.1.1.1', '2001:4860:4860:0:0:0:0:8888'],
 ]
 
-/** Hosts as they can be written in a URL that all mean an address on this list. */
+/** Hosts in spellings of a URL that all mean an address on this list. */
 export const spelledHosts = [
   ...['127.0.0.1', '127.1', '0x7f.1', '0177.0.0.1', '017700000001', '2130706433', '0', '0.0.0.0'],
   ...['127.00.0x1', '①②⑦.⓪.⓪.①', '127.0.0.1.', '0251.0376.0251.0376', '%31%32%37.0.0.1'],
@@ -89,10 +89,10 @@ for (const [net, bits] of [
 export const toBigInt = (groups: readonly number[]) =>
   groups.reduce((sum, group) => (sum << 16n) | BigInt(group), 0n)
 
-/** @param bytes four of them */
+/** @param bytes the four bytes of the address */
 export const isForbiddenV4 = (bytes: readonly number[]) => reserved.check(bytes.join('.'))
 
-/** Exact for 2000::/3; outside of it everything but NAT64 of a public address is forbidden. */
+/** Exact for 2000::/3; everything outside it is forbidden except NAT64 of a public address. */
 export function isForbiddenV6(groups: readonly number[]): boolean {
   const value = toBigInt(groups)
   if (value >> 32n === 0x64ff9bn << 64n) {

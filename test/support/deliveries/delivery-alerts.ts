@@ -1,6 +1,6 @@
 /**
- * Alerts as the scorer would raise them: signals of tampered phones, scored under the default
- * policy, so that bodies have the sizes and shapes of real ones.
+ * Alerts as the scorer raises them: signals of tampered phones, scored under the default policy, so
+ * that bodies have realistic sizes and shapes.
  */
 import type { AlertCandidate } from '#shared/core/alerts/alert-rules.ts'
 import { balancedPolicy } from '#shared/core/policies/presets/balanced.ts'
@@ -17,7 +17,7 @@ const phones: string[][] = [
   ['root.su_binary', 'root.magisk_detected', 'debugger.debugger_attached', 'tamper.frida_detected'],
 ]
 
-/** What each kind of phone is scored with, those that raise an alert. */
+/** The scores of all kinds of phones that raise an alert. */
 function scorePhones(): Score[] {
   const score = compilePolicy(balancedPolicy)
   const context = { sdkVersion: '4.2.0', platform: 'android', receivedAtMs: 1_790_000_000_000 }
@@ -32,7 +32,7 @@ function scorePhones(): Score[] {
   return scores.filter(({ action }) => action !== 'ALLOW')
 }
 
-/** @returns that many candidates, all of different alerts, the tenants taking turns */
+/** @returns `count` candidates of different alerts, in rotation over the tenants */
 export function makeAlertCandidates(tenantIds: readonly string[], count: number, seed: number) {
   const random = createRandom(seed, 'alerts')
   const scores = scorePhones()

@@ -15,7 +15,10 @@ import { testMasterKey } from './delivery-fixtures.ts'
 
 export type Clock = { nowMs: () => number; set: (ms: number) => void }
 
-/** A clock that stands still until it is set: the wall's, the process's and the database's. */
+/**
+ * A clock that stands still until it is set: the wall clock, the monotonic clock and the database's
+ * clock.
+ */
 export function createClock(startMs: number): Clock {
   let now = startMs
   return {

@@ -1,5 +1,5 @@
-// Tenants with webhooks and deliveries that are due, as the console and the scorer would have left
-// them in Postgres.
+// Tenants with webhooks and due deliveries, in the state in which the console and the scorer leave
+// Postgres.
 import { randomBytes } from 'node:crypto'
 import { toAlertId, toDeliveryId } from '#shared/core/base/ids.ts'
 import type { Environment } from '#shared/core/tenants/credentials.ts'
@@ -25,7 +25,7 @@ export type DeliveryFixtures = {
   rotateSecret: (tenantId: string) => Promise<string>
   /** Adds alerts' deliveries, due at a time; returns their ids in order. */
   addDeliveries: (tenantId: string, count: number, options?: { atMs?: number }) => Promise<string[]>
-  /** The columns that tests look at, by delivery id. */
+  /** The columns that tests check, by delivery id. */
   read: (deliveryId: string) => Promise<DeliveryRow>
 }
 
@@ -86,7 +86,7 @@ export function createDeliveryFixtures(db: Queryable): DeliveryFixtures {
           sessionId: `session-${++alerts}`,
           action: 'BLOCK',
         })
-        // Spacing that no JSON library would print: a re-serialised body could not verify.
+        // Spacing that no JSON library prints: a re-serialised body could not verify.
         const body = `{"alert_id": "${alertId}",\n "created_at":"x",  "n": ${alerts}.0}`
         return { alertId, deliveryId: toDeliveryId(alertId), body }
       })

@@ -1,6 +1,6 @@
 // A webhook receiver for tests: a real HTTP server on loopback that keeps every request with its
-// raw body and answers as the test says, and a raw TCP server for answers that no HTTP library
-// would give.
+// raw body and answers as the test decides, and a raw TCP server for answers that no HTTP library
+// sends.
 import { once } from 'node:events'
 import { createServer, type IncomingHttpHeaders, type Server, type ServerResponse } from 'node:http'
 import { type AddressInfo, createServer as createTcpServer, type Socket } from 'node:net'
@@ -10,7 +10,7 @@ export type ReceivedRequest = {
   path: string
   headers: IncomingHttpHeaders
   body: Buffer
-  /** Which of the receiver's connections it came over, from 1. */
+  /** The number of its connection at the receiver, from 1. */
   connection: number
   atMs: number
 }
@@ -34,7 +34,7 @@ export type Receiver = {
 
 const answerOk: Answer = (response) => response.writeHead(200).end('ok')
 
-/** Starts a receiver that answers 200 until told otherwise. */
+/** Starts a receiver that answers 200 until the test changes it. */
 export async function startReceiver(answer: Answer = answerOk): Promise<Receiver> {
   let present = answer
   const requests: ReceivedRequest[] = []
@@ -94,7 +94,7 @@ export type RawReceiver = {
   close: () => Promise<void>
 }
 
-/** Starts a TCP server whose every connection is handed to the test. */
+/** Starts a TCP server that passes every connection to the test. */
 export async function startRawReceiver(onSocket: (socket: Socket) => void): Promise<RawReceiver> {
   const open = new Set<Socket>()
   let connections = 0
@@ -104,7 +104,7 @@ export async function startRawReceiver(onSocket: (socket: Socket) => void): Prom
     socket.on('error', () => undefined)
     socket.on('close', () => open.delete(socket))
     onSocket(socket)
-    // What nobody reads hides the end of the connection behind it.
+    // Unread bytes would hide the end of the connection.
     socket.resume()
   })
   server.listen(0, '127.0.0.1')

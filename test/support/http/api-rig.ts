@@ -1,5 +1,5 @@
 // The api for tests: its app on real databases, tenants with keys, telemetry in ClickHouse, and a
-// client that sends a path exactly as it is given.
+// client that sends a path unchanged.
 import { hash, randomBytes } from 'node:crypto'
 import { Agent, type IncomingHttpHeaders, request } from 'node:http'
 import { type Action, toAction } from '#shared/core/scoring/score.ts'
@@ -31,7 +31,7 @@ export type Answer = {
   status: number
   headers: IncomingHttpHeaders
   text: string
-  /** The body as it was sent. */
+  /** The raw body. */
   body: Buffer
   /** The body as JSON. */
   json: <T = Record<string, unknown>>() => T
@@ -47,7 +47,7 @@ export type ApiRig = {
   /** Adds an active tenant and returns its key. */
   addTenant: (tenantId: string, environment?: Environment) => Promise<string>
   call: (path: string, options?: CallOptions) => Promise<Answer>
-  /** Asks the internal listener: `/readyz`, `/metrics`. */
+  /** Calls the internal listener: `/readyz`, `/metrics`. */
   callInternal: (path: string) => Promise<Answer>
   close: () => Promise<void>
 }
@@ -56,11 +56,11 @@ export type CallOptions = {
   key?: string | undefined
   method?: string
   headers?: Record<string, string>
-  /** Sent as JSON. */
+  /** The body, sent as JSON. */
   body?: unknown
 }
 
-/** The api on migrated databases, with less patience than the process has. */
+/** The api on migrated databases, with shorter timeouts than the process has. */
 export async function createApiRig(urls: {
   postgres: string
   clickhouse: string
@@ -141,7 +141,7 @@ export async function addApiKey(
   return key
 }
 
-/** Sends a request whose path no library tidies up first. */
+/** Sends a request whose path no library normalises first. */
 function call(
   { url, agent }: { url: URL; agent: Agent },
   path: string,
@@ -180,7 +180,9 @@ function call(
   })
 }
 
-/** An event as the scorer would have it; of one (tenant, device, session, time) always the same. */
+/**
+ * An event as the scorer passes it; the same (tenant, device, session, time) gives the same event.
+ */
 export function acceptEvent(of: {
   tenantId: string
   deviceId: string

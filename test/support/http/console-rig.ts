@@ -1,5 +1,5 @@
-// A console's inside for tests: a migrated database, NATS with its bucket, edges that hold real
-// leases, and hands on every step of a rotation.
+// The internals of a console for tests: a migrated database, NATS with its bucket, edges with real
+// leases, and access to every step of a rotation.
 import { createSecretKey, randomBytes, randomUUID } from 'node:crypto'
 import { Problem } from '#shared/core/http/problem.ts'
 import { signBody, verifySignature } from '#shared/core/telemetry/signature.ts'
@@ -56,13 +56,13 @@ import { putSynced } from '../telemetry/edge-rig.ts'
 export const testLog = createLog('test', 'silent')
 const nowMs = () => performance.now()
 const passwords = createPasswordHasher()
-/** Nothing listens there. */
+/** No server listens on this port. */
 const absentClickhouse = createClickhouse('http://127.0.0.1:1', { name: 'test' })
 
 export type TestEdge = {
   directory: TenantDirectory
   nats: Nats
-  /** What this edge would answer to a body signed with this secret. */
+  /** This edge's verdict on a body signed with this secret. */
   judge: (tenantId: string, secret: string) => 'accepted' | 'refused' | 'unavailable'
   close: () => Promise<void>
 }
@@ -73,7 +73,7 @@ export type ConsoleRig = {
   postgres: Postgres
   nats: Nats
   projection: TenantProjection
-  /** Without ClickHouse: no event is known. */
+  /** Without ClickHouse: every event is unknown. */
   deps: ManageDeps &
     RotationDeps &
     RewrapDeps &
@@ -93,14 +93,14 @@ export type ConsoleRig = {
     OperatorDeps &
     EdgeRouteDeps
   outcomes: string[]
-  /** Starts an edge, with other keys than the rig's when told so, and waits for its lease. */
+  /** Starts an edge, by default with the rig's keys, and waits for its lease. */
   startEdge: (masterKeys?: [string, ...string[]]) => Promise<TestEdge>
   close: () => Promise<void>
 }
 
 /**
  * One console's dependencies on a fresh database. The NATS server should be fresh as well.
- * @param masterKey what other edges than the rig's own unseal with
+ * @param masterKey the key with which edges other than the rig's own unseal
  */
 export async function createConsoleRig(
   servers: { postgres: TestPostgres; nats: TestNats },
@@ -115,7 +115,7 @@ export async function createConsoleRig(
   const postgres = createPostgres(postgresUrl, { role: 'test', log: testLog })
   const locks = createLockPools(postgresUrl, { work: postgres, log: testLog })
   const findNats = () => nats
-  // The database is as empty as the bucket; no directory reconciler says so here.
+  // The database is as empty as the bucket; here no directory reconciler reports that.
   await putSynced({ nats, sealer }, 0)
   const projection = createTenantProjection({
     findNats,

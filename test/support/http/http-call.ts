@@ -1,11 +1,9 @@
-/**
- * One HTTP call whose path, headers and body are sent unchanged, however wrong they are.
- */
+/** One HTTP call whose path, headers and body are sent unchanged, even when they are invalid. */
 import { Agent, type IncomingHttpHeaders, request } from 'node:http'
 
 export type Call = {
   method: string
-  /** The request's target as it is sent. */
+  /** The request target, sent unchanged. */
   path: string
   headers: Record<string, string>
   body?: string | Buffer | undefined

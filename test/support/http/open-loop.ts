@@ -1,10 +1,10 @@
 /**
- * Requests at an even rate, however slow the responses are. After a slow moment everything that is
- * due is sent at once.
+ * Requests at a constant rate, at any speed of the responses. After a pause all due requests are
+ * sent at once.
  */
 
 export type OpenLoop = {
-  /** Adds work of its own to what `stop` waits for. */
+  /** Adds other work to what `stop` waits for. */
   track: (work: Promise<unknown>) => void
   /** Pieces of work that have not ended. */
   open: () => number
@@ -14,9 +14,7 @@ export type OpenLoop = {
 
 const tickMs = 2
 
-/**
- * @param send starts one request; `dueMs` is its moment on the monotonic clock
- */
+/** @param send starts one request; `dueMs` is its scheduled time on the monotonic clock */
 export function startOpenLoop(
   ratePerSecond: number,
   send: (dueMs: number) => Promise<unknown>,

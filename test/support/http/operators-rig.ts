@@ -1,4 +1,4 @@
-// A console for tests of people's access: its app on real Postgres, clocks that tests move, and
+// A console for tests of operators' access: its app on real Postgres, clocks that tests move, and
 // calls as a browser makes them.
 import { randomBytes } from 'node:crypto'
 import type { FastifyInstance } from 'fastify'
@@ -27,9 +27,9 @@ export type Call = {
   body?: unknown
   /** A bearer token. */
   token?: string
-  /** The token of a session. */
+  /** A session token. */
   cookie?: string | undefined
-  /** Undefined leaves a header out that would be sent otherwise. */
+  /** Undefined omits a header that is sent by default. */
   headers?: Record<string, string | undefined>
   address?: string
   app?: FastifyInstance
@@ -74,7 +74,7 @@ export type Body = {
 
 export type Answer = {
   status: number
-  /** Null when the answer has none. */
+  /** Null when the answer has no body. */
   body: Body
   text: string
   headers: Record<string, unknown>
@@ -99,13 +99,13 @@ export type OperatorsRig = {
   /** An account that was made by an invitation, and its first session. */
   join: (role: Role, tenants?: 'all' | string[]) => Promise<Member>
   signIn: (email: string, more?: { address?: string; code?: string }) => Promise<Answer>
-  /** One more session of an operator, put into the database. */
+  /** Adds another session of an operator to the database. */
   openSession: (operatorId: string, more?: { steppedUp?: boolean }) => Promise<string>
   /** An edge that holds a lease. */
   startEdge: () => Promise<TestEdge>
   /** Another console on the same database. */
   createApp: (more: Partial<ConsoleDeps>) => Promise<FastifyInstance>
-  /** The audit entries that concern no single tenant, newest first. */
+  /** The audit entries without a tenant, newest first. */
   readAudit: () => Promise<Entry[]>
   close: () => Promise<void>
 }
@@ -164,7 +164,7 @@ export async function createOperatorsRig(more: Partial<ConsoleDeps> = {}): Promi
     join: async (role, tenants) => {
       const { email, token } = await invite(role, tenants)
       const body = { name: `The ${role}`, password }
-      // Each from an address of its own: one address may do this some thirty times.
+      // Each from its own address, because one address is limited to some thirty.
       const address = `10.0.${invited >> 8}.${invited & 255}`
       const joined = await must(200, 'POST', `/invitations/${token}`, { body, address })
       const operatorId = joined.body.operator.operator_id

@@ -1,21 +1,21 @@
-/** HTTP over plain sockets: bytes go out and come back unchanged, however wrong they are. */
+/** HTTP over plain sockets: sends and returns bytes unchanged, even when they are invalid. */
 import { connect, type Socket } from 'node:net'
 
 /** One response; status 0 when the connection ended without one. */
 export type RawAnswer = { status: number; text: string }
 
 export type RawClient = {
-  /** Sends one whole request over a free connection, which is opened again when needed. */
+  /** Sends one complete request over a free connection, which is reopened when necessary. */
   send: (request: Buffer) => Promise<RawAnswer>
   close: () => void
 }
 
-/** A response that takes longer counts as none. */
+/** A slower response counts as none. */
 const answerLimitMs = 20_000
 
 /**
- * A client with so many connections, open for as long as the server allows. Only for requests with
- * one response each; others go through `exchangeRaw`.
+ * A client with a fixed number of connections, open for as long as the server allows. Only for
+ * requests with one response each; others go through `exchangeRaw`.
  */
 export function createRawClient(port: number, connections: number): RawClient {
   const free: RawConnection[] = Array.from({ length: connections }, () => createConnection(port))
@@ -41,7 +41,7 @@ export function createRawClient(port: number, connections: number): RawClient {
 
 export type RawConnection = RawClient
 
-/** One connection, opened when it is needed and again when the server has closed it. */
+/** One connection, opened when it is needed and reopened when the server has closed it. */
 export function createConnection(port: number): RawConnection {
   let socket: Socket | null = null
   let text = ''
@@ -87,7 +87,7 @@ export function createConnection(port: number): RawConnection {
   }
 }
 
-/** The response at the begin of these bytes, once it is whole. */
+/** The response at the start of these bytes, once it is complete. */
 function parseAnswer(text: string): RawAnswer | null {
   const end = text.indexOf('\r\n\r\n')
   if (end === -1) return null
@@ -105,8 +105,8 @@ export type Exchange = {
 }
 
 /**
- * Sends pieces over a connection of their own, and reads until the server closes it or is silent
- * for `silenceMs`.
+ * Sends pieces over a new connection, and reads until the server closes it or is silent for
+ * `silenceMs`.
  */
 export function exchangeRaw(
   port: number,

@@ -1,15 +1,15 @@
-/** One HTTP request over Node's own client, and how it ended. Nothing is sent again. */
+/** One HTTP request over Node's own client, and how it ended. It is never retried. */
 import { type Agent, type IncomingHttpHeaders, request } from 'node:http'
 import { signBody } from '#shared/core/telemetry/signature.ts'
 
 export type SentRequest = {
-  /** `cut`: the connection ended after it was made, before the whole response had arrived. */
+  /** `cut`: the connection ended after it was made, before the complete response had arrived. */
   ended: 'response' | 'no connection' | 'cut' | 'time limit'
-  /** 0 without a whole response. */
+  /** 0 without a complete response. */
   status: number
   headers: IncomingHttpHeaders
   text: string
-  /** Whether its connection had carried a request before. */
+  /** Whether its connection had carried an earlier request. */
   reused: boolean
   /** On the monotonic clock. */
   begunMs: number
@@ -21,7 +21,7 @@ export type RequestOptions = {
   method?: string
   headers?: Record<string, string>
   body?: string
-  /** How long the connection can be silent. */
+  /** How long the connection may be silent. */
   limitMs: number
 }
 
@@ -70,7 +70,7 @@ export type SentTelemetry = SentRequest & { eventId: string | null }
 
 /**
  * Posts one submission to an edge.
- * @returns with the event id when the response is a 200
+ * @returns the result, with the event id when the response is a 200
  */
 export async function postTelemetry(
   ingestUrl: string,

@@ -1,6 +1,6 @@
-// What a tenant's own code does against a running stack, for end-to-end tests: make a tenant, sign
-// and post telemetry, read alerts and devices, rotate. Plain fetch, so that nothing of ours is on
-// both ends.
+// A tenant's own client of a running stack, for end-to-end tests: creates a tenant, signs and posts
+// telemetry, reads alerts and devices, rotates. It uses plain fetch, so that no code of the service
+// is on both ends.
 import { createHmac } from 'node:crypto'
 import type { StackFacts } from '../process/stack.ts'
 
@@ -49,7 +49,7 @@ export function admin<T>(
   return callAdmin<T>(stack.console, stack.admin_token, { method, path, body })
 }
 
-/** The same of any console. */
+/** The same for any console. */
 export async function callAdmin<T>(
   consoleUrl: string,
   token: string,
@@ -68,7 +68,7 @@ export async function callAdmin<T>(
   return JSON.parse(text) as T
 }
 
-/** Makes a sandbox tenant. */
+/** Creates a sandbox tenant. */
 export function createTenant(
   stack: StackFacts,
   tenantId: string,
@@ -89,7 +89,7 @@ export type Submission = {
   extra?: Record<string, unknown>
 }
 
-/** The body of one submission, with empty categories where none are given. */
+/** The body of one submission, with empty categories by default. */
 export function toBody(tenantId: string, submission: Submission = {}): string {
   const empty = { root: {}, emulator: {}, debugger: {}, tamper: {}, ecosystem: {}, network: {} }
   return JSON.stringify({

@@ -1,13 +1,10 @@
-// Rigs of many parts: what was started is ended in the opposite order, also when a start fails in
-// the middle.
+// Rigs of several parts: they end in the reverse order of their starts, also when a start fails
+// halfway.
 
-/** How to end what was started so far, in the order of starting. */
+/** The ends of the parts started so far, in the order of starting. */
 export type Closing = (() => Promise<unknown> | unknown)[]
 
-/**
- * Starts a rig. Its stop ends every part, whatever becomes of the others, and throws the first
- * failure.
- */
+/** Starts a rig. Its stop ends every part, even when others fail, and throws the first failure. */
 export async function startWhole<Rig>(
   start: (closing: Closing, stop: () => Promise<void>) => Promise<Rig>,
 ): Promise<Rig> {

@@ -11,7 +11,7 @@ type Message = {
 export type Inspector = {
   /** Runs on the main thread; resolves when it has run. */
   onMain: (expression: string) => Promise<void>
-  /** Runs on the only other thread that runs code of ours; resolves when it has run. */
+  /** Runs on the only other thread that runs our code; resolves when it has run. */
   onWorker: (expression: string) => Promise<void>
   close: () => void
 }

@@ -1,4 +1,4 @@
-/** A service as a process of its own: started, signalled, killed and started again. */
+/** A service as a separate process: started, signalled, killed and started again. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'

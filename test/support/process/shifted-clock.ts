@@ -1,8 +1,7 @@
 /**
- * Preloaded into a process (`node --import`) whose wall clock is to be wrong: `Date` is off by the
+ * Preloaded into a process (`node --import`) that needs a wrong wall clock: `Date` is off by the
  * first of SHIFTED_CLOCK_MS, and jumps to the next of them at every SIGWINCH (a signal that the
- * service takes no notice of). The monotonic clock stays what it is, as with a machine whose clock
- * somebody sets.
+ * service ignores). The monotonic clock is unchanged, as on a machine whose clock is set.
  */
 const shiftsMs = (process.env.SHIFTED_CLOCK_MS ?? '0').split(',').map(Number)
 let at = 0

@@ -1,5 +1,5 @@
-// A whole local stack for tests: the command behind `npm start`, run as a child in a data folder
-// and on ports of its own, so that any number of them run side by side.
+// A complete local stack for tests: the command behind `npm start`, run as a child with its own
+// data folder and ports, so that several run side by side.
 
 import type { ChildProcess } from 'node:child_process'
 import { mkdtempSync, readFileSync } from 'node:fs'
@@ -33,24 +33,24 @@ export type StackFacts = Record<ChildName, string> & {
 }
 
 export type TestStack = {
-  /** stack.json as it is now: process ids change when a part is restarted. */
+  /** The current stack.json: process ids change when a part is restarted. */
   readonly stack: StackFacts
   dataDir: string
   portBase: number
   /** Milliseconds from the command to its `ready`. */
   readyMs: number
-  /** Of the process that was started: the stack itself, or npm. */
+  /** The process that was started: the stack itself, or npm. */
   pid: number
   /** Everything printed so far. */
   output: () => string
   exit: Promise<Exit>
-  /** Asks it to end and waits; returns its exit status and how long that took. */
+  /** Sends the signal and waits; returns the exit status and the duration. */
   stop: (signal?: NodeJS.Signals) => Promise<Exit & { tookMs: number }>
-  /** kill -9 of the process that was started, and of nothing else. */
+  /** Sends kill -9 to the process that was started, and to no other. */
   kill9Parent: () => Promise<void>
-  /** kill -9 of every process of the stack at once. */
+  /** Sends kill -9 to every process of the stack at once. */
   kill9All: () => Promise<void>
-  /** Ends it if it runs still, and removes its data. */
+  /** Ends it if it still runs, and removes its data. */
   discard: () => Promise<void>
 }
 
@@ -58,7 +58,7 @@ export type StackOptions = {
   portBase?: number
   dataDir?: string
   env?: Record<string, string | undefined>
-  /** Runs `npm start` rather than the command behind it. */
+  /** Runs `npm start` instead of the command behind it. */
   throughNpm?: boolean
   /** Another user, where the test is root. */
   runAs?: RunAs
@@ -115,15 +115,15 @@ export function spawnStack(
   options: StackOptions & { dataDir: string; portBase: number },
 ): StackRun {
   const env: Record<string, string | undefined> = { ...process.env }
-  // What the test run itself was given must not leak into the stack.
+  // Variables of the test run itself must not reach the stack.
   for (const name of Object.keys(env)) {
     if (/^(npm_|VITEST|NODE_ENV$|(NATS|POSTGRES|CLICKHOUSE)_URL)/.test(name)) delete env[name]
   }
   const [command, ...args] = options.throughNpm
     ? ['npm', 'start']
     : [process.execPath, 'deploy/local.ts']
-  // A process group of its own, so that a test can press Ctrl-C on it alone; and should the test
-  // run itself be killed, the stack gets a SIGTERM.
+  // A separate process group, so that a test can send Ctrl-C to it alone; and if the test run
+  // itself is killed, the stack gets a SIGTERM.
   const child = createLauncher({ pathVar: process.env.PATH }).launch({
     command: command as string,
     args,
@@ -132,7 +132,7 @@ export function spawnStack(
       ...env,
       DATA_DIR: options.dataDir,
       PORT_BASE: `${options.portBase}`,
-      // It would take CPU from what a test measures, and stand in its lists of tenants.
+      // The demo history would take CPU from measurements and appear in lists of tenants.
       DEMO_HISTORY: '0',
       ...options.env,
     },
@@ -168,7 +168,7 @@ async function waitForReady(run: StackRun): Promise<void> {
   }
 }
 
-/** A base whose ports, of which the last is 12 above it, are all free. */
+/** A base whose ports, the last of which is 12 above it, are all free. */
 export async function freePortBase(): Promise<number> {
   for (let attempt = 0; attempt < 100; attempt++) {
     // Above 10,080, to which `fetch` refuses to connect.
@@ -180,7 +180,7 @@ export async function freePortBase(): Promise<number> {
   throw new Error('no free ports for a stack')
 }
 
-/** Waits until none of these processes exists; returns those that are left at `limitMs`. */
+/** Waits until none of these processes exists; returns the remaining ones at `limitMs`. */
 export async function survivors(pids: number[], limitMs: number): Promise<number[]> {
   const deadline = performance.now() + limitMs
   while (pids.some(isAlive) && performance.now() < deadline) await sleep(20)

@@ -1,8 +1,8 @@
-// Waiting in tests: for a condition, never for a time.
+// Waiting in tests: for a condition, never for a fixed time.
 
 /**
- * @returns what `condition` answered, once that is anything but false, null and the like
- * @throws with what it last threw when that takes too long
+ * @returns the first truthy result of `condition`
+ * @throws the last error of `condition` at the time limit
  */
 export async function until<T>(
   what: string,

@@ -1,6 +1,6 @@
-// Waiting until assertions hold, as vitest does, with the time that a slow machine needs.
+// Waits until assertions pass, as vitest does, with enough time for a slow machine.
 import { vi } from 'vitest'
 
-/** Looks every few milliseconds; what fails last is thrown when the time is over. */
+/** Checks every few milliseconds; throws the last failure when the time is over. */
 export const waitFor = (check: () => Promise<void> | void): Promise<void> =>
   vi.waitFor(check, { timeout: 45_000, interval: 5 })

@@ -1,6 +1,6 @@
 /**
  * Random policies and random signals for properties of scoring: every kind of weight, groups,
- * floors, halving that confirms itself or goes in circles, and values that hit.
+ * floors, halving that confirms itself or is circular, and values that match.
  */
 import fc from 'fast-check'
 import type { Policy, SignalWeight } from '#shared/core/policies/policy.ts'
@@ -21,20 +21,20 @@ export const allSignals = categories.flatMap((category) =>
   ),
 )
 
-/** Who sends events unless a test says otherwise. */
+/** The sender of events, unless a test changes it. */
 export const context: ScoringContext = {
   sdkVersion: '4.2.0',
   platform: 'android',
   receivedAtMs: Date.UTC(2026, 2, 1),
 }
 
-/** Signals with the categories that are left out empty. */
+/** Signals with the missing categories empty. */
 export function signalsOf(partial: Partial<Signals> = {}): Signals {
   const empty = { root: {}, emulator: {}, debugger: {}, tamper: {}, ecosystem: {}, network: {} }
   return { ...empty, ...partial }
 }
 
-/** A value of the signal's type, often one that counts, now and then null. */
+/** A value of the signal's type, often one that counts, sometimes null. */
 export function anyValue(category: Category, name: string): fc.Arbitrary<unknown> {
   const { type } = (signalCatalog[category] as Record<string, SignalDefinition>)[name]!
   const weight = balancedPolicy.categories[category].signals[name]
@@ -59,7 +59,7 @@ function anyCategory(category: Category): fc.Arbitrary<Record<string, unknown>> 
     .map((entries) => Object.fromEntries(entries))
 }
 
-/** Signals of the catalog with values of their type, unknown ones and nulls among them. */
+/** Signals of the catalog with values of their type, including unknown ones and nulls. */
 export const anySignals: fc.Arbitrary<Signals> = fc.record({
   root: anyCategory('root'),
   emulator: anyCategory('emulator'),
@@ -98,7 +98,7 @@ function anyCategoryPolicy(category: Category) {
   })
 }
 
-/** Any policy that the schema lets through, sensible or not. */
+/** Any policy that the schema accepts, sensible or not. */
 export const anyPolicy: fc.Arbitrary<Policy> = fc
   .record({
     review: fc.integer({ min: 1, max: 60 }),

@@ -1,6 +1,6 @@
 /**
- * Random policies and events for holding the two compilers of scoring equal: whatever a policy may
- * say and whatever ingest accepts, the odd ones often.
+ * Random policies and events to compare the two compilers of scoring: everything that a policy may
+ * contain and that ingest accepts, with many unusual cases.
  */
 
 import fc from 'fast-check'
@@ -16,7 +16,7 @@ import { parseTelemetry } from '#shared/core/telemetry/parse-telemetry.ts'
 import { type EventFacts, makeBody } from '../telemetry/accepted-events.ts'
 import { allSignals, anyPolicy, anyValue } from './any-policy.ts'
 
-/** Texts that policies know, and what looks like them. */
+/** Texts that policies use, and similar ones. */
 const oddTexts = [
   'MEETS_DEVICE_INTEGRITY',
   'UNLICENSED',
@@ -84,7 +84,7 @@ function categoryOf(category: Category): fc.Arbitrary<Record<string, unknown>> {
   )
 }
 
-/** Members of `signals` beside the six categories: kept, and none of them may ever score. */
+/** Members of `signals` outside the six categories: kept, and never scored. */
 const beside = fc.oneof(
   { weight: 8, arbitrary: fc.constant({}) },
   {
@@ -113,10 +113,10 @@ function byCategory<Value>(make: (category: Category) => Value): Record<Category
 
 export const versions = ['4.2.0', '4.2.1', '4.20.0', '4.2.*', '4.2.', '', 'β.1', "4'\\2"]
 export const platforms = ['android', 'Android', 'iOS', 'ios', 'İOS', 'ΑΣ', 'K', '']
-/** Around when suppressions end. */
+/** Around the ends of suppressions. */
 export const instantsMs = [-1, 0, 1].map((ms) => Date.UTC(2026, 2, 1, 9, 30) + ms)
 
-/** Events that ingest takes. */
+/** Events that ingest accepts. */
 export const anyEvent: fc.Arbitrary<EventFacts> = fc
   .record({
     signals,
@@ -179,7 +179,7 @@ function some<Item>(item: fc.Arbitrary<Item>): fc.Arbitrary<Item[]> {
   return fc.array(item, { minLength: 1, maxLength: 3 })
 }
 
-/** Any weight at all for a part of the signals, of a form that need not fit its type. */
+/** Any weight for a part of the signals, in a form that need not match its type. */
 const anyWeights = fc
   .array(
     fc
@@ -191,14 +191,14 @@ const anyWeights = fc
   )
   .map((all) => all.map(([one, fit, odd, other]) => ({ one, weight: odd === 0 ? other : fit })))
 
-/** Any policy that the schema lets through, sensible or not, suppressions included. */
+/** Any policy that the schema accepts, sensible or not, suppressions included. */
 export const anyWholePolicy: fc.Arbitrary<Policy> = fc
   .record({
     policy: anyPolicy,
     weights: anyWeights,
     suppressions: fc.oneof(fc.constant([]), fc.array(suppression, { maxLength: 4 })),
     strong: fc.constantFrom(null, 2, 3, 5),
-    // Most sums of full weights end at a cap, where nothing can differ any more.
+    // Most sums of full weights end at a cap, where no difference remains.
     divisor: fc.constantFrom(1, 3, 9, 27),
   })
   .map(({ policy, weights, suppressions, strong, divisor }) => {

@@ -1,8 +1,8 @@
 /**
- * Fills `telemetry` with a long history fast: a few thousand events of the simulated fleet, stored
- * as a scorer stores them, and copies of those under ids and times of their own, made inside the
- * engine, with the alerts that they deserve. Tables derived from `telemetry` are left out: nothing
- * here reads them.
+ * Fills `telemetry` with a long history quickly: a few thousand events of the simulated fleet,
+ * stored as a scorer stores them, and copies of those with their own ids and times, made inside the
+ * engine, with their expected alerts. Tables derived from `telemetry` are left out: this benchmark
+ * does not read them.
  */
 import { toEventId } from '#shared/core/base/ids.ts'
 import { defaultPolicy } from '#shared/core/policies/default-policy.ts'
@@ -21,10 +21,10 @@ const views = ['devices', 'sessions', 'user_devices', 'activity', 'sdk_baselines
 const historyStartMs = Date.UTC(2026, 8, 1)
 const seed = 7
 
-/** What was filled: events are a whole number of copies, at least as many as were asked for. */
+/** The result: events are a whole number of copies, at least the required number. */
 export type FilledHistory = { events: number; seeds: number; bodyBytes: number }
 
-/** @param events how many are wanted at least */
+/** @param events the minimum number of events */
 export async function fillHistory(clickhouse: Clickhouse, events: number): Promise<FilledHistory> {
   const run = (query: string) => clickhouse.command({ query })
   const { seeds, bodyBytes } = await insertSeeds(clickhouse)
@@ -34,7 +34,7 @@ export async function fillHistory(clickhouse: Clickhouse, events: number): Promi
       'select * except row_version, toUInt64(rowNumberInAllBlocks()) as place from telemetry final',
   )
   await run('truncate table telemetry')
-  // Ids rise, so there is nothing to merge; it would only take the time of the inserts.
+  // Ids rise, so merges are useless; they would only slow the inserts.
   await run('system stop merges telemetry')
   const copies = Math.ceil(events / seeds)
   const half = Math.ceil(copies / 2)
@@ -48,7 +48,9 @@ export async function fillHistory(clickhouse: Clickhouse, events: number): Promi
   return { events: copies * seeds, seeds, bodyBytes }
 }
 
-/** The alert of every session and action, one in twenty raised by more than its own score. */
+/**
+ * The alert of every session and action; in one of twenty more than the event's own score counts.
+ */
 async function insertAlerts(run: (query: string) => Promise<unknown>): Promise<void> {
   await run(`
     insert into alerts_replica (tenant_id, created_at, alert_id, seq, device_id, session_id,
@@ -91,7 +93,10 @@ async function insertSeeds(clickhouse: Clickhouse): Promise<Omit<FilledHistory, 
   return { seeds: seeds.length, bodyBytes: bytes / seeds.length }
 }
 
-/** Copies in one insert, which is one part: what is large from the start is merged less often. */
+/**
+ * Copies in one insert, which is one part: a part that is large from the start is merged less
+ * often.
+ */
 const copiesPerInsert = 44
 
 type Copies = { seeds: number; from: number; to: number }
@@ -105,8 +110,8 @@ async function insertCopies(
       { length: Math.min(copiesPerInsert, to - first) },
       (_, n) => `select *, ${(first + n) * seeds} + place as n from seeds`,
     )
-    // Ids that rise with n are in the order of the table, and need no sorting; 4 events a session,
-    // 3 sessions a device. Their tails are as random as those of real ids.
+    // Ids that rise with n are in the order of the table, and need no sort; 4 events per session, 3
+    // sessions per device. Their tails are as random as those of real ids.
     await run(`
       insert into telemetry (* except row_version)
       select * replace (

@@ -1,5 +1,5 @@
-// What a backtest has to find, worked out in JavaScript from the events themselves: the edge's
-// closure, one event after the other, and plain counting.
+// The expected result of a backtest, computed in JavaScript from the events: the edge's closure,
+// one event after the other, and plain counting.
 import { compareBytes } from '#shared/core/base/byte-order.ts'
 import { type Policy, toPolicyHash } from '#shared/core/policies/policy.ts'
 import type { Score } from '#shared/core/scoring/score.ts'
@@ -23,7 +23,7 @@ const decisions = ['REVIEW', 'BLOCK'] as const
 
 export type ModelScorer = (event: AcceptedEvent) => Score
 
-/** The edge's verdict of an event under a policy, test devices of a sandbox included. */
+/** The edge's verdict on an event under a policy, including test devices of a sandbox. */
 export function toModelScorer(policy: Policy): ModelScorer {
   const score = compilePolicy(policy)
   return (event) => {
@@ -40,7 +40,7 @@ const noMoves = (): Moves => ({ before: 0, after: 0, gained: 0, lost: 0 })
 
 type Session = { events: { event: AcceptedEvent; next: Score }[] }
 
-/** The parts of a report that do not depend on how it was made. */
+/** The parts of a report that do not depend on its computation. */
 export function modelBacktest(
   events: readonly AcceptedEvent[],
   options: { policy: Policy; alerts: readonly ModelAlert[]; scoredBy: readonly Policy[] },

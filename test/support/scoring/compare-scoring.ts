@@ -1,6 +1,6 @@
 /**
- * Holds the two compilers of scoring against each other: random events, stored the way a scorer
- * stores them, scored by the edge's closure and by the engine under random policies.
+ * Compares the two compilers of scoring: random events, stored as a scorer stores them, scored by
+ * the edge's closure and by the engine under random policies.
  */
 import fc from 'fast-check'
 import type { Policy } from '#shared/core/policies/policy.ts'
@@ -20,14 +20,14 @@ export type Verdict = [score: number, action: number, flags: string[]]
 
 export type Comparison = {
   pairs: number
-  /** Pairs whose score is above 0: the rest proves little. */
+  /** Pairs whose score is above 0: the others prove little. */
   scored: number
   different: number
-  /** The first few, with what it takes to look into them. */
+  /** The first few, with the data to investigate them. */
   first: { policy: number; edge: Verdict; engine: Verdict | undefined; body: unknown }[]
 }
 
-/** Policies scored by one query: reading is most of its cost, and is then paid once. */
+/** Policies per query: reading is most of its cost, and is then paid once. */
 const policiesPerQuery = 12
 
 /** Stores random events through the production insert. */
@@ -74,8 +74,8 @@ export async function compareScoring(
 }
 
 /**
- * Scores every stored event by its pattern, where the policy is content with that.
- * @returns pairs are those that were looked up
+ * Scores every stored event by its pattern, where the pattern supports the policy.
+ * @returns pairs are those that were compared
  */
 export async function comparePatterns(
   clickhouse: Clickhouse,
@@ -170,7 +170,7 @@ async function scoreInEngine(
   )
 }
 
-/** Most tables have no such row, and a query that is not asked need not be planned. */
+/** Most tables have no such row, and a query that is not sent need not be planned. */
 async function isAny(clickhouse: Clickhouse, condition: string): Promise<boolean> {
   const query = `select 1 from telemetry where ${condition} limit 1`
   const result = await clickhouse.query({ query, format: 'JSONEachRow' })

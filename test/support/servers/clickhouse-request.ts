@@ -1,5 +1,5 @@
-// One HTTP request to a ClickHouse, as curl would send it: nothing added, nothing interpreted, so
-// that a test sees the server's own status, headers and bytes.
+// One HTTP request to a ClickHouse, as curl sends it: unchanged, so that a test sees the server's
+// own status, headers and bytes.
 import { Agent, type IncomingHttpHeaders, request } from 'node:http'
 
 export type ClickhouseRequest = {
@@ -20,12 +20,12 @@ export type ClickhouseReply = {
 
 const agent = new Agent({ keepAlive: true })
 
-/** `url` carries user and password; they go out as Basic unless a header says otherwise. */
+/** `url` contains user and password; they are sent as Basic unless a header overrides it. */
 export function callClickhouse(url: string, call: ClickhouseRequest): Promise<ClickhouseReply> {
   const { username, password, hostname, port } = new URL(url)
   const query = new URLSearchParams(call.params).toString()
   return new Promise((resolve, reject) => {
-    const asking = request(
+    const outgoing = request(
       {
         agent,
         hostname,
@@ -47,7 +47,7 @@ export function callClickhouse(url: string, call: ClickhouseRequest): Promise<Cl
         })
       },
     )
-    asking.on('error', reject)
-    asking.end(call.body)
+    outgoing.on('error', reject)
+    outgoing.end(call.body)
   })
 }

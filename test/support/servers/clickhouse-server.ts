@@ -1,5 +1,5 @@
 // Starts the embedded ClickHouse for a test, on a free port, in a directory that is removed again
-// unless the test brought its own. The process ends with the test process, whatever happens.
+// unless the test passes its own. The process always ends with the test process.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -10,23 +10,23 @@ import { fileURLToPath } from 'node:url'
 import type { EngineUser } from '../../../deploy/local/clickhouse/server-config.ts'
 
 export type TestClickhouse = {
-  /** Usable as CLICKHOUSE_URL: the password is in it, the database is left to its default. */
+  /** Usable as CLICKHOUSE_URL: it has the password and the default database. */
   url: string
   pid: number
-  /** The end of what it wrote to stderr. */
+  /** The end of its stderr. */
   complaint(): string
   /** Its exit code once it has ended, null if killed. */
   ended: Promise<number | null>
   /** Ends the process by a signal; resolves to its exit code when it is gone, null if killed. */
   kill(signal: NodeJS.Signals): Promise<number | null>
-  /** Stops it in order and removes the directory if it was made here. */
+  /** Stops it in order and removes the directory if it was created here. */
   stop(): Promise<void>
 }
 
 const root = fileURLToPath(new URL('../../..', import.meta.url))
 const startMaxMs = 30_000
 
-/** Rejects with what the process wrote to stderr when it ends before it is ready. */
+/** Rejects with the stderr of the process when it ends before it is ready. */
 export async function startClickhouse(
   options: {
     path?: string

@@ -1,5 +1,5 @@
-// A clock for the database: what production code asks of Postgres' `now()` is answered with the
-// test's own moment, in the text of each statement. Defaults of columns keep the real one.
+// A clock for the database: `now()` in production statements is replaced by the test's time, in the
+// text of each statement. Defaults of columns keep the real clock.
 import type { Postgres, Queryable, Session, Sql } from '#shared/io/postgres/postgres.ts'
 
 /** The same database at another time. */
@@ -7,7 +7,7 @@ export function atTime(postgres: Postgres, clock: { nowMs: () => number }): Post
   const shift = (sql: string | Sql): string | Sql => {
     const now = `timestamptz '${new Date(clock.nowMs()).toISOString()}'`
     const replace = (text: string) => text.replace(/\bnow\(\)/g, now)
-    // Without its name: a named statement has one text.
+    // Without its name, because a named statement has one text.
     return typeof sql === 'string'
       ? replace(sql)
       : { text: replace(sql.text), ...(sql.values === undefined ? {} : { values: sql.values }) }

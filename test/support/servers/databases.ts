@@ -1,4 +1,4 @@
-// Brings test servers to the schema of this release, by the same code as production.
+// Migrates test servers to the schema of this release, by the same code as production.
 
 import * as migrate from '#shared/io/migrations/migrate.ts'
 import { createLog } from '#shared/io/process/log.ts'
@@ -15,7 +15,7 @@ export async function migratePostgres(
 
 /**
  * The same for ClickHouse.
- * @param postgresUrl where the lock is held; may be left out when one test migrates alone
+ * @param postgresUrl the server of the lock; optional when one test migrates alone
  */
 export async function migrateClickhouse(
   clickhouseUrl: string,

@@ -16,7 +16,7 @@ export type DebianProgram = { file: string; libraries: string | undefined }
 
 /**
  * Finds or fetches a program.
- * @param path its file in the package, as `usr/bin/promtool`
+ * @param path its file in the package, such as `usr/bin/promtool`
  * @param packages by suite: the program's own, and libraries that a machine may lack
  * @throws when the program is not installed and cannot be fetched
  */
@@ -42,16 +42,23 @@ async function fetchPackages(
 ): Promise<void> {
   const [aptGet, dpkg] = ['apt-get', 'dpkg'].map((tool) => findProgram(tool, process.env.PATH))
   const suite = readOsRelease('/etc/os-release').VERSION_CODENAME ?? ''
-  const wanted = packages[suite]
-  if (!aptGet || !dpkg || wanted === undefined) {
+  const packageNames = packages[suite]
+  if (!aptGet || !dpkg || packageNames === undefined) {
     throw new Error(`install ${name}: it cannot be fetched on this machine`)
   }
   const workDir = `${kept}.${randomUUID().slice(0, 8)}`
   await mkdir(workDir, { recursive: true })
   try {
     const sources = ownSources('/etc/apt', suite)
-    const files = await unpackFromApt({ aptGet, dpkg, sources, suite, workDir, packages: wanted })
-    // Of two that fetch at once the second finds the first's.
+    const files = await unpackFromApt({
+      aptGet,
+      dpkg,
+      sources,
+      suite,
+      workDir,
+      packages: packageNames,
+    })
+    // When two fetch at once, the second finds the files of the first.
     await rename(files, kept).catch((error: unknown) => {
       if (!existsSync(kept)) throw error
     })

@@ -1,16 +1,16 @@
-// A DNS server of the test's own: A, AAAA and CNAME answers that the test can change between two
-// questions, over UDP on loopback.
+// A DNS server for a test: A, AAAA and CNAME answers that the test can change between two queries,
+// over UDP on loopback.
 import { createSocket } from 'node:dgram'
 import { once } from 'node:events'
 
-/** What a name stands for: addresses of both families, after an optional chain of other names. */
+/** The records of a name: addresses of both families, after an optional chain of other names. */
 export type Zone = Record<string, { a?: string[]; aaaa?: string[]; cname?: string; silent?: true }>
 
 export type TestDns = {
   /** `host:port`, as `createDnsResolve` takes it. */
   server: string
   zone: Zone
-  /** Questions asked so far, as `A name`. */
+  /** Queries so far, as `A name`. */
   questions: string[]
   close: () => Promise<void>
 }
@@ -76,7 +76,7 @@ function toRecord(owner: string, type: number, data: Buffer): Buffer {
   const fixed = Buffer.alloc(10)
   fixed.writeUInt16BE(type, 0)
   fixed.writeUInt16BE(1, 2)
-  // Time to live 0: nobody may remember it.
+  // Time to live 0: resolvers must not cache it.
   fixed.writeUInt32BE(0, 4)
   fixed.writeUInt16BE(data.length, 8)
   return Buffer.concat([toName(owner), fixed, data])

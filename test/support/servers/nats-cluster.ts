@@ -1,6 +1,6 @@
-// Three real nats-servers with the configuration that deploy/cluster/ ships, verbatim. Each reaches
-// each other one over a wire of its own, which can be cut; and each can be killed and started again
-// on its port and files.
+// Three real nats-servers with the shipped configuration of deploy/cluster/, unchanged. Each
+// reaches each other over a separate proxy that can be cut; and each can be killed and started
+// again on its port and files.
 
 import type { ChildProcess } from 'node:child_process'
 import { copyFileSync, mkdirSync, mkdtempSync, writeFileSync } from 'node:fs'
@@ -25,30 +25,30 @@ const projectDir = fileURLToPath(new URL('../../..', import.meta.url))
 
 export type ClusterNode = {
   name: string
-  /** Of this server alone. */
+  /** The URL of this server alone. */
   url: string
   isAlive: () => boolean
-  /** kill -9. */
+  /** Sends kill -9. */
   kill: () => Promise<void>
-  /** Starts it again, and waits until it greets. */
+  /** Starts it again, and waits until it accepts connections. */
   start: () => Promise<void>
-  /** Nothing passes between it and the other two any more, and none of them is told. */
+  /** Drops all traffic between it and the other two; none of them gets a notice. */
   cut: () => void
   mend: () => void
-  /** Whether it has all that the others have. */
+  /** Whether it is up to date with the others. */
   isCurrent: () => Promise<boolean>
   /** Names of the clients that are connected to it. */
   listClients: () => Promise<string[]>
-  /** Who leads a stream, as far as this server knows; null when it knows of nobody. */
+  /** The leader of a stream, as far as this server knows; null when it knows none. */
   findLeader: (stream: string) => Promise<string | null>
 }
 
 export type NatsCluster = {
   nodes: ClusterNode[]
-  /** All three, as NATS_URL takes them. */
+  /** All three, in the form of NATS_URL. */
   url: string
   version: string
-  /** Resolves once every server has all that the others have. */
+  /** Resolves once all servers are up to date. */
   settled: (limitMs?: number) => Promise<unknown>
   stop: () => Promise<void>
 }
@@ -110,7 +110,7 @@ export async function startNatsCluster(): Promise<NatsCluster> {
 
 const password = 'nats-test-password'
 
-/** The folders and secrets around the shipped file, as its `include`s expect them. */
+/** The folders and secrets around the shipped file, which its `include`s expect. */
 function prepare(
   plan: Plan,
   dir: string,
@@ -132,7 +132,7 @@ function prepare(
     'routes: [',
     ...routes,
     ']',
-    // Servers tell one another where they are; here that would be a way around the wires.
+    // Servers advertise their addresses to one another, which would bypass the wires here.
     'advertise: "127.0.0.1:1"',
   ]
   writeFileSync(join(secrets, 'nats_cluster'), `${cluster.join('\n')}\n`)
@@ -209,19 +209,19 @@ type Jsz = {
   account_details?: { stream_detail?: { name: string; cluster?: { leader?: string } }[] }[]
 }
 
-/** What a server says of itself over HTTP; one that does not answer says nothing. */
+/** A server's state over HTTP; null values without an answer. */
 function readFrom(httpPort: number): Pick<ClusterNode, 'isCurrent' | 'listClients' | 'findLeader'> {
-  const ask = async (path: string) => {
+  const request = async (path: string) => {
     const signal = AbortSignal.timeout(1_000)
     const response = await fetch(`http://127.0.0.1:${httpPort}/${path}`, { signal })
     return response.ok ? ((await response.json()) as unknown) : null
   }
-  const get = (path: string) => ask(path).catch(() => null)
+  const get = (path: string) => request(path).catch(() => null)
   return {
     isCurrent: async () => {
       if ((await get('healthz')) === null) return false
-      // Until its leader has heard the others, who are away at first, a cluster places nothing; and
-      // only it hears them all. Nobody is in a list of its own.
+      // Until its leader has contact with the others, which are offline at first, a cluster places
+      // nothing; and only the leader has contact with all. A server is not in its own list.
       const { meta_cluster: meta } = ((await get('jsz')) as Jsz | null) ?? {}
       const others = meta?.replicas ?? []
       if (!meta?.leader) return false

@@ -1,4 +1,4 @@
-// A real nats-server with a configuration of the test's own: TLS, NKEYs, operators and accounts.
+// A real nats-server with the test's own configuration: TLS, NKEYs, operators and accounts.
 
 import { execFileSync } from 'node:child_process'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
@@ -54,7 +54,7 @@ export async function startConfigured(
 
 export type Certificate = { cert: string; key: string }
 
-/** A CA, and what it signs, as files in PEM. */
+/** A CA, and the certificates that it signs, as files in PEM. */
 export function createCa(dir: string, name: string) {
   const run = (...args: string[]) => execFileSync('openssl', args, { cwd: dir, stdio: 'pipe' })
   const key = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes']
@@ -81,7 +81,7 @@ export function createCa(dir: string, name: string) {
 type KeyPair = ReturnType<typeof nkeys.createUser>
 const seedOf = (pair: KeyPair) => Buffer.from(pair.getSeed()).toString()
 
-/** A user's NKEY: what the server is told of it, and its seed. */
+/** A user's NKEY: the public key for the server, and its seed. */
 export function createNkey(): { publicKey: string; seed: string } {
   const pair = nkeys.createUser()
   return { publicKey: pair.getPublicKey(), seed: seedOf(pair) }

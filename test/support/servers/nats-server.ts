@@ -1,5 +1,5 @@
 // A real nats-server for tests, configured exactly as the local stack's (JetStream on disk, synced
-// before every acknowledgement). It dies with the test process, whatever happens to that.
+// before every acknowledgement). It always ends with the test process.
 
 import type { ChildProcess } from 'node:child_process'
 import { mkdtemp, rm } from 'node:fs/promises'
@@ -20,27 +20,27 @@ import { type NatsUser, natsUserNames } from '../../../deploy/nats-users.ts'
 const projectDir = fileURLToPath(new URL('../../..', import.meta.url))
 
 export type TestNats = {
-  /** Of the operator, who may do everything. */
+  /** The URL of the operator, which has all permissions. */
   url: string
-  /** Of the user of one process. */
+  /** The URL of the user of one process. */
   urlOf: (user: NatsUser) => string
   port: number
   dir: string
   version: string
-  /** Of the server itself; changes at `restart`. */
+  /** The server's own process id; changes at `restart`. */
   readonly pid: number
   /** Sends a signal and waits for the end when the signal ends it (all but STOP and CONT). */
   kill: (signal: NodeJS.Signals) => Promise<void>
-  /** Ends the server, and removes its files when the test did not bring a folder. */
+  /** Ends the server, and removes its files unless the test passed a folder. */
   stop: () => Promise<void>
-  /** Starts it again on the same port and files, ending it first when it runs. */
+  /** Starts it again on the same port and files; ends it first when it runs. */
   restart: () => Promise<void>
 }
 
 /**
- * Starts a nats-server on a free port. `dir` keeps its files (a fresh folder when left out); `more`
- * are further lines of its configuration; `syncAlways: false` leaves syncing to the server's own
- * default, every two minutes.
+ * Starts a nats-server on a free port. `dir` is the folder of its files (by default a fresh one);
+ * `more` are further lines of its configuration; `syncAlways: false` leaves syncing to the server's
+ * own default, every two minutes.
  */
 export async function startNats(
   options: { dir?: string; port?: number; syncAlways?: boolean; more?: string[] } = {},

@@ -1,5 +1,5 @@
-// A real PgBouncer for tests, with the two libraries that it needs. Configured as a stranger would
-// find it: nothing about startup parameters, no prepared statements.
+// A real PgBouncer for tests, with the two libraries that it needs. Its configuration is the
+// default one: no startup parameters, no prepared statements.
 
 import type { ChildProcess } from 'node:child_process'
 import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises'
@@ -11,14 +11,14 @@ import { createLauncher, endChild } from '../../../deploy/local/stack/launch.ts'
 import { choosePort } from '../../../deploy/local/stack/ports.ts'
 import { type DebianProgram, findDebianProgram } from './debian-program.ts'
 
-/** Its own libraries beside libc and OpenSSL, by the suites' names for them. */
+/** Its libraries other than libc and OpenSSL, by their package names in each suite. */
 const packages = {
   bookworm: ['pgbouncer', 'libevent-2.1-7', 'libc-ares2'],
   trixie: ['pgbouncer', 'libevent-2.1-7t64', 'libcares2'],
 }
 
 export type TestPgbouncer = {
-  /** The URL of a database of the server behind it, by the way through PgBouncer. */
+  /** The URL of a database of the server behind it, through PgBouncer. */
   through: (url: string) => string
   stop: () => Promise<void>
 }
@@ -75,7 +75,7 @@ export async function startPgbouncer(
   }
 }
 
-/** It refuses to be root. */
+/** It refuses to run as root. */
 function launch({ file, libraries }: DebianProgram, config: string): ChildProcess {
   const asRoot = process.getuid?.() === 0
   const env = { PATH: process.env.PATH, ...(libraries ? { LD_LIBRARY_PATH: libraries } : {}) }

@@ -1,6 +1,6 @@
 // A real PostgreSQL for tests: the same programs and start as the local stack's. One server serves
-// a whole test file; each test that wants its own state asks for a database. Tests end processes,
-// never the machine, so syncing to disk is off unless a test turns it on.
+// a whole test file; a test that needs its own state creates a database. Tests end processes, never
+// the machine, so syncing to disk is off unless a test turns it on.
 
 import { type ChildProcess, execFile } from 'node:child_process'
 import { createHash, randomUUID } from 'node:crypto'
@@ -24,22 +24,24 @@ import { choosePort } from '../../../deploy/local/stack/ports.ts'
 const run = promisify(execFile)
 
 export type TestPostgres = {
-  /** Of the database `postgres`, with user and password. */
+  /** The URL of the database `postgres`, with user and password. */
   url: string
   port: number
   dir: string
   readonly pid: number
-  /** Creates a database (a fresh name when left out) and returns its URL. */
+  /** Creates a database (with a fresh name by default) and returns its URL. */
   createDatabase: (name?: string) => Promise<string>
   /** Sends a signal and waits for the end when the signal ends it (all but STOP and CONT). */
   kill: (signal: NodeJS.Signals) => Promise<void>
-  /** Ends the server, and removes its files when the test did not bring a folder. */
+  /** Ends the server, and removes its files unless the test passed a folder. */
   stop: () => Promise<void>
-  /** Starts it again on the same port and files, ending it first when it runs. */
+  /** Starts it again on the same port and files; ends it first when it runs. */
   restart: () => Promise<void>
 }
 
-/** Starts a PostgreSQL on a free port. `dir` keeps its files (a fresh folder when left out). */
+/**
+ * Starts a PostgreSQL on a free port. `dir` is the folder of its files (by default a fresh one).
+ */
 export async function startPostgres(
   options: { dir?: string; port?: number; settings?: Record<string, string> } = {},
 ): Promise<TestPostgres> {
@@ -60,7 +62,7 @@ export async function startPostgres(
   let child: ChildProcess = await start()
 
   async function start(): Promise<ChildProcess> {
-    // kill -9 of the postmaster leaves backends that need a moment to notice and let go.
+    // After kill -9 of the postmaster the backends need a moment to notice it and exit.
     for (let attempt = 1; ; attempt++) {
       const started = launcher.launch(postgresLaunchSpec(prepared, env))
       let output = ''
@@ -109,8 +111,8 @@ export async function startPostgres(
 }
 
 /**
- * A fresh cluster takes a second of CPU to make and a tenth to copy: the first test of a machine
- * makes it, all others take that. It has never been started.
+ * A fresh cluster takes a second of CPU to create and a tenth to copy: the first test of a machine
+ * creates it, all others copy it. It has never been started.
  */
 async function copyCluster(
   dir: string,
@@ -125,7 +127,7 @@ async function copyCluster(
     const env = process.env
     const launcher = createLauncher({ pathVar: env.PATH })
     await preparePostgres({ launcher, env, dir: making, port: 0, ...account })
-    // Of two that made one at once the second finds the first's.
+    // When two create one at once, the second finds the first one's.
     await rename(making, made).catch(() => rm(making, { recursive: true, force: true }))
   }
   await run('cp', ['-a', made, dir])

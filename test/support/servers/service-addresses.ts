@@ -1,4 +1,4 @@
-// Free addresses for a service that a test runs as a process of its own.
+// Free addresses for a service that a test runs as a separate process.
 import { choosePort } from '../../../deploy/local/stack/ports.ts'
 import type { ServiceName } from '../../../deploy/local/stack/settings.ts'
 
@@ -6,7 +6,7 @@ export type ServiceAddresses = {
   /** Its listen variables. */
   env: Record<string, string>
   url: string
-  /** Of `/readyz` and `/metrics`: the same where the process has one listener. */
+  /** The URL of `/readyz` and `/metrics`: the same where the process has one listener. */
   internalUrl: string
 }
 

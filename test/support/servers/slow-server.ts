@@ -1,4 +1,4 @@
-// A server that answers late: a way to it on 127.0.0.1 that holds back everything that it says.
+// A proxy on 127.0.0.1 that delays every answer of a server.
 import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 
@@ -6,7 +6,7 @@ export type SlowServer = { url: string; setLatency: (ms: number) => void; close:
 
 /**
  * @param serverUrl of a server on this machine
- * @param latencyMs how long each of its answers is held back
+ * @param latencyMs the delay of each of its answers
  */
 export async function startSlowServer(serverUrl: string, latencyMs: number): Promise<SlowServer> {
   const target = new URL(serverUrl)
@@ -15,7 +15,7 @@ export async function startSlowServer(serverUrl: string, latencyMs: number): Pro
   const proxy = createServer((client) => {
     const upstream = connect(Number(target.port), target.hostname)
     client.on('data', (chunk) => upstream.write(chunk))
-    // Timers of one length fire in the order in which they were set.
+    // Timers of equal length fire in the order in which they were set.
     upstream.on('data', (chunk) => setTimeout(() => client.write(chunk), heldMs))
     for (const [one, other] of [
       [client, upstream],

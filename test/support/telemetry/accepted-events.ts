@@ -1,5 +1,5 @@
-// Accepted events for tests: bodies as an edge takes them, scored as an edge scores them, and the
-// batch messages that carry them.
+// Accepted events for tests: bodies as an edge accepts them, scored as an edge scores them, and the
+// batch messages that contain them.
 import { toEventId } from '#shared/core/base/ids.ts'
 import { batchEventsMax } from '#shared/core/base/limits/ingest.ts'
 import { defaultPolicy } from '#shared/core/policies/default-policy.ts'
@@ -91,7 +91,7 @@ export function makeMessage(events: readonly EventFacts[]): Buffer {
   return Buffer.from(`[${events.map(makeElement).join(',')}]`)
 }
 
-/** Events as the scorer decodes them from the messages of a stream, from this sequence on. */
+/** Events as the scorer decodes them from the messages of a stream, starting at this sequence. */
 export function makeEvents(events: readonly EventFacts[], sequence = 1): AcceptedEvent[] {
   const made: AcceptedEvent[] = []
   for (let at = 0; at < events.length; at += batchEventsMax) {

@@ -1,4 +1,7 @@
-/** What deciding a batch works with, in memory: it remembers what was raised and noted. */
+/**
+ * The dependencies of deciding a batch, in memory: they record raised alerts and reconciliation
+ * entries.
+ */
 import type { AlertCandidate } from '#shared/core/alerts/alert-rules.ts'
 import { defaultPolicy } from '#shared/core/policies/default-policy.ts'
 import type { ReconciliationEntry } from '#shared/core/reconciliation/reconciliation.ts'
@@ -11,7 +14,7 @@ export function makeDecideDeps({
   onKnown = () => undefined,
   dropped = () => undefined,
 }: {
-  /** Called with the events that are asked about; what it throws is what asking fails with. */
+  /** Called with the queried events; an error that it throws is the failure of the query. */
   onKnown?: (events: readonly FeatureEvent[]) => void
   dropped?: ScorerObserver['dropped']
 } = {}) {

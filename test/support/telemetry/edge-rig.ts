@@ -1,6 +1,5 @@
 // Edges for tests: a real nats-server, the console's side of the tenant directory, and edges in
-// this process (or as processes of their own) in front of it. What the stream holds is read back
-// whole.
+// this process (or as separate processes) in front of it. Tests read back the whole stream.
 
 import { type ChildProcess, spawn } from 'node:child_process'
 import { createSecretKey, randomBytes, randomUUID } from 'node:crypto'
@@ -51,17 +50,17 @@ export type TestTenant = {
   tenantId: string
   secret: string
   entry: TenantEntry
-  /** The revision that carries the entry. */
+  /** The revision of the entry. */
   revision: number
 }
 
 export type EdgeRig = {
   server: TestNats
-  /** The test's own connection, as a console has one. */
+  /** The test's own connection, like a console's. */
   nats: Nats
   masterKey: string
   sealer: Sealer
-  /** Projects a tenant, with what is asked for changed. */
+  /** Projects a tenant, with the given changes. */
   projectTenant: (
     tenantId: string,
     change?: Partial<TenantEntry> & { secret?: string | null; policy?: Policy },
@@ -77,27 +76,27 @@ export type EdgeRig = {
 }
 
 export type EdgeOptions = {
-  /** Another way to the server than the direct one. */
+  /** Another URL of the server than the direct one. */
   natsUrl?: string
   sealer?: Sealer
-  /** Wraps the publisher, to lose acknowledgements and the like. */
+  /** Wraps the publisher, for example to lose acknowledgements. */
   wrapPublish?: (publish: PublishBatch) => PublishBatch
-  /** Whether to wait until the edge may take telemetry. */
+  /** Whether to wait until the edge may accept telemetry. */
   ready?: boolean
   wallMs?: () => number
-  /** Other than the service's own bound. */
+  /** Replaces the service's own bound. */
   connectionsMax?: number
 }
 
 export type TestEdge = {
   url: string
-  /** Of readiness and metrics. */
+  /** The URL of readiness and metrics. */
   internalUrl: string
   edgeId: string
   nats: Nats
   directory: TenantDirectory
   metrics: () => Promise<string>
-  /** The sum of a counter's series whose labels contain these. */
+  /** The sum of a counter's series with these labels. */
   count: (name: string, labels?: Record<string, string>) => Promise<number>
   /** Answers no more queries for its request log. */
   beSilent: () => void
@@ -113,7 +112,7 @@ export type SpawnedEdge = {
   output: () => string
 }
 
-/** @param options how the nats-server is started */
+/** @param options of the nats-server */
 export async function startEdgeRig(options: { syncAlways?: boolean } = {}): Promise<EdgeRig> {
   const server = await startNats(options)
   const nats = await connectNats(server.url, 'test', quietLog)
@@ -153,12 +152,12 @@ export async function startEdgeRig(options: { syncAlways?: boolean } = {}): Prom
   return rig
 }
 
-/** Says, as a console does, that the bucket has every tenant, so many at least. */
+/** Marks the bucket as synced, as a console does, with at least this number of tenants. */
 export function putSynced(deps: { nats: Nats; sealer: Sealer }, tenants: number): Promise<number> {
   return putEntry(deps, syncedKey, { tenants })
 }
 
-/** Takes a tenant away from every edge, as a console does. */
+/** Removes a tenant from every edge, as a console does. */
 export function removeTenant(
   deps: { nats: Nats; sealer: Sealer },
   tenantId: string,
@@ -166,7 +165,7 @@ export function removeTenant(
   return putEntry(deps, tenantKey(tenantId), null)
 }
 
-/** Writes an entry with its proof, whatever was there. */
+/** Writes an entry with its proof over any existing one. */
 export async function putEntry(
   { nats, sealer }: { nats: Nats; sealer: Sealer },
   key: string,
@@ -193,7 +192,7 @@ async function project(
     policy_version: 1,
     policy_hash: toPolicyHash(policy),
     ingest_rate: null,
-    // What a tenant gets by default would end most tests under load.
+    // The default limits of a tenant would end most tests under load.
     ingest_bytes: { perSecond: 1e9, burst: 1e9 },
     ...more,
   }
@@ -314,7 +313,7 @@ async function startEdge(rig: EdgeRig, options: EdgeOptions): Promise<TestEdge> 
   }
 }
 
-/** The sum of a metric's series whose labels contain these. */
+/** The sum of a metric's series with these labels. */
 export function sumOf(text: string, name: string, labels: Record<string, string>): number {
   let sum = 0
   for (const line of text.split('\n')) {
@@ -365,7 +364,7 @@ async function spawnEdge(
   return { url, internalUrl, child, output: () => output }
 }
 
-/** A way to a server that can be frozen: nothing passes, and neither side is told. */
+/** A proxy to a server that can be frozen: it drops all traffic without a notice to either side. */
 export async function startProxy(serverUrl: string) {
   const target = new URL(serverUrl)
   const sockets = new Set<Socket>()
@@ -414,7 +413,7 @@ export type Answer = {
   body: Record<string, unknown>
 }
 
-/** Sends bytes to an edge, signed unless told otherwise. */
+/** Sends bytes to an edge, signed by default. */
 export async function send(
   edge: { url: string },
   body: string | Uint8Array,

@@ -1,4 +1,4 @@
-/** Bodies of 64 KiB that nobody signed, each built to be as expensive as it can be to look at. */
+/** Unsigned bodies of 64 KiB, each as expensive to read as possible. */
 import { bodyBytesMax } from '#shared/core/base/limits/http.ts'
 
 const repeated = (piece: string, start = '{') =>
@@ -29,7 +29,7 @@ export const hostileBodies: [string, Buffer][] = [
   ['nothing', Buffer.alloc(bodyBytesMax)],
 ]
 
-/** A text of which every character is an escape. */
+/** A text with every character as an escape. */
 export function escapeAll(text: string): string {
   return [...text].map((one) => `\\u${one.charCodeAt(0).toString(16).padStart(4, '0')}`).join('')
 }

@@ -1,7 +1,6 @@
 /**
- * A device-intelligence service in memory, made of the pure core alone: what the real one must be
- * indistinguishable from. It can be given a bug, so that tests can see whether whoever checks a
- * service would notice.
+ * A device-intelligence service in memory, made of the pure core only: the real one must behave
+ * identically. It can have a bug, so that tests can check that a checker finds it.
  */
 
 import { defaultPolicy } from '#shared/core/policies/default-policy.ts'
@@ -56,24 +55,24 @@ type Stored = {
 }
 
 export type ModelService = {
-  /** Takes a body at a moment and answers as ingest does. */
+  /** Accepts a body at a time and answers as ingest does. */
   accept(body: Buffer, atMs: number): { status: number; json: unknown }
   /** Answers a GET of the REST API. */
   get(path: string): { status: number; json: unknown }
   alerts: Alert[]
 }
 
-/** @param bug what it does wrong, once or wherever it can */
+/** @param bug its fault, once or wherever possible */
 export function createModelService(tenantId: string, bug?: Bug): ModelService {
   const scorer = compilePolicy(defaultPolicy)
   const eventsOf = new Map<string, Stored[]>()
   const alerts: Alert[] = []
   let streamOffset = 0
   let bugsLeft = 1
-  /** True once, for a bug that strikes one victim. */
+  /** True once, for a bug with a single victim. */
   const strikes = (name: Bug, isVictim = true) => bug === name && isVictim && bugsLeft-- > 0
 
-  /** True whenever it is the victim's turn; the first that fits is the victim. */
+  /** True whenever it is the victim; the first that fits becomes the victim. */
   let victim: string | null = null
   const strikesAgain = (name: Bug, id: string, isVictim = true) => {
     if (bug === name && isVictim) victim ??= id
@@ -82,7 +81,7 @@ export function createModelService(tenantId: string, bug?: Bug): ModelService {
   const ofKey = (kind: 'device' | 'user', id: string) => eventsOf.get(`${kind} ${id}`) ?? []
   const ofDevice = (deviceId: string) => ofKey('device', deviceId)
 
-  /** Counts as of an event that was just stored, over all that were stored before it. */
+  /** Counts at an event that was just stored, over all events stored before it. */
   const countsOf = ({ body, received_at }: AcceptedEvent) => {
     const counts = new Map<string, number>()
     const details = new Map<string, Record<string, unknown>>()
@@ -140,8 +139,8 @@ export function createModelService(tenantId: string, bug?: Bug): ModelService {
     if (candidate === null) return
     const present = alerts.findIndex((alert) => alert.alert_id === candidate.alertId)
     if (present >= 0) {
-      const { seq, disposition, created_at, ...told } = alerts[present]!
-      const isOther = JSON.stringify(told.reasons) !== JSON.stringify(candidate.reasons)
+      const { seq, disposition, created_at, ...facts } = alerts[present]!
+      const isOther = JSON.stringify(facts.reasons) !== JSON.stringify(candidate.reasons)
       if (strikes('tells_of_a_later_event', isOther)) {
         alerts[present] = toAlert(candidate, { seq, disposition, createdAt: new Date(created_at) })
       }
@@ -153,7 +152,7 @@ export function createModelService(tenantId: string, bug?: Bug): ModelService {
     }
     const skipped = strikes('skips_a_seq', alerts.length > 2) ? 1 : 0
     const seq = (alerts.at(-1)?.seq ?? 0) + 1 + skipped
-    // Strictly later than the one before, as the real one's.
+    // Strictly later than the previous one, as in the real service.
     const lastMs = alerts.length === 0 ? 0 : Date.parse(alerts.at(-1)!.created_at)
     const createdAt = new Date(Math.max(Math.floor(event.received_at), lastMs + 1))
     alerts.push(toAlert(candidate, { seq, disposition: 'OPEN', createdAt }))
@@ -272,7 +271,7 @@ export function createModelService(tenantId: string, bug?: Bug): ModelService {
       const device = /^\/v1\/di\/devices\/(.+)$/.exec(url.pathname)?.[1]
       const answer =
         device === undefined ? listAlerts(url.searchParams) : showDevice(decodeURIComponent(device))
-      // As it would be after a trip over the wire.
+      // A copy, as after the transfer over HTTP.
       return { status: answer.status, json: JSON.parse(JSON.stringify(answer.json)) }
     },
   }
@@ -282,7 +281,7 @@ function usersOf({ user_id, account_id }: Telemetry): string[] {
   return [...new Set([user_id, account_id].filter((id) => id !== undefined))]
 }
 
-/** Flips as of the last of a device's events, in their order. */
+/** Flips at the last of a device's events, in their order. */
 function flipsOf(events: readonly Stored[]) {
   const sightings = events.map(({ eventId, atMs, telemetry }, streamOffset) => {
     return { event: eventId, streamOffset, atMs, ...toSignalBits(telemetry.signals) }
@@ -291,7 +290,7 @@ function flipsOf(events: readonly Stored[]) {
   return countSignalFlips(sightings, last, Number.MAX_SAFE_INTEGER)[0]!
 }
 
-/** By how much sessions are miscounted. */
+/** The error of the session count. */
 function sessionsOff(bug: Bug | undefined): number {
   if (bug === 'sees_velocity_too_early') return 15
   if (bug === 'counts_one_session_too_many') return 1

@@ -7,9 +7,9 @@ export type HostileCase = {
   family: string
   name: string
   request: Buffer
-  /** The right statuses; 0 is a connection that ends without a response. */
+  /** The correct statuses; 0 is a connection that ends without a response. */
   expected: readonly number[]
-  /** The path that a 400 has to name. */
+  /** The path that a 400 must name. */
   path?: string
 }
 
@@ -18,7 +18,7 @@ export type Signer = { tenantId: string; secret: string }
 export const ingestHead = 'POST /v1/rasp/ingest HTTP/1.1\r\nHost: edge\r\n'
 export const jsonType = 'Content-Type: application/json\r\n'
 
-/** A whole request in good form. @param signature null leaves the header out */
+/** A complete valid request. @param signature null omits the header */
 export function toRequest(body: Buffer | string, signature: string | null, more = ''): Buffer {
   const bytes = Buffer.from(body)
   const line = signature === null ? '' : `X-Service-Signature: ${signature}\r\n`
@@ -27,7 +27,7 @@ export function toRequest(body: Buffer | string, signature: string | null, more 
   return Buffer.concat([Buffer.from(head, 'latin1'), bytes])
 }
 
-/** The same, rightly signed. */
+/** The same, correctly signed. */
 export function toSigned(body: Buffer | string, { secret }: Pick<Signer, 'secret'>): Buffer {
   return toRequest(body, signBody(Buffer.from(body), secret))
 }
@@ -36,7 +36,7 @@ let bodies = 0
 
 /**
  * A valid submission with every optional field and signals of every type, different each time and
- * always of the same length for tenants of names of one length.
+ * always of the same length for tenants with ids of one length.
  */
 export function validBody(tenantId: string) {
   const n = String(++bodies).padStart(9, '0')

@@ -1,4 +1,4 @@
-/** Reads the telemetry stream back, and how far its consumers are. */
+/** Reads back the telemetry stream and the progress of its consumers. */
 import type { JsMsg } from 'nats'
 import { type AcceptedEvent, decodeBatch } from '#shared/core/telemetry/event-batch.ts'
 import {
@@ -33,7 +33,7 @@ export async function readEvents(nats: Nats): Promise<AcceptedEvent[]> {
   return events
 }
 
-/** How many messages hold each event, by its id. */
+/** How many messages contain each event, by its id. */
 export async function countEvents(nats: Nats): Promise<Map<string, number>> {
   const counts = new Map<string, number>()
   for (const { event_id } of await readEvents(nats)) {
@@ -51,7 +51,7 @@ export type Progress = {
   pending: number
 }
 
-/** How far the scorer's two consumers are with the telemetry stream. */
+/** The progress of the scorer's two consumers in the telemetry stream. */
 export async function readProgress({ manager }: Nats): Promise<Progress> {
   const { state } = await manager.streams.info(telemetryStream)
   const infos = await Promise.all(

@@ -1,5 +1,5 @@
-// The scorer as the stack runs it, in processes of its own, on real servers that a test may kill;
-// and what a test asks of the stores behind it.
+// Scorers as the stack runs them, in separate processes, on real servers that a test may kill; and
+// queries of the stores behind them.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -57,9 +57,9 @@ export type ScorerRig = {
   /** Whether every message is acknowledged. */
   isDrained: () => Promise<boolean>
   drained: (limitMs?: number) => Promise<unknown>
-  /** Has the broker deliver everything again from the beginning. */
+  /** Makes the broker deliver everything again from the beginning. */
   redeliverAll: () => Promise<void>
-  /** Ends the scorers that are left. */
+  /** Ends the remaining scorers. */
   endScorers: () => Promise<void>
   close: () => Promise<void>
 }
@@ -82,8 +82,8 @@ export async function createScorerRig(): Promise<ScorerRig> {
   const postgres = createPostgres(postgresUrl, { role: 'test', log, lockTimeoutMs: 20_000 })
   const clickhouse = createClickhouse(clickhouseUrl, { name: 'test' })
   const scorers: ScorerProcess[] = []
-  // The counts of what is pending lag behind a publish by a moment; the acknowledged sequence does
-  // not run ahead of anything.
+  // The counts of pending messages lag briefly behind a publish; the acknowledged sequence is never
+  // ahead.
   const isDrained = async () => {
     const { state } = await nats.manager.streams.info(telemetryStream)
     for (const durable of [scorerConsumer, deciderConsumer]) {
@@ -158,7 +158,7 @@ async function startScorer(env: Record<string, string>): Promise<ScorerProcess> 
       PATH: process.env.PATH,
       SCORER_LISTEN: '127.0.0.1:0',
       LOG_LEVEL: 'info',
-      // Tests want every row, however slow the machine; giving up is tested with a clock.
+      // Tests need every row, on any machine; the time limit is tested with a clock.
       SHADOW_HOLD_MAX_MS: '60000',
       PARENT_PID: String(process.pid),
       ...env,

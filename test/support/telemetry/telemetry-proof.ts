@@ -1,4 +1,4 @@
-// Proofs of telemetry batches for tests that publish in an edge's place.
+// Proofs of telemetry batches for tests that publish in place of an edge.
 
 import { randomBytes } from 'node:crypto'
 import { headers, type MsgHdrs } from 'nats'
@@ -10,7 +10,7 @@ export const testTelemetryKey = randomBytes(32).toString('base64')
 
 const prover = createProver([testTelemetryKey])
 
-/** The headers of a batch message that scorers take. */
+/** The headers of a batch message that scorers accept. */
 export function proveBatch(message: Uint8Array | string): MsgHdrs {
   const meta = headers()
   meta.set(batchProofHeader, prover.prove([], message))

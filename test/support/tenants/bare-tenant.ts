@@ -1,4 +1,4 @@
-/** Tenants for tests that need the row and nothing else: no secret, no webhook, an empty policy. */
+/** Tenants for tests that need only the row: no secret, no webhook, an empty policy. */
 
 /** A pool, a transaction, or a client of the driver. */
 type Db = { query: (sql: string, values?: unknown[]) => Promise<unknown> }

@@ -1,7 +1,7 @@
 /**
- * Looks for secrets where none may be: in every file below a folder, byte by byte and in one pass,
- * whatever the secret was written as. Compressed blocks show a random text as it is, for it repeats
- * nothing; a search proves that with a text that must be found.
+ * Searches for secrets where none may be: in every file below a folder, byte by byte in one pass,
+ * in every encoding of a secret. Compressed blocks contain a random text unchanged, because it
+ * repeats nothing; a control text that must be found proves that.
  */
 import { readdirSync, readFileSync } from 'node:fs'
 import { join, relative } from 'node:path'
@@ -11,15 +11,13 @@ export type Hit = { secret: string; spelling: string; where: string }
 type Needle = { secret: string; spelling: string; bytes: Buffer }
 
 export type SecretSearch = {
-  /** @param where what to call it in a hit */
+  /** @param where the name of the place in a hit */
   inBytes: (bytes: Buffer, where: string) => Hit[]
   /** Every file below a folder; a hit names it relative to the folder. */
   inFolder: (folder: string) => Hit[]
 }
 
-/**
- * @param secrets by name; names are what hits show
- */
+/** @param secrets by name; hits show the names */
 export function createSecretSearch(secrets: Record<string, string>): SecretSearch {
   const needles = Object.entries(secrets).flatMap(([secret, text]) => toNeedles(secret, text))
   const byStart = new Map<number, Needle[]>()
@@ -55,10 +53,10 @@ export function createSecretSearch(secrets: Record<string, string>): SecretSearc
   }
 }
 
-/** A secret as it is, and as any program may have written it, alone or in the middle of a text. */
+/** A secret as it is, and in all encodings that a program may use, alone or inside a text. */
 function toNeedles(secret: string, text: string): Needle[] {
   const asText = Buffer.from(text)
-  // What a secret is the text of: 32 bytes, in base64 of either alphabet.
+  // The key that a secret encodes: 32 bytes, in base64 of either alphabet.
   const key = Buffer.from(text.replace(/^whsec_/, ''), 'base64')
   const all: [string, Buffer | string][] = [
     ['as it is', asText],
@@ -82,7 +80,7 @@ function toNeedles(secret: string, text: string): Needle[] {
   return all.map(([spelling, bytes]) => ({ secret, spelling, bytes: Buffer.from(bytes) }))
 }
 
-/** The characters of a base64 text that depend on `bytes` alone, with `lead` bytes before them. */
+/** The characters of a base64 text that depend only on `bytes`, with `lead` bytes before them. */
 function toBase64Inside(bytes: Buffer, lead: number): string {
   const text = Buffer.concat([Buffer.alloc(lead), bytes])
     .toString('base64')
