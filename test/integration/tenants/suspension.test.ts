@@ -72,26 +72,26 @@ type Attempt = { sentMs: number; endedMs: number; status: number; eventId: unkno
 function startLoad(tenant: CreatedTenant) {
   const attempts: Attempt[] = []
   let running = true
-  const run = async (send: () => Promise<{ status: number; eventId?: unknown }>) => {
+  const run = async (request: () => Promise<{ status: number; eventId?: unknown }>) => {
     while (running) {
       const sentMs = nowMs()
-      const { status, eventId } = await send()
+      const { status, eventId } = await request()
       attempts.push({ sentMs, endedMs: nowMs(), status, eventId })
     }
   }
   const { tenant_id: tenantId, hmac_secret: secret } = tenant
-  const asks = urls.map((url) => async () => {
+  const requests = urls.map((url) => async () => {
     const { status, body } = await send({ url }, bodyOf(tenantId), { secret })
     return { status, eventId: body.event_id }
   })
   const headers = { authorization: `Bearer ${tenant.public_api_key}` }
-  asks.push(async () => {
+  requests.push(async () => {
     const answer = await fetch(`${api.url}/v1/di/devices/unknown`, { headers })
     await answer.text()
     // A device that is not known is an answer to somebody who may ask.
     return { status: answer.status === 404 ? 200 : answer.status, eventId: undefined }
   })
-  const clients = asks.map(run)
+  const clients = requests.map(run)
   return {
     /** Resolves once some attempts have begun and ended since then. */
     attempted: (sinceMs: number, times: number) =>
