@@ -14,9 +14,12 @@ create table operators (
   -- Tenants that the operator may see; null means all.
   tenants text[]
     constraint operator_tenants_are_named check (array_position(tenants, null) is null),
-  -- argon2id in the PHC string format.
-  password_hash text not null
+  -- argon2id in the PHC string format; null for one who signs in through the identity provider alone.
+  password_hash text
     constraint password_hash_is_argon2id check (password_hash like '$argon2id$%'),
+  -- Who this is at the identity provider, from the first sign-in through it on.
+  oidc_issuer text,
+  oidc_subject text,
   totp_sealed text,
   totp_enabled boolean not null default false,
   -- The last 30-second step whose code was used: a code works once.
@@ -25,7 +28,10 @@ create table operators (
   created_by text not null,
   last_signed_in_at timestamptz,
   disabled_at timestamptz,
-  constraint enabled_totp_has_a_secret check (not totp_enabled or totp_sealed is not null)
+  constraint enabled_totp_has_a_secret check (not totp_enabled or totp_sealed is not null),
+  constraint a_subject_is_of_an_issuer check ((oidc_issuer is null) = (oidc_subject is null)),
+  constraint an_operator_can_sign_in check (num_nonnulls(password_hash, oidc_subject) >= 1),
+  constraint one_operator_per_subject unique (oidc_issuer, oidc_subject)
 );
 
 create table operator_recovery_codes (
@@ -47,6 +53,9 @@ create table operator_sessions (
   created_at timestamptz not null,
   last_used_at timestamptz not null,
   step_up_until timestamptz,
+  -- What began it: a password, the identity provider, or a link of an invitation or a reset.
+  signed_in_by text not null
+    constraint way_to_sign_in_is_known check (signed_in_by in ('password', 'oidc', 'link')),
   -- Where the sign-in came from, for the owner to recognise.
   address text not null,
   user_agent text not null,

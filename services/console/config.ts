@@ -1,9 +1,16 @@
 /** The console's settings, from environment variables. */
-import { type Env, natsVariables, readConfig, variables } from '#shared/io/process/config.ts'
+import type { OidcSettings } from '#shared/io/operators/oidc-client.ts'
+import {
+  ConfigError,
+  type Env,
+  natsVariables,
+  readConfig,
+  variables,
+} from '#shared/io/process/config.ts'
 
 /** @throws ConfigError with every fault */
 export function readConsoleConfig(env: Env) {
-  return readConfig(
+  const config = readConfig(
     {
       ...natsVariables,
       POSTGRES_URL: variables.POSTGRES_URL,
@@ -15,6 +22,10 @@ export function readConsoleConfig(env: Env) {
       CONSOLE_LISTEN: variables.CONSOLE_LISTEN,
       CONSOLE_INTERNAL_LISTEN: variables.CONSOLE_INTERNAL_LISTEN,
       PUBLIC_URL: variables.PUBLIC_URL,
+      OIDC_ISSUER: variables.OIDC_ISSUER,
+      OIDC_CLIENT_ID: variables.OIDC_CLIENT_ID,
+      OIDC_CLIENT_SECRET: variables.OIDC_CLIENT_SECRET,
+      OIDC_ONLY: variables.OIDC_ONLY,
       TRUSTED_PROXIES: variables.TRUSTED_PROXIES,
       ALLOW_PRIVATE_WEBHOOKS: variables.ALLOW_PRIVATE_WEBHOOKS,
       WEBHOOK_ALLOW_NETWORKS: variables.WEBHOOK_ALLOW_NETWORKS,
@@ -23,6 +34,26 @@ export function readConsoleConfig(env: Env) {
     },
     env,
   )
+  const faults: string[] = []
+  const { OIDC_ISSUER: issuer, OIDC_CLIENT_ID: clientId, OIDC_CLIENT_SECRET: secret } = config
+  if ((issuer === undefined) !== (clientId === undefined)) {
+    faults.push('OIDC_ISSUER and OIDC_CLIENT_ID must be set together')
+  }
+  if (issuer === undefined && secret !== undefined) {
+    faults.push('OIDC_CLIENT_SECRET needs OIDC_ISSUER and OIDC_CLIENT_ID')
+  }
+  if (issuer === undefined && config.OIDC_ONLY) {
+    faults.push('OIDC_ONLY needs OIDC_ISSUER: without it nobody could sign in')
+  }
+  if (faults.length > 0) throw new ConfigError(faults)
+  return config
+}
+
+/** The identity provider of the settings, or null. */
+export function toOidcSettings(config: ConsoleConfig): OidcSettings | null {
+  const { OIDC_ISSUER: issuer, OIDC_CLIENT_ID: clientId, OIDC_CLIENT_SECRET: secret } = config
+  if (issuer === undefined || clientId === undefined) return null
+  return { issuer, clientId, clientSecret: secret }
 }
 
 export type ConsoleConfig = ReturnType<typeof readConsoleConfig>

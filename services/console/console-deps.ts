@@ -12,6 +12,7 @@ import { createHistoryStore } from '#shared/io/devices/history-store.ts'
 import { createLinkStore } from '#shared/io/devices/link-store.ts'
 import { createUserStore } from '#shared/io/devices/user-store.ts'
 import { unavailable } from '#shared/io/http/http-server.ts'
+import { createOidcClient } from '#shared/io/operators/oidc-client.ts'
 import { createPasswordHasher } from '#shared/io/operators/password-hash.ts'
 import { createShadowComparisonStore } from '#shared/io/policies/shadow-comparison-store.ts'
 import type { Log } from '#shared/io/process/log.ts'
@@ -25,7 +26,7 @@ import type { Sealer } from '#shared/io/tenants/sealed-secrets.ts'
 import { listStaleSecretRequests } from '#shared/io/tenants/stale-secret-requests.ts'
 import { createRiskFeatureStore } from '#shared/io/velocity/risk-features.ts'
 import type { ConsoleDeps } from './app.ts'
-import type { ConsoleConfig } from './config.ts'
+import { type ConsoleConfig, toOidcSettings } from './config.ts'
 import type { Connections } from './connections.ts'
 import type { Backtests } from './policies/backtest.ts'
 import { createDirectoryWriter } from './tenants/directory.ts'
@@ -61,6 +62,7 @@ export function createConsoleDeps(parts: ConsoleParts): ConsoleDeps {
     if (nats?.connected() !== true) throw unavailable('NATS is not connected.')
     return nats
   }
+  const oidc = toOidcSettings(config)
   return {
     postgres,
     locks: connections.changeLocks,
@@ -70,6 +72,8 @@ export function createConsoleDeps(parts: ConsoleParts): ConsoleDeps {
     randomBytes,
     adminToken: config.ADMIN_TOKEN,
     passwords: createPasswordHasher(),
+    oidc: oidc === null ? null : createOidcClient(oidc),
+    passwordsOff: config.OIDC_ONLY,
     publicUrl: parts.publicUrl,
     directory: createDirectoryWriter(findNats, sealer, nowMs),
     onOutcome: countRotations(metrics),

@@ -49,7 +49,8 @@ export function createRefusalAudit(options: RefusalAuditOptions): RefusalAudit {
     tallies.set(actor, tally)
     return [actor, tally]
   }
-  const write = async (): Promise<void> => {
+  let writing = Promise.resolve()
+  const writePending = async (): Promise<void> => {
     clearTimeout(timer)
     timer = undefined
     const pending = [...tallies].map(([actor, { attempts, addresses }]) => ({
@@ -67,6 +68,11 @@ export function createRefusalAudit(options: RefusalAuditOptions): RefusalAudit {
     } catch (error) {
       log.error({ err: error }, `the audit log has not all rows of this: ${message}`)
     }
+  }
+  // One after the other, so that a close also waits for what a timer began.
+  const write = (): Promise<void> => {
+    writing = writing.then(writePending)
+    return writing
   }
   return {
     note: (address, account = unknown) => {

@@ -16,7 +16,7 @@ import {
 } from './operator-schemas.ts'
 import { confirmTotp, startTotp, switchTotpOff } from './second-factor.ts'
 import { sendSignedIn } from './session-routes.ts'
-import { checkPassword, renewToken, type SignedIn } from './sign-in.ts'
+import { checkPassword, renewToken, requirePasswords, type SignedIn } from './sign-in.ts'
 
 export function addAccountRoutes(app: ConsoleApp, parts: OperatorParts): void {
   app.put(
@@ -73,7 +73,7 @@ export function addAccountRoutes(app: ConsoleApp, parts: OperatorParts): void {
   )
 }
 
-/** @throws Problem step_up_refused, invalid_body, rate_limited */
+/** @throws Problem forbidden while passwords are off; step_up_refused, invalid_body, rate_limited */
 async function changePassword(
   parts: OperatorParts,
   principal: OperatorPrincipal,
@@ -82,6 +82,7 @@ async function changePassword(
   const { postgres, limits } = parts
   const { operator, session } = principal
   const { operatorId, email, name } = operator
+  requirePasswords(parts)
   const attempt = limits.beginSignedIn({ operatorId, address: tried.address })
   if (!(await checkPassword(parts, operatorId, tried.current))) {
     parts.refused.note(tried.address, email)

@@ -23,6 +23,11 @@ export type Attempt = {
   succeeded: () => void
 }
 
+export type TokenAttempt = {
+  /** The attempt was right: so many tries of the address do not count. */
+  succeeded: (tries: number) => void
+}
+
 export type AttemptLimits = {
   /**
    * Counts an attempt before it is checked, so that attempts at the same time count too.
@@ -36,10 +41,10 @@ export type AttemptLimits = {
    */
   beginSignedIn: (attempt: { operatorId: string; address: string }) => Attempt
   /**
-   * Counts a try of an invitation's token.
+   * Counts a try of an invitation's token, or of an attempt through the identity provider.
    * @throws Problem rate_limited
    */
-  beginToken: (address: string) => void
+  beginToken: (address: string) => TokenAttempt
 }
 
 /** @param nowMs a clock that never goes back */
@@ -75,7 +80,14 @@ export function createAttemptLimits(nowMs: () => number): AttemptLimits {
       const taken = take(`operator ${operatorId} ${toSourceKey(address)}`, ofAccount)
       return { hashClass: 'known', succeeded: () => void taken.tokens++ }
     },
-    beginToken: (address) => void take(`address ${toSourceKey(address)}`, ofAddress),
+    beginToken: (address) => {
+      const taken = take(`address ${toSourceKey(address)}`, ofAddress)
+      return {
+        succeeded: (tries) => {
+          taken.tokens += tries
+        },
+      }
+    },
   }
 }
 

@@ -61,8 +61,9 @@ function addAcceptance(app: ConsoleApp, parts: OperatorParts): void {
     },
     async ({ params: { token }, ip }) => {
       parts.limits.beginToken(ip)
-      const { email, role, expiresAtMs } = await showInvitation(parts, token)
-      return { email, role, expires_at: new Date(expiresAtMs).toISOString() }
+      const { email, role, operatorId, expiresAtMs } = await showInvitation(parts, token)
+      const expires_at = new Date(expiresAtMs).toISOString()
+      return { email, role, reset: operatorId !== null, expires_at }
     },
   )
   app.post(
@@ -72,7 +73,7 @@ function addAcceptance(app: ConsoleApp, parts: OperatorParts): void {
         summary: 'Accept an invitation: makes the account and signs in',
         params: invitationParams,
         body: acceptBody,
-        problems: ['invitation_not_found', 'operator_exists', 'insecure_origin'],
+        problems: ['invitation_not_found', 'operator_exists', 'insecure_origin', 'forbidden'],
         response: { 200: signedInSchema },
       },
     },

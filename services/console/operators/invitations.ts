@@ -22,9 +22,11 @@ import {
   insertInvitation,
 } from '#shared/io/operators/invitation-store.ts'
 import {
+  bindSubject,
   findOperator,
   findOperatorByEmail,
   insertOperator,
+  type OidcSubject,
   type Operator,
   setPasswordHash,
 } from '#shared/io/operators/operator-store.ts'
@@ -34,7 +36,7 @@ import { insertAudit } from '#shared/io/postgres/audit-store.ts'
 import type { Queryable } from '#shared/io/postgres/postgres.ts'
 import { hashNewPassword } from './choose-password.ts'
 import type { OperatorParts } from './operator-deps.ts'
-import { beginSession, type Caller, type SignedIn } from './sign-in.ts'
+import { beginSession, type Caller, requirePasswords, type SignedIn } from './sign-in.ts'
 
 export type NewInvitation = {
   email: string
@@ -64,7 +66,8 @@ export async function invite(parts: OperatorParts, wanted: NewInvitation): Promi
 }
 
 /**
- * Makes a link by which an operator chooses a new password; it also switches TOTP off.
+ * Makes a link by which an operator chooses a new password; its use also switches TOTP off and
+ * forgets who they were at the identity provider.
  * @throws Problem operator_not_found, conflict when the operator is disabled
  */
 export async function startReset(
@@ -138,6 +141,8 @@ export async function accept(
   const { postgres, wallMs } = parts
   const { token, password } = wanted
   const shown = await showInvitation(parts, token)
+  // A link for a new password is a way in also then.
+  if (shown.operatorId === null) requirePasswords(parts)
   const name = wanted.name || shown.name || shown.email
   const passwordHash = await hashNewPassword(parts, { password, email: shown.email, name })
   return postgres.transaction(async (tx) => {
@@ -145,33 +150,46 @@ export async function accept(
     if (invitation === null) throw notValid()
     const { operatorId } = invitation
     if (operatorId === null) {
-      const operator = await makeOperator(parts, tx, { ...invitation, name, passwordHash })
-      return beginSession(parts, tx, { operator, caller, action: 'joined' })
+      const operator = await makeOperator(parts, tx, {
+        ...invitation,
+        name,
+        passwordHash,
+        subject: null,
+      })
+      return beginSession(parts, tx, { operator, caller, action: 'joined', by: 'link' })
     }
     const operator = await findOperator(tx, operatorId, { lock: true })
     if (operator === null || operator.disabled) throw notValid()
     await setPasswordHash(tx, operatorId, passwordHash)
     await removeTotp(tx, operatorId)
+    await bindSubject(tx, operatorId, null)
     await endSessionsOf(tx, operatorId)
     return beginSession(parts, tx, {
-      operator: { ...operator, totp: false },
+      operator: { ...operator, totp: false, password: true, oidc: false },
       caller,
       action: 'reset',
+      by: 'link',
     })
   })
 }
 
-async function makeOperator(
+/**
+ * Makes the account of an invitation.
+ * @param of.passwordHash one of this and `of.subject` at least
+ * @throws Problem operator_exists
+ */
+export async function makeOperator(
   { randomBytes, wallMs }: OperatorParts,
   tx: Queryable,
-  of: Invitation & { passwordHash: string },
+  of: Invitation & { passwordHash: string | null; subject: OidcSubject | null },
 ): Promise<Operator> {
-  const { email, name, role, tenants, createdBy, passwordHash } = of
+  const { email, name, role, tenants, createdBy, passwordHash, subject } = of
   const operatorId = toOperatorsId('opr', randomBytes(operatorIdBytes))
   const made = { operatorId, email, name, role, tenants }
-  const inserted = await insertOperator(tx, { ...made, passwordHash, createdBy, nowMs: wallMs() })
-  if (!inserted) throw exists(email)
-  return { ...made, totp: false, disabled: false }
+  const how = { passwordHash, subject, createdBy, nowMs: wallMs() }
+  if (!(await insertOperator(tx, { ...made, ...how }))) throw exists(email)
+  const ways = { password: passwordHash !== null, oidc: subject !== null }
+  return { ...made, ...ways, totp: false, disabled: false }
 }
 
 export const operatorNotFound = (operatorId: string): Problem =>

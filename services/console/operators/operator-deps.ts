@@ -1,4 +1,5 @@
 /** What the routes of operators are built from, and what they share. */
+import type { OidcClient } from '#shared/io/operators/oidc-client.ts'
 import type { PasswordHasher } from '#shared/io/operators/password-hash.ts'
 import type { Postgres } from '#shared/io/postgres/postgres.ts'
 import type { Log } from '#shared/io/process/log.ts'
@@ -17,6 +18,10 @@ export type OperatorDeps = {
   nowMs: () => number
   wallMs: () => number
   log: Log
+  /** The identity provider; null without one. */
+  oidc: OidcClient | null
+  /** Nobody signs in by a password: OIDC_ONLY. */
+  passwordsOff: boolean
   /** The address that browsers use, PUBLIC_URL. */
   publicUrl: () => string
 }

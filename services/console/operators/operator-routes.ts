@@ -5,6 +5,7 @@ import { addAccountRoutes } from './account-routes.ts'
 import { changeOperator } from './change-operator.ts'
 import { addInvitationRoutes } from './invitation-routes.ts'
 import { startReset } from './invitations.ts'
+import { addOidcRoutes } from './oidc/oidc-routes.ts'
 import type { OperatorParts } from './operator-deps.ts'
 import {
   invitedSchema,
@@ -20,6 +21,7 @@ export function addOperatorRoutes(app: ConsoleApp, parts: OperatorParts): void {
   addSessionRoutes(app, parts)
   addAccountRoutes(app, parts)
   addInvitationRoutes(app, parts)
+  addOidcRoutes(app, parts)
   app.get(
     '/operators',
     {
@@ -50,7 +52,9 @@ export function addOperatorRoutes(app: ConsoleApp, parts: OperatorParts): void {
     {
       schema: {
         summary: 'Make a link by which an operator chooses a new password',
-        description: 'Its use ends all sessions of the operator and switches TOTP off.',
+        description:
+          'Its use ends all sessions of the operator, switches TOTP off and forgets who they were at ' +
+          'the identity provider.',
         params: operatorParams,
         problems: ['operator_not_found', 'conflict'],
         response: { 201: invitedSchema },

@@ -51,15 +51,24 @@ const operatorSchema = z.object({
   role: roleSchema,
   tenants: z.union([z.literal('all'), z.array(z.string())]),
   totp: z.boolean(),
+  password: z.boolean().describe('whether there is a password'),
+  oidc: z.boolean().describe('whether an identity of the identity provider is bound'),
 })
 const sessionSchema = z.object({
   session_id: z.string(),
   created_at: z.string(),
   expires_at: z.string(),
   idle_expires_at: z.string().describe('when it ends unless it is used'),
+  signed_in_by: z.enum(['password', 'oidc', 'link']),
   step_up_until: z.string().nullable(),
 })
-export const signedInSchema = z.object({ operator: operatorSchema, session: sessionSchema })
+export const signedInSchema = z.object({
+  operator: operatorSchema,
+  session: sessionSchema,
+  step_up_by: z
+    .array(z.enum(['code', 'password', 'oidc']))
+    .describe('how this session can step up'),
+})
 
 export const sessionsQuery = z.strictObject({
   operator_id: idSchema.optional().describe('of another operator; for administrators'),
@@ -130,6 +139,7 @@ export const invitationParams = z.object({
 export const shownInvitationSchema = z.object({
   email: z.string(),
   role: roleSchema,
+  reset: z.boolean().describe('whether it is for a new password of an account that exists'),
   expires_at: z.string(),
 })
 export const acceptBody = z.strictObject({ name: nameSchema, password: typedSchema })

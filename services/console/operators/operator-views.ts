@@ -3,6 +3,8 @@ import { toSessionEnds } from '#shared/core/operators/session-times.ts'
 import type { ListedInvitation } from '#shared/io/operators/invitation-store.ts'
 import type { ListedOperator, Operator } from '#shared/io/operators/operator-store.ts'
 import type { Session } from '#shared/io/operators/session-store.ts'
+import type { OperatorParts } from './operator-deps.ts'
+import { toStepUpWays } from './sign-in.ts'
 
 const toIso = (ms: number): string => new Date(ms).toISOString()
 
@@ -13,6 +15,8 @@ export const toOperatorView = (operator: Operator) => ({
   role: operator.role,
   tenants: operator.tenants === 'all' ? ('all' as const) : [...operator.tenants],
   totp: operator.totp,
+  password: operator.password,
+  oidc: operator.oidc,
 })
 
 export function toSessionView(session: Session) {
@@ -22,13 +26,18 @@ export function toSessionView(session: Session) {
     created_at: toIso(session.createdAtMs),
     expires_at: toIso(expiresAtMs),
     idle_expires_at: toIso(idleExpiresAtMs),
+    signed_in_by: session.signedInBy,
     step_up_until: session.stepUpUntilMs === null ? null : toIso(session.stepUpUntilMs),
   }
 }
 
-export const toSignedInView = (of: { operator: Operator; session: Session }) => ({
+export const toSignedInView = (
+  parts: OperatorParts,
+  of: { operator: Operator; session: Session },
+) => ({
   operator: toOperatorView(of.operator),
   session: toSessionView(of.session),
+  step_up_by: toStepUpWays(parts, of),
 })
 
 export const toListedOperator = (operator: ListedOperator) => ({

@@ -3,7 +3,9 @@
  * unsafe request comes from a page of ours.
  */
 import type { FastifyReply, FastifyRequest } from 'fastify'
+import { isSecureOrLocal } from '#shared/core/http/local-hosts.ts'
 import { Problem } from '#shared/core/http/problem.ts'
+import { oidcAttemptMs } from '#shared/core/operators/oidc-attempt.ts'
 import { sessionMaxMs } from '#shared/core/operators/session-times.ts'
 
 export type PublicOrigin = {
@@ -11,6 +13,12 @@ export type PublicOrigin = {
   readCookie: (request: FastifyRequest) => string | null
   setCookie: (reply: FastifyReply, token: string) => void
   clearCookie: (reply: FastifyReply) => void
+  /** The same of the cookie of an attempt to sign in through the identity provider. */
+  readAttempt: (request: FastifyRequest) => string | null
+  setAttempt: (reply: FastifyReply, attempt: string) => void
+  clearAttempt: (reply: FastifyReply) => void
+  /** The page that the identity provider returns to. */
+  toReturnUrl: () => string
   /** @throws Problem insecure_origin, where a session would travel in the clear */
   requireSecure: () => void
   /**
@@ -22,13 +30,12 @@ export type PublicOrigin = {
   toInvitationUrl: (token: string) => string
 }
 
-const localHosts = new Set(['localhost', '127.0.0.1', '[::1]'])
-
 /** @param publicUrl PUBLIC_URL, with a path where a proxy serves the console under one */
 export function createPublicOrigin(publicUrl: () => string): PublicOrigin {
   const read = () => new URL(publicUrl())
+  const toBase = () => publicUrl().replace(/\/+$/, '')
   const isSecure = () => read().protocol === 'https:'
-  const toName = () => (isSecure() ? '__Host-di_session' : 'di_session')
+  const toName = (what = 'session') => `${isSecure() ? '__Host-' : ''}di_${what}`
   const toOptions = () =>
     ({ path: '/', httpOnly: true, sameSite: 'strict', secure: isSecure() }) as const
   return {
@@ -39,9 +46,20 @@ export function createPublicOrigin(publicUrl: () => string): PublicOrigin {
     clearCookie: (reply) => {
       reply.clearCookie(toName(), toOptions())
     },
+    readAttempt: (request) => request.cookies[toName('attempt')] ?? null,
+    setAttempt: (reply, attempt) => {
+      reply.setCookie(toName('attempt'), attempt, {
+        ...toOptions(),
+        maxAge: oidcAttemptMs / 1_000,
+      })
+    },
+    clearAttempt: (reply) => {
+      reply.clearCookie(toName('attempt'), toOptions())
+    },
+    toReturnUrl: () => `${toBase()}/oidc`,
     requireSecure: () => {
-      const { protocol, hostname, origin } = read()
-      if (protocol === 'https:' || localHosts.has(hostname)) return
+      const { origin } = read()
+      if (isSecureOrLocal(origin)) return
       const detail =
         `Signing in needs https: PUBLIC_URL is ${origin}, and plain http is allowed on localhost ` +
         'only. Serve the console by https and set PUBLIC_URL to that address.'
@@ -53,7 +71,7 @@ export function createPublicOrigin(publicUrl: () => string): PublicOrigin {
       if (headers.origin === origin && (site === undefined || site === 'same-origin')) return
       throw new Problem('origin_refused', describe(headers.origin, origin, site))
     },
-    toInvitationUrl: (token) => `${publicUrl().replace(/\/+$/, '')}/invite#${token}`,
+    toInvitationUrl: (token) => `${toBase()}/invite#${token}`,
   }
 }
 

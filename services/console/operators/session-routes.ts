@@ -28,7 +28,7 @@ export const callerOf = ({ ip, headers }: FastifyRequest): Caller => ({
 /** Answers with a session and puts its token into the cookie. */
 export function sendSignedIn(parts: OperatorParts, reply: FastifyReply, signedIn: SignedIn) {
   parts.origin.setCookie(reply, signedIn.token)
-  return toSignedInView(signedIn)
+  return toSignedInView(parts, signedIn)
 }
 
 export function addSessionRoutes(app: ConsoleApp, parts: OperatorParts): void {
@@ -47,7 +47,7 @@ function addOwnSession(app: ConsoleApp, parts: OperatorParts): void {
           'Sets the session cookie. A 401 with the code `totp_required` wants `code` as well. ' +
           'Unsafe requests with the cookie need `Origin` to be that of PUBLIC_URL.',
         body: signInBody,
-        problems: ['unauthorized', 'totp_required', 'insecure_origin'],
+        problems: ['unauthorized', 'totp_required', 'insecure_origin', 'forbidden'],
         response: answers,
       },
     },
@@ -66,7 +66,7 @@ function addOwnSession(app: ConsoleApp, parts: OperatorParts): void {
   app.get(
     '/session',
     { schema: { summary: 'Who is signed in', response: answers } },
-    async ({ principal }) => toSignedInView(operatorOf(principal)),
+    async ({ principal }) => toSignedInView(parts, operatorOf(principal)),
   )
   app.delete(
     '/session',

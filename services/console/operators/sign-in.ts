@@ -20,7 +20,12 @@ import {
   type Operator,
   type OperatorSecrets,
 } from '#shared/io/operators/operator-store.ts'
-import { insertSession, replaceToken, type Session } from '#shared/io/operators/session-store.ts'
+import {
+  insertSession,
+  replaceToken,
+  type Session,
+  type SignedInBy,
+} from '#shared/io/operators/session-store.ts'
 import { insertAudit } from '#shared/io/postgres/audit-store.ts'
 import type { Queryable } from '#shared/io/postgres/postgres.ts'
 import type { OperatorPrincipal } from '../http/admin-app.ts'
@@ -38,8 +43,18 @@ export type SignedIn = { operator: Operator; session: Session; token: string }
 const busySeconds = 5
 const userAgentCharactersMax = 200
 
+/** @throws Problem forbidden while nobody signs in by a password */
+export function requirePasswords({ passwordsOff }: OperatorParts): void {
+  if (!passwordsOff) return
+  const detail =
+    'Passwords are switched off here: sign in through the identity provider. When it cannot be ' +
+    'used, an administrator makes a link on the machine: di operators reset EMAIL.'
+  throw new Problem('forbidden', detail)
+}
+
 /**
- * @throws Problem unauthorized (whatever of account, password and state is wrong); totp_required
+ * @throws Problem forbidden while passwords are off; unauthorized (whatever of account, password
+ *   and state is wrong); totp_required
  *   (the password was right; the code is missing, wrong or used); rate_limited
  */
 export async function signIn(
@@ -48,6 +63,7 @@ export async function signIn(
   caller: Caller,
 ): Promise<SignedIn> {
   const { postgres, limits, passwords, refused } = parts
+  requirePasswords(parts)
   const email = normalizeEmail(tried.email)
   const attempt = limits.begin({ email, address: caller.address })
   // What is no email cannot be looked up: Postgres takes no NUL.
@@ -67,7 +83,12 @@ export async function signIn(
       throw new Problem('unauthorized', 'The email or the password is wrong.')
     }
     await requireCode(parts, tx, { operator, code: tried.code, caller })
-    const signedIn = await beginSession(parts, tx, { operator, caller, action: 'signed_in' })
+    const signedIn = await beginSession(parts, tx, {
+      operator,
+      caller,
+      action: 'signed_in',
+      by: 'password',
+    })
     attempt.succeeded()
     return signedIn
   })
@@ -92,9 +113,14 @@ async function requireCode(
 export async function beginSession(
   { randomBytes, wallMs }: OperatorParts,
   tx: Queryable,
-  wanted: { operator: Operator; caller: Caller; action: 'signed_in' | 'joined' | 'reset' },
+  wanted: {
+    operator: Operator
+    caller: Caller
+    action: 'signed_in' | 'joined' | 'reset'
+    by: SignedInBy
+  },
 ): Promise<SignedIn> {
-  const { operator, caller, action } = wanted
+  const { operator, caller, action, by } = wanted
   const atMs = wallMs()
   const token = toToken(randomBytes(tokenBytes))
   const session: Session = {
@@ -103,6 +129,7 @@ export async function beginSession(
     createdAtMs: atMs,
     lastUsedAtMs: atMs,
     stepUpUntilMs: null,
+    signedInBy: by,
     address: caller.address,
     userAgent: caller.userAgent.slice(0, userAgentCharactersMax),
   }
@@ -112,9 +139,27 @@ export async function beginSession(
     actor: operator.email,
     tenantId: null,
     action: `operator.${action}`,
-    after: { session_id: session.sessionId, address: session.address },
+    after: { session_id: session.sessionId, address: session.address, by },
   })
   return { operator, session, token }
+}
+
+export type StepUpWay = 'password' | 'code' | 'oidc'
+
+/**
+ * How a session can step up. While passwords are off a password counts in the session that the link
+ * for it began: that is the way in while the identity provider cannot be used.
+ */
+export function toStepUpWays(
+  { oidc, passwordsOff }: OperatorParts,
+  { operator, session }: { operator: Operator; session: Session },
+): StepUpWay[] {
+  const byPassword = operator.password && (!passwordsOff || session.signedInBy === 'link')
+  return [
+    ...(operator.totp ? (['code'] as const) : []),
+    ...(byPassword ? (['password'] as const) : []),
+    ...(operator.oidc && oidc !== null ? (['oidc'] as const) : []),
+  ]
 }
 
 /**
@@ -126,12 +171,14 @@ export async function stepUp(
   principal: OperatorPrincipal,
   tried: { password?: string | undefined; code?: string | undefined; address: string },
 ): Promise<SignedIn> {
-  const { postgres, limits, wallMs } = parts
-  const { operator, session } = principal
+  const { postgres, limits } = parts
+  const { operator } = principal
   const { operatorId } = operator
   const attempt = limits.beginSignedIn({ operatorId, address: tried.address })
   const passwordRight =
-    tried.password !== undefined && (await checkPassword(parts, operatorId, tried.password))
+    tried.password !== undefined &&
+    toStepUpWays(parts, principal).includes('password') &&
+    (await checkPassword(parts, operatorId, tried.password))
   return postgres.transaction(async (tx) => {
     const right =
       passwordRight ||
@@ -140,17 +187,32 @@ export async function stepUp(
       parts.refused.note(tried.address, operator.email)
       throw new Problem('step_up_refused', 'The password or the code is wrong.')
     }
-    const stepUpUntilMs = wallMs() + stepUpMs
-    const token = await renewToken(parts, tx, principal, stepUpUntilMs)
-    await insertAudit(tx, {
-      actor: operator.email,
-      tenantId: null,
-      action: 'operator.stepped_up',
-      after: { session_id: session.sessionId, by: passwordRight ? 'password' : 'code' },
-    })
+    const stepped = await raiseSession(parts, tx, principal, passwordRight ? 'password' : 'code')
     attempt.succeeded()
-    return { operator, session: { ...session, stepUpUntilMs }, token }
+    return stepped
   })
+}
+
+/**
+ * Steps a session up, with a new token. Call it in the transaction of what proved who it is.
+ * @throws Problem unauthorized when the session has ended meanwhile
+ */
+export async function raiseSession(
+  parts: OperatorParts,
+  tx: Queryable,
+  principal: OperatorPrincipal,
+  by: StepUpWay,
+): Promise<SignedIn> {
+  const { operator, session } = principal
+  const stepUpUntilMs = parts.wallMs() + stepUpMs
+  const token = await renewToken(parts, tx, principal, stepUpUntilMs)
+  await insertAudit(tx, {
+    actor: operator.email,
+    tenantId: null,
+    action: 'operator.stepped_up',
+    after: { session_id: session.sessionId, by },
+  })
+  return { operator, session: { ...session, stepUpUntilMs }, token }
 }
 
 async function stepUpByCode(

@@ -24,6 +24,7 @@ export const auditedActions = [
   'operator.changed',
   'operator.invited',
   'operator.joined',
+  'operator.oidc_bound',
   'operator.password_changed',
   'operator.recovery_code_used',
   'operator.reset',

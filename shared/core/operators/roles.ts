@@ -41,6 +41,11 @@ export const endpointAccess: Readonly<Record<string, EndpointAccess>> = {
   'GET /openapi.json': anyone,
 
   'POST /session': anyone,
+  'GET /session/ways': anyone,
+  'POST /session/oidc': anyone,
+  'POST /session/oidc/return': anyone,
+  'POST /session/step-up/oidc': session,
+  'POST /session/step-up/oidc/return': session,
   'GET /session': session,
   'DELETE /session': session,
   'POST /session/step-up': session,

@@ -115,6 +115,22 @@ export async function acceptInvitation(
   return rows[0] === undefined ? null : toInvitation(rows[0])
 }
 
+/** Uses the open invitation of an email to a new account; null when there is none. */
+export async function acceptInvitationOf(
+  tx: Queryable,
+  email: string,
+  nowMs: number,
+): Promise<Invitation | null> {
+  const { rows } = await tx.query<InvitationRow>(
+    `update operator_invitations set accepted_at = $2
+     where email = $1 and operator_id is null and expires_at > $2
+       and accepted_at is null and revoked_at is null
+     returning ${columns}`,
+    [email, new Date(nowMs)],
+  )
+  return rows[0] === undefined ? null : toInvitation(rows[0])
+}
+
 /** The latest invitations, newest first. */
 export async function listInvitations(db: Queryable, limit: number): Promise<ListedInvitation[]> {
   const { rows } = await db.query<

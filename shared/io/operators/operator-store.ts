@@ -9,6 +9,9 @@ export type Operator = {
   role: Role
   tenants: TenantScope
   totp: boolean
+  /** Whether there is a password, and whether an identity of the provider is bound. */
+  password: boolean
+  oidc: boolean
   disabled: boolean
 }
 
@@ -21,7 +24,8 @@ export type ListedOperator = Operator & {
 
 /** What a sign-in is checked against. */
 export type OperatorSecrets = {
-  passwordHash: string
+  /** Null for one who signs in through the identity provider alone. */
+  passwordHash: string | null
   /** Sealed; set while TOTP is on or being set up. */
   totpSealed: string | null
 }
@@ -33,12 +37,15 @@ export type OperatorRow = {
   role: Role
   tenants: string[] | null
   totp_enabled: boolean
+  has_password: boolean
+  has_subject: boolean
   disabled_at: Date | null
 }
 
 /** The columns of `OperatorRow`, of the table `operators` named `o`. */
-export const operatorColumns =
-  'o.operator_id, o.email, o.name, o.role, o.tenants, o.totp_enabled, o.disabled_at'
+export const operatorColumns = `o.operator_id, o.email, o.name, o.role, o.tenants, o.totp_enabled,
+  o.password_hash is not null as has_password, o.oidc_subject is not null as has_subject,
+  o.disabled_at`
 
 export const toOperator = (row: OperatorRow): Operator => ({
   operatorId: row.operator_id,
@@ -47,11 +54,16 @@ export const toOperator = (row: OperatorRow): Operator => ({
   role: row.role,
   tenants: row.tenants ?? 'all',
   totp: row.totp_enabled,
+  password: row.has_password,
+  oidc: row.has_subject,
   disabled: row.disabled_at !== null,
 })
 
 const toColumn = (tenants: TenantScope): readonly string[] | null =>
   tenants === 'all' ? null : tenants
+
+/** Who an operator is at the identity provider. */
+export type OidcSubject = { issuer: string; subject: string }
 
 type NewOperator = {
   operatorId: string
@@ -59,7 +71,9 @@ type NewOperator = {
   name: string
   role: Role
   tenants: TenantScope
-  passwordHash: string
+  /** One of the two at least. */
+  passwordHash: string | null
+  subject: OidcSubject | null
   createdBy: string
   nowMs: number
 }
@@ -68,8 +82,9 @@ type NewOperator = {
 export async function insertOperator(tx: Queryable, operator: NewOperator): Promise<boolean> {
   const { rowCount } = await tx.query(
     `insert into operators
-       (operator_id, email, name, role, tenants, password_hash, created_at, created_by)
-     values ($1, $2, $3, $4, $5, $6, $7, $8) on conflict (email) do nothing`,
+       (operator_id, email, name, role, tenants, password_hash, oidc_issuer, oidc_subject,
+        created_at, created_by)
+     values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) on conflict (email) do nothing`,
     [
       operator.operatorId,
       operator.email,
@@ -77,6 +92,8 @@ export async function insertOperator(tx: Queryable, operator: NewOperator): Prom
       operator.role,
       toColumn(operator.tenants),
       operator.passwordHash,
+      operator.subject?.issuer ?? null,
+      operator.subject?.subject ?? null,
       new Date(operator.nowMs),
       operator.createdBy,
     ],
@@ -84,7 +101,7 @@ export async function insertOperator(tx: Queryable, operator: NewOperator): Prom
   return rowCount === 1
 }
 
-type SecretsRow = OperatorRow & { password_hash: string; totp_sealed: string | null }
+type SecretsRow = OperatorRow & { password_hash: string | null; totp_sealed: string | null }
 
 const toOperatorWithSecrets = (row: SecretsRow): Operator & OperatorSecrets => ({
   ...toOperator(row),
@@ -118,6 +135,40 @@ export async function findOperator(
     [operatorId],
   )
   return rows[0] === undefined ? null : toOperatorWithSecrets(rows[0])
+}
+
+/** The operator that an identity of the provider is bound to; their row is locked. */
+export async function lockOperatorOfSubject(
+  tx: Queryable,
+  { issuer, subject }: OidcSubject,
+): Promise<Operator | null> {
+  const { rows } = await tx.query<OperatorRow>(
+    `select ${operatorColumns} from operators o
+     where o.oidc_issuer = $1 and o.oidc_subject = $2 for update`,
+    [issuer, subject],
+  )
+  return rows[0] === undefined ? null : toOperator(rows[0])
+}
+
+/** The operator of an email; their row is locked. */
+export async function lockOperatorOfEmail(tx: Queryable, email: string): Promise<Operator | null> {
+  const { rows } = await tx.query<OperatorRow>(
+    `select ${operatorColumns} from operators o where o.email = $1 for update`,
+    [email],
+  )
+  return rows[0] === undefined ? null : toOperator(rows[0])
+}
+
+/** Binds an identity of the provider to an operator, or with null takes it away. */
+export async function bindSubject(
+  tx: Queryable,
+  operatorId: string,
+  of: OidcSubject | null,
+): Promise<void> {
+  await tx.query(
+    'update operators set oidc_issuer = $2, oidc_subject = $3 where operator_id = $1',
+    [operatorId, of?.issuer ?? null, of?.subject ?? null],
+  )
 }
 
 /** All operators by email. */

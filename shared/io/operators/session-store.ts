@@ -6,12 +6,16 @@ import { sessionMaxMs, sessionsPerOperatorMax } from '#shared/core/operators/ses
 import type { Queryable } from '#shared/io/postgres/postgres.ts'
 import { type Operator, type OperatorRow, operatorColumns, toOperator } from './operator-store.ts'
 
+/** What began a session: a password, the identity provider, or a link. */
+export type SignedInBy = 'password' | 'oidc' | 'link'
+
 export type Session = {
   sessionId: string
   operatorId: string
   createdAtMs: number
   lastUsedAtMs: number
   stepUpUntilMs: number | null
+  signedInBy: SignedInBy
   address: string
   userAgent: string
 }
@@ -22,12 +26,13 @@ type SessionRow = {
   created_at: Date
   last_used_at: Date
   step_up_until: Date | null
+  signed_in_by: SignedInBy
   address: string
   user_agent: string
 }
 
 const sessionColumns = `s.session_id, s.operator_id, s.created_at, s.last_used_at, s.step_up_until,
-  s.address, s.user_agent`
+  s.signed_in_by, s.address, s.user_agent`
 
 const toSession = (row: SessionRow): Session => ({
   sessionId: row.session_id,
@@ -35,6 +40,7 @@ const toSession = (row: SessionRow): Session => ({
   createdAtMs: row.created_at.getTime(),
   lastUsedAtMs: row.last_used_at.getTime(),
   stepUpUntilMs: row.step_up_until?.getTime() ?? null,
+  signedInBy: row.signed_in_by,
   address: row.address,
   userAgent: row.user_agent,
 })
@@ -44,7 +50,7 @@ export async function insertSession(
   tx: Queryable,
   { session, tokenHash }: { session: Session; tokenHash: Buffer },
 ): Promise<void> {
-  const { sessionId, operatorId, createdAtMs, stepUpUntilMs, address, userAgent } = session
+  const { sessionId, operatorId, createdAtMs, stepUpUntilMs, signedInBy } = session
   await tx.query(
     `delete from operator_sessions where session_id in (
        select session_id from operator_sessions where operator_id = $1
@@ -53,17 +59,18 @@ export async function insertSession(
   )
   await tx.query(
     `insert into operator_sessions
-       (session_id, token_hash, operator_id, created_at, last_used_at, step_up_until, address,
-        user_agent)
-     values ($1, $2, $3, $4, $4, $5, $6, $7)`,
+       (session_id, token_hash, operator_id, created_at, last_used_at, step_up_until, signed_in_by,
+        address, user_agent)
+     values ($1, $2, $3, $4, $4, $5, $6, $7, $8)`,
     [
       sessionId,
       tokenHash,
       operatorId,
       new Date(createdAtMs),
       stepUpUntilMs === null ? null : new Date(stepUpUntilMs),
-      address,
-      userAgent,
+      signedInBy,
+      session.address,
+      session.userAgent,
     ],
   )
 }

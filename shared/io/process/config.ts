@@ -7,6 +7,7 @@ import { readFileSync } from 'node:fs'
 import { z } from 'zod'
 import { telemetryStreamBytesMin } from '#shared/core/base/limits/stream.ts'
 import { type Network, parseNetwork } from '#shared/core/deliveries/outbound-address.ts'
+import { isSecureOrLocal } from '#shared/core/http/local-hosts.ts'
 import { processNames } from '#shared/core/permissions/process-permissions.ts'
 import {
   auditDaysDefault,
@@ -174,6 +175,19 @@ export const variables = {
     .url({ protocol: /^https?$/, error: 'must be an http or https URL' })
     .refine((text) => !/[?#]/.test(text), 'must have no query and no fragment')
     .optional(),
+  /** The identity provider of operators; http only on this machine. */
+  OIDC_ISSUER: z
+    .url({ protocol: /^https?$/, error: 'must be an http or https URL' })
+    .refine((text) => !/[?#]/.test(text), 'must have no query and no fragment')
+    .refine(isSecureOrLocal, 'must be an https URL, unless it is on localhost')
+    .optional(),
+  OIDC_CLIENT_ID: z.string().max(512, 'must have at most 512 characters').optional(),
+  OIDC_CLIENT_SECRET: z.string().optional(),
+  /** `1`: nobody signs in by a password. */
+  OIDC_ONLY: z
+    .enum(['0', '1'])
+    .default('0')
+    .transform((text) => text === '1'),
   /** Addresses and networks of reverse proxies, separated by commas. */
   TRUSTED_PROXIES: z
     .string()
@@ -247,6 +261,7 @@ const secretVariables = new Set([
   'TELEMETRY_KEY',
   'TELEMETRY_KEY_PREVIOUS',
   'ADMIN_TOKEN',
+  'OIDC_CLIENT_SECRET',
   'POSTGRES_ROLE_PASSWORDS',
 ])
 

@@ -9,6 +9,7 @@ import type { Browser, Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { findOverflow, findViolations } from '../../support/console/accessibility.ts'
 import { launchBrowser, openPage, type WatchedPage } from '../../support/console/browser.ts'
+import { startProvider, type TestProvider } from '../../support/http/oidc-provider.ts'
 import { admin, ingest, type Tenant, toBody } from '../../support/http/tenant-client.ts'
 import { freePortBase, startStack, type TestStack } from '../../support/process/stack.ts'
 import { until } from '../../support/process/until.ts'
@@ -18,6 +19,7 @@ import { describeAnalytics } from './analytics-story.ts'
 import { describeAudit } from './audit-story.ts'
 import { describeBulk } from './bulk-story.ts'
 import { describeIntegration } from './integration-story.ts'
+import { describeSingleSignOn } from './single-sign-on-story.ts'
 import { describeWebhooks } from './webhook-story.ts'
 
 const password = 'nine blue kettles sing'
@@ -25,13 +27,22 @@ const email = 'ada@example.com'
 
 let running: TestStack
 let browser: Browser
+let provider: TestProvider
 let watched: WatchedPage
 let page: Page
 /** As the page showed them. */
 let acme: Tenant
 
 beforeAll(async () => {
-  ;[running, browser] = await Promise.all([startStack(), launchBrowser()])
+  const portBase = await freePortBase()
+  // The console is at the third port.
+  provider = await startProvider({ redirectUri: `http://127.0.0.1:${portBase + 2}/oidc` })
+  const env = {
+    OIDC_ISSUER: provider.issuer,
+    OIDC_CLIENT_ID: provider.clientId,
+    OIDC_CLIENT_SECRET: provider.clientSecret,
+  }
+  ;[running, browser] = await Promise.all([startStack({ portBase, env }), launchBrowser()])
   watched = await openPage(browser, { baseURL: running.stack.console })
   page = watched.page
 })
@@ -39,6 +50,7 @@ beforeAll(async () => {
 afterAll(async () => {
   await browser?.close()
   await running?.discard()
+  await provider?.stop()
 })
 
 afterEach(() => expect(watched.faults).toEqual([]))
@@ -365,6 +377,7 @@ describeWebhooks(() => ({ running, page, password }))
 describeAlerts(() => ({ running, page, email }))
 describeBulk(() => ({ running, page, email }))
 describeAccount(() => ({ running, browser }))
+describeSingleSignOn(() => ({ running, browser, provider, email, password }))
 describeAudit(() => ({ running, page, email, password }))
 
 describe('every page', () => {

@@ -42,7 +42,12 @@ describe('an invitation', () => {
     expect(Date.parse(expires_at) - rig.deps.wallMs()).toBeGreaterThan(167 * hourMs)
     const token = url.split('#')[1]!
     const shown = await rig.must(200, 'GET', `/invitations/${token}`)
-    expect(shown.body).toEqual({ email: 'ada@example.com', role: 'analyst', expires_at })
+    expect(shown.body).toEqual({
+      email: 'ada@example.com',
+      role: 'analyst',
+      reset: false,
+      expires_at,
+    })
     const joined = await accept(token, { name: '' })
     expect(joined.status, joined.text).toBe(200)
     expect(joined.body.operator).toMatchObject({

@@ -405,9 +405,9 @@ describe('rows of operators', () => {
     for (const [n, hours] of [1, 11, 13, 9_000].entries()) {
       await postgres.query(
         `insert into operator_sessions (session_id, token_hash, operator_id, created_at,
-           last_used_at, address, user_agent)
+           last_used_at, signed_in_by, address, user_agent)
          values ('ses_' || repeat($1, 22), $2, 'opr_' || repeat('a', 22),
-           now() - make_interval(hours => $3), now(), '', '')`,
+           now() - make_interval(hours => $3), now(), 'password', '', '')`,
         [letters[n], hashOf(n), hours],
       )
     }

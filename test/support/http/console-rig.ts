@@ -160,6 +160,8 @@ export async function createConsoleRig(
         queryRequestLogs({ nats, prover: sealer.proverOf('request log'), ...query }),
       wallMs: Date.now,
       passwords,
+      oidc: null,
+      passwordsOff: false,
       publicUrl: () => 'http://127.0.0.1:8082',
       analysts: {
         clickhouse: absentClickhouse,

@@ -183,6 +183,7 @@ export async function createOperatorsRig(more: Partial<ConsoleDeps> = {}): Promi
         operatorId,
         createdAtMs: atMs,
         lastUsedAtMs: atMs,
+        signedInBy: 'password' as const,
         stepUpUntilMs: steppedUp ? atMs + 60_000 : null,
         address: 'test',
         userAgent: '',

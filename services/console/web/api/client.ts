@@ -57,7 +57,7 @@ export const demands = {
   stepUp: async (): Promise<boolean> => false,
 }
 
-const sessionPath = /\/admin\/v1\/(session$|invitations\/)/
+const sessionPath = /\/admin\/v1\/(session$|session\/oidc|invitations\/)/
 
 /** Calls the admin API; a body that can be sent twice is needed for a step-up. */
 async function send(request: Request): Promise<Response> {

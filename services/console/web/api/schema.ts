@@ -475,11 +475,11 @@ export interface paths {
     post: {
       parameters: {  }
       requestBody: { content: { 'application/json': { email: string; password: string; code?: string } } }
-      responses: { 200: { content: { 'application/json': { operator: { operator_id: string; email: string; name: string; role: "viewer" | "analyst" | "engineer" | "admin"; tenants: ("all" | (string)[]); totp: boolean }; session: { session_id: string; created_at: string; expires_at: string; idle_expires_at: string; step_up_until: (string | null) } } } } }
+      responses: { 200: { content: { 'application/json': { operator: { operator_id: string; email: string; name: string; role: "viewer" | "analyst" | "engineer" | "admin"; tenants: ("all" | (string)[]); totp: boolean; password: boolean; oidc: boolean }; session: { session_id: string; created_at: string; expires_at: string; idle_expires_at: string; signed_in_by: "password" | "oidc" | "link"; step_up_until: (string | null) }; step_up_by: ("code" | "password" | "oidc")[] } } } }
     }
     get: {
       parameters: {  }
-      responses: { 200: { content: { 'application/json': { operator: { operator_id: string; email: string; name: string; role: "viewer" | "analyst" | "engineer" | "admin"; tenants: ("all" | (string)[]); totp: boolean }; session: { session_id: string; created_at: string; expires_at: string; idle_expires_at: string; step_up_until: (string | null) } } } } }
+      responses: { 200: { content: { 'application/json': { operator: { operator_id: string; email: string; name: string; role: "viewer" | "analyst" | "engineer" | "admin"; tenants: ("all" | (string)[]); totp: boolean; password: boolean; oidc: boolean }; session: { session_id: string; created_at: string; expires_at: string; idle_expires_at: string; signed_in_by: "password" | "oidc" | "link"; step_up_until: (string | null) }; step_up_by: ("code" | "password" | "oidc")[] } } } }
     }
     delete: {
       parameters: {  }
@@ -490,13 +490,13 @@ export interface paths {
     post: {
       parameters: {  }
       requestBody: { content: { 'application/json': { password?: string; code?: string } } }
-      responses: { 200: { content: { 'application/json': { operator: { operator_id: string; email: string; name: string; role: "viewer" | "analyst" | "engineer" | "admin"; tenants: ("all" | (string)[]); totp: boolean }; session: { session_id: string; created_at: string; expires_at: string; idle_expires_at: string; step_up_until: (string | null) } } } } }
+      responses: { 200: { content: { 'application/json': { operator: { operator_id: string; email: string; name: string; role: "viewer" | "analyst" | "engineer" | "admin"; tenants: ("all" | (string)[]); totp: boolean; password: boolean; oidc: boolean }; session: { session_id: string; created_at: string; expires_at: string; idle_expires_at: string; signed_in_by: "password" | "oidc" | "link"; step_up_until: (string | null) }; step_up_by: ("code" | "password" | "oidc")[] } } } }
     }
   }
   '/admin/v1/sessions': {
     get: {
       parameters: { query?: { operator_id?: string } }
-      responses: { 200: { content: { 'application/json': { data: ({ session_id: string; created_at: string; expires_at: string; idle_expires_at: string; step_up_until: (string | null); operator_id: string; last_used_at: string; address: string; user_agent: string; current: boolean })[] } } } }
+      responses: { 200: { content: { 'application/json': { data: ({ session_id: string; created_at: string; expires_at: string; idle_expires_at: string; signed_in_by: "password" | "oidc" | "link"; step_up_until: (string | null); operator_id: string; last_used_at: string; address: string; user_agent: string; current: boolean })[] } } } }
     }
   }
   '/admin/v1/sessions/{session_id}': {
@@ -509,7 +509,7 @@ export interface paths {
     put: {
       parameters: {  }
       requestBody: { content: { 'application/json': { current: string; password: string } } }
-      responses: { 200: { content: { 'application/json': { operator: { operator_id: string; email: string; name: string; role: "viewer" | "analyst" | "engineer" | "admin"; tenants: ("all" | (string)[]); totp: boolean }; session: { session_id: string; created_at: string; expires_at: string; idle_expires_at: string; step_up_until: (string | null) } } } } }
+      responses: { 200: { content: { 'application/json': { operator: { operator_id: string; email: string; name: string; role: "viewer" | "analyst" | "engineer" | "admin"; tenants: ("all" | (string)[]); totp: boolean; password: boolean; oidc: boolean }; session: { session_id: string; created_at: string; expires_at: string; idle_expires_at: string; signed_in_by: "password" | "oidc" | "link"; step_up_until: (string | null) }; step_up_by: ("code" | "password" | "oidc")[] } } } }
     }
   }
   '/admin/v1/session/totp': {
@@ -543,25 +543,59 @@ export interface paths {
   '/admin/v1/invitations/{token}': {
     get: {
       parameters: { path: { token: string } }
-      responses: { 200: { content: { 'application/json': { email: string; role: "viewer" | "analyst" | "engineer" | "admin"; expires_at: string } } } }
+      responses: { 200: { content: { 'application/json': { email: string; role: "viewer" | "analyst" | "engineer" | "admin"; reset: boolean; expires_at: string } } } }
     }
     post: {
       parameters: { path: { token: string } }
       requestBody: { content: { 'application/json': { name: string; password: string } } }
-      responses: { 200: { content: { 'application/json': { operator: { operator_id: string; email: string; name: string; role: "viewer" | "analyst" | "engineer" | "admin"; tenants: ("all" | (string)[]); totp: boolean }; session: { session_id: string; created_at: string; expires_at: string; idle_expires_at: string; step_up_until: (string | null) } } } } }
+      responses: { 200: { content: { 'application/json': { operator: { operator_id: string; email: string; name: string; role: "viewer" | "analyst" | "engineer" | "admin"; tenants: ("all" | (string)[]); totp: boolean; password: boolean; oidc: boolean }; session: { session_id: string; created_at: string; expires_at: string; idle_expires_at: string; signed_in_by: "password" | "oidc" | "link"; step_up_until: (string | null) }; step_up_by: ("code" | "password" | "oidc")[] } } } }
+    }
+  }
+  '/admin/v1/session/ways': {
+    get: {
+      parameters: {  }
+      responses: { 200: { content: { 'application/json': { passwords: boolean; oidc: ({ issuer: string } | null) } } } }
+    }
+  }
+  '/admin/v1/session/oidc': {
+    post: {
+      parameters: {  }
+      requestBody: { content: { 'application/json': {} } }
+      responses: { 200: { content: { 'application/json': { url: string } } } }
+    }
+  }
+  '/admin/v1/session/oidc/return': {
+    post: {
+      parameters: {  }
+      requestBody: { content: { 'application/json': { query: string } } }
+      responses: { 200: { content: { 'application/json': { operator: { operator_id: string; email: string; name: string; role: "viewer" | "analyst" | "engineer" | "admin"; tenants: ("all" | (string)[]); totp: boolean; password: boolean; oidc: boolean }; session: { session_id: string; created_at: string; expires_at: string; idle_expires_at: string; signed_in_by: "password" | "oidc" | "link"; step_up_until: (string | null) }; step_up_by: ("code" | "password" | "oidc")[] } } } }
+    }
+  }
+  '/admin/v1/session/step-up/oidc': {
+    post: {
+      parameters: {  }
+      requestBody: { content: { 'application/json': {} } }
+      responses: { 200: { content: { 'application/json': { url: string } } } }
+    }
+  }
+  '/admin/v1/session/step-up/oidc/return': {
+    post: {
+      parameters: {  }
+      requestBody: { content: { 'application/json': { query: string } } }
+      responses: { 200: { content: { 'application/json': { operator: { operator_id: string; email: string; name: string; role: "viewer" | "analyst" | "engineer" | "admin"; tenants: ("all" | (string)[]); totp: boolean; password: boolean; oidc: boolean }; session: { session_id: string; created_at: string; expires_at: string; idle_expires_at: string; signed_in_by: "password" | "oidc" | "link"; step_up_until: (string | null) }; step_up_by: ("code" | "password" | "oidc")[] } } } }
     }
   }
   '/admin/v1/operators': {
     get: {
       parameters: {  }
-      responses: { 200: { content: { 'application/json': { data: ({ operator_id: string; email: string; name: string; role: "viewer" | "analyst" | "engineer" | "admin"; tenants: ("all" | (string)[]); totp: boolean; disabled: boolean; created_at: string; created_by: string; last_signed_in_at: (string | null) })[] } } } }
+      responses: { 200: { content: { 'application/json': { data: ({ operator_id: string; email: string; name: string; role: "viewer" | "analyst" | "engineer" | "admin"; tenants: ("all" | (string)[]); totp: boolean; password: boolean; oidc: boolean; disabled: boolean; created_at: string; created_by: string; last_signed_in_at: (string | null) })[] } } } }
     }
   }
   '/admin/v1/operators/{operator_id}': {
     patch: {
       parameters: { path: { operator_id: string } }
       requestBody: { content: { 'application/json': { role?: "viewer" | "analyst" | "engineer" | "admin"; tenants?: ("all" | (string)[]); disabled?: boolean; name?: string } } }
-      responses: { 200: { content: { 'application/json': { operator_id: string; email: string; name: string; role: "viewer" | "analyst" | "engineer" | "admin"; tenants: ("all" | (string)[]); totp: boolean; disabled: boolean; created_at: string; created_by: string; last_signed_in_at: (string | null) } } } }
+      responses: { 200: { content: { 'application/json': { operator_id: string; email: string; name: string; role: "viewer" | "analyst" | "engineer" | "admin"; tenants: ("all" | (string)[]); totp: boolean; password: boolean; oidc: boolean; disabled: boolean; created_at: string; created_by: string; last_signed_in_at: (string | null) } } } }
     }
   }
   '/admin/v1/operators/{operator_id}/reset': {

@@ -44,6 +44,13 @@ export async function signOut(): Promise<void> {
 export const stepUp = (body: { password?: string; code?: string }) =>
   ok(api.POST('/admin/v1/session/step-up', { params: {}, body }))
 
+/** How people sign in here: by passwords, through an identity provider, or both. */
+export const waysQuery = queryOptions({
+  queryKey: ['session', 'ways'],
+  queryFn: () => ok(api.GET('/admin/v1/session/ways', { params: {} })),
+  staleTime: Number.POSITIVE_INFINITY,
+})
+
 export const findInvitation = (token: string) =>
   ok(api.GET('/admin/v1/invitations/{token}', { params: { path: { token } } }))
 

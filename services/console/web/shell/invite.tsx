@@ -6,12 +6,13 @@ import { useQuery } from '@tanstack/react-query'
 import { useNavigate } from '@tanstack/react-router'
 import { type FormEvent, useState } from 'react'
 import { ApiProblem, prefix } from '../api/client.ts'
-import { acceptInvitation, findInvitation, type SignedIn } from '../api/session.ts'
+import { acceptInvitation, findInvitation, type SignedIn, waysQuery } from '../api/session.ts'
 import { Button } from '../components/button.tsx'
 import { Input } from '../components/field.tsx'
 import { Loaded, Refused, Skeleton } from '../components/states.tsx'
+import { Doorway } from './doorway.tsx'
+import { OidcSignIn, Or } from './oidc/sign-in.tsx'
 import { passwordCharactersMin, passwordHint } from './password-rule.ts'
-import { Doorway } from './sign-in.tsx'
 
 /** A tenant's id: nothing that leads elsewhere. */
 const slug = /^[a-z0-9][a-z0-9-]*$/
@@ -26,6 +27,7 @@ export function Invite({ onSignedIn }: { onSignedIn: (signedIn: SignedIn) => voi
     enabled: token !== '',
     retry: false,
   })
+  const ways = useQuery(waysQuery)
   const [error, setError] = useState<unknown>(null)
   const [busy, setBusy] = useState(false)
 
@@ -48,6 +50,11 @@ export function Invite({ onSignedIn }: { onSignedIn: (signedIn: SignedIn) => voi
       setBusy(false)
     }
   }
+  const both = {
+    ...invitation,
+    data: invitation.data && ways.data && ([invitation.data, ways.data] as const),
+    error: invitation.error ?? ways.error,
+  }
   const problem = error instanceof ApiProblem ? error : null
 
   if (token === '' || (invitation.error instanceof ApiProblem && invitation.error.status === 404)) {
@@ -63,37 +70,60 @@ export function Invite({ onSignedIn }: { onSignedIn: (signedIn: SignedIn) => voi
   }
   return (
     <Doorway title="Welcome">
-      <Loaded query={invitation} skeleton={<Skeleton className="h-56" />}>
-        {({ email, role }) => (
-          <form className="grid gap-4" onSubmit={(event) => void submit(event)}>
+      <Loaded query={both} skeleton={<Skeleton className="h-56" />}>
+        {([{ email, role, reset }, { oidc, passwords }]) => (
+          <>
             <p className="-mt-2 text-muted">
-              You are invited as <strong className="text-text">{role}</strong> with the email
-              address <strong className="text-text">{email}</strong>.
+              {reset ? 'Choose a new password for ' : 'You are invited as '}
+              {!reset && <strong className="text-text">{role}</strong>}
+              {!reset && ' with the email address '}
+              <strong className="text-text">{email}</strong>.
             </p>
-            <input autoComplete="username" hidden name="email" readOnly value={email} />
-            <Input
-              autoComplete="name"
-              autoFocus
-              error={problem?.of('name')}
-              label="Your name"
-              name="name"
-              required
-            />
-            <Input
-              autoComplete="new-password"
-              error={problem?.of('password')}
-              hint={passwordHint}
-              label="Password"
-              minLength={passwordCharactersMin}
-              name="password"
-              required
-              type="password"
-            />
-            {(problem === null || problem.errors.length === 0) && <Refused error={error} />}
-            <Button busy={busy} look="primary" type="submit">
-              Create the account
-            </Button>
-          </form>
+            {reset && !passwords && (
+              <p className="text-muted text-sm">
+                Passwords are switched off here. This one lets you confirm what you do until you
+                sign out; next time use single sign-on.
+              </p>
+            )}
+            {oidc !== null && !reset && (
+              <OidcSignIn
+                only={!passwords}
+                issuer={oidc.issuer}
+                onSignedIn={onSignedIn}
+                stays={false}
+              />
+            )}
+            {oidc !== null && !reset && passwords && <Or />}
+            {(passwords || reset) && (
+              <form className="grid gap-4" onSubmit={(event) => void submit(event)}>
+                <input autoComplete="username" hidden name="email" readOnly value={email} />
+                {!reset && (
+                  <Input
+                    autoComplete="name"
+                    autoFocus
+                    error={problem?.of('name')}
+                    label="Your name"
+                    name="name"
+                    required
+                  />
+                )}
+                <Input
+                  autoComplete="new-password"
+                  error={problem?.of('password')}
+                  hint={passwordHint}
+                  label="Password"
+                  minLength={passwordCharactersMin}
+                  name="password"
+                  required
+                  type="password"
+                />
+                {(problem === null || problem.errors.length === 0) && <Refused error={error} />}
+                <Button busy={busy} look="primary" type="submit">
+                  {reset ? 'Set the password' : 'Create the account'}
+                </Button>
+              </form>
+            )}
+          </>
         )}
       </Loaded>
     </Doorway>

@@ -13,6 +13,7 @@ import { type SignedIn, sessionQuery } from '../api/session.ts'
 import { Failed } from '../components/states.tsx'
 import { Toasts } from '../components/toast.tsx'
 import { Invite } from './invite.tsx'
+import { OidcReturn } from './oidc/return.tsx'
 import { Shell } from './shell.tsx'
 import { SignIn } from './sign-in.tsx'
 import { StepUp } from './step-up.tsx'
@@ -41,6 +42,7 @@ export function Root() {
   }
 
   if (pathname === '/invite') return <Invite onSignedIn={enter} />
+  if (pathname === '/oidc') return <OidcReturn onSignedIn={enter} />
   if (session.isPending) return null
   if (shown === undefined) {
     return <Failed error={session.error} onRetry={() => void session.refetch()} />
@@ -49,7 +51,7 @@ export function Root() {
   return (
     <>
       <Shell key={shown.operator.operator_id} signedIn={shown} />
-      <StepUp operator={shown.operator} />
+      <StepUp signedIn={shown} />
       <Toasts />
       <Dialog.Root open={ended}>
         <Dialog.Portal>

@@ -6,12 +6,13 @@ import type { SignedIn } from '../api/session.ts'
 import { Button, IconButton } from '../components/button.tsx'
 import { AccountMenu } from './account-menu.tsx'
 import { CommandPalette, type PaletteKind } from './command-palette.tsx'
+import { Mark } from './doorway.tsx'
 import { AdminTabs, Navigation } from './navigation.tsx'
 import { OperatorContext } from './operator.ts'
-import { Mark } from './sign-in.tsx'
 import { TenantSwitcher } from './tenant-switcher.tsx'
 
-export function Shell({ signedIn: { operator, session } }: { signedIn: SignedIn }) {
+export function Shell({ signedIn }: { signedIn: SignedIn }) {
+  const { operator } = signedIn
   const [palette, setPalette] = useState<PaletteKind | null>(null)
   const [drawer, setDrawer] = useState(false)
   const { pathname } = useLocation()
@@ -50,7 +51,7 @@ export function Shell({ signedIn: { operator, session } }: { signedIn: SignedIn 
     </>
   )
   return (
-    <OperatorContext value={{ operator, session }}>
+    <OperatorContext value={signedIn}>
       <button
         className="-top-12 fixed left-2 z-50 rounded-md bg-raised px-3 py-2 focus:top-2"
         onClick={() => document.getElementById('main')?.focus()}

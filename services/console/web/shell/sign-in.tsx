@@ -1,43 +1,16 @@
-/** The sign-in page: email and password, then a code where the account has one. */
-import { type FormEvent, type ReactNode, useEffect, useRef, useState } from 'react'
+/**
+ * The sign-in page: through the identity provider where there is one, and by email and password,
+ * with a code where the account has one.
+ */
+import { useQuery } from '@tanstack/react-query'
+import { type FormEvent, useEffect, useRef, useState } from 'react'
 import { ApiProblem } from '../api/client.ts'
-import { type SignedIn, signIn } from '../api/session.ts'
+import { type SignedIn, signIn, waysQuery } from '../api/session.ts'
 import { Button } from '../components/button.tsx'
 import { Input } from '../components/field.tsx'
-import { Refused } from '../components/states.tsx'
-
-/** The frame of the pages that need no session. */
-export function Doorway({ title, children }: { title: string; children: ReactNode }) {
-  useEffect(() => {
-    document.title = `${title} · Device intelligence`
-  }, [title])
-  return (
-    <main className="grid min-h-full place-items-center bg-panel p-4">
-      <div className="grid w-full max-w-sm gap-5">
-        <div className="flex items-center gap-2.5">
-          <Mark />
-          <span className="font-semibold text-lg">Device intelligence</span>
-        </div>
-        <div className="grid gap-4 rounded-xl border border-line bg-raised p-6 shadow-sm">
-          <h1 className="font-semibold text-xl">{title}</h1>
-          {children}
-        </div>
-      </div>
-    </main>
-  )
-}
-
-export function Mark({ size = 28 }: { size?: number }) {
-  return (
-    <svg aria-hidden="true" className="shrink-0" height={size} viewBox="0 0 32 32" width={size}>
-      <rect className="fill-accent" height="32" rx="8" width="32" />
-      <g fill="none" stroke="#fff" strokeLinecap="round" strokeLinejoin="round" strokeWidth="2.2">
-        <path d="M16 6l8 3v6c0 5.5-3.4 9.2-8 11-4.6-1.8-8-5.5-8-11V9z" />
-        <path d="M12.5 15.8l2.6 2.6 4.6-4.8" />
-      </g>
-    </svg>
-  )
-}
+import { Refused, Skeleton } from '../components/states.tsx'
+import { Doorway } from './doorway.tsx'
+import { OidcSignIn, Or } from './oidc/sign-in.tsx'
 
 /** @param email whose session has ended, when one has */
 export function SignIn({
@@ -50,6 +23,7 @@ export function SignIn({
   const [error, setError] = useState<unknown>(null)
   const [busy, setBusy] = useState(false)
   const [needsCode, setNeedsCode] = useState(false)
+  const ways = useQuery(waysQuery)
   const code = useRef<HTMLInputElement>(null)
 
   useEffect(() => {
@@ -81,6 +55,42 @@ export function SignIn({
     }
   }
 
+  const byPassword = (
+    <form className="grid gap-4" onSubmit={(event) => void submit(event)}>
+      <Input
+        autoComplete="username"
+        autoFocus={!email}
+        defaultValue={email}
+        label="Email"
+        name="email"
+        required
+        type="email"
+      />
+      <Input
+        autoComplete="current-password"
+        autoFocus={Boolean(email)}
+        label="Password"
+        name="password"
+        required
+        type="password"
+      />
+      {needsCode && (
+        <Input
+          autoComplete="one-time-code"
+          hint="From your authenticator app, or one of your recovery codes."
+          label="Code"
+          mono
+          name="code"
+          ref={code}
+          required
+        />
+      )}
+      <Refused error={error} />
+      <Button busy={busy} look="primary" type="submit">
+        Sign in
+      </Button>
+    </form>
+  )
   return (
     <Doorway title="Sign in">
       {email && (
@@ -88,40 +98,28 @@ export function SignIn({
           Your session has ended. Sign in to go on where you were; nothing is lost.
         </p>
       )}
-      <form className="grid gap-4" onSubmit={(event) => void submit(event)}>
-        <Input
-          autoComplete="username"
-          autoFocus={!email}
-          defaultValue={email}
-          label="Email"
-          name="email"
-          required
-          type="email"
+      {ways.isPending && <Skeleton className="h-36" />}
+      {ways.data?.oidc && (
+        <OidcSignIn
+          only={!ways.data.passwords}
+          issuer={ways.data.oidc.issuer}
+          onSignedIn={onSignedIn}
+          stays={Boolean(email)}
         />
-        <Input
-          autoComplete="current-password"
-          autoFocus={Boolean(email)}
-          label="Password"
-          name="password"
-          required
-          type="password"
-        />
-        {needsCode && (
-          <Input
-            autoComplete="one-time-code"
-            hint="From your authenticator app, or one of your recovery codes."
-            label="Code"
-            mono
-            name="code"
-            ref={code}
-            required
-          />
-        )}
-        <Refused error={error} />
-        <Button busy={busy} look="primary" type="submit">
-          Sign in
-        </Button>
-      </form>
+      )}
+      {ways.data?.passwords === false ? (
+        <p className="text-muted text-sm">
+          Passwords are switched off here. When the identity provider cannot be used, an
+          administrator makes a link on the machine: <code>di operators reset EMAIL</code>.
+        </p>
+      ) : (
+        !ways.isPending && (
+          <>
+            {ways.data?.oidc && <Or />}
+            {byPassword}
+          </>
+        )
+      )}
     </Doorway>
   )
 }

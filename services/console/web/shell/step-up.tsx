@@ -1,22 +1,29 @@
 /**
- * Asks for the password or a code again before something that cannot be undone. Any call that is
+ * Asks for the password, a code or the identity provider again before something that cannot be
+ * undone. Any call that is
  * answered `step_up_required` opens it; the call is then repeated.
  */
+import { useQueryClient } from '@tanstack/react-query'
 import { type FormEvent, useEffect, useRef, useState } from 'react'
 import { demands } from '../api/client.ts'
-import { type Operator, stepUp } from '../api/session.ts'
+import { type SignedIn, sessionQuery, stepUp } from '../api/session.ts'
 import { Button } from '../components/button.tsx'
 import { Dialog, DialogActions } from '../components/dialog.tsx'
 import { Input } from '../components/field.tsx'
 import { Refused } from '../components/states.tsx'
+import { openProvider } from './oidc/attempt.ts'
 
 type Waiting = { answer: Promise<boolean>; settle: (proved: boolean) => void }
 
-export function StepUp({ operator }: { operator: Operator }) {
+export function StepUp({ signedIn: { operator, step_up_by: ways } }: { signedIn: SignedIn }) {
   const [open, setOpen] = useState(false)
   const [busy, setBusy] = useState(false)
   const [error, setError] = useState<unknown>(null)
+  const [waits, setWaits] = useState(false)
   const waiting = useRef<Waiting | null>(null)
+  const client = useQueryClient()
+  const byCode = ways.includes('code')
+  const typed = byCode || ways.includes('password')
 
   useEffect(() => {
     demands.stepUp = () => {
@@ -25,6 +32,7 @@ export function StepUp({ operator }: { operator: Operator }) {
       const { promise, resolve } = Promise.withResolvers<boolean>()
       waiting.current = { answer: promise, settle: resolve }
       setError(null)
+      setWaits(false)
       setOpen(true)
       return promise
     }
@@ -46,12 +54,25 @@ export function StepUp({ operator }: { operator: Operator }) {
     setBusy(true)
     setError(null)
     try {
-      await stepUp(operator.totp ? { code: proof.replaceAll(' ', '') } : { password: proof })
+      await stepUp(byCode ? { code: proof.replaceAll(' ', '') } : { password: proof })
       close(true)
     } catch (caught) {
       setError(caught)
     } finally {
       setBusy(false)
+    }
+  }
+
+  const askProvider = async () => {
+    setError(null)
+    setWaits(true)
+    try {
+      await openProvider('up')
+      void client.invalidateQueries({ queryKey: sessionQuery.queryKey, exact: true })
+      close(true)
+    } catch (caught) {
+      setError(caught)
+      setWaits(false)
     }
   }
 
@@ -64,7 +85,7 @@ export function StepUp({ operator }: { operator: Operator }) {
     >
       <form className="grid gap-4" onSubmit={(event) => void submit(event)}>
         <input autoComplete="username" hidden name="email" readOnly value={operator.email} />
-        {operator.totp ? (
+        {byCode && (
           <Input
             autoComplete="one-time-code"
             autoFocus
@@ -74,7 +95,8 @@ export function StepUp({ operator }: { operator: Operator }) {
             name="proof"
             required
           />
-        ) : (
+        )}
+        {typed && !byCode && (
           <Input
             autoComplete="current-password"
             autoFocus
@@ -84,12 +106,25 @@ export function StepUp({ operator }: { operator: Operator }) {
             type="password"
           />
         )}
+        {waits && <p className="text-muted">Sign in again in the window that has opened.</p>}
+        {ways.length === 0 && (
+          <p className="text-muted">
+            This session cannot do that: sign out, and in again through single sign-on.
+          </p>
+        )}
         <Refused error={error} />
         <DialogActions>
           <Button onClick={() => close(false)}>Cancel</Button>
-          <Button busy={busy} look="primary" type="submit">
-            Confirm
-          </Button>
+          {ways.includes('oidc') && (
+            <Button look={typed ? 'plain' : 'primary'} onClick={() => void askProvider()}>
+              Confirm with single sign-on
+            </Button>
+          )}
+          {typed && (
+            <Button busy={busy} look="primary" type="submit">
+              Confirm
+            </Button>
+          )}
         </DialogActions>
       </form>
     </Dialog>

@@ -1,8 +1,8 @@
 /** Changes the operator's password, which ends their other sessions. */
-import { useMutation, useQueryClient } from '@tanstack/react-query'
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { type FormEvent, useRef } from 'react'
 import { ApiProblem, api, ok } from '../../api/client.ts'
-import { sessionQuery } from '../../api/session.ts'
+import { sessionQuery, waysQuery } from '../../api/session.ts'
 import { Button } from '../../components/button.tsx'
 import { Input } from '../../components/field.tsx'
 import { Panel } from '../../components/page.tsx'
@@ -11,7 +11,24 @@ import { toast } from '../../components/toast.tsx'
 import { useSignedIn } from '../../shell/operator.ts'
 import { passwordCharactersMin, passwordHint } from '../../shell/password-rule.ts'
 
+/** The form where a password can be changed, else why it cannot. */
 export function PasswordPanel() {
+  const { operator } = useSignedIn()
+  const ways = useQuery(waysQuery)
+  const isOff = ways.data?.passwords === false
+  if (operator.password && !isOff) return <ChangePassword />
+  return (
+    <Panel title="Password">
+      <p className="p-4 text-muted">
+        {isOff
+          ? 'Passwords are switched off here: everyone signs in through single sign-on.'
+          : 'You have no password and sign in through single sign-on. An administrator can make a link by which you choose one.'}
+      </p>
+    </Panel>
+  )
+}
+
+function ChangePassword() {
   const { operator } = useSignedIn()
   const client = useQueryClient()
   const form = useRef<HTMLFormElement>(null)

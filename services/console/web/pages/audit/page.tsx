@@ -63,7 +63,7 @@ export function Page() {
         <>
           <select
             aria-label="Whose log"
-            className={`${controlClasses} h-8 w-auto`}
+            className={`${controlClasses} h-8 w-auto!`}
             onChange={({ target }) => change({ of: target.value, row: '' })}
             value={of}
           >
@@ -81,7 +81,7 @@ export function Page() {
       title="Audit"
     >
       <FilterBar seesAll={seesAll} />
-      <div className="grid items-start gap-4 xl:grid-cols-[3fr_2fr]">
+      <div className="grid grid-cols-1 items-start gap-4 xl:grid-cols-[3fr_2fr]">
         <Panel>
           <Loaded query={{ ...log, data: rows }}>
             {(shown) =>
@@ -140,7 +140,7 @@ function Entry({ row }: { row: Row }) {
           ['Entry', row.audit_id],
         ]}
       />
-      <div className="grid gap-3 p-4 pt-0">
+      <div className="grid grid-cols-1 gap-3 p-4 pt-0">
         {row.before !== null && (
           <>
             <h3 className="font-medium">Before</h3>

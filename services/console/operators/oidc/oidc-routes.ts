@@ -1,0 +1,239 @@
+/**
+ * Signing in and stepping up through the identity provider. Each takes two calls of a page: one
+ * that begins an attempt and names the address to go to, and one with what the provider returned.
+ * Pages choose where to go afterwards, so there is no address that a stranger could put in.
+ */
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import { LRUCache } from 'lru-cache'
+import { z } from 'zod'
+import { Problem } from '#shared/core/http/problem.ts'
+import {
+  type OidcAttempt,
+  type OidcPurpose,
+  oidcAttemptMs,
+  oidcSecretBytes,
+  parseAttemptCookie,
+  toAttemptCookie,
+  toAttemptKey,
+  toOidcChecks,
+} from '#shared/core/operators/oidc-attempt.ts'
+import { unavailable } from '#shared/io/http/http-server.ts'
+import {
+  type OidcClient,
+  type OidcIdentity,
+  OidcRefusedError,
+  OidcUnavailableError,
+} from '#shared/io/operators/oidc-client.ts'
+import { type ConsoleApp, operatorOf } from '../../http/admin-app.ts'
+import type { OperatorParts } from '../operator-deps.ts'
+import { signedInSchema } from '../operator-schemas.ts'
+import { callerOf, sendSignedIn } from '../session-routes.ts'
+import { signInByOidc, stepUpByOidc } from './oidc-sign-in.ts'
+
+/** A code of a provider and what comes with it; the longest codes known have some 2,000. */
+const queryCharactersMax = 8_192
+/** Attempts that were used, at some 100 bytes each; the provider takes a code once as well. */
+const usedMax = 10_000
+
+const waysSchema = z.object({
+  passwords: z.boolean().describe('false: nobody signs in by a password'),
+  oidc: z
+    .object({ issuer: z.string().describe('the address of the identity provider') })
+    .nullable(),
+})
+const beginBody = z.strictObject({})
+const begunSchema = z.object({ url: z.string().describe('where the browser is to go') })
+const returnBody = z.strictObject({
+  query: z
+    .string()
+    .max(queryCharactersMax)
+    .describe('the query that the identity provider returned with'),
+})
+
+/** What the two calls of an attempt share. */
+type Attempts = {
+  begin: (
+    request: FastifyRequest,
+    reply: FastifyReply,
+    of: { purpose: OidcPurpose; sessionId: string },
+  ) => Promise<{ url: string }>
+  /** @throws Problem forbidden, unavailable, rate_limited, not_found */
+  redeem: (
+    request: FastifyRequest,
+    reply: FastifyReply,
+    of: { purpose: OidcPurpose; sessionId: string; query: string },
+  ) => Promise<{ identity: OidcIdentity; attempt: OidcAttempt; succeeded: () => void }>
+}
+
+export function addOidcRoutes(app: ConsoleApp, parts: OperatorParts): void {
+  const attempts = createAttempts(parts)
+  app.get(
+    '/session/ways',
+    { schema: { summary: 'How people can sign in', response: { 200: waysSchema } } },
+    async () => ({
+      passwords: !parts.passwordsOff,
+      oidc: parts.oidc === null ? null : { issuer: parts.oidc.issuer },
+    }),
+  )
+  addSignIn(app, parts, attempts)
+  addStepUp(app, parts, attempts)
+}
+
+function addSignIn(app: ConsoleApp, parts: OperatorParts, attempts: Attempts): void {
+  const of = { purpose: 'in', sessionId: '' } as const
+  app.post(
+    '/session/oidc',
+    {
+      schema: {
+        summary: 'Begin to sign in through the identity provider',
+        description:
+          'Sets the cookie of the attempt, which holds for ten minutes and one return. A 503 says ' +
+          'why the identity provider cannot be used.',
+        body: beginBody,
+        problems: ['not_found', 'insecure_origin'],
+        response: { 200: begunSchema },
+      },
+    },
+    (request, reply) => counted(parts, () => attempts.begin(request, reply, of)),
+  )
+  app.post(
+    '/session/oidc/return',
+    {
+      schema: {
+        summary: 'Sign in with what the identity provider returned',
+        description:
+          'Sets the session cookie. The account must exist or be invited; the first time its ' +
+          'email must be verified by the identity provider.',
+        body: returnBody,
+        problems: ['not_found', 'forbidden', 'operator_exists', 'insecure_origin'],
+        response: { 200: signedInSchema },
+      },
+    },
+    (request, reply) =>
+      counted(parts, async () => {
+        const { query } = request.body
+        const { identity, succeeded } = await attempts.redeem(request, reply, { ...of, query })
+        const signedIn = await signInByOidc(parts, identity, callerOf(request))
+        succeeded()
+        parts.onSignIn('signed_in')
+        return sendSignedIn(parts, reply, signedIn)
+      }),
+  )
+}
+
+function addStepUp(app: ConsoleApp, parts: OperatorParts, attempts: Attempts): void {
+  app.post(
+    '/session/step-up/oidc',
+    {
+      schema: {
+        summary: 'Begin to step up through the identity provider, which checks again who it is',
+        body: beginBody,
+        problems: ['not_found'],
+        response: { 200: begunSchema },
+      },
+    },
+    (request, reply) => {
+      const { session } = operatorOf(request.principal)
+      return attempts.begin(request, reply, { purpose: 'up', sessionId: session.sessionId })
+    },
+  )
+  app.post(
+    '/session/step-up/oidc/return',
+    {
+      schema: {
+        summary: 'Step up with what the identity provider returned',
+        description: 'Only for the session that began it, and the identity of its operator.',
+        body: returnBody,
+        problems: ['not_found', 'forbidden', 'step_up_refused'],
+        response: { 200: signedInSchema },
+      },
+    },
+    async (request, reply) => {
+      const principal = operatorOf(request.principal)
+      const { sessionId } = principal.session
+      const of = { purpose: 'up', sessionId, query: request.body.query } as const
+      const { identity, attempt, succeeded } = await attempts.redeem(request, reply, of)
+      const { begunAtMs } = attempt
+      const stepped = await stepUpByOidc(parts, principal, {
+        identity,
+        begunAtMs,
+        address: request.ip,
+      })
+      succeeded()
+      return sendSignedIn(parts, reply, stepped)
+    },
+  )
+}
+
+/** Counts a sign-in that failed by the code of its problem. */
+async function counted<T>(parts: OperatorParts, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work()
+  } catch (error) {
+    if (error instanceof Problem) parts.onSignIn(`oidc_${error.code}`)
+    throw error
+  }
+}
+
+function createAttempts(parts: OperatorParts): Attempts {
+  const { origin, limits, wallMs, randomBytes, refused } = parts
+  const used = new LRUCache<string, true>({ max: usedMax, ttl: oidcAttemptMs })
+  return {
+    begin: async ({ ip }, reply, { purpose, sessionId }) => {
+      const oidc = requireOidc(parts)
+      origin.requireSecure()
+      limits.beginToken(ip)
+      const attempt = { secret: randomBytes(oidcSecretBytes), begunAtMs: wallMs() }
+      const checks = toOidcChecks(attempt, purpose, sessionId)
+      const options = { redirectUri: origin.toReturnUrl(), fresh: purpose === 'up' }
+      const url = await oidc.toSignInUrl(checks, options).catch((error) => refuse(parts, error))
+      origin.setAttempt(reply, toAttemptCookie(attempt))
+      return { url }
+    },
+    redeem: async (request, reply, { purpose, sessionId, query }) => {
+      const oidc = requireOidc(parts)
+      origin.requireSecure()
+      // A beginning and a return count; both are given back when it was right.
+      const counting = limits.beginToken(request.ip)
+      const attempt = parseAttemptCookie(origin.readAttempt(request), wallMs())
+      origin.clearAttempt(reply)
+      if (attempt === null || used.has(toAttemptKey(attempt))) {
+        refused.note(request.ip)
+        throw new Problem(
+          'forbidden',
+          'This sign-in was used already or took too long: begin again.',
+        )
+      }
+      used.set(toAttemptKey(attempt), true)
+      const returned = new URL(origin.toReturnUrl())
+      returned.search = query
+      const checks = toOidcChecks(attempt, purpose, sessionId)
+      try {
+        const identity = await oidc.redeem(returned, checks, { fresh: purpose === 'up' })
+        return { identity, attempt, succeeded: () => counting.succeeded(2) }
+      } catch (error) {
+        if (error instanceof OidcRefusedError) refused.note(request.ip)
+        return refuse(parts, error)
+      }
+    },
+  }
+}
+
+function requireOidc({ oidc }: OperatorParts): OidcClient {
+  if (oidc !== null) return oidc
+  throw new Problem('not_found', 'There is no identity provider here: OIDC_ISSUER is not set.')
+}
+
+/** @throws Problem forbidden, or unavailable with the reason and the other ways in */
+function refuse({ log, oidc, passwordsOff }: OperatorParts, error: unknown): never {
+  if (error instanceof OidcRefusedError) {
+    log.warn({ err: error.cause }, 'a sign-in through the identity provider was refused')
+    throw new Problem('forbidden', `${error.message} Begin again.`, { cause: error })
+  }
+  if (!(error instanceof OidcUnavailableError)) throw error
+  const instead = passwordsOff
+    ? 'An administrator makes a link on the machine instead: di operators reset EMAIL.'
+    : 'Sign in with your password instead.'
+  const detail = `The identity provider ${oidc?.issuer} ${error.message}. ${instead}`
+  throw unavailable(detail, error)
+}

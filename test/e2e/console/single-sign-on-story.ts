@@ -1,0 +1,155 @@
+/** The part of the console's story about single sign-on, through a real provider on this machine. */
+import type { Browser, Page } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { findOverflow, findViolations } from '../../support/console/accessibility.ts'
+import { openPage, type WatchedPage } from '../../support/console/browser.ts'
+import type { TestProvider } from '../../support/http/oidc-provider.ts'
+import { admin } from '../../support/http/tenant-client.ts'
+import type { TestStack } from '../../support/process/stack.ts'
+import { until } from '../../support/process/until.ts'
+
+/** `email` and `password` are those of an administrator who has a password. */
+export type SingleSignOnStory = {
+  running: TestStack
+  browser: Browser
+  provider: TestProvider
+  email: string
+  password: string
+}
+
+const olga = { sub: 'olga-1', email: 'olga@example.com', email_verified: true }
+
+export function describeSingleSignOn(tell: () => SingleSignOnStory): void {
+  const stack = () => tell().running.stack
+  let watched: WatchedPage
+  let page: Page
+  const button = (name: string) => page.getByRole('button', { name, exact: true })
+  const account = () => page.getByRole('button', { name: `Account of ${olga.email}` })
+  const status = async () =>
+    (await page.request.get(`${stack().console}/admin/v1/session`)).status()
+  const actionsOfOlga = async () => {
+    const path = `/audit?actor=${olga.email}&limit=500`
+    const { data } = await admin<{ data: { action: string; after: unknown }[] }>(
+      stack(),
+      'GET',
+      path,
+    )
+    return data
+  }
+
+  describe('single sign-on', () => {
+    beforeAll(async () => {
+      watched = await openPage(tell().browser, { baseURL: stack().console })
+      page = watched.page
+    })
+    afterAll(async () => {
+      // The way to the provider is the only one that leads away.
+      const { issuer } = tell().provider
+      expect(watched.faults.filter((fault) => !fault.startsWith(`asked ${issuer}`))).toEqual([])
+      await page.context().close()
+    })
+
+    it('makes the account of an invitation, without a password', async () => {
+      tell().provider.person = { identity: olga }
+      const body = { email: olga.email, role: 'admin' }
+      const { url } = await admin<{ url: string }>(stack(), 'POST', '/operators/invitations', body)
+      await page.goto(url)
+      await button('Continue with single sign-on').waitFor()
+      expect(await findViolations(page)).toEqual([])
+      expect(await findOverflow(page)).toBe(0)
+      await button('Continue with single sign-on').click()
+      await account().waitFor()
+      expect(page.url()).not.toContain('code=')
+      await page.goto('/account')
+      await page.getByText('You have no password').waitFor()
+      const { data } = await admin<{ data: { email: string }[] }>(stack(), 'GET', '/operators')
+      expect(data.find((one) => one.email === olga.email)).toMatchObject({
+        oidc: true,
+        password: false,
+      })
+    })
+
+    it('signs in, at the address that was opened', async () => {
+      await account().click()
+      await page.getByRole('menuitem', { name: 'Sign out' }).click()
+      await page.goto('/manage/audit?action=operator.oidc_bound')
+      await button('Continue with single sign-on').waitFor()
+      expect(await findViolations(page)).toEqual([])
+      expect(await findOverflow(page)).toBe(0)
+      await button('Continue with single sign-on').click()
+      await page.getByRole('cell', { name: olga.email }).waitFor()
+      const { pathname, search } = new URL(page.url())
+      expect(pathname + search).toBe('/manage/audit?action=operator.oidc_bound')
+      expect((await actionsOfOlga())[0]).toMatchObject({
+        action: 'operator.signed_in',
+        after: { by: 'oidc' },
+      })
+    })
+
+    it('confirms what needs it in a window of its own, and the page goes on', async () => {
+      await page.goto('/account')
+      await button('Set up').click()
+      await page.getByRole('heading', { name: 'Confirm that it is you' }).waitFor()
+      expect(await page.getByRole('dialog').getByLabel('Password').count()).toBe(0)
+      expect(await findViolations(page)).toEqual([])
+      await button('Confirm with single sign-on').click()
+      await page.getByRole('heading', { name: 'Set up the second factor' }).waitFor()
+      await button('Cancel').click()
+      expect((await actionsOfOlga())[0]).toMatchObject({
+        action: 'operator.stepped_up',
+        after: { by: 'oidc' },
+      })
+    })
+
+    it('keeps the page when the session ends', async () => {
+      await page.goto('/manage/tenants')
+      await button('Create a tenant').click()
+      await page.getByLabel('Slug').fill('initech')
+      await page.context().clearCookies()
+      await button('Create').click()
+      await page.getByText('Your session has ended.').waitFor()
+      expect(await findViolations(page)).toEqual([])
+      await button('Continue with single sign-on').click()
+      await page.getByText('Your session has ended.').waitFor({ state: 'detached' })
+      expect(await page.getByLabel('Slug').inputValue()).toBe('initech')
+      await button('Create').click()
+      await page.getByRole('heading', { name: 'The keys of initech' }).waitFor()
+      await button('I have kept them').click()
+      const path = '/tenants/initech/audit?action=tenant.created'
+      const { data } = await admin<{ data: object[] }>(stack(), 'GET', path)
+      expect(data).toMatchObject([{ actor: olga.email }])
+    })
+
+    it('is refused to an identity without an account', async () => {
+      tell().provider.person = { identity: { ...olga, sub: 'olga-2', email: 'eve@example.com' } }
+      await account().click()
+      await page.getByRole('menuitem', { name: 'Sign out' }).click()
+      await button('Continue with single sign-on').waitFor()
+      // The provider's own session ends as well: else it sends Olga back.
+      await page.context().clearCookies()
+      await button('Continue with single sign-on').click()
+      await page.getByText('This identity cannot sign in here.').waitFor()
+      expect(page.url()).not.toContain('code=')
+      expect(await findViolations(page)).toEqual([])
+      expect(await findOverflow(page)).toBe(0)
+      expect(await status()).toBe(401)
+    })
+
+    it('says why the provider cannot be used, and a password works meanwhile', async () => {
+      const { provider, email, password } = tell()
+      await provider.stop()
+      await page.getByRole('link', { name: 'Go to sign in' }).click()
+      await button('Continue with single sign-on').click()
+      await page.getByText('Sign in with your password instead.').waitFor()
+      expect(await page.getByRole('alert').textContent()).toContain('refuses the connection')
+      expect(await findViolations(page)).toEqual([])
+      expect(await findOverflow(page)).toBe(0)
+      expect(await status()).toBe(401)
+      await page.getByLabel('Email').fill(email)
+      await page.getByLabel('Password').fill(password)
+      await button('Sign in').click()
+      await until('the person is signed in', async () => (await status()) === 200)
+      await provider.start()
+    })
+  })
+}

@@ -1,0 +1,414 @@
+// Signing in through an identity provider against a real one on this machine: who may, what an
+// answer may be used for, step-up, and what stays possible while the provider is away.
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { createOidcClient } from '#shared/io/operators/oidc-client.ts'
+import { createMetrics } from '#shared/io/process/metrics.ts'
+import { createConsoleApp } from '../../../services/console/app.ts'
+import { testLog } from '../../support/http/console-rig.ts'
+import {
+  startProvider,
+  type TestProvider,
+  visitProvider,
+} from '../../support/http/oidc-provider.ts'
+import {
+  type Answer,
+  type Call,
+  cookieName,
+  createOperatorsRig,
+  type OperatorsRig,
+  origin,
+  password,
+} from '../../support/http/operators-rig.ts'
+import { sumOf } from '../../support/telemetry/edge-rig.ts'
+
+const redirectUri = `${origin}/oidc`
+const attemptName = '__Host-di_attempt'
+let rig: OperatorsRig
+let provider: TestProvider
+let people = 0
+/** Each call from an address of its own: what is limited is tested elsewhere. */
+const address = () => `10.9.${++people >> 8}.${people & 255}`
+
+const toClient = (of: TestProvider, clientSecret = of.clientSecret) =>
+  createOidcClient({ issuer: of.issuer, clientId: of.clientId, clientSecret })
+
+beforeAll(async () => {
+  provider = await startProvider({ redirectUri })
+  rig = await createOperatorsRig({ oidc: toClient(provider) })
+})
+afterAll(async () => {
+  await rig?.close()
+  await provider?.stop()
+})
+beforeEach(() => {
+  provider.person = null
+})
+
+const newPerson = () => `person-${++people}`
+const identityOf = (sub: string, email = `${sub}@example.com`, email_verified = true) => ({
+  sub,
+  email,
+  email_verified,
+})
+
+async function inviteAt(email: string): Promise<void> {
+  const body = { email, role: 'viewer' }
+  await rig.must(201, 'POST', '/operators/invitations', { token: rig.adminToken, body })
+}
+
+/** The value of a cookie that an answer sets. */
+const readCookie = (answer: Answer, name: string): string | undefined =>
+  [answer.headers['set-cookie']]
+    .flat()
+    .map((text) => /^([^=]+)=([^;]*)/.exec(String(text)))
+    .find((match) => match?.[1] === name)?.[2]
+
+type Begun = { attempt: string; query: string; url: URL }
+
+/** Begins an attempt and goes to the provider and back. */
+async function begin(path = '/session/oidc', of: Call = {}): Promise<Begun> {
+  const begun = await rig.must(200, 'POST', path, { address: address(), ...of, body: {} })
+  const url = new URL(begun.body.url)
+  const query = await visitProvider(url.href, redirectUri)
+  return { attempt: readCookie(begun, attemptName)!, query, url }
+}
+
+/** Hands in what the provider returned. */
+const handIn = (
+  { attempt, query }: Pick<Begun, 'attempt' | 'query'>,
+  { path = '/session/oidc/return', cookie, app }: Call & { path?: string } = {},
+) =>
+  rig.call('POST', path, {
+    address: address(),
+    body: { query },
+    ...(app === undefined ? {} : { app }),
+    headers: {
+      cookie: [
+        ...(attempt === '' ? [] : [`${attemptName}=${attempt}`]),
+        ...(cookie === undefined ? [] : [`${cookieName}=${cookie}`]),
+      ].join('; '),
+    },
+  })
+
+const signIn = async (identity: ReturnType<typeof identityOf>, of: Call = {}) => {
+  provider.person = { identity }
+  return handIn(await begin('/session/oidc', of), of)
+}
+
+/** A person with an account that was made through the provider. */
+async function join(): Promise<{ sub: string; email: string; cookie: string; operatorId: string }> {
+  const sub = newPerson()
+  const { email } = identityOf(sub)
+  await inviteAt(email)
+  const joined = await signIn(identityOf(sub))
+  expect(joined.status, joined.text).toBe(200)
+  const operatorId = joined.body.operator.operator_id
+  return { sub, email, operatorId, cookie: joined.setCookie!.value }
+}
+
+const findOperator = async (email: string) =>
+  (await rig.must(200, 'GET', '/operators', { token: rig.adminToken })).body.data.find(
+    (one) => one.email === email,
+  )
+
+describe('a sign-in through the identity provider', () => {
+  it('sends the browser there with PKCE, state and nonce, new each time', async () => {
+    const ways = await rig.must(200, 'GET', '/session/ways')
+    expect(ways.body).toEqual({ passwords: true, oidc: { issuer: provider.issuer } })
+    provider.person = { identity: identityOf('anyone') }
+    const [first, second] = [await begin(), await begin()]
+    const of = ({ url }: Begun, name: string) => url.searchParams.get(name)
+    expect(first.url.origin).toBe(provider.issuer)
+    expect(of(first, 'redirect_uri')).toBe(redirectUri)
+    expect(of(first, 'response_type')).toBe('code')
+    expect(of(first, 'code_challenge_method')).toBe('S256')
+    for (const name of ['code_challenge', 'state', 'nonce']) {
+      expect(of(first, name), name).toMatch(/^(?:in\.)?[\w-]{43}$/)
+      expect(of(first, name), name).not.toBe(of(second, name))
+    }
+    expect(first.url.href).not.toContain(first.attempt.split('.')[1])
+  })
+
+  it('makes the account of an invited person, without a password', async () => {
+    const { sub, email, cookie, operatorId } = await join()
+    const shown = await rig.must(200, 'GET', '/session', { cookie })
+    expect(shown.body).toMatchObject({
+      operator: { email, password: false, oidc: true },
+      session: { signed_in_by: 'oidc' },
+      step_up_by: ['oidc'],
+    })
+    const again = await signIn(identityOf(sub))
+    expect(again.body.operator.operator_id).toBe(operatorId)
+    expect((await rig.signIn(email, { address: address() })).status).toBe(401)
+    const done = (await rig.readAudit()).filter(({ actor }) => actor === email)
+    expect(done.map(({ action }) => action)).toEqual([
+      'operator.signed_in',
+      'operator.joined',
+      'operator.oidc_bound',
+    ])
+    expect(done[0]!.after).toMatchObject({ by: 'oidc' })
+    expect(done[2]!.after).toEqual({ issuer: provider.issuer, subject: sub })
+  })
+
+  it('finds an account by its verified email once, and by the subject from then on', async () => {
+    const { email, operatorId } = await rig.join('engineer')
+    const sub = newPerson()
+    expect((await signIn(identityOf(sub, email.toUpperCase()))).status).toBe(200)
+    const renamed = await signIn(identityOf(sub, 'renamed@example.com', false))
+    expect(renamed.body.operator.operator_id).toBe(operatorId)
+    // The address belongs to someone else at the provider now: that is not the account.
+    const other = await signIn(identityOf(newPerson(), email))
+    expect(other.status).toBe(403)
+    expect((await rig.signIn(email, { address: address() })).status).toBe(200)
+  })
+
+  it('takes the email from the signed answer as well', async () => {
+    const inToken = await startProvider({ redirectUri, inToken: true })
+    const app = await rig.createApp({ oidc: toClient(inToken) })
+    const { email } = await rig.join('viewer')
+    inToken.person = { identity: identityOf(newPerson(), email) }
+    expect((await handIn(await begin('/session/oidc', { app }), { app })).status).toBe(200)
+    expect(inToken.requests).not.toContain('/me')
+    await inToken.stop()
+  })
+
+  it('is refused alike without an account, with an unverified email and when disabled', async () => {
+    const { email: unverified } = await rig.join('viewer')
+    const { email: disabled, operatorId } = await rig.join('viewer')
+    await rig.must(200, 'PATCH', `/operators/${operatorId}`, {
+      token: rig.adminToken,
+      body: { disabled: true },
+    })
+    const metrics = createMetrics('console')
+    const app = await createConsoleApp({ ...rig.deps, auditEveryMs: 20 }, { log: testLog, metrics })
+    const answers = [
+      await signIn(identityOf(newPerson()), { app }),
+      await signIn(identityOf(newPerson(), unverified, false), { app }),
+      await signIn(identityOf(newPerson(), disabled), { app }),
+      await signIn({ sub: newPerson() } as never, { app }),
+    ]
+    const bodies = answers.map(({ body: { request_id: _, ...body } }) => body)
+    for (const answer of answers) {
+      expect(answer.status).toBe(403)
+      expect(answer.setCookie).toBeUndefined()
+    }
+    for (const body of bodies) expect(body).toEqual(bodies[0])
+    for (const email of [unverified, disabled]) {
+      expect(await findOperator(email)).toMatchObject({ oidc: false })
+    }
+    const text = await metrics.registry.metrics()
+    expect(sumOf(text, 'di_console_sign_ins_total', { outcome: 'oidc_forbidden' })).toBe(4)
+    await app.close()
+    const refused = (await rig.readAudit()).filter(
+      ({ action }) => action === 'operator.sign_in_refused',
+    )
+    expect(refused.map(({ actor }) => actor)).toEqual(expect.arrayContaining([disabled, 'unknown']))
+  })
+
+  it('says what the provider said when the person does not want to', async () => {
+    provider.person = null
+    const answer = await handIn(await begin())
+    expect([answer.status, answer.body.detail]).toEqual([
+      403,
+      'The identity provider answered access_denied. Begin again.',
+    ])
+  })
+})
+
+describe('what the provider returns', () => {
+  const redeemed = () => provider.requests.filter((path) => path === '/token').length
+
+  it('works for the browser that began, and for no other', async () => {
+    const { sub } = await join()
+    provider.person = { identity: identityOf(sub) }
+    const [theirs, own] = [await begin(), await begin()]
+    const before = redeemed()
+    // A link with someone else's code: it would sign the victim in as the attacker.
+    const crossed = await handIn({ attempt: own.attempt, query: theirs.query })
+    expect(crossed.status).toBe(403)
+    expect((await handIn({ attempt: '', query: theirs.query })).status).toBe(403)
+    const unstated = theirs.query.replace(/state=[^&]*/, '')
+    expect((await handIn({ attempt: (await begin()).attempt, query: unstated })).status).toBe(403)
+    // Refused by the state alone, before the code was redeemed.
+    expect(redeemed()).toBe(before)
+    expect((await handIn(theirs)).status).toBe(200)
+  })
+
+  it('works once, and its cookie is gone', async () => {
+    const { sub } = await join()
+    provider.person = { identity: identityOf(sub) }
+    const begun = await begin()
+    const first = await handIn(begun)
+    expect(first.status).toBe(200)
+    expect(readCookie(first, attemptName)).toBe('')
+    const before = redeemed()
+    expect((await handIn(begun)).status).toBe(403)
+    expect(redeemed()).toBe(before)
+  })
+
+  it('works for ten minutes', async () => {
+    const { sub } = await join()
+    provider.person = { identity: identityOf(sub) }
+    const begun = await begin()
+    const app = await rig.createApp({ wallMs: () => rig.deps.wallMs() + 600_000 })
+    expect((await handIn(begun, { app })).status).toBe(403)
+    const [time, secret] = begun.attempt.split('.') as [string, string]
+    const later = (Number.parseInt(time, 36) + 600_000).toString(36)
+    const longer = { ...begun, attempt: `${later}.${secret}` }
+    expect((await handIn(longer, { app })).status).toBe(403)
+  })
+
+  it('is taken from our own pages alone, and names no address to go to', async () => {
+    provider.person = { identity: identityOf('anyone') }
+    const { attempt, query } = await begin()
+    const headers = { cookie: `${attemptName}=${attempt}` }
+    const foreign = await rig.call('POST', '/session/oidc/return', {
+      body: { query },
+      headers: { ...headers, origin: 'https://elsewhere.example' },
+    })
+    expect(foreign.body.code).toBe('origin_refused')
+    for (const path of ['/session/oidc', '/session/oidc/return']) {
+      const body = { query, return_to: 'https://elsewhere.example' }
+      expect((await rig.call('POST', path, { body, headers })).status).toBe(400)
+    }
+  })
+})
+
+describe('a step-up through the identity provider', () => {
+  const stepUp = (cookie: string) => begin('/session/step-up/oidc', { cookie })
+  const finish = (begun: Begun, cookie: string) =>
+    handIn(begun, { path: '/session/step-up/oidc/return', cookie })
+
+  it('is asked to check again, and gives the session a new token', async () => {
+    const { sub, cookie, email } = await join()
+    provider.person = { identity: identityOf(sub) }
+    const begun = await stepUp(cookie)
+    expect(begun.url.searchParams.get('prompt')).toBe('login')
+    expect(begun.url.searchParams.get('max_age')).toBe('0')
+    const stepped = await finish(begun, cookie)
+    expect(stepped.status, stepped.text).toBe(200)
+    expect(stepped.body.session.step_up_until).not.toBeNull()
+    expect((await rig.call('GET', '/session', { cookie })).status).toBe(401)
+    const next = stepped.setCookie!.value
+    await rig.must(200, 'POST', '/session/totp', { cookie: next })
+    const [last] = (await rig.readAudit()).filter(({ actor }) => actor === email)
+    expect(last).toMatchObject({ action: 'operator.stepped_up', after: { by: 'oidc' } })
+  })
+
+  it('is refused to another identity, and without a new check', async () => {
+    const { sub, cookie } = await join()
+    const other = await join()
+    provider.person = { identity: identityOf(other.sub) }
+    const crossed = await finish(await stepUp(cookie), cookie)
+    expect([crossed.status, crossed.body.code]).toEqual([403, 'step_up_refused'])
+    provider.person = { identity: identityOf(sub), signedInSecondsAgo: 120 }
+    const stale = await finish(await stepUp(cookie), cookie)
+    expect([stale.status, stale.body.code]).toEqual([403, 'step_up_refused'])
+    const shown = await rig.must(200, 'GET', '/session', { cookie })
+    expect(shown.body.session.step_up_until).toBeNull()
+  })
+
+  it('is of the session that began it, and no sign-in is one', async () => {
+    const { sub, cookie, operatorId } = await join()
+    provider.person = { identity: identityOf(sub) }
+    const second = await rig.openSession(operatorId)
+    expect((await finish(await stepUp(cookie), second)).status).toBe(403)
+    expect((await finish(await begin(), cookie)).status).toBe(403)
+    expect((await handIn(await stepUp(cookie))).status).toBe(403)
+  })
+})
+
+describe('while the identity provider is away', () => {
+  it('the reason is shown, and passwords work', async () => {
+    const { email } = await rig.join('viewer')
+    const away = await startProvider({ redirectUri })
+    await away.stop()
+    const app = await rig.createApp({ oidc: toClient(away) })
+    const answer = await rig.call('POST', '/session/oidc', { app, body: {}, address: address() })
+    expect([answer.status, answer.body.detail]).toEqual([
+      503,
+      `The identity provider ${away.issuer} refuses the connection. ` +
+        'Sign in with your password instead.',
+    ])
+    const body = { email, password }
+    expect((await rig.call('POST', '/session', { app, body, address: address() })).status).toBe(200)
+    await away.start()
+    const begin = { app, body: {}, address: address() }
+    expect((await rig.call('POST', '/session/oidc', begin)).status).toBe(200)
+    // What was read of it before is no reason to send a browser to it.
+    await away.stop()
+    expect((await rig.call('POST', '/session/oidc', begin)).status).toBe(503)
+  })
+
+  it('a wrong client secret is named as what it is', async () => {
+    const app = await rig.createApp({ oidc: toClient(provider, 'not the secret') })
+    provider.person = { identity: identityOf('anyone') }
+    const answer = await handIn(await begin('/session/oidc', { app }), { app })
+    expect(answer.status).toBe(503)
+    expect(answer.body.detail).toContain('does not take the client id and secret')
+  })
+})
+
+describe('with OIDC_ONLY', () => {
+  const only = () => rig.createApp({ passwordsOff: true })
+
+  it('nobody signs in, joins or changes anything by a password', async () => {
+    const app = await only()
+    const { email, operatorId } = await rig.join('viewer')
+    const cookie = await rig.openSession(operatorId)
+    const ways = await rig.must(200, 'GET', '/session/ways', { app })
+    expect(ways.body).toMatchObject({ passwords: false })
+    const tries = [
+      { email, password },
+      { email, password: 'wrong wrong wrong' },
+      { email: 'stranger@example.com', password },
+    ]
+    for (const body of tries) {
+      const answer = await rig.call('POST', '/session', { app, body, address: address() })
+      expect([answer.status, answer.setCookie]).toEqual([403, undefined])
+    }
+    const { token } = await rig.invite('viewer')
+    const joining = { app, body: { name: 'N', password }, address: address() }
+    expect((await rig.call('POST', `/invitations/${token}`, joining)).status).toBe(403)
+    const change = { current: password, password: 'another sentence of this person' }
+    const of = { app, cookie, address: address() }
+    expect((await rig.call('PUT', '/session/password', { ...of, body: change })).status).toBe(403)
+    const step = await rig.call('POST', '/session/step-up', { ...of, body: { password } })
+    expect(step.body.code).toBe('step_up_refused')
+    expect((await rig.must(200, 'GET', '/session', of)).body).toMatchObject({ step_up_by: [] })
+  })
+
+  it('a link that is made on the machine lets in, also while the provider is away', async () => {
+    const away = await startProvider({ redirectUri })
+    await away.stop()
+    const app = await rig.createApp({ passwordsOff: true, oidc: toClient(away) })
+    const { sub, email, operatorId, cookie: before } = await join()
+    const begun = await rig.call('POST', '/session/oidc', { app, body: {}, address: address() })
+    expect(begun.body.detail).toContain('di operators reset EMAIL')
+    const path = `/operators/${operatorId}/reset`
+    const link = await rig.must(201, 'POST', path, { app, token: rig.adminToken })
+    const body = { name: 'N', password: 'in an emergency only this' }
+    const token = link.body.url.split('#')[1]
+    const entered = await rig.must(200, 'POST', `/invitations/${token}`, {
+      app,
+      body,
+      address: address(),
+    })
+    expect((await rig.call('GET', '/session', { cookie: before })).status).toBe(401)
+    const cookie = entered.setCookie!.value
+    expect(entered.body).toMatchObject({ step_up_by: ['password'] })
+    const proof = { password: body.password }
+    const stepped = await rig.must(200, 'POST', '/session/step-up', { app, cookie, body: proof })
+    await rig.must(200, 'POST', '/session/totp', { app, cookie: stepped.setCookie!.value })
+    const byPassword = { app, body: { email, ...proof }, address: address() }
+    expect((await rig.call('POST', '/session', byPassword)).status).toBe(403)
+    // Once it is back, the verified email binds the account again.
+    expect((await signIn(identityOf(`${sub}-again`, email))).status).toBe(200)
+  })
+})
+
+it('without a provider there is nothing to begin', async () => {
+  const app = await rig.createApp({ oidc: null })
+  expect((await rig.must(200, 'GET', '/session/ways', { app })).body).toMatchObject({ oidc: null })
+  expect((await rig.call('POST', '/session/oidc', { app, body: {} })).status).toBe(404)
+})

@@ -1,0 +1,128 @@
+// An identity provider for tests: `oidc-provider` on 127.0.0.1, whose sign-in page is answered for
+// whoever the test has chosen.
+import { generateKeyPairSync, randomBytes } from 'node:crypto'
+import { createServer, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { Provider } from 'oidc-provider'
+
+export type Identity = { sub: string; email?: string; email_verified?: boolean }
+
+export type TestProvider = {
+  issuer: string
+  clientId: string
+  clientSecret: string
+  /** Who signs in next, and how long ago they did; null: the person says no. */
+  person: { identity: Identity; signedInSecondsAgo?: number } | null
+  /** Requests that have come so far, by path. */
+  requests: string[]
+  /** Stops answering; `start` goes on at the same address. */
+  stop: () => Promise<void>
+  start: () => Promise<void>
+}
+
+/**
+ * Starts a provider with one client.
+ * @param options.redirectUri where it returns to
+ * @param options.inToken whether the signed answer has the email; else it is at the userinfo
+ *   endpoint
+ */
+export async function startProvider({
+  redirectUri,
+  inToken = false,
+}: {
+  redirectUri: string
+  inToken?: boolean
+}): Promise<TestProvider> {
+  const clientId = 'console'
+  const clientSecret = randomBytes(24).toString('base64url')
+  const identities = new Map<string, Identity>()
+  const requests: string[] = []
+  let port = 0
+  let server: Server
+  let handle: Parameters<typeof createServer>[1]
+  const start = async () => {
+    server = createServer((request, response) => handle?.(request, response))
+    await new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve))
+    port = (server.address() as AddressInfo).port
+  }
+  await start()
+  const issuer = `http://127.0.0.1:${port}`
+  const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2_048 })
+  const key = privateKey.export({ format: 'jwk' })
+  const provider = new Provider(issuer, {
+    clients: [{ client_id: clientId, client_secret: clientSecret, redirect_uris: [redirectUri] }],
+    pkce: { required: () => true },
+    claims: { openid: ['sub'], email: ['email', 'email_verified'] },
+    conformIdTokenClaims: !inToken,
+    cookies: { keys: [randomBytes(16).toString('hex')] },
+    jwks: { keys: [{ ...key, alg: 'RS256', use: 'sig' }] },
+    ttl: { Interaction: 600, Grant: 600, Session: 600, AccessToken: 600, IdToken: 600 },
+    features: { devInteractions: { enabled: false } },
+    interactions: { url: (_, { uid }) => `/interaction/${uid}` },
+    findAccount: (_, id) => ({ accountId: id, claims: () => identities.get(id) ?? { sub: id } }),
+    // The console is the provider's own client: nobody is asked for consent.
+    loadExistingGrant: async ({ oidc }) => {
+      const grant = new provider.Grant({
+        clientId: oidc.client!.clientId,
+        accountId: oidc.session!.accountId!,
+      })
+      grant.addOIDCScope('openid email')
+      await grant.save()
+      return grant
+    },
+  })
+  const test: TestProvider = {
+    issuer,
+    clientId,
+    clientSecret,
+    person: null,
+    requests,
+    start,
+    stop: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve())
+        server.closeAllConnections()
+      }),
+  }
+  const answer = provider.callback()
+  handle = (request, response) => {
+    const path = new URL(request.url ?? '', issuer).pathname
+    requests.push(path)
+    if (!path.startsWith('/interaction/')) return void answer(request, response)
+    const { person } = test
+    if (person !== null) identities.set(person.identity.sub, person.identity)
+    const ts = Math.floor(Date.now() / 1_000) - (person?.signedInSecondsAgo ?? 0)
+    const result =
+      person === null
+        ? { error: 'access_denied' }
+        : { login: { accountId: person.identity.sub, ts, remember: false } }
+    provider
+      .interactionFinished(request, response, result)
+      .catch((error) => response.writeHead(500).end(String(error)))
+  }
+  return test
+}
+
+/**
+ * Goes through the provider's pages as a browser does.
+ * @returns the query that it returns to the console with
+ */
+export async function visitProvider(url: string, redirectUri: string): Promise<string> {
+  const cookies = new Map<string, string>()
+  for (let at = url, hops = 0; hops < 10; hops++) {
+    if (at.startsWith(redirectUri)) return new URL(at).search
+    const answer = await fetch(at, {
+      redirect: 'manual',
+      headers: { cookie: [...cookies].map(([name, value]) => `${name}=${value}`).join('; ') },
+    })
+    for (const cookie of answer.headers.getSetCookie()) {
+      const [pair = ''] = cookie.split(';')
+      const [name = '', ...value] = pair.split('=')
+      cookies.set(name, value.join('='))
+    }
+    const next = answer.headers.get('location')
+    if (next === null) throw new Error(`${at} answered ${answer.status}: ${await answer.text()}`)
+    at = new URL(next, at).href
+  }
+  throw new Error('the provider goes in circles')
+}
