@@ -57,6 +57,11 @@ afterAll(async () => {
 })
 
 const read = <T>(path: string) => admin<T>(running.stack, 'GET', `/tenants/${tenant}${path}`)
+const ask = async (slug: string, sql: string, parameters: Record<string, string>) => {
+  const path = `/tenants/${slug}/sql`
+  const found = await admin<{ rows: unknown[][] }>(running.stack, 'POST', path, { sql, parameters })
+  return found.rows
+}
 const shown = (count: number) => count.toLocaleString('en')
 
 /** Runs a command as a person would; its exit status and what it printed. */
@@ -209,6 +214,37 @@ describe('di fleet --history', () => {
     expect(counts(other)).not.toEqual(counts(one))
     const { data } = await admin<Listed<Alert>>(running.stack, 'GET', '/tenants/one/alerts?limit=1')
     expect(data).toHaveLength(1)
+  })
+
+  it('fills every question of the cookbook with ninety days, and reconciliation agrees', async () => {
+    type Question = { name: string; sql: string; parameters: Record<string, string> }
+    const size = ['--history', '90', '--devices', '700', '--seed', '7']
+    const made = await di('fleet', '--json', ...size, '--tenant', 'ninety')
+    expect([made.code, made.error]).toEqual([0, ''])
+    const { from, to, alerts } = JSON.parse(made.out) as {
+      from: string
+      to: string
+      alerts: number
+    }
+    await until('the alerts are copied to ClickHouse', async () => {
+      const counted = await ask('ninety', 'select count() from alerts', {})
+      return Number(counted[0]![0]) === alerts
+    })
+    const at = (iso: string) => iso.replace('T', ' ').replace('Z', '')
+    const span = { from: at(from), to: at(to) }
+    const { data } = await admin<{ data: Question[] }>(running.stack, 'GET', '/sql/cookbook')
+    expect(data.length).toBeGreaterThanOrEqual(22)
+    const empty: string[] = []
+    for (const { name, sql, parameters } of data) {
+      const rows = await ask('ninety', sql, { ...parameters, ...span })
+      if (rows.length === 0) empty.push(name)
+    }
+    expect(empty).toEqual([])
+    const week = new Date(Date.parse(from) + 7 * dayMs).toISOString()
+    const path = `/tenants/ninety/reconciliation?from=${from}&to=${week}`
+    const first = await admin<{ data: Hour[] }>(running.stack, 'GET', path)
+    expect(first.data.length).toBeGreaterThan(10)
+    expect(first.data.filter(({ differences }) => differences.length > 0)).toEqual([])
   })
 
   it('refuses a tenant that exists, other options, and everything but a local stack', async () => {

@@ -76,9 +76,9 @@ async function readTelemetry(
   span: OverviewSpan,
 ): Promise<NonNullable<Overview['telemetry']>> {
   // One after another: each reads the same parts, which the next one finds in memory.
-  const { now, before, lastEventMs } = await store.readCounts(span)
+  const counts = await store.readCounts(span, overviewVersionsMax)
+  const { now, before, lastEventMs, versions } = counts
   const flags = await store.listFlags(span, overviewFlagsMax)
-  const versions = await store.listVersions(span, overviewVersionsMax)
   const pairOf = (of: keyof typeof now) => ({ now: now[of], before: before[of] })
   return {
     events: pairOf('events'),

@@ -28,17 +28,27 @@ export type FleetSignal = {
 }
 
 export type FleetStore = {
-  readTotals: (span: FleetSpan) => Promise<FleetCounts>
-  /** Most devices first. */
-  listVersions: (span: FleetSpan & { versionsMax: number }) => Promise<FleetVersion[]>
-  /** By time; without a platform and version it is of all of them. */
-  listPoints: (span: FleetSpan, by: 'all' | 'platform' | 'version') => Promise<FleetPoint[]>
+  /** All counts of the span, in one pass over its events. */
+  readCounts: (span: FleetSpan) => Promise<FleetCountsRead>
   /** Devices that were seen for the first time, by time. */
   listNewDevices: (span: FleetSpan) => Promise<{ atMs: number; devices: number }[]>
-  /** On how many devices each signal was detected, of all versions and of each of the largest. */
+  /** On how many devices each signal was detected, of all versions and of each of the given. */
   listSignals: (
-    span: FleetSpan & { signalsMax: number; versionsMax: number },
+    span: FleetSpan & {
+      signalsMax: number
+      versions: readonly { platform: string; sdkVersion: string }[]
+    },
   ) => Promise<FleetSignal[]>
+}
+
+export type FleetCountsRead = {
+  totals: FleetCounts
+  /** Most devices first. */
+  versions: FleetVersion[]
+  /** Points by time: of everything, and of each platform and each version. */
+  all: FleetPoint[]
+  byPlatform: FleetPoint[]
+  byVersion: FleetPoint[]
 }
 
 /** Below the time limits of clients, so that no abandoned query runs on. */
@@ -56,11 +66,22 @@ const counts = 'count(), uniq(device_id), uniq(device_id, session_id)'
 const toAt = (column: string) =>
   `toUnixTimestamp(toStartOfInterval(${column}, toIntervalSecond({step:UInt32}), 'UTC')) * 1000`
 
-const groups = {
-  all: "'', ''",
-  platform: "platform, ''",
-  version: 'platform, sdk_version',
-}
+/** The bits of `grouping`: a column that a row is not about has 1. */
+const levels = { totals: 7, versions: 4, all: 3, byPlatform: 1, byVersion: 0 }
+
+const countsSql = `
+  select grouping(at, platform, sdk_version), ${toAt('received_at')} as at, platform, sdk_version,
+    toUnixTimestamp64Milli(min(received_at)), toUnixTimestamp64Milli(max(received_at)),
+    ${counts} ${selected}
+  group by grouping sets
+    ((), (platform, sdk_version), (at), (at, platform), (at, platform, sdk_version))
+  order by at, platform, sdk_version`
+
+type CountsRow = [
+  ...[level: number, atMs: number, platform: string, sdkVersion: string],
+  ...[firstSeenMs: number, lastSeenMs: number],
+  ...[events: number, devices: number, sessions: number],
+]
 
 export function createFleetStore(clickhouse: Clickhouse): FleetStore {
   const read = async <Row>(
@@ -81,39 +102,18 @@ export function createFleetStore(clickhouse: Clickhouse): FleetStore {
     return result.json<Row>()
   }
   return {
-    readTotals: async (span) => {
-      const [row] = await read<[number, number, number]>(`select ${counts} ${selected}`, span)
-      return toCounts(row!)
-    },
-    listVersions: async (span) => {
-      const rows = await read<[string, string, number, number, ...[number, number, number]]>(
-        `select platform, sdk_version, toUnixTimestamp64Milli(min(received_at)),
-           toUnixTimestamp64Milli(max(received_at)), ${counts} ${selected}
-         group by platform, sdk_version
-         order by uniq(device_id) desc, platform, sdk_version limit {versions:UInt32}`,
-        span,
-        { versions: span.versionsMax },
-      )
-      return rows.map(([platform, sdkVersion, firstSeenMs, lastSeenMs, ...own]) => ({
-        platform,
-        sdkVersion,
-        firstSeenMs,
-        lastSeenMs,
-        ...toCounts(own),
-      }))
-    },
-    listPoints: async (span, by) => {
-      const rows = await read<[number, string, string, ...[number, number, number]]>(
-        `select ${toAt('received_at')} as at, ${groups[by]}, ${counts} ${selected}
-         group by all order by at`,
-        span,
-      )
-      return rows.map(([atMs, platform, sdkVersion, ...own]) => ({
-        atMs,
-        platform,
-        sdkVersion,
-        ...toCounts(own),
-      }))
+    readCounts: async (span) => {
+      const rows = await read<CountsRow>(countsSql, span)
+      const of = (level: number) => rows.filter((row) => row[0] === level)
+      const points = (level: number) => of(level).map(toPoint)
+      const [totals] = of(levels.totals).map(toCounts)
+      return {
+        totals: totals ?? { events: 0, devices: 0, sessions: 0 },
+        versions: of(levels.versions).map(toVersion).sort(byDevices),
+        all: points(levels.all),
+        byPlatform: points(levels.byPlatform),
+        byVersion: points(levels.byVersion),
+      }
     },
     listNewDevices: async (span) => {
       const rows = await read<[number, number]>(
@@ -129,24 +129,22 @@ export function createFleetStore(clickhouse: Clickhouse): FleetStore {
       )
       return rows.map(([atMs, devices]) => ({ atMs, devices }))
     },
-    listSignals: async (span) => {
+    listSignals: async ({ versions, signalsMax, ...span }) => {
       const rows = await read<[0 | 1, string, string, string, number]>(
-        `with largest as (
-           select platform, sdk_version ${selected}
-           group by platform, sdk_version
-           order by uniq(device_id) desc, platform, sdk_version limit {versions:UInt32}
-         )
-         select of_all, platform, sdk_version, signal, devices from (
-           select grouping(platform) as of_all, platform, sdk_version, signal,
-             uniq(device_id) as devices
-           from (select platform, sdk_version, device_id, detected_signals ${selected})
-           array join detected_signals as signal
-           group by grouping sets ((signal), (platform, sdk_version, signal))
-         )
-         where of_all or (platform, sdk_version) in largest
+        `select grouping(platform) as of_all, platform, sdk_version, signal,
+           uniq(device_id) as devices
+         from (select platform, sdk_version, device_id, detected_signals ${selected})
+         array join detected_signals as signal
+         group by grouping sets ((signal), (platform, sdk_version, signal))
+         having of_all or has(arrayZip({platforms:Array(String)}, {versions:Array(String)}),
+           (toString(platform), toString(sdk_version)))
          order by devices desc, signal limit {signals:UInt32}`,
         span,
-        { versions: span.versionsMax, signals: span.signalsMax * (span.versionsMax + 1) },
+        {
+          platforms: versions.map(({ platform }) => platform),
+          versions: versions.map(({ sdkVersion }) => sdkVersion),
+          signals: signalsMax * (versions.length + 1),
+        },
       )
       return rows.map(([ofAll, platform, sdkVersion, signal, devices]) => ({
         platform: ofAll === 1 ? null : platform,
@@ -158,8 +156,21 @@ export function createFleetStore(clickhouse: Clickhouse): FleetStore {
   }
 }
 
-const toCounts = ([events, devices, sessions]: [number, number, number]): FleetCounts => ({
-  events,
-  devices,
-  sessions,
+const toCounts = (row: CountsRow): FleetCounts => ({
+  events: row[6],
+  devices: row[7],
+  sessions: row[8],
 })
+
+function toPoint(row: CountsRow): FleetPoint {
+  const [, atMs, platform, sdkVersion] = row
+  return { atMs, platform, sdkVersion, ...toCounts(row) }
+}
+
+function toVersion(row: CountsRow): FleetVersion {
+  const [, , platform, sdkVersion, firstSeenMs, lastSeenMs] = row
+  return { platform, sdkVersion, firstSeenMs, lastSeenMs, ...toCounts(row) }
+}
+
+/** Most devices first; the rows of a query are by platform and version. */
+const byDevices = (a: FleetVersion, b: FleetVersion): number => b.devices - a.devices

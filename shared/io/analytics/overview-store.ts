@@ -20,20 +20,28 @@ export type PeriodCounts = {
 /** A number in the period, and in the one before. */
 export type Pair = { now: number; before: number }
 
+export type OverviewVersion = {
+  platform: string
+  sdkVersion: string
+  events: Pair
+  devices: Pair
+}
+
+export type OverviewCounts = {
+  now: PeriodCounts
+  before: PeriodCounts
+  lastEventMs: number | null
+  /** SDK versions of most events first. */
+  versions: OverviewVersion[]
+}
+
 export type OverviewStore = {
-  readCounts: (
-    span: OverviewSpan,
-  ) => Promise<{ now: PeriodCounts; before: PeriodCounts; lastEventMs: number | null }>
+  readCounts: (span: OverviewSpan, versionsMax: number) => Promise<OverviewCounts>
   /** Flags of most events first. */
   listFlags: (
     span: OverviewSpan,
     limit: number,
   ) => Promise<{ flag: string; events: Pair; devices: Pair }[]>
-  /** SDK versions of most events first. */
-  listVersions: (
-    span: OverviewSpan,
-    limit: number,
-  ) => Promise<{ platform: string; sdkVersion: string; events: Pair; devices: Pair }[]>
 }
 
 /** Rows that one query may read, and how long it may take. */
@@ -48,26 +56,31 @@ const selected = `
     and received_at < fromUnixTimestamp64Milli({to:Int64})`
 const isNow = 'received_at >= fromUnixTimestamp64Milli({from:Int64})'
 
-const countsSql = `
-  select ${isNow} as now, count(), uniq(device_id), uniq(device_id, session_id),
-    countIf(rasp_action = 'ALLOW'), countIf(rasp_action = 'REVIEW'),
-    countIf(rasp_action = 'BLOCK'), toUnixTimestamp64Milli(max(received_at))
-  ${selected} group by now`
-
 const pairs = `countIf(${isNow}), countIf(not ${isNow}), uniqIf(device_id, ${isNow}),
     uniqIf(device_id, not ${isNow})`
+
+const periodCounts = (when: string) => `countIf(${when}), uniqIf(device_id, ${when}),
+    uniqIf(device_id, session_id, ${when}), countIf(${when} and rasp_action = 'ALLOW'),
+    countIf(${when} and rasp_action = 'REVIEW'), countIf(${when} and rasp_action = 'BLOCK')`
+
+// Everything and each version in one pass: reading the rows is most of the cost.
+const countsSql = `
+  select grouping(platform) as of_all, platform, sdk_version,
+    toUnixTimestamp64Milli(max(received_at)), ${periodCounts(isNow)},
+    ${periodCounts(`not ${isNow}`)}
+  ${selected}
+  group by grouping sets ((), (platform, sdk_version))
+  order by of_all desc, countIf(${isNow}) desc, platform, sdk_version limit {limit:UInt32}`
 
 const flagsSql = `
   select flag, ${pairs} from (select flags, device_id, received_at ${selected})
   array join flags as flag
   group by flag order by countIf(${isNow}) desc, flag limit {limit:UInt32}`
 
-const versionsSql = `
-  select platform, sdk_version, ${pairs} ${selected}
-  group by platform, sdk_version
-  order by countIf(${isNow}) desc, platform, sdk_version limit {limit:UInt32}`
-
-type CountsRow = [0 | 1, number, number, number, number, number, number, number]
+type CountsRow = [
+  ...[ofAll: 0 | 1, platform: string, sdkVersion: string, lastEventMs: number],
+  ...counts: number[],
+]
 
 export function createOverviewStore(clickhouse: Clickhouse): OverviewStore {
   const read = async <Row>(query: string, span: OverviewSpan, limit = 0): Promise<Row[]> => {
@@ -86,37 +99,46 @@ export function createOverviewStore(clickhouse: Clickhouse): OverviewStore {
     return result.json<Row>()
   }
   return {
-    readCounts: async (span) => {
-      const rows = await read<CountsRow>(countsSql, span)
-      const of = (now: 0 | 1) => toCounts(rows.find((row) => Number(row[0]) === now))
-      const lastEventMs = rows.reduce<number | null>(
-        (last, row) => Math.max(last ?? 0, row[7]),
-        null,
-      )
-      return { now: of(1), before: of(0), lastEventMs }
+    readCounts: async (span, versionsMax) => {
+      const rows = await read<CountsRow>(countsSql, span, versionsMax + 1)
+      const all = rows.find(([ofAll]) => ofAll === 1)
+      return {
+        now: toCounts(all, 0),
+        before: toCounts(all, 1),
+        lastEventMs: all === undefined || all[3] === 0 ? null : all[3],
+        versions: rows.filter(([ofAll]) => ofAll === 0).map(toVersion),
+      }
     },
     listFlags: async (span, limit) => {
       const rows = await read<[string, number, number, number, number]>(flagsSql, span, limit)
       return rows.map(([flag, ...numbers]) => ({ flag, ...toPairs(numbers) }))
     },
-    listVersions: async (span, limit) => {
-      const rows = await read<[string, string, number, number, number, number]>(
-        versionsSql,
-        span,
-        limit,
-      )
-      return rows.map(([platform, sdkVersion, ...numbers]) => ({
-        platform,
-        sdkVersion,
-        ...toPairs(numbers),
-      }))
-    },
   }
 }
 
-function toCounts(row: CountsRow | undefined): PeriodCounts {
-  const [, events, devices, sessions, allow, review, block] = row ?? [0, 0, 0, 0, 0, 0, 0, 0]
-  return { events, devices, sessions, allow, review, block }
+/** @param period 0 is the period, 1 the one before */
+function toCounts(row: CountsRow | undefined, period: 0 | 1): PeriodCounts {
+  const counts = row?.slice(4 + 6 * period, 10 + 6 * period) as number[] | undefined
+  const [events, devices, sessions, allow, review, block] = counts ?? [0, 0, 0, 0, 0, 0]
+  return {
+    events: events!,
+    devices: devices!,
+    sessions: sessions!,
+    allow: allow!,
+    review: review!,
+    block: block!,
+  }
+}
+
+function toVersion(row: CountsRow): OverviewVersion {
+  const [, platform, sdkVersion] = row
+  const [now, before] = [toCounts(row, 0), toCounts(row, 1)]
+  return {
+    platform,
+    sdkVersion,
+    events: { now: now.events, before: before.events },
+    devices: { now: now.devices, before: before.devices },
+  }
 }
 
 const toPairs = ([now, before, devicesNow, devicesBefore]: [number, number, number, number]) => ({

@@ -174,13 +174,7 @@ export async function createConsoleRig(
       readRulePerformance: refuse,
       backtests: { start: refuse },
       compareShadow: refuse,
-      fleet: {
-        readTotals: refuse,
-        listVersions: refuse,
-        listPoints: refuse,
-        listNewDevices: refuse,
-        listSignals: refuse,
-      },
+      fleet: { readCounts: refuse, listNewDevices: refuse, listSignals: refuse },
       prevalenceSpikes: { listSpikes: refuse, findAffected: refuse, readCheckedAt: refuse },
     },
     startEdge: async (masterKeys = [masterKey]) => {

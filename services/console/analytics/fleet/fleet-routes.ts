@@ -48,20 +48,21 @@ function toStepMs({ fromMs, toMs }: Span): number {
 }
 
 async function readFleet(store: FleetStore, span: FleetSpan) {
-  // Two at a time: each reads the same columns, which the second then finds in memory.
-  const [totals, versions] = await Promise.all([
-    store.readTotals(span),
-    store.listVersions({ ...span, versionsMax: fleetVersionsMax }),
-  ])
-  const [all, newDevices] = await Promise.all([
-    store.listPoints(span, 'all'),
+  const [{ versions, ...counts }, newDevices] = await Promise.all([
+    store.readCounts(span),
     store.listNewDevices(span),
   ])
-  const [byPlatform, byVersion] = await Promise.all([
-    store.listPoints(span, 'platform'),
-    store.listPoints(span, 'version'),
-  ])
-  const most = { versionsMax: fleetLinesMax, signalsMax: fleetSignalsMax }
-  const signals = await store.listSignals({ ...span, ...most })
-  return toFleetBody({ span, totals, versions, all, newDevices, byPlatform, byVersion, signals })
+  // After it: it reads the same columns, which it then finds in memory.
+  const signals = await store.listSignals({
+    ...span,
+    versions: versions.slice(0, fleetLinesMax),
+    signalsMax: fleetSignalsMax,
+  })
+  return toFleetBody({
+    ...counts,
+    span,
+    versions: versions.slice(0, fleetVersionsMax),
+    newDevices,
+    signals,
+  })
 }
