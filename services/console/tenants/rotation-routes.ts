@@ -9,7 +9,7 @@ import {
   removeRotationKeys,
   type StoredRotation,
 } from '#shared/io/tenants/rotation-store.ts'
-import type { Sealer } from '#shared/io/tenants/sealed-secrets.ts'
+import { type Sealer, UnsealError } from '#shared/io/tenants/sealed-secrets.ts'
 import { actorOf, type ConsoleApp, type Principal } from '../http/admin-app.ts'
 import { rotationKeysSchema, tenantParams } from '../http/schemas.ts'
 import { requireTenant } from './manage-tenants.ts'
@@ -66,7 +66,7 @@ export function addRotationRoutes(app: ConsoleApp, deps: RotationRouteDeps): voi
     },
     async ({ params: { tenant_id: tenantId }, principal }) => {
       const { rotationId, keys } = await requireOwn(postgres, tenantId, principal)
-      const text = deps.sealer.unseal(keys.sealed, { tenantId, kind: 'rotated' })
+      const text = unsealKeys(deps.sealer, tenantId, keys.sealed)
       await insertAudit(postgres, {
         actor: actorOf(principal),
         tenantId,
@@ -94,6 +94,19 @@ export function addRotationRoutes(app: ConsoleApp, deps: RotationRouteDeps): voi
   )
 }
 
+/** @throws Problem conflict when MASTER_KEY was replaced meanwhile */
+function unsealKeys(sealer: Sealer, tenantId: string, sealed: string): string {
+  try {
+    return sealer.unseal(sealed, { tenantId, kind: 'rotated' })
+  } catch (error) {
+    if (!(error instanceof UnsealError)) throw error
+    throw noKeys(error)
+  }
+}
+
+const noKeys = (cause?: unknown) =>
+  new Problem('conflict', 'There are no new credentials to fetch. Rotate again.', { cause })
+
 /** @throws Problem forbidden for another's rotation, conflict when there is nothing to fetch */
 async function requireOwn(
   postgres: Postgres,
@@ -102,9 +115,7 @@ async function requireOwn(
 ): Promise<StoredRotation & { keys: NonNullable<StoredRotation['keys']> }> {
   await requireTenant(postgres, tenantId)
   const found = await findRotation(postgres, tenantId)
-  if (found === null || found.keys === null) {
-    throw new Problem('conflict', 'There are no new credentials to fetch. Rotate again.')
-  }
+  if (found === null || found.keys === null) throw noKeys()
   if (found.startedBy !== actorOf(principal)) {
     throw new Problem('forbidden', 'Only the person who rotated can fetch the new credentials.')
   }

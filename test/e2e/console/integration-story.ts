@@ -106,6 +106,24 @@ export function describeIntegration(tell: () => IntegrationStory): void {
     await page.getByRole('link', { name: 'Open the event' }).waitFor()
   })
 
+  it('says the same at the terminal, also what the edge confirmed of the rotation', async () => {
+    const { stack } = tell().running
+    const env = { ...process.env, CONSOLE_URL: stack.console, ADMIN_TOKEN: stack.admin_token }
+    const di = async (...words: string[]) => {
+      const program = ['services/console/cli.ts', ...words]
+      const { stdout } = await promisify(execFile)(process.execPath, program, { env })
+      return stdout
+    }
+    const refused = await di('requests', 'acme', '--refused')
+    expect(refused).toMatch(/401 signature_invalid +signature_invalid +\? dev-x/)
+    expect(refused).toContain('Texts after ? are not verified')
+    expect(refused).not.toContain('accepted')
+    expect(await di('requests', 'acme')).toMatch(/200 accepted .* dev-y/)
+    const { data } = JSON.parse(await di('requests', 'acme', '--json')) as Requests
+    expect(data.map(({ device_id: id }) => id)).toContain('dev-x')
+    expect(await di('tenants', 'rotation', 'acme')).toMatch(/state +done[^]+confirmed .*confirmed /)
+  })
+
   it('holds the list still while the pointer is on it', async () => {
     const { page, running, tenant } = tell()
     await submissions().hover()

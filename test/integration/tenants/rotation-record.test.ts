@@ -2,11 +2,12 @@
  * The record of a rotation, on real servers: what each edge confirmed can be seen while it runs and
  * afterwards, and the person who rotated gets the new credentials although they left the page.
  */
-import { randomUUID } from 'node:crypto'
+import { randomBytes, randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { rotationMaxMs } from '#shared/core/base/limits/tenants.ts'
 import type { RotationProgress } from '#shared/core/tenants/rotation-progress.ts'
 import { removeExpiredRotationKeys } from '#shared/io/tenants/rotation-store.ts'
+import { createSealer } from '#shared/io/tenants/sealed-secrets.ts'
 import type { RotationStage } from '../../../services/console/tenants/rotation.ts'
 import {
   type Answer,
@@ -203,6 +204,15 @@ describe('the new credentials of a rotation', () => {
     expect((await keysAs(ada)).status).toBe(409)
     await removeExpiredRotationKeys(rig.postgres)
     expect((await find()).sealed).toBeNull()
+  })
+
+  it('are gone once MASTER_KEY was replaced, which says so', async () => {
+    await rotateAs(ada)
+    const sealer = createSealer([randomBytes(32).toString('base64')])
+    const app = await rig.createApp({ sealer })
+    const path = `/tenants/${tenantId}/rotation/keys`
+    const answer = await rig.call('POST', path, { cookie: await sessionOf(ada), body: {}, app })
+    expect([answer.status, answer.body.code]).toEqual([409, 'conflict'])
   })
 
   it('are not kept for the bearer of the admin token, whose answer has them', async () => {
