@@ -89,9 +89,9 @@ export const requestLogTenantEntriesMax = 50
 export const requestLogEntriesMax = 10_000
 
 /**
- * Refused submissions that wait 20 ms until they are noted, verified and not verified ones apart, and
- * the bytes that are read of each: 2 × 16 bodies of 64 KiB are 2 MiB. Noting one takes some 10 µs, so
- * a flood of refusals costs an edge under 2 % of a core.
+ * Refused submissions that wait 20 ms until they are noted, verified and not verified ones apart,
+ * and the bytes that are read of each: 2 × 16 bodies of 64 KiB are 2 MiB. Noting one takes some
+ * 10 µs, so a flood of refusals costs an edge under 2 % of a core.
  */
 export const requestLogWaitingMax = 16
 export const requestLogReadBytes = 4 * 1024
