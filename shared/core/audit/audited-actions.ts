@@ -7,9 +7,11 @@
 export const auditedActions = [
   'admin_token.refused',
   'alert.assigned',
+  'alert.assignment_undone',
   'alert.bulk_begun',
   'alert.bulk_cancelled',
   'alert.bulk_undo_begun',
+  'alert.disposition_undone',
   'alert.dispositioned',
   'alert.exported',
   'alert.noted',

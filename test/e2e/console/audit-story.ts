@@ -27,8 +27,10 @@ const notOfPersons: AuditedAction[] = [
 ]
 /** What other tests look at, which do it as other people or with more alerts. */
 const ofOthers: AuditedAction[] = [
+  'alert.assignment_undone',
   'alert.bulk_cancelled',
   'alert.bulk_undo_begun',
+  'alert.disposition_undone',
   'operator.oidc_bound',
   'operator.password_changed',
   'operator.recovery_code_used',

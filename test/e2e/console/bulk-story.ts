@@ -338,6 +338,33 @@ export function describeBulk(tell: () => Story): void {
       await until('it is as before', async () => (await read(id)).alert.assignee === assignee)
     })
 
+    it('can be taken back for eight seconds, and not after them', async () => {
+      const { page } = tell()
+      await page.keyboard.press('j')
+      const id = await openId()
+      const { disposition } = (await read(id)).alert
+      await until('older notes are gone', async () => (await button('Undo').count()) === 0)
+      await page.keyboard.press('f')
+      await button('Undo').waitFor()
+      const shownMs = performance.now()
+      await button('Undo').waitFor({ state: 'detached' })
+      const forMs = performance.now() - shownMs
+      expect(forMs).toBeGreaterThan(7_000)
+      expect(forMs).toBeLessThan(10_000)
+      await page.keyboard.press('u')
+      await pause(300)
+      expect((await read(id)).alert.disposition).toBe('FALSE_POSITIVE')
+
+      await page.keyboard.press('c')
+      await until('it is confirmed', async () => (await read(id)).alert.disposition === 'CONFIRMED')
+      await pause(6_000)
+      await button('Undo').click()
+      await openRow().getByText('False positive').waitFor()
+      await until('it is back', async () => (await read(id)).alert.disposition !== 'CONFIRMED')
+      expect((await read(id)).alert.disposition).toBe('FALSE_POSITIVE')
+      expect(disposition).not.toBe('FALSE_POSITIVE')
+    })
+
     it('takes fast keys one after the other', async () => {
       const { page } = tell()
       await page.keyboard.press('j')
