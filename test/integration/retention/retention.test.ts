@@ -442,6 +442,20 @@ describe('rows of operators', () => {
         [id, tenantId, id === 'running' ? 'running' : 'done'],
       )
     }
+    for (const [id, ended] of [
+      ['waiting', 'null'],
+      ['recent', "now() - interval '399 days'"],
+      ['old', "now() - interval '401 days'"],
+    ]) {
+      const [state, sealed, receipt] =
+        id === 'waiting' ? ['waiting', 'sealed', null] : ['done', null, '{}']
+      await postgres.query(
+        `insert into erasures (erasure_id, tenant_id, kind, subject_sha256, sealed, requested_by,
+           state, receipt, ended_at)
+         values ($1, $2, 'device', $1, $3, 'x', $4, $5, ${ended})`,
+        [id, tenantId, sealed, state, receipt],
+      )
+    }
     await set({ alerts: 7 })
     expect(await round()).toBe('done')
     const texts = async (sql: string) =>
@@ -455,6 +469,10 @@ describe('rows of operators', () => {
     expect(await texts('select job_id as text from bulk_jobs order by 1')).toEqual([
       'recent',
       'running',
+    ])
+    expect(await texts('select erasure_id as text from erasures order by 1')).toEqual([
+      'recent',
+      'waiting',
     ])
     expect(await count("audit_log where actor = 'aged'")).toBe(1)
     expect(await removedOf('operator_sessions')).toBe(2)

@@ -4,6 +4,7 @@
 import { randomBytes, randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest'
 import { tenantKey } from '#shared/core/tenants/directory-entries.ts'
+import { requestErasure } from '#shared/io/erasure/erasure-job-store.ts'
 import { openTenantsBucket } from '#shared/io/nats/streams/buckets.ts'
 import { createMetrics } from '#shared/io/process/metrics.ts'
 import { createCredentialStore } from '#shared/io/tenants/credential-store.ts'
@@ -254,6 +255,29 @@ describe('sealing again', () => {
     await until('the undone rotation is at the edges', () =>
       edges.every((edge) => edge.judge(second!.tenant_id, second!.hmac_secret) === 'accepted'),
     )
+    await expectNewKeyAlone()
+  })
+
+  it('covers the ids of erasures that are not done, and one that no key opens remains', async () => {
+    const tenantId = tenants[0]!.tenant_id
+    const request = (erasureId: string, key: string) =>
+      requestErasure(rig.postgres, createSealer([key]), {
+        subject: { tenantId, kind: 'device', id: erasureId },
+        waitingMax: 10,
+        erasureId,
+        actor,
+      })
+    await request('era_1', before)
+    await request('era_2', newKey())
+    const done = await rewrapSecrets(sealedUnder(after, before), { actor })
+    expect(done.remaining).toBe(1)
+    const { rows } = await rig.postgres.query<{ sealed: string }>(
+      `select sealed from erasures where tenant_id = $1 and erasure_id = 'era_1'`,
+      [tenantId],
+    )
+    const owner = { erasureId: 'era_1', kind: 'subject' } as const
+    expect(createSealer([after]).unseal(rows[0]!.sealed, owner)).toBe('era_1')
+    await rig.postgres.query('delete from erasures where tenant_id = $1', [tenantId])
     await expectNewKeyAlone()
   })
 
