@@ -1,6 +1,7 @@
 /** Builds what the routes of the admin API depend on, from the connections of the pages. */
 
 import { randomBytes } from 'node:crypto'
+import { unavailable } from '#shared/core/http/problem.ts'
 import { createFleetStore } from '#shared/io/analytics/fleet-store.ts'
 import { createOverviewStore } from '#shared/io/analytics/overview-store.ts'
 import { createPrevalenceSpikeStore } from '#shared/io/analytics/prevalence-spike-store.ts'
@@ -11,7 +12,6 @@ import { publishTenantHint } from '#shared/io/deliveries/publish-hints.ts'
 import { createHistoryStore } from '#shared/io/devices/history-store.ts'
 import { createLinkStore } from '#shared/io/devices/link-store.ts'
 import { createUserStore } from '#shared/io/devices/user-store.ts'
-import { unavailable } from '#shared/io/http/http-server.ts'
 import { createOidcClient } from '#shared/io/operators/oidc-client.ts'
 import { createPasswordHasher } from '#shared/io/operators/password-hash.ts'
 import { createShadowComparisonStore } from '#shared/io/policies/shadow-comparison-store.ts'

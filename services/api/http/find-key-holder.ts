@@ -3,6 +3,7 @@
  * look-ups share a small semaphore, so guesses never delay tenants, and a key that does not exist
  * is cached as unknown for a second.
  */
+
 import { LRUCache } from 'lru-cache'
 import {
   keyCacheMax,
@@ -11,7 +12,7 @@ import {
   unknownKeyCacheMs,
   unverifiedKeyLookups,
 } from '#shared/core/base/limits/rest-api.ts'
-import { unavailable } from '#shared/io/http/http-server.ts'
+import { unavailable } from '#shared/core/http/problem.ts'
 import type { Metrics } from '#shared/io/process/metrics.ts'
 import { createTenantSemaphore } from '#shared/io/process/tenant-semaphore.ts'
 import type { KeyHolder, TenantStore } from '#shared/io/tenants/tenant-store.ts'

@@ -6,7 +6,7 @@
  * count
  * finds nothing.
  */
-import { Problem } from '#shared/core/http/problem.ts'
+import { Problem, unavailable } from '#shared/core/http/problem.ts'
 import { withReplicationPaused } from '#shared/io/analytics/replication-store.ts'
 import { toLoggable } from '#shared/io/clickhouse/clickhouse.ts'
 import {
@@ -30,7 +30,6 @@ import {
   type TelemetryCut,
 } from '#shared/io/erasure/erasure-streams.ts'
 import { type ErasureSubject, toSubjectSha256 } from '#shared/io/erasure/erasure-subject.ts'
-import { unavailable } from '#shared/io/http/http-server.ts'
 import type { Nats } from '#shared/io/nats/connection.ts'
 import type { Locks } from '#shared/io/postgres/named-lock-store.ts'
 import { isSqlState, type Session, sqlStates } from '#shared/io/postgres/postgres.ts'

@@ -4,7 +4,7 @@
 import { randomUUID } from 'node:crypto'
 import type { ServerResponse } from 'node:http'
 import { erasuresWaitingMax } from '#shared/core/base/limits/tenants.ts'
-import { Problem } from '#shared/core/http/problem.ts'
+import { Problem, unavailable } from '#shared/core/http/problem.ts'
 import {
   type Erasure,
   type ErasureReceipt,
@@ -12,7 +12,6 @@ import {
   listErasures,
   requestErasure,
 } from '#shared/io/erasure/erasure-job-store.ts'
-import { unavailable } from '#shared/io/http/http-server.ts'
 import type { Postgres } from '#shared/io/postgres/postgres.ts'
 import { pause } from '#shared/io/process/pause.ts'
 import type { Sealer } from '#shared/io/tenants/sealed-secrets.ts'

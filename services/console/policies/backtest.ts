@@ -5,7 +5,7 @@
  * reads.
  */
 
-import { Problem, type ProblemBody, toProblemBody } from '#shared/core/http/problem.ts'
+import { Problem, type ProblemBody, toProblemBody, unavailable } from '#shared/core/http/problem.ts'
 import {
   type BacktestReport,
   createBacktestSum,
@@ -14,7 +14,7 @@ import {
 } from '#shared/core/policies/backtest.ts'
 import { type Policy, toPolicyHash } from '#shared/core/policies/policy.ts'
 import { type Clickhouse, toLoggable } from '#shared/io/clickhouse/clickhouse.ts'
-import { toProblem, unavailable } from '#shared/io/http/http-server.ts'
+import { toProblem } from '#shared/io/http/http-server.ts'
 import { createBacktestStore } from '#shared/io/policies/backtest-store.ts'
 import { createPolicyDocuments } from '#shared/io/policies/policy-document-store.ts'
 import { type Locks, tryNamedLock } from '#shared/io/postgres/named-lock-store.ts'

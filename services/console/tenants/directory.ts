@@ -3,8 +3,7 @@
  * until each edge has applied it or rejects requests.
  */
 import { leaseMarginMs, leaseMs } from '#shared/core/base/limits/tenants.ts'
-import { Problem } from '#shared/core/http/problem.ts'
-import { unavailable } from '#shared/io/http/http-server.ts'
+import { Problem, unavailable } from '#shared/core/http/problem.ts'
 import type { Nats } from '#shared/io/nats/connection.ts'
 import type { Queryable } from '#shared/io/postgres/postgres.ts'
 import { openDirectory } from '#shared/io/tenants/directory/directory-entries.ts'

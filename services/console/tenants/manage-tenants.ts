@@ -4,11 +4,10 @@
  * applied it.
  */
 
-import { Problem } from '#shared/core/http/problem.ts'
+import { Problem, unavailable } from '#shared/core/http/problem.ts'
 import { defaultPolicy } from '#shared/core/policies/default-policy.ts'
 import { toPolicyHash } from '#shared/core/policies/policy.ts'
 import { type Environment, toApiKeyPrefix } from '#shared/core/tenants/credentials.ts'
-import { unavailable } from '#shared/io/http/http-server.ts'
 import { insertAudit } from '#shared/io/postgres/audit-store.ts'
 import type { Locks } from '#shared/io/postgres/named-lock-store.ts'
 import type { Postgres, Session } from '#shared/io/postgres/postgres.ts'

@@ -1,9 +1,8 @@
 /** The route of the request log: the latest submissions of a tenant, as its edges answered them. */
 import { z } from 'zod'
 import { requestLogQueriesMax } from '#shared/core/base/limits/ingest.ts'
-import { Problem } from '#shared/core/http/problem.ts'
+import { Problem, unavailable } from '#shared/core/http/problem.ts'
 import type { RequestLogEntry } from '#shared/core/telemetry/request-log.ts'
-import { unavailable } from '#shared/io/http/http-server.ts'
 import type { Queryable } from '#shared/io/postgres/postgres.ts'
 import type { RequestLogs } from '#shared/io/telemetry/request-log-queries.ts'
 import type { EdgeList } from '#shared/io/tenants/directory/list-edges.ts'

@@ -3,9 +3,8 @@
  * under the tenant's lock, and updates the edges, which open both while both keys are set. A call
  * continues an earlier one, however that ended. Concurrent calls share the work.
  */
-import { Problem } from '#shared/core/http/problem.ts'
+import { Problem, unavailable } from '#shared/core/http/problem.ts'
 import { rewrapErasures } from '#shared/io/erasure/erasure-job-store.ts'
-import { unavailable } from '#shared/io/http/http-server.ts'
 import { rewrapTotpSecrets } from '#shared/io/operators/second-factor-store.ts'
 import { insertAudit } from '#shared/io/postgres/audit-store.ts'
 import type { Locks } from '#shared/io/postgres/named-lock-store.ts'

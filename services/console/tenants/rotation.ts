@@ -4,10 +4,9 @@
  * The new secret is disclosed once it works everywhere. An interrupted rotation is undone, so the
  * old secret works again: by the call itself, by the next call, or by the directory reconciler.
  */
-import { Problem } from '#shared/core/http/problem.ts'
+import { Problem, unavailable } from '#shared/core/http/problem.ts'
 import type { RotationObserver, RotationStep } from '#shared/core/tenants/rotation-progress.ts'
 import { lockSecretLease } from '#shared/io/deliveries/webhook-secret-lease.ts'
-import { unavailable } from '#shared/io/http/http-server.ts'
 import { insertAudit } from '#shared/io/postgres/audit-store.ts'
 import type { Locks } from '#shared/io/postgres/named-lock-store.ts'
 import type { Queryable, Session } from '#shared/io/postgres/postgres.ts'

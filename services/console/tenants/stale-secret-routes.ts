@@ -1,6 +1,7 @@
 /** The route of stale-secret requests: requests signed with the HMAC secret before the last rotation. */
+
 import { z } from 'zod'
-import { unavailable } from '#shared/io/http/http-server.ts'
+import { unavailable } from '#shared/core/http/problem.ts'
 import type { Queryable } from '#shared/io/postgres/postgres.ts'
 import type { StaleSecretRequestsByVersion } from '#shared/io/tenants/stale-secret-requests.ts'
 import { createTenantStore } from '#shared/io/tenants/tenant-store.ts'

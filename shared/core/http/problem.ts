@@ -2,6 +2,7 @@
  * Errors as clients see them: RFC 9457 `application/problem+json`, and the table from stable codes
  * to HTTP statuses. A problem has a public text; its cause goes to the logs only.
  */
+import { retryAfterSeconds } from '#shared/core/base/limits/http.ts'
 
 /** What a 401 of ingest says of a submission, from the request alone. */
 export type RefusedRequest = {
@@ -118,6 +119,14 @@ export class Problem extends Error {
 /** The one answer to every key that is not an active tenant's. */
 export const invalidKey = (): Problem =>
   new Problem('unauthorized', 'This call needs a valid API key as a bearer token.')
+
+/** @returns a 503 with `Retry-After` */
+export function unavailable(detail: string, cause?: unknown): Problem {
+  return new Problem('unavailable', detail, {
+    retryAfterSeconds,
+    ...(cause === undefined ? {} : { cause }),
+  })
+}
 
 /** The HTTP status of a code. */
 export function problemStatus(code: ProblemCode): number {

@@ -1,6 +1,5 @@
 /** Turns a failure of ClickHouse into a 503. */
-import { Problem } from '#shared/core/http/problem.ts'
-import { unavailable } from '#shared/io/http/http-server.ts'
+import { Problem, unavailable } from '#shared/core/http/problem.ts'
 import { toLoggable } from './clickhouse.ts'
 
 /**

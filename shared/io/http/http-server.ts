@@ -18,7 +18,6 @@ import {
   bodyBytesMax,
   headersCountMax,
   pathPartCharactersMax,
-  retryAfterSeconds,
 } from '#shared/core/base/limits/http.ts'
 import {
   Problem,
@@ -381,14 +380,6 @@ function createClientErrorHandler(
     if (before === undefined) refuse(code, socket)
     else before.once('finish', () => refuse(code, socket))
   }
-}
-
-/** @returns a 503 with `Retry-After` */
-export function unavailable(detail: string, cause?: unknown): Problem {
-  return new Problem('unavailable', detail, {
-    retryAfterSeconds,
-    ...(cause === undefined ? {} : { cause }),
-  })
 }
 
 /**

@@ -1,7 +1,7 @@
 /** Bounds concurrent queries per tenant, so that no tenant takes all connections to a database. */
+import { unavailable } from '#shared/core/http/problem.ts'
 import type { Metrics } from '#shared/io/process/metrics.ts'
 import { createTenantSemaphore, type SemaphoreLimits } from '#shared/io/process/tenant-semaphore.ts'
-import { unavailable } from './http-server.ts'
 
 /** Bounds one kind of queries; those without a tenant share the bounds of one. */
 export type QueryLimiter = <Query extends { tenantId?: string | undefined }, Result>(

@@ -1,6 +1,8 @@
 // Requests an erasure and runs the job until it is done, for tests without a console.
+
 import { randomBytes, randomUUID } from 'node:crypto'
 import { erasuresWaitingMax } from '#shared/core/base/limits/tenants.ts'
+import { unavailable } from '#shared/core/http/problem.ts'
 import {
   type ErasureReceipt,
   findErasure,
@@ -8,7 +10,6 @@ import {
 } from '#shared/io/erasure/erasure-job-store.ts'
 import { createErasureStore } from '#shared/io/erasure/erasure-store.ts'
 import type { ErasureSubject } from '#shared/io/erasure/erasure-subject.ts'
-import { unavailable } from '#shared/io/http/http-server.ts'
 import { createMetrics } from '#shared/io/process/metrics.ts'
 import { createSealer } from '#shared/io/tenants/sealed-secrets.ts'
 import {

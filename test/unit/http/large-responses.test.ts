@@ -1,9 +1,11 @@
 // Answers with many rows: the concurrency limits, and the pieces in which they are sent.
+
 import { EventEmitter } from 'node:events'
 import type { FastifyReply } from 'fastify'
 import { beforeEach, describe, expect, it } from 'vitest'
 import { largeResponses } from '#shared/core/base/limits/rest-api.ts'
-import { toProblem, unavailable } from '#shared/io/http/http-server.ts'
+import { unavailable } from '#shared/core/http/problem.ts'
+import { toProblem } from '#shared/io/http/http-server.ts'
 import type { Log } from '#shared/io/process/log.ts'
 import { createMetrics } from '#shared/io/process/metrics.ts'
 import { createLargeResponses } from '../../../services/api/http/large-responses.ts'

@@ -1,4 +1,5 @@
 /** The fleet of a tenant: SDK versions and platforms over time, and signals per version. */
+
 import { dayMs, hourMs, type Span } from '#shared/core/base/instants.ts'
 import {
   fleetDaysMax,
@@ -6,9 +7,9 @@ import {
   fleetSignalsMax,
   fleetVersionsMax,
 } from '#shared/core/base/limits/analytics.ts'
+import { unavailable } from '#shared/core/http/problem.ts'
 import type { FleetSpan, FleetStore } from '#shared/io/analytics/fleet-store.ts'
 import { toLoggable } from '#shared/io/clickhouse/clickhouse.ts'
-import { unavailable } from '#shared/io/http/http-server.ts'
 import type { Queryable } from '#shared/io/postgres/postgres.ts'
 import type { ConsoleApp } from '../../http/admin-app.ts'
 import { toQuerySpan } from '../../http/query-span.ts'

@@ -11,7 +11,7 @@ import {
   sqlRowsBytesMax,
   sqlRowsMax,
 } from '#shared/core/base/limits/analytics.ts'
-import { Problem } from '#shared/core/http/problem.ts'
+import { Problem, unavailable } from '#shared/core/http/problem.ts'
 import {
   AnalystQueryError,
   type AnalystStatement,
@@ -24,7 +24,6 @@ import { toAnalyticsDatabase } from '#shared/io/analytics/analytics-database.ts'
 import { listAnalyticsViews } from '#shared/io/analytics/analytics-schema-store.ts'
 import { readCookbook } from '#shared/io/analytics/cookbook.ts'
 import { toLoggable } from '#shared/io/clickhouse/clickhouse.ts'
-import { unavailable } from '#shared/io/http/http-server.ts'
 import { insertAudit } from '#shared/io/postgres/audit-store.ts'
 import { createTenantSemaphore, type TenantSemaphore } from '#shared/io/process/tenant-semaphore.ts'
 import { actorOf, type ConsoleApp } from '../../http/admin-app.ts'
