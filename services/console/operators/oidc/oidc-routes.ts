@@ -6,7 +6,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { LRUCache } from 'lru-cache'
 import { z } from 'zod'
-import { Problem } from '#shared/core/http/problem.ts'
+import { Problem, unavailable } from '#shared/core/http/problem.ts'
 import {
   type OidcAttempt,
   type OidcPurpose,
@@ -17,7 +17,6 @@ import {
   toAttemptKey,
   toOidcChecks,
 } from '#shared/core/operators/oidc-attempt.ts'
-import { unavailable } from '#shared/io/http/http-server.ts'
 import {
   type OidcClient,
   type OidcIdentity,
