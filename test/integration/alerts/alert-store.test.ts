@@ -1,5 +1,5 @@
-// The alert store against a real PostgreSQL: what it raises, lists, counts and judges, also with
-// many writers at once.
+// The alert store on a real PostgreSQL: raising, listing, counting and dispositions, also with
+// concurrent writers.
 import { isDeepStrictEqual } from 'node:util'
 import fc from 'fast-check'
 import pg from 'pg'
@@ -39,7 +39,7 @@ afterAll(async () => {
 
 let tenants = 0
 
-/** A fresh tenant, so that tests do not see one another's alerts. */
+/** A fresh tenant, so that tests do not see alerts of other tests. */
 async function addTenant(): Promise<string> {
   const tenantId = `tenant-${++tenants}`
   await insertBareTenants(postgres, [tenantId])
@@ -79,7 +79,7 @@ async function expectConsistent(tenantId: string): Promise<void> {
 }
 
 describe('raising', () => {
-  test('dates alerts by the clock of Postgres, whatever that of the scorer says', async () => {
+  test('uses the clock of Postgres, whatever the scorer’s clock shows', async () => {
     const tenantId = await addTenant()
     const startedMs = Date.now()
     const clock = vi.spyOn(Date, 'now').mockReturnValue(startedMs + 86_400_000)
@@ -94,7 +94,7 @@ describe('raising', () => {
     expect(datedMs).toBeLessThan(startedMs + 60_000)
   })
 
-  test('gives every alert its place, its moment and a delivery of the bytes clients see', async () => {
+  test('gives every alert a sequence, a time and a delivery with the API’s bytes', async () => {
     const tenantId = await addTenant()
     const candidates = ['s1', 's2', 's3'].map((sessionId) =>
       makeAlertCandidate({ tenantId, sessionId, userId: 'ünï', riskScore: 80, action: 'BLOCK' }),
@@ -148,7 +148,7 @@ describe('raising', () => {
     expect(alerts.map((alert) => alert.decision.risk_score)).toEqual([50])
   })
 
-  test('leaves out and reports tenants that do not exist', async () => {
+  test('omits and reports tenants that do not exist', async () => {
     const tenantId = await addTenant()
     const outcome = await store.raiseAlerts(
       ['gone-1', tenantId, 'gone-2', 'gone-1'].map((id, index) =>
@@ -162,7 +162,7 @@ describe('raising', () => {
     expect(none).toEqual({ raised: [], existing: 0, unknownTenants: [] })
   })
 
-  test('survives a tenant being deleted meanwhile, and leaves nothing of it', async () => {
+  test('survives a concurrent removal of the tenant, and leaves no rows', async () => {
     const kept = await addTenant()
     for (let round = 0; round < 5; round++) {
       const doomed = await addTenant()
@@ -175,7 +175,7 @@ describe('raising', () => {
             Date.now,
           ),
         ),
-        // Deleting a tenant by hand may lose to a deadlock, which a transaction survives.
+        // A manual removal of a tenant may lose to a deadlock, which a transaction survives.
         postgres.transaction((tx) =>
           tx.query('delete from tenants where tenant_id = $1', [doomed]),
         ),
@@ -186,7 +186,7 @@ describe('raising', () => {
     expect((await store.listAlerts(everything(kept))).total).toBe(15)
   })
 
-  test('leaves no gap and no trace when it fails', async () => {
+  test('leaves no gap and no rows when it fails', async () => {
     const [good, bad] = [await addTenant(), await addTenant()]
     const impossible = makeAlertCandidate({ tenantId: bad, sessionId: 's', riskScore: 101 })
     const fine = makeAlertCandidate({ tenantId: good, sessionId: 's' })
@@ -198,7 +198,7 @@ describe('raising', () => {
     }
   })
 
-  test('never dates an alert before an earlier one, whatever the clock does', async () => {
+  test('never dates an alert before an earlier one, for any clock', async () => {
     const tenantId = await addTenant()
     const clock = [5_000, 5_000, 3_000, 9_000, 8_999, -1].map((ms) => Date.UTC(2026, 0, 1) + ms)
     for (const [index, nowMs] of clock.entries()) {
@@ -214,7 +214,7 @@ describe('raising', () => {
     expect(dates).toEqual([...dates].sort().reverse())
   })
 
-  test('by several writers at once makes each alert once, numbers it without a gap and never deadlocks', async () => {
+  test('by concurrent writers creates each alert once, without gaps and deadlocks', async () => {
     const tenantIds = await Promise.all([1, 2, 3, 4].map(addTenant))
     const candidates = Array.from({ length: 400 }, (_, index) =>
       makeAlertCandidate({
@@ -223,7 +223,7 @@ describe('raising', () => {
         action: index % 3 === 0 ? 'BLOCK' : 'REVIEW',
       }),
     )
-    // Every writer goes through all candidates in an order and in batches of its own.
+    // Every writer goes through all candidates in its own order and batches.
     const writers = [1, 2, 3, 5, 7, 11].map(async (step) => {
       let raised = 0
       for (let at = 0; at < candidates.length; at += 25) {
@@ -261,7 +261,7 @@ describe('raising', () => {
 describe('dispositions', () => {
   const change = { disposition: 'CONFIRMED', note: 'seen', actor: 'ada' } as const
 
-  test('move the counters and record who, when, from, to and note', async () => {
+  test('change the counters and record author, time, old and new value and note', async () => {
     const tenantId = await addTenant()
     const { alertId } = makeAlertCandidate({ tenantId, sessionId: 's' })
     await store.raiseAlerts([makeAlertCandidate({ tenantId, sessionId: 's' })], Date.now)
@@ -304,7 +304,7 @@ describe('dispositions', () => {
     ])
   })
 
-  test('that are set already change and record nothing', async () => {
+  test('that are already set change and record nothing', async () => {
     const tenantId = await addTenant()
     const candidate = makeAlertCandidate({ tenantId, sessionId: 's' })
     await store.raiseAlerts([candidate], Date.now)
@@ -318,7 +318,7 @@ describe('dispositions', () => {
     await expectConsistent(tenantId)
   })
 
-  test('of an alert that does not exist, or is not of the tenant named, are null', async () => {
+  test('return null for an alert that is unknown or belongs to another tenant', async () => {
     const [tenantId, other] = [await addTenant(), await addTenant()]
     const candidate = makeAlertCandidate({ tenantId, sessionId: 's' })
     await store.raiseAlerts([candidate], Date.now)
@@ -332,8 +332,8 @@ describe('dispositions', () => {
   })
 })
 
-describe('totals and cursors while alerts pour in and are judged', () => {
-  /** Raises and judges until told to stop; resolves with how much of each was done. */
+describe('totals and cursors during concurrent writes', () => {
+  /** Raises alerts and sets dispositions until it is stopped; resolves with the number of each. */
   function pour(tenantId: string, rounds: number): Promise<void>[] {
     const raise = async (writer: number) => {
       for (let round = 0; round < rounds; round++) {
@@ -364,7 +364,7 @@ describe('totals and cursors while alerts pour in and are judged', () => {
     return [raise(1), raise(2), judge(1), judge(2)]
   }
 
-  test('a page and its total are of one instant, and every total equals count(*)', async () => {
+  test('a page and its total come from one snapshot, and every total equals count(*)', async () => {
     const tenantId = await addTenant()
     const writers = pour(tenantId, 40)
     let writing = true
@@ -411,7 +411,7 @@ describe('totals and cursors while alerts pour in and are judged', () => {
     })
   }
 
-  test('a cursor continues exactly after its row: nothing twice, nothing skipped, nothing new in between', async () => {
+  test('a cursor continues exactly after its row: no duplicates, gaps or new rows', async () => {
     const tenantId = await addTenant()
     const candidates = Array.from({ length: 60 }, (_, n) =>
       makeAlertCandidate({ tenantId, sessionId: `old${n}` }),
@@ -469,7 +469,7 @@ describe('a list', () => {
         actor: 'op',
       })
     }
-    // Changes spread over the same days as the alerts, so that instants cut through both.
+    // Changes are spread over the same days as the alerts, so that time filters cut through both.
     await postgres.query(
       `update alerts set changed_at = created_at + seq % 9 * interval '7 hours'
        where tenant_id = $1 and changed_at is not null`,
@@ -508,8 +508,8 @@ describe('a list', () => {
   const rarely = <T>(values: fc.Arbitrary<T>) =>
     fc.oneof({ weight: 3, arbitrary: fc.constant(undefined) }, { weight: 1, arbitrary: values })
 
-  test('equals a list kept in memory, for every filter, pair of filters, range, page size and cursor', async () => {
-    // Instants on alerts, one millisecond beside them, on hours and midnights, and far away.
+  test('equals a list in memory, for every filter, pair, range, page size and cursor', async () => {
+    // Instants of alerts, one millisecond before or after them, hours, midnights, and distant ones.
     const instant = fc.oneof(
       fc
         .tuple(fc.nat(239), fc.integer({ min: -1, max: 1 }))
@@ -559,7 +559,7 @@ describe('a list', () => {
     )
   })
 
-  test('walked by any page size shows every matching alert exactly once', async () => {
+  test('shows every matching alert exactly once with any page size', async () => {
     for (const [index, disposition] of [undefined, ...dispositions].entries()) {
       for (const decision of [undefined, ...decisions]) {
         const query = {
@@ -568,8 +568,8 @@ describe('a list', () => {
           decisions: decision && [decision],
           limit: 7 + index,
         }
-        const wanted = model.filter((alert) => matches(alert, query))
-        expect(isDeepStrictEqual(await walk(query), wanted)).toBe(true)
+        const expected = model.filter((alert) => matches(alert, query))
+        expect(isDeepStrictEqual(await walk(query), expected)).toBe(true)
       }
     }
   })
@@ -578,7 +578,7 @@ describe('a list', () => {
 describe('a list of a large tenant', () => {
   const size = 40_000
 
-  /** As the store would have written them, but in one statement each. */
+  /** The rows that the store would write, but in one statement each. */
   async function fill(tenantId: string): Promise<void> {
     await postgres.query(
       `insert into alerts (tenant_id, alert_id, seq, device_id, session_id, event_id, action,
@@ -611,7 +611,7 @@ describe('a list of a large tenant', () => {
     await postgres.query('analyze alert_counts_by_day, alert_counts_by_hour')
   }
 
-  test('never reads more than a page and its counters, whatever the filters, however deep', async () => {
+  test('reads at most a page and its counters, with any filters and at any depth', async () => {
     const tenantId = await addTenant()
     await fill(tenantId)
     const deep = { createdAtMs: Date.UTC(2026, 0, 9), alertId: 'alr_m' }
@@ -649,7 +649,7 @@ describe('a list of a large tenant', () => {
     expect((await store.listAlerts(everything(tenantId))).total).toBe(size)
   })
 
-  test('answers a flag, a severity or a score from one index, reading only the alerts of the page', async () => {
+  test('uses one index for a flag, a severity or a score, and reads only the page', async () => {
     const tenantId = await addTenant()
     await fill(tenantId)
     for (const filter of [
@@ -677,7 +677,7 @@ describe('a list of a large tenant', () => {
       ? 'null'
       : pg.escapeLiteral(Array.isArray(value) ? `{${value.join(',')}}` : String(value))
 
-  /** Runs a statement as a prepared one; returns how many 8 KiB pages it touched. */
+  /** Runs a prepared statement; returns the number of 8 KiB pages that it touched. */
   async function explain(text: string, values: readonly unknown[], mode: string): Promise<number> {
     return await postgres.transaction(async (tx) => {
       await tx.query(`set local plan_cache_mode = ${mode}`)

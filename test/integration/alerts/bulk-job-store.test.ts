@@ -1,6 +1,5 @@
-// Bulk changes of alerts and their undo against a real PostgreSQL: exact counters, every alert
-// once,
-// also when consoles die in or between steps or work at the same time.
+// Bulk changes of alerts and their undo on a real PostgreSQL: exact counters, every alert once,
+// also when consoles die in or between steps or work concurrently.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { lockSequences } from '#shared/io/alerts/alert-lock.ts'
@@ -98,11 +97,11 @@ async function counts(tenantId: string) {
   return rows[0]!
 }
 
-test('a job changes each alert once and keeps the counters exact, whoever takes its steps', async () => {
+test('a job changes each alert once and keeps the counters exact, with any consoles', async () => {
   await fill('steps')
   await start('steps', 'blk_steps', 250)
   expect(await leaseBulkJob(postgres)).toBe('blk_steps')
-  // Its lease keeps other consoles away, and two that step all the same do nothing twice.
+  // Its lease excludes other consoles, and two concurrent steps without it do nothing twice.
   expect(await leaseBulkJob(postgres)).toBeNull()
   while ((await Promise.all([1, 2].map(() => stepBulkJob(postgres, 'blk_steps')))).some(Boolean));
   const job = await findBulkJob(postgres, { jobId: 'blk_steps', scope: ['steps'] })
@@ -117,7 +116,7 @@ test('a job changes each alert once and keeps the counters exact, whoever takes 
   expect(await findBulkJob(postgres, { jobId: 'blk_steps', scope: ['other'] })).toBeNull()
 })
 
-test('a job leaves alone what others judged meanwhile and what was raised after its start', async () => {
+test('a job skips alerts that others changed or that were raised after its start', async () => {
   await fill('meanwhile')
   const store = createAlertStore(postgres)
   await start('meanwhile', 'blk_mean', 250, { disposition: ['OPEN'] })
@@ -141,7 +140,7 @@ test('a job leaves alone what others judged meanwhile and what was raised after 
   expect(await counts('meanwhile')).toEqual({ counted: 249, hours: 249, real: 249 })
 })
 
-test('a cancelled job stops at its step; too many jobs and another count are refused', async () => {
+test('a cancelled job stops at its step; excess jobs and wrong counts are rejected', async () => {
   await fill('cancelled')
   expect(await start('cancelled', 'blk_wrong', 249)).toBe(250)
   await start('cancelled', 'blk_cancel', 250)
@@ -154,7 +153,7 @@ test('a cancelled job stops at its step; too many jobs and another count are ref
   expect(await start('cancelled', 'blk_more', 250)).toBe('busy')
 })
 
-test('nothing is counted while the lock of the alerts is held, and a wrong count needs no lock', async () => {
+test('a job counts before it locks the alerts, and a wrong count needs no lock', async () => {
   await fill('unlocked')
   const statements: string[] = []
   await start('unlocked', 'blk_unlocked', 250, {}, recorded(statements))
@@ -171,14 +170,14 @@ test('nothing is counted while the lock of the alerts is held, and a wrong count
   expect(refused).toBe(250)
 })
 
-test('an alert that is being raised at the start of a job is no part of it', async () => {
+test('an alert that is being raised when a job starts is not part of the job', async () => {
   await fill('raising')
   const late = makeAlertCandidate({ tenantId: 'raising', sessionId: 'late' })
   let starting: Promise<unknown> | undefined
   await postgres.transaction(async (tx) => {
     await raiseAlerts({ ...postgres, transaction: (work) => work(tx) }, [late], Date.now)
     starting = start('raising', 'blk_raising', 250)
-    // It is counted now, and waits for the lock only.
+    // The job has counted, and only waits for the lock.
     await expect(Promise.race([starting, sleep(500)])).resolves.toBeUndefined()
   })
   expect(await starting).toMatchObject({ state: 'running', total: 250 })
@@ -249,8 +248,8 @@ function dying(): Postgres {
 }
 
 describe('the undo of a job', () => {
-  test('puts each alert back that was not changed since, through deaths in and between steps', async () => {
-    // Jobs of the tests before are not to be leased here.
+  test('restores each unchanged alert, through crashes in and between steps', async () => {
+    // Jobs of earlier tests must not be leased here.
     await postgres.query(
       `update bulk_jobs set state = 'cancelled', ended_at = now() where state = 'running'`,
     )
@@ -258,7 +257,7 @@ describe('the undo of a job', () => {
     const store = createAlertStore(postgres)
     const by = { note: null, actor: 'bob@example.com' }
     const ids = (await states('undo')).map((one) => one.alert_id)
-    // Not all were alike before.
+    // The alerts had different dispositions before.
     for (const alertId of ids.slice(0, 30)) {
       await store.setDisposition({ alertId, disposition: 'REVIEWED', ...by })
     }
@@ -271,7 +270,7 @@ describe('the undo of a job', () => {
     await finish('blk_u')
     const [first, second, third] = [ids[3]!, ids[120]!, ids[50]!]
     await store.setDisposition({ alertId: first, disposition: 'FALSE_POSITIVE', ...by })
-    // The same value as the job set, but a person's decision.
+    // The same value as the job set, but set by a person.
     await store.setDisposition({ alertId: second, disposition: 'OPEN', ...by })
     await store.setDisposition({ alertId: second, disposition: 'CONFIRMED', ...by })
 
@@ -284,7 +283,8 @@ describe('the undo of a job', () => {
     await expect(stepBulkJob(dying(), 'blk_undo')).rejects.toThrow()
     expect(await find('blk_undo')).toMatchObject({ done: 0, changed: 0 })
     expect(await stepBulkJob(postgres, 'blk_undo')).toBe(true)
-    // Its console dies here; meanwhile somebody changes an alert that the undo has not reached.
+    // The console dies here; meanwhile another operator changes an alert that the undo has not
+    // reached.
     await store.setDisposition({ alertId: third, disposition: 'REVIEWED', ...by })
     await postgres.query(`update bulk_jobs set leased_until = now() - interval '1 ms'`)
     expect(await leaseBulkJob(postgres)).toBe('blk_undo')
@@ -323,7 +323,7 @@ describe('the undo of a job', () => {
     expect(rows).toEqual([{ records: 247, audited: 247, days: 250, wrong: 0 }])
   })
 
-  test('is begun once, also by two at the same moment; not of an undo, nor of nothing', async () => {
+  test('starts once, also on concurrent requests; not for an undo or an empty job', async () => {
     await fill('once')
     const target = { filter: {} }
     const change = { sets: 'disposition', disposition: 'REVIEWED' } as const
@@ -345,7 +345,7 @@ describe('the undo of a job', () => {
     expect(listed.map((job) => job.job_id)).toEqual([id, 'blk_again'])
   })
 
-  test('undoes what a cancelled job changed; a cancelled undo goes on where it stopped', async () => {
+  test('reverts a cancelled job; a cancelled undo continues where it stopped', async () => {
     await fill('parts')
     await begin('parts', 'blk_p', 250, {
       target: { filter: {} },
@@ -366,7 +366,7 @@ describe('the undo of a job', () => {
   })
 })
 
-test('a job can be undone after the undo of a later one, which leaves things as they were', async () => {
+test('a job can be undone after a later one was undone and restored the state', async () => {
   await fill('nested')
   const before = await states('nested')
   const target = { filter: {} }
@@ -388,7 +388,7 @@ test('a job can be undone after the undo of a later one, which leaves things as 
 describe('assigning', () => {
   const ada = { sets: 'assignee', assignee: 'ada@example.com' } as const
 
-  test('by filter, and its undo, which leaves what somebody else assigned since', async () => {
+  test('works by filter, and its undo skips alerts that others have assigned since', async () => {
     await fill('assign')
     const ids = (await states('assign')).map((one) => one.alert_id)
     const by = { scope: 'all', actor: 'eve@example.com' } as const
@@ -414,7 +414,7 @@ describe('assigning', () => {
     ])
   })
 
-  test('a selection changes exactly these, each counted once and only of the tenant', async () => {
+  test('of a selection changes these alerts of this tenant, each counted once', async () => {
     await fill('selection')
     await fill('stranger')
     const ids = (await states('selection')).slice(0, 130).map((one) => one.alert_id)

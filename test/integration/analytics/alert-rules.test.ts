@@ -1,4 +1,4 @@
-/** The alert rules fire when they must and not before, by Prometheus' own tool. */
+/** The alert rules fire when they must and not earlier, by Prometheus' own tool. */
 import { spawnSync } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { beforeAll, expect, it } from 'vitest'

@@ -1,6 +1,6 @@
 // Statements composed of many spellings, decoys and places: none gives an analyst a file of the
-// machine or a row of another tenant. The same statements without the protection do, which shows
-// that they are statements and not noise.
+// machine or a row of another tenant. Without the protection the same statements do, which proves
+// that they are valid attacks.
 import { rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -24,7 +24,7 @@ afterAll(() => {
   return rig?.close()
 })
 
-/** What may stand where a function's name stands. */
+/** Expressions in the place of a function's name. */
 const spelling = fc.constantFrom(
   'file',
   '`file`',
@@ -51,7 +51,7 @@ const literal = fc.constantFrom(
   `concat('${path.slice(0, 4)}', '${path.slice(4)}')`,
   '{p:String}',
 )
-/** Names, strings and comments that a reader of the text may take for something else. */
+/** Names, strings and comments that a parser may misread. */
 const decoy = fc.constantFrom(
   '',
   "1 as `'`,",
@@ -109,11 +109,11 @@ it('no composed statement reads a file', async () => {
     }),
     { numRuns: 600 },
   )
-  // Nothing that names the function is answered.
+  // No statement that names the function is answered.
   expect(served).toBe(0)
 })
 
-it('many of them read it where nothing refuses them', async () => {
+it('many of them read it without the protection', async () => {
   const url = new URL(rig.engine.url)
   let read = 0
   for (const query of fc.sample(statement, 200)) {
@@ -123,7 +123,7 @@ it('many of them read it where nothing refuses them', async () => {
   expect(read).toBeGreaterThan(20)
 })
 
-/** Ways to the tables behind the views, and conditions that would show what they hold. */
+/** Sources behind the views, and conditions that would reveal their rows. */
 const source = fc.constantFrom(
   'events',
   'analytics.events',
@@ -152,7 +152,7 @@ const filter = fc.constantFrom(
 )
 const columns = fc.constantFrom('*', 'device_id', 'any(device_id)', 'groupArray(tenant_id)', 'body')
 
-it('no composed statement shows another tenant’s rows', async () => {
+it('no composed statement reveals another tenant’s rows', async () => {
   const rows = fc.record({ columns, source, filter, decoy, wrap }).map((one) => {
     const text = `select ${one.decoy} ${one.columns} from ${one.source} ${one.filter}`
     return one.wrap.replaceAll('‹q›', () => text)

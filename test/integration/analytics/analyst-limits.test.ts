@@ -1,5 +1,5 @@
-// What a query of an analyst may take: its turn lasts until the engine is done with it, others go
-// on meanwhile, and an answer is whole or an error.
+// Limits of an analyst's query: its permit lasts until the engine has finished, other queries
+// continue meanwhile, and an answer is complete or an error.
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -14,9 +14,9 @@ beforeAll(async () => {
 })
 afterAll(() => rig?.close())
 
-/** Some seconds in which the engine looks at neither the clock nor a kill: one block of rows. */
+/** A query that for some seconds checks neither the clock nor a kill: one block of rows. */
 const deaf = 'select sum(has(range(1000000), number + 2000000)) from numbers(1000)'
-/** How many queries of analysts the engine works on whose text is like this. */
+/** The number of running queries of analysts with such a text. */
 const running = (like: string, seconds = 0) =>
   rig.asService(`select count() from system.processes where user = 'analyst'
     and query like '${like}' and query not like '%tokenizeQuery%'
@@ -34,8 +34,8 @@ async function withProxy(
   }
 }
 
-describe('the turn of a query', () => {
-  it('lasts until the engine is done, though the reader has left; others go on', async () => {
+describe('the permit of a query', () => {
+  it('lasts until the engine has finished, even without its client; others continue', async () => {
     const limits = { perTenant: 1, total: 1, queuePerTenant: 16, waitMs: 60_000 }
     await withProxy({ limits }, async (proxy) => {
       const leaving = new AbortController()
@@ -54,7 +54,7 @@ describe('the turn of a query', () => {
     })
   })
 
-  it('ends with an error in time, also of a query that does not look at the clock', async () => {
+  it('ends with an error at the time limit, even if the query ignores the clock', async () => {
     const limits = { perTenant: 1, total: 1, queuePerTenant: 16, waitMs: 60_000 }
     await withProxy({ limits, queryMaxMs: 500 }, async (proxy) => {
       const reply = await rig.runQuery({ query: deaf }, rig.acme, proxy)
@@ -66,23 +66,23 @@ describe('the turn of a query', () => {
     })
   })
 
-  it('ends at the engine’s own limit where it looks at the clock', async () => {
+  it('ends at the engine’s own limit where the query checks the clock', async () => {
     const query = 'select sum(sipHash64(number)) from numbers(1000000000)'
     const reply = await rig.runQuery({ query, params: { max_execution_time: '1' } })
     expect([reply.status, reply.text]).toEqual([408, expect.stringContaining('TIMEOUT_EXCEEDED')])
   })
 
-  it('is not refused by the engine, which counts the queries of all tenants as one user’s', async () => {
+  it('is not affected by the engine’s limit, which counts all tenants as one user', async () => {
     const slow = { query: 'select sum(sipHash64(number)) from numbers(20000000) format Null' }
     const limits = { perTenant: 8, total: 8, queuePerTenant: 0, waitMs: 60_000 }
     await withProxy({ limits }, async (proxy) => {
-      const asked = Array.from({ length: 8 }, () => rig.runQuery(slow, rig.acme, proxy))
-      const replies = await Promise.all(asked)
+      const started = Array.from({ length: 8 }, () => rig.runQuery(slow, rig.acme, proxy))
+      const replies = await Promise.all(started)
       expect(replies.map(({ status, text }) => [status, text])).toEqual(Array(8).fill([200, '']))
     })
   })
 
-  it('is refused to nobody because one tenant has many queries', async () => {
+  it('is available to each tenant, however many queries another one has', async () => {
     const slow = { query: 'select sum(sipHash64(number)) from numbers(20000000) format Null' }
     const limits = { perTenant: 1, total: 1, queuePerTenant: 16, waitMs: 60_000 }
     await withProxy({ limits }, async (proxy) => {
@@ -106,7 +106,7 @@ describe('an answer', () => {
     { enable_http_compression: '1' },
     { compress: '1' },
   ]
-  it.each(early)('is whole or an error with its status (%o)', async (params) => {
+  it.each(early)('is complete or an error with its status (%o)', async (params) => {
     const headers = { 'accept-encoding': 'gzip' }
     for (const query of [
       'select number from numbers(1000001)',
@@ -120,7 +120,7 @@ describe('an answer', () => {
     expect([status, text.length]).toEqual([200, 6_888_890])
   })
 
-  it('is cut off when its client takes it too slowly, and the turn is free', async () => {
+  it('is cut off when its client reads too slowly, which frees the permit', async () => {
     const limits = { perTenant: 1, total: 1, queuePerTenant: 16, waitMs: 60_000 }
     await withProxy({ limits, sendMaxMs: 500 }, async (proxy) => {
       const stuck = connect(Number(new URL(proxy.url).port), '127.0.0.1')
@@ -135,7 +135,7 @@ describe('an answer', () => {
     })
   })
 
-  it('beyond what is held is an error too, though the engine counts less', async () => {
+  it('beyond the memory bound is an error, even when the engine counts less', async () => {
     // A column of one value counts as one value.
     const reply = await rig.runQuery({ query: "select repeat('x', 1000) from numbers(20000)" })
     expect([reply.status, reply.text]).toEqual([500, expect.stringContaining('TOO_MANY_ROWS')])
@@ -150,7 +150,7 @@ describe('the metric of queries without a result', () => {
     return Object.fromEntries(counted.map(({ labels, value }) => [labels.reason, value]))
   }
 
-  it('counts what is refused by its reason, and no query that was answered', async () => {
+  it('counts rejected queries by reason, and no answered query', async () => {
     const metrics = createMetrics('analysts')
     await withProxy({ metrics }, async (proxy) => {
       const runQuery = (query: string, more: object = {}) =>
@@ -172,7 +172,7 @@ describe('the metric of queries without a result', () => {
     })
   })
 
-  it('counts what takes too long or comes while the tenant has too many', async () => {
+  it('counts queries that take too long or exceed the limit of the tenant', async () => {
     const metrics = createMetrics('analysts')
     const limits = { perTenant: 1, total: 1, queuePerTenant: 0, waitMs: 60_000 }
     await withProxy({ metrics, limits, queryMaxMs: 1_500 }, async (proxy) => {

@@ -1,6 +1,6 @@
-// Analysts of the local stack on the real engine: each reads its own tenant through the views and
-// nothing else, changes nothing, and leaves the scorer its share; the same for a server with users
-// as statements that the engine's parser takes.
+// Analysts of the local stack on the real engine: each reads only its own tenant through the views,
+// changes nothing, and leaves the scorer enough resources; for a server with real users the same as
+// statements that the engine's parser accepts.
 
 import { ClickHouseLogLevel, createClient } from '@clickhouse/client'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -26,7 +26,7 @@ beforeAll(async () => {
 afterAll(() => rig?.close())
 
 describe('an analyst', () => {
-  it.each(Object.entries(attempts))('gets nothing by going for %s', async (_, list) => {
+  it.each(Object.entries(attempts))('gains nothing by attempting %s', async (_, list) => {
     const wrong = []
     for (const one of list) {
       const { got, text } = await rig.attempt(one)
@@ -36,11 +36,11 @@ describe('an analyst', () => {
     expect(wrong).toEqual([])
   })
 
-  it('tries at least 60 ways', () => {
+  it('is tested with at least 60 attempts', () => {
     expect(Object.values(attempts).flat().length).toBeGreaterThanOrEqual(60)
   })
 
-  it('left everything as it was, merges included', async () => {
+  it('has changed nothing, including merges', async () => {
     const counts = 'select count(), uniqExact(tenant_id) from device_intelligence.telemetry'
     expect(await rig.asService(counts)).toBe('100\t2')
     await rig.asService('optimize table device_intelligence.telemetry final')
@@ -55,7 +55,7 @@ describe('an analyst', () => {
     }
   })
 
-  it('can ask every view that there is', async () => {
+  it('can query every existing view', async () => {
     const { text } = await rig.runQuery({
       query: "select name from system.tables where name != 'user_devices_as_of'",
     })
@@ -77,7 +77,7 @@ describe('an analyst', () => {
     }
   })
 
-  it('knows no system table but those that a client needs', async () => {
+  it('sees no system table except those that a client needs', async () => {
     const names = (await rig.asService("select name from system.tables where database = 'system'"))
       .split('\n')
       .sort()
@@ -128,7 +128,7 @@ describe('an analyst', () => {
   })
 })
 
-describe('the address', () => {
+describe('the proxy', () => {
   it('serves the official client as a ClickHouse does', async () => {
     const { user: username, password, url } = rig.acme
     const client = createClient({
@@ -153,7 +153,7 @@ describe('the address', () => {
     await client.close()
   })
 
-  it('answers what clients ask first: version, zone, settings, tables, columns', async () => {
+  it('answers the first queries of clients: version, zone, settings, tables, columns', async () => {
     const runQuery = async (query: string) => (await rig.runQuery({ query })).text
     expect(await runQuery('select version(), timezone()')).toMatch(/^26\.\d+\.\d+\.\d+\tUTC\n$/)
     expect(await runQuery("select value from system.settings where name = 'readonly'")).toBe('1\n')
@@ -164,7 +164,7 @@ describe('the address', () => {
     expect(Number(await runQuery(columns))).toBeGreaterThan(20)
   })
 
-  it('takes a query by GET, by POST and by both, and credentials in three ways', async () => {
+  it('accepts a query by GET, by POST and by both, and credentials in three ways', async () => {
     const { user, password } = rig.acme
     const get = { method: 'GET', query: '', params: { query: 'select 1', default_format: 'CSV' } }
     expect((await rig.runQuery(get)).text).toBe('1\n')
@@ -179,15 +179,15 @@ describe('the address', () => {
   })
 })
 
-/** The heaviest that is allowed: everything of every event, in one thread, for up to 30 s. */
+/** The heaviest allowed query: every column of every event, in one thread, for up to 30 s. */
 const heaviest = `select device_id, uniqExact(event_id), max(length(body)), groupUniqArray(platform)
   from events group by device_id order by 2 desc limit 10 format Null`
 
-describe('whatever analysts ask', () => {
+describe('under the load of analysts', () => {
   const bulkRows = 1_000_000
 
   beforeAll(async () => {
-    // Attached as a whole, past the views that would feed every other table.
+    // Attached as a whole part, bypassing the views that fill every other table.
     for (const statement of [
       'create table bulk as telemetry',
       `insert into bulk (tenant_id, device_id, session_id, event_id, received_at, body,
@@ -204,23 +204,23 @@ describe('whatever analysts ask', () => {
   })
   afterAll(() => rig.asService('alter table telemetry drop partition 202603'))
 
-  it('the scorer’s inserts go on', async () => {
+  it('the scorer’s inserts continue', async () => {
     const before = await timeInserts('quiet', 15)
-    let asked = 0
+    let answered = 0
     let stopped = false
     const analyst = async (as: typeof rig.acme) => {
       while (!stopped) {
         const { status, text } = await rig.runQuery({ query: heaviest }, as)
         expect([status, text]).toEqual([200, ''])
-        asked++
+        answered++
       }
     }
     const analysts = [rig.acme, rig.acme, rig.globex, rig.globex].map(analyst)
-    await until('they are busy', () => asked >= analysts.length)
+    await until('analysts are busy', () => answered >= analysts.length)
     const during = await timeInserts('busy', 15)
     stopped = true
     await Promise.all(analysts)
-    expect(asked).toBeGreaterThan(0)
+    expect(answered).toBeGreaterThan(0)
     const ratio = during.medianMs / before.medianMs
     process.stdout.write(
       `inserts of 500 events, ms: median ${before.medianMs}, slowest ${before.slowestMs}; beside ` +
@@ -231,7 +231,7 @@ describe('whatever analysts ask', () => {
     expect(during.slowestMs).toBeLessThan(5_000)
   })
 
-  it('two queries of a tenant and four in all run at once, and others are not lost', async () => {
+  it('two queries of a tenant and four in all run at once, and others wait', async () => {
     const limits = { perTenant: 2, total: 4, queuePerTenant: 16, waitMs: 60_000 }
     const proxy = await rig.openProxy({ limits })
     const running: number[] = []
@@ -262,7 +262,7 @@ describe('whatever analysts ask', () => {
     expect(Math.max(...running)).toBeLessThanOrEqual(4)
   })
 
-  it('a flood is refused, with the code that clients know, and passes', async () => {
+  it('a flood is rejected with a code that clients know, and service continues', async () => {
     const slow = { query: 'select sum(sipHash64(number)) from numbers(3000000) format Null' }
     const flood = await Promise.all(Array.from({ length: 40 }, () => rig.runQuery(slow)))
     const refused = flood.filter(({ status }) => status !== 200)
@@ -275,17 +275,17 @@ describe('whatever analysts ask', () => {
     expect((await rig.runQuery({ query: 'select 1' })).text).toBe('1\n')
   })
 
-  it('a query whose reader has left is ended, and its turn is free', async () => {
+  it('a query whose client has left is cancelled and frees its permit', async () => {
     const leaving = new AbortController()
     const { user, password, url } = rig.acme
     const endless = `${url}/?user=${user}&password=${password}&query=${encodeURIComponent(
       'select sum(sipHash64(number)) from numbers(1000000000)',
     )}`
-    const asked = fetch(endless, { signal: leaving.signal }).catch(String)
+    const request = fetch(endless, { signal: leaving.signal }).catch(String)
     const count = () => rig.asService("select count() from system.processes where user = 'analyst'")
     await until('the query runs', async () => (await count()) === '1')
     leaving.abort()
-    await asked
+    await request
     await until('no query runs', async () => (await count()) === '0')
     expect((await rig.runQuery({ query: 'select 1' })).text).toBe('1\n')
   })
@@ -313,7 +313,7 @@ async function timeInserts(
 }
 
 describe('the console', () => {
-  it('makes an analyst once, lists it without secrets, audits it, and ends it at once', async () => {
+  it('creates an analyst once, lists it without secrets, audits and removes it', async () => {
     const wanted = { tenantId: 'acme', name: 'grafana', actor: 'ann' }
     const made = await createAnalyst(rig.deps, wanted)
     expect(made).toMatchObject({
@@ -338,14 +338,14 @@ describe('the console', () => {
     expect(rows.map(({ action }) => action)).toEqual(['analyst.created', 'analyst.removed'])
   })
 
-  it('refuses a suspended tenant’s analysts', async () => {
+  it('rejects analysts of a suspended tenant', async () => {
     await rig.postgres.query(`update tenants set status = 'suspended' where tenant_id = 'globex'`)
     expect((await rig.runQuery({ query: 'select 1' }, rig.globex)).status).toBe(403)
     await rig.postgres.query(`update tenants set status = 'active' where tenant_id = 'globex'`)
     expect((await rig.runQuery({ query: 'select 1' }, rig.globex)).status).toBe(200)
   })
 
-  it('says what to do where there can be no analysts', async () => {
+  it('explains what to configure where there can be no analysts', async () => {
     const deps = { ...rig.deps, analysts: { ...rig.deps.analysts, url: null } }
     await expect(
       createAnalyst(deps, { tenantId: 'acme', name: 'none', actor: 'ann' }),
@@ -367,7 +367,7 @@ describe('a server with users', () => {
     toRemovalStatement('acme', 'own'),
   ]
 
-  it('is given statements that the engine’s own parser takes', async () => {
+  it('gets statements that the engine’s own parser accepts', async () => {
     await expect(rig.asService('explain ast create user u host nowhere')).rejects.toThrow('Syntax')
     for (const statement of statements) {
       const parsed = await rig.asService(`explain ast ${statement}`).catch(String)
@@ -375,14 +375,14 @@ describe('a server with users', () => {
     }
   })
 
-  it('is given these statements', async () => {
+  it('gets these statements', async () => {
     const text = statements.slice(0, -5).map((statement) => `${statement};\n`)
     await expect(`${header}${text.join('\n')}`).toMatchFileSnapshot(
       '../../../deploy/clickhouse/analysts.sql',
     )
   })
 
-  it('has no setting in its profile that the engine does not know', async () => {
+  it('has only settings in its profile that the engine knows', async () => {
     const known = new Set((await rig.asService('select name from system.settings')).split('\n'))
     const profile = statements.filter((one) => one.startsWith('alter settings profile'))
     const named = profile.flatMap((one) =>

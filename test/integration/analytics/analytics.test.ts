@@ -1,5 +1,5 @@
-// The views of fraud teams on the real engine, fed by a real scorer: every event once, the same
-// answers as the API's, filters that reach the keys, and a documented shape that does not move.
+// The views for fraud teams on the real engine, filled by a real scorer: every event once, answers
+// equal to the API's, filters that use the keys, and a documented, stable shape.
 import { readFileSync } from 'node:fs'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { watchedSignals } from '#shared/core/signals/watched-signals.ts'
@@ -19,7 +19,7 @@ import { createScorerRig, type ScorerRig } from '../../support/telemetry/scorer-
 const tenant = 'acme'
 const other = 'globex'
 const dayMs = 24 * 3_600_000
-/** The middle of a month, so that days before it are in the same one. */
+/** The middle of a month, so that earlier days are in the same month. */
 const baseMs = Date.UTC(2026, 4, 20, 12)
 let rig: ScorerRig
 let replication: Replication
@@ -81,7 +81,7 @@ async function read<Row>(query: string): Promise<Row[]> {
 const toMs = (text: string) => Date.parse(`${text.replace(' ', 'T')}Z`)
 
 describe('the views', () => {
-  it('count every accepted event once, however often it came and was delivered', async () => {
+  it('count every accepted event once, however often it was sent and delivered', async () => {
     const rows = await read<{ tenant_id: string; n: number; ids: number }>(
       `select tenant_id, count() as n, uniqExact(event_id) as ids from analytics.events
        group by tenant_id order by tenant_id`,
@@ -92,7 +92,7 @@ describe('the views', () => {
     ])
   })
 
-  it('tell of devices, sessions and users what the API tells', async () => {
+  it('show devices, sessions and users as the API does', async () => {
     for (const deviceId of ['phone', 'tablet', 'quiet']) {
       const known = await rig.history.findDevice({
         tenantId: tenant,
@@ -170,7 +170,7 @@ describe('the views', () => {
       `select code, weight, evidence from analytics.reasons where tenant_id = '${tenant}'
        order by alert_id, code`,
     )
-    const wanted = alerts
+    const expected = alerts
       .toSorted((a, b) => (a.alert_id < b.alert_id ? -1 : 1))
       .flatMap((alert) => alert.reasons.toSorted((a, b) => (a.code < b.code ? -1 : 1)))
     expect(
@@ -178,7 +178,7 @@ describe('the views', () => {
         ...one,
         evidence: JSON.parse(one.evidence),
       })),
-    ).toEqual(wanted)
+    ).toEqual(expected)
     const deliveries = await read(
       `select alert_id, state, attempts, device_id from analytics.deliveries
        where tenant_id = '${tenant}' order by alert_id`,
@@ -195,7 +195,7 @@ describe('the views', () => {
     )
   })
 
-  it('know which user was on which device as of any past date', async () => {
+  it('show which user was on which device at any past date', async () => {
     const asOf = (days: number) => {
       const at = new Date(baseMs + days * dayMs).toISOString().replace('T', ' ').replace('Z', '')
       return read<{ pair: string; last: string }>(
@@ -216,7 +216,7 @@ describe('the views', () => {
     expect(await pairs(30)).toEqual(now)
   })
 
-  it('have a row for every boolean signal that was detected, and no other', async () => {
+  it('have a row for every detected boolean signal, and no other', async () => {
     const rows = await read<{ at: string }>(
       `select concat(device_id, ' ', signal) as at from analytics.signals
        where tenant_id = '${tenant}' order by at`,
@@ -231,7 +231,7 @@ describe('the views', () => {
       `select event_id, detected_signals as detected,
          arrayMap(bit -> bit, bitPositionsToArray(detected_bits)) as bits from telemetry`,
     )
-    // The engine's list agrees with the bits that the scorer counts flips by.
+    // The engine's list agrees with the bits for the scorer's flip counts.
     const bitsOf = (found: string[]) =>
       found.flatMap((path) => (watchedSignals.includes(path) ? [watchedSignals.indexOf(path)] : []))
     for (const row of bits) expect(row.bits.map(Number)).toEqual(bitsOf(row.detected).sort())
@@ -250,7 +250,7 @@ describe('the views', () => {
     )
   })
 
-  it('count an attestation that was found invalid as detected', async () => {
+  it('count an invalid attestation as detected', async () => {
     await rig.publish([
       {
         tenantId: other,
@@ -268,7 +268,7 @@ describe('the views', () => {
 
 type Index = { Type: string; Keys?: string[]; Condition?: string }
 
-/** The keys by which a query leaves rows out unread, of every table that it reads. */
+/** The keys that let a query skip rows, of every table that it reads. */
 async function keysUsed(query: string): Promise<string[][]> {
   const result = await rig.clickhouse.query({
     query: `explain indexes = 1, json = 1 ${query}`,
@@ -318,7 +318,7 @@ describe('filters', () => {
     ['precision_by_reason', "reason = 'ROOTED'", ['tenant_id']],
     ['precision_by_signal', "signal = 'root.su_binary'", ['tenant_id']],
     ['around_confirmed', "alert_id = 'alr_1'", ['tenant_id']],
-  ])('of %s by %s reach the keys of what is read', async (view, filter, keys) => {
+  ])('of %s by %s use the keys of the read table', async (view, filter, keys) => {
     const used = await keysUsed(
       `select * from analytics.${view} where tenant_id = '${tenant}' and ${filter}`,
     )
@@ -326,7 +326,7 @@ describe('filters', () => {
     for (const one of used) expect(one).toEqual(expect.arrayContaining(keys))
   })
 
-  it('of user_devices_as_of reach the keys of both tables', async () => {
+  it('of user_devices_as_of use the keys of both tables', async () => {
     const used = await keysUsed(
       `select * from analytics.user_devices_as_of(as_of = '2026-05-20 00:00:00.000')
        where tenant_id = '${tenant}' and user_id = 'eve'`,
@@ -346,7 +346,7 @@ describe('the shape', () => {
     expect(toAnalyticsDatabase('blue')).toBe('blue_analytics')
   })
 
-  it('says what every view and every column is', async () => {
+  it('describes every view and every column', async () => {
     const views = await listAnalyticsViews(rig.clickhouse, 'device_intelligence')
     expect(views.length).toBeGreaterThanOrEqual(13)
     const silent = views.flatMap(({ name, comment, columns }) => [
@@ -360,7 +360,7 @@ describe('the shape', () => {
     expect(first).toEqual([])
   })
 
-  it('keeps the names, order and types that were promised', async () => {
+  it('keeps the documented names, order and types', async () => {
     const promised = JSON.parse(
       readFileSync(new URL('../../vectors/analytics-columns.json', import.meta.url), 'utf8'),
     ) as Record<string, string[]>
@@ -371,14 +371,14 @@ describe('the shape', () => {
     expect(now).toEqual(promised)
   })
 
-  it('is what the reference page says: npm run docs:analytics writes it', async () => {
+  it('equals the reference page: npm run docs:analytics writes it', async () => {
     const views = await listAnalyticsViews(rig.clickhouse, 'device_intelligence')
     await expect(toReferencePage(views)).toMatchFileSnapshot('../../../clickhouse/ANALYTICS.md')
   })
 })
 
 describe('an erasure', () => {
-  it('takes a device out of every view while a replication is at work', async () => {
+  it('removes a device from every view while a replication is running', async () => {
     const where = `tenant_id = '${other}' and device_id = 'tablet'`
     const { alerts } = await listed(other)
     const lost = alerts.filter(({ entity }) => entity.device.device_id === 'tablet').length

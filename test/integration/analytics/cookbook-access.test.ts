@@ -1,5 +1,5 @@
-// The cookbook from where it is used: every question runs as it stands for an analyst of the local
-// stack, within the analyst's limits, and of another tenant it answers nothing.
+// The cookbook for an analyst of the local stack: every question runs unchanged within the
+// analyst's limits, and returns nothing of another tenant.
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { type Question, readCookbook } from '#shared/io/analytics/cookbook.ts'
 import { type AnalystsRig, createAnalystsRig } from '../../support/analytics/analysts-rig.ts'
@@ -18,19 +18,19 @@ function runQuestion({ sql, parameters }: Question, tenant: string) {
   return rig.runQuery({ query: sql, params: { ...params, wait_end_of_query: '1' } })
 }
 
-it.each(readCookbook())('an analyst asks $name of the own tenant', async (question) => {
+it.each(readCookbook())('an analyst may run $name for the own tenant', async (question) => {
   const { status, text } = await runQuestion(question, 'acme')
   expect([status, status === 200 ? '' : text]).toEqual([200, ''])
 })
 
-it('an analyst learns nothing of another tenant by asking for it', async () => {
+it('an analyst gets nothing of another tenant by naming it', async () => {
   for (const question of readCookbook()) {
     const { status, text } = await runQuestion(question, 'globex')
     expect([question.name, status, text]).toEqual([question.name, 200, ''])
   }
 })
 
-it('some questions find something in what the rig holds', async () => {
+it('some questions return rows of the rig', async () => {
   const found = []
   for (const question of readCookbook()) {
     if ((await runQuestion(question, 'acme')).text !== '') found.push(question.name)

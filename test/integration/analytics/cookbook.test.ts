@@ -1,5 +1,5 @@
-// Every question of the cookbook, asked of the real engine over the simulated fleet. The answers
-// are worked out again from what the simulator did, so that a query that runs and is wrong fails.
+// Every question of the cookbook, run on the real engine over the simulated fleet. The expected
+// answers are computed from the simulator's plan, so that a query with a wrong result fails.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { dayMs, hourMs } from '#shared/core/base/instants.ts'
 import { readCookbook } from '#shared/io/analytics/cookbook.ts'
@@ -81,7 +81,7 @@ const sorted = <T>(rows: readonly T[]): T[] =>
 const round = (value: number, digits: number) => Number(value.toFixed(digits))
 
 describe('farms', () => {
-  it('finds every phone of a farm by its findings, and no person’s phone', async () => {
+  it('finds every phone of a farm by its findings, and no honest phone', async () => {
     const { rows } = await answer('device-farms', { devices_min: '20' })
     const farms = group(
       history.events.filter(({ phone }) => phone.kind.name === 'emulator-farm'),
@@ -100,11 +100,11 @@ describe('farms', () => {
 
   it('finds every device with more users than a household', async () => {
     const { rows } = await answer('many-users-on-a-device')
-    const wanted = [...byDevice()]
+    const expected = [...byDevice()]
       .map(([device, some]) => [device, distinct(some.flatMap(usersOf))] as const)
       .filter(([, users]) => users >= 6)
-    expect(wanted.length).toBeGreaterThan(3)
-    expect(sorted(pick(rows, 'device_id', 'users_seen'))).toEqual(sorted(wanted))
+    expect(expected.length).toBeGreaterThan(3)
+    expect(sorted(pick(rows, 'device_id', 'users_seen'))).toEqual(sorted(expected))
     const confirmed = history.alerts.filter((one) => one.disposition === 'CONFIRMED')
     for (const row of rows) {
       expect(row.confirmed).toBe(confirmed.filter((one) => one.deviceId === row.device_id).length)
@@ -113,17 +113,17 @@ describe('farms', () => {
 
   it('finds every account on more devices than a person owns', async () => {
     const { rows } = await answer('many-devices-of-a-user')
-    const wanted = [...group(pairsOf(), ({ user }) => user)]
+    const expected = [...group(pairsOf(), ({ user }) => user)]
       .map(([user, pairs]) => [user, pairs.length] as const)
       .filter(([, count]) => count >= 3)
-    expect(wanted.length).toBeGreaterThan(3)
-    expect(sorted(pick(rows, 'user_id', 'devices'))).toEqual(sorted(wanted))
+    expect(expected.length).toBeGreaterThan(3)
+    expect(sorted(pick(rows, 'user_id', 'devices'))).toEqual(sorted(expected))
   })
 
-  it('tells on which versions the emulators are', async () => {
+  it('shows the versions of the emulators', async () => {
     const { rows } = await answer('emulators-by-version')
     const virtual = /^emulator\.(is_emulator|is_simulator|cloud_phone)$/
-    const wanted = [...group(history.events, versionOf)]
+    const expected = [...group(history.events, versionOf)]
       .map(([version, some]) => {
         const found = some.filter(({ detected }) => detected.some((path) => virtual.test(path)))
         return [version, distinct(some.map(deviceOf)), distinct(found.map(deviceOf))] as const
@@ -131,12 +131,12 @@ describe('farms', () => {
       .filter(([, count]) => count >= 5)
     expect(
       sorted(rows.map((row) => [`${row.platform} ${row.sdk_version}`, row.devices, row.emulators])),
-    ).toEqual(sorted(wanted))
+    ).toEqual(sorted(expected))
   })
 })
 
 describe('signals', () => {
-  it('names the release that made a signal jump before anything else that is new', async () => {
+  it('names the release that caused a prevalence spike before any other new version', async () => {
     const { release } = history.stories
     const { rows } = await answer('signal-jumped-with-a-release')
     const planted = rows.find((row) => row.signal === release.signal)
@@ -148,14 +148,14 @@ describe('signals', () => {
       fleet: distinct(onIt.map(deviceOf)),
     })
     expect(Number(planted?.share)).toBeGreaterThan(5 * Number(planted?.share_elsewhere))
-    // Before the release nothing was wrong with it.
+    // Before the release the signal was not detected.
     const before = await answer('signal-jumped-with-a-release', {
       to: new Date(release.fromMs).toISOString().replace('T', ' ').replace('Z', ''),
     })
     expect(before.rows.filter((row) => row.signal === release.signal)).toEqual([])
   })
 
-  it('shows the day on which the share of a signal stepped up', async () => {
+  it('shows the day on which the prevalence of a signal rose', async () => {
     const { release } = history.stories
     const { rows } = await answer('signal-share-by-day')
     const own = rows.filter((row) => row.sdk_version === release.sdkVersion)
@@ -174,7 +174,10 @@ describe('signals', () => {
 
   it('finds the devices that became rooted, and when', async () => {
     const { rows } = await answer('became-rooted')
-    const wanted = history.stories.rooted.map(({ deviceId, rootedAtMs }) => [deviceId, rootedAtMs])
+    const expected = history.stories.rooted.map(({ deviceId, rootedAtMs }) => [
+      deviceId,
+      rootedAtMs,
+    ])
     const flapping = new Set(
       history.events
         .filter(({ event }) => history.stories.flapping.includes(event.body.session_id))
@@ -183,31 +186,31 @@ describe('signals', () => {
     const found = rows
       .filter((row) => !flapping.has(String(row.device_id)))
       .map((row) => [row.device_id, toMs(row.first_rooted_at)])
-    expect(sorted(found)).toEqual(sorted(wanted))
+    expect(sorted(found)).toEqual(sorted(expected))
     expect(rows.length - found.length).toBe(flapping.size)
     expect(rows[0]?.found).toContain('root.su_binary')
   })
 
-  it('counts the share of VPNs by the hour, with its hump at night', async () => {
+  it('counts the prevalence of VPNs by the hour, with its peak at night', async () => {
     const { rows } = await answer('vpn-share-by-hour')
     const dayOf = (one: HistoryEvent) =>
       `${deviceOf(one)} ${Math.floor(one.event.received_at / dayMs)}`
     const byHour = group(history.events, ({ event }) =>
       String(new Date(event.received_at).getUTCHours()),
     )
-    const wanted = rows.map(({ hour }) => {
+    const expected = rows.map(({ hour }) => {
       const some = byHour.get(String(hour)) ?? []
       const on = some.filter(({ detected }) => detected.includes('network.vpn_active'))
       return [hour, distinct(some.map(dayOf)), distinct(on.map(dayOf))]
     })
     expect(rows).toHaveLength(byHour.size)
-    expect(pick(rows, 'hour', 'devices', 'devices_with_vpn')).toEqual(wanted)
+    expect(pick(rows, 'hour', 'devices', 'devices_with_vpn')).toEqual(expected)
     const share = (from: number, to: number) =>
       Math.min(...rows.slice(from, to).map((row) => Number(row.share)))
     expect(share(0, 5)).toBeGreaterThan(2 * share(8, 20))
   })
 
-  it('finds the sessions whose findings come and go', async () => {
+  it('finds the sessions with flipping findings', async () => {
     const { rows } = await answer('flapping-sessions')
     expect(sorted(pick(rows, 'session_id').flat())).toEqual(sorted(history.stories.flapping))
     for (const row of rows) {
@@ -215,7 +218,7 @@ describe('signals', () => {
     }
   })
 
-  it('lists what the catalog does not know', async () => {
+  it('lists signals outside the catalog', async () => {
     const { rows } = await answer('unknown-signals')
     const ahead = history.events.filter((one) => versionOf(one) === 'android 3.1.0')
     const planted = rows.find(
@@ -225,8 +228,8 @@ describe('signals', () => {
   })
 })
 
-describe('people', () => {
-  it('finds the users who moved to a device after its case, known elsewhere before', async () => {
+describe('users', () => {
+  it('finds the known users who moved to a device after its confirmed case', async () => {
     const { rows } = await answer('moved-to-a-confirmed-device')
     const caseMs = new Map(
       [...history.alerts]
@@ -240,35 +243,35 @@ describe('people', () => {
     for (const { user, firstMs } of pairs) {
       since.set(user, Math.min(firstMs, since.get(user) ?? firstMs))
     }
-    const wanted = pairs
+    const expected = pairs
       .filter(
         ({ device, user, firstMs }) =>
           firstMs > (caseMs.get(device) ?? Infinity) && since.get(user)! < firstMs,
       )
       .map(({ user, device }) => [user, device])
-    expect(sorted(pick(rows, 'user_id', 'device_id'))).toEqual(sorted(wanted))
+    expect(sorted(pick(rows, 'user_id', 'device_id'))).toEqual(sorted(expected))
     const { deviceId, users } = history.stories.movedTo
     expect(users).toHaveLength(3)
-    for (const user of users) expect(wanted).toContainEqual([user, deviceId])
+    for (const user of users) expect(expected).toContainEqual([user, deviceId])
   })
 
-  it('finds the accounts that woke up on a new device', async () => {
+  it('finds the accounts that became active again on a new device', async () => {
     const { rows } = await answer('dormant-accounts')
     const pairs = pairsOf()
-    const wanted = pairs.flatMap(({ user, device, firstMs }) => {
+    const expected = pairs.flatMap(({ user, device, firstMs }) => {
       const older = pairs.filter(
         (one) => one.user === user && one.device !== device && one.firstMs < firstMs,
       )
       const lastMs = Math.max(...older.map((one) => one.lastMs))
       return older.length > 0 && lastMs < firstMs - 30 * dayMs ? [[user, device]] : []
     })
-    expect(sorted(pick(rows, 'user_id', 'device_id'))).toEqual(sorted(wanted))
+    expect(sorted(pick(rows, 'user_id', 'device_id'))).toEqual(sorted(expected))
     for (const { userId, deviceId } of history.stories.woken) {
-      expect(wanted).toContainEqual([userId, deviceId])
+      expect(expected).toContainEqual([userId, deviceId])
     }
   })
 
-  it('finds the sessions that went on on another device, in order', async () => {
+  it('finds the sessions that continued on another device, in order', async () => {
     const { rows } = await answer('shared-sessions')
     expect(sorted(pick(rows, 'session_id').flat())).toEqual(sorted(history.stories.shared))
     for (const row of rows) {
@@ -286,28 +289,28 @@ describe('people', () => {
       sessions.map(([first]) => first!),
       (one) => `${deviceOf(one)} ${Math.floor(one.event.received_at / hourMs)}`,
     )
-    const wanted = [...hours.values()]
+    const expected = [...hours.values()]
       .filter((some) => some.length >= 20)
       .map((some) => [deviceOf(some[0]!), some.length])
-    expect(wanted.length).toBeGreaterThan(2)
-    expect(sorted(pick(rows, 'device_id', 'sessions'))).toEqual(sorted(wanted))
+    expect(expected.length).toBeGreaterThan(2)
+    expect(sorted(pick(rows, 'device_id', 'sessions'))).toEqual(sorted(expected))
   })
 
-  it('finds every device whose client says far less than its signals', async () => {
+  it('finds every device whose client score is far below its signals', async () => {
     const { rows } = await answer('forged-verdicts')
-    const wanted = [...byDevice()].flatMap(([device, some]) => {
+    const expected = [...byDevice()].flatMap(([device, some]) => {
       const apart = some.filter(
         ({ event }) => event.rasp_score - event.body.scorer.rasp_score >= 30,
       ).length
       return apart >= 2 ? [[device, apart]] : []
     })
-    expect(wanted.length).toBeGreaterThan(10)
-    expect(sorted(pick(rows, 'device_id', 'events_apart'))).toEqual(sorted(wanted))
+    expect(expected.length).toBeGreaterThan(10)
+    expect(sorted(pick(rows, 'device_id', 'events_apart'))).toEqual(sorted(expected))
   })
 })
 
 describe('alerts', () => {
-  it('counts the precision of every flag, and how sure it is', async () => {
+  it('counts the precision of every flag, with its confidence interval', async () => {
     const { rows } = await answer('precision-per-flag')
     const judged = new Map<string, [number, number]>()
     for (const { codes, disposition } of history.alerts) {
@@ -319,31 +322,31 @@ describe('alerts', () => {
         ])
       }
     }
-    const wanted = [...judged]
+    const expected = [...judged]
       .filter(([, [confirmed, refuted]]) => confirmed + refuted > 0)
       .map(([code, [confirmed, refuted]]) => [
         ...[code, confirmed, refuted],
         round(confirmed / (confirmed + refuted), 3),
       ])
     expect(sorted(pick(rows, 'flag', 'confirmed', 'false_positive', 'precision'))).toEqual(
-      sorted(wanted),
+      sorted(expected),
     )
     for (const row of rows) {
       expect(Number(row.low)).toBeLessThanOrEqual(Number(row.precision))
       expect(Number(row.high)).toBeGreaterThanOrEqual(Number(row.precision))
-      // However few were judged, the range never claims to be certain.
+      // The interval of few dispositions never claims certainty.
       expect(Number(row.high) - Number(row.low)).toBeGreaterThan(0)
       expect(Number(row.high) - Number(row.low)).toBeLessThan(1)
     }
   })
 
-  it('counts what a lower threshold would have blocked, by what people said of it', async () => {
+  it('counts the alerts that a lower threshold would have blocked, by disposition', async () => {
     const { rows } = await answer('lower-block-threshold')
     const keyOf = (one: { deviceId: string; sessionId: string }) =>
       `${one.deviceId} ${one.sessionId}`
     const blocked = new Set(history.alerts.filter((one) => one.action === 'BLOCK').map(keyOf))
     const moved = history.alerts.filter((one) => one.action === 'REVIEW' && one.riskScore >= 70)
-    const wanted = [...group(moved, (one) => one.disposition)].map(([disposition, some]) => {
+    const expected = [...group(moved, (one) => one.disposition)].map(([disposition, some]) => {
       const fresh = some.filter((one) => !blocked.has(keyOf(one)))
       return [
         disposition,
@@ -352,48 +355,48 @@ describe('alerts', () => {
         some.length - fresh.length,
       ]
     })
-    expect(wanted.length).toBeGreaterThan(2)
+    expect(expected.length).toBeGreaterThan(2)
     expect(
       sorted(pick(rows, 'disposition', 'newly_blocked', 'devices', 'blocked_anyway_alerts')),
-    ).toEqual(sorted(wanted))
+    ).toEqual(sorted(expected))
   })
 
-  it('counts reasons, and what became of them in the later half', async () => {
+  it('counts reasons, and their dispositions in the later half', async () => {
     const { rows } = await answer('top-reasons')
     const middleMs = toMs('2026-07-01 00:00:00') + 45 * dayMs
     const all = history.alerts.flatMap(({ codes, createdAtMs }) =>
       codes.map((code) => ({ code, createdAtMs })),
     )
-    const wanted = [...group(all, ({ code }) => code)].map(([code, some]) => [
+    const expected = [...group(all, ({ code }) => code)].map(([code, some]) => [
       ...[code, some.length],
       some.filter((one) => one.createdAtMs >= middleMs).length,
     ])
-    expect(sorted(pick(rows, 'reason', 'alerts', 'later'))).toEqual(sorted(wanted))
+    expect(sorted(pick(rows, 'reason', 'alerts', 'later'))).toEqual(sorted(expected))
   })
 
-  it('lists exactly the deliveries that failed or came late', async () => {
+  it('lists exactly the failed and late deliveries', async () => {
     const { rows } = await answer('late-deliveries')
-    const wanted = history.deliveries
+    const expected = history.deliveries
       .filter((one) => one.state !== 'delivered' || one.endedAtMs! - one.createdAtMs > 62_000)
       .map((one) => [one.alertId, one.state])
-    expect(wanted.length).toBeGreaterThan(10)
-    expect(sorted(pick(rows, 'alert_id', 'state'))).toEqual(sorted(wanted))
+    expect(expected.length).toBeGreaterThan(10)
+    expect(sorted(pick(rows, 'alert_id', 'state'))).toEqual(sorted(expected))
   })
 
-  it('finds the devices that went on after they had been confirmed', async () => {
+  it('finds the devices that continued after they had been confirmed', async () => {
     const { rows } = await answer('repeat-offenders')
-    const wanted = [...group(history.alerts, (one) => one.deviceId)].flatMap(([device, some]) => {
+    const expected = [...group(history.alerts, (one) => one.deviceId)].flatMap(([device, some]) => {
       const first = some
         .filter((one) => one.disposition === 'CONFIRMED')
         .map((one) => one.createdAtMs)
       const since = some.filter((one) => one.createdAtMs > Math.min(...first)).length
       return since >= 2 ? [[device, since]] : []
     })
-    expect(wanted.length).toBeGreaterThan(5)
-    expect(sorted(pick(rows, 'device_id', 'alerts_since'))).toEqual(sorted(wanted))
+    expect(expected.length).toBeGreaterThan(5)
+    expect(sorted(pick(rows, 'device_id', 'alerts_since'))).toEqual(sorted(expected))
   })
 
-  it('counts how long devices were here before their first alert', async () => {
+  it('counts the age of devices at their first alert', async () => {
     const { rows } = await answer('time-to-first-alert')
     const firstSeen = new Map(
       [...byDevice()].map(([device, some]) => [device, some[0]!.event.received_at]),
@@ -412,7 +415,7 @@ describe('alerts', () => {
     )
   })
 
-  it('names the hour of the wave, and what was behind it', async () => {
+  it('names the hour of an alert wave, and its main reason', async () => {
     const { rows } = await answer('noisy-hours')
     const burst = rows.find((row) => toMs(row.hour) === history.stories.burstHourMs)
     expect(burst).toMatchObject({ leading_reason: 'HOOKING_DETECTED' })
@@ -421,15 +424,15 @@ describe('alerts', () => {
       String(Math.floor(one.createdAtMs / hourMs) * hourMs),
     )
     const usual = history.alerts.length / (90 * 24)
-    const wanted = [...hours].filter(([, some]) => some.length >= 10 && some.length >= 5 * usual)
+    const expected = [...hours].filter(([, some]) => some.length >= 10 && some.length >= 5 * usual)
     expect(sorted(rows.map((row) => [toMs(row.hour), row.alerts]))).toEqual(
-      sorted(wanted.map(([hour, some]) => [Number(hour), some.length])),
+      sorted(expected.map(([hour, some]) => [Number(hour), some.length])),
     )
   })
 })
 
 describe('the cookbook', () => {
-  it('asks the views alone, by tenant and time, and nothing that an analyst may not', () => {
+  it('queries only the views, by tenant and time, within the limits of an analyst', () => {
     expect(questions.length).toBeGreaterThanOrEqual(18)
     for (const { name, sql } of questions) {
       const own = [...sql.matchAll(/^\s*(\w+) as \($/gm)].map((found) => found[1]!)
@@ -443,14 +446,14 @@ describe('the cookbook', () => {
     }
   })
 
-  it('answers nothing to a tenant that has nothing', async () => {
+  it('returns nothing for a tenant without data', async () => {
     for (const question of questions) {
       const { rows } = await runQuestion(clickhouse, question, { tenant: 'nobody' })
       expect([question.name, rows]).toEqual([question.name, []])
     }
   })
 
-  it('is what the page says: npm run docs:cookbook writes it', async () => {
+  it('equals the page: npm run docs:cookbook writes it', async () => {
     const answered = []
     for (const question of questions) {
       answered.push({
@@ -462,7 +465,7 @@ describe('the cookbook', () => {
     await expect(page).toMatchFileSnapshot('../../../clickhouse/COOKBOOK.md')
   })
 
-  it('is what Grafana asks: npm run docs:cookbook writes the dashboard', async () => {
+  it('equals the queries of Grafana: npm run docs:cookbook writes the dashboard', async () => {
     const text = toDashboard(questions)
     await expect(text).toMatchFileSnapshot('../../../deploy/grafana/fraud.json')
     const { panels } = JSON.parse(text) as { panels: { targets: { rawSql: string }[] }[] }

@@ -1,6 +1,5 @@
-// The copy of alerts, dispositions and deliveries in ClickHouse equals Postgres: whatever is
-// changed, in whatever order transactions commit, wherever a replication breaks off, and after
-// erasures.
+// The replica of alerts, dispositions and deliveries in ClickHouse equals Postgres: after any
+// changes, any order of commits, any interruption of a replication, and after erasures.
 import { randomUUID } from 'node:crypto'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { createAlertStore } from '#shared/io/alerts/alert-store.ts'
@@ -91,9 +90,9 @@ const attempt = (alertId: string, number: number, status: number) =>
     [alertId, number, status],
   )
 
-type Said = { alerts: unknown[]; deliveries: unknown[] }
+type Rows = { alerts: unknown[]; deliveries: unknown[] }
 
-async function readCopy(): Promise<Said> {
+async function readCopy(): Promise<Rows> {
   const read = async (query: string) => {
     const result = await clickhouse.query({ query, format: 'JSONCompactEachRow' })
     return result.json<unknown[]>()
@@ -107,7 +106,7 @@ async function readCopy(): Promise<Said> {
   }
 }
 
-async function readTruth(): Promise<Said> {
+async function readTruth(): Promise<Rows> {
   const rows = async (text: string) =>
     (await postgres.query<{ row: unknown[] }>(text)).rows.map(({ row }) => row)
   return {
@@ -124,14 +123,14 @@ async function readTruth(): Promise<Said> {
   }
 }
 
-async function expectEqual(): Promise<Said> {
+async function expectEqual(): Promise<Rows> {
   const copy = await readCopy()
   expect(copy).toEqual(await readTruth())
   return copy
 }
 
-describe('a round of copying', () => {
-  it('brings alerts, dispositions, attempts, ends, replays, tests and removals', async () => {
+describe('a replication round', () => {
+  it('copies alerts, dispositions, attempts, ends, replays, tests and removals', async () => {
     // Before the first round: the copy of everything.
     const [first] = await raise(3)
     await dispose(first!.alertId, 'CONFIRMED')
@@ -159,7 +158,7 @@ describe('a round of copying', () => {
     expect(await replication.runRound()).toBe('copied')
     await expectEqual()
 
-    // A replay, and a delivery that is made again.
+    // A replay, and a delivery that is created again.
     await postgres.query(
       `update deliveries set state = 'pending', ended_at = null, reason = null,
          attempts_before_replay = attempts where alert_id in ($1, $2)`,
@@ -178,7 +177,7 @@ describe('a round of copying', () => {
     expect(await replication.runRound()).toBe('idle')
   })
 
-  it('loses what retention removes by the thousands, and due alerts that are erased', async () => {
+  it('removes thousands of expired rows, and erased expected alerts', async () => {
     const ids = Array.from({ length: 5_500 }, (_, n) => `alr_${String(n).padStart(28, '0')}`)
     const createdAt = '2026-01-02 03:04:05.678'
     const removals = ids.map((id) => ({ ...({ kind: 'alert', tenantId, createdAt, id } as const) }))
@@ -233,7 +232,7 @@ describe('a round of copying', () => {
       await expectEqual()
       await raise(1)
       expect(await replication.runRound()).toBe('copied')
-      // What waits for the slow one is not copied again and again meanwhile.
+      // Rows that wait for the slow transaction are not copied again meanwhile.
       expect(await replication.runRound()).toBe('idle')
     } finally {
       held.resolve()
@@ -243,7 +242,7 @@ describe('a round of copying', () => {
     await expectEqual()
   })
 
-  it('is right again wherever a replication broke off', async () => {
+  it('is correct again after an interruption at any point', async () => {
     const [one] = await raise(4)
     await replication.runRound()
     let steps = 0
@@ -283,7 +282,7 @@ describe('a round of copying', () => {
     expect(steps).toBeGreaterThanOrEqual(4)
   })
 
-  it('is of one console at a time, and all of them together miss nothing', async () => {
+  it('runs on one console at a time, and all of them together miss nothing', async () => {
     const many = [replication, makeReplication(), makeReplication()]
     await raise(50)
     const outcomes = await Promise.all(many.map((one) => one.runRound()))
@@ -299,7 +298,7 @@ describe('a round of copying', () => {
     expect((await expectEqual()).alerts).toHaveLength(100)
   })
 
-  it('copies everything anew when ClickHouse or Postgres was put back to an older state', async () => {
+  it('copies everything again when ClickHouse or Postgres was restored', async () => {
     await raise(5)
     await replication.runRound()
     for (const table of ['alerts_replica', 'deliveries_replica', 'replication_rounds']) {
@@ -307,13 +306,13 @@ describe('a round of copying', () => {
     }
     expect(await replication.runRound()).toBe('copied')
     await expectEqual()
-    // Postgres has lost an alert and what it knew of the copy.
+    // Postgres has lost an alert and its record of the replica.
     await postgres.query(`delete from alerts where seq = 5`)
     await postgres.query('delete from replication_removals')
     await postgres.query(`update replication_state set round = 0, completed_round = 0`)
     expect(await replication.runRound()).toBe('copied')
     expect((await expectEqual()).alerts).toHaveLength(4)
-    // A dump in a cluster of its own, whose transactions are numbered anew.
+    // A dump in a new cluster, whose transaction ids start again.
     await postgres.query(`update replication_state set cluster_id = 'another',
       replicated_snapshot = '9:9:'`)
     await raise(1)
@@ -321,7 +320,7 @@ describe('a round of copying', () => {
     expect((await expectEqual()).alerts).toHaveLength(5)
   })
 
-  it('copies thousands in pages', async () => {
+  it('copies thousands of rows in pages', async () => {
     await raise(4_100)
     await replication.runRound()
     await raise(2_001)
@@ -331,7 +330,7 @@ describe('a round of copying', () => {
     await expectEqual()
   })
 
-  it('says up to when the copy is right, in a view and as a metric', async () => {
+  it('shows the time up to which the replica is complete, in a view and as a metric', async () => {
     const beforeMs = Date.now()
     await replication.runRound()
     const result = await clickhouse.query({
@@ -347,7 +346,7 @@ describe('a round of copying', () => {
 })
 
 describe('an erasure', () => {
-  it('takes copies with it, and no replication brings them back', async () => {
+  it('removes replicated rows, and no later round restores them', async () => {
     const own = await raise(3, { deviceId: 'phone-Qx7canary', userId: 'eve' })
     const byEvent = await raise(1, { deviceId: 'tablet', userId: 'bob', eventId: 'evt_shared' })
     await raise(2, { deviceId: 'other' })
@@ -385,7 +384,7 @@ describe('an erasure', () => {
     })
     expect(await raw.json()).toEqual([[0]])
     expect(byEvent).toHaveLength(1)
-    // The same device again is a new alert of the same id.
+    // The same device again is a new alert with the same id.
     await raiseAlerts(postgres, own, Date.now)
     await replication.runRound()
     expect((await expectEqual()).alerts).toHaveLength(5)

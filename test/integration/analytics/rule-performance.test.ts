@@ -1,5 +1,5 @@
-// What dispositions teach, and the alarm for bad releases: on the real engine over the simulated
-// fleet, as views, over the admin API and on the command line.
+// Rule performance and the alarm for bad releases, on the real engine over the simulated fleet: as
+// views, over the admin API and on the command line.
 import { randomBytes } from 'node:crypto'
 import { Command } from 'commander'
 import type { FastifyInstance } from 'fastify'
@@ -107,7 +107,7 @@ async function get<T>(path: string): Promise<T> {
   return answer.json<T>()
 }
 
-/** Runs a command as the line would, against the console over HTTP. */
+/** Runs a command as the command line does, against the console over HTTP. */
 async function di(...args: string[]): Promise<string> {
   let printed = ''
   const context = createCliContext({
@@ -126,7 +126,7 @@ async function di(...args: string[]): Promise<string> {
 
 type Counts = [what: string, alerts: number, confirmed: number, refuted: number]
 
-/** Counted anew from what the history's people said. */
+/** Counts computed independently from the dispositions of the history. */
 function count(thingsOf: (one: HistoryAlert) => string[], sinceMs = 0): Counts[] {
   const counts = new Map<string, Counts>()
   for (const alert of history.alerts) {
@@ -151,7 +151,7 @@ describe('precision', () => {
     read<Row>(`select *, ${what} as what from analytics.precision_by_${name}
       where tenant_id = '${fleetTenant}'`)
 
-  test('by flag, signal and reason is what people said, and the API says the same', async () => {
+  test('by flag, signal and reason follows from dispositions, also in the API', async () => {
     const performance = await get<RulePerformance>(`/tenants/${fleetTenant}/rule-performance`)
     expect(toCounts(performance.flags)).toEqual(count((one) => one.codes))
     expect(toCounts(performance.signals)).toEqual(count((one) => one.signals))
@@ -183,7 +183,7 @@ describe('precision', () => {
     }
   })
 
-  test('is claimed of nothing that hardly anybody judged', async () => {
+  test('is not claimed for rules with few dispositions', async () => {
     const { signals, flags, reasons } = await get<RulePerformance>(
       `/tenants/${fleetTenant}/rule-performance`,
     )
@@ -211,7 +211,7 @@ describe('precision', () => {
     expect(farms.precision_low).toBeGreaterThan(base!)
   })
 
-  test('begins when it is asked to', async () => {
+  test('begins at the given time', async () => {
     const sinceMs = historyStartMs + 60 * dayMs
     const since = new Date(sinceMs).toISOString()
     const performance = await get<RulePerformance>(
@@ -220,7 +220,7 @@ describe('precision', () => {
     expect(toCounts(performance.flags)).toEqual(count((one) => one.codes, sinceMs))
   })
 
-  test('is printed for people and as JSON, and of another tenant there is nothing', async () => {
+  test('is printed as text and as JSON, and is empty for another tenant', async () => {
     const text = await di('rule-performance', fleetTenant)
     expect(text).toMatch(/^\d+ alerts: \d+ confirmed, \d+ false positives, precision \d+\.\d %/)
     expect(text).toMatch(/^HOOKING_DETECTED +\d+ +\d+ +\d+ +\d+\.\d % +\d+\.\d % to \d+\.\d %/m)
@@ -272,7 +272,7 @@ describe('entities linked to a confirmed case', () => {
     }
   })
 
-  test('are not linked by placeholder ids, which no rule counts by either', async () => {
+  test('are not linked by placeholder ids, which no rule counts either', async () => {
     const tenantId = 'links'
     const atMs = Date.now() - hourMs
     const placeholders = ['unknown', 'null', '0', 'Anonymous', '(null)']
@@ -285,7 +285,7 @@ describe('entities linked to a confirmed case', () => {
       ]),
       seen('case', 'eve', 40),
       seen('tablet', 'eve', 41),
-      // A real user on a device without an id of its own.
+      // A real user on a device without its own id.
       seen('unknown', 'eve', 42),
       seen('unknown', 'bob', 43),
     ]
@@ -331,9 +331,9 @@ describe('a bad release', () => {
   const signal = 'debugger.xposed_detected'
   const bad = { debugger: { xposed_detected: true } }
   let wallMs = nowMs
-  const said: Record<string, unknown>[] = []
+  const logged: Record<string, unknown>[] = []
   const metrics = createMetrics('console')
-  const log = { ...testLog, warn: (facts: Record<string, unknown>) => said.push(facts) }
+  const log = { ...testLog, warn: (facts: Record<string, unknown>) => logged.push(facts) }
 
   /** Devices of one version on one day, the first few of them with the signal. */
   function oneDay(of: {
@@ -413,13 +413,13 @@ describe('a bad release', () => {
         event_id: hit.find((one) => one.body.device_id === deviceId)!.event_id,
         reason_codes: ['HOOKING_DETECTED'],
         reason_weights: [60],
-        // The last is an alert of such a device for something else.
+        // The last is such a device's alert for another reason.
         reason_evidence: [JSON.stringify({ signals: [n === 3 ? 'root.su_binary' : signal] })],
       })),
     )
   })
 
-  test('is told once, with the devices and alerts that it affected', async () => {
+  test('is reported once, with the affected devices and alerts', async () => {
     expect(await alarm.runRound()).toBe('checked')
     expect(await alarm.runRound()).toBe('not_due')
     expect(await listed()).toMatchObject([
@@ -435,23 +435,23 @@ describe('a bad release', () => {
         device_ids: Array.from({ length: 24 }, (_, n) => `3.2.0-${n}`).sort(),
       },
     ])
-    expect(said).toMatchObject([
+    expect(logged).toMatchObject([
       { tenantId: 'acme', sdkVersion: '3.2.0', signal, devices: 24, alerts: 2 },
     ])
     wallMs += hourMs + 1_000
     expect(await alarm.runRound()).toBe('checked')
-    expect(said).toHaveLength(1)
+    expect(logged).toHaveLength(1)
     expect(await listed()).toHaveLength(1)
     const [row] = await read<Record<string, unknown>>('select * from analytics.signal_jumps')
     expect(row).toMatchObject({ tenant_id: 'acme', signal, devices: 24, alerts: 2 })
   })
 
-  test('is nothing that happens to every version, nor to another tenant', async () => {
+  test('is not reported when every version rises, nor for another tenant', async () => {
     expect(await listed('twin')).toEqual([])
     expect(await listed('quiet')).toEqual([])
   })
 
-  test('is printed for people, and counted', async () => {
+  test('is printed as text, and counted', async () => {
     const text = await di('signals', 'spikes', 'acme')
     expect(text).toMatch(
       /debugger\.xposed_detected +3\.2\.0 +android +40\.0 % +1\.7 % +1\.1 % +24 +2/,
@@ -461,7 +461,7 @@ describe('a bad release', () => {
     expect(exposed).toMatch(/^di_prevalence_spikes_total\{?.*1$/m)
   })
 
-  test('is over when the next release is right, and stays on record', async () => {
+  test('ends when the next release is normal, and stays on record', async () => {
     const { insertTelemetry } = createTelemetryStore(clickhouse)
     await insertTelemetry(
       oneDay({ tenantId: 'acme', version: '3.2.0', day: -1, fleet: 60, detected: 1 }),
@@ -475,7 +475,7 @@ describe('a bad release', () => {
     expect((await get<Listed>('/tenants/acme/prevalence-spikes?open=true')).data).toEqual([])
   })
 
-  test('is looked for by one console at a time', async () => {
+  test('is checked by one console at a time', async () => {
     wallMs += 2 * hourMs
     const outcomes = await Promise.all([1, 2, 3].map(() => createAlarm().runRound()))
     expect(outcomes.filter((one) => one === 'checked')).toHaveLength(1)

@@ -1,6 +1,6 @@
-// Queries of operators in SQL and the fleet over time, over the admin API on the real engine: a
-// query reads its own tenant with an analyst's rights, is in the audit log, and ends as rows, as a
-// CSV or as the engine's own error.
+// Operators' queries in SQL and the fleet over time, over the admin API on the real engine: a query
+// reads its own tenant with an analyst's rights, is in the audit log, and returns rows, a CSV or
+// the engine's own error.
 import { randomBytes } from 'node:crypto'
 import { type AddressInfo, connect, type Socket } from 'node:net'
 import type { FastifyInstance } from 'fastify'
@@ -27,22 +27,22 @@ let app: FastifyInstance
 const closings: (() => Promise<void>)[] = []
 let port = 0
 let aheadMs = 0
-/** Which statements wait in the console's way to Postgres, and those that do. */
+/** The statements that wait in the console's connection to Postgres, and their release. */
 let isHeld: (values: readonly unknown[]) => boolean = () => false
-const held: (() => void)[] = []
+const waitingStatements: (() => void)[] = []
 const releaseHeld = () => {
   isHeld = () => false
-  for (const go of held.splice(0)) go()
+  for (const go of waitingStatements.splice(0)) go()
 }
 
 beforeAll(async () => {
   rig = await createAnalystsRig()
-  // Its answers may be larger than what a page shows.
+  // Its answers may be larger than a page shows.
   const wide = await rig.openProxy({ answerBytesMax: 8 * sqlRowsBytesMax })
   closings.push(wide.close)
   const query: typeof rig.postgres.query = async (sql, values) => {
     const all = typeof sql === 'string' ? values : sql.values
-    if (isHeld(all ?? [])) await new Promise<void>((resolve) => held.push(resolve))
+    if (isHeld(all ?? [])) await new Promise<void>((resolve) => waitingStatements.push(resolve))
     return rig.postgres.query(sql as string, values)
   }
   const deps = {
@@ -57,7 +57,7 @@ beforeAll(async () => {
     wallMs: () => Date.now() + aheadMs,
     fleet: createFleetStore(rig.deps.analysts.clickhouse),
   }
-  // Of the other routes none is called.
+  // The other routes are not called.
   app = await createConsoleApp(deps as unknown as ConsoleDeps, {
     log: testLog,
     metrics: createMetrics('console'),
@@ -106,11 +106,11 @@ describe('a query', () => {
     expect(body.rows_read).toBeGreaterThan(0)
   })
 
-  it('can be each of the examples that the document of the API has', async () => {
+  it("can be each of the examples in the API's document", async () => {
     for (const sql of ['select 1', 'describe events']) expect((await runSql(sql)).status).toBe(200)
   })
 
-  it('reads the tenant of its path alone, whatever it names', async () => {
+  it('reads only the tenant of its path, whatever it names', async () => {
     for (const tenant of ['acme', 'globex']) {
       for (const view of ['events', 'alerts', 'devices']) {
         const { body } = await runSql(`select distinct tenant_id from ${view}`, {}, tenant)
@@ -139,7 +139,7 @@ describe('a query', () => {
     expect((await runSql('select count() from events')).body.rows).toEqual([['50']])
   })
 
-  it('that the engine refuses is answered with its words', async () => {
+  it('that the engine rejects is answered with the engine’s message', async () => {
     const { status, body } = await runSql('select nothing_like_it from events')
     expect([status, body.code]).toEqual([422, 'query_failed'])
     expect(body.detail).toContain('nothing_like_it')
@@ -151,7 +151,7 @@ describe('a query', () => {
     ])
   })
 
-  it('shows so many rows at most, and all of them as CSV', async () => {
+  it('shows a bounded number of rows, and all of them as CSV', async () => {
     const sql = `select number from numbers(${sqlRowsMax + 5})`
     const shown = await runSql(sql)
     expect([shown.body.rows.length, shown.body.truncated]).toEqual([sqlRowsMax, true])
@@ -180,7 +180,7 @@ describe('a query', () => {
     ])
   })
 
-  it('is answered after the password of its analyst was changed, and on the next day', async () => {
+  it('works after the password of its analyst was changed, and on the next day', async () => {
     const hashOf = async () => {
       const { rows } = await rig.postgres.query<{ password_hash: Buffer }>(
         "select password_hash from analysts where tenant_id = 'acme' and name = 'console'",
@@ -201,14 +201,14 @@ describe('a query', () => {
     expect(await hashOf()).not.toBe(first)
   })
 
-  it('has an analyst that is neither listed nor made by a person', async () => {
+  it('has an analyst that is neither listed nor created by a person', async () => {
     const { text } = await call('GET', '/tenants/acme/analysts')
     expect(JSON.parse(text).data.map(({ name }: { name: string }) => name)).toEqual(['own'])
     const made = await call('POST', '/tenants/acme/analysts', { name: 'console' })
     expect(made.status).toBe(400)
   })
 
-  it('as CSV has no cell that a spreadsheet runs, and numbers as they are', async () => {
+  it('as CSV has no cell that a spreadsheet would run, and numbers unchanged', async () => {
     const sql = `select '=1+1' as a, -5 as b, toInt64(-9007199254740993) as "=c", 'x,"=y' as d,
       '"=z' as e, '' as f, ['-1'] as g, concat(char(9), 'x') as h`
     const { text } = await call('POST', '/tenants/acme/sql', { sql, format: 'csv' })
@@ -218,7 +218,7 @@ describe('a query', () => {
     )
   })
 
-  it('has as many bytes as a page shows, and says when its first row has more', async () => {
+  it('has at most the bytes of a page, and reports a first row that is larger', async () => {
     const long = `repeat(repeat('x', 1024), ${sqlRowsBytesMax / 1_024})`
     const first = await runSql(`select repeat(repeat('x', 1024), ${(7 * sqlRowsBytesMax) / 1_024})`)
     expect([first.status, first.body.code]).toEqual([422, 'query_failed'])
@@ -229,7 +229,7 @@ describe('a query', () => {
     expect([within.body.rows.length, within.body.truncated]).toEqual([1, false])
   })
 
-  it('has parameters of a bounded size in all', async () => {
+  it('has parameters with a bounded total size', async () => {
     const of = (count: number, value: string) =>
       Object.fromEntries(Array.from({ length: count }, (_, n) => [`p${n}`, value]))
     for (const value of ['é'.repeat(1_000), '\\'.repeat(1_000)]) {
@@ -243,20 +243,20 @@ describe('a query', () => {
       ])
     }
     for (const value of ['\\', 'é']) {
-      // As `param_p0=` and six bytes for each character.
+      // As `param_p0=` and six bytes per character.
       const most = of(1, value.repeat(1_000))
       const { status, body } = await runSql('select {p0:String}', { parameters: most })
       expect([status, body.rows]).toEqual([200, [[most.p0]]])
     }
   })
 
-  it('of a tenant that is not there is refused', async () => {
+  it('of an unknown tenant is rejected', async () => {
     const { status, body } = await runSql('select 1', {}, 'nobody')
     expect([status, body.code]).toEqual([404, 'tenant_not_found'])
   })
 })
 
-describe('queries at once', () => {
+describe('concurrent queries', () => {
   const open = (tenant: string, body: object) => {
     const payload = JSON.stringify(body)
     const socket = connect(port, '127.0.0.1').on('error', () => undefined)
@@ -277,9 +277,9 @@ describe('queries at once', () => {
   const many = 2 * sqlQueries.total
   const openMany = (body: object) => Array.from({ length: many }, () => open('acme', body))
   const heldAre = (count: number) =>
-    until(`${count} held statements`, () => (held.length === count ? true : null))
+    until(`${count} waiting statements`, () => (waitingStatements.length === count ? true : null))
 
-  it('leave no slot taken when their clients leave, however early', async () => {
+  it('release their slot when their clients leave, however early', async () => {
     for (const format of ['rows', 'csv']) {
       // The look-up of the tenant, and then the entry of the audit log.
       isHeld = (values) => values[0] === 'acme'
@@ -301,7 +301,7 @@ describe('queries at once', () => {
     }
   })
 
-  it('of one tenant leave slots to the others, and are refused beyond its own', async () => {
+  it('of one tenant leave slots to the others, and are rejected beyond its own', async () => {
     isHeld = (values) => values[1] === 'acme' && values[2] === 'sql.queried'
     const waiting = openMany({ sql: 'select 1' })
     await heldAre(sqlQueries.perTenant)
@@ -314,8 +314,8 @@ describe('queries at once', () => {
   })
 })
 
-describe('beside the query', () => {
-  it('the schema names every view with its columns', async () => {
+describe('around the query', () => {
+  it('the schema lists every view with its columns', async () => {
     const { status, text } = await call('GET', '/sql/views')
     expect(status).toBe(200)
     const { database, data } = JSON.parse(text)
@@ -370,7 +370,7 @@ describe('the fleet', () => {
     ])
   })
 
-  it('of a span without events is empty, and of one that is too long refused', async () => {
+  it('over a time span without events is empty, and over a too long one rejected', async () => {
     const empty = await call('GET', '/tenants/acme/fleet?from=2020-01-01&to=2020-01-03')
     const fleet = JSON.parse(empty.text)
     expect(fleet.totals).toEqual({ events: 0, devices: 0, sessions: 0, new_devices: 0 })

@@ -1,6 +1,6 @@
 // The API's page and its device ids behind a reverse proxy that serves it below a prefix. The proxy
-// does what nginx does: `proxy_pass http://api/` decodes the path and encodes it anew, and so does
-// one that is told to pass the rest of the path on as it came.
+// works like nginx: `proxy_pass http://api/` decodes the path and encodes it again; another proxy
+// passes the rest of the path unchanged.
 import { createServer, request, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -29,11 +29,11 @@ afterAll(async () => {
   await clickhouse?.stop()
 })
 
-/** What nginx makes of a path that it has decoded. */
+/** A decoded path, encoded again as nginx does. */
 const encodeAgain = (path: string): string =>
   decodeURIComponent(path).replace(/[^!-~]|[%?#]/gu, (one) => encodeURIComponent(one))
 
-/** @returns the address below which the API is */
+/** @returns the address under which the API is served */
 async function startProxy(toPath: (path: string) => string): Promise<string> {
   const proxy = createServer((incoming, outgoing) => {
     const [path = '', query] = (incoming.url ?? '').replace(/^\/risk/, '').split('?', 2)
@@ -66,7 +66,7 @@ describe.each([
   })
 
   it.each(['/docs', '/docs/', '/docs/static/index.html'])(
-    '%s shows all of its page',
+    '%s shows its complete page',
     async (at) => {
       const page = await fetch(base + at)
       expect(page.status).toBe(200)
@@ -83,7 +83,7 @@ describe.each([
     },
   )
 
-  it.each(['/openapi.json', '/docs/json'])('%s names the address that calls go to', async (at) => {
+  it.each(['/openapi.json', '/docs/json'])('%s names the address for calls', async (at) => {
     const document = await fetch(base + at)
     const { servers } = (await document.json()) as { servers: { url: string }[] }
     const server = new URL(servers[0]!.url, document.url).href.replace(/\/$/, '')
@@ -94,7 +94,7 @@ describe.each([
     expect(answer.status).toBe(200)
   })
 
-  it('finds a device by whatever id it has', async () => {
+  it('finds a device with any id', async () => {
     const ids = ['a/b', '/a', 'a/', 'a//b', 'a/b/sessions', 'a%2Fb', 'é/ß', 'a b/c', '?/#', '100%/']
     await rig.telemetry.insertTelemetry(
       ids.map((deviceId) =>

@@ -61,8 +61,8 @@ async function get(path: string, headers: Record<string, string> = {}): Promise<
   return answer
 }
 
-describe('a device with more users than one answer has', () => {
-  it('shows them in pages that miss nothing and repeat nothing', async () => {
+describe('the users of a device beyond one answer', () => {
+  it('are shown in pages without gaps and duplicates', async () => {
     const all: string[] = []
     const sizes: number[] = []
     let cursor: string | null = null
@@ -76,11 +76,11 @@ describe('a device with more users than one answer has', () => {
     } while (cursor !== null)
     const total = Math.ceil(usersCount / 1_000) * 1_000
     expect(sizes).toEqual([usersPageMax, total - usersPageMax])
-    const wanted = Array.from({ length: total }, (_, n) => `u-${n}`)
-    expect(all).toEqual(wanted.sort())
+    const expected = Array.from({ length: total }, (_, n) => `u-${n}`)
+    expect(all).toEqual(expected.sort())
   })
 
-  it('takes no cursor of another device, of its sessions, or of another tenant', async () => {
+  it('reject a cursor of another device, of its sessions, or of another tenant', async () => {
     const other = await rig.addTenant('other')
     const { users_cursor: cursor } = (await get('/v1/di/devices/users')).json<Device>()
     for (const [path, of] of [
@@ -95,7 +95,7 @@ describe('a device with more users than one answer has', () => {
 })
 
 describe('a device with many sessions', () => {
-  it('is sent whole, however it is sent', async () => {
+  it('is complete in every form of transfer', async () => {
     const plain = await get('/v1/di/devices/many')
     const device = plain.json<Device>()
     expect(deviceSchema.strict().parse(device)).toEqual(device)
@@ -111,7 +111,7 @@ describe('a device with many sessions', () => {
 })
 
 describe('a page of alerts', () => {
-  it('is compressed when it is large and the client takes that', async () => {
+  it('is compressed when it is large and the client accepts that', async () => {
     const plain = await get('/v1/di/alerts?limit=500')
     expect(plain.headers['content-encoding']).toBeUndefined()
     const compressed = await get('/v1/di/alerts?limit=500', gzip)
@@ -124,7 +124,7 @@ describe('a page of alerts', () => {
     expect(unknown.text).toBe(plain.text)
   })
 
-  it('is not compressed for strangers, nor is anything else', async () => {
+  it('is not compressed without a valid key, nor are other answers', async () => {
     for (const path of ['/openapi.json', '/docs/static/swagger-ui-bundle.js', '/v1/di/alerts']) {
       const answer = await rig.call(path, { headers: gzip })
       expect(answer.headers['content-encoding']).toBeUndefined()
@@ -132,9 +132,9 @@ describe('a page of alerts', () => {
   })
 })
 
-// The last: the tenant owes calls afterwards.
+// The last: the tenant has exhausted its rate afterwards.
 describe('an answer', () => {
-  it('costs its tenant a call for every 50 rows, and small answers cost one', async () => {
+  it('costs its tenant one call per 50 rows, and small answers cost one', async () => {
     const left = async (path: string) =>
       Number(/r=(\d+)/.exec(String((await get(path)).headers.ratelimit))?.[1])
     await rig.postgres.query(

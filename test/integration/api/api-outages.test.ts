@@ -1,5 +1,5 @@
-// The REST API while a database is away: what does not need it is answered, the rest is refused in
-// good time, and all of it works again once it is back.
+// The REST API during an outage of a database: calls that do not need it are answered, the others
+// get a 503 in bounded time, and all work again after it.
 import { connect, createServer, type Server, type Socket } from 'node:net'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Answer, type ApiRig, createApiRig } from '../../support/http/api-rig.ts'
@@ -13,12 +13,12 @@ let rig: ApiRig
 let key: string
 let mute: Server
 let wire: Server
-/** While it is cut, nothing passes between the api and Postgres, and nobody is told. */
+/** While it is cut, all traffic between the api and Postgres is dropped without a notice. */
 let cut = false
 const sockets = new Set<Socket>()
 
 beforeAll(async () => {
-  // A ClickHouse that takes connections and never says a word: the worst way to be away.
+  // A ClickHouse that accepts connections and never answers: the worst kind of outage.
   mute = await serve(() => undefined)
   postgres = await startPostgres()
   const url = await postgres.createDatabase()
@@ -66,7 +66,7 @@ function portOf(server: Server): number {
   return typeof address === 'object' ? (address?.port ?? 0) : 0
 }
 
-/** A call and how long it took. */
+/** A call and its duration. */
 async function timed(path: string, of: ApiRig = rig): Promise<Answer & { tookMs: number }> {
   const startMs = performance.now()
   const internal = path === '/readyz'
@@ -82,7 +82,7 @@ function expectUnavailable(answer: Answer & { tookMs: number }, limitMs: number)
 }
 
 describe('without ClickHouse', () => {
-  test('alerts are answered; a device is a quick 503, whether it is mute or gone', async () => {
+  test('alerts are answered; a device is a quick 503, on a hang and on an outage', async () => {
     expect((await timed('/v1/di/alerts')).status).toBe(200)
     expectUnavailable(await timed('/v1/di/devices/d'), 4_000)
     const gone = await createApiRig({ postgres: postgresUrl, clickhouse: 'http://127.0.0.1:1' })
@@ -91,7 +91,7 @@ describe('without ClickHouse', () => {
     await gone.close()
   })
 
-  test('readiness names it, and nothing else', async () => {
+  test('readiness names ClickHouse, and nothing else', async () => {
     const answer = await timed('/readyz')
     expect(answer.status).toBe(503)
     expect(answer.json()).toEqual({
@@ -103,7 +103,7 @@ describe('without ClickHouse', () => {
 })
 
 describe('without Postgres', () => {
-  test('calls are a 503 in bounded time while nothing comes back from it, also many at once, and work again after', async () => {
+  test('many calls get a 503 in bounded time while Postgres hangs, and then work', async () => {
     expect((await timed('/v1/di/alerts')).status).toBe(200)
     cut = true
     try {
@@ -117,7 +117,7 @@ describe('without Postgres', () => {
     await until('it recovers', async () => (await timed('/v1/di/alerts')).status === 200)
   })
 
-  test('calls are a quick 503 while it is gone, a bad key stays a 401, and all works again after', async () => {
+  test('calls get a quick 503 while Postgres is down, a bad key a 401; then all work', async () => {
     await postgres.kill('SIGKILL')
     expectUnavailable(await timed('/v1/di/alerts'), 2_000)
     expectUnavailable(await timed('/v1/di/devices/d'), 2_000)

@@ -38,7 +38,7 @@ afterAll(async () => {
   await clickhouse?.stop()
 })
 
-/** Holds an answer to what every error promises. */
+/** Checks the guarantees of every error. */
 function expectProblem(answer: Answer, code: keyof typeof problemCodes): void {
   const body = answer.json()
   expect(body).toMatchObject({ code, status: problemCodes[code][0], title: problemCodes[code][1] })
@@ -67,7 +67,7 @@ async function getAlerts(query = '', of = key): Promise<Page> {
 }
 
 describe('authentication', () => {
-  test('refuses every key that is not an active tenant’s, all alike', async () => {
+  test('rejects every key that is not an active tenant’s, with equal answers', async () => {
     const retired = await rig.addTenant('retired')
     await rig.postgres.query(
       `update api_keys set state = 'retired', retired_at = now() where tenant_id = 'retired'`,
@@ -109,7 +109,7 @@ describe('authentication', () => {
     expect(seen.size).toBe(1)
   })
 
-  test('takes the scheme in any case, as RFC 9110 has it', async () => {
+  test('accepts the scheme in any case, as RFC 9110 requires', async () => {
     for (const authorization of [`bearer ${key}`, `BEARER   ${key}`]) {
       const answer = await rig.call('/v1/di/alerts', { headers: { authorization } })
       expect(answer.status).toBe(200)
@@ -133,7 +133,7 @@ describe('authentication', () => {
     expect((await rig.call('/v1/di/alerts', { key: next })).status).toBe(200)
   })
 
-  test('records that a key is in use, and not at every call', async () => {
+  test('records the use of a key, but not at every call', async () => {
     const used = await rig.addTenant('used')
     const lastUse = async () => {
       const { rows } = await rig.postgres.query<{ last_used_at: Date | null }>(
@@ -149,7 +149,7 @@ describe('authentication', () => {
     expect(await lastUse()).toBe(first)
   })
 
-  test('is counted by the reason of its refusals, which clients are not told', async () => {
+  test('counts rejections by reason, which clients are not shown', async () => {
     const text = (await rig.callInternal('/metrics')).text
     for (const reason of ['missing', 'malformed', 'unknown', 'suspended']) {
       expect(text).toMatch(
@@ -221,18 +221,18 @@ describe('alerts', () => {
       .map((b) => (a === b ? [a] : [a, b])),
   )
 
-  test('are filtered by each parameter and by every two, with the exact total', async () => {
+  test('are filtered by each parameter and each pair, with the exact total', async () => {
     expect(pairs.length).toBeGreaterThan(40)
     for (const pair of pairs) {
       const page = await getAlerts(`?${[...pair, 'limit=7'].join('&')}`, keys.listed)
-      const wanted = all.filter((alert) => pair.every((filter) => filters[filter]!(alert)))
-      expect(page.total, pair.join('&')).toBe(wanted.length)
-      expect(page.data, pair.join('&')).toEqual(wanted.slice(0, 7))
-      expect(page.next_cursor === null).toBe(wanted.length <= 7)
+      const expected = all.filter((alert) => pair.every((filter) => filters[filter]!(alert)))
+      expect(page.total, pair.join('&')).toBe(expected.length)
+      expect(page.data, pair.join('&')).toEqual(expected.slice(0, 7))
+      expect(page.next_cursor === null).toBe(expected.length <= 7)
     }
   })
 
-  test('come newest first, with the fields of the contract and of no other tenant', async () => {
+  test('are sorted newest first, with the fields of the contract and of one tenant', async () => {
     expect(all.map((alert) => alert.seq)).toEqual(all.map((_, index) => 40 - index))
     expect(all.find((alert) => alert.entity.session.session_id === 's7-1')).toEqual({
       alert_id: expect.stringMatching(/^alr_/),
@@ -258,7 +258,7 @@ describe('alerts', () => {
     expect((await getAlerts()).total).toBe(0)
   })
 
-  test('are walked by cursor, each once, also when the page size changes on the way', async () => {
+  test('are paged by cursor, each once, also when the page size changes', async () => {
     const seen: Alert[] = []
     let cursor: string | null = ''
     for (let page = 0; cursor !== null; page++) {
@@ -271,7 +271,7 @@ describe('alerts', () => {
     expect(seen).toEqual(all)
   })
 
-  test('refuse a cursor of other filters, of another tenant, or of no list at all', async () => {
+  test('reject a cursor of other filters, of another tenant, or an invalid one', async () => {
     const { next_cursor: cursor } = await getAlerts('?decision=REVIEW&limit=2', keys.listed)
     const refused: [string, string | undefined][] = [
       [`?limit=2&cursor=${cursor}`, keys.listed],
@@ -291,7 +291,7 @@ describe('alerts', () => {
     expect(same.data).toEqual(all.filter((one) => one.decision.action === 'REVIEW').slice(2, 5))
   })
 
-  test('clamp the page size and say so; refuse what is none', async () => {
+  test('limit the page size and show it; reject invalid sizes', async () => {
     expect(await getAlerts('', keys.listed)).toMatchObject({ limit: 50, total: 40 })
     expect((await getAlerts('?limit=501', keys.listed)).limit).toBe(500)
     for (const limit of ['0', '-5', '1.5', '', 'many']) {
@@ -303,7 +303,7 @@ describe('alerts', () => {
     }
   })
 
-  test('refuse a query with faults, naming each', async () => {
+  test('reject a query with faults, and name each', async () => {
     const query = '?disposition=open&from=soon&device=d&limit=1&limit=2'
     const answer = await rig.call(`/v1/di/alerts${query}`, { key })
     expectProblem(answer, 'invalid_query')
@@ -384,7 +384,7 @@ describe('a device', () => {
     expect((await getDevice('phone', '', twinKey)).json().users_seen_on).toEqual(['foreign'])
   })
 
-  test('that is unknown is a 404, and one of another tenant exactly the same', async () => {
+  test('that is unknown is a 404, and one of another tenant gets the same answer', async () => {
     await rig.telemetry.insertTelemetry([
       acceptEvent({ tenantId: 'devices', deviceId: 'mine', sessionId: 's', atMs: startMs }),
     ])
@@ -393,13 +393,14 @@ describe('a device', () => {
       await getDevice('mine', '', twinKey),
       await getDevice('none', '', twinKey),
     ]
-    const told = ({ headers, text }: Answer) => text.replaceAll(String(headers['x-request-id']), '')
+    const withoutRequestId = ({ headers, text }: Answer) =>
+      text.replaceAll(String(headers['x-request-id']), '')
     expectProblem(foreign, 'device_not_found')
-    expect(told(foreign)).toBe(told(unknown))
+    expect(withoutRequestId(foreign)).toBe(withoutRequestId(unknown))
     expect(Object.keys(foreign.headers)).toEqual(Object.keys(unknown.headers))
   })
 
-  test('is found by whatever id it has, percent-encoded once', async () => {
+  test('is found with any id, percent-encoded once', async () => {
     const character = fc.oneof(
       fc.constantFrom(...'/\\%?#&=+;:@.,~!$*()[] "\'<>{}|^`'),
       fc.constantFrom('..', '%2F', '%', 'é', 'ß', '日本', '👩🏽‍💻', '\u202e', '\u00a0', '\ufeff'),
@@ -423,14 +424,14 @@ describe('a device', () => {
       const answer = await getDevice(id)
       expect(answer.json().device_id, `${JSON.stringify(id)} ${answer.text}`).toBe(id)
     }
-    // Dots that a client left as they are, and letters that it encoded without need.
+    // Dots that a client left unencoded, and letters that it encoded without need.
     for (const path of ['..', '%2e%2E', '%2E.']) {
       const answer = await rig.call(`/v1/di/devices/${path}`, { key: deviceKey })
       expect(answer.json().device_id).toBe('..')
     }
   })
 
-  test('with an id that cannot be one is refused', async () => {
+  test('with an invalid id is rejected', async () => {
     for (const id of ['', 'a\u0000b', 'a\nb', '\u007f', '\u0085', 'x'.repeat(257)]) {
       const answer = await getDevice(id)
       expectProblem(answer, 'invalid_path')
@@ -444,7 +445,7 @@ describe('a device', () => {
     expectProblem(await getDevice('x'.repeat(20_000)), 'headers_too_large')
   })
 
-  test('asked for with an expectation that nobody meets is a problem like any other', async () => {
+  test('with an unsupported Expect header gets a problem like any other', async () => {
     const headers = { expect: 'a-miracle' }
     expectProblem(
       await rig.call('/v1/di/devices/x', { key: deviceKey, headers }),
@@ -452,7 +453,7 @@ describe('a device', () => {
     )
   })
 
-  test('shows all its sessions, or page by page by cursor, none missing and none twice', async () => {
+  test('shows all its sessions, or pages by cursor without gaps and duplicates', async () => {
     const events = Array.from({ length: 25 }, (_, index) =>
       acceptEvent({
         tenantId: 'devices',
@@ -480,7 +481,7 @@ describe('a device', () => {
     expect(seen).toEqual(whole.sessions)
   })
 
-  test('refuses a sessions cursor of another device or tenant, and bad parameters', async () => {
+  test('rejects a sessions cursor of another device or tenant, and bad parameters', async () => {
     const tenants = ['devices', 'devices-twin']
     await rig.telemetry.insertTelemetry(
       tenants.flatMap((tenantId) =>
@@ -508,7 +509,7 @@ describe('a device', () => {
 })
 
 describe('rates', () => {
-  test('of a tenant are its own, told in every answer, and enforced with when to come back', async () => {
+  test('of a tenant are separate, in every answer, and enforced with Retry-After', async () => {
     const limited = await rig.addTenant('limited')
     await rig.postgres.query(
       `update tenants set rest_rate_per_second = 0.5, rest_burst = 3 where tenant_id = 'limited'`,
@@ -538,7 +539,7 @@ describe('rates', () => {
 })
 
 describe('over HTTP', () => {
-  test('every answer has a request id, the caller’s own when it is harmless, and is not stored', async () => {
+  test('every answer has a request id, a harmless one of the caller, and no caching', async () => {
     for (const [path, of] of [
       ['/v1/di/alerts', key],
       ['/v1/di/alerts', undefined],
@@ -552,7 +553,7 @@ describe('over HTTP', () => {
     }
   })
 
-  test('other methods are a 405 that says which are taken, OPTIONS says so too', async () => {
+  test('other methods are a 405 with the allowed ones, and OPTIONS lists them', async () => {
     for (const path of ['/v1/di/alerts', '/v1/di/devices/a%2Fb?x=1', '/openapi.json']) {
       for (const method of ['POST', 'PUT', 'DELETE', 'PATCH', 'PROPFIND']) {
         const headers = { 'content-type': 'text/plain' }
@@ -573,13 +574,13 @@ describe('over HTTP', () => {
     expect((await rig.call('/v1/di/alerts', { method: 'HEAD' })).status).toBe(401)
   })
 
-  test('what is not there is a 404 problem', async () => {
+  test('an unknown path is a 404 problem', async () => {
     for (const path of ['/', '/v1', '/v1/di/devices', '/v1/di/alerts/a/b', '//']) {
       expectProblem(await rig.call(path, { key }), 'not_found')
     }
   })
 
-  test('the document is served as it is committed, and its page needs nothing from elsewhere', async () => {
+  test('the document is served as committed, and its page loads no other origin', async () => {
     const served = await rig.call('/openapi.json')
     expect(served.headers['content-type']).toMatch(/^application\/json/)
     const committed = readFileSync('services/api/openapi/openapi.json', 'utf8')

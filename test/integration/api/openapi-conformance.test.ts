@@ -1,4 +1,4 @@
-// A short run of the OpenAPI drill: every operation of both documents, held to its document.
+// A short run of the OpenAPI drill: every operation of both documents, compared with its document.
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import type { Fault } from '../../faults/openapi/check-answer.ts'
 import { type OpenapiRig, startOpenapiRig } from '../../faults/openapi/rig.ts'
@@ -14,7 +14,7 @@ beforeAll(async () => {
 })
 afterAll(() => rig?.close())
 
-/** The faults of some kinds, to be read; none at all when all is well. */
+/** The faults of some kinds, as text; empty when there are none. */
 const faultsOf = (...kinds: Fault['kind'][]) =>
   [...findings.faults.values()]
     .filter(({ kind }) => kinds.includes(kind))
@@ -31,7 +31,7 @@ it('no status is undocumented', () => {
   expect(faultsOf('undocumented_status')).toEqual([])
 })
 
-it('every body and header is what the document says', () => {
+it('every body and header matches the document', () => {
   const kinds = ['undocumented_content_type', 'body_mismatch'] as const
   expect(faultsOf(...kinds, 'header_missing', 'header_mismatch')).toEqual([])
 })
@@ -40,11 +40,11 @@ it('a secured operation without its key is a 401', () => {
   expect(faultsOf('ignored_auth')).toEqual([])
 })
 
-it('what the document does not allow is refused', () => {
+it('calls that the document does not allow are rejected', () => {
   expect(faultsOf('bad_input_accepted', 'not_understood')).toEqual([])
 })
 
-it('valid calls really succeed, over every kind of operation', () => {
+it('valid calls succeed, over every kind of operation', () => {
   const untested = findings.operations.filter(({ succeeded }) => succeeded === 0)
   expect(findings.operations.length).toBeGreaterThan(45)
   const untestedMax = findings.operations.length / 6

@@ -20,7 +20,7 @@ import { startPostgres, type TestPostgres } from '../../support/servers/postgres
 let postgres: TestPostgres
 let clickhouse: TestClickhouse
 let rig: ApiRig
-/** The keys that came with two tenants. */
+/** The keys of two tenants. */
 let key: string
 let otherKey: string
 
@@ -73,7 +73,7 @@ describe('an alert by its id', () => {
     expect(listed.json<{ data: Alert[] }>().data).toEqual([alert])
   })
 
-  test('of another tenant is answered exactly as one that does not exist', async () => {
+  test('of another tenant gets the same answer as an unknown one', async () => {
     const foreign = await raise('other', 'foreign')
     const bodies = []
     for (const id of [foreign, 'alr_doesnotexist']) {
@@ -90,7 +90,7 @@ describe('a disposition', () => {
   const set = (alertId: string, of: string, body: unknown) =>
     rig.call(`/v1/di/alerts/${alertId}/disposition`, { key: of, method: 'POST', body })
 
-  test('needs the scope alerts:write: the key of the tenant and a key that reads get a 403', async () => {
+  test('needs the scope alerts:write: the tenant’s key and a reading key get a 403', async () => {
     const alertId = await raise('acme', 'no-scope')
     for (const of of [key, await newKey('reader', ['read'])]) {
       const answer = await set(alertId, of, { disposition: 'CONFIRMED' })
@@ -118,7 +118,7 @@ describe('a disposition', () => {
     expect(history.rows).toEqual([
       { actor: 'api-key:case-tool', note: 'chargeback', to_disposition: 'CONFIRMED' },
     ])
-    // A key with the scope reads as well, and what it changed is found by the time of the change.
+    // A key with the scope can also read, and finds its changes by their time.
     const changed = await rig.call(`/v1/di/alerts?disposition=CONFIRMED&updated_after=${since}`, {
       key: writer,
     })
@@ -136,7 +136,7 @@ describe('a disposition', () => {
     expect(found.json()).toMatchObject({ disposition: 'OPEN' })
   })
 
-  test('with a body that is not valid is a 400 that names the member', async () => {
+  test('with an invalid body is a 400 that names the member', async () => {
     const writer = await newKey('careless', ['alerts:write'])
     const alertId = await raise('acme', 'careless')
     for (const [body, path] of [
@@ -151,7 +151,7 @@ describe('a disposition', () => {
     }
   })
 
-  test('with a key that was removed is a 401 at once', async () => {
+  test('with a removed key is a 401 at once', async () => {
     const writer = await newKey('short-lived', ['alerts:write'])
     const alertId = await raise('acme', 'removed-key')
     expect((await set(alertId, writer, { disposition: 'REVIEWED' })).status).toBe(200)
@@ -229,7 +229,7 @@ describe('a disposition', () => {
     expect((await set(alertId, writer, { disposition: 'CONFIRMED' })).status).toBe(200)
   })
 
-  test('counts as twenty calls of the rate, so a tenant that writes alone is refused', async () => {
+  test('counts as twenty calls of the rate, so a tenant that only writes is limited', async () => {
     await rig.addTenant('writing')
     await rig.postgres.query(
       `update tenants set rest_rate_per_second = 0.001, rest_burst = 70
@@ -237,14 +237,14 @@ describe('a disposition', () => {
     )
     const writer = await newKey('busy', ['alerts:write'], 'writing')
     const alertId = await raise('writing', 'writing')
-    const turns = ['CONFIRMED', 'OPEN', 'CONFIRMED', 'OPEN', 'CONFIRMED']
+    const dispositions = ['CONFIRMED', 'OPEN', 'CONFIRMED', 'OPEN', 'CONFIRMED']
     const statuses = await Promise.all(
-      turns.map(async (disposition) => (await set(alertId, writer, { disposition })).status),
+      dispositions.map(async (disposition) => (await set(alertId, writer, { disposition })).status),
     )
     expect(statuses.sort()).toEqual([200, 200, 200, 429, 429])
   })
 
-  test('is possible for a tenant whose burst is smaller, from a full bucket', async () => {
+  test('is possible for a tenant with a smaller burst, from a full bucket', async () => {
     await rig.addTenant('small')
     await rig.postgres.query(
       `update tenants set rest_rate_per_second = 0.001, rest_burst = 3 where tenant_id = 'small'`,
@@ -256,7 +256,7 @@ describe('a disposition', () => {
   })
 })
 
-describe('a query that a route does not have', () => {
+describe('an unknown query parameter', () => {
   test('is a 400 that names it', async () => {
     const alertId = await raise('acme', 'no-query')
     for (const [path, method] of [
@@ -273,7 +273,7 @@ describe('a query that a route does not have', () => {
 })
 
 describe('named keys', () => {
-  test('are listed without the key, one of a name, and leave the key of the tenant alone', async () => {
+  test('are listed without the key, have unique names, and leave the tenant’s key', async () => {
     await newKey('twice', ['read'])
     await expect(newKey('twice', ['alerts:write'])).rejects.toMatchObject({ code: 'key_exists' })
     const { data } = await listKeys(keyDeps(), 'acme')
@@ -285,7 +285,7 @@ describe('named keys', () => {
     await expect(removeKey(keyDeps(), removal)).rejects.toMatchObject({ code: 'key_not_found' })
   })
 
-  test('are not removed while a change with them is being made', async () => {
+  test('are not removed during a change that uses them', async () => {
     const keyHash = hashApiKey(await newKey('held', ['alerts:write']))
     let removal: Promise<unknown> = Promise.resolve()
     await rig.postgres.transaction(async (tx) => {
@@ -304,7 +304,7 @@ describe('named keys', () => {
     })
   })
 
-  test('are never more than a hundred', async () => {
+  test('are at most a hundred', async () => {
     await rig.addTenant('many-keys')
     for (let n = 0; n < 100; n++) await newKey(`k${n}`, ['read'], 'many-keys')
     await expect(newKey('one-more', ['read'], 'many-keys')).rejects.toMatchObject({
@@ -336,7 +336,7 @@ describe('a user', () => {
   const getUser = (query = '', of = key) =>
     rig.call(`/v1/di/users/${encodeURIComponent('mel/α')}${query}`, { key: of })
 
-  test('has its devices, most recent first, with times and peak of this tenant alone', async () => {
+  test('has its devices, most recent first, with times and peak of this tenant only', async () => {
     const answer = await getUser()
     expect(answer.status, answer.text).toBe(200)
     expect(userSchema.strict().parse(answer.json())).toEqual({
@@ -358,7 +358,7 @@ describe('a user', () => {
     peak_rasp_score: peak,
   })
 
-  test('is walked by cursor, each device once; a cursor of another user or tenant is refused', async () => {
+  test('is paged by cursor, each device once; foreign cursors are rejected', async () => {
     const seen: string[] = []
     let cursor: string | null = ''
     while (cursor !== null) {
@@ -377,7 +377,7 @@ describe('a user', () => {
     expect(seen).toEqual(['d3', 'd1', 'd2'])
   })
 
-  test('that nobody named is a 404', async () => {
+  test('that is unknown is a 404', async () => {
     const answer = await rig.call('/v1/di/users/nobody', { key })
     expect(answer.status).toBe(404)
     expect(answer.json()).toMatchObject({ code: 'user_not_found' })
@@ -385,7 +385,7 @@ describe('a user', () => {
 })
 
 describe('an event', () => {
-  test('has its score, action and reasons, for its own tenant alone', async () => {
+  test('has its score, action and reasons, for its own tenant only', async () => {
     const event = acceptEvent({
       tenantId: 'acme',
       deviceId: 'd',

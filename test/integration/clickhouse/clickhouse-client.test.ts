@@ -1,4 +1,4 @@
-// The connections of our ClickHouse client: what is given up takes nothing else with it, and none
+// The connections of our ClickHouse client: an aborted request affects no other, and no connection
 // stays open until the server closes it.
 import { connect, createServer, type Socket } from 'node:net'
 import { setTimeout as pause } from 'node:timers/promises'
@@ -14,7 +14,7 @@ beforeAll(async () => {
 })
 afterAll(() => server?.stop())
 
-/** A client behind a wire that knows its connections. */
+/** A client behind a proxy that knows its connections. */
 async function createWatched(): Promise<{ clickhouse: Clickhouse; open: Set<Socket> }> {
   const { port } = new URL(server.url)
   const open = new Set<Socket>()
@@ -49,21 +49,21 @@ const runQuery = async (clickhouse: Clickhouse, query: string, signal?: AbortSig
   return (await result.json<[number]>())[0]![0]
 }
 
-it('a request given up before it has a connection ends no later one', async () => {
+it('a request that is aborted before it has a connection affects no later one', async () => {
   const { clickhouse } = await createWatched()
   await runQuery(clickhouse, 'select 1')
   for (let times = 0; times < 5; times++) {
     const givenUp = new AbortController()
-    const asked = runQuery(clickhouse, 'select 2', givenUp.signal)
+    const aborted = runQuery(clickhouse, 'select 2', givenUp.signal)
     givenUp.abort()
-    await expect(asked).rejects.toThrow(/abort/i)
+    await expect(aborted).rejects.toThrow(/abort/i)
   }
   // Longer than an idle connection is kept.
   const slow = 'select sleepEachRow(1) from numbers(3) settings max_block_size = 1'
   expect(await runQuery(clickhouse, slow)).toBe(0)
 })
 
-it('an idle connection is closed by us, seconds before a server would', async () => {
+it('the client closes an idle connection, seconds before a server would', async () => {
   const { clickhouse, open } = await createWatched()
   expect(await runQuery(clickhouse, 'select 3')).toBe(3)
   expect(open.size).toBe(1)

@@ -1,8 +1,7 @@
 /**
- * The examples in other languages, run as they are: the one that sends has the signature of the
- * vectors and sends the bytes it was given, and the one that verifies refuses what is forged. Those
- * that send are also run as the console's page shows them, with a tenant's values in place.
- * Python and Java run here.
+ * The examples in other languages, run unchanged: the sending one has the signature of the vectors
+ * and sends the given bytes, and the verifying one rejects forgeries. Sending examples are also run
+ * as the console's page shows them, with a tenant's values. Python and Java run here.
  */
 import { type SpawnOptions, spawn } from 'node:child_process'
 import { createHmac } from 'node:crypto'
@@ -98,7 +97,7 @@ const languages = {
 }
 
 describe.each(Object.entries(languages))('%s', (_, commands) => {
-  // A start of Java takes a second, so these are the vectors in which programs can differ.
+  // A start of Java takes a second, so these are only the vectors in which programs can differ.
   const names = /^(an empty body|text beyond ASCII|a secret of (43|79) bytes)$/
   const vectors = signatures.vectors.filter(({ name }) => names.test(name))
 
@@ -125,7 +124,7 @@ describe.each(Object.entries(languages))('%s', (_, commands) => {
     ])
   })
 
-  it('shows a refusal and fails', async () => {
+  it('shows a rejection and fails', async () => {
     status = 401
     const env = { INGEST_URL: ingestUrl, HMAC_SECRET: 'x'.repeat(43) }
     const { code, out } = await run(commands.send(), { input: '{}', env })
@@ -136,7 +135,7 @@ describe.each(Object.entries(languages))('%s', (_, commands) => {
     run([...commands.verify(), signature], { input, env: { WEBHOOK_SECRET: webhooks.secret } })
   const genuine = webhooks.headers['x-service-signature']
 
-  it('finds a genuine webhook genuine', async () => {
+  it('accepts a genuine webhook', async () => {
     expect(await verify(webhooks.body, genuine)).toEqual({ code: 0, out: 'genuine' })
   })
 
@@ -145,17 +144,17 @@ describe.each(Object.entries(languages))('%s', (_, commands) => {
     return signature === undefined ? [] : [{ name, signature }]
   })
 
-  it.each(forged)('refuses a webhook: $name', async ({ signature }) => {
+  it.each(forged)('rejects a webhook: $name', async ({ signature }) => {
     expect(await verify(webhooks.body, signature)).toEqual({ code: 1, out: 'forged' })
   })
 
-  it.each(webhooks.changed_bodies)('refuses a body: $name', async ({ body }) => {
+  it.each(webhooks.changed_bodies)('rejects a body: $name', async ({ body }) => {
     expect(await verify(body, genuine)).toEqual({ code: 1, out: 'forged' })
   })
 })
 
 describe('the page of a tenant', () => {
-  /** Ends a literal or begins an expression in one of the languages, or cannot be seen. */
+  /** Ends a literal or begins an expression in one of the languages, or is invisible. */
   const hostile =
     `" ' \\ \\u0022 $x \${x} #{x} \\(x) %s {{x}} \n\r\t\u0001\u007f` +
     '\u0085\u2028\u202e \u00e9 \u{1f600}'
@@ -186,7 +185,7 @@ describe('the page of a tenant', () => {
     }
   })
 
-  it('shows programs in nine languages whose literals are these', () => {
+  it('shows programs in nine languages with these literals', () => {
     const text = `"'\\$\{x} #{x} \n`
     const double = '"\\"\'\\\\${x} #{x} \\n"'
     const dollar = '"\\"\'\\\\\\${x} #{x} \\n"'
@@ -218,7 +217,7 @@ describe('the page of a tenant', () => {
   })
 })
 
-it('there is an example of both in each of nine languages', async () => {
+it('each of nine languages has an example of both', async () => {
   const endings = ['cs', 'dart', 'go', 'java', 'kt', 'php', 'py', 'rb', 'swift']
   for (const folder of Object.values(examples)) {
     const names = await readdir(folder)

@@ -1,6 +1,6 @@
 /**
- * The receivers that the console shows: the tenant's values are in all six, and each whose language
- * is on this machine (Node.js always is) takes genuine deliveries and refuses others.
+ * The receivers that the console shows: all six contain the tenant's values, and each whose
+ * language is installed (Node.js always is) accepts genuine deliveries and rejects others.
  */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
@@ -15,7 +15,7 @@ import { until } from '../../support/process/until.ts'
 
 const secret = `whsec_${Buffer.alloc(32, 7).toString('base64')}`
 
-/** By language: the file's name, the program that must be there, and how it starts the file. */
+/** By language: the file's name, the required program, and how it starts the file. */
 const programs: Record<string, [file: string, program: string, parameters: string[]]> = {
   node: ['receive.mjs', process.execPath, []],
   python: ['receive.py', 'python3', []],
@@ -73,7 +73,7 @@ async function post(url: string, headers: Record<string, string>, bytes = body):
 }
 
 describe.concurrent.each(runnable)('the receiver in %s', (id) => {
-  it('takes genuine deliveries, also beside another signature, and refuses others', async () => {
+  it('accepts genuine deliveries, also with a second signature, and rejects others', async () => {
     const url = await start(id)
     const nowSeconds = Math.floor(Date.now() / 1_000)
     const sign = (timestampSeconds = nowSeconds) =>
@@ -104,7 +104,7 @@ describe('the receivers', () => {
     }
   })
 
-  it.each([null, "https://acme.example/it's", 'no url'])('have usual values for %s', (url) => {
+  it.each([null, "https://acme.example/it's", 'no url'])('have default values for %s', (url) => {
     for (const { code } of writeReceivers('acme', url)) {
       expect(code).toContain('/hook')
       expect(code).toContain('9000')

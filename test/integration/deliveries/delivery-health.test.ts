@@ -1,5 +1,6 @@
-// A webhook that fails: its deliveries are held without spending their attempts, probed one at a
-// time, sent when it recovers, and given up, visibly, when it has failed for five days.
+// A failing webhook: its circuit opens without spending attempts, half-open probes go out one at a
+// time, deliveries continue after a recovery, and the webhook is switched off after five days of
+// failure.
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import {
   breakerAttemptsMin,
@@ -66,7 +67,7 @@ async function readHealth(tenantId: string): Promise<Health> {
   return rows[0]!
 }
 
-/** A tenant with deliveries to a receiver that fails, and an engine on a clock of the test's. */
+/** A tenant with deliveries to a failing receiver, and an engine on the test's clock. */
 async function setUp(count: number, engines = 1) {
   const there = await startReceiver(answer(500))
   closers.push(there.close)
@@ -104,12 +105,12 @@ async function countUntouched(tenantId: string): Promise<number> {
   return rows[0]!.n
 }
 
-test('deliveries to a receiver that fails are held unspent, probed one by one, then sent', async () => {
+test('an open circuit sends one probe at a time and delivers when it closes', async () => {
   const { there, tenantId, ids, clock, engine, settle } = await setUp(300)
   await waitFor(async () => expect((await readHealth(tenantId)).circuit_open_until).not.toBeNull())
   await settle()
   const tried = there.requests.length
-  // What was in flight when it opened has failed too; the rest has not been touched.
+  // Requests in flight when it opened have failed too; the other deliveries are untouched.
   expect(tried).toBeGreaterThanOrEqual(breakerAttemptsMin)
   expect(tried).toBeLessThan(120)
   expect(await countUntouched(tenantId)).toBe(300 - tried)
@@ -158,7 +159,7 @@ test('deliveries to a receiver that fails are held unspent, probed one by one, t
   expect(await engine.count('di_delivery_circuit_changes_total', { state: 'closed' })).toBe(1)
 })
 
-test('of several processes one probes, and another tenant notices nothing', async () => {
+test('with several processes one sends the probe, and another tenant is not affected', async () => {
   const { there, tenantId, clock, settle } = await setUp(300, 3)
   await waitFor(async () => expect((await readHealth(tenantId)).circuit_open_until).not.toBeNull())
   await settle()
@@ -174,7 +175,7 @@ test('of several processes one probes, and another tenant notices nothing', asyn
   expect(there.requests).toHaveLength(tried + 1)
 })
 
-test('a webhook that has failed for five days is off, with the reason and an audit entry', async () => {
+test('a webhook is off after five days of failure, with reason and audit entry', async () => {
   const { there, tenantId, ids, clock, settle } = await setUp(12)
   await settle()
   expect(await readHealth(tenantId)).toMatchObject({ state: 'on', failed_attempts: 12 })
@@ -222,7 +223,7 @@ test('a webhook that has failed for five days is off, with the reason and an aud
   ])
 })
 
-test('one success in five days is enough to stay on, and few failures are too', async () => {
+test('a webhook stays on with one success in five days, and with few failures', async () => {
   const { there, tenantId, ids, clock, settle } = await setUp(12)
   await settle()
   const again = async (atMs: number, code: number) => {
@@ -245,11 +246,11 @@ test('one success in five days is enough to stay on, and few failures are too', 
   await again(start + 4 * day, 200)
   expect(await readHealth(tenantId)).toMatchObject({ failing_since: null, failed_attempts: 0 })
   for (const days of [4.5, 6, 9.6, 11]) await again(start + days * day, 500)
-  // Failing for more than five days by now, but only four attempts say so.
+  // It has failed for more than five days, but with only four attempts.
   expect(await readHealth(tenantId)).toMatchObject({ state: 'on', failed_attempts: 4 })
 })
 
-test('a changed URL is another webhook: what the old one did is not held against it', async () => {
+test('a changed URL is a new webhook: failures of the old one do not count', async () => {
   const { there, tenantId, clock, settle } = await setUp(1)
   await settle()
   const old = await readHealth(tenantId)

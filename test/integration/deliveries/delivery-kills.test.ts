@@ -1,7 +1,7 @@
 /**
- * The short version of `npm run faults -- deliveries`: alerts to a bad receiver while the real
- * delivery process is killed, and everything that was sent held against everything recorded. Claims
- * of a killed process are let run out at once; receivers that hang are the long version's.
+ * The short version of `npm run faults -- deliveries`: alerts to a faulty receiver while the real
+ * delivery process is killed; all requests are compared with all records. Claims of a killed
+ * process are ended at once; only the long version has receivers that hang.
  */
 import { beforeAll, describe, expect, it } from 'vitest'
 import { checkDeliveries, type Findings } from '../../faults/deliveries/check-deliveries.ts'
@@ -30,7 +30,7 @@ beforeAll(async () => {
   findings = checkDeliveries(evidence)
 })
 
-describe(`${alerts} alerts to a bad receiver, ${kills} kills meanwhile (seed ${seed})`, () => {
+describe(`${alerts} alerts to a faulty receiver, with ${kills} kills (seed ${seed})`, () => {
   it('are all delivered, each with its own bytes and genuine signatures on every attempt', () => {
     const { missing, undelivered, otherBytes, forged } = findings.breaches
     expect({ missing, undelivered, otherBytes, forged }).toEqual({
@@ -48,7 +48,7 @@ describe(`${alerts} alerts to a bad receiver, ${kills} kills meanwhile (seed ${s
     expect(findings.repeatsAfterSuccess).toBeLessThanOrEqual(findings.orphans)
   })
 
-  it('have their attempts recorded without a gap, each as the receiver saw it', () => {
+  it('have their attempts recorded without a gap, as the receiver saw them', () => {
     const { decreasing, gaps, unfounded, unrecorded } = findings.breaches
     expect({ decreasing, gaps, unfounded, unrecorded }).toEqual({
       decreasing: [],
@@ -58,7 +58,7 @@ describe(`${alerts} alerts to a bad receiver, ${kills} kills meanwhile (seed ${s
     })
   })
 
-  it('met every fault, and every kill requests in flight whose claims were taken over', () => {
+  it('met every fault, and every kill left requests in flight whose claims were taken over', () => {
     for (const fault of receiverFaults) {
       if (shares[fault] > 0) expect(findings.acts[fault] ?? 0, fault).toBeGreaterThan(0)
     }

@@ -1,6 +1,6 @@
-// What operators do to deliveries, over the admin API and the command line, with a real delivery
-// engine and a real receiver at the other end: replays are the same delivery again, a test event is
-// told apart from every alert, a paused webhook waits.
+// Operators' actions on deliveries, over the admin API and the command line, with a real delivery
+// engine and a real receiver: a replay sends the same delivery again, a test event differs from
+// every alert, a paused webhook waits.
 import { execFile } from 'node:child_process'
 import { randomBytes, randomUUID } from 'node:crypto'
 import { join } from 'node:path'
@@ -97,8 +97,8 @@ type AuditPage = { data: { action: string; actor: string; after: Record<string, 
 
 async function addTenant(url: string | null = receiver.url) {
   const tenantId = `tenant-${randomUUID().slice(0, 8)}`
-  const wanted = { tenant_id: tenantId, environment: 'sandbox', webhook_url: url }
-  const { status, body } = await call<{ webhook_secret: string }>('POST', '', wanted)
+  const tenant = { tenant_id: tenantId, environment: 'sandbox', webhook_url: url }
+  const { status, body } = await call<{ webhook_secret: string }>('POST', '', tenant)
   expect(status, JSON.stringify(body)).toBe(201)
   return { tenantId, secret: body.webhook_secret }
 }
@@ -167,7 +167,7 @@ test('a replayed alert arrives with the same id and bytes, as the next attempt',
   expect(verifyDelivery(again!.body, String(again!.headers['x-service-signature']), secret)).toBe(
     true,
   )
-  // The schedule counts from here: what was before does not shorten it.
+  // The schedule restarts here: earlier attempts do not shorten it.
   expect(await row(deliveryId)).toMatchObject({ attempts: 2, attempts_before_replay: 1 })
   const shown = await show(tenantId, deliveryId)
   const sent = `/${tenantId}/deliveries/${deliveryId}/request`
@@ -184,7 +184,7 @@ test('a replayed alert arrives with the same id and bytes, as the next attempt',
   ])
 })
 
-test('an alert whose delivery retention has removed is delivered anew, under the same id', async () => {
+test('an alert whose delivery expired is delivered again with the same id', async () => {
   const { tenantId } = await addTenant()
   const [alertId] = await raise(tenantId, 1)
   const deliveryId = toDeliveryId(alertId!)
@@ -197,7 +197,7 @@ test('an alert whose delivery retention has removed is delivered anew, under the
   expect(sent).toEqual(listed.alerts[0])
 })
 
-/** Puts deliveries there as if they had ended long ago, all at one moment. */
+/** Adds deliveries that ended long ago, all at one moment. */
 async function addEnded(tenantId: string, count: number, state: string, createdAt: string) {
   await rig.postgres.query(
     `insert into deliveries (tenant_id, delivery_id, alert_id, body, state, attempts, created_at,
@@ -244,7 +244,7 @@ test('12,000 failed deliveries are replayed by one call, each once', async () =>
   await rig.postgres.query('delete from deliveries where tenant_id = $1', [tenantId])
 })
 
-test('a replay since a time takes every state, and leaves what is being sent alone', async () => {
+test('a replay since a time includes every state, except deliveries in flight', async () => {
   const { tenantId } = await addTenant()
   await addEnded(tenantId, 2, 'delivered', '2026-01-01T00:00:00Z')
   await addEnded(tenantId, 1, 'failed', '2025-12-31T23:59:59.999Z')
@@ -274,7 +274,7 @@ test('a replay since a time takes every state, and leaves what is being sent alo
   expect((await replay(tenantId, { failed: true })).body.replayed).toBe(1)
 })
 
-test('a list goes on exactly where a page ended, also within one moment', async () => {
+test('a list continues exactly where a page ended, also within one moment', async () => {
   const { tenantId } = await addTenant()
   const other = await addTenant()
   await addEnded(tenantId, 7, 'failed', '2026-01-01T00:00:00.000001Z')
@@ -305,7 +305,7 @@ test('a list goes on exactly where a page ended, also within one moment', async 
   }
 })
 
-test('a test event verifies, is marked as one, goes first, and is no alert', async () => {
+test('a test event verifies, is marked as a test, goes first, and is not an alert', async () => {
   const { tenantId, secret } = await addTenant()
   const alerts = (await raise(tenantId, 3)).map(toDeliveryId)
   const totals = async () => {
@@ -338,7 +338,7 @@ test('a test event verifies, is marked as one, goes first, and is no alert', asy
   expect(await audited(tenantId, 'webhook.tested')).toMatchObject([
     { after: { delivery_id: made.delivery_id } },
   ])
-  // Retention takes it like any other.
+  // Retention removes it like any other.
   const cutoffMs = Date.now() + 60_000
   await until('all ended', async () => (await list(tenantId, 'state=delivered')).data.length === 4)
   expect(await removeDeliveries(rig.postgres, { tenantId, cutoffMs }, 100)).toMatchObject({
@@ -348,7 +348,7 @@ test('a test event verifies, is marked as one, goes first, and is no alert', asy
   })
 })
 
-test('a paused webhook holds its deliveries until it is resumed', async () => {
+test('a paused webhook keeps its deliveries until it is resumed', async () => {
   const { tenantId } = await addTenant()
   const paused = await call('POST', `/${tenantId}/webhook/pause`)
   const set = { tenant_id: tenantId, webhook_url: receiver.url }
@@ -376,7 +376,7 @@ const setHealth = (tenantId: string, more = '') =>
 type Shown = { webhook_state: string; webhook_health: { held_until: string } | null }
 const tenantOf = async (tenantId: string) => (await call<Shown>('GET', `/${tenantId}`)).body
 
-test('what is known against a webhook is shown, and forgotten when it is set or resumed', async () => {
+test('the failures of a webhook are shown, and reset when it is set or resumed', async () => {
   const { tenantId } = await addTenant()
   expect((await tenantOf(tenantId)).webhook_health).toBeNull()
   const anew: (() => Promise<Answer<unknown>>)[] = [
@@ -398,7 +398,7 @@ test('what is known against a webhook is shown, and forgotten when it is set or 
   }
 })
 
-test('a webhook that was switched off for failing or as gone is resumed with its URL', async () => {
+test('a webhook that was switched off as failing or gone is resumed with its URL', async () => {
   const { tenantId } = await addTenant()
   for (const reason of ['failing', 'gone']) {
     await setHealth(tenantId, `, state = 'off', off_reason = '${reason}'`)
@@ -414,7 +414,7 @@ test('a webhook that was switched off for failing or as gone is resumed with its
   }
 })
 
-test('a replay and a test of a held webhook bring its next probe forward and nothing else', async () => {
+test('with an open circuit a replay and a test only advance the next probe', async () => {
   const { tenantId } = await addTenant()
   const [alertId] = await raise(tenantId, 1)
   for (const act of [
@@ -430,7 +430,7 @@ test('a replay and a test of a held webhook bring its next probe forward and not
   }
 })
 
-test('whatever cannot be done is refused with its code and changes nothing', async () => {
+test('an impossible action is rejected with its code and changes nothing', async () => {
   const { tenantId } = await addTenant()
   const off = await addTenant(null)
   const paused = await addTenant()
@@ -447,7 +447,7 @@ test('whatever cannot be done is refused with its code and changes nothing', asy
     ['POST', `/${tenantId}/deliveries/replay`, { alert_id: 'alr_x' }, 404, 'alert_not_found'],
     ['POST', `/${tenantId}/deliveries/replay`, { alert_id: '\0' }, 404, 'alert_not_found'],
     ['GET', `/${tenantId}/deliveries/dlv_x`, undefined, 404, 'delivery_not_found'],
-    // What is another tenant's is as unknown as what is nobody's.
+    // Another tenant's delivery gets the same answer as an unknown one.
     ['GET', `/${off.tenantId}/deliveries/${deliveryId}`, undefined, 404, 'delivery_not_found'],
     ['GET', '/nobody/deliveries/dlv_x', undefined, 404, 'tenant_not_found'],
     ['POST', '/nobody/deliveries/replay', { failed: true }, 404, 'tenant_not_found'],
@@ -497,7 +497,7 @@ async function diJson<T>(...args: string[]): Promise<T> {
   return JSON.parse(stdout) as T
 }
 
-test('the command line lists, shows, replays and tests, in JSON and for people', async () => {
+test('the command line lists, shows, replays and tests, as JSON and as text', async () => {
   const { tenantId } = await addTenant()
   const [alertId] = await raise(tenantId, 1)
   const deliveryId = toDeliveryId(alertId!)
@@ -529,7 +529,7 @@ test('the command line lists, shows, replays and tests, in JSON and for people',
   expect(JSON.parse(failed.stdout)).toMatchObject({ data: [{ attempts: [{ status: 500 }] }] })
 })
 
-test('the command line pauses, resumes, and says in words how a webhook is', async () => {
+test('the command line pauses, resumes, and describes the state of a webhook', async () => {
   const { tenantId } = await addTenant()
   const webhook = ['tenants', 'webhook', tenantId]
   const set = { tenant_id: tenantId, webhook_url: receiver.url }

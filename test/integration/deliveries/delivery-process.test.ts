@@ -1,5 +1,5 @@
-// The delivery process itself, as the stack runs it, with a real nats-server and PostgreSQL: hints,
-// kills in the middle of a request, outages, and a stop in order.
+// The delivery process as the stack runs it, with a real nats-server and PostgreSQL: hints, kills
+// during a request, outages, and an orderly stop.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
@@ -120,7 +120,7 @@ const hint = (tenantId: string, deliveryId: string) =>
     JSON.stringify({ tenant_id: tenantId, delivery_id: deliveryId }),
   )
 
-test('a hint has its delivery on the way in a moment, and garbage among hints does not matter', async () => {
+test('a hint starts its delivery at once, and garbage among hints does no harm', async () => {
   const there = await receiver()
   const { tenantId } = await fixtures.addTenant({ url: there.url })
   const { url } = await startProcess()
@@ -137,12 +137,12 @@ test('a hint has its delivery on the way in a moment, and garbage among hints do
     await waitFor(() => expect(there.requests).toHaveLength(i + 1))
     delays.push(there.requests[i]!.atMs - committedMs)
   }
-  // A sweep comes every second: the median proves that it was the hints.
+  // A sweep comes every second: the median proves that the hints caused the deliveries.
   expect(delays.sort((a, b) => a - b)[5]).toBeLessThan(400)
   expect(await readMetric(url, 'di_delivery_attempts_total')).toBeGreaterThanOrEqual(9)
 })
 
-test('killed in the middle of a request, the delivery is sent again with its id and bytes', async () => {
+test('after a kill during a request, the delivery is resent with its id and bytes', async () => {
   const there = await receiver(() => undefined)
   const { tenantId } = await fixtures.addTenant({ url: there.url })
   const first = await startProcess()
@@ -153,7 +153,7 @@ test('killed in the middle of a request, the delivery is sent again with its id 
   expect(await fixtures.read(id!)).toMatchObject({ state: 'pending', attempts: 0 })
   expect((await fixtures.read(id!)).claimed_by).not.toBeNull()
   there.setAnswer((response) => response.end('ok'))
-  // The claim runs out: its half minute is moved into the past.
+  // Ends the claim: moves it half a minute into the past.
   await postgres.query('update deliveries set claimed_until = now() where delivery_id = $1', [id])
   await startProcess()
   await waitForState(id!, 'delivered')
@@ -165,7 +165,7 @@ test('killed in the middle of a request, the delivery is sent again with its id 
   }
 })
 
-test('without NATS it is ready and delivers; without Postgres it says so, and recovers', async () => {
+test('it delivers without NATS; without Postgres it is not ready, and recovers', async () => {
   const there = await receiver()
   const { tenantId } = await fixtures.addTenant({ url: there.url })
   const { url } = await startProcess({ NATS_URL: 'nats://127.0.0.1:1' })
@@ -185,7 +185,7 @@ test('without NATS it is ready and delivers; without Postgres it says so, and re
 })
 
 test.each([40_000, -40_000])(
-  'a process whose clock is %d ms ahead steals no claim and repeats nothing early',
+  'a process whose clock is %d ms ahead takes no claim early and repeats nothing early',
   async (shiftMs) => {
     const hanging = await receiver(() => undefined)
     const busy = await receiver((response) =>
@@ -207,7 +207,7 @@ test.each([40_000, -40_000])(
       expect(await readMetric(url, 'di_delivery_sweeps_total')).toBeGreaterThanOrEqual(3)
     })
     expect([hanging.requests.length, busy.requests.length]).toEqual([1, 1])
-    // What is due is due at any clock.
+    // Due deliveries are due on any clock.
     const prompt = await receiver()
     const { tenantId } = await fixtures.addTenant({ url: prompt.url })
     const [id] = await fixtures.addDeliveries(tenantId, 1)
@@ -215,7 +215,7 @@ test.each([40_000, -40_000])(
   },
 )
 
-test('SIGTERM ends it in order: a request in flight is answered and recorded first', async () => {
+test('SIGTERM stops it in order: a request in flight is first answered and recorded', async () => {
   const there = await receiver((response) => setTimeout(() => response.end('ok'), 700))
   const { tenantId, secret } = await fixtures.addTenant({ url: there.url })
   const running = await startProcess()
@@ -237,7 +237,7 @@ test('SIGTERM ends it in order: a request in flight is answered and recorded fir
   }
 })
 
-test('a receiver whose certificate is of the company’s own is believed with NODE_EXTRA_CA_CERTS', async () => {
+test('NODE_EXTRA_CA_CERTS makes it trust a receiver with a company certificate', async () => {
   const pem = (name: string) => fileURLToPath(new URL(`../../vectors/${name}.pem`, import.meta.url))
   const identity = {
     key: readFileSync(pem('receiver-key')),

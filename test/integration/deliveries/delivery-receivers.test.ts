@@ -1,6 +1,6 @@
-// Receivers as they are met: answers of 1xx first, large heads, repeated lengths, connections that
-// end at their second request, redirects. The final status decides, and an attempt says truly what
-// was wrong.
+// Real-world receivers: answers that begin with 1xx, large heads, repeated lengths, connections
+// that end at their second request, redirects. The final status decides, and an attempt records the
+// correct fault.
 import type { Socket } from 'node:net'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { type DeliveryView, findDeliveries } from '#shared/io/deliveries/list-deliveries.ts'
@@ -45,7 +45,7 @@ function engine() {
   closers.push(() => started.stop(0))
   return started
 }
-/** Delivers to a receiver, one after another, and returns what is recorded of each. */
+/** Delivers to a receiver, one after another, and returns the recorded attempts. */
 async function deliver(url: string, count = 1): Promise<DeliveryView[]> {
   const { tenantId } = await fixtures.addTenant({ url })
   const views: DeliveryView[] = []
@@ -114,7 +114,7 @@ test.each([
     'Transfer-Encoding',
   ],
   ['bare line feeds', answering(ok.replaceAll('\r', '')), 'CR'],
-])('200 with %s is a success that says what is wrong', async (_what, onSocket, fault) => {
+])('200 with %s is a success that records the fault', async (_what, onSocket, fault) => {
   const there = await rawReceiver(onSocket)
   engine()
   const [view] = await deliver(`http://127.0.0.1:${there.port}/`)
@@ -136,7 +136,7 @@ test.each([
   ['an upgrade', 'HTTP/1.1 101 No\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n', 'upgrade'],
   ['garbage', 'SSH-2.0-OpenSSH_9.2\r\n', 'HTTP'],
   ['folded lines in a refused head', twice.replace('\r\n\r\n', '\r\n  x\r\n\r\n'), 'Length'],
-])('%s is a failure that is named truly', async (_what, text, error) => {
+])('%s is a failure with the correct fault', async (_what, text, error) => {
   const there = await rawReceiver(answering(text))
   engine()
   const [view] = await deliver(`http://127.0.0.1:${there.port}/`)
@@ -148,7 +148,7 @@ test.each([
   })
 })
 
-test('what is said after an answer is not taken for the next one', async () => {
+test('bytes after an answer do not count as the next answer', async () => {
   const there = await rawReceiver(answering(ok + ok))
   engine()
   const views = await deliver(`http://127.0.0.1:${there.port}/`, 3)
@@ -157,7 +157,7 @@ test('what is said after an answer is not taken for the next one', async () => {
 })
 
 test.each(['reset', 'end'] as const)(
-  'where each connection ends at its second request (%s), one attempt is enough',
+  'where each connection ends at its second request (%s), one attempt suffices',
   async (how) => {
     let served = 0
     const there = await rawReceiver((socket) => {
@@ -190,7 +190,7 @@ test('a reset of a fresh connection is a failed attempt', async () => {
   expect(await one.count('di_delivery_redials_total')).toBe(0)
 })
 
-test('an answer that breaks off on a used connection is a failed attempt', async () => {
+test('an answer that breaks off on a reused connection is a failed attempt', async () => {
   let requests = 0
   const there = await rawReceiver((socket) =>
     socket.on('data', () => {

@@ -1,5 +1,5 @@
-// The delivery engine on a PostgreSQL that answers late: webhooks are sent all the same, once, and
-// a rotation of the webhook secret keeps its promise.
+// The delivery engine on a slow PostgreSQL: webhooks are still sent once, and a rotation of the
+// webhook secret keeps its guarantee.
 import { randomBytes } from 'node:crypto'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { verifyDelivery } from '#shared/core/deliveries/webhook-signing.ts'
@@ -77,7 +77,7 @@ const rotateWebhook = async (tenantId: string): Promise<string> => {
 }
 
 test.each([150, 500, 2_000])(
-  'where it takes %d ms to answer, each webhook is sent once and not dialled again and again',
+  'with a latency of %d ms each webhook is sent once, without repeated connections',
   async (latencyMs) => {
     const there = await receiver()
     const { tenantId, secret } = await fixtures.addTenant({ url: there.url })
@@ -87,13 +87,15 @@ test.each([150, 500, 2_000])(
       for (const id of ids) expect((await fixtures.read(id)).state).toBe('delivered')
     })
     expect(there.requests).toHaveLength(ids.length)
-    // A claim that grows too old while the secret is read is released before anything is dialled.
+    // A claim that becomes too old during the read of the secret is released before a connection
+    // opens.
     expect(there.connections()).toBeLessThanOrEqual(ids.length)
     expect(there.requests.every(isSignedWith(secret))).toBe(true)
     expect(there.requests.map(({ headers }) => headers['x-service-attempt'])).toEqual(
       ids.map(() => '1'),
     )
-    // The receiver is not blamed for our database, and a warm process reads no secret twice.
+    // Our slow database does not count against the receiver, and a warm process reads no secret
+    // twice.
     const extended = 'di_delivery_secret_lease_extensions_total'
     const extensions = await engine.count(extended)
     const [later] = await fixtures.addDeliveries(tenantId, 1)
@@ -102,7 +104,7 @@ test.each([150, 500, 2_000])(
   },
 )
 
-test('latency that grows while it runs stops nothing', async () => {
+test('rising latency at run time stops no delivery', async () => {
   const there = await receiver()
   const { tenantId } = await fixtures.addTenant({ url: there.url })
   const { slow } = await engineFarAway(0)
@@ -115,7 +117,7 @@ test('latency that grows while it runs stops nothing', async () => {
 })
 
 test.each([0, 150, 400])(
-  'nothing signed with the old secret arrives after a rotation, with answers after %d ms',
+  'with answers after %d ms nothing signed with the old secret arrives after a rotation',
   async (latencyMs) => {
     const there = await receiver()
     const { tenantId, secret } = await fixtures.addTenant({ url: there.url })

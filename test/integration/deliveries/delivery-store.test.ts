@@ -1,4 +1,4 @@
-// Claims, outcomes and listings of deliveries against a real PostgreSQL, with the clock handed in.
+// Claims, outcomes and listings of deliveries on a real PostgreSQL, with the test's clock.
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { webhookSecretLeaseMs } from '#shared/core/base/limits/deliveries.ts'
 import type { DeliveryQueue } from '#shared/io/deliveries/claim-deliveries.ts'
@@ -45,7 +45,7 @@ function claim(ms: number, queues: (DeliveryQueue & { limit?: number })[], takeO
   const limited = queues.map(({ limit = 100, ...queue }) => ({ ...queue, limit }))
   return at(ms).claimDeliveries({ queues: limited, claim: `c${++claims}`, claimMs, takeOver })
 }
-/** What is recorded at a moment, with the outcomes' moments beside it. */
+/** Records outcomes at a time, with the attempts' own times. */
 const record = (outcomes: readonly DeliveryOutcome[], ms: number) =>
   at(ms).recordOutcomes(outcomes, ms)
 const list = async (query: DeliveryQuery) => (await listDeliveries(postgres, query)).deliveries
@@ -73,7 +73,7 @@ const outcome = (
 
 const ids = (claimed: { deliveryId: string }[]) => claimed.map((one) => one.deliveryId)
 
-test('a claim hands out what is due, with its exact bytes, and holds it', async () => {
+test('a claim leases the due deliveries with their exact bytes', async () => {
   const { tenantId } = await fixtures.addTenant({ url: 'https://example.com/hook' })
   const [id] = await fixtures.addDeliveries(tenantId, 1, { atMs: start })
   const [claimed] = await claim(start, [first(tenantId)])
@@ -94,7 +94,7 @@ test('a claim hands out what is due, with its exact bytes, and holds it', async 
   expect(await fixtures.read(id!)).toMatchObject({ state: 'pending', claimed_by: claimed!.claim })
 })
 
-test('nothing is handed out early', async () => {
+test('no delivery is leased early', async () => {
   const { tenantId } = await fixtures.addTenant({ url: 'https://example.com/' })
   const [id] = await fixtures.addDeliveries(tenantId, 1, { atMs: start })
   expect(await claim(start - 1, [first(tenantId)])).toEqual([])
@@ -106,7 +106,7 @@ test('nothing is handed out early', async () => {
   expect(ids(await claim(dueAtMs, [first(tenantId), retry(tenantId)]))).toEqual([id])
 })
 
-test('a claim that ran out is taken over with the same bytes, but only where that is asked', async () => {
+test('an expired claim is taken over with the same bytes, but only on request', async () => {
   const { tenantId } = await fixtures.addTenant({ url: 'https://example.com/' })
   await fixtures.addDeliveries(tenantId, 1, { atMs: start })
   const [lost] = await claim(start, [first(tenantId)])
@@ -115,7 +115,7 @@ test('a claim that ran out is taken over with the same bytes, but only where tha
   const [taken] = await claim(start + claimMs, [first(tenantId)])
   expect(taken).toMatchObject({ deliveryId: lost!.deliveryId, attempts: 0 })
   expect(taken!.body.equals(lost!.body)).toBe(true)
-  // The first holder comes back late: its outcome must not touch what another one is doing.
+  // The first owner returns late: its outcome must not change the work of the second one.
   const late = await record([outcome(lost!, { state: 'delivered' })], start)
   expect(late.recorded.size).toBe(0)
   const held = await fixtures.read(lost!.deliveryId)
@@ -124,7 +124,7 @@ test('a claim that ran out is taken over with the same bytes, but only where tha
   expect([...done.recorded]).toEqual([taken!.deliveryId])
 })
 
-test('many processes at once never hold the same delivery', async () => {
+test('concurrent processes never claim the same delivery', async () => {
   const tenantIds: string[] = []
   const all: string[] = []
   for (let i = 0; i < 5; i++) {
@@ -183,13 +183,13 @@ test('a suspended tenant and a paused webhook wait; without a webhook there is n
   const [claimed] = await claim(start, [first(tenantId)])
   expect(claimed).toMatchObject({ deliveryId: id, webhook: { state: 'off' } })
   await record([outcome(claimed!, { state: 'skipped', reason: 'no_webhook' }, null)], start)
-  // A webhook that is set later changes nothing for what was skipped.
+  // A webhook that is set later does not change skipped deliveries.
   await fixtures.setWebhook(tenantId, 'https://example.com/')
   expect(await claim(start + 1_000_000, [first(tenantId), retry(tenantId)])).toEqual([])
   expect(await fixtures.read(id!)).toMatchObject({ state: 'skipped', reason: 'no_webhook' })
 })
 
-test('the sweep finds each queue that has a delivery due, with the age of its oldest', async () => {
+test('the sweep finds each queue with a due delivery, and the age of its oldest one', async () => {
   const a = await fixtures.addTenant({ url: 'https://example.com/' })
   const b = await fixtures.addTenant({ url: 'https://example.com/' })
   const c = await fixtures.addTenant({ url: 'https://example.com/' })
@@ -207,7 +207,7 @@ test('the sweep finds each queue that has a delivery due, with the age of its ol
     { ...first(a.tenantId), overdueMs: 2_000 },
     { ...retry(c.tenantId), overdueMs: 1 },
   ])
-  // The other delivery of c is being sent: it is due again when its claim has run out.
+  // The other delivery of c is in flight: it is due again when its claim expires.
   const later = await due(start + claimMs)
   expect(later.map((queue) => [queue.tenantId, queue.retry])).toEqual([
     [a.tenantId, false],
@@ -219,7 +219,7 @@ test('the sweep finds each queue that has a delivery due, with the age of its ol
   expect(await store.countDue(2)).toBe(2)
 })
 
-test('an attempt is recorded with what becomes of its delivery, many at once', async () => {
+test('many attempts are recorded at once, each with the new state of its delivery', async () => {
   const { tenantId } = await fixtures.addTenant({ url: 'https://example.com/' })
   await fixtures.addDeliveries(tenantId, 4, { atMs: start })
   const [a, b, c, d] = await claim(start, [first(tenantId)])
@@ -272,12 +272,12 @@ test('an attempt is recorded with what becomes of its delivery, many at once', a
     reason: 'exhausted',
     attempts: [{ status: null, error_kind: 'timeout', error: 'late', answer: null }],
   })
-  // A release is no attempt.
+  // A release is not an attempt.
   expect(byId.get(d!.deliveryId)).toMatchObject({ state: 'pending', attempts: [] })
   expect(await fixtures.read(d!.deliveryId)).toMatchObject({ attempts: 0, claimed_by: null })
 })
 
-test('a list is the tenant’s own, newest first, by state and bounded', async () => {
+test('a list has only the tenant’s deliveries, newest first, by state and bounded', async () => {
   const mine = await fixtures.addTenant({ url: 'https://example.com/' })
   const theirs = await fixtures.addTenant({ url: 'https://example.com/' })
   await fixtures.addDeliveries(theirs.tenantId, 3)
@@ -299,7 +299,7 @@ test('a list is the tenant’s own, newest first, by state and bounded', async (
 })
 const ids2 = (listed: { delivery_id: string }[]) => new Set(listed.map((one) => one.delivery_id))
 
-test('a receiver that is gone switches its webhook off, once, with an audit entry', async () => {
+test('a gone receiver switches its webhook off, once, with an audit entry', async () => {
   const url = 'https://example.com/gone'
   const { tenantId } = await fixtures.addTenant({ url })
   await fixtures.addDeliveries(tenantId, 3, { atMs: start })
@@ -328,12 +328,12 @@ test('a receiver that is gone switches its webhook off, once, with an audit entr
       after: { state: 'off', off_reason: 'gone', delivery_id: b!.deliveryId },
     },
   ])
-  // Without the claim there is no effect at all.
+  // Without the claim there is no effect.
   const again = await record([gone(b!)], start)
   expect(again).toEqual({ recorded: new Set(), switchedOff: [], health: [] })
 })
 
-test('a webhook is read as it is now: secret, state, status; a rotation shows no secret', async () => {
+test('a webhook is read with its current secret, state and status', async () => {
   const { tenantId, secret } = await fixtures.addTenant({ url: 'https://example.com/' })
   const read = async () => (await store.readWebhooks([tenantId, 'nobody'])).webhooks.get(tenantId)!
   const unsealed = async () =>
@@ -357,7 +357,7 @@ test('a webhook is read as it is now: secret, state, status; a rotation shows no
   expect((await store.readWebhooks(['nobody'])).webhooks.size).toBe(0)
 })
 
-test('attempts go with their delivery, and with its tenant, and no other’s do', async () => {
+test('attempts are removed with their delivery and with their tenant, and no others', async () => {
   const tenants = [await fixtures.addTenant({ url: 'https://example.com/' })]
   tenants.push(await fixtures.addTenant({ url: 'https://example.com/' }))
   const ended: string[] = []

@@ -44,7 +44,7 @@ afterAll(() => database?.close())
 const closers: (() => Promise<void>)[] = []
 afterEach(async () => {
   for (const close of closers.splice(0).reverse()) await close()
-  // What a test left undelivered must not reach the receivers of the next one.
+  // Undelivered rows of one test must not reach the receivers of the next one.
   await postgres.query("delete from deliveries where state = 'pending'")
 })
 
@@ -70,17 +70,18 @@ async function view(tenantId: string, deliveryId: string): Promise<DeliveryView>
 }
 const waitForState = (deliveryId: string, state: string) =>
   waitFor(async () => expect((await fixtures.read(deliveryId)).state).toBe(state))
-/** Two whole sweeps: whatever was due when this was called has been found. */
+/** Two complete sweeps: every delivery that was due at the call has been found. */
 async function sweepTwice(one: TestEngine): Promise<void> {
   const before = await one.sweeps()
   await waitFor(async () => expect(await one.sweeps()).toBeGreaterThanOrEqual(before + 2))
 }
 const header = (request: ReceivedRequest, name: string) => String(request.headers[name])
 
-test('a delivery arrives at once with all its headers and verifies by both signatures', async () => {
+test('a delivery arrives at once with all its headers and both valid signatures', async () => {
   const there = await receiver(status(200))
   const { tenantId, secret } = await fixtures.addTenant({ url: `${there.url}?key=1` })
-  // After its first sweep no other one comes within this test: the hint alone must do.
+  // After its first sweep no other one comes within this test: only the hint can cause the
+  // delivery.
   const one = engine({ sweepMs: 600_000 })
   await waitFor(async () => expect(await one.sweeps()).toBe(1))
   const [id] = await fixtures.addDeliveries(tenantId, 1)
@@ -160,7 +161,7 @@ test('a failing receiver is tried on the whole schedule, never early, then the d
     expect(request.body.equals(body)).toBe(true)
     expect(verifyDelivery(request.body, header(request, 'x-service-signature'), secret)).toBe(true)
   }
-  // Each attempt is stamped with its own moment.
+  // Each attempt is stamped with its own time.
   expect(new Set(there.requests.map((r) => header(r, 'webhook-timestamp'))).size).toBe(11)
   const failed = await view(tenantId, id!)
   expect(failed).toMatchObject({ state: 'failed', reason: 'exhausted' })
@@ -206,10 +207,10 @@ test.each([
   expect((await fixtures.read(id!)).due_at.getTime() - clock.nowMs()).toBe(ms)
 })
 
-test('410 ends the delivery and switches the webhook off; what waits behind it is skipped', async () => {
+test('410 ends the delivery and the webhook; waiting deliveries are skipped', async () => {
   const there = await receiver(status(410))
   const { tenantId } = await fixtures.addTenant({ url: there.url })
-  // One slot: the others still wait when the answer comes.
+  // A single slot: the others still wait when the answer comes.
   const one = engine({ limits: { total: 1, retries: 1, perTenant: 1 } })
   const ids = await fixtures.addDeliveries(tenantId, 5)
   for (const id of ids)
@@ -227,7 +228,7 @@ test('410 ends the delivery and switches the webhook off; what waits behind it i
   expect(await one.count('di_webhooks_switched_off_total')).toBe(1)
 })
 
-test('a tenant without a webhook gets nothing, and later neither', async () => {
+test('a tenant without a webhook gets nothing, also not later', async () => {
   const there = await receiver()
   const { tenantId } = await fixtures.addTenant()
   const one = engine()
@@ -268,7 +269,7 @@ test('a receiver that does not answer in time is a failed attempt', async () => 
   })
 })
 
-test('an answer that Postgres could not hold as it is does not get in the way', async () => {
+test('an answer that Postgres cannot store unchanged does not stop the delivery', async () => {
   const nasty = Buffer.from([0, 1, 0xff, 0xfe, 0xed, 0xa0, 0x80, ...Buffer.from('ende'), 0])
   const there = await receiver((response) => response.end(nasty))
   const { tenantId } = await fixtures.addTenant({ url: there.url })
@@ -279,7 +280,7 @@ test('an answer that Postgres could not hold as it is does not get in the way', 
   expect(there.requests).toHaveLength(1)
 })
 
-test('a live tenant’s delivery to a forbidden address is refused without a connection', async () => {
+test('a live tenant’s delivery to a forbidden address opens no connection', async () => {
   const there = await receiver()
   const clock = createClock(Date.now())
   const one = engine({ clock, outbound: { resolve: async () => ['93.184.215.14', '127.0.0.1'] } })
@@ -300,7 +301,7 @@ test('a live tenant’s delivery to a forbidden address is refused without a con
   expect(there.connections()).toBe(0)
 })
 
-test('a retry is signed with the secret, and sent to the URL, of its own moment', async () => {
+test('a retry uses the secret and the URL of its own time', async () => {
   const before = await receiver(status(500))
   const after = await receiver(status(200))
   const { tenantId, secret } = await fixtures.addTenant({ url: before.url })
@@ -321,7 +322,7 @@ test('a retry is signed with the secret, and sent to the URL, of its own moment'
   expect(header(fresh, 'x-service-delivery')).toBe(header(old, 'x-service-delivery'))
 })
 
-test('while a rotation has no secret on, and while suspended or paused, no attempt is spent', async () => {
+test('no attempt is spent while no secret is active, and while suspended or paused', async () => {
   const there = await receiver()
   const { tenantId } = await fixtures.addTenant({ url: there.url })
   const setSecret = (state: string) =>
@@ -346,7 +347,7 @@ test('while a rotation has no secret on, and while suspended or paused, no attem
   await fixtures.setWebhook(tenantId, there.url, 'paused')
   await setStatus('active')
   await sweepTwice(one)
-  // Not claimed once more. Connections tell less: the port may have been somebody else's before.
+  // It is not claimed again. The count of connections is no proof: the port may be reused.
   expect(await released('no_secret')).toBe(withoutSecret)
   expect(await released('waiting')).toBe(0)
   expect(there.requests).toHaveLength(0)
@@ -378,7 +379,7 @@ test('several engines share the work and send nothing twice', async () => {
   for (const share of shares) expect(share).toBeGreaterThan(0)
 })
 
-test('what a dead process held is sent again after its claim, with the same id and bytes', async () => {
+test('deliveries of a dead process are resent after its claim, with id and bytes', async () => {
   const there = await receiver()
   const { tenantId } = await fixtures.addTenant({ url: there.url })
   const clock = createClock(Date.now())
@@ -417,7 +418,7 @@ test('a hanging receiver with a backlog does not delay another tenant', async ()
   expect(hanging.open()).toBeLessThanOrEqual(8)
 })
 
-test('a graceful stop lets requests end, gives up those that hang and gives them back', async () => {
+test('a graceful stop waits for requests, then aborts and releases hanging ones', async () => {
   const quick = await receiver((response) => setTimeout(() => response.end('ok'), 100))
   const hanging = await receiver(silence)
   const fine = await fixtures.addTenant({ url: quick.url })
@@ -431,7 +432,7 @@ test('a graceful stop lets requests end, gives up those that hang and gives them
   expect(performance.now() - begun).toBeLessThan(5_000)
   expect(await fixtures.read(sent!)).toMatchObject({ state: 'delivered' })
   expect(await fixtures.read(held!)).toMatchObject({ state: 'pending', attempts: 0 })
-  // Given back, so another process need not wait for the claim to run out.
+  // Released, so another process need not wait for the claim to expire.
   hanging.setAnswer(status(200))
   engine()
   await waitForState(held!, 'delivered')
@@ -442,7 +443,7 @@ test('a graceful stop lets requests end, gives up those that hang and gives them
   expect(hanging.requests[0]!.body.equals(hanging.requests[1]!.body)).toBe(true)
 })
 
-test('an answer that came while Postgres was away is recorded, not asked for again', async () => {
+test('an answer during an outage of Postgres is recorded, without a new request', async () => {
   const held: (() => void)[] = []
   const there = await receiver((response) => held.push(() => response.end('ok')))
   const { tenantId } = await fixtures.addTenant({ url: there.url })
@@ -456,7 +457,7 @@ test('an answer that came while Postgres was away is recorded, not asked for aga
   })
   held[0]!()
   await waitFor(async () => expect(await one.count('di_delivery_in_flight')).toBe(0))
-  // The claim has run out by the time the database is back.
+  // The claim has expired when the database is back.
   clock.set(clock.nowMs() + 120_000)
   await database.server.restart()
   await waitForState(id!, 'delivered')

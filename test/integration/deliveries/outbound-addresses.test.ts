@@ -1,6 +1,6 @@
-// The whole address corpus against the dialler, with names in a DNS server of the test's own. Every
-// connection that Node makes goes through one function, so what is watched here is that it is not
-// called at all for a forbidden address, and with the judged address and no other for the rest.
+// The whole address corpus against the real connector, with names in the test's own DNS server.
+// Every connection of Node goes through one function, so the test checks that it is never called
+// for a forbidden address, and otherwise only with the checked address.
 import { syncBuiltinESMExports } from 'node:module'
 import net from 'node:net'
 import os from 'node:os'
@@ -40,7 +40,7 @@ async function dnsServer(zone: Zone) {
 
 type Dialled = { host: string; port: number }
 
-/** Notes every connection that is asked for and, instead of making it, fails or goes elsewhere. */
+/** Records every requested connection and, instead of opening it, fails or connects elsewhere. */
 function watchDials(elsewhere?: number): Dialled[] {
   const dialled: Dialled[] = []
   const connect = net.connect
@@ -54,7 +54,7 @@ function watchDials(elsewhere?: number): Dialled[] {
   return dialled
 }
 
-/** What an attempt ends with when nobody can answer. */
+/** The error kind of an attempt that no receiver can answer. */
 async function attempt(url: string, resolve?: Resolve, rules = live): Promise<OutboundError> {
   const outbound = createOutbound(resolve === undefined ? {} : { resolve })
   const signal = AbortSignal.timeout(5_000)
@@ -69,13 +69,13 @@ async function attempt(url: string, resolve?: Resolve, rules = live): Promise<Ou
   return error as OutboundError
 }
 
-/** As DNS carries it: no zone, no dotted tail. */
+/** As DNS returns it: no zone, no dotted tail. */
 const canonical = (ip: string) =>
   ip.includes(':') ? new URL(`http://[${ip}]`).hostname.slice(1, -1) : ip
 const inDns = (addresses: readonly string[]) => addresses.filter((ip) => !ip.includes('%'))
 const recordOf = (ip: string) => (ip.includes(':') ? { aaaa: [canonical(ip)] } : { a: [ip] })
 
-test('no forbidden address is dialled: as a literal in any spelling', async () => {
+test('no connection goes to a forbidden address: as a literal in any spelling', async () => {
   const dialled = watchDials()
   const literals = inDns(forbiddenAddresses).map((ip) => (ip.includes(':') ? `[${ip}]` : ip))
   for (const host of [...spelledHosts, ...literals]) {
@@ -87,7 +87,7 @@ test('no forbidden address is dialled: as a literal in any spelling', async () =
   expect(dialled).toEqual([])
 })
 
-test('no forbidden address is dialled: as A, AAAA, alias, or beside a public one', async () => {
+test('no connection goes to a forbidden address: A, AAAA, alias or mixed records', async () => {
   const zone: Zone = {}
   const names: string[] = []
   for (const [n, ip] of inDns(forbiddenAddresses).entries()) {
@@ -112,7 +112,7 @@ test('no forbidden address is dialled: as A, AAAA, alias, or beside a public one
   expect(dialled).toEqual([])
 })
 
-test('every neighbour of a forbidden address is dialled, and nothing but it', async () => {
+test('every neighbour of a forbidden address is reachable, and no other address', async () => {
   const dns = await dnsServer(
     Object.fromEntries(allowedAddresses.map((ip, n) => [`name-${n}.test`, recordOf(ip)])),
   )
@@ -129,7 +129,7 @@ test('every neighbour of a forbidden address is dialled, and nothing but it', as
   }
 })
 
-test('a live tenant’s receiver is dialled on an allowed network, and nowhere beside it', async () => {
+test('a live tenant’s receiver is reachable only on an allowed network', async () => {
   const parsed = parseNetwork('10.20.0.0/16')
   if ('why' in parsed) throw new Error(parsed.why)
   const rules: WebhookRules = { ...live, allowPrivate: false, allowNetworks: [parsed.network] }
@@ -156,14 +156,14 @@ test('a live tenant’s receiver is dialled on an allowed network, and nowhere b
   expect(dialled).toEqual([])
 })
 
-test('a name is asked once per attempt, and a later answer is not what is dialled', async () => {
+test('a name is resolved once per attempt, and a later answer is never used', async () => {
   const zone: Zone = { 'rebinding.test': { a: ['93.184.215.14'] } }
   const dns = await dnsServer(zone)
   const dialled = watchDials()
   const answered = createDnsResolve([dns.server])
   const resolve: Resolve = async (name, signal) => {
     const addresses = await answered(name, signal)
-    // Whoever asks again from here on is sent to ourselves.
+    // From here on a second query would get the address of this machine.
     zone['rebinding.test'] = { a: ['127.0.0.1'], aaaa: ['::1'] }
     return addresses
   }
@@ -175,14 +175,14 @@ test('a name is asked once per attempt, and a later answer is not what is dialle
 })
 
 test.each(['http', 'https'])(
-  'a %s connection that ends up elsewhere gets no byte',
+  'a %s connection that ends at another address gets no byte',
   async (scheme) => {
     const received: Buffer[] = []
     const there = await startRawReceiver((socket) =>
       socket.on('data', (data) => received.push(data)),
     )
     closers.push(there.close)
-    // The machine itself leads a public address to a private one, as a rewriting firewall would.
+    // The machine itself redirects a public address to a private one, as a rewriting firewall can.
     watchDials(there.port)
     const error = await attempt(`${scheme}://receiver.test/`, async () => ['93.184.215.14'])
     expect(error).toMatchObject({ kind: 'refused_address', address: '127.0.0.1' })
@@ -191,7 +191,7 @@ test.each(['http', 'https'])(
   },
 )
 
-test('an address of this machine is refused to everybody but sandboxes on it', async () => {
+test('an address of this machine is refused except for sandboxes on it', async () => {
   const own = '93.184.215.14'
   const entry = { address: own, internal: false } as os.NetworkInterfaceInfo
   vi.spyOn(os, 'networkInterfaces').mockReturnValue({ eth0: [entry] })
@@ -226,7 +226,7 @@ test('a redirect into the machine or to its metadata service is not followed', a
   expect(there.requests).toHaveLength(3)
 })
 
-test('a changed URL never gets the connection of the one before', async () => {
+test('a changed URL never reuses the connection of the previous one', async () => {
   const before = await startReceiver()
   const after = await startReceiver()
   closers.push(before.close, after.close)
@@ -241,7 +241,7 @@ test('a changed URL never gets the connection of the one before', async () => {
   expect(outbound.idleCount()).toBe(1)
   await post(after.url)
   expect([before.requests.length, after.requests.length]).toEqual([1, 1])
-  // The same host and port, but a scheme, a name or rules that were not judged with it.
+  // The same host and port, but with an unchecked scheme, name or rules.
   await expect(post(before.url.replace('http:', 'https:'))).rejects.toMatchObject({ kind: 'tls' })
   await expect(post(before.url, live)).rejects.toMatchObject({ kind: 'refused_address' })
   await post(before.url.replace('127.0.0.1', 'localhost'))

@@ -1,6 +1,6 @@
-// Every kind of hostile answer that the fault drill knows, many at once and with a short time
-// limit: the attempt ends as it should, in time, and little has been read. The drill
-// (`npm run faults -- hostile`) does it with the real limit and watches the memory.
+// Every kind of hostile answer of the fault drill, many at once and with a short time limit: the
+// attempt has the expected end, in time, and reads little. The drill (`npm run faults -- hostile`)
+// uses the real limit and checks the memory.
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
@@ -23,7 +23,7 @@ afterEach(() => {
   for (const close of closers.splice(0).reverse()) close()
 })
 
-/** Sockets that are dialled, as the runtime itself counts what they read. */
+/** The opened sockets, and the bytes that the runtime counts for them. */
 function watchDialled(): Socket[] {
   const sockets: Socket[] = []
   const onSocket = (message: unknown) => sockets.push((message as { socket: Socket }).socket)
@@ -33,7 +33,7 @@ function watchDialled(): Socket[] {
 }
 
 test.each(Object.entries(hostileAnswers))(
-  '%s, many at once: each attempt ends as it should',
+  '%s, many at once: each attempt has the expected end',
   async (name, { ends, tls, slow }) => {
     const server = createHostileServer(name).listen(0, '127.0.0.1')
     const there = new Set<Socket>()
@@ -66,7 +66,7 @@ test.each(Object.entries(hostileAnswers))(
         clearTimeout(timer)
       }
     }
-    // A slow core needs a while for a handshake.
+    // A slow core needs time for each handshake.
     const attempts = tls ? 8 : 20
     const begunMs = performance.now()
     const ended = await Promise.all(Array.from({ length: attempts }, (_, n) => attempt(n)))

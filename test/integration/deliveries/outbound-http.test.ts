@@ -1,6 +1,5 @@
-// Webhook requests against receivers that behave, misbehave and attack, and against names that try
-// to lead them into private networks: then the proof is that a listening server counts no
-// connection.
+// Webhook requests to good, faulty and hostile receivers, and to names that resolve to private
+// networks: there a listening server proves that no connection was made.
 import { readFileSync } from 'node:fs'
 import { createServer as createTlsServer } from 'node:https'
 import type { AddressInfo, Socket } from 'node:net'
@@ -92,7 +91,7 @@ test('the exact bytes and headers arrive, and the answer comes back', async () =
   })
 })
 
-test('a connection is used again, but only by its owner, under its rules and for its origin', async () => {
+test('a connection is reused only by its owner, with its rules and its origin', async () => {
   const there = await receiver()
   const other = await receiver()
   const outbound = make()
@@ -103,12 +102,12 @@ test('a connection is used again, but only by its owner, under its rules and for
   expect(there.connections()).toBe(2)
   await send(outbound, { url: other.url })
   expect([there.connections(), other.connections()]).toEqual([2, 1])
-  // The rules changed: the idle socket to a now forbidden address must not be lent again.
+  // The rules changed: the idle socket to an address that is now forbidden must not be reused.
   expect((await failure(outbound, { url: there.url, rules: live })).kind).toBe('refused_address')
   expect(there.requests).toHaveLength(3)
 })
 
-test('a connection that is too old is dialled, and judged, again', async () => {
+test('a connection that is too old is replaced, and its address checked again', async () => {
   const there = await receiver()
   let nowMs = 0
   const answers = [['127.0.0.1'], ['169.254.169.254']]
@@ -148,7 +147,7 @@ test('an answer may take longer on a reused connection than the connection may b
   expect(there.connections()).toBe(1)
 })
 
-test('a connection that ended after it was lent says that nothing was sent', async () => {
+test('a connection that ended before its request reports that nothing was sent', async () => {
   const there = await receiver()
   const outbound = make()
   await send(outbound, { url: there.url })
@@ -163,7 +162,7 @@ test('a connection that ended after it was lent says that nothing was sent', asy
   expect((await send(outbound, { url: there.url })).status).toBe(200)
 })
 
-test('an answer that comes before its request is not one', async () => {
+test('an answer before its request is invalid', async () => {
   const there = await rawReceiver((socket) =>
     socket.write('HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok'),
   )
@@ -175,7 +174,7 @@ test('an answer that comes before its request is not one', async () => {
 })
 
 test.each([301, 302, 303, 307, 308])(
-  'a redirect (%d) is an answer, never followed',
+  'a redirect (%d) is an answer and never followed',
   async (status) => {
     const trap = await receiver()
     const there = await receiver((response) =>
@@ -186,19 +185,19 @@ test.each([301, 302, 303, 307, 308])(
   },
 )
 
-test('Retry-After is handed on as it was sent', async () => {
+test('Retry-After is returned unchanged', async () => {
   const there = await receiver((r) => r.writeHead(503, { 'retry-after': '120' }).end())
   expect(await send(make(), { url: there.url })).toMatchObject({ status: 503, retryAfter: '120' })
 })
 
-test('an answer keeps its first 4 KiB and at most 64 KiB of it are read', async () => {
+test('the first 4 KiB of an answer are kept, and at most 64 KiB of it are read', async () => {
   let written = 0
   const there = await rawReceiver((socket) => {
     socket.once('data', () => {
       socket.write('HTTP/1.1 200 OK\r\ncontent-length: 10000000000\r\n\r\n')
       const more = () => {
-        for (let room = true; room && !socket.destroyed; ) {
-          room = socket.write(Buffer.alloc(16_384, 'x'))
+        for (let canWrite = true; canWrite && !socket.destroyed; ) {
+          canWrite = socket.write(Buffer.alloc(16_384, 'x'))
           written += 16_384
         }
       }
@@ -210,11 +209,11 @@ test('an answer keeps its first 4 KiB and at most 64 KiB of it are read', async 
   expect(answer.status).toBe(200)
   expect(answer.body.toString()).toBe('x'.repeat(4_096))
   await waitFor(() => expect(there.open()).toBe(0))
-  // What left the receiver went into the kernels' buffers of a loopback connection, no further.
+  // The receiver's bytes went into the kernel's buffers of the loopback connection, and no further.
   expect(written).toBeLessThan(16 * 1024 * 1024)
 })
 
-test('an answer of exactly 64 KiB is read to its end and the connection is used again', async () => {
+test('an answer of exactly 64 KiB is read to its end and the connection is reused', async () => {
   const there = await receiver((response) => response.end(Buffer.alloc(65_536, 'y')))
   const outbound = make()
   for (let i = 0; i < 3; i++) expect((await send(outbound, { url: there.url })).status).toBe(200)
@@ -224,7 +223,7 @@ test('an answer of exactly 64 KiB is read to its end and the connection is used 
 test.each([
   ['of known length', { 'content-length': String(60_000) }],
   ['in chunks', {}],
-])('a body of nothing but lines, %s, is a body', async (_what, length) => {
+])('a body of empty lines, %s, is a body', async (_what, length) => {
   const lines = Buffer.alloc(60_000, '{\n')
   const there = await receiver((response) => response.writeHead(200, length).end(lines))
   const outbound = make()
@@ -235,7 +234,7 @@ test.each([
   expect(there.connections()).toBe(1)
 })
 
-test('early hints, many headers and trailers of an honest answer cost it nothing', async () => {
+test('early hints, many headers and trailers of a good answer are accepted', async () => {
   const there = await receiver((response) => {
     response.writeProcessing()
     response.writeEarlyHints({ link: '</style.css>; rel=preload' })
@@ -253,14 +252,14 @@ test('early hints, many headers and trailers of an honest answer cost it nothing
   expect(there.connections()).toBe(1)
 })
 
-test('a compressed answer is kept as it came: nothing inflates a bomb', async () => {
+test('a compressed answer is kept unchanged: a bomb is never inflated', async () => {
   const bomb = gzipSync(Buffer.alloc(20 * 1024 * 1024))
   const there = await receiver((r) => r.writeHead(200, { 'content-encoding': 'gzip' }).end(bomb))
   const answer = await send(make(), { url: there.url })
   expect(answer.body.equals(bomb.subarray(0, 4_096))).toBe(true)
 })
 
-test('a receiver that says nothing is given up at the time limit and its socket closed', async () => {
+test('a silent receiver is aborted at the time limit and its socket closed', async () => {
   const there = await rawReceiver(() => undefined)
   const begun = performance.now()
   const error = await failure(make(), { url: there.url, ms: 200 })
@@ -280,7 +279,7 @@ const drip = (head: string, piece: string) => (socket: Socket) => {
 test.each([
   ['headers', drip('HTTP/1.1 200 OK\r\nx-drip: ', 'a')],
   ['a status line', drip('HTTP/1.1 200 ', 'a')],
-])('a receiver that drips %s is given up at the time limit', async (_what, onSocket) => {
+])('a receiver that drips %s is aborted at the time limit', async (_what, onSocket) => {
   const there = await rawReceiver(onSocket)
   expect((await failure(make(), { url: there.url, ms: 300 })).kind).toBe('timeout')
   await waitFor(() => expect(there.open()).toBe(0))
@@ -352,7 +351,7 @@ test.each([
   expect(outbound.idleCount()).toBe(0)
 })
 
-test('a port where nobody listens is a connect error', async () => {
+test('a port without a listener is a connect error', async () => {
   const there = await startReceiver()
   await there.close()
   expect(await failure(make(), { url: there.url })).toMatchObject({
@@ -361,15 +360,15 @@ test('a port where nobody listens is a connect error', async () => {
   })
 })
 
-test('of several addresses the next is tried when one cannot be connected to', async () => {
+test('when one address cannot be connected to, the next one is tried', async () => {
   const there = await receiver()
-  // Nobody listens on 127.0.0.9 at that port.
+  // No process listens on 127.0.0.9 at that port.
   const outbound = make({ resolve: async () => ['127.0.0.9', '127.0.0.1'] })
   const answer = await send(outbound, { url: `http://receiver.test:${there.port}/` })
   expect(answer.status).toBe(200)
 })
 
-test('an attempt that is called off ends at once with its reason', async () => {
+test('an aborted attempt ends at once with its reason', async () => {
   const there = await rawReceiver(() => undefined)
   const controller = new AbortController()
   const target = { url: new URL(there.url), rules: near, owner: 'acme' }
@@ -404,7 +403,7 @@ async function tlsReceiver(answerAfterMs: () => number = () => 0) {
   return { port: (server.address() as AddressInfo).port, names }
 }
 
-test('over TLS too, an answer may take longer than the reused connection may be idle', async () => {
+test('over TLS, too, an answer may outlast the idle limit of a reused connection', async () => {
   let delayMs = 0
   const { port } = await tlsReceiver(() => delayMs)
   const resolve = async () => ['127.0.0.1']
@@ -415,7 +414,7 @@ test('over TLS too, an answer may take longer than the reused connection may be 
   expect(answer.status).toBe(200)
 })
 
-test('TLS names the host and believes only a certificate that is trusted and names it', async () => {
+test('TLS sends the host name and accepts only a trusted certificate for it', async () => {
   const { port, names } = await tlsReceiver()
   const resolve = async () => ['127.0.0.1']
   const trusting = make({ resolve, trustedCertificates: pem('receiver-cert') })
@@ -432,7 +431,7 @@ test('TLS names the host and believes only a certificate that is trusted and nam
   }
 })
 
-test('TLS that hangs ends at the limit for connecting', async () => {
+test('a hanging TLS handshake ends at the connect limit', async () => {
   const there = await rawReceiver(() => undefined)
   const outbound = make({ connectTimeoutMs: 200 })
   const url = there.url.replace('http:', 'https:')
@@ -457,7 +456,7 @@ test.each([
     '[64:ff9b::7f00:1]',
     'ok.com@127.0.0.1',
   ],
-])('no connection is made to the literal %s, even if it was saved', async (host) => {
+])('no connection is made to the literal %s, even if it was stored', async (host) => {
   const there = await receiver()
   const url = `http://${host}:${there.port}/`
   expect((await failure(make(), { url, rules: live })).kind).toBe('refused_address')
@@ -480,7 +479,7 @@ test.each([
   expect(there.connections()).toBe(0)
 })
 
-test('names are asked of DNS and every family, alias and later answer is judged', async () => {
+test('names use DNS, and every family, alias and later answer is checked', async () => {
   const there = await receiver()
   const dns = await dnsServer({
     'private.test': { a: ['127.0.0.1'] },
@@ -510,7 +509,7 @@ test('names are asked of DNS and every family, alias and later answer is judged'
   expect(there.connections()).toBe(0)
 })
 
-test('a name server that does not answer, or does not know the name, is a DNS error in time', async () => {
+test('an unknown name or a silent name server is a DNS error in time', async () => {
   const dns = await dnsServer({ 'silent.test': { silent: true }, 'empty.test': {} })
   const outbound = make({ resolve: createDnsResolve([dns.server]), connectTimeoutMs: 300 })
   for (const name of ['silent.test', 'unknown.test', 'empty.test']) {
@@ -521,7 +520,7 @@ test('a name server that does not answer, or does not know the name, is a DNS er
   }
 })
 
-test('a saved URL must read well, resolve, and lead to public addresses only', async () => {
+test('a saved URL must be valid, resolve, and lead to public addresses only', async () => {
   const resolve = async (name: string) => (name === 'receiver.test' ? ['93.184.215.14'] : [])
   const check = (url: string) => checkWebhookTarget(url, live, { resolve })
   expect(await check('https://receiver.test/x')).toEqual({

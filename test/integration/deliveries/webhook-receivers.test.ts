@@ -1,5 +1,5 @@
-// The example receivers of the READMEs: each runs as a server of its own, and the delivery engine
-// delivers to it. Every one of them must refuse a body that is not genuine.
+// The example receivers of the READMEs, each as its own server; the delivery engine delivers to it.
+// Each must reject a body that is not genuine.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
@@ -54,7 +54,7 @@ afterEach(async () => {
 
 type Running = { url: string; alerts: () => string[]; errors: () => string }
 
-/** Runs a receiver in the project's folder, where the packages that it imports are. */
+/** Runs a receiver in the project's folder, where its packages are installed. */
 async function run(code: string, secret: string): Promise<Running> {
   const port = await choosePort({})
   const child: ChildProcess = spawn(process.execPath, ['--input-type=module', '--eval', code], {
@@ -122,7 +122,7 @@ test('the READMEs have five receivers', () => {
   ])
 })
 
-test.each(Object.entries(receivers))('%s takes what the engine delivers', async (_name, code) => {
+test.each(Object.entries(receivers))('%s accepts deliveries of the engine', async (_name, code) => {
   const { tenantId, receiver } = await deliverTo(code)
   const ids = await fixtures.addDeliveries(tenantId, 3)
   await waitFor(async () => {
@@ -137,7 +137,7 @@ test.each(Object.entries(receivers))('%s takes what the engine delivers', async 
   expect(receiver.errors()).toBe('')
 })
 
-test.each(Object.entries(receivers))('%s acts on a repeat once', async (_name, code) => {
+test.each(Object.entries(receivers))('%s handles a repeat once', async (_name, code) => {
   const { secret, receiver } = await deliverTo(code)
   const timestampSeconds = Math.floor(Date.now() / 1_000)
   for (const attempt of [1, 2, 3]) {
@@ -149,7 +149,7 @@ test.each(Object.entries(receivers))('%s acts on a repeat once', async (_name, c
   await waitFor(() => expect(receiver.alerts()).toHaveLength(2))
 })
 
-test.each(Object.entries(receivers))('%s refuses what is not genuine', async (_name, code) => {
+test.each(Object.entries(receivers))('%s rejects what is not genuine', async (_name, code) => {
   const { tenantId, secret, receiver } = await deliverTo(code)
   const timestampSeconds = Math.floor(Date.now() / 1_000)
   const stamp = { deliveryId: 'dlv_direct', attempt: 1, timestampSeconds }
@@ -159,7 +159,7 @@ test.each(Object.entries(receivers))('%s refuses what is not genuine', async (_n
     changed[at]! ^= 1
     expect(await post(receiver.url, genuine, changed)).toBe(401)
   }
-  // The same text in other bytes: whoever verifies what a parser made of it would take it.
+  // The same text in other bytes: a receiver that verifies the parsed value would accept it.
   const reformatted = Buffer.from(JSON.stringify(JSON.parse(body.toString())))
   expect(await post(receiver.url, genuine, reformatted)).toBe(401)
   expect(await post(receiver.url, genuine, Buffer.alloc(0))).toBe(401)

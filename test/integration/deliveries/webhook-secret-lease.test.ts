@@ -1,6 +1,5 @@
-// The lease of webhook secrets on a real PostgreSQL at a clock of the test's own: whatever is read,
-// however slowly, extended, rotated and used late, nothing signs with a secret whose rotation has
-// returned.
+// The lease of webhook secrets on a real PostgreSQL with the test's clock: after any slow reads,
+// extensions, rotations and late uses, nothing signs with a secret whose rotation has returned.
 import fc from 'fast-check'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { createDeliveryStore } from '#shared/io/deliveries/delivery-store.ts'
@@ -39,7 +38,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   fc.record({ does: fc.constant('rotate' as const), process, ms: fc.constant(0) }),
 )
 
-/** A reading at the very end of an extension, which outlasts it. */
+/** A read at the very end of an extension, which outlasts it. */
 const lateReading: Step[] = [
   { does: 'extend', process: 0, ms: 29_000 },
   { does: 'pass', process: 0, ms: 299_000 },
@@ -69,7 +68,7 @@ test('nothing signs with a secret whose rotation has returned', async () => {
       if (one.does === 'pass') nowMs += one.ms
       if (one.does === 'extend') await store.extendSecretLease(one.ms)
       if (one.does === 'read') {
-        // The database answers at some moment between the question and the answer.
+        // The database answers at some moment between the query and its result.
         const begunMs = nowMs
         nowMs += Math.floor(one.ms / 2)
         const found = await read()

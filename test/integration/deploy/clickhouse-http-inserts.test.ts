@@ -1,5 +1,5 @@
-// What goes into the embedded ClickHouse and how it bears load: every insert format, bodies that
-// look like SQL, compression, large bodies and answers, many requests at once, merges.
+// Inserts into the embedded ClickHouse and its behaviour under load: every insert format, bodies
+// that look like SQL, compression, large bodies and answers, many concurrent requests, merges.
 import { readFileSync } from 'node:fs'
 import { request } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -51,21 +51,21 @@ describe('insert formats', () => {
     expect(await runQuery('SELECT * FROM t ORDER BY n')).toBe('1\ta\t9\n2\tb;\t9')
   })
 
-  test('a native block read from the server goes back into it', async () => {
+  test('a native block read from the server can be inserted again', async () => {
     const select = "SELECT toUInt32(number) AS n, 'a' AS s FROM numbers(3) FORMAT Native"
     const block = (await call({ body: select })).body
     expect((await insert('INSERT INTO t (n, s) FORMAT Native', block)).status).toBe(200)
     expect(await runQuery('SELECT sum(n), sum(x) FROM t')).toBe('3\t27')
   })
 
-  test('the statement and its rows may come together in the body', async () => {
+  test('the statement and its rows may both be in the body', async () => {
     await runQuery("INSERT INTO t (n, s) VALUES (1, 'a'), (2, '(;)')")
     await runQuery('INSERT INTO t (n, s) FORMAT JSONEachRow {"n":3,"s":"INSERT"}')
     await runQuery('INSERT INTO t (n, s) SELECT n + 10, upper(s) FROM t')
     expect(await runQuery('SELECT sum(n), count() FROM t')).toBe('42\t6')
   })
 
-  test('@clickhouse/client inserts objects, nested JSON among them', async () => {
+  test('@clickhouse/client inserts objects with nested JSON', async () => {
     const client = createClient({ url: server.url })
     await runQuery(
       'CREATE OR REPLACE TABLE j (at DateTime64(3), d JSON) ENGINE = MergeTree ORDER BY at',
@@ -95,7 +95,7 @@ describe('settings of an insert', () => {
     expect(await runQuery('SELECT count() FROM t')).toBe('2')
   })
 
-  test('unknown fields are refused or skipped as asked', async () => {
+  test('unknown fields are rejected or skipped, by the setting', async () => {
     const rows = '{"n":1,"unknown":2}'
     const strict = { input_format_skip_unknown_fields: '0' }
     const refused = await insert('INSERT INTO t FORMAT JSONEachRow', rows, strict)
@@ -105,7 +105,7 @@ describe('settings of an insert', () => {
     expect(await runQuery('SELECT count() FROM t')).toBe('1')
   })
 
-  test('a duplicated path in a JSON value is refused or skipped as asked', async () => {
+  test('a duplicated path in a JSON value is rejected or skipped, by the setting', async () => {
     await runQuery('CREATE OR REPLACE TABLE j (d JSON) ENGINE = Memory')
     const query = 'INSERT INTO j FORMAT JSONEachRow'
     expect((await insert(query, '{"d":{"a":1,"a":2}}')).status).toBe(400)
@@ -113,7 +113,7 @@ describe('settings of an insert', () => {
     expect((await insert(query, '{"d":{"a":1,"a":2}}', params)).status).toBe(200)
   })
 
-  test('one bad row leaves nothing of its batch', async () => {
+  test('one bad row discards its whole batch', async () => {
     const bad = await insert('INSERT INTO t FORMAT JSONEachRow', '{"n":1}\n{"n":"x"}\n{"n":3}')
     expect(bad.status).toBe(400)
     expect(await runQuery('SELECT count() FROM t')).toBe('0')
@@ -149,7 +149,7 @@ describe('rows are data', () => {
     expect(await runQuery('SELECT count() FROM t')).toBe('0')
   })
 
-  test('values end at a semicolon, and what follows is not run', async () => {
+  test('values end at a semicolon, and text after it is not run', async () => {
     await insert('INSERT INTO t VALUES', "(1, 'a', 1); DROP TABLE t")
     expect(await runQuery('SELECT count() FROM t')).toBe('1')
   })
@@ -175,7 +175,7 @@ describe('bodies', () => {
     expect(await runQuery('SELECT sum(n) FROM t')).toBe('3')
   })
 
-  test('100 MB in one insert are taken, and none of it is kept in memory afterwards', async () => {
+  test('100 MB in one insert are accepted, and their memory is freed afterwards', async () => {
     const line = `{"n":7,"s":"${'x'.repeat(2_000)}"}\n`
     const body = Buffer.from(line.repeat(50_000))
     await insert('INSERT INTO t FORMAT JSONEachRow', line.repeat(1_000))
@@ -185,17 +185,17 @@ describe('bodies', () => {
     await expect.poll(() => residentBytes() - before, { timeout: 60_000 }).toBeLessThan(600 << 20)
   })
 
-  test('an answer flows while it is computed', async () => {
+  test('an answer is streamed while it is computed', async () => {
     const query = 'SELECT number, repeat(toString(number), 20) FROM numbers(100000000)'
     const before = residentBytes()
     const { received } = await readAndHangUp(query, 32 << 20)
     expect(received).toBeGreaterThanOrEqual(32 << 20)
     expect(residentBytes() - before).toBeLessThan(400 << 20)
-    // And ends when nobody reads it any more.
+    // It also ends when its client has gone.
     await waitUntilIdle()
   })
 
-  test('a read sent by GET ends when its reader has gone', async () => {
+  test('a read by GET ends when its client has gone', async () => {
     const abort = new AbortController()
     const query = 'SELECT count() FROM numbers(1000000000000) WHERE NOT ignore(sipHash64(number))'
     const asking = call({ params: { query, query_id: 'abandoned' }, signal: abort.signal })
@@ -207,7 +207,7 @@ describe('bodies', () => {
     await expect.poll(() => runQuery(running), { timeout: 60_000 }).toBe('0')
   })
 
-  test('KILL QUERY ends any other', async () => {
+  test('KILL QUERY ends any other query', async () => {
     const body = 'SELECT count() FROM numbers(1000000000000) WHERE NOT ignore(sipHash64(number))'
     const asking = call({ body, params: { query_id: 'killed' } })
     const running = "SELECT count() FROM system.processes WHERE query_id = 'killed'"
@@ -217,8 +217,8 @@ describe('bodies', () => {
   })
 })
 
-describe('many at once', () => {
-  test('200 requests side by side, reads and writes, are all answered', async () => {
+describe('concurrency', () => {
+  test('200 concurrent requests, reads and writes, are all answered', async () => {
     const replies = await Promise.all(
       Array.from({ length: 200 }, (_, i) =>
         i % 4 === 0

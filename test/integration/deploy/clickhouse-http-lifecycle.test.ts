@@ -1,5 +1,5 @@
-// The embedded ClickHouse as a process: what it keeps when it is killed, who may own a directory,
-// how it stops, and that it never outlives the one who started it.
+// The embedded ClickHouse as a process: durability after a kill, the owner of a directory, its
+// stop, and that it never outlives its parent.
 import { spawn } from 'node:child_process'
 import { mkdtempSync, readdirSync, readFileSync, rmSync, truncateSync } from 'node:fs'
 import { Agent, get } from 'node:http'
@@ -36,10 +36,11 @@ async function runQuery(server: TestClickhouse, sql: string, params?: Record<str
 }
 
 describe('kill -9', () => {
-  test('loses no acknowledged row, and leaves no batch half written', async () => {
+  test('loses no acknowledged row, and leaves no partial batch', async () => {
     const acknowledged: number[] = []
     let next = 0
-    // As a service inserts, and as a client that asks the server to gather inserts and not to wait.
+    // Inserts as the service sends them, and as a client that uses asynchronous inserts and does
+    // not wait.
     const write = async (server: TestClickhouse, own: Record<string, string>) => {
       for (;;) {
         const batch = next++
@@ -49,12 +50,12 @@ describe('kill -9', () => {
         acknowledged.push(batch)
       }
     }
-    const gathered = { async_insert: '1', wait_for_async_insert: '0' }
+    const asynchronous = { async_insert: '1', wait_for_async_insert: '0' }
     let server = await start()
     await runQuery(server, 'CREATE TABLE kept (batch UInt32) ENGINE = MergeTree ORDER BY batch')
     for (const workMs of [50, 150, 400]) {
       const before = acknowledged.length
-      const writers = [{ async_insert: '0' }, { async_insert: '0' }, gathered, gathered]
+      const writers = [{ async_insert: '0' }, { async_insert: '0' }, asynchronous, asynchronous]
       const writing = Promise.allSettled(writers.map((own) => write(server, own)))
       await sleep(workMs)
       while (acknowledged.length === before) await sleep(1)
@@ -71,12 +72,12 @@ describe('kill -9', () => {
   type Pair = [number, number]
 })
 
-describe('a merged part that a full disk left broken', () => {
+describe('a merged part that a full disk corrupted', () => {
   const breaks: [how: string, files: RegExp, keptBytes: number][] = [
     ['its marks are empty', /\.c?mrk\d?$/, 0],
     ['its data is cut short', /\.bin$/, 100],
   ]
-  test.each(breaks)('%s: is found, and what it was made of is in force again', async (...args) => {
+  test.each(breaks)('%s: is detected, and its source parts are active again', async (...args) => {
     const [, files, keptBytes] = args
     let server = await start()
     await runQuery(server, 'CREATE TABLE kept (n UInt64) ENGINE = MergeTree ORDER BY n')
@@ -84,7 +85,7 @@ describe('a merged part that a full disk left broken', () => {
       await runQuery(server, `INSERT INTO kept SELECT number + ${from} FROM numbers(1000)`)
     }
     await runQuery(server, 'OPTIMIZE TABLE kept FINAL')
-    // What was merged stays for long enough to be gone back to.
+    // Source parts stay long enough to be restored.
     const lifetime = `SELECT value FROM system.merge_tree_settings WHERE name = 'old_parts_lifetime'`
     expect(Number(await runQuery(server, lifetime))).toBeGreaterThanOrEqual(2)
     const place = await runQuery(
@@ -104,7 +105,7 @@ describe('a merged part that a full disk left broken', () => {
 })
 
 describe('a directory', () => {
-  test('has one owner, who is named to the second; a dead owner is none', async () => {
+  test('has one owner, whose name a second process gets; a dead owner does not count', async () => {
     const first = await start()
     const refused = startClickhouse({ path })
     await expect(refused).rejects.toThrow(`in use by another ClickHouse, process ${first.pid}`)
@@ -137,7 +138,7 @@ describe('a directory', () => {
     expect(await runQuery(second, 'EXISTS TABLE plain', { database: 'default' })).toBe('1')
   })
 
-  test('keeps over an orderly restart what was still in memory', async () => {
+  test('keeps unflushed rows over an orderly restart', async () => {
     const first = await start()
     await runQuery(first, 'CREATE TABLE kept (n UInt32) ENGINE = MergeTree ORDER BY n')
     const limits = '1, 1000, 1000, 1000000, 1000000, 100000000, 100000000'
@@ -163,7 +164,7 @@ describe('SIGTERM', () => {
     expect(performance.now() - asked).toBeLessThan(5_000)
   })
 
-  test('is over within five seconds whatever runs', async () => {
+  test('ends the server within five seconds, whatever runs', async () => {
     const server = await start()
     const endless = 'SELECT count() FROM numbers(1000000000000) WHERE NOT ignore(sipHash64(number))'
     const cut = callClickhouse(server.url, { body: endless }).catch(() => undefined)
@@ -177,7 +178,7 @@ describe('SIGTERM', () => {
 })
 
 describe('the parent', () => {
-  test('when it is killed, the server goes as well', async () => {
+  test('when it is killed, the server ends as well', async () => {
     const script = fileURLToPath(
       new URL('../../../deploy/local/clickhouse/clickhouse-server.ts', import.meta.url),
     )

@@ -1,5 +1,5 @@
-// The embedded ClickHouse answers as ClickHouse does: to curl, to @clickhouse/client, to whatever
-// a dashboard sends. Statuses, codes, headers and content types are ClickHouse's published ones.
+// The embedded ClickHouse answers as ClickHouse does: to curl, to @clickhouse/client, to
+// dashboards. Statuses, codes, headers and content types are those that ClickHouse documents.
 import { randomUUID } from 'node:crypto'
 import { brotliDecompressSync, gunzipSync, inflateSync, zstdDecompressSync } from 'node:zlib'
 import { ClickHouseError, ClickHouseLogLevel, createClient } from '@clickhouse/client'
@@ -27,26 +27,26 @@ afterAll(async () => {
 })
 
 describe('health', () => {
-  test.each(['/ping', '/', '/replicas_status'])('GET and HEAD %s say it is up', async (path) => {
+  test.each(['/ping', '/', '/replicas_status'])('GET and HEAD %s return ok', async (path) => {
     expect(await call({ path })).toMatchObject({ status: 200, text: 'Ok.\n' })
     expect(await call({ path, method: 'HEAD' })).toMatchObject({ status: 200, text: '' })
   })
 
-  test('@clickhouse/client finds it alive and knows its version', async () => {
+  test('@clickhouse/client finds it alive and reads its version', async () => {
     expect(await client.ping()).toEqual({ success: true })
     expect(await runQuery('SELECT version()')).toMatch(/^\d+\.\d+\.\d+\.\d+$/)
     expect(await runQuery('SELECT timezone()')).toBe('UTC')
   })
 })
 
-describe('where the query stands', () => {
-  test('in the URL, in the body, or begun in the URL and continued in the body', async () => {
+describe('the place of the query', () => {
+  test('may be the URL, the body, or both, with the body as the continuation', async () => {
     expect((await call({ params: { query: 'SELECT 40 + 2' } })).text).toBe('42\n')
     expect((await call({ body: 'SELECT 40 + 2' })).text).toBe('42\n')
     expect((await call({ params: { query: 'SELECT 40' }, body: '+ 2' })).text).toBe('42\n')
   })
 
-  test('a GET reads and nothing else', async () => {
+  test('in a GET allows only reads', async () => {
     const ddl = 'CREATE TABLE by_get (a Int8) ENGINE = Memory'
     const refused = await call({ params: { query: ddl } })
     expect(refused.headers['x-clickhouse-exception-code']).toBe('164')
@@ -56,7 +56,7 @@ describe('where the query stands', () => {
     expect(await runQuery('SELECT count() FROM by_get')).toBe('0')
   })
 
-  test('the database comes from a parameter or a header, however new it is', async () => {
+  test('does not matter for the database, which comes from a parameter or a header', async () => {
     expect((await call({ params: { database: 'later' }, body: 'SELECT 1' })).status).toBe(404)
     await runQuery('CREATE DATABASE later')
     await runQuery('CREATE TABLE here (a Int8) ENGINE = MergeTree ORDER BY a', {
@@ -131,7 +131,7 @@ describe('parameters', () => {
     expect(absent.headers['x-clickhouse-exception-code']).toBe('456')
   })
 
-  // Characters that some layer on the way gives a meaning to, and any others.
+  // Characters with a special meaning in some layer, and any others.
   const nasty = fc
     .array(fc.oneof(fc.constantFrom(...'\'"`\\\t\n\r\b\0\u007f%+&=?{}();-–é😀N'), fc.string()), {
       maxLength: 12,
@@ -140,7 +140,7 @@ describe('parameters', () => {
 })
 
 describe('settings', () => {
-  test('hold for their own query and leak into none beside it', async () => {
+  test('apply to their own query and to no concurrent one', async () => {
     const replies = await Promise.all(
       Array.from({ length: 200 }, async (_, i) => {
         const own = i % 3 === 0 ? '65409' : String(1000 + i)
@@ -154,7 +154,7 @@ describe('settings', () => {
     for (const [text, expected] of replies) expect(text).toBe(expected)
   })
 
-  test('an unknown one or a bad value is an error', async () => {
+  test('that are unknown or have a bad value are an error', async () => {
     const unknown = await call({ body: 'SELECT 1', params: { no_such_setting: '1' } })
     expect(unknown).toMatchObject({ status: 404 })
     expect(unknown.text).toMatch(/^Code: 115\. .*\(UNKNOWN_SETTING\) \(version \d/s)
@@ -162,7 +162,7 @@ describe('settings', () => {
     expect(bad.status).toBe(400)
   })
 
-  test('limits are kept: rows, time', async () => {
+  test('enforce limits of rows and time', async () => {
     const rows = await call({
       body: 'SELECT number FROM numbers(100)',
       params: { max_result_rows: '5', result_overflow_mode: 'throw' },
@@ -176,7 +176,7 @@ describe('settings', () => {
     expect(slow.headers['x-clickhouse-exception-code']).toBe('159')
   })
 
-  test('a session keeps its settings and temporary tables, and only a session', async () => {
+  test('stay in a session, as do its temporary tables, and nowhere else', async () => {
     const session = { session_id: randomUUID(), session_timeout: '60' }
     await runQuery('SET max_block_size = 4321', session)
     await runQuery('CREATE TEMPORARY TABLE mine (a Int8)', session)
@@ -216,7 +216,7 @@ describe('authentication', () => {
     return callClickhouse(`http://${host}`, { headers, params: { query: 'SELECT 1' } })
   }
 
-  test('the password opens it by Basic, by headers and by parameters', async () => {
+  test('accepts the password by Basic, by headers and by parameters', async () => {
     const basic = `Basic ${Buffer.from('default:test').toString('base64')}`
     expect((await bare({ Authorization: basic })).text).toBe('1\n')
     expect((await bare({ [user!]: 'default', [key!]: 'test' })).text).toBe('1\n')
@@ -225,7 +225,7 @@ describe('authentication', () => {
     expect((await callClickhouse(`http://${host}`, { params })).text).toBe('1\n')
   })
 
-  test('no password, an empty, a wrong or a foreign one stays outside', async () => {
+  test('rejects a missing, empty, wrong or foreign password', async () => {
     for (const headers of [
       {},
       { [user!]: 'default' },
@@ -242,7 +242,7 @@ describe('authentication', () => {
 })
 
 describe('without a password', () => {
-  test('everybody on this machine is user default', async () => {
+  test('accepts every client on this machine as user default', async () => {
     const open = await startClickhouse({ password: '' })
     onTestFinished(() => open.stop())
     expect((await callClickhouse(open.url, { body: 'SELECT currentUser()' })).text).toBe(
@@ -277,7 +277,7 @@ describe('headers', () => {
     })
   })
 
-  test('nothing is granted to other origins unasked', async () => {
+  test('grant nothing to other origins unless requested', async () => {
     const headers = { Origin: 'http://elsewhere.example' }
     const reply = await call({ body: 'SELECT 1', headers })
     expect(reply.headers['access-control-allow-origin']).toBeUndefined()
@@ -294,7 +294,7 @@ describe('compression of answers', () => {
     ['deflate', inflateSync],
     ['br', brotliDecompressSync],
     ['zstd', zstdDecompressSync],
-  ])('%s is used when it is accepted and switched on', async (encoding, decompress) => {
+  ])('uses %s when it is accepted and switched on', async (encoding, decompress) => {
     const headers = { 'Accept-Encoding': encoding }
     const plain = await call({ body })
     const packed = await call({ body, headers, params: { enable_http_compression: '1' } })
@@ -306,7 +306,7 @@ describe('compression of answers', () => {
   })
 })
 
-describe('what dashboards and drivers ask when they connect', () => {
+describe('the first queries of dashboards and drivers', () => {
   test.each([
     'SELECT version(), timezone()',
     "SELECT name, value, readonly FROM system.settings WHERE name LIKE 'max_%' LIMIT 5",

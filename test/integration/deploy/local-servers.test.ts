@@ -1,5 +1,5 @@
 // The embedded servers of the local stack: how a nats-server is found or fetched, that it syncs
-// before it acknowledges, and that PostgreSQL starts on whatever a crash has left.
+// before it acknowledges, and that PostgreSQL starts after any crash.
 
 import { execFile } from 'node:child_process'
 import { createHash } from 'node:crypto'
@@ -45,13 +45,13 @@ const workDir = mkdtempSync(join(tmpdir(), 'di-local-servers-'))
 afterAll(() => rmSync(workDir, { recursive: true, force: true }))
 
 describe('finding a nats-server', () => {
-  test('what is found can sync before it acknowledges', async () => {
+  test('returns one that can sync before it acknowledges', async () => {
     const found = await findNatsServer({ env: process.env, projectDir })
     expect(found.order).toBeGreaterThanOrEqual(SYNC_ALWAYS_ORDER)
     expect(found.syncAlways).toBe(true)
   })
 
-  test('NATS_SERVER_BIN wins, and is refused when it is not a nats-server', async () => {
+  test('prefers NATS_SERVER_BIN, and rejects it when it is not a nats-server', async () => {
     const found = await findNatsServer({ env: process.env, projectDir })
     const mine = join(workDir, 'my-nats-server')
     copyFileSync(found.file, mine)
@@ -62,12 +62,12 @@ describe('finding a nats-server', () => {
     await expect(findNatsServer({ env: wrong, projectDir })).rejects.toThrow(/NATS_SERVER_BIN/)
   })
 
-  test('when none can be fetched, the error says why and names every way out', async () => {
+  test('fails, when none can be fetched, with the reason and every remedy', async () => {
     const { binary, reasons } = await fetchNatsServer({
       cacheDir: join(workDir, 'empty-cache'),
       pathVar: process.env.PATH,
       aptRoot: join(workDir, 'no-apt-here'),
-      // Nobody listens on the discard port.
+      // No process listens on the discard port.
       releaseOrigin: 'http://127.0.0.1:9',
       say: () => undefined,
       minOrder: SYNC_ALWAYS_ORDER,
@@ -79,7 +79,7 @@ describe('finding a nats-server', () => {
     }
   })
 
-  test('a release archive is kept when its checksum is the pinned one, else refused', async () => {
+  test('keeps a release archive only when its checksum is the pinned one', async () => {
     const found = await findNatsServer({ env: process.env, projectDir })
     const target = `${process.platform}-${process.arch === 'x64' ? 'amd64' : process.arch}`
     const folder = `nats-server-v2.15.0-${target}`
@@ -88,9 +88,9 @@ describe('finding a nats-server', () => {
     const archive = join(workDir, 'archive.tar.gz')
     await run('tar', ['-czf', archive, '-C', workDir, folder])
     const bytes = readFileSync(archive)
-    const asked: string[] = []
+    const requestedUrls: string[] = []
     const site = createServer((request, response) => {
-      asked.push(request.url ?? '')
+      requestedUrls.push(request.url ?? '')
       response.end(bytes)
     })
     await new Promise<void>((resolve) => site.listen(0, '127.0.0.1', resolve))
@@ -115,7 +115,7 @@ describe('finding a nats-server', () => {
         [1, 2].map(() => fetchNatsServer({ ...options, releaseSha256: { [target]: sha256 } })),
       )
       for (const { binary } of both) expect(binary?.version).toBe(found.version)
-      expect(asked.at(-1)).toBe(`/v2.15.0/${folder}.tar.gz`)
+      expect(requestedUrls.at(-1)).toBe(`/v2.15.0/${folder}.tar.gz`)
       const again = await findNatsServer({
         env: { CACHE_DIR: options.cacheDir, PATH: join(workDir, 'nowhere') },
         projectDir,
@@ -126,7 +126,7 @@ describe('finding a nats-server', () => {
     }
   })
 
-  test("apt is asked on the distribution's own sources only, with the suite replaced", () => {
+  test('uses apt with the distribution’s own sources only, with the suite replaced', () => {
     const apt = join(workDir, 'apt')
     mkdirSync(join(apt, 'sources.list.d'), { recursive: true })
     const stanzas = [
@@ -148,7 +148,7 @@ describe('finding a nats-server', () => {
 })
 
 describe('the embedded nats-server', () => {
-  test('runs JetStream with sync_interval always and 8 MB payloads, by its own account', async () => {
+  test('runs JetStream with sync_interval always and 8 MB payloads, as it reports', async () => {
     const binary = await findNatsServer({ env: process.env, projectDir })
     const [port, monitorPort] = [await choosePort({}), await choosePort({})]
     const dir = join(workDir, 'varz')
@@ -158,7 +158,7 @@ describe('the embedded nats-server', () => {
     >
     const settings = { binary, dir, port, passwords }
     const spec = natsLaunchSpec(settings, { ...process.env, GOMAXPROCS: undefined })
-    // The configuration itself turns monitoring off; the flags add it for this one question.
+    // The configuration itself turns monitoring off; the flags add it for this one query.
     const args = [...spec.args, '--http_port', `${monitorPort}`]
     const child = createLauncher({ pathVar: process.env.PATH }).launch({ ...spec, args })
     try {
@@ -178,7 +178,7 @@ describe('the embedded nats-server', () => {
     }
   })
 
-  test('keeps an acknowledged message through kill -9, and refuses strangers', async () => {
+  test('keeps an acknowledged message through kill -9, and rejects unknown clients', async () => {
     const server = await startNats()
     try {
       const { host, username: user, password: pass } = new URL(server.url)
@@ -204,7 +204,7 @@ describe('the embedded nats-server', () => {
 })
 
 describe('the embedded PostgreSQL', () => {
-  test('keeps its data through kill -9, and starts beside a pid file that names a stranger', async () => {
+  test('keeps its data through kill -9, and starts with a foreign id in its pid file', async () => {
     const server = await startPostgres({ settings: { fsync: 'on' } })
     try {
       const url = await server.createDatabase()
@@ -225,7 +225,7 @@ describe('the embedded PostgreSQL', () => {
     }
   })
 
-  test('ends when it loses a process, to be started again rather than recover', async () => {
+  test('ends when it loses a process, so that it restarts instead of recovering', async () => {
     const server = await startPostgres({ settings: { fsync: 'on' } })
     const client = new Client({ connectionString: server.url })
     client.on('error', () => undefined)
@@ -244,7 +244,7 @@ describe('the embedded PostgreSQL', () => {
     }
   })
 
-  test('syncs, needs its password, listens on 127.0.0.1 alone and never runs as root', async () => {
+  test('syncs, needs its password, listens only on 127.0.0.1 and never runs as root', async () => {
     const server = await startPostgres({ settings: { fsync: 'on' } })
     try {
       const shown = await query(

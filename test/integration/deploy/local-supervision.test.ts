@@ -1,5 +1,5 @@
-// What keeps a local stack in order: children that cannot outlive it, one stack per data folder,
-// restarts, and logs that stay bounded.
+// The supervision of a local stack: children that cannot outlive it, one stack per data folder,
+// restarts, and bounded logs.
 
 import { spawn } from 'node:child_process'
 import { mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
@@ -36,12 +36,12 @@ const launcher = createLauncher({ pathVar: process.env.PATH })
 
 afterAll(() => rmSync(workDir, { recursive: true, force: true }))
 
-/** A program that ignores polite signals. */
+/** A program that ignores SIGTERM. */
 const stubborn = `process.on("SIGTERM", () => {}); setInterval(() => {}, 1000)
   process.stdout.write("up")`
 
 describe('a child of the stack', () => {
-  // The program stands for the stack: it launches one stubborn child and prints both ids.
+  // The program replaces the stack: it launches one stubborn child and prints both ids.
   const program = (useKernel: boolean, withReaper: boolean) => `
     import { createLauncher } from '${projectDir}deploy/local/stack/launch.ts'
     import { startOrphanReaper } from '${projectDir}deploy/local/stack/start-orphan-reaper.ts'
@@ -54,10 +54,10 @@ describe('a child of the stack', () => {
       command: process.execPath, args, env: process.env,
       orphanSignal: ${withReaper} ? 'SIGTERM' : 'SIGKILL',
     })
-    const tell = (ids) => process.stdout.write(JSON.stringify(ids) + '\\n')
+    const print = (ids) => process.stdout.write(JSON.stringify(ids) + '\\n')
     // Before that the kernel may not watch the parent yet: the reaper covers that moment.
-    child.stdout.once('data', () => tell({ child: child.pid, reaper: reaper.pid() }))
-    process.on('SIGUSR2', () => tell({ reaper: reaper.pid() }))
+    child.stdout.once('data', () => print({ child: child.pid, reaper: reaper.pid() }))
+    process.on('SIGUSR2', () => print({ reaper: reaper.pid() }))
     setInterval(() => {}, 1000)`
 
   async function startStandIn(useKernel: boolean, withReaper: boolean) {
@@ -124,7 +124,7 @@ describe('the lock of a data folder', () => {
     return dir
   }
 
-  test('refuses a second holder and names the first', () => {
+  test('rejects a second owner and names the first', () => {
     const dir = folder('held')
     const lock = lockDataDir(dir)
     expect(() => lockDataDir(dir)).toThrow(`already running on ${dir}, pid ${process.pid}`)
@@ -133,20 +133,20 @@ describe('the lock of a data folder', () => {
     expect(readdirSync(dir)).toEqual([])
   })
 
-  test('is taken from a holder whose process id now belongs to another process', () => {
+  test('is taken from an owner whose process id now belongs to another process', () => {
     const dir = folder('reused')
     const stale = { pid: process.pid, started: 'another time', children: [] }
     writeFileSync(join(dir, 'stack.lock'), JSON.stringify(stale))
     lockDataDir(dir).release()
   })
 
-  test('is taken from a torn file', () => {
+  test('is taken from a corrupt file', () => {
     const dir = folder('torn')
     writeFileSync(join(dir, 'stack.lock'), '{"pid": 1')
     lockDataDir(dir).release()
   })
 
-  test('knows what a crashed holder left running, and that is ended, and nothing else', async () => {
+  test('lists the processes left by a crashed owner, and only those are ended', async () => {
     const dir = folder('crashed')
     const spec: LaunchSpec = {
       command: process.execPath,
@@ -158,7 +158,7 @@ describe('the lock of a data folder', () => {
     const pids = [left.pid as number, bystander.pid as number] as const
     const children = [
       { name: 'nats', pid: pids[0], started: startToken(pids[0]), signal: 'SIGTERM' },
-      // The number of a child that has gone, given to somebody else since.
+      // The process id of a child that has ended, reused by another process.
       { name: 'scorer', pid: pids[1], started: 'another time', signal: 'SIGTERM' },
     ]
     const content = { pid: 2 ** 22 + 1, started: 'long ago', children }
@@ -206,7 +206,7 @@ describe('a supervised child', () => {
     return { child, reported, pids, log }
   }
 
-  test('is started again when it ends, with its exit and last words shown, until it is stopped', async () => {
+  test('is started again when it ends, with its last lines shown, until its stop', async () => {
     const script = 'process.stdout.write("my last words\\n"); setInterval(() => {}, 1000)'
     const { child, reported, pids, log } = superviseScript(script, async () => true)
     await child.start(new AbortController().signal)
@@ -222,7 +222,7 @@ describe('a supervised child', () => {
     expect(pids).toHaveLength(3)
   })
 
-  test('that runs on but says that it is lost is killed and started again', async () => {
+  test('that still runs but reports a fatal error is killed and started again', async () => {
     const said = '[ERR] Filestore [TELEMETRY] Critical write error: no space left on device'
     const script = `process.on('SIGTERM', () => {}); setInterval(() => {}, 1000)
       setTimeout(() => process.stderr.write(${JSON.stringify(`${said}\n`)}), 200)`
@@ -235,7 +235,7 @@ describe('a supervised child', () => {
     expect(await survivors(pids, 1_000)).toEqual([])
   })
 
-  test('that cannot start says why, and is not left running', async () => {
+  test('that cannot start is reported with its reason, and not left running', async () => {
     const { child, pids } = superviseScript(
       'process.stderr.write("PORT is bad\\n"); process.exitCode = 3',
       async () => false,
@@ -248,7 +248,7 @@ describe('a supervised child', () => {
 })
 
 describe('the log of a child', () => {
-  test('stays bounded in size, keeps what is newest, and floods no terminal', async () => {
+  test('has a bounded size, keeps the newest lines, and never floods the terminal', async () => {
     const shown: string[] = []
     const dir = join(workDir, 'logs')
     mkdirSync(dir)
@@ -272,7 +272,7 @@ describe('the log of a child', () => {
     expect(shown.length).toBeLessThan(20)
   })
 
-  test('shows warnings and complaints, not chatter', () => {
+  test('shows warnings and errors only', () => {
     expect(showJsonWarnings('{"level":30,"msg":"fine"}')).toBeNull()
     const warning = '{"level":40,"msg":"lag","err":{"message":"slow"}}'
     expect(showJsonWarnings(warning)).toBe('warn lag: slow')
@@ -284,7 +284,7 @@ describe('the log of a child', () => {
   })
 })
 
-test('a port in use is seen as such', async () => {
+test('a port in use is detected', async () => {
   const server = createServer()
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   const { port } = server.address() as { port: number }

@@ -1,5 +1,5 @@
 // Device histories in a real ClickHouse against a plain model: complete, exact, most recent first,
-// whatever was inserted twice, in whatever order, and whichever merges have run.
+// with duplicates, in any order of inserts, and after any merges.
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { SessionHistory, SessionPosition } from '#shared/core/devices/device-history.ts'
@@ -40,7 +40,7 @@ const find = (tenantId: string, deviceId: string, more: Partial<DeviceQuery> = {
 type DeviceQuery = { sessionsLimit: number; before: SessionPosition | null }
 
 describe('a device history', () => {
-  it('is null for a device that nobody knows and for a device of another tenant', async () => {
+  it('is null for an unknown device and for another tenant’s device', async () => {
     await store.insertTelemetry(makeEvents([{ tenantId: 'owner', deviceId: 'd' }]))
     expect(await find('owner', 'd')).not.toBeNull()
     expect(await find('owner', 'unknown')).toBeNull()
@@ -54,7 +54,7 @@ describe('a device history', () => {
     }
   })
 
-  it('gives a session the action and flags of its highest score, whatever came last', async () => {
+  it('gives a session the action and flags of its highest score, in any order', async () => {
     const levels = ['REVIEW', 'BLOCK', 'ALLOW', 'REVIEW'] as const
     const facts = levels.map((level, n) => ({
       tenantId: 'highest',
@@ -78,7 +78,7 @@ describe('a device history', () => {
     ])
   })
 
-  it('takes ids of every spelling, each as itself', async () => {
+  it('accepts ids of every spelling and keeps them distinct', async () => {
     const ids = ["d'1", 'd\\1', 'd"1', 'd 1', 'd%31', 'dé😀', '{d:1}', 'd/../1', '0', 'null', 'D']
     const facts = ids.map((id) => ({
       tenantId: 'spelling',
@@ -96,7 +96,7 @@ describe('a device history', () => {
     }
   })
 
-  it('equals a plain model of everything ever inserted, repeats and disorder included', async () => {
+  it('equals a plain model of all inserts, with repeats and in any order', async () => {
     process.stdout.write(`history seed ${seed}\n`)
     const events = makeEvents(fc.sample(anyEvent, { seed, numRuns: 400 }))
     // Redelivery: overlapping batches, one of them again at the end.
@@ -202,7 +202,7 @@ describe('a history of many sessions', () => {
     }
   })
 
-  it('comes in pages that miss nothing and repeat nothing', async () => {
+  it('comes in pages without gaps and duplicates', async () => {
     const all = await find('pages', 'device-1')
     expect(all?.sessions).toHaveLength(sessionsCount)
     expect(all?.next).toBeNull()
@@ -220,12 +220,12 @@ describe('a history of many sessions', () => {
     expect(paged).toEqual(all?.sessions)
   })
 
-  it('is the same while every session has rows that nothing has merged yet', async () => {
+  it('is equal while every session has unmerged rows', async () => {
     const tenantId = 'unmerged'
     const rounds = 4
     await clickhouse.command({ query: 'system stop merges sessions' })
     try {
-      // Later rows of a session come with a later start: only its first row says when it began.
+      // Later rows of a session have a later start: only its first row has the true start.
       for (let round = 0; round < rounds; round++) {
         const some = Array.from({ length: 600 }, (_, n) => ({
           ...facts(n),
@@ -251,7 +251,7 @@ describe('a history of many sessions', () => {
     }
   })
 
-  it('is exact for a device that had many and was erased, also when it comes again', async () => {
+  it('is exact for a device that had many and was erased, also when it returns', async () => {
     const tenantId = 'erased'
     const many = Array.from({ length: 1_100 }, (_, n) => ({ ...facts(n), tenantId }))
     await store.insertTelemetry(makeEvents(many))

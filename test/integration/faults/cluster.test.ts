@@ -1,6 +1,6 @@
-// Three nats-servers with the configuration that deploy/cluster/ ships: the one that leads the
-// telemetry stream is killed under load, and nothing that was accepted is lost or there twice.
-// `npm run faults -- cluster` does the same at length, with every kind of fault.
+// Three nats-servers with the shipped configuration of deploy/cluster/: the leader of the telemetry
+// stream is killed under load, and no accepted event is lost or duplicated. `npm run faults --
+// cluster` does the same for longer, with every kind of fault.
 import { expect, it } from 'vitest'
 import { telemetrySubject, tenantsBucket } from '#shared/core/telemetry/nats-names.ts'
 import { connectNats, type Nats } from '#shared/io/nats/connection.ts'
@@ -26,7 +26,7 @@ it('streams are put on three servers, and clients leave one that is cut off', as
     await isGone(after, `KV_${tenantsBucket}`)
     await openTenantsBucket(after)
     await areOn(after, 3)
-    // Somebody who was told nothing leaves everything where it is.
+    // A process without a number of replicas leaves everything unchanged.
     await ensure(before)
     await areOn(after, 3)
     await before.close()
@@ -53,7 +53,7 @@ async function leavesCutOff(cluster: NatsCluster, nats: Nats): Promise<void> {
 
 const ensure = (nats: Nats) => ensureStreamsOnceFormed(nats, { log: quietLog, limitMs: 40_000 })
 
-/** A server that is asked next may not have heard of it yet. */
+/** Another server may not have received the deletion yet. */
 async function isGone(nats: Nats, stream: string): Promise<void> {
   const hears = () =>
     nats.manager.streams.info(stream).then(
@@ -63,7 +63,7 @@ async function isGone(nats: Nats, stream: string): Promise<void> {
   await until(`${stream} is gone`, hears)
 }
 
-/** A list leaves out what has no leader at that moment, as after a change. */
+/** A list omits streams without a leader at that moment, as after a change. */
 async function areOn(nats: Nats, servers: number): Promise<void> {
   const found = new Map<string, number>()
   const all = async () => {
@@ -79,7 +79,7 @@ async function areOn(nats: Nats, servers: number): Promise<void> {
   )
 }
 
-it('loses nothing and alerts once when the server that leads the stream is killed', async () => {
+it('loses nothing and alerts once when the leader of the stream is killed', async () => {
   const faults = [{ fault: 'leader killed' as const, lastsMs: 5_000 }]
   const result = await runCluster({ seed, faults, rate: 40, calmMs: 500 })
   expect(findBroken(result), `seed ${seed}`).toEqual([])

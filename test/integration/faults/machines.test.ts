@@ -1,5 +1,5 @@
-// The state machines that live in Postgres and NATS against their models, through random histories
-// with several processes at once; `npm run faults -- machines` runs the same ones long. A failure
+// The state machines in Postgres and NATS against their models, through random histories with
+// several concurrent processes; `npm run faults -- machines` runs longer histories. A failure
 // prints its seed and the shortest history.
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { createPostgres, type Postgres } from '#shared/io/postgres/postgres.ts'
@@ -42,12 +42,12 @@ it('deliveries equal their model, through claims, deaths, late records, replays 
   })
 })
 
-it('alerts judged by several at once keep their seq, counters, history and audit', async () => {
+it('concurrent dispositions of alerts keep seq, counters, history and audit correct', async () => {
   const { seen } = await runDisposition({ runs: 8, seed }, postgres)
   expect(seen['judged by several at once']).toBeGreaterThan(0)
 })
 
-it('rotations at once and interrupted at any stage leave one secret, everywhere', async () => {
+it('concurrent and interrupted rotations leave one secret everywhere', async () => {
   const rig = await createConsoleRig({ postgres: server, nats })
   try {
     const { seen } = await runRotation({ runs: 5, seed }, rig)

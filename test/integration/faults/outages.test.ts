@@ -1,6 +1,6 @@
 /**
  * The whole service under load while nats-server hangs and is killed, and while Postgres and
- * ClickHouse are gone at once, for a moment each: the short form of `npm run faults -- outages`.
+ * ClickHouse are both down, for a moment each: the short form of `npm run faults -- outages`.
  */
 import { expect, it } from 'vitest'
 import { judgeFindings, judgeOutage, submissionsOf } from '../../faults/outages/judge-outage.ts'
@@ -12,7 +12,7 @@ const find = (wanted: string): Outage => {
   return { ...outages.find(({ name }) => name === wanted)!, lastsMs }
 }
 
-it('an outage of any server refuses or goes on as promised, recovers alone, loses nothing', async () => {
+it('an outage of any server has documented effects, recovers and loses nothing', async () => {
   const hung = find('nats-hung')
   const chosen = [hung, bothOf(find('postgres-down'), find('clickhouse-down'), 200)]
   const result = await runOutages({ outages: chosen, scale: 1, ratePerSecond: 60, calmMs: 500 })
@@ -20,7 +20,7 @@ it('an outage of any server refuses or goes on as promised, recovers alone, lose
   expect(injected.map(({ outage }) => outage)).toEqual(chosen)
   expect(injected.flatMap((one) => judgeOutage(one, result))).toEqual([])
   expect(judgeFindings(findings)).toEqual([])
-  // The faults were there, and the load was.
+  // The faults occurred, and so did the load.
   for (const one of injected) {
     const refused = submissionsOf(one, calls).filter(({ outcome }) => outcome === 'refused')
     expect(refused.length > 0).toBe(one.outage === hung)

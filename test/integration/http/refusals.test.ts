@@ -1,6 +1,6 @@
 /**
- * Refused requests in the log of a process: each has one line with the id that its answer names;
- * a flood has a bounded number of lines and a count of the rest; nothing secret is in any of them.
+ * Rejected requests in the log of a process: each has one line with the id of its answer; a flood
+ * has a bounded number of lines and a count of the others; no line has a secret.
  */
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
@@ -63,7 +63,7 @@ describe('a refused request', () => {
     expect(await lineOf('mine-1')).toMatchObject({ code: 'not_found', route: 'unknown' })
   })
 
-  it('is answered so that nothing keeps the answer', async () => {
+  it('is answered with headers that forbid caching', async () => {
     const answers = [
       await send(edge, bodyOf('acme'), { secret }),
       await fetch(`${edge.url}/nothing`),
@@ -74,7 +74,7 @@ describe('a refused request', () => {
 })
 
 describe('the internal listener', () => {
-  it('answers and logs what it refuses like the public one', async () => {
+  it('answers and logs rejections like the public one', async () => {
     const answer = await fetch(`${edge.internalUrl}/v1/rasp/ingest`, { method: 'POST' })
     expect(answer.status).toBe(404)
     expect(answer.headers.get('content-type')).toBe('application/problem+json; charset=utf-8')
@@ -91,7 +91,7 @@ describe('a trusted proxy', () => {
     await fetch(`${of.url}/nothing`, { headers })
   }
 
-  it('names the client, and nobody else does', async () => {
+  it('supplies the client’s address; other senders cannot', async () => {
     await call(edge, 'direct-1')
     expect(await lineOf('direct-1')).toMatchObject({ source: '127.0.0.1' })
     const behind = await rig.spawnEdge({ env: { TRUSTED_PROXIES: '10.0.0.0/8, 127.0.0.1' } })
@@ -102,11 +102,11 @@ describe('a trusted proxy', () => {
         .split('\n')
         .find((line) => line.includes('proxied-1'))
     const line = await until('its line', () => find() ?? null)
-    // What the proxy itself has added, not what its client sent.
+    // The address that the proxy itself has added, not the one its client sent.
     expect(JSON.parse(line)).toMatchObject({ source: '203.0.113.9' })
   })
 
-  it('has as many connections as the process takes, and keeps them', async () => {
+  it('may open as many connections as the process accepts, and keeps them', async () => {
     const proxy = await rig.spawnEdge({ env: { TRUSTED_PROXIES: '127.0.0.1' } })
     const port = Number(new URL(proxy.url).port)
     const sockets: Socket[] = []
@@ -124,7 +124,7 @@ describe('a trusted proxy', () => {
 })
 
 describe('a flood of refused requests', () => {
-  it('has a bounded number of lines, and says how many more there were', async () => {
+  it('has a bounded number of lines, and a count of the omitted ones', async () => {
     const before = lines().length
     const sent = 600
     await Promise.all(Array.from({ length: sent }, () => send(edge, '{}', { secret })))
@@ -138,7 +138,7 @@ describe('a flood of refused requests', () => {
     expect(lines().length - before).toBeLessThan(200)
   })
 
-  it('leaves no secret, no signature and nothing of a body in the log', () => {
+  it('leaves no secret, no signature and no part of a body in the log', () => {
     for (const text of [secret, 'nobody-logs-me', 'device-', 'x-service-signature']) {
       expect(edge.output()).not.toContain(text)
     }

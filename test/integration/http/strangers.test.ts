@@ -1,7 +1,6 @@
 /**
- * Connections of strangers: clients that have shown no valid signature. However many there are and
- * whatever they do, new clients are served at once, health is answered, and they are gone within
- * seconds.
+ * Connections of clients that have shown no valid signature. In any number and with any behaviour,
+ * they do not delay new clients or the health checks, and they are closed within seconds.
  */
 import { connect, type Socket } from 'node:net'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
@@ -58,7 +57,7 @@ function dial(localAddress: string): Promise<Socket> {
   })
 }
 
-/** Opens so many from each address, writes to each, and leaves them alone. */
+/** Opens `each` connections from each address, writes to each, and leaves them idle. */
 async function crowd(addresses: number, each: number, bytes: string): Promise<void> {
   for (let n = 0; n < addresses; n++) {
     for (let begun = 0; begun < each; begun += 200) {
@@ -71,8 +70,8 @@ async function crowd(addresses: number, each: number, bytes: string): Promise<vo
   }
 }
 
-/** What a new client gets, and after how many ms. */
-function askAnew(localAddress: string, request: string) {
+/** The answer to a new client, and its time in ms. */
+function requestAnew(localAddress: string, request: string) {
   const startMs = performance.now()
   return new Promise<{ status: number; tookMs: number }>((resolve) => {
     const socket = connect({ port, host: '127.0.0.1', localAddress })
@@ -92,10 +91,10 @@ function askAnew(localAddress: string, request: string) {
 const count = async (name: string, labels = {}) =>
   sumOf(await (await fetch(`${edge.internalUrl}/metrics`)).text(), name, labels)
 
-/** New clients of an address of their own, and both healths, while the crowd is there. */
+/** New clients from a fresh address, and both health checks, while the crowd is connected. */
 async function expectServed(): Promise<void> {
   for (let n = 0; n < 10; n++) {
-    const answer = await askAnew('127.0.2.1', signed())
+    const answer = await requestAnew('127.0.2.1', signed())
     expect(answer.status).toBe(200)
     expect(answer.tookMs).toBeLessThan(1_000)
   }
@@ -104,24 +103,24 @@ async function expectServed(): Promise<void> {
   }
 }
 
-describe('more connections than an edge takes', () => {
-  it('each with one refused request, then silence: new clients are served at once', async () => {
+describe('more connections than an edge accepts', () => {
+  it('with one rejected request each, then silence: new clients are served at once', async () => {
     await crowd(10, 830, refused)
     await expectServed()
     await until('all of them are gone', () => strangers.size === 0, 15_000)
   })
 
-  it('of one address: the others have room', async () => {
+  it('from one address: other addresses are not affected', async () => {
     await crowd(1, 3_000, '')
-    // The edge closes what is beyond 1,024 once it has accepted it, so a few are still being
-    // closed.
+    // The edge closes connections beyond 1,024 after it has accepted them, so a few are still
+    // closing.
     await until('the rest is closed', () => strangers.size <= 1_024, 2_000)
     await expectServed()
   })
 })
 
 describe('a connection', () => {
-  it('that goes on with refused requests is closed within seconds', async () => {
+  it('that continues with rejected requests is closed within seconds', async () => {
     const socket = await dial('127.0.1.1')
     const startMs = performance.now()
     let text = ''
@@ -143,8 +142,8 @@ describe('a connection', () => {
   })
 })
 
-describe('bodies that are not complete', () => {
-  it('are bounded in all: the oldest of them are answered 408 and closed', async () => {
+describe('incomplete bodies', () => {
+  it('are bounded in total: the oldest of them get a 408 and are closed', async () => {
     const rest = 60_000
     const slow = `${head}Content-Length: ${rest + 1}\r\n\r\n${'x'.repeat(rest)}`
     await crowd(4, 200, slow)

@@ -1,4 +1,4 @@
-/** Every table of both databases has a row in its README that says how it stays bounded. */
+/** Every table of both databases has a row in its README that explains its bound. */
 import { readFileSync } from 'node:fs'
 import pg from 'pg'
 import { expect, test } from 'vitest'
@@ -7,7 +7,7 @@ import { startClickhouse } from '../../support/servers/clickhouse-server.ts'
 import { migrateClickhouse, migratePostgres } from '../../support/servers/databases.ts'
 import { startPostgres } from '../../support/servers/postgres-server.ts'
 
-/** Names in the first column of the table below a heading, whose second column is not empty. */
+/** Names in the first column of the table below a heading, if the second column is not empty. */
 function readBounds(folder: string): string[] {
   const page = readFileSync(new URL(`../../../${folder}/README.md`, import.meta.url), 'utf8')
   const [, section = ''] = page.split('## How each table stays bounded')
@@ -17,7 +17,7 @@ function readBounds(folder: string): string[] {
     .sort()
 }
 
-test('the page of PostgreSQL says of each table how it stays bounded', async () => {
+test('the page of PostgreSQL explains the bound of each table', async () => {
   const server = await startPostgres()
   try {
     const url = await server.createDatabase()
@@ -34,7 +34,7 @@ test('the page of PostgreSQL says of each table how it stays bounded', async () 
   }
 })
 
-test('the page of ClickHouse says of each table how it stays bounded', async () => {
+test('the page of ClickHouse explains the bound of each table', async () => {
   const server = await startClickhouse()
   try {
     await migrateClickhouse(server.url)

@@ -1,5 +1,5 @@
-// Migrations: applied once, in order, by any number of processes at a time, and never when the
-// files and the database do not belong together.
+// Migrations: applied once, in order, by any number of concurrent processes, and never when the
+// files and the database do not match.
 import { appendFileSync, cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -70,7 +70,7 @@ describe('Postgres', () => {
     expect(applied.sort()).toEqual((await readMigrations(sqlFolder)).map(({ name }) => name))
   })
 
-  it('refuses when an applied file was changed', async () => {
+  it('rejects a changed file that was applied', async () => {
     const url = await server.createDatabase()
     const folder = makeFolder()
     cpSync(sqlFolder, folder, { recursive: true })
@@ -81,7 +81,7 @@ describe('Postgres', () => {
     )
   })
 
-  it('refuses a gap in the numbers before it touches anything', async () => {
+  it('rejects a gap in the numbers before it changes anything', async () => {
     const url = absentDatabase()
     const folder = makeFolder({ '0001-a.sql': 'select 1;', '0003-c.sql': 'select 1;' })
     await expect(migratePostgres(url, { log, folder })).rejects.toThrow(
@@ -90,7 +90,7 @@ describe('Postgres', () => {
     await expect(read(url, 'select 1')).rejects.toMatchObject({ code: '3D000' })
   })
 
-  it('refuses a database that is newer than the release', async () => {
+  it('rejects a database that is newer than the release', async () => {
     const url = await server.createDatabase()
     const newer = makeFolder({ '0001-a.sql': 'select 1;', '0002-b.sql': 'select 1;' })
     await migratePostgres(url, { log, folder: newer })
@@ -100,7 +100,7 @@ describe('Postgres', () => {
     )
   })
 
-  it('leaves nothing of a file that fails, and takes it up again once it is right', async () => {
+  it('leaves nothing of a failed file, and applies it once it is corrected', async () => {
     const url = await server.createDatabase()
     const folder = makeFolder({
       '0001-good.sql': 'create table good (n int);',
@@ -113,7 +113,7 @@ describe('Postgres', () => {
     expect(await migratePostgres(url, { log, folder })).toEqual(['0002-bad.sql'])
   })
 
-  it('gives up with the reason when no server answers in time', async () => {
+  it('fails with the reason when no server answers in time', async () => {
     const signal = AbortSignal.timeout(200)
     await expect(
       migratePostgres('postgres://di@127.0.0.1:1/none', { log, signal }),
@@ -146,7 +146,7 @@ describe('ClickHouse', () => {
     expect(rows).toEqual([{ n: 1, s: ';' }])
   })
 
-  it('runs a half-applied file again, and refuses one that was changed', async () => {
+  it('runs a half-applied file again, and rejects a changed one', async () => {
     const url = `${clickhouse.url}/halved`
     const folder = makeFolder({ '0001-a.sql': `${statements}select from nothing at all;` })
     await expect(migrateClickhouse(url, null, { log, folder })).rejects.toThrow()

@@ -1,5 +1,5 @@
-// The consume loop on a real nats-server: what is handled is acknowledged, what is not comes again,
-// and neither an outage, a restart of the broker nor one bad message holds anything back for good.
+// The consume loop on a real nats-server: handled messages are acknowledged, others are
+// redelivered, and no outage, restart of the broker or bad message blocks the stream for long.
 import { setTimeout as pause } from 'node:timers/promises'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import {
@@ -88,8 +88,8 @@ async function readMetric(name: string, ofMetrics = metrics): Promise<number> {
   return values.reduce((sum, { value }) => sum + value, 0)
 }
 
-/** Messages that somebody took and has not acknowledged, and those that nobody took. */
-async function readHeld(): Promise<{ held: number; waiting: number }> {
+/** The number of delivered, unacknowledged messages, and that of undelivered ones. */
+async function readCounts(): Promise<{ held: number; waiting: number }> {
   const info = await nats.manager.consumers.info(telemetryStream, scorerConsumer)
   return { held: info.num_ack_pending, waiting: info.num_pending }
 }
@@ -127,7 +127,7 @@ describe('a consumer', () => {
     await until('everything is acknowledged', isDrained)
   })
 
-  it('makes batches larger the more waits, and never larger than its limits', async () => {
+  it('makes batches larger the more messages wait, and never larger than its limits', async () => {
     await publish(0, 300)
     const sizes: number[] = []
     begin(async (messages) => {
@@ -140,7 +140,7 @@ describe('a consumer', () => {
     expect(sizes.reduce((a, b) => a + b)).toBe(300)
   })
 
-  it('bounds a batch by bytes as well, yet takes a message that alone is larger', async () => {
+  it('also bounds a batch by bytes, yet accepts a single larger message', async () => {
     const large = 'x'.repeat(700 * 1024)
     for (let n = 0; n < 5; n++) await nats.jetstream.publish(telemetrySubject, large)
     const sizes: number[] = []
@@ -154,7 +154,7 @@ describe('a consumer', () => {
     expect(sizes).toEqual([1, 1, 1, 1, 1])
   })
 
-  it('keeps batches apart when there is little, so that inserts stay few', async () => {
+  it('lingers while there are few messages, so that inserts stay few', async () => {
     const begun: number[] = []
     begin(
       async () => {
@@ -172,31 +172,31 @@ describe('a consumer', () => {
     for (const gap of gaps) expect(gap).toBeGreaterThan(140)
   })
 
-  it('leaves with the broker what has no place in a batch yet', async () => {
+  it('leaves messages without a place in a batch at the broker', async () => {
     const { finish, finished } = toBeFinished()
     begin(async () => finished)
     await publish(0, 1)
-    const inHand = () => readHeld().then(({ held }) => held > 0)
+    const inHand = () => readCounts().then(({ held }) => held > 0)
     await until('a batch is in hand', inHand)
     await publish(1, 60)
     await pause(300)
-    expect(await readHeld()).toEqual({ held: 1, waiting: 59 })
+    expect(await readCounts()).toEqual({ held: 1, waiting: 59 })
     finish()
     await until('everything is acknowledged', isDrained)
   })
 
-  it('takes the next batch while a full one is in hand, and no more than that', async () => {
+  it('fetches one more batch while a full one is in progress, and no more than that', async () => {
     const { finish, finished } = toBeFinished()
     await publish(0, 60)
     begin(async () => finished, { batchMessagesMax: 20 })
-    await until('the next is taken', async () => (await readHeld()).held > 20)
+    await until('the next is taken', async () => (await readCounts()).held > 20)
     await pause(300)
-    expect(await readHeld()).toEqual({ held: 40, waiting: 20 })
+    expect(await readCounts()).toEqual({ held: 40, waiting: 20 })
     finish()
     await until('everything is acknowledged', isDrained)
   })
 
-  it('rests as long as a batch took, up to a limit: what is busy is asked less often', async () => {
+  it('pauses as long as a batch took, up to a limit, to spare a busy store', async () => {
     const begun: number[] = []
     const tookMs = 100
     const gapsWithin = async (batchIntervalMaxMs: number) => {
@@ -219,7 +219,7 @@ describe('a consumer', () => {
     expect(Math.min(...(await gapsWithin(tookMs + 20)))).toBeLessThan(2 * tookMs - 10)
   })
 
-  it('waits out an outage with the messages in hand', async () => {
+  it('keeps its messages during an outage', async () => {
     let away = true
     const seen: number[] = []
     let tries = 0
@@ -240,7 +240,7 @@ describe('a consumer', () => {
     expect(await readMetric('di_consume_nacked_total')).toBe(0)
   })
 
-  it('is no longer at fault when nothing has failed for a while, handled or not', async () => {
+  it('has no fault any more when nothing has failed for a while, handled or not', async () => {
     let away = true
     const { finish, finished } = toBeFinished()
     let tries = 0
@@ -265,7 +265,7 @@ describe('a consumer', () => {
     expect(consumption.fault()).toBeNull()
   })
 
-  it('is no longer at fault when what it gave back has to wait for others', async () => {
+  it('has no fault any more while a redelivered message waits for others', async () => {
     let readyUpTo = 1
     let away = true
     let tries = 0
@@ -281,7 +281,7 @@ describe('a consumer', () => {
     await until('it has been given back', async () => {
       return (await readMetric('di_consume_nacked_total')) > 0
     })
-    // What a decider may decide is told by what is stored, which is behind after an outage.
+    // The stored offset limits what may be decided, and is behind after an outage.
     readyUpTo = 0
     expect(consumption.fault()).toBe('messages cannot be handled')
     const triesBefore = tries
@@ -293,13 +293,13 @@ describe('a consumer', () => {
     expect(consumption.fault()).toBeNull()
   })
 
-  it('sets a message apart that hits a defect, and gives it up while others are handled', async () => {
+  it('isolates and quarantines a message that hits a defect; others are handled', async () => {
     const seen: number[] = []
     const quarantined: ConsumedMessage[] = []
     let refusals = 1
     let failedTogether = 0
     const handle: Handle = async (messages) => {
-      // So long that what comes meanwhile, one that comes again too, is the next batch.
+      // Long enough that later messages, including a redelivered one, form the next batch.
       await pause(200)
       if (messages.some((message) => toNumber(message) === 7)) {
         if (messages.length > 1) failedTogether++
@@ -327,14 +327,14 @@ describe('a consumer', () => {
     )
     await until('everything is acknowledged', isDrained)
     expect(seen).not.toContain(7)
-    // Known for what it is, it is kept from the others.
+    // Once it is identified, it is kept apart from the others.
     expect(failedTogether).toBeLessThanOrEqual(1)
     expect(quarantined.map(toNumber)).toEqual([7])
     expect(quarantined[0]!.deliveries).toBeGreaterThanOrEqual(4)
     expect(await readMetric('di_consume_quarantined_total')).toBe(1)
   })
 
-  it('gives nothing up while every message fails: a later release may handle them', async () => {
+  it('quarantines nothing while every message fails: a later release may handle them', async () => {
     const tries = new Map<number, number>()
     const quarantined: number[] = []
     const quarantine = async (message: ConsumedMessage) => {
@@ -359,10 +359,10 @@ describe('a consumer', () => {
     expect(quarantined).toEqual([])
   })
 
-  it('handles nothing beyond what is ready, and goes on when told that more is', async () => {
+  it('handles nothing beyond the ready offset, and continues when it advances', async () => {
     const seen: number[] = []
     let ready = 0
-    let asked = 0
+    let queries = 0
     const consumption = begin(
       async (messages) => {
         for (const message of messages) {
@@ -373,18 +373,18 @@ describe('a consumer', () => {
       {},
       {
         readyUpTo: async () => {
-          if (++asked % 5 === 0) throw new Error('the broker does not answer')
+          if (++queries % 5 === 0) throw new Error('the broker does not answer')
           return ready
         },
       },
     )
     await publish(0, 30)
-    await until('it has asked', () => asked > 5)
+    await until('it has queried', () => queries > 5)
     expect(seen).toEqual([])
     ready = 12
     consumption.wake()
     await until('the first are handled', () => seen.length === 12)
-    await until('it has asked again', () => asked > 15)
+    await until('it has queried again', () => queries > 15)
     expect(seen).toEqual(range(12).map((n) => n + 1))
     ready = 30
     await until('everything is acknowledged', isDrained)
@@ -408,7 +408,7 @@ describe('a consumer', () => {
     for (const mine of seen) expect(mine.length).toBeGreaterThan(0)
   })
 
-  it('gives back at once what it has not begun when it stops', async () => {
+  it('releases unstarted messages at once when it stops', async () => {
     const { finish, finished } = toBeFinished()
     const first: number[] = []
     const stopped = begin(
@@ -432,13 +432,13 @@ describe('a consumer', () => {
       second.push(...messages.map(toNumber))
     })
     await until('everything is acknowledged', isDrained)
-    // Far less than the ack wait of 30 s: nothing was left to time out.
+    // Far less than the ack wait of 30 s: no message had to time out.
     expect(performance.now() - startedMs).toBeLessThan(20_000)
     expect(first.length).toBeGreaterThan(0)
     expect([...first, ...second].sort((a, b) => a - b)).toEqual(range(40))
   })
 
-  it('says how far behind it is', async () => {
+  it('reports its lag', async () => {
     let away = true
     await publish(0, 10)
     begin(async () => {
@@ -457,7 +457,7 @@ describe('a consumer', () => {
 })
 
 describe('a consumer whose broker fails', () => {
-  it('goes on after its consumer was deleted', async () => {
+  it('continues after its consumer was deleted', async () => {
     const seen = new Set<number>()
     const consumption = begin(async (messages) => {
       for (const message of messages) seen.add(toNumber(message))
@@ -470,7 +470,7 @@ describe('a consumer whose broker fails', () => {
     expect(consumption.fault()).toBeNull()
   })
 
-  it('goes on after the stream was lost with all that was in it', async () => {
+  it('continues after the stream was lost with all its messages', async () => {
     const seen = new Set<number>()
     begin(async (messages) => {
       for (const message of messages) seen.add(toNumber(message))
@@ -486,7 +486,7 @@ describe('a consumer whose broker fails', () => {
     await until('it works again', () => seen.size === 10)
   })
 
-  it('loses nothing when the broker is killed and started again, again and again', async () => {
+  it('loses nothing when the broker is killed and started again repeatedly', async () => {
     const seen = new Set<number>()
     begin(async (messages) => {
       await pause(3)
@@ -503,13 +503,13 @@ describe('a consumer whose broker fails', () => {
       await server.restart()
       await until('the connection is back', () => nats.connected())
     }
-    // What was on its way when the broker died comes again after the ack wait at the latest.
+    // Messages in transit when the broker died are redelivered after the ack wait at the latest.
     await until('everything was seen', () => seen.size === published, 20_000)
     expect(await readMetric('di_consume_fetch_failures_total')).toBe(0)
   })
 
   it.each(['SIGCONT', 'SIGKILL'] as const)(
-    'takes what comes next as soon as a broker is back that hung, after %s',
+    'fetches new messages as soon as a broker that hung is back, after %s',
     async (signal) => {
       const seen = new Set<number>()
       const consumption = begin(async (messages) => {
@@ -518,7 +518,7 @@ describe('a consumer whose broker fails', () => {
       await publish(0, 5)
       await until('it works', () => seen.size === 5)
       await server.kill('SIGSTOP')
-      // Two heartbeats stayed away, and the question after that was not answered either.
+      // Two heartbeats were missing, and the query after that got no answer either.
       await pause(6_000)
       await server.kill(signal)
       if (signal === 'SIGKILL') await server.restart()

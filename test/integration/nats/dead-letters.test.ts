@@ -1,5 +1,5 @@
-// Dead letters on a real nats-server: a tenant's flood of poison, and a full stream, hold up
-// nothing and take no room from others.
+// Dead letters on a real nats-server: a tenant's flood of poison, and a full stream, block nothing
+// and take no space from others.
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { deadLetterBytes } from '#shared/core/base/limits/stream.ts'
 import { deadLetterStream } from '#shared/core/telemetry/nats-names.ts'
@@ -37,7 +37,7 @@ const letterOf = (tenantId: string): DeadLetter => ({
 
 const countLetters = async () => (await nats.manager.streams.info(deadLetterStream)).state.messages
 
-it('of a tenant are bounded to its share, whatever others have', async () => {
+it('a tenant’s dead letters are bounded to its share, whatever others have', async () => {
   const lost: DeadLetterLoss[] = []
   const store = createDeadLetters({ nats, nowMs: () => 0, onLost: (loss) => lost.push(loss) })
   const most = Math.floor(deadLetterBytes.burst / 10_000)
@@ -48,7 +48,7 @@ it('of a tenant are bounded to its share, whatever others have', async () => {
   expect(await countLetters()).toBe(most + 1)
 })
 
-it('are dropped and counted when the stream is full, and cost a tenant no share', async () => {
+it('dead letters are dropped and counted when the stream is full, and cost no share', async () => {
   const lost: DeadLetterLoss[] = []
   const store = createDeadLetters({ nats, nowMs: () => 0, onLost: (loss) => lost.push(loss) })
   const { config, state } = await nats.manager.streams.info(deadLetterStream)
@@ -64,7 +64,7 @@ it('are dropped and counted when the stream is full, and cost a tenant no share'
   expect(await countLetters()).toBe(state.messages + 100)
 })
 
-it('of a broker that does not answer are an error, and cost a tenant no share', async () => {
+it('a broker that does not answer is an error, and costs a tenant no share', async () => {
   const lost: DeadLetterLoss[] = []
   const store = createDeadLetters({ nats, nowMs: () => 0, onLost: (loss) => lost.push(loss) })
   const before = await countLetters()

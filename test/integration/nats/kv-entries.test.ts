@@ -38,7 +38,7 @@ afterAll(async () => {
 
 const openBucket = (name: string): Promise<KV> => nats.jetstream.views.kv(name, { history: 1 })
 
-/** Goes on writing, each time the next of these keys, until `read` is through. */
+/** Writes continuously, each time the next of these keys, until `read` has ended. */
 async function whileWritten(
   write: (n: number) => Promise<unknown>,
   read: () => Promise<void>,
@@ -56,7 +56,7 @@ async function whileWritten(
 }
 
 describe('the entries of a bucket', () => {
-  it('are all there, each as new as it was before the call, whatever is written meanwhile', async () => {
+  it('are complete, each at least as new as before the call, during any writes', async () => {
     const bucket = await openBucket('written_test')
     await bucket.put('a.first', 'there from the beginning')
     await bucket.put('b.other', 'not asked for')
@@ -79,7 +79,7 @@ describe('the entries of a bucket', () => {
     })
   })
 
-  it('are all there where the reading of the history ends too soon', async () => {
+  it('are complete where the reading of the history ends too soon', async () => {
     const bucket = await openBucket('short_test')
     for (const key of ['a.one', 'a.two', 'a.three', 'b.other']) await bucket.put(key, 'there')
     const cut = async function* (history: AsyncIterable<KvEntry>) {
@@ -96,10 +96,10 @@ describe('the entries of a bucket', () => {
     expect([...entries.values()].every((entry) => entry.string() === 'there')).toBe(true)
   })
 
-  it('are an error where the reading never ends, which is ended then', async () => {
+  it('are an error where the reading never ends, which is then stopped', async () => {
     const bucket = await openBucket('endless_test')
     await bucket.put('a.one', 'there')
-    // A watch is the same but for its end.
+    // The watch is unchanged except that it never ends.
     const watch = await bucket.watch({ key: 'a.*' })
     const stop = vi.spyOn(watch, 'stop')
     const endless: KV = Object.create(bucket, { history: { value: async () => watch } })
@@ -107,7 +107,7 @@ describe('the entries of a bucket', () => {
     expect(stop).toHaveBeenCalled()
   })
 
-  it('are none where there are none, and a deletion is one', async () => {
+  it('are an empty list in an empty bucket, and a deletion is an entry', async () => {
     const bucket = await openBucket('empty_test')
     expect((await readEntries(nats, bucket, 'a.*')).size).toBe(0)
     await bucket.put('a.gone', 'for a moment')
@@ -117,7 +117,7 @@ describe('the entries of a bucket', () => {
   })
 })
 
-it('counts each report of retired secrets once, however often it is replaced meanwhile', async () => {
+it('each report of retired secrets counts once, even when it is replaced meanwhile', async () => {
   const bucket = await openStaleSecretBucket(nats)
   let begun = 0
   let done = 0
@@ -157,7 +157,7 @@ describe('a report that no edge has written', () => {
     versions: [{ sdk_version: '4.2.0', requests, age_ms: 0 }],
   })
 
-  it('is no claim of accepted events, well formed or proven for another place', async () => {
+  it('is not accepted as counts, well formed or proven for another place', async () => {
     const metrics = createMetrics('test')
     const parts = [{ hourMs, part: 0, accepted: claim.accepted }]
     const reporter = startClaimReporter({

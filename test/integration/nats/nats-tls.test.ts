@@ -1,7 +1,7 @@
 /**
  * The connection to NATS with TLS, client certificates, credentials files and NKEYs, on real
- * nats-servers. Where TLS is asked for, nothing is said before there is TLS; and every connection
- * that fails says why, once, and is tried again.
+ * nats-servers. Where TLS is required, nothing is sent before TLS is established; and every failed
+ * connection logs its reason once and is retried.
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { type AddressInfo, createServer, connect as dial } from 'node:net'
@@ -48,7 +48,7 @@ async function start(lines: string[], port?: number) {
 
 function open(settings: NatsSettings): NatsLink & { warnings: string[] } {
   const warnings: string[] = []
-  const warn = (...said: unknown[]) => warnings.push(String(said.at(-1)))
+  const warn = (...logged: unknown[]) => warnings.push(String(logged.at(-1)))
   const log = { info: () => undefined, warn }
   const link = openNats(settings, 'test', log as unknown as Log)
   onTestFinished(link.close)
@@ -62,7 +62,7 @@ async function connects(settings: NatsSettings): Promise<void> {
   expect(link.warnings).toEqual([])
 }
 
-/** It says so, once, and goes on trying. */
+/** Expects that it logs the reason once and retries. */
 async function failsWith(
   settings: NatsSettings,
   why: string,
@@ -70,7 +70,7 @@ async function failsWith(
 ): Promise<NatsLink> {
   const link = open(settings)
   await until('it says why', () => link.fault() === `is not connected: it ${why}`)
-  // Two more tries of those that say why.
+  // Time for two more tries, which would log the reason again.
   await new Promise((resolve) => setTimeout(resolve, 2_200))
   const rare = `NATS ${sometimes}; trying again`
   const warnings = link.warnings.filter((warning) => warning !== rare)
@@ -79,7 +79,7 @@ async function failsWith(
   return link
 }
 
-/** Passes everything on to a server, and keeps what a client has said. */
+/** Forwards everything to a server, and records what a client has sent. */
 async function listenIn(port: number): Promise<{ port: number; heard: () => string }> {
   let heard = ''
   const tap = createServer((client) => {
@@ -98,13 +98,13 @@ async function listenIn(port: number): Promise<{ port: number; heard: () => stri
 }
 
 describe('tls://', () => {
-  it('says nothing to a server without TLS: no password is sent in clear', async () => {
+  it('sends nothing to a server without TLS: no password in clear text', async () => {
     const { port } = await start([account])
     const tap = await listenIn(port)
     const url = `tls://di:${password}@127.0.0.1:${tap.port}`
     await failsWith({ url }, 'offers no TLS, which the settings ask for')
     expect(tap.heard()).toBe('')
-    // A CA or a certificate asks for TLS as well, whatever the scheme.
+    // A CA or a certificate requires TLS as well, with any scheme.
     const plain = `nats://di:${password}@127.0.0.1:${tap.port}`
     await failsWith({ url: plain, caFile: ca.caFile }, 'offers no TLS, which the settings ask for')
     expect(tap.heard()).toBe('')
@@ -125,7 +125,7 @@ describe('tls://', () => {
     await failsWith({ url, caFile: other.caFile }, 'has a certificate of an unknown CA')
   })
 
-  it('refuses a certificate for another host, be it named or an address', async () => {
+  it('rejects a certificate for another host, by name and by address', async () => {
     const certificates = {
       elsewhere: { names: 'IP:127.0.0.2,DNS:elsewhere.test', hosts: ['127.0.0.1', 'localhost'] },
       named: { names: 'DNS:localhost', hosts: ['127.0.0.1'] },
@@ -142,7 +142,7 @@ describe('tls://', () => {
     }
   })
 
-  it('shows a client certificate where one is asked for', async () => {
+  it('presents a client certificate where one is required', async () => {
     const { port } = await start([
       account,
       ...tls(server, `  ca_file: "${ca.caFile}"`, '  verify: true'),
@@ -150,8 +150,8 @@ describe('tls://', () => {
     const { cert: certFile, key: keyFile } = ca.sign('ingest', 'DNS:ingest')
     const url = `tls://di:${password}@127.0.0.1:${port}`
     await connects({ url, caFile: ca.caFile, certFile, keyFile })
-    // With TLS 1.3 the server's refusal may come after the client's first bytes, and those bytes
-    // have the operating system discard the refusal.
+    // With TLS 1.3 the server's rejection may come after the client's first bytes, and the
+    // operating system then discards the rejection.
     const sometimes = 'breaks the connection off'
     await failsWith({ url, caFile: ca.caFile }, 'asks for a client certificate', { sometimes })
   })
@@ -179,7 +179,7 @@ describe('signing in', () => {
     expect(readFileSync(credsFile, 'utf8')).toBe(creds)
   })
 
-  it('with a wrong password is tried again until it is right', async () => {
+  it('with a wrong password is retried until it is correct', async () => {
     const first = await startConfigured(dir, [
       'authorization { user: di, password: another-one-before }',
     ])
@@ -191,7 +191,7 @@ describe('signing in', () => {
     expect(link.fault()).toBeNull()
   })
 
-  it('that was right and is not any more is said as well', async () => {
+  it('with credentials that were revoked logs the reason as well', async () => {
     const first = await startConfigured(dir, [account])
     const link = open({ url: `nats://di:${password}@127.0.0.1:${first.port}` })
     await link.opened

@@ -1,6 +1,6 @@
 /**
- * The telemetry stream has room as long as scorers keep up: what is stored and decided is removed
- * when room is needed, nothing else is, and several scorers do no harm to one another.
+ * The telemetry stream has space as long as scorers keep up: stored and decided messages are
+ * trimmed when space is needed, no others are, and several scorers do not conflict.
  */
 import { afterAll, afterEach, beforeAll, expect, it } from 'vitest'
 import {
@@ -30,7 +30,7 @@ afterEach(() => rig.endScorers())
 const readStream = async () => (await rig.nats.manager.streams.info(telemetryStream)).state
 
 let sent = 0
-/** Some 60 KB of eight events, each of a session of its own. */
+/** Some 60 KB of eight events, each in its own session. */
 const nextMessage = (signals: Record<string, unknown> = {}) => {
   const events = Array.from({ length: 8 }, () => {
     sent++
@@ -54,7 +54,7 @@ const countStored = async () => {
   return Number(count)
 }
 
-it('five times its room goes through it without a refusal, and all of it is stored', async () => {
+it('five times its size passes through it and is stored, without a rejection', async () => {
   const scorers = [await rig.startScorer(), await rig.startScorer()]
   await until('both consume', async () => {
     const answers = await Promise.all(scorers.map(({ url }) => fetch(`${url}/readyz`)))
@@ -63,7 +63,7 @@ it('five times its room goes through it without a refusal, and all of it is stor
   const total = Math.ceil((5 * bytesMax) / messageBytes)
   for (let n = 0; n < total; n++) {
     await publish()
-    // A quarter of the room in flight at most: scorers keep up.
+    // At most a quarter of the stream is in flight: scorers keep up.
     await until('less than a quarter of the room waits', async () => {
       const { last_seq } = await readStream()
       return (last_seq - (await readLowWatermark(rig.nats))) * messageBytes < bytesMax / 4
@@ -73,7 +73,7 @@ it('five times its room goes through it without a refusal, and all of it is stor
   expect(await countStored()).toBe(8 * total)
   const state = await readStream()
   expect(state.bytes).toBeLessThan(bytesMax)
-  // It keeps what there is room for.
+  // It keeps as much as fits.
   expect(state.bytes).toBeGreaterThan(bytesMax / 2)
   const counts = await Promise.all(
     scorers.map((scorer) => scorer.readMetric('di_stream_trimmed_messages_total')),
@@ -84,9 +84,9 @@ it('five times its room goes through it without a refusal, and all of it is stor
   expect(await scorers[0]!.readMetric('di_stream_undecided_bytes')).toBe(0)
 })
 
-it('what is not stored and decided is never removed, and is warned of', async () => {
+it('undecided messages are never removed, and cause a warning', async () => {
   const before = await readStream()
-  // Stored by somebody who does not decide.
+  // Stored by a consumer that does not decide.
   const consumer = await rig.nats.jetstream.consumers.get(telemetryStream, scorerConsumer)
   await rig.postgresServer.kill('SIGKILL')
   try {

@@ -1,4 +1,4 @@
-// Streams and consumers as the service wants them, on a real nats-server.
+// Streams and consumers with the service's settings, on a real nats-server.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { scorerConsumer, telemetryStream } from '#shared/core/telemetry/nats-names.ts'
 import { connectNats, type Nats } from '#shared/io/nats/connection.ts'
@@ -37,14 +37,14 @@ describe('ensureStreams', () => {
     expect(after.config.max_bytes).toBe(max_bytes)
   })
 
-  it('gives the telemetry stream the room that is set, whatever an operator gave it', async () => {
+  it('gives the telemetry stream the configured size, whatever an operator set', async () => {
     const telemetryBytesMax = 2 * 1024 ** 3
     await ensureStreams({ ...nats, telemetryBytesMax })
     const after = await nats.manager.streams.info(telemetryStream)
     expect(after.config.max_bytes).toBe(telemetryBytesMax)
   })
 
-  it('takes what a server has where no room is set, and says so where it is', async () => {
+  it('uses the server’s limit where no size is configured, and reports it', async () => {
     await nats.manager.streams.delete(telemetryStream)
     // Of the 64 GiB that may be reserved ten are left.
     await nats.manager.streams.add({ name: 'OTHER', subjects: ['other'], max_bytes: 57e9 })
@@ -56,7 +56,7 @@ describe('ensureStreams', () => {
     await nats.manager.streams.delete('OTHER')
   })
 
-  it('brings the settings of a stream and a consumer back that somebody changed', async () => {
+  it('restores the changed settings of a stream and a consumer', async () => {
     const { config } = await nats.manager.streams.info(telemetryStream)
     await nats.manager.streams.update(telemetryStream, { ...config, max_age: 1_000_000_000_000 })
     await nats.manager.consumers.update(telemetryStream, scorerConsumer, { ack_wait: 99e9 })
@@ -67,7 +67,7 @@ describe('ensureStreams', () => {
     expect(consumer.config.ack_wait).toBe(ackWaitMs * 1_000_000)
   })
 
-  it('does not start on fewer servers than NATS_REPLICAS asks for', async () => {
+  it('does not start on fewer servers than NATS_REPLICAS', async () => {
     const wanting = await connectNats(server.url, 'test', createLog('test', 'silent'), 3)
     await expect(ensureStreams(wanting)).rejects.toThrow(/replicas/i)
     await wanting.close()
@@ -79,7 +79,7 @@ describe('TELEMETRY_STREAM_MAX_BYTES', () => {
   const read = (text?: string) =>
     readConfig({ TELEMETRY_STREAM_MAX_BYTES }, { TELEMETRY_STREAM_MAX_BYTES: text })
 
-  it('is a whole number of bytes, a megabyte at least, or is left out', () => {
+  it('is a whole number of bytes, at least a megabyte, or absent', () => {
     expect(read('67108864')).toEqual({ TELEMETRY_STREAM_MAX_BYTES: 67_108_864 })
     expect([read(''), read()]).toEqual([{}, {}])
     for (const text of ['64 MB', '1048575', '1e400', '2000000.5', '-1'])
@@ -91,7 +91,7 @@ describe('NATS_REPLICAS', () => {
   const read = (NATS_REPLICAS?: string) =>
     readConfig({ NATS_REPLICAS: variables.NATS_REPLICAS }, { NATS_REPLICAS }).NATS_REPLICAS
 
-  it('is a number of servers that can have a majority, or is left out', () => {
+  it('is a number of servers that can have a majority, or absent', () => {
     expect([read('3'), read('1'), read(''), read()]).toEqual([3, 1, undefined, undefined])
     for (const text of ['2', '0', 'many', '3.5', '-1'])
       expect(() => read(text)).toThrow(/1, 3 or 5/)

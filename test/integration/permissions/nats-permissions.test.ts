@@ -1,7 +1,7 @@
 /**
- * What the NATS user of each process must not be able to do, tried on a real nats-server with the
- * users that `npm start`, compose and the cluster have. That they can do what they must is shown
- * by everything that runs with them: the stack of the e2e tests, and what compose starts.
+ * What the NATS user of each process must not be able to do, tested on a real nats-server with the
+ * users of `npm start`, compose and the cluster. All other tests on a stack show that they can do
+ * what they must.
  */
 import { randomBytes } from 'node:crypto'
 import { connect, type NatsConnection, StorageType } from 'nats'
@@ -65,12 +65,12 @@ function signIn(user: NatsUser): Promise<NatsConnection> {
 const processes = natsUserNames.filter((user) => user !== 'di')
 
 /**
- * Whether the server lets a user publish on a subject: a violation is said before the next pong.
+ * Whether the server lets a user publish on a subject: it reports a violation before the next pong.
  */
 async function mayPublish(user: NatsUser, subject: string, data = ''): Promise<boolean> {
   const connection = connections.get(user)!
   const violated = watchViolation(connection, subject)
-  // Without a stream that is asked for, nothing is stored where it may be.
+  // The unknown reply subject keeps an allowed publish from storing anything.
   connection.publish(subject, data, { reply: `${toInboxPrefix(user)}.nobody` })
   await connection.flush()
   return !(await violated())
@@ -103,7 +103,7 @@ function watchViolation(connection: NatsConnection, subject: string): () => Prom
 }
 
 const api = '$JS.API'
-/** What is tried, and who may. Everybody else must be refused. */
+/** Each attempt, and the users that may make it. All others must be rejected. */
 const attempts: Record<string, { subject: string; allowed: ProcessName[] }> = {
   'publish telemetry': { subject: telemetrySubject, allowed: ['ingest'] },
   'publish dead letters': { subject: deadLetterSubject, allowed: ['scorer', 'console'] },
@@ -171,13 +171,13 @@ describe('the user of a process', () => {
     const { subject, allowed } = attempts[name]!
     const may: NatsUser[] = []
     for (const user of processes) {
-      // `{` is no request that JetStream understands: nothing is changed where one is let through.
+      // `{` is no request that JetStream understands: an allowed one changes nothing.
       if (await mayPublish(user, subject, '{')) may.push(user)
     }
     expect(may).toEqual(processes.filter((user) => (allowed as NatsUser[]).includes(user)))
   })
 
-  it('reads the answers to itself and to nobody else, and no subject at large', async () => {
+  it('reads only the answers to itself, and no subject at large', async () => {
     for (const user of processes) {
       expect(await mayRead(user, `${toInboxPrefix(user)}.x.*`)).toBe(true)
       const others = processes
@@ -206,24 +206,24 @@ describe('the user of a process', () => {
     }
   })
 
-  it('may have an answer sent into the edges’ reports, which nothing then believes', async () => {
+  it('may route an answer into the edges’ reports, which no reader then accepts', async () => {
     const prover = createProver([randomBytes(32).toString('base64')])
     const accepted = await openAcceptedBucket(operator)
     for (const user of ['scorer', 'delivery'] as const) {
       const key = acceptedKey(user, 1, 0)
-      // NATS checks where a user publishes, and not where it lets the server answer.
+      // NATS checks the subjects of a user's publishes, but not those of the server's replies.
       connections.get(user)!.publish(`${api}.INFO`, '', { reply: `$KV.${acceptedBucket}.${key}` })
       await until('the answer is there', async () => (await accepted.get(key)) !== null)
     }
     expect(await listAcceptedClaims(operator, prover, null)).toEqual([])
   })
 
-  it('is another for each process, and the api has none', () => {
+  it('differs for each process, and the api has none', () => {
     expect(processPermissions.api.nats).toBeNull()
     expect(natsUserNames).not.toContain('api')
   })
 
-  it('is needed: nobody connects without, or with the password of another', async () => {
+  it('is required: no client connects without it, or with the password of another', async () => {
     const { host } = new URL(server.url)
     for (const who of [{}, { user: 'ingest', pass: 'guessed' }, { user: 'api', pass: 'x' }]) {
       await expect(connect({ servers: host, reconnect: false, ...who })).rejects.toMatchObject({
@@ -234,7 +234,7 @@ describe('the user of a process', () => {
 })
 
 describe('the operator', () => {
-  it('may do everything, as the URL in stack.json says', async () => {
+  it('may do everything, as the URL in stack.json shows', async () => {
     const { manager } = operator
     await manager.streams.add({ name: 'OWN', subjects: ['own'], storage: StorageType.Memory })
     expect(await manager.streams.delete('OWN')).toBe(true)

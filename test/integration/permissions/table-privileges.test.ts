@@ -1,5 +1,5 @@
-// What each process must not be able to do in the stores of the local stack, tried with its own
-// user against the real servers; and that the table of rights knows every table there is.
+// What each process must not be able to do in the stores of the local stack, tested with its own
+// user on the real servers; and that the table of rights lists every table.
 
 import { hash } from 'node:crypto'
 import { type ClickHouseClient, createClient } from '@clickhouse/client'
@@ -33,7 +33,7 @@ beforeAll(async () => {
     postgresProcesses.map((process) => [process, passwordOf(process)]),
   )
   await migratePostgres(ownerUrl, { rolePasswords })
-  // Again: nothing changes, and nothing fails.
+  // A second run must change nothing and not fail.
   await migratePostgres(ownerUrl, { rolePasswords })
   for (const process of postgresProcesses) {
     const url = new URL(ownerUrl)
@@ -54,7 +54,7 @@ const insertAlert = `insert into alerts (tenant_id, alert_id, seq, device_id, se
   action, risk_score, rasp_score, reasons, policy_version, created_at)
   values ('a', 'alr_1', 1, 'd', 's', 'e', 'BLOCK', 80, 80, '[]', 1, now())`
 
-/** Of no process: the schema, the server, other roles, the past. */
+/** Forbidden to every process: the schema, the server, other roles, the audit history. */
 const forbiddenToAll = {
   'make a table': 'create table mine (n int)',
   'change a table': 'alter table alerts add column n int',
@@ -125,7 +125,7 @@ const forbidden: Record<string, Tries> = {
   api: {
     ...audit,
     ...without(secretsAndKeys, 'read hashes of API keys'),
-    // It sets dispositions, and so moves counters.
+    // It sets dispositions, and therefore changes counters.
     ...without(alertsAndDeliveries, 'hide an alert', 'change a counter'),
     'widen a key': `update api_keys set scopes = '{alerts:write}'`,
     'change what an alert says': `update alerts set risk_score = 0`,
@@ -144,7 +144,7 @@ const forbidden: Record<string, Tries> = {
   console: {},
 }
 
-/** The SQLSTATE of the refusal, or what happened instead. */
+/** The SQLSTATE of the rejection, or the result. */
 async function tryPostgres(process: ProcessName, sql: string): Promise<string> {
   const client = clients.get(process)!
   await client.query('begin')
@@ -166,11 +166,11 @@ describe('PostgreSQL', () => {
       ),
     ),
   )('the %s cannot %s', async (process, _, sql) => {
-    // insufficient_privilege; a role that does not exist cannot be taken either.
+    // insufficient_privilege; a role that does not exist cannot be set either.
     expect(['42501', '22023']).toContain(await tryPostgres(process, sql))
   })
 
-  test('the console removes audit entries once they have expired, and no others', async () => {
+  test('the console removes expired audit entries, and no others', async () => {
     const owner = new pg.Client({ connectionString: ownerUrl })
     await owner.connect()
     const add = (daysAgo: number) =>
@@ -206,7 +206,7 @@ describe('PostgreSQL', () => {
     await expect(client.connect()).rejects.toMatchObject({ code: '42501' })
   })
 
-  test('no password is in the server, only what it is checked against', async () => {
+  test('the server stores no password, only its verifiers', async () => {
     const owner = new pg.Client({ connectionString: ownerUrl })
     await owner.connect()
     const role = toRole(database, 'api')
@@ -217,7 +217,7 @@ describe('PostgreSQL', () => {
     expect(rows).toEqual([{ rolpassword: toScramVerifier(role, passwordOf('api')) }])
   })
 
-  test('a right that the table no longer has is taken away', async () => {
+  test('a right that was removed from the table is revoked', async () => {
     const owner = new pg.Client({ connectionString: ownerUrl })
     await owner.connect()
     await owner.query(`grant all on tenant_secrets to "${toRole(database, 'api')}"`)
@@ -227,7 +227,7 @@ describe('PostgreSQL', () => {
     await owner.end()
   })
 
-  test('the console knows every table, so that a new one is thought about', async () => {
+  test('the console lists every table, so that a new one needs a decision', async () => {
     const owner = new pg.Client({ connectionString: ownerUrl })
     await owner.connect()
     const { rows } = await owner.query<{ name: string }>(
@@ -326,7 +326,7 @@ describe('ClickHouse', () => {
       ),
     ),
   )('the %s cannot %s', async (name, _, query) => {
-    // ACCESS_DENIED, before anything else is looked at.
+    // ACCESS_DENIED, before any other check.
     await expect(users.get(name)!.command({ query })).rejects.toMatchObject({ code: '497' })
   })
 
@@ -342,7 +342,7 @@ describe('ClickHouse', () => {
       .get('console')!
       .command({ query })
       .catch((error: { code?: string }) => {
-        // Whatever else is wrong with it, it is not refused.
+        // It may have other errors, but is not denied.
         expect(error.code).not.toBe('497')
       })
   })

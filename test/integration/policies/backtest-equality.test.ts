@@ -1,5 +1,5 @@
-// One policy, two compilers: what the edge answers and what the engine computes over stored rows
-// are the same score, action and flags, whatever the policy and whatever the event.
+// One policy, two compilers: the edge's answer and the engine's result over stored rows are the
+// same score, action and flags, for any policy and any event.
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { presets } from '#shared/core/policies/presets/presets.ts'
@@ -34,7 +34,7 @@ afterAll(async () => {
 })
 
 describe('a stored event', () => {
-  it('scores in the engine as at the edge under every preset and under any policy', async () => {
+  it('scores equally in the engine and at the edge under every preset and any policy', async () => {
     const any = fc.sample(anyWholePolicy, { seed, numRuns: policyCount })
     const found = await compareScoring(clickhouse, events, [...Object.values(presets), ...any])
     process.stdout.write(`${found.pairs} pairs, ${found.scored} of them above 0\n`)
@@ -43,14 +43,14 @@ describe('a stored event', () => {
     expect(found.scored).toBeGreaterThan(found.pairs / 4)
   })
 
-  it('scores the same from its body alone', async () => {
+  it('scores equally from its body alone', async () => {
     const any = fc.sample(anyWholePolicy, { seed: seed + 1, numRuns: 2 })
     const policies = [presets.balanced, ...any]
     const found = await compareScoring(clickhouse, events, policies, 'body')
     expect(found).toMatchObject({ different: 0, first: [] })
   })
 
-  it('scores the same by its pattern, wherever a policy is content with that', async () => {
+  it('scores equally by its pattern, where the pattern supports the policy', async () => {
     const any = fc.sample(anyWholePolicy, { seed: seed + 2, numRuns: 4 })
     const all = [...Object.values(presets), ...any]
     const found = await comparePatterns(clickhouse, events, all)
@@ -59,7 +59,7 @@ describe('a stored event', () => {
     expect(found.pairs).toBeGreaterThan(eventCount * Object.keys(presets).length)
   })
 
-  it('scores the same where its columns do not tell all of it', async () => {
+  it('scores equally where its columns are incomplete', async () => {
     const many = Array.from({ length: 32 }, (_, n) => `'root.new_${n}'`).join(', ')
     const run = (query: string) => clickhouse.command({ query })
     await run('create table source as telemetry')

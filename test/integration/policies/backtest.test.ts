@@ -1,6 +1,6 @@
 // A backtest over the admin API and on the command line: its report against plain counting in
-// JavaScript over the same events, however they are stored, and what it does when asked wrongly,
-// twice, or by somebody who goes away.
+// JavaScript over the same events, in every form of storage, and its behaviour with invalid,
+// repeated and aborted requests.
 import { randomBytes } from 'node:crypto'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -55,11 +55,11 @@ let clickhouse: Clickhouse
 let backtests: Backtests
 let app: FastifyInstance
 let consoleUrl: string
-/** What the tenant's table holds, each event once. */
+/** The events of the tenant's table, each once. */
 let events: AcceptedEvent[]
 let alerts: ModelAlert[]
 
-/** Suppresses what it is told to, and looks at a text and a number closer than patterns do. */
+/** Has a suppression, and distinguishes a text and a number more finely than patterns do. */
 const closer: Policy = toCloser()
 
 function toCloser(): Policy {
@@ -142,7 +142,7 @@ beforeAll(async () => {
   events = makeHistory('acme')
   alerts = makeAlerts(events)
   await store(events)
-  // A message that came twice, and another tenant's same devices.
+  // A duplicated message, and another tenant's devices with the same ids.
   await store(events.filter((_, n) => n % 5 === 0))
   await store(makeHistory('twin').slice(0, 600))
   await insertAlertRows(clickhouse, 1, alerts.map(toRow))
@@ -191,19 +191,21 @@ function makeHistory(tenantId: string): AcceptedEvent[] {
   const made = makeEvents([...facts, ...forced])
   for (const [n, event] of made.entries()) {
     const force = findForcedScore(event.body.device_id, defaultPolicy.thresholds)
-    // Of two the second was taken while the tenant was live.
+    // Of two, the second was received while the tenant was live.
     if (force !== null && event.body.session_id === 'forced-0') {
       const { score, action, reasons } = force
       Object.assign(event, { rasp_score: score, rasp_action: action, reasons })
     }
-    // A policy whose document is gone, and a verdict that somebody changed.
+    // A policy whose document is missing, and a verdict that was changed.
     if (n % 97 === 5) event.policy_hash = 'f'.repeat(32)
     else if (n % 300 === 7) event.rasp_score = (event.rasp_score + 1) % 100
   }
   return made
 }
 
-/** Most alerts that the events deserved, some raised by more, and some that only more raised. */
+/**
+ * Most expected alerts of the events, some with a higher score by correlation, and some only by it.
+ */
 function makeAlerts(of: readonly AcceptedEvent[]): ModelAlert[] {
   const made = new Map<string, ModelAlert>()
   const names = ['OPEN', 'REVIEWED', 'FALSE_POSITIVE', 'CONFIRMED']
@@ -278,7 +280,7 @@ async function backtest(tenantId: string, policy: unknown, query = ''): Promise<
   return last.report
 }
 
-/** A report in the shape of the model. */
+/** A report in the form of the model. */
 function toComparable(report: BacktestResult) {
   const named = <One extends { name: string }>(all: readonly One[]) =>
     Object.fromEntries(all.map(({ name, ...counts }) => [name, counts]))
@@ -315,7 +317,7 @@ describe('a report', () => {
   const policies = { strict: presets.strict, suppressing, closer }
 
   it.each(Object.entries(policies))(
-    'of the policy %s is what counting event by event gives',
+    'for the policy %s equals counting event by event',
     async (_, policy) => {
       const report = await backtest('acme', policy)
       expect(toComparable(report)).toEqual(expected(policy))
@@ -329,10 +331,10 @@ describe('a report', () => {
     },
   )
 
-  it('tells which policies it could not find, and how many events they scored', async () => {
+  it('lists the policies that it could not find, and their events', async () => {
     const report = await backtest('acme', presets.strict)
     const gone = events.filter((event) => event.policy_hash === 'f'.repeat(32)).length
-    // Rows that came twice count until they are merged.
+    // Duplicated rows count until they are merged.
     expect(report.not_recomputed).toEqual([
       { policy_hash: 'f'.repeat(32), events: expect.any(Number), why: 'not_stored' },
     ])
@@ -342,7 +344,7 @@ describe('a report', () => {
     )
   })
 
-  it('begins when it is told to', async () => {
+  it('begins at the given time', async () => {
     const sinceMs = startMs + 4 * hourMs
     const query = `?since=${new Date(sinceMs).toISOString()}`
     const report = await backtest('acme', presets.strict, query)
@@ -354,7 +356,7 @@ describe('a report', () => {
     )
   })
 
-  it('of the policy in force changes nothing but what somebody changed', async () => {
+  it('for the active policy differs only where data was changed', async () => {
     const own = events.filter((event) => event.policy_hash === toPolicyHash(defaultPolicy))
     await store(own.map((event) => toTenant(event, 'mixed')))
     const report = await backtest('mixed', defaultPolicy)
@@ -364,7 +366,7 @@ describe('a report', () => {
     expect(report.moved_most.length).toBeLessThanOrEqual(report.recomputed.different)
   })
 
-  it('is of one tenant alone, and of nothing where nothing was stored', async () => {
+  it('covers one tenant only, and is empty where nothing was stored', async () => {
     expect((await backtest('twin', presets.strict)).events).toBe(600)
     const nothing = await backtest('quiet', presets.strict)
     expect(nothing).toMatchObject({ events: 0, sessions: 0, moved_most: [], scored_by: [] })
@@ -377,14 +379,14 @@ const toTenant = (event: AcceptedEvent, tenantId: string): AcceptedEvent => ({
   body: { ...event.body, tenant_id: tenantId },
 })
 
-describe('events from before there were patterns', () => {
+describe('events without stored patterns', () => {
   it('are scored one by one, with the same report', async () => {
     const run = (query: string) => clickhouse.command({ query })
     const byPatterns = toComparable(await backtest('mixed', presets.strict))
     await run('create table kept as telemetry')
     await run('insert into kept (* except row_version) select * from telemetry')
     await run('truncate table telemetry')
-    // A third without a pattern, a third from before there were bits, and parts of both tenants.
+    // A third without a pattern, a third without bits, and parts of both tenants.
     await run(`insert into telemetry (* except row_version)
       select * replace (
         if(kind = 0, pattern, '') as pattern,
@@ -393,7 +395,8 @@ describe('events from before there were patterns', () => {
         if(kind = 2, 0, clean_bits) as clean_bits
       ) except kind from (select *, cityHash64(event_id) % 3 as kind from kept)`)
     expect(toComparable(await backtest('acme', presets.strict))).toEqual(expected(presets.strict))
-    // Patterns that nobody has stored. Scored by one policy, for its query is planned in less time.
+    // Patterns that were never stored. Scored by one policy, which shortens the planning of its
+    // query.
     await run('truncate table telemetry')
     await run('insert into telemetry (* except row_version) select * from kept')
     await run('rename table signal_patterns to away')
@@ -406,7 +409,7 @@ describe('events from before there were patterns', () => {
 })
 
 describe('patterns', () => {
-  it('are fewer than events, and all but a few events have theirs', async () => {
+  it('are fewer than events, and all but a few events have one', async () => {
     const result = await clickhouse.query({
       query: `select toFloat64(uniqExact(pattern)), toFloat64(countIf(pattern = ''))
         from telemetry where tenant_id = 'acme'`,
@@ -425,7 +428,7 @@ describe('patterns', () => {
 })
 
 describe('a request', () => {
-  it('with a policy that is not valid is refused as setting it is, with every fault', async () => {
+  it('with an invalid policy is rejected as setting it is, with every fault', async () => {
     const document = structuredClone(presets.strict) as { thresholds: unknown; name: string }
     document.thresholds = { review: 90, block: 10 }
     const [tried, set] = await Promise.all([
@@ -440,7 +443,7 @@ describe('a request', () => {
     expect(tried.lines[0]).toMatchObject({ code: 'invalid_policy', errors: set.errors })
   })
 
-  it('needs the token, a tenant, and a time that is one', async () => {
+  it('needs the token, a tenant, and a valid time', async () => {
     expect((await requestBacktest('acme', presets.strict, { token: 'x' })).status).toBe(401)
     expect((await requestBacktest('nobody', presets.strict)).status).toBe(404)
     expect((await requestBacktest('acme', presets.strict, { query: '?since=soon' })).status).toBe(
@@ -451,7 +454,7 @@ describe('a request', () => {
     )
   })
 
-  it('waits for nobody: one runs at a time for a tenant, also from another console', async () => {
+  it('never waits: one backtest runs at a time per tenant, over all consoles', async () => {
     await tryNamedLock(rig.deps.locks, 'backtest acme', async () => {
       const answer = await requestBacktest('acme', presets.strict)
       expect(answer).toMatchObject({ status: 409, lines: [{ code: 'conflict' }] })
@@ -460,7 +463,7 @@ describe('a request', () => {
     expect((await requestBacktest('acme', presets.strict)).status).toBe(200)
   })
 
-  it('says so in its last line when the engine cannot be asked', async () => {
+  it('reports an unavailable engine in its last line', async () => {
     const absent = createClickhouse('http://127.0.0.1:1', { name: 'test' })
     const { start } = createBacktests({
       postgres: rig.postgres,
@@ -478,7 +481,7 @@ describe('a request', () => {
     await absent.close()
   })
 
-  it('has given its turn back when it tells its last line', async () => {
+  it('has released its permit when it sends its last line', async () => {
     for (let n = 0; n < 20; n++) {
       const running = await backtests.start({
         tenantId: 'acme',
@@ -490,14 +493,14 @@ describe('a request', () => {
     }
   })
 
-  it('ends with whoever asked, and the next one may begin', async () => {
+  it('ends when its client leaves, and the next one may begin', async () => {
     const request = { tenantId: 'acme', policy: closer, sinceMs: null, requestId: 'req_1' }
     const running = await backtests.start(request)
     const lines = running.lines()
     expect((await lines.next()).value).toHaveProperty('progress')
     running.cancel()
     expect(await lines.next()).toEqual({ done: true, value: undefined })
-    // One whose client was gone before it read a line.
+    // Its client left before it read a line.
     const isFree = async () => {
       const next = await backtests.start(request).catch(() => null)
       next?.cancel()
@@ -506,15 +509,15 @@ describe('a request', () => {
     await until('the turn was given back', isFree)
     await until('and by one that told no line', isFree)
     const gone = new AbortController()
-    const asked = requestBacktest('acme', closer, { signal: gone.signal })
+    const aborted = requestBacktest('acme', closer, { signal: gone.signal })
     setTimeout(() => gone.abort(), 30)
-    await asked.catch(() => undefined)
+    await aborted.catch(() => undefined)
     await until('and by a connection that was cut', isFree)
   })
 })
 
 describe('the command', () => {
-  it('prints one JSON document, or what a person reads', async () => {
+  it('prints one JSON document, or text', async () => {
     const file = join(folder, 'policy.json')
     writeFileSync(file, JSON.stringify(presets.strict))
     const report = JSON.parse(await di('policy', 'backtest', 'acme', file, '--json'))

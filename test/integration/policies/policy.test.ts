@@ -1,5 +1,5 @@
-// Setting a policy, on real databases with three real edges: when it is answered every edge scores
-// by it, versions have no gap whoever sets them at once, and none of them ever changes or goes.
+// Setting a policy, on real databases with three real edges: once it is answered every edge scores
+// by it, versions have no gap under concurrent changes, and no version ever changes or disappears.
 import { randomBytes, randomUUID } from 'node:crypto'
 import type { FastifyInstance } from 'fastify'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
@@ -28,7 +28,7 @@ let edgeRig: EdgeRig
 let rig: ConsoleRig
 let edges: TestEdge[]
 let deps: ConsoleDeps
-/** Two consoles in front of one database. */
+/** Two consoles on one database. */
 let apps: FastifyInstance[]
 let tenantId: string
 let secret: string
@@ -123,7 +123,7 @@ async function audit() {
   return rows.filter(({ action }) => action === 'policy.set')
 }
 
-/** A policy of its own, under which a VPN alone scores `vpn`. */
+/** A policy under which a VPN alone scores `vpn`. */
 const policyOf = (vpn: number): Policy => {
   const { network } = presets.balanced.categories
   const signals = { ...network.signals, vpn_active: vpn }
@@ -141,7 +141,7 @@ const scoresAtEdges = async () => {
 }
 
 describe('setting a policy', () => {
-  it('is scored by on every edge when it returns, and every event names its version', async () => {
+  it('is in force on every edge when it returns, and every event names its version', async () => {
     expect(await scoresAtEdges()).toEqual([8, 8, 8])
     const tookMs: number[] = []
     for (let version = 2; version <= 12; version++) {
@@ -176,7 +176,7 @@ describe('setting a policy', () => {
     expect(stored.slice(3).map((event) => event.policy_hash)).toEqual([hash, hash, hash])
   })
 
-  it('waits for an edge that is cut off until that edge refuses to score', async () => {
+  it('waits for a disconnected edge until that edge refuses to score', async () => {
     const proxy = await startProxy(edgeRig.server.url)
     const edge = await edgeRig.startEdge({ natsUrl: proxy.url })
     expect((await send(edge, bodyOf(tenantId, withVpn), { secret })).status).toBe(200)
@@ -198,7 +198,7 @@ describe('setting a policy', () => {
     proxy.close()
   })
 
-  it('makes versions without a gap when many consoles set at once, each recorded in turn', async () => {
+  it('creates versions without a gap under concurrent changes, each recorded once', async () => {
     const sets = await Promise.all(
       Array.from({ length: 16 }, (_, n) => put(policyOf(n + 1), '', apps[n % 2]!)),
     )
@@ -216,7 +216,7 @@ describe('setting a policy', () => {
     expect(rows.slice(1).map((row) => row.before)).toEqual(rows.slice(0, -1).map((r) => r.after))
   })
 
-  it('refuses when somebody else changed it meanwhile: of two only one gets through', async () => {
+  it('rejects a concurrent change: of two requests only one succeeds', async () => {
     const sets = await Promise.all(
       [20, 21].map((vpn, n) => put(policyOf(vpn), '?if_version=1', apps[n])),
     )
@@ -229,7 +229,7 @@ describe('setting a policy', () => {
     expect((await put(policyOf(23), '?if_version=0')).body).toMatchObject({ code: 'invalid_query' })
   })
 
-  it('that is in force already adds nothing, whatever the order of its keys', async () => {
+  it('adds nothing for the active document, in any order of its keys', async () => {
     const set = await put(policyOf(20))
     const turned = Object.fromEntries(Object.entries(policyOf(20)).reverse())
     for (const same of [policyOf(20), turned]) {
@@ -244,7 +244,7 @@ describe('setting a policy', () => {
     expect(await audit()).toHaveLength(2)
   })
 
-  it('is recorded when the edges cannot be told, and reaches them by itself', async () => {
+  it('is recorded while the edges are unreachable, and reaches them later', async () => {
     const directory = {
       ...deps.directory,
       project: async () => {
@@ -271,7 +271,7 @@ describe('setting a policy', () => {
     expect((await put(policyOf(40))).body.version).toBe(2)
   })
 
-  it('is in the audit log with what was in force before', async () => {
+  it('is in the audit log with the previous policy', async () => {
     await put({ preset: 'strict' })
     const [row] = await audit()
     expect(row).toMatchObject({
@@ -283,7 +283,7 @@ describe('setting a policy', () => {
   })
 })
 
-describe('a policy that is not valid', () => {
+describe('an invalid policy', () => {
   const refused = async (body: unknown, paths: string[]) => {
     const answer = await put(body)
     expect(answer.status, JSON.stringify(answer.body)).toBe(400)
@@ -293,7 +293,7 @@ describe('a policy that is not valid', () => {
     expect(checked.body).toEqual({ valid: false, policy_hash: null, errors: answer.body.errors })
   }
 
-  it('is found by a check, which finds nothing wrong with others and sets neither', async () => {
+  it('is found by a check, which accepts valid ones and sets neither', async () => {
     const { status, body } = await check(policyOf(7))
     expect([status, body.valid, body.errors]).toEqual([200, true, []])
     expect(await show()).toMatchObject({ version: 1 })
@@ -301,7 +301,7 @@ describe('a policy that is not valid', () => {
     expect(body.policy_hash).toBe(set.body.policy_hash)
   })
 
-  it('is refused with every fault by its path, and changes nothing', async () => {
+  it('is rejected with every fault and its path, and changes nothing', async () => {
     const { network } = presets.balanced.categories
     const signals = { ...network.signals, vpn_active: 101, vpn_actvie: 5 }
     await refused(
@@ -328,7 +328,7 @@ describe('a policy that is not valid', () => {
     expect(versionsAtEdges()).toEqual([1, 1, 1])
   })
 
-  it('is one that the edges could not be sent', async () => {
+  it('is one that is too large for the edges', async () => {
     const values = Object.fromEntries(
       Array.from({ length: 20_000 }, (_, n) => [`INSTALLER_${n}_OF_MANY`, 0]),
     )
@@ -340,7 +340,7 @@ describe('a policy that is not valid', () => {
 })
 
 describe('older versions', () => {
-  it('stay as they were, are listed newest first, and may be set again', async () => {
+  it('stay unchanged, are listed newest first, and may be set again', async () => {
     const documents = [presets.balanced, policyOf(20), presets.strict, policyOf(21), policyOf(22)]
     for (const document of documents.slice(1)) await put(document)
     for (const [at, document] of documents.entries()) {
@@ -370,7 +370,7 @@ describe('older versions', () => {
     expect((await call<Fault>('GET', `${path()}/versions/x`)).body.code).toBe('invalid_path')
   })
 
-  it('of an older release are shown as they were stored, and are the same set again', async () => {
+  it('of an older release are shown as stored, and are equal when set again', async () => {
     const { halving, suppressions, scoreMismatch, signalsMissing, ...rest } = policyOf(25)
     const old = { ...rest, halving: halving[0] }
     const text = JSON.stringify(old)
@@ -413,7 +413,7 @@ describe('presets', () => {
     expect(missing.body).toMatchObject({ code: 'policy_not_found' })
   })
 
-  it('come with the JSON Schema that a document is checked by', async () => {
+  it('come with the JSON Schema that validates documents', async () => {
     const { status, body } = await call<Record<string, unknown>>('GET', '/policy.schema.json')
     expect(status).toBe(200)
     expect(body).toMatchObject({ type: 'object', properties: { thresholds: {} } })

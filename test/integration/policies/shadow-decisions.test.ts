@@ -1,5 +1,5 @@
-// Shadow policies on real servers with real scorers: they decide exactly as they would if they were
-// the active ones, each event by one document and in one row, and nobody is alerted.
+// Shadow policies on real servers with real scorers: they decide exactly as active ones would, each
+// event by one document and in one row, and never alert.
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { defaultPolicy } from '#shared/core/policies/default-policy.ts'
@@ -24,7 +24,7 @@ process.stdout.write(`shadow decisions seed ${seed}\n`)
 const lean: Policy = { ...presets.permissive, name: 'lean', velocity: [], signalsMissing: null }
 const harsh: Policy = { ...defaultPolicy, name: 'harsh', thresholds: { review: 1, block: 2 } }
 
-/** Tenants that get the same stream: which policy is active, and which is the shadow. */
+/** Tenants that get the same stream, with their active policy and their shadow. */
 const tenants: Record<string, { active: Policy; shadow: Policy | null }> = {
   plain: { active: defaultPolicy, shadow: null },
   same: { active: defaultPolicy, shadow: defaultPolicy },
@@ -33,7 +33,7 @@ const tenants: Record<string, { active: Policy; shadow: Policy | null }> = {
   harsh: { active: defaultPolicy, shadow: harsh },
 }
 const tenantIds = Object.keys(tenants)
-/** Of each tenant. */
+/** The number of events of each tenant. */
 const eventCount = 400
 const watched = ['harsh', 'same']
 
@@ -58,7 +58,7 @@ beforeAll(async () => {
 })
 afterAll(() => rig?.close())
 
-/** @returns from when on it decides, in ms */
+/** @returns the time from which it decides, in ms */
 async function setShadow(tenantId: string, document: Policy | null): Promise<number> {
   const answer = await setShadowPolicy(
     { locks: { holders: rig.postgres, work: rig.postgres } },
@@ -67,7 +67,7 @@ async function setShadow(tenantId: string, document: Policy | null): Promise<num
   return Date.parse(answer!.effective_at)
 }
 
-/** Whose device it is: a few that cross every threshold, and many that cross none. */
+/** The device of an event: a few that exceed every threshold, and many that exceed none. */
 const anyPlace = fc.oneof(
   fc.record({
     deviceId: fc.integer({ min: 1, max: 7 }).map((n) => `d-${n}`),
@@ -98,7 +98,7 @@ function makeStream(): EventFacts[][] {
     }),
     { seed, numRuns: eventCount },
   )
-  // Chance alone may leave out that one device's signal goes back and forth.
+  // Chance alone may produce no device with a flipping signal.
   const flapping = facts.slice(0, 12).map((fact, n) => ({
     ...fact,
     place: { deviceId: 'd-1', sessionId: 's-1', userId: 'u-1' },
@@ -179,7 +179,7 @@ async function alertsOf(tenantId: string): Promise<AlertRow[]> {
   return rows
 }
 
-/** Everything in Postgres that alerting touches. */
+/** All rows in Postgres that alerting changes. */
 async function readAlerting(tenantId: string): Promise<unknown> {
   const select = async (sql: string) => (await rig.postgres.query(sql, [tenantId])).rows
   return {
@@ -197,7 +197,7 @@ async function readAlerting(tenantId: string): Promise<unknown> {
 }
 
 describe('a shadow policy', () => {
-  it('that is the active one decides exactly what was decided', async () => {
+  it('that equals the active one gives exactly the active decisions', async () => {
     const rows = await decisionsOf('same')
     expect(rows).toHaveLength(eventCount)
     for (const row of rows) expect(row.shadow).toEqual(row.active)
@@ -215,24 +215,24 @@ describe('a shadow policy', () => {
     )
   })
 
-  it('shows the active decisions that alerts were raised by', async () => {
-    const firsts = new Map<string, DecisionRow>()
+  it('shows the active decisions that raised alerts', async () => {
+    const firstRows = new Map<string, DecisionRow>()
     for (const row of await decisionsOf('same')) {
       const key = `${row.device_id} ${row.session_id} ${row.active.action}`
-      if (row.active.action !== 'ALLOW' && !firsts.has(key)) firsts.set(key, row)
+      if (row.active.action !== 'ALLOW' && !firstRows.has(key)) firstRows.set(key, row)
     }
     const alerts = await alertsOf('same')
     expect(alerts.length).toBeGreaterThan(50)
-    expect(firsts.size).toBe(alerts.length)
+    expect(firstRows.size).toBe(alerts.length)
     for (const alert of alerts) {
-      const row = firsts.get(`${alert.device_id} ${alert.session_id} ${alert.action}`)
+      const row = firstRows.get(`${alert.device_id} ${alert.session_id} ${alert.action}`)
       expect(row?.event_id).toBe(alert.event_id)
       expect(row?.active.risk_score).toBe(alert.risk_score)
       expect(row?.active.flags).toEqual(alert.reasons.map(({ code }) => code))
     }
   })
 
-  it('decides what it would as the active one, needing more to be known or less', async () => {
+  it('decides as it would if it were active, with more or fewer risk features', async () => {
     const [defaultActive, leanActive] = await Promise.all([
       decisionsOf('default-lean'),
       decisionsOf('lean-default'),
@@ -240,7 +240,7 @@ describe('a shadow policy', () => {
     expect(leanActive).toHaveLength(eventCount)
     expect(leanActive.map((row) => row.shadow)).toEqual(defaultActive.map((row) => row.active))
     expect(defaultActive.map((row) => row.shadow)).toEqual(leanActive.map((row) => row.active))
-    // They are not alike, so this says something.
+    // The two policies differ, so the comparison proves something.
     const differing = leanActive.filter((row) => row.shadow.action !== row.active.action)
     expect(differing.length).toBeGreaterThan(20)
   })
@@ -256,7 +256,7 @@ describe('a shadow policy', () => {
     expect(await decisionsOf('plain')).toEqual([])
   })
 
-  it('leaves each row once when all is delivered again to two scorers at once', async () => {
+  it('writes each row once when two concurrent scorers get all messages again', async () => {
     const before = await Promise.all(watched.map(decisionsOf))
     await rig.startScorer()
     await rig.redeliverAll()
@@ -269,7 +269,7 @@ describe('a shadow policy', () => {
     expect(counts).toEqual({ rows: 4 * eventCount, events: 4 * eventCount })
   })
 
-  it('loses no row when a scorer is killed in the middle', async () => {
+  it('loses no row when a scorer is killed meanwhile', async () => {
     const before = await Promise.all(watched.map(decisionsOf))
     await rig.endScorers()
     await rig.clickhouse.command({ query: 'truncate table shadow_decisions' })
@@ -283,7 +283,7 @@ describe('a shadow policy', () => {
     expect(await Promise.all(watched.map(decisionsOf))).toEqual(before)
   })
 
-  it('that is changed in mid-stream is named by each row, however often it comes', async () => {
+  it('that changes during the stream is named by each row, after any redelivery', async () => {
     await rig.addTenant('changing')
     const times: number[] = []
     for (const document of [harsh, lean, null, lean]) {
@@ -321,7 +321,7 @@ describe('erasure and retention', () => {
   const erase = (kind: 'device' | 'user', id: string) =>
     eraseNow(rig, { tenantId: 'same', kind, id })
 
-  it('take a device and a user out of what shadows decided, and nobody else', async () => {
+  it('remove a device and a user from shadow decisions, and nothing else', async () => {
     const before = await decisionsOf('same')
     const others = await decisionsOf('harsh')
     const ofDevice = before.filter((row) => row.device_id === 'd-1')
@@ -339,7 +339,7 @@ describe('erasure and retention', () => {
     expect(await decisionsOf('harsh')).toEqual(others)
   })
 
-  it('remove what is older than the limit of the tenant', async () => {
+  it('remove rows beyond the limit of the tenant', async () => {
     const cutoffMs = firstMs + 100 * 40
     const others = await decisionsOf('default-lean')
     const removed = await removeRows(rig.clickhouse, {
@@ -349,14 +349,14 @@ describe('erasure and retention', () => {
       signal: new AbortController().signal,
       nowMs: () => performance.now(),
     })
-    // Repeats that no merge has joined yet go too.
+    // Unmerged duplicates are removed too.
     expect(removed).toBeGreaterThanOrEqual(100)
     expect(await decisionsOf('harsh')).toHaveLength(eventCount - 100)
     expect(await decisionsOf('default-lean')).toEqual(others)
   })
 })
 
-describe('when the shadow path is broken', () => {
+describe('a broken shadow path', () => {
   const alertsFor = async (tenantId: string, nonce: string) => {
     const deviceId = `broken-${nonce}`
     const receivedAtMs = toReconciliationHour(Date.now()) + 7_200_000
@@ -374,7 +374,7 @@ describe('when the shadow path is broken', () => {
     scorer = await rig.startScorer()
   })
 
-  it('a document that cannot be compiled leaves decisions untouched and is counted', async () => {
+  it('a document that cannot be compiled leaves decisions unchanged and is counted', async () => {
     await rig.addTenant('broken')
     await setShadow('broken', harsh)
     const document = '{"schema":1,"name":"not a policy"}'
@@ -386,17 +386,17 @@ describe('when the shadow path is broken', () => {
     expect(await alertsFor('broken', '1')).toMatchObject([{ action: 'BLOCK' }])
     expect(await skipped('policy')).toBe(1)
     expect(await decisionsOf('broken')).toEqual([])
-    // Others go on.
+    // Others continue.
     expect(await alertsFor('lean-default', '1')).toHaveLength(1)
     expect((await decisionsOf('lean-default')).at(-1)?.device_id).toBe('broken-1')
   })
 
-  it('a table that is not there leaves decisions untouched and is counted', async () => {
+  it('a missing table leaves decisions unchanged and is counted', async () => {
     await rig.clickhouse.command({ query: 'rename table shadow_decisions to hidden' })
     try {
       expect(await alertsFor('lean-default', '2')).toMatchObject([{ action: 'BLOCK' }])
       await until('it is counted', async () => (await skipped('store')) === 1)
-      // It rests: nobody waits for what fails.
+      // It pauses: no decision waits for a failing store.
       expect(await alertsFor('lean-default', '3')).toHaveLength(1)
       expect(await skipped('resting')).toBe(1)
     } finally {

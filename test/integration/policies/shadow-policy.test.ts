@@ -1,5 +1,5 @@
-// Setting a shadow policy and comparing what it decided, over the admin API and the command line,
-// on real servers: versions with who and when, nothing of it at the edges, sums that are exact.
+// Setting a shadow policy and comparing its decisions, over the admin API and the command line, on
+// real servers: versions with time and author, no effect at the edges, exact sums.
 import { execFile } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
@@ -96,7 +96,7 @@ function di(...args: string[]): Promise<{ status: number; stdout: string; stderr
 const harsh: Policy = { ...defaultPolicy, name: 'harsh', thresholds: { review: 1, block: 40 } }
 
 describe('setting a shadow policy', () => {
-  it('keeps every version with who and when, and tells no edge', async () => {
+  it('records every version with time and author, and does not inform any edge', async () => {
     const before = await rig.postgres.query("select * from tenants where tenant_id = 'quiet'")
     const begunMs = Date.now()
     const first = await call('PUT', 'quiet/policy/shadow', { preset: 'strict' })
@@ -114,7 +114,7 @@ describe('setting a shadow policy', () => {
     const leadMs = Date.parse(String(first.body.effective_at)) - begunMs
     expect(leadMs).toBeGreaterThan(2_000)
     expect(leadMs).toBeLessThan(10_000)
-    // The same again, in another order of keys, is the same.
+    // The same policy in another order of keys counts as the same.
     const turned = Object.fromEntries(Object.entries(presets.strict).reverse())
     const again = await call('PUT', 'quiet/policy/shadow', turned)
     expect(again.body).toMatchObject({ version: 1, previous_version: 1 })
@@ -137,7 +137,7 @@ describe('setting a shadow policy', () => {
     expect(after.rows).toEqual(before.rows)
   })
 
-  it('refuses what cannot be set, changing nothing', async () => {
+  it('rejects an invalid one, and changes nothing', async () => {
     const wrong = { ...harsh, thresholds: { review: 90, block: 20 }, surprise: 1 }
     const refused = await call('PUT', 'globex/policy/shadow', wrong)
     expect(refused).toMatchObject({ status: 400, body: { code: 'invalid_policy' } })
@@ -171,7 +171,7 @@ describe('setting a shadow policy', () => {
   })
 })
 
-/** Sessions of two platforms that fare differently under the two policies. */
+/** Sessions of two platforms with different outcomes under the two policies. */
 function makeStream(tenantId: string, firstMs: number): EventFacts[][] {
   const signals = [
     signalsOf.ALLOW,
@@ -256,7 +256,7 @@ describe('the comparison', () => {
     return result.json<Row>()
   }
 
-  it('sums up the rows exactly: events by action, alerts by session and action', async () => {
+  it('sums the rows exactly: events by action, alerts by session and action', async () => {
     const rows = await rowsOf('acme')
     const report = await compare()
     expect(report).toMatchObject({ events: 120, sessions: 120, shadow: { versions: [1] } })
@@ -296,7 +296,7 @@ describe('the comparison', () => {
     expect(active.size).toBe(raised.total)
   })
 
-  it('names the sessions that differ most, and what people said of lost alerts', async () => {
+  it('lists the sessions that differ most, and the dispositions of lost alerts', async () => {
     const report = await compare()
     const distance = (one: { active_score: number; shadow_score: number }) =>
       Math.abs(one.active_score - one.shadow_score)
@@ -308,7 +308,7 @@ describe('the comparison', () => {
     expect(all).toBe(report.alerts.active)
   })
 
-  it('knows its own tenant alone, and what was received since', async () => {
+  it('covers only its own tenant, and only events received since then', async () => {
     expect(await compare('', 'globex')).toMatchObject({ events: 30 })
     const since = new Date(firstMs + 100_000).toISOString()
     const report = await compare(`?since=${since}`)
@@ -318,7 +318,7 @@ describe('the comparison', () => {
     expect((await call('GET', 'acme/policy/shadow/comparison?since=soon')).status).toBe(400)
   })
 
-  it('from the command line is the same, and shows no control characters', async () => {
+  it('from the command line is equal, and shows no control characters', async () => {
     const json = await di('acme', '--compare', '--json')
     expect(JSON.parse(json.stdout)).toEqual(await compare())
     const text = await di('acme', '--compare')

@@ -1,5 +1,5 @@
-// Writers of alerts, counters and deliveries against a real PostgreSQL: every one of them takes its
-// locks in one order that its statements spell out, so that they wait for one another in a line.
+// Writers of alerts, counters and deliveries on a real PostgreSQL: each takes its locks in one
+// order that its statements state, so that they wait for one another without deadlocks.
 import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { toDeliveryId } from '#shared/core/base/ids.ts'
@@ -115,7 +115,7 @@ describe('the counters of a tenant', () => {
         done.catch(() => undefined)
         await until('it waits', async () => ended || isWaiting(), 5_000)
         expect(ended).toBe(false)
-        // It waits with nothing in its hands that another writer could want.
+        // While it waits it has no lock that another writer needs.
         for (const table of [
           'alerts',
           'alert_counts_by_day',
@@ -131,7 +131,7 @@ describe('the counters of a tenant', () => {
     },
   )
 
-  test('are written by all at once without a deadlock', async () => {
+  test('are written concurrently without a deadlock', async () => {
     const before = await deadlocks()
     const { tenantId, alertIds } = await addTenant(60)
     const works = Array.from({ length: 8 }, async (_, writer) => {
@@ -164,7 +164,7 @@ describe('deliveries', () => {
       claimed: true,
       work: (tenantId, alertIds) =>
         createDeliveryStore(postgres).recordOutcomes(
-          // In no order.
+          // In random order.
           [...alertIds]
             .sort()
             .reverse()
@@ -193,7 +193,7 @@ describe('deliveries', () => {
       const { tenantId, alertIds } = await addTenant(40)
       const ids = alertIds.map(toDeliveryId).sort()
       const scramble = [...ids].sort((a, b) => (a.slice(-4) < b.slice(-4) ? -1 : 1))
-      // New versions in no order, so that the order on disk helps nobody.
+      // New versions in random order, so that the order on disk does not help.
       for (const id of scramble) {
         await postgres.query(
           `update deliveries set claimed_by = $2, state = $3, ended_at = $4,

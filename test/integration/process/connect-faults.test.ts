@@ -1,6 +1,6 @@
 /**
- * A wrong password or an unknown CA, at every server and in every process: said once, at `warn`,
- * with the reason, and in readiness. It is tried again and ends no process.
+ * A wrong password or an unknown CA, at every server and in every process, is logged once, at
+ * `warn`, with the reason, and shown in readiness. The process retries and keeps running.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
@@ -22,7 +22,7 @@ let postgres: TestPostgres
 let clickhouse: TestClickhouse
 let nats: Awaited<ReturnType<typeof startConfigured>>
 let tlsNats: Awaited<ReturnType<typeof startConfigured>>
-/** What stands before a ClickHouse with TLS: a certificate that nobody here knows. */
+/** A TLS proxy before a ClickHouse, with a certificate of an unknown CA. */
 let tlsProxy: Server
 const children: ChildProcess[] = []
 
@@ -93,7 +93,7 @@ const uses: Record<ServiceName, { servers: string[]; ready: string[] }> = {
     ready: ['clickhouse', 'nats', 'postgres'],
   },
   api: { servers: ['ClickHouse', 'Postgres'], ready: ['clickhouse', 'postgres'] },
-  // It works without ClickHouse, and delivery without NATS.
+  // The console works without ClickHouse, and delivery without NATS.
   console: { servers: ['ClickHouse', 'NATS', 'Postgres'], ready: ['nats', 'postgres'] },
   delivery: { servers: ['NATS', 'Postgres'], ready: ['postgres'] },
 }
@@ -106,19 +106,19 @@ async function expectSaid(name: ServiceName, env: Record<string, string>, why: s
     const missing = await started.readMissing()
     return ready.every((server) => missing[server]?.endsWith(why))
   })
-  // Asked again and again, and tried again and again by itself.
+  // Repeated checks, while the process itself retries repeatedly.
   for (let n = 0; n < 5; n++) {
     await started.readMissing()
     await new Promise((resolve) => setTimeout(resolve, 500))
   }
-  const said = started.readLines().filter((line) => line.reason === why)
-  expect(said.map(({ server }) => server).sort(), started.output()).toEqual(servers)
-  for (const { level } of said) expect(level).toBe(40)
+  const logged = started.readLines().filter((line) => line.reason === why)
+  expect(logged.map(({ server }) => server).sort(), started.output()).toEqual(servers)
+  for (const { level } of logged) expect(level).toBe(40)
   expect(started.output()).not.toContain(secret)
   expect(started.child.exitCode).toBeNull()
 }
 
-describe('every process says once, and in readiness, why', () => {
+describe('every process reports once, and in readiness, the reason', () => {
   it.each(Object.keys(uses) as ServiceName[])('%s: a wrong password', async (name) => {
     const env = {
       NATS_URL: `nats://di:${secret}@127.0.0.1:${nats.port}`,

@@ -1,7 +1,7 @@
 /**
- * Every regular expression of the service takes time in proportion to the text it looks at, as
- * `recheck` proves, or is listed here with the reason why foreign bytes never meet it. Of recheck
- * only the JavaScript is used: package.json's overrides keep its Java and native programs away.
+ * Every regular expression of the service takes linear time, as `recheck` proves, or is listed here
+ * with the reason why it never matches foreign input. Only recheck's JavaScript is used:
+ * package.json's overrides keep its Java and native programs away.
  */
 import { readdirSync, readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
@@ -11,12 +11,14 @@ import { parseAst } from 'vite'
 import { expect, it } from 'vitest'
 
 const root = join(import.meta.dirname, '../../..')
-// Its package names no entry for it; the type is that of the package's own check.
+// Its package exports no entry for it; the type is that of the package's own check.
 const { checkSync } = createRequire(import.meta.url)('recheck/lib/browser.js') as {
   checkSync: (...args: Parameters<typeof check>) => Awaited<ReturnType<typeof check>>
 }
 
-/** Literals that are not linear, or cannot be proven to be, and why that does no harm. */
+/**
+ * Literals that are not linear, or cannot be proven to be, with the reason why they are harmless.
+ */
 const harmless: Record<string, string> = {
   '/^deb\\s+(\\[[^\\]]*\\]\\s+)?(\\S+)\\s+(\\S+)\\s+(.+)$/': "the machine's own apt sources",
   '/\\/+$/': "CONSOLE_URL, from the operator's own environment",
@@ -27,7 +29,7 @@ const harmless: Record<string, string> = {
   '/^Do: ([\\s\\S]+?)(?=\\nParameters:|$(?![\\s\\S]))/m': 'files of the cookbook',
 }
 
-/** Expressions that are put together at run time, and what is in them. */
+/** Expressions that are built at run time, and their contents. */
 const builtAtRunTime: Record<string, string> = {
   'deploy/local/nats/nats-fetch.ts': "a key of the machine's own apt sources",
   'shared/io/migrations/migrate.ts': 'the number of a migration',
@@ -61,17 +63,17 @@ for (const folder of ['services', 'shared', 'deploy']) {
   }
 }
 
-/** What recheck says of an expression. */
+/** Recheck's verdict on an expression. */
 const judge = (pattern: string, flags: string) =>
   checkSync(pattern, flags, { checker: 'automaton', timeout: 30_000 })
 
-it('the sources have regular expressions, and recheck tells a bad one', () => {
+it('the sources have regular expressions, and recheck detects a bad one', () => {
   expect(literals.size).toBeGreaterThan(50)
   const froze = String.raw`^(?:[A-Za-z][A-Za-z0-9-]*: ?[ -~]*\r\n)+\r\n$`
   expect(judge(froze, '').status).toBe('vulnerable')
 })
 
-it('every one is linear, or never meets foreign bytes', () => {
+it('every one is linear, or never matches foreign input', () => {
   const found = [...literals]
     .filter(([literal]) => !(literal in harmless))
     .map(([literal, { pattern, flags, path }]) => ({ literal, path, ...judge(pattern, flags) }))
@@ -83,6 +85,6 @@ it('none is built at run time from foreign text', () => {
   expect([...builders].sort()).toEqual(Object.keys(builtAtRunTime))
 })
 
-it('what is listed as harmless is there', () => {
+it('every expression listed as harmless exists', () => {
   expect(Object.keys(harmless).filter((literal) => !literals.has(literal))).toEqual([])
 })

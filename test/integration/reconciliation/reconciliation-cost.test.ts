@@ -1,5 +1,5 @@
-// What a look at reconciliation's last hours costs: it is bounded by those hours, whatever lies
-// before. And of several consoles one runs reconciliation.
+// The cost of reconciling the last hours is bounded by those hours, with any amount of older data.
+// And of several consoles one runs reconciliation.
 import { randomBytes } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type Clickhouse, createClickhouse } from '#shared/io/clickhouse/clickhouse.ts'
@@ -21,7 +21,7 @@ const hourMs = 3_600_000
 const dayMs = 24 * hourMs
 const eventsPerHour = 200
 const atMs = Math.floor(Date.now() / hourMs) * hourMs
-/** The last hours, and what an edge whose clock is ahead may have. */
+/** The last hours, and those of an edge whose clock is ahead. */
 const recent = { fromMs: atMs - 3 * hourMs, toMs: atMs + dayMs }
 
 const reportProver = createProver([randomBytes(32).toString('base64')])
@@ -35,8 +35,8 @@ beforeAll(async () => {
   await migrateClickhouse(server.url)
   clickhouse = createClickhouse(server.url, { name: 'test' })
   store = createReconciliationStore(clickhouse, 'analytics')
-  // Parts of telemetry are read that have any row of these hours. Here the few rows of a month
-  // would be merged into one part at once.
+  // The query reads all parts with a row of these hours. Here the few rows of a month would be
+  // merged into one part at once.
   await clickhouse.command({ query: 'system stop merges telemetry' })
   await clickhouse.command({
     query: 'insert into reconciliation_watermarks values (now64(3), 1000000000000000)',
@@ -52,7 +52,8 @@ afterAll(async () => {
 })
 
 /**
- * One day of a tenant, every event with an alert and its delivery; a table a day, as inserts come.
+ * One day of a tenant, every event with an alert and its delivery; one part per day, as inserts
+ * make them.
  */
 async function insertDay(daysAgo: number): Promise<void> {
   const start = `toDateTime(${(atMs - (daysAgo + 1) * dayMs) / 1_000})`
@@ -79,7 +80,7 @@ async function insertDay(daysAgo: number): Promise<void> {
   }
 }
 
-/** Rows that the queries of some work read. */
+/** Rows read by the queries of some work. */
 async function countRead(work: () => Promise<unknown>): Promise<number> {
   let rows = 0
   const counted = Object.create(clickhouse, {
@@ -98,8 +99,8 @@ async function countRead(work: () => Promise<unknown>): Promise<number> {
   return rows
 }
 
-describe('a look at the last hours', () => {
-  it('reads no more after a month than after a week, and says the same', async () => {
+describe('reconciling the last hours', () => {
+  it('reads no more after a month than after a week, with the same result', async () => {
     for (let day = 0; day < 7; day++) await insertDay(day)
     const week = await countRead(() => store.readReconciliation(recent))
     const before = await store.readReconciliation(recent)
@@ -115,7 +116,7 @@ describe('a look at the last hours', () => {
     expect(month).toBeLessThan(week * 1.2)
   })
 
-  it('says of every hour what the view says that analysts ask', async () => {
+  it('gives for every hour the same counts as the analysts’ view', async () => {
     const { hours } = await store.readReconciliation({
       fromMs: atMs - 28 * dayMs,
       toMs: atMs + dayMs,
@@ -141,7 +142,7 @@ describe('a look at the last hours', () => {
   })
 })
 
-it('due alerts are removed by day once reconciliation does not compare them any more', async () => {
+it('expected alerts are removed by day once reconciliation has compared them', async () => {
   const { rows } = await clickhouse
     .query({ query: `show create table reconciliation_expected_alerts`, format: 'JSONCompact' })
     .then((result) => result.json<[string]>())
@@ -149,7 +150,7 @@ it('due alerts are removed by day once reconciliation does not compare them any 
   expect(rows[0]![0]).toMatch(/TTL day \+ toIntervalDay\(40\)/)
 })
 
-describe('of several consoles', () => {
+describe('several consoles', () => {
   let postgresServer: TestPostgres
   let postgres: Postgres
 
@@ -164,7 +165,7 @@ describe('of several consoles', () => {
     await postgresServer?.stop()
   })
 
-  it('one compares reconciliation, and another takes over when it stops', async () => {
+  it('run reconciliation on one of them, and another takes over when it stops', async () => {
     const looks = [0, 0]
     const start = (index: number) =>
       createReconciliation({

@@ -1,5 +1,5 @@
 // Reconciliation on real servers with a real scorer: it agrees after repeats, redelivery, kills and
-// restarts, what is removed on purpose is no difference, and what somebody deletes is named.
+// restarts, deliberate removals are no difference, and manual deletions are reported.
 import { randomBytes } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -62,7 +62,7 @@ beforeAll(async () => {
 })
 afterAll(() => rig?.close())
 
-/** Events of one tenant from an hour on, every fifth with an alert. */
+/** Events of one tenant, starting at an hour, every fifth with an alert. */
 const makeEvents = (tenantId: string, n: number, fromMs = atMs): EventFacts[] =>
   Array.from({ length: n }, (_, index) => {
     const id = ++count
@@ -83,14 +83,14 @@ function newReplication(): Replication {
   })
 }
 
-/** Lets the copies and the mark catch up with what was decided. */
+/** Waits until the replicas and the low watermark have caught up with the decisions. */
 async function settle(): Promise<void> {
   await rig.drained(30_000)
   let marked: boolean | null = null
   const marking = reconciliation.advance().then((done) => {
     marked = done
   })
-  // One that has just begun says at once up to when it has copied.
+  // A fresh replication reports at once the time up to which it has copied.
   while (marked === null) await Promise.all([newReplication().runRound(), pause(100)])
   await marking
   expect(marked).toBe(true)
@@ -156,7 +156,7 @@ describe('reconciliation agrees', () => {
     expect(await reconciliation.compare(atMs - hourMs)).toEqual([])
   })
 
-  it('when everything is delivered again, and when rows are merged', async () => {
+  it('when everything is redelivered, and when rows are merged', async () => {
     const before = await readHour('acme')
     await rig.redeliverAll()
     await settle()
@@ -172,7 +172,7 @@ describe('reconciliation agrees', () => {
     expect(await reconciliation.compare(atMs - hourMs)).toEqual([])
   })
 
-  it('on a repeat that took the place of the first, by another edge whose clock is behind', async () => {
+  it('on a repeat that replaced the first one, from an edge whose clock is behind', async () => {
     const [one] = makeEvents('kept', 1, atMs + 3 * hourMs + 1_000)
     await rig.publish([one!], [{ ...one!, receivedAtMs: atMs + 3 * hourMs - 1_000 }])
     await settle()
@@ -181,7 +181,7 @@ describe('reconciliation agrees', () => {
     expect(await readHour('kept', atMs + 3 * hourMs)).toMatchObject({ rows: 1, differences: [] })
   })
 
-  it('after the scorer and ClickHouse were killed in the middle of it', async () => {
+  it('after the scorer and ClickHouse were killed meanwhile', async () => {
     const events = makeEvents('acme', 300, atMs + hourMs)
     const publishing = (async () => {
       for (const one of events) await rig.publish([one])
@@ -208,7 +208,7 @@ describe('reconciliation agrees', () => {
     expect(await reconciliation.compare(atMs - hourMs)).toEqual([])
   })
 
-  it('on what is stored and not yet decided: it is on its way, and nothing is compared', async () => {
+  it('on stored but undecided events: they count as in transit and are not compared', async () => {
     const before = await readHour('globex', atMs + 2 * hourMs)
     expect(before).toBeUndefined()
     await rig.publish(makeEvents('globex', 7, atMs + 2 * hourMs))
@@ -232,7 +232,7 @@ describe('reconciliation agrees', () => {
     })
   })
 
-  it('after an erasure and after retention, which it names', async () => {
+  it('after an erasure and after retention, which it reports', async () => {
     const events = makeEvents('kept', 10)
     await rig.publish(events, [events[0]!])
     await settle()
@@ -328,7 +328,7 @@ function createApi() {
   )
 }
 
-describe('reconciliation names', () => {
+describe('reconciliation reports', () => {
   it('an event whose row was deleted', async () => {
     const { rows } = await rig.clickhouse
       .query({
@@ -354,7 +354,7 @@ describe('reconciliation names', () => {
     expect(await differenceOf('rows')).toBe(0)
   })
 
-  it('a delivery and an alert that were deleted, and an alert that no event deserved', async () => {
+  it('a deleted delivery, a deleted alert, and an alert without an event', async () => {
     const { rows } = await rig.postgres.query<{ alert_id: string }>(
       "select alert_id from alerts where tenant_id = 'globex' order by seq limit 2",
     )
@@ -381,7 +381,7 @@ describe('reconciliation names', () => {
     ])
   })
 
-  it('what an edge had accepted and the stream lost, and a message nobody stored', async () => {
+  it('accepted events that the stream lost, and a message that was never stored', async () => {
     const claim = { edge_id: 'another', hour_ms: atMs, accepted: { kept: 14 } }
     await insertAcceptedClaims(rig.clickhouse, [claim])
     expect((await readHour('kept')).differences).toEqual([

@@ -1,5 +1,5 @@
-// Retention on real servers: what is older than a tenant's limit goes and nothing else does, totals
-// are exact at every moment, what waits is never removed, and several consoles share the work.
+// Retention on real servers: rows beyond a tenant's limit are removed and no others, totals are
+// exact at every moment, undelivered work is never removed, and several consoles share the work.
 import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import type { AlertCandidate } from '#shared/core/alerts/alert-rules.ts'
@@ -85,7 +85,7 @@ const set = (settings: Parameters<typeof setTenantRetention>[1]['settings'], id 
   setTenantRetention(deps, { tenantId: id, settings, actor })
 
 let present: { of: RetentionDeps; retention: Retention } | null = null
-/** A round of one console, which remembers what it did. */
+/** A round of one console, which records its removals. */
 const round = () => {
   if (present?.of !== deps) present = { of: deps, retention: createRetention(deps) }
   return present.retention.runRound()
@@ -97,7 +97,7 @@ async function removedOf(store: string): Promise<number> {
   return Number(line.exec(text)?.[1] ?? 0)
 }
 
-/** Raises alerts of a day each, oldest first. */
+/** Raises one alert per given day, oldest first. */
 async function raise(
   id: string,
   days: number[],
@@ -127,9 +127,9 @@ async function count(sql: string): Promise<number> {
   return rows[0]!.n
 }
 
-/** The answer's total under every filter, and what counting one by one gives. */
-async function totals(id: string): Promise<{ said: number[]; counted: number[] }> {
-  const said: number[] = []
+/** The answer's total under every filter, and the count of single rows. */
+async function totals(id: string): Promise<{ returned: number[]; counted: number[] }> {
+  const returned: number[] = []
   const counted: number[] = []
   for (const disposition of [undefined, 'OPEN', 'CONFIRMED'] as const) {
     for (const decision of [undefined, 'REVIEW', 'BLOCK'] as const) {
@@ -143,12 +143,12 @@ async function totals(id: string): Promise<{ said: number[]; counted: number[] }
           after: null,
         }
         const page = await listAlerts(postgres, query)
-        said.push(page.total)
+        returned.push(page.total)
         counted.push(page.alerts.length)
       }
     }
   }
-  return { said, counted }
+  return { returned, counted }
 }
 
 async function readColumn(sql: string): Promise<string[]> {
@@ -195,13 +195,13 @@ describe('limits', () => {
     expect((await createTenantStore(postgres).findTenant(tenantId))?.retention).toEqual(defaults)
     await set({ events: 90 })
     const { retention } = await set({ alerts: 7, deliveries: 'forever' })
-    const wanted = { events: own(90), alerts: own(7), deliveries: own(null) }
-    expect(retention).toEqual(wanted)
+    const expected = { events: own(90), alerts: own(7), deliveries: own(null) }
+    expect(retention).toEqual(expected)
     const [row] = await listAudit(postgres, { tenantId, limit: 1 })
     expect(row).toMatchObject({
       action: 'tenant.retention_set',
       before: { ...defaults, events: own(90) },
-      after: wanted,
+      after: expected,
     })
     const back = await set({ events: 'default', alerts: 'default', deliveries: 'default' })
     expect(back.retention).toEqual(defaults)
@@ -214,7 +214,7 @@ describe('limits', () => {
 })
 
 describe('alerts', () => {
-  it('go with their deliveries and dispositions, and every total stays exact', async () => {
+  it('are removed with deliveries and dispositions, and every total stays exact', async () => {
     const days = [50, 45, 44.5, 10, 8, 6, 3, 2, 0.5]
     const ids = [...(await raise(tenantId, days)), ...(await raise(tenantId, [], {}))]
     const blocked = await raise(tenantId, [0.3, 0.2], { action: 'BLOCK', riskScore: 90 })
@@ -227,9 +227,9 @@ describe('alerts', () => {
     const untouched = await totals(otherId)
     await set({ alerts: 7 })
     expect(await round()).toBe('done')
-    const { said, counted } = await totals(tenantId)
-    expect(said).toEqual(counted)
-    expect(said[0]).toBe(6)
+    const { returned, counted } = await totals(tenantId)
+    expect(returned).toEqual(counted)
+    expect(returned[0]).toBe(6)
     expect(await totals(otherId)).toEqual(untouched)
     const left = await listAlerts(postgres, { tenantId, limit: 500, after: null })
     expect(left.alerts.map((alert) => alert.alert_id).sort()).toEqual(
@@ -246,20 +246,20 @@ describe('alerts', () => {
     expect(await removedOf('deliveries')).toBe(5)
   })
 
-  it('whose delivery is still to be sent wait for it', async () => {
+  it('are kept until their delivery is sent', async () => {
     const [waiting] = await raise(tenantId, [20])
     await set({ alerts: 7 })
     expect(await round()).toBe('done')
-    expect((await totals(tenantId)).said[0]).toBe(1)
+    expect((await totals(tenantId)).returned[0]).toBe(1)
     expect(await count(`deliveries where alert_id = '${waiting}'`)).toBe(1)
     await endAll('failed', 0)
     await set({})
     expect(await round()).toBe('done')
-    expect((await totals(tenantId)).said[0]).toBe(0)
+    expect((await totals(tenantId)).returned[0]).toBe(0)
     expect(await count(`deliveries where alert_id = '${waiting}'`)).toBe(0)
   })
 
-  it('are raised, confirmed and removed at once with exact totals', async () => {
+  it('are raised, confirmed and removed concurrently with exact totals', async () => {
     const ids = await raise(
       tenantId,
       Array.from({ length: 60 }, (_, at) => 8 + at),
@@ -276,14 +276,14 @@ describe('alerts', () => {
     ])
     await set({})
     expect(await round()).toBe('done')
-    const { said, counted } = await totals(tenantId)
-    expect(said).toEqual(counted)
-    expect(said[0]).toBe(3)
+    const { returned, counted } = await totals(tenantId)
+    expect(returned).toEqual(counted)
+    expect(returned[0]).toBe(3)
   })
 })
 
 describe('deliveries', () => {
-  it('that ended before the limit go with their attempts, whatever else is older', async () => {
+  it('that ended before the limit are removed with their attempts, and no others', async () => {
     await raise(tenantId, [100, 99, 98, 97])
     await raise(otherId, [100])
     const { rows } = await postgres.query<{ delivery_id: string }>(
@@ -322,7 +322,7 @@ describe('deliveries', () => {
     expect(await removedOf('deliveries')).toBe(2)
     expect(await removedOf('attempts')).toBe(2)
     // The alerts themselves are kept without limit.
-    expect((await totals(tenantId)).said[0]).toBe(4)
+    expect((await totals(tenantId)).returned[0]).toBe(4)
   })
 
   it('without a limit are kept for ever', async () => {
@@ -335,7 +335,7 @@ describe('deliveries', () => {
 })
 
 describe('events', () => {
-  it('go by day with what is known of nobody else, and active devices stay as known', async () => {
+  it('are removed by day with their risk features; active devices keep theirs', async () => {
     await receive({ device: 'gone', session: 's-old', user: 'u-gone', days: 120, score: 60 })
     await receive({ device: 'active', session: 's-before', user: 'u-left', days: 120, score: 99 })
     await receive({ device: 'active', session: 's-long', user: 'u-here', days: 100 })
@@ -350,7 +350,7 @@ describe('events', () => {
     expect(await of('session_id', 'sessions')).toEqual(['s-long', 's-young'])
     expect(await of('device_id', 'devices')).toEqual(['active', 'young'])
     expect(await of('user_id', 'user_devices')).toEqual(['u-here'])
-    // A session that went on keeps its start, and a device its first sight and its peak.
+    // A continued session keeps its start, and a device its first event and its peak.
     const started = await readColumn(
       `select toString(dateDiff('day', min(started_at), now())) from sessions
        where session_id = 's-long'`,
@@ -372,7 +372,7 @@ describe('events', () => {
     expect(await removedOf('user_devices')).toBe(2)
   })
 
-  it('of months that are too old for everybody go without a mutation', async () => {
+  it('of months that are too old for every tenant are removed without a mutation', async () => {
     await receive({ device: 'a', session: 's', days: 800 })
     await receive({ id: otherId, device: 'b', session: 's', days: 800 })
     await receive({ device: 'a', session: 't', days: 1 })
@@ -385,7 +385,7 @@ describe('events', () => {
     expect(await mutations()).toEqual(before)
   })
 
-  it('of one tenant without a limit keep its month, which others leave row by row', async () => {
+  it('of a tenant without a limit keep their month; others are removed by row', async () => {
     await receive({ device: 'a', session: 's', days: 800 })
     await receive({ id: otherId, device: 'b', session: 's', days: 800 })
     await set({ events: 'forever' }, otherId)
@@ -395,20 +395,20 @@ describe('events', () => {
 })
 
 describe('rows of operators', () => {
-  it('go: old sessions, invitations and bulk jobs a month after their end, expired audit entries', async () => {
+  it('are removed: old sessions, invitations and bulk jobs, expired audit entries', async () => {
     await postgres.query(
       `insert into operators (operator_id, email, name, role, password_hash, created_at, created_by)
        values ('opr_' || repeat('a', 22), 'ann@example.com', '', 'viewer', '$argon2id$x', now(), 'x')`,
     )
     const hashOf = (n: number) => Buffer.alloc(32, n)
-    const letters = ['a', 'b', 'c', 'd']
+    const names = ['a', 'b', 'c', 'd']
     for (const [n, hours] of [1, 11, 13, 9_000].entries()) {
       await postgres.query(
         `insert into operator_sessions (session_id, token_hash, operator_id, created_at,
            last_used_at, signed_in_by, address, user_agent)
          values ('ses_' || repeat($1, 22), $2, 'opr_' || repeat('a', 22),
            now() - make_interval(hours => $3), now(), 'password', '', '')`,
-        [letters[n], hashOf(n), hours],
+        [names[n], hashOf(n), hours],
       )
     }
     const invite = (n: number, ended: string) =>
@@ -417,7 +417,7 @@ describe('rows of operators', () => {
            created_at, created_by, expires_at, accepted_at, revoked_at)
          values ('inv_' || repeat($1, 22), $2, $1 || '@example.com', '', 'viewer',
            now() - interval '60 days', 'x', ${ended})`,
-        [letters[n], hashOf(n)],
+        [names[n], hashOf(n)],
       )
     await invite(0, "now() + interval '1 day', null, null")
     await invite(1, "now() - interval '31 days', null, null")
@@ -485,7 +485,7 @@ describe('rows of operators', () => {
 })
 
 describe('rounds', () => {
-  it('of several consoles at once remove everything once', async () => {
+  it('of several concurrent consoles remove everything once', async () => {
     await raise(
       tenantId,
       Array.from({ length: 40 }, (_, at) => 10 + at),
@@ -502,9 +502,9 @@ describe('rounds', () => {
       removed += await removedOf('alerts')
     }
     expect(removed).toBe(40)
-    const { said, counted } = await totals(tenantId)
-    expect(said).toEqual(counted)
-    expect(said[0]).toBe(0)
+    const { returned, counted } = await totals(tenantId)
+    expect(returned).toEqual(counted)
+    expect(returned[0]).toBe(0)
     expect(await readColumn('select device_id from telemetry')).toEqual([])
   })
 
@@ -524,7 +524,7 @@ describe('rounds', () => {
     expect(rows[0]!.minutes).toBeLessThanOrEqual(60)
   })
 
-  it('without ClickHouse go on in Postgres, count the failure and come again soon', async () => {
+  it('without ClickHouse continue in Postgres, count the failure and retry soon', async () => {
     await raise(tenantId, [10])
     await endAll('delivered', 0)
     await set({ alerts: 7, events: 90 })
@@ -532,7 +532,7 @@ describe('rounds', () => {
     deps = { ...createDeps(), clickhouse: away }
     expect(await round()).toBe('failed')
     await away.close()
-    expect((await totals(tenantId)).said[0]).toBe(0)
+    expect((await totals(tenantId)).returned[0]).toBe(0)
     expect(await metrics.registry.metrics()).toMatch(
       /di_retention_failures_total\{.*store="telemetry".*\} [1-9]/,
     )
@@ -542,14 +542,14 @@ describe('rounds', () => {
     expect(rows[0]!.seconds).toBeLessThanOrEqual(60)
   })
 
-  it('on a console whose clock is ahead remove nothing that is young', async () => {
+  it('on a console whose clock is ahead remove no row within the limit', async () => {
     await raise(tenantId, [1])
     await endAll('delivered', 1)
     await receive({ device: 'a', session: 's', days: 1 })
     await set({ alerts: 7, deliveries: 7, events: 7 })
     deps = { ...deps, wallMs: () => Date.now() + 1_000 * dayMs }
     expect(await round()).toBe('done')
-    expect((await totals(tenantId)).said[0]).toBe(1)
+    expect((await totals(tenantId)).returned[0]).toBe(1)
     expect(await count(`deliveries where tenant_id = '${tenantId}'`)).toBe(1)
     expect(await readColumn('select device_id from telemetry')).toEqual(['a'])
   })

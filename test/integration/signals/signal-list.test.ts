@@ -1,5 +1,5 @@
-// `GET /v1/di/signals` over HTTP on a real PostgreSQL, and without any ClickHouse: what a tenant
-// sees is the policy that it has at that moment, and never another's.
+// `GET /v1/di/signals` over HTTP on a real PostgreSQL, and without any ClickHouse: a tenant sees
+// the policy that it has at that moment, and never another's.
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { problemSchema } from '#shared/core/http/api-schemas.ts'
 import { problemCodes } from '#shared/core/http/problem.ts'
@@ -20,7 +20,7 @@ beforeAll(async () => {
   postgres = await startPostgres()
   const url = await postgres.createDatabase()
   await migratePostgres(url)
-  // Nobody listens there.
+  // No server listens there.
   rig = await createApiRig({ postgres: url, clickhouse: 'http://127.0.0.1:1' })
 })
 
@@ -78,7 +78,7 @@ function expectProblem(answer: Answer, code: keyof typeof problemCodes): void {
 }
 
 describe('the signals of a tenant', () => {
-  test('are shown to nobody without its key', async () => {
+  test('are shown only with its key', async () => {
     const key = await addTenant('guarded')
     for (const headers of [{}, { authorization: 'Bearer x' }, { authorization: `Basic ${key}` }]) {
       const answer = await rig.call('/v1/di/signals', { headers })
@@ -92,7 +92,7 @@ describe('the signals of a tenant', () => {
     expect(answer.headers['ratelimit-policy']).toBe('"tenant";q=2000;w=2')
   })
 
-  test('take no parameters, and name the one that was sent', async () => {
+  test('accept no parameters, and name the one that was sent', async () => {
     const key = await addTenant('asking')
     for (const name of ['category', 'limit', 'tenant_id']) {
       const answer = await rig.call(`/v1/di/signals?${name}=root`, { key })
@@ -104,7 +104,7 @@ describe('the signals of a tenant', () => {
     expect((await rig.call('/v1/di/signals?', { key })).status).toBe(200)
   })
 
-  test('are the whole catalog, weighed by the default policy until another is set', async () => {
+  test('are the whole catalog, with the weights of the default or the set policy', async () => {
     const list = await getSignals(await addTenant('usual'))
     expect(list.policy).toEqual({
       name: defaultPolicy.name,
@@ -123,7 +123,7 @@ describe('the signals of a tenant', () => {
     expect(weightOf(list, 'root.su_binary')).toEqual(given)
   })
 
-  test('are weighed by its own policy and not by its neighbour’s', async () => {
+  test('have the weights of its own policy and not of another tenant’s', async () => {
     const one = await addTenant('one', weighing('one’s', 11))
     const two = await addTenant('two', weighing('two’s', 22))
     for (const [key, name, weight] of [
@@ -137,7 +137,7 @@ describe('the signals of a tenant', () => {
     }
   })
 
-  test('are weighed anew at the first request after a policy was set, also an earlier one', async () => {
+  test('have new weights at the first request after any policy was set', async () => {
     const [key, other] = [await addTenant('changing'), await addTenant('staying')]
     const documents = [weighing('first', 1), weighing('second', 2), weighing('first', 1)]
     expect((await getSignals(key)).policy.version).toBe(1)
@@ -152,7 +152,7 @@ describe('the signals of a tenant', () => {
     expect((await getSignals(other)).policy).toMatchObject({ name: 'balanced', version: 1 })
   })
 
-  test('show what is suppressed and no longer what was', async () => {
+  test('show current suppressions and no expired ones', async () => {
     const suppressions = [
       { signals: ['root.*'], sdkVersions: ['4.2.*'], expiresAt: null, reason: 'sees root' },
       { signals: ['root.su_binary'], expiresAt: '2020-01-01T00:00:00Z', reason: 'long ago' },
@@ -165,7 +165,7 @@ describe('the signals of a tenant', () => {
     }
   })
 
-  test('are shown under a document of an older release as well', async () => {
+  test('are also shown for a document of an older release', async () => {
     const { suppressions, scoreMismatch, signalsMissing, ...old } = structuredClone(defaultPolicy)
     const halving = { category: 'root', confirmedBy: ['emulator.is_emulator'] }
     const list = await getSignals(await addTenant('old', { ...old, name: 'old', halving }))
