@@ -29,6 +29,7 @@ import { addAuditRoutes } from './audit/audit-routes.ts'
 import { addDeliveryRoutes } from './deliveries/delivery-routes.ts'
 import type { DeliveryDeps } from './deliveries/manage-deliveries.ts'
 import { addEntityRoutes, type EntityDeps } from './entities/entity-routes.ts'
+import { addLinkRoutes } from './entities/link-routes.ts'
 import { addSearchRoutes, type SearchDeps } from './entities/search-routes.ts'
 import { addErasureRoutes, type EraseRouteDeps } from './erasure/erasure-routes.ts'
 import { addEventRoutes } from './events/event-routes.ts'
@@ -158,6 +159,7 @@ function addRoutes(app: ConsoleApp, deps: ConsoleDeps, metrics: Metrics): void {
   addAlertCsvRoute(app, { ...deps, ...reads })
   addAlertStreamRoute(app, deps)
   addEntityRoutes(app, { ...deps, ...reads })
+  addLinkRoutes(app, { ...deps, limited })
   addSearchRoutes(app, { ...deps, limited })
   addPeriodOverviewRoute(app, deps)
   addDeliveryRoutes(app, deps)

@@ -1,4 +1,4 @@
-/** A device and a user as operators investigate them: history, alerts, and what they are linked to. */
+/** A device and a user as operators investigate them: history and alerts. */
 import { z } from 'zod'
 import {
   type CursorScope,
@@ -12,7 +12,7 @@ import type { AlertFilters } from '#shared/io/alerts/alert-query.ts'
 import { readAlertWork } from '#shared/io/alerts/alert-work-store.ts'
 import { rejectUnavailable } from '#shared/io/clickhouse/unavailable.ts'
 import type { DeviceHistory, HistoryStore } from '#shared/io/devices/history-store.ts'
-import type { Link, LinkStore } from '#shared/io/devices/link-store.ts'
+import type { LinkStore } from '#shared/io/devices/link-store.ts'
 import type { UserStore } from '#shared/io/devices/user-store.ts'
 import type { Postgres } from '#shared/io/postgres/postgres.ts'
 import type { AlertReads } from '../alerts/read-alerts.ts'
@@ -24,7 +24,6 @@ import {
   devicePageSchema,
   deviceParams,
   deviceQuery,
-  linksMax,
   sessionsShownMax,
   userPageSchema,
   userParams,
@@ -54,7 +53,7 @@ function addDevice(app: ConsoleApp, deps: BoundedDeps): void {
     '/tenants/:tenant_id/devices/:device_id',
     {
       schema: {
-        summary: 'A device: its sessions, users, alerts and linked devices',
+        summary: 'A device: its sessions, users and alerts',
         params: deviceParams,
         querystring: deviceQuery,
         problems: ['device_not_found'],
@@ -76,18 +75,8 @@ function addDevice(app: ConsoleApp, deps: BoundedDeps): void {
       if (device === null) {
         throw new Problem('device_not_found', 'There is no telemetry of this device.')
       }
-      const [alerts, links] = await Promise.all([
-        readAlerts(deps, { tenantId, deviceId }),
-        deps.links
-          .listDevicesOfUsers({
-            tenantId,
-            userIds: device.users.slice(0, linksMax),
-            except: deviceId,
-            limit: linksMax + 1,
-          })
-          .catch(reject),
-      ])
-      return { device: toDevice(device, scope), alerts, links: toLinks(links) }
+      const alerts = await readAlerts(deps, { tenantId, deviceId })
+      return { device: toDevice(device, scope), alerts }
     },
   )
 }
@@ -97,7 +86,7 @@ function addUser(app: ConsoleApp, deps: BoundedDeps): void {
     '/tenants/:tenant_id/users/:user_id',
     {
       schema: {
-        summary: 'A user or account: its devices, sessions, alerts and linked users',
+        summary: 'A user or account: its devices, sessions and alerts',
         params: userParams,
         querystring: userQuery,
         problems: ['user_not_found'],
@@ -118,11 +107,11 @@ function addUser(app: ConsoleApp, deps: BoundedDeps): void {
         .catch(reject)
       const devices = found.slice(0, limit)
       const deviceIds = devices.map((device) => device.deviceId)
-      const of = { tenantId, deviceIds }
-      const [alerts, sessions, links] = await Promise.all([
+      const [alerts, sessions] = await Promise.all([
         readAlerts(deps, { tenantId, userId }),
-        deps.links.listUserSessions({ ...of, userId, limit: sessionsShownMax }).catch(reject),
-        deps.links.listUsersOfDevices({ ...of, except: userId, limit: linksMax + 1 }).catch(reject),
+        deps.links
+          .listUserSessions({ tenantId, deviceIds, userId, limit: sessionsShownMax })
+          .catch(reject),
       ])
       const last = found.length > limit ? devices.at(-1) : undefined
       return {
@@ -145,7 +134,6 @@ function addUser(app: ConsoleApp, deps: BoundedDeps): void {
           ...toSession({ ...session, raspAction: session.raspAction as 'ALLOW' }),
         })),
         alerts,
-        links: toLinks(links),
       }
     },
   )
@@ -159,15 +147,6 @@ async function readAlerts({ postgres, listAlerts }: BoundedDeps, filters: AlertF
   const data = page.alerts.map((alert) => withWork(alert, work.get(alert.alert_id)))
   return { total: page.total, data }
 }
-
-const toLinks = (links: Link[]) => ({
-  data: links.slice(0, linksMax).map((link) => ({
-    user_id: link.userId,
-    device_id: link.deviceId,
-    last_seen_at: toIso(link.lastSeenAtMs),
-  })),
-  truncated: links.length > linksMax,
-})
 
 type Session = DeviceHistory['sessions'][number]
 

@@ -1,5 +1,6 @@
 /** Schemas of devices, users and search in the admin API. */
 import { z } from 'zod'
+import { linkedMax, sharedShownMax } from '#shared/core/base/limits/entities.ts'
 import { cursorParameter, deviceSchema, pageSize } from '#shared/core/http/api-schemas.ts'
 import { userSchema } from '#shared/core/http/reading-schemas.ts'
 import { actions } from '#shared/core/scoring/score.ts'
@@ -7,11 +8,10 @@ import { idSchema } from '#shared/core/telemetry/submission.ts'
 import { adminAlertSchema } from '../alerts/alert-schemas.ts'
 import { tenantIdSchema } from '../http/schemas.ts'
 
-/** Sessions of a page, alerts beside it, and links: a graph of at most 200 nodes. */
+/** Sessions of a page, and alerts beside it. */
 export const sessionsShownMax = 1_000
 export const devicesShownMax = 1_000
 export const alertsShownMax = 50
-export const linksMax = 200
 
 export const deviceParams = z.object({ tenant_id: tenantIdSchema, device_id: idSchema })
 export const userParams = z.object({ tenant_id: tenantIdSchema, user_id: idSchema })
@@ -31,20 +31,32 @@ const alertsSchema = z.object({
   data: z.array(adminAlertSchema).describe(`the newest ${alertsShownMax}`),
 })
 
-const linkSchema = z.object({
-  user_id: z.string(),
-  device_id: z.string(),
-  last_seen_at: z.string(),
-})
-const linksSchema = z.object({
-  data: z.array(linkSchema).describe('most recent first'),
-  truncated: z.boolean().describe(`whether there are more than ${linksMax}`),
+/** Devices or users that are linked to another. */
+export const linksSchema = z.object({
+  data: z
+    .array(
+      z.object({
+        id: z.string(),
+        last_seen_at: z.string().describe('when it was last seen with anything that is shared'),
+        shared: z
+          .array(z.object({ id: z.string(), last_seen_at: z.string() }))
+          .describe(`users in common of a device, devices of a user: the latest ${sharedShownMax}`),
+        shared_total: z.int(),
+        sessions: z.int().describe('sessions in common, of a device'),
+      }),
+    )
+    .describe(`those with most in common first, at most ${linkedMax}`),
+  total: z.int().describe('how many were found'),
+  followed: z.object({ read: z.int(), of: z.int() }).describe('users, or devices, with links'),
+  complete: z.boolean().describe('false: there may be more, of users or devices seen earlier'),
+  sessions_searched: z
+    .boolean()
+    .describe('false: sessions in common were not searched, or not all'),
 })
 
 export const devicePageSchema = z.object({
   device: deviceSchema,
   alerts: alertsSchema,
-  links: linksSchema.describe('other devices of its users'),
 })
 
 export const userPageSchema = z.object({
@@ -63,7 +75,6 @@ export const userPageSchema = z.object({
     )
     .describe('most recent first, on the devices of this page'),
   alerts: alertsSchema,
-  links: linksSchema.describe('other users of these devices'),
 })
 
 export const searchQuery = z.strictObject({

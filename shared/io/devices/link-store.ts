@@ -1,12 +1,32 @@
 /**
  * Links between devices and users, and the sessions of a user: what an investigation reads beside a
- * history. Placeholder ids such as "unknown" link nothing. Every query is a few key ranges and has
- * a limit of rows.
+ * history. Placeholder ids such as "unknown" link nothing. Every query is a few key ranges, or
+ * narrow columns of one tenant, and has limits of rows and time.
  */
-import { type Clickhouse, uncompiled } from '#shared/io/clickhouse/clickhouse.ts'
+import { linkPairsMax, linkSessionsMax, linkSourcesMax } from '#shared/core/base/limits/entities.ts'
+import type { SharedPair } from '#shared/core/devices/links.ts'
+import { isPlaceholderId } from '#shared/core/telemetry/placeholder-ids.ts'
+import {
+  type Clickhouse,
+  isTimeout,
+  isTooMuchToRead,
+  uncompiled,
+} from '#shared/io/clickhouse/clickhouse.ts'
 
-/** A device and a user that were seen together. */
-export type Link = { userId: string; deviceId: string; lastSeenAtMs: number }
+/** What others share with a device or a user, and whether all of it was read. */
+export type Links = {
+  /** Others by what they share: users of a device, devices of a user. */
+  pairs: SharedPair[]
+  /** Other devices by the session that they share. */
+  sessionPairs: SharedPair[]
+  /** Users, or devices, from which links were followed, of how many there are. */
+  followed: number
+  followedOf: number
+  /** Whether `pairs` has all of them, or the latest. */
+  complete: boolean
+  /** Whether other devices were searched for all sessions: a large tenant may have too many. */
+  sessionsSearched: boolean
+}
 
 export type UserSession = {
   deviceId: string
@@ -22,20 +42,10 @@ export type UserSession = {
 export type Found = { kind: 'device' | 'user' | 'session'; tenantId: string; id: string }
 
 export type LinkStore = {
-  /** Other devices of some users, most recent first. */
-  listDevicesOfUsers: (of: {
-    tenantId: string
-    userIds: readonly string[]
-    except: string
-    limit: number
-  }) => Promise<Link[]>
-  /** Other users of some devices, most recent first. */
-  listUsersOfDevices: (of: {
-    tenantId: string
-    deviceIds: readonly string[]
-    except: string
-    limit: number
-  }) => Promise<Link[]>
+  /** Other devices that share a user or a session with a device. */
+  findLinkedDevices: (of: { tenantId: string; deviceId: string }) => Promise<Links>
+  /** Other users that share a device with a user. */
+  findLinkedUsers: (of: { tenantId: string; userId: string }) => Promise<Links>
   /** Sessions of a user on some devices, most recent first. */
   listUserSessions: (of: {
     tenantId: string
@@ -53,18 +63,51 @@ export type LinkStore = {
 
 const inTenant = 'tenant_id = {tenant:String}'
 
-const devicesOfUsersSql = `
-  select user_id, device_id, toUnixTimestamp64Milli(max(last_seen_at)) as last from user_devices
-  where ${inTenant} and user_id in {ids:Array(String)} and device_id != {except:String}
-  group by user_id, device_id having max(is_placeholder) = 0
-  order by last desc, user_id, device_id limit {limit:UInt32}`
+// A pair is a key of `user_devices`, so whether it is a placeholder is found without reading the
+// other devices of a user such as "unknown".
+const usersOfDeviceSql = `
+  select user_id from user_devices
+  where ${inTenant} and device_id = {id:String} and user_id in (
+    select arrayJoin(users) from devices where ${inTenant} and device_id = {id:String}
+  )
+  group by user_id having max(is_placeholder) = 0`
 
-const usersOfDevicesSql = `
-  select user_id, device_id, toUnixTimestamp64Milli(max(devices.last_seen_at)) as last
-  from devices array join users as user_id
-  where ${inTenant} and device_id in {ids:Array(String)} and user_id != {except:String}
-  group by user_id, device_id
-  order by last desc, user_id, device_id limit {limit:UInt32}`
+const devicesOfUserSql = `
+  select device_id from user_devices where ${inTenant} and user_id = {id:String}
+  group by device_id having max(is_placeholder) = 0`
+
+const latest = `order by max(user_devices.last_seen_at) desc limit ${linkSourcesMax}`
+
+const pairs = (shared: 'user_id' | 'device_id', other: 'user_id' | 'device_id') => `
+  select ${other}, ${shared}, toUnixTimestamp64Milli(max(user_devices.last_seen_at)) as last
+  from user_devices`
+const joined = `
+  group by user_id, device_id having max(is_placeholder) = 0
+  order by last desc, user_id, device_id limit ${linkPairsMax + 1}`
+
+const linkedDevicesSql = `${pairs('user_id', 'device_id')}
+  where ${inTenant} and user_id in (${usersOfDeviceSql} ${latest}) and device_id != {id:String}
+  ${joined}`
+
+const linkedUsersSql = `
+  with own as (${devicesOfUserSql} ${latest})
+  ${pairs('device_id', 'user_id')}
+  where ${inTenant} and device_id in (own) and user_id != {id:String} and user_id in (
+    select arrayJoin(users) from devices where ${inTenant} and device_id in (own)
+  )
+  ${joined}`
+
+const sessionsOfDeviceSql = `
+  select session_id, toString(any(session_hash)) from sessions
+  where ${inTenant} and device_id = {id:String}
+  group by session_id order by min(started_at) desc, session_id limit ${linkSessionsMax + 1}`
+
+const sameSessionsSql = `
+  select device_id, session_id, toUnixTimestamp64Milli(max(sessions.last_seen_at)) as last
+  from sessions
+  where ${inTenant} and session_hash in {hashes:Array(UInt64)} and device_id != {id:String}
+  group by device_id, session_id
+  order by last desc, device_id, session_id limit ${linkPairsMax + 1}`
 
 const userSessionsSql = `
   select device_id, session_id, toUnixTimestamp64Milli(min(started_at)) as started,
@@ -92,7 +135,16 @@ const byTextSql = `
 
 /** How long one of these may take, and the most rows that it reads. */
 const readMaxMs = 3_000
+/** The engine ends a query itself first, which says why. */
+const answerMaxMs = readMaxMs + 500
 const rowsReadMax = 50_000_000
+
+type PairRow = [id: string, sharedId: string, lastSeenAtMs: number]
+
+const toPairs = (rows: readonly PairRow[]): SharedPair[] =>
+  rows
+    .slice(0, linkPairsMax)
+    .map(([id, sharedId, lastSeenAtMs]) => ({ id, sharedId, lastSeenAtMs }))
 
 export function createLinkStore(clickhouse: Clickhouse): LinkStore {
   const read = async <Row>(query: string, query_params: Record<string, unknown>) => {
@@ -106,22 +158,63 @@ export function createLinkStore(clickhouse: Clickhouse): LinkStore {
         max_rows_to_read: String(rowsReadMax),
         max_execution_time: readMaxMs / 1_000,
       },
-      abort_signal: AbortSignal.timeout(readMaxMs),
+      use_multipart_params_auto: true,
+      abort_signal: AbortSignal.timeout(answerMaxMs),
     })
     return result.json<Row>()
   }
-  const listLinks = async (query: string, params: Record<string, unknown>): Promise<Link[]> => {
-    const rows = await read<[string, string, number]>(query, params)
-    return rows.map(([userId, deviceId, lastSeenAtMs]) => ({ userId, deviceId, lastSeenAtMs }))
+  const readLinks = async (
+    { tenantId, id }: { tenantId: string; id: string },
+    sql: { sources: string; pairs: string },
+  ): Promise<Omit<Links, 'sessionPairs' | 'sessionsSearched'>> => {
+    const params = { tenant: tenantId, id }
+    const [[count], rows] = await Promise.all([
+      read<[number]>(`select count() from (${sql.sources})`, params),
+      read<PairRow>(sql.pairs, params),
+    ])
+    const followedOf = count?.[0] ?? 0
+    const followed = Math.min(followedOf, linkSourcesMax)
+    const complete = followed === followedOf && rows.length <= linkPairsMax
+    return { pairs: toPairs(rows), followed, followedOf, complete }
+  }
+  const readSameSessions = async (tenantId: string, deviceId: string) => {
+    if (isPlaceholderId(deviceId)) return { sessionPairs: [], sessionsSearched: true }
+    const params = { tenant: tenantId, id: deviceId }
+    try {
+      const own = await read<[string, string]>(sessionsOfDeviceSql, params)
+      const sessions = new Map(own.slice(0, linkSessionsMax))
+      const hashes = [...sessions].flatMap(([id, hash]) =>
+        isPlaceholderId(id) ? [] : [BigInt(hash)],
+      )
+      const rows =
+        hashes.length === 0 ? [] : await read<PairRow>(sameSessionsSql, { ...params, hashes })
+      const all = own.length <= linkSessionsMax && rows.length <= linkPairsMax
+      // Another session may have the same hash.
+      const same = toPairs(rows).filter(
+        ({ id, sharedId }) => sessions.has(sharedId) && !isPlaceholderId(id),
+      )
+      return { sessionPairs: same, sessionsSearched: all }
+    } catch (error) {
+      // Sessions are found by reading all of the tenant, which may be too many.
+      if (!isTooMuchToRead(error) && !isTimeout(error)) throw error
+      return { sessionPairs: [], sessionsSearched: false }
+    }
   }
   return {
-    listDevicesOfUsers: async ({ tenantId, userIds, except, limit }) => {
-      if (userIds.length === 0) return []
-      return listLinks(devicesOfUsersSql, { tenant: tenantId, ids: userIds, except, limit })
+    findLinkedDevices: async ({ tenantId, deviceId }) => {
+      const [links, sessions] = await Promise.all([
+        readLinks(
+          { tenantId, id: deviceId },
+          { sources: usersOfDeviceSql, pairs: linkedDevicesSql },
+        ),
+        readSameSessions(tenantId, deviceId),
+      ])
+      return { ...links, ...sessions }
     },
-    listUsersOfDevices: async ({ tenantId, deviceIds, except, limit }) => {
-      if (deviceIds.length === 0) return []
-      return listLinks(usersOfDevicesSql, { tenant: tenantId, ids: deviceIds, except, limit })
+    findLinkedUsers: async ({ tenantId, userId }) => {
+      const sql = { sources: devicesOfUserSql, pairs: linkedUsersSql }
+      const links = await readLinks({ tenantId, id: userId }, sql)
+      return { ...links, sessionPairs: [], sessionsSearched: true }
     },
     listUserSessions: async ({ tenantId, userId, deviceIds, limit }) => {
       if (deviceIds.length === 0) return []

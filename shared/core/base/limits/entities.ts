@@ -1,0 +1,32 @@
+/** Bounds of what the console reads of one device or user: links, and changes of signals. */
+
+/** Linked devices or users in one answer; a graph shows at most as many nodes. */
+export const linkedMax = 200
+/** What a linked one shares, by id; the rest is a count. 200 of 10 ids of 256 bytes are 0.5 MB. */
+export const sharedShownMax = 10
+/**
+ * Pairs of a device and a user, or of a session, that one query returns: some 100 bytes each, so
+ * 5 MB of text and some 30 ms to parse.
+ */
+export const linkPairsMax = 50_000
+/** Devices or users from which links are followed, the latest ones. */
+export const linkSourcesMax = 10_000
+/** Sessions that are looked for on other devices: hashes of 20 digits, 105 KB of one parameter. */
+export const linkSessionsMax = 5_000
+
+/**
+ * Queries of links, and of changes of signals, at once. One uses two threads of ClickHouse for
+ * three seconds at most, and each answer of links makes two.
+ */
+export const linkLimits = { perTenant: 1, total: 2, queuePerTenant: 20, waitMs: 5_000 }
+export const signalChangeLimits = { perTenant: 1, total: 2, queuePerTenant: 20, waitMs: 5_000 }
+
+/** Changes of signals in one answer, the latest ones. */
+export const signalChangesMax = 500
+/** Signals in one answer; the catalog has some 150, and SDKs choose other names. */
+export const signalsOfDeviceMax = 500
+/**
+ * Events that measured something else than the one before, the latest ones: 100 bytes each, 2 MB.
+ * Only a device that changes with every event has more.
+ */
+export const changedEventsMax = 20_000

@@ -1,0 +1,157 @@
+// Links of devices and users in a real ClickHouse against a plain model: exact sets, whatever was
+// inserted twice, and no link through a well-known placeholder.
+import fc from 'fast-check'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { linkPairsMax, linkSourcesMax } from '#shared/core/base/limits/entities.ts'
+import { type Linked, toLinked } from '#shared/core/devices/links.ts'
+import { type Clickhouse, createClickhouse } from '#shared/io/clickhouse/clickhouse.ts'
+import { createLinkStore, type LinkStore } from '#shared/io/devices/link-store.ts'
+import { createTelemetryStore, type TelemetryStore } from '#shared/io/telemetry/telemetry-store.ts'
+import { linkedDevices, linkedUsers, type ModelLink } from '../../support/devices/links-model.ts'
+import { seed } from '../../support/process/seed.ts'
+import { startClickhouse, type TestClickhouse } from '../../support/servers/clickhouse-server.ts'
+import { migrateClickhouse } from '../../support/servers/databases.ts'
+import { type EventFacts, makeEvents } from '../../support/telemetry/accepted-events.ts'
+
+const nowMs = Math.floor(Date.now() / 60_000) * 60_000
+let server: TestClickhouse
+let clickhouse: Clickhouse
+let telemetry: TelemetryStore
+let links: LinkStore
+
+beforeAll(async () => {
+  server = await startClickhouse()
+  await migrateClickhouse(server.url)
+  clickhouse = createClickhouse(server.url, { name: 'test' })
+  telemetry = createTelemetryStore(clickhouse)
+  links = createLinkStore(clickhouse)
+})
+afterAll(async () => {
+  await clickhouse?.close()
+  await server?.stop()
+})
+
+const byId = (a: { id: string }, b: { id: string }) => (a.id < b.id ? -1 : 1)
+
+/** In one order, without what only the shown list has. */
+const toSet = (linked: readonly (Linked | ModelLink)[]) =>
+  linked
+    .map(({ id, lastSeenAtMs, shared, sessions }) => {
+      return { id, lastSeenAtMs, shared: shared.toSorted(byId), sessions }
+    })
+    .toSorted(byId)
+
+async function devicesOf(tenantId: string, deviceId: string) {
+  const found = await links.findLinkedDevices({ tenantId, deviceId })
+  expect([found.complete, found.sessionsSearched]).toEqual([true, true])
+  return toLinked(found.pairs, found.sessionPairs).linked
+}
+
+async function usersOf(tenantId: string, userId: string) {
+  const found = await links.findLinkedUsers({ tenantId, userId })
+  expect(found.complete).toBe(true)
+  return toLinked(found.pairs, found.sessionPairs).linked
+}
+
+/** Odd ones on purpose: each is an id like any other. */
+const deviceIds = ['d1', 'd2', 'd3', 'a/b', 'd\'"\\', '<b>d</b>', '\u202Ed', 'x'.repeat(256)]
+const userIds = ['u1', 'u2', 'u3', 'u/%2F', '<script>', '\u200Fu', 'y'.repeat(200)]
+const placeholders = ['unknown', '00000000-0000-0000-0000-000000000000', 'NULL']
+
+const anyEvent: fc.Arbitrary<EventFacts> = fc.record(
+  {
+    tenantId: fc.constantFrom('model-a', 'model-b'),
+    deviceId: fc.constantFrom(...deviceIds, ...placeholders),
+    sessionId: fc.oneof(
+      fc.integer({ min: 1, max: 60 }).map((n) => `s-${n}`),
+      fc.constantFrom(...placeholders),
+    ),
+    userId: fc.constantFrom(...userIds, ...placeholders),
+    accountId: fc.constantFrom(...userIds, ...placeholders),
+    receivedAtMs: fc.integer({ min: nowMs - 90 * 86_400_000, max: nowMs }),
+    nonce: fc.integer(),
+  },
+  { requiredKeys: ['tenantId', 'deviceId', 'sessionId', 'receivedAtMs', 'nonce'] },
+)
+
+describe('links', () => {
+  it('are those of a plain model, for every device and user, before and after merges', async () => {
+    process.stdout.write(`links seed ${seed}\n`)
+    for (const size of [12, 40, 150]) {
+      const facts = fc.sample(anyEvent, { seed: seed + size, numRuns: size })
+      const events = makeEvents(
+        facts.map((one) => ({ ...one, tenantId: `${one.tenantId}-${size}` })),
+      )
+      await telemetry.insertTelemetry(events.slice(0, size / 2))
+      await telemetry.insertTelemetry(events)
+      const expectModel = async () => {
+        for (const tenant of [`model-a-${size}`, `model-b-${size}`]) {
+          const own = events.filter((event) => event.tenant_id === tenant)
+          for (const id of [...deviceIds, ...placeholders]) {
+            const found = toSet(await devicesOf(tenant, id))
+            expect([tenant, id, found]).toEqual([tenant, id, toSet(linkedDevices(own, id))])
+          }
+          for (const id of [...userIds, ...placeholders]) {
+            const found = toSet(await usersOf(tenant, id))
+            expect([tenant, id, found]).toEqual([tenant, id, toSet(linkedUsers(own, id))])
+          }
+        }
+      }
+      await expectModel()
+      for (const table of ['devices', 'user_devices', 'sessions']) {
+        await clickhouse.command({ query: `optimize table ${table} final` })
+      }
+      await expectModel()
+    }
+  })
+
+  it('come with most in common first, and say how many are left out', async () => {
+    const facts = Array.from({ length: 450 }, (_, n) => ({
+      tenantId: 'farm',
+      deviceId: n === 0 ? 'hub' : `device-${n}`,
+      sessionId: n < 3 ? 'shared' : `s-${n}`,
+      userId: 'operator',
+      ...(n === 0 || n === 7 ? { accountId: 'second' } : {}),
+      receivedAtMs: nowMs + n,
+    }))
+    await telemetry.insertTelemetry(makeEvents(facts))
+    const found = await links.findLinkedDevices({ tenantId: 'farm', deviceId: 'hub' })
+    const { linked, total } = toLinked(found.pairs, found.sessionPairs)
+    expect([linked.length, total, found.followed, found.followedOf]).toEqual([200, 449, 2, 2])
+    const first = ['device-7', 'device-2', 'device-1', 'device-449', 'device-448']
+    expect(linked.slice(0, 5).map(({ id }) => id)).toEqual(first)
+    const [most] = linked
+    const shared = ['operator', 'second'].map((id) => ({ id, lastSeenAtMs: nowMs + 7 }))
+    expect(most).toEqual({
+      id: 'device-7',
+      lastSeenAtMs: nowMs + 7,
+      shared,
+      sharedTotal: 2,
+      sessions: 0,
+    })
+  })
+
+  it('of a user with more devices and neighbours than are read are the latest, and say so', async () => {
+    const devices = 12_000
+    // Five others on each device; written below the views, where it takes a moment.
+    for (const query of [
+      `insert into user_devices (tenant_id, user_id, device_id, first_seen_at, last_seen_at)
+       select 'large', if(number % 6 = 0, 'hub', 'u-' || toString(number)),
+         'd-' || toString(intDiv(number, 6)), now64(3), toDateTime64('2026-01-01', 3, 'UTC') +
+         intDiv(number, 6)
+       from numbers(${devices * 6})`,
+      `insert into devices (tenant_id, device_id, users)
+       select 'large', 'd-' || toString(intDiv(number, 6)),
+         [if(number % 6 = 0, 'hub', 'u-' || toString(number))] from numbers(${devices * 6})`,
+    ]) {
+      await clickhouse.command({ query })
+    }
+    const startMs = performance.now()
+    const found = await links.findLinkedUsers({ tenantId: 'large', userId: 'hub' })
+    process.stdout.write(`links of a large user: ${Math.round(performance.now() - startMs)} ms\n`)
+    expect([found.followed, found.followedOf]).toEqual([linkSourcesMax, devices])
+    expect([found.complete, found.pairs.length]).toEqual([false, linkPairsMax])
+    const oldest = Math.min(...found.pairs.map(({ sharedId }) => Number(sharedId.slice(2))))
+    expect(oldest).toBe(devices - linkSourcesMax)
+  })
+})
