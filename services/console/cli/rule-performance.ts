@@ -3,9 +3,10 @@
  * prevalence spikes of signals within one SDK version.
  */
 import type { Command } from 'commander'
+import { toVisible } from '#shared/core/base/visible-text.ts'
 import type { Precision, RulePerformance } from '#shared/io/analytics/rule-performance-store.ts'
 import { type CliContext, toTenantPath } from './context.ts'
-import { toTable, toTime, toVisible } from './tables.ts'
+import { toTable, toTime } from './tables.ts'
 
 type RulePerformanceResponse = RulePerformance & { since: string | null }
 type Spike = {

@@ -1,5 +1,6 @@
 /** `di signals ...`: the known signals with their weights, and unknown signals that SDKs send. */
 import { type Command, InvalidArgumentError } from 'commander'
+import { toVisible } from '#shared/core/base/visible-text.ts'
 import { defaultPolicy } from '#shared/core/policies/default-policy.ts'
 import { toPolicyHash } from '#shared/core/policies/policy.ts'
 import {
@@ -11,7 +12,7 @@ import type { SignalsLeftOut, UnknownSignal } from '#shared/io/telemetry/unknown
 import { unknownSignalDaysMax } from '../analytics/signal-schemas.ts'
 import { type CliContext, toTenantPath } from './context.ts'
 import { toLimit } from './deliveries.ts'
-import { toTable, toTime, toVisible } from './tables.ts'
+import { toTable, toTime } from './tables.ts'
 
 type UnknownSignals = { days: number; left_out: SignalsLeftOut; data: UnknownSignal[] }
 

@@ -2,12 +2,13 @@
 import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import type { Command } from 'commander'
+import { toVisible } from '#shared/core/base/visible-text.ts'
 import { checkTelemetry, type TelemetryCheck } from '#shared/core/telemetry/check-telemetry.ts'
 import type { SignatureCheck } from '#shared/core/telemetry/signature-check.ts'
 import type { Requests } from '../tenants/request-log-routes.ts'
 import { type CliContext, CliError, toTenantPath } from './context.ts'
 import { toLimit } from './deliveries.ts'
-import { toTable, toTime, toVisible } from './tables.ts'
+import { toTable, toTime } from './tables.ts'
 
 const json = ['--json', 'print one JSON document'] as const
 

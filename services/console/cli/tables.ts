@@ -23,8 +23,3 @@ export function toFields(fields: Record<string, string | number | null | undefin
 export function toTime(iso: string | null): string {
   return iso === null ? '-' : `${iso.slice(0, 19).replace('T', ' ')}Z`
 }
-
-/** Escapes control and invisible characters: clients choose this text, and it goes to a terminal. */
-export function toVisible(text: string): string {
-  return text.replace(/[\p{C}\p{Zl}\p{Zp}]/gu, (one) => `\\u{${one.codePointAt(0)!.toString(16)}}`)
-}

@@ -14,7 +14,9 @@ type Sight = { device: string; session: string; users: string[]; atMs: number }
 const toSight = ({ body, received_at: atMs }: AcceptedEvent): Sight => ({
   device: body.device_id,
   session: body.session_id,
-  users: [body.user_id, body.account_id].filter((id) => id !== undefined && id !== ''),
+  users: [body.user_id, body.account_id].filter(
+    (id): id is string => id !== undefined && id !== '',
+  ),
   atMs,
 })
 

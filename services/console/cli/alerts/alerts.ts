@@ -1,8 +1,9 @@
 /** `di alerts ...`: dispositions of alerts. */
 import type { Command } from 'commander'
 import { type Alert, dispositions } from '#shared/core/alerts/alert-rules.ts'
+import { toVisible } from '#shared/core/base/visible-text.ts'
 import { type CliContext, toTenantPath } from '../context.ts'
-import { toFields, toTable, toTime, toVisible } from '../tables.ts'
+import { toFields, toTable, toTime } from '../tables.ts'
 import { registerBulk } from './bulk-jobs.ts'
 
 type Row = Alert & { assignee: string | null }

@@ -1,8 +1,9 @@
 /** `di alerts bulk ...`: the bulk changes of a tenant's alerts, which can be cancelled and undone. */
 import type { Command } from 'commander'
+import { toVisible } from '#shared/core/base/visible-text.ts'
 import type { BulkJob } from '#shared/io/alerts/bulk-job-store.ts'
 import { type CliContext, toTenantPath } from '../context.ts'
-import { toFields, toTable, toTime, toVisible } from '../tables.ts'
+import { toFields, toTable, toTime } from '../tables.ts'
 
 /** Adds the group `bulk` to `alerts`. */
 export function registerBulk(alerts: Command, context: CliContext): void {

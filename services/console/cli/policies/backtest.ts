@@ -3,11 +3,12 @@
  * to stdout. An interrupt also cancels it in the console and the engine.
  */
 import type { Command } from 'commander'
+import { toVisible } from '#shared/core/base/visible-text.ts'
 import type { AlertMoves, NamedMoves } from '#shared/core/policies/backtest.ts'
 import { actions } from '#shared/core/scoring/score.ts'
 import type { BacktestLine, BacktestProgress, BacktestResult } from '../../policies/backtest.ts'
 import { type CliContext, CliError, toTenantPath } from '../context.ts'
-import { toTable, toTime, toVisible } from '../tables.ts'
+import { toTable, toTime } from '../tables.ts'
 import { readPolicyFile } from './policy-file.ts'
 
 /** Adds `backtest` to the group `policy`. */

@@ -1,9 +1,10 @@
 /** `di policy shadow`: sets a shadow policy and compares its decisions with the active policy's. */
 import type { Command } from 'commander'
+import { toVisible } from '#shared/core/base/visible-text.ts'
 import type { ShadowResult } from '../../policies/manage-shadow.ts'
 import type { ShadowComparisonBody } from '../../policies/shadow-schemas.ts'
 import { type CliContext, CliError, toTenantPath } from '../context.ts'
-import { toFields, toTable, toTime, toVisible } from '../tables.ts'
+import { toFields, toTable, toTime } from '../tables.ts'
 import { readPolicyFile } from './policy-file.ts'
 import { toPolicyText } from './policy-text.ts'
 

@@ -1,5 +1,6 @@
 /** An id in monospace, cut in the middle, copied by a click. */
 import { useState } from 'react'
+import { toVisible } from '#shared/core/base/visible-text.ts'
 import { classes } from './classes.ts'
 import { Icon } from './icons.tsx'
 
@@ -28,8 +29,14 @@ export function useCopy(): [copied: boolean, copy: (text: string) => void] {
   return [copied, copy]
 }
 
+/** An id as a text, for links; invisible characters are escaped. */
+export function IdText({ value }: { value: string }) {
+  return <bdi title={toVisible(value)}>{toVisible(value)}</bdi>
+}
+
 export function Id({ value, most }: { value: string; most?: number }) {
   const [copied, copy] = useCopy()
+  const shown = toVisible(value)
   return (
     <button
       className={classes(
@@ -40,11 +47,11 @@ export function Id({ value, most }: { value: string; most?: number }) {
         event.stopPropagation()
         copy(value)
       }}
-      title={value}
+      title={shown}
       type="button"
     >
-      <span className="sr-only">Copy {value}</span>
-      <span aria-hidden="true">{cutMiddle(value, most)}</span>
+      <span className="sr-only">Copy {shown}</span>
+      <bdi aria-hidden="true">{cutMiddle(shown, most)}</bdi>
       <span className={copied ? '' : 'opacity-0 group-hover:opacity-100 group-focus:opacity-100'}>
         <Icon name={copied ? 'check' : 'copy'} size={12} />
       </span>

@@ -24,7 +24,7 @@ const plain = (value: number) => value.toLocaleString('en')
 export function Chart({ title, times, series, height = 180, format = plain }: ChartProps) {
   const [asTable, setAsTable] = useState(false)
   return (
-    <figure className="grid gap-2">
+    <figure className="grid grid-cols-[minmax(0,1fr)] gap-2">
       <figcaption className="flex items-center justify-between gap-2">
         <span className="font-medium">{title}</span>
         <Button aria-pressed={asTable} look="quiet" onClick={() => setAsTable(!asTable)} small>

@@ -30,12 +30,12 @@ export function drawPlot(
       ],
       series: [
         {},
-        ...chart.series.map(({ label, color: name }) => ({
-          label,
-          stroke: color(name ?? 'accent-text'),
-          width: 1.5,
-          points: { show: false },
-        })),
+        ...chart.series.map(({ label, color: name, look }) => {
+          const stroke = color(name ?? 'accent-text')
+          return look === 'points'
+            ? { label, stroke, paths: () => null, points: { show: true, size: 6, fill: stroke } }
+            : { label, stroke, width: 1.5, points: { show: false } }
+        }),
       ],
     },
     [chart.times.map((at) => at / 1_000), ...chart.series.map(({ values }) => values)],

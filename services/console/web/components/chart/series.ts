@@ -3,4 +3,6 @@ export type Series = {
   label: string
   values: (number | null)[]
   color?: 'accent' | 'warn' | 'bad'
+  /** Points for values that have nothing between them, such as one of each session. */
+  look?: 'line' | 'points'
 }

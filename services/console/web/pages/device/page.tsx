@@ -2,13 +2,14 @@
 import { useQuery } from '@tanstack/react-query'
 import { Link, useParams } from '@tanstack/react-router'
 import { api, ok } from '../../api/client.ts'
-import { Id } from '../../components/id.tsx'
+import { Id, IdText } from '../../components/id.tsx'
 import { Facts, Page as Frame, Panel } from '../../components/page.tsx'
 import { Empty, Loaded } from '../../components/states.tsx'
 import { Time } from '../../components/time/time.tsx'
+import { userAddress } from '../entities/addresses.ts'
 import { Erase } from '../entities/erase.tsx'
 import { LatestAlerts } from '../entities/latest-alerts.tsx'
-import { Links, userAddress } from '../entities/links.tsx'
+import { Links } from '../entities/links.tsx'
 import { Sessions } from '../entities/sessions.tsx'
 
 /** Sessions that are shown; the server has them all. */
@@ -34,12 +35,12 @@ export function Page() {
       title="Device"
     >
       <Loaded query={device}>
-        {({ device: known, alerts, links }) => (
+        {({ device: known, alerts }) => (
           <>
             <Panel>
               <Facts
                 facts={[
-                  ['Device', <Id key="id" value={known.device_id} />],
+                  ['Device', <Id key="id" most={64} value={known.device_id} />],
                   ['First seen', <Time at={known.first_seen_at} exact key="first" />],
                   ['Last seen', <Time at={known.last_seen_at} exact key="last" />],
                   ['Highest score', known.peak_rasp_score],
@@ -52,7 +53,7 @@ export function Page() {
             <Panel title="Users seen on it">
               <Users tenant={tenant} users={known.users_seen_on} />
             </Panel>
-            <Links links={links} tenant={tenant} title="Linked devices" />
+            <Links id={deviceId} kind="device" tenant={tenant} />
           </>
         )}
       </Loaded>
@@ -66,7 +67,9 @@ function Users({ tenant, users }: { tenant: string; users: string[] }) {
     <ul className="flex max-h-96 flex-wrap gap-x-6 gap-y-2 overflow-y-auto px-4 py-3">
       {users.map((user) => (
         <li className="min-w-0 break-all" key={user}>
-          <Link to={userAddress(tenant, user) as '/'}>{user}</Link>
+          <Link to={userAddress(tenant, user) as '/'}>
+            <IdText value={user} />
+          </Link>
         </li>
       ))}
     </ul>

@@ -2,6 +2,7 @@
 import { useMutation } from '@tanstack/react-query'
 import { useNavigate } from '@tanstack/react-router'
 import { useState } from 'react'
+import { toVisible } from '#shared/core/base/visible-text.ts'
 import { Button } from '../../components/button.tsx'
 import { Dialog, DialogActions } from '../../components/dialog.tsx'
 import { Input } from '../../components/field.tsx'
@@ -31,6 +32,8 @@ function EraseDialog({
   onClose: () => void
 }) {
   const [typed, setTyped] = useState('')
+  // Invisible characters cannot be typed: their escapes can.
+  const matches = typed === id || typed === toVisible(id)
   const navigate = useNavigate()
   const erase = useMutation({
     mutationFn: () => requestErasure(tenant, { kind, id }),
@@ -50,13 +53,13 @@ function EraseDialog({
         className="grid gap-4"
         onSubmit={(event) => {
           event.preventDefault()
-          if (typed === id) erase.mutate()
+          if (matches) erase.mutate()
         }}
       >
         <Input
           autoComplete="off"
           autoFocus
-          label={`Type ${id} to confirm`}
+          label={`Type ${toVisible(id)} to confirm`}
           mono
           onChange={({ target }) => setTyped(target.value)}
           spellCheck={false}
@@ -67,7 +70,7 @@ function EraseDialog({
           <Button disabled={erase.isPending} onClick={onClose}>
             Cancel
           </Button>
-          <Button busy={erase.isPending} disabled={typed !== id} look="danger" type="submit">
+          <Button busy={erase.isPending} disabled={!matches} look="danger" type="submit">
             Erase
           </Button>
         </DialogActions>

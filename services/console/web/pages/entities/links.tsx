@@ -1,60 +1,151 @@
-/** Devices and users that are linked: they share a user or a device. */
+/** Devices that share users or sessions with one, and users that share devices: list and graph. */
+import { useQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
+import { type AnswerOf, api, ok } from '../../api/client.ts'
+import { IdText } from '../../components/id.tsx'
 import { Panel } from '../../components/page.tsx'
-import { Empty } from '../../components/states.tsx'
+import { Empty, Loaded } from '../../components/states.tsx'
 import { type Column, Table } from '../../components/table.tsx'
 import { Time } from '../../components/time/time.tsx'
+import { deviceAddress, userAddress } from './addresses.ts'
 
-type Linked = { user_id: string; device_id: string; last_seen_at: string }
+type LinksAnswer = AnswerOf<'/admin/v1/tenants/{tenant_id}/devices/{device_id}/links', 'get'>
+type Linked = LinksAnswer['data'][number]
+type Subject = { tenant: string; kind: 'device' | 'user'; id: string }
 
-export const deviceAddress = (tenant: string, id: string) =>
-  `/t/${tenant}/devices/${encodeURIComponent(id)}`
-export const userAddress = (tenant: string, id: string) =>
-  `/t/${tenant}/users/${encodeURIComponent(id)}`
+/** Ids that stand in one cell; how many more there are follows. */
+const shownInCell = 2
 
-export function Links({
-  tenant,
-  title,
-  links: { data, truncated },
-}: {
-  tenant: string
-  title: string
-  links: { data: Linked[]; truncated: boolean }
-}) {
-  const columns: Column<Linked>[] = [
-    {
-      id: 'device',
-      head: 'Device',
-      cell: ({ device_id: id }) => <Link to={deviceAddress(tenant, id) as '/'}>{id}</Link>,
-    },
-    {
-      id: 'user',
-      head: 'User',
-      cell: ({ user_id: id }) => <Link to={userAddress(tenant, id) as '/'}>{id}</Link>,
-    },
-    {
-      id: 'last',
-      head: 'Last seen together',
-      cell: ({ last_seen_at: at }) => <Time at={at} />,
-      width: '11rem',
-    },
-  ]
+const count = (n: number, word: string) => `${n.toLocaleString('en')} ${word}${n === 1 ? '' : 's'}`
+
+export function Links(subject: Subject) {
+  const { tenant, kind, id } = subject
+  const links = useQuery({
+    queryKey: ['links', tenant, kind, id],
+    queryFn: () => readLinks(subject),
+  })
   return (
     <Panel
-      action={truncated && <span className="text-muted">the first {data.length}</span>}
-      title={title}
+      action={
+        links.data !== undefined &&
+        links.data.total > links.data.data.length && (
+          <span className="text-muted">
+            the first {links.data.data.length} of {count(links.data.total, kind)}
+          </span>
+        )
+      }
+      title={`Linked ${kind}s`}
     >
-      {data.length === 0 ? (
-        <Empty title="None is linked" />
-      ) : (
-        <Table
-          columns={columns}
-          heightClass="max-h-96"
-          label={title}
-          rowKey={({ device_id: device, user_id: user }) => `${device} ${user}`}
-          rows={data}
-        />
-      )}
+      <Loaded query={links}>{(found) => <Found links={found} subject={subject} />}</Loaded>
     </Panel>
   )
+}
+
+function readLinks({ tenant, kind, id }: Subject): Promise<LinksAnswer> {
+  return kind === 'device'
+    ? ok(
+        api.GET('/admin/v1/tenants/{tenant_id}/devices/{device_id}/links', {
+          params: { path: { tenant_id: tenant, device_id: id } },
+        }),
+      )
+    : ok(
+        api.GET('/admin/v1/tenants/{tenant_id}/users/{user_id}/links', {
+          params: { path: { tenant_id: tenant, user_id: id } },
+        }),
+      )
+}
+
+function Found({ links, subject }: { links: LinksAnswer; subject: Subject }) {
+  const { kind } = subject
+  const isDevice = kind === 'device'
+  return (
+    <>
+      {links.data.length === 0 ? (
+        <Empty title={`No other ${kind} is linked`}>
+          {isDevice
+            ? 'A device is linked when it shares a user, an account or a session with this one.'
+            : 'A user is linked when it was seen on a device of this one.'}
+        </Empty>
+      ) : (
+        <Table
+          columns={columnsOf(subject)}
+          heightClass="max-h-96"
+          label={`Linked ${kind}s`}
+          minWidth="44rem"
+          rowKey={(one) => one.id}
+          rows={links.data}
+        />
+      )}
+      <Limits links={links} subject={subject} />
+    </>
+  )
+}
+
+/** What was not read, where that is so. */
+function Limits({ links, subject: { kind } }: { links: LinksAnswer; subject: Subject }) {
+  const { complete, followed, sessions_searched: searched } = links
+  if (complete && searched) return null
+  const sources = kind === 'device' ? 'user' : 'device'
+  return (
+    <p className="border-line border-t px-4 py-3 text-muted">
+      {!complete &&
+        `There may be more: the latest were read, of ${count(followed.read, sources)} out of ${followed.of.toLocaleString('en')}. `}
+      {!searched && 'Sessions in common were not all searched, because there are too many.'}
+    </p>
+  )
+}
+
+const columnsOf = ({ tenant, kind }: Subject): Column<Linked>[] => {
+  const isDevice = kind === 'device'
+  const own = isDevice ? deviceAddress : userAddress
+  const other = isDevice ? userAddress : deviceAddress
+  return [
+    {
+      id: 'linked',
+      head: isDevice ? 'Device' : 'User',
+      cell: ({ id }) => (
+        <Link to={own(tenant, id) as '/'}>
+          <IdText value={id} />
+        </Link>
+      ),
+    },
+    {
+      id: 'shared',
+      head: isDevice ? 'Users in common' : 'Devices in common',
+      cell: ({ shared, shared_total: total }) =>
+        total === 0 ? (
+          <span className="text-muted">none</span>
+        ) : (
+          <>
+            {shared.slice(0, shownInCell).map(({ id }, at) => (
+              <span key={id}>
+                {at > 0 && ', '}
+                <Link to={other(tenant, id) as '/'}>
+                  <IdText value={id} />
+                </Link>
+              </span>
+            ))}
+            {total > shownInCell && ` and ${(total - shownInCell).toLocaleString('en')} more`}
+          </>
+        ),
+      width: '40%',
+    },
+    ...(isDevice
+      ? [
+          {
+            id: 'sessions',
+            head: 'Sessions in common',
+            numeric: true,
+            cell: ({ sessions }: Linked) => sessions.toLocaleString('en'),
+            width: '10rem',
+          },
+        ]
+      : []),
+    {
+      id: 'last',
+      head: 'Last seen',
+      cell: ({ last_seen_at: at }) => <Time at={at} />,
+      width: '8rem',
+    },
+  ]
 }

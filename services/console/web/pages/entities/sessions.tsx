@@ -32,7 +32,13 @@ export function Sessions({
     const ordered = sessions.toSorted((a, b) => (a.started_at < b.started_at ? -1 : 1))
     return {
       times: ordered.map((session) => Date.parse(session.started_at)),
-      series: [{ label: 'Score', values: ordered.map((session) => session.rasp_score) }],
+      series: [
+        {
+          label: 'Score',
+          values: ordered.map((session) => session.rasp_score),
+          look: 'points' as const,
+        },
+      ],
     }
   }, [sessions])
   const columns: Column<Session>[] = [

@@ -2,14 +2,15 @@
 import { useQuery } from '@tanstack/react-query'
 import { Link, useParams } from '@tanstack/react-router'
 import { type AnswerOf, api, ok } from '../../api/client.ts'
-import { Id } from '../../components/id.tsx'
+import { Id, IdText } from '../../components/id.tsx'
 import { Facts, Page as Frame, Panel } from '../../components/page.tsx'
 import { Loaded } from '../../components/states.tsx'
 import { type Column, Table } from '../../components/table.tsx'
 import { Time } from '../../components/time/time.tsx'
+import { deviceAddress } from '../entities/addresses.ts'
 import { Erase } from '../entities/erase.tsx'
 import { LatestAlerts } from '../entities/latest-alerts.tsx'
-import { deviceAddress, Links } from '../entities/links.tsx'
+import { Links } from '../entities/links.tsx'
 import { Sessions } from '../entities/sessions.tsx'
 
 type User = AnswerOf<'/admin/v1/tenants/{tenant_id}/users/{user_id}', 'get'>
@@ -35,12 +36,12 @@ export function Page() {
   return (
     <Frame controls={<Erase subject={{ kind: 'user', id: userId }} tenant={tenant} />} title="User">
       <Loaded query={user}>
-        {({ user: known, sessions, alerts, links }) => (
+        {({ user: known, sessions, alerts }) => (
           <>
             <Panel>
               <Facts
                 facts={[
-                  ['User', <Id key="id" value={known.user_id} />],
+                  ['User', <Id key="id" most={64} value={known.user_id} />],
                   ['First seen', <Time at={known.first_seen_at} exact key="first" />],
                   ['Last seen', <Time at={known.last_seen_at} exact key="last" />],
                   ['Highest score', known.peak_rasp_score],
@@ -59,7 +60,7 @@ export function Page() {
             </Panel>
             <Sessions sessions={sessions} tenant={tenant} />
             <LatestAlerts alerts={alerts} filter={{ user_id: userId }} tenant={tenant} />
-            <Links links={links} tenant={tenant} title="Linked users" />
+            <Links id={userId} kind="user" tenant={tenant} />
           </>
         )}
       </Loaded>
@@ -71,7 +72,11 @@ const columnsOf = (tenant: string): Column<Device>[] => [
   {
     id: 'device',
     head: 'Device',
-    cell: ({ device_id: id }) => <Link to={deviceAddress(tenant, id) as '/'}>{id}</Link>,
+    cell: ({ device_id: id }) => (
+      <Link to={deviceAddress(tenant, id) as '/'}>
+        <IdText value={id} />
+      </Link>
+    ),
   },
   {
     id: 'peak',
