@@ -1,7 +1,6 @@
 /**
- * Hostile input at a real edge, the short form of the drill `edge-input`: everything once, the same
- * 401 for whatever cannot be authenticated, and a stream that holds what was accepted and nothing
- * else.
+ * Hostile input at a real edge, the short form of the drill `edge-input`: every case once, the same
+ * 401 for everything unauthenticated, and a stream with the accepted events and nothing else.
  */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { createRandom } from '../../../services/fleet/phones/random.ts'
@@ -31,26 +30,26 @@ beforeAll(async () => {
 afterAll(() => rig?.stop())
 
 describe('hostile input', () => {
-  it('is refused as it must be, each of twelve thousand kinds', async () => {
+  it('is refused as specified, each of twelve thousand kinds', async () => {
     const tally = newTally()
     await sendPooled(rig, tally)
     expect(tally.breaches).toEqual([])
     expect([...tally.sent.values()].reduce((sum, times) => sum + times)).toBeGreaterThan(12_000)
   })
 
-  it('is never cut into two requests, whatever its framing', async () => {
+  it('is never split into two requests, with any framing', async () => {
     const tally = newTally()
     await sendSmuggling(rig, tally)
     expect(tally.breaches).toEqual([])
   })
 
-  it('behind a good request takes nothing from that one: who is not told 200 is not stored', async () => {
+  it('after a good request does not affect it; no event is stored without a 200', async () => {
     const tally = newTally()
     await sendFollowed(rig, tally)
     expect(tally.breaches).toEqual([])
   })
 
-  it('of 2,000 silent connections keeps nobody else from being served', async () => {
+  it('over 2,000 silent connections does not delay other clients', async () => {
     const idle = await openIdle(rig.port, 2_000)
     expect(idle.refused).toBe(0)
     const answers = await compareAnswers(rig.client, toUnsigned(rig.tenants))
@@ -59,23 +58,23 @@ describe('hostile input', () => {
   })
 })
 
-describe('what cannot be authenticated', () => {
-  it('is answered alike, byte for byte', async () => {
+describe('unauthenticated requests', () => {
+  it('get equal answers, byte for byte', async () => {
     expect(await compareAnswers(rig.client, toUnauthenticated(rig.tenants))).toHaveLength(1)
   })
 
-  it('is answered in the same time', async () => {
+  it('get their answers in equal times', async () => {
     const random = createRandom(seed, 'order').next
     const kinds = toUnauthenticated(rig.tenants)
     const options = { each: 500, bodyBytes: 60_000, random }
     const { worst } = await compareTimes(rig.port, kinds, options)
-    // Of 500 each the chance strays by 0.018: five times that is left out here.
+    // With 500 each the chance varies by 0.018: the margin is five times that.
     expect(Math.abs(worst.chance - 0.5), `seed ${seed}: ${JSON.stringify(worst)}`).toBeLessThan(0.1)
   })
 })
 
 describe('the stream', () => {
-  it('holds what was accepted, and good traffic was', async () => {
+  it('has exactly the accepted events, and good traffic was accepted', async () => {
     const good = rig.note(await rig.traffic.stop())
     expect(good.statuses).toEqual({ 200: good.latencies.length })
     const { stored, lost, foreign } = await checkStored(rig.rig.nats, rig.accepted)

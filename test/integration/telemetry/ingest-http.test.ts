@@ -1,6 +1,6 @@
 /**
- * The intake's side of HTTP on a real edge: media types, sizes, addresses, broken framing, and
- * senders that are slow, endless or silent.
+ * The HTTP behaviour of ingest on a real edge: media types, sizes, addresses, invalid framing, and
+ * slow, endless or silent senders.
  */
 import { connect, type Socket } from 'node:net'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -65,7 +65,7 @@ describe('415', () => {
   })
 })
 
-/** Writes pieces to the edge's socket and returns all that comes back until the connection ends. */
+/** Writes pieces to the edge's socket and returns all received bytes until the connection ends. */
 function sendRaw(pieces: (string | Buffer)[]): Promise<string> {
   return new Promise((resolve, reject) => {
     const socket = connect(Number(new URL(edge.url).port), '127.0.0.1')
@@ -93,7 +93,7 @@ describe('413', () => {
     socket.destroy()
   })
 
-  it('for chunks that add up, and the connection goes on serving', async () => {
+  it('for chunks that add up, after which the connection continues to serve', async () => {
     const chunk = `4000\r\n${'x'.repeat(0x4000)}\r\n`
     const body = bodyOf('acme')
     const text = await sendRaw([
@@ -131,7 +131,7 @@ describe('413', () => {
     expect(text).toMatch(/^HTTP\/1.1 413 /)
   })
 
-  it('a length that is a lie makes no second request of the rest', async () => {
+  it('a wrong length makes no second request of the rest', async () => {
     const body = bodyOf('acme')
     const text = await sendRaw([
       head(`X-Service-Signature: ${signBody(body, acme.secret)}\r\nContent-Length: 20`) + body,
@@ -142,7 +142,7 @@ describe('413', () => {
 })
 
 describe('other requests', () => {
-  it('another method is told what the address takes', async () => {
+  it('another method gets the allowed methods', async () => {
     for (const method of ['GET', 'PUT', 'DELETE', 'PATCH']) {
       const response = await fetch(`${edge.url}/v1/rasp/ingest`, { method })
       expect(response.status).toBe(405)
@@ -151,7 +151,7 @@ describe('other requests', () => {
     }
   })
 
-  it('another address is not there', async () => {
+  it('another path is a 404', async () => {
     for (const path of ['/', '/v1/rasp/ingest/', '/v1/rasp', '/v1/rasp/ingest2', '/v1/di/alerts']) {
       const response = await fetch(`${edge.url}${path}`, { method: 'POST' })
       expect(response.status, path).toBe(404)
@@ -172,7 +172,7 @@ describe('other requests', () => {
 })
 
 describe('request ids', () => {
-  it('count nothing: those of requests in a row have nothing in common', async () => {
+  it('are random: those of subsequent requests have nothing in common', async () => {
     const ids = await Promise.all(
       Array.from({ length: 40 }, async () => {
         const answer = await sendAs(acme, bodyOf('acme'))
@@ -185,8 +185,8 @@ describe('request ids', () => {
   })
 })
 
-describe('a signature sent twice', () => {
-  it('for a signature that is sent twice, right as it may be', async () => {
+describe('a duplicated signature header', () => {
+  it('is rejected, even with a correct signature', async () => {
     const body = bodyOf('acme')
     const line = `X-Service-Signature: ${signBody(body, acme.secret)}\r\n`
     const request = (lines: string) =>
@@ -202,7 +202,7 @@ describe('a head of many headers', () => {
     `GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n` +
     `${Array.from({ length: count - 2 }, (_, n) => `x_${n}: y\r\n`).join('')}\r\n`
 
-  it('is taken up to a hundred, beyond it is a 431', async () => {
+  it('may have up to a hundred, beyond that it is a 431', async () => {
     expect(await sendRaw([head(100)])).toMatch(/^HTTP\/1.1 200 /)
     const refused = await sendRaw([head(101)])
     expect(refused).toMatch(/^HTTP\/1.1 431 /)
@@ -224,7 +224,7 @@ describe('broken framing', () => {
     ['a space before the colon', 'Content-Length : 0\r\n\r\n'],
     ['a line end without return', 'X-A: b\nContent-Length: 0\r\n\r\n'],
     ['a huge header', `X-A: ${'a'.repeat(20_000)}\r\n\r\n`],
-  ])('%s: one refusal, then the connection ends', async (_name, rest) => {
+  ])('%s: one rejection, then the connection ends', async (_name, rest) => {
     const head = 'POST /v1/rasp/ingest HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n'
     const text = await sendRaw([head + rest])
     const statuses = text.match(/HTTP\/1.1 \d+/g) ?? []
@@ -233,7 +233,7 @@ describe('broken framing', () => {
     expect(statuses.length).toBeLessThanOrEqual(2)
   })
 
-  it('a request that is cut off in the middle leaves nothing behind', async () => {
+  it('a request that is cut off leaves nothing behind', async () => {
     const body = bodyOf('acme')
     for (let at = 0; at < 20; at++) {
       const socket = open(`${startOf(body)}${body.slice(0, body.length / 2)}`)
@@ -256,7 +256,7 @@ const startOf = (body: string) =>
   `POST /v1/rasp/ingest HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n` +
   `X-Service-Signature: ${signBody(body, acme.secret)}\r\nContent-Length: ${body.length}\r\n\r\n`
 
-/** How long until the other side ended the connection, and what it said before. */
+/** The time until the other side closed the connection, and the bytes before that. */
 async function untilClosed(socket: Socket): Promise<{ tookMs: number; text: string }> {
   const startMs = nowMs()
   let text = ''
@@ -268,7 +268,7 @@ async function untilClosed(socket: Socket): Promise<{ tookMs: number; text: stri
 }
 
 describe('slow senders', () => {
-  it('are cut off in time, wherever they dawdle, while others are served', async () => {
+  it('are cut off in time, at any stage, while others are served', async () => {
     const body = bodyOf('acme')
     const halfHeader = open('POST /v1/rasp/ingest HTTP/1.1\r\nHost: x\r\nX-A')
     const dripHeader = open('POST /v1/rasp/ingest HTTP/1.1\r\nHost: x\r\n')

@@ -1,6 +1,6 @@
 /**
- * Quotas at the edge: a tenant over its rate in bytes, or with too much waiting undecided in the
- * stream, is refused itself with a 429; others are not touched.
+ * Quotas at the edge: a tenant over its rate in bytes, or with too many undecided bytes in the
+ * stream, gets a 429; other tenants are not affected.
  */
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import {
@@ -51,7 +51,7 @@ async function startEdge(): Promise<TestEdge> {
   return edge
 }
 
-/** Everything in the stream is stored and decided, and removed. */
+/** Stores, decides and trims everything in the stream. */
 async function decideAll(): Promise<void> {
   await rig.nats.manager.streams.purge(telemetryStream)
   for (const durable of [scorerConsumer, deciderConsumer]) {
@@ -77,7 +77,9 @@ const post = (edge: TestEdge, tenant: TestTenant, bytes: number) => {
   return send(edge, bodyOf(tenant.tenantId, more), { secret: tenant.secret })
 }
 
-/** Posts until a refusal, eight at a time. @returns how many were accepted, and the refusal */
+/**
+ * Posts until a rejection, eight at a time. @returns the number of accepted ones, and the rejection
+ */
 async function postUntilRefused(edge: TestEdge, tenant: TestTenant, bytes: number, most: number) {
   let accepted = 0
   for (;;) {
@@ -98,7 +100,7 @@ const byteDetail = 'The tenant sends more bytes than its rate.'
 const undecidedDetail = 'Too much of what the tenant has sent waits to be processed.'
 
 describe('a rate in bytes', () => {
-  it('holds for each tenant: it alone gets 429', async () => {
+  it('is enforced per tenant: only the tenant over it gets 429', async () => {
     const edge = await startEdge()
     const ingest_bytes = { perSecond: 2_000, burst: 500_000 }
     const flood = await addTenant([edge], 'flood', { ingest_bytes })
@@ -117,7 +119,7 @@ describe('a rate in bytes', () => {
     await until('it may send again', async () => (await post(edge, flood, 1_000)).status === 200)
   })
 
-  it('has its refusals held a moment, so that sending again at once costs little', async () => {
+  it('delays its rejections by a moment, so that an immediate retry costs little', async () => {
     const edge = await startEdge()
     const eager = await addTenant([edge], 'eager', {
       ingest_bytes: { perSecond: 1, burst: 65_536 },
@@ -132,20 +134,20 @@ describe('a rate in bytes', () => {
     expect(performance.now() - begunMs).toBeGreaterThan(0.9 * refusalDelayMs)
   })
 
-  it('may be set for a tenant, and counts a small body as 1 KiB', async () => {
+  it('may be set per tenant, and counts a small body as 1 KiB', async () => {
     const edge = await startEdge()
     const ingest_bytes = { perSecond: 1, burst: 10 * ingestBytesMin }
     const small = await addTenant([edge], 'small', { ingest_bytes })
     const answers: Answer[] = []
     for (let n = 0; n < 11; n++) answers.push(await post(edge, small, 0))
     expect(answers.map(({ status }) => status)).toEqual([...Array(10).fill(200), 429])
-    // 1,024 bytes flow in at one a second; the wait is bounded.
+    // 1,024 bytes refill at one per second; the wait is bounded.
     expect(answers[10]!.headers.get('retry-after')).toBe('1024')
   })
 })
 
-describe('what waits undecided', () => {
-  it('is bounded to a share of the stream: others have room, and it has again later', async () => {
+describe('the undecided bytes of a tenant', () => {
+  it('are bounded to a share of the stream: others have space, and later it has too', async () => {
     const edge = await startEdge()
     const flood = await addTenant([edge], 'flood', {})
     const other = await addTenant([edge], 'other', {})
@@ -153,7 +155,7 @@ describe('what waits undecided', () => {
     expectLimited(refusal, undecidedDetail)
     expect(refusal.headers.get('retry-after')).toBe(String(undecidedRetryAfterSeconds))
     const { state } = await rig.nats.manager.streams.info(telemetryStream)
-    // A quarter by default; what came between two looks is beyond it.
+    // A quarter by default; bytes between two observations may exceed it.
     expect(state.bytes).toBeGreaterThan(0.2 * streamBytes)
     expect(state.bytes).toBeLessThan(0.45 * streamBytes)
     expect((await post(edge, other, 60_000)).status).toBe(200)
@@ -161,7 +163,7 @@ describe('what waits undecided', () => {
     await until('it may send again', async () => (await post(edge, flood, 1_000)).status === 200)
   })
 
-  it('may be set for a tenant, and is divided among edges', async () => {
+  it('have a share that may be set per tenant, and is divided among edges', async () => {
     const edges = [await startEdge(), await startEdge()]
     await until('they know of each other', () =>
       edges.every(({ directory }) => directory.countEdges() === 2),
@@ -169,12 +171,12 @@ describe('what waits undecided', () => {
     const wide = await addTenant(edges, 'wide', { ingest_share: 0.75 })
     const first = await postUntilRefused(edges[0]!, wide, 60_000, streamBytes / 60_000)
     expectLimited(first.refusal, undecidedDetail)
-    // Alone it may take three quarters on two edges, three fifths on one of them.
+    // Alone it may use three quarters on two edges, three fifths on one of them.
     expect((first.accepted * 60_000) / streamBytes).toBeGreaterThan(0.45)
     expect((await post(edges[1]!, wide, 1_000)).status).toBe(200)
   })
 
-  it('never refuses a tenant with little waiting, and is warned of', async () => {
+  it('never cause a rejection while there are few, and have a warning', async () => {
     const edge = await startEdge()
     const flood = await addTenant([edge], 'flood', { ingest_share: 0.9 })
     const light = await addTenant([edge], 'light', { ingest_share: 0.001 })

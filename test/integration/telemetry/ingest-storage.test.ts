@@ -1,7 +1,7 @@
 /**
- * What a 200 is worth: broken brokers, lost acknowledgements, full streams and stops. Every answer
- * of 200 is in the stream, once; where nothing can be stored the answer is a quick 503; and intake
- * comes back by itself.
+ * The guarantee of a 200: broken brokers, lost acknowledgements, full streams and stops. Every
+ * event with a 200 is in the stream, once; when nothing can be stored the answer is a quick 503;
+ * and ingest recovers by itself.
  */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -54,7 +54,7 @@ async function startEdge(options: Parameters<EdgeRig['startEdge']>[0] = {}): Pro
 
 const sendAs = (edge: { url: string }, body: string) => send(edge, body, { secret: acme.secret })
 
-/** A signed submission as it is written to a socket. */
+/** A signed submission in the bytes of a socket. */
 function toRequest(body: string): string {
   return (
     `POST /v1/rasp/ingest HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n` +
@@ -81,7 +81,7 @@ async function countStored(body: string): Promise<number> {
 }
 
 describe('a lost acknowledgement', () => {
-  it('costs nothing: the batch is sent again under its id and stored once', async () => {
+  it('has no effect: the batch is published again with its id and stored once', async () => {
     let lost = 0
     const edge = await startEdge({
       wrapPublish: (publish) => async (message, batchId, timeoutMs) => {
@@ -102,7 +102,7 @@ describe('a lost acknowledgement', () => {
     expect(await edge.count('di_ingest_publish_duplicates_total')).toBe(lost)
   })
 
-  it('for good is a 503 in time, never a 200', async () => {
+  it('that never comes is a 503 in time, never a 200', async () => {
     const edge = await startEdge({
       wrapPublish: (publish) => async (message, batchId, timeoutMs) => {
         await publish(message, batchId, timeoutMs)
@@ -118,7 +118,7 @@ describe('a lost acknowledgement', () => {
 })
 
 describe('the broker', () => {
-  it('killed: a quick 503, truthful readiness, and intake again by itself when it is back', async () => {
+  it('when killed: a quick 503, correct readiness, and a recovery by itself', async () => {
     const edge = await startEdge()
     expect((await sendAs(edge, bodyOf('acme'))).status).toBe(200)
     await rig.server.kill('SIGKILL')
@@ -137,7 +137,7 @@ describe('the broker', () => {
     expect((await readiness(edge)).status).toBe(200)
   })
 
-  it('killed under load: whatever was answered 200 is there afterwards, once', async () => {
+  it('when killed under load: every event with a 200 is stored once', async () => {
     const edge = await startEdge()
     const accepted: string[] = []
     const statuses = new Set<number>()
@@ -167,7 +167,7 @@ describe('the broker', () => {
     expect([...statuses].filter((status) => status !== 200 && status !== 503)).toEqual([])
   })
 
-  it('hanging: every answer within its time, and intake again when it goes on', async () => {
+  it('when it hangs: every answer in time, and a recovery afterwards', async () => {
     const edge = await startEdge()
     process.kill(rig.server.pid, 'SIGSTOP')
     try {
@@ -192,7 +192,7 @@ describe('the broker', () => {
     expect(nowMs() - backMs).toBeLessThan(5_000)
   })
 
-  it('not there yet: the process lives and refuses, and takes telemetry once it is', async () => {
+  it('when it is not up yet: the process runs and rejects, then accepts telemetry', async () => {
     await rig.server.kill('SIGTERM')
     const edge = await rig.spawnEdge({ await: 'healthz' })
     expect((await readiness(edge)).missing).toHaveProperty('nats')
@@ -204,8 +204,8 @@ describe('the broker', () => {
   })
 })
 
-describe('more than can be held', () => {
-  it('is refused at once, what is queued once it is too old, and the rest is stored', async () => {
+describe('more requests than the process may keep', () => {
+  it('are rejected at once or after their time in the queue; the rest is stored', async () => {
     let release = () => {}
     const released = new Promise<void>((resolve) => (release = resolve))
     const edge = await startEdge({
@@ -241,15 +241,15 @@ describe('more than can be held', () => {
     const statuses = (status: number) => text.split(`HTTP/1.1 ${status}`).length - 1
     await until('all are answered', () => statuses(200) + statuses(503) === requests.length)
     expect(await refusals()).toBe(extra + 1 + queuedRequestsMax)
-    // On a slow machine some of what was held has waited its time out by now.
+    // On a slow machine the time limit of some queued requests has passed by now.
     expect(statuses(200)).toBeGreaterThan(0)
     expect((await rig.readStored()).length - before).toBe(statuses(200))
     for (const socket of pipelines) socket.destroy()
   })
 })
 
-describe('more than is decided on at once', () => {
-  it('waits its turn, and all of it is stored and answered', async () => {
+describe('more requests than are decided at once', () => {
+  it('wait in the queue, and all of them are stored and answered', async () => {
     let release = () => {}
     const released = new Promise<void>((resolve) => (release = resolve))
     const edge = await startEdge({
@@ -285,8 +285,8 @@ describe('more than is decided on at once', () => {
   })
 })
 
-describe('more connections than one process takes', () => {
-  it('displace those that showed nothing valid; those that did are kept and served', async () => {
+describe('more connections than one process accepts', () => {
+  it('replace unauthenticated connections; authenticated ones are kept and served', async () => {
     const edge = await startEdge({ connectionsMax: 2 })
     const dial = async () => {
       const socket = connect(Number(new URL(edge.url).port), '127.0.0.1')
@@ -322,7 +322,7 @@ describe('the stream', () => {
     await rig.nats.manager.streams.update(telemetryStream, { ...config, max_bytes: maxBytes })
   }
 
-  it('full: a quick 503, nothing lost, and intake again when there is room', async () => {
+  it('when full: a quick 503, nothing lost, and a recovery when there is space again', async () => {
     const edge = await startEdge()
     const { state, config } = await rig.nats.manager.streams.info(telemetryStream)
     const before = (await rig.readStored()).length
@@ -339,7 +339,7 @@ describe('the stream', () => {
     expect((await readiness(edge)).status).toBe(200)
   })
 
-  it('gone: a 503, and intake again on the stream that the edge makes', async () => {
+  it('when deleted: a 503, and a recovery on the stream that the edge creates', async () => {
     const edge = await startEdge()
     await rig.nats.manager.streams.delete(telemetryStream)
     const body = bodyOf('acme')
@@ -350,7 +350,7 @@ describe('the stream', () => {
 })
 
 describe('a stop', () => {
-  it('under load loses nothing that was answered, resets nothing, and leaves the register', async () => {
+  it('under load loses no answered event, resets nothing, and unregisters the edge', async () => {
     const edge = await rig.spawnEdge()
     const accepted: string[] = []
     const refused: number[] = []
@@ -365,9 +365,9 @@ describe('a stop', () => {
           else refused.push(answer.status)
         } catch (error) {
           const { code } = (error as { cause?: { code?: string } }).cause ?? {}
-          // Once it no longer listens there is nobody to answer.
+          // Once it no longer listens, connections are refused.
           if (code === 'ECONNREFUSED') return
-          // A connection that is idle may be closed at the very moment its next request is sent.
+          // An idle connection may be closed at the moment when its next request is sent.
           cut.push(body)
         }
       }
@@ -386,7 +386,7 @@ describe('a stop', () => {
     expect(edge.output()).not.toMatch(/"level":(50|60)/)
   })
 
-  it('lets a request finish that lacks its last byte', async () => {
+  it('waits for a request that lacks its last byte', async () => {
     const edge = await rig.spawnEdge()
     const body = bodyOf('acme')
     const socket = connect(Number(new URL(edge.url).port), '127.0.0.1')
@@ -399,7 +399,7 @@ describe('a stop', () => {
         `X-Service-Signature: ${signBody(body, acme.secret)}\r\n` +
         `Content-Length: ${body.length}\r\n\r\n${body.slice(0, -1)}`,
     )
-    // The edge has begun to read it: a request sent after it is answered.
+    // The edge has begun to read it: a later request is answered.
     expect((await sendAs(edge, bodyOf('acme'))).status).toBe(200)
     edge.child.kill('SIGTERM')
     await until('the edge no longer listens', () =>
@@ -416,7 +416,7 @@ describe('a stop', () => {
     expect(await countStored(body)).toBe(1)
   })
 
-  it('does not wait for ever for one that never ends', async () => {
+  it('does not wait for ever for a request that never ends', async () => {
     const edge = await rig.spawnEdge()
     const socket = connect(Number(new URL(edge.url).port), '127.0.0.1')
     socket.on('error', () => undefined)
@@ -430,13 +430,13 @@ describe('a stop', () => {
     socket.destroy()
   })
 
-  it('follows when the parent is killed, though nobody reads its output any more', async () => {
+  it('follows when the parent is killed, even when its output has no reader', async () => {
     const wrapper = `
       const { spawn } = require('node:child_process')
       const env = { ...process.env, PARENT_PID: String(process.pid) }
       const child = spawn(process.execPath, [process.env.MAIN], { env, stdio: 'pipe' })
       child.stdout.once('data', () => process.stdout.write(String(child.pid)))`
-    // Without NATS there is nothing to drain: the process logs its stop and ends in one breath.
+    // Without NATS there is nothing to drain: the process logs its stop and ends at once.
     const env = {
       MAIN: fileURLToPath(new URL('../../../services/ingest/main.ts', import.meta.url)),
       MASTER_KEY: rig.masterKey,

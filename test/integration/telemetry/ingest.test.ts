@@ -1,6 +1,6 @@
 /**
- * The intake over HTTP on a real nats-server: every check of the contract in its order, what an
- * answer says and what the stream then holds.
+ * Ingest over HTTP on a real nats-server: every check of the contract in order, the content of each
+ * answer and of the stream.
  */
 import { createHash } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -38,7 +38,7 @@ afterAll(() => rig.stop())
 const sendAs = (tenant: TestTenant, body: string | Uint8Array, headers = {}) =>
   send(edge, body, { secret: tenant.secret, headers })
 
-/** What the stream holds of one body, by its event id. */
+/** The stored events of one body, by its event id. */
 async function storedOf(body: string | Uint8Array) {
   const id = toEventId(Buffer.from(body))
   return (await rig.readStored()).filter(({ event_id: eventId }) => eventId === id)
@@ -51,8 +51,8 @@ function expectProblem(answer: Answer, status: number, code: string): void {
   expect(answer.body).toMatchObject({ status, code })
 }
 
-describe('a submission that is accepted', () => {
-  it('is answered with the server’s score, and is in the stream by then, body untouched', async () => {
+describe('an accepted submission', () => {
+  it('is answered with the server’s score and is in the stream, its body unchanged', async () => {
     const body = JSON.stringify(
       telemetryOf('acme', {
         note: 'ä 😀 / \u2028',
@@ -96,7 +96,7 @@ describe('a submission that is accepted', () => {
     expect(event!.reasons.reduce((sum, { weight }) => sum + weight, 0)).toBe(event!.rasp_score)
   })
 
-  it('keeps its event id when it is sent again, whatever its signature’s secret was', async () => {
+  it('keeps its event id when it is sent again, with a signature of any secret', async () => {
     const body = bodyOf('acme')
     const ids = [await sendAs(acme, body), await sendAs(acme, body)].map(
       ({ body }) => body.event_id,
@@ -104,7 +104,7 @@ describe('a submission that is accepted', () => {
     expect(ids).toEqual([toEventId(Buffer.from(body)), toEventId(Buffer.from(body))])
   })
 
-  it('carries the request id that it was sent with, when that is harmless', async () => {
+  it('keeps the request id that it was sent with, when that is harmless', async () => {
     const id = async (given: string) =>
       (await sendAs(acme, bodyOf('acme'), { 'x-request-id': given })).headers.get('x-request-id')
     expect(await id('trace-1.A_b')).toBe('trace-1.A_b')
@@ -117,11 +117,11 @@ describe('a submission that is accepted', () => {
     'application/json; charset=utf-8',
     'Application/JSON;charset="utf-8"',
     'application/json ; profile=x',
-  ])('may be of the content type %s', async (type) => {
+  ])('may have the content type %s', async (type) => {
     expect((await sendAs(acme, bodyOf('acme'), { 'content-type': type })).status).toBe(200)
   })
 
-  it('may name the encoding identity, and a query in its address', async () => {
+  it('may have the encoding identity, and a query in its URL', async () => {
     const headers = { 'content-encoding': 'Identity' }
     expect((await sendAs(acme, bodyOf('acme'), headers)).status).toBe(200)
     const body = bodyOf('acme')
@@ -136,7 +136,7 @@ describe('a submission that is accepted', () => {
     expect(response.status).toBe(200)
   })
 
-  it('may be as large as 64 KiB to the byte', async () => {
+  it('may have exactly 64 KiB', async () => {
     const sized = (bytes: number) => {
       const body = bodyOf('acme', { pad: '' })
       return body.replace('"pad":""', `"pad":"${'x'.repeat(bytes - body.length)}"`)
@@ -146,7 +146,7 @@ describe('a submission that is accepted', () => {
     expectProblem(await sendAs(acme, sized(65_537)), 413, 'body_too_large')
   })
 
-  it('may spell its JSON in any legal way', async () => {
+  it('may use any legal spelling of JSON', async () => {
     const fields = telemetryOf('acme')
     const { tenant_id: _, ...others } = fields
     const rest = JSON.stringify(others).slice(1)
@@ -165,7 +165,7 @@ describe('a submission that is accepted', () => {
   })
 })
 
-describe('the checks come in their order', () => {
+describe('the order of the checks', () => {
   const faults = ['media type', 'size', 'no signature', 'signature', 'rate', 'body'] as const
   type Fault = (typeof faults)[number]
   const expected: Record<Fault, [number, string]> = {
@@ -203,7 +203,7 @@ describe('the checks come in their order', () => {
     expect(await storedOf(body)).toEqual([])
   })
 
-  it('and each refusal is counted under its reason', async () => {
+  it('and each rejection is counted with its reason', async () => {
     const reasons = ['content_type', 'too_large', 'signature_missing', 'signature_invalid', 'rate']
     for (const reason of [...reasons, 'body']) {
       expect(await edge.count('di_ingest_refused_total', { reason })).toBeGreaterThan(0)
@@ -224,7 +224,7 @@ describe('401', () => {
     await until('the edge knows them', () => edge.directory.revision() >= between.revision)
   })
 
-  it('is the same in every respect, whatever it is that cannot be verified', async () => {
+  it('is equal in every respect, for every reason of a failed verification', async () => {
     const unknown = { tenantId: 'nobody', secret: acme.secret }
     const signature = (body: string) => ({ 'x-service-signature': signBody(body, acme.secret) })
     const requests: [string, string, Record<string, string>][] = []
@@ -257,7 +257,7 @@ describe('401', () => {
       requests.map(async ([name, body, headers]) => {
         const more = { ...headers, 'x-request-id': 'same' }
         const { status, headers: got, body: json } = await send(edge, body, { headers: more })
-        // What may differ follows from the request alone.
+        // Only fields that follow from the request may differ.
         const { date: _, 'content-length': length, ...fields } = Object.fromEntries(got)
         const { received, signature_form, ...rest } = json as Record<string, unknown>
         const bytes = Buffer.from(body)
@@ -272,7 +272,7 @@ describe('401', () => {
     for (const { name, answer } of answers) expect(answer, name).toBe(answers[0]!.answer)
   })
 
-  it('for every spelling of the right signature but one', async () => {
+  it('for every spelling of the correct signature except the canonical one', async () => {
     const { spellings, signature, secret, body_base64: encoded } = vectors.wrong_spellings
     const tenant = await rig.projectTenant('acme-vectors', { secret })
     await until('the edge knows the tenant', () => edge.directory.revision() >= tenant.revision)
@@ -283,11 +283,11 @@ describe('401', () => {
       const headers = { 'x-service-signature': wrong }
       expect((await send(edge, body, { headers })).status, name).toBe(401)
     }
-    // Rightly signed it is another matter: the body is not complete.
+    // Correctly signed it gets another answer: the body is incomplete.
     expect((await send(edge, body, { secret })).status).toBe(400)
   })
 
-  it('for any bit of the signature, and nothing of it is stored', async () => {
+  it('for any flipped bit of the signature, and nothing is stored', async () => {
     const body = bodyOf('acme')
     const right = Buffer.from(signBody(body, acme.secret), 'base64')
     const statuses = await Promise.all(
@@ -304,7 +304,7 @@ describe('401', () => {
 })
 
 describe('429', () => {
-  it('says when to come back, and then lets through again; others are not touched', async () => {
+  it('has a Retry-After, after which requests pass again; others are not affected', async () => {
     const rated = await rig.projectTenant('rated', { ingest_rate: { perSecond: 4, burst: 2 } })
     await until('the edge knows the tenant', () => edge.directory.revision() >= rated.revision)
     const answers: Answer[] = []
@@ -320,7 +320,7 @@ describe('429', () => {
     const unlimited = await sendAs(acme, bodyOf('acme'))
     expect(unlimited.status).toBe(200)
     expect(unlimited.headers.has('ratelimit')).toBe(false)
-    // A change of the tenant that keeps the rate gives no fresh burst.
+    // A change of the tenant with the same rate gives no fresh burst.
     const renamed = await rig.projectTenant('rated', { ...rated.entry, epoch: 2 })
     expect(renamed.revision).toBeGreaterThan(rated.revision)
     await until(
@@ -331,7 +331,7 @@ describe('429', () => {
 })
 
 describe('the RateLimit fields', () => {
-  it('are on every answer to a tenant with a rate, and on none that names nobody', async () => {
+  it('are in every answer to a tenant with a rate, and in no answer without tenant', async () => {
     const ingest_rate = { perSecond: 0.5, burst: 10 }
     const told = await rig.projectTenant('told', { ingest_rate })
     await until('the edge knows the tenant', () => edge.directory.revision() >= told.revision)
@@ -347,7 +347,7 @@ describe('the RateLimit fields', () => {
 })
 
 describe('400', () => {
-  it('names every fault by its path, and repeats nothing of the body', async () => {
+  it('names every fault by its path, and repeats nothing from the body', async () => {
     const body = bodyOf('acme', {
       device_id: '',
       session_id: 'secret\u0000text',
@@ -364,7 +364,7 @@ describe('400', () => {
     expect(await storedOf(body)).toEqual([])
   })
 
-  it('and nothing hostile that is rightly signed is stored or breaks anything', async () => {
+  it('and hostile bodies with a correct signature are never stored and break nothing', async () => {
     const rest = JSON.stringify(telemetryOf('acme')).slice(1)
     const bodies: (string | Buffer)[] = [
       `{"__proto__":{"x":1},${rest}`,
@@ -386,7 +386,7 @@ describe('400', () => {
   })
 })
 
-describe('what real clients send', () => {
+describe('the telemetry of real clients', () => {
   it.each<[string, object]>([
     ['no user yet', { user_id: null, account_id: '' }],
     ['a compact time', { occurred_at: '20261125T160000Z' }],
@@ -401,7 +401,7 @@ describe('what real clients send', () => {
     expect(await storedOf(body)).toHaveLength(1)
   })
 
-  it('is scored by the signals that are known, whatever numbers stand beside them', async () => {
+  it('is scored by the known signals, with any numbers beside them', async () => {
     const signals = {
       ...telemetryOf('acme').signals,
       root: { magisk_detected: true, ns: 1, float: 2 },
@@ -425,7 +425,7 @@ describe('what real clients send', () => {
     ['NaN', (body: string) => body.replace(/}$/, ',"x":NaN}'), (body: string) => body.length + 4],
     ['a byte order mark', (body: string) => `\ufeff${body}`, () => 0],
     ['a comma too many', (body: string) => body.replace(/}$/, ',}'), (body: string) => body.length],
-  ])('is told at which byte JSON ends, when its tenant signed it: %s', async (_, edit, at) => {
+  ])('with a valid signature gets the byte at which its JSON ends: %s', async (_, edit, at) => {
     const body = bodyOf('acme')
     const answer = await sendAs(acme, edit(body))
     expectProblem(answer, 400, 'invalid_body')
@@ -440,7 +440,7 @@ describe('what real clients send', () => {
 describe('sandbox', () => {
   const thresholds = { review: 30, block: 60 }
 
-  it('test devices force their action, and only in a sandbox tenant', async () => {
+  it('test devices force their action, only in a sandbox tenant', async () => {
     const policy = { ...defaultPolicy, thresholds }
     const sandbox = await rig.projectTenant('sandbox', { environment: 'sandbox', policy })
     const live = await rig.projectTenant('live', { policy })
@@ -497,7 +497,7 @@ describe('the client package', () => {
     })
   })
 
-  it('names what the edge refuses', async () => {
+  it('reports the edge’s rejection', async () => {
     const forged = sendTelemetry(bodyOf('acme'), { ...options(), hmacSecret: 'x'.repeat(43) })
     await expect(forged).rejects.toMatchObject({
       name: 'TelemetryRefusedError',

@@ -1,5 +1,5 @@
-// What is decided is a function of the stream: one scorer, two at once, killed and paused ones,
-// everything delivered again, all raise the same alerts, down to the last point and its evidence.
+// Decisions are a function of the stream: one scorer, two concurrent ones, killed and paused ones,
+// and full redelivery all raise the same alerts, with the same points and evidence.
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { seed } from '../../support/process/seed.ts'
@@ -22,7 +22,7 @@ afterAll(() => rig?.close())
 process.stdout.write(`scorer exactness seed ${seed}\n`)
 const nowMs = Date.now()
 
-/** Events of few devices that cross every threshold, in messages as several edges send them. */
+/** Events of few devices that exceed every threshold, in messages as several edges send them. */
 function makeStream(): EventFacts[][] {
   const facts = fc.sample(
     fc.record({
@@ -80,7 +80,7 @@ async function readAlerts(): Promise<AlertRow[]> {
   return rows
 }
 
-/** Back to before anything was taken from the stream. */
+/** Resets the scorers to the state before the first message. */
 async function startOver(): Promise<void> {
   await rig.endScorers()
   await rig.postgres.query(
@@ -102,7 +102,7 @@ function expectGapless(alerts: readonly AlertRow[]): void {
   }
 }
 
-/** Messages in batches that were begun. */
+/** The number of messages in started batches. */
 const begun = 'di_consume_messages_total'
 
 describe('alerts', () => {
@@ -135,13 +135,13 @@ describe('alerts', () => {
     )
   })
 
-  it('are the same when everything is delivered again', async () => {
+  it('are equal after full redelivery', async () => {
     await rig.redeliverAll()
     await rig.drained(60_000)
     expect(await readAlerts()).toEqual(alone)
   })
 
-  it('are the same from two scorers at once, everything delivered again meanwhile', async () => {
+  it('are equal from two concurrent scorers, with full redelivery meanwhile', async () => {
     await startOver()
     await Promise.all([rig.startScorer(), rig.startScorer()])
     await until('some alerts are raised', async () => (await readAlerts()).length > 20, 30_000)
@@ -152,7 +152,7 @@ describe('alerts', () => {
     expectGapless(alerts)
   })
 
-  it('are the same when of two scorers one is paused and the other killed', async () => {
+  it('are equal when of two scorers one is paused and the other killed', async () => {
     await startOver()
     await rig.killClickhouse()
     const [paused, killed] = await Promise.all([rig.startScorer(), rig.startScorer()])
@@ -164,7 +164,8 @@ describe('alerts', () => {
     await killed.end('SIGKILL')
     await rig.restartClickhouse()
     await rig.startScorer()
-    // What the two had in hand comes to the third once its time is over; then the first wakes up.
+    // The unacknowledged messages of both go to the third after the ack wait; then the first
+    // resumes.
     await until('the third raises alerts', async () => (await readAlerts()).length > 20)
     paused.child.kill('SIGCONT')
     await rig.drained(60_000)

@@ -1,5 +1,5 @@
-// The scorer as a process: every accepted event ends in ClickHouse and, if it deserves one, in an
-// alert; once, whatever is delivered again, killed or shared among several.
+// The scorer as a process: every accepted event is stored in ClickHouse and, if it must alert,
+// raises one alert, under redelivery, kills and several scorers.
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { deliveryHintSchema } from '#shared/core/deliveries/delivery-hint.ts'
 import { defaultPolicy } from '#shared/core/policies/default-policy.ts'
@@ -26,7 +26,7 @@ import {
 import { proveBatch } from '../../support/telemetry/telemetry-proof.ts'
 
 let rig: ScorerRig
-/** Runs through all tests that need no other; those that end processes start their own. */
+/** Runs during all tests that need no other scorer; tests that end processes start their own. */
 let scorer: ScorerProcess
 let tenantId: string
 let tenants = 0
@@ -94,7 +94,7 @@ const sessions = (count: number, some: EventFacts = {}): EventFacts[] =>
   }))
 
 describe('an accepted event', () => {
-  it('becomes history, an alert, a delivery and a hint', async () => {
+  it('is stored in the history and raises an alert, a delivery and a hint', async () => {
     const hints: unknown[] = []
     const subscription = rig.nats.connection.subscribe('alerts.delivery', {
       callback: (_error, message) => hints.push(message.json()),
@@ -117,7 +117,7 @@ describe('an accepted event', () => {
     subscription.unsubscribe()
   })
 
-  it('raises one alert for each action of its session, however many events it has', async () => {
+  it('raises one alert per action of its session, with any number of events', async () => {
     const levels = ['REVIEW', 'REVIEW', 'BLOCK', 'REVIEW', 'BLOCK', 'ALLOW'] as const
     const events = levels.map((level, n) => ({
       tenantId,
@@ -131,7 +131,7 @@ describe('an accepted event', () => {
     expect(raised.sort()).toEqual(['BLOCK', 'REVIEW'])
   })
 
-  it('of a tenant that is gone is stored, raises nothing and holds nothing back', async () => {
+  it('of a removed tenant is stored, raises nothing and blocks nothing', async () => {
     const gone = `${tenantId}-gone`
     await rig.publish([
       { tenantId: gone, signals: signalsOf.BLOCK },
@@ -146,7 +146,7 @@ describe('an accepted event', () => {
 })
 
 describe('velocity', () => {
-  it('raises HIGH_VELOCITY with the first session above the threshold and not before', async () => {
+  it('raises HIGH_VELOCITY at the first session above the threshold and not earlier', async () => {
     await rig.publish(sessions(23))
     await rig.drained()
     const alerts = (await readAlerts()).sort((a, b) => (a.session_id < b.session_id ? -1 : 1))
@@ -159,7 +159,7 @@ describe('velocity', () => {
     })
   })
 
-  it('raises MANY_USERS_PER_DEVICE with the first user above the threshold', async () => {
+  it('raises MANY_USERS_PER_DEVICE at the first user above the threshold', async () => {
     const events = ['a', 'b', 'c', 'd'].map((userId, n) => ({
       tenantId,
       userId,
@@ -180,7 +180,7 @@ describe('velocity', () => {
     })
   })
 
-  it('raises SIGNALS_MISSING when a category is empty that the SDK version always fills', async () => {
+  it('raises SIGNALS_MISSING for an empty category that the SDK version always fills', async () => {
     const filled = Object.fromEntries(
       ['root', 'emulator', 'debugger', 'tamper', 'ecosystem', 'network'].map((category) => [
         category,
@@ -223,7 +223,7 @@ describe('velocity', () => {
     })
   })
 
-  it('counts nothing by an id that stands for none, and says so', async () => {
+  it('counts nothing by a placeholder id, and reports that', async () => {
     const placeholders = ['unknown', '00000000-0000-0000-0000-000000000000', '9774d56d682e549c']
     const launches = Array.from({ length: 150 }, (_, n) => ({
       tenantId,
@@ -237,7 +237,7 @@ describe('velocity', () => {
     for (let at = 0; at < launches.length; at += 50) await rig.publish(launches.slice(at, at + 50))
     await rig.drained()
     expect(await readAlerts()).toEqual([])
-    // Nor is it a device of a person or of a session, nor a person of a device.
+    // It counts neither as a device of a user or session, nor as a user of a device.
     const real = ['a', 'b', 'c'].map((user, n) => ({
       tenantId,
       deviceId: 'real',
@@ -268,7 +268,7 @@ describe('velocity', () => {
     expect(await scorer.readMetric('di_placeholder_ids_total', label)).toBe(151)
   })
 
-  it('alone never leads to more than REVIEW', async () => {
+  it('alone leads to REVIEW at most', async () => {
     const people = Array.from({ length: 60 }, (_, n) => ({
       tenantId,
       sessionId: `s-${n}`,
@@ -295,7 +295,7 @@ describe('velocity', () => {
     }
   })
 
-  it('never mixes two tenants whose devices and sessions have the same names', async () => {
+  it('never mixes two tenants with the same device and session ids', async () => {
     const other = `${tenantId}-other`
     await rig.addTenant(other)
     await rig.publish([...sessions(15), ...sessions(15, { tenantId: other })])
@@ -308,7 +308,7 @@ describe('velocity', () => {
     expect((await find('device-1', other))?.sessionsTotal).toBe(16)
   })
 
-  it('leaves a test device of a sandbox with the action that it rehearses', async () => {
+  it('does not change the forced action of a sandbox test device', async () => {
     const forced = sessions(25).map((facts) => {
       const { body, ...header } = JSON.parse(makeElement({ ...facts, deviceId: 'test-allow' }))
       const reasons = [{ code: 'SANDBOX_FORCED', weight: 0, evidence: {} }]
@@ -323,7 +323,7 @@ describe('velocity', () => {
 })
 
 describe('repetition', () => {
-  it('of everything changes nothing: not the history, not the counts, not the alerts', async () => {
+  it('of everything changes nothing: neither history nor counts nor alerts', async () => {
     const mixed = [signalsOf.ALLOW, signalsOf.REVIEW, signalsOf.BLOCK, cloned]
     const events = sessions(60).map((facts, n) => ({
       ...facts,
@@ -362,7 +362,7 @@ describe('repetition', () => {
 })
 
 describe('poison', () => {
-  it('is put aside and counted while its neighbours live', async () => {
+  it('is quarantined and counted while its neighbours are processed', async () => {
     const good = makeElement({ tenantId, signals: signalsOf.BLOCK })
     const { body, ...header } = JSON.parse(makeElement({ tenantId, sessionId: 'foreign' }))
     const foreign = encodeEvent(header, JSON.stringify({ ...body, tenant_id: 'somebody-else' }))
@@ -386,16 +386,16 @@ describe('poison', () => {
     expect(await dropped('unproven_batch')).toBe(2)
     const kept = await rig.nats.manager.streams.info(deadLetterStream)
     expect(kept.state.messages - info.state.messages).toBe(7)
-    const letter = await rig.nats.manager.streams.getMessage(deadLetterStream, {
+    const deadLetter = await rig.nats.manager.streams.getMessage(deadLetterStream, {
       seq: info.state.last_seq + 1,
     })
-    expect(letter.header.get('Reason')).toBe('invalid_event')
-    expect(letter.string()).toBe(foreign)
+    expect(deadLetter.header.get('Reason')).toBe('invalid_event')
+    expect(deadLetter.string()).toBe(foreign)
   })
 })
 
 describe('an outage', () => {
-  it('of ClickHouse, killed in the middle, loses nothing', async () => {
+  it('of ClickHouse, killed during a batch, loses nothing', async () => {
     const events = sessions(400, { signals: signalsOf.REVIEW })
     const send = async () => {
       for (let at = 0; at < events.length; at += 10) await rig.publish(events.slice(at, at + 10))
@@ -430,7 +430,7 @@ describe('an outage', () => {
 })
 
 describe('several scorers', () => {
-  it('share the work; one killed in the middle loses nothing and doubles nothing', async () => {
+  it('share the work; a kill of one loses nothing and duplicates nothing', async () => {
     const second = await rig.startScorer()
     const events = Array.from({ length: 600 }, (_, n) => ({
       tenantId,
@@ -458,7 +458,7 @@ describe('several scorers', () => {
     )
   })
 
-  it('decide nothing while somebody has earlier events in hand, and then all of it', async () => {
+  it('decide nothing while earlier events are unacknowledged, and then all of it', async () => {
     await rig.endScorers()
     const all = sessions(22)
     await rig.publish(all.slice(0, 20))
@@ -482,7 +482,7 @@ describe('several scorers', () => {
     expect(raised.sort()).toEqual(['s-0020', 's-0021'])
   })
 
-  it('end in order on SIGTERM and leave nothing waiting for a time limit', async () => {
+  it('stop in order on SIGTERM and leave no unacknowledged message', async () => {
     await rig.endScorers()
     const first = await rig.startScorer()
     const sending = (async () => {

@@ -1,5 +1,5 @@
-// Signals go to ClickHouse in its binary form, and the detected ones are named here rather than by
-// the engine: what is stored is what the engine itself makes of the text, whatever clients send.
+// Signals go to ClickHouse in its binary form, and this code lists the detected ones instead of the
+// engine: both equal what the engine makes of the text, for any client input.
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { toEventId } from '#shared/core/base/ids.ts'
@@ -78,12 +78,12 @@ const odd: EventFacts[] = [
   },
 ]
 
-// The text's reader makes a float of a whole number where a neighbour's has a fraction.
+// The engine's JSON parser makes a float of a whole number where a neighbour has a fraction.
 const toComparable = (row: unknown): string =>
   JSON.stringify(row).replaceAll(/Int64|Float64/g, 'number')
 
 describe('the signals of an event', () => {
-  it('are stored as the engine reads them from their text, paths and types alike', async () => {
+  it('are stored as the engine parses them from their text, with paths and types', async () => {
     process.stdout.write(`signals seed ${seed}\n`)
     const facts = [...odd, ...fc.sample(anyEvent, { seed, numRuns: 1_500 })]
     const events = makeEvents(facts.map((one, nonce) => ({ ...one, nonce, tenantId: 'binary' })))
@@ -112,12 +112,12 @@ describe('the signals of an event', () => {
     expect(stored).toHaveLength(events.length)
     const texts = byText.map(toComparable)
     const different = stored.map(toComparable).filter((row, at) => row !== texts[at])
-    const wanted = texts.filter((row, at) => row !== toComparable(stored[at]))
-    expect(different).toEqual(wanted)
+    const expected = texts.filter((row, at) => row !== toComparable(stored[at]))
+    expect(different).toEqual(expected)
     expect(byText).toHaveLength(stored.length)
   })
 
-  it('that were detected are those that the default of their column finds in the body', async () => {
+  it('that were detected equal the default of their column over the body', async () => {
     const [[found] = ['']] = await select<[string]>(
       `select default_expression from system.columns
        where database = currentDatabase() and table = 'telemetry' and name = 'detected_signals'`,
@@ -129,7 +129,7 @@ describe('the signals of an event', () => {
     for (const [names, byDefault] of rows) expect(names).toEqual(byDefault)
   })
 
-  it('have paths for the catalog and 64 more names of a tenant; the rest is counted', async () => {
+  it('have paths for the catalog and 64 more names per tenant; others are counted', async () => {
     const store = createTelemetryStore(clickhouse)
     const names = (from: number, count: number) =>
       Object.fromEntries(Array.from({ length: count }, (_, n) => [`made_up_${from + n}`, n]))
@@ -147,14 +147,14 @@ describe('the signals of an event', () => {
         `select session_id, signals_left_out, length(JSONAllPaths(signals))
          from telemetry where tenant_id = '${tenantId}' order by session_id`,
       )
-    // Of the 64 the first event takes 60, the second four; what has a path keeps it.
+    // Of the 64 the first event uses 60, the second four; existing paths stay.
     expect(await pathsOf('loud')).toEqual([
       ['s0', 0, 62],
       ['s1', 336, 4],
       ['s3', 1, 7],
     ])
     expect(await pathsOf('quiet')).toEqual([['s2', 0, 12]])
-    // Nor are they named among what was detected: jumps of signals are looked for by name.
+    // They are not in the detected signals either: prevalence spikes are searched by name.
     const flags = Object.fromEntries(Array.from({ length: 300 }, (_, n) => [`flag_${n}`, true]))
     const flagged = { tenantId: 'flags', signals: { root: { su_binary: true, ...flags } } }
     await store.insertTelemetry(makeEvents([flagged]))
@@ -163,7 +163,7 @@ describe('the signals of an event', () => {
        from telemetry where tenant_id = 'flags'`,
     )
     expect([named, Number(known)]).toEqual([65, 1])
-    // Everything is in the body, and a repetition changes nothing.
+    // The body has everything, and a repetition changes nothing.
     await store.insertTelemetry(makeEvents(facts))
     const [[rows, bodies] = [0, 0]] = await select<[number, number]>(
       `select count(), countIf(JSONLength(body, 'signals', 'tamper') = 300)
@@ -177,7 +177,7 @@ describe('the signals of an event', () => {
     ])
   })
 
-  it('that a double cannot hold are stored as the text that was sent', async () => {
+  it('beyond a double are stored as the text that was sent', async () => {
     const body = makeBody({ tenantId: 'exact', signals: { root: { ns: 1, list: [2, 3] } } })
       .replace('"ns":1', '"ns":1764086400123456789')
       .replace('[2,3]', '[3.4028235E39,0.5]')

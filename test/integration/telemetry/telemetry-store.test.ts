@@ -1,5 +1,5 @@
-// Telemetry in a real ClickHouse: every accepted event is stored with all that is known of it,
-// hostile signals included, and storing it again changes nothing.
+// Telemetry in a real ClickHouse: every accepted event is stored with all its columns, hostile
+// signals included, and storing it again changes nothing.
 
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -114,7 +114,7 @@ describe('an accepted event', () => {
     }
   })
 
-  it('keeps a body whose bytes cannot be told apart by its meaning', async () => {
+  it('compares bodies with indistinguishable bytes by their meaning', async () => {
     const [event] = makeEvents([{ tenantId: 'meaning' }])
     const { bodyBytes: _, ...foreign } = event!
     await store.insertTelemetry([foreign])
@@ -124,7 +124,7 @@ describe('an accepted event', () => {
     expect(JSON.parse(row!.body)).toEqual(event!.body)
   })
 
-  it('is stored without parsed signals where the engine cannot hold them', async () => {
+  it('is stored without parsed signals where the engine cannot store them', async () => {
     const events = makeEvents(
       Array.from({ length: 9 }, (_, n) => ({
         tenantId: 'refused',
@@ -132,8 +132,8 @@ describe('an accepted event', () => {
         signals: { ...signalsOf.REVIEW },
       })),
     )
-    // No body that ingest accepts is known to be refused: a view that cannot read some signals
-    // stands in for it.
+    // No body that ingest accepts is known to be rejected: a view that cannot read some signals
+    // simulates one.
     await clickhouse.command({ query: 'create table reads (n UInt8) engine = Null' })
     await clickhouse.command({
       query: `create materialized view reader to reads as
@@ -163,7 +163,7 @@ describe('an accepted event', () => {
     expect(device?.n).toBe(9)
   })
 
-  it('waits for ClickHouse rather than give anything up when it cannot be reached', async () => {
+  it('waits for ClickHouse during an outage and drops nothing', async () => {
     const elsewhere = createClickhouse('http://127.0.0.1:1/none', { name: 'test' })
     const [event] = makeEvents([{ tenantId: 'away' }])
     await expect(createTelemetryStore(elsewhere).insertTelemetry([event!])).rejects.toThrow()
@@ -175,7 +175,7 @@ describe('an accepted event', () => {
 })
 
 describe('signals', () => {
-  it('are read as columns, each with the type it had', async () => {
+  it('are read as columns, each with its original type', async () => {
     await store.insertTelemetry(
       makeEvents([
         {
@@ -206,7 +206,7 @@ describe('signals', () => {
     })
   })
 
-  it('never keep an event from being stored, whatever passed the checks of ingest', async () => {
+  it('never prevent the storing of an event that passed the checks of ingest', async () => {
     const runs = 150
     process.stdout.write(`signals seed ${seed}\n`)
     const events = fc
@@ -222,7 +222,7 @@ describe('signals', () => {
     )
     expect(rows).toHaveLength(accepted.length)
     for (const row of rows) expect(toEventId(Buffer.from(row.body))).toBe(row.event_id)
-    // What can be inserted can also be merged, and read as signals after that.
+    // Every inserted row can also be merged, and its signals read after that.
     await clickhouse.command({ query: 'optimize table telemetry final' })
     const [read] = await select<{ n: number }>(
       `select countIf(length(toString(signals)) > 1) as n from telemetry where tenant_id = 'fuzz'`,
@@ -230,7 +230,7 @@ describe('signals', () => {
     expect(read?.n).toBe(accepted.length)
   })
 
-  it('of the largest shapes that ingest takes are stored in time', async () => {
+  it('of the largest shapes that ingest accepts are stored in time', async () => {
     const keys = (prefix: string) =>
       Object.fromEntries(Array.from({ length: 512 }, (_, n) => [`${prefix}${n}`, n]))
     const nested = (depth: number): unknown => (depth === 0 ? 1 : { a: nested(depth - 1) })
@@ -303,7 +303,7 @@ const hostileSignals = fc.record({
   beyond: hostileValue,
 })
 
-/** Whether ingest would take it; what it refuses never gets here. */
+/** Whether ingest would accept it; rejected bodies never get here. */
 function isAcceptable(facts: EventFacts): boolean {
   const message = makeMessage([facts]).toString()
   const body = Buffer.from(message.slice(message.indexOf(',"body":') + 8, -2))

@@ -1,5 +1,5 @@
-// What SDKs send that the catalog does not know, from the telemetry in a real ClickHouse to what an
-// operator reads: over the admin API and on the command line.
+// Signals outside the catalog, from the telemetry in a real ClickHouse to the operator's view: over
+// the admin API and on the command line.
 import { randomBytes } from 'node:crypto'
 import { Command } from 'commander'
 import type { FastifyInstance } from 'fastify'
@@ -81,7 +81,7 @@ type Facts = Partial<Parameters<typeof acceptEvent>[0]>
 const accept = (facts: Facts) =>
   acceptEvent({ tenantId: 'acme', deviceId: 'd1', sessionId: 's1', atMs: nowMs - hourMs, ...facts })
 
-/** One insert per group of events, as batches of the scorer arrive. */
+/** One insert per group of events, as a scorer's batches arrive. */
 async function insert(...groups: Facts[][]): Promise<void> {
   const { insertTelemetry } = createTelemetryStore(clickhouse)
   for (const group of groups) {
@@ -104,7 +104,7 @@ async function listUnknown(tenantId: string, query = ''): Promise<UnknownSignal[
   return body.data
 }
 
-/** Runs a command as the line would, against the console over HTTP. */
+/** Runs a command as the command line does, against the console over HTTP. */
 async function di(...args: string[]): Promise<string> {
   let printed = ''
   const context = createCliContext({
@@ -121,7 +121,7 @@ async function di(...args: string[]): Promise<string> {
 }
 
 describe('unknown signals', () => {
-  test('are told by signal, SDK version and platform, most events first', async () => {
+  test('are listed by signal, SDK version and platform, most events first', async () => {
     const iso = (atMs: number) => new Date(atMs).toISOString()
     const [early, late] = [nowMs - 5 * hourMs, nowMs - 2 * hourMs]
     const su = { root: { su_binary: true, su_shadow: true, su_ghost: null } }
@@ -168,7 +168,7 @@ describe('unknown signals', () => {
     const once = { deviceId: 'again', sdkVersion: '5.0.0', signals: { tamper: { twice: 1 } } }
     const more = { ...once, sessionId: 's2' }
     await insert([once, once], [once, more], [once])
-    // The client sent the same bytes once more: the same event, received later.
+    // The client sent the same bytes again: the same event, received later.
     const { insertTelemetry } = createTelemetryStore(clickhouse)
     const retry = { ...accept(once), received_at: nowMs - hourMs / 2 }
     await insertTelemetry([retry])
@@ -179,7 +179,7 @@ describe('unknown signals', () => {
     expect(found).toMatchObject({ events: 2, devices: 1, sdk_version: '5.0.0' })
   })
 
-  test('of another tenant are never seen, and a tenant without any has an empty list', async () => {
+  test('of another tenant are invisible, and a tenant without any has an empty list', async () => {
     await insert([
       { tenantId: 'twin', signals: { network: { only_of_twin: true } } },
       { tenantId: 'twin', signals: { network: { only_of_twin: true } }, deviceId: 'd9' },
@@ -193,7 +193,7 @@ describe('unknown signals', () => {
     expect(await listUnknown('quiet')).toEqual([])
   })
 
-  test('are those of the last days that were asked for, seven unless told', async () => {
+  test('cover the requested last days, seven by default', async () => {
     const daysAgo = (days: number) => ({
       tenantId: 'quiet',
       atMs: nowMs - days * 24 * hourMs + hourMs,
@@ -207,7 +207,7 @@ describe('unknown signals', () => {
     expect(await seen('?days=30')).toEqual(['1', '20', '3', '7', '8'])
   })
 
-  test('are refused for a tenant that is not there, a bad question and a bad token', async () => {
+  test('are rejected for an unknown tenant, an invalid query and an invalid token', async () => {
     expect((await get('/tenants/nobody/unknown-signals')).body.code).toBe('tenant_not_found')
     for (const query of ['days=0', 'days=31', 'days=x', 'limit=0', 'limit=1001', 'day=1']) {
       const { status, body } = await get(`/tenants/acme/unknown-signals?${query}`)
@@ -219,7 +219,7 @@ describe('unknown signals', () => {
 })
 
 describe('the signal list of the admin API', () => {
-  test('is the catalog as the tenant’s policy weighs it now', async () => {
+  test('is the catalog with the current weights of the tenant’s policy', async () => {
     const { body } = await get('/tenants/twin/signals')
     const list = body as unknown as SignalList
     expect(signalListSchema.strict().parse(list)).toEqual(list)
@@ -249,7 +249,7 @@ describe('the signal list of the admin API', () => {
 })
 
 describe('di signals', () => {
-  test('list shows every signal with its weight to people, and the answer itself as JSON', async () => {
+  test('list prints every signal with its weight as text, and the answer as JSON', async () => {
     const list = JSON.parse(await di('signals', 'list', 'acme', '--json'))
     expect(list).toEqual((await get('/tenants/acme/signals')).body)
     for (const args of [
@@ -265,7 +265,7 @@ describe('di signals', () => {
     }
   })
 
-  test('unknown shows them in a table that no client’s text can break', async () => {
+  test('unknown prints them in a table that no client’s text can break', async () => {
     const evil = 'esc\u001b[31m\u202etxt\n'
     await insert([
       { tenantId: 'twin', deviceId: 'd7', sdkVersion: evil, signals: { root: { [evil]: 1 } } },

@@ -1,7 +1,7 @@
 /**
- * Known secrets through a whole stack: traffic, alerts, webhooks that fail and arrive, rotations,
- * and the mistakes that people make with credentials. Afterwards none of them is in any log, metric
- * or file of any server, in any spelling.
+ * Known secrets through a whole stack: traffic, alerts, failing and successful webhooks, rotations,
+ * and common mistakes with credentials. Afterwards no secret is in any log, metric or file of any
+ * server, in any encoding.
  */
 import { randomBytes } from 'node:crypto'
 import { readFileSync } from 'node:fs'
@@ -23,7 +23,7 @@ import { createSecretSearch, type Hit } from '../../support/tenants/secret-searc
 
 const masterKey = randomBytes(32).toString('base64')
 const adminToken = randomBytes(32).toString('base64url')
-/** No secret, but as random as one: wherever events and alerts are kept, it must be found. */
+/** Not a secret, but as random as one: it must be found where events and alerts are stored. */
 const planted = randomBytes(32).toString('base64url')
 const frida = { debugger: { frida_detected: true } }
 
@@ -54,7 +54,7 @@ beforeAll(async () => {
   }
   const facts = readFileSync(join(running.dataDir, 'stack.json'))
   const { demo } = stack
-  // Stopped, the servers have written all they hold.
+  // After their stop the servers have written all their data.
   await running.stop()
   const search = createSecretSearch({
     master_key: masterKey,
@@ -83,7 +83,7 @@ const named = (name: string, tenant: Tenant) => ({
   [`${name} webhook secret`]: tenant.webhook_secret,
 })
 
-/** What a tenant does all day: events, alerts, a failing webhook, reads, a policy of its own. */
+/** A tenant's typical use: events, alerts, a failing webhook, reads, its own policy. */
 async function use(tenant: Tenant, device: string): Promise<void> {
   const { stack } = running
   const sent = receiver.requests.length
@@ -99,7 +99,7 @@ async function use(tenant: Tenant, device: string): Promise<void> {
   expect((await read(stack, tenant.public_api_key, path)).status).toBe(200)
 }
 
-/** What people do wrong with credentials. Each is refused. */
+/** Common mistakes with credentials. Each is rejected. */
 async function misuse({ hmac_secret: hmac, webhook_secret, public_api_key }: Tenant) {
   const { stack } = running
   const url = `${stack.ingest}/v1/rasp/ingest`
@@ -127,7 +127,7 @@ async function misuse({ hmac_secret: hmac, webhook_secret, public_api_key }: Ten
     }
     for (const status of statuses) expect([400, 401, 415]).toContain(status)
   }
-  // A good signature over a bad body is an error of another kind.
+  // A valid signature over an invalid body is another kind of error.
   expect((await ingest(stack, hmac, toBody('canary', { device: '' }))).status).not.toBe(200)
 }
 
@@ -140,17 +140,17 @@ const where = (secret: string) => [
 ]
 
 describe('after a full run', () => {
-  it('no secret of a tenant is anywhere, in any spelling', () => {
+  it('no secret of a tenant is in any file, in any encoding', () => {
     expect(metrics.every((text) => text.includes('di_'))).toBe(true)
     expect(hits.filter(({ secret }) => /^(first|second)/.test(secret))).toEqual([])
   })
 
-  it('the master key is nowhere, and the admin token only in the file that is for it', () => {
+  it('the master key is in no file, and the admin token only in its own', () => {
     expect(hits.filter(({ secret }) => secret === 'master_key')).toEqual([])
     expect(where('admin_token')).toEqual(['stack.json'])
   })
 
-  it('the demo tenant’s are where they are shown on purpose and nowhere else', () => {
+  it('the demo tenant’s secrets are only where they are shown on purpose', () => {
     const shown = ['secrets.json', 'stack.json', 'terminal']
     for (const kind of ['api key', 'hmac secret', 'webhook secret']) {
       expect(where(`demo ${kind}`).length).toBeGreaterThan(0)
@@ -158,7 +158,7 @@ describe('after a full run', () => {
     }
   })
 
-  it('a text as random that is no secret is found where events and alerts are kept', () => {
+  it('an equally random text that is no secret is found where events and alerts are stored', () => {
     expect(where('planted')).toEqual(expect.arrayContaining(['nats', 'clickhouse', 'postgres']))
   })
 })
@@ -182,7 +182,7 @@ describe('the search', () => {
     expect(search.inBytes(text, 'here').length).toBeGreaterThan(0)
   })
 
-  it('finds nothing where nothing is', () => {
+  it('finds nothing in an empty folder', () => {
     expect(search.inBytes(randomBytes(100_000), 'here')).toEqual([])
   })
 })

@@ -1,7 +1,7 @@
 /**
- * What a party can do to the tenant directory that may write its bucket in NATS but has no
- * MASTER_KEY: it can make edges refuse a tenant until a console puts it right, and nothing else. It
- * brings no retired secret back, changes no tenant, and ends no rotation early.
+ * What an attacker can do who may write the tenants bucket in NATS but has no MASTER_KEY: make
+ * edges reject a tenant until a console repairs it, and nothing else. The attacker can restore no
+ * retired secret, change no tenant, and shorten no rotation.
  */
 import { randomBytes } from 'node:crypto'
 import type { KV } from 'nats'
@@ -30,7 +30,7 @@ import {
 } from '../../support/telemetry/edge-rig.ts'
 
 let rig: EdgeRig
-/** The attacker's hand on the bucket. */
+/** The attacker's access to the bucket. */
 let bucket: KV
 let open: TestEdge[] = []
 let acme: TestTenant
@@ -69,7 +69,7 @@ const waitFor = (revision: number) =>
     marginMs: leaseMarginMs,
   })
 
-/** The old secret off at every edge, then the new one on, as a console does it. */
+/** Revokes the old secret at every edge, then activates the new one, as a console does. */
 async function rotate(): Promise<TestTenant> {
   const off = await rig.projectTenant('acme', { epoch: ++epoch, secret: null })
   await waitFor(off.revision)
@@ -80,8 +80,8 @@ async function rotate(): Promise<TestTenant> {
 
 const readRaw = async (key: string) => (await bucket.get(key))!.string()
 
-describe('an old entry that is put back', () => {
-  it('under load brings no retired secret back, at edges that run and one that has just started', async () => {
+describe('a restored old entry', () => {
+  it('under load restores no retired secret, at running edges and a fresh one', async () => {
     const edges = [await startEdge(), await startEdge()]
     const old = await readRaw(tenantKey('acme'))
     const retired = acme
@@ -105,7 +105,7 @@ describe('an old entry that is put back', () => {
     for (let n = 0; n < 40; n++) await bucket.put(tenantKey('acme'), old)
     await until('the load was heavy', () => judged > 371)
     for (const edge of edges) {
-      // Nothing is guessed: what was overwritten may have been newer.
+      // The edge does not guess: the overwritten entry may have been newer.
       expect(await statusOf(edge, fresh)).toBe(503)
       expect(edge.directory.find('acme')?.fault).toBe('unproven_entry')
     }
@@ -121,7 +121,7 @@ describe('an old entry that is put back', () => {
     }
   })
 
-  it('is refused at its own revision of a stream that was made again', async () => {
+  it('is rejected at its own revision of a recreated stream', async () => {
     const [old, { revision }] = [await readRaw(tenantKey('acme')), acme]
     const policy = await readRaw(policyKey(acme.entry.policy_hash))
     await rig.nats.manager.streams.delete('KV_tenants')
@@ -136,7 +136,7 @@ describe('an old entry that is put back', () => {
   })
 })
 
-describe('what no console wrote', () => {
+describe('an entry that no console wrote', () => {
   const attempts: Record<string, (text: string) => Promise<unknown>> = {
     'another status': (text) =>
       bucket.put(tenantKey('acme'), text.replace('"active"', '"suspended"')),
@@ -151,7 +151,7 @@ describe('what no console wrote', () => {
     'a purge': () => bucket.purge(tenantKey('acme')),
     'a removal that is not proven': () => bucket.put(tenantKey('acme'), 'null'),
   }
-  it.each(Object.keys(attempts))('%s: 503 until it is put right, at every edge', async (name) => {
+  it.each(Object.keys(attempts))('%s: 503 at every edge until it is repaired', async (name) => {
     const edge = await startEdge()
     await waitFor(acme.revision)
     expect(await statusOf(edge, acme)).toBe(200)
@@ -176,7 +176,7 @@ describe('what no console wrote', () => {
     expect(await statusOf(edge, acme)).toBe(503)
   })
 
-  it('another policy document under the address of one changes no score', async () => {
+  it('another policy document at the address of one changes no score', async () => {
     const edge = await startEdge()
     const address = policyKey(acme.entry.policy_hash)
     const right = await readRaw(address)
@@ -188,7 +188,7 @@ describe('what no console wrote', () => {
     )
     expect(await statusOf(edge, acme)).toBe(200)
     expect(edge.directory.find('acme')?.policy?.thresholds.review).toBe(40)
-    // One that has just started has no document to go by.
+    // A fresh edge has no document to use.
     expect(await statusOf(await startEdge(), acme)).toBe(503)
     await bucket.put(address, right)
   })
@@ -196,18 +196,18 @@ describe('what no console wrote', () => {
 
 describe('a rotation', () => {
   let directory: Directory
-  /** The revision at which an edge that says nothing more has announced itself. */
+  /** The last revision that an edge without further announcements has announced. */
   let announced = 0
 
   beforeEach(async () => {
     directory = await openDirectory(rig.nats, rig.sealer)
-    const held = (await bucket.get(edgeKey('quiet')))?.revision ?? 0
+    const heldRevision = (await bucket.get(edgeKey('quiet')))?.revision ?? 0
     const quiet = { edge_id: 'quiet', applied_revision: 1 }
-    announced = await putAnnouncement(directory, edgeKey('quiet'), quiet, held)
+    announced = await putAnnouncement(directory, edgeKey('quiet'), quiet, heldRevision)
   })
   afterEach(async () => {
-    const held = (await bucket.get(edgeKey('quiet')))!.revision
-    await forgetEdge(directory, 'quiet', held)
+    const heldRevision = (await bucket.get(edgeKey('quiet')))!.revision
+    await forgetEdge(directory, 'quiet', heldRevision)
   })
 
   const forgeries: Record<string, () => Promise<unknown>> = {
@@ -226,7 +226,7 @@ describe('a rotation', () => {
       bucket.put(edgeKey('quiet'), JSON.stringify({ edge_id: 'quiet', gone: true })),
   }
   it.each(Object.keys(forgeries))(
-    'waits for an edge whatever is written for it: %s',
+    'waits for an edge, whatever is written for it: %s',
     async (name) => {
       await forgeries[name]!()
       const change = await rig.projectTenant('acme', { epoch: ++epoch })
@@ -236,7 +236,7 @@ describe('a rotation', () => {
     },
   )
 
-  it('waits out every lease where a bucket only claims to be complete', async () => {
+  it('waits for every lease where a bucket only claims to be complete', async () => {
     await forgetEdge(directory, 'quiet', announced)
     const whole = await readRaw(syncedKey)
     for (const claim of ['{"tenants":0}', whole]) {

@@ -1,6 +1,6 @@
 /**
  * Rotations under load on several edges, one of them a process that is paused at random. After a
- * rotation no edge accepts a request signed with the old secret, and none refuses the new one with
+ * rotation no edge accepts a request signed with the old secret, and none rejects the new one with
  * 401.
  */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -31,10 +31,13 @@ beforeAll(async () => {
 
 afterAll(() => rig.stop())
 
-/** A request that a client made, and how it ended. */
+/** A client's request and its outcome. */
 type Attempt = { secret: string; sentMs: number; endedMs: number; status: number }
 
-/** Rotates as the console does: the old secret off everywhere, only then the new one on. */
+/**
+ * Rotates as the console does: revokes the old secret at every edge before it activates the new
+ * one.
+ */
 async function rotate(epoch: number): Promise<string> {
   const wait = async (revision: number) => {
     await awaitEdges({
@@ -67,8 +70,8 @@ function startLoad(secrets: string[]) {
     }
   }
   const newest = () => secrets.at(-1)!
-  let turns = 0
-  const older = () => secrets[Math.max(0, secrets.length - 1 - (turns++ % 3))]!
+  let requests = 0
+  const older = () => secrets[Math.max(0, secrets.length - 1 - (requests++ % 3))]!
   const clients = urls.flatMap((url) => [client(url, newest), client(url, older)])
   const stop = async () => {
     running = false
@@ -90,7 +93,7 @@ describe('rotation', () => {
       marginMs: leaseMarginMs,
     })
     const secrets = [first.secret]
-    /** When each secret was dead: its rotation had returned. */
+    /** When the rotation of each secret had returned. */
     const deadFromMs = new Map<string, number>()
     const offFromMs = new Map<string, number>()
     const liveFromMs = new Map([[first.secret, nowMs()]])
@@ -129,11 +132,11 @@ describe('rotation', () => {
     expect([...statuses.keys()].sort()).toEqual([200, 401, 503])
     expect(statuses.get(200)).toBeGreaterThan(30)
     expect(statuses.get(401)).toBeGreaterThan(30)
-    // With all edges well the gap in which neither secret works is a matter of milliseconds.
+    // With all edges healthy, no secret works for only some milliseconds.
     expect(gapsMs.sort((a, b) => a - b)[Math.floor(gapsMs.length / 2)]).toBeLessThan(1_000)
   })
 
-  it('is safe from an edge that is cut off, which serves again afterwards', async () => {
+  it('is safe with a disconnected edge, which serves again afterwards', async () => {
     const proxy = await startProxy(rig.server.url)
     const edge = await rig.startEdge({ natsUrl: proxy.url })
     const old = await rig.projectTenant('acme', { epoch: 500 })
@@ -160,7 +163,7 @@ describe('rotation', () => {
     proxy.close()
   })
 
-  it('stamps each event with the epoch that verified it', async () => {
+  it('stamps each event with the epoch of its secret', async () => {
     const tenant = await rig.projectTenant('acme', { epoch: 1_000 })
     await awaitEdges({
       nats: rig.nats,

@@ -1,5 +1,5 @@
-// Changes of tenants find a connection for their lock whatever else of the console holds one, and
-// however many changes of another tenant wait.
+// Changes of tenants always find a connection for their lock, whatever else of the console uses
+// connections, and however many changes of another tenant wait.
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { changeLocksMax, jobLocksMax } from '#shared/core/base/limits/tenants.ts'
 import { tryNamedLock } from '#shared/io/postgres/named-lock-store.ts'
@@ -43,24 +43,24 @@ const rotateTenant = (tenantId: string) =>
     { tenantId, actor: 'test', hmac: true, webhook: false, apiKey: false },
   )
 
-/** Holds locks until it is told to end. */
+/** Holds locks until it is called off. */
 async function holdJobs(count: number): Promise<() => Promise<unknown>> {
   const { promise: ended, resolve: end } = Promise.withResolvers<void>()
-  let held = 0
+  let heldCount = 0
   const holding = Array.from({ length: count }, (_, n) =>
     tryNamedLock(pools.jobs, `job ${n}`, async () => {
-      held++
+      heldCount++
       await ended
     }),
   )
-  await until('all are held', () => held === count)
+  await until('all are held', () => heldCount === count)
   return async () => {
     end()
     await Promise.all(holding)
   }
 }
 
-it('a rotation returns while erasures, backtests and jobs hold all that is theirs', async () => {
+it('a rotation returns while erasures, backtests and jobs use all their connections', async () => {
   const end = await holdJobs(jobLocksMax)
   try {
     const rotated = await rotateTenant('acme')
@@ -82,7 +82,7 @@ it('a rotation returns while changes of another tenant wait for one that hangs',
     end()
     await hanging
   }
-  // Those that waited come one after another, and some may have waited too long.
+  // The waiting ones come one after another, and some may have reached their time limit.
   const outcomes = await Promise.allSettled(waiting)
   const failures = outcomes.flatMap((one) => (one.status === 'rejected' ? [one.reason.code] : []))
   expect(new Set(failures).size).toBeLessThan(2)

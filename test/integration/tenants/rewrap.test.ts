@@ -1,6 +1,6 @@
-// The rotation of MASTER_KEY under edges that judge all the while: nothing that should be accepted
-// is refused, nothing else is accepted, whatever breaks off is finished by asking again, and in the
-// end the new key alone is enough and the old one alone says clearly that it is not.
+// The rotation of MASTER_KEY while edges verify: every valid request is accepted, no other is, an
+// interrupted rotation is finished by a retry, and at the end the new key alone suffices and the
+// old one alone fails with a clear reason.
 import { randomBytes, randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest'
 import { tenantKey } from '#shared/core/tenants/directory-entries.ts'
@@ -44,7 +44,7 @@ let servers: { postgres: TestPostgres; nats: TestNats }
 let rig: ConsoleRig
 let edges: TestEdge[]
 let tenants: CreatedTenant[]
-/** The key that secrets are sealed under, and the one that is to replace it. */
+/** The key of the stored secrets, and its replacement. */
 let before: string
 let after: string
 
@@ -103,7 +103,7 @@ async function startEdge(masterKey: string): Promise<TestEdge> {
   return edge
 }
 
-/** Judges right and wrong signatures at every edge for as long as it runs. */
+/** Verifies valid and invalid signatures at every edge while it runs. */
 function judgeAllTheWhile() {
   let on = true
   let judged = 0
@@ -169,7 +169,7 @@ async function expectNewKeyAlone() {
 }
 
 describe('sealing again', () => {
-  it('keeps every edge judging rightly, and the new key alone is enough afterwards', async () => {
+  it('keeps every edge verifying correctly; afterwards the new key alone suffices', async () => {
     const judging = judgeAllTheWhile()
     const answer = await rewrapSecrets(sealedUnder(after, before), { actor })
     await judging.end()
@@ -188,12 +188,13 @@ describe('sealing again', () => {
       nowMs,
     })
     onTestFinished(projection.stop)
-    // Tombstones of tenants that earlier tests removed are proven again, living tenants are right.
+    // Tombstones of tenants that earlier tests removed get new proofs; existing tenants are
+    // unchanged.
     await projection.repair()
     expect(await projection.repair()).toBe(0)
   })
 
-  it('tells the edges under a new epoch, so that no older writer brings the old text back', async () => {
+  it('gives edges a new epoch, so that no older writer restores the old entry', async () => {
     const { tenant_id: tenantId } = tenants[0]!
     const stale = (await createTenantStore(rig.postgres).findProjection(tenantId))!
     await rewrapSecrets(sealedUnder(after, before), { actor })
@@ -205,7 +206,7 @@ describe('sealing again', () => {
     }
   })
 
-  it('leaves the old key alone refusing to start and refusing requests, and saying why', async () => {
+  it('makes a process with only the old key refuse start and requests, with a reason', async () => {
     await rewrapSecrets(sealedUnder(after, before), { actor })
     const alone = createSealer([before])
     await expect(requireMasterKey(rig.postgres, alone)).rejects.toThrow(
@@ -228,7 +229,7 @@ describe('sealing again', () => {
     expect(edge.judge(tenant!.tenant_id, tenant!.hmac_secret)).toBe('refused')
   })
 
-  it('covers retired, waiting and switched-off secrets as well', async () => {
+  it('also covers retired, waiting and revoked secrets', async () => {
     const [first, second] = tenants
     const answer = await rotate(sealedUnder(before), {
       hmac: true,
@@ -238,7 +239,7 @@ describe('sealing again', () => {
       tenantId: first!.tenant_id,
     })
     first!.hmac_secret = answer.hmac_secret!
-    // A rotation whose console is gone: one secret off, one waiting.
+    // A rotation whose console died: one secret revoked, one waiting.
     await rig.postgres.transaction((tx) =>
       createCredentialStore(tx).beginHmacRotation(second!.tenant_id, {
         sealed: createSealer([before]).seal('x', { tenantId: second!.tenant_id, kind: 'hmac' }),
@@ -281,7 +282,7 @@ describe('sealing again', () => {
     await expectNewKeyAlone()
   })
 
-  it('that is interrupted between Postgres and the edges is finished by asking again', async () => {
+  it('is finished by a retry after an interruption between Postgres and the edges', async () => {
     const judging = judgeAllTheWhile()
     const { directory } = sealedUnder(after, before)
     let calls = 0
@@ -307,13 +308,13 @@ describe('sealing again', () => {
     await expectNewKeyAlone()
   })
 
-  it('that runs out of time says how many tenants remain', async () => {
+  it('reports the remaining tenants when it runs out of time', async () => {
     const answer = await rewrapSecrets(sealedUnder(after, before), { actor, callMs: 0 })
     expect(answer).toMatchObject({ rewrapped: 0 })
     expect(answer.remaining).toBeGreaterThanOrEqual(tenants.length)
   })
 
-  it('by two consoles at once seals each secret again once', async () => {
+  it('by two concurrent consoles seals each secret again once', async () => {
     const judging = judgeAllTheWhile()
     const deps = sealedUnder(after, before)
     const pending = await rig.postgres.query<{ n: number }>(
@@ -327,7 +328,7 @@ describe('sealing again', () => {
     await expectNewKeyAlone()
   })
 
-  it('beside rotations leaves what they answered working, under the new key', async () => {
+  it('beside rotations keeps their answers valid, under the new key', async () => {
     const deps = sealedUnder(after, before)
     const [answer, ...rotated] = await Promise.all([
       rewrapSecrets(deps, { actor }),
@@ -343,7 +344,7 @@ describe('sealing again', () => {
     await expectNewKeyAlone()
   })
 
-  it('is in the audit log with counts alone, and no secret in it', async () => {
+  it('is in the audit log with counts alone, and no secret', async () => {
     const answer = await rewrapSecrets(sealedUnder(after, before), { actor })
     const { rows } = await rig.postgres.query<{ tenant_id: string | null; after: object }>(
       "select tenant_id, after from audit_log where action = 'secrets.rewrapped' order by audit_id",
@@ -357,7 +358,7 @@ describe('sealing again', () => {
     expect(own.map((row) => row.after)).toEqual([{ rewrapped: 2 }])
   })
 
-  it('leaves a secret that no key opens as it is, and says that its tenant remains', async () => {
+  it('leaves a secret that no key opens unchanged, and reports its tenant', async () => {
     const { tenant_id: tenantId } = tenants[0]!
     const lost = createSealer([newKey()]).seal('lost', { tenantId, kind: 'webhook' })
     const swap = (sealed: string) =>
@@ -376,7 +377,7 @@ describe('sealing again', () => {
     await expectNewKeyAlone()
   })
 
-  it('is undone as a whole when one secret of a tenant cannot be opened', async () => {
+  it('is rolled back when one secret of a tenant cannot be opened', async () => {
     const [one, other] = tenants
     const moved = (await readSealed(one!.tenant_id)).find(({ kind }) => kind === 'webhook')!.sealed
     const sealer = createSealer([after, before])
@@ -387,7 +388,7 @@ describe('sealing again', () => {
       )
       return rewrapTenant(tx, sealer, { tenantId: other!.tenant_id, actor })
     })
-    // A secret that was moved to another tenant is not sealed for it by us.
+    // A secret that was moved to another tenant is never sealed for that one.
     await expect(tampered).rejects.toMatchObject({ name: 'UnsealError' })
     for (const { sealed } of await readSealed(other!.tenant_id)) {
       expect(toSealingKeyId(sealed)).toBe(createSealer([before]).keyId)
@@ -396,7 +397,7 @@ describe('sealing again', () => {
 })
 
 describe('an entry at the edges', () => {
-  it('that is still sealed under the old key after all is noticed and put right', async () => {
+  it('that is still sealed under the old key is detected and repaired', async () => {
     const { tenant_id: tenantId, hmac_secret: secret } = tenants[0]!
     const bucket = await openTenantsBucket(rig.nats)
     const old = (await bucket.get(tenantKey(tenantId)))!.string()
@@ -415,7 +416,7 @@ describe('the configuration', () => {
     ...more,
   })
 
-  it('takes a key before the present one, which unseals and never seals', () => {
+  it('accepts a key before the current one, which unseals and never seals', () => {
     const config = readConsoleConfig(env({ MASTER_KEY_PREVIOUS: before }))
     expect(toMasterKeys(config)).toEqual([after, before])
     expect(toMasterKeys(readConsoleConfig(env({ MASTER_KEY_PREVIOUS: '' })))).toEqual([after])
@@ -425,7 +426,7 @@ describe('the configuration', () => {
     expect(toSealingKeyId(sealer.seal('s', owner))).toBe(createSealer([after]).keyId)
   })
 
-  it('refuses one that is no key, without repeating it', () => {
+  it('rejects an invalid key without repeating it', () => {
     const start = () => readConsoleConfig(env({ MASTER_KEY_PREVIOUS: 'short-secret' }))
     expect(start).toThrow(/MASTER_KEY_PREVIOUS must be 32 bytes/)
     expect(start).not.toThrow(/short-secret/)

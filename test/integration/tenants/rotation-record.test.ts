@@ -1,6 +1,6 @@
 /**
- * The record of a rotation, on real servers: what each edge confirmed can be seen while it runs and
- * afterwards, and the person who rotated gets the new credentials although they left the page.
+ * The record of a rotation, on real servers: the confirmations of each edge are visible during and
+ * after it, and the operator who rotated gets the new credentials even after leaving the page.
  */
 import { randomBytes, randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'

@@ -1,7 +1,7 @@
 /**
- * Rotation as operators and clients see it: a console process, three edge processes behind wires
- * that can be cut, and clients that sign with old and new secrets all the time. `npm run faults --
- * rotations` is the long version of it.
+ * Rotation as operators and clients see it: a console process, three edge processes behind proxies
+ * that can be cut, and clients that sign with old and new secrets continuously. `npm run faults --
+ * rotations` is the long version.
  */
 import { beforeAll, describe, expect, it } from 'vitest'
 import {
@@ -27,7 +27,9 @@ const step = (request: Step['request'], more: Partial<Step> = {}): Step => ({
   ...more,
 })
 
-/** Every fault once or twice, at another edge each time, between rotations with all edges well. */
+/**
+ * Every fault once or twice, at another edge each time, between rotations with all edges healthy.
+ */
 const plan: Step[] = [
   step(hmac),
   step(hmac, fault(0, 'cut', 50)),
@@ -37,7 +39,7 @@ const plan: Step[] = [
   step(hmac),
   step({ webhook: true }),
   step(hmac, fault(2, 'kill', 50)),
-  // What this edge takes meanwhile, while its lease lasts, is stored when it is heard again.
+  // Events that this edge accepts meanwhile, while its lease lasts, are stored when it reconnects.
   step(hmac, fault(1, 'cut', 50, 800)),
   step(hmac, fault(2, 'cut', -5)),
   step({ api_key: true }),
@@ -56,7 +58,7 @@ describe(`twelve rotations under load, edges paused, killed and cut off (seed ${
     expect(result.findings.oldJudged).toBeGreaterThan(50)
   })
 
-  it('refuse no request with the new secret from then on, but for an edge without a lease', () => {
+  it('reject no later request with the new secret, except at an edge without a lease', () => {
     expect(result.findings.newRefused).toEqual([])
     expect(result.findings.newJudged).toBeGreaterThan(50)
     expect(result.findings.unexpected).toEqual([])
@@ -67,12 +69,12 @@ describe(`twelve rotations under load, edges paused, killed and cut off (seed ${
     expect(result.findings.bothAccepted).toEqual([])
   })
 
-  it('lose no event that was accepted, whatever the clock of its edge', () => {
+  it('lose no accepted event, with any clock of its edge', () => {
     expect(result.lost).toBe(0)
     expect(Object.keys(result.clocks).sort()).toEqual(['+1 h', '-1 h', 'right'])
   })
 
-  it('take a moment with every edge well, and a lease with one that is not', () => {
+  it('take a moment with every edge healthy, and a lease otherwise', () => {
     const tookMs = (well: boolean) =>
       result.rotations.filter(({ edges }) => (edges === 'well') === well).map((run) => run.tookMs)
     expect(percentile(tookMs(true), 0.5)).toBeLessThan(1_000)

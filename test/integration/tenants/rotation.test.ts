@@ -1,6 +1,6 @@
-// Rotation with no overlap, on real edges with real leases: at no instant do two secrets work,
-// after the answer the old one works nowhere and the new one everywhere, and whatever breaks in
-// between is undone or finished by whoever comes next.
+// Rotation without overlap, on real edges with real leases: two secrets are never valid at once,
+// after the answer the old one is invalid everywhere and the new one valid everywhere, and any
+// interruption is undone or finished by the next call.
 import { randomUUID } from 'node:crypto'
 import {
   afterAll,
@@ -66,7 +66,7 @@ const hmacOnly = () => ({ ...only, hmac: true, tenantId, actor: 'test' })
 const judgements = (secret: string) => edges.map((edge) => edge.judge(tenantId, secret))
 const everywhere = (verdict: string) => edges.map(() => verdict)
 
-/** The secrets of the tenant that Postgres has switched on or keeps waiting, in the clear. */
+/** The secrets of the tenant that are active or waiting in Postgres, unsealed. */
 async function readSecrets(): Promise<{ state: string; secret: string }[]> {
   const { rows } = await rig.postgres.query<{ state: string; sealed: string }>(
     `select state, sealed from tenant_secrets
@@ -79,7 +79,7 @@ async function readSecrets(): Promise<{ state: string; secret: string }[]> {
   }))
 }
 
-/** Watches all edges, as closely as one thread can, for two secrets that work at one time. */
+/** Watches all edges continuously for two secrets that are valid at one time. */
 function watchOverlap(candidates: () => Iterable<string>): { end: () => Promise<void> } {
   let on = true
   const overlaps: string[][] = []
@@ -101,7 +101,7 @@ function watchOverlap(candidates: () => Iterable<string>): { end: () => Promise<
 }
 
 describe('a rotation', () => {
-  it('leaves the new secret working everywhere and the old one nowhere, with no overlap', async () => {
+  it('makes the new secret valid everywhere and the old one nowhere, without overlap', async () => {
     expect(judgements(old.hmac_secret)).toEqual(everywhere('accepted'))
     const secrets = new Set([old.hmac_secret])
     const checkpoint = async () => {
@@ -119,7 +119,7 @@ describe('a rotation', () => {
     expect(answer).not.toHaveProperty('public_api_key')
   })
 
-  it('has the confirmation of both steps from the edges before it answers', async () => {
+  it('has the edges’ confirmation of both steps before it answers', async () => {
     const steps: string[] = []
     const { directory } = rig.deps
     const slow: RotationDeps['directory'] = {
@@ -141,7 +141,7 @@ describe('a rotation', () => {
     expect(steps).toEqual([`off at ${off}`, `confirmed ${off}`, `on at ${on}`, `confirmed ${on}`])
   })
 
-  it('of everything at once changes all three, and is one row in the audit log', async () => {
+  it('of all credentials changes all three, and is one row in the audit log', async () => {
     const answer = await rotate(rig.deps, {
       hmac: true,
       webhook: true,
@@ -173,7 +173,7 @@ describe('a rotation', () => {
     }
   })
 
-  it('of webhook secret or key alone leaves the HMAC secret working throughout', async () => {
+  it('of the webhook secret or key alone leaves the HMAC secret valid throughout', async () => {
     const overlap = watchOverlap(() => [old.hmac_secret])
     await rotate(rig.deps, { ...only, webhook: true, tenantId, actor: 'test' })
     await rotate(rig.deps, { ...only, apiKey: true, tenantId, actor: 'test' })
@@ -182,12 +182,12 @@ describe('a rotation', () => {
     expect((await createTenantStore(rig.postgres).findTenant(tenantId))?.epoch).toBe(1)
   })
 
-  it('of an unknown tenant is refused as such', async () => {
+  it('of an unknown tenant is rejected as such', async () => {
     const request = { ...hmacOnly(), tenantId: 'nobody' }
     await expect(rotate(rig.deps, request)).rejects.toMatchObject({ code: 'tenant_not_found' })
   })
 
-  it('waits for another of the same tenant: the last answer alone works, with no overlap', async () => {
+  it('waits for another of the same tenant: the last one is valid, without overlap', async () => {
     const secrets = new Set([old.hmac_secret])
     const checkpoint = async () => {
       for (const { secret } of await readSecrets()) secrets.add(secret)
@@ -209,8 +209,8 @@ describe('a rotation', () => {
   })
 })
 
-describe('an edge that is cut off', () => {
-  it('costs a lease, and refuses to answer rather than trust an old secret', async () => {
+describe('a disconnected edge', () => {
+  it('costs a lease, and rejects with 503 instead of trusting an old secret', async () => {
     const edge = await rig.startEdge()
     const others = edges
     edges = [...others, edge]
@@ -230,15 +230,15 @@ describe('an edge that is cut off', () => {
     edges = others
     expect(judgements(answer.hmac_secret!)).toEqual(everywhere('accepted'))
     expect(answer.duration_ms).toBeLessThan(5_000)
-    // Once known to be gone it costs nothing any more.
+    // Once its lease has ended it costs nothing any more.
     const again = await rotate(rig.deps, hmacOnly())
     expect(again.lease_expired_edges).toEqual([])
     expect(again.confirmed_edges).toHaveLength(3)
   })
 })
 
-describe('a writer that was held up', () => {
-  it('cannot bring an old secret back to the edges, however late it is', async () => {
+describe('a delayed writer', () => {
+  it('cannot restore an old secret at the edges, however late it is', async () => {
     const stale = (await createTenantStore(rig.postgres).findProjection(tenantId))!
     const answer = await rotate(rig.deps, hmacOnly())
     await expect(rig.deps.directory.project(stale)).rejects.toMatchObject({
@@ -260,7 +260,7 @@ const stages: RotationStage[] = [
 const beforeOn = (stage: RotationStage) => stages.indexOf(stage) < stages.indexOf('on')
 
 /** A console that stops for good at a stage, with its connections to Postgres cut. */
-async function crashAt(stage: RotationStage, asked: Partial<typeof only> = { hmac: true }) {
+async function crashAt(stage: RotationStage, rotated: Partial<typeof only> = { hmac: true }) {
   const application = `crash-${randomUUID().slice(0, 8)}`
   const holders = createPostgres(rig.postgresUrl, { role: application, log: testLog })
   let reached = () => {}
@@ -280,7 +280,7 @@ async function crashAt(stage: RotationStage, asked: Partial<typeof only> = { hma
       await asleep
     },
   }
-  const outcome = rotate(deps, { ...only, ...asked, tenantId, actor: 'test' }).then(
+  const outcome = rotate(deps, { ...only, ...rotated, tenantId, actor: 'test' }).then(
     (answer) => answer,
     (error: unknown) => error as Error,
   )
@@ -291,7 +291,7 @@ async function crashAt(stage: RotationStage, asked: Partial<typeof only> = { hma
     [`%${application}`],
   )
   return {
-    /** The dead console turns out to have been asleep, and goes on. */
+    /** The dead console was only paused, and continues. */
     wake: async () => {
       wake()
       return await ended
@@ -312,7 +312,7 @@ describe.each(stages)('a console that dies at the stage "%s"', (stage) => {
   })
   afterEach(() => crashed.wake())
 
-  it('leaves at most one secret on, and the sweep brings one back everywhere', async () => {
+  it('leaves at most one secret active, and the sweep restores one everywhere', async () => {
     const active = (await readSecrets()).filter(({ state }) => state === 'active')
     expect(active.length).toBeLessThanOrEqual(1)
     await until('nothing is under way', async () => {
@@ -332,7 +332,7 @@ describe.each(stages)('a console that dies at the stage "%s"', (stage) => {
     await overlap.end()
   })
 
-  it('is overtaken by the next call, and can spoil nothing when it wakes up', async () => {
+  it('is overtaken by the next call, and changes nothing when it resumes', async () => {
     const answer = await rotate(rig.deps, hmacOnly())
     secrets.add(answer.hmac_secret!)
     expect(judgements(answer.hmac_secret!)).toEqual(everywhere('accepted'))
@@ -348,7 +348,7 @@ describe.each(stages)('a console that dies at the stage "%s"', (stage) => {
   })
 })
 
-/** Which credentials of the tenant are on, in the clear where Postgres could be asked to unseal. */
+/** The active credentials of the tenant, unsealed. */
 async function readActive(kind: 'hmac' | 'webhook'): Promise<string[]> {
   const { rows } = await rig.postgres.query<{ sealed: string }>(
     `select sealed from tenant_secrets where tenant_id = $1 and kind = $2 and state = 'active'`,
@@ -375,23 +375,23 @@ const together: [string, Partial<typeof only>, RotationStage[]][] = [
   ['webhook and api-key', { webhook: true, apiKey: true }, withoutHmac],
   ['all three', { hmac: true, webhook: true, apiKey: true }, stages],
 ]
-const crashes = together.flatMap(([name, asked, at]) =>
-  at.map((stage) => ({ name, asked: { ...only, ...asked }, stage })),
+const crashes = together.flatMap(([name, rotated, at]) =>
+  at.map((stage) => ({ name, rotated: { ...only, ...rotated }, stage })),
 )
 
-describe.each(crashes)('a console that dies rotating $name at "$stage"', ({ asked, stage }) => {
-  it('leaves all of the old or all of the new on, and the next call is what counts', async () => {
-    const crashed = await crashAt(stage, asked)
+describe.each(crashes)('a console that dies rotating $name at "$stage"', ({ rotated, stage }) => {
+  it('leaves all of the old or all of the new active, and the next call decides', async () => {
+    const crashed = await crashAt(stage, rotated)
     onTestFinished(() => void crashed.wake())
-    // None is on twice, none is lost, and what was rotated together changed together.
+    // None is active twice, none is lost, and credentials rotated together changed together.
     const isOld = beforeOn(stage)
     const [webhook, ...more] = await readActive('webhook')
     expect(more).toEqual([])
-    expect(webhook === old.webhook_secret).toBe(isOld || !asked.webhook)
+    expect(webhook === old.webhook_secret).toBe(isOld || !rotated.webhook)
     expect(await countActiveKeys()).toBe(1)
-    expect(await isKeyOn(old.public_api_key)).toBe(isOld || !asked.apiKey)
+    expect(await isKeyOn(old.public_api_key)).toBe(isOld || !rotated.apiKey)
 
-    const answer = await rotate(rig.deps, { ...asked, tenantId, actor: 'test' })
+    const answer = await rotate(rig.deps, { ...rotated, tenantId, actor: 'test' })
     const expectAnswered = async () => {
       const webhookOn = answer.webhook_secret ?? old.webhook_secret
       expect(await readActive('webhook')).toEqual([webhookOn])
@@ -400,10 +400,10 @@ describe.each(crashes)('a console that dies rotating $name at "$stage"', ({ aske
       const hmacOn = answer.hmac_secret ?? old.hmac_secret
       expect(await readActive('hmac')).toEqual([hmacOn])
       expect(judgements(hmacOn)).toEqual(everywhere('accepted'))
-      if (asked.hmac) expect(judgements(old.hmac_secret)).toEqual(everywhere('refused'))
+      if (rotated.hmac) expect(judgements(old.hmac_secret)).toEqual(everywhere('refused'))
     }
     await expectAnswered()
-    // The dead console turns out to have been asleep.
+    // The dead console was only paused.
     await crashed.wake()
     await rig.projection.repair()
     await expectAnswered()
@@ -412,7 +412,7 @@ describe.each(crashes)('a console that dies rotating $name at "$stage"', ({ aske
 })
 
 describe('NATS', () => {
-  it('away from the start refuses the rotation and changes nothing', async () => {
+  it('down from the start makes the rotation fail without a change', async () => {
     const away = { ...rig.deps.directory, connected: () => false }
     await expect(rotate({ ...rig.deps, directory: away }, hmacOnly())).rejects.toMatchObject({
       code: 'unavailable',
@@ -421,7 +421,7 @@ describe('NATS', () => {
     expect((await createTenantStore(rig.postgres).findTenant(tenantId))?.epoch).toBe(1)
   })
 
-  it('lost before the old secret is off everywhere undoes it: the old one works again', async () => {
+  it('lost before the old secret is revoked everywhere makes it valid again', async () => {
     let calls = 0
     const project: RotationDeps['directory']['project'] = async (projection) => {
       if (++calls === 1) throw new Error('timeout')
@@ -436,7 +436,7 @@ describe('NATS', () => {
     expect(actions).toEqual(['tenant.rotation_undone', 'tenant.rotation_begun'])
   })
 
-  it('lost for a moment after the new secret is on delays the answer, and no more', async () => {
+  it('lost for a moment after the new secret is active only delays the answer', async () => {
     let calls = 0
     const project: RotationDeps['directory']['project'] = async (projection) => {
       calls++

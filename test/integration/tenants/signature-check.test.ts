@@ -25,7 +25,7 @@ async function check(request: object): Promise<SignatureCheck> {
   return answer.body as unknown as SignatureCheck
 }
 
-it('tells a right signature from one of the replaced secret, and keeps no secret in its answer', async () => {
+it('distinguishes a valid signature from a stale one, without a secret in its answer', async () => {
   const signature = sign(secret)
   expect(await check({ body, signature })).toMatchObject({ valid: true, findings: [] })
   const body_base64 = Buffer.from(body).toString('base64')
@@ -40,7 +40,7 @@ it('tells a right signature from one of the replaced secret, and keeps no secret
   for (const hidden of [secret, next]) expect(JSON.stringify(stale)).not.toContain(hidden)
 })
 
-it('writes who checked and what was found into the audit log, nothing of the body', async () => {
+it('writes the operator and the result into the audit log, and nothing of the body', async () => {
   const { cookie } = await rig.join('engineer', ['acme'])
   const of = { cookie, body: { body, signature: 'not base64!' } }
   await rig.must(200, 'POST', '/tenants/acme/signature-check', of)
@@ -60,7 +60,7 @@ it.each([
   ['a body that is no base64', { body_base64: '?', signature: 'x' }],
   ['no signature', { body }],
   ['a body far too large', { body: 'x'.repeat(200_000), signature: 'x' }],
-])('refuses %s', async (_, request) => {
+])('rejects %s', async (_, request) => {
   const of = { token: rig.adminToken, body: request }
   await rig.must(400, 'POST', '/tenants/acme/signature-check', of)
 })

@@ -1,6 +1,6 @@
 /**
- * Requests still signed with a secret that a rotation has replaced, on real servers: refused like
- * any wrong signature, counted by SDK version for the tenant's operator, and nothing of them kept.
+ * Requests still signed with a replaced secret, on real servers: rejected like any wrong signature,
+ * counted by SDK version for the tenant's operator, and never stored.
  */
 import { randomBytes, randomUUID } from 'node:crypto'
 import type { FastifyInstance } from 'fastify'
@@ -85,7 +85,7 @@ async function untilCounted(tenantId: string, requests: number): Promise<StaleSe
 }
 
 describe('the secret before the last rotation', () => {
-  it('is refused like a wrong one, and counted by SDK version over all edges', async () => {
+  it('is rejected like a wrong one, and counted by SDK version over all edges', async () => {
     const { tenantId, secret: old } = await create()
     expect(await read(tenantId)).toMatchObject({ retired_secret: null, requests: 0, data: [] })
     const secret = await rotateHmac(tenantId)
@@ -125,7 +125,7 @@ describe('the secret before the last rotation', () => {
     expect(JSON.stringify(use)).not.toContain(canary)
   })
 
-  it('is the newest one only: what the rotation before replaced is counted no more', async () => {
+  it('is only the newest one: requests with an older secret no longer count', async () => {
     const { tenantId, secret: first } = await create()
     const second = await rotateHmac(tenantId)
     expect((await send(edge, bodyOf(tenantId), { secret: first })).status).toBe(401)
@@ -139,7 +139,7 @@ describe('the secret before the last rotation', () => {
     expect([use.retired_secret?.last4, use.requests]).toEqual([second.slice(-4), 1])
   })
 
-  it('is counted whatever the body is, and few versions of a flood are told apart', async () => {
+  it('is counted for any body, and a flood has a bounded number of versions', async () => {
     const { tenantId, secret: old } = await create()
     await rotateHmac(tenantId)
     const odd = [
@@ -169,7 +169,7 @@ describe('the secret before the last rotation', () => {
     expect(series.length).toBeLessThan(110)
   })
 
-  it('is still told from a wrong one while the tenant is suspended', async () => {
+  it('is still distinguished from a wrong one while the tenant is suspended', async () => {
     const { tenantId, secret: old } = await create()
     await rotateHmac(tenantId)
     await setTenantStatus(rig.deps, { tenantId, status: 'suspended', actor: 'test' })

@@ -1,7 +1,7 @@
 /**
- * A tenant that is suspended and resumed under load, on real servers: from the moment a suspension
- * returns nothing of the tenant is taken by any edge or answered by the api, from the moment a
- * resumption returns everything is, nothing that was accepted is lost, and nobody else notices.
+ * A tenant that is suspended and resumed under load, on real servers: once a suspension has
+ * returned, no edge accepts and no api answers its requests; once a resumption has returned, all
+ * do; no accepted event is lost, and other tenants are not affected.
  */
 import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, expect, it } from 'vitest'
@@ -88,7 +88,7 @@ function startLoad(tenant: CreatedTenant) {
   requests.push(async () => {
     const answer = await fetch(`${api.url}/v1/di/devices/unknown`, { headers })
     await answer.text()
-    // A device that is not known is an answer to somebody who may ask.
+    // An unknown device is a successful answer for an authorized caller.
     return { status: answer.status === 404 ? 200 : answer.status, eventId: undefined }
   })
   const clients = requests.map(run)
@@ -125,7 +125,7 @@ it('a suspension is in force everywhere when it returns, and ends everywhere wit
   const judged = { active: 0, suspended: 0 }
   for (const { sentMs, endedMs, status } of attempts) {
     const before = changes.filter(({ doneMs }) => doneMs <= sentMs).at(-1)
-    // Only what overlaps no change has one right answer.
+    // Only attempts that overlap no change have one correct answer.
     if (changes.some(({ fromMs, doneMs }) => fromMs < endedMs && sentMs < doneMs)) continue
     const state = before?.status ?? 'active'
     expect(status).toBe(state === 'active' ? 200 : 401)

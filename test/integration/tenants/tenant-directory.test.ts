@@ -1,7 +1,7 @@
 /**
- * The tenant directory between a console and edges on a real nats-server: what is projected is
- * served, what cannot be used is refused, what was waited for is in force, and whatever happens to
- * the bucket or the watch, no edge goes on with an old copy.
+ * The tenant directory between a console and edges on a real nats-server: projected entries are
+ * served, invalid ones are not, an awaited change is in force, and after any damage to the bucket
+ * or the watch no edge keeps an old copy in use.
  */
 import { randomBytes } from 'node:crypto'
 import type { KV } from 'nats'
@@ -56,8 +56,8 @@ const statusOf = async (edge: TestEdge, tenant: { tenantId: string; secret: stri
 
 const stream = `KV_${tenantsBucket}`
 
-describe('what is projected', () => {
-  it('is served by every edge once it was waited for, which takes milliseconds', async () => {
+describe('a projected entry', () => {
+  it('is served by every edge once it was awaited, within milliseconds', async () => {
     const edges = [await startEdge(), await startEdge(), await startEdge()]
     let secret = ''
     for (let epoch = 1; epoch <= 20; epoch++) {
@@ -79,7 +79,7 @@ describe('what is projected', () => {
     }
   })
 
-  it('is loaded whole by an edge that starts, thousands of tenants within seconds', async () => {
+  it('is loaded with thousands of others by a starting edge within seconds', async () => {
     const count = 3_000
     const tenants = Array.from({ length: count }, (_, index) => `many-${index}`)
     for (let at = 0; at < count; at += 250) {
@@ -115,7 +115,7 @@ describe('what is projected', () => {
     expect(await statusOf(edge, tenant)).toBe(401)
   })
 
-  it('brings a policy of its own, and one that comes late is waited for', async () => {
+  it('brings its own policy, and the edge waits for a late document', async () => {
     const edge = await startEdge()
     const policy = { ...defaultPolicy, name: 'late', thresholds: { review: 10, block: 20 } }
     const hash = toPolicyHash(policy)
@@ -134,8 +134,8 @@ describe('what is projected', () => {
   })
 })
 
-describe('what cannot be used', () => {
-  it('a secret sealed under another key: its tenant is refused with 503, others are served', async () => {
+describe('an invalid entry', () => {
+  it('with a secret under another key is a 503 for its tenant; others are served', async () => {
     const foreign = createSealer([randomBytes(32).toString('base64')])
     const sealed = foreign.seal('x'.repeat(43), { tenantId: 'sealed', kind: 'hmac' })
     const tenant = await rig.projectTenant('sealed', { hmac_secret_sealed: sealed })
@@ -148,14 +148,14 @@ describe('what cannot be used', () => {
     expect((await fetch(`${edge.internalUrl}/readyz`)).status).toBe(200)
     const faults = { reason: 'unsealable_secret' }
     expect(await edge.count('di_directory_faults_total', faults)).toBe(1)
-    // Put right, it is served without a restart.
+    // After the repair it is served without a restart.
     const right = await rig.projectTenant('sealed', { epoch: 2 })
     expect(right.revision).toBeGreaterThan(tenant.revision)
     await waitFor(right.revision)
     expect(await statusOf(edge, right)).toBe(200)
   })
 
-  it('every secret under another key: readiness says so', async () => {
+  it('for every tenant, under another key, is reported in readiness', async () => {
     const edge = await startEdge({ sealer: createSealer([randomBytes(32).toString('base64')]) })
     expect(edge.directory.fault()).toContain('MASTER_KEY')
     const readiness = await fetch(`${edge.internalUrl}/readyz`)
@@ -163,7 +163,7 @@ describe('what cannot be used', () => {
     expect(await readiness.text()).toContain('MASTER_KEY')
   })
 
-  it('an entry that cannot be read takes its tenant out of service, not back to what it was', async () => {
+  it('takes its tenant out of service, and never back to its previous state', async () => {
     const edge = await startEdge()
     const tenant = await rig.projectTenant('garbled')
     await waitFor(tenant.revision)
@@ -185,17 +185,17 @@ describe('what cannot be used', () => {
 })
 
 describe('waiting for edges', () => {
-  it('ends at once when there is none', async () => {
+  it('ends at once without edges', async () => {
     const tenant = await rig.projectTenant('alone')
     const waited = await waitFor(tenant.revision)
     expect(waited).toMatchObject({ confirmed: [], leaseExpired: [] })
     expect(waited.waitedMs).toBeLessThan(1_500)
   })
 
-  it('includes an edge that appears meanwhile, and one that is gone costs a lease, once', async () => {
+  it('includes an edge that appears meanwhile; a dead edge costs a lease, once', async () => {
     const bucket = await openTenantsBucket(rig.nats)
     await bucket.put(edgeKey('gone'), JSON.stringify({ edge_id: 'gone', applied_revision: 1 }))
-    // What cannot be read confirms nothing.
+    // An unreadable entry confirms nothing.
     await bucket.put(edgeKey('odd'), '{"edge_id":"odd","applied_revision":"9999999"}')
     const tenant = await rig.projectTenant('acme', { epoch: 100 })
     const waiting = waitFor(tenant.revision)
@@ -215,13 +215,13 @@ describe('waiting for edges', () => {
     expect((await waitFor(again.revision)).waitedMs).toBeLessThan(1_500)
   })
 
-  it('includes an edge that announces itself again as the list of them is made', async () => {
+  it('includes an edge that announces itself again while they are listed', async () => {
     const bucket = await openTenantsBucket(rig.nats)
     const announce = () =>
       bucket.put(edgeKey('late'), JSON.stringify({ edge_id: 'late', applied_revision: 1 }))
     await announce()
     const tenant = await rig.projectTenant('acme', { epoch: 200 })
-    // The watch sends what was announced just then after the console's mark, and only once the
+    // The watch sends an announcement of that moment after the console's mark, and only once the
     // console has all other answers.
     const { promise: answered, resolve: answer } = Promise.withResolvers<void>()
     const get: KV['get'] = async (...asked) => {
@@ -253,14 +253,14 @@ describe('waiting for edges', () => {
     await forgetEdge(directory, 'late', (await bucket.get(edgeKey('late')))!.revision)
   })
 
-  it('an edge that is closed in order is waited for no longer', async () => {
+  it('ends for an edge that is closed in order', async () => {
     const edge = await startEdge()
     await edge.close()
     const tenant = await rig.projectTenant('acme', { epoch: 300 })
     expect((await waitFor(tenant.revision)).waitedMs).toBeLessThan(1_500)
   })
 
-  it('lasts the whole lease when NATS is away, and does not throw', async () => {
+  it('lasts the whole lease when NATS is down, and does not throw', async () => {
     await rig.server.kill('SIGKILL')
     await until('the test notices', () => !rig.nats.connected())
     const waited = await waitFor(1)
@@ -271,8 +271,8 @@ describe('waiting for edges', () => {
   })
 })
 
-describe('when the bucket or the watch is lost', () => {
-  it('a bucket made anew is loaded afresh: nothing of the old one is served', async () => {
+describe('after a loss of the bucket or the watch', () => {
+  it('a recreated bucket is loaded again: no entry of the old one is served', async () => {
     const edge = await startEdge()
     const old = await rig.projectTenant('acme', { epoch: 400 })
     const unknown = { tenantId: 'nobody-at-all', secret: old.secret }
@@ -281,7 +281,7 @@ describe('when the bucket or the watch is lost', () => {
     expect(await statusOf(edge, unknown)).toBe(401)
     const ids = edge.directory.revision()
     await rig.nats.manager.streams.delete(stream)
-    // A renewal notices: nobody waits for the lease to run out.
+    // A renewal detects the loss: no client waits for the lease to expire.
     await until('the lease is given up', () => !edge.directory.leaseValid(), leaseMs - 500)
     expect(await statusOf(edge, old)).toBe(503)
     await until('the edge holds a lease on the empty bucket', edge.directory.leaseValid)
@@ -294,7 +294,7 @@ describe('when the bucket or the watch is lost', () => {
     for (const one of [edge, other]) {
       await until('the tenant has come back', () => one.directory.find('acme') !== undefined)
       expect(await statusOf(one, fresh)).toBe(200)
-      // Not all is there: nobody is told that a signature is wrong, known as the tenant may be.
+      // The copy is incomplete: no signature is called wrong, even of a known tenant.
       for (const tenant of [old, unknown]) expect(await statusOf(one, tenant)).toBe(503)
       expect(await one.count('di_ingest_refused_total', { reason: 'not_synced' })).toBeGreaterThan(
         0,
@@ -309,14 +309,14 @@ describe('when the bucket or the watch is lost', () => {
     expect(await edge.count('di_directory_reloads_total', { reason: 'lost' })).toBeGreaterThan(0)
   })
 
-  it('one entry that is lost is missed: no signature is called wrong until it is back', async () => {
+  it('a single lost entry is detected: no signature is called wrong until it is back', async () => {
     const edge = await startEdge()
     const [one, two] = [await rig.projectTenant('one-lost'), await rig.projectTenant('two-kept')]
     await waitFor(two.revision)
     await putSynced(rig, edge.directory.find('acme') === undefined ? 2 : 3)
     const wrong = { tenantId: 'two-kept', secret: one.secret }
     expect([await statusOf(edge, one), await statusOf(edge, wrong)]).toEqual([200, 401])
-    // A purge by subject leaves nothing behind, unlike a deletion.
+    // A purge by subject leaves no marker, unlike a deletion.
     await rig.nats.manager.streams.purge(stream, { filter: `$KV.tenants.${tenantKey('one-lost')}` })
     const other = await startEdge({ ready: false })
     await until('the edge holds a lease', other.directory.leaseValid)
@@ -331,7 +331,7 @@ describe('when the bucket or the watch is lost', () => {
     await putSynced(rig, 0)
   })
 
-  it('a change right after the loss waits out the leases that nobody registered', async () => {
+  it('a change right after the loss waits for all leases of unregistered edges', async () => {
     const edge = await startEdge()
     const old = await rig.projectTenant('acme', { epoch: 450 })
     await waitFor(old.revision)
@@ -346,7 +346,7 @@ describe('when the bucket or the watch is lost', () => {
     expect(await statusOf(edge, on)).toBe(200)
   })
 
-  it('a watch that dies silently is noticed, and a change it missed is not missed', async () => {
+  it('a watch that dies silently is detected, and its missed change is applied', async () => {
     const edge = await startEdge()
     const old = await rig.projectTenant('acme', { epoch: 500 })
     await waitFor(old.revision)
@@ -356,7 +356,7 @@ describe('when the bucket or the watch is lost', () => {
     }
     const fresh = await rig.projectTenant('acme', { epoch: 501 })
     await waitFor(fresh.revision)
-    // From here on the old secret is dead, whether the edge knows the new one yet or refuses.
+    // From here on the old secret is invalid, whether the edge has the new one yet or rejects.
     expect([401, 503]).toContain(await statusOf(edge, old))
     await until('the edge holds a lease again', edge.directory.leaseValid)
     expect(await statusOf(edge, old)).toBe(401)
@@ -364,16 +364,16 @@ describe('when the bucket or the watch is lost', () => {
     expect(await edge.count('di_directory_reloads_total')).toBeGreaterThan(0)
   })
 
-  it('an edge whose entry was taken away registers again before it holds another lease', async () => {
+  it('an edge whose entry was removed registers again before it gets another lease', async () => {
     const edge = await startEdge()
     const bucket = await openTenantsBucket(rig.nats)
     const present = await bucket.get(edgeKey(edge.edgeId))
     const directory = await openDirectory(rig.nats, rig.sealer)
-    let held = present!.revision
+    let heldRevision = present!.revision
     await until('the edge is said to be gone', async () => {
-      await forgetEdge(directory, edge.edgeId, held)
+      await forgetEdge(directory, edge.edgeId, heldRevision)
       const now = (await bucket.get(edgeKey(edge.edgeId)))!
-      held = now.revision
+      heldRevision = now.revision
       return now.string().includes('"gone":true')
     })
     const again = `${edge.edgeId}-2`

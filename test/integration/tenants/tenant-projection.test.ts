@@ -1,5 +1,5 @@
-// The tenant directory's projection: whatever happens to it in NATS, it is equal to Postgres again
-// after a look or two, and a repair never undoes what a change has just written.
+// The projection of the tenant directory: after any damage in NATS it equals Postgres again after
+// one or two rounds, and a repair never undoes a concurrent change.
 import { randomUUID } from 'node:crypto'
 import type { KV } from 'nats'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
@@ -71,20 +71,20 @@ async function repaired(): Promise<void> {
 }
 
 describe('the projection', () => {
-  it('is left alone while it is right', async () => {
+  it('is unchanged while it is correct', async () => {
     await rig.projection.repair()
     expect(await rig.projection.repair()).toBe(0)
     expect(await rig.projection.repair()).toBe(0)
   })
 
-  it('gets back an entry that was removed', async () => {
+  it('restores a removed entry', async () => {
     await bucket.delete(tenantKey(tenantId))
     await repaired()
     await removeTenant({ nats: rig.nats, sealer: rig.deps.sealer }, tenantId)
     await repaired()
   })
 
-  it('gets back what an entry said before it was edited, whatever epoch the edit claims', async () => {
+  it('restores an edited entry, with any epoch in the edit', async () => {
     const entry = await readEntry()
     const forged = { ...entry, epoch: 999, status: 'suspended' }
     await bucket.put(tenantKey(tenantId), JSON.stringify(forged))
@@ -92,14 +92,14 @@ describe('the projection', () => {
     await repaired()
   })
 
-  it('gets back an entry and a policy that are not even JSON', async () => {
+  it('restores an entry and a policy that are not even JSON', async () => {
     const { policy } = await expected()
     await bucket.put(tenantKey(tenantId), 'x')
     await bucket.put(policyKey(policy.hash), '{}')
     await repaired()
   })
 
-  it('loses an entry whose tenant is not in Postgres', async () => {
+  it('removes an entry whose tenant is not in Postgres', async () => {
     const entry = { ...(await readEntry()), tenant_id: 'left-over' }
     await bucket.put(tenantKey('left-over'), JSON.stringify(entry))
     await until('the entry is gone', async () => {
@@ -108,17 +108,17 @@ describe('the projection', () => {
     })
   })
 
-  it('is made anew when the whole bucket is destroyed', async () => {
+  it('is created again when the whole bucket is destroyed', async () => {
     await bucket.destroy()
     await repaired()
   })
 
-  it('is filled again when its stream is purged, which no watch is told of', async () => {
+  it('is filled again when its stream is purged, of which no watch is notified', async () => {
     await rig.nats.manager.streams.purge('KV_tenants')
     await repaired()
   })
 
-  it('of a lost bucket is called whole once every lease from before has run out', async () => {
+  it('of a lost bucket is marked as synced once every earlier lease has expired', async () => {
     await repaired()
     const startMs = performance.now()
     await bucket.destroy()
@@ -133,11 +133,11 @@ describe('the projection', () => {
     expect(JSON.parse((await readText(syncedKey))!)).toEqual({ tenants: await countTenants() })
   })
 
-  it('keeps the number of tenants that it says it has right, whatever becomes of it', async () => {
+  it('keeps its claimed number of tenants correct, after any damage', async () => {
     const isRight = async () => {
       await rig.projection.repair()
-      const said = JSON.parse((await readText(syncedKey)) ?? '{}') as { tenants?: number }
-      return said.tenants === (await countTenants())
+      const synced = JSON.parse((await readText(syncedKey)) ?? '{}') as { tenants?: number }
+      return synced.tenants === (await countTenants())
     }
     await until('the number is right', isRight)
     for (const text of ['{"tenants":99999}', '{"tenants":0}', 'x', '[]']) {
@@ -147,7 +147,8 @@ describe('the projection', () => {
     }
     await bucket.delete(syncedKey)
     await until('the number is back', isRight)
-    // One tenant fewer: said before its entry goes, so that the edge misses nothing meanwhile.
+    // One tenant fewer: the number changes before its entry is removed, so that the edge detects no
+    // loss.
     await createTenantStore(rig.postgres).removeTenant(tenantId)
     let missed = false
     const watching = setInterval(() => {
@@ -162,7 +163,7 @@ describe('the projection', () => {
     await until('the number is right', isRight)
   })
 
-  it('is compared in time with changes, which are not mistaken for faults', async () => {
+  it('is compared while changes run, which do not count as faults', async () => {
     let repairs = 0
     let changing = true
     const repair = async () => {
@@ -185,7 +186,7 @@ describe('the projection', () => {
     expect(repairs).toBe(0)
   })
 
-  it('shows which edge has applied what', async () => {
+  it('shows the revision that each edge has applied', async () => {
     await until('the edge is listed as current', async () => {
       const { revision, edges } = await rig.deps.listEdges()
       return edges.length === 1 && edges[0]!.applied_revision >= revision

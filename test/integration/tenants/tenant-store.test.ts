@@ -1,5 +1,5 @@
-// Tenants and their credentials in Postgres: what the laws of the schema promise whoever writes to
-// it, and what the connection to Postgres promises when the server comes and goes.
+// Tenants and their credentials in Postgres: the constraints of the schema for any writer, and the
+// behaviour of the connection when the server stops and starts.
 import { randomBytes } from 'node:crypto'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { defaultPolicy } from '#shared/core/policies/default-policy.ts'
@@ -69,7 +69,7 @@ const next = { sealed: 'sealed-2', last4: 'aaa2' }
 const findEntry = async () => (await createTenantStore(postgres).findProjection(tenantId))!.entry
 
 describe('tenants', () => {
-  it('are found by their key, and no longer once it was replaced', async () => {
+  it('are found by their key, and no longer after its replacement', async () => {
     const store = createTenantStore(postgres)
     expect(await store.findTenantByApiKey(hashApiKey(key))).toEqual({
       tenantId,
@@ -93,7 +93,7 @@ describe('tenants', () => {
     expect((await store.findTenantByApiKey(hashApiKey(other)))?.tenantId).toBe(tenantId)
   })
 
-  it('are refused a second time with tenant_exists', async () => {
+  it('are rejected a second time with tenant_exists', async () => {
     const again = { tenantId, name: '', environment: 'live', webhookUrl: null } as const
     const insert = createTenantStore(postgres).insertTenant({ ...again, policy, createdBy: 'x' })
     await expect(insert).rejects.toMatchObject({ code: 'tenant_exists' })
@@ -121,7 +121,7 @@ describe('tenants', () => {
     expect(await store.listTenants({ limit: 1, after: `${tenantId.slice(0, -1)}` })).toHaveLength(1)
   })
 
-  it('raise their epoch with every change of what edges hold, and with nothing else', async () => {
+  it('raise their epoch with every change that affects edges, and with no other', async () => {
     const store = createTenantStore(postgres)
     const marker = await store.readMarker()
     expect(await store.setStatus(tenantId, 'active')).toBe(false)
@@ -133,7 +133,7 @@ describe('tenants', () => {
     expect(await store.readMarker()).not.toBe(marker)
   })
 
-  it('take everything with them when they are removed, but for the audit log', async () => {
+  it('remove everything with them, except the audit log', async () => {
     await insertAudit(postgres, { actor: 'test', tenantId, action: 'tenant.created' })
     await createTenantStore(postgres).removeTenant(tenantId)
     expect(await createTenantStore(postgres).findTenantByApiKey(hashApiKey(key))).toBeNull()
@@ -141,7 +141,7 @@ describe('tenants', () => {
   })
 })
 
-describe('the laws of the schema', () => {
+describe('the constraints of the schema', () => {
   const insertSecret = (state: string) =>
     postgres.query(
       `insert into tenant_secrets (tenant_id, kind, state, sealed, last4)
@@ -149,7 +149,7 @@ describe('the laws of the schema', () => {
       [tenantId, state],
     )
 
-  it('allow one secret in use of a kind, and none waiting while it is on', async () => {
+  it('allow one active secret per kind, and no waiting one while it is active', async () => {
     for (const state of ['active', 'off']) {
       await expect(insertSecret(state)).rejects.toMatchObject({
         constraint: 'one_secret_in_use_per_tenant_and_kind',
@@ -160,7 +160,7 @@ describe('the laws of the schema', () => {
     })
   })
 
-  it('let nobody change, remove or truncate the audit log', async () => {
+  it('forbid changing, removing or truncating the audit log', async () => {
     await insertAudit(postgres, {
       actor: 'test',
       tenantId,
@@ -192,7 +192,7 @@ describe('rotations', () => {
     expect(await createCredentialStore(postgres).listRotating()).not.toContain(tenantId)
   })
 
-  it('are undone to exactly where they began, but for the epoch', async () => {
+  it('are undone exactly to their start, except the epoch', async () => {
     await postgres.transaction((tx) => createCredentialStore(tx).beginHmacRotation(tenantId, next))
     const undo = () =>
       postgres.transaction((tx) => createCredentialStore(tx).undoHmacRotation(tenantId))
@@ -202,7 +202,7 @@ describe('rotations', () => {
     expect(await findEntry()).toMatchObject({ epoch: 3 })
   })
 
-  it('cannot be finished by whoever was overtaken', async () => {
+  it('cannot be finished by a console that was overtaken', async () => {
     const begin = () =>
       postgres.transaction((tx) => createCredentialStore(tx).beginHmacRotation(tenantId, next))
     const first = await begin()
@@ -243,7 +243,7 @@ describe('rotations', () => {
 })
 
 describe("a tenant's lock", () => {
-  it('is held by one at a time, and is a conflict for who waits too long', async () => {
+  it('has one owner at a time, and is a conflict after a long wait', async () => {
     await withTenantLock(locks, tenantId, async () => {
       expect(await tryTenantLock(locks, tenantId, async () => true)).toBeNull()
       await expect(withTenantLock(locks, tenantId, async () => true)).rejects.toMatchObject({
@@ -254,7 +254,7 @@ describe("a tenant's lock", () => {
     expect(await tryTenantLock(locks, tenantId, async () => true)).toBe(true)
   })
 
-  it('is gone with the connection of its holder, who then cannot go on', async () => {
+  it('is lost with the connection of its owner, who then cannot continue', async () => {
     const holder = withTenantLock(locks, tenantId, async (session) => {
       const { rowCount } = await postgres.query(
         `select pg_terminate_backend(pid) from pg_locks
@@ -277,7 +277,7 @@ describe("a tenant's lock", () => {
 })
 
 describe('the connection', () => {
-  it('survives a killed server: an outage is said as such, and ends by itself', async () => {
+  it('survives a killed server: the outage is reported as such, and ends by itself', async () => {
     const working = createPostgres(url, { role: 'test', log, connectTimeoutMs: 1_000 })
     await working.query('select 1')
     const inside = working.transaction(async (tx) => {
@@ -294,7 +294,7 @@ describe('the connection', () => {
     await working.close()
   })
 
-  it('says that the disk is full as long as statements find it so, though reads succeed', async () => {
+  it('reports a full disk as long as statements hit it, even though reads succeed', async () => {
     const working = createPostgres(url, { role: 'test', log })
     const full = "do $$ begin raise exception 'no space' using errcode = 'disk_full'; end $$"
     await expect(working.query(full)).rejects.toBeInstanceOf(PostgresUnavailableError)
@@ -303,7 +303,7 @@ describe('the connection', () => {
     await working.close()
   })
 
-  it('notices a server that was paused, and goes on once it is back', async () => {
+  it('detects a paused server, and continues once it is back', async () => {
     const working = createPostgres(url, {
       role: 'test',
       log,
@@ -314,7 +314,7 @@ describe('the connection', () => {
     const { rows } = await working.query<{ pid: number }>('select pg_backend_pid() as pid')
     process.kill(rows[0]!.pid, 'SIGSTOP')
     await expect(working.query('select 1')).rejects.toBeInstanceOf(PostgresUnavailableError)
-    // The paused connection is not given out again.
+    // The paused connection is not used again.
     expect((await working.query('select 1')).rowCount).toBe(1)
     process.kill(rows[0]!.pid, 'SIGCONT')
     await working.close()

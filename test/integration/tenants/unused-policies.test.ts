@@ -1,4 +1,4 @@
-// Policy documents in the tenant directory: those in use, and none of all that ever were.
+// Policy documents in the tenant directory: those in use, and no earlier ones.
 import type { KvEntry } from 'nats'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { defaultPolicy } from '#shared/core/policies/default-policy.ts'
@@ -49,7 +49,7 @@ const setVersion = (tenantId: string, version: number) =>
     actor: 'test',
   })
 
-it('are as many as are in use after a thousand versions, at edges as in the bucket', {
+it('as many documents as are in use remain after a thousand versions, at edges and in the bucket', {
   timeout: 240_000,
 }, async () => {
   const before = await setVersion('acme', -1)
@@ -67,18 +67,18 @@ it('are as many as are in use after a thousand versions, at edges as in the buck
   })
   expect(await rig.projection.repair()).toBe(0)
   expect(edge.directory.countPolicies()).toEqual({ documents: 2, compiled: 2 })
-  // Events under way are decided by documents from Postgres.
+  // Events in transit are decided by documents from Postgres.
   const documents = createPolicyDocuments(rig.postgres)
   expect((await documents.findPolicy(before.policy_hash))?.name).toBe('version -1')
 })
 
-it('come back when a tenant uses an earlier one again', async () => {
+it('documents come back when a tenant uses an earlier one again', async () => {
   const { policy_hash: earlier } = await setVersion('acme', 7)
   expect(edge.directory.find('acme')).toMatchObject({ policyHash: earlier, fault: null })
   expect(edge.directory.find('acme')?.policy?.hash).toBe(earlier)
 })
 
-/** What a console that looked before the change does after it. */
+/** The removal by a console that listed the entries before the change. */
 async function removeAsSeen(held: Map<string, KvEntry>, inUse: string[]): Promise<number> {
   const bucket = await openTenantsBucket(rig.nats)
   const { remove } = createUnusedPolicies(0, () => performance.now())
@@ -90,7 +90,7 @@ const look = async () => ({
   inUse: [await readHash('acme'), await readHash('globex')],
 })
 
-it('stay when they come into use just as a console removes them', async () => {
+it('documents stay when they come into use while a console removes them', async () => {
   const { policy_hash: first } = await setVersion('acme', 1)
   await setVersion('acme', 2)
   const { held, inUse } = await look()
@@ -102,7 +102,7 @@ it('stay when they come into use just as a console removes them', async () => {
   expect(edge.directory.find('acme')).toMatchObject({ policyHash: first, fault: null })
 })
 
-it('stay when they come into use just as a console purges the marker of their removal', async () => {
+it('documents stay when they come into use while a console purges their marker', async () => {
   const { policy_hash: first } = await setVersion('acme', 3)
   await setVersion('acme', 4)
   await removeAsSeen((await look()).held, (await look()).inUse)

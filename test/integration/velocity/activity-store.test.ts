@@ -1,5 +1,5 @@
-// What velocity rules count, in a real ClickHouse: as of each event's place in the stream, exactly,
-// however often and in whatever order rows were inserted.
+// The counts of velocity rules in a real ClickHouse: exact at each event's stream offset, after any
+// repeats and in any order of inserts.
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { activityQueryMax } from '#shared/core/base/limits/history.ts'
@@ -40,7 +40,7 @@ afterAll(async () => {
   await server?.stop()
 })
 
-// Activity is kept for 35 days, so its tests live in the present.
+// Activity is kept for 35 days, so its tests use the current time.
 const nowMs = Math.floor(Date.now() / 60_000) * 60_000
 const minuteMs = 60_000
 const dayMs = 86_400_000
@@ -59,7 +59,7 @@ const toSubject = (event: AcceptedEvent): ActivitySubject => ({
   rules: defaultPolicy.velocity,
 })
 const screening = { ...activityBounds, fewKeys: 0 }
-/** Asks with the screen and without it: what exceeds a rule, and what is a retry, is the same. */
+/** Counts with the screen and without it: exceeded rules and retries must be equal. */
 const loadCounts = async (events: readonly AcceptedEvent[], bounds = activityBounds) => {
   const subjects = events.map(toSubject)
   const count = (fewKeys: number) =>
@@ -77,7 +77,7 @@ const loadCounts = async (events: readonly AcceptedEvent[], bounds = activityBou
 const countsOf = async (events: readonly AcceptedEvent[], key: string) =>
   (await loadCounts(events)).map((one) => one.counts.get(key))
 
-/** The same ClickHouse, with somebody who is told of every query. */
+/** The same ClickHouse, with a callback for every query. */
 const watch = (onQuery: (query: string) => void) =>
   new Proxy(clickhouse, {
     get: (target, name) =>
@@ -104,7 +104,7 @@ const hourly: VelocityRule = {
 }
 
 describe('activity of a device', () => {
-  it('counts sessions as of each event, from the first above the threshold on', async () => {
+  it('counts sessions at each event, from the first above the threshold on', async () => {
     const events = makeEvents(sessions('velocity', 25))
     await store.insertTelemetry(events)
     expect(await countsOf(events, 'sessions_per_device:300')).toEqual(
@@ -112,13 +112,13 @@ describe('activity of a device', () => {
     )
   })
 
-  it('says nothing of a device that stays at the threshold', async () => {
+  it('returns nothing for a device at the threshold', async () => {
     const events = makeEvents(sessions('calm', 20))
     await store.insertTelemetry(events)
     for (const { counts } of await loadCounts(events)) expect(counts.size).toBe(0)
   })
 
-  it('leaves out what is as old as the window is wide, and nothing younger', async () => {
+  it('excludes what is exactly as old as the window, and nothing younger', async () => {
     const early = sessions('edge', 21, nowMs)
     const atEdge = { tenantId: 'edge', sessionId: 'last', receivedAtMs: nowMs + 5 * minuteMs }
     const events = makeEvents([...early, atEdge])
@@ -127,7 +127,7 @@ describe('activity of a device', () => {
     expect((await countsOf(events, 'sessions_per_device:300')).at(-1)).toBe(21)
   })
 
-  it('is not changed by what comes later in the stream, whatever its time', async () => {
+  it('is not changed by later events in the stream, at any time', async () => {
     const events = makeEvents(sessions('ahead', 30), 5)
     const later = makeEvents(sessions('ahead', 60, nowMs - minuteMs).slice(30), 6)
     await store.insertTelemetry([...later, ...events])
@@ -135,7 +135,7 @@ describe('activity of a device', () => {
     expect((await countsOf(later, 'sessions_per_device:300')).at(-1)).toBe(60)
   })
 
-  it('counts users and accounts alike, one that is both once', async () => {
+  it('counts users and accounts alike, an id that is both once', async () => {
     const events = makeEvents([
       { tenantId: 'users', userId: 'a', accountId: 'a', receivedAtMs: nowMs, nonce: 1 },
       { tenantId: 'users', userId: 'b', receivedAtMs: nowMs + 1, nonce: 2 },
@@ -147,7 +147,7 @@ describe('activity of a device', () => {
     expect(await countsOf(events, 'users_per_device:86400')).toEqual([1, 2, 3, 3, 4])
   })
 
-  it('counts platforms, which one device has one of', async () => {
+  it('counts platforms, of which a normal device has one', async () => {
     const sdk = (platform: string) => ({
       sdk_meta: { sdk_version: '4.2.0', platform, batch_type: 'launch' },
     })
@@ -163,7 +163,7 @@ describe('activity of a device', () => {
     expect(await countsOf(events, 'platforms_per_device:2592000')).toEqual([1, 1, 2])
   })
 
-  it('counts how often a signal goes back and forth, and names it', async () => {
+  it('counts the flips of a signal, and names it', async () => {
     const values = [true, false, null, undefined, true, true, false, true]
     const events = makeEvents(
       values.map((value, nonce) => ({
@@ -182,7 +182,7 @@ describe('activity of a device', () => {
 })
 
 describe('activity of users and sessions', () => {
-  it('counts the devices of a user, of user and account the higher count', async () => {
+  it('counts the devices of a user; of user and account the higher count is used', async () => {
     const events = makeEvents(
       Array.from({ length: 6 }, (_, n) => ({
         tenantId: 'many-devices',
@@ -197,7 +197,7 @@ describe('activity of users and sessions', () => {
     expect(await countsOf(events, 'devices_per_user:86400')).toEqual([1, 2, 3, undefined, 4, 5])
   })
 
-  it('counts the devices that one session id appears on', async () => {
+  it('counts the devices with the same session id', async () => {
     const events = makeEvents(
       ['a', 'a', 'b', 'c'].map((deviceId, nonce) => ({
         tenantId: 'reused',
@@ -212,7 +212,7 @@ describe('activity of users and sessions', () => {
 })
 
 describe('activity', () => {
-  it('never mixes tenants whose devices, sessions and users have the same names', async () => {
+  it('never mixes tenants with the same device, session and user ids', async () => {
     const events = makeEvents(['twin-a', 'twin-b'].flatMap((tenantId) => sessions(tenantId, 15)))
     await store.insertTelemetry(events)
     for (const { counts } of await loadCounts(events)) expect(counts.size).toBe(0)
@@ -230,7 +230,7 @@ describe('activity', () => {
     expect(await loadCounts(events)).toEqual(before)
   })
 
-  it('can be asked about more tenants than one parameter of a query takes', async () => {
+  it('can be queried for more tenants than one query parameter can have', async () => {
     const [event] = makeEvents(sessions('one-of-many', 1))
     const tenant = (n: number) => `${'t'.repeat(56)}-${n}`.slice(0, 63)
     const subjects = Array.from({ length: 4_000 }, (_, n) => {
@@ -240,7 +240,7 @@ describe('activity', () => {
     expect(answers.every(({ counts, retry }) => counts.size === 0 && !retry)).toBe(true)
   })
 
-  it('can be asked about as many events at once as a query may be about', async () => {
+  it('can be queried for the maximum number of events of a query', async () => {
     const facts = { tenantId: 'full', receivedAtMs: nowMs }
     const [event] = makeEvents([facts], 1)
     const [again] = makeEvents([facts], 2)
@@ -270,7 +270,7 @@ describe('activity', () => {
     }
   })
 
-  it('looks back as far as each rule does, whatever other rules there are', async () => {
+  it('looks back as far as each rule, whatever other rules there are', async () => {
     const events = makeEvents(
       Array.from({ length: 6 }, (_, n) => ({
         tenantId: 'shared',
@@ -287,7 +287,7 @@ describe('activity', () => {
     expect(known!.counts.get('users_per_device:2592000')).toBe(6)
   })
 
-  it('reads no rows of a device that does in an hour what a rule allows in minutes', async () => {
+  it('reads no rows of a device with less in an hour than a rule allows in minutes', async () => {
     const events = makeEvents(
       Array.from({ length: 25 }, (_, n) => ({
         tenantId: 'steady',
@@ -298,20 +298,20 @@ describe('activity', () => {
       })),
     )
     await store.insertTelemetry(events)
-    let asked = 0
-    const watched = watch(() => asked++)
+    let queryCount = 0
+    const watched = watch(() => queryCount++)
     const last = toSubject(events.at(-1)!)
     const [known] = await createActivityStore(watched, screening).countActivity([last])
     expect(known!.counts.size).toBe(0)
-    // The screen alone.
-    expect(asked).toBe(1)
+    // Only the screen.
+    expect(queryCount).toBe(1)
     const strict = { ...last, rules: [hourly] }
     const [counted] = await createActivityStore(watched, screening).countActivity([strict])
     expect([...counted!.counts.values()]).toEqual([25])
-    expect(asked).toBe(3)
+    expect(queryCount).toBe(3)
   })
 
-  it('reads all of a small batch at once, and screens only what has many rows', async () => {
+  it('reads all of a small batch at once, and screens only hot keys', async () => {
     const tenantId = 'small-batch'
     const flood = makeEvents(
       Array.from({ length: activityBounds.fewRows }, (_, n) => ({
@@ -327,22 +327,22 @@ describe('activity', () => {
       7,
     )
     await store.insertTelemetry([...flood, ...calm])
-    const asked: string[] = []
-    const watched = watch((query) => asked.push(query))
+    const queries: string[] = []
+    const watched = watch((query) => queries.push(query))
     const key = 'sessions_per_device:300'
     const countLast = async (events: readonly AcceptedEvent[]) => {
-      asked.length = 0
+      queries.length = 0
       const last = toSubject(events.at(-1)!)
       const [known] = await createActivityStore(watched).countActivity([last])
       return known!.counts.get(key)
     }
     expect(await countLast(calm)).toBe(25)
-    expect(asked.length).toBe(1)
+    expect(queries.length).toBe(1)
     expect(await countLast(flood)).toBe(activityBounds.fewRows)
-    expect(asked.length).toBe(3)
+    expect(queries.length).toBe(3)
   })
 
-  it('looks at the latest rows of what everybody shares, and reads no further', async () => {
+  it('reads the latest rows of a hot key, and no further', async () => {
     const many = 2_000_000
     await clickhouse.command({
       query: `insert into activity (tenant_id, key_hash, stream_offset, received_at, event_hash,
@@ -375,7 +375,7 @@ describe('activity', () => {
       const counts = known.map((one) => one.counts.get('devices_per_user:86400'))
       expect(counts).toEqual([19_999, 20_000])
       expect(known.map((one) => one.retry)).toEqual([false, false])
-      // Once it is known for what it is, no question about all of its rows is even tried.
+      // Once the hot key is known, the store does not try to query all of its rows.
       expect(screened > 0).toBe(!isKnown)
     }
     const key = toActivityKey('crowd', 'user', 'guest')
@@ -403,7 +403,7 @@ describe('activity', () => {
     ],
     ['each alone', 'alone', { ...activityBounds, readMin: 1, readPerKey: 0 }],
   ])(
-    'counts as a plain model does, for devices, users and times of every kind: %s',
+    'counts like a plain model, for devices, users and times of every kind: %s',
     async (_, tenants, bounds) => {
       process.stdout.write(`activity seed ${seed}\n`)
       const facts = fc.sample(
@@ -429,15 +429,15 @@ describe('activity', () => {
       const events = makeEvents(facts, 9)
       await store.insertTelemetry(events.slice(200))
       await store.insertTelemetry(events.slice(0, 300))
-      const asked = events.slice(100)
-      const known = await loadCounts(asked, bounds)
+      const latest = events.slice(100)
+      const known = await loadCounts(latest, bounds)
       const fired = new Set<string>()
-      asked.forEach((event, index) => {
+      latest.forEach((event, index) => {
         for (const rule of defaultPolicy.velocity) {
           const expected = modelCount(events, event, rule)
           const got = known[index]!.counts.get(countKey(rule)) ?? 0
           if (expected > rule.threshold) fired.add(rule.metric)
-          // A count up to its threshold need not be told.
+          // A count up to its threshold need not be returned.
           if (expected > rule.threshold || got > 0) expect([rule, got]).toEqual([rule, expected])
         }
       })

@@ -1,5 +1,5 @@
-// What SDK versions usually send, on a real ClickHouse: counted by the insert of the telemetry
-// itself, the same whatever is inserted again or later, each tenant's and each version's own.
+// Baselines of SDK versions, on a real ClickHouse: counted by the insert of the telemetry itself,
+// unchanged by repeated or later inserts, and separate for each tenant and version.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type Category, categories, type Signals } from '#shared/core/signals/signal-definition.ts'
 import {
@@ -33,7 +33,7 @@ afterAll(async () => {
   await server?.stop()
 })
 
-// Baselines are kept for eight days, so their tests live in the present.
+// Baselines are kept for eight days, so their tests use the current time.
 const hourMs = 3_600_000
 const nowMs = Math.floor(Date.now() / hourMs) * hourMs + 20 * 60_000
 const { fromMs, toMs } = toBaselineWindow(nowMs)
@@ -48,7 +48,7 @@ const signalsWithout = (...names: Category[]) => ({
 
 type Sent = EventFacts & { version?: string; platform?: string }
 
-/** Events of one device each, a second apart, unless they say otherwise. */
+/** Events of one device each, a second apart, unless they set other values. */
 async function insert(events: readonly Sent[]): Promise<void> {
   const facts = events.map(({ version = '4.2.0', platform = 'android', ...rest }, index) => ({
     deviceId: `device-${index}`,
@@ -68,7 +68,7 @@ const toQuery = (tenantId: string, more: Partial<SdkBaselineQuery> = {}): SdkBas
   atMs: nowMs,
   ...more,
 })
-/** By a scorer that has asked nothing before. */
+/** Queries with a fresh cache. */
 const find = (...questions: SdkBaselineQuery[]) =>
   createSdkBaselineStore(clickhouse).loadBaselines(questions)
 const ofDevices = (
@@ -90,7 +90,7 @@ describe('a baseline', () => {
     expect(await find(toQuery('counted'))).toEqual([ofDevices(20, { network: 2, root: 1 })])
   })
 
-  it('finds an event stripped that leaves empty what hardly any device does', async () => {
+  it('detects an event with an empty category that hardly any device leaves empty', async () => {
     await insert([
       ...Array.from({ length: 120 }, () => ({ tenantId: 'stripped' })),
       ...Array.from({ length: 60 }, (_, n) => ({
@@ -109,7 +109,7 @@ describe('a baseline', () => {
     expect(finding?.evidence).toMatchObject({ count: 1, categories: ['debugger'] })
   })
 
-  it('takes in 24 hours from their first moment to their last', async () => {
+  it('includes 24 hours from their first moment to their last', async () => {
     const at = (tenantId: string, receivedAtMs: number) => ({ tenantId, receivedAtMs })
     await insert([
       at('bounds', fromMs - 1),
@@ -127,12 +127,12 @@ describe('a baseline', () => {
     expect(baselines.map((one) => one.devices)).toEqual([2, 2, 2, 1, 0])
   })
 
-  it('is of nothing where nothing was seen', async () => {
+  it('is empty where nothing was seen', async () => {
     expect(await find(toQuery('nobody'))).toEqual([noBaseline])
     expect(await find()).toEqual([])
   })
 
-  it('is within 1 % for a fleet of 20,000, however its events are spread', async () => {
+  it('is within 1 % for a fleet of 20,000, with any distribution of its events', async () => {
     const spread = (events: number) => `
       insert into telemetry (tenant_id, device_id, session_id, event_id, received_at,
         sdk_version, platform, filled_categories)
@@ -171,7 +171,7 @@ describe('an answer', () => {
     expect(await find(toQuery('again'))).toEqual(before)
   })
 
-  it('is not changed by what comes later, so one kept in memory is the one read anew', async () => {
+  it('is not changed by later events, so a cached one equals a fresh one', async () => {
     await insert(Array.from({ length: 30 }, () => ({ tenantId: 'later' })))
     const store = createSdkBaselineStore(clickhouse)
     const before = await store.loadBaselines([toQuery('later')])
@@ -190,7 +190,7 @@ describe('an answer', () => {
     expect(await find(toQuery('later'))).toEqual(before)
   })
 
-  it('takes one query for all events of a batch, and none for what is known', async () => {
+  it('takes one query for all events of a batch, and none for cached baselines', async () => {
     const receivedAtMs = fromMs + 2 * hourMs
     await insert([
       { tenantId: 'batch-a', receivedAtMs },
@@ -220,8 +220,8 @@ describe('an answer', () => {
   })
 })
 
-describe('baselines are apart', () => {
-  it('between tenants: nobody’s fleet says what is usual for another’s', async () => {
+describe('baselines are separate', () => {
+  it('between tenants: no fleet affects the baselines of another tenant', async () => {
     await insert([
       ...Array.from({ length: 120 }, () => ({ tenantId: 'apart-a' })),
       ...Array.from({ length: 10 }, () => ({ tenantId: 'apart-b', signals: {} })),
@@ -233,7 +233,7 @@ describe('baselines are apart', () => {
     expect(findMissingCategories(0, b!, usual)).toEqual([])
   })
 
-  it('between versions and platforms, whatever a client calls them', async () => {
+  it('between versions and platforms, with any names from a client', async () => {
     const names = [
       '4.2.0',
       '4.2.0 ',
@@ -263,7 +263,7 @@ describe('baselines are apart', () => {
     expect(baselines.map((one) => one.devices)).toEqual(pairs.map((_, index) => 1 + (index % 3)))
   })
 
-  it('and answered however many names a hostile client makes up, then forgotten', async () => {
+  it('and read for any number of a hostile client’s versions, then expire', async () => {
     const versions = Array.from({ length: 450 }, (_, n) => `${n}`.padEnd(128, "\\'😀\u0001"))
     await insert(versions.map((version) => ({ tenantId: 'hostile', version })))
     const baselines = await find(

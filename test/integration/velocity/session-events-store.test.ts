@@ -1,4 +1,4 @@
-// The earlier events of sessions that alerts are about to be raised for, in a real ClickHouse.
+// The earlier events of sessions for which alerts may be raised, in a real ClickHouse.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type Clickhouse, createClickhouse } from '#shared/io/clickhouse/clickhouse.ts'
 import { findEarlierEvents } from '#shared/io/telemetry/session-events-store.ts'
@@ -22,11 +22,11 @@ afterAll(async () => {
   await server?.stop()
 })
 
-// Activity is kept for 35 days, so its tests live in the present.
+// Activity is kept for 35 days, so its tests use the current time.
 const nowMs = Date.now()
 
 describe('the earlier events of a session', () => {
-  it('are told apart from those already known, and read in their order, each once', async () => {
+  it('are read in order, each once, without those already known', async () => {
     const part = (sessionId: string, beforeStreamOffset: number) => ({
       tenantId: 'earlier',
       deviceId: 'device-1',
@@ -56,7 +56,7 @@ describe('the earlier events of a session', () => {
     expect(await find([events[0]!.streamOffset, events[2]!.streamOffset, ...known])).toEqual([])
   })
 
-  it('are found of a hundred sessions with the longest ids', async () => {
+  it('are found for a hundred sessions with the longest ids', async () => {
     const id = (n: number) => `${'東'.repeat(250)}${n}`
     const facts = Array.from({ length: 100 }, (_, n) => ({
       tenantId: 'long-ids',
@@ -76,7 +76,7 @@ describe('the earlier events of a session', () => {
     expect(found.map(({ event_id }) => event_id)).toEqual(events.map(({ event_id }) => event_id))
   })
 
-  it('stand where they first came, also when the same bytes came again with an older clock', async () => {
+  it('keep their first offset, even when the bytes came again with an older clock', async () => {
     const facts = { tenantId: 'older-clock', receivedAtMs: nowMs }
     const [first, last] = makeEvents([facts, { ...facts, nonce: 'last' }], 1)
     const [again] = makeEvents([{ ...facts, receivedAtMs: nowMs - 60_000 }], 2)
