@@ -1,5 +1,5 @@
 /** Admin → Audit: who did what, with what it was before and after. */
-import { keepPreviousData, useInfiniteQuery, useQuery } from '@tanstack/react-query'
+import { useInfiniteQuery, useQuery } from '@tanstack/react-query'
 import { type AnswerOf, api, ok } from '../../api/client.ts'
 import { tenantsQuery } from '../../api/tenants.ts'
 import { Button } from '../../components/button.tsx'
@@ -53,7 +53,8 @@ export function Page() {
     initialPageParam: undefined as number | undefined,
     getNextPageParam: ({ next }) => next ?? undefined,
     enabled: of !== '',
-    placeholderData: keepPreviousData,
+    // While a filter changes the rows stay; those of another log would be taken for this one's.
+    placeholderData: (before, query) => (query?.queryKey[1] === of ? before : undefined),
   })
   const rows = log.data?.pages.flatMap(({ data }) => data)
   const chosen = rows?.find(({ audit_id }) => String(audit_id) === search.row)
