@@ -1,5 +1,5 @@
 // The users of the processes for a ClickHouse server, with the grants of `processPermissions`.
-// `deploy/clickhouse/users.xml` is what this prints:
+// This program prints `deploy/clickhouse/users.xml`:
 //   node deploy/clickhouse-users.ts > deploy/clickhouse/users.xml
 
 import { processPermissions } from '../shared/core/permissions/process-permissions.ts'
@@ -11,7 +11,7 @@ import { clickhouseProcesses } from '../shared/io/analytics/analyst-access-store
 
 const names = { database: 'device_intelligence', analytics: 'analytics' }
 
-/** The users' file. Of a password it has the variable that holds its SHA-256. */
+/** The users' file. For each password it has the variable that contains its SHA-256. */
 export function renderClickhouseUsers(): string {
   const users = clickhouseProcesses.flatMap((name) => [
     `    <${name}>`,

@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url'
 import { keepCompiled } from '#shared/io/process/cache-folder.ts'
 import { callOwnPartsDirectly } from '#shared/io/process/direct-calls.ts'
 
-// Before the stack's own files are loaded.
+// Must run before the stack's own files are loaded.
 keepCompiled(process.env)
 callOwnPartsDirectly(process.env)
 const { runInTerminal } = await import('./local/terminal.ts')

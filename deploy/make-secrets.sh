@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Makes the secrets that deploy/compose.yaml hands to its containers as files, once; what exists is
-# never overwritten, since nothing sealed under a lost MASTER_KEY can be read again. The folder is
-# private to you; the files in it are readable, because each container reads only the ones mounted
-# into it, under a user of its own.
+# Creates the secrets that deploy/compose.yaml mounts into its containers as files, once; existing
+# ones are never overwritten, because secrets sealed under a lost MASTER_KEY can never be read
+# again. The folder is private to you; the files in it are readable, because each container reads
+# only the ones mounted into it, as its own user.
 set -euo pipefail
 umask 022
 dir=${1:-"$(dirname "$0")/secrets"}
@@ -21,8 +21,8 @@ once() {
 
 once master_key "$(head -c 32 /dev/urandom | base64)"
 once admin_token "$(hex 32)"
-# NATS has a user per process, and one for operators. A letter first: some clients take digits after
-# a colon for the port.
+# NATS has one user per process, and one for operators. A letter first: some clients read digits
+# after a colon as the port.
 nats_users="di ingest scorer delivery console migrate"
 for user in $nats_users; do once "nats_password_$user" "p$(hex 24)"; done
 # PostgreSQL and ClickHouse likewise: `di` is the owner, who migrates.
@@ -33,7 +33,7 @@ for name in $postgres_processes; do once "postgres_password_$name" "p$(hex 24)";
 once clickhouse_password "p$(hex 24)"
 for name in $clickhouse_processes; do once "clickhouse_password_$name" "p$(hex 24)"; done
 
-# What follows from the passwords: the same secrets in the form each program reads.
+# Derived from the passwords: the same secrets in the form that each program reads.
 read_secret() { cat "$dir/$1"; }
 once nats_passwords "$(for user in $nats_users; do
   echo "password_of_$user: \"$(read_secret "nats_password_$user")\""
@@ -42,7 +42,7 @@ for user in $nats_users; do
   once "nats_url_$user" "nats://$user:$(read_secret "nats_password_$user")@nats:4222"
 done
 
-# What scorers get in place of MASTER_KEY: HKDF-SHA256 of it, with no salt.
+# The scorers' key in place of MASTER_KEY: HKDF-SHA256 of it, with no salt.
 hmac() { openssl dgst -sha256 -mac HMAC -macopt "hexkey:$1" -binary; }
 zeros=$(printf '0%.0s' $(seq 64))
 extracted=$(read_secret master_key | base64 -d | hmac "$zeros" | od -An -tx1 | tr -d ' \n')

@@ -1,5 +1,5 @@
 // The users of nats-server: one per process with the subjects of `processPermissions`, and `di`,
-// the operator's, with all of them. `deploy/nats-users.conf` is what this program prints:
+// the operator's, with all of them. This program prints `deploy/nats-users.conf`:
 //   node deploy/nats-users.ts > deploy/nats-users.conf
 
 import {
@@ -17,7 +17,7 @@ export const natsUserNames: readonly NatsUser[] = [
   ...processNames.filter((name) => processPermissions[name].nats !== null),
 ]
 
-/** The name of the variable that holds a user's password in the server's configuration. */
+/** The name of the variable for a user's password in the server's configuration. */
 export const passwordVariable = (user: NatsUser): string => `password_of_${user}`
 
 /**
@@ -44,9 +44,7 @@ export function renderNatsUsers(): string {
   return ['authorization {', '  users: [', ...users, '  ]', '}', ''].join('\n')
 }
 
-/**
- * `deploy/nats-users.conf`: the same with the passwords from the file beside the other secrets.
- */
+/** `deploy/nats-users.conf`: the same with the passwords from the file of secrets. */
 export function renderNatsUsersFile(): string {
   return [
     '# Who may connect, and what each process may do: made from shared/core/permissions/process-permissions.ts by',

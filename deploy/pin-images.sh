@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Pins the images of compose.yaml and the Dockerfile: asks the image registry for the digest of each
-# tag and writes NAME_IMAGE=image:tag@sha256:... into deploy/.env, which docker compose reads.
-# Other lines of that file stay. Run it once, look at the result, and again to take newer images.
+# Pins the images of compose.yaml and the Dockerfile: queries the image registry for the digest of
+# each tag and writes NAME_IMAGE=image:tag@sha256:... into deploy/.env, which docker compose reads.
+# Other lines of that file stay. Run it once, check the result, and run it again to get newer
+# images.
 set -euo pipefail
 cd "$(dirname "$0")"
 touch .env

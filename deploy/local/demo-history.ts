@@ -1,5 +1,5 @@
-// A week of a simulated fleet in a sandbox tenant of its own, so that every page of a new console
-// shows something; `demo` stays empty for what a newcomer sends. It is made once, by `di fleet
+// A week of a simulated fleet in its own sandbox tenant, so that every page of a new console has
+// content; `demo` stays empty for a newcomer's own requests. It is created once, by `di fleet
 // --history` in a process of the lowest priority, after the stack is ready.
 
 import type { ChildProcess } from 'node:child_process'
@@ -27,9 +27,9 @@ export function isHistoryWanted(settings: LocalSettings, isFirstStart: boolean):
 }
 
 /**
- * Starts to make the history.
+ * Starts to create the history.
  * @param options.onGone called with its process id when it has ended
- * @param options.say shows how it ended
+ * @param options.report prints how it ended
  */
 export function startDemoHistory(options: {
   settings: LocalSettings
@@ -37,9 +37,9 @@ export function startDemoHistory(options: {
   log: ChildLog
   consoleUrl: string
   onGone: (pid: number) => void
-  say: (line: string) => void
+  report: (line: string) => void
 }): DemoHistory {
-  const { settings, launch, log, consoleUrl, onGone, say } = options
+  const { settings, launch, log, consoleUrl, onGone, report } = options
   const child = launch({
     command: process.execPath,
     args: [
@@ -56,7 +56,7 @@ export function startDemoHistory(options: {
     setPriority(pid, constants.priority.PRIORITY_LOW)
     void exitOf(child).then(({ code }) => {
       onGone(pid)
-      say(describe(code, consoleUrl))
+      report(describe(code, consoleUrl))
     })
   }
   return {

@@ -1,18 +1,18 @@
-// The way into a new console: while there is no operator, each start makes a link by which the
-// first administrator chooses a password. It works once, for a day, and is printed and stored
-// nowhere else.
+// The first sign-in to a new console: while there is no operator, each start creates a link with
+// which the first administrator chooses a password. It works once, for a day, and is only printed,
+// never stored.
 
 import type { ConsoleCall } from './console-call.ts'
 import { StartError } from './stack/settings.ts'
 
-/** The name that the first administrator signs in by. */
+/** The email of the first administrator. */
 const EMAIL = 'admin@localhost'
 const VALID_HOURS = 24
 
 export type FirstSignIn = { url: string; email: string; expiresAt: string }
 
 /**
- * @param tenantId whose overview the link leads to; null for the first page there is
+ * @param tenantId whose overview the link opens; null for the first page
  * @returns null when there is an operator
  */
 export async function inviteFirstOperator(

@@ -191,7 +191,7 @@ async function readBack(run: Run, get: Get, liveLine: LiveLine): Promise<Judgeme
       sinceStartMs,
       settleMs: options.settleMs,
       pause: (ms) => sleep(ms),
-      onProgress: liveLine.tell,
+      onProgress: liveLine.showStep,
     })
   } catch (error) {
     if (!(error instanceof ApiAnswerError || error instanceof FleetError)) throw error

@@ -20,7 +20,7 @@ export type AnalystQuery = {
 export type Answer = { status: number; headers: Record<string, string>; body: Buffer }
 
 export type AnalystEngine = {
-  /** Refuses a query for its syntax, or for a name that analysts cannot use; else null. */
+  /** Rejects a query for its syntax, or for a name that analysts cannot use; else null. */
   judge: (query: AnalystQuery) => Promise<Refusal | null>
   /**
    * Runs a query.
@@ -43,7 +43,7 @@ const ownQueryMaxMs = 5_000
 
 /** @param options.answerBytesMax the largest response */
 export function openAnalystEngine(options: {
-  /** With the password of the user `default`. */
+  /** The URL with the password of the user `default`. */
   clickhouseUrl: string
   answerBytesMax: number
 }): AnalystEngine {
@@ -146,7 +146,7 @@ async function runQuery(
   const parameters = new URLSearchParams({ database: 'analytics' })
   for (const [name, value] of parsed.parameters) parameters.set(name, value)
   parameters.set('query_id', queryId)
-  // Up to this size the engine sends a whole response, or an error with its status.
+  // Up to this size the engine sends a complete response, or an error with its status.
   parameters.set('wait_end_of_query', '0')
   parameters.set('buffer_size', `${answerBytesMax + 1}`)
   const headers = { ...query.headers, ...toAnalystHeaders(connection, tenantId) }
@@ -165,7 +165,7 @@ async function killQuery(connection: Connection, queryId: string): Promise<void>
       const left = `select count() from system.processes where query_id = '${queryId}'`
       if (Number(await queryAsDefault(connection, left)) === 0) return
     } catch (error) {
-      // An engine that does not run does not run the query either.
+      // When the engine does not run, the query does not run either.
       if ((error as NodeJS.ErrnoException).code === 'ECONNREFUSED') return
     }
     await sleep(endedPollMs, undefined, { ref: false })

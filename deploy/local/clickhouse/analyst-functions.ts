@@ -1,19 +1,19 @@
 // The functions that analysts of the local stack may use. ClickHouse has no grant for a function,
 // and this engine's `file()` reads every file that its process may read. So functions are allowed
-// by the categories under which the engine documents them; a function of any other category is
-// refused, also one that a later engine adds.
+// by the engine's documented categories; a function of any other category is rejected, including
+// those of later engines.
 
 /** A row of `system.functions`. */
 export type EngineFunction = {
   name: string
-  /** The function that it is an alias of; empty for none. */
+  /** The function of which it is an alias; empty for none. */
   alias_to: string
   categories: string
   /** 1 for an aggregate function, else 0. */
   is_aggregate: number
 }
 
-/** Of these categories every function but `costlyFunctions`. */
+/** All functions of these categories are allowed, except `costlyFunctions`. */
 const allowedCategories = new Set([
   'Arithmetic',
   'Arrays',
@@ -120,7 +120,7 @@ const costlyFunctions = new Set([
   'tryPunycodeDecode',
 ])
 
-/** Table functions that make rows of their arguments alone, and words of the syntax. */
+/** Table functions that only use their arguments, and words of the syntax. */
 const allowedTableFunctions = new Set([
   'format',
   'generate_series',
@@ -136,13 +136,13 @@ const allowedTableFunctions = new Set([
 ])
 
 export type RefusedNames = {
-  /** Refused wherever they stand: a function can be named without being called. Lower case. */
+  /** Rejected at any place: a function can be named without being called. Lower case. */
   functions: ReadonlySet<string>
-  /** Refused before a parenthesis. Lower case. */
+  /** Rejected before a parenthesis. Lower case. */
   tableFunctions: ReadonlySet<string>
 }
 
-/** The names that an analyst cannot use, of all that the engine has. */
+/** All names of the engine that an analyst cannot use. */
 export function toRefusedNames(
   functions: readonly EngineFunction[],
   tableFunctions: readonly string[],

@@ -38,12 +38,12 @@ import { parseAnalystRequest, type Refusal } from './analyst-request.ts'
 export type AnalystProxyOptions = {
   /** 0 takes a free port of 127.0.0.1. */
   port: number
-  /** The engine, with the password of the user `default`. */
+  /** The engine's URL, with the password of the user `default`. */
   clickhouseUrl: string
   /** Whether the password is the analyst's. */
   isAnalyst: (analyst: { tenantId: string; name: string; passwordHash: Buffer }) => Promise<boolean>
   metrics: Metrics
-  /** By the machine's cores when left out. */
+  /** Chosen by the machine's cores by default. */
   limits?: SemaphoreLimits
   answerBytesMax?: number
   queryMaxMs?: number
@@ -80,7 +80,7 @@ type Proxy = Required<Pick<AnalystProxyOptions, 'answerBytesMax' | 'queryMaxMs' 
     semaphore: TenantSemaphore
     engine: AnalystEngine
     countFailure: (reason: FailureReason) => void
-    /** Refuses and counts. */
+    /** Rejects and counts. */
     fail: Fail
   }
 
@@ -234,7 +234,7 @@ function toForwarded(headers: IncomingHttpHeaders): Record<string, string> {
   return passed
 }
 
-/** The three ways of ClickHouse's clients: headers of its own, Basic, parameters. */
+/** The three methods of ClickHouse's clients: its own headers, Basic, parameters. */
 function readCredentials(
   headers: IncomingHttpHeaders,
   url: URL,
@@ -252,7 +252,9 @@ function readCredentials(
   return { user: searchParams.get('user') ?? '', password: searchParams.get('password') ?? '' }
 }
 
-/** The text of the body. Forms and compressed bodies are refused, because they are not parsed here. */
+/**
+ * The text of the body. Forms and compressed bodies are rejected, because they are not parsed here.
+ */
 async function readBody(from: IncomingMessage): Promise<string | Refusal> {
   const type = from.headers['content-type'] ?? ''
   if (/^multipart\//i.test(type)) return { ...wrongRequest, text: 'Send the query as the body' }

@@ -1,6 +1,6 @@
 // Parses a request of an analyst. The proxy builds its own request to the engine from the result:
-// one statement as the body, allowed parameters, and the proxy's identity. The engine refuses what
-// an analyst cannot read or do; this refuses what could change the identity, keep state between
+// one statement as the body, allowed parameters, and the proxy's identity. The engine rejects what
+// an analyst cannot read or do; this rejects what could change the identity, keep state between
 // requests, or exceed the limits of a query.
 
 import { analystChoices } from '#shared/core/analytics/analyst-access.ts'
@@ -22,7 +22,7 @@ const protocolParameters = new Set([
 
 /**
  * Drivers send these by themselves, so they are dropped without an error. There are no sessions,
- * and a response is sent once it is whole.
+ * and a response is sent once it is complete.
  */
 const droppedParameters = new Set([
   'buffer_size',
@@ -44,7 +44,7 @@ const parameterPattern = /^param_\w{1,64}$/
 const queryBytesMax = 100 * 1024
 
 /**
- * Parses a request, or refuses it.
+ * Parses a request, or rejects it.
  * @param body the text of a POST, empty for a GET
  */
 export function parseAnalystRequest(url: URL, body: string): ParseResult {

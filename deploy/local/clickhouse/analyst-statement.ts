@@ -1,8 +1,7 @@
-// Which names a statement uses, by the engine's own lexer, so that strings and comments are
-// distinguished from names as the engine does it. `EXPLAIN AST` leaves out `APPLY` and the `WHERE`
-// of `SHOW`. A
-// function can only come from a word, a quoted name, or a parameter for a name; all of these are
-// checked.
+// Finds the names in a statement with the engine's own lexer, so that strings and comments are
+// distinguished from names as the engine does it. `EXPLAIN AST` omits `APPLY` and the `WHERE` of
+// `SHOW`. A function can only come from a word, a quoted name, or a parameter for a name; all of
+// these are checked.
 
 import { quoteText } from '#shared/core/scoring/sql/scoring-sql-text.ts'
 import type { RefusedNames } from './analyst-functions.ts'
@@ -26,8 +25,8 @@ export function parseTokens(answer: string): Token[] {
 }
 
 /**
- * Judges a statement by its tokens. A name can also come from a parameter.
- * @returns null when it names nothing that is refused
+ * Checks a statement by its tokens. A name can also come from a parameter.
+ * @returns null when it has no rejected name
  */
 export function checkStatement(
   { query, parameters }: ParsedQuery,

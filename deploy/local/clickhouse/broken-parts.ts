@@ -7,20 +7,20 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { type EngineAddress, queryEngine } from './query-engine.ts'
 
 /**
- * A look costs 4 ms of CPU, so there are few while the disk is far from full. Even then there is
+ * A check costs 4 ms of CPU, so there are few while the disk is far from full. Even then there is
  * one within the two seconds for which a merged part's sources are kept.
  */
 const everyMs = 1_500
 const everyWhenLowMs = 500
-/** Merges cannot write as much between two looks. */
+/** Merges cannot write this much between two checks. */
 const lowBytes = 2 * 1024 ** 3
-/** Between two checks of a part that seems broken. */
+/** The pause before a part that seems broken is checked again. */
 const againMs = 100
 const answerLimitMs = 5_000
 
 /**
- * Every part that came into force lately, with its place and what its files weigh together. What a
- * dropped partition leaves for a while is a part without rows, whose files may be empty.
+ * Every recently activated part, with its path and the total size of its files. A dropped partition
+ * leaves a part without rows for a while, whose files may be empty.
  */
 const recentParts = `
   SELECT path, bytes_on_disk FROM system.parts
@@ -30,9 +30,9 @@ const recentParts = `
   FORMAT JSONCompactEachRow`
 
 /**
- * Looks again and again.
+ * Checks repeatedly.
  * @param dataDir the engine's
- * @returns the folder of the first part found broken
+ * @returns the folder of the first broken part
  */
 export async function findBrokenPart(server: EngineAddress, dataDir: string): Promise<string> {
   // A part never changes, so a good one stays good.
@@ -41,7 +41,8 @@ export async function findBrokenPart(server: EngineAddress, dataDir: string): Pr
     await sleep(isDiskLow(dataDir) ? everyWhenLowMs : everyMs)
     const first = await look(server, whole)
     if (first.broken.size > 0) {
-      // Files of a table that is being dropped vanish one by one, but it is not there any more.
+      // Files of a table that is being dropped disappear one by one, but the table is not listed
+      // any more.
       await sleep(againMs)
       const second = await look(server, first.whole)
       for (const path of second.broken) if (first.broken.has(path)) return path
@@ -57,7 +58,7 @@ function isDiskLow(dataDir: string): boolean {
 
 type Look = { whole: Set<string>; broken: Set<string> }
 
-/** @param known parts that need no look */
+/** @param known parts that need no check */
 async function look(server: EngineAddress, known: ReadonlySet<string>): Promise<Look> {
   const seen: Look = { whole: new Set(), broken: new Set() }
   const answer = await queryEngine(server, recentParts, answerLimitMs)
@@ -76,7 +77,7 @@ function isBroken(path: string, bytes: number): boolean {
     if (sizes.some(({ file, size }) => size === 0 && /\.c?mrk\d?$/.test(file))) return true
     return sizes.reduce((sum, { size }) => sum + size, 0) < bytes
   } catch (error) {
-    // Merged away meanwhile.
+    // The part was merged meanwhile.
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return false
     throw error
   }

@@ -1,8 +1,8 @@
-// The embedded ClickHouse as a process of its own: `node
-// deploy/local/clickhouse/clickhouse-server.ts --path DIR --listen 127.0.0.1:PORT [--parent-pid
-// PID]`. It prints one JSON line on stdout when queries are accepted, logs to stderr, and is the
-// only place that uses the engine. Rows it acknowledged survive its kill -9. It ends on SIGTERM or
-// SIGINT within five seconds, and by itself when the parent is gone.
+// The embedded ClickHouse as a separate process: `node deploy/local/clickhouse/clickhouse-server.ts
+// --path DIR --listen 127.0.0.1:PORT [--parent-pid PID]`. It prints one JSON line on stdout when
+// queries are accepted, logs to stderr, and is the only place that uses the engine. Acknowledged
+// rows survive its kill -9. It ends on SIGTERM or SIGINT within five seconds, and by itself when
+// the parent has ended.
 import { resolve } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
@@ -32,7 +32,7 @@ if (flags.path === undefined || listen?.groups === undefined) {
 const dataDir = resolve(flags.path)
 const host = listen.groups.host!
 const password = process.env.CLICKHOUSE_PASSWORD ?? ''
-// The engine takes its time zone from here; as in ClickHouse's own image, every machine gets UTC.
+// The engine reads its time zone from here; as in ClickHouse's own image, every machine gets UTC.
 process.env.TZ = 'UTC'
 
 const engine = await startEngine({
@@ -45,7 +45,7 @@ const engine = await startEngine({
 }).catch((error: unknown) => fail(error instanceof Error ? error.message : String(error)))
 const url = `http://${host}:${engine.port}`
 
-// Only now: the engine sets handlers of its own while it starts, and these must be the last.
+// Only now: the engine sets its own handlers while it starts, and these must be the last.
 let stopping = false
 for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.on(signal, stop)
 if (flags['parent-pid'] !== undefined) watchParent(Number(flags['parent-pid']))
@@ -66,8 +66,8 @@ function stop(): void {
   void drainAndEnd(engine)
 }
 
-// An idle kept-alive connection would hold the engine's own shutdown for five seconds, so that
-// gets a moment and is then cut: after draining there is nothing left to lose.
+// An idle kept-alive connection would delay the engine's own shutdown by five seconds, so it is
+// closed after a moment: after draining no data can be lost.
 async function drainAndEnd(running: Engine): Promise<void> {
   await waitForQueries({ url, password }, drainMaxMs)
   running.release()
@@ -101,7 +101,7 @@ function toEngineLogLevel(level: string | undefined): string {
   return level === 'debug' || level === 'trace' ? level : 'critical'
 }
 
-/** A JSON list of users beside `default`, which the stack makes for its processes. */
+/** A JSON list of users in addition to `default`, which the stack creates for its processes. */
 function readUsers(text: string | undefined): EngineUser[] {
   return text ? (JSON.parse(text) as EngineUser[]) : []
 }

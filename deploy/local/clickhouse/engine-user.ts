@@ -1,18 +1,18 @@
-// The operating-system user of the embedded engine. A process that root starts becomes a user of
-// its own before the engine runs, so the engine's functions read neither the stack's secrets nor
-// the other servers' data. An ordinary user's process stays what it is.
+// The operating-system user of the embedded engine. A process that root starts changes to its own
+// user before the engine runs, so the engine's functions read neither the stack's secrets nor the
+// other servers' data. A process of an ordinary user does not change.
 import { statSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { changeOwner } from '../stack/change-owner.ts'
 
-/** No account has this id, so no other program's files are readable to it alone. */
+/** No account has this id, so it owns no other program's files. */
 const engineUser = { uid: 65_533, gid: 65_533 }
 
 const othersMayEnter = 0o001
 
 /**
- * Becomes the engine's user where root runs this process, and makes the data folder that user's.
- * Everything that the process loads from folders of root must be loaded by then.
+ * Changes to the engine's user where root runs this process, and makes that user the owner of the
+ * data folder. Everything that the process loads from folders of root must be loaded by then.
  * @returns why it stays root, or null
  */
 export function becomeEngineUser(dataDir: string): string | null {

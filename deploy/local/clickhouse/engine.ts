@@ -1,11 +1,11 @@
 // Runs the real ClickHouse inside this process. The `chdb` package is the engine as a shared
 // library; its documented C entry `chdb_query_cmdline` is `clickhouse local`, which since 26.x can
-// open ClickHouse's own HTTP interface (`SYSTEM START LISTEN HTTP`). So what clients talk to is
-// ClickHouse's server code, not an imitation: formats, settings, sessions, errors, compression.
+// open ClickHouse's own HTTP interface (`SYSTEM START LISTEN HTTP`). So clients use ClickHouse's
+// real server code: formats, settings, sessions, errors, compression.
 //
-// The call blocks for the engine's whole life, on a thread of its own. The engine first runs
-// boot.sql, then reads statements from a named pipe without a writer: it waits there, idle,
-// until release() closes the pipe, and then shuts down in order.
+// The call blocks for the engine's whole life, on a separate thread. The engine first runs
+// boot.sql, then reads statements from a named pipe without a writer: it waits there, idle, until
+// release() closes the pipe, and then shuts down in order.
 import { createHash } from 'node:crypto'
 import { closeSync, mkdirSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { constants } from 'node:os'
@@ -24,21 +24,21 @@ import {
 import { openStartupGate } from './startup-gate.ts'
 
 export type EngineOptions = {
-  /** Holds databases and everything else; created when missing. One engine at a time. */
+  /** The folder of all data; created when missing. One engine at a time. */
   dataDir: string
   host: string
   /** 0 takes a free port. */
   port: number
   /** Password of user `default`; empty for none. */
   password: string
-  /** Further users: the embedded engine takes none later. */
+  /** Further users: the embedded engine cannot add users later. */
   users: readonly EngineUser[]
   /** ClickHouse's log level: `critical`, `debug`, `trace`, ... Lines go to stderr as JSON. */
   logLevel: string
 }
 
 export type Engine = {
-  /** The port that listens now. */
+  /** The port that it listens on. */
   port: number
   /** Settles when the engine has shut down. */
   ended: Promise<void>
@@ -88,7 +88,7 @@ function failToStart(): never {
   throw new Error('the ClickHouse engine ended before it listened; its message is above')
 }
 
-// An advisory lock dies with its process, so one left by a kill -9 never stands in the way.
+// An advisory lock ends with its process, so a lock of a killed process never blocks a start.
 function lockDirectory(dataDir: string): void {
   const lockFile = join(dataDir, 'run', 'owner')
   const file = openSync(lockFile, 'a+', 0o600)
@@ -140,7 +140,7 @@ function openPipe(path: string): number {
 }
 
 async function runClickhouseLocal(flags: string[]): Promise<void> {
-  // The engine's handlers for crashes would hold a dying process for minutes to print a report.
+  // The engine's crash handlers would keep a dying process alive for minutes to print a report.
   callInt('chdb_set_signal_handlers_enabled', [DataType.I32], [0])
   const argv = ['clickhouse', ...flags]
   const result = await load({
@@ -190,7 +190,7 @@ function exitNow(code: number): never {
   throw new Error('unreachable')
 }
 
-// The engine's library carries libc along, so its symbols are found through the same handle.
+// The engine's library includes libc, so its symbols are found through the same handle.
 function callInt(funcName: string, paramsType: DataType[], paramsValue: unknown[]): number {
   return load({ library, funcName, retType: DataType.I32, paramsType, paramsValue }) as number
 }

@@ -1,6 +1,6 @@
-// The engine of the local stack runs only where the lock file has its hash: npm verifies no
-// package whose entry has none. Platforms differ, because a lock file can only hold what its
-// registry had.
+// The engine of the local stack runs only on platforms with a hash in the lock file: npm does not
+// verify a package without one. Platforms differ, because a lock file only has the hashes of its
+// registry.
 
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'

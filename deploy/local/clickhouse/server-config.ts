@@ -13,7 +13,7 @@ import {
   toRowFilter,
 } from '#shared/core/analytics/analyst-access.ts'
 
-/** A user that the engine knows from its start, with what it may do and nothing more. */
+/** A user that the engine has from its start, with its grants. */
 export type EngineUser = {
   /** Letters, digits and `_`. */
   name: string
@@ -22,13 +22,13 @@ export type EngineUser = {
   grants: readonly string[]
 }
 
-/** What the files depend on. */
+/** The facts that determine the files. */
 export type ServerConfigFacts = {
-  /** ClickHouse's own name for how much it logs: `critical`, `debug`, `trace`. */
+  /** ClickHouse's log level: `critical`, `debug`, `trace`. */
   logLevel: string
   /** SHA-256 of the password of user `default`, in hex; null leaves the server open. */
   passwordSha256Hex: string | null
-  /** SHA-256 of the password of user `analyst`, whom only the analysts' address signs in as. */
+  /** SHA-256 of the password of user `analyst`, which only the analysts' proxy uses. */
   analystPasswordSha256Hex: string
   /** Port on 127.0.0.1 of the startup gate (see startup-gate.ts); used only with a password. */
   startupGatePort: number | null
@@ -37,7 +37,7 @@ export type ServerConfigFacts = {
 }
 
 // Sized for a developer's machine that also runs everything else: half of the memory, and merges
-// that leave a core to the queries. Larger values only queue up behind the same two cores.
+// that leave one core to queries. Larger values would only queue for the same two cores.
 const serverSizes = `
   <max_server_memory_usage_to_ram_ratio>0.5</max_server_memory_usage_to_ram_ratio>
   <max_concurrent_queries>1000</max_concurrent_queries>
@@ -45,18 +45,18 @@ const serverSizes = `
   <background_common_pool_size>2</background_common_pool_size>
   <background_schedule_pool_size>16</background_schedule_pool_size>`
 
-// A shell throws away at once what it has merged, and with it the way back from a merge that a full
-// disk cut short, which takes half a second to find (see broken-parts.ts); a server keeps it for
-// eight minutes. It is not kept longer than it takes, because an erasure waits for it to go.
-// Inserts end before the disk does, so that merges can finish.
+// `clickhouse local` deletes merged source parts at once, and with them the way to undo a merge
+// that a full disk cut short, which takes half a second to detect (see broken-parts.ts); a server
+// keeps them for eight minutes. They are kept no longer than needed, because an erasure waits for
+// their removal. Inserts stop before the disk is full, so that merges can finish.
 const partSettings = `
   <merge_tree>
     <old_parts_lifetime>2</old_parts_lifetime>
     <min_free_disk_bytes_to_perform_insert>67108864</min_free_disk_bytes_to_perform_insert>
   </merge_tree>`
 
-// The engine starts with a shell's conveniences; a server does not have them. The last one ends a
-// read whose reader has gone away.
+// The engine starts with the defaults of `clickhouse local`, unlike a server's. The last setting
+// ends a read whose client has left.
 const profileSettings = `
       <implicit_select>0</implicit_select>
       <cancel_http_readonly_queries_on_client_close>1</cancel_http_readonly_queries_on_client_close>`
@@ -86,9 +86,9 @@ const internalDatabase = 'device_intelligence'
 const analyticsDatabase = 'analytics'
 
 /**
- * Renders `users.xml`, all from this machine alone: `default`, who may do everything; `analyst`,
- * who may read the views; the service's processes; and the reader that the views read as, who
- * cannot sign in.
+ * Renders `users.xml`, all for this machine only: `default` with all rights; `analyst`, who may
+ * read the views; the service's processes; and the reader that the views run as, who cannot sign
+ * in.
  */
 export function toUsersXml(facts: ServerConfigFacts): string {
   return `<clickhouse>
@@ -186,7 +186,7 @@ function toReaderXml({ users }: ServerConfigFacts): string {
     </${readerUser}>`
 }
 
-// The password first: a request that has it never gets as far as the startup gate.
+// The password first: a request with the correct one never reaches the startup gate.
 function toAuthenticationXml({ passwordSha256Hex }: ServerConfigFacts): string {
   if (passwordSha256Hex === null) return '<password></password>'
   return `
@@ -212,7 +212,7 @@ function toStartupGateXml({ passwordSha256Hex, startupGatePort }: ServerConfigFa
   </http_authentication_servers>`
 }
 
-/** Statements the engine runs first: listen, then write the port it got to `portFile`. */
+/** Statements that the engine runs first: listen, then write its port to `portFile`. */
 export function toBootSql(portFile: string): string {
   const quoted = portFile.replaceAll('\\', '\\\\').replaceAll("'", "\\'")
   return `SYSTEM START LISTEN HTTP;
@@ -220,7 +220,7 @@ SELECT getServerPort('http_port') INTO OUTFILE '${quoted}' TRUNCATE FORMAT TSV;
 `
 }
 
-/** The password of user `analyst`, which follows from that of `default` as no one can guess. */
+/** The password of user `analyst`, derived from that of `default` so that it cannot be guessed. */
 export function toAnalystPassword(password: string): string {
   return createHmac('sha256', password).update('analyst').digest('hex')
 }

@@ -1,6 +1,6 @@
 // On ext4 without a journal, creating a file costs up to twenty times as much after many files of
 // the same block group were removed, and ClickHouse creates and removes hundreds of files a second
-// in one group. So each table's folder is marked to put its files into a group of its own. With a
+// in one group. So each table's folder is marked to put its files into its own group. With a
 // journal this is not needed.
 import { execFile } from 'node:child_process'
 import { existsSync, mkdirSync, readdirSync, readlinkSync, statSync, watch } from 'node:fs'
@@ -45,7 +45,7 @@ export function spreadParts(
   }
 }
 
-/** Without free watches of the system, later tables are not marked. */
+/** When the system has no free watches, later tables are not marked. */
 function watchFolder(folder: string, onChange: () => void): () => void {
   try {
     const watcher = watch(folder, { persistent: false }, onChange)
@@ -80,7 +80,7 @@ function isWithoutJournal(folder: string): boolean {
   }
 }
 
-/** @returns `major:minor`, as glibc takes a device's number apart */
+/** @returns `major:minor`, split as glibc splits a device number */
 export function toDevice(dev: number): string {
   const bits = BigInt(dev)
   const major = ((bits >> 8n) & 0xfffn) | ((bits >> 32n) & 0xfffff000n)
@@ -88,7 +88,7 @@ export function toDevice(dev: number): string {
   return `${major}:${minor}`
 }
 
-/** "The top of a hierarchy": its folders have nothing to do with one another. */
+/** "The top of a hierarchy": the file system spreads its folders over block groups. */
 function markTop(folders: readonly string[]): void {
   execFile('chattr', ['+T', '--', ...folders], () => undefined)
 }

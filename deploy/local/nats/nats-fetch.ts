@@ -1,8 +1,8 @@
 // Fetches a nats-server binary into a cache folder when the machine has none that is new enough.
-// Two ways, neither touching the system: on Debian and its kin the signed package of a newer
-// suite, taken from the machine's own mirrors with apt-get working in folders of its own;
-// everywhere else the project's release archive, pinned by version and SHA-256. The finished
-// binary appears in the cache by one rename, so several stacks may fetch at the same time.
+// There are two sources, and neither changes the system: on Debian and its derivatives the signed
+// package of a newer suite, from the machine's own mirrors with apt-get in separate folders;
+// everywhere else the project's release archive, pinned by version and SHA-256. The finished binary
+// appears in the cache by one rename, so several stacks may fetch at the same time.
 
 import { execFile } from 'node:child_process'
 import { createHash, randomUUID } from 'node:crypto'
@@ -16,7 +16,7 @@ import { type NatsServerBinary, readNatsVersion } from './nats-version.ts'
 
 const run = promisify(execFile)
 
-/** The pinned release, and the digests its own SHA256SUMS file lists. */
+/** The pinned release, and the digests in its SHA256SUMS file. */
 const RELEASE = {
   version: '2.15.0',
   origin: 'https://github.com/nats-io/nats-server/releases/download',
@@ -34,11 +34,11 @@ const CONNECT_TIMEOUT_MS = 8_000
 export type FetchOptions = {
   cacheDir: string
   pathVar: string | undefined
-  say: (line: string) => void
+  report: (line: string) => void
   signal?: AbortSignal | undefined
-  /** Where the machine's apt sources are; tests point it at a folder of their own. */
+  /** The folder of the machine's apt sources; tests use their own. */
   aptRoot?: string
-  /** Where release archives are; tests serve their own. */
+  /** The origin of release archives; tests serve their own. */
   releaseOrigin?: string
   releaseSha256?: Record<string, string>
 }
@@ -59,8 +59,8 @@ export function cachedNatsServer(cacheDir: string): NatsServerBinary | null {
 }
 
 /**
- * Tries every way this machine has and returns the first binary that runs, with the reasons of the
- * ways that failed. A binary older than `minOrder` is kept only when nothing newer is to be had.
+ * Tries every available source and returns the first binary that runs, with the reasons of failed
+ * sources. A binary older than `minOrder` is kept only when no newer one is available.
  */
 export async function fetchNatsServer(
   options: FetchOptions & { minOrder: number },
@@ -88,7 +88,7 @@ export async function fetchNatsServer(
 
 type Way = { name: string; fetch: (workDir: string) => Promise<string> }
 
-/** The apt suites worth asking, newest first; empty where there is no apt. */
+/** The apt suites to try, newest first; empty without apt. */
 function aptWays(options: FetchOptions): Way[] {
   const aptGet = findProgram('apt-get', options.pathVar)
   const dpkg = findProgram('dpkg', options.pathVar)
@@ -103,7 +103,7 @@ function aptWays(options: FetchOptions): Way[] {
   return suites.map((suite) => ({
     name: `apt suite ${suite}`,
     fetch: async (workDir) => {
-      options.say(`fetching nats-server from suite ${suite} of the machine's own apt mirror`)
+      options.report(`fetching nats-server from suite ${suite} of the machine's own apt mirror`)
       const packages = ['nats-server']
       const apt = { ...options, aptGet, dpkg, sources, suite, workDir, packages }
       return join(await unpackFromApt(apt), 'usr/sbin/nats-server')
@@ -112,9 +112,9 @@ function aptWays(options: FetchOptions): Way[] {
 }
 
 /**
- * Downloads packages from a suite of the machine's own mirrors, checked by apt as always, and
+ * Downloads packages from a suite of the machine's own mirrors, verified by apt as always, and
  * unpacks them. Nothing is installed.
- * @returns the folder that holds their files
+ * @returns the folder of their files
  */
 export async function unpackFromApt(options: {
   aptGet: string
@@ -143,7 +143,7 @@ export async function unpackFromApt(options: {
   await writeFile(config, aptConfig(workDir, parts))
   const apt = ['-c', config, '-qq']
   const limits = { timeout: APT_TIMEOUT_MS, signal: options.signal, cwd: out, encoding: 'utf8' }
-  // A third party's source has no such suite and makes `update` fail; what counts is the download.
+  // A third party's source has no such suite and makes `update` fail; only the download matters.
   await run(options.aptGet, [...apt, 'update'], limits as object).catch(() => undefined)
   await run(options.aptGet, [...apt, 'download', ...options.packages], limits as object)
   const debs = (await readdir(out)).filter((name) => name.endsWith('.deb'))
@@ -154,7 +154,7 @@ export async function unpackFromApt(options: {
   return join(workDir, 'x')
 }
 
-/** Read after the machine's own settings (a proxy stays), so apt works in our folders alone. */
+/** Read after the machine's own settings (a proxy stays), so apt uses only our folders. */
 function aptConfig(workDir: string, parts: string): string {
   const settings = [
     ['Dir::Etc::SourceList', '/dev/null'],
@@ -165,10 +165,10 @@ function aptConfig(workDir: string, parts: string): string {
     ['Acquire::Retries', '1'],
     ['Acquire::http::Timeout', '15'],
     ['Acquire::https::Timeout', '15'],
-    // As root apt would drop to a user who cannot enter a private cache folder.
+    // As root apt would change to a user who cannot enter a private cache folder.
     ...(process.getuid?.() === 0 ? [['APT::Sandbox::User', 'root']] : []),
   ]
-  // What the machine runs after an update is meant for its own packages.
+  // The machine's hooks after an update are only for its own packages.
   const hooks = ['Pre-Invoke', 'Post-Invoke', 'Post-Invoke-Success']
   return [
     ...hooks.map((hook) => `#clear APT::Update::${hook};`),
@@ -181,7 +181,7 @@ export type AptSource = { format: 'sources' | 'list'; withSuite: (suite: string)
 
 /**
  * The machine's own distribution sources (not security or updates, not other vendors' components),
- * each able to name another suite of the same mirror.
+ * each usable with another suite of the same mirror.
  */
 export function ownSources(aptDir: string, codename: string): AptSource[] {
   const files = [join(aptDir, 'sources.list')]
@@ -236,22 +236,22 @@ export function readOsRelease(file: string): Record<string, string> {
   return Object.fromEntries([...pairs].map((pair) => [pair[1], pair[2]]))
 }
 
-/** The pinned release archive, refused unless its bytes are the pinned ones. */
+/** The pinned release archive, rejected unless its checksum is the pinned one. */
 function archiveWay(options: FetchOptions): Way {
   const arch = process.arch === 'x64' ? 'amd64' : process.arch
   const target = `${process.platform}-${arch}`
-  const wanted = (options.releaseSha256 ?? RELEASE.sha256)[target]
+  const pinned = (options.releaseSha256 ?? RELEASE.sha256)[target]
   return {
     name: `release ${RELEASE.version}`,
     fetch: async (workDir) => {
-      if (!wanted) throw new Error(`no pinned archive for ${target}`)
+      if (!pinned) throw new Error(`no pinned archive for ${target}`)
       const folder = `nats-server-v${RELEASE.version}-${target}`
       const origin = options.releaseOrigin ?? RELEASE.origin
       const url = `${origin}/v${RELEASE.version}/${folder}.tar.gz`
-      options.say(`fetching ${url}`)
+      options.report(`fetching ${url}`)
       const bytes = await download(url, options.signal)
       const actual = createHash('sha256').update(bytes).digest('hex')
-      if (actual !== wanted) throw new Error(`checksum ${actual} is not the pinned ${wanted}`)
+      if (actual !== pinned) throw new Error(`checksum ${actual} is not the pinned ${pinned}`)
       const archive = join(workDir, 'archive.tar.gz')
       await writeFile(archive, bytes)
       await run('tar', ['-xzf', archive, '-C', workDir])

@@ -23,8 +23,8 @@ import { type NatsServerBinary, readNatsVersion, SYNC_ALWAYS_ORDER } from './nat
 
 const MAX_PAYLOAD = '8MB'
 /**
- * Streams reserve their largest size when they are made, and by default the server lets them
- * reserve three quarters of the free disk. A laptop has less than a production stream may grow to.
+ * Streams reserve their maximum size at creation, and by default the server allows three quarters
+ * of the free disk. A laptop has less than a production stream may grow to.
  */
 const MAX_FILE_STORE = '64GB'
 const WAYS_OUT =
@@ -35,15 +35,15 @@ export type FoundNatsServer = NatsServerBinary & { syncAlways: boolean }
 
 /**
  * Finds a nats-server: `NATS_SERVER_BIN`, the PATH when it is 2.10 or newer, the cache folder, and
- * at last a fetch into the cache. Throws an error that names the ways out when there is none.
+ * finally a fetch into the cache. Throws an error with every remedy when there is none.
  */
 export async function findNatsServer(options: {
   env: Record<string, string | undefined>
   projectDir: string
-  say?: (line: string) => void
+  report?: (line: string) => void
   signal?: AbortSignal
 }): Promise<FoundNatsServer> {
-  const say = options.say ?? (() => undefined)
+  const report = options.report ?? (() => undefined)
   const named = options.env.NATS_SERVER_BIN
   if (named) {
     const binary = readNatsVersion(named)
@@ -61,7 +61,7 @@ export async function findNatsServer(options: {
   const { binary, reasons } = await fetchNatsServer({
     cacheDir,
     pathVar: options.env.PATH,
-    say,
+    report,
     signal: options.signal,
     minOrder: SYNC_ALWAYS_ORDER,
   })
@@ -70,7 +70,7 @@ export async function findNatsServer(options: {
   throw missingNatsServer(reasons)
 }
 
-/** The error without a nats-server: why none could be fetched, and every way out. */
+/** The error without a nats-server: why none could be fetched, and every remedy. */
 export function missingNatsServer(reasons: string[]): StartError {
   const why = reasons.map((reason) => `  - ${reason}`).join('\n')
   return new StartError(`no nats-server found, and none could be fetched:\n${why}\n${WAYS_OUT}`)
@@ -82,16 +82,16 @@ function withSync(binary: NatsServerBinary): FoundNatsServer {
 
 export type NatsSettings = {
   binary: FoundNatsServer
-  /** Holds the configuration and JetStream's files. */
+  /** The folder of the configuration and JetStream's files. */
   dir: string
   port: number
-  /** Of every user in `deploy/nats-users.ts`: letters and digits, a letter first. */
+  /** The passwords of all users in `deploy/nats-users.ts`: letters and digits, a letter first. */
   passwords: Readonly<Record<NatsUser, string>>
   /** More lines of the configuration. */
   more?: readonly string[]
 }
 
-/** The server's configuration file. Monitoring stays off: nothing listens but the client port. */
+/** The server's configuration file. Monitoring is off: only the client port is open. */
 function natsConfig(settings: NatsSettings): string {
   const text = (value: string) => JSON.stringify(value)
   return [
@@ -111,12 +111,12 @@ function natsConfig(settings: NatsSettings): string {
 }
 
 /**
- * Half of the cores for its own work: the rest is not idle here, and Go's runtime looks for work
- * on every core it may use. With two cores an event costs nats-server a third less that way.
+ * Half of the cores: the others are busy here, and Go's runtime searches for work on every core it
+ * may use. With two cores an event costs nats-server a third less that way.
  */
 const toGoCores = (cores: number) => String(Math.max(1, Math.floor(cores / 2)))
 
-/** Writes the configuration and returns what to launch. */
+/** Writes the configuration and returns the launch spec. */
 export function natsLaunchSpec(
   settings: NatsSettings,
   env: Record<string, string | undefined>,
@@ -143,7 +143,7 @@ export function natsUrl(
 
 /**
  * True once the server greets on its port. nats-server opens it only after JetStream has recovered
- * its streams, so a greeting means ready.
+ * its streams, so a greeting means that it is ready.
  */
 export function natsGreets(port: number): Promise<boolean> {
   return new Promise((resolve) => {

@@ -1,5 +1,5 @@
-// Reads which nats-server a file is. The version decides whether an acknowledged message survives
-// a power cut: `sync_interval: always` came with 2.10.
+// Reads the version of a nats-server binary. It decides whether an acknowledged message survives a
+// power cut: `sync_interval: always` exists since 2.10.
 
 import { spawnSync } from 'node:child_process'
 

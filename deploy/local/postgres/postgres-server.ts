@@ -1,6 +1,6 @@
 // The embedded PostgreSQL: creates a data folder once and starts the server on it, with fsync on,
-// password authentication, and no socket but 127.0.0.1. Survives kill -9 of anything: a
-// postmaster.pid whose process is gone is removed before the start.
+// password authentication, and no socket but 127.0.0.1. It survives kill -9 of any process: a
+// postmaster.pid whose process has ended is removed before the start.
 
 import { execFile } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
@@ -33,7 +33,7 @@ const run = promisify(execFile)
 
 export type PostgresSettings = {
   binaries: PostgresBinaries
-  /** The server's data folder; made on first use. */
+  /** The server's data folder; created on first use. */
   dir: string
   port: number
   user: string
@@ -44,8 +44,8 @@ export type PostgresSettings = {
 }
 
 /**
- * Everything needed to start a server on `dir`: programs found, identity chosen, data folder
- * created when it is not there yet (about a second) and owned by that identity.
+ * Prepares a server on `dir`: finds the programs, chooses the user, creates the data folder when it
+ * is missing (about a second) and makes that user its owner.
  */
 export async function preparePostgres(options: {
   launcher: Launcher
@@ -61,14 +61,14 @@ export async function preparePostgres(options: {
   mkdirSync(dirname(options.dir), { recursive: true })
   const { launcher, env, signal, ...rest } = options
   const fresh = !existsSync(join(options.dir, 'PG_VERSION'))
-  // A crash in the middle of an earlier first start leaves a folder that is not a cluster yet.
+  // A crash during an earlier first start leaves a folder that is not a cluster yet.
   const dir = fresh ? `${options.dir}.new-${randomUUID().slice(0, 8)}` : options.dir
   if (fresh) {
     removeUnfinished(options.dir)
     mkdirSync(dir, { mode: 0o700 })
   }
   const runAs = postgresIdentity(launcher, { program: binaries.postgres, dataDir: dir })
-  // PostgreSQL insists that its user owns the data folder, also when that user has changed.
+  // PostgreSQL requires that its user owns the data folder, also after that user has changed.
   if (runAs) changeOwner(dir, runAs)
   if (fresh) {
     await initialize({ launcher, env, dir, binaries, runAs, signal, ...pick(options) })
@@ -93,7 +93,7 @@ async function initialize(options: {
   signal: AbortSignal | undefined
 }): Promise<void> {
   const { launcher, dir, binaries, runAs } = options
-  // Beside the data folder and readable for its owner alone, gone as soon as initdb has read it.
+  // Beside the data folder, readable only for its owner, removed as soon as initdb has read it.
   const passwordFile = `${dir}.password`
   writeFileSync(passwordFile, `${options.password}\n`, { mode: 0o600 })
   if (runAs) chownSync(passwordFile, runAs.uid, runAs.gid)
@@ -103,7 +103,7 @@ async function initialize(options: {
     ['--pwfile', passwordFile],
     ['--auth', 'scram-sha-256'],
     ['--encoding', 'UTF8'],
-    // The same order of strings on every machine, whatever its locale.
+    // The same collation on every machine, in any locale.
     ['--locale-provider', 'builtin'],
     ['--builtin-locale', 'C.UTF-8'],
     ['--locale', 'C'],
@@ -143,9 +143,8 @@ function removeUnfinished(dir: string): void {
 }
 
 /**
- * After a crash postmaster.pid names a process that is gone, or whose id another
- * process has now. PostgreSQL checks only that such a process exists; here it must also be a
- * postgres.
+ * After a crash postmaster.pid names a process that has ended, or whose id another process has now.
+ * PostgreSQL checks only that such a process exists; here it must also be a postgres.
  */
 function removeStalePid(dir: string): void {
   const file = join(dir, 'postmaster.pid')
@@ -164,7 +163,7 @@ function runsPostgres(pid: number): boolean {
   }
 }
 
-/** What to launch for a prepared data folder. */
+/** The launch spec for a prepared data folder. */
 export function postgresLaunchSpec(
   settings: PostgresSettings,
   env: Record<string, string | undefined>,
@@ -196,7 +195,7 @@ export function postgresLaunchSpec(
     env,
     cwd: settings.runAs ? '/' : settings.dir,
     runAs: settings.runAs,
-    // Immediate shutdown: no checkpoint to wait for, and the log brings everything back.
+    // Immediate shutdown: no checkpoint to wait for; the log restores everything.
     orphanSignal: 'SIGQUIT',
   }
 }
@@ -210,7 +209,7 @@ export function postgresUrl(
   return `postgres://${user}:${password}@127.0.0.1:${port}/${database}`
 }
 
-/** True once the server takes connections on this URL; false while it cannot be reached. */
+/** True once the server accepts connections on this URL; false while it cannot be reached. */
 export async function postgresAnswers(url: string): Promise<boolean> {
   const client = new Client({ connectionString: url, connectionTimeoutMillis: 2_000 })
   client.on('error', () => undefined)
@@ -224,7 +223,7 @@ export async function postgresAnswers(url: string): Promise<boolean> {
   }
 }
 
-/** Creates a database unless it is there. `name` must be a plain identifier. */
+/** Creates a database unless it exists. `name` must be a plain identifier. */
 export async function ensureDatabase(adminUrl: string, name: string): Promise<void> {
   if (!/^[a-z][a-z0-9_]{0,62}$/.test(name)) throw new Error(`not a database name: ${name}`)
   const client = new Client({ connectionString: adminUrl })

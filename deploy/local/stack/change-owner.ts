@@ -1,4 +1,4 @@
-// Makes a data folder the property of the user that its server runs as.
+// Makes the user of a server the owner of its data folder.
 import { chownSync, lchownSync, readdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 

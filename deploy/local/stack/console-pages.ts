@@ -1,5 +1,5 @@
-// Builds the console's pages where they are older than their sources. The build is a process of its
-// own, because it needs more memory than everything else in this one.
+// Builds the console's pages when they are older than their sources. The build is a separate
+// process, because it needs more memory than everything else in this one.
 
 import { execFile } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
@@ -12,7 +12,7 @@ const builder = fileURLToPath(
   new URL('../../../services/console/serve/build-main.ts', import.meta.url),
 )
 
-/** A failed build is shown; everything but the pages works without it. */
+/** A failed build is reported; only the pages do not work without it. */
 export async function ensureConsolePages(screen: Screen): Promise<void> {
   if (arePagesFresh()) return
   const since = performance.now()

@@ -1,4 +1,4 @@
-// Locks a data folder for one stack. The lock file holds the process ids of the stack and of its
+// Locks a data folder for one stack. The lock file has the process ids of the stack and of its
 // children with their start times, so that a lock left by a crash is recognised although its ids
 // may have been reused. The children of a crashed stack are stopped first.
 
@@ -17,14 +17,14 @@ type LockContent = LockedProcess & { children: LockedChild[] }
 const LEFTOVER_GRACE_MS = 2_000
 
 export type DataLock = {
-  /** Children of a crashed stack that held the lock before. */
+  /** Children of a crashed stack that had the lock before. */
   leftovers: LockedChild[]
   /** Records a running child and replaces the previous one of that name. */
   addChild: (name: string, pid: number, signal: NodeJS.Signals) => void
   release: () => void
 }
 
-/** Acquires the lock, or throws a StartError that names its holder. */
+/** Acquires the lock, or throws a StartError that names its owner. */
 export function lockDataDir(dataDir: string): DataLock {
   const file = join(dataDir, 'stack.lock')
   const own: LockContent = { pid: process.pid, started: startToken(process.pid), children: [] }

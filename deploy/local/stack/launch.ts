@@ -7,7 +7,7 @@ import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { accessSync, constants, readFileSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
 
-/** The identity a child runs under. `caps` are kept although the user is not root. */
+/** The identity of a child. `caps` are kept although the user is not root. */
 export type RunAs = { uid: number; gid: number; caps: string[] }
 
 export type LaunchSpec = {
@@ -16,7 +16,7 @@ export type LaunchSpec = {
   env: Record<string, string | undefined>
   cwd?: string
   runAs?: RunAs | undefined
-  /** Sent by the kernel or by the orphan reaper when the stack's process has gone. */
+  /** Sent by the kernel or by the orphan reaper when the stack's process has ended. */
   orphanSignal: 'SIGTERM' | 'SIGQUIT' | 'SIGKILL'
   /** Opens an IPC channel. Called with each message; the result is sent back. */
   onMessage?: (message: unknown) => object
@@ -67,8 +67,8 @@ export function createLauncher(options: {
     if (spec.runAs) {
       flags.push('--reuid', `${spec.runAs.uid}`, '--regid', `${spec.runAs.gid}`, '--clear-groups')
       for (const cap of spec.runAs.caps) {
-        // access(2) ignores capabilities of an ordinary user unless this bit is set, and
-        // PostgreSQL asks access(2) whether its own program files can be run.
+        // access(2) ignores capabilities of an ordinary user unless this bit is set, and PostgreSQL
+        // uses access(2) to check whether its own program files can be run.
         flags.push('--inh-caps', `+${cap}`, '--ambient-caps', `+${cap}`)
         flags.push('--securebits', '+no_setuid_fixup')
       }
@@ -107,7 +107,7 @@ export function isAlive(pid: number): boolean {
 
 /**
  * A token that differs when a process id has been reused: the kernel's start time of the process.
- * Null when the process does not exist. Machines without /proc are asked through `ps`.
+ * Null when the process does not exist. Machines without /proc use `ps`.
  */
 export function startToken(pid: number): string | null {
   const stat = readProcStat(pid)
@@ -120,7 +120,7 @@ export function startToken(pid: number): string | null {
 function readProcStat(pid: number): { state: string; startTicks: string } | null {
   try {
     const text = readFileSync(`/proc/${pid}/stat`, 'utf8')
-    // The second field is the program's name in parentheses and may hold anything.
+    // The second field is the program's name in parentheses and may contain anything.
     const fields = text.slice(text.lastIndexOf(')') + 2).split(' ')
     return { state: fields[0] ?? '?', startTicks: fields[19] ?? '?' }
   } catch {
@@ -128,7 +128,7 @@ function readProcStat(pid: number): { state: string; startTicks: string } | null
   }
 }
 
-/** Sends a signal, and is content when the process has just gone. */
+/** Sends a signal, and ignores a process that has just ended. */
 export function sendSignal(pid: number, signal: NodeJS.Signals): void {
   try {
     process.kill(pid, signal)
@@ -139,7 +139,7 @@ export function sendSignal(pid: number, signal: NodeJS.Signals): void {
 
 export type Exit = { code: number | null; signal: NodeJS.Signals | null }
 
-/** Resolves when the child is gone (at once when it already is or never started). */
+/** Resolves when the child has ended (at once when it already has or never started). */
 export function exitOf(child: ChildProcess): Promise<Exit> {
   if (child.pid === undefined || child.exitCode !== null || child.signalCode !== null) {
     return Promise.resolve({ code: child.exitCode, signal: child.signalCode })
@@ -149,7 +149,7 @@ export function exitOf(child: ChildProcess): Promise<Exit> {
   })
 }
 
-/** Asks a child to end with `signal` and kills it after `graceMs`. Resolves when it is gone. */
+/** Sends `signal` to a child and kills it after `graceMs`. Resolves when it has ended. */
 export async function endChild(
   child: ChildProcess,
   options: { signal: NodeJS.Signals; graceMs: number },

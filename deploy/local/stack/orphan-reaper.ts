@@ -1,4 +1,4 @@
-// The orphan reaper: a separate process that stops the stack's children when the stack has gone.
+// The orphan reaper: a separate process that stops the stack's children when the stack has ended.
 // The stack writes one line per child to the reaper's standard input. When that pipe closes, the
 // reaper stops every child that still runs, within two seconds.
 

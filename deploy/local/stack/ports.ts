@@ -6,7 +6,7 @@ import { createServer } from 'node:net'
 const FIRST_PORT = 20_000
 const LAST_PORT = 29_999
 
-/** True when nothing listens on this port of the host. */
+/** True when no process listens on this port of the host. */
 export function isPortFree(port: number, host = '127.0.0.1'): Promise<boolean> {
   return new Promise((resolve) => {
     const probe = createServer()

@@ -1,5 +1,5 @@
-// The users of the processes in the servers of the local stack, with passwords made of the secret
-// of its data folder: nothing more is to be kept.
+// The users of the processes in the servers of the local stack, with passwords derived from the
+// secret of its data folder, so that no others are stored.
 
 import { hash, hkdfSync } from 'node:crypto'
 
@@ -18,13 +18,13 @@ import { type NatsUser, natsUserNames } from '../../nats-users.ts'
 import type { EngineUser } from '../clickhouse/server-config.ts'
 import type { Secrets } from './state-files.ts'
 
-/** A letter first, then digits: these stand in URLs. */
+/** A letter first, then digits, because passwords are part of URLs. */
 function toPassword(secrets: Secrets, store: StoreName, user: string): string {
   const bytes = hkdfSync('sha256', secrets.master_key, '', `local ${store} password ${user}`, 24)
   return `p${Buffer.from(bytes).toString('hex')}`
 }
 
-/** The passwords of the processes that have a user of their own in a store. */
+/** The passwords of the processes that have their own user in a store. */
 function toPasswords(
   secrets: Secrets,
   store: 'postgres' | 'clickhouse',

@@ -1,5 +1,4 @@
-// The three embedded servers of the local stack. Each is described by what to launch and how to
-// know that it is ready.
+// The three embedded servers of the local stack, each with its launch spec and its readiness check.
 
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -38,9 +37,9 @@ export const natsStoreBroken = /critical write error/i
 const CLICKHOUSE_IO_THREADS = '16'
 
 export type EmbeddedServer = {
-  /** With the credentials of the operator, who has all rights. */
+  /** The URL with the credentials of the operator, who has all rights. */
   url: string
-  /** With the credentials of one process, where it has a user of its own. */
+  /** The URL with the credentials of one process, where it has its own user. */
   urlOf?: (process: ProcessName) => string
   /** Program and version, for the terminal. */
   what: string
@@ -54,7 +53,7 @@ export type ServerContext = {
   secrets: Secrets
   launcher: Launcher
   ports: Record<ServerName, number>
-  say: (name: ServerName, text: string) => void
+  report: (name: ServerName, text: string) => void
   signal: AbortSignal
 }
 
@@ -65,11 +64,11 @@ export async function embeddedNats(context: ServerContext): Promise<EmbeddedServ
   const binary = await findNatsServer({
     env: settings.env,
     projectDir: settings.projectDir,
-    say: (text) => context.say('nats', text),
+    report: (text) => context.report('nats', text),
     signal,
   })
   if (!binary.syncAlways) {
-    context.say(
+    context.report(
       'nats',
       `warning: nats-server ${binary.version} cannot sync before it acknowledges (2.10 or newer can): ` +
         'an accepted event survives a crash of any process, but not a power cut',

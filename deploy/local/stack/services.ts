@@ -26,10 +26,10 @@ const READY_LIMIT_MS = 60_000
 const MIGRATE_LIMIT_MS = 300_000
 
 /**
- * Node options by service, the same as in compose.yaml. They keep V8's heap close to what is in
- * use: without them a scorer at 600 events/s held 330 MB, of which it used 85. The scorer's heap
- * may grow further, because collecting took a third of its CPU in a backlog. There is no limit on
- * the whole heap, because the clients choose how large a decoded batch is.
+ * Node options by service, the same as in compose.yaml. They keep V8's heap close to its used size:
+ * without them a scorer at 600 events/s had 330 MB, of which it used 85. The scorer's heap may grow
+ * further, because garbage collection took a third of its CPU during a backlog. There is no limit
+ * on the whole heap, because the clients choose the size of a decoded batch.
  */
 export const nodeOptions: Record<ServiceName, string[]> = {
   ingest: ['--max-semi-space-size=16', '--heap-growing-percent=60'],
@@ -42,7 +42,7 @@ export const nodeOptions: Record<ServiceName, string[]> = {
 /** The same as in the Dockerfile, which explains it. */
 export const mallocEnv = { MALLOC_ARENA_MAX: '2' }
 
-/** The environment every process gets. */
+/** The environment of every process. */
 export function serviceEnv(
   settings: LocalSettings,
   secrets: Secrets,

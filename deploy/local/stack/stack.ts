@@ -70,7 +70,7 @@ import { type ChildSpec, type SupervisedChild, superviseChild } from './supervis
 
 /** Time that the services, and then the servers, have to stop. The sum stays below 10 s. */
 const STOP = { servicesMs: 5_500, serversMs: 2_500 }
-/** After npm has gone, the stack stops within two seconds. */
+/** After npm has ended, the stack stops within two seconds. */
 const HURRIED_STOP = { servicesMs: 800, serversMs: 500 }
 const HISTORY_STOP_MS = 500
 
@@ -82,11 +82,11 @@ const TO_SHOW: Record<ServerName, (line: string) => string | null> = {
 
 export type RunningStack = {
   urls: Record<ChildName, string>
-  /** The demo tenant's credentials when they were made in this start. */
+  /** The demo tenant's credentials when they were created in this start. */
   newDemo: DemoTenant | null
   /** The link of the first administrator; null once there is an operator. */
   firstSignIn: FirstSignIn | null
-  /** Starts to make the history of a new data folder. */
+  /** Starts to create the history of a new data folder. */
   makeHistory: () => void
   stop: (options?: { hurried: boolean }) => Promise<void>
   /** Kills every child at once. */
@@ -110,7 +110,7 @@ type Stack = {
   urlOf: Partial<Record<ServerName, (process: ProcessName) => string>>
   /** The analysts' proxy to the embedded ClickHouse; null with an external ClickHouse. */
   analysts: Analysts | null
-  /** While a history is being made. */
+  /** While a history is being created. */
   history: DemoHistory | null
   /** True once stack.json exists; each new process id then updates it. */
   published: boolean
@@ -244,7 +244,7 @@ async function startServers(stack: Stack): Promise<Env> {
     secrets,
     launcher,
     ports: await choosePorts(settings.dataDir),
-    say: screen.note,
+    report: screen.note,
     signal,
   }
   const embed = { nats: embeddedNats, postgres: embeddedPostgres, clickhouse: embeddedClickHouse }
@@ -362,7 +362,7 @@ function beginHistory(stack: Stack, isWanted: boolean): void {
     log: addLog(stack, 'demo-history', showJsonWarnings),
     consoleUrl: stack.urls.console,
     onGone: stack.reaper.remove,
-    say: (line) => (stack.stopping ? undefined : stack.screen.note('demo', line)),
+    report: (line) => (stack.stopping ? undefined : stack.screen.note('demo', line)),
   })
 }
 
@@ -372,7 +372,7 @@ function saveRotatedDemo(stack: Stack): (message: unknown) => object {
     const { demo } = message as { demo?: Partial<DemoTenant> }
     const known = stack.secrets.demo
     if (known !== undefined && demo?.tenant_id === known.tenant_id) {
-      // The message holds only the rotated credentials.
+      // The message has only the rotated credentials.
       stack.secrets.demo = { ...known, ...demo }
       saveDemoTenant(stack.settings.dataDir, stack.secrets.demo)
       if (stack.published) publish(stack)

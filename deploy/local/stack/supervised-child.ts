@@ -27,8 +27,8 @@ export type ChildSpec = {
   readyLimitMs: number
   stopSignal: NodeJS.Signals
   /**
-   * Output that means the child runs but cannot recover without a restart. The supervisor kills it
-   * and starts it again.
+   * Output which shows that the child runs but cannot recover without a restart. The supervisor
+   * kills it and starts it again.
    */
   killOnOutput?: RegExp
 }

@@ -135,14 +135,14 @@ export function toRisk(
 
 const rank: Record<Action, number> = { ALLOW: 0, REVIEW: 1, BLOCK: 2 }
 
-/** Whether an event can have led to an action. */
+/** Whether an event may have led to an action. */
 export function canLeadTo({ low, high }: EventBounds, action: Action): boolean {
   return rank[low] <= rank[action] && rank[action] <= rank[high]
 }
 
 /**
- * Whether an event can be the one of an alert: the first in the stream that led to its action. It
- * cannot when an event that certainly led to it was answered before this one was sent.
+ * Whether an event may be the one of an alert: the first in the stream that led to its action. It
+ * cannot be when an event that certainly led to it was answered before this one was sent.
  */
 export function canBeFirst(event: EventBounds, session: SessionBounds, action: Action): boolean {
   const firstByMs = dueMs(session, action)
@@ -160,7 +160,7 @@ export function requiredActions(session: SessionBounds): Set<Action> {
 
 /**
  * When an alert was due at the latest: the first answer to an event that certainly raises it.
- * @returns ms from the start of the run, or null when no single event is certain to
+ * @returns ms from the start of the run, or null when no single event certainly does
  */
 export function dueMs(session: SessionBounds, action: string): number | null {
   let due: number | null = null

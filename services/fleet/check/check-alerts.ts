@@ -33,7 +33,7 @@ export function toAlertModel(models: readonly DeviceModel[], policy: Policy): Al
   return model
 }
 
-/** The least number of alerts. */
+/** The minimum number of alerts. */
 export function countRequired(model: AlertModel): number {
   let count = 0
   for (const { session } of model.values()) count += requiredActions(session).size

@@ -88,7 +88,7 @@ function parse(body: string): Record<string, unknown> {
   }
 }
 
-/** The one field of an alert that may change after it was sent. */
+/** An alert without its only field that may change after it was sent. */
 function withoutDisposition(alert: Record<string, unknown>): Record<string, unknown> {
   const { disposition: _, ...rest } = alert
   return rest
@@ -131,7 +131,7 @@ export function measureWebhooks(
     const due = known && dueMs(known.session, alert.decision.action)
     const firstMs = byAlert.get(alert.alert_id)?.[0]?.firstMs
     if (due === null || due === undefined || firstMs === undefined) continue
-    // Delivery may overtake the answer to the phone by a few milliseconds.
+    // The webhook may arrive a few milliseconds before the answer to the phone.
     latencies.record(Math.max(0, firstMs - due))
   }
 }

@@ -14,9 +14,9 @@ export type DeviceModel = { deviceId: string; sessions: SessionModel[]; facts: E
 
 /** The clocks of the facts' times. */
 export type Clock = {
-  /** Wall clock at the start of the run, which the facts count from. */
+  /** Wall clock at the start of the run; facts count from it. */
   startedAtMs: number
-  /** How far the service's clock may be from ours. */
+  /** The maximum difference between the service's clock and ours. */
   clockToleranceMs: number
 }
 
@@ -49,7 +49,7 @@ export function toDeviceModels(
 
 /**
  * Compares a device's history with its model.
- * @param history null when the API does not know the device
+ * @param history null when the API returns 404
  */
 export function checkDevice(
   model: DeviceModel,

@@ -32,7 +32,7 @@ export type Judging = {
   /** Lists deliveries of the tenant in one state, at most a page of them; for a receiver only. */
   listDeliveries: (state: DeliveryState) => Promise<unknown[]>
   startedAtMs: number
-  /** How far the service's clock may be from ours. */
+  /** The maximum difference between the service's clock and ours. */
   clockToleranceMs: number
   /** Monotonic ms from the start of the run. */
   sinceStartMs: () => number

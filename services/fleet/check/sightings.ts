@@ -9,7 +9,7 @@ import { type EventFact, isAccepted } from '../send/sent-events.ts'
 /** The bounds of a count; for flips also the possible signals. */
 export type CountBounds = { low: number; high: number; signals?: readonly string[] }
 
-/** Windows are counted on the clocks of the edges, which may differ. */
+/** Windows use the clocks of the edges, which may differ. */
 const clockMarginMs = 1_000
 
 /**
@@ -25,7 +25,7 @@ export type Sightings = {
   note: (subject: string | number, fact: EventFact) => void
   /**
    * Counts the subjects of the events before this one that are in its window, itself included.
-   * @param own the subjects that the event itself brings
+   * @param own the subjects of the event itself
    */
   count: (fact: EventFact, own: readonly (string | number)[], windowMs: number) => CountBounds
 }
@@ -69,7 +69,7 @@ export function createSightings(): Sightings {
   }
 }
 
-/** How many of the ascending values are below `limit`. */
+/** The number of ascending values below `limit`. */
 export function countBelow(values: Float64Array, limit: number): number {
   let low = 0
   let high = values.length

@@ -14,7 +14,7 @@ export type Sent = {
 }
 
 export type Outcome = {
-  /** Probes that never saw their session; null when none ran. */
+  /** Probes whose session never became visible; null when none ran. */
   unseen: number | null
   /** Null when nothing was read back. */
   judgement: Judgement | null

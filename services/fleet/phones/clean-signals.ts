@@ -32,7 +32,7 @@ const coverage: Record<Sdk['name'], number> = {
   server: 0.8,
 }
 
-/** Which signals an SDK measures: its own share of the catalog, less of it in older versions. */
+/** Whether an SDK measures a signal: its own share of the catalog, less in older versions. */
 function isMeasured(path: string, sdk: Sdk): boolean {
   const share = coverage[sdk.name] * (0.75 + 0.25 * sdk.age)
   return hashToUnit(`${sdk.name}/${path}`) < share

@@ -1,7 +1,7 @@
 /**
  * The kinds of phone in the fleet: their shares, their use and their signals. Most are stock
  * phones, some only look suspicious (custom ROMs, tablets without a radio, Chromebooks,
- * developers), and the rest are the cases that a fraud team looks for.
+ * developers), and the rest are the targets of a fraud team.
  */
 import type { Signals } from '#shared/core/signals/signal-definition.ts'
 import { paint } from './clean-signals.ts'

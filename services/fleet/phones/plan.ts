@@ -215,8 +215,8 @@ function activeWindow(phone: Phone, events: number, durationMs: number, random: 
 type Repeating = { seed: number; idealMs: Float64Array; repeats: number; durationMs: number }
 
 /**
- * The order of all arrivals. An entry of it below the number of events is that event, one above it
- * the n-th of `repeated`, which follows its first sending after 0.2 to 5 s.
+ * The order of all arrivals. A value below the number of events is that event, one above it the
+ * n-th of `repeated`, which follows its first request after 0.2 to 5 s.
  */
 function insertRepeats({ seed, idealMs, repeats, durationMs }: Repeating) {
   const random = createRandom(seed, 'repeats')

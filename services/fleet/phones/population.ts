@@ -28,7 +28,7 @@ export type Phone = {
   signals: Signals
   /** How often it is used, relative to others. */
   activity: number
-  /** Minutes that its clock is wrong; null when its SDK sends no `occurred_at`. */
+  /** The error of its clock in minutes; null when its SDK sends no `occurred_at`. */
   clockErrorMinutes: number | null
 }
 
@@ -117,7 +117,7 @@ function makePhone({ kind, index, users, random, traits, farm }: Making): Phone 
   }
 }
 
-// Every SDK names an install its own way; the base64 of React Native's needs escaping in a URL.
+// Every SDK has its own form of install ids; the base64 of React Native's needs escaping in a URL.
 function drawDeviceId(kind: Kind, sdk: Sdk, random: Random): string {
   if (sdk.name === 'react-native') {
     return `rn:${Buffer.from(random.hex(36), 'hex').toString('base64')}`

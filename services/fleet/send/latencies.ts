@@ -7,7 +7,7 @@ export type LatencySummary = { p50: number; p95: number; p99: number; max: numbe
 
 export type Latencies = {
   record(ms: number): void
-  /** The value that a share of all recorded values does not exceed; 0 when there are none. */
+  /** The value that a share of all recorded values does not exceed; 0 without values. */
   percentile(share: number): number
   summary(): LatencySummary
   clear(): void
@@ -15,7 +15,7 @@ export type Latencies = {
 
 const growth = 1.02
 const smallestMs = 0.05
-// 1.02 ^ 900 * 0.05 ms is above 45 minutes: longer than any request lives.
+// 1.02 ^ 900 * 0.05 ms is above 45 minutes: longer than any request lasts.
 const bucketsMax = 900
 
 export function createLatencies(): Latencies {

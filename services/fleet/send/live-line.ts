@@ -29,7 +29,7 @@ const plainEveryMs = 5_000
 
 export type LiveLine = {
   /** Shows another step than sending. */
-  tell(text: string): void
+  showStep(text: string): void
   stop(): void
 }
 
@@ -49,7 +49,7 @@ export function startLiveLine(screen: Screen, read: () => LiveFacts): LiveLine {
   }
   const timer = setInterval(draw, screen.isTerminal ? terminalEveryMs : plainEveryMs)
   return {
-    tell(text) {
+    showStep(text) {
       clearInterval(timer)
       const nowMs = read().elapsedMs
       if (!screen.isTerminal && nowMs - printedAtMs < plainEveryMs) return

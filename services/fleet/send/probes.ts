@@ -29,7 +29,7 @@ const lookEveryMinMs = 40
 const lookEveryShare = 1 / 8
 const probesMax = 100
 
-/** A session that is not visible by then counts with this time. */
+/** A session that is not visible at this time limit counts with this time. */
 const patienceMs = 30_000
 
 /** Sessions per read: the newest one of a busy script is among them. */
@@ -42,7 +42,8 @@ export function createProber(options: ProberOptions): Prober {
   const stop = new AbortController()
   let nextMs = 0
   let unseen = 0
-  // Without the slowest the percentiles would be too low: it took at least this long.
+  // A session that is never visible counts with the time limit; otherwise the percentiles would be
+  // too low.
   const giveUp = (acceptedMs: number) => {
     unseen++
     latencies.record(sinceStartMs() - acceptedMs)

@@ -100,7 +100,7 @@ async function startAll(
     secrets,
     ports,
     launcher: supervisor.launcher,
-    say: () => undefined,
+    report: () => undefined,
     signal: new AbortController().signal,
   })
   const embedded: Record<ServerName, EmbeddedServer> = {

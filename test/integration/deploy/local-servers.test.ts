@@ -69,7 +69,7 @@ describe('finding a nats-server', () => {
       aptRoot: join(workDir, 'no-apt-here'),
       // No process listens on the discard port.
       releaseOrigin: 'http://127.0.0.1:9',
-      say: () => undefined,
+      report: () => undefined,
       minOrder: SYNC_ALWAYS_ORDER,
     })
     expect(binary).toBeNull()
@@ -99,7 +99,7 @@ describe('finding a nats-server', () => {
       pathVar: process.env.PATH,
       aptRoot: join(workDir, 'no-apt-here'),
       releaseOrigin: `http://127.0.0.1:${(site.address() as AddressInfo).port}`,
-      say: () => undefined,
+      report: () => undefined,
       minOrder: SYNC_ALWAYS_ORDER,
     }
     try {
