@@ -43,9 +43,16 @@ const hooked = { debugger: { frida_detected: true, native_hooks: true } }
 
 export function describeAudit(tell: () => AuditStory): void {
   const stack = () => tell().running.stack
-  const listAll = async (filters: string) => {
-    const query = `tenants=all&limit=500&${filters}`
-    return (await admin<{ data: Entry[] }>(stack(), 'GET', `/audit?${query}`)).data
+  /** Every page: bulk changes have an entry for each alert. */
+  const listAll = async (filters: string): Promise<Entry[]> => {
+    const entries: Entry[] = []
+    for (let before = ''; ; ) {
+      const path = `/audit?tenants=all&limit=500&${filters}${before}`
+      const page = await admin<{ data: Entry[]; next: number | null }>(stack(), 'GET', path)
+      entries.push(...page.data)
+      if (page.next === null) return entries
+      before = `&before=${page.next}`
+    }
   }
   /** Calls the admin API as the page does, with the cookie of the person's session. */
   const act = async (method: string, path: string, data?: unknown): Promise<unknown> => {

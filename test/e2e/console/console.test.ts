@@ -253,7 +253,9 @@ describe('a first administrator', () => {
   it('finds each change in the audit log, with what it was before and after', async () => {
     await page.getByRole('link', { name: 'Audit' }).click()
     await page.getByLabel('Whose log').selectOption('acme')
-    await page.getByRole('cell', { name: 'tenant.created' }).click()
+    const created = page.getByRole('cell', { name: 'tenant.created' })
+    await until('the log is that of one tenant', async () => (await created.count()) === 1)
+    await created.click()
     await page.getByRole('region', { name: 'After', exact: true }).waitFor()
     expect(new URL(page.url()).searchParams.get('of')).toBe('acme')
     const { data } = await admin<{ data: { action: string; actor: string }[] }>(
