@@ -31,6 +31,7 @@ import type { DeliveryDeps } from './deliveries/manage-deliveries.ts'
 import { addEntityRoutes, type EntityDeps } from './entities/entity-routes.ts'
 import { addLinkRoutes } from './entities/link-routes.ts'
 import { addSearchRoutes, type SearchDeps } from './entities/search-routes.ts'
+import { addSignalChangeRoute, type SignalChangeDeps } from './entities/signal-change-routes.ts'
 import { addErasureRoutes, type EraseRouteDeps } from './erasure/erasure-routes.ts'
 import { addEventRoutes } from './events/event-routes.ts'
 import type { ExplainDeps } from './events/explain-event.ts'
@@ -80,6 +81,7 @@ export type ConsoleDeps = ManageDeps &
   AlertRouteDeps &
   EntityDeps &
   SearchDeps &
+  SignalChangeDeps &
   PeriodOverviewDeps &
   EdgeRouteDeps &
   PolicyRouteDeps &
@@ -160,6 +162,7 @@ function addRoutes(app: ConsoleApp, deps: ConsoleDeps, metrics: Metrics): void {
   addAlertStreamRoute(app, deps)
   addEntityRoutes(app, { ...deps, ...reads })
   addLinkRoutes(app, { ...deps, limited })
+  addSignalChangeRoute(app, { ...deps, limited })
   addSearchRoutes(app, { ...deps, limited })
   addPeriodOverviewRoute(app, deps)
   addDeliveryRoutes(app, deps)

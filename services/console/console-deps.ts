@@ -11,6 +11,7 @@ import { checkWebhookTarget } from '#shared/io/deliveries/outbound/outbound-clie
 import { publishTenantHint } from '#shared/io/deliveries/publish-hints.ts'
 import { createHistoryStore } from '#shared/io/devices/history-store.ts'
 import { createLinkStore } from '#shared/io/devices/link-store.ts'
+import { createSignalHistoryStore } from '#shared/io/devices/signal-history-store.ts'
 import { createUserStore } from '#shared/io/devices/user-store.ts'
 import { createOidcClient } from '#shared/io/operators/oidc-client.ts'
 import { createPasswordHasher } from '#shared/io/operators/password-hash.ts'
@@ -92,6 +93,7 @@ export function createConsoleDeps(parts: ConsoleParts): ConsoleDeps {
     history: createHistoryStore(clickhouse),
     users: createUserStore(clickhouse),
     links: createLinkStore(clickhouse),
+    signalHistory: createSignalHistoryStore(clickhouse),
     overview: createOverviewStore(clickhouse),
     loadRiskFeatures: createRiskFeatureStore(clickhouse).loadRiskFeatures,
     readReconciliation: connections.reconciliation.readReconciliation,

@@ -135,6 +135,7 @@ export const endpointAccess: Readonly<Record<string, EndpointAccess>> = {
   'GET /search': viewer,
   'GET /tenants/:tenant_id/devices/:device_id': viewer,
   'GET /tenants/:tenant_id/devices/:device_id/links': viewer,
+  'GET /tenants/:tenant_id/devices/:device_id/signal-changes': viewer,
   'GET /tenants/:tenant_id/users/:user_id': viewer,
   'GET /tenants/:tenant_id/users/:user_id/links': viewer,
   'GET /tenants/:tenant_id/alerts/stream': viewer,

@@ -8,6 +8,7 @@ import { createClickhouse } from '#shared/io/clickhouse/clickhouse.ts'
 import { publishTenantHint } from '#shared/io/deliveries/publish-hints.ts'
 import { createHistoryStore } from '#shared/io/devices/history-store.ts'
 import { createLinkStore } from '#shared/io/devices/link-store.ts'
+import { createSignalHistoryStore } from '#shared/io/devices/signal-history-store.ts'
 import { createUserStore } from '#shared/io/devices/user-store.ts'
 import { connectNats, type Nats } from '#shared/io/nats/connection.ts'
 import { createPasswordHasher } from '#shared/io/operators/password-hash.ts'
@@ -32,6 +33,7 @@ import type { AnalystDeps } from '../../../services/console/analytics/manage-ana
 import type { RulePerformanceDeps } from '../../../services/console/analytics/rule-performance-routes.ts'
 import type { DeliveryDeps } from '../../../services/console/deliveries/manage-deliveries.ts'
 import type { EntityDeps } from '../../../services/console/entities/entity-routes.ts'
+import type { SignalChangeDeps } from '../../../services/console/entities/signal-change-routes.ts'
 import type { EraseRouteDeps } from '../../../services/console/erasure/erasure-routes.ts'
 import type { ExplainDeps } from '../../../services/console/events/explain-event.ts'
 import type { OperatorDeps } from '../../../services/console/operators/operator-deps.ts'
@@ -82,6 +84,7 @@ export type ConsoleRig = {
     Pick<RequestLogRouteDeps, 'queryRequestLogs'> &
     EraseRouteDeps &
     EntityDeps &
+    SignalChangeDeps &
     PeriodOverviewDeps &
     RulePerformanceDeps &
     BacktestRouteDeps &
@@ -152,6 +155,7 @@ export async function createConsoleRig(
       history: createHistoryStore(absentClickhouse),
       users: createUserStore(absentClickhouse),
       links: createLinkStore(absentClickhouse),
+      signalHistory: createSignalHistoryStore(absentClickhouse),
       overview: createOverviewStore(absentClickhouse),
       loadRiskFeatures: async () => [],
       listStaleSecretRequests: (secret) =>
