@@ -8,6 +8,7 @@ import { registerAlerts } from './alerts/alerts.ts'
 import { registerAnalysts } from './analysts.ts'
 import { type CliEnv, CliError, createCliContext } from './context.ts'
 import { registerDeliveries } from './deliveries.ts'
+import { registerEntities } from './entities.ts'
 import { registerErase } from './erase.ts'
 import { registerExplain } from './explain.ts'
 import { registerFleet } from './fleet.ts'
@@ -58,6 +59,7 @@ async function parse(env: CliEnv): Promise<void> {
   registerSignals(program, context)
   registerSubmissions(program, context)
   registerRulePerformance(program, context)
+  registerEntities(program, context)
   registerErase(program, context)
   registerAnalysts(program, context)
   registerFleet(program, context)

@@ -59,6 +59,8 @@ const changesSchema = z.object({
 
 export type SignalChanges = z.infer<typeof changesSchema>
 
+type DeviceKey = { tenantId: string; deviceId: string }
+
 const reject = rejectUnavailable('The changes of signals cannot be read at the moment.')
 
 /** Adds the route. */
@@ -66,7 +68,9 @@ export function addSignalChangeRoute(
   app: ConsoleApp,
   { postgres, signalHistory, limited }: SignalChangeDeps & { limited: QueryLimiter },
 ): void {
-  const read = limited('signal_changes', signalChangeLimits, signalHistory.readSignalHistory)
+  const read = limited('signal_changes', signalChangeLimits, (device: DeviceKey) =>
+    signalHistory.readSignalHistory(device),
+  )
   app.get(
     '/tenants/:tenant_id/devices/:device_id/signal-changes',
     {

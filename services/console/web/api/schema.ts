@@ -197,6 +197,12 @@ export interface paths {
       responses: { 200: { content: { 'application/json': { data: ({ id: string; last_seen_at: string; shared: ({ id: string; last_seen_at: string })[]; shared_total: number; sessions: number })[]; total: number; followed: { read: number; of: number }; complete: boolean; sessions_searched: boolean } } } }
     }
   }
+  '/admin/v1/tenants/{tenant_id}/devices/{device_id}/signal-changes': {
+    get: {
+      parameters: { path: { tenant_id: string; device_id: string } }
+      responses: { 200: { content: { 'application/json': { signals: ({ signal: string; first_detected_at: string; first_session_id: string; last_detected_at: string; last_session_id: string; state: ("detected" | "clean" | null) })[]; data: ({ at: string; signal: string; change: "appeared" | "went" | "returned"; event_id: string; session_id: string })[]; total: number; complete_from: (string | null) } } } }
+    }
+  }
   '/admin/v1/search': {
     get: {
       parameters: { query: { q: string; tenant_id?: string } }

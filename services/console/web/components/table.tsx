@@ -62,7 +62,7 @@ export function Table<Row>({
     // biome-ignore lint/a11y/useSemanticElements: a region that scrolls must take the focus
     <div
       aria-label={label}
-      className={classes('overflow-auto', heightClass)}
+      className={classes('relative overflow-auto', heightClass)}
       ref={scroller}
       role="region"
       // biome-ignore lint/a11y/noNoninteractiveTabindex: the arrow keys scroll it

@@ -1,4 +1,4 @@
-/** One device: what is known of it, its sessions, users, alerts and linked devices. */
+/** One device: what is known of it, its sessions, signals, users, alerts and links. */
 import { useQuery } from '@tanstack/react-query'
 import { Link, useParams } from '@tanstack/react-router'
 import { api, ok } from '../../api/client.ts'
@@ -11,6 +11,7 @@ import { Erase } from '../entities/erase.tsx'
 import { LatestAlerts } from '../entities/latest-alerts.tsx'
 import { Links } from '../entities/links.tsx'
 import { Sessions } from '../entities/sessions.tsx'
+import { SignalChanges } from './signal-changes.tsx'
 
 /** Sessions that are shown; the server has them all. */
 const sessionsShown = 1_000
@@ -49,6 +50,7 @@ export function Page() {
               />
             </Panel>
             <Sessions sessions={known.sessions} tenant={tenant} total={known.sessions_total} />
+            <SignalChanges deviceId={deviceId} tenant={tenant} />
             <LatestAlerts alerts={alerts} filter={{ device_id: deviceId }} tenant={tenant} />
             <Panel title="Users seen on it">
               <Users tenant={tenant} users={known.users_seen_on} />
