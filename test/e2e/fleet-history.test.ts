@@ -1,6 +1,6 @@
 /**
- * A history that `npm start` makes in a new data folder: every page of the console shows something
- * of it, and the APIs agree with each other about it.
+ * The history that `npm start` creates in a new data folder: every page of the console shows some
+ * of it, and the APIs agree with each other.
  */
 import { execFile } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
@@ -57,14 +57,14 @@ afterAll(async () => {
 })
 
 const read = <T>(path: string) => admin<T>(running.stack, 'GET', `/tenants/${tenant}${path}`)
-const ask = async (slug: string, sql: string, parameters: Record<string, string>) => {
+const runSql = async (slug: string, sql: string, parameters: Record<string, string>) => {
   const path = `/tenants/${slug}/sql`
   const found = await admin<{ rows: unknown[][] }>(running.stack, 'POST', path, { sql, parameters })
   return found.rows
 }
 const shown = (count: number) => count.toLocaleString('en')
 
-/** Runs a command as a person would; its exit status and what it printed. */
+/** Runs a command as a person would. @returns its exit status and its output */
 async function di(...args: string[]): Promise<{ code: number; out: string; error: string }> {
   const env = { ...process.env, DATA_DIR: running.dataDir }
   return promisify(execFile)(process.execPath, [cli, ...args], { env }).then(
@@ -78,7 +78,7 @@ async function di(...args: string[]): Promise<{ code: number; out: string; error
 }
 
 describe('the history of a new data folder', () => {
-  it('is in a tenant of its own: `demo` stays empty', async () => {
+  it('is in its own tenant: `demo` stays empty', async () => {
     const tenants = await admin<{ data: { tenant_id: string }[] }>(
       running.stack,
       'GET',
@@ -89,7 +89,7 @@ describe('the history of a new data folder', () => {
     expect(demo.telemetry.events).toEqual({ now: 0, before: 0 })
   })
 
-  it('is of a week, by day and night, up to now', async () => {
+  it('covers a week, by day and night, up to now', async () => {
     const nowMs = Date.now()
     const from = new Date(nowMs - 7 * dayMs).toISOString()
     const { telemetry } = await read<Overview>(`/overview?from=${from}`)
@@ -104,7 +104,7 @@ describe('the history of a new data folder', () => {
     for (const { created_at: at } of data) expect(Date.parse(at)).toBeLessThan(nowMs)
   })
 
-  it('agrees with itself: accepted, stored, decided and delivered, hour by hour', async () => {
+  it('is consistent: accepted, stored, decided and delivered, hour by hour', async () => {
     const from = new Date(Date.now() - 7 * dayMs).toISOString()
     const hours = await until('replication and reconciliation are done with it', async () => {
       const { data } = await read<{ data: Hour[] }>(`/reconciliation?from=${from}`)
@@ -114,7 +114,7 @@ describe('the history of a new data folder', () => {
     expect(hours.filter((hour) => hour.accepted !== hour.decided)).toEqual([])
   })
 
-  it('has analysts who judged after an alert, and before now', async () => {
+  it('has dispositions that analysts set after the alert and before now', async () => {
     const { data } = await read<Listed<Alert>>('/alerts?disposition=CONFIRMED&limit=50')
     expect(data.length).toBeGreaterThan(20)
     for (const { alert_id: id, created_at: raisedAt } of data.slice(0, 10)) {
@@ -127,7 +127,7 @@ describe('the history of a new data folder', () => {
   })
 })
 
-/** Titles of what a page shows where it has nothing. */
+/** Titles of empty pages. */
 const nothing = [
   ...['This could not be loaded', 'Not known at the moment', 'No flag was raised'],
   ...['No event arrived', 'No events in this time', 'The event has no signals'],
@@ -161,7 +161,7 @@ describe('the pages of the console', () => {
     await page.waitForURL(`**/t/${tenant}/overview`)
   })
 
-  it('show something of it, every one of them', async () => {
+  it('all show some of it', async () => {
     const { data, total } = await read<Listed<Alert>>('/alerts?disposition=CONFIRMED&limit=200')
     const { total: all } = await read<Listed<Alert>>('/alerts?limit=1')
     expect(total).toBeGreaterThan(0)
@@ -198,7 +198,7 @@ describe('the pages of the console', () => {
 })
 
 describe('di fleet --history', () => {
-  it('makes the same history of the same seed, in a new tenant', async () => {
+  it('makes the same history from the same seed, in a new tenant', async () => {
     const make = (slug: string, seed: string) =>
       di('fleet', '--json', '--history', '3', '--devices', '40', '--seed', seed, '--tenant', slug)
     const [one, two, other] = [await make('one', '5'), await make('two', '5'), await make('x', '6')]
@@ -216,7 +216,7 @@ describe('di fleet --history', () => {
     expect(data).toHaveLength(1)
   })
 
-  it('fills every question of the cookbook with ninety days, and reconciliation agrees', async () => {
+  it('gives every question of the cookbook rows, and reconciliation agrees', async () => {
     type Question = { name: string; sql: string; parameters: Record<string, string> }
     const size = ['--history', '90', '--devices', '700', '--seed', '7']
     const made = await di('fleet', '--json', ...size, '--tenant', 'ninety')
@@ -227,7 +227,7 @@ describe('di fleet --history', () => {
       alerts: number
     }
     await until('the alerts are copied to ClickHouse', async () => {
-      const counted = await ask('ninety', 'select count() from alerts', {})
+      const counted = await runSql('ninety', 'select count() from alerts', {})
       return Number(counted[0]![0]) === alerts
     })
     const at = (iso: string) => iso.replace('T', ' ').replace('Z', '')
@@ -236,7 +236,7 @@ describe('di fleet --history', () => {
     expect(data.length).toBeGreaterThanOrEqual(22)
     const empty: string[] = []
     for (const { name, sql, parameters } of data) {
-      const rows = await ask('ninety', sql, { ...parameters, ...span })
+      const rows = await runSql('ninety', sql, { ...parameters, ...span })
       if (rows.length === 0) empty.push(name)
     }
     expect(empty).toEqual([])
@@ -247,7 +247,7 @@ describe('di fleet --history', () => {
     expect(first.data.filter(({ differences }) => differences.length > 0)).toEqual([])
   })
 
-  it('refuses a tenant that exists, other options, and everything but a local stack', async () => {
+  it('rejects an existing tenant, other options, and anything but a local stack', async () => {
     const exists = await di('fleet', '--history', '1', '--tenant', 'demo')
     expect([exists.code, exists.error]).toEqual([1, expect.stringContaining('tenant_exists')])
     const both = await di('fleet', '--history', '1', '--rate', '5')

@@ -1,6 +1,6 @@
 /**
- * `di fleet` against a real stack: all that it sends arrives, everywhere, and it says so; what it
- * cannot find it would name. The run is small, the comparison is complete.
+ * `di fleet` against a real stack: everything that it sends arrives in every store, and it reports
+ * that; it would report anything missing. The run is small, the comparison is complete.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
@@ -57,7 +57,7 @@ function startFleet(...args: string[]): Fleet {
 const right = (ended: Ended) => ({ code: ended.code, mismatches: ended.summary.mismatches })
 
 describe('di fleet', () => {
-  it('finds every device, session, alert and webhook of its own tenant as it should be', async () => {
+  it('finds every device, session, alert and webhook of its own tenant as expected', async () => {
     const run = ['--devices', '80', '--rate', '80', '--duration', '8', '--seed', '7', '--receive']
     const ended = await startFleet(...run).ended
     expect(right(ended)).toEqual({ code: 0, mismatches: [] })
@@ -80,7 +80,7 @@ describe('di fleet', () => {
     expect(summary.visible_ms!.count).toBeGreaterThan(5)
   })
 
-  it('still compares what it sent when it is interrupted', async () => {
+  it('still compares the sent events when it is interrupted', async () => {
     const fleet = startFleet('--devices', '50', '--rate', '50', '--duration', '60')
     await until('the run to be under way', () => /accepted [1-9]/.test(fleet.progress()), 30_000)
     fleet.child.kill('SIGINT')
@@ -90,7 +90,7 @@ describe('di fleet', () => {
     expect(ended.summary.sent).toBeLessThan(3_000)
   })
 
-  it('reports to a given tenant, and fails when that tenant is not told the truth', async () => {
+  it('reports to a given tenant, and fails when that tenant gets wrong answers', async () => {
     const tenant = await createTenant(running.stack, 'given')
     const file = (name: string, text: string) => {
       writeFileSync(join(secrets, name), `${text}\n`, { mode: 0o600 })

@@ -1,6 +1,6 @@
 /**
- * The local stack where the machine is unusual: a proxy that cannot reach it, and a user that the
- * machine does not know.
+ * The local stack on an unusual machine: a proxy that cannot reach it, and a user id without an
+ * account.
  */
 import { execFile } from 'node:child_process'
 import { chownSync, mkdtempSync, readFileSync } from 'node:fs'
@@ -20,13 +20,13 @@ const run = promisify(execFile)
 
 describe('a stack, with a proxy in the environment', () => {
   let proxy: Server
-  let asked = 0
+  let proxyRequests = 0
   let running: TestStack
   let env: Record<string, string>
 
   beforeAll(async () => {
     proxy = createServer((socket) => {
-      asked++
+      proxyRequests++
       socket.destroy()
     })
     await new Promise<void>((resolve) => proxy.listen(0, '127.0.0.1', resolve))
@@ -40,12 +40,12 @@ describe('a stack, with a proxy in the environment', () => {
     proxy?.close()
   })
 
-  it('neither the stack nor the command line asks the proxy for its own parts', async () => {
+  it('neither the stack nor the command line uses the proxy for its own parts', async () => {
     const { stdout } = await run('node', ['services/console/cli.ts', 'tenants', 'list', '--json'], {
       env: { ...process.env, ...env, DATA_DIR: running.dataDir },
     })
     expect(JSON.parse(stdout)).toMatchObject({ data: [{ tenant_id: 'demo' }] })
-    expect(asked).toBe(0)
+    expect(proxyRequests).toBe(0)
   })
 
   it('every process has its own secrets and users in its environment, and no others', () => {
@@ -66,8 +66,8 @@ describe('a stack, with a proxy in the environment', () => {
   })
 })
 
-describe('a user id that the machine does not know', () => {
-  it.runIf(process.getuid?.() === 0)('is told what PostgreSQL needs', async () => {
+describe('a user id without an account', () => {
+  it.runIf(process.getuid?.() === 0)('gets a message about what PostgreSQL needs', async () => {
     const uid = 54_321
     const dataDir = mkdtempSync(join(tmpdir(), 'di-unknown-'))
     chownSync(dataDir, uid, uid)

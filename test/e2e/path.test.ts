@@ -1,7 +1,7 @@
 /**
  * The whole path on a real stack: signed telemetry in; score, device history, alert and a verified
- * webhook out; then the same again on the same data after an orderly stop and after everything was
- * killed at once.
+ * webhook out; then the same again on the same data after an orderly stop and after a kill of all
+ * processes.
  */
 import { execFileSync } from 'node:child_process'
 import { createHmac } from 'node:crypto'
@@ -44,7 +44,7 @@ afterAll(async () => {
 const device = (tenant: Tenant, id: string) =>
   read<ApiDevice>(running.stack, tenant.public_api_key, `/v1/di/devices/${encodeURIComponent(id)}`)
 
-/** Waits until a device has as many sessions as it should. */
+/** Waits until a device has the expected number of sessions. */
 const seenDevice = (tenant: Tenant, id: string, sessions: number) =>
   until(
     `device ${id} with ${sessions} sessions`,
@@ -88,7 +88,7 @@ describe('the path of one event', () => {
     )
     expect(alert).toMatchObject({
       seq: 1,
-      // The client said 0 of a device that scores 80.
+      // The client reported 0 for a device that scores 80.
       decision: { action: 'BLOCK', severity: 'CRITICAL', risk_score: 84 },
       flags: ['HOOKING_DETECTED', 'SCORE_MISMATCH'],
       disposition: 'OPEN',
@@ -107,7 +107,7 @@ describe('the path of one event', () => {
     ).toEqual(alert)
   })
 
-  it('takes the same bytes again without a second session, alert or webhook', async () => {
+  it('accepts the same bytes again without a second session, alert or webhook', async () => {
     const body = toBody('acme', { device: 'retry', session: 's-1', signals: frida })
     const answers = []
     for (let n = 0; n < 5; n++) answers.push(await ingest(running.stack, acme.hmac_secret, body))
@@ -132,7 +132,7 @@ describe('the path of one event', () => {
   })
 
   it('flags velocity and many users with their evidence', async () => {
-    // A proxy and a remote session: 40 points, so that every session is an alert to look at.
+    // A proxy and a remote session: 40 points, so that every session raises an alert.
     const signals = {
       network: { proxy_configured: true },
       ecosystem: { remote_control_active: true },
@@ -185,7 +185,7 @@ describe('the path of one event', () => {
 })
 
 describe('two tenants', () => {
-  it('see nothing of one another, whatever ids they share', async () => {
+  it('do not see each other’s data, even with the same ids', async () => {
     for (const [tenant, user] of [
       [acme, 'alice'],
       [globex, 'bob'],
@@ -201,7 +201,7 @@ describe('two tenants', () => {
     expect({ ...foreign.body, request_id: '' }).toEqual({ ...unknown.body, request_id: '' })
   })
 
-  it('cannot sign for one another', async () => {
+  it('cannot sign for each other', async () => {
     const body = toBody('acme', { device: 'stolen' })
     const answer = await ingest(running.stack, globex.hmac_secret, body)
     expect(answer.status).toBe(401)
@@ -210,7 +210,7 @@ describe('two tenants', () => {
 })
 
 describe('rotation and suspension', () => {
-  it('kills the old secret before it returns and accepts the new one at once', async () => {
+  it('revokes the old secret before it returns and accepts the new one at once', async () => {
     const tenant = await createTenant(running.stack, 'rotating')
     const body = toBody('rotating')
     expect((await ingest(running.stack, tenant.hmac_secret, body)).status).toBe(200)
@@ -230,8 +230,8 @@ describe('rotation and suspension', () => {
   })
 })
 
-describe('what npm start prints', () => {
-  it('is a curl line that works when pasted', () => {
+describe('the output of npm start', () => {
+  it('has a curl line that works when pasted', () => {
     const line = running.output().match(/^.*openssl dgst[\s\S]*?(?:\n\s*\n|$)/m)?.[0] ?? ''
     const printed = execFileSync('bash', ['-c', line.replace(/^ {2}\$ ?/gm, '')], {
       encoding: 'utf8',
@@ -252,7 +252,7 @@ describe('the same data after a restart', () => {
   it.each([
     ['an orderly stop', () => running.stop()],
     ['kill -9 of every process at once', () => running.kill9All()],
-  ])('is all there after %s, and goes on', async (_name, end) => {
+  ])('is complete after %s, and usable', async (_name, end) => {
     const before = await remember()
     const { dataDir, portBase } = running
     await end()
@@ -272,7 +272,7 @@ describe('the same data after a restart', () => {
     expect(after.alerts[0]!.seq).toBe(before.acme.alerts[0]!.seq + 1)
   })
 
-  it('keeps every accepted event when everything is killed in the middle of a run', async () => {
+  it('has every accepted event after a kill of all processes during a run', async () => {
     const accepted: string[] = []
     const { dataDir, portBase, stack } = running
     let stop = false
@@ -302,7 +302,7 @@ describe('the same data after a restart', () => {
       30_000,
     )
     await seenDevice(acme, 'after-the-crash', 1)
-    // What the killed scorer had in hand comes again when its ack wait has run out.
+    // The killed scorer's messages are redelivered after the ack wait.
     let missing = frozen
     await until(
       'every accepted event',
@@ -333,7 +333,7 @@ describe('the same data after a restart', () => {
       if (id.startsWith('crash-')) perDevice.set(id, (perDevice.get(id) ?? 0) + 1)
     }
     expect([...perDevice.values()].filter((n) => n > 1)).toEqual([])
-    // What the killed delivery process had claimed is free after half a minute: here at once.
+    // The killed delivery process' claims expire after half a minute; this ends them at once.
     await endClaims(running.stack)
     await until(
       'every webhook',

@@ -1,7 +1,7 @@
 /**
  * The whole path with PgBouncer between every process and PostgreSQL, in both of its modes and as
  * Debian ships it: migrations, alerts raised and delivered, lists by several filters at once,
- * dispositions, rotations, a policy and an erasure. Nothing may fail or stay behind.
+ * dispositions, rotations, a policy and an erasure. Nothing may fail or remain.
  */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { createPostgres, type Postgres } from '#shared/io/postgres/postgres.ts'
@@ -78,7 +78,7 @@ describe.each(['transaction', 'session'] as const)('behind PgBouncer in %s mode'
   it('answers every list', async () => {
     const queries = ['', 'decision=BLOCK', 'disposition=OPEN', 'device_id=device-1', 'limit=7']
     const wrong: unknown[] = []
-    // As many at once as the api has connections, over and over.
+    // As many concurrent calls as the api has connections, repeatedly.
     const readTotals = async () => {
       for (let n = 0; n < 15; n++) {
         const query = queries[n % queries.length]!
@@ -95,7 +95,7 @@ describe.each(['transaction', 'session'] as const)('behind PgBouncer in %s mode'
     expect(wrong).toEqual([])
   })
 
-  it('changes dispositions, all at once', async () => {
+  it('changes dispositions concurrently', async () => {
     const { alerts } = await readAlerts(running.stack, tenant.public_api_key)
     await Promise.all(
       alerts.slice(0, 20).map(({ alert_id }) =>
@@ -112,7 +112,7 @@ describe.each(['transaction', 'session'] as const)('behind PgBouncer in %s mode'
     expect(list.body.total).toBe(20)
   })
 
-  it('rotates, several times and of several tenants at once', async () => {
+  it('rotates several times and for several tenants concurrently', async () => {
     const others = await Promise.all(
       ['globex', 'initech', 'umbrella'].map((id) => createTenant(running.stack, id)),
     )

@@ -1,5 +1,5 @@
-// The life of a local stack as a person at a terminal meets it: start, crash of a child process,
-// Ctrl-C, crash of everything, start again. Two stacks run side by side throughout.
+// The life of a local stack at a terminal: start, crash of a child process, Ctrl-C, crash of all
+// processes, restart. Two stacks run side by side throughout.
 
 import { execFile } from 'node:child_process'
 import { readdirSync, readFileSync, statSync } from 'node:fs'
@@ -40,8 +40,7 @@ afterAll(async () => {
 })
 
 /**
- * Every process below this one and itself, including those no file names (its guard, PostgreSQL's
- * own).
+ * Every process of this tree, including those that no file lists (its reaper, PostgreSQL's own).
  */
 async function processesOf(root: number): Promise<number[]> {
   const { stdout } = await run('ps', ['-eo', 'pid=,ppid=,stat='])
@@ -67,7 +66,7 @@ async function readyStatus(facts: StackFacts, name: (typeof SERVICES)[number]): 
 
 const shell = async (line: string) => (await run('bash', ['-c', line])).stdout
 
-/** The lines a newcomer pastes: the signed submission and the read of its history. */
+/** The lines for a newcomer to paste: the signed submission and the read of its history. */
 function pasteable(output: string): { send: string; read: string } {
   const lines = output.split('\n')
   const send = lines.find((line) => line.startsWith('BODY='))
@@ -77,7 +76,7 @@ function pasteable(output: string): { send: string; read: string } {
 }
 
 describe('a running stack', () => {
-  test('stack.json has every fact of the contract and is private', () => {
+  test('stack.json has every field of the contract and is private', () => {
     const facts = first.stack
     expect(statSync(join(first.dataDir, 'stack.json')).mode & 0o777).toBe(0o600)
     for (const [n, name] of ['ingest', 'api', 'console', 'scorer', 'delivery'].entries()) {
@@ -104,7 +103,7 @@ describe('a running stack', () => {
     for (const value of Object.values(facts.demo)) expect(after).toContain(value)
   })
 
-  test('prints a link by which the first administrator signs in, once; no file has it', async () => {
+  test('prints a link for the first sign-in, valid once; no file has it', async () => {
     const [link, ...others] = first.output().match(/^http:.*\/invite#[\w-]{43}$/gm) ?? []
     expect(others).toEqual([])
     const origin = first.stack.console
@@ -159,7 +158,7 @@ describe('a running stack', () => {
     for (const name of SERVICES) expect(program(pids[name])).toContain(`${name}/main.ts`)
   })
 
-  test('every file that holds a secret is readable for its owner alone', () => {
+  test('every file with a secret is readable only for its owner', () => {
     const open = readdirSync(first.dataDir, { recursive: true, encoding: 'utf8' })
       .map((name) => join(first.dataDir, name))
       .filter((file) => /\.(json|conf|log)$/.test(file))
@@ -184,7 +183,7 @@ describe('a running stack', () => {
     expect(history).toMatchObject({ device_id: 'demo-device-1' })
   })
 
-  test('a second start on its data is refused and names the process that holds it', async () => {
+  test('a second start on its data is rejected and names the owning process', async () => {
     const portBase = await freePortBase()
     const again = spawnStack({ dataDir: first.dataDir, portBase })
     expect(await again.exit).toMatchObject({ code: 1 })
@@ -192,7 +191,7 @@ describe('a running stack', () => {
     expect(await readyStatus(first.stack, 'ingest')).toBe(200)
   })
 
-  test('a rotation of the demo tenant is in stack.json when it returns, however it is made', async () => {
+  test('a rotation of the demo tenant is in stack.json when it returns', async () => {
     const { demo, console: consoleUrl, admin_token } = second.stack
     const answer = await fetch(`${consoleUrl}/admin/v1/tenants/demo/rotate`, {
       method: 'POST',
@@ -284,7 +283,7 @@ describe('the end of a stack', () => {
     expect(first.stack.demo).toEqual(before.demo)
     const processes = await processesOf(first.pid)
     const since = performance.now()
-    // The terminal sends it to the whole group; npm passes it on once more.
+    // The terminal sends it to the whole group; npm forwards it once more.
     process.kill(-first.pid, 'SIGINT')
     expect(await first.exit).toMatchObject({ code: 0 })
     expect(performance.now() - since).toBeLessThan(10_000)
@@ -292,7 +291,7 @@ describe('the end of a stack', () => {
     expect(first.output()).toContain('stopped in')
   })
 
-  test('SIGTERM in the middle of a start calls it off, with nothing left running', async () => {
+  test('SIGTERM during a start cancels it, with nothing left running', async () => {
     const { dataDir, portBase } = first
     const run = spawnStack({ dataDir, portBase })
     await until('a server runs', () => run.output().includes('PostgreSQL'), 60_000)
@@ -305,8 +304,8 @@ describe('the end of a stack', () => {
   })
 })
 
-describe('a start that cannot succeed', () => {
-  test('names every bad variable at once and starts nothing', async () => {
+describe('a start with bad settings', () => {
+  test('lists every bad variable at once and starts nothing', async () => {
     const env = { PORT_BASE: '70000', NATS_URL: 'not a url', NODE_ENV: 'production' }
     const refused = spawnStack({ dataDir: first.dataDir, portBase: 1, env })
     expect(await refused.exit).toMatchObject({ code: 1 })

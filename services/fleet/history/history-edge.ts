@@ -18,7 +18,7 @@ import type { Phone } from '../phones/population.ts'
 import { prepareEvent } from '../phones/telemetry-bodies.ts'
 import type { HistoryModel } from './history-model.ts'
 
-/** What the edge knows of the tenant. */
+/** The edge's record of the tenant. */
 export type EdgeTenant = {
   tenantId: string
   hmacSecret: string
@@ -27,7 +27,7 @@ export type EdgeTenant = {
   policyHash: string
 }
 
-/** An accepted event: the text before its body in a message, as the edge encodes it, and the body. */
+/** An accepted event: the encoded header before its body in a message, and the body. */
 export type AcceptedVisit = {
   eventId: string
   phone: Phone
@@ -37,8 +37,8 @@ export type AcceptedVisit = {
 }
 
 /**
- * Decides the events of a history, in the order in which they are received.
- * @param span.startMs what `occurred_at` counts from
+ * Decides the events of a history, in the order of their receipt.
+ * @param span.startMs the origin of `occurred_at`
  * @param span.endMs events at or after it are left out
  * @throws Error when the edge refuses one
  */

@@ -1,8 +1,9 @@
 /**
- * Weeks of the simulated fleet as a pure function of a seed: who used which phone when, with
- * stories planted in it that an analyst should find: a bad SDK release, phones that become rooted,
- * users who move to a phone of a confirmed case, accounts that wake up on a new phone, sessions
- * that flap or are shared. The planted stories are returned, so that answers can be checked.
+ * Weeks of the simulated fleet as a pure function of a seed: the users and sessions of each phone,
+ * with planted stories that an analyst should find: a bad SDK release, phones that become rooted,
+ * users who move to a phone of a confirmed case, accounts that become active again on a new phone,
+ * sessions that flip or are shared. The planted stories are returned, so that answers can be
+ * checked.
  */
 import { dayMs, hourMs } from '#shared/core/base/instants.ts'
 import { makePopulation, type Phone } from '../phones/population.ts'
@@ -12,26 +13,26 @@ import { createRandom, type Random } from '../phones/random.ts'
 export type HistorySpan = {
   /** Midnight UTC of its first day, in ms since 1970. */
   startMs: number
-  /** Its length, by which the days of the stories are scaled. */
+  /** Its length; the days of the stories are scaled to it. */
   days: number
   /** Days on which phones are used; the last may be a part of a day. */
   visitDays: number
   /**
-   * When the last good day ends and the bad release begins, where it is to be found by the hourly
-   * search for spikes: its phones are used on the day before and after it. Left out, it begins
-   * after seven tenths of the history.
+   * When the last good day ends and the bad release begins, if the hourly search for spikes must
+   * find it: its phones are used on the day before and after it. By default it begins after seven
+   * tenths of the history.
    */
   badReleaseMs?: number
 }
 
-/** One session: a phone as it was in each of its batches, and when each was received. */
+/** One session: the state of a phone in each of its batches, and the receipt time of each. */
 export type Visit = {
   sessionId: string
   userId: string | null
   batches: { phone: Phone; atMs: number }[]
 }
 
-/** What was planted, by the ids of what is to be found. */
+/** The planted stories, by the ids that an analyst should find. */
 export type Stories = {
   release: { platform: string; sdkVersion: string; signal: string; fromMs: number }
   rooted: { deviceId: string; rootedAtMs: number }[]
@@ -60,17 +61,17 @@ const toStoryMs = ({ startMs, days }: HistorySpan, day: number, hour = 0): numbe
 
 const toStoryDay = (days: number, day: number): number => Math.floor((day * days) / storyDays)
 
-/** Traffic by the hour, UTC: people sleep. */
+/** Traffic by the hour, UTC: low at night. */
 const hourWeights = [2, 1, 1, 1, 1, 2, 4, 7, 8, 8, 8, 9, 10, 9, 8, 8, 9, 10, 11, 11, 9, 7, 5, 3]
 
-/** @param devices phones of the fleet; those that stories add come on top */
+/** @param devices phones of the fleet, without those that stories add */
 export function makeHistory(seed: number, devices: number, span: HistorySpan): HistoryModel {
   const badReleaseMs = span.badReleaseMs ?? toStoryMs(span, badReleaseDay)
   const making: Making = { seed, span, badReleaseMs }
   const phones = makePopulation(seed, devices)
   const everyUser = phones.flatMap(({ users }) => users)
   const phonesOf = (user: string) => everyUser.filter((one) => one === user).length
-  // A second phone of the same user would tell another story.
+  // A second phone of the same user would mix two stories.
   const stock = phones.filter(
     ({ kind, users, sdk }) =>
       kind.name === 'stock-android' &&
@@ -79,7 +80,7 @@ export function makeHistory(seed: number, devices: number, span: HistorySpan): H
       !adoptsRelease(sdk),
   )
   const take = (count: number) => stock.splice(0, count)
-  const told = new Set<Phone>()
+  const planted = new Set<Phone>()
   const visits: Visit[] = []
   const cast = {
     rooted: take(5),
@@ -89,8 +90,8 @@ export function makeHistory(seed: number, devices: number, span: HistorySpan): H
     shared: take(4),
     burst: take(25),
   }
-  for (const phone of [...cast.rooted, ...cast.woken]) told.add(phone)
-  for (const phone of phones) if (!told.has(phone)) visits.push(...visitsOf(making, phone))
+  for (const phone of [...cast.rooted, ...cast.woken]) planted.add(phone)
+  for (const phone of phones) if (!planted.has(phone)) visits.push(...visitsOf(making, phone))
   if (span.badReleaseMs !== undefined) visits.push(...releaseVisits(making, phones))
   const stories = plant(making, cast, phones, visits)
   return { seed, visits, stories }
@@ -98,7 +99,7 @@ export function makeHistory(seed: number, devices: number, span: HistorySpan): H
 
 const adoptsRelease = (sdk: Phone['sdk']) => sdk.name === 'android' && sdk.version.startsWith('3.')
 
-/** The phones of the new release on the day before it turned bad, and on the day after. */
+/** The phones of the new release on the day before it became bad, and on the day after. */
 function releaseVisits(making: Making, phones: Phone[]): Visit[] {
   return phones
     .filter(({ sdk, kind }) => adoptsRelease(sdk) && kind.usage === 'person')
@@ -120,7 +121,7 @@ function visitsOf(making: Making, phone: Phone): Visit[] {
   const { days } = span
   const firstMs = dayAt(span, random, toStoryDay(days, 2), toStoryDay(days, 84))
   const count = { farm: random.int(3, 8), accounts: phone.users.length, script: random.int(26, 42) }
-  // A script's sessions fit an hour, farms and account farms take days.
+  // A script's sessions fit into an hour, farms and account farms take days.
   const stepMs = { farm: 7 * hourMs, accounts: 3 * hourMs, script: 80_000 }[usage]
   return Array.from({ length: count[usage] }, (_, n) => {
     const user = phone.users[n % Math.max(1, phone.users.length)] ?? null
@@ -156,18 +157,18 @@ function visit(making: Making, phone: Phone, atMs: number, facts: VisitFacts): V
   const random = createRandom(making.seed, `visit:${phone.deviceId}:${n}`)
   const sessionId = phone.sdk.name === 'flutter' ? `s-${random.hex(24)}` : random.uuid()
   const current = phoneAt(making, phone, atMs, random)
-  const wanted = phone.kind.later === undefined ? batches : batches + 1
+  const batchCount = phone.kind.later === undefined ? batches : batches + 1
   return {
     sessionId,
     userId: user,
-    batches: Array.from({ length: wanted }, (_, batch) => ({
+    batches: Array.from({ length: batchCount }, (_, batch) => ({
       phone: current,
       atMs: atMs + batch * random.int(20_000, 90_000),
     })),
   }
 }
 
-/** A phone as it is then: its SDK may be newer, and more people use a VPN at night. */
+/** The state of a phone at a time: its SDK may be newer, and more people use a VPN at night. */
 function phoneAt(making: Making, phone: Phone, atMs: number, random: Random): Phone {
   const { seed, span, badReleaseMs } = making
   let current = phone

@@ -1,6 +1,6 @@
 /**
- * What becomes of an alert of a simulated history: what an analyst says of it and when, and how its
- * webhook is delivered.
+ * The outcome of an alert of a simulated history: its disposition with the time, and the delivery
+ * of its webhook.
  */
 import type { Disposition } from '#shared/core/alerts/alert-rules.ts'
 import { hourMs } from '#shared/core/base/instants.ts'
@@ -14,10 +14,10 @@ const fraud = new Set([
 ])
 const odd = new Set(['rooted-magisk', 'rooted-kernelsu', 'jailbroken', 'gps-spoofer', 'app-cloner'])
 
-/** `atMs` is null for an alert that was not looked at: it stays OPEN. */
+/** `atMs` is null for an alert without a review: it stays OPEN. */
 export type Verdict = { to: Disposition; atMs: number | null }
 
-/** @param detected signals that were detected at the alert */
+/** @param detected the detected signals at the alert */
 export function judgeAlert(
   { phone, detected }: { phone: Phone; detected: readonly string[] },
   createdAtMs: number,
@@ -45,7 +45,10 @@ export function judgeAlert(
   return drawn < confirmed + refuted + 0.1 ? { to: 'REVIEWED', atMs } : { to: 'OPEN', atMs: null }
 }
 
-/** How a delivery went: when each attempt began, after its alert, and whether the last failed. */
+/**
+ * The course of a delivery: the start of each attempt, relative to its alert, and whether the last
+ * failed.
+ */
 export type DeliveryCourse = { delaysMs: number[]; failed: boolean }
 
 /** Most are delivered at once, some after retries, a few never. */

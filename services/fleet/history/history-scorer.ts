@@ -37,7 +37,7 @@ export type RaisedVisit = {
   candidate: AlertCandidate
   visit: AcceptedVisit
   createdAtMs: number
-  /** Whether its delivery failed for good. */
+  /** Whether its delivery failed permanently. */
   isUndelivered: boolean
 }
 
@@ -48,7 +48,7 @@ export type HistoryScorerOptions = {
   postgres: Postgres
   /** The versions of its shadow policy, ascending. */
   shadows: readonly ShadowVersion[]
-  /** Called with what the scorer would only warn of: a shadow decision that is missing. */
+  /** Called for a missing shadow decision, which the scorer would only log. */
   onWarning: (text: string) => void
   /** Called after each batch with the number of events decided so far. */
   onProgress: (events: number) => void
@@ -61,7 +61,7 @@ const messagesPerBatch = 20
 const alertsPerTransaction = 200
 /** Larger than a batch. */
 const decodedBytesMax = 48 * 1024 * 1024
-/** A batch must never go without its shadow decisions. */
+/** A batch must never be stored without its shadow decisions. */
 const shadowDelayMaxMs = 60_000
 
 /**
@@ -185,11 +185,11 @@ function createRaise(
   }
 }
 
-/** The same in every tenant, unlike the id of an alert. */
+/** Equal in every tenant, unlike the id of an alert. */
 export const toAlertKey = ({ deviceId, sessionId, action }: AlertCandidate): string =>
   `${deviceId} ${sessionId} ${action}`
 
-/** Stores that open a transaction of their own work in this one. */
+/** Stores that open their own transaction work in this one. */
 export const inside = (tx: Queryable): Session => ({ ...tx, transaction: (work) => work(tx) })
 
 type DueAlert = {
@@ -214,7 +214,7 @@ function toEndedDelivery({ candidate, createdAtMs, course, random }: DueAlert): 
   }
 }
 
-/** What an edge claims to have accepted, by hour. */
+/** The accepted events that an edge reports, by hour. */
 function toClaims(tenantId: string, visits: readonly AcceptedVisit[]) {
   const counts = new Map<number, number>()
   for (const { atMs } of visits) {

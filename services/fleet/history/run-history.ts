@@ -1,8 +1,8 @@
 /**
- * `di fleet --history`: days of the past in a new tenant of the running local stack. Its phones are
+ * `di fleet --history`: past days in a new tenant of the running local stack. Its phones are
  * planned, its events pass through the edge's and the scorer's own code with the clock of their
- * time, and analysts of a model say what they think of the alerts. It writes to the stack's own
- * databases with the credentials of its owner, so nothing else can be addressed.
+ * time, and a model of analysts sets dispositions. It writes to the stack's own databases with the
+ * credentials of its owner, so nothing else can be addressed.
  */
 import type { AlertCandidate } from '#shared/core/alerts/alert-rules.ts'
 import { dayMs, hourMs } from '#shared/core/base/instants.ts'
@@ -25,7 +25,7 @@ import { judgeAlert } from './history-outcomes.ts'
 import { inside, type RaisedVisit, scoreVisits, toAlertKey } from './history-scorer.ts'
 
 export type HistoryOptions = {
-  /** Full days before today; today so far comes on top. */
+  /** Full days before today; the current day so far is added. */
   days: number
   devices: number
   seed: number
@@ -50,15 +50,17 @@ export type HistorySummary = {
 export type HistoryDeps = {
   context: FleetContext
   nowMs: () => number
-  /** Shows how many of all events are decided. */
+  /** Shows the number of decided events and of all events. */
   onProgress: (events: number, all: number) => void
 }
 
-/** Nothing is newer: the last alerts have been raised and delivered. */
+/** No event is newer, so that the last alerts have been raised and delivered. */
 const quietMs = 120_000
-/** A release this young before the end is found by the hourly search for spikes. */
+/** The hourly search for spikes finds a release of this age before the end. */
 const badReleaseAgeMs = 22 * hourMs
-/** Up to this length the bad release is the last story of the history, then one of its middle. */
+/**
+ * Up to this length the bad release is the last story of the history, otherwise one in its middle.
+ */
 const shortDays = 30
 const analysts = ['ann@example.com', 'bob@example.com', 'chloe@example.com']
 /** The webhook is paused, so nothing is ever sent there. */
@@ -66,7 +68,7 @@ const webhookUrl = 'http://127.0.0.1:9999/risk-alerts'
 const dispositionsPerTransaction = 100
 
 /**
- * Makes the history.
+ * Creates the history.
  * @throws FleetError when there is no local stack with embedded servers, or the tenant exists
  */
 export async function runHistory(
@@ -85,7 +87,7 @@ export async function runHistory(
     webhook_url: webhookUrl,
   })) as { hmac_secret: string }
   await context.adminFetch('POST', `/tenants/${tenantId}/webhook/pause`)
-  // What fails is thrown, and stdout is for the summary.
+  // Failures are thrown, and stdout is for the summary.
   const log = createLog('fleet', 'silent')
   const postgres = createPostgres(stack.postgres, { role: 'fleet', log, statementTimeoutMs: 0 })
   const clickhouse = createClickhouse(stack.clickhouse, { name: 'fleet' })
@@ -106,7 +108,7 @@ export async function runHistory(
       throw new FleetError(`the history is not complete: ${text}`)
     }
     const scoring = { tenantId, seed, clickhouse, postgres, shadows, onWarning, onProgress }
-    // Risk features of an event are of the 30 days before it.
+    // Risk features of an event cover the 30 days before it.
     const raised = await withOldActivityKept(clickhouse, () => scoreVisits(visits, scoring))
     const dispositions = await judgeAll(postgres, raised, { seed, endMs, stories: model.stories })
     const failed = raised.filter((one) => one.isUndelivered).length
@@ -151,7 +153,9 @@ function toSpan(days: number, endMs: number): HistorySpan {
   return { startMs, days, visitDays: days + 1, ...(days <= shortDays ? { badReleaseMs } : {}) }
 }
 
-/** Dates the tenant before its first event, and gives it a shadow policy after a third of them. */
+/**
+ * Dates the tenant before its first event, and sets a shadow policy after a third of the events.
+ */
 async function prepareTenant(
   postgres: Postgres,
   tenantId: string,
@@ -169,7 +173,7 @@ async function prepareTenant(
 
 type Judging = { seed: number; endMs: number; stories: Stories }
 
-/** @returns how many dispositions were set: those of a later time are still to come */
+/** @returns the number of dispositions that were set; later ones are still to come */
 async function judgeAll(
   postgres: Postgres,
   raised: readonly RaisedVisit[],

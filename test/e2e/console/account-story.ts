@@ -1,4 +1,4 @@
-/** The part of the console's story about a person's own account: second factor and password. */
+/** The part of the console's story about an operator's own account: second factor and password. */
 import { Secret, TOTP } from 'otpauth'
 import type { Browser, Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -14,9 +14,9 @@ const password = 'eleven slow trains depart'
 const nextPassword = 'four green lamps at dusk'
 const stepMs = 30_000
 
-export function describeAccount(tell: () => AccountStory): void {
-  const stack = () => tell().running.stack
-  const open = () => openPage(tell().browser, { baseURL: stack().console })
+export function describeAccount(getStory: () => AccountStory): void {
+  const stack = () => getStory().running.stack
+  const open = () => openPage(getStory().browser, { baseURL: stack().console })
   let watched: WatchedPage
   let page: Page
   let secret = ''
@@ -94,12 +94,12 @@ export function describeAccount(tell: () => AccountStory): void {
       expect(data.find((one) => one.email === email)).toMatchObject({ totp: true })
     })
 
-    it('is signed in to with the password and a code, each code once', async () => {
+    it('accepts a sign-in with the password and a code, each code once', async () => {
       await signOut()
       await signIn(page, password)
       await page.getByRole('textbox', { name: 'Code' }).waitFor()
       expect(await findViolations(page)).toEqual([])
-      // The next step's code: that of the present one has switched the second factor on.
+      // The code of the next step: the current one has switched the second factor on.
       const code = codeOf(1)
       await enterCode(page, code)
       await account().waitFor()
@@ -110,7 +110,7 @@ export function describeAccount(tell: () => AccountStory): void {
       expect((await page.request.get(`${stack().console}/admin/v1/session`)).status()).toBe(401)
     })
 
-    it('lets a recovery code in once', async () => {
+    it('accepts a recovery code once', async () => {
       await enterCode(page, codes[0]!.toUpperCase())
       await account().waitFor()
       await signOut()

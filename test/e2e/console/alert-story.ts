@@ -1,4 +1,4 @@
-/** The part of the console's story that is about alerts: triage, why one was raised. */
+/** The part of the console's story about alerts: triage and explanation. */
 import { readFileSync } from 'node:fs'
 import type { Page } from 'playwright-core'
 import { beforeAll, describe, expect, it } from 'vitest'
@@ -13,7 +13,7 @@ import {
 import type { TestStack } from '../../support/process/stack.ts'
 import { until } from '../../support/process/until.ts'
 
-/** What the tests need of those before them: an operator of all tenants who is signed in. */
+/** The results of earlier tests: a signed-in operator of all tenants. */
 export type Story = { running: TestStack; page: Page; email: string }
 
 type Alert = {
@@ -35,24 +35,24 @@ const hooked = {
   root: { su_binary: true, magisk_detected: true },
 }
 
-export function describeAlerts(tell: () => Story): void {
+export function describeAlerts(getStory: () => Story): void {
   let tenant: Tenant
   const list = (filters = '') => {
-    const { running } = tell()
+    const { running } = getStory()
     const path = `/tenants/${tenant.tenant_id}/alerts?limit=100&${filters}`
     return admin<{ data: Alert[]; total: number }>(running.stack, 'GET', path)
   }
-  const read = (id: string) => admin<AlertRecord>(tell().running.stack, 'GET', `/alerts/${id}`)
-  /** The alert that is open, as its row says. */
-  const openRow = () => tell().page.locator('[data-alert][aria-current="true"]')
+  const read = (id: string) => admin<AlertRecord>(getStory().running.stack, 'GET', `/alerts/${id}`)
+  /** The open alert's row. */
+  const openRow = () => getStory().page.locator('[data-alert][aria-current="true"]')
 
   describe('alerts', () => {
     beforeAll(async () => {
-      tenant = await createTenant(tell().running.stack, 'alerts')
+      tenant = await createTenant(getStory().running.stack, 'alerts')
     })
 
     it('are triaged by keyboard alone, ten of them, and the last change is undone', async () => {
-      const { running, page } = tell()
+      const { running, page } = getStory()
       for (let at = 0; at < alertsMade; at++) {
         const body = toBody(tenant.tenant_id, {
           device: `hooked-${at}`,
@@ -92,14 +92,14 @@ export function describeAlerts(tell: () => Story): void {
       })
       expect((await list('disposition=OPEN')).total).toBe(1)
       expect((await read(last)).history).toMatchObject([
-        { actor: tell().email, from: 'OPEN', to: 'REVIEWED' },
-        { actor: tell().email, from: 'REVIEWED', to: 'OPEN' },
+        { actor: getStory().email, from: 'OPEN', to: 'REVIEWED' },
+        { actor: getStory().email, from: 'REVIEWED', to: 'OPEN' },
       ])
       expect(await findViolations(page)).toEqual([])
     })
 
     it('have an assignee and notes, set by keyboard', async () => {
-      const { page, email } = tell()
+      const { page, email } = getStory()
       const id = (await openRow().getAttribute('data-alert')) ?? ''
       await page.keyboard.press('a')
       await page.getByText(`Alert: assigned to ${email}`, { exact: true }).waitFor()
@@ -113,8 +113,8 @@ export function describeAlerts(tell: () => Story): void {
       })
     })
 
-    it('that are selected change together, and go back by a click', async () => {
-      const { page } = tell()
+    it('that are selected change together, and are restored by a click', async () => {
+      const { page } = getStory()
       await page.keyboard.press('Escape')
       await page.goto(`${new URL(page.url()).pathname}?disposition=FALSE_POSITIVE`)
       await page.getByText('3 alerts').waitFor()
@@ -133,8 +133,8 @@ export function describeAlerts(tell: () => Story): void {
       })
     })
 
-    it('say why: every reason with its points, and the raw signals behind it', async () => {
-      const { page } = tell()
+    it('show their explanation: every reason with its points, and the raw signals', async () => {
+      const { page } = getStory()
       const { data } = await list()
       const { alert } = await read(data[0]!.alert_id)
       await page.goto(`/t/${tenant.tenant_id}/alerts/${alert.alert_id}`)
@@ -154,8 +154,8 @@ export function describeAlerts(tell: () => Story): void {
       expect(await findOverflow(page)).toBe(0)
     })
 
-    it('of a whole filter change together: the exact number first, then the server does it', async () => {
-      const { page } = tell()
+    it('of a whole filter change together: exact count first, then a server job', async () => {
+      const { page } = getStory()
       const { total } = await list('decision=BLOCK')
       expect(total).toBe(alertsMade)
       await page.goto('/t/alerts/alerts?decision=BLOCK')
@@ -169,15 +169,15 @@ export function describeAlerts(tell: () => Story): void {
       await page.getByText(/^\d+ alerts are now Confirmed$/).waitFor()
       expect((await list('disposition=CONFIRMED')).total).toBe(total)
       const { history } = await read((await list('flag=ROOTED')).data[0]!.alert_id)
-      expect(history.at(-1)).toMatchObject({ actor: tell().email, to: 'CONFIRMED' })
-      // It is in the URL, so it is found again.
+      expect(history.at(-1)).toMatchObject({ actor: getStory().email, to: 'CONFIRMED' })
+      // The job is in the URL, so it is found again.
       await page.reload()
       await page.getByText(/^\d+ alerts are now Confirmed$/).waitFor()
       await page.getByRole('button', { name: 'Dismiss', exact: true }).last().click()
     })
 
     it('of a whole filter are downloaded as CSV', async () => {
-      const { page } = tell()
+      const { page } = getStory()
       await page.getByRole('button', { name: 'All of them' }).click()
       const [download] = await Promise.all([
         page.waitForEvent('download'),
@@ -191,8 +191,8 @@ export function describeAlerts(tell: () => Story): void {
       expect(rows.map((row) => row.split(',')[0])).toEqual(data.map((one) => one.alert_id))
     })
 
-    it('that are raised meanwhile are announced, and no row moves until they are wanted', async () => {
-      const { running, page } = tell()
+    it('that are raised meanwhile are announced, and no row moves until a click', async () => {
+      const { running, page } = getStory()
       await page.goto('/t/alerts/alerts')
       await page.getByRole('switch', { name: 'Live' }).waitFor()
       const first = () => page.locator('[data-alert]').first().getAttribute('data-alert')
@@ -213,8 +213,8 @@ export function describeAlerts(tell: () => Story): void {
       expect(await first()).toBe(data[0]!.alert_id)
     })
 
-    it('lead to their device and user, which the search finds by their ids too', async () => {
-      const { page } = tell()
+    it('link to their device and user, which the search also finds by id', async () => {
+      const { page } = getStory()
       await page.keyboard.press('j')
       await page.getByRole('link', { name: 'late', exact: true }).first().click()
       await page.getByRole('heading', { name: 'Device', exact: true }).waitFor()
@@ -231,8 +231,8 @@ export function describeAlerts(tell: () => Story): void {
       expect(await findOverflow(page)).toBe(0)
     })
 
-    it('are counted in the overview, whose tiles lead to what is behind them', async () => {
-      const { page, running } = tell()
+    it('are counted in the overview, whose tiles link to their lists', async () => {
+      const { page, running } = getStory()
       await page.goto(`/t/${tenant.tenant_id}/overview`)
       const { alerts } = await admin<{
         alerts: { raised: { now: number }; BLOCK: { now: number } }
@@ -248,8 +248,8 @@ export function describeAlerts(tell: () => Story): void {
       await page.getByText(`${alerts.BLOCK.now} alerts`).waitFor()
     })
 
-    it('that match no filter say so, and a list that fails can be read again', async () => {
-      const { page } = tell()
+    it('that match no filter show a hint, and a failed list can be read again', async () => {
+      const { page } = getStory()
       const address = `/t/${tenant.tenant_id}/alerts?device_id=nobody`
       await page.goto(address)
       await page.getByText('No alert matches these filters').waitFor()

@@ -1,4 +1,4 @@
-/** The part of the console's story about policies, queries in SQL, and what analysts look at. */
+/** The part of the console's story about policies, queries in SQL, and analytics pages. */
 import { readFileSync } from 'node:fs'
 import type { Browser, Page } from 'playwright-core'
 import { describe, expect, it } from 'vitest'
@@ -8,7 +8,7 @@ import { admin, ingest, type Tenant, toBody } from '../../support/http/tenant-cl
 import type { TestStack } from '../../support/process/stack.ts'
 import { until } from '../../support/process/until.ts'
 
-/** What the tests need of those before them: a signed-in administrator and a tenant. */
+/** The results of earlier tests: a signed-in administrator and a tenant. */
 export type AnalyticsStory = {
   running: TestStack
   browser: Browser
@@ -30,21 +30,21 @@ type Rows = { columns: { name: string }[]; rows: unknown[][] }
 const rooted = { root: { su_binary: true, magisk_detected: true } }
 const devices = 6
 
-export function describeAnalytics(tell: () => AnalyticsStory): void {
-  const path = (rest: string) => `/tenants/${tell().tenant.tenant_id}${rest}`
-  const read = <T>(rest: string) => admin<T>(tell().running.stack, 'GET', path(rest))
+export function describeAnalytics(getStory: () => AnalyticsStory): void {
+  const path = (rest: string) => `/tenants/${getStory().tenant.tenant_id}${rest}`
+  const read = <T>(rest: string) => admin<T>(getStory().running.stack, 'GET', path(rest))
   const readPolicy = () => read<Shown>('/policy')
-  const button = (name: string) => tell().page.getByRole('button', { name, exact: true })
-  const open = (rest: string) => tell().page.goto(`/t/${tell().tenant.tenant_id}${rest}`)
+  const button = (name: string) => getStory().page.getByRole('button', { name, exact: true })
+  const open = (rest: string) => getStory().page.goto(`/t/${getStory().tenant.tenant_id}${rest}`)
 
-  /** Confirms a dialog, and the question for the password where it comes. */
+  /** Confirms a dialog, and the password prompt if it comes. */
   async function confirmDialog(name: string): Promise<void> {
-    const { page, password } = tell()
+    const { page, password } = getStory()
     await page.getByRole('dialog').getByRole('button', { name, exact: true }).click()
     const done = page.getByText('is in force on')
-    const asked = page.getByRole('heading', { name: 'Confirm that it is you' })
-    await done.or(asked).first().waitFor()
-    if (await asked.isVisible()) {
+    const prompt = page.getByRole('heading', { name: 'Confirm that it is you' })
+    await done.or(prompt).first().waitFor()
+    if (await prompt.isVisible()) {
       await page.getByLabel('Password').fill(password)
       await button('Confirm').click()
     }
@@ -52,15 +52,15 @@ export function describeAnalytics(tell: () => AnalyticsStory): void {
   }
 
   async function setWeight(signal: string, points: string): Promise<void> {
-    const { page } = tell()
+    const { page } = getStory()
     await page.getByText('signals weigh, cap').first().click()
     await page.getByLabel(`Points of ${signal}`, { exact: true }).fill(points)
     await page.getByText('valid', { exact: true }).waitFor()
   }
 
   describe('a policy', () => {
-    it('is published after its backtest, and both say what the API says', async () => {
-      const { running, page, tenant, email } = tell()
+    it('is published after its backtest, and both pages match the API', async () => {
+      const { running, page, tenant, email } = getStory()
       for (let at = 0; at < devices; at += 1) {
         const body = toBody(tenant.tenant_id, {
           device: `rooted-${at}`,
@@ -97,8 +97,8 @@ export function describeAnalytics(tell: () => AnalyticsStory): void {
       expect(await row.getByRole('cell').first().textContent()).toBe(String(version + 1))
     })
 
-    it('that another person changed meanwhile is shown and not overwritten', async () => {
-      const { running, page } = tell()
+    it('that another operator changed meanwhile is shown and not overwritten', async () => {
+      const { running, page } = getStory()
       await button('Edit the policy').click()
       await page.getByLabel('Review from').fill('35')
       await page.getByText('valid', { exact: true }).waitFor()
@@ -113,7 +113,7 @@ export function describeAnalytics(tell: () => AnalyticsStory): void {
       await button('Compare').click()
       await page.getByText(`Version ${theirs.version} is in force`).waitFor()
       expect(await readPolicy()).toEqual(theirs)
-      // The draft is still there, and leaving the page asks.
+      // The draft is still there, and leaving the page shows a warning.
       expect(await page.getByLabel('Review from').inputValue()).toBe('35')
       const questions: string[] = []
       page.on('dialog', (dialog) => {
@@ -130,7 +130,7 @@ export function describeAnalytics(tell: () => AnalyticsStory): void {
     })
 
     it('is rolled back to an older version, which is published again', async () => {
-      const { page } = tell()
+      const { page } = getStory()
       const before = await readPolicy()
       await open('/policies?version=1')
       await button('Roll back to this').click()
@@ -142,8 +142,8 @@ export function describeAnalytics(tell: () => AnalyticsStory): void {
       await page.getByText('in force', { exact: true }).waitFor()
     })
 
-    it('gets a suppression that its address carries, into a draft alone', async () => {
-      const { page } = tell()
+    it('gets a suppression from its URL, into a draft only', async () => {
+      const { page } = getStory()
       const before = await readPolicy()
       await open('/policies?tab=edit&suppress=root.su_binary&versions=4.3.0&reason=bad+release')
       await page.getByText('valid', { exact: true }).waitFor()
@@ -157,8 +157,8 @@ export function describeAnalytics(tell: () => AnalyticsStory): void {
   })
 
   describe('a query in SQL', () => {
-    it('shows the rows that the API answers, is kept, and is in the audit log', async () => {
-      const { running, page, email } = tell()
+    it('shows the rows of the API, is kept, and is in the audit log', async () => {
+      const { running, page, email } = getStory()
       await open('/explore')
       await page.getByRole('button', { name: /^Run/ }).click()
       const rows = page.getByRole('region', { name: 'Rows of the query' }).getByRole('row')
@@ -182,8 +182,8 @@ export function describeAnalytics(tell: () => AnalyticsStory): void {
       expect(await findViolations(page)).toEqual([])
     })
 
-    it('comes from the cookbook with its parameters, and goes as a CSV', async () => {
-      const { page } = tell()
+    it('comes from the cookbook with its parameters, and can be exported as CSV', async () => {
+      const { page } = getStory()
       await page.getByRole('tab', { name: 'Examples' }).click()
       await page.getByRole('button', { name: /^Which devices form a farm/ }).click()
       await page.getByLabel('devices_min').fill('2')
@@ -199,8 +199,8 @@ export function describeAnalytics(tell: () => AnalyticsStory): void {
       expect(csv).toContain('root.magisk_detected')
     })
 
-    it('that is wrong shows what the engine says, with the request id', async () => {
-      const { page } = tell()
+    it('with an error shows the engine’s message and the request id', async () => {
+      const { page } = getStory()
       await open('/explore?sql=select+no_such_column+from+events')
       await page.getByRole('button', { name: /^Run/ }).click()
       const alert = page.getByRole('alert')
@@ -211,8 +211,8 @@ export function describeAnalytics(tell: () => AnalyticsStory): void {
   })
 
   describe('a viewer', () => {
-    it('reads policies and signals, and neither publishes nor queries', async () => {
-      const { running, browser, tenant } = tell()
+    it('reads policies and signals, and can neither publish nor query', async () => {
+      const { running, browser, tenant } = getStory()
       const { url } = await admin<{ url: string }>(
         running.stack,
         'POST',
@@ -247,7 +247,7 @@ export function describeAnalytics(tell: () => AnalyticsStory): void {
     })
   })
 
-  describe('what analysts look at', () => {
+  describe('analytics pages', () => {
     it.each([
       ['/policies', 'Versions of the policy'],
       ['/signals', 'Signals'],
@@ -258,7 +258,7 @@ export function describeAnalytics(tell: () => AnalyticsStory): void {
     ])(
       '%s shows its content, has no fault that axe finds, and fits 320 px',
       async (rest, shown) => {
-        const { page } = tell()
+        const { page } = getStory()
         await open(rest)
         await page.getByRole('region', { name: shown }).or(page.getByText(shown)).first().waitFor()
         expect(await findViolations(page)).toEqual([])
@@ -266,8 +266,8 @@ export function describeAnalytics(tell: () => AnalyticsStory): void {
       },
     )
 
-    it('is empty with a next step for a tenant without telemetry, and says why it fails', async () => {
-      const { page } = tell()
+    it('are empty with a next step for a new tenant, and explain a failure', async () => {
+      const { page } = getStory()
       await page.goto('/t/globex/fleet')
       await page.getByText('No telemetry in this time').waitFor()
       expect(await findViolations(page)).toEqual([])

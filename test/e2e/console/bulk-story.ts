@@ -1,6 +1,6 @@
 /**
- * The part of the console's story about a long queue and several people: bulk changes and their
- * undo, a list that stays still, changes that conflict, notes that are not lost.
+ * The part of the console's story about a long queue and several operators: bulk changes and their
+ * undo, a list that does not move, conflicting changes, notes that are not lost.
  */
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Page } from 'playwright-core'
@@ -14,7 +14,7 @@ import { admin, createTenant } from '../../support/http/tenant-client.ts'
 import type { TestStack } from '../../support/process/stack.ts'
 import { until } from '../../support/process/until.ts'
 
-/** What the tests need of those before them: an operator of all tenants who is signed in. */
+/** The results of earlier tests: a signed-in operator of all tenants. */
 type Story = { running: TestStack; page: Page; email: string }
 
 type Alert = { alert_id: string; disposition: string; assignee: string | null }
@@ -36,7 +36,7 @@ type Job = {
 const alertsMade = 300
 const slug = 'queue'
 
-export function describeBulk(tell: () => Story): void {
+export function describeBulk(getStory: () => Story): void {
   let postgres: Postgres
   let raised = 0
   const raise = (count: number) =>
@@ -54,26 +54,27 @@ export function describeBulk(tell: () => Story): void {
       Date.now,
     )
   const call = <T>(method: string, path: string, body?: object) =>
-    admin<T>(tell().running.stack, method, path, body)
+    admin<T>(getStory().running.stack, method, path, body)
   const list = (filters = '') =>
     call<{ data: Alert[]; total: number }>('GET', `/tenants/${slug}/alerts?limit=500&${filters}`)
   const read = (id: string) => call<AlertRecord>('GET', `/alerts/${id}`)
   const jobs = async () => (await call<{ data: Job[] }>('GET', `/tenants/${slug}/bulk-jobs`)).data
-  const button = (name: string | RegExp) => tell().page.getByRole('button', { name, exact: true })
-  const rows = () => tell().page.locator('[data-alert]')
-  const openRow = () => tell().page.locator('[data-alert][aria-current="true"]')
+  const button = (name: string | RegExp) =>
+    getStory().page.getByRole('button', { name, exact: true })
+  const rows = () => getStory().page.locator('[data-alert]')
+  const openRow = () => getStory().page.locator('[data-alert][aria-current="true"]')
   const openId = async () => (await openRow().getAttribute('data-alert')) ?? ''
-  const goto = (query = '') => tell().page.goto(`/t/${slug}/alerts${query}`)
-  const told = (why: string) => `An alert stays: ${why}`
-  /** Chooses an entry of the menu of what is done with all of them. */
+  const goto = (query = '') => getStory().page.goto(`/t/${slug}/alerts${query}`)
+  const message = (why: string) => `An alert stays: ${why}`
+  /** Chooses an entry of the menu for all matching alerts. */
   const withAll = async (entry: string) => {
     await button('All of them').click()
-    await tell().page.getByRole('menuitem', { name: entry }).click()
+    await getStory().page.getByRole('menuitem', { name: entry }).click()
   }
 
   describe('a long queue of alerts', () => {
     beforeAll(async () => {
-      const { stack } = tell().running
+      const { stack } = getStory().running
       postgres = createPostgres(stack.postgres, {
         role: 'test',
         log: createLog('test', 'silent'),
@@ -84,8 +85,8 @@ export function describeBulk(tell: () => Story): void {
     })
     afterAll(() => postgres?.close())
 
-    it('has at most 80 rows in the document, wherever it is scrolled to', async () => {
-      const { page } = tell()
+    it('has at most 80 rows in the document, at any scroll position', async () => {
+      const { page } = getStory()
       await page.setViewportSize({ width: 1_280, height: 2_160 })
       await goto()
       await page.getByText(`${alertsMade} alerts`).waitFor()
@@ -106,8 +107,8 @@ export function describeBulk(tell: () => Story): void {
       await page.setViewportSize({ width: 1_280, height: 720 })
     })
 
-    it('says what is new within a second, and moves no row under the pointer', async () => {
-      const { page } = tell()
+    it('announces new alerts within a second, and moves no row under the pointer', async () => {
+      const { page } = getStory()
       await goto('?disposition=OPEN')
       await page.getByRole('switch', { name: 'Live' }).waitFor()
       const third = rows().nth(2)
@@ -123,7 +124,8 @@ export function describeBulk(tell: () => Story): void {
       await button('3 new').click()
       await page.getByText(`${raised} alerts`).waitFor()
 
-      // A bulk change that ends takes an alert out of the filter: its row leaves after the pointer.
+      // A bulk change that ends removes an alert from the filter: its row stays until the pointer
+      // leaves.
       const job = { job_id: 'blk_shown', tenant_id: slug, sets: 'disposition', total: 1, done: 1 }
       const more = { disposition: 'REVIEWED', actor: 'ada', changed: 1, kept: 0, assignee: null }
       const rest = { note: null, undo_of: null, undone_by: null, created_at: '', ended_at: null }
@@ -147,15 +149,15 @@ export function describeBulk(tell: () => Story): void {
       await call('POST', `/alerts/${first}/disposition`, { disposition: 'OPEN' })
     })
 
-    it('goes on after a lost connection with what was raised meanwhile', async () => {
-      const { page } = tell()
+    it('continues after a lost connection with the alerts raised meanwhile', async () => {
+      const { page } = getStory()
       const { rows: found } = await postgres.query<{ last_seq: number }>(
         'select last_seq from alert_sequences where tenant_id = $1',
         [slug],
       )
       const seq = found[0]!.last_seq
       let connections = 0
-      // The first connection ends at once, the second cannot be made; then the server is back.
+      // The first connection ends at once, the second fails; then the server is back.
       await page.route('**/alerts/stream', async (route) => {
         connections++
         if (connections > 2) return route.continue()
@@ -181,8 +183,8 @@ export function describeBulk(tell: () => Story): void {
       expect((await list()).total).toBe(raised)
     })
 
-    it('changes as a whole and goes back, except for what was changed since', async () => {
-      const { page, email } = tell()
+    it('changes as a whole and is restored, except alerts changed since', async () => {
+      const { page, email } = getStory()
       const { total, data } = await list('decision=BLOCK')
       const later = data[5]!.alert_id
       await goto('?decision=BLOCK')
@@ -213,7 +215,7 @@ export function describeBulk(tell: () => Story): void {
     })
 
     it('is assigned by selection and by filter, with the exact number first', async () => {
-      const { page, email } = tell()
+      const { page, email } = getStory()
       await goto()
       await rows().first().waitFor()
       const ids: string[] = []
@@ -250,11 +252,11 @@ export function describeBulk(tell: () => Story): void {
       expect((await list('assignee=none')).total).toBe(total - 3)
     })
 
-    it('has a page of its bulk changes, where each is cancelled or undone', async () => {
-      const { page, email } = tell()
+    it('has a page of its bulk changes, with buttons to cancel and undo each', async () => {
+      const { page, email } = getStory()
       const { total } = await list()
       let begun: Job | undefined
-      // While the alerts are locked the job cannot go on.
+      // While the alerts are locked the job cannot continue.
       await postgres.transaction(async (tx) => {
         begun = await call<Job>('POST', `/tenants/${slug}/alerts/bulk-assign`, {
           filter: {},
@@ -273,7 +275,7 @@ export function describeBulk(tell: () => Story): void {
       const assigned = (await list('assignee=grace@example.com')).total
       expect(assigned).toBe(cancelled.changed)
 
-      // The selection of the test before.
+      // The selection of the previous test.
       const mine = page
         .getByRole('row')
         .filter({ hasText: `3 alerts are now assigned to ${email}` })
@@ -302,9 +304,9 @@ export function describeBulk(tell: () => Story): void {
     })
   })
 
-  describe('an alert that two people work on', () => {
-    it('keeps what the other one set, and shows it', async () => {
-      const { page } = tell()
+  describe('an alert of two operators', () => {
+    it('keeps the other operator’s change, and shows it', async () => {
+      const { page } = getStory()
       await goto()
       await rows().first().waitFor()
       await page.keyboard.press('j')
@@ -312,21 +314,23 @@ export function describeBulk(tell: () => Story): void {
       await page.getByRole('button', { name: 'Assign to me' }).waitFor()
       await call('POST', `/alerts/${id}/disposition`, { disposition: 'CONFIRMED' })
       await page.keyboard.press('f')
-      await page.getByText(told('admin set it to CONFIRMED meanwhile.'), { exact: true }).waitFor()
+      await page
+        .getByText(message('admin set it to CONFIRMED meanwhile.'), { exact: true })
+        .waitFor()
       await openRow().getByText('Confirmed').waitFor()
       expect((await read(id)).alert.disposition).toBe('CONFIRMED')
 
       await call('PUT', `/alerts/${id}/assignee`, { assignee: 'grace@example.com' })
       await page.keyboard.press('a')
-      await page.getByText(told('grace@example.com has it now.'), { exact: true }).waitFor()
+      await page.getByText(message('grace@example.com has it now.'), { exact: true }).waitFor()
       await openRow().getByTitle('grace@example.com').waitFor()
       // Nothing is left to undo.
       expect(await button('Undo').count()).toBe(0)
       expect((await read(id)).alert.assignee).toBe('grace@example.com')
     })
 
-    it('is assigned at once and unassigned by the key for undo', async () => {
-      const { page, email } = tell()
+    it('is assigned at once and unassigned by the undo key', async () => {
+      const { page, email } = getStory()
       await page.keyboard.press('j')
       const id = await openId()
       await page.getByRole('button', { name: 'Assign to me' }).waitFor()
@@ -338,8 +342,8 @@ export function describeBulk(tell: () => Story): void {
       await until('it is as before', async () => (await read(id)).alert.assignee === assignee)
     })
 
-    it('can be taken back for eight seconds, and not after them', async () => {
-      const { page } = tell()
+    it('can be restored for eight seconds, and not after them', async () => {
+      const { page } = getStory()
       await page.keyboard.press('j')
       const id = await openId()
       const { disposition } = (await read(id)).alert
@@ -365,13 +369,13 @@ export function describeBulk(tell: () => Story): void {
       expect(disposition).not.toBe('FALSE_POSITIVE')
     })
 
-    it('takes fast keys one after the other', async () => {
-      const { page } = tell()
+    it('handles fast keys one after the other', async () => {
+      const { page } = getStory()
       await page.keyboard.press('j')
       const id = await openId()
       const before = (await read(id)).history.length
       let calls = 0
-      // The first is slow, so one that did not wait for it would arrive before.
+      // The first request is slow, so a second one that did not wait would arrive earlier.
       await page.route('**/disposition', async (route) => {
         if (++calls === 1) await pause(300)
         await route.continue()
@@ -388,8 +392,8 @@ export function describeBulk(tell: () => Story): void {
       await page.unroute('**/disposition')
     })
 
-    it('loses no note that was typed: when saving fails, at other alerts, and before leaving', async () => {
-      const { page } = tell()
+    it('loses no typed note: on a failed save, at other alerts, and before leaving', async () => {
+      const { page } = getStory()
       const id = await openId()
       const note = page.getByRole('textbox', { name: 'Note' })
       await page.route('**/notes', (route) =>

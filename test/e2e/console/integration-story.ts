@@ -8,7 +8,7 @@ import { admin, ingest, type Tenant, toBody } from '../../support/http/tenant-cl
 import type { TestStack } from '../../support/process/stack.ts'
 import { until } from '../../support/process/until.ts'
 
-/** What the tests need of those before them: an administrator on the page of the tenant. */
+/** The results of earlier tests: an administrator on the page of the tenant. */
 export type IntegrationStory = { running: TestStack; page: Page; tenant: Tenant }
 
 type Requests = {
@@ -24,18 +24,18 @@ type Requests = {
 }
 
 /** Adds the tests. */
-export function describeIntegration(tell: () => IntegrationStory): void {
+export function describeIntegration(getStory: () => IntegrationStory): void {
   const read = (query = '') =>
-    admin<Requests>(tell().running.stack, 'GET', `/tenants/acme/requests${query}`)
-  const submissions = () => tell().page.getByRole('region', { name: 'Submissions' })
+    admin<Requests>(getStory().running.stack, 'GET', `/tenants/acme/requests${query}`)
+  const submissions = () => getStory().page.getByRole('region', { name: 'Submissions' })
 
   async function expectNoFault(): Promise<void> {
-    expect(await findViolations(tell().page)).toEqual([])
-    expect(await findOverflow(tell().page)).toBe(0)
+    expect(await findViolations(getStory().page)).toEqual([])
+    expect(await findOverflow(getStory().page)).toBe(0)
   }
 
-  it('can run the program that signs, with the address and the tenant filled in', async () => {
-    const { page, running, tenant } = tell()
+  it('has a program that signs, with the URL and the tenant filled in', async () => {
+    const { page, running, tenant } = getStory()
     const address = `${running.stack.ingest}/`
     await page.getByLabel('Address of ingest').fill(address)
     await page.getByRole('tab', { name: 'Python' }).click()
@@ -55,8 +55,8 @@ export function describeIntegration(tell: () => IntegrationStory): void {
     await expectNoFault()
   })
 
-  it('shows submissions as they arrive, the refused ones apart, and leads to the event', async () => {
-    const { page, running, tenant } = tell()
+  it('shows submissions as they arrive, filters rejected ones, and links to events', async () => {
+    const { page, running, tenant } = getStory()
     await page.getByRole('link', { name: 'Request log' }).click()
     await submissions().getByText('device-1').first().waitFor()
     const { status } = await ingest(
@@ -106,8 +106,8 @@ export function describeIntegration(tell: () => IntegrationStory): void {
     await page.getByRole('link', { name: 'Open the event' }).waitFor()
   })
 
-  it('says the same at the terminal, also what the edge confirmed of the rotation', async () => {
-    const { stack } = tell().running
+  it('shows the same at the terminal, also the confirmations of the rotation', async () => {
+    const { stack } = getStory().running
     const env = { ...process.env, CONSOLE_URL: stack.console, ADMIN_TOKEN: stack.admin_token }
     const di = async (...words: string[]) => {
       const program = ['services/console/cli.ts', ...words]
@@ -126,8 +126,8 @@ export function describeIntegration(tell: () => IntegrationStory): void {
     expect(rotation).toMatch(/ confirmed .* confirmed /)
   })
 
-  it('holds the list still while the pointer is on it', async () => {
-    const { page, running, tenant } = tell()
+  it('freezes the list while the pointer is on it', async () => {
+    const { page, running, tenant } = getStory()
     await submissions().hover()
     const rows = () => submissions().getByRole('row').allTextContents()
     const before = (await rows()).length
@@ -138,8 +138,8 @@ export function describeIntegration(tell: () => IntegrationStory): void {
     await submissions().getByText('dev-z').waitFor()
   })
 
-  it('says of an empty log what to do, of a failed one why, and names an edge that is silent', async () => {
-    const { page } = tell()
+  it('explains an empty log and a failed one, and names an edge that does not answer', async () => {
+    const { page } = getStory()
     const empty = { tenant_id: 'acme', data: [], edges: [], silent_edges: ['edge-of-this-test'] }
     const path = '**/admin/v1/tenants/acme/requests?*'
     await page.route(path, (route) => route.fulfill({ json: empty }))

@@ -19,8 +19,8 @@ export type SingleSignOnStory = {
 
 const olga = { sub: 'olga-1', email: 'olga@example.com', email_verified: true }
 
-export function describeSingleSignOn(tell: () => SingleSignOnStory): void {
-  const stack = () => tell().running.stack
+export function describeSingleSignOn(getStory: () => SingleSignOnStory): void {
+  const stack = () => getStory().running.stack
   let watched: WatchedPage
   let page: Page
   const button = (name: string) => page.getByRole('button', { name, exact: true })
@@ -39,18 +39,18 @@ export function describeSingleSignOn(tell: () => SingleSignOnStory): void {
 
   describe('single sign-on', () => {
     beforeAll(async () => {
-      watched = await openPage(tell().browser, { baseURL: stack().console })
+      watched = await openPage(getStory().browser, { baseURL: stack().console })
       page = watched.page
     })
     afterAll(async () => {
-      // The way to the provider is the only one that leads away.
-      const { issuer } = tell().provider
+      // Only the redirect to the provider leads to another origin.
+      const { issuer } = getStory().provider
       expect(watched.faults.filter((fault) => !fault.startsWith(`asked ${issuer}`))).toEqual([])
       await page.context().close()
     })
 
     it('makes the account of an invitation, without a password', async () => {
-      tell().provider.person = { identity: olga }
+      getStory().provider.person = { identity: olga }
       const body = { email: olga.email, role: 'admin' }
       const { url } = await admin<{ url: string }>(stack(), 'POST', '/operators/invitations', body)
       await page.goto(url)
@@ -86,7 +86,7 @@ export function describeSingleSignOn(tell: () => SingleSignOnStory): void {
       })
     })
 
-    it('confirms what needs it in a window of its own, and the page goes on', async () => {
+    it('confirms a step-up in a separate window, and the page continues', async () => {
       await page.goto('/account')
       await button('Set up').click()
       await page.getByRole('heading', { name: 'Confirm that it is you' }).waitFor()
@@ -120,12 +120,14 @@ export function describeSingleSignOn(tell: () => SingleSignOnStory): void {
       expect(data).toMatchObject([{ actor: olga.email }])
     })
 
-    it('is refused to an identity without an account', async () => {
-      tell().provider.person = { identity: { ...olga, sub: 'olga-2', email: 'eve@example.com' } }
+    it('is rejected for an identity without an account', async () => {
+      getStory().provider.person = {
+        identity: { ...olga, sub: 'olga-2', email: 'eve@example.com' },
+      }
       await account().click()
       await page.getByRole('menuitem', { name: 'Sign out' }).click()
       await button('Continue with single sign-on').waitFor()
-      // The provider's own session ends as well: else it sends Olga back.
+      // The provider's own session ends as well; otherwise it would send Olga back.
       await page.context().clearCookies()
       await button('Continue with single sign-on').click()
       await page.getByText('This identity cannot sign in here.').waitFor()
@@ -135,8 +137,8 @@ export function describeSingleSignOn(tell: () => SingleSignOnStory): void {
       expect(await status()).toBe(401)
     })
 
-    it('says why the provider cannot be used, and a password works meanwhile', async () => {
-      const { provider, email, password } = tell()
+    it('shows why the provider is unavailable, and a password works meanwhile', async () => {
+      const { provider, email, password } = getStory()
       await provider.stop()
       await page.getByRole('link', { name: 'Go to sign in' }).click()
       await button('Continue with single sign-on').click()

@@ -1,4 +1,4 @@
-/** What a browser loads: the first page and each further one are light enough to be quick. */
+/** The size of the pages: the first page and each further one are small enough to load quickly. */
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
@@ -11,7 +11,7 @@ const read = (name: string) => readFileSync(join(assets, name), 'utf8')
 const weigh = (names: Iterable<string>) =>
   [...names].reduce((sum, name) => sum + gzipSync(read(name), { level: 9 }).length, 0)
 
-/** A script with everything that it imports before it runs. */
+/** A script with all its static imports. */
 function withImports(name: string, found = new Set<string>()): Set<string> {
   if (found.has(name)) return found
   found.add(name)
@@ -21,7 +21,7 @@ function withImports(name: string, found = new Set<string>()): Set<string> {
   return found
 }
 
-describe('what a browser loads', () => {
+describe('a browser loads', () => {
   const document = readFileSync(join(pagesFolder, 'index.html'), 'utf8')
   const entries = [...document.matchAll(/<script type="module"[^>]*assets\/([^"]+\.js)"/g)].map(
     ([, name]) => name!,
@@ -34,7 +34,7 @@ describe('what a browser loads', () => {
     ),
   )
 
-  it('is a first page of at most 190 kB of JavaScript and 20 kB of CSS, compressed', () => {
+  it('a first page of at most 190 kB of JavaScript and 20 kB of CSS, compressed', () => {
     expect(entries.length).toBe(1)
     expect(pages.length).toBeGreaterThanOrEqual(6)
     const start = Math.max(...pages.map((page) => weigh(withImports(page, new Set(first)))))
@@ -43,14 +43,14 @@ describe('what a browser loads', () => {
     expect(weigh(styles)).toBeLessThanOrEqual(20 * kB)
   })
 
-  it('is at most 40 kB more for each further page', () => {
+  it('at most 40 kB more for each further page', () => {
     for (const page of pages) {
       const more = weigh(withImports(page, new Set(first))) - weigh(first)
       expect([page, more <= 40 * kB]).toEqual([page, true])
     }
   })
 
-  it('has a compressed copy beside each script and style sheet', () => {
+  it('a compressed copy of each script and style sheet', () => {
     const names = readdirSync(assets)
     const texts = names.filter((name) => /\.(js|css)$/.test(name))
     expect(texts.length).toBeGreaterThan(5)

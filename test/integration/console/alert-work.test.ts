@@ -1,4 +1,4 @@
-// Alerts as operators work on them, on a whole stack: the list, one alert with all about it.
+// The operators' view of alerts, on a whole stack: the list, and one alert with all its details.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { alertStreamsPerOperatorMax } from '#shared/core/base/limits/alerts.ts'
 import type { AlertDetail } from '../../../services/console/alerts/alert-schemas.ts'
@@ -44,7 +44,7 @@ type Page = { data: Row[]; total: number; limit: number; next_cursor: string | n
 const list = (query = '') => call<Page>('GET', `/tenants/work/alerts${query}`)
 
 describe('the list', () => {
-  it('is the list of the REST API, with assignee and notes, and pages by cursor', async () => {
+  it('equals the list of the REST API, with assignee and notes, and pages by cursor', async () => {
     const { alerts } = await readAlerts(running.stack, tenant.public_api_key)
     const seen: Row[] = []
     let cursor: string | null = ''
@@ -57,7 +57,7 @@ describe('the list', () => {
     expect(seen).toEqual(alerts.map((alert) => ({ ...alert, assignee: null, notes: 0 })))
   })
 
-  it('takes the same filters, and the assignee', async () => {
+  it('accepts the same filters, and the assignee', async () => {
     const { data, total } = await list('?user_id=u1&severity=CRITICAL&min_score=75')
     expect([total, data.length]).toEqual([4, 4])
     const { alert_id: id } = data[0]!
@@ -75,7 +75,7 @@ describe('the list', () => {
   })
 })
 
-describe('text that no store can hold, or that is no id', () => {
+describe('text that no store can hold, or an invalid id', () => {
   const send = async (method: string, path: string, body?: object) => {
     const { console: address, admin_token: token } = running.stack
     const answer = await fetch(`${address}/admin/v1${path}`, {
@@ -89,7 +89,7 @@ describe('text that no store can hold, or that is no id', () => {
     return answer.status
   }
 
-  it('is refused as an assignee, and so is all that is no email', async () => {
+  it('is rejected as an assignee, as is everything but an email', async () => {
     const id = (await list('?limit=1')).data[0]!.alert_id
     for (const assignee of ['a\0b@c.d', 'a\ud800b@c.d', 'a\0b', 'a\ud800b', 'none', 'some one']) {
       expect(await send('PUT', `/alerts/${id}/assignee`, { assignee }), assignee).toBe(400)
@@ -106,7 +106,7 @@ describe('text that no store can hold, or that is no id', () => {
     await call('PUT', `/alerts/${id}/assignee`, { assignee: null })
   })
 
-  it('is refused in the filter of a bulk change and in an erasure', async () => {
+  it('is rejected in the filter of a bulk change and in an erasure', async () => {
     const filters = [
       { assignee: 'a\0b' },
       ...['device_id', 'user_id', 'session_id'].flatMap((key) => [
@@ -124,7 +124,7 @@ describe('text that no store can hold, or that is no id', () => {
     }
   })
 
-  it('is refused as the id of a job', async () => {
+  it('is rejected as the id of a job', async () => {
     for (const id of ['a%00b', 'a%20b', 'x'.repeat(65)]) {
       expect(await send('GET', `/bulk-jobs/${id}`), id).toBe(400)
       expect(await send('POST', `/bulk-jobs/${id}/cancel`, {}), id).toBe(400)
@@ -134,7 +134,7 @@ describe('text that no store can hold, or that is no id', () => {
 })
 
 describe('an alert', () => {
-  it('has its notes, history, delivery and explanation, and what the present policies say', async () => {
+  it('has notes, history, delivery, explanation, and its score under current policies', async () => {
     const [row] = (await list('?limit=1')).data
     const id = row!.alert_id
     await call('POST', `/alerts/${id}/notes`, { note: 'called the customer' })
@@ -155,7 +155,7 @@ describe('an alert', () => {
     expect(explanation).toMatchObject({ matches: true, event: { event_id: row!.event_id } })
     const raised = explanation!.alerts.find((one) => one.alert_id === id)
     expect(raised).toMatchObject({ raised_by_this_event: true })
-    // The policy is the one that raised it, so it says the same now.
+    // The policy is the one that raised it, so it gives the same result now.
     expect(now.active).toMatchObject({
       version: detail.policy_version,
       action: detail.alert.decision.action,
@@ -166,7 +166,7 @@ describe('an alert', () => {
     expect(now.shadow!.rasp_score).toBeLessThanOrEqual(now.active!.rasp_score)
   })
 
-  it('shows the body of its event, byte for byte, when asked for', async () => {
+  it('shows the body of its event, byte for byte, on request', async () => {
     const [row] = (await list('?limit=1')).data
     const shown = await call<{ body: string; intact: boolean }>(
       'GET',
@@ -176,7 +176,7 @@ describe('an alert', () => {
     expect(JSON.parse(shown.body)).toMatchObject({ tenant_id: 'work', signals: rooted })
   })
 
-  it('is not changed over what somebody else set, unless the caller does not say what it saw', async () => {
+  it('is not overwritten after another change, unless no expectation is sent', async () => {
     const { data } = await list('?limit=2')
     const id = data[1]!.alert_id
     const refused = async (method: string, path: string, body: object) => {
@@ -198,7 +198,7 @@ describe('an alert', () => {
         present: { disposition: 'REVIEWED', assignee: null },
       },
     })
-    // What is set already is no conflict.
+    // Setting an existing value is no conflict.
     const already = { disposition: 'REVIEWED', expected_disposition: 'OPEN' }
     expect((await refused('POST', '/disposition', already)).status).toBe(200)
     await call('PUT', `/alerts/${id}/assignee`, { assignee: 'ann@example.com' })
@@ -235,7 +235,7 @@ describe('a bulk change', () => {
       return job.state === 'running' ? null : job
     })
 
-  it('begins only when exactly the expected number matches', async () => {
+  it('begins only when the expected number matches exactly', async () => {
     const body = { filter: { disposition: 'OPEN' }, disposition: 'REVIEWED', expected_count: 5_000 }
     await expect(begin(body)).rejects.toThrow(/match now/)
     expect((await list('?disposition=REVIEWED')).total).toBe(0)
@@ -245,8 +245,8 @@ describe('a bulk change', () => {
     const filter = { user_id: 'u1', disposition: 'OPEN' }
     const { total } = await list('?user_id=u1&disposition=OPEN')
     expect(total).toBeGreaterThan(2)
-    const wanted = { filter, disposition: 'FALSE_POSITIVE', note: 'test phones' }
-    const job = await begin({ ...wanted, expected_count: total })
+    const change = { filter, disposition: 'FALSE_POSITIVE', note: 'test phones' }
+    const job = await begin({ ...change, expected_count: total })
     expect(job).toMatchObject({ state: 'running', total, done: 0 })
     expect(await ended(job.job_id)).toMatchObject({ state: 'done', done: total, changed: total })
     expect((await list('?disposition=FALSE_POSITIVE')).total).toBe(total)
@@ -260,7 +260,7 @@ describe('a bulk change', () => {
     expect(entries.filter((one) => one.action === 'alert.dispositioned')).toHaveLength(total)
   })
 
-  it('that was cancelled changes nothing more', async () => {
+  it('that was cancelled makes no further changes', async () => {
     const { total } = await list()
     const job = await begin({ filter: {}, disposition: 'OPEN', expected_count: total })
     const cancelled = await call<Job>('POST', `/bulk-jobs/${job.job_id}/cancel`, {})
@@ -298,7 +298,7 @@ describe('a bulk change', () => {
 })
 
 describe('the CSV', () => {
-  it('is read by no HEAD', async () => {
+  it('is not read by HEAD', async () => {
     const { stack } = running
     const answer = await fetch(`${stack.console}/admin/v1/tenants/work/alerts.csv`, {
       method: 'HEAD',
@@ -324,7 +324,7 @@ describe('the CSV', () => {
 
 describe('a device and a user', () => {
   type Links = { data: { user_id: string; device_id: string }[]; truncated: boolean }
-  it('show their history, their alerts and what they are linked to', async () => {
+  it('show their history, their alerts and their linked entities', async () => {
     type Page = {
       device: { sessions: object[]; sessions_total: number; users_seen_on: string[] }
       alerts: { total: number; data: Row[] }
@@ -341,7 +341,7 @@ describe('a device and a user', () => {
     await expect(call('GET', '/tenants/work/devices/nothing')).rejects.toThrow(/device_not_found/)
   })
 
-  it('of which a user has its devices and sessions with scores', async () => {
+  it('and a user also has devices and sessions with scores', async () => {
     type Page = {
       user: { devices_total: number; peak_rasp_score: number }
       sessions: { session_id: string; rasp_score: number; started_at: string }[]
@@ -396,12 +396,12 @@ describe('the stream', () => {
       })
       expect(answer.headers.get('content-type')).toBe('text/event-stream; charset=utf-8')
       const reader = answer.body!.pipeThrough(new TextDecoderStream()).getReader()
-      const readUntil = async (wanted: RegExp): Promise<string> => {
+      const readUntil = async (change: RegExp): Promise<string> => {
         for (let text = ''; ; ) {
           const { value, done } = await reader.read()
           if (done) throw new Error(`the stream ended: ${text}`)
           text += value
-          const found = wanted.exec(text)
+          const found = change.exec(text)
           if (found !== null) return found[1]!
         }
       }
@@ -440,10 +440,10 @@ describe('the stream', () => {
       return opened.every(({ status }) => status === 200) ? true : null
     })
 
-  it('is refused beyond the number of streams of one operator, also all at once', async () => {
+  it('is rejected beyond the limit of one operator, also when opened at once', async () => {
     await allAreFree()
     const counts: number[] = []
-    // Streams that were closed just now are counted for a moment.
+    // Streams that were just closed still count for a moment.
     await until('exactly as many streams as there may be', async () => {
       const abort = new AbortController()
       const opened = await Promise.all(
@@ -458,7 +458,7 @@ describe('the stream', () => {
     await allAreFree()
   })
 
-  it('is held by no HEAD, and by no client that has left', async () => {
+  it('is not kept open by HEAD, nor by a client that has left', async () => {
     for (let n = 0; n <= alertStreamsPerOperatorMax; n++) {
       expect((await openStream('HEAD', AbortSignal.timeout(5_000))).status).toBe(405)
     }
@@ -474,7 +474,7 @@ describe('the stream', () => {
 })
 
 describe('the overview', () => {
-  it('counts a period beside the one before, and agrees with the lists behind it', async () => {
+  it('counts a period and the previous one, and agrees with its lists', async () => {
     const startMs = Date.now()
     type Pair = { now: number; before: number }
     type Overview = {

@@ -1,6 +1,6 @@
 // The command line against a real console process: with --json stdout is one JSON document and
 // nothing else, failures are a message on stderr and status 1, and each command prints what the
-// contract says.
+// contract requires.
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { createHmac, randomBytes } from 'node:crypto'
 import { once } from 'node:events'
@@ -54,7 +54,7 @@ async function startConsole(key: string): Promise<{ server: ChildProcess; url: s
       NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE,
       POSTGRES_URL: postgresUrl,
       NATS_URL: nats.url,
-      // Nothing listens there: what needs it fails by itself, the rest goes on.
+      // No server listens there: commands that need it fail, the others work.
       CLICKHOUSE_URL: 'http://127.0.0.1:1',
       MASTER_KEY: key,
       ADMIN_TOKEN: adminToken,
@@ -124,7 +124,7 @@ type Created = Record<
 >
 
 describe('tenants', () => {
-  it('create, list, show, rotate, webhook, suspend and resume print what the contract says', async () => {
+  it('create, list, show, rotate, webhook, suspend and resume follow the contract', async () => {
     const created = await diJson<Created>('tenants', 'create', 'acme', '--sandbox')
     expect(Object.keys(created)).toEqual([
       'tenant_id',
@@ -182,7 +182,7 @@ describe('tenants', () => {
     expect(await diJson('edges')).toMatchObject({ data: [] })
   })
 
-  it('have rates, which are shown, set and given back to the default', async () => {
+  it('have rates, which can be shown, set and reset to the default', async () => {
     await diJson('tenants', 'create', 'rated')
     const byDefault = { ingest_rate: null, ingest_bytes: null, ingest_share: null, rest_rate: null }
     expect(await diJson('tenants', 'rates', 'rated')).toEqual({ tenant_id: 'rated', ...byDefault })
@@ -203,7 +203,7 @@ describe('tenants', () => {
     }
   })
 
-  it('speak to people in tables', async () => {
+  it('are printed as tables for people', async () => {
     const created = await di(['tenants', 'create', 'shop', '--name', 'A shop'])
     expect(created.stdout).toMatch(/^tenant_id +shop\n/)
     expect(created.stdout).toMatch('never shown again')
@@ -228,7 +228,7 @@ describe('tenants', () => {
 })
 
 describe('alerts and deliveries', () => {
-  it('take a disposition and are listed with their attempts', async () => {
+  it('get a disposition and are listed with their attempts', async () => {
     await diJson('tenants', 'create', 'bank', '--webhook-url', 'https://93.184.216.34/hook')
     const fact = { tenantId: 'bank', deviceId: 'd', sessionId: 's', action: 'REVIEW' as const }
     const alertId = toAlertId(fact)
@@ -300,12 +300,12 @@ describe('policies', () => {
     return path
   }
 
-  it('show, set, versions, presets and schema print what the admin API answers', async () => {
+  it('show, set, versions, presets and schema print the admin API’s answers', async () => {
     await diJson('tenants', 'create', 'market')
     const before = await diJson<Policy>('policy', 'show', 'market')
     expect(before).toMatchObject({ version: 1, name: 'balanced', in_force: true })
     expect(before).toHaveProperty('thresholds', { review: 40, block: 75 })
-    // What `show` printed can be set as it is.
+    // The output of `show` can be set unchanged.
     const same = await diJson('policy', 'set', 'market', write('same.json', before))
     expect(same).toMatchObject({ version: 1, previous_version: 1, lease_expired_edges: [] })
     expect(same).toMatchObject(before)
@@ -327,7 +327,7 @@ describe('policies', () => {
       policy_hash,
       created_at,
     })
-    // And so can what `set` printed.
+    // So can the output of `set`.
     const back = await diJson('policy', 'set', 'market', write('shown.json', same))
     expect(back).toMatchObject({ version: 3, policy_hash: before.policy_hash })
     expect(await diJson('policy', 'set', 'market', '--preset', 'strict')).toMatchObject({
@@ -348,7 +348,7 @@ describe('policies', () => {
     expect(schema).toMatchObject({ type: 'object' })
   })
 
-  it('are readable: thresholds, caps, floors, rules, suppressions and what weighs most', async () => {
+  it('are readable: thresholds, caps, floors, rules, suppressions, top weights', async () => {
     const balanced = await diJson<Policy>('policy', 'presets', 'balanced')
     const suppressions = [
       {
@@ -393,7 +393,7 @@ describe('policies', () => {
     expect(JSON.parse(stdout)).toMatchObject({ version: 2, name: 'permissive' })
   })
 
-  it('that cannot be set say why, every fault by its path', async () => {
+  it('that are invalid are rejected with every fault and its path', async () => {
     const says = async (args: string[], ...texts: string[]) => {
       const { status, stdout, stderr } = await di(args)
       expect({ status, stdout }, args.join(' ')).toEqual({ status: 1, stdout: '' })
@@ -447,7 +447,7 @@ describe('failures', () => {
     ])
   })
 
-  it('never put the token on the screen', async () => {
+  it('never print the token', async () => {
     const { stderr } = await di(['tenants', 'list'], { CONSOLE_URL: 'http://127.0.0.1:1' })
     expect(stderr).not.toContain(adminToken)
   })
@@ -472,7 +472,7 @@ describe('the local stack', () => {
 })
 
 describe('the console process', () => {
-  it('refuses to start, saying why, on a MASTER_KEY that cannot open what is stored', async () => {
+  it('refuses to start on a wrong MASTER_KEY, with the reason', async () => {
     const start = startConsole(randomBytes(32).toString('base64'))
     await expect(start).rejects.toThrow('MASTER_KEY does not open what is stored')
   })

@@ -1,5 +1,5 @@
-// The jobs of a console run beside its pages: what holds up one of the two threads does not hold up
-// the other, and a thread that dies ends the process with its reason.
+// The jobs of a console run on a second thread: a blocked thread does not block the other one, and
+// a dying thread ends the process with its reason.
 import { randomBytes } from 'node:crypto'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { openInspector } from '../../support/process/inspector.ts'
@@ -69,7 +69,7 @@ const listTenants = async () => {
   await answer.text()
 }
 
-it('goes on with the directory and replication while a page holds up the main thread', async () => {
+it('the directory and replication continue while a page blocks the main thread', async () => {
   const inspector = await openInspector(admin.output)
   await until('both jobs have run', async () => {
     const { directory, replication } = await countRounds()
@@ -80,13 +80,13 @@ it('goes on with the directory and replication while a page holds up the main th
   expect(await timeOf(listTenants)).toBeGreaterThan(2_500)
   await blocked
   const after = await countRounds()
-  // One a second and one in two seconds; a job that had waited too would have run once at most.
+  // One per second and one in two seconds; a blocked job would have run at most once.
   expect(after.directory - before.directory).toBeGreaterThanOrEqual(2)
   expect(after.replication - before.replication).toBeGreaterThanOrEqual(1)
   inspector.close()
 })
 
-it('answers pages at once while a job holds up its thread, and says so', async () => {
+it('pages are answered while a job blocks its thread, and readiness reports it', async () => {
   const inspector = await openInspector(admin.output)
   expect(await readReadiness()).toEqual({ status: 200, body: { status: 'ready' } })
   const blocked = inspector.onWorker(block(4_000))
@@ -105,7 +105,7 @@ it('answers pages at once while a job holds up its thread, and says so', async (
   inspector.close()
 })
 
-it('shows each metric once, with the connections of both threads', async () => {
+it('each metric is shown once, with the connections of both threads', async () => {
   const text = await admin.readMetrics()
   const names = [...text.matchAll(/^# TYPE (\S+)/gm)].map(([, name]) => name)
   expect(new Set(names).size).toBe(names.length)
@@ -115,7 +115,7 @@ it('shows each metric once, with the connections of both threads', async () => {
   expect(sumOf(text, 'di_postgres_connections', {})).toBeGreaterThan(1)
 })
 
-it('ends both threads in order at a stop', async () => {
+it('a stop ends both threads in order', async () => {
   const { code, tookMs } = await admin.terminate()
   expect({ code, output: admin.output() }).toMatchObject({ code: 0 })
   expect(admin.output()).not.toContain('did not end in time')
@@ -123,10 +123,10 @@ it('ends both threads in order at a stop', async () => {
   await admin.start()
 })
 
-it('ends the process with the reason when the thread dies', async () => {
+it('a dying thread ends the process with the reason', async () => {
   const inspector = await openInspector(admin.output)
   await inspector.onWorker("setTimeout(() => { throw new Error('a job broke') }, 100)")
-  // A process waits at its end for who inspects it.
+  // A process waits at its end for an attached inspector.
   inspector.close()
   await until('the process has ended', () => !admin.isAlive())
   expect(admin.output()).toMatch(/"msg":"stopping after an uncaught error"/)

@@ -1,6 +1,5 @@
-// Erasures as jobs of a real console: one that a kill cuts off is resumed, those of a tenant run
-// one
-// after another, and of the subject only a hash is left.
+// Erasures as jobs of a real console: a killed one is resumed, those of one tenant run one after
+// another, and only a hash of the subject remains.
 import { hash, randomBytes } from 'node:crypto'
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest'
 import { replicationLock } from '#shared/io/analytics/replication-store.ts'
@@ -65,7 +64,7 @@ const rowsOf = async () => {
   return rows
 }
 
-/** Erasures wait in their middle, with alerts erased and the rest not, while this lock is held. */
+/** While this lock is taken, erasures wait halfway: alerts are erased and the rest is not. */
 async function holdInTheMiddle(): Promise<() => Promise<void>> {
   const { promise: held, resolve: release } = Promise.withResolvers<void>()
   const { promise: begun, resolve: begin } = Promise.withResolvers<void>()
@@ -81,7 +80,7 @@ async function holdInTheMiddle(): Promise<() => Promise<void>> {
   }
 }
 
-it('is resumed by the next start after a kill in the middle, with the first counts', async () => {
+it('an erasure is resumed by the next start after a kill, with the first counts', async () => {
   const release = await holdInTheMiddle()
   const { erasure_id: id, subject } = await request()
   expect(subject).toEqual({ kind: 'device', sha256: hash('sha256', deviceId) })
@@ -112,7 +111,7 @@ it('is resumed by the next start after a kill in the middle, with the first coun
   expect(admin.isAlive()).toBe(true)
 })
 
-it('is one job for requests at the same time, and covers what came before the last', async () => {
+it('concurrent requests are one job, which covers everything before the last request', async () => {
   const release = await holdInTheMiddle()
   const first = await request()
   await until('it is in its middle', async () => {
@@ -132,7 +131,7 @@ it('is one job for requests at the same time, and covers what came before the la
   expect(await rowsOf()).toHaveLength(2)
 })
 
-it('runs those of a tenant one after another, and answers each caller with its receipt', async () => {
+it('erasures of one tenant run one after another, and each caller gets its receipt', async () => {
   const receipts = await Promise.all(
     [deviceId, other].map((id) => call<ErasureReceipt>('POST', '', { device_id: id })),
   )
@@ -153,7 +152,7 @@ it('runs those of a tenant one after another, and answers each caller with its r
   )
 })
 
-it('says why while it cannot go on, and is done when it can', async () => {
+it('an erasure shows why it cannot continue, and ends when it can', async () => {
   await rig.killClickhouse()
   let id: string
   try {

@@ -1,5 +1,5 @@
-// Erasing a device or a user from every store, on real servers with a real scorer: nothing of it is
-// left anywhere, and nothing of anybody else is lost.
+// Erasing a device or a user from every store, on real servers with a real scorer: no data of it
+// remains, and no other data is lost.
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
@@ -81,7 +81,8 @@ function makeRound(tenantId: string): EventFacts[] {
 }
 
 async function publishRound(): Promise<void> {
-  // Each message carries both tenants, so erasing from one takes the other's from the stream too.
+  // Each message has events of both tenants, so erasing one removes the other's from the stream
+  // too.
   const mine = makeRound(ids.tenant)
   const theirs = makeRound(ids.other)
   await rig.publish(...mine.map((event, index) => [event, theirs[index]!]))
@@ -100,7 +101,7 @@ const activityOf = (tenantId: string, kind: string, id: string) =>
   count(`select count() from activity where tenant_id = '${tenantId}'
     and key_hash = ${toHash(`${kind} ${id}`)}`)
 
-/** Files below a folder that hold these bytes. */
+/** Files below a folder that contain these bytes. */
 function findBytes(folder: string, text: string): string[] {
   const found: string[] = []
   for (const entry of readdirSync(folder, { withFileTypes: true, recursive: true })) {
@@ -136,7 +137,7 @@ async function readStream(stream: string): Promise<string[]> {
 }
 
 describe('erasing a device', () => {
-  it('leaves no row of it in any store, and all of others', async () => {
+  it('leaves no row of it in any store, and all other rows', async () => {
     await publishRound()
     const other = await historyOf(ids.other, ids.phone)
     const tablet = await historyOf(ids.tenant, ids.tablet)
@@ -162,7 +163,7 @@ describe('erasing a device', () => {
     expect(await historyOf(ids.tenant, ids.phone)).toBeNull()
     expect(await historyOf(ids.tenant, ids.tablet)).toEqual(tablet)
     expect(await historyOf(ids.other, ids.phone)).toEqual(other)
-    // A user's own key keeps what came from other devices alone.
+    // A user's own key keeps only events of other devices.
     expect(await activityOf(ids.tenant, 'user', ids.eve)).toBe(1)
     expect(await activityOf(ids.tenant, 'user', ids.bob)).toBe(1)
     expect(await activityOf(ids.tenant, 'session', 's-eve')).toBe(0)
@@ -173,7 +174,7 @@ describe('erasing a device', () => {
   })
 
   it('leaves its id in no file of ClickHouse and NATS, no audit row and no receipt', async () => {
-    // One of its own, in one tenant only.
+    // A device with its own events, in one tenant only.
     const deviceId = `solo-Zw9canary${round}`
     await rig.publish([{ tenantId: ids.tenant, deviceId, signals: signalsOf.BLOCK }])
     await rig.publish([{ tenantId: ids.tenant, deviceId: 'last', sessionId: 'last' }])
@@ -197,7 +198,7 @@ describe('erasing a device', () => {
     expect(await count("select count() from system.mutations where command like '%Zw9%'")).toBe(0)
   })
 
-  it('says how many events of others hold its id in a free field, and keeps them', async () => {
+  it('reports how many other events contain its id in a free field, and keeps them', async () => {
     const { tenant: tenantId, other, phone, tablet } = ids
     const mention = { peers: [{ near: phone }], note: `seen beside ${phone}` }
     await rig.publish([
@@ -215,7 +216,7 @@ describe('erasing a device', () => {
     expect((await eraseOf('device', 'never-seen')).kept_mentions).toEqual({ events: 0 })
   })
 
-  it('is not brought back by a replay of the stream, and may be repeated', async () => {
+  it('is not reverted by a replay of the stream, and may be repeated', async () => {
     await publishRound()
     await eraseOf('device', ids.phone)
     const tablet = await historyOf(ids.tenant, ids.tablet)
@@ -236,7 +237,7 @@ describe('erasing a device', () => {
 })
 
 describe('erasing a user', () => {
-  it('rebuilds what others share with it, by user_id and by account_id', async () => {
+  it('rebuilds the data that others share with it, by user_id and by account_id', async () => {
     await publishRound()
     const other = await historyOf(ids.other, ids.phone)
     const first = await historyOf(ids.tenant, ids.phone)
@@ -274,7 +275,7 @@ describe('erasing a user', () => {
       { device_id: ids.tablet, users: [ids.bob], peak: 0 },
     ])
     expect(await activityOf(ids.tenant, 'user', ids.eve)).toBe(0)
-    // The event that named both is gone from the other's key, too.
+    // The event that named both is removed from the other's key, too.
     expect(await activityOf(ids.tenant, 'user', ids.bob)).toBe(3)
     expect(await activityOf(ids.other, 'user', ids.bob)).toBe(4)
     expect(await activityOf(ids.tenant, 'device', ids.phone)).toBe(2)
@@ -284,11 +285,11 @@ describe('erasing a user', () => {
     expect((await alertsOf(ids.other)).total).toBe(4)
   })
 
-  it('is finished by calling again when ClickHouse was lost on the way', async () => {
+  it('is finished by a second call after a loss of ClickHouse halfway', async () => {
     await publishRound()
     const store: ErasureStore = {
       ...createErasureStore(rig.clickhouse),
-      // After rows were erased, before anything is put back.
+      // After rows were erased, before shared ones are rebuilt.
       rebuild: async () => {
         throw new Error('connect ECONNREFUSED')
       },
@@ -307,7 +308,7 @@ describe('erasing a user', () => {
 })
 
 describe('dead letters', () => {
-  it('lose what is about the subject, and keep the events of others', async () => {
+  it('lose entries about the subject, and keep the events of others', async () => {
     const { tenant: tenantId, other, tablet: deviceId } = ids
     const body = makeBody({ tenantId: other, deviceId }).replace('"rasp_score":12', '$&.00')
     const { body: _, ...header } = JSON.parse(makeElement({ tenantId: other }))
@@ -324,15 +325,17 @@ describe('dead letters', () => {
     const receipt = await eraseOf('device', deviceId)
 
     expect(receipt.counts['streams.DEAD_LETTERS']).toEqual({ before: 3, after: 0 })
-    const letters = (await readStream(deadLetterStream)).filter((text) => text.includes(deviceId))
-    expect(letters).toHaveLength(1)
-    // Byte for byte, also a number that would be written otherwise.
-    expect(letters[0]).toBe(`[${kept}]`)
+    const deadLetters = (await readStream(deadLetterStream)).filter((text) =>
+      text.includes(deviceId),
+    )
+    expect(deadLetters).toHaveLength(1)
+    // Byte for byte, including a number with another usual spelling.
+    expect(deadLetters[0]).toBe(`[${kept}]`)
   })
 })
 
-describe('an erasure that cannot be done', () => {
-  it('touches nothing while accepted events are not stored and decided', async () => {
+describe('an erasure that cannot run', () => {
+  it('changes nothing while accepted events are not stored and decided', async () => {
     await publishRound()
     await rig.endScorers()
     try {
@@ -349,7 +352,7 @@ describe('an erasure that cannot be done', () => {
     expect(await historyOf(ids.tenant, ids.phone)).toBeNull()
   })
 
-  it('says so while ClickHouse is away, and is done once it is back', async () => {
+  it('reports an outage of ClickHouse, and ends when it is back', async () => {
     await publishRound()
     await rig.killClickhouse()
     try {
@@ -373,7 +376,7 @@ describe('an erasure that cannot be done', () => {
   })
 })
 
-describe('a device that goes on sending', () => {
+describe('a device that continues to send', () => {
   it.each(['device', 'user'] as const)(
     'keeps the peak of its users when a %s is erased while it sends',
     async (kind) => {
@@ -401,7 +404,7 @@ describe('a device that goes on sending', () => {
     },
   )
 
-  it('keeps what came after the erasure had begun, whole', async () => {
+  it('keeps all events that came after the start of the erasure', async () => {
     await publishRound()
     const { tenant: tenantId, phone: deviceId } = ids
     let stop = false

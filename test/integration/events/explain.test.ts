@@ -1,5 +1,5 @@
-// Explaining stored events, on a whole stack: whatever an edge answered comes out again from the
-// stored body and the stored policy, step by step; what was changed since is named.
+// Explaining stored events, on a whole stack: every answer of an edge is recomputed from the stored
+// body and the stored policy, step by step; later changes of the data are reported.
 import { execFileSync } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -84,7 +84,7 @@ async function refused(eventId: string): Promise<Refusal & { status: number }> {
   return { status, ...(body as Refusal) }
 }
 
-/** Changes a column of one stored event, as somebody with the database in their hands would. */
+/** Changes a column of one stored event, as an intruder in the database would. */
 async function tamper(eventId: string, change: string): Promise<void> {
   await clickhouse.command({
     query: `alter table telemetry update ${change} where event_id = {event:String}`,
@@ -117,7 +117,7 @@ const submissions: Submission[] = [
 ]
 
 describe('a stored event', () => {
-  it('comes out as it was answered, under whichever version of the policy scored it', async () => {
+  it('gives the original answer, for each version of the policy that scored it', async () => {
     const tenant = await createTenant(running.stack, 'versions')
     const suppressions = [
       { signals: ['root.*'], sdkVersions: ['4.2.*'], expiresAt: null, reason: 'a bad release' },
@@ -150,7 +150,7 @@ describe('a stored event', () => {
       })
       expect(explained.answered).toEqual(explained.recomputed)
     }
-    // The versions did judge differently, or this would have shown little.
+    // The versions gave different scores, so the comparison proves something.
     const scores = policies.map((_, at) =>
       sent.filter(({ version }) => version === at + 1).map(({ score }) => score),
     )
@@ -162,7 +162,7 @@ describe('a stored event', () => {
 
   it('that was sent again is the one that was received first', async () => {
     const submission = { session: 'retried', signals: { network: { tor_ip: true } } }
-    // A merge would leave one of the two before anybody has looked.
+    // A merge would leave only one of the two rows before the test reads them.
     await clickhouse.command({ query: 'system stop merges telemetry' })
     const first = await send(sandbox, submission)
     const { event } = await explain(first.eventId)
@@ -189,7 +189,7 @@ describe('a stored event', () => {
     expect(explained).toMatchObject({ matches: true, answered: { rasp_score: first.score } })
   })
 
-  it('of a test device of a sandbox is explained as forced, and by what it replaced', async () => {
+  it('of a test device of a sandbox is explained as forced, with its original score', async () => {
     for (const [device, action, score] of [
       ['test-block', 'BLOCK', 75],
       ['test-review', 'REVIEW', 40],
@@ -206,14 +206,14 @@ describe('a stored event', () => {
     }
   })
 
-  it('of a live tenant is never forced, whatever its device is called', async () => {
+  it('of a live tenant is never forced, with any device id', async () => {
     const live = await admin<Tenant>(running.stack, 'POST', '/tenants', { tenant_id: 'live' })
     const { eventId } = await send(live, { device: 'test-block' })
     const explained = await explain(eventId)
     expect(explained).toMatchObject({ matches: true, forced: null, answered: { rasp_score: 0 } })
   })
 
-  it('shows the alerts of its session, which event raised each, and what correlation added', async () => {
+  it('shows the alerts of its session, their events, and the points of correlation', async () => {
     const tenant = await createTenant(running.stack, 'crowd')
     await setPolicy(tenant, { ...presets.balanced, scoreMismatch: null, signalsMissing: null })
     const signals = { root: { magisk_detected: true } }
@@ -253,7 +253,7 @@ describe('a stored event', () => {
         ],
       },
     ])
-    // What was known is counted again as of each event, however much came since.
+    // Risk features are counted again at each event, without later events.
     expect((await explain(sent[0]!.eventId)).correlation).toEqual({
       risk_score: 45,
       action: 'REVIEW',
@@ -291,7 +291,7 @@ describe('di explain', () => {
       debugger: { frida_detected: true },
     }
     const { eventId } = await send(sandbox, { device: 'read', session: 'read', signals })
-    // Its alert may come at any moment.
+    // Its alert may be raised at any moment.
     const { alerts, correlation, ...explained } = await explain(eventId)
     expect(correlation).toMatchObject({ risk_score: 100, retry: false })
     expect(JSON.parse(di(eventId, '--json'))).toMatchObject(explained)
@@ -337,7 +337,7 @@ describe('a stored event that was changed', () => {
     expect((await explain(unreadable)).answered.reasons).toBeNull()
   })
 
-  it('in its evidence alone matches, and says that evidence differs', async () => {
+  it('with changed evidence matches, and reports that evidence differs', async () => {
     const eventId = await fresh('evidence')
     const { reasons } = (await explain(eventId)).answered
     const older = reasons!.map((reason) => ({ ...reason, evidence: { was: 'written so' } }))
@@ -345,7 +345,7 @@ describe('a stored event that was changed', () => {
     expect(await explain(eventId)).toMatchObject({ matches: true, evidence_differs: true })
   })
 
-  it('in its body is told from the one that was signed', async () => {
+  it('with a changed body is distinguished from the signed one', async () => {
     const eventId = await fresh('body')
     await tamper(eventId, `body = replaceOne(body, '"magisk_detected":true', '"su_binary":true')`)
     const explained = await explain(eventId)
@@ -356,7 +356,7 @@ describe('a stored event that was changed', () => {
     expect((await refused(eventId)).detail).toContain(`stored body of event ${eventId}`)
   })
 
-  it('in its policy is told: another version, one that is not stored, one that was rewritten', async () => {
+  it('with a changed policy is reported: another, an unknown, a rewritten version', async () => {
     const tenant = await createTenant(running.stack, 'rewritten')
     await setPolicy(tenant, { ...presets.balanced, name: 'mine' })
     const { eventId } = await send(tenant, { signals: { root: { magisk_detected: true } } })
@@ -384,8 +384,8 @@ describe('a stored event that was changed', () => {
   })
 })
 
-describe('an event that is not there', () => {
-  it('is a 404, and what cannot be an event id a 400', async () => {
+describe('an unknown event', () => {
+  it('is a 404, and an invalid event id a 400', async () => {
     expect(await refused(`evt_${'A'.repeat(22)}`)).toMatchObject({
       status: 404,
       code: 'event_not_found',

@@ -1,4 +1,4 @@
-// Invitations, and what administrators change of operators, against real Postgres.
+// Invitations, and administrators' changes of operators, on a real Postgres.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import {
   createOperatorsRig,
@@ -26,7 +26,7 @@ it.each([
   ['PATCH', '/operators/%00', { role: 'viewer' }],
   ['POST', '/operators/%00/reset', {}],
   ['DELETE', '/sessions/%00', undefined],
-] as const)('%s %s is refused: no database holds such an id', async (method, path, body) => {
+] as const)('%s %s is rejected: no database holds such an id', async (method, path, body) => {
   const { cookie } = await rig.join('admin')
   const stepUp = await rig.call('POST', '/session/step-up', { cookie, body: { password } })
   const answer = await rig.call(method, path, { cookie: stepUp.setCookie!.value, body })
@@ -34,7 +34,7 @@ it.each([
 })
 
 describe('an invitation', () => {
-  it('makes an account of its role and tenants, and signs in', async () => {
+  it('creates an account with its role and tenants, and signs in', async () => {
     const body = { email: ' Ada@Example.com', role: 'analyst', tenants: ['acme'], name: 'Ada L.' }
     const invited = await rig.must(201, 'POST', '/operators/invitations', byToken(body))
     const { url, expires_at } = invited.body
@@ -66,7 +66,7 @@ describe('an invitation', () => {
     expect(invited.body.url).toMatch(/^https:\/\/console\.example\/fraud\/console\/invite#/)
   })
 
-  it('made several times at once for one email leaves the last one open', async () => {
+  it('for one email created several times at once leaves the last one open', async () => {
     const body = { email: 'often@example.com', role: 'viewer' }
     const invite = () => rig.call('POST', '/operators/invitations', byToken(body))
     const answers = await Promise.all(Array.from({ length: 8 }, invite))
@@ -76,7 +76,7 @@ describe('an invitation', () => {
     expect(shown.filter(({ status }) => status === 200)).toHaveLength(1)
   })
 
-  it('works once, also when two people open it at the same time', async () => {
+  it('works once, also for two concurrent uses', async () => {
     const { token } = await rig.invite('viewer')
     const answers = await Promise.all([accept(token), accept(token), accept(token)])
     expect(answers.map(({ status }) => status).sort()).toEqual([200, 404, 404])
@@ -84,7 +84,7 @@ describe('an invitation', () => {
     expect((await rig.call('GET', `/invitations/${token}`)).status).toBe(404)
   })
 
-  it('stays open when the password is refused', async () => {
+  it('stays open when the password is rejected', async () => {
     const { token } = await rig.invite('viewer')
     for (const [weak, why] of [
       ['short', 'must have at least 12 characters'],
@@ -97,7 +97,7 @@ describe('an invitation', () => {
     expect((await accept(token)).status).toBe(200)
   })
 
-  it('ends by time and by a newer one of the same email; unknown, used and expired are alike', async () => {
+  it('ends by time and by a newer one; unknown, used and expired ones look alike', async () => {
     const body = { email: 'twice@example.com', role: 'viewer', valid_hours: 24 }
     const send = async () => {
       const answer = await rig.must(201, 'POST', '/operators/invitations', byToken(body))
@@ -119,7 +119,7 @@ describe('an invitation', () => {
     expect(JSON.stringify(data)).not.toContain(second)
   })
 
-  it('is refused for an operator who exists and for a tenant that does not', async () => {
+  it('is rejected for an existing operator and for an unknown tenant', async () => {
     const { email } = await rig.join('viewer')
     const again = await rig.call(
       'POST',
@@ -139,7 +139,7 @@ describe('an invitation', () => {
     }
   })
 
-  it('cannot be guessed for long from one address', async () => {
+  it('cannot be guessed many times from one address', async () => {
     const statuses = []
     for (let n = 0; n < 40; n++) {
       const token = `${n}`.padStart(43, 'x')
@@ -155,7 +155,7 @@ describe('administrators', () => {
   const change = (operatorId: string, body: object) =>
     rig.call('PATCH', `/operators/${operatorId}`, byToken(body))
 
-  it('change role, tenants and name, at once for sessions that are there', async () => {
+  it('change role, tenants and name, with immediate effect on open sessions', async () => {
     const { operatorId, cookie } = await rig.join('viewer')
     const changed = await change(operatorId, { role: 'engineer', tenants: ['acme'], name: 'Grace' })
     expect(changed.status, changed.text).toBe(200)
@@ -185,7 +185,7 @@ describe('administrators', () => {
         ![one.operatorId, two.operatorId].includes(of.operator_id),
     )
     for (const { operator_id } of others) await change(operator_id, { role: 'viewer' })
-    // At the same time: each would leave the other.
+    // Concurrently: each alone would be allowed.
     const answers = await Promise.all([
       change(one.operatorId, { role: 'viewer' }),
       change(two.operatorId, { disabled: true }),
@@ -220,7 +220,7 @@ describe('a lost password', () => {
   const startReset = (operatorId: string) =>
     rig.call('POST', `/operators/${operatorId}/reset`, { token: rig.adminToken })
 
-  it('is replaced by a link that works once and ends what was open before', async () => {
+  it('is replaced by a link that works once and ends all earlier sessions', async () => {
     const { email, operatorId, cookie } = await rig.join('engineer', ['acme'])
     const started = await startReset(operatorId)
     expect(started.status, started.text).toBe(201)
@@ -246,7 +246,7 @@ describe('a lost password', () => {
     expect(actions).toContain(`${email} operator.reset`)
   })
 
-  it('is no way back for a disabled operator', async () => {
+  it('cannot be used by a disabled operator', async () => {
     const { operatorId } = await rig.join('engineer')
     const started = await startReset(operatorId)
     const body = { disabled: true }
@@ -258,7 +258,7 @@ describe('a lost password', () => {
 })
 
 describe('the audit log', () => {
-  it('has what a person did under their email', async () => {
+  it('has an operator’s actions under their email', async () => {
     const engineer = await rig.join('engineer')
     const { cookie } = engineer
     const body = { url: 'https://receiver.example/hook' }

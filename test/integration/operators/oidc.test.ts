@@ -1,5 +1,5 @@
-// Signing in through an identity provider against a real one on this machine: who may, what an
-// answer may be used for, step-up, and what stays possible while the provider is away.
+// Signing in through a real identity provider on this machine: access, use of the provider's
+// answer, step-up, and behaviour during an outage of the provider.
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { createOidcClient } from '#shared/io/operators/oidc-client.ts'
 import { createMetrics } from '#shared/io/process/metrics.ts'
@@ -26,7 +26,7 @@ const attemptName = '__Host-di_attempt'
 let rig: OperatorsRig
 let provider: TestProvider
 let people = 0
-/** Each call from an address of its own: what is limited is tested elsewhere. */
+/** Each call from its own address: other tests cover the limits. */
 const address = () => `10.9.${++people >> 8}.${people & 255}`
 
 const toClient = (of: TestProvider, clientSecret = of.clientSecret) =>
@@ -73,7 +73,7 @@ async function begin(path = '/session/oidc', of: Call = {}): Promise<Begun> {
   return { attempt: readCookie(begun, attemptName)!, query, url }
 }
 
-/** Hands in what the provider returned. */
+/** Sends the provider's answer to the console. */
 const handIn = (
   { attempt, query }: Pick<Begun, 'attempt' | 'query'>,
   { path = '/session/oidc/return', cookie, app }: Call & { path?: string } = {},
@@ -95,7 +95,7 @@ const signIn = async (identity: ReturnType<typeof identityOf>, of: Call = {}) =>
   return handIn(await begin('/session/oidc', of), of)
 }
 
-/** A person with an account that was made through the provider. */
+/** A person with an account that was created through the provider. */
 async function join(): Promise<{ sub: string; email: string; cookie: string; operatorId: string }> {
   const sub = newPerson()
   const { email } = identityOf(sub)
@@ -129,7 +129,7 @@ describe('a sign-in through the identity provider', () => {
     expect(first.url.href).not.toContain(first.attempt.split('.')[1])
   })
 
-  it('makes the account of an invited person, without a password', async () => {
+  it('creates the account of an invited person, without a password', async () => {
     const { sub, email, cookie, operatorId } = await join()
     const shown = await rig.must(200, 'GET', '/session', { cookie })
     expect(shown.body).toMatchObject({
@@ -156,13 +156,13 @@ describe('a sign-in through the identity provider', () => {
     expect((await signIn(identityOf(sub, email.toUpperCase()))).status).toBe(200)
     const renamed = await signIn(identityOf(sub, 'renamed@example.com', false))
     expect(renamed.body.operator.operator_id).toBe(operatorId)
-    // The address belongs to someone else at the provider now: that is not the account.
+    // The provider has given the address to another person: that is not the account.
     const other = await signIn(identityOf(newPerson(), email))
     expect(other.status).toBe(403)
     expect((await rig.signIn(email, { address: address() })).status).toBe(200)
   })
 
-  it('takes the email from the signed answer as well', async () => {
+  it('accepts the email of the signed answer as well', async () => {
     const inToken = await startProvider({ redirectUri, inToken: true })
     const app = await rig.createApp({ oidc: toClient(inToken) })
     const { email } = await rig.join('viewer')
@@ -172,7 +172,7 @@ describe('a sign-in through the identity provider', () => {
     await inToken.stop()
   })
 
-  it('is refused alike without an account, with an unverified email and when disabled', async () => {
+  it('gets equal rejections without account, unverified and when disabled', async () => {
     const { email: unverified } = await rig.join('viewer')
     const { email: disabled, operatorId } = await rig.join('viewer')
     await rig.must(200, 'PATCH', `/operators/${operatorId}`, {
@@ -205,7 +205,7 @@ describe('a sign-in through the identity provider', () => {
     expect(refused.map(({ actor }) => actor)).toEqual(expect.arrayContaining([disabled, 'unknown']))
   })
 
-  it('says what the provider said when the person does not want to', async () => {
+  it('shows the provider’s message when the person cancels', async () => {
     provider.person = null
     const answer = await handIn(await begin())
     expect([answer.status, answer.body.detail]).toEqual([
@@ -215,26 +215,26 @@ describe('a sign-in through the identity provider', () => {
   })
 })
 
-describe('what the provider returns', () => {
+describe('the provider’s answer', () => {
   const redeemed = () => provider.requests.filter((path) => path === '/token').length
 
-  it('works for the browser that began, and for no other', async () => {
+  it('works in the browser that began, and in no other', async () => {
     const { sub } = await join()
     provider.person = { identity: identityOf(sub) }
     const [theirs, own] = [await begin(), await begin()]
     const before = redeemed()
-    // A link with someone else's code: it would sign the victim in as the attacker.
+    // A link with an attacker's code: it would sign the victim in as the attacker.
     const crossed = await handIn({ attempt: own.attempt, query: theirs.query })
     expect(crossed.status).toBe(403)
     expect((await handIn({ attempt: '', query: theirs.query })).status).toBe(403)
     const unstated = theirs.query.replace(/state=[^&]*/, '')
     expect((await handIn({ attempt: (await begin()).attempt, query: unstated })).status).toBe(403)
-    // Refused by the state alone, before the code was redeemed.
+    // Rejected by the state alone, before the code was redeemed.
     expect(redeemed()).toBe(before)
     expect((await handIn(theirs)).status).toBe(200)
   })
 
-  it('works once, and its cookie is gone', async () => {
+  it('works once, and its cookie is removed', async () => {
     const { sub } = await join()
     provider.person = { identity: identityOf(sub) }
     const begun = await begin()
@@ -258,7 +258,7 @@ describe('what the provider returns', () => {
     expect((await handIn(longer, { app })).status).toBe(403)
   })
 
-  it('is taken from our own pages alone, and names no address to go to', async () => {
+  it('is accepted only from our own pages, and never redirects to a given address', async () => {
     provider.person = { identity: identityOf('anyone') }
     const { attempt, query } = await begin()
     const headers = { cookie: `${attemptName}=${attempt}` }
@@ -279,7 +279,7 @@ describe('a step-up through the identity provider', () => {
   const finish = (begun: Begun, cookie: string) =>
     handIn(begun, { path: '/session/step-up/oidc/return', cookie })
 
-  it('is asked to check again, and gives the session a new token', async () => {
+  it('requires a fresh check, and gives the session a new token', async () => {
     const { sub, cookie, email } = await join()
     provider.person = { identity: identityOf(sub) }
     const begun = await stepUp(cookie)
@@ -295,7 +295,7 @@ describe('a step-up through the identity provider', () => {
     expect(last).toMatchObject({ action: 'operator.stepped_up', after: { by: 'oidc' } })
   })
 
-  it('is refused to another identity, and without a new check', async () => {
+  it('is rejected for another identity, and without a fresh check', async () => {
     const { sub, cookie } = await join()
     const other = await join()
     provider.person = { identity: identityOf(other.sub) }
@@ -308,7 +308,7 @@ describe('a step-up through the identity provider', () => {
     expect(shown.body.session.step_up_until).toBeNull()
   })
 
-  it('is of the session that began it, and no sign-in is one', async () => {
+  it('belongs to the session that began it, and a sign-in does not count', async () => {
     const { sub, cookie, operatorId } = await join()
     provider.person = { identity: identityOf(sub) }
     const second = await rig.openSession(operatorId)
@@ -318,7 +318,7 @@ describe('a step-up through the identity provider', () => {
   })
 })
 
-describe('while the identity provider is away', () => {
+describe('during an outage of the identity provider', () => {
   it('the reason is shown, and passwords work', async () => {
     const { email } = await rig.join('viewer')
     const away = await startProvider({ redirectUri })
@@ -335,12 +335,12 @@ describe('while the identity provider is away', () => {
     await away.start()
     const begin = { app, body: {}, address: address() }
     expect((await rig.call('POST', '/session/oidc', begin)).status).toBe(200)
-    // What was read of it before is no reason to send a browser to it.
+    // Cached metadata is no reason to redirect a browser to it.
     await away.stop()
     expect((await rig.call('POST', '/session/oidc', begin)).status).toBe(503)
   })
 
-  it('a wrong client secret is named as what it is', async () => {
+  it('a wrong client secret is reported as such', async () => {
     const app = await rig.createApp({ oidc: toClient(provider, 'not the secret') })
     provider.person = { identity: identityOf('anyone') }
     const answer = await handIn(await begin('/session/oidc', { app }), { app })
@@ -352,7 +352,7 @@ describe('while the identity provider is away', () => {
 describe('with OIDC_ONLY', () => {
   const only = () => rig.createApp({ passwordsOff: true })
 
-  it('nobody signs in, joins or changes anything by a password', async () => {
+  it('no password signs in, joins or changes anything', async () => {
     const app = await only()
     const { email, operatorId } = await rig.join('viewer')
     const cookie = await rig.openSession(operatorId)
@@ -378,7 +378,7 @@ describe('with OIDC_ONLY', () => {
     expect((await rig.must(200, 'GET', '/session', of)).body).toMatchObject({ step_up_by: [] })
   })
 
-  it('a link that is made on the machine lets in, also while the provider is away', async () => {
+  it('a link made on the machine works, also during an outage of the provider', async () => {
     const away = await startProvider({ redirectUri })
     await away.stop()
     const app = await rig.createApp({ passwordsOff: true, oidc: toClient(away) })
@@ -407,7 +407,7 @@ describe('with OIDC_ONLY', () => {
   })
 })
 
-it('without a provider there is nothing to begin', async () => {
+it('without a provider no attempt can begin', async () => {
   const app = await rig.createApp({ oidc: null })
   expect((await rig.must(200, 'GET', '/session/ways', { app })).body).toMatchObject({ oidc: null })
   expect((await rig.call('POST', '/session/oidc', { app, body: {} })).status).toBe(404)

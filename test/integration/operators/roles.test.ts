@@ -1,6 +1,6 @@
-// Every endpoint of the admin API against the table of roles: each is tried with each role, with
+// Every endpoint of the admin API against the table of roles: each is called with each role, with
 // and without a step-up, in and outside the operator's tenants, with the admin token and without
-// anything.
+// credentials.
 import Fastify from 'fastify'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type EndpointAccess, endpointAccess, roles } from '#shared/core/operators/roles.ts'
@@ -14,7 +14,7 @@ import {
 } from '../../support/http/operators-rig.ts'
 
 let rig: OperatorsRig
-/** By role, for all tenants and for `acme` alone. */
+/** Members by role, for all tenants and for `acme` only. */
 let ofAll: Record<string, Member>
 let ofAcme: Record<string, Member>
 
@@ -38,15 +38,15 @@ const endpoints = Object.entries(endpointAccess).map(([name, access]) => {
   return { name, method, path, access }
 })
 
-/** A path of the endpoint, of something that does not exist but for the tenant. */
+/** A path of the endpoint whose ids do not exist, except the tenant. */
 const toPath = (path: string, tenant = 'acme') =>
   path
     .replace(':tenant_id', tenant)
     .replaceAll(/:\w+/g, 'none')
-    // A stream does not end, so it is asked with a parameter that it refuses.
+    // A stream does not end, so it gets a parameter that it rejects.
     .replace(/\/stream$/, '/stream?no_endpoint=takes-this')
 
-/** A body that no endpoint accepts, so that what is allowed changes nothing. */
+/** A body that no endpoint accepts, so that an allowed call changes nothing. */
 const body = { no_endpoint: 'takes this' }
 
 async function tryAs(
@@ -54,21 +54,21 @@ async function tryAs(
   { method, path }: { method: string; path: string },
   more: { steppedUp?: boolean; tenant?: string } = {},
 ) {
-  // A session each: signing out is one of the endpoints.
+  // A session each, because sign-out is one of the endpoints.
   const cookie = await rig.openSession(member.operatorId, more)
   const of = method === 'GET' || method === 'DELETE' ? { cookie } : { cookie, body }
   const { status, body: answer } = await rig.call(method, toPath(path, more.tenant), of)
   return { status, code: answer?.code ?? null }
 }
 
-/** What the check before the routes says, `allowed` when it lets the call through. */
+/** The verdict of the check before the routes, `allowed` when it passes the call. */
 function toVerdict({ status, code }: { status: number; code: string | null }): string {
   const refusals = ['unauthorized', 'forbidden', 'step_up_required', 'origin_refused']
   if (status === 401 || status === 403) return refusals.includes(code ?? '') ? code! : 'allowed'
   return code === 'tenant_not_found' ? code : 'allowed'
 }
 
-/** What the requirements say, in the words of the roles. */
+/** The expected verdict by the requirements. */
 function expectVerdict(access: EndpointAccess, role: (typeof roles)[number], steppedUp: boolean) {
   if (access.who === 'public') return 'allowed'
   if (access.who !== 'session' && roles.indexOf(role) < roles.indexOf(access.who)) {
@@ -78,7 +78,7 @@ function expectVerdict(access: EndpointAccess, role: (typeof roles)[number], ste
 }
 
 describe('the table of roles', () => {
-  it('says what each role is for', () => {
+  it('describes each role', () => {
     const leastOf = (name: string) => endpointAccess[name]
     const of = (names: string[]) => names.map((name) => leastOf(name)?.who)
     const tenant = '/tenants/:tenant_id'
@@ -102,14 +102,14 @@ describe('the table of roles', () => {
     expect(of(ofAdmins)).toEqual(Array(3).fill('admin'))
   })
 
-  it('lets nothing be changed by a role that only reads', () => {
+  it('allows no change by a read-only role', () => {
     const changing = endpoints.filter(({ method, access }) => {
       return method !== 'GET' && access.who === 'viewer'
     })
     expect(changing).toEqual([])
   })
 
-  it('stops a route without an entry from being added', async () => {
+  it('prevents the registration of a route without an entry', async () => {
     const app = Fastify()
     addAuthentication(app, '', { ...rig.deps, token: { check: async () => {} } } as never)
     app.get('/edges', async () => 'has one')
@@ -119,7 +119,7 @@ describe('the table of roles', () => {
     await app.close()
   })
 
-  it.each(roles)('is what every endpoint does for the role %s', async (role) => {
+  it.each(roles)('matches the behaviour of every endpoint for the role %s', async (role) => {
     const wrong: string[] = []
     for (const { name, access, ...endpoint } of endpoints) {
       for (const steppedUp of [false, true]) {
@@ -152,7 +152,7 @@ describe('the table of roles', () => {
     expect(wrong).toEqual([])
   })
 
-  it('keeps what concerns all tenants from administrators of some', async () => {
+  it('denies functions for all tenants to administrators of some', async () => {
     const wide = endpoints.filter(({ access }) => 'allTenants' in access)
     expect(wide.map(({ name }) => name)).toEqual([
       'GET /operators',
@@ -170,7 +170,7 @@ describe('the table of roles', () => {
     }
   })
 
-  it('gives nothing to strangers', async () => {
+  it('gives nothing to callers without credentials', async () => {
     for (const { name, method, path, access } of endpoints) {
       if (access.who === 'public') continue
       for (const cookie of [undefined, '', 'x', 'A'.repeat(43), '\u0000']) {
@@ -191,8 +191,8 @@ describe('the table of roles', () => {
   })
 })
 
-describe('what no path names a tenant of', () => {
-  it('is limited to the tenants of the operator all the same', async () => {
+describe('an endpoint without a tenant in its path', () => {
+  it('is still limited to the tenants of the operator', async () => {
     const cookie = await rig.openSession(ofAcme.analyst!.operatorId)
     const listed = await rig.must(200, 'GET', '/tenants', { cookie })
     expect(listed.body.data.map((one) => one.tenant_id)).toEqual(['acme'])
@@ -202,7 +202,7 @@ describe('what no path names a tenant of', () => {
     expect(all.body.total).toBe(2)
   })
 
-  it('hides an alert and an event of another tenant as if they did not exist', async () => {
+  it('hides another tenant’s alert and event like unknown ones', async () => {
     const foreign = makeAlertCandidate({ tenantId: 'globex', sessionId: 'hidden' })
     await raiseAlerts(rig.postgres, [foreign])
     const app = await rig.createApp({

@@ -1,4 +1,4 @@
-// TOTP and recovery codes of operators against real Postgres: each code lets in once.
+// TOTP and recovery codes of operators on a real Postgres: each code works once.
 import { randomBytes } from 'node:crypto'
 import { Secret, TOTP } from 'otpauth'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -18,7 +18,7 @@ beforeAll(async () => {
 })
 afterAll(() => rig?.close())
 
-/** The code of an authenticator app, some steps from now. */
+/** The code of an authenticator app, `steps` from now. */
 function toCode(secret: string, steps = 0): string {
   const timestamp = rig.deps.wallMs() + steps * stepMs
   return new TOTP({ secret: Secret.fromBase32(secret) }).generate({ timestamp })
@@ -39,7 +39,7 @@ async function enrol(): Promise<Enrolled> {
   const { secret } = setup.body as { secret: string }
   const body = { code: toCode(secret) }
   const confirmed = await rig.must(200, 'POST', '/session/totp/confirm', { cookie, body })
-  // The code that confirmed is used.
+  // The confirming code is used.
   rig.advance(stepMs)
   return { ...member, secret, codes: confirmed.body.recovery_codes }
 }
@@ -47,7 +47,7 @@ async function enrol(): Promise<Enrolled> {
 const rest = { address: '198.51.100.40' }
 
 describe('TOTP', () => {
-  it('is in force once a code of it was confirmed, and wants a step-up first', async () => {
+  it('is active once one of its codes was confirmed, which needs a step-up first', async () => {
     const member = await rig.join('analyst')
     const early = await rig.call('POST', '/session/totp', { cookie: member.cookie })
     expect(early.status).toBe(403)
@@ -71,7 +71,7 @@ describe('TOTP', () => {
     expect((await rig.call('POST', '/session/totp', { cookie })).status).toBe(409)
   })
 
-  it('says that a code is wanted only after the right password', async () => {
+  it('requires a code only after the correct password', async () => {
     const { email, secret } = await enrol()
     const wrong = { email, password: 'wrong wrong wrong', code: toCode(secret) }
     const refused = await rig.call('POST', '/session', { body: wrong, ...rest })
@@ -82,7 +82,7 @@ describe('TOTP', () => {
     expect(missing.setCookie).toBeUndefined()
   })
 
-  it('takes each code once, also of two sign-ins at the same time', async () => {
+  it('accepts each code once, also in two concurrent sign-ins', async () => {
     const { email, secret } = await enrol()
     const code = toCode(secret)
     const answers = await Promise.all(
@@ -90,13 +90,13 @@ describe('TOTP', () => {
     )
     expect(answers.map(({ status }) => status).sort()).toEqual([200, 401, 401, 401])
     expect((await rig.signIn(email, { ...rest, code })).body.code).toBe('totp_required')
-    // An earlier code is as good as used.
+    // An earlier code counts as used.
     expect((await rig.signIn(email, { ...rest, code: toCode(secret, -1) })).status).toBe(401)
     rig.advance(stepMs)
     expect((await rig.signIn(email, { ...rest, code: toCode(secret) })).status).toBe(200)
   })
 
-  it('takes a code one step early or late, and no other', async () => {
+  it('accepts a code one step early or late, and no other', async () => {
     const { email, secret } = await enrol()
     for (const steps of [-3, -2, 2, 3]) {
       const answer = await rig.signIn(email, { ...rest, code: toCode(secret, steps) })
@@ -105,7 +105,7 @@ describe('TOTP', () => {
     expect((await rig.signIn(email, { ...rest, code: toCode(secret, 1) })).status).toBe(200)
   })
 
-  it('guesses are slowed', async () => {
+  it('slows guesses', async () => {
     const { email, secret } = await enrol()
     const codes = new Set([-1, 0, 1].map((steps) => toCode(secret, steps)))
     const guesses = Array.from({ length: 20 }, (_, n) => `${100_000 + n}`)
@@ -118,7 +118,7 @@ describe('TOTP', () => {
     expect(statuses.at(-1)).toBe(429)
   })
 
-  it('steps up by a code, which then is used', async () => {
+  it('allows a step-up by a code, which is then used', async () => {
     const member = await enrol()
     const code = toCode(member.secret)
     const { cookie } = await stepUp(member, { code })
@@ -152,7 +152,7 @@ describe('TOTP', () => {
 })
 
 describe('MASTER_KEY', () => {
-  it('can be replaced: TOTP secrets are sealed again, and the new key alone opens them', async () => {
+  it('can be rotated: TOTP secrets are sealed again, only the new key opens them', async () => {
     const { email, secret } = await enrol()
     const next = randomBytes(32).toString('base64')
     const both = await rig.createApp({ sealer: createSealer([next, rig.masterKey]) })
@@ -164,14 +164,14 @@ describe('MASTER_KEY', () => {
     const alone = await rig.createApp({ sealer: createSealer([next]) })
     const body = { email, password, code: toCode(secret) }
     await rig.must(200, 'POST', '/session', { app: alone, body, ...rest })
-    // The other tests go on with the key before.
+    // The other tests continue with the previous key.
     const back = await rig.createApp({ sealer: createSealer([rig.masterKey, next]) })
     await rig.must(200, 'POST', '/secrets/rewrap', { app: back, token: rig.adminToken })
   })
 })
 
 describe('recovery codes', () => {
-  it('sign in once each, however they are typed, and it is in the audit log', async () => {
+  it('sign in once each, in any spelling, with an audit entry', async () => {
     const { email, codes } = await enrol()
     const typed = codes[0]!.toUpperCase().replaceAll('-', ' ')
     const answers = await Promise.all(
@@ -186,7 +186,7 @@ describe('recovery codes', () => {
     expect(used).toHaveLength(2)
   })
 
-  it('of one operator let no other in', async () => {
+  it('of one operator do not work for another', async () => {
     const [one, two] = [await enrol(), await enrol()]
     expect((await rig.signIn(one.email, { ...rest, code: two.codes[0]! })).status).toBe(401)
     expect((await rig.signIn(two.email, { ...rest, code: two.codes[0]! })).status).toBe(200)

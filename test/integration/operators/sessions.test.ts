@@ -1,5 +1,5 @@
-// Sessions of operators against real Postgres: what gives one, what it survives, what ends it, and
-// that other sites cannot use it.
+// Sessions of operators on a real Postgres: how they start, last and end, and that other sites
+// cannot use them.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { removeExpiredSessions } from '#shared/io/operators/session-store.ts'
 import { createMetrics } from '#shared/io/process/metrics.ts'
@@ -26,14 +26,14 @@ afterAll(() => rig?.close())
 const isAlive = async (cookie: string) =>
   (await rig.call('GET', '/session', { cookie })).status === 200
 
-/** Without what is different in every answer. */
+/** Without the headers that differ in every answer. */
 function toComparable(headers: Record<string, unknown>) {
   const { 'x-request-id': _, date: __, ...rest } = headers
   return rest
 }
 
 describe('a sign-in', () => {
-  it('gives a cookie that scripts and other sites cannot use', async () => {
+  it('sets a cookie that scripts and other sites cannot use', async () => {
     const { email } = await rig.join('viewer')
     const signedIn = await rig.signIn(email)
     expect(signedIn.status, signedIn.text).toBe(200)
@@ -62,12 +62,12 @@ describe('a sign-in', () => {
     })
   })
 
-  it('takes an email in any case and with spaces around it', async () => {
+  it('accepts an email in any case and with spaces around it', async () => {
     const { email } = await rig.join('viewer')
     expect((await rig.signIn(` ${email.toUpperCase()} `)).status).toBe(200)
   })
 
-  it('stores no token and no password in the clear', async () => {
+  it('stores no token and no password in clear text', async () => {
     const { email, cookie } = await rig.join('viewer')
     const { token } = await rig.invite('viewer')
     for (const table of ['operators', 'operator_sessions', 'operator_invitations', 'audit_log']) {
@@ -82,7 +82,7 @@ describe('a sign-in', () => {
     expect(rows[0]!.password_hash).toMatch(/^\$argon2id\$v=19\$/)
   })
 
-  it('is answered alike whether the account exists, is disabled or the password is wrong', async () => {
+  it('gets equal answers for an unknown, a disabled account and a wrong password', async () => {
     const { email } = await rig.join('viewer')
     const { email: gone, operatorId } = await rig.join('viewer')
     await rig.must(200, 'PATCH', `/operators/${operatorId}`, {
@@ -133,7 +133,7 @@ describe('a sign-in', () => {
     expect(verified).toEqual(['a hash', null, null, null])
   })
 
-  it('is slowed per account from any address, and not for one that signed in before', async () => {
+  it('is slowed per account from any address, except for one that signed in before', async () => {
     const { email } = await rig.join('viewer')
     const home = '198.51.100.9'
     expect((await rig.signIn(email, { address: home })).status).toBe(200)
@@ -149,7 +149,7 @@ describe('a sign-in', () => {
     expect(last.status).toBe(429)
     expect(Number(last.headers['retry-after'])).toBeGreaterThan(30)
     expect(last.body.code).toBe('rate_limited')
-    // An account that does not exist is slowed alike.
+    // An unknown account is slowed equally.
     const ghost = []
     for (let n = 0; n < 11; n++) {
       const body = { email: 'ghost@example.com', password: 'wrong wrong wrong' }
@@ -170,13 +170,13 @@ describe('a sign-in', () => {
     }
     expect(statuses.at(-1)).toBe(429)
     expect(statuses.filter((status) => status === 401).length).toBeLessThan(33)
-    // Other addresses of the same network are the same client.
+    // Other addresses of the same network count as the same client.
     const body = { email: 'any@example.com', password: 'wrong wrong wrong' }
     const beside = await rig.call('POST', '/session', { body, address: '2001:db8::2' })
     expect(beside.status).toBe(429)
   })
 
-  it('leaves refusals in the audit log, summed up and without what strangers typed', async () => {
+  it('leaves rejections in the audit log, summed up and without text from strangers', async () => {
     const app = await rig.createApp({ auditEveryMs: 20 })
     const { email } = await rig.join('viewer')
     for (const name of [email, 'my-own-password']) {
@@ -187,7 +187,7 @@ describe('a sign-in', () => {
     const rows = (await rig.readAudit()).filter(
       ({ action }) => action === 'operator.sign_in_refused',
     )
-    // Under the name of the account that was tried; a name without an account is not repeated.
+    // Under the name of the account; a name without an account is not repeated.
     expect(rows.map(({ actor }) => actor)).toEqual(expect.arrayContaining([email, 'unknown']))
     const text = JSON.stringify(rows)
     expect(text).toContain(email)
@@ -229,7 +229,7 @@ describe('a session', () => {
     expect(await isAlive(cookie)).toBe(false)
   })
 
-  it('ends after twelve hours however much it is used', async () => {
+  it('ends after twelve hours, even in continuous use', async () => {
     const cookie = await rig.openSession(member.operatorId)
     for (let n = 0; n < 14; n++) {
       rig.advance(50 * minuteMs)
@@ -237,7 +237,7 @@ describe('a session', () => {
     }
     rig.advance(20 * minuteMs)
     expect(await isAlive(cookie)).toBe(false)
-    // Retention removes what is expired, some rows at a time, and nothing else.
+    // Retention removes expired rows in small steps, and no others.
     const alive = await rig.openSession(member.operatorId)
     const nowMs = rig.deps.wallMs()
     expect(await removeExpiredSessions(rig.postgres, nowMs, 2)).toBe(2)
@@ -251,7 +251,7 @@ describe('a session', () => {
     }
   })
 
-  it('ends by signing out, for this browser alone', async () => {
+  it('ends by signing out, for this browser only', async () => {
     const [one, two] = await Promise.all([
       rig.openSession(member.operatorId),
       rig.openSession(member.operatorId),
@@ -262,7 +262,7 @@ describe('a session', () => {
     expect(await isAlive(two)).toBe(true)
   })
 
-  it('gets a new token at sign-in, whatever cookie was there before', async () => {
+  it('gets a new token at sign-in, with any earlier cookie', async () => {
     const planted = 'A'.repeat(43)
     const body = { email: member.email, password }
     const signedIn = await rig.must(200, 'POST', '/session', {
@@ -275,7 +275,7 @@ describe('a session', () => {
     expect(await isAlive(planted)).toBe(false)
   })
 
-  it('gets a new token at step-up, and the old one is dead', async () => {
+  it('gets a new token at step-up, and the old one is invalid', async () => {
     const { cookie } = await rig.join('viewer')
     const stepped = await rig.must(200, 'POST', '/session/step-up', { cookie, body: { password } })
     const fresh = stepped.setCookie!.value
@@ -288,7 +288,7 @@ describe('a session', () => {
     expect(shown.body.session.session_id).toBe(stepped.body.session.session_id)
   })
 
-  it('steps up while others guess at the account from everywhere', async () => {
+  it('can step up while others guess the password from many addresses', async () => {
     const { email, cookie } = await rig.join('viewer')
     for (let n = 0; n < 12; n++) {
       const body = { email, password: 'wrong wrong wrong' }
@@ -298,7 +298,7 @@ describe('a session', () => {
     await rig.must(200, 'POST', '/session/step-up', { cookie, body: { password } })
   })
 
-  it('does not step up by a wrong password, which is slowed too', async () => {
+  it('does not step up by a wrong password, and slows such attempts', async () => {
     const { cookie } = await rig.join('viewer')
     const statuses = []
     for (let n = 0; n < 11; n++) {
@@ -313,7 +313,7 @@ describe('a session', () => {
     expect(await isAlive(cookie)).toBe(true)
   })
 
-  it('ends with all others of an account that is disabled, and no new one begins', async () => {
+  it('ends with all others of a disabled account, and no new one begins', async () => {
     const { email, operatorId, cookie } = await rig.join('engineer')
     const other = await rig.openSession(operatorId)
     const of = { token: rig.adminToken }
@@ -321,14 +321,14 @@ describe('a session', () => {
     expect(await isAlive(cookie)).toBe(false)
     expect(await isAlive(other)).toBe(false)
     expect((await rig.signIn(email, { address: '198.51.100.22' })).status).toBe(401)
-    // A row that was written beside it is worth nothing either.
+    // A row that was inserted directly is invalid, too.
     expect(await isAlive(await rig.openSession(operatorId))).toBe(false)
     await rig.must(200, 'PATCH', `/operators/${operatorId}`, { ...of, body: { disabled: false } })
     expect(await isAlive(cookie)).toBe(false)
     expect((await rig.signIn(email, { address: '198.51.100.22' })).status).toBe(200)
   })
 
-  it('ends when the password changes, but for the one that changed it', async () => {
+  it('ends when the password changes, except the one that changed it', async () => {
     const { email, operatorId, cookie } = await rig.join('viewer')
     const other = await rig.openSession(operatorId)
     const change = (body: object, with_: string) =>
@@ -352,7 +352,7 @@ describe('a session', () => {
     await rig.must(200, 'POST', '/session', { body, address: '198.51.100.23' })
   })
 
-  it('is listed and ended by its owner and by administrators, by no other', async () => {
+  it('is listed and ended by its owner and by administrators only', async () => {
     const owner = await rig.join('analyst')
     const peer = await rig.join('engineer')
     const admin = await rig.join('admin')
@@ -373,7 +373,7 @@ describe('a session', () => {
     expect(await isAlive(owner.cookie)).toBe(false)
   })
 
-  it('is one of at most twenty of an operator', async () => {
+  it('is one of at most twenty per operator', async () => {
     const { operatorId, cookie } = await rig.join('viewer')
     rig.advance(1_000)
     const later = []
@@ -382,7 +382,7 @@ describe('a session', () => {
     for (const one of later) expect(await isAlive(one)).toBe(true)
   })
 
-  it('is never made of the admin token', async () => {
+  it('is never created from the admin token', async () => {
     for (const path of ['/session', '/sessions']) {
       await rig.must(401, 'GET', path, { token: rig.adminToken })
     }
@@ -398,7 +398,7 @@ async function createTenant(): Promise<string> {
   return tenant_id
 }
 
-describe('requests of other sites', () => {
+describe('requests from other sites', () => {
   let cookie: string
   beforeAll(async () => {
     cookie = (await rig.join('admin')).cookie
@@ -406,7 +406,7 @@ describe('requests of other sites', () => {
   const signOut = (headers: Record<string, string | undefined>) =>
     rig.call('DELETE', '/session', { cookie, headers })
 
-  it('are refused without the right Origin, and the answer names PUBLIC_URL', async () => {
+  it('are rejected without the right Origin, and the answer names PUBLIC_URL', async () => {
     for (const wrong of [
       undefined,
       'null',
@@ -441,7 +441,7 @@ describe('requests of other sites', () => {
     expect(accept.body.code).toBe('origin_refused')
   })
 
-  it('are refused as forms, which browsers send without asking', async () => {
+  it('are rejected as forms, which browsers send without a preflight', async () => {
     const member = await rig.join('admin')
     for (const type of [
       'application/x-www-form-urlencoded',
@@ -465,7 +465,7 @@ describe('requests of other sites', () => {
 })
 
 describe('plain http', () => {
-  it('is refused away from localhost, with the reason', async () => {
+  it('is rejected away from localhost, with the reason', async () => {
     const app = await rig.createApp({ publicUrl: () => 'http://console.example' })
     const { email } = await rig.join('viewer')
     const { token } = await rig.invite('viewer')

@@ -1,6 +1,6 @@
 /**
- * The request log on real servers: what two edges answered, accepted and refused, is listed by the
- * console; an edge that does not answer is named, and no other process can answer for it.
+ * The request log on real servers: the console lists the answers of two edges, accepted and
+ * rejected; an edge that does not answer is named, and no other process can answer for it.
  */
 import { randomUUID } from 'node:crypto'
 import type { FastifyInstance } from 'fastify'
@@ -113,7 +113,7 @@ describe('the request log of a tenant', () => {
     expect((await read((await create()).tenantId)).data).toEqual([])
   })
 
-  it('lists each refusal with its reason, and says which are not verified', async () => {
+  it('lists each rejection with its reason, and marks unverified ones', async () => {
     const { tenantId, secret: old } = await create()
     const request = { tenantId, actor: 'test', hmac: true, webhook: false, apiKey: false }
     const secret = (await rotate(rig.deps, request)).hmac_secret!
@@ -152,7 +152,7 @@ describe('the request log of a tenant', () => {
     for (const kept of [old, secret]) expect(text).not.toContain(kept.slice(0, 20))
   })
 
-  it('keeps what was verified, however much a stranger sends in its name', async () => {
+  it('keeps verified entries, however many unverified ones a stranger sends', async () => {
     const { tenantId, secret } = await create()
     await send(edge, bodyOf(tenantId), { secret, ...named('mine') })
     await send(edge, bodyOf(tenantId, { signals: null }), { secret, ...named('fault') })
@@ -173,7 +173,7 @@ describe('the request log of a tenant', () => {
 })
 
 describe('an edge', () => {
-  it('that does not answer is named, and nobody without its key answers for it', async () => {
+  it('that does not answer is named, and only its key can sign its answers', async () => {
     const { tenantId, secret } = await create()
     const silent = await edges.startEdge()
     await send(silent, bodyOf(tenantId), { secret })
@@ -227,7 +227,7 @@ describe('an edge', () => {
     connection.publish(requestLogQuerySubject, text)
     const reports = edges.sealer.proverOf('edge report')
     connection.publish(requestLogQuerySubject, attachProof(reports, requestLogQueryContext, text))
-    // Both edges have answered this one, so they have read those before.
+    // Both edges have answered this query, so they have handled the earlier ones.
     await read(tenantId)
     expect(answers).toEqual([])
     subscription.unsubscribe()

@@ -43,7 +43,7 @@ beforeEach(async () => {
   await rig.must(201, 'POST', '/tenants', { token: rig.adminToken, body })
 })
 
-/** A session that has just stepped up. */
+/** A session with a fresh step-up. */
 const sessionOf = (member: Member) => rig.openSession(member.operatorId, { steppedUp: true })
 const keysOf = ({ body }: Answer) => body as unknown as Keys
 
@@ -66,7 +66,7 @@ const keysAs = async (member: Member, method: 'POST' | 'DELETE' = 'POST') =>
   })
 
 describe('a rotation', () => {
-  it('is on record with what each edge confirmed of both steps, and when', async () => {
+  it('is recorded with the confirmations of each edge for both steps, with times', async () => {
     expect(await read(ada)).toBeNull()
     const startedMs = Date.now()
     const rotated = await rotateAs(ada)
@@ -88,7 +88,7 @@ describe('a rotation', () => {
     expect(rotation.duration_ms).toBeGreaterThanOrEqual(0)
   })
 
-  it('shows its progress while it runs, and an edge that is silent by the end of its lease', async () => {
+  it('shows its progress while it runs, and a silent edge until its lease ends', async () => {
     const silent = await rig.startEdge()
     let release = (): void => undefined
     const held = new Promise<void>((resolve) => {
@@ -126,7 +126,7 @@ describe('a rotation', () => {
     await silent.close()
   })
 
-  it('that fails says why, and gives no keys', async () => {
+  it('that fails shows the reason, and returns no keys', async () => {
     const directory = { ...rig.deps.directory, project: () => Promise.reject(new Error('away')) }
     const app = await rig.createApp({ directory })
     const { status, body } = await rotateAs(ada, { app })
@@ -139,7 +139,7 @@ describe('a rotation', () => {
     expect((await keysAs(ada)).status).toBe(409)
   })
 
-  it('whose console has ended is lost, not running for ever', async () => {
+  it('whose console has ended is lost, and does not stay running', async () => {
     await rotateAs(ada)
     await rig.postgres.query(
       `update rotations set state = 'running', keys_sealed = null, keys_until = null,
@@ -151,7 +151,7 @@ describe('a rotation', () => {
 })
 
 describe('the new credentials of a rotation', () => {
-  it('are kept for the person who rotated and nobody else, until they say that they have them', async () => {
+  it('are kept for the operator who rotated and nobody else, until acknowledged', async () => {
     const rotated = keysOf(await rotateAs(ada))
     expect((await read(ada))?.new_keys?.yours).toBe(true)
     expect((await read(bob))?.new_keys?.yours).toBe(false)
@@ -179,7 +179,7 @@ describe('the new credentials of a rotation', () => {
     expect((await read(ada))?.new_keys).toBeNull()
   })
 
-  it('need a step-up, are sealed where they are stored, and expire', async () => {
+  it('need a step-up, are sealed in storage, and expire', async () => {
     const { hmac_secret: secret } = keysOf(await rotateAs(ada))
     const cookie = await rig.openSession(ada.operatorId)
     const path = `/tenants/${tenantId}/rotation/keys`
@@ -206,7 +206,7 @@ describe('the new credentials of a rotation', () => {
     expect((await find()).sealed).toBeNull()
   })
 
-  it('are gone once MASTER_KEY was replaced, which says so', async () => {
+  it('are lost once MASTER_KEY was replaced, with that reason', async () => {
     await rotateAs(ada)
     const sealer = createSealer([randomBytes(32).toString('base64')])
     const app = await rig.createApp({ sealer })
@@ -215,7 +215,7 @@ describe('the new credentials of a rotation', () => {
     expect([answer.status, answer.body.code]).toEqual([409, 'conflict'])
   })
 
-  it('are not kept for the bearer of the admin token, whose answer has them', async () => {
+  it('are not kept for the admin token, whose caller has them in the answer', async () => {
     const path = `/tenants/${tenantId}/rotate`
     const rotated = await rig.must(200, 'POST', path, { token: rig.adminToken, body: {} })
     expect(keysOf(rotated).hmac_secret).toMatch(/^.{43}/)
