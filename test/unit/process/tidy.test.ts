@@ -107,6 +107,13 @@ describe('import walls', () => {
     expect(found).toEqual([])
   })
 
+  it('lets the thread of the jobs alone start them, so that none runs beside the pages', () => {
+    const starters = under('services/console')
+      .filter((file) => targets(file).includes('services/console/jobs/jobs.ts'))
+      .map(({ path }) => path)
+    expect(starters).toEqual(['services/console/jobs/jobs-worker.ts'])
+  })
+
   it('keeps NATS, ClickHouse and Postgres drivers in shared/io', () => {
     const drivers = ['nats', 'pg', '@clickhouse/client', 'undici']
     const found = violations(
