@@ -54,6 +54,7 @@ export function describeWebhooks(tell: () => WebhookStory): void {
   let receiver: Receiver
   /** The page on which an erasure runs. */
   let erasing: Page
+  let forgetful: Tenant
   const stack = () => tell().running.stack
   const button = (name: string) => tell().page.getByRole('button', { name, exact: true })
   const inDialog = (name: string) =>
@@ -77,10 +78,10 @@ export function describeWebhooks(tell: () => WebhookStory): void {
   describe('an erasure', () => {
     it('begins once the id is typed, and goes on while other pages are used', async () => {
       const { page, password } = tell()
-      const { hmac_secret: secret } = await createTenant(stack(), 'forgetful')
+      forgetful = await createTenant(stack(), 'forgetful')
       const body = toBody('forgetful', { device: 'test-block' })
       await until('the edge knows the tenant', async () => {
-        return (await ingest(stack(), secret, body)).status === 200
+        return (await ingest(stack(), forgetful.hmac_secret, body)).status === 200
       })
       erasing = await page.context().newPage()
       const of = (name: string) =>
@@ -313,6 +314,23 @@ export function describeWebhooks(tell: () => WebhookStory): void {
       expect(done.receipt!.counts['postgres.alerts']).toEqual({ before: 1, after: 0 })
       expect(new URL(erasing.url()).searchParams.get('erasure')).toBe(done.erasure_id)
       await expectNoFault(erasing)
+
+      // A second one begins on the page of its device, and leads here.
+      const body = toBody('forgetful', { device: 'test-review' })
+      expect((await ingest(stack(), forgetful.hmac_secret, body)).status).toBe(200)
+      await until('the device is there', async () => {
+        await erasing.goto('/t/forgetful/devices/test-review')
+        await erasing.getByRole('button', { name: 'Erase this device' }).waitFor({ timeout: 2_000 })
+        return true
+      })
+      await erasing.getByRole('button', { name: 'Erase this device' }).click()
+      await erasing.getByLabel('Type test-review to confirm').fill('test-review')
+      await erasing.getByRole('dialog').getByRole('button', { name: 'Erase', exact: true }).click()
+      await erasing.waitForURL(/manage\/erasure/)
+      await counts.waitFor({ timeout: 60_000 })
+      const [second] = await erasures()
+      expect(new URL(erasing.url()).searchParams.get('erasure')).toBe(second!.erasure_id)
+      expect(second!.receipt!.counts['clickhouse.devices']).toEqual({ before: 1, after: 0 })
       await erasing.close()
       const path = '/tenants/forgetful/deliveries'
       expect(await admin(stack(), 'GET', path)).toMatchObject({ data: [] })
