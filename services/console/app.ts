@@ -38,7 +38,6 @@ import type { ExplainDeps } from './events/explain-event.ts'
 import type { ConsoleApp } from './http/admin-app.ts'
 import { createTokenCheck, type TokenCheckDeps } from './http/check-token.ts'
 import { createRefusalAudit } from './http/refusal-audit.ts'
-import { describeRoute } from './http/route-description.ts'
 import { createAttemptLimits } from './operators/attempt-limits.ts'
 import { addAuthentication } from './operators/authenticate.ts'
 import type { OperatorDeps, OperatorParts } from './operators/operator-deps.ts'
@@ -53,6 +52,7 @@ import {
   type ReconciliationRouteDeps,
 } from './reconciliation/reconciliation-routes.ts'
 import { addRetentionRoutes } from './retention/retention-routes.ts'
+import { toAdminDocument } from './serve/admin-document.ts'
 import { addPages, type PagesDeps, withoutPrefix } from './serve/serve-pages.ts'
 import { addCredentialRoutes, type CredentialRouteDeps } from './tenants/credential-routes.ts'
 import { addEdgeRoutes, type EdgeRouteDeps } from './tenants/edge-routes.ts'
@@ -112,22 +112,7 @@ export async function createConsoleApp(
   const operators = createOperatorParts(deps, http.metrics)
   app.addHook('onClose', operators.refused.close)
   await app.register(cookie)
-  await addOpenapi(app, {
-    document: {
-      info: {
-        title: 'Device intelligence: admin API',
-        version: '1.0.0',
-        description: 'For operators: tenants, credentials, webhooks, policies, dispositions.',
-      },
-      servers: [{ url: '../..' }],
-      securitySchemes: {
-        admin: { type: 'http', scheme: 'bearer' },
-        session: { type: 'apiKey', in: 'cookie', name: '__Host-di_session' },
-      },
-      security: [{ admin: [] }, { session: [] }],
-    },
-    describeRoute: (method, path) => describeRoute(method, path.slice(prefix.length)),
-  })
+  await addOpenapi(app, toAdminDocument(prefix))
   await addPages(app, deps)
   await app.register(
     async (scope) => {

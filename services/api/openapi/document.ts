@@ -28,7 +28,6 @@ export function toPublicDocument(): OpenapiOptions {
         version: '1.0.0',
         description:
           'Signed RASP telemetry in; authoritative scores, device history, alerts and verified webhooks out.',
-        license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
       },
       servers: [{ url: '.', description: 'The host and folder that serve this document.' }],
       tags: [
@@ -194,11 +193,17 @@ function toTestWebhook(): Json {
 }
 
 function toOperationsPaths(): Json {
-  const get = (operationId: string, summary: string, description: string, schema: Json): Json => ({
+  const get = (
+    operationId: string,
+    [summary, about]: string[],
+    description: string,
+    schema: Json,
+  ) => ({
     get: {
       operationId,
       tags: ['Operations'],
       summary,
+      description: about,
       security: [],
       responses: {
         200: {
@@ -216,7 +221,17 @@ function toOperationsPaths(): Json {
     properties: { status: { const: 'ok' } },
   }
   return {
-    '/healthz': get('health', 'Whether the process is alive', 'The process is alive.', health),
-    '/openapi.json': get('openapi', 'This document', 'The document.', { type: 'object' }),
+    '/healthz': get(
+      'health',
+      ['Whether the process is alive', 'It says nothing of the databases.'],
+      'The process is alive.',
+      health,
+    ),
+    '/openapi.json': get(
+      'openapi',
+      ['This document', 'OpenAPI 3.1, also for client generators.'],
+      'The document.',
+      { type: 'object' },
+    ),
   }
 }

@@ -30,6 +30,7 @@ export function addAlertRoutes(app: ZodApp, deps: AlertRouteDeps): void {
         operationId: 'findAlert',
         tags: ['Alerts'],
         summary: 'One alert',
+        description: 'The alert as it is now: its disposition may differ from that of the webhook.',
         params: alertPathSchema,
         querystring: z.strictObject({}),
         problems: ['alert_not_found'],

@@ -41,6 +41,8 @@ function addReads(
     '/tenants/:tenant_id/alerts',
     {
       schema: {
+        operationId: 'listAlerts',
+        tags: ['Alerts'],
         summary: 'List and filter the alerts of a tenant, with the exact total',
         params: tenantParams,
         querystring: adminAlertsQuery,
@@ -59,6 +61,8 @@ function addReads(
     '/alerts/:alert_id',
     {
       schema: {
+        operationId: 'findAlert',
+        tags: ['Alerts'],
         summary: 'One alert with notes, history, deliveries, and why it was raised',
         params: alertParams,
         problems: ['alert_not_found'],
@@ -75,6 +79,8 @@ function addChanges(app: ConsoleApp, deps: AlertRouteDeps, store: AlertStore): v
     '/alerts/:alert_id/disposition',
     {
       schema: {
+        operationId: 'setDisposition',
+        tags: ['Alerts'],
         summary: 'Set the disposition of an alert',
         params: alertParams,
         body: dispositionBody,
@@ -99,6 +105,8 @@ function addChanges(app: ConsoleApp, deps: AlertRouteDeps, store: AlertStore): v
     '/alerts/:alert_id/assignee',
     {
       schema: {
+        operationId: 'assignAlert',
+        tags: ['Alerts'],
         summary: 'Assign an alert to an operator, or unassign it',
         params: alertParams,
         body: assigneeBody,
@@ -120,6 +128,8 @@ function addChanges(app: ConsoleApp, deps: AlertRouteDeps, store: AlertStore): v
     '/alerts/:alert_id/notes',
     {
       schema: {
+        operationId: 'addNote',
+        tags: ['Alerts'],
         summary: 'Add a note to an alert',
         params: alertParams,
         body: noteBody,

@@ -137,6 +137,8 @@ function addStarts(app: ConsoleApp, { postgres, countMatching }: BulkDeps): void
     '/tenants/:tenant_id/alerts/bulk-disposition',
     {
       schema: {
+        operationId: 'setDispositions',
+        tags: ['Alerts'],
         summary: 'Set the disposition of all alerts of a filter or a selection',
         description,
         params: tenantParams,
@@ -155,6 +157,8 @@ function addStarts(app: ConsoleApp, { postgres, countMatching }: BulkDeps): void
     '/tenants/:tenant_id/alerts/bulk-assign',
     {
       schema: {
+        operationId: 'assignAlerts',
+        tags: ['Alerts'],
         summary: 'Assign all alerts of a filter or a selection, or unassign them',
         description,
         params: tenantParams,
@@ -176,6 +180,8 @@ function addReads(app: ConsoleApp, { postgres }: BulkDeps): void {
     '/tenants/:tenant_id/bulk-jobs',
     {
       schema: {
+        operationId: 'listBulkJobs',
+        tags: ['Alerts'],
         summary: 'The newest bulk changes of a tenant; they are kept for 30 days',
         params: tenantParams,
         querystring: z.strictObject({ limit: limitSchema(bulkJobsListedMax, 50) }),
@@ -191,6 +197,8 @@ function addReads(app: ConsoleApp, { postgres }: BulkDeps): void {
     '/bulk-jobs/:job_id',
     {
       schema: {
+        operationId: 'findBulkJob',
+        tags: ['Alerts'],
         summary: 'The progress of a bulk change',
         params: jobParams,
         problems: ['bulk_job_not_found'],
@@ -211,6 +219,8 @@ function addEnds(app: ConsoleApp, { postgres }: BulkDeps): void {
     '/bulk-jobs/:job_id/cancel',
     {
       schema: {
+        operationId: 'cancelBulkJob',
+        tags: ['Alerts'],
         summary: 'Cancel a bulk change; what it changed stays',
         params: jobParams,
         problems: ['bulk_job_not_found'],
@@ -229,6 +239,8 @@ function addEnds(app: ConsoleApp, { postgres }: BulkDeps): void {
     '/bulk-jobs/:job_id/undo',
     {
       schema: {
+        operationId: 'undoBulkJob',
+        tags: ['Alerts'],
         summary: 'Undo a bulk change that has ended',
         description:
           'Begins a job that puts each alert back to what it was before. Alerts that were changed again since stay, and are counted in `kept`. A job is undone once; an undo that was cancelled can be continued by another call.',

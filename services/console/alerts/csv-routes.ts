@@ -51,6 +51,8 @@ export function addAlertCsvRoute(
     {
       exposeHeadRoute: false,
       schema: {
+        operationId: 'exportAlerts',
+        tags: ['Alerts'],
         summary: 'All alerts of a filter as CSV',
         params: tenantParams,
         querystring: adminAlertsQuery.omit({ limit: true, cursor: true }),

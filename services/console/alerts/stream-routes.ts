@@ -46,6 +46,8 @@ export function addAlertStreamRoute(
     {
       exposeHeadRoute: false,
       schema: {
+        operationId: 'streamAlerts',
+        tags: ['Alerts'],
         summary: 'Server-sent events: how many alerts are new',
         description:
           'Each event has `{"new","last_seq"}`. `Last-Event-ID` continues after a lost connection.',

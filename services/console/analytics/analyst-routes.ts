@@ -44,6 +44,8 @@ export function addAnalystRoutes(app: ConsoleApp, deps: AnalystDeps): void {
     '/tenants/:tenant_id/analysts',
     {
       schema: {
+        operationId: 'createAnalyst',
+        tags: ['SQL'],
         summary: 'Create an analyst, who may query the analytics views of this tenant',
         description:
           'A user of ClickHouse, or of the local stack when the engine stores no users. It reads ' +
@@ -67,6 +69,8 @@ export function addAnalystRoutes(app: ConsoleApp, deps: AnalystDeps): void {
     '/tenants/:tenant_id/analysts',
     {
       schema: {
+        operationId: 'listAnalysts',
+        tags: ['SQL'],
         summary: 'List the analysts of a tenant, without secrets',
         params: tenantParams,
         response: { 200: listSchema },
@@ -78,6 +82,8 @@ export function addAnalystRoutes(app: ConsoleApp, deps: AnalystDeps): void {
     '/tenants/:tenant_id/analysts/:name',
     {
       schema: {
+        operationId: 'removeAnalyst',
+        tags: ['SQL'],
         summary: 'Remove an analyst',
         description: 'After it returns no query starts with the password.',
         params: tenantParams.extend({ name: nameSchema }),

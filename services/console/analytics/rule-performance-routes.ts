@@ -37,6 +37,8 @@ export function addRulePerformanceRoutes(app: ConsoleApp, deps: RulePerformanceD
     '/tenants/:tenant_id/rule-performance',
     {
       schema: {
+        operationId: 'findRulePerformance',
+        tags: ['Analytics'],
         summary: 'Precision and lift of each flag, reason and signal, from dispositions',
         params: tenantParams,
         querystring: rulePerformanceQuery,
@@ -54,6 +56,8 @@ export function addRulePerformanceRoutes(app: ConsoleApp, deps: RulePerformanceD
     '/tenants/:tenant_id/prevalence-spikes',
     {
       schema: {
+        operationId: 'listPrevalenceSpikes',
+        tags: ['Analytics'],
         summary: 'Prevalence spikes of signals within one SDK version, newest first',
         params: tenantParams,
         querystring: prevalenceSpikesQuery,

@@ -25,6 +25,8 @@ export function addSignalRoutes(app: ConsoleApp, deps: SignalRouteDeps): void {
     '/tenants/:tenant_id/signals',
     {
       schema: {
+        operationId: 'listSignals',
+        tags: ['Analytics'],
         summary: 'The signal catalog with the weights of a tenant',
         params: tenantParams,
         response: { 200: signalListSchema },
@@ -40,6 +42,8 @@ export function addSignalRoutes(app: ConsoleApp, deps: SignalRouteDeps): void {
     '/tenants/:tenant_id/unknown-signals',
     {
       schema: {
+        operationId: 'listUnknownSignals',
+        tags: ['Analytics'],
         summary: 'Signals of a tenant’s SDKs that are not in the catalog, most events first',
         params: tenantParams,
         querystring: listUnknownSignalsQuery,

@@ -58,6 +58,8 @@ export function addAuditRoutes(app: ConsoleApp, { postgres }: { postgres: Querya
     '/tenants/:tenant_id/audit',
     {
       schema: {
+        operationId: 'listTenantAudit',
+        tags: ['Audit'],
         summary: 'The audit log of a tenant, newest first, also of a removed tenant',
         description: 'The filters narrow it together.',
         params: tenantParams,
@@ -71,6 +73,8 @@ export function addAuditRoutes(app: ConsoleApp, { postgres }: { postgres: Querya
     '/audit',
     {
       schema: {
+        operationId: 'listAudit',
+        tags: ['Audit'],
         summary: 'The audit log of what concerns no single tenant: operators, sign-ins, secrets',
         description: 'With `tenants=all` it is the whole log. The filters narrow it together.',
         querystring: consoleAuditQuery,

@@ -39,6 +39,8 @@ export function addDeliveryRoutes(app: ConsoleApp, deps: DeliveryDeps): void {
     '/tenants/:tenant_id/deliveries/replay',
     {
       schema: {
+        operationId: 'replayDeliveries',
+        tags: ['Webhooks'],
         summary: 'Send deliveries again with the same id and bytes; the retry schedule restarts',
         description:
           'One of `alert_id`, `since`, `failed`, or `since` with `failed`. Deliveries in flight and ' +
@@ -60,6 +62,8 @@ export function addDeliveryRoutes(app: ConsoleApp, deps: DeliveryDeps): void {
     '/tenants/:tenant_id/deliveries/test',
     {
       schema: {
+        operationId: 'testWebhook',
+        tags: ['Webhooks'],
         summary: 'Send a test event to the webhook; it raises no alert and is not retried',
         description: 'Returns at once. The attempts of the delivery have the outcome.',
         params: tenantParams,
@@ -80,6 +84,8 @@ export function addDeliveryRoutes(app: ConsoleApp, deps: DeliveryDeps): void {
       `/tenants/:tenant_id/webhook/${verb}`,
       {
         schema: {
+          operationId: `${verb}Webhook`,
+          tags: ['Webhooks'],
           summary,
           params: tenantParams,
           problems: [problem],
@@ -97,6 +103,8 @@ function addReads(app: ConsoleApp, { postgres }: DeliveryDeps): void {
     '/tenants/:tenant_id/deliveries',
     {
       schema: {
+        operationId: 'listDeliveries',
+        tags: ['Webhooks'],
         summary: 'List deliveries with their attempts, newest first',
         params: tenantParams,
         querystring: listDeliveriesQuery,
@@ -122,6 +130,8 @@ function addReads(app: ConsoleApp, { postgres }: DeliveryDeps): void {
     '/tenants/:tenant_id/deliveries/:delivery_id',
     {
       schema: {
+        operationId: 'findDelivery',
+        tags: ['Webhooks'],
         summary: 'Show a delivery with all its attempts',
         params: deliveryParams,
         problems: ['delivery_not_found'],
@@ -139,6 +149,8 @@ function addReads(app: ConsoleApp, { postgres }: DeliveryDeps): void {
     '/tenants/:tenant_id/deliveries/:delivery_id/request',
     {
       schema: {
+        operationId: 'findDeliveryRequest',
+        tags: ['Webhooks'],
         summary: 'Show what the attempts of a delivery send',
         params: deliveryParams,
         problems: ['delivery_not_found'],
@@ -157,6 +169,8 @@ function addReads(app: ConsoleApp, { postgres }: DeliveryDeps): void {
     '/tenants/:tenant_id/deliveries/replay-count',
     {
       schema: {
+        operationId: 'countReplayedDeliveries',
+        tags: ['Webhooks'],
         summary: 'Count the deliveries that a replay would send again',
         params: tenantParams,
         querystring: replayCountQuery,

@@ -53,6 +53,8 @@ function addDevice(app: ConsoleApp, deps: BoundedDeps): void {
     '/tenants/:tenant_id/devices/:device_id',
     {
       schema: {
+        operationId: 'findDevice',
+        tags: ['Entities'],
         summary: 'A device: its sessions, users and alerts',
         params: deviceParams,
         querystring: deviceQuery,
@@ -86,6 +88,8 @@ function addUser(app: ConsoleApp, deps: BoundedDeps): void {
     '/tenants/:tenant_id/users/:user_id',
     {
       schema: {
+        operationId: 'findUser',
+        tags: ['Entities'],
         summary: 'A user or account: its devices, sessions and alerts',
         params: userParams,
         querystring: userQuery,

@@ -27,6 +27,8 @@ export function addLinkRoutes(app: ConsoleApp, { postgres, links, limited }: Lin
     '/tenants/:tenant_id/devices/:device_id/links',
     {
       schema: {
+        operationId: 'listLinkedDevices',
+        tags: ['Entities'],
         summary: 'Devices that share users or sessions with a device',
         params: deviceParams,
         response: { 200: linksSchema },
@@ -41,6 +43,8 @@ export function addLinkRoutes(app: ConsoleApp, { postgres, links, limited }: Lin
     '/tenants/:tenant_id/users/:user_id/links',
     {
       schema: {
+        operationId: 'listLinkedUsers',
+        tags: ['Entities'],
         summary: 'Users that share devices with a user',
         params: userParams,
         response: { 200: linksSchema },

@@ -42,6 +42,8 @@ export function addSearchRoutes(
     '/search',
     {
       schema: {
+        operationId: 'search',
+        tags: ['Entities'],
         summary: 'Find tenants, alerts, deliveries, events, devices, users and sessions by id',
         querystring: searchQuery,
         response: { 200: searchSchema },

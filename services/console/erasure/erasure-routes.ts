@@ -39,6 +39,8 @@ export function addErasureRoutes(app: ConsoleApp, deps: EraseRouteDeps): void {
     '/tenants/:tenant_id/erasures',
     {
       schema: {
+        operationId: 'listErasures',
+        tags: ['Erasure'],
         summary: 'List the erasures of a tenant with their receipts, newest first',
         params: tenantParams,
         querystring: erasuresQuery,
@@ -55,6 +57,8 @@ export function addErasureRoutes(app: ConsoleApp, deps: EraseRouteDeps): void {
     '/tenants/:tenant_id/erasures/:erasure_id',
     {
       schema: {
+        operationId: 'findErasure',
+        tags: ['Erasure'],
         summary: 'Show an erasure: how far it is by store, and its receipt',
         params: erasureParams,
         problems: ['erasure_not_found'],
@@ -76,6 +80,8 @@ function addRequestRoute(app: ConsoleApp, { postgres, sealer }: EraseRouteDeps):
     '/tenants/:tenant_id/erasures',
     {
       schema: {
+        operationId: 'erase',
+        tags: ['Erasure'],
         summary: 'Erase a device or a user from every store',
         description:
           'Covers everything accepted before the call. The erasure goes on in the server, also ' +

@@ -19,6 +19,8 @@ export function addEventRoutes(app: ConsoleApp, deps: ExplainDeps): void {
     '/events/:event_id/body',
     {
       schema: {
+        operationId: 'findEventBody',
+        tags: ['Entities'],
         summary: 'The stored body of an event',
         description: 'Each read is in the audit log of the tenant.',
         params: eventParams,
@@ -43,6 +45,8 @@ export function addEventRoutes(app: ConsoleApp, deps: ExplainDeps): void {
     '/events/:event_id/explanation',
     {
       schema: {
+        operationId: 'explainEvent',
+        tags: ['Entities'],
         summary: 'Score a stored event again, step by step, and compare it with the response',
         params: eventParams,
         problems: ['event_not_found', 'event_not_explainable'],

@@ -23,6 +23,8 @@ export function addAccountRoutes(app: ConsoleApp, parts: OperatorParts): void {
     '/session/password',
     {
       schema: {
+        operationId: 'changePassword',
+        tags: ['Sessions'],
         summary: 'Change the own password; ends all other sessions',
         body: passwordBody,
         problems: ['step_up_refused'],
@@ -38,6 +40,8 @@ export function addAccountRoutes(app: ConsoleApp, parts: OperatorParts): void {
     '/session/totp',
     {
       schema: {
+        operationId: 'beginTotp',
+        tags: ['Sessions'],
         summary: 'Make a secret for an authenticator app',
         problems: ['conflict'],
         response: { 200: totpSetupSchema },
@@ -49,6 +53,8 @@ export function addAccountRoutes(app: ConsoleApp, parts: OperatorParts): void {
     '/session/totp/confirm',
     {
       schema: {
+        operationId: 'confirmTotp',
+        tags: ['Sessions'],
         summary: 'Switch TOTP on with a first code; shows the recovery codes',
         body: codeBody,
         problems: ['conflict', 'step_up_refused'],
@@ -62,6 +68,8 @@ export function addAccountRoutes(app: ConsoleApp, parts: OperatorParts): void {
     '/session/totp',
     {
       schema: {
+        operationId: 'removeTotp',
+        tags: ['Sessions'],
         summary: 'Switch TOTP off and remove the recovery codes',
         response: { 204: z.null().describe('nothing') },
       },

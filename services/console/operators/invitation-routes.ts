@@ -23,6 +23,8 @@ export function addInvitationRoutes(app: ConsoleApp, parts: OperatorParts): void
     '/operators/invitations',
     {
       schema: {
+        operationId: 'inviteOperator',
+        tags: ['Operators'],
         summary: 'Invite an operator; the link works once',
         body: inviteBody,
         problems: ['operator_exists', 'tenant_not_found'],
@@ -36,6 +38,8 @@ export function addInvitationRoutes(app: ConsoleApp, parts: OperatorParts): void
     '/operators/invitations',
     {
       schema: {
+        operationId: 'listInvitations',
+        tags: ['Operators'],
         summary: 'The latest invitations, newest first, without their links',
         response: { 200: invitationsSchema },
       },
@@ -53,6 +57,8 @@ function addAcceptance(app: ConsoleApp, parts: OperatorParts): void {
     '/invitations/:token',
     {
       schema: {
+        operationId: 'findInvitation',
+        tags: ['Operators'],
         summary: 'What an invitation is for',
         params: invitationParams,
         problems: ['invitation_not_found'],
@@ -70,6 +76,8 @@ function addAcceptance(app: ConsoleApp, parts: OperatorParts): void {
     '/invitations/:token',
     {
       schema: {
+        operationId: 'acceptInvitation',
+        tags: ['Operators'],
         summary: 'Accept an invitation: makes the account and signs in',
         params: invitationParams,
         body: acceptBody,

@@ -26,6 +26,8 @@ export function addOperatorRoutes(app: ConsoleApp, parts: OperatorParts): void {
     '/operators',
     {
       schema: {
+        operationId: 'listOperators',
+        tags: ['Operators'],
         summary: 'All operators by email',
         response: { 200: operatorsSchema },
       },
@@ -36,6 +38,8 @@ export function addOperatorRoutes(app: ConsoleApp, parts: OperatorParts): void {
     '/operators/:operator_id',
     {
       schema: {
+        operationId: 'changeOperator',
+        tags: ['Operators'],
         summary: 'Change the role, the tenants or the name of an operator, or disable one',
         description: 'Disabling ends all sessions. One active administrator of all tenants stays.',
         params: operatorParams,
@@ -51,6 +55,8 @@ export function addOperatorRoutes(app: ConsoleApp, parts: OperatorParts): void {
     '/operators/:operator_id/reset',
     {
       schema: {
+        operationId: 'resetOperator',
+        tags: ['Operators'],
         summary: 'Make a link by which an operator chooses a new password',
         description:
           'Its use ends all sessions of the operator, switches TOTP off and forgets who they were at ' +

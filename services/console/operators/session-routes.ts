@@ -42,6 +42,8 @@ function addOwnSession(app: ConsoleApp, parts: OperatorParts): void {
     '/session',
     {
       schema: {
+        operationId: 'signIn',
+        tags: ['Sessions'],
         summary: 'Sign in',
         description:
           'Sets the session cookie. A 401 with the code `totp_required` wants `code` as well. ' +
@@ -65,13 +67,25 @@ function addOwnSession(app: ConsoleApp, parts: OperatorParts): void {
   )
   app.get(
     '/session',
-    { schema: { summary: 'Who is signed in', response: answers } },
+    {
+      schema: {
+        operationId: 'findSession',
+        tags: ['Sessions'],
+        summary: 'Who is signed in',
+        response: answers,
+      },
+    },
     async ({ principal }) => toSignedInView(parts, operatorOf(principal)),
   )
   app.delete(
     '/session',
     {
-      schema: { summary: 'Sign out', response: { 204: emptySchema } },
+      schema: {
+        operationId: 'signOut',
+        tags: ['Sessions'],
+        summary: 'Sign out',
+        response: { 204: emptySchema },
+      },
     },
     async ({ principal }, reply) => {
       await end(parts, operatorOf(principal), operatorOf(principal).session)
@@ -83,6 +97,8 @@ function addOwnSession(app: ConsoleApp, parts: OperatorParts): void {
     '/session/step-up',
     {
       schema: {
+        operationId: 'stepUp',
+        tags: ['Sessions'],
         summary: 'Enter the password or a code again, for what needs it in the next ten minutes',
         body: stepUpBody,
         problems: ['step_up_refused'],
@@ -103,6 +119,8 @@ function addSessionList(app: ConsoleApp, parts: OperatorParts): void {
     '/sessions',
     {
       schema: {
+        operationId: 'listSessions',
+        tags: ['Sessions'],
         summary: 'The sessions of the operator who calls, newest first',
         querystring: sessionsQuery,
         problems: ['forbidden'],
@@ -137,6 +155,8 @@ function addSessionList(app: ConsoleApp, parts: OperatorParts): void {
     '/sessions/:session_id',
     {
       schema: {
+        operationId: 'endSession',
+        tags: ['Sessions'],
         summary: 'End a session: its owner and administrators can',
         params: sessionParams,
         problems: ['session_not_found'],

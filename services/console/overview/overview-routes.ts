@@ -36,6 +36,8 @@ export function addPeriodOverviewRoute(app: ConsoleApp, deps: PeriodOverviewDeps
     '/tenants/:tenant_id/overview',
     {
       schema: {
+        operationId: 'findOverview',
+        tags: ['Analytics'],
         summary: 'A period beside the one before it: events, alerts, flags, versions, webhook',
         params: tenantParams,
         querystring: overviewQuery,

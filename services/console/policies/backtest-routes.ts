@@ -18,6 +18,8 @@ export function addBacktestRoutes(app: ConsoleApp, deps: BacktestRouteDeps): voi
     '/tenants/:tenant_id/policy/backtest',
     {
       schema: {
+        operationId: 'backtestPolicy',
+        tags: ['Policies'],
         summary: 'Run a policy over the stored events',
         description:
           'The body is that of setting the policy. The response is lines of JSON: `{"progress"}` ' +

@@ -36,6 +36,8 @@ export function addPolicyRoutes(app: ConsoleApp, deps: PolicyRouteDeps): void {
     '/tenants/:tenant_id/policy',
     {
       schema: {
+        operationId: 'setPolicy',
+        tags: ['Policies'],
         summary: 'Set the policy of a tenant; returns once every edge scores by it',
         description:
           'The body is the document itself, or `{"preset":"strict"}`. Setting the policy in force ' +
@@ -62,6 +64,8 @@ function addCheckRoute(app: ConsoleApp, deps: PolicyRouteDeps): void {
     '/tenants/:tenant_id/policy/check',
     {
       schema: {
+        operationId: 'checkPolicy',
+        tags: ['Policies'],
         summary: 'Check a policy as setting it would, without setting it',
         params: tenantParams,
         body: policyBody,
@@ -89,6 +93,8 @@ function addVersionRoutes(app: ConsoleApp, deps: PolicyRouteDeps): void {
     '/tenants/:tenant_id/policy',
     {
       schema: {
+        operationId: 'findPolicy',
+        tags: ['Policies'],
         summary: 'The policy in force',
         params: tenantParams,
         response: { 200: shownPolicySchema },
@@ -104,6 +110,8 @@ function addVersionRoutes(app: ConsoleApp, deps: PolicyRouteDeps): void {
     '/tenants/:tenant_id/policy/versions',
     {
       schema: {
+        operationId: 'listPolicyVersions',
+        tags: ['Policies'],
         summary: 'All versions of the policy, newest first',
         params: tenantParams,
         querystring: listVersionsQuery,
@@ -124,6 +132,8 @@ function addVersionRoutes(app: ConsoleApp, deps: PolicyRouteDeps): void {
     '/tenants/:tenant_id/policy/versions/:version',
     {
       schema: {
+        operationId: 'findPolicyVersion',
+        tags: ['Policies'],
         summary: 'One version of the policy; versions are never removed',
         params: versionParams,
         problems: ['policy_not_found'],
@@ -163,6 +173,8 @@ function addPresetRoutes(app: ConsoleApp): void {
     '/policy-presets',
     {
       schema: {
+        operationId: 'listPresets',
+        tags: ['Policies'],
         summary: 'List the presets',
         response: { 200: presetsSchema },
       },
@@ -175,6 +187,8 @@ function addPresetRoutes(app: ConsoleApp): void {
     '/policy-presets/:name',
     {
       schema: {
+        operationId: 'findPreset',
+        tags: ['Policies'],
         summary: 'A preset in full',
         params: presetParams,
         problems: ['policy_not_found'],
@@ -192,6 +206,8 @@ function addPresetRoutes(app: ConsoleApp): void {
     '/policy.schema.json',
     {
       schema: {
+        operationId: 'findPolicySchema',
+        tags: ['Policies'],
         summary: 'The JSON Schema of a policy document',
         response: {
           200: {

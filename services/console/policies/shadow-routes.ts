@@ -37,6 +37,8 @@ export function addShadowRoutes(app: ConsoleApp, deps: ShadowRouteDeps): void {
     '/tenants/:tenant_id/policy/shadow',
     {
       schema: {
+        operationId: 'findShadowPolicy',
+        tags: ['Policies'],
         summary: 'The shadow policy',
         params: tenantParams,
         problems: ['policy_not_found'],
@@ -55,6 +57,8 @@ export function addShadowRoutes(app: ConsoleApp, deps: ShadowRouteDeps): void {
     '/tenants/:tenant_id/policy/shadow/comparison',
     {
       schema: {
+        operationId: 'compareShadowPolicy',
+        tags: ['Policies'],
         summary: 'Compare the decisions of the shadow policy with those of the active policy',
         params: tenantParams,
         querystring: comparisonQuery,
@@ -87,6 +91,8 @@ function addChangeRoutes(app: ConsoleApp, deps: ShadowRouteDeps): void {
     '/tenants/:tenant_id/policy/shadow',
     {
       schema: {
+        operationId: 'setShadowPolicy',
+        tags: ['Policies'],
         summary: 'Set a shadow policy: it decides beside the active policy and raises no alerts',
         description:
           'The body is the document itself, or `{"preset":"strict"}`. It decides events received ' +
@@ -108,6 +114,8 @@ function addChangeRoutes(app: ConsoleApp, deps: ShadowRouteDeps): void {
     '/tenants/:tenant_id/policy/shadow',
     {
       schema: {
+        operationId: 'removeShadowPolicy',
+        tags: ['Policies'],
         summary: 'Switch the shadow policy off; its decisions stay',
         params: tenantParams,
         problems: ['policy_not_found', 'conflict'],

@@ -24,6 +24,8 @@ export function addReconciliationRoutes(app: ConsoleApp, deps: ReconciliationRou
     '/tenants/:tenant_id/reconciliation',
     {
       schema: {
+        operationId: 'findReconciliation',
+        tags: ['Analytics'],
         summary: 'What each stage counted of a tenant’s events, hour by hour, and the differences',
         params: tenantParams,
         querystring: reconciliationQuerySchema,

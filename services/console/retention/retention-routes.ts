@@ -25,6 +25,8 @@ export function addRetentionRoutes(app: ConsoleApp, deps: { postgres: Postgres }
     '/tenants/:tenant_id/retention',
     {
       schema: {
+        operationId: 'setRetention',
+        tags: ['Tenants'],
         summary: 'Set how many days events, alerts and deliveries of a tenant are kept',
         description: 'Older data is removed within minutes and cannot be restored.',
         params: tenantParams,

@@ -25,6 +25,8 @@ export function addCredentialRoutes(app: ConsoleApp, deps: CredentialRouteDeps):
     '/tenants/:tenant_id/rotate',
     {
       schema: {
+        operationId: 'rotateCredentials',
+        tags: ['Credentials'],
         summary: 'Rotate credentials; returns once the old ones are dead everywhere',
         description:
           'An empty body rotates the HMAC secret and the webhook secret. It goes on when the caller ' +
@@ -49,6 +51,8 @@ export function addCredentialRoutes(app: ConsoleApp, deps: CredentialRouteDeps):
     '/tenants/:tenant_id/webhook',
     {
       schema: {
+        operationId: 'setWebhook',
+        tags: ['Webhooks'],
         summary: 'Set the webhook URL and switch the webhook on',
         params: tenantParams,
         body: webhookBody,
@@ -67,6 +71,8 @@ export function addCredentialRoutes(app: ConsoleApp, deps: CredentialRouteDeps):
     '/tenants/:tenant_id/webhook',
     {
       schema: {
+        operationId: 'removeWebhook',
+        tags: ['Webhooks'],
         summary: 'Switch the webhook off',
         params: tenantParams,
         problems: ['conflict'],

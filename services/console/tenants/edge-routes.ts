@@ -11,6 +11,8 @@ export function addEdgeRoutes(app: ConsoleApp, deps: EdgeRouteDeps): void {
     '/edges',
     {
       schema: {
+        operationId: 'listEdges',
+        tags: ['Submissions'],
         summary: 'The edges and the revision that each has applied',
         response: { 200: edgesSchema },
       },

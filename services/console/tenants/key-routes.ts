@@ -39,6 +39,8 @@ export function addKeyRoutes(app: ConsoleApp, deps: KeyDeps): void {
     '/tenants/:tenant_id/keys',
     {
       schema: {
+        operationId: 'createKey',
+        tags: ['Credentials'],
         summary: 'Create a named API key with scopes',
         params: tenantParams,
         body: createBody,
@@ -60,6 +62,8 @@ export function addKeyRoutes(app: ConsoleApp, deps: KeyDeps): void {
     '/tenants/:tenant_id/keys',
     {
       schema: {
+        operationId: 'listKeys',
+        tags: ['Credentials'],
         summary: 'List the named API keys of a tenant, without secrets',
         params: tenantParams,
         response: { 200: z.object({ tenant_id: z.string(), data: z.array(keySchema) }) },
@@ -71,6 +75,8 @@ export function addKeyRoutes(app: ConsoleApp, deps: KeyDeps): void {
     '/tenants/:tenant_id/keys/:name',
     {
       schema: {
+        operationId: 'removeKey',
+        tags: ['Credentials'],
         summary: 'Remove a named API key',
         description:
           'Once this has returned, no new call with it succeeds and none changes anything.',

@@ -68,6 +68,8 @@ export function addRequestLogRoute(app: ConsoleApp, deps: RequestLogRouteDeps): 
     '/tenants/:tenant_id/requests',
     {
       schema: {
+        operationId: 'listSubmissions',
+        tags: ['Submissions'],
         summary: 'List the latest submissions of a tenant with their answers, newest first',
         description:
           'Edges keep them in memory since their start: for each tenant the last 50 accepted ones, ' +

@@ -40,6 +40,8 @@ export function addRotationRoutes(app: ConsoleApp, deps: RotationRouteDeps): voi
     '/tenants/:tenant_id/rotation',
     {
       schema: {
+        operationId: 'findRotation',
+        tags: ['Credentials'],
         summary: 'Show the latest rotation, and what each edge has confirmed',
         description: 'Null before the first one.',
         params: tenantParams,
@@ -56,6 +58,8 @@ export function addRotationRoutes(app: ConsoleApp, deps: RotationRouteDeps): voi
     '/tenants/:tenant_id/rotation/keys',
     {
       schema: {
+        operationId: 'fetchRotatedCredentials',
+        tags: ['Credentials'],
         summary: 'Fetch the new credentials of the latest rotation',
         description: 'For 15 minutes, only for the person who rotated, until they are removed.',
         params: tenantParams,
@@ -80,6 +84,8 @@ export function addRotationRoutes(app: ConsoleApp, deps: RotationRouteDeps): voi
     '/tenants/:tenant_id/rotation/keys',
     {
       schema: {
+        operationId: 'removeRotatedCredentials',
+        tags: ['Credentials'],
         summary: 'Remove the new credentials of the latest rotation: they are kept elsewhere',
         params: tenantParams,
         problems: ['conflict'],

@@ -22,6 +22,8 @@ export function addSecretRoutes(app: ConsoleApp, deps: RewrapDeps): void {
     '/secrets/rewrap',
     {
       schema: {
+        operationId: 'rewrapSecrets',
+        tags: ['Credentials'],
         summary: 'Seal every stored secret again under MASTER_KEY',
         description:
           'Use it while MASTER_KEY_PREVIOUS is set. A call takes at most about twenty seconds; the ' +

@@ -50,6 +50,8 @@ export function addSignatureRoutes(app: ConsoleApp, deps: SignatureRouteDeps): v
     '/tenants/:tenant_id/signature-check',
     {
       schema: {
+        operationId: 'checkSignature',
+        tags: ['Submissions'],
         summary: 'Find out why a signature of a submission is refused',
         description: 'Nothing of the body is stored. The answer holds no secret and no signature.',
         params: tenantParams,

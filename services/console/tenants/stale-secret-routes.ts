@@ -38,6 +38,8 @@ export function addStaleSecretRoutes(app: ConsoleApp, deps: StaleSecretDeps): vo
     '/tenants/:tenant_id/stale-secret-requests',
     {
       schema: {
+        operationId: 'countStaleSecretRequests',
+        tags: ['Submissions'],
         summary: 'Count requests still signed with the retired HMAC secret, by SDK version',
         description: 'Since the last rotation. Edges report every two seconds.',
         params: tenantParams,

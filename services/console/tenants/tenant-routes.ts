@@ -22,6 +22,8 @@ export function addTenantRoutes(app: ConsoleApp, deps: ManageDeps): void {
     '/tenants',
     {
       schema: {
+        operationId: 'createTenant',
+        tags: ['Tenants'],
         summary: 'Create a tenant',
         body: createTenantBody,
         problems: ['tenant_exists', 'conflict', 'webhook_url_refused'],
@@ -44,6 +46,8 @@ export function addTenantRoutes(app: ConsoleApp, deps: ManageDeps): void {
     '/tenants',
     {
       schema: {
+        operationId: 'listTenants',
+        tags: ['Tenants'],
         summary: 'List tenants by id',
         querystring: listTenantsQuery,
         response: { 200: tenantsSchema },
@@ -62,6 +66,8 @@ export function addTenantRoutes(app: ConsoleApp, deps: ManageDeps): void {
     '/tenants/:tenant_id',
     {
       schema: {
+        operationId: 'findTenant',
+        tags: ['Tenants'],
         summary: 'Show a tenant, without secrets',
         params: tenantParams,
         response: { 200: tenantSchema },
@@ -77,6 +83,8 @@ export function addTenantRoutes(app: ConsoleApp, deps: ManageDeps): void {
     '/tenants/:tenant_id/rates',
     {
       schema: {
+        operationId: 'setTenantRates',
+        tags: ['Tenants'],
         summary: 'Set the rates of a tenant: requests, bytes, and its share of the stream',
         params: tenantParams,
         body: ratesBody,
@@ -102,6 +110,8 @@ export function addTenantRoutes(app: ConsoleApp, deps: ManageDeps): void {
       `/tenants/:tenant_id/${verb}`,
       {
         schema: {
+          operationId: `${verb}Tenant`,
+          tags: ['Tenants'],
           summary,
           params: tenantParams,
           problems: ['conflict'],

@@ -22,6 +22,9 @@ export const toSchemaRef = (id: string): Json => ({ $ref: `#/components/schemas/
 /** A reference to a named header of the document. */
 export const toHeaderRef = (id: string): Json => ({ $ref: `#/components/headers/${id}` })
 
+/** A reference to the example of a problem. */
+const toExampleRef = (code: ProblemCode): Json => ({ $ref: `#/components/examples/${code}` })
+
 /** A header that each response has. */
 export const requestIdHeader = { 'X-Request-Id': toHeaderRef('RequestId') }
 const retryAfterHeader = { 'Retry-After': toHeaderRef('RetryAfter') }
@@ -78,7 +81,7 @@ export function toProblemResponses(
       content: {
         'application/problem+json': {
           schema: toSchemaRef('Problem'),
-          examples: Object.fromEntries(ofStatus.map((code) => [code, { value: toExample(code) }])),
+          examples: Object.fromEntries(ofStatus.map((code) => [code, toExampleRef(code)])),
         },
       },
     }
@@ -114,6 +117,12 @@ const exampleRequests: Partial<Record<ProblemCode, RefusedRequest>> = {
 }
 
 const changedAlert = { disposition: 'CONFIRMED', assignee: 'ada@example.com' }
+
+/** The examples that responses refer to, by code. */
+export const toProblemExamples = (): Record<string, Json> =>
+  Object.fromEntries(
+    (Object.keys(problemCodes) as ProblemCode[]).map((code) => [code, { value: toExample(code) }]),
+  )
 
 function toExample(code: ProblemCode): object {
   const [, title] = problemCodes[code]

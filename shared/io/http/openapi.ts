@@ -25,6 +25,7 @@ import {
   problemHeaders,
   requestIdHeader,
   serverProblems,
+  toProblemExamples,
   toProblemResponses,
 } from './openapi-problems.ts'
 // Registers the schema `Problem`, which error responses refer to.
@@ -51,9 +52,10 @@ declare module 'fastify' {
 export type OpenapiOptions = {
   /** Everything that no route describes. `paths` and `webhooks` are added to those of the routes. */
   document: {
-    info: { title: string; version: string; description: string; license?: Json }
+    info: { title: string; version: string; description: string }
     servers: Json[]
-    tags?: Json[]
+    /** The tags of all operations, each with its description. */
+    tags: { name: string; description: string }[]
     security: Record<string, string[]>[]
     securitySchemes: Json
     headers?: Json
@@ -66,12 +68,18 @@ export type OpenapiOptions = {
   headersOf?: (status: number) => Json
 }
 
+const license = { name: 'Apache-2.0', identifier: 'Apache-2.0' }
+/** Every installation has its own operators. */
+const contact = { name: 'The operators of this installation' }
+
 /** What all routes of a kind have in common. */
 export type RouteDescription = {
   /** Problems beside those of the server and of the route itself. */
   problems: readonly ProblemCode[]
   /** By default that of the document. */
   security?: Record<string, string[]>[]
+  /** Who may call; it ends the description of the operation. */
+  callers?: string
 }
 
 /**
@@ -90,7 +98,12 @@ export async function addOpenapi(app: FastifyInstance, options: OpenapiOptions):
     openapi: {
       openapi: '3.1.0',
       ...rest,
-      components: { securitySchemes, headers: { ...problemHeaders, ...headers } },
+      info: { ...rest.info, contact, license },
+      components: {
+        securitySchemes,
+        headers: { ...problemHeaders, ...headers },
+        examples: toProblemExamples(),
+      },
     } as object,
     transform: (input) => {
       const { problems = [], example, ...schema } = (input.schema ?? {}) as FastifySchema
@@ -98,6 +111,8 @@ export async function addOpenapi(app: FastifyInstance, options: OpenapiOptions):
       if (schema.hide) return { url: transformed.url, schema: { hide: true } }
       const methods = [input.route.method].flat()
       const route = options.describeRoute(methods[0]!, input.url)
+      requireNames(schema, document.tags, `${methods[0]} ${input.url}`)
+      const description = [schema.description, route.callers].filter(Boolean).join('\n\n')
       const codes = [
         ...serverProblems,
         ...route.problems,
@@ -105,6 +120,7 @@ export async function addOpenapi(app: FastifyInstance, options: OpenapiOptions):
         ...toProblemsOfParts(methods, input.url, schema),
       ]
       const extra = {
+        ...(description === '' ? {} : { description }),
         ...(route.security === undefined ? {} : { security: route.security }),
         'x-problems': codes,
         ...(example === undefined ? {} : { 'x-example': example }),
@@ -118,10 +134,22 @@ export async function addOpenapi(app: FastifyInstance, options: OpenapiOptions):
       }
       made.paths = { ...paths, ...made.paths } as NonNullable<OpenapiDocument['paths']>
       if (webhooks !== undefined) made.webhooks = webhooks
-      keepUsedSchemas(made)
+      keepUsedParts(made)
       return made as never
     },
   })
+}
+
+/** @throws Error for a route that a client generator could not name or a reader not find */
+function requireNames(
+  { operationId, tags = [] }: FastifySchema,
+  known: { name: string }[],
+  route: string,
+): void {
+  if (operationId === undefined) throw new Error(`${route} needs an operationId in its schema`)
+  if (tags.length === 1 && known.some(({ name }) => name === tags[0])) return
+  const names = known.map(({ name }) => name).join(', ')
+  throw new Error(`${route} needs one of the tags in its schema: ${names}`)
 }
 
 /** Problems of the parts of a request: its path parameters, its query, its body. */
@@ -148,8 +176,10 @@ type Operation = {
 type OpenapiDocument = {
   paths?: Record<string, Record<string, Operation>>
   webhooks?: Json
-  components: { schemas: Record<string, Json> }
+  components: Record<Kind, Record<string, Json>>
 }
+/** Kinds of parts that a document refers to by name. */
+type Kind = 'schemas' | 'examples'
 
 /** Adds headers and the example to the successful responses, and all error responses. */
 function completeOperation(operation: Operation, headersOf: (status: number) => Json): void {
@@ -181,20 +211,24 @@ function adjustSchema({ zodSchema, jsonSchema }: { zodSchema: unknown; jsonSchem
 }
 
 /**
- * Removes schemas that the document does not refer to, and sorts the others by name: zod lists them
- * in the order in which modules were loaded.
+ * Removes schemas and examples that the document does not refer to, and sorts the others by name:
+ * zod lists them in the order in which modules were loaded.
  */
-function keepUsedSchemas(document: OpenapiDocument): void {
-  const { schemas } = document.components
-  const used = new Set<string>()
+function keepUsedParts(document: OpenapiDocument): void {
+  const { components } = document
+  const used = { schemas: new Set<string>(), examples: new Set<string>() }
   const visit = (part: unknown): void => {
-    for (const [, id] of JSON.stringify(part).matchAll(/"#\/components\/schemas\/([^"]+)"/g)) {
-      if (used.has(id!)) continue
-      used.add(id!)
-      visit(schemas[id!])
+    const refs = JSON.stringify(part).matchAll(/"#\/components\/(schemas|examples)\/([^"]+)"/g)
+    for (const [, kind, id] of refs) {
+      const known = used[kind as Kind]
+      if (known.has(id!)) continue
+      known.add(id!)
+      visit(components[kind as Kind][id!])
     }
   }
   visit([document.paths, document.webhooks ?? {}])
-  const kept = [...used].sort().map((id) => [id, schemas[id]!] as const)
-  document.components.schemas = Object.fromEntries(kept)
+  for (const kind of ['schemas', 'examples'] as const) {
+    const kept = [...used[kind]].sort().map((id) => [id, components[kind][id]!] as const)
+    components[kind] = Object.fromEntries(kept)
+  }
 }

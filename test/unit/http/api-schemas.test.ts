@@ -21,9 +21,7 @@ import { flags } from '#shared/core/signals/flags.ts'
 import { signalListSchema } from '#shared/core/signals/signal-list.ts'
 import { findTenant } from '#shared/core/telemetry/body-scan.ts'
 import { parseTelemetry } from '#shared/core/telemetry/parse-telemetry.ts'
-import { createLog } from '#shared/io/process/log.ts'
-import { createMetrics } from '#shared/io/process/metrics.ts'
-import { type ApiDeps, createApiApp } from '../../../services/api/app.ts'
+import { describePublicApi } from '../../support/http/describe-public-api.ts'
 
 /** Parses the query of an address as a server does. @throws Problem invalid_query */
 function readQuery<Query>(url: string, schema: z.ZodType<Query>): Query {
@@ -176,28 +174,8 @@ test('the query of a device accepts up to 10,000 sessions', () => {
 /** Any part of the document, accessed by its keys. */
 type Node = { readonly [key: string]: Node }
 
-/** The document of a server without databases. */
-async function makeDocument(): Promise<Node> {
-  const none = {}
-  const deps = {
-    tenants: none,
-    alerts: none,
-    history: none,
-    users: none,
-    events: none,
-    policies: none,
-    reconciliation: none,
-    nowMs: () => 0,
-    monotonicMs: () => 0,
-  } as unknown as ApiDeps
-  const http = { log: createLog('test', 'silent'), metrics: createMetrics('api') }
-  const app = await createApiApp(deps, http)
-  await app.ready()
-  return app.swagger() as unknown as Node
-}
-
 describe('the OpenAPI document', async () => {
-  const document = await makeDocument()
+  const document = (await describePublicApi()) as unknown as Node
   const operations = ['paths', 'webhooks'].flatMap((section) =>
     Object.entries(document[section]!).flatMap(([path, item]) =>
       Object.entries(item)
@@ -280,8 +258,9 @@ describe('the OpenAPI document', async () => {
     for (const { operation } of operations) {
       for (const [status, response] of Object.entries(operation.responses!)) {
         const examples = response.content?.['application/problem+json']?.examples ?? {}
-        for (const { value } of Object.values(examples)) {
-          const body = value as unknown as ProblemBody
+        for (const code of Object.keys(examples)) {
+          expect(examples[code]).toEqual({ $ref: `#/components/examples/${code}` })
+          const body = document.components!.examples![code]!.value as unknown as ProblemBody
           expect(problemSchema.parse(body)).toEqual(body)
           expect(String(body.status)).toBe(status)
         }

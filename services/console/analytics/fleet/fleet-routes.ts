@@ -25,6 +25,8 @@ export function addFleetRoutes(app: ConsoleApp, deps: FleetRouteDeps): void {
     '/tenants/:tenant_id/fleet',
     {
       schema: {
+        operationId: 'findFleet',
+        tags: ['Analytics'],
         summary: 'SDK versions, platforms, devices and signals of a tenant over time',
         params: tenantParams,
         querystring: fleetQuery,

@@ -41,6 +41,8 @@ export function addSqlRoutes(app: ConsoleApp, deps: SqlRouteDeps): void {
     '/sql/views',
     {
       schema: {
+        operationId: 'listViews',
+        tags: ['SQL'],
         summary: 'The views that queries may read, with their columns',
         response: { 200: viewsSchema },
       },
@@ -55,6 +57,8 @@ export function addSqlRoutes(app: ConsoleApp, deps: SqlRouteDeps): void {
     '/sql/cookbook',
     {
       schema: {
+        operationId: 'listCookbook',
+        tags: ['SQL'],
         summary: 'Questions of fraud teams, each with the query that answers it',
         response: { 200: cookbookSchema },
       },
@@ -70,6 +74,8 @@ function addQueryRoute(app: ConsoleApp, deps: SqlRouteDeps): void {
     '/tenants/:tenant_id/sql',
     {
       schema: {
+        operationId: 'runQuery',
+        tags: ['SQL'],
         summary: 'Run a query over the analytics views of a tenant',
         description:
           'It runs as an analyst of the tenant: it reads the rows of this tenant alone, changes ' +

@@ -68,7 +68,14 @@ export function addOidcRoutes(app: ConsoleApp, parts: OperatorParts): void {
   const attempts = createAttempts(parts)
   app.get(
     '/session/ways',
-    { schema: { summary: 'How people can sign in', response: { 200: waysSchema } } },
+    {
+      schema: {
+        operationId: 'listSignInWays',
+        tags: ['Sessions'],
+        summary: 'How people can sign in',
+        response: { 200: waysSchema },
+      },
+    },
     async () => ({
       passwords: !parts.passwordsOff,
       oidc: parts.oidc === null ? null : { issuer: parts.oidc.issuer },
@@ -84,6 +91,8 @@ function addSignIn(app: ConsoleApp, parts: OperatorParts, attempts: Attempts): v
     '/session/oidc',
     {
       schema: {
+        operationId: 'beginOidc',
+        tags: ['Sessions'],
         summary: 'Begin to sign in through the identity provider',
         description:
           'Sets the cookie of the attempt, which holds for ten minutes and one return. A 503 says ' +
@@ -99,6 +108,8 @@ function addSignIn(app: ConsoleApp, parts: OperatorParts, attempts: Attempts): v
     '/session/oidc/return',
     {
       schema: {
+        operationId: 'finishOidc',
+        tags: ['Sessions'],
         summary: 'Sign in with what the identity provider returned',
         description:
           'Sets the session cookie. The account must exist or be invited; the first time its ' +
@@ -125,6 +136,8 @@ function addStepUp(app: ConsoleApp, parts: OperatorParts, attempts: Attempts): v
     '/session/step-up/oidc',
     {
       schema: {
+        operationId: 'beginOidcStepUp',
+        tags: ['Sessions'],
         summary: 'Begin to step up through the identity provider, which checks again who it is',
         body: beginBody,
         problems: ['not_found'],
@@ -140,6 +153,8 @@ function addStepUp(app: ConsoleApp, parts: OperatorParts, attempts: Attempts): v
     '/session/step-up/oidc/return',
     {
       schema: {
+        operationId: 'finishOidcStepUp',
+        tags: ['Sessions'],
         summary: 'Step up with what the identity provider returned',
         description: 'Only for the session that began it, and the identity of its operator.',
         body: returnBody,
