@@ -75,6 +75,8 @@ export function addSignalChangeRoute(
     '/tenants/:tenant_id/devices/:device_id/signal-changes',
     {
       schema: {
+        operationId: 'listSignalChanges',
+        tags: ['Entities'],
         summary: "When a device's signals appeared, went and came back, and in which session",
         params: deviceParams,
         response: { 200: changesSchema },
