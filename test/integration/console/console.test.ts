@@ -1,5 +1,5 @@
-// The admin API over real databases and real edges: what it answers is true everywhere when it
-// answers, every change is in the audit log, and no secret is ever shown twice.
+// The admin API on real databases and real edges: an answered change is in force everywhere, every
+// change is in the audit log, and no secret is ever shown twice.
 import { randomBytes, randomUUID } from 'node:crypto'
 import type { FastifyInstance } from 'fastify'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
@@ -108,7 +108,7 @@ const judge = ({ tenant_id, hmac_secret }: Created) =>
   edges.map((edge) => edge.judge(tenant_id, hmac_secret))
 
 describe('the token', () => {
-  it('is asked for before anything else is said', async () => {
+  it('is required before any other check', async () => {
     for (const token of [null, '', 'x', `${adminToken}x`, adminToken.slice(1)]) {
       for (const path of ['/tenants', '/tenants/nobody', '/edges', '/tenants/%20/audit']) {
         const answer = await call('GET', path, undefined, token)
@@ -122,7 +122,7 @@ describe('the token', () => {
   })
 })
 
-describe('guessing the token', () => {
+describe('guessing of the token', () => {
   const slowedMs = 300
   let guarded: FastifyInstance
   let metrics: Metrics
@@ -133,7 +133,7 @@ describe('guessing the token', () => {
     guarded = await createConsoleApp(of, { log: testLog, metrics })
   })
 
-  const ask = async (token: string, remoteAddress: string) => {
+  const callWithToken = async (token: string, remoteAddress: string) => {
     const headers = { authorization: `Bearer ${token}` }
     const startMs = performance.now()
     const answer = await guarded.inject({ url: '/admin/v1/tenants', headers, remoteAddress })
@@ -142,12 +142,12 @@ describe('guessing the token', () => {
   const countOf = (status: number, answers: { status: number }[]) =>
     answers.filter((one) => one.status === status).length
 
-  it('is slowed per address: few of 1,600 wrong tokens are looked at, most are 429', async () => {
-    const asked = Array.from({ length: 1_600 }, (_, n) => ask(`wrong-${n}`, '192.0.2.1'))
-    // Another address, and one that has shown the token before, are not held up meanwhile.
-    const others = await Promise.all([ask(adminToken, '192.0.2.2'), ask(adminToken, '192.0.2.3')])
+  it('is slowed per address: few of 1,600 wrong tokens are checked, most get 429', async () => {
+    const calls = Array.from({ length: 1_600 }, (_, n) => callWithToken(`wrong-${n}`, '192.0.2.1'))
+    // Another address, and one that has shown the token before, are not delayed meanwhile.
+    const others = await Promise.all([callWithToken(adminToken, '192.0.2.2'), callWithToken(adminToken, '192.0.2.3')])
     expect(others.map(({ status }) => status)).toEqual([200, 200])
-    const answers = await Promise.all(asked)
+    const answers = await Promise.all(calls)
     expect(countOf(401, answers)).toBe(14)
     expect(countOf(429, answers)).toBe(1_586)
     const limited = answers.find(({ status }) => status === 429)!.answer
@@ -155,14 +155,14 @@ describe('guessing the token', () => {
     expect(limited.json()).toMatchObject({ code: 'rate_limited' })
     const slow = answers.filter(({ status, tookMs }) => status === 401 && tookMs >= slowedMs - 20)
     expect(slow.length).toBeGreaterThanOrEqual(4)
-    // Once they are answered, the right token of that address is served again.
-    expect((await ask(adminToken, '192.0.2.1')).status).toBe(200)
+    // Once they are answered, the correct token of that address is served again.
+    expect((await callWithToken(adminToken, '192.0.2.1')).status).toBe(200)
   })
 
-  it('is slowed in all: from 2,000 addresses few are looked at, and who is known is served', async () => {
-    const asked = Array.from({ length: 2_000 }, (_, n) => ask('wrong', `10.1.${n >> 8}.${n & 255}`))
-    expect((await ask(adminToken, '192.0.2.2')).status).toBe(200)
-    const answers = await Promise.all(asked)
+  it('is slowed in total: from 2,000 addresses few are checked, and known ones are served', async () => {
+    const calls = Array.from({ length: 2_000 }, (_, n) => callWithToken('wrong', `10.1.${n >> 8}.${n & 255}`))
+    expect((await callWithToken(adminToken, '192.0.2.2')).status).toBe(200)
+    const answers = await Promise.all(calls)
     expect(countOf(401, answers)).toBeLessThan(250)
     expect(countOf(429, answers)).toBeGreaterThan(1_700)
   })
@@ -202,11 +202,11 @@ describe('creating a tenant', () => {
     expect(holder?.tenantId).toBe(tenant.tenant_id)
   })
 
-  it('makes a live tenant unless it is asked for a sandbox', async () => {
+  it('makes a live tenant unless a sandbox is requested', async () => {
     expect((await create()).public_api_key).toMatch(/^dpk_live_/)
   })
 
-  it('refuses a slug that is taken and leaves its holder alone', async () => {
+  it('rejects a slug in use and leaves its owner unchanged', async () => {
     const tenant = await create()
     const again = await call('POST', '/tenants', { tenant_id: tenant.tenant_id, name: 'x' })
     expect(again.status).toBe(409)
@@ -214,7 +214,7 @@ describe('creating a tenant', () => {
     expect(judge(tenant)).toEqual(['accepted', 'accepted'])
   })
 
-  it('names every fault of a bad body by its path', async () => {
+  it('names every fault of a bad body with its path', async () => {
     const answer = await call('POST', '/tenants', { tenant_id: 'Ä', environment: 'x', nmae: 'y' })
     expect(answer.status).toBe(400)
     expect(answer.body).toMatchObject({ code: 'invalid_body' })
@@ -232,7 +232,7 @@ describe('creating a tenant', () => {
     }
   })
 
-  it('leaves nothing behind when the edges cannot be told', async () => {
+  it('leaves nothing behind when the edges cannot be reached', async () => {
     const tenantId = freshId()
     const directory = {
       ...deps.directory,
@@ -250,8 +250,8 @@ describe('creating a tenant', () => {
   })
 })
 
-describe('looking at tenants', () => {
-  it('shows all about them but their secrets', async () => {
+describe('reading tenants', () => {
+  it('shows all fields except their secrets', async () => {
     const tenant = await create({ webhook_url: 'https://hooks.example/a' })
     const shown = await call('GET', `/tenants/${tenant.tenant_id}`)
     expect(shown.body).toMatchObject({
@@ -288,7 +288,7 @@ describe('looking at tenants', () => {
     expect(seen).toHaveLength(total)
   })
 
-  it('answers 404 for a tenant that is not there, on every route', async () => {
+  it('answers 404 for an unknown tenant, on every route', async () => {
     const routes = [
       ['GET', ''],
       ['POST', '/rotate', {}],
@@ -341,7 +341,7 @@ describe('suspending', () => {
     expect((await findHolder())?.status).toBe('active')
   })
 
-  it('is recorded when the edges cannot be told, and reaches them by itself', async () => {
+  it('is recorded while the edges cannot be reached, and reaches them later by itself', async () => {
     const tenant = await create()
     const directory = {
       ...deps.directory,
@@ -368,7 +368,7 @@ describe('suspending', () => {
 })
 
 describe('the rates', () => {
-  it('are set, known to the edges, and given back to the default', async () => {
+  it('are set, known to the edges, and reset to the default', async () => {
     const { tenant_id } = await create()
     const path = `/tenants/${tenant_id}/rates`
     const ingest_rate = { per_second: 2.5, burst: 7 }
@@ -386,7 +386,7 @@ describe('the rates', () => {
     }
   })
 
-  it('include bytes and the share of what waits undecided', async () => {
+  it('include bytes and the share of undecided bytes', async () => {
     const { tenant_id } = await create()
     const path = `/tenants/${tenant_id}/rates`
     const ingest_bytes = { per_second: 5e6, burst: 9e6 }
@@ -401,7 +401,7 @@ describe('the rates', () => {
     const tenant = edges[0]!.directory.find(tenant_id)!
     expect(tenant.byteLimiter.rate.perSecond).toBe(ingestBytesPerSecond)
     expect(tenant.undecidedShare).toBe(undecidedShare)
-    // A burst takes the largest body, and a share leaves room for others.
+    // A burst allows the largest body, and a share leaves space for others.
     for (const bad of [
       { ingest_bytes: { per_second: 1e6, burst: 65_535 } },
       { ingest_share: 0 },
@@ -416,7 +416,7 @@ describe('rotating', () => {
   const rotate = (tenant: Created, body?: unknown) =>
     call('POST', `/tenants/${tenant.tenant_id}/rotate`, body)
 
-  it('replaces both secrets when nothing is asked for', async () => {
+  it('replaces both secrets by default', async () => {
     for (const body of [undefined, {}, null]) {
       const tenant = await create()
       const answer = await rotate(tenant, body)
@@ -434,7 +434,7 @@ describe('rotating', () => {
     }
   })
 
-  it('replaces only what is asked for', async () => {
+  it('replaces only what is requested', async () => {
     const tenant = await create()
     const answer = await rotate(tenant, { api_key: true })
     expect(Object.keys(answer.body).sort()).toEqual([
@@ -464,7 +464,7 @@ describe('the webhook', () => {
     })
   })
 
-  it('of a live tenant goes to public https addresses only, names resolved', async () => {
+  it('of a live tenant goes to public https addresses only, after name resolution', async () => {
     const { tenant_id } = await create()
     const refused = [
       'http://hooks.example/a',
@@ -512,7 +512,7 @@ describe('alerts', () => {
     await createAlertStore(rig.postgres).raiseAlerts([candidate as never], () => Date.now())
   })
 
-  it('take a disposition from any to any, with the alert as answer', async () => {
+  it('can change from any disposition to any other, with the alert as answer', async () => {
     const path = `/alerts/${alertId}/disposition`
     for (const disposition of ['CONFIRMED', 'OPEN', 'FALSE_POSITIVE', 'REVIEWED']) {
       const answer = await call('POST', path, { disposition, note: `now ${disposition}` })
@@ -521,7 +521,7 @@ describe('alerts', () => {
       expect(answer.body).toHaveProperty('decision.risk_score', 80)
     }
     expect((await call('POST', path, { disposition: 'MAYBE' })).status).toBe(400)
-    // What Postgres cannot hold.
+    // Texts that Postgres cannot store.
     for (const note of ['\ud800', 'a\0b']) {
       const refused = await call('POST', path, { disposition: 'OPEN', note })
       expect(refused.status).toBe(400)
@@ -536,7 +536,7 @@ describe('alerts', () => {
     expect(changes.every(({ actor }) => actor === 'admin')).toBe(true)
   })
 
-  it('show how they are delivered', async () => {
+  it('show their deliveries', async () => {
     const path = `/tenants/${tenantId}/deliveries`
     const all = await call('GET', path)
     expect(all.body.data).toMatchObject([{ alert_id: alertId, state: 'pending', attempts: [] }])
@@ -589,8 +589,8 @@ describe('the audit log', () => {
   })
 })
 
-describe('the rest', () => {
-  it('shows which edge has applied what', async () => {
+describe('other routes', () => {
+  it('show the applied revision of each edge', async () => {
     await until('both edges are current', async () => {
       const { body } = await call('GET', '/edges')
       const { revision, data } = body as unknown as {
@@ -601,13 +601,13 @@ describe('the rest', () => {
     })
   })
 
-  it('refuses a page of tenants after what no tenant can be called', async () => {
+  it('reject a page of tenants after an invalid slug', async () => {
     const answer = await call('GET', '/tenants?after=%00')
     expect(answer.status, answer.text).toBe(400)
     expect(answer.body).toMatchObject({ code: 'invalid_query', errors: [{ path: 'after' }] })
   })
 
-  it('is described by an OpenAPI 3.1 document that names every route', async () => {
+  it('are described by an OpenAPI 3.1 document that names every route', async () => {
     const { status, body } = await call('GET', '/openapi.json', undefined, null)
     expect(status).toBe(200)
     expect(body).toMatchObject({ openapi: '3.1.0' })
@@ -626,7 +626,7 @@ describe('the rest', () => {
     expect(Object.keys(create.responses)).toEqual(['201', ...failures])
   })
 
-  it('does not start on a MASTER_KEY that cannot open what is stored', async () => {
+  it('never start on a MASTER_KEY that cannot open the stored secrets', async () => {
     await create()
     await requireMasterKey(rig.postgres, createSealer([rig.masterKey]))
     const other = createSealer([randomBytes(32).toString('base64')])
@@ -636,7 +636,7 @@ describe('the rest', () => {
 })
 
 describe('a search', () => {
-  it('says that it is partial when there are more tenants than it searches', async () => {
+  it('reports a partial result when there are more tenants than it searches', async () => {
     const searched: number[] = []
     const links = {
       ...deps.links,
@@ -664,8 +664,8 @@ describe('a search', () => {
   })
 })
 
-describe('lists that no counter answers', () => {
-  it('wait for one another and are refused in the end, while the console answers the rest', async () => {
+describe('lists without counters', () => {
+  it('wait for one another and are finally rejected, while the console answers other calls', async () => {
     const { tenant_id: tenantId } = await create()
     const holder = createPostgres(rig.postgresUrl, { role: 'test', log: testLog })
     const own = createPostgres(rig.postgresUrl, { role: 'test', log: testLog })
@@ -680,7 +680,7 @@ describe('lists that no counter answers', () => {
     const bulk = { filter: { user_id: 'u' }, disposition: 'OPEN', expected_count: 0 }
     const twelve = (send: () => ReturnType<typeof of>) => Array.from({ length: 12 }, send)
     const answers = await holder.transaction(async (tx) => {
-      // Every read of alerts waits here, as it would for an index that takes long.
+      // Every read of alerts waits here, as for a slow index.
       await tx.query('lock table alerts in access exclusive mode')
       const exports = twelve(() => of('GET', `/tenants/${tenantId}/alerts.csv?user_id=u`))
       const others = [
