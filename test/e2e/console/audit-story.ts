@@ -1,4 +1,4 @@
-/** The part of the console's story about the audit log: everything that a person does is there. */
+/** The part of the console's story about the audit log: it has every action of an operator. */
 import type { Page } from 'playwright-core'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { type AuditedAction, auditedActions } from '#shared/core/audit/audited-actions.ts'
@@ -13,19 +13,19 @@ import {
 import type { TestStack } from '../../support/process/stack.ts'
 import { until } from '../../support/process/until.ts'
 
-/** What the tests need of those before them: a signed-in administrator. */
+/** The results of earlier tests: a signed-in administrator. */
 export type AuditStory = { running: TestStack; page: Page; email: string; password: string }
 
 type Entry = { actor: string; action: AuditedAction; tenant_id: string | null; after: unknown }
 
-/** What no person does: repairs, and calls with the admin token. */
+/** Actions without an operator: repairs, and calls with the admin token. */
 const notOfPersons: AuditedAction[] = [
   'admin_token.refused',
   'secrets.rewrapped',
   'tenant.creation_undone',
   'tenant.rotation_undone',
 ]
-/** What other tests look at, which do it as other people or with more alerts. */
+/** Actions that other tests cover, with other operators or more alerts. */
 const ofOthers: AuditedAction[] = [
   'alert.assignment_undone',
   'alert.bulk_cancelled',
@@ -41,8 +41,8 @@ const ofOthers: AuditedAction[] = [
 const slug = 'audited'
 const hooked = { debugger: { frida_detected: true, native_hooks: true } }
 
-export function describeAudit(tell: () => AuditStory): void {
-  const stack = () => tell().running.stack
+export function describeAudit(getStory: () => AuditStory): void {
+  const stack = () => getStory().running.stack
   /** Every page: bulk changes have an entry for each alert. */
   const listAll = async (filters: string): Promise<Entry[]> => {
     const entries: Entry[] = []
@@ -54,10 +54,10 @@ export function describeAudit(tell: () => AuditStory): void {
       before = `&before=${page.next}`
     }
   }
-  /** Calls the admin API as the page does, with the cookie of the person's session. */
+  /** Calls the admin API as the page does, with the cookie of the operator's session. */
   const act = async (method: string, path: string, data?: unknown): Promise<unknown> => {
     const url = `${stack().console}/admin/v1${path}`
-    const answer = await tell().page.request.fetch(url, {
+    const answer = await getStory().page.request.fetch(url, {
       method,
       headers: { origin: new URL(stack().console).origin },
       ...(data === undefined ? {} : { data }),
@@ -86,20 +86,20 @@ export function describeAudit(tell: () => AuditStory): void {
       })
     })
 
-    it('has everything that a person does, under their name', async () => {
-      const { email, password } = tell()
+    it('has every action of an operator, under their email', async () => {
+      const { email, password } = getStory()
       const of = `/tenants/${slug}`
-      // Sign-ins, and those that are refused, a step-up, and the end of a session.
+      // Sign-ins, rejected ones, a step-up, and the end of a session.
       await act('POST', '/session', { email, password })
       const { data: own } = (await act('GET', '/sessions')) as {
         data: { session_id: string; current: boolean }[]
       }
       await act('DELETE', `/sessions/${own.find(({ current }) => !current)!.session_id}`)
       await act('POST', '/session/step-up', { password })
-      // What is revealed, exported and queried.
+      // Reveals, exports and queries.
       await until('the event is stored', async () => {
         const url = `${stack().console}/admin/v1/events/${eventId}/body`
-        return (await tell().page.request.get(url)).ok()
+        return (await getStory().page.request.get(url)).ok()
       })
       await act('GET', `${of}/alerts.csv`)
       await act('POST', `${of}/sql`, { sql: 'select 1' })
@@ -147,7 +147,7 @@ export function describeAudit(tell: () => AuditStory): void {
       await act('POST', `/operators/${operator.operator_id}/reset`)
       await act('PATCH', `/operators/${operator.operator_id}`, { disabled: true })
 
-      // Refused sign-ins are summed up each minute; those of the tests before are written by now.
+      // Rejected sign-ins are summed up each minute; those of earlier tests are written by now.
       const find = (action: AuditedAction) => listAll(`actor=${email}&action=${action}`)
       await until(
         'the refused sign-ins are written',
@@ -163,15 +163,15 @@ export function describeAudit(tell: () => AuditStory): void {
       expect(await find('event.body_read')).toMatchObject([
         { tenant_id: slug, after: { event_id: eventId } },
       ])
-      // No entry has what must not be read there.
+      // No entry has a secret.
       const text = JSON.stringify(await listAll(''))
       for (const secret of [password, tenant.hmac_secret, tenant.webhook_secret]) {
         expect(text).not.toContain(secret)
       }
     })
 
-    it('is narrowed by who, what and when, in the URL', async () => {
-      const { page, email } = tell()
+    it('is filtered by operator, action and time, in the URL', async () => {
+      const { page, email } = getStory()
       await page.goto('/manage/audit')
       await page.getByRole('row', { name: /erasure\.done/ }).waitFor()
       await page.getByRole('combobox', { name: 'Who', exact: true }).fill(email)
@@ -203,11 +203,11 @@ export function describeAudit(tell: () => AuditStory): void {
       expect(new URL(page.url()).search).toBe('')
     })
 
-    it('is narrowed by a tenant and by instants', async () => {
-      const { page } = tell()
+    it('is filtered by tenant and by instants', async () => {
+      const { page } = getStory()
       await page.getByLabel('Whose log').selectOption(slug)
       await page.getByRole('row', { name: /tenant\.rotated/ }).waitFor()
-      // Rows of the log that was shown before are gone by then.
+      // Rows of the previous filter are gone by then.
       expect(await page.getByRole('row', { name: /operator\./ }).count()).toBe(0)
       const [first] = await listAll('action=tenant.rotated')
       const at = (first as unknown as { at: string }).at

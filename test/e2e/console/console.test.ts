@@ -1,6 +1,6 @@
 /**
- * The console in a real browser on a real stack: each test asserts what the page shows and what the
- * API then answers. The tests of this file are one story and run in order.
+ * The console in a real browser on a real stack: each test checks the page and then the answer of
+ * the API. The tests of this file are one story and run in order.
  */
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -30,12 +30,12 @@ let browser: Browser
 let provider: TestProvider
 let watched: WatchedPage
 let page: Page
-/** As the page showed them. */
+/** The credentials that the page showed. */
 let acme: Tenant
 
 beforeAll(async () => {
   const portBase = await freePortBase()
-  // The console is at the third port.
+  // The console listens on the third port.
   provider = await startProvider({ redirectUri: `http://127.0.0.1:${portBase + 2}/oidc` })
   const env = {
     OIDC_ISSUER: provider.issuer,
@@ -63,14 +63,14 @@ const button = (name: string) => page.getByRole('button', { name, exact: true })
 
 const account = () => page.getByRole('button', { name: 'Account of Ada Lovelace' })
 
-/** Fills the sign-in form that is shown. */
+/** Fills in the visible sign-in form. */
 async function signIn(on: Page, typed = password): Promise<void> {
   await on.getByLabel('Email').fill(email)
   await on.getByLabel('Password').fill(typed)
   await on.getByRole('button', { name: 'Sign in' }).click()
 }
 
-/** How the console names a secret: by its last characters, without the padding of base64. */
+/** The console's label of a secret: its last characters, without the padding of base64. */
 const last4 = (secret: string) => secret.replace(/=+$/, '').slice(-4)
 
 /** The value beside a name in a dialog that shows keys. */
@@ -89,7 +89,7 @@ const readRotation = async () =>
   (await admin<{ rotation: Rotation }>(running.stack, 'GET', '/tenants/acme/rotation')).rotation
 
 describe('a first administrator', () => {
-  it('makes an account by an invitation, which works once', async () => {
+  it('creates an account by an invitation, which works once', async () => {
     const { url } = await invite('admin', email)
     await page.goto(url)
     await page.getByText(email).waitFor()
@@ -97,7 +97,7 @@ describe('a first administrator', () => {
     await page.getByLabel('Your name').fill('Ada Lovelace')
     await page.getByLabel('Password').fill('password1234')
     await button('Create the account').click()
-    // A common one, refused beside the field.
+    // A common password, rejected beside the field.
     await page.getByRole('alert').waitFor()
     await page.getByLabel('Password').fill(password)
     await button('Create the account').click()
@@ -116,7 +116,7 @@ describe('a first administrator', () => {
     await other.page.context().close()
   })
 
-  it('creates a tenant and is shown its keys once', async () => {
+  it('creates a tenant and sees its keys once', async () => {
     await page.getByRole('link', { name: 'Admin' }).click()
     await heading('Tenants').waitFor()
     await button('Create a tenant').click()
@@ -153,7 +153,7 @@ describe('a first administrator', () => {
     })
   })
 
-  it('rotates keys while requests arrive, after the slug and the password were typed', async () => {
+  it('rotates keys while requests arrive, after typing the slug and the password', async () => {
     const statuses: number[] = []
     let sending = true
     const sender = (async () => {
@@ -186,7 +186,7 @@ describe('a first administrator', () => {
       await sender
     }
     expect(new Set(statuses)).toEqual(new Set([200, 401]))
-    // Once refused, the old secret is never accepted again.
+    // Once rejected, the old secret is never accepted again.
     expect(statuses.lastIndexOf(200)).toBeLessThan(statuses.indexOf(401))
     const { edges } = await readRotation()
     expect(edges).toHaveLength(1)
@@ -219,7 +219,7 @@ describe('a first administrator', () => {
     expect(stale.requests).toBeGreaterThan(0)
   })
 
-  it('finds the new keys of a rotation after the page was loaded again meanwhile', async () => {
+  it('finds the new keys of a rotation after the page was reloaded meanwhile', async () => {
     await button('Rotate keys').click()
     await page.getByLabel('Type acme to confirm').fill('acme')
     const sent = page.waitForRequest('**/acme/rotate')
@@ -250,7 +250,7 @@ describe('a first administrator', () => {
 
   describeIntegration(() => ({ running, page, tenant: acme }))
 
-  it('finds each change in the audit log, with what it was before and after', async () => {
+  it('finds each change in the audit log, with its previous and new values', async () => {
     await page.getByRole('link', { name: 'Audit' }).click()
     await page.getByLabel('Whose log').selectOption('acme')
     const created = page.getByRole('cell', { name: 'tenant.created' })
@@ -271,7 +271,7 @@ describe('a first administrator', () => {
 })
 
 describe('operators', () => {
-  it('are invited with a role, see what it allows, and are disabled', async () => {
+  it('are invited with a role, see its permissions, and are disabled', async () => {
     await page.getByRole('link', { name: 'Operators' }).click()
     await button('Invite').click()
     await page.getByLabel('Email').fill('grace@example.com')
@@ -303,7 +303,7 @@ describe('operators', () => {
     await button('Change Grace Hopper').click()
     await button('Disable').click()
     await page.getByRole('cell', { name: 'disabled' }).waitFor()
-    // Whatever she does next asks her to sign in, and the page below stays.
+    // Her next action requires a new sign-in, and the page below stays.
     await grace.page.getByRole('link', { name: 'Audit' }).click()
     await grace.page.getByText('Your session has ended.').waitFor()
     expect(grace.faults).toEqual([])
@@ -317,7 +317,7 @@ describe('operators', () => {
 })
 
 describe('a session', () => {
-  it('that ends keeps what was typed, at the same address, until the person signed in', async () => {
+  it('that ends keeps typed text, at the same address, until the operator signs in again', async () => {
     await page.getByRole('link', { name: 'Tenants' }).click()
     await button('Create a tenant').click()
     await page.getByLabel('Slug').fill('globex')
@@ -363,7 +363,7 @@ describe('a session', () => {
     await heading('Sign in').waitFor()
   })
 
-  it('starts at the address that was opened, and not with a wrong password', async () => {
+  it('starts at the opened address, and rejects a wrong password', async () => {
     await page.goto('/manage/audit?of=globex')
     expect(await findViolations(page)).toEqual([])
     await signIn(page, 'not the password')
@@ -416,7 +416,7 @@ describe('every page', () => {
     await page.setViewportSize({ width: 1_280, height: 720 })
   })
 
-  it('that fails shows the request id and can be tried again', async () => {
+  it('that fails shows the request id and can be reloaded', async () => {
     await page.route('**/admin/v1/operators', (route) =>
       route.fulfill({
         status: 500,
@@ -433,7 +433,7 @@ describe('every page', () => {
     await page.getByRole('cell', { name: email }).first().waitFor()
   })
 
-  it('is dark when the system or the person wants it, from the first paint on', async () => {
+  it('is dark when the system or the operator wants it, from the first paint on', async () => {
     const background = () =>
       page.evaluate<string>('getComputedStyle(document.documentElement).backgroundColor')
     const light = await background()
@@ -469,7 +469,7 @@ describe('behind a proxy, under a path', () => {
   beforeAll(async () => {
     proxy = createServer((request, response) => {
       const { method, headers, url } = request
-      // It takes the prefix off, as most proxies are set up to.
+      // The proxy removes the prefix, as most proxies do.
       const upstream = new Request(`${target}${url?.replace(/^\/tools\/di/, '')}`, {
         method: method ?? 'GET',
         headers: Object.entries(headers)
@@ -501,7 +501,7 @@ describe('behind a proxy, under a path', () => {
     proxy?.close()
   })
 
-  it('works at every address of it, and through one that keeps the path too', async () => {
+  it('works at every address of it, and through a proxy that keeps the path', async () => {
     await page.goto('manage/integrations/acme')
     await signIn(page)
     await heading('Keys').waitFor()

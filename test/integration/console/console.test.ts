@@ -145,7 +145,10 @@ describe('guessing of the token', () => {
   it('is slowed per address: few of 1,600 wrong tokens are checked, most get 429', async () => {
     const calls = Array.from({ length: 1_600 }, (_, n) => callWithToken(`wrong-${n}`, '192.0.2.1'))
     // Another address, and one that has shown the token before, are not delayed meanwhile.
-    const others = await Promise.all([callWithToken(adminToken, '192.0.2.2'), callWithToken(adminToken, '192.0.2.3')])
+    const others = await Promise.all([
+      callWithToken(adminToken, '192.0.2.2'),
+      callWithToken(adminToken, '192.0.2.3'),
+    ])
     expect(others.map(({ status }) => status)).toEqual([200, 200])
     const answers = await Promise.all(calls)
     expect(countOf(401, answers)).toBe(14)
@@ -160,7 +163,9 @@ describe('guessing of the token', () => {
   })
 
   it('is slowed in total: from 2,000 addresses few are checked, and known ones are served', async () => {
-    const calls = Array.from({ length: 2_000 }, (_, n) => callWithToken('wrong', `10.1.${n >> 8}.${n & 255}`))
+    const calls = Array.from({ length: 2_000 }, (_, n) =>
+      callWithToken('wrong', `10.1.${n >> 8}.${n & 255}`),
+    )
     expect((await callWithToken(adminToken, '192.0.2.2')).status).toBe(200)
     const answers = await Promise.all(calls)
     expect(countOf(401, answers)).toBeLessThan(250)
