@@ -131,7 +131,12 @@ describe('the history of a new data folder', () => {
 const nothing = [
   ...['This could not be loaded', 'Not known at the moment', 'No flag was raised'],
   ...['No event arrived', 'No events in this time', 'The event has no signals'],
-  ...['No policy runs as the shadow', 'It has not decided any event yet', 'None is linked'],
+  ...[
+    'No policy runs as the shadow',
+    'It has not decided any event yet',
+    'No other device is linked',
+  ],
+  ...['No other user is linked', 'No signal was ever detected'],
   ...['No webhook was sent', 'Nothing was delivered yet', 'No alert yet', 'No user was named'],
   ...['No telemetry in this time', 'No signal was detected in this time', 'No alerts'],
   ...['SDKs send nothing that the catalog does not have', 'Nothing happened here yet'],
@@ -139,14 +144,14 @@ const nothing = [
 
 /** An alert whose device and user are linked to others. */
 async function findLinked(alerts: readonly Alert[]): Promise<Alert | null> {
-  type Linked = { links: { data: unknown[] } }
+  type Linked = { data: unknown[] }
   for (const alert of alerts) {
     const { device, user } = alert.entity
     if (user === undefined) continue
-    const ofDevice = await read<Linked>(`/devices/${encodeURIComponent(device.device_id)}`)
-    if (ofDevice.links.data.length === 0) continue
-    const ofUser = await read<Linked>(`/users/${encodeURIComponent(user.user_id)}`)
-    if (ofUser.links.data.length > 0) return alert
+    const ofDevice = await read<Linked>(`/devices/${encodeURIComponent(device.device_id)}/links`)
+    if (ofDevice.data.length === 0) continue
+    const ofUser = await read<Linked>(`/users/${encodeURIComponent(user.user_id)}/links`)
+    if (ofUser.data.length > 0) return alert
   }
   return null
 }
