@@ -80,11 +80,11 @@ function planSessions({ seed, phones, events, durationMs }: SessionPlanning): Se
   }
   let hostileLeft = Math.floor(events * hostileShare)
   for (const phone of phones) {
-    const wanted = hostileSessions(phone, random)
-    const cost = wanted.reduce((sum, batches) => sum + batches, 0)
+    const sessions = hostileSessions(phone, random)
+    const cost = sessions.reduce((sum, batches) => sum + batches, 0)
     if (cost === 0 || cost > hostileLeft) continue
     hostileLeft -= cost
-    for (const batches of wanted) start(phone, batches)
+    for (const batches of sessions) start(phone, batches)
   }
   for (const phone of phones) {
     if (sessions[phone.index]!.length === 0) start(phone, drawBatches(phone, random))
@@ -202,13 +202,13 @@ function scheduleEvents(options: Scheduling): Float64Array {
 }
 
 function activeWindow(phone: Phone, events: number, durationMs: number, random: Random) {
-  const wanted: Record<Phone['kind']['usage'], number> = {
+  const lengths: Record<Phone['kind']['usage'], number> = {
     person: durationMs,
     farm: Math.max(3_000, durationMs * 0.25),
     accounts: events * 900,
     script: events * 500,
   }
-  const lengthMs = Math.min(durationMs, wanted[phone.kind.usage])
+  const lengthMs = Math.min(durationMs, lengths[phone.kind.usage])
   return { fromMs: random.next() * (durationMs - lengthMs), lengthMs }
 }
 

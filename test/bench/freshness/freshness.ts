@@ -206,8 +206,8 @@ function toLatencies({ fleet, probes, received, from, to }: Measured, { rate }: 
 function toStages({ from, to }: Measured): Figure[] {
   const seconds = (to.atMs - from.atMs) / 1_000
   const steps = toMeans(from.scorer, to.scorer, /^di_(scorer_step|freshness)_seconds |^di_insert_/)
-  const firsts = toMeans(from.delivery, to.delivery, /^di_delivery_first_attempt/)
-  return [...steps, ...firsts].flatMap(({ key, mean, count }) => {
+  const firstAttempts = toMeans(from.delivery, to.delivery, /^di_delivery_first_attempt/)
+  return [...steps, ...firstAttempts].flatMap(({ key, mean, count }) => {
     const name = key
       .replace(/^di_/, '')
       .replace(/service="\w+",?/, '')

@@ -317,7 +317,7 @@ describe('operators', () => {
 })
 
 describe('a session', () => {
-  it('that ends keeps typed text, at the same address, until the operator signs in again', async () => {
+  it('that ends keeps typed text and the address until the next sign-in', async () => {
     await page.getByRole('link', { name: 'Tenants' }).click()
     await button('Create a tenant').click()
     await page.getByLabel('Slug').fill('globex')

@@ -79,7 +79,7 @@ async function expectConsistent(tenantId: string): Promise<void> {
 }
 
 describe('raising', () => {
-  test('uses the clock of Postgres, whatever the scorer’s clock shows', async () => {
+  test('uses the clock of Postgres, with any clock of the scorer', async () => {
     const tenantId = await addTenant()
     const startedMs = Date.now()
     const clock = vi.spyOn(Date, 'now').mockReturnValue(startedMs + 86_400_000)

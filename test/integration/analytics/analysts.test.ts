@@ -314,21 +314,21 @@ async function timeInserts(
 
 describe('the console', () => {
   it('creates an analyst once, lists it without secrets, audits and removes it', async () => {
-    const wanted = { tenantId: 'acme', name: 'grafana', actor: 'ann' }
-    const made = await createAnalyst(rig.deps, wanted)
+    const grafana = { tenantId: 'acme', name: 'grafana', actor: 'ann' }
+    const made = await createAnalyst(rig.deps, grafana)
     expect(made).toMatchObject({
       url: rig.proxy.url,
       user: 'analyst.acme.grafana',
       database: 'analytics',
     })
-    await expect(createAnalyst(rig.deps, wanted)).rejects.toMatchObject({ code: 'analyst_exists' })
+    await expect(createAnalyst(rig.deps, grafana)).rejects.toMatchObject({ code: 'analyst_exists' })
     expect((await rig.runQuery({ query: 'select 1' }, made)).text).toBe('1\n')
     const listed = await listTenantAnalysts(rig.deps, 'acme')
     expect(listed.data.map(({ name }) => name)).toEqual(['grafana', 'own'])
     expect(JSON.stringify(listed)).not.toContain(made.password)
-    await removeTenantAnalyst(rig.deps, wanted)
+    await removeTenantAnalyst(rig.deps, grafana)
     expect((await rig.runQuery({ query: 'select 1' }, made)).status).toBe(403)
-    await expect(removeTenantAnalyst(rig.deps, wanted)).rejects.toMatchObject({
+    await expect(removeTenantAnalyst(rig.deps, grafana)).rejects.toMatchObject({
       code: 'analyst_not_found',
     })
     const { rows } = await rig.postgres.query<{ action: string; actor: string }>(

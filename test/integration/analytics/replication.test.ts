@@ -202,7 +202,7 @@ describe('a replication round', () => {
     const [late, later] = await raise(2)
     await attempt(late!.alertId, 1, 500)
     await replication.runRound()
-    const held = Promise.withResolvers<void>()
+    const blocked = Promise.withResolvers<void>()
     const writing = Promise.withResolvers<void>()
     const slow = postgres.transaction(async (tx) => {
       await tx.query(
@@ -222,7 +222,7 @@ describe('a replication round', () => {
       )
       await tx.query('update deliveries set attempts = 2 where alert_id = $1', [late!.alertId])
       writing.resolve()
-      await held.promise
+      await blocked.promise
     })
     await writing.promise
     try {
@@ -235,7 +235,7 @@ describe('a replication round', () => {
       // Rows that wait for the slow transaction are not copied again meanwhile.
       expect(await replication.runRound()).toBe('idle')
     } finally {
-      held.resolve()
+      blocked.resolve()
       await slow
     }
     expect(await replication.runRound()).toBe('copied')

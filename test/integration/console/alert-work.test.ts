@@ -134,7 +134,7 @@ describe('text that no store can hold, or an invalid id', () => {
 })
 
 describe('an alert', () => {
-  it('has notes, history, delivery, explanation, and its score under current policies', async () => {
+  it('has notes, history, delivery, explanation, and its score by current policies', async () => {
     const [row] = (await list('?limit=1')).data
     const id = row!.alert_id
     await call('POST', `/alerts/${id}/notes`, { note: 'called the customer' })

@@ -394,35 +394,38 @@ describe('policies', () => {
   })
 
   it('that are invalid are rejected with every fault and its path', async () => {
-    const says = async (args: string[], ...texts: string[]) => {
+    const failsWith = async (args: string[], ...texts: string[]) => {
       const { status, stdout, stderr } = await di(args)
       expect({ status, stdout }, args.join(' ')).toEqual({ status: 1, stdout: '' })
       for (const text of texts) expect(stderr).toContain(text)
     }
     await diJson('tenants', 'create', 'faulty')
     await Promise.all([
-      says(['policy', 'set', 'faulty'], 'Give one of FILE and --preset NAME.'),
-      says(['policy', 'set', 'faulty', '/nowhere/p.json'], '/nowhere/p.json cannot be read'),
-      says(['policy', 'set', 'faulty', write('no.json', '{"schema":')], 'no.json is not JSON'),
-      says(
+      failsWith(['policy', 'set', 'faulty'], 'Give one of FILE and --preset NAME.'),
+      failsWith(['policy', 'set', 'faulty', '/nowhere/p.json'], '/nowhere/p.json cannot be read'),
+      failsWith(['policy', 'set', 'faulty', write('no.json', '{"schema":')], 'no.json is not JSON'),
+      failsWith(
         ['policy', 'set', 'faulty', write('bad.json', { schema: 1, name: 'x', extra: 1 })],
         'invalid_policy',
         '$.extra: ',
         '$.thresholds: ',
       ),
-      says(['policy', 'set', 'faulty', '--preset', 'x'], '$.preset: must be one of permissive'),
-      says(['policy', 'set', 'faulty', '--preset', 'strict', '--if-version', '9'], 'not 9'),
-      says(['policy', 'show', 'faulty', '--version', '9'], 'has no version 9'),
-      says(['explain', 'nonsense'], 'event_id: must be evt_'),
-      says(['explain', `evt_${'a'.repeat(22)}`], 'events cannot be read at the moment'),
+      failsWith(
+        ['policy', 'set', 'faulty', '--preset', 'x'],
+        '$.preset: must be one of permissive',
+      ),
+      failsWith(['policy', 'set', 'faulty', '--preset', 'strict', '--if-version', '9'], 'not 9'),
+      failsWith(['policy', 'show', 'faulty', '--version', '9'], 'has no version 9'),
+      failsWith(['explain', 'nonsense'], 'event_id: must be evt_'),
+      failsWith(['explain', `evt_${'a'.repeat(22)}`], 'events cannot be read at the moment'),
     ])
   })
 })
 
 describe('failures', () => {
-  const fails = async (args: string[], says: string, env?: Record<string, string>) => {
+  const fails = async (args: string[], message: string, env?: Record<string, string>) => {
     const { status, stdout, stderr } = await di(args, env)
-    expect(stderr, args.join(' ')).toContain(says)
+    expect(stderr, args.join(' ')).toContain(message)
     expect({ status, stdout }).toEqual({ status: 1, stdout: '' })
     expect(stderr).not.toMatch(/\n +at /)
   }

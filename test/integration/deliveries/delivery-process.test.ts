@@ -191,10 +191,10 @@ test.each([40_000, -40_000])(
     const busy = await receiver((response) =>
       response.writeHead(503, { 'retry-after': '30' }).end(),
     )
-    const held = await fixtures.addTenant({ url: hanging.url })
+    const slow = await fixtures.addTenant({ url: hanging.url })
     const failing = await fixtures.addTenant({ url: busy.url })
     await startProcess()
-    await fixtures.addDeliveries(held.tenantId, 1)
+    await fixtures.addDeliveries(slow.tenantId, 1)
     const [retried] = await fixtures.addDeliveries(failing.tenantId, 1)
     await waitFor(async () => {
       expect(hanging.requests).toHaveLength(1)

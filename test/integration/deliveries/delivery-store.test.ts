@@ -118,8 +118,8 @@ test('an expired claim is taken over with the same bytes, but only on request', 
   // The first owner returns late: its outcome must not change the work of the second one.
   const late = await record([outcome(lost!, { state: 'delivered' })], start)
   expect(late.recorded.size).toBe(0)
-  const held = await fixtures.read(lost!.deliveryId)
-  expect(held).toMatchObject({ claimed_by: taken!.claim, attempts: 0 })
+  const current = await fixtures.read(lost!.deliveryId)
+  expect(current).toMatchObject({ claimed_by: taken!.claim, attempts: 0 })
   const done = await record([outcome(taken!, { state: 'delivered' })], start)
   expect([...done.recorded]).toEqual([taken!.deliveryId])
 })
@@ -143,9 +143,9 @@ test('concurrent processes never claim the same delivery', async () => {
       mine.push(...ids(got))
     }
   })
-  const held = (await Promise.all(processes)).flat()
-  expect(held).toHaveLength(1_000)
-  expect(new Set(held)).toEqual(new Set(all))
+  const claimed = (await Promise.all(processes)).flat()
+  expect(claimed).toHaveLength(1_000)
+  expect(new Set(claimed)).toEqual(new Set(all))
 })
 
 test('a claim takes at most the limit of each queue, oldest first', async () => {
@@ -198,8 +198,8 @@ test('the sweep finds each queue with a due delivery, and the age of its oldest 
   await fixtures.addDeliveries(b.tenantId, 1, { atMs: start + 5_000 })
   const [again] = await fixtures.addDeliveries(c.tenantId, 2, { atMs: start - 9_000 })
   const got = await claim(start, [{ ...first(c.tenantId), limit: 2 }])
-  const held = got.find((one) => one.deliveryId === again)!
-  await record([outcome(held, { state: 'pending', dueAtMs: start - 1 })], start)
+  const repeated = got.find((one) => one.deliveryId === again)!
+  await record([outcome(repeated, { state: 'pending', dueAtMs: start - 1 })], start)
   const mine = [a, b, c].map(({ tenantId }) => tenantId)
   const due = async (ms: number) =>
     (await at(ms).findDueQueues()).filter((queue) => mine.includes(queue.tenantId))

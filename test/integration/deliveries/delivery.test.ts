@@ -444,18 +444,18 @@ test('a graceful stop waits for requests, then aborts and releases hanging ones'
 })
 
 test('an answer during an outage of Postgres is recorded, without a new request', async () => {
-  const held: (() => void)[] = []
-  const there = await receiver((response) => held.push(() => response.end('ok')))
+  const responses: (() => void)[] = []
+  const there = await receiver((response) => responses.push(() => response.end('ok')))
   const { tenantId } = await fixtures.addTenant({ url: there.url })
   const clock = createClock(Date.now())
   const one = engine({ clock })
   const [id] = await fixtures.addDeliveries(tenantId, 1, { atMs: clock.nowMs() })
-  await waitFor(() => expect(held).toHaveLength(1))
+  await waitFor(() => expect(responses).toHaveLength(1))
   await database.server.kill('SIGKILL')
   await waitFor(async () => {
     expect(await one.count('di_delivery_sweeps_total', { result: 'failed' })).toBeGreaterThan(0)
   })
-  held[0]!()
+  responses[0]!()
   await waitFor(async () => expect(await one.count('di_delivery_in_flight')).toBe(0))
   // The claim has expired when the database is back.
   clock.set(clock.nowMs() + 120_000)

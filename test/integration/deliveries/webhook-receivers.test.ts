@@ -62,12 +62,12 @@ async function run(code: string, secret: string): Promise<Running> {
     env: { PATH: process.env.PATH, PORT: String(port), WEBHOOK_SECRET: secret },
     stdio: ['ignore', 'pipe', 'pipe'],
   })
-  const said = { out: '', err: '' }
+  const printed = { out: '', err: '' }
   child.stdout?.on('data', (chunk: Buffer) => {
-    said.out += chunk
+    printed.out += chunk
   })
   child.stderr?.on('data', (chunk: Buffer) => {
-    said.err += chunk
+    printed.err += chunk
   })
   const ended = once(child, 'exit')
   closers.push(async () => {
@@ -75,14 +75,14 @@ async function run(code: string, secret: string): Promise<Running> {
     await ended
   })
   await waitFor(async () => {
-    if (child.exitCode !== null) throw new Error(`it ended: ${said.err}`)
+    if (child.exitCode !== null) throw new Error(`it ended: ${printed.err}`)
     const socket = connect(port, '127.0.0.1')
     await once(socket, 'connect').finally(() => socket.destroy())
   })
   return {
     url: `http://127.0.0.1:${port}/hook`,
-    alerts: () => said.out.split('\n').filter((line) => line.startsWith('alert ')),
-    errors: () => said.err,
+    alerts: () => printed.out.split('\n').filter((line) => line.startsWith('alert ')),
+    errors: () => printed.err,
   }
 }
 
@@ -127,8 +127,8 @@ test.each(Object.entries(receivers))('%s accepts deliveries of the engine', asyn
   const ids = await fixtures.addDeliveries(tenantId, 3)
   await waitFor(async () => {
     for (const id of ids) {
-      const said = `answers ${await findStatuses(id)}; ${receiver.errors()}`
-      expect((await fixtures.read(id)).state, said).toBe('delivered')
+      const result = `answers ${await findStatuses(id)}; ${receiver.errors()}`
+      expect((await fixtures.read(id)).state, result).toBe('delivered')
     }
   })
   await waitFor(() => expect(receiver.alerts()).toHaveLength(3))

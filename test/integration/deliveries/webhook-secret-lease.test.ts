@@ -57,7 +57,7 @@ test('nothing signs with a secret whose rotation has returned', async () => {
     const store = createDeliveryStore(db)
     await db.query(`update webhook_secret_lease set lease_ms = 1, extended_until = '-infinity'`)
     const { tenantId } = await createDeliveryFixtures(db).addTenant({ url: 'https://a.example/' })
-    const held = new Map<number, { sealed: string; signUntilMs: number; leaseMs: number }>()
+    const readSecrets = new Map<number, { sealed: string; signUntilMs: number; leaseMs: number }>()
     /** When the rotation that replaced a secret returned. */
     const returnedMs = new Map<string, number>()
     const read = async () => {
@@ -73,7 +73,7 @@ test('nothing signs with a secret whose rotation has returned', async () => {
         nowMs += Math.floor(one.ms / 2)
         const found = await read()
         nowMs += Math.ceil(one.ms / 2)
-        held.set(one.process, { ...found, signUntilMs: begunMs + found.leaseMs })
+        readSecrets.set(one.process, { ...found, signUntilMs: begunMs + found.leaseMs })
       }
       if (one.does === 'rotate') {
         const { sealed } = await read()
@@ -84,7 +84,7 @@ test('nothing signs with a secret whose rotation has returned', async () => {
         })
         returnedMs.set(sealed, nowMs + leaseMs)
       }
-      const using = one.does === 'use' ? held.get(one.process) : undefined
+      const using = one.does === 'use' ? readSecrets.get(one.process) : undefined
       if (using !== undefined && nowMs < using.signUntilMs) {
         uses += 1
         if (using.leaseMs > 100) extendedUses += 1

@@ -198,22 +198,22 @@ describe('bodies', () => {
   test('a read by GET ends when its client has gone', async () => {
     const abort = new AbortController()
     const query = 'SELECT count() FROM numbers(1000000000000) WHERE NOT ignore(sipHash64(number))'
-    const asking = call({ params: { query, query_id: 'abandoned' }, signal: abort.signal })
-    asking.catch(() => undefined)
+    const pending = call({ params: { query, query_id: 'abandoned' }, signal: abort.signal })
+    pending.catch(() => undefined)
     const running = "SELECT count() FROM system.processes WHERE query_id = 'abandoned'"
     await expect.poll(() => runQuery(running), { timeout: 60_000 }).toBe('1')
     abort.abort()
-    await expect(asking).rejects.toThrow()
+    await expect(pending).rejects.toThrow()
     await expect.poll(() => runQuery(running), { timeout: 60_000 }).toBe('0')
   })
 
   test('KILL QUERY ends any other query', async () => {
     const body = 'SELECT count() FROM numbers(1000000000000) WHERE NOT ignore(sipHash64(number))'
-    const asking = call({ body, params: { query_id: 'killed' } })
+    const pending = call({ body, params: { query_id: 'killed' } })
     const running = "SELECT count() FROM system.processes WHERE query_id = 'killed'"
     await expect.poll(() => runQuery(running), { timeout: 60_000 }).toBe('1')
     await runQuery("KILL QUERY WHERE query_id = 'killed' SYNC")
-    expect((await asking).headers['x-clickhouse-exception-code']).toBe('394')
+    expect((await pending).headers['x-clickhouse-exception-code']).toBe('394')
   })
 })
 
@@ -239,8 +239,8 @@ describe('concurrency', () => {
       working--
     }
     const long = 'SELECT uniqExact(number * 7) FROM numbers_mt(5000000)'
-    const heavy = [insert('INSERT INTO t FORMAT JSONEachRow', rows), call({ body: long })]
-    for (const one of heavy) one.then(done, done)
+    const longRequests = [insert('INSERT INTO t FORMAT JSONEachRow', rows), call({ body: long })]
+    for (const one of longRequests) one.then(done, done)
     let slowestMs = 0
     let reads = 0
     do {
@@ -249,7 +249,7 @@ describe('concurrency', () => {
       slowestMs = Math.max(slowestMs, performance.now() - started)
       reads++
     } while (working > 0)
-    for (const one of await Promise.all(heavy)) expect(one.status).toBe(200)
+    for (const one of await Promise.all(longRequests)) expect(one.status).toBe(200)
     expect(reads).toBeGreaterThan(2)
     expect(slowestMs).toBeLessThan(3_000)
   })
@@ -278,7 +278,7 @@ function readAndHangUp(query: string, bytesMax: number): Promise<{ received: num
   const { hostname, port, username, password } = new URL(server.url)
   return new Promise((resolve, reject) => {
     const auth = `${username}:${password}`
-    const asking = request({ hostname, port, auth, method: 'POST', agent: false }, (response) => {
+    const pending = request({ hostname, port, auth, method: 'POST', agent: false }, (response) => {
       let received = 0
       response.on('data', (chunk: Buffer) => {
         received += chunk.length
@@ -287,7 +287,7 @@ function readAndHangUp(query: string, bytesMax: number): Promise<{ received: num
         resolve({ received })
       })
     })
-    asking.on('error', reject)
-    asking.end(query)
+    pending.on('error', reject)
+    pending.end(query)
   })
 }

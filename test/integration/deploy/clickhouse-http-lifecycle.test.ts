@@ -157,22 +157,22 @@ describe('SIGTERM', () => {
     const slow = runQuery(server, 'SELECT sleep(1.5)', { query_id: 'slow' })
     const running = "SELECT count() FROM system.processes WHERE query_id = 'slow'"
     await expect.poll(() => runQuery(server, running), { timeout: 20_000 }).toBe('1')
-    const asked = performance.now()
+    const stoppedMs = performance.now()
     const [code, answer] = await Promise.all([server.kill('SIGTERM'), slow])
     expect(answer).toBe('0')
     expect(code).toBe(0)
-    expect(performance.now() - asked).toBeLessThan(5_000)
+    expect(performance.now() - stoppedMs).toBeLessThan(5_000)
   })
 
-  test('ends the server within five seconds, whatever runs', async () => {
+  test('ends the server within five seconds, with any running query', async () => {
     const server = await start()
     const endless = 'SELECT count() FROM numbers(1000000000000) WHERE NOT ignore(sipHash64(number))'
     const cut = callClickhouse(server.url, { body: endless }).catch(() => undefined)
     const running = "SELECT count() FROM system.processes WHERE query LIKE '%sipHash64%'"
     await expect.poll(() => runQuery(server, running), { timeout: 20_000 }).toBe('2')
-    const asked = performance.now()
+    const stoppedMs = performance.now()
     expect(await server.kill('SIGTERM')).toBe(0)
-    expect(performance.now() - asked).toBeLessThan(5_000)
+    expect(performance.now() - stoppedMs).toBeLessThan(5_000)
     await cut
   })
 })

@@ -80,13 +80,13 @@ describe('formats', () => {
     ['RowBinary', 'application/octet-stream', '\u0001\u0001a'],
   ])('%s has its content type', async (format, type, text) => {
     const body = "SELECT 1 AS n, 'a' AS s"
-    for (const asked of [
+    for (const answer of [
       await call({ body: `${body} FORMAT ${format}`, params: { default_format: 'XML' } }),
       await call({ body, params: { default_format: format } }),
       await call({ body, headers: { 'X-ClickHouse-Format': format } }),
     ]) {
-      expect(asked.headers['content-type']).toBe(type)
-      expect(asked.text).toContain(text)
+      expect(answer.headers['content-type']).toBe(type)
+      expect(answer.text).toContain(text)
     }
   })
 
@@ -263,7 +263,7 @@ describe('headers', () => {
     expect(fresh).toMatch(/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/)
   })
 
-  test('the summary counts what was read and written', async () => {
+  test('the summary counts the rows read and written', async () => {
     const body = 'SELECT sum(number) FROM numbers(12345)'
     const read = await call({ body, params: { wait_end_of_query: '1' } })
     expect(summaryOf(read.headers)).toMatchObject({ read_rows: '12345', result_rows: '1' })

@@ -223,14 +223,14 @@ describe('a supervised child', () => {
   })
 
   test('that still runs but reports a fatal error is killed and started again', async () => {
-    const said = '[ERR] Filestore [TELEMETRY] Critical write error: no space left on device'
+    const fatalLine = '[ERR] Filestore [TELEMETRY] Critical write error: no space left on device'
     const script = `process.on('SIGTERM', () => {}); setInterval(() => {}, 1000)
-      setTimeout(() => process.stderr.write(${JSON.stringify(`${said}\n`)}), 200)`
+      setTimeout(() => process.stderr.write(${JSON.stringify(`${fatalLine}\n`)}), 200)`
     const { child, reported, pids } = superviseScript(script, async () => true, natsStoreBroken)
     await child.start(new AbortController().signal)
     await until('a new process', () => pids.length === 2, 5_000)
     expect(reported[0]).toContain('ended (signal SIGKILL)')
-    expect(reported[0]).toContain(said)
+    expect(reported[0]).toContain(fatalLine)
     await child.stop(0)
     expect(await survivors(pids, 1_000)).toEqual([])
   })

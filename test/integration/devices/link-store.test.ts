@@ -1,5 +1,5 @@
-// Links of devices and users in a real ClickHouse against a plain model: exact sets, whatever was
-// inserted twice, and no link through a well-known placeholder.
+// Links of devices and users in a real ClickHouse against a plain model: exact sets, with
+// duplicated inserts, and no link through a known placeholder.
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { linkPairsMax, linkSourcesMax } from '#shared/core/base/limits/entities.ts'
@@ -33,7 +33,7 @@ afterAll(async () => {
 
 const byId = (a: { id: string }, b: { id: string }) => (a.id < b.id ? -1 : 1)
 
-/** In one order, without what only the shown list has. */
+/** Sorted, without the fields that only the shown list has. */
 const toSet = (linked: readonly (Linked | ModelLink)[]) =>
   linked
     .map(({ id, lastSeenAtMs, shared, sessions }) => {
@@ -53,7 +53,7 @@ async function usersOf(tenantId: string, userId: string) {
   return toLinked(found.pairs, found.sessionPairs).linked
 }
 
-/** Odd ones on purpose: each is an id like any other. */
+/** Unusual ids on purpose: each is an id like any other. */
 const deviceIds = ['d1', 'd2', 'd3', 'a/b', 'd\'"\\', '<b>d</b>', '\u202Ed', 'x'.repeat(256)]
 const userIds = ['u1', 'u2', 'u3', 'u/%2F', '<script>', '\u200Fu', 'y'.repeat(200)]
 const placeholders = ['unknown', '00000000-0000-0000-0000-000000000000', 'NULL']
@@ -75,7 +75,7 @@ const anyEvent: fc.Arbitrary<EventFacts> = fc.record(
 )
 
 describe('links', () => {
-  it('are those of a plain model, for every device and user, before and after merges', async () => {
+  it('equal a plain model, for every device and user, before and after merges', async () => {
     process.stdout.write(`links seed ${seed}\n`)
     for (const size of [12, 40, 150]) {
       const facts = fc.sample(anyEvent, { seed: seed + size, numRuns: size })
@@ -105,7 +105,7 @@ describe('links', () => {
     }
   })
 
-  it('come with most in common first, and say how many are left out', async () => {
+  it('are sorted by the number of shared items, with the number of omitted ones', async () => {
     const facts = Array.from({ length: 450 }, (_, n) => ({
       tenantId: 'farm',
       deviceId: n === 0 ? 'hub' : `device-${n}`,
@@ -131,9 +131,9 @@ describe('links', () => {
     })
   })
 
-  it('of a user with more devices and neighbours than are read are the latest, and say so', async () => {
+  it('of a user beyond the read limits are the latest, and marked as incomplete', async () => {
     const devices = 12_000
-    // Five others on each device; written below the views, where it takes a moment.
+    // Five others on each device; inserted below the views, because inserts through them are slow.
     for (const query of [
       `insert into user_devices (tenant_id, user_id, device_id, first_seen_at, last_seen_at)
        select 'large', if(number % 6 = 0, 'hub', 'u-' || toString(number)),

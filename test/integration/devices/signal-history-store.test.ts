@@ -62,7 +62,7 @@ const sortChanges = (changes: readonly SignalChange[]) =>
     .sort((a, b) => (String(a) < String(b) ? -1 : 1))
 
 describe('changes of signals', () => {
-  it('are those of a plain model, with repeats and disorder', async () => {
+  it('equal a plain model, with repeats and in any order', async () => {
     process.stdout.write(`signal changes seed ${seed}\n`)
     const events = makeEvents(fc.sample(anyEvent, { seed, numRuns: 150 }))
     const again = events.slice(0, 60).map((event) => {
@@ -92,15 +92,15 @@ describe('changes of signals', () => {
         expect(model.changes.length).toBeGreaterThan(10)
       }
     }
-    const nobody = await store.readSignalHistory({ tenantId: 'model-a', deviceId: 'nobody' })
-    expect(nobody).toEqual({ spans: [], events: [], complete: true })
+    const unknown = await store.readSignalHistory({ tenantId: 'model-a', deviceId: 'nobody' })
+    expect(unknown).toEqual({ spans: [], events: [], complete: true })
   })
 
   it.each([
     ['that became rooted once', 'number >= 70000', 1],
     ['that changes with every event', 'number % 2 = 1', signalChangesMax],
   ])(
-    'of a device %s in 100,000 sessions are bounded, the first always known',
+    'of a device %s in 100,000 sessions are bounded, and include the first one',
     async (device, rooted, changesShown) => {
       // One event of each session: bit 0 is su_binary.
       await clickhouse.command({

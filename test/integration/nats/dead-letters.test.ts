@@ -37,7 +37,7 @@ const letterOf = (tenantId: string): DeadLetter => ({
 
 const countLetters = async () => (await nats.manager.streams.info(deadLetterStream)).state.messages
 
-it('a tenant’s dead letters are bounded to its share, whatever others have', async () => {
+it('a tenant’s dead letters are bounded to its share, independently of others', async () => {
   const lost: DeadLetterLoss[] = []
   const store = createDeadLetters({ nats, nowMs: () => 0, onLost: (loss) => lost.push(loss) })
   const most = Math.floor(deadLetterBytes.burst / 10_000)

@@ -89,7 +89,7 @@ describe('the entries of a bucket', () => {
       }
     }
     const short: KV = Object.create(bucket, {
-      history: { value: async (asked: object) => cut(await bucket.history(asked)) },
+      history: { value: async (options: object) => cut(await bucket.history(options)) },
     })
     const entries = await readEntries(nats, short, 'a.*')
     expect([...entries.keys()].sort()).toEqual(['a.one', 'a.three', 'a.two'])

@@ -37,7 +37,7 @@ describe('ensureStreams', () => {
     expect(after.config.max_bytes).toBe(max_bytes)
   })
 
-  it('gives the telemetry stream the configured size, whatever an operator set', async () => {
+  it('gives the telemetry stream the configured size, over an operator’s setting', async () => {
     const telemetryBytesMax = 2 * 1024 ** 3
     await ensureStreams({ ...nats, telemetryBytesMax })
     const after = await nats.manager.streams.info(telemetryStream)

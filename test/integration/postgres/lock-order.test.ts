@@ -217,8 +217,8 @@ describe('deliveries', () => {
           `select delivery_id from deliveries where tenant_id = $1 for update skip locked`,
           [tenantId],
         )
-        const held = ids.filter((id) => !free.rows.some((row) => row.delivery_id === id))
-        expect(held).toEqual(ids.slice(0, 20))
+        const locked = ids.filter((id) => !free.rows.some((row) => row.delivery_id === id))
+        expect(locked).toEqual(ids.slice(0, 20))
       })
       await done
     },

@@ -333,16 +333,16 @@ describe('429', () => {
 describe('the RateLimit fields', () => {
   it('are in every answer to a tenant with a rate, and in no answer without tenant', async () => {
     const ingest_rate = { perSecond: 0.5, burst: 10 }
-    const told = await rig.projectTenant('told', { ingest_rate })
-    await until('the edge knows the tenant', () => edge.directory.revision() >= told.revision)
+    const limited = await rig.projectTenant('limited', { ingest_rate })
+    await until('the edge knows the tenant', () => edge.directory.revision() >= limited.revision)
     const limitOf = ({ status, headers }: Answer) => [status, headers.get('ratelimit')]
-    const invalid = bodyOf('told', { device_id: 7 })
-    expect(limitOf(await sendAs(told, bodyOf('told')))).toEqual([200, '"tenant";r=9;t=2'])
-    expect(limitOf(await sendAs(told, invalid))).toEqual([400, '"tenant";r=8;t=4'])
-    const wrong = await send(edge, bodyOf('told'), { secret: 'wrong' })
+    const invalid = bodyOf('limited', { device_id: 7 })
+    expect(limitOf(await sendAs(limited, bodyOf('limited')))).toEqual([200, '"tenant";r=9;t=2'])
+    expect(limitOf(await sendAs(limited, invalid))).toEqual([400, '"tenant";r=8;t=4'])
+    const wrong = await send(edge, bodyOf('limited'), { secret: 'wrong' })
     expect(limitOf(wrong)).toEqual([401, null])
-    const others = bodyOf('told').replace('{', '{"tenant_id":"acme",')
-    expect(limitOf(await sendAs(told, others))).toEqual([401, null])
+    const others = bodyOf('limited').replace('{', '{"tenant_id":"acme",')
+    expect(limitOf(await sendAs(limited, others))).toEqual([401, null])
   })
 })
 

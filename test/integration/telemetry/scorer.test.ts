@@ -345,7 +345,7 @@ describe('repetition', () => {
     expect(after.alerts.map((alert) => alert.seq)).toEqual(after.alerts.map((_, n) => n + 1))
   })
 
-  it('of the same bytes by a client raises nothing, whatever the device did since', async () => {
+  it('of the same bytes by a client raises nothing, after any later events', async () => {
     const [first, ...rest] = sessions(30)
     await rig.publish([first!])
     await rig.drained()
@@ -463,7 +463,7 @@ describe('several scorers', () => {
     const all = sessions(22)
     await rig.publish(all.slice(0, 20))
     const consumer = await rig.nats.jetstream.consumers.get(telemetryStream, scorerConsumer)
-    const held = await consumer.next({ expires: 5_000 })
+    const pending = await consumer.next({ expires: 5_000 })
     await rig.publish(all.slice(20))
     const waiting = await rig.startScorer()
     await until('the later ones are stored', async () => (await countEvents()) === 2)
@@ -471,12 +471,15 @@ describe('several scorers', () => {
       const info = await rig.nats.manager.consumers.info(telemetryStream, deciderConsumer)
       return info.num_ack_pending === 1
     })
-    await until('only what is held is not stored', async () => {
-      const held = await waiting.readMetric('di_consume_unacknowledged', 'consumer="scorer"')
-      return held === 1
+    await until('only the unacknowledged message is not stored', async () => {
+      const unacknowledged = await waiting.readMetric(
+        'di_consume_unacknowledged',
+        'consumer="scorer"',
+      )
+      return unacknowledged === 1
     })
     expect(await readAlerts()).toHaveLength(0)
-    held!.nak()
+    pending!.nak()
     await rig.drained(20_000)
     const raised = (await readAlerts()).map((alert) => alert.session_id)
     expect(raised.sort()).toEqual(['s-0020', 's-0021'])

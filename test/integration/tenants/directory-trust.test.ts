@@ -226,7 +226,7 @@ describe('a rotation', () => {
       bucket.put(edgeKey('quiet'), JSON.stringify({ edge_id: 'quiet', gone: true })),
   }
   it.each(Object.keys(forgeries))(
-    'waits for an edge, whatever is written for it: %s',
+    'waits for an edge, with any entry written for it: %s',
     async (name) => {
       await forgeries[name]!()
       const change = await rig.projectTenant('acme', { epoch: ++epoch })

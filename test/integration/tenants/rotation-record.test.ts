@@ -151,7 +151,7 @@ describe('a rotation', () => {
 })
 
 describe('the new credentials of a rotation', () => {
-  it('are kept for the operator who rotated and nobody else, until acknowledged', async () => {
+  it('are kept only for the operator who rotated, until acknowledged', async () => {
     const rotated = keysOf(await rotateAs(ada))
     expect((await read(ada))?.new_keys?.yours).toBe(true)
     expect((await read(bob))?.new_keys?.yours).toBe(false)

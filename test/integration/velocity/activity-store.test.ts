@@ -270,7 +270,7 @@ describe('activity', () => {
     }
   })
 
-  it('looks back as far as each rule, whatever other rules there are', async () => {
+  it('looks back as far as each rule, with any other rules', async () => {
     const events = makeEvents(
       Array.from({ length: 6 }, (_, n) => ({
         tenantId: 'shared',

@@ -65,8 +65,8 @@ export function raiseAlerts(
     seen.add(candidate.alertId)
     const random = createRandom(seed, candidate.alertId)
     const createdAtMs = event.received_at + random.int(20, 900)
-    const said = judgeAlert(one, createdAtMs, stories, random)
-    const saidAt = said.atMs === null ? [] : [toInstant(said.atMs)]
+    const verdict = judgeAlert(one, createdAtMs, stories, random)
+    const judgedAt = verdict.atMs === null ? [] : [toInstant(verdict.atMs)]
     const alert: HistoryAlert = {
       alertId: candidate.alertId,
       deviceId: candidate.deviceId,
@@ -77,7 +77,7 @@ export function raiseAlerts(
       riskScore: candidate.riskScore,
       codes: candidate.reasons.map(({ code }) => code),
       signals: candidate.reasons.flatMap(({ evidence }) => (evidence.signals as string[]) ?? []),
-      disposition: said.to,
+      disposition: verdict.to,
       createdAtMs,
     }
     raised.alerts.push(alert)
@@ -97,12 +97,12 @@ export function raiseAlerts(
       reason_weights: candidate.reasons.map(({ weight }) => weight),
       reason_evidence: candidate.reasons.map(({ evidence }) => JSON.stringify(evidence)),
       policy_version: candidate.policyVersion,
-      disposition: said.to,
-      disposition_at: saidAt,
-      disposition_from: saidAt.map(() => 'OPEN'),
-      disposition_to: saidAt.map(() => said.to),
-      disposition_actor: saidAt.map(() => random.pick(['ann', 'bob', 'chloe'])),
-      disposition_note: saidAt.map(() => ''),
+      disposition: verdict.to,
+      disposition_at: judgedAt,
+      disposition_from: judgedAt.map(() => 'OPEN'),
+      disposition_to: judgedAt.map(() => verdict.to),
+      disposition_actor: judgedAt.map(() => random.pick(['ann', 'bob', 'chloe'])),
+      disposition_note: judgedAt.map(() => ''),
     })
     deliver(raised, candidate.tenantId, alert, random)
   }

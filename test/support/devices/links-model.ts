@@ -1,4 +1,7 @@
-/** The reference model of links: who shares what, from the events alone and by the definition. */
+/**
+ * The reference model of links: shared devices and users, from the events alone and by the
+ * definition.
+ */
 import type { AcceptedEvent } from '#shared/core/telemetry/event-batch.ts'
 import { isPlaceholderId } from '#shared/core/telemetry/placeholder-ids.ts'
 

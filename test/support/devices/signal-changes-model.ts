@@ -5,20 +5,20 @@ import type { AcceptedEvent } from '#shared/core/telemetry/event-batch.ts'
 
 export type ModelHistory = {
   changes: SignalChange[]
-  /** By signal: first and last detection, and what it was when it was last measured. */
+  /** By signal: first and last detection, and its latest measured state. */
   signals: Map<string, { firstAtMs: number; lastAtMs: number; state: SignalState | null }>
 }
 
-/** @param received events of one device, as they were inserted; repeats and disorder allowed */
+/** @param received events of one device, in the order of inserts; with repeats and in any order */
 export function modelSignalHistory(received: readonly AcceptedEvent[]): ModelHistory {
-  const firsts = new Map<string, AcceptedEvent>()
+  const firstEvents = new Map<string, AcceptedEvent>()
   for (const event of received) {
-    const known = firsts.get(event.event_id)
+    const known = firstEvents.get(event.event_id)
     if (known === undefined || event.received_at < known.received_at) {
-      firsts.set(event.event_id, event)
+      firstEvents.set(event.event_id, event)
     }
   }
-  const events = [...firsts.values()].sort(
+  const events = [...firstEvents.values()].sort(
     (a, b) => a.received_at - b.received_at || (a.event_id < b.event_id ? -1 : 1),
   )
   const history: ModelHistory = { changes: [], signals: new Map() }

@@ -1,5 +1,5 @@
-// An identity provider for tests: `oidc-provider` on 127.0.0.1, whose sign-in page is answered for
-// whoever the test has chosen.
+// An identity provider for tests: `oidc-provider` on 127.0.0.1, whose sign-in page signs in the
+// person chosen by the test.
 import { generateKeyPairSync, randomBytes } from 'node:crypto'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -11,20 +11,20 @@ export type TestProvider = {
   issuer: string
   clientId: string
   clientSecret: string
-  /** Who signs in next, and how long ago they did; null: the person says no. */
+  /** The next person to sign in, and the age of that sign-in; null: the person cancels. */
   person: { identity: Identity; signedInSecondsAgo?: number } | null
   /** Requests that have come so far, by path. */
   requests: string[]
-  /** Stops answering; `start` goes on at the same address. */
+  /** Stops the server; `start` restarts it at the same address. */
   stop: () => Promise<void>
   start: () => Promise<void>
 }
 
 /**
  * Starts a provider with one client.
- * @param options.redirectUri where it returns to
+ * @param options.redirectUri the return address
  * @param options.inToken whether the signed answer has the email; else it is at the userinfo
- *   endpoint
+ * endpoint
  */
 export async function startProvider({
   redirectUri,
@@ -60,7 +60,7 @@ export async function startProvider({
     features: { devInteractions: { enabled: false } },
     interactions: { url: (_, { uid }) => `/interaction/${uid}` },
     findAccount: (_, id) => ({ accountId: id, claims: () => identities.get(id) ?? { sub: id } }),
-    // The console is the provider's own client: nobody is asked for consent.
+    // The console is the provider's own client, so there is no consent page.
     loadExistingGrant: async ({ oidc }) => {
       const grant = new provider.Grant({
         clientId: oidc.client!.clientId,
@@ -104,8 +104,8 @@ export async function startProvider({
 }
 
 /**
- * Goes through the provider's pages as a browser does.
- * @returns the query that it returns to the console with
+ * Follows the provider's pages as a browser does.
+ * @returns the query of the return to the console
  */
 export async function visitProvider(url: string, redirectUri: string): Promise<string> {
   const cookies = new Map<string, string>()

@@ -172,8 +172,8 @@ export async function putEntry(
   value: unknown,
 ): Promise<number> {
   const directory = await openDirectory(nats, sealer)
-  const held = await directory.bucket.get(key)
-  return putProven(directory, key, JSON.stringify(value), held?.revision ?? 0)
+  const present = await directory.bucket.get(key)
+  return putProven(directory, key, JSON.stringify(value), present?.revision ?? 0)
 }
 
 async function project(
@@ -318,10 +318,10 @@ export function sumOf(text: string, name: string, labels: Record<string, string>
   let sum = 0
   for (const line of text.split('\n')) {
     if (!line.startsWith(`${name}{`)) continue
-    const wanted = Object.entries(labels).every(([key, value]) =>
+    const matches = Object.entries(labels).every(([key, value]) =>
       line.includes(`${key}="${value}"`),
     )
-    if (wanted) sum += Number(line.slice(line.lastIndexOf(' ') + 1))
+    if (matches) sum += Number(line.slice(line.lastIndexOf(' ') + 1))
   }
   return sum
 }

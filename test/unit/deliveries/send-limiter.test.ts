@@ -50,9 +50,9 @@ test('retries of all tenants together leave half of the total to first attempts'
   let taken = 0
   for (let i = 0; i < 50; i++) taken += limiter.acquire(retry(`t${i}`), 100)
   expect(taken).toBe(16)
-  let firsts = 0
-  for (let i = 0; i < 50; i++) firsts += limiter.acquire(first(`t${i}`), 100)
-  expect(firsts).toBe(16)
+  let firstAttempts = 0
+  for (let i = 0; i < 50; i++) firstAttempts += limiter.acquire(first(`t${i}`), 100)
+  expect(firstAttempts).toBe(16)
   expect(limiter.available()).toBe(0)
 })
 

@@ -202,8 +202,8 @@ describe('a flipping signal', () => {
   it('is exact among concurrent events with the same value', () => {
     const facts = flapping(1).map((one, at) => ({ ...one, ...(at < 3 ? unhooked : hooked) }))
     const apart = facts.map((one, at) => (at < 3 ? one : { ...one, ...slow(fact(0, 100 + at)) }))
-    const said = apart.map((one, at) => ({ ...one, event: at, ...(at < 3 ? unhooked : hooked) }))
-    expect(countsBy(said, key)).toEqual([0, 0, 0, 1, 1, 1])
+    const equal = apart.map((one, at) => ({ ...one, event: at, ...(at < 3 ? unhooked : hooked) }))
+    expect(countsBy(equal, key)).toEqual([0, 0, 0, 1, 1, 1])
   })
 
   it('is open from the point where the order of different events is not certain', () => {

@@ -1,4 +1,4 @@
-// The plan of a history: the same of the same seed, by day and night, up to its end, with a bad
+// The plan of a history: equal for equal seeds, by day and night, up to its end, with a bad
 // release that the hourly search for prevalence spikes finds.
 import { describe, expect, it } from 'vitest'
 import {
@@ -16,12 +16,12 @@ const { visits, stories } = makeHistory(1, 300, span)
 const batches = visits.flatMap((visit: Visit) => visit.batches).filter(({ atMs }) => atMs < endMs)
 
 describe('a history of a week', () => {
-  it('is the same of the same seed and another of another', () => {
+  it('is equal for equal seeds and differs for others', () => {
     expect(makeHistory(1, 300, span).visits).toEqual(visits)
     expect(makeHistory(2, 300, span).visits).not.toEqual(visits)
   })
 
-  it('begins on its first day, has every day, and more by day than by night', () => {
+  it('begins on its first day, covers every day, and has more traffic by day', () => {
     expect(Math.min(...batches.map(({ atMs }) => atMs))).toBeGreaterThanOrEqual(startMs)
     const days = new Set(batches.map(({ atMs }) => Math.floor((atMs - startMs) / dayMs)))
     expect([...days].sort()).toEqual([0, 1, 2, 3, 4, 5, 6, 7])
@@ -54,7 +54,7 @@ describe('a history of a week', () => {
       })
     expect(find(badReleaseMs)).toBeNull()
     expect(find(endMs)).not.toBeNull()
-    // An hourly check meets it within its first hour.
+    // An hourly check runs within its first hour.
     expect(find(endMs + hourMs)).not.toBeNull()
   })
 })

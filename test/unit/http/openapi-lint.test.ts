@@ -1,4 +1,4 @@
-// Two linters have nothing to say of either OpenAPI document.
+// Two linters find no fault in either OpenAPI document.
 
 import { createConfig, lintFromString } from '@redocly/openapi-core'
 import spectral from '@stoplight/spectral-core'
@@ -9,7 +9,7 @@ import { describePublicApi } from '../../support/http/describe-public-api.ts'
 
 type Document = Awaited<ReturnType<typeof describePublicApi>>
 
-/** What Redocly's recommended rules find. */
+/** The findings of Redocly's recommended rules. */
 async function lintByRedocly(document: Document): Promise<string[]> {
   const config = await createConfig({ extends: ['recommended'] })
   const problems = await lintFromString({ source: JSON.stringify(document), config })
@@ -18,7 +18,7 @@ async function lintByRedocly(document: Document): Promise<string[]> {
   )
 }
 
-/** What Spectral's rules for OpenAPI find. */
+/** The findings of Spectral's rules for OpenAPI. */
 async function lintBySpectral(document: Document): Promise<string[]> {
   const linter = new spectral.Spectral()
   linter.setRuleset({ extends: [oas] } as never)
@@ -41,7 +41,7 @@ describe.each([
   })
 })
 
-it('both linters see an operation without a name and a schema of no type', async () => {
+it('both linters find an operation without a name and a schema without a type', async () => {
   const damaged = (await describePublicApi()) as { paths: Record<string, Record<string, Node>> }
   const operations = Object.values(damaged.paths).flatMap((item) => Object.values(item))
   const operation = operations.find((one) => one.responses?.['404'] !== undefined)!

@@ -1,4 +1,4 @@
-// An attempt through the identity provider: what is derived from its secret, and its settings.
+// An attempt through the identity provider: the values derived from its secret, and its settings.
 import { randomBytes } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
 import {
@@ -50,7 +50,7 @@ describe('the settings of the identity provider', () => {
   const provider = { OIDC_ISSUER: 'https://login.example.com', OIDC_CLIENT_ID: 'console' }
   const read = (env: Record<string, string>) => readConsoleConfig({ ...required, ...env })
 
-  it('are none, or an issuer and a client, with a secret or without', () => {
+  it('are absent, or an issuer and a client, with or without a secret', () => {
     expect(toOidcSettings(read({}))).toBeNull()
     expect(toOidcSettings(read(provider))).toEqual({
       issuer: 'https://login.example.com',
@@ -70,7 +70,7 @@ describe('the settings of the identity provider', () => {
     [{ OIDC_ONLY: '1' }, 'OIDC_ONLY needs OIDC_ISSUER'],
     [{ ...provider, OIDC_ISSUER: 'http://login.example.com' }, 'must be an https URL'],
     [{ ...provider, OIDC_ISSUER: 'https://login.example.com/?a=b' }, 'must have no query'],
-  ])('%j is refused', (env, why) => {
+  ])('%j is rejected', (env, why) => {
     expect(() => read(env as unknown as Record<string, string>)).toThrow(why)
   })
 })

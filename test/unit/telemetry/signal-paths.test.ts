@@ -15,7 +15,7 @@ const fill = (paths: ReturnType<typeof create>, tenantId: string) => {
   }
 }
 
-it('a tenant gets a bounded number of paths, whatever others send', () => {
+it('a tenant gets a bounded number of paths, independently of others', () => {
   const paths = create()
   fill(paths, 'loud')
   expect(paths.admit('loud', 'root.one_more')).toBe(false)

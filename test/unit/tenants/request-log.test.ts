@@ -1,4 +1,7 @@
-/** What an edge remembers of submissions: bounded per tenant and in all, strangers' texts apart. */
+/**
+ * The request log in an edge's memory: bounded per tenant and in total, with unverified submissions
+ * apart.
+ */
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import {
   requestLogEntriesMax,
@@ -47,7 +50,7 @@ beforeEach(() => void vi.useFakeTimers())
 afterEach(() => void vi.useRealTimers())
 
 describe('the request log of an edge', () => {
-  it('has the answer of an accepted submission, and of a refused one with its faults', () => {
+  it('has the answer of an accepted submission, and of a rejected one with its faults', () => {
     const log = startLog()
     log.noteAccepted(acceptance, 'req_1')
     log.noteRefused(invalidBody, bodyOf('acme'), 'req_2')
@@ -86,18 +89,18 @@ describe('the request log of an edge', () => {
     expect(log.read('acme-2').entries).toEqual([])
   })
 
-  it('reads a refused body only later, so that no response waits for it', () => {
-    let asked = 0
-    const log = createRequestLog({ hasTenant: () => ++asked > 0, wallMs: () => 7 })
+  it('parses a rejected body only later, so that no response waits for it', () => {
+    let queries = 0
+    const log = createRequestLog({ hasTenant: () => ++queries > 0, wallMs: () => 7 })
     log.noteRefused(refusals.signatureInvalid, bodyOf('acme'), 'req_1')
     vi.advanceTimersByTime(19)
-    expect(asked).toBe(0)
+    expect(queries).toBe(0)
     vi.advanceTimersByTime(1)
-    expect(asked).toBe(1)
+    expect(queries).toBe(1)
     expect(log.read('acme').entries).toMatchObject([{ verified: false, status: 401 }])
   })
 
-  it('forgets unverified submissions that name no tenant, or one that is unknown', () => {
+  it('omits unverified submissions without a tenant, or with an unknown one', () => {
     const log = startLog()
     for (const body of [bodyOf('other'), Buffer.from('{}'), Buffer.from('not json')]) {
       log.noteRefused(refusals.signatureMissing, body, 'req_1')
@@ -106,7 +109,7 @@ describe('the request log of an edge', () => {
     expect(log.read('acme').entries).toEqual([])
   })
 
-  it('pushes out nothing but other unverified ones for a stranger who names a tenant', () => {
+  it('evicts only other unverified entries for unverified submissions in a tenant’s name', () => {
     const log = startLog()
     log.noteAccepted(acceptance, 'req_accepted')
     log.noteRefused(invalidBody, bodyOf('acme'), 'req_refused')
@@ -123,7 +126,7 @@ describe('the request log of an edge', () => {
     expect(entries.filter(({ verified }) => !verified)).toHaveLength(requestLogTenantEntriesMax)
   })
 
-  it('keeps the newest of a tenant, and removes the least used tenant beyond its bound', () => {
+  it('keeps the newest entries of a tenant, and evicts the least recently used tenant', () => {
     const log = startLog()
     const tenants = requestLogEntriesMax / requestLogTenantEntriesMax
     for (let tenant = 0; tenant <= tenants; tenant++) {
@@ -142,7 +145,7 @@ describe('the request log of an edge', () => {
     expect(ids).toContain('req_5')
   })
 
-  it('holds as many tenants as entries, each with one', () => {
+  it('has space for as many tenants as entries, each with one', () => {
     const log = startLog()
     for (let tenant = 0; tenant <= requestLogEntriesMax; tenant++) {
       log.noteAccepted({ ...acceptance, tenantId: `acme-${tenant}` }, 'req_1')
@@ -152,7 +155,7 @@ describe('the request log of an edge', () => {
     expect(log.read(`acme-${requestLogEntriesMax}`).entries).toHaveLength(1)
   })
 
-  it('counts what it leaves out of a flood, of strangers apart from a tenant itself', () => {
+  it('counts the omitted entries of a flood, unverified ones separately', () => {
     const log = startLog()
     for (let at = 0; at < requestLogWaitingMax + 9; at++) {
       log.noteRefused(refusals.signatureInvalid, bodyOf('acme'), 'req_1')
@@ -163,7 +166,7 @@ describe('the request log of an edge', () => {
     expect(entries.map(({ request_id: id }) => id)).toContain('req_own')
   })
 
-  it('cuts and escapes texts of a refused submission, and reads only the start of a body', () => {
+  it('truncates and escapes rejected texts, and reads only the start of a body', () => {
     const log = startLog()
     const device = `\u001b[31m\u202e é ${'x'.repeat(200)}`
     log.noteRefused(refusals.signatureInvalid, bodyOf('acme', device), 'req_1')
@@ -175,7 +178,7 @@ describe('the request log of an edge', () => {
     expect(entries[0]!.device_id!.length).toBeLessThan(90)
   })
 
-  it('tells a secret that a rotation replaced from a wrong one', () => {
+  it('distinguishes a replaced secret from a wrong one', () => {
     const log = startLog()
     const retired = { tenantId: 'acme', last4: 'abcd' }
     log.noteRefused({ ...refusals.signatureInvalid, retired }, bodyOf('acme'), 'req_1')

@@ -50,9 +50,9 @@ describe('correlation', () => {
 
   it('counts only the heaviest rule of a flag', () => {
     const light = velocityRule({ windowSeconds: 3600, weight: 10 })
-    const heavy = velocityRule({ windowSeconds: 300, weight: 25 })
-    const policy = { velocity: [light, heavy], ...limits }
-    const risk = correlate({ score: 0, reasons: [] }, counted([light, 99], [heavy, 99]), policy)
+    const heavier = velocityRule({ windowSeconds: 300, weight: 25 })
+    const policy = { velocity: [light, heavier], ...limits }
+    const risk = correlate({ score: 0, reasons: [] }, counted([light, 99], [heavier, 99]), policy)
     expect(risk.riskScore).toBe(25)
     expect(risk.reasons).toHaveLength(1)
     expect(risk.reasons[0]?.evidence).toMatchObject({ window: '5m' })
@@ -74,13 +74,13 @@ describe('correlation', () => {
   })
 
   it('is at most REVIEW alone, unless the policy allows BLOCK', () => {
-    const heavy = [
+    const heavier = [
       velocityRule({ weight: 60 }),
       velocityRule({ metric: 'users_per_device', weight: 50 }),
     ]
-    const known = counted(...heavy.map((one): Entry => [one, 500]))
+    const known = counted(...heavier.map((one): Entry => [one, 500]))
     const clean = { score: 4, reasons: [{ code: 'DEVELOPER_SETTINGS', weight: 4, evidence: {} }] }
-    const risk = correlate(clean, known, { velocity: heavy, ...limits })
+    const risk = correlate(clean, known, { velocity: heavier, ...limits })
     expect(risk).toMatchObject({ riskScore: thresholds.block - 1, action: 'REVIEW' })
     expect(risk.reasons.map(({ code, weight }) => [code, weight])).toEqual([
       ['HIGH_VELOCITY', 60],
@@ -88,11 +88,11 @@ describe('correlation', () => {
       ['DEVELOPER_SETTINGS', 4],
     ])
     expect(risk.reasons[1]?.evidence).toMatchObject({ capped: true })
-    const block = { velocity: heavy, thresholds, correlationAloneMax: 'BLOCK' as const }
+    const block = { velocity: heavier, thresholds, correlationAloneMax: 'BLOCK' as const }
     expect(correlate(clean, known, block)).toMatchObject({ riskScore: 100, action: 'BLOCK' })
     // Together with signals that cause a REVIEW by themselves the limit does not apply.
     const rooted = { score: 40, reasons: [{ code: 'ROOTED', weight: 40, evidence: {} }] }
-    const both = correlate(rooted, known, { velocity: heavy, ...limits })
+    const both = correlate(rooted, known, { velocity: heavier, ...limits })
     expect(both).toMatchObject({ riskScore: 100, action: 'BLOCK' })
   })
 
