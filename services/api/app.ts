@@ -10,6 +10,7 @@ import type { AlertStore } from '#shared/io/alerts/alert-store.ts'
 import { isFiltered } from '#shared/io/alerts/filtered-alerts-sql.ts'
 import type { HistoryStore } from '#shared/io/devices/history-store.ts'
 import type { UserStore } from '#shared/io/devices/user-store.ts'
+import { addConditionalRequests } from '#shared/io/http/conditional-requests.ts'
 import { createHttpServer, type HttpServerOptions } from '#shared/io/http/http-server.ts'
 import { createQueryLimiter } from '#shared/io/http/limit-queries.ts'
 import type { ZodApp } from '#shared/io/http/openapi.ts'
@@ -115,6 +116,7 @@ export async function createApiApp(
     scope.setSerializerCompiler(() => JSON.stringify)
     scope.decorateRequest('caller', null as never)
     scope.addHook('onRequest', authenticate)
+    addConditionalRequests(scope)
     addRoutes(scope.withTypeProvider() as ZodApp)
   })
   return app

@@ -6,6 +6,7 @@
 import cookie from '@fastify/cookie'
 import type { FastifyInstance } from 'fastify'
 import { serializerCompiler, type ZodTypeProvider } from 'fastify-type-provider-zod'
+import { addConditionalRequests } from '#shared/io/http/conditional-requests.ts'
 import { createHttpServer, type HttpServerOptions } from '#shared/io/http/http-server.ts'
 import { createQueryLimiter } from '#shared/io/http/limit-queries.ts'
 import { addOpenapi } from '#shared/io/http/openapi.ts'
@@ -120,6 +121,7 @@ export async function createConsoleApp(
       scope.setSerializerCompiler(serializerCompiler)
       // Before any route says anything: a stranger cannot tell which tenants exist.
       addAuthentication(scope, prefix, { ...operators, token })
+      addConditionalRequests(scope)
       addRoutes(scope.withTypeProvider<ZodTypeProvider>() as ConsoleApp, deps, http.metrics)
       addOperatorRoutes(scope.withTypeProvider<ZodTypeProvider>() as ConsoleApp, operators)
       scope.get('/openapi.json', { schema: { hide: true } as object }, async (_, reply) =>

@@ -72,7 +72,8 @@ export function toPublicDocument(): OpenapiOptions {
       },
     },
     describeRoute: () => ({ problems: ['unauthorized', 'rate_limited', 'unavailable'] }),
-    headersOf: (status) => ([200, 400, 403, 404, 429].includes(status) ? rateLimitHeaders : {}),
+    headersOf: (status) =>
+      [200, 304, 400, 403, 404, 429].includes(status) ? rateLimitHeaders : {},
   }
 }
 

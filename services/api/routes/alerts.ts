@@ -28,6 +28,7 @@ export function addAlertRoutes(app: ZodApp, deps: AlertRouteDeps): void {
     {
       schema: {
         operationId: 'findAlert',
+        conditional: true,
         tags: ['Alerts'],
         summary: 'One alert',
         description: 'The alert as it is now: its disposition may differ from that of the webhook.',

@@ -64,6 +64,7 @@ export function addDeviceRoutes(app: ZodApp, deps: DeviceRouteDeps): void {
       ...compressed,
       schema: {
         operationId: 'findDevice',
+        conditional: true,
         tags: ['Devices'],
         summary: 'The full history of one device',
         description:
@@ -84,6 +85,7 @@ export function addDeviceRoutes(app: ZodApp, deps: DeviceRouteDeps): void {
       preValidation: requireShortPath,
       schema: {
         hide: true,
+        conditional: true,
         params: decodedPath('device_id', devicePathSchema),
         querystring: deviceQuerySchema,
       },

@@ -19,6 +19,7 @@ export function addEventRoutes(
     {
       schema: {
         operationId: 'findEvent',
+        conditional: true,
         tags: ['Events'],
         summary: 'One accepted event and why its score is what it is',
         description: 'An accepted event is visible here within a second.',

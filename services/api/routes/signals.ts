@@ -21,6 +21,7 @@ export function addSignalRoutes(app: ZodApp, { findCurrentPolicy, nowMs }: Signa
     {
       schema: {
         operationId: 'listSignals',
+        conditional: true,
         tags: ['Signals'],
         summary: 'The signal catalog with the tenant’s weights',
         description:

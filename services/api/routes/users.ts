@@ -79,6 +79,7 @@ export function addUserRoutes(app: ZodApp, deps: UserRouteDeps): void {
       ...compressed,
       schema: {
         operationId: 'findUser',
+        conditional: true,
         tags: ['Users'],
         summary: 'The devices of one user or account',
         description:
@@ -99,6 +100,7 @@ export function addUserRoutes(app: ZodApp, deps: UserRouteDeps): void {
       preValidation: requireShortPath,
       schema: {
         hide: true,
+        conditional: true,
         params: decodedPath('user_id', userPathSchema),
         querystring: userQuerySchema,
       },

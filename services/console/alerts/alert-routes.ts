@@ -62,6 +62,7 @@ function addReads(
     {
       schema: {
         operationId: 'findAlert',
+        conditional: true,
         tags: ['Alerts'],
         summary: 'One alert with notes, history, deliveries, and why it was raised',
         params: alertParams,

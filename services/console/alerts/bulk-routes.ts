@@ -198,6 +198,7 @@ function addReads(app: ConsoleApp, { postgres }: BulkDeps): void {
     {
       schema: {
         operationId: 'findBulkJob',
+        conditional: true,
         tags: ['Alerts'],
         summary: 'The progress of a bulk change',
         params: jobParams,

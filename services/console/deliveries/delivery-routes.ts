@@ -131,6 +131,7 @@ function addReads(app: ConsoleApp, { postgres }: DeliveryDeps): void {
     {
       schema: {
         operationId: 'findDelivery',
+        conditional: true,
         tags: ['Webhooks'],
         summary: 'Show a delivery with all its attempts',
         params: deliveryParams,

@@ -54,6 +54,7 @@ function addDevice(app: ConsoleApp, deps: BoundedDeps): void {
     {
       schema: {
         operationId: 'findDevice',
+        conditional: true,
         tags: ['Entities'],
         summary: 'A device: its sessions, users and alerts',
         params: deviceParams,
@@ -89,6 +90,7 @@ function addUser(app: ConsoleApp, deps: BoundedDeps): void {
     {
       schema: {
         operationId: 'findUser',
+        conditional: true,
         tags: ['Entities'],
         summary: 'A user or account: its devices, sessions and alerts',
         params: userParams,

@@ -58,6 +58,7 @@ export function addErasureRoutes(app: ConsoleApp, deps: EraseRouteDeps): void {
     {
       schema: {
         operationId: 'findErasure',
+        conditional: true,
         tags: ['Erasure'],
         summary: 'Show an erasure: how far it is by store, and its receipt',
         params: erasureParams,

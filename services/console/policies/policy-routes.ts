@@ -94,6 +94,7 @@ function addVersionRoutes(app: ConsoleApp, deps: PolicyRouteDeps): void {
     {
       schema: {
         operationId: 'findPolicy',
+        conditional: true,
         tags: ['Policies'],
         summary: 'The policy in force',
         params: tenantParams,
@@ -133,6 +134,7 @@ function addVersionRoutes(app: ConsoleApp, deps: PolicyRouteDeps): void {
     {
       schema: {
         operationId: 'findPolicyVersion',
+        conditional: true,
         tags: ['Policies'],
         summary: 'One version of the policy; versions are never removed',
         params: versionParams,
@@ -188,6 +190,7 @@ function addPresetRoutes(app: ConsoleApp): void {
     {
       schema: {
         operationId: 'findPreset',
+        conditional: true,
         tags: ['Policies'],
         summary: 'A preset in full',
         params: presetParams,

@@ -38,6 +38,7 @@ export function addShadowRoutes(app: ConsoleApp, deps: ShadowRouteDeps): void {
     {
       schema: {
         operationId: 'findShadowPolicy',
+        conditional: true,
         tags: ['Policies'],
         summary: 'The shadow policy',
         params: tenantParams,

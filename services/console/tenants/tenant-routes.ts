@@ -67,6 +67,7 @@ export function addTenantRoutes(app: ConsoleApp, deps: ManageDeps): void {
     {
       schema: {
         operationId: 'findTenant',
+        conditional: true,
         tags: ['Tenants'],
         summary: 'Show a tenant, without secrets',
         params: tenantParams,

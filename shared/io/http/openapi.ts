@@ -20,6 +20,7 @@ import {
 } from 'fastify-type-provider-zod'
 import type { z } from 'zod'
 import type { ProblemCode } from '#shared/core/http/problem.ts'
+import { entityTagHeader, entityTagHeaders, ifNoneMatchParameter } from './conditional-requests.ts'
 import {
   type Json,
   problemHeaders,
@@ -101,12 +102,17 @@ export async function addOpenapi(app: FastifyInstance, options: OpenapiOptions):
       info: { ...rest.info, contact, license },
       components: {
         securitySchemes,
-        headers: { ...problemHeaders, ...headers },
+        headers: { ...problemHeaders, ...entityTagHeaders, ...headers },
         examples: toProblemExamples(),
       },
     } as object,
     transform: (input) => {
-      const { problems = [], example, ...schema } = (input.schema ?? {}) as FastifySchema
+      const {
+        problems = [],
+        example,
+        conditional,
+        ...schema
+      } = (input.schema ?? {}) as FastifySchema
       const transformed = toJsonSchemas({ ...input, schema } as never)
       if (schema.hide) return { url: transformed.url, schema: { hide: true } }
       const methods = [input.route.method].flat()
@@ -124,6 +130,7 @@ export async function addOpenapi(app: FastifyInstance, options: OpenapiOptions):
         ...(route.security === undefined ? {} : { security: route.security }),
         'x-problems': codes,
         ...(example === undefined ? {} : { 'x-example': example }),
+        ...(conditional === undefined ? {} : { 'x-conditional': conditional }),
       }
       return { url: transformed.url, schema: { ...transformed.schema, ...extra } as FastifySchema }
     },
@@ -172,6 +179,8 @@ type Operation = {
   responses: Record<string, Response>
   'x-problems'?: ProblemCode[]
   'x-example'?: unknown
+  'x-conditional'?: true
+  parameters?: Json[]
 }
 type OpenapiDocument = {
   paths?: Record<string, Record<string, Operation>>
@@ -195,7 +204,19 @@ function completeOperation(operation: Operation, headersOf: (status: number) => 
     const [media] = Object.values(response.content ?? {})
     if (media !== undefined && example !== undefined) media.example = example
   }
+  if (operation['x-conditional']) makeConditional(operation, headersOf)
+  delete operation['x-conditional']
   Object.assign(operation.responses, toProblemResponses(codes, headersOf))
+}
+
+function makeConditional(operation: Operation, headersOf: (status: number) => Json): void {
+  const { responses } = operation
+  operation.parameters = [...(operation.parameters ?? []), ifNoneMatchParameter]
+  responses['200']!.headers = { ...responses['200']!.headers, ...entityTagHeader }
+  responses['304'] = {
+    description: 'The answer is the one that `If-None-Match` names.',
+    headers: { ...requestIdHeader, ...entityTagHeader, ...headersOf(304) },
+  }
 }
 
 /** Adjusts what zod makes of a schema. */

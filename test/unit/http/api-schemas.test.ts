@@ -249,10 +249,10 @@ describe('the OpenAPI document', async () => {
       Object.keys(document.paths![path]![method]!.responses!)
     const common = ['400', '401', '408', '429', '431', '500', '503']
     expect(statusesOf('/v1/di/alerts')).toEqual(['200', ...common])
-    expect(statusesOf('/v1/di/signals')).toEqual(['200', ...common])
+    expect(statusesOf('/v1/di/signals')).toEqual(['200', '304', ...common])
     expect(statusesOf('/v1/di/ledger')).toEqual(['200', ...common])
     expect(statusesOf('/v1/di/devices/{device_id}')).toEqual(
-      ['200', ...common, '404', '414'].sort(),
+      ['200', '304', ...common, '404', '414'].sort(),
     )
     expect(statusesOf('/v1/rasp/ingest', 'post')).toEqual(['200', ...common, '413', '415'].sort())
     for (const { operation } of operations) {
