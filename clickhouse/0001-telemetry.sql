@@ -68,6 +68,11 @@ create table if not exists telemetry (
   pattern LowCardinality(String),
   -- Which of device_id, session_id, user_id and account_id hold a placeholder such as "unknown".
   placeholder_ids Array(LowCardinality(String)),
+  -- Of the app and the phone, where the body has them; empty otherwise.
+  app_version LowCardinality(String),
+  os_version LowCardinality(String),
+  device_brand LowCardinality(String),
+  device_model LowCardinality(String),
   row_version UInt64 materialized 18446744073709551615 - toUnixTimestamp64Milli(received_at),
   index event_id_bloom event_id type bloom_filter(0.01) granularity 1,
   index user_id_bloom user_id type bloom_filter(0.01) granularity 1,

@@ -2,7 +2,7 @@
 -- the service's database ({analytics:Identifier}; the migration fills it in). Names and types are
 -- stable; new columns are added at the end. Filters by tenant, time, device or user reach the keys
 -- of the tables: duplicates are removed by FINAL, which passes a filter through, and not by GROUP
--- BY.
+-- BY. SDKs spell a platform in several ways: the views have one spelling, by the same expression.
 
 create database if not exists {analytics:Identifier};
 
@@ -15,7 +15,7 @@ create or replace view {analytics:Identifier}.events (
   account_id String comment 'The account that the client named; empty when none.',
   event_id String comment 'The event: the same bytes have the same id.',
   occurred_at Nullable(DateTime64(3, 'UTC')) comment 'The client''s own clock: never trusted.',
-  platform LowCardinality(String) comment 'android, ios, ..., as the SDK says.',
+  platform LowCardinality(String) comment 'android, ios or another, in lower case.',
   sdk_version LowCardinality(String) comment 'The SDK''s version.',
   batch_type LowCardinality(String) comment 'What the SDK sent it for.',
   rasp_score UInt8 comment 'The server''s score, 0 to 100, made at the edge by the policy.',
@@ -33,13 +33,24 @@ create or replace view {analytics:Identifier}.events (
     comment 'category.signal of what the catalog does not know, at most 32.',
   signals JSON(max_dynamic_paths = 256, max_dynamic_types = 2)
     comment 'All signals, by path: signals.root.su_binary.',
-  body String comment 'The submission, byte for byte.'
+  body String comment 'The submission, byte for byte.',
+  platform_sent LowCardinality(String) comment 'The platform as the SDK spells it.',
+  app_version LowCardinality(String) comment 'The version of the app; empty when none was sent.',
+  os_version LowCardinality(String)
+    comment 'The version of the operating system; empty when none was sent.',
+  device_brand LowCardinality(String) comment 'The maker of the phone; empty when none was sent.',
+  device_model LowCardinality(String) comment 'The model of the phone; empty when none was sent.'
 ) as
 select
   tenant_id, received_at, device_id, session_id, user_id, account_id, event_id, occurred_at,
-  platform, sdk_version, batch_type, rasp_score, rasp_action, flags, reasons, policy_version,
+  replaceRegexpOne(
+    replaceRegexpOne(trimBoth(lowerUTF8(platform)), '^android.*$', 'android'),
+    '^(ios|iphone|ipad).*$', 'ios'
+  ) as platform,
+  sdk_version, batch_type, rasp_score, rasp_action, flags, reasons, policy_version,
   policy_hash, client_score, client_action, client_flags, detected_signals, unknown_signals,
-  signals, body
+  signals, body, telemetry.platform as platform_sent, app_version, os_version, device_brand,
+  device_model
 from telemetry final
 -- A redelivered event is the same row of the same month, so months need not be read together.
 settings do_not_merge_across_partitions_select_final = 1, defer_partition_pruning_after_final = 0
@@ -60,7 +71,11 @@ select
   tenant_id, device_id, session_id, started_at, last_seen_at,
   verdict.score as rasp_score, verdict.action as rasp_action, verdict.flags as flags,
   arraySort(users) as users
-from sessions final
+-- FINAL does not aggregate a part of a tuple that is read alone: it takes that of the first row.
+from (
+  select tenant_id, device_id, session_id, started_at, last_seen_at, verdict, users
+  from sessions final
+)
 comment 'Every session of every device. Cheap by tenant with device and session; by time it reads two narrow columns of the tenant''s sessions.';
 
 create or replace view {analytics:Identifier}.devices (
@@ -186,15 +201,22 @@ create or replace view {analytics:Identifier}.dispositions (
   from_disposition LowCardinality(String) comment 'What it was.',
   to_disposition LowCardinality(String) comment 'What it became.',
   actor String comment 'Who changed it.',
-  note String comment 'What was noted; empty when nothing.'
+  note String comment 'What was noted; empty when nothing.',
+  session_id String comment 'The alert''s session.',
+  risk_score UInt8 comment 'The alert''s risk score.',
+  seconds_after_raised Float64 comment 'From when the alert was raised to this change.',
+  is_first Bool comment 'Whether it is the first change of its alert.',
+  is_last Bool comment 'Whether it is the last change of its alert so far.'
 ) as
 select
   tenant_id, created_at, alert_id, device_id, user_id, action, at, from_disposition,
-  to_disposition, actor, note
+  to_disposition, actor, note, session_id, risk_score,
+  dateDiff('millisecond', created_at, at) / 1000 as seconds_after_raised,
+  toBool(number = 1) as is_first, toBool(number = length(disposition_at)) as is_last
 from alerts_replica final
 array join
   disposition_at as at, disposition_from as from_disposition, disposition_to as to_disposition,
-  disposition_actor as actor, disposition_note as note
+  disposition_actor as actor, disposition_note as note, arrayEnumerate(disposition_at) as number
 comment 'One row for every change of an alert''s disposition. Cheap as alerts is.';
 
 create or replace view {analytics:Identifier}.reasons (
@@ -208,14 +230,57 @@ create or replace view {analytics:Identifier}.reasons (
   disposition LowCardinality(String) comment 'The alert''s current disposition.',
   code LowCardinality(String) comment 'The flag.',
   weight Float64 comment 'Its part of the risk score; an alert''s weights add up to it.',
-  evidence String comment 'JSON text: what it was seen from.'
+  evidence String comment 'JSON text: what it was seen from.',
+  signals Array(String) comment 'The signals that it was seen from, as category.signal, sorted.',
+  metric LowCardinality(String)
+    comment 'What was counted of the device''s past, such as users_per_device; empty for signals.',
+  counted Nullable(Float64) comment 'The count, or the difference, of that metric.',
+  threshold Nullable(Float64) comment 'The policy''s threshold of that metric.',
+  time_window LowCardinality(String)
+    comment 'The time in which it was counted, such as 30d; event for the event alone.'
 ) as
 select
   tenant_id, created_at, alert_id, device_id, session_id, user_id, action, disposition, code,
-  weight, evidence
-from alerts_replica final
-array join reason_codes as code, reason_weights as weight, reason_evidence as evidence
+  weight, evidence, seen.signals as signals, seen.metric as metric, seen.count as counted,
+  seen.threshold as threshold, seen.window as time_window
+from (
+  select
+    tenant_id, created_at, alert_id, device_id, session_id, user_id, action, disposition, code,
+    weight, evidence,
+    JSONExtract(
+      evidence,
+      'Tuple(signals Array(String), metric String, count Nullable(Float64), threshold Nullable(Float64), window String)'
+    ) as seen
+  from alerts_replica final
+  array join reason_codes as code, reason_weights as weight, reason_evidence as evidence
+)
 comment 'One row for every reason of an alert. Cheap as alerts is.';
+
+create or replace view {analytics:Identifier}.event_reasons (
+  tenant_id LowCardinality(String) comment 'The tenant.',
+  received_at DateTime64(3, 'UTC') comment 'When the event was accepted.',
+  device_id String comment 'The device.',
+  session_id String comment 'The session, unique within its device.',
+  user_id String comment 'The user that the client named; empty when none.',
+  account_id String comment 'The account that the client named; empty when none.',
+  event_id String comment 'The event.',
+  rasp_score UInt8 comment 'The event''s score, 0 to 100.',
+  rasp_action LowCardinality(String) comment 'ALLOW, REVIEW or BLOCK: what the score leads to.',
+  policy_version UInt32 comment 'The version of the tenant''s policy that scored it.',
+  code LowCardinality(String) comment 'The flag.',
+  weight Float64 comment 'Its part of the score; an event''s weights add up to it.',
+  signals Array(String) comment 'The signals that it was seen from, as category.signal, sorted.'
+) as
+select
+  tenant_id, received_at, device_id, session_id, user_id, account_id, event_id, rasp_score,
+  rasp_action, policy_version, reason.code as code, reason.weight as weight,
+  reason.evidence.signals as signals
+from telemetry final
+array join JSONExtract(
+  reasons, 'Array(Tuple(code String, weight Float64, evidence Tuple(signals Array(String))))'
+) as reason
+settings do_not_merge_across_partitions_select_final = 1, defer_partition_pruning_after_final = 0
+comment 'One row for every reason behind the score of an event. What an alert adds of the device''s past is in reasons. Cheap as events is.';
 
 create or replace view {analytics:Identifier}.signals (
   tenant_id LowCardinality(String) comment 'The tenant.',
@@ -225,14 +290,24 @@ create or replace view {analytics:Identifier}.signals (
   user_id String comment 'The user that the client named; empty when none.',
   account_id String comment 'The account that the client named; empty when none.',
   event_id String comment 'The event.',
-  platform LowCardinality(String) comment 'android, ios, ..., as the SDK says.',
+  platform LowCardinality(String) comment 'android, ios or another, in lower case.',
   sdk_version LowCardinality(String) comment 'The SDK''s version.',
   signal LowCardinality(String) comment 'category.signal',
-  category LowCardinality(String) comment 'root, emulator, debugger, tamper, ecosystem, network.'
+  category LowCardinality(String) comment 'root, emulator, debugger, tamper, ecosystem, network.',
+  app_version LowCardinality(String) comment 'The version of the app; empty when none was sent.',
+  os_version LowCardinality(String)
+    comment 'The version of the operating system; empty when none was sent.',
+  device_brand LowCardinality(String) comment 'The maker of the phone; empty when none was sent.',
+  device_model LowCardinality(String) comment 'The model of the phone; empty when none was sent.'
 ) as
 select
-  tenant_id, received_at, device_id, session_id, user_id, account_id, event_id, platform,
-  sdk_version, signal, substringIndex(signal, '.', 1) as category
+  tenant_id, received_at, device_id, session_id, user_id, account_id, event_id,
+  replaceRegexpOne(
+    replaceRegexpOne(trimBoth(lowerUTF8(platform)), '^android.*$', 'android'),
+    '^(ios|iphone|ipad).*$', 'ios'
+  ) as platform,
+  sdk_version, signal, substringIndex(signal, '.', 1) as category, app_version, os_version,
+  device_brand, device_model
 from telemetry final
 array join detected_signals as signal
 settings do_not_merge_across_partitions_select_final = 1, defer_partition_pruning_after_final = 0
@@ -241,7 +316,7 @@ comment 'One row for every boolean signal that an event found detected: true, or
 create or replace view {analytics:Identifier}.signal_share (
   tenant_id LowCardinality(String) comment 'The tenant.',
   day Date comment 'The UTC day.',
-  platform LowCardinality(String) comment 'android, ios, ..., as the SDK says.',
+  platform LowCardinality(String) comment 'android, ios or another, in lower case.',
   sdk_version LowCardinality(String) comment 'The SDK''s version.',
   signal LowCardinality(String) comment 'category.signal',
   devices UInt64 comment 'Devices of that day, platform and version that had it detected.',
@@ -253,7 +328,12 @@ select
   devices / fleet as share
 from (
   select
-    tenant_id, toDate(received_at) as day, platform, sdk_version,
+    tenant_id, toDate(received_at) as day,
+    replaceRegexpOne(
+      replaceRegexpOne(trimBoth(lowerUTF8(platform)), '^android.*$', 'android'),
+      '^(ios|iphone|ipad).*$', 'ios'
+    ) as platform,
+    sdk_version,
     uniqExact(sipHash64(device_id)) as fleet,
     uniqExactMap(mapFromArrays(
       cast(detected_signals as Array(String)),

@@ -192,7 +192,7 @@ comment 'Who and what is around a confirmed case: the users seen on its device, 
 
 create or replace view {analytics:Identifier}.signal_jumps (
   tenant_id LowCardinality(String) comment 'The tenant.',
-  platform String comment 'android, ios, ..., as the SDK says.',
+  platform String comment 'android, ios or another, in lower case.',
   sdk_version String comment 'The SDK''s version.',
   signal String comment 'category.signal',
   started_at DateTime64(3, 'UTC')
@@ -211,7 +211,12 @@ create or replace view {analytics:Identifier}.signal_jumps (
   alerts UInt64 comment 'Alerts of those devices since then whose reasons name it.'
 ) as
 select
-  tenant_id, platform, sdk_version, signal, started_at, checked_at, ended_at, share,
+  tenant_id,
+  replaceRegexpOne(
+    replaceRegexpOne(trimBoth(lowerUTF8(platform)), '^android.*$', 'android'),
+    '^(ios|iphone|ipad).*$', 'ios'
+  ) as platform,
+  sdk_version, signal, started_at, checked_at, ended_at, share,
   earlier_share, elsewhere_share, z_score, devices, alerts
 from prevalence_spikes final
 comment 'Signals whose share jumped within one SDK version: mostly a release that is wrong. Found by the console, which looks every hour. Cheap by tenant.';
@@ -224,7 +229,7 @@ create or replace view {analytics:Identifier}.shadow_decisions (
   user_id String comment 'The user that the client named; empty when none.',
   account_id String comment 'The account that the client named; empty when none.',
   event_id String comment 'The event.',
-  platform LowCardinality(String) comment 'android, ios, ..., as the SDK says.',
+  platform LowCardinality(String) comment 'android, ios or another, in lower case.',
   sdk_version LowCardinality(String) comment 'The SDK''s version.',
   shadow_version UInt32 comment 'The version of the tenant''s shadow policy that decided.',
   shadow_policy_hash LowCardinality(String) comment 'The content address of that policy.',
@@ -241,7 +246,11 @@ create or replace view {analytics:Identifier}.shadow_decisions (
   active_flags Array(LowCardinality(String)) comment 'The codes of the reasons for it, heaviest first.'
 ) as
 select
-  tenant_id, received_at, device_id, session_id, user_id, account_id, event_id, platform,
+  tenant_id, received_at, device_id, session_id, user_id, account_id, event_id,
+  replaceRegexpOne(
+    replaceRegexpOne(trimBoth(lowerUTF8(platform)), '^android.*$', 'android'),
+    '^(ios|iphone|ipad).*$', 'ios'
+  ) as platform,
   sdk_version, shadow_version, shadow_policy_hash, shadow_rasp_score, shadow_risk_score,
   shadow_action, shadow_flags, active_policy_version, active_policy_hash, active_rasp_score,
   active_risk_score, active_action, active_flags

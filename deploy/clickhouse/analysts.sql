@@ -167,6 +167,8 @@ alter settings profile analyst settings
   use_query_cache = 0,
   use_query_condition_cache = 0,
   function_sleep_max_microseconds_per_block = 100000,
+  allow_suspicious_types_in_group_by = 1,
+  allow_suspicious_types_in_order_by = 1,
   cancel_http_readonly_queries_on_client_close = 1,
   date_time_input_format changeable_in_readonly,
   date_time_output_format changeable_in_readonly,

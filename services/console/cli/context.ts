@@ -48,10 +48,14 @@ export type CliContext = {
    * @throws CliError also when the response is cut off
    */
   adminLines: (method: string, path: string, body?: unknown) => AsyncGenerator<unknown, void>
+  /** The same for a text of any size, in pieces as they arrive. */
+  adminText: (method: string, path: string, body?: unknown) => AsyncGenerator<string, void>
   /** `stack.json` of the local stack, or null without one. */
   findStack: () => Stack | null
   /** Prints a result: JSON with `--json`, else what `toText` makes of it. */
   out: <T>(value: T, toText: (value: T) => string) => void
+  /** Writes text to stdout as it is, and resolves when stdout has taken it. */
+  write: (text: string) => Promise<void> | void
   readonly json: boolean
 }
 
@@ -76,7 +80,7 @@ const requestTimeoutMs = 60_000
 export function createCliContext(options: {
   env: CliEnv
   json: () => boolean
-  write: (text: string) => void
+  write: (text: string) => Promise<void> | void
 }): CliContext {
   const { env } = options
   const findStack = () => readStack(env)
@@ -87,9 +91,11 @@ export function createCliContext(options: {
       callAdmin(findAdmin(env, findStack), { method, path, body, ...options }),
     adminLines: (method, path, body) =>
       readLines(findAdmin(env, findStack), { method, path, body }),
+    adminText: (method, path, body) => readText(findAdmin(env, findStack), { method, path, body }),
+    write: options.write,
     out: (value, toText) => {
       const text = options.json() ? JSON.stringify(value) : toText(value)
-      options.write(text.endsWith('\n') ? text : `${text}\n`)
+      void options.write(text.endsWith('\n') ? text : `${text}\n`)
     },
     get json() {
       return options.json()
@@ -160,15 +166,19 @@ async function send(
 }
 
 async function* readLines(admin: Admin, request: AdminRequest): AsyncGenerator<unknown, void> {
+  let rest = ''
+  for await (const text of readText(admin, request)) {
+    const lines = (rest + text).split('\n')
+    rest = lines.pop()!
+    for (const line of lines) if (line !== '') yield JSON.parse(line)
+  }
+}
+
+async function* readText(admin: Admin, request: AdminRequest): AsyncGenerator<string, void> {
   const answer = await send(admin, request, null)
   if (!answer.ok) throw new CliError(describeProblem(answer.status, await answer.text()))
-  let rest = ''
   try {
-    for await (const text of answer.body!.pipeThrough(new TextDecoderStream())) {
-      const lines = (rest + text).split('\n')
-      rest = lines.pop()!
-      for (const line of lines) if (line !== '') yield JSON.parse(line)
-    }
+    for await (const text of answer.body!.pipeThrough(new TextDecoderStream())) yield text
   } catch (error) {
     throw new CliError('The response was cut off. Is the console still running?', { cause: error })
   }

@@ -5,7 +5,8 @@
  */
 import { Command } from 'commander'
 import { registerAlerts } from './alerts/alerts.ts'
-import { registerAnalysts } from './analysts.ts'
+import { registerAnalysts } from './analytics/analysts.ts'
+import { registerCookbook } from './analytics/cookbook.ts'
 import { type CliEnv, CliError, createCliContext } from './context.ts'
 import { registerDeliveries } from './deliveries.ts'
 import { registerEntities } from './entities.ts'
@@ -42,7 +43,10 @@ async function parse(env: CliEnv): Promise<void> {
   const context = createCliContext({
     env,
     json: () => json,
-    write: (text) => process.stdout.write(text),
+    write: (text) =>
+      new Promise((resolve) => {
+        process.stdout.write(text, () => resolve())
+      }),
   })
   registerTenants(program, context)
   registerRates(program, context)
@@ -62,6 +66,7 @@ async function parse(env: CliEnv): Promise<void> {
   registerEntities(program, context)
   registerErase(program, context)
   registerAnalysts(program, context)
+  registerCookbook(program, context)
   registerFleet(program, context)
   await program.parseAsync()
 }

@@ -81,6 +81,9 @@ export const analystSettings: Record<string, number | string> = {
   use_query_cache: 0,
   use_query_condition_cache: 0,
   function_sleep_max_microseconds_per_block: 100_000,
+  // `group by signals.root.su_binary` then works as people first write it.
+  allow_suspicious_types_in_group_by: 1,
+  allow_suspicious_types_in_order_by: 1,
   cancel_http_readonly_queries_on_client_close: 1,
 }
 

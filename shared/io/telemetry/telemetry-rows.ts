@@ -9,7 +9,9 @@ import { encodeSignals } from '#shared/core/signals/signals-column.ts'
 import { findDetectedSignals } from '#shared/core/signals/signals-detected.ts'
 import { toSignalBits } from '#shared/core/signals/watched-signals.ts'
 import type { AcceptedEvent } from '#shared/core/telemetry/event-batch.ts'
+import { readInstall } from '#shared/core/telemetry/install.ts'
 import { findPlaceholderIds } from '#shared/core/telemetry/placeholder-ids.ts'
+import type { Telemetry } from '#shared/core/telemetry/submission.ts'
 import { findUnknownSignals } from '#shared/core/telemetry/unknown-signals.ts'
 import { toFilledCategories } from '#shared/core/velocity/signals-missing.ts'
 import { actionValues } from '#shared/io/clickhouse/clickhouse.ts'
@@ -46,6 +48,10 @@ export const telemetryColumns = [
   'signals_refused',
   'signals_left_out',
   'placeholder_ids',
+  'app_version',
+  'os_version',
+  'device_brand',
+  'device_model',
   'filled_categories',
   'unknown_signals',
   'detected_bits',
@@ -109,6 +115,7 @@ export function writeTelemetryRow(
   writer.uint8(withSignals ? 0 : 1)
   writer.uint16(leftOut)
   writer.strings(findPlaceholderIds(body))
+  writeInstall(writer, body)
   writer.uint8(toFilledCategories(signals))
   writer.strings(findUnknownSignals(signals))
   writer.uint32(bits.detected[0])
@@ -121,6 +128,14 @@ export function writeTelemetryRow(
   if (event.bodyBytes === undefined) writer.string(JSON.stringify(body))
   else writer.bytes(event.bodyBytes)
   return leftOut
+}
+
+function writeInstall(writer: RowWriter, body: Telemetry): void {
+  const { appVersion, osVersion, deviceBrand, deviceModel } = readInstall(body)
+  writer.string(appVersion)
+  writer.string(osVersion)
+  writer.string(deviceBrand)
+  writer.string(deviceModel)
 }
 
 function toOccurredAt(value: unknown): number | null {

@@ -2,6 +2,8 @@
 // equal to the API's, filters that use the keys, and a documented, stable shape.
 import { readFileSync } from 'node:fs'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import type { SignalDefinition } from '#shared/core/signals/signal-definition.ts'
+import { signalCatalog } from '#shared/core/signals/signals.ts'
 import { watchedSignals } from '#shared/core/signals/watched-signals.ts'
 import { createAlertStore } from '#shared/io/alerts/alert-store.ts'
 import { toAnalyticsDatabase } from '#shared/io/analytics/analytics-database.ts'
@@ -130,6 +132,21 @@ describe('the views', () => {
     ])
   })
 
+  it('show the highest score of a session before its rows are merged', async () => {
+    const own = { tenantId: other, deviceId: 'rising', sessionId: 'r' }
+    await rig.clickhouse.command({ query: 'system stop merges device_intelligence.sessions' })
+    await rig.publish([{ ...own, nonce: 1 }])
+    await rig.drained()
+    await rig.publish([{ ...own, ...block }], [{ ...own, nonce: 2 }])
+    await rig.drained()
+    const rows = await read(
+      `select rasp_action, rasp_score > 0 as scored, notEmpty(flags) as flagged
+       from analytics.sessions where tenant_id = '${other}' and device_id = 'rising'`,
+    )
+    await rig.clickhouse.command({ query: 'system start merges device_intelligence.sessions' })
+    expect(rows).toEqual([{ rasp_action: 'BLOCK', scored: 1, flagged: 1 }])
+  })
+
   it('show alerts as the API does, with every change of their dispositions', async () => {
     const { alerts, total } = await listed()
     const rows = await read<Record<string, string | number>>(
@@ -250,6 +267,125 @@ describe('the views', () => {
     )
   })
 
+  it('have one spelling of a platform, and what was sent of app and phone', async () => {
+    const spelt = ['Android', 'ANDROID 14', 'iOS', 'iPhone OS', ' ipados ', 'Web', 'android']
+    await rig.publish(
+      spelt.map((platform, at) => ({
+        tenantId: other,
+        deviceId: `spelt-${at}`,
+        more: {
+          sdk_meta: { sdk_version: '4.2.0', platform, batch_type: 'launch' },
+          app: { version: '7.1' },
+          device: { os_version: '14', brand: 'ACME', model: at === 0 ? 7 : 'One' },
+        },
+        signals: { root: { su_binary: true } },
+      })),
+    )
+    await rig.drained()
+    const where = `tenant_id = '${other}' and startsWith(device_id, 'spelt-')`
+    const names = ['android', 'android', 'ios', 'ios', 'ios', 'web', 'android']
+    for (const view of ['events', 'typed_events', 'signals']) {
+      const rows = await read<Record<string, string>>(
+        `select platform, app_version, os_version, device_brand, device_model
+         from analytics.${view} where ${where} order by device_id`,
+      )
+      expect([view, rows]).toEqual([
+        view,
+        names.map((platform, at) => ({
+          platform,
+          app_version: '7.1',
+          os_version: '14',
+          device_brand: 'ACME',
+          device_model: at === 0 ? '' : 'One',
+        })),
+      ])
+    }
+    const sent = await read<{ sent: string }>(
+      `select platform_sent as sent from analytics.events where ${where} order by device_id`,
+    )
+    expect(sent.map((row) => row.sent)).toEqual(spelt)
+  })
+
+  it('have a typed column for every signal, which needs no cast', async () => {
+    const signals = {
+      root: { su_binary: true, magisk_detected: null },
+      debugger: { tracer_pid: 42 },
+      ecosystem: { patch_age_days: 3.5 },
+      network: { ip_country: 'DE' },
+      tamper: { app_attest_valid: false, pi_device_verdict: ['MEETS_BASIC_INTEGRITY', 'OTHER'] },
+    }
+    await rig.publish([{ tenantId: other, deviceId: 'typed', signals }])
+    await rig.drained()
+    const where = `tenant_id = '${other}' and device_id = 'typed'`
+    const [row] = await read<Record<string, unknown>>(
+      `select * from analytics.typed_events where ${where}`,
+    )
+    const values = Object.entries(row!).filter(([name]) => name.startsWith('signals.'))
+    for (const [category, names] of Object.entries(signalCatalog)) {
+      for (const [name, { type }] of Object.entries<SignalDefinition>(names)) {
+        const sent = (signals as Record<string, Record<string, unknown>>)[category]?.[name]
+        const path = `signals.${category}.${name}`
+        expect([path, row![path]]).toEqual([path, sent ?? (type === 'strings' ? [] : null)])
+      }
+    }
+    expect(values).toHaveLength(
+      Object.values(signalCatalog).flatMap((names) => Object.keys(names)).length,
+    )
+    // What the JSON column refuses without a cast.
+    const counted = await read(
+      `select signals.root.su_binary as found, count() as n, countIf(signals.root.su_binary) as m
+       from analytics.typed_events
+       where ${where} and signals.root.su_binary and not signals.tamper.app_attest_valid
+       group by signals.root.su_binary order by signals.root.su_binary`,
+    )
+    expect(counted).toEqual([{ found: true, n: 1, m: 1 }])
+  })
+
+  it('have the reasons of events and alerts as rows with columns', async () => {
+    const events = await read<{ reasons: string; rows: [string, number, string[]][] }>(
+      `select any(reasons) as reasons, groupArray((code, weight, signals)) as rows
+       from (select event_id, reasons from analytics.events where tenant_id = '${tenant}') as all
+       join (select event_id, code, weight, signals from analytics.event_reasons
+             where tenant_id = '${tenant}') as split using (event_id)
+       group by event_id`,
+    )
+    expect(events.length).toBeGreaterThan(1)
+    type Reason = { code: string; weight: number; evidence: Record<string, unknown> }
+    for (const { reasons, rows } of events) {
+      const expected = (JSON.parse(reasons) as Reason[]).map(({ code, weight, evidence }) => [
+        ...[code, weight, evidence.signals ?? []],
+      ])
+      expect([...rows].sort()).toEqual([...expected].sort())
+    }
+    const ofAlerts = await read<Record<string, unknown>>(
+      `select evidence, signals, metric, counted, threshold, time_window from analytics.reasons
+       where tenant_id = '${tenant}'`,
+    )
+    expect(ofAlerts.length).toBeGreaterThan(1)
+    for (const { evidence, ...columns } of ofAlerts) {
+      const from = JSON.parse(String(evidence)) as Record<string, unknown>
+      expect(columns).toEqual({
+        signals: from.signals ?? [],
+        metric: from.metric ?? '',
+        counted: from.count ?? null,
+        threshold: from.threshold ?? null,
+        time_window: from.window ?? '',
+      })
+    }
+  })
+
+  it('have the time from raised to each change of a disposition', async () => {
+    const changes = await read<Record<string, unknown>>(
+      `select to_disposition, is_first, is_last, actor,
+         seconds_after_raised = dateDiff('millisecond', created_at, at) / 1000 as fits
+       from analytics.dispositions where tenant_id = '${tenant}' order by at, is_last`,
+    )
+    expect(changes).toEqual([
+      { to_disposition: 'REVIEWED', is_first: true, is_last: false, actor: 'ann', fits: 1 },
+      { to_disposition: 'CONFIRMED', is_first: false, is_last: true, actor: 'ann', fits: 1 },
+    ])
+  })
+
   it('count an invalid attestation as detected', async () => {
     await rig.publish([
       {
@@ -308,6 +444,11 @@ describe('filters', () => {
     ['dispositions', "created_at >= '2026-05-20'", ['tenant_id', 'created_at']],
     ['reasons', "created_at >= '2026-05-20'", ['tenant_id', 'created_at']],
     ['reasons', "device_id = 'phone'", ['tenant_id', 'alert_device_bloom']],
+    ['event_reasons', "device_id = 'phone'", ['tenant_id', 'device_id']],
+    ['event_reasons', "received_at >= '2026-05-20'", ['tenant_id', 'received_at']],
+    ['typed_events', "device_id = 'phone'", ['tenant_id', 'device_id']],
+    ['typed_events', "received_at >= '2026-05-20'", ['tenant_id', 'received_at']],
+    ['events', "platform = 'ios' and received_at >= '2026-05-20'", ['tenant_id', 'received_at']],
     ['signals', "device_id = 'phone'", ['tenant_id', 'device_id']],
     ['signals', "received_at >= '2026-05-20'", ['tenant_id', 'received_at']],
     ['signals', "user_id = 'eve'", ['tenant_id', 'user_id_bloom']],

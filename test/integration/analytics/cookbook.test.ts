@@ -431,9 +431,125 @@ describe('alerts', () => {
   })
 })
 
+describe('over time', () => {
+  const bySession = () => [
+    ...group(history.events, (one) => `${deviceOf(one)} ${one.event.body.session_id}`).values(),
+  ]
+  const dayOf = (ms: number) => new Date(ms).toISOString().slice(0, 10)
+  /** The Monday of an instant, in UTC. */
+  const weekOf = (ms: number) => {
+    const day = Math.floor(ms / dayMs)
+    return dayOf((day - ((day + 3) % 7)) * dayMs)
+  }
+
+  const rank = ({ rasp_action: action }: HistoryEvent['event']) =>
+    ['ALLOW', 'REVIEW', 'BLOCK'].indexOf(action)
+
+  it('counts the sessions of each day by their action', async () => {
+    const { rows } = await answer('hit-rate-by-day')
+    const days = group(bySession(), ([first]) => dayOf(first!.event.received_at)) as Map<
+      string,
+      HistoryEvent[][]
+    >
+    const expected = [...days].map(([day, sessions]) => {
+      const actions = sessions.map(
+        (some) =>
+          some
+            .map(({ event }) => event)
+            .toSorted((a, b) => b.rasp_score - a.rasp_score || rank(b) - rank(a))[0]!.rasp_action,
+      )
+      const count = (action: string) => actions.filter((one) => one === action).length
+      return [
+        ...[day, sessions.length, count('REVIEW'), count('BLOCK')],
+        distinct(sessions.map(([one]) => deviceOf(one!))),
+      ]
+    })
+    expect(expected.length).toBeGreaterThan(80)
+    expect(pick(rows, 'day', 'sessions', 'reviewed', 'blocked', 'devices')).toEqual(
+      sorted(expected),
+    )
+    for (const { sessions, reviewed, blocked, hit_rate: rate } of rows) {
+      expect(rate).toBeCloseTo((Number(reviewed) + Number(blocked)) / Number(sessions), 3)
+    }
+  })
+
+  it('follows the devices of each week: who stays, and who alerts', async () => {
+    const { rows } = await answer('cohorts-by-first-week')
+    const firstAlert = new Map<string, number>()
+    for (const { deviceId, createdAtMs } of history.alerts) {
+      firstAlert.set(deviceId, Math.min(createdAtMs, firstAlert.get(deviceId) ?? Infinity))
+    }
+    const devices = [...byDevice()].map(([device, some]) => ({
+      firstMs: some[0]!.event.received_at,
+      lastMs: some.at(-1)!.event.received_at,
+      alertMs: firstAlert.get(device) ?? Infinity,
+    }))
+    const expected = [...group(devices, ({ firstMs }) => weekOf(firstMs))].map(([week, some]) => {
+      const count = (is: (one: (typeof some)[number]) => boolean) => some.filter(is).length
+      return [
+        ...[week, some.length],
+        ...[7, 28].map((days) => count((one) => one.lastMs >= one.firstMs + days * dayMs)),
+        ...[1, 7].map((days) => count((one) => one.alertMs < one.firstMs + days * dayMs)),
+        count((one) => one.alertMs !== Infinity),
+      ]
+    })
+    expect(expected.length).toBeGreaterThan(10)
+    expect(rows.map((row) => Object.values(row))).toEqual(sorted(expected))
+    for (const column of Object.keys(rows[0]!)) {
+      const isSome = rows.some((row) => row[column] !== 0)
+      expect([column, isSome]).toEqual([column, true])
+    }
+  })
+
+  it('follows the sessions of each week down to confirmed alerts', async () => {
+    const { rows } = await answer('funnel-to-confirmed')
+    const delivered = new Set(
+      history.deliveries.filter((one) => one.state === 'delivered').map((one) => one.alertId),
+    )
+    const sessions = group(bySession(), ([first]) => weekOf(first!.event.received_at))
+    const expected = [...sessions].map(([week, own]) => {
+      const alerts = history.alerts.filter((one) => weekOf(one.createdAtMs) === week)
+      return [
+        ...[week, own.length, distinct(alerts.map((one) => `${one.deviceId} ${one.sessionId}`))],
+        ...[alerts.length, alerts.filter((one) => delivered.has(one.alertId)).length],
+        alerts.filter((one) => one.disposition !== 'OPEN').length,
+        alerts.filter((one) => one.disposition === 'CONFIRMED').length,
+      ]
+    })
+    expect(expected.length).toBeGreaterThan(10)
+    expect(rows.map((row) => Object.values(row))).toEqual(sorted(expected))
+  })
+
+  it('measures who judges alerts, and how fast', async () => {
+    const { rows } = await answer('judging-speed')
+    type Judged = Record<`disposition_${'at' | 'actor' | 'to'}`, string[]> & { created_at: string }
+    const judged = (history.alertRows as unknown as Judged[]).filter(
+      (one) => one.disposition_at.length > 0,
+    )
+    const byActor = group(judged, (one) => one.disposition_actor[0]!)
+    const at = (values: number[], share: number) =>
+      values.toSorted((a, b) => a - b)[
+        Math.min(values.length - 1, Math.floor(values.length * share))
+      ]!
+    const expected = [...byActor].map(([actor, some]) => {
+      const seconds = some.map(
+        (one) => (toMs(one.disposition_at[0]) - toMs(one.created_at)) / 1_000,
+      )
+      const confirmed = some.filter((one) => one.disposition_to[0] === 'CONFIRMED').length
+      return [
+        ...[actor, some.length, round(at(seconds, 0.5) / 3_600, 2)],
+        ...[round(at(seconds, 0.9) / 3_600, 2), confirmed, round(confirmed / some.length, 3)],
+      ]
+    })
+    expect(expected.length).toBeGreaterThan(1)
+    const columns = ['actor', 'judged', 'median_hours', 'slowest_tenth_hours', 'confirmed']
+    expect(sorted(pick(rows, ...columns, 'confirmed_share'))).toEqual(sorted(expected))
+  })
+})
+
 describe('the cookbook', () => {
   it('queries only the views, by tenant and time, within the limits of an analyst', () => {
-    expect(questions.length).toBeGreaterThanOrEqual(18)
+    expect(questions.length).toBeGreaterThanOrEqual(26)
     for (const { name, sql } of questions) {
       const own = [...sql.matchAll(/^\s*(\w+) as \($/gm)].map((found) => found[1]!)
       const read = [...sql.matchAll(/(?<!array )\b(?:from|join)\s+([\w.]+)/gi)].map(

@@ -1,8 +1,8 @@
 /** `di analysts ...`: the users that may query a tenant's analytics views in ClickHouse. */
 import type { Command } from 'commander'
-import type { CreatedAnalyst, listTenantAnalysts } from '../analytics/manage-analysts.ts'
-import { type CliContext, toTenantPath } from './context.ts'
-import { toFields, toTable, toTime } from './tables.ts'
+import type { CreatedAnalyst, listTenantAnalysts } from '../../analytics/manage-analysts.ts'
+import { type CliContext, toTenantPath } from '../context.ts'
+import { toFields, toTable, toTime } from '../tables.ts'
 
 type Listed = Awaited<ReturnType<typeof listTenantAnalysts>>
 
