@@ -1,4 +1,6 @@
-/** The part of the console's story about webhooks, signatures and what Admin removes and grants. */
+/**
+ * The part of the console's story about webhooks, signatures, erasures and settings of a tenant.
+ */
 import { createHash, createHmac } from 'node:crypto'
 import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -19,7 +21,7 @@ import {
 import type { TestStack } from '../../support/process/stack.ts'
 import { until } from '../../support/process/until.ts'
 
-/** What the tests need of those before them: a signed-in administrator. */
+/** The results of earlier tests: a signed-in administrator. */
 export type WebhookStory = { running: TestStack; page: Page; password: string }
 
 type Delivery = {
@@ -30,15 +32,15 @@ type Delivery = {
   attempts: { status: number | null }[]
 }
 
-/** Erasures wait with their alerts erased and the rest not, while this lock is held. */
+/** While this lock is taken, erasures wait halfway: alerts are erased and the rest is not. */
 async function holdErasures(postgresUrl: string): Promise<() => Promise<void>> {
   const postgres = createPostgres(postgresUrl, { role: 'test', log: createLog('test', 'silent') })
-  const { promise: held, resolve: release } = Promise.withResolvers<void>()
+  const { promise: released, resolve: release } = Promise.withResolvers<void>()
   const { promise: begun, resolve: begin } = Promise.withResolvers<void>()
   const locks = { holders: postgres, work: postgres }
   const holding = withNamedLock(locks, replicationLock, async () => {
     begin()
-    await held
+    await released
   })
   await begun
   return async () => {
@@ -48,17 +50,17 @@ async function holdErasures(postgresUrl: string): Promise<() => Promise<void>> {
   }
 }
 
-export function describeWebhooks(tell: () => WebhookStory): void {
+export function describeWebhooks(getStory: () => WebhookStory): void {
   const slug = 'hooks'
   let tenant: Tenant
   let receiver: Receiver
   /** The page on which an erasure runs. */
   let erasing: Page
   let forgetful: Tenant
-  const stack = () => tell().running.stack
-  const button = (name: string) => tell().page.getByRole('button', { name, exact: true })
+  const stack = () => getStory().running.stack
+  const button = (name: string) => getStory().page.getByRole('button', { name, exact: true })
   const inDialog = (name: string) =>
-    tell().page.getByRole('dialog').getByRole('button', { name, exact: true })
+    getStory().page.getByRole('dialog').getByRole('button', { name, exact: true })
   const read = <T>(path: string) => admin<T>(stack(), 'GET', `/tenants/${slug}${path}`)
   const deliveries = async () => (await read<{ data: Delivery[] }>('/deliveries')).data
 
@@ -68,7 +70,7 @@ export function describeWebhooks(tell: () => WebhookStory): void {
   })
   afterAll(() => receiver?.close())
 
-  async function expectNoFault(page = tell().page): Promise<void> {
+  async function expectNoFault(page = getStory().page): Promise<void> {
     expect(await findViolations(page)).toEqual([])
     expect(await findOverflow(page)).toBe(0)
   }
@@ -76,8 +78,8 @@ export function describeWebhooks(tell: () => WebhookStory): void {
     (await admin<{ data: Erasure[] }>(stack(), 'GET', '/tenants/forgetful/erasures')).data
 
   describe('an erasure', () => {
-    it('begins once the id is typed, and goes on while other pages are used', async () => {
-      const { page, password } = tell()
+    it('begins once the id is typed, and continues while other pages are open', async () => {
+      const { page, password } = getStory()
       forgetful = await createTenant(stack(), 'forgetful')
       const body = toBody('forgetful', { device: 'test-block' })
       await until('the edge knows the tenant', async () => {
@@ -94,7 +96,7 @@ export function describeWebhooks(tell: () => WebhookStory): void {
       await erasing.getByLabel('Type the id to confirm').fill('test-bloc')
       expect(await of('Erase').isDisabled()).toBe(true)
       await erasing.getByLabel('Type the id to confirm').fill('test-block')
-      // It waits in its middle until it was seen there.
+      // The erasure waits halfway until the test has seen it there.
       const release = await holdErasures(stack().postgres)
       try {
         await of('Erase').click()
@@ -116,7 +118,7 @@ export function describeWebhooks(tell: () => WebhookStory): void {
         expect(running).toMatchObject({ state: 'running', receipt: null })
         expect(running!.progress[0]).toMatchObject({ store: 'postgres', state: 'erased' })
 
-        // It goes on without the page, and is found again by who comes back.
+        // It continues without the page, and is listed when the operator returns.
         await erasing.goto('/help')
         await erasing.goto('/manage/erasure?tenant=forgetful')
         await progress.waitFor()
@@ -129,8 +131,8 @@ export function describeWebhooks(tell: () => WebhookStory): void {
   })
 
   describe('a webhook', () => {
-    it('whose receiver is gone is off; what failed is replayed, by page and API', async () => {
-      const { page } = tell()
+    it('whose receiver is gone is off; failed deliveries are replayed, by page and API', async () => {
+      const { page } = getStory()
       const body = toBody(slug, { device: 'test-block' })
       await until('the edge knows the tenant', async () => {
         return (await ingest(stack(), tenant.hmac_secret, body)).status === 200
@@ -168,8 +170,8 @@ export function describeWebhooks(tell: () => WebhookStory): void {
       expect(receiver.requests).toHaveLength(3)
     })
 
-    it('is tested, paused and moved; what the server refuses stands beside the field', async () => {
-      const { page } = tell()
+    it('is tested, paused and changed; a rejection by the server is shown at its field', async () => {
+      const { page } = getStory()
       await button('Send a test event').click()
       await page.getByRole('cell', { name: 'webhook.test' }).waitFor()
       await until('it is delivered', async () => {
@@ -201,8 +203,8 @@ export function describeWebhooks(tell: () => WebhookStory): void {
   })
 
   describe('the signature debugger', () => {
-    it('says what is wrong with a signature, and when nothing is', async () => {
-      const { page } = tell()
+    it('explains what is wrong with a signature, and confirms a valid one', async () => {
+      const { page } = getStory()
       const body = toBody(slug)
       const digest = createHmac('sha256', tenant.hmac_secret).update(body).digest()
       await page.goto(`/manage/integrations/${slug}`)
@@ -214,7 +216,7 @@ export function describeWebhooks(tell: () => WebhookStory): void {
       await wrong.getByText('The signature is in hex.').waitFor()
       expect(await wrong.count()).toBe(1)
       await expectNoFault()
-      const said = await fetch(`${stack().ingest}/v1/rasp/ingest`, {
+      const answer = await fetch(`${stack().ingest}/v1/rasp/ingest`, {
         method: 'POST',
         headers: {
           'content-type': 'application/json',
@@ -223,7 +225,7 @@ export function describeWebhooks(tell: () => WebhookStory): void {
         body,
       })
       const sha256 = createHash('sha256').update(body).digest('hex')
-      expect(await said.json()).toMatchObject({
+      expect(await answer.json()).toMatchObject({
         code: 'signature_invalid',
         signature_form: await page.getByText('; base64 of 32 bytes expected').textContent(),
         received: { bytes: body.length, sha256 },
@@ -236,8 +238,8 @@ export function describeWebhooks(tell: () => WebhookStory): void {
   })
 
   describe('Admin', () => {
-    it('changes how long data stays, once the slug is typed where data can go', async () => {
-      const { page } = tell()
+    it('changes retention periods, and requires the slug where data may be removed', async () => {
+      const { page } = getStory()
       await page.goto('/manage/retention')
       await page.getByRole('row').nth(1).waitFor()
       await expectNoFault()
@@ -255,7 +257,7 @@ export function describeWebhooks(tell: () => WebhookStory): void {
     })
 
     it('creates an analyst, whose password is shown once, and removes it', async () => {
-      const { page } = tell()
+      const { page } = getStory()
       const list = async () => (await read<{ data: { name: string }[] }>('/analysts')).data
       await page.goto(`/manage/analysts?tenant=${slug}`)
       await page.getByText(`${slug} has no analyst`).waitFor()
@@ -275,8 +277,8 @@ export function describeWebhooks(tell: () => WebhookStory): void {
   })
 
   describe('help', () => {
-    it('has how to sign and both references, which are found by what they do', async () => {
-      const { page } = tell()
+    it('explains signing and has both references, which the search finds by function', async () => {
+      const { page } = getStory()
       await page.goto('/help')
       await page.getByText('Sign telemetry').waitFor()
       await expectNoFault()
@@ -293,7 +295,7 @@ export function describeWebhooks(tell: () => WebhookStory): void {
   })
 
   describe('the receipt of an erasure', () => {
-    it('counts what was there, and the API has the device no more', async () => {
+    it('counts the erased rows, and the API has no data of the device', async () => {
       const done = await until('it is done', async () => {
         const [erasure] = await erasures()
         return erasure?.state === 'done' ? erasure : null
@@ -315,7 +317,7 @@ export function describeWebhooks(tell: () => WebhookStory): void {
       expect(new URL(erasing.url()).searchParams.get('erasure')).toBe(done.erasure_id)
       await expectNoFault(erasing)
 
-      // A second one begins on the page of its device, and leads here.
+      // A second erasure begins on the page of its device, which leads to this page.
       const body = toBody('forgetful', { device: 'test-review' })
       expect((await ingest(stack(), forgetful.hmac_secret, body)).status).toBe(200)
       await until('the device is there', async () => {

@@ -66,12 +66,12 @@ const rowsOf = async () => {
 
 /** While this lock is taken, erasures wait halfway: alerts are erased and the rest is not. */
 async function holdInTheMiddle(): Promise<() => Promise<void>> {
-  const { promise: held, resolve: release } = Promise.withResolvers<void>()
+  const { promise: released, resolve: release } = Promise.withResolvers<void>()
   const { promise: begun, resolve: begin } = Promise.withResolvers<void>()
   const locks = { holders: rig.postgres, work: rig.postgres }
   const holding = withNamedLock(locks, replicationLock, async () => {
     begin()
-    await held
+    await released
   })
   await begun
   return async () => {
