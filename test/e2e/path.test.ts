@@ -59,7 +59,7 @@ const deliveriesOf = (alertId: string) =>
   receiver.requests.filter(({ body }) => body.toString().includes(`"${alertId}"`))
 
 describe('the path of one event', () => {
-  it('answers the server’s score, keeps the history, raises one alert and delivers it signed', async () => {
+  it('returns the score, stores the history, raises one alert and delivers it signed', async () => {
     const body = toBody('acme', {
       device: 'phone/1 ü',
       session: 's-1',

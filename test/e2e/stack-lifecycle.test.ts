@@ -220,7 +220,7 @@ describe('a running stack', () => {
     expect(alerts.status).toBe(200)
   })
 
-  test('killed processes are restarted, with their exit shown and stack.json kept current', async () => {
+  test('killed processes are restarted, with their exit shown and stack.json updated', async () => {
     const before = first.stack.pids
     const killed = ['scorer', 'nats', 'postgres', 'clickhouse'] as const
     for (const name of killed) sendSignal(before[name], 'SIGKILL')

@@ -131,7 +131,7 @@ export function describeWebhooks(getStory: () => WebhookStory): void {
   })
 
   describe('a webhook', () => {
-    it('whose receiver is gone is off; failed deliveries are replayed, by page and API', async () => {
+    it('whose receiver is gone is off; failed deliveries are replayed', async () => {
       const { page } = getStory()
       const body = toBody(slug, { device: 'test-block' })
       await until('the edge knows the tenant', async () => {
@@ -170,7 +170,7 @@ export function describeWebhooks(getStory: () => WebhookStory): void {
       expect(receiver.requests).toHaveLength(3)
     })
 
-    it('is tested, paused and changed; a rejection by the server is shown at its field', async () => {
+    it('is tested, paused and changed; rejections are shown at their field', async () => {
       const { page } = getStory()
       await button('Send a test event').click()
       await page.getByRole('cell', { name: 'webhook.test' }).waitFor()

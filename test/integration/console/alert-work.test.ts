@@ -241,7 +241,7 @@ describe('a bulk change', () => {
     expect((await list('?disposition=REVIEWED')).total).toBe(0)
   })
 
-  it('changes every match and nothing else, each recorded and audited under its author', async () => {
+  it('changes exactly the matches, each recorded and audited under its author', async () => {
     const filter = { user_id: 'u1', disposition: 'OPEN' }
     const { total } = await list('?user_id=u1&disposition=OPEN')
     expect(total).toBeGreaterThan(2)

@@ -162,7 +162,7 @@ describe('guessing of the token', () => {
     expect((await callWithToken(adminToken, '192.0.2.1')).status).toBe(200)
   })
 
-  it('is slowed in total: from 2,000 addresses few are checked, and known ones are served', async () => {
+  it('is slowed in total: of 2,000 addresses few are checked, known ones are served', async () => {
     const calls = Array.from({ length: 2_000 }, (_, n) =>
       callWithToken('wrong', `10.1.${n >> 8}.${n & 255}`),
     )
@@ -346,7 +346,7 @@ describe('suspending', () => {
     expect((await findHolder())?.status).toBe('active')
   })
 
-  it('is recorded while the edges cannot be reached, and reaches them later by itself', async () => {
+  it('is recorded while the edges are unreachable, and reaches them later', async () => {
     const tenant = await create()
     const directory = {
       ...deps.directory,
@@ -670,7 +670,7 @@ describe('a search', () => {
 })
 
 describe('lists without counters', () => {
-  it('wait for one another and are finally rejected, while the console answers other calls', async () => {
+  it('wait for one another and are rejected, while other calls are answered', async () => {
     const { tenant_id: tenantId } = await create()
     const holder = createPostgres(rig.postgresUrl, { role: 'test', log: testLog })
     const own = createPostgres(rig.postgresUrl, { role: 'test', log: testLog })

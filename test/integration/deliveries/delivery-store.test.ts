@@ -166,7 +166,7 @@ test('a claim takes at most the limit of each queue, oldest first', async () => 
   expect(other.filter((id) => ids(got).includes(id))).toHaveLength(2)
 })
 
-test('a suspended tenant and a paused webhook wait; without a webhook there is no URL', async () => {
+test('a suspended tenant and a paused webhook wait; no webhook means no URL', async () => {
   const { tenantId } = await fixtures.addTenant({ url: 'https://example.com/' })
   const [id] = await fixtures.addDeliveries(tenantId, 1, { atMs: start })
   const dueNow = async () =>

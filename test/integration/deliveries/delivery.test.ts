@@ -130,7 +130,7 @@ test('a delivery whose hint was lost is found by the sweep', async () => {
   await waitForState(id!, 'delivered')
 })
 
-test('a failing receiver is tried on the whole schedule, never early, then the delivery failed', async () => {
+test('a failing receiver gets the whole schedule, never early, then the delivery fails', async () => {
   const there = await receiver(status(500))
   const { tenantId, secret } = await fixtures.addTenant({ url: there.url })
   const clock = createClock(Date.now())

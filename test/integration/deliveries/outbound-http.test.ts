@@ -135,7 +135,7 @@ test('idle connections are closed after a while, and a closed one is never an er
   expect((await send(outbound, { url: there.url })).status).toBe(200)
 })
 
-test('an answer may take longer on a reused connection than the connection may be idle', async () => {
+test('an answer may outlast the idle limit of a reused connection', async () => {
   let delayMs = 0
   const there = await receiver((response) => {
     setTimeout(() => response.writeHead(200).end('ok'), delayMs)

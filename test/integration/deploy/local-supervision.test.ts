@@ -80,7 +80,7 @@ describe('a child of the stack', () => {
     expect(await survivors([child], 2_000)).toEqual([])
   })
 
-  test('ends within 2 s when its parent is killed -9, by the orphan reaper, which ends too', async () => {
+  test('ends within 2 s of kill -9 of its parent, by the orphan reaper, which ends too', async () => {
     const { parent, child, reaper } = await startStandIn(false, true)
     parent.kill('SIGKILL')
     expect(await survivors([child, reaper], 2_500)).toEqual([])

@@ -32,7 +32,7 @@ afterAll(async () => {
   await Promise.all([server?.stop(), nats?.stop()])
 })
 
-it('deliveries equal their model, through claims, deaths, late records, replays and pauses', async () => {
+it('deliveries equal their model under claims, kills, late records and replays', async () => {
   const { seen } = await runDelivery({ runs: 80, seed }, postgres)
   expect(seen).toMatchObject({
     claimed: expect.any(Number),

@@ -111,7 +111,7 @@ const command = (query: string) =>
   rig.clickhouse.command({ query, clickhouse_settings: { mutations_sync: '2' } })
 
 describe('reconciliation agrees', () => {
-  it('on events, repeats in this and in a later hour, and several tenants in one message', async () => {
+  it('on events, repeats in this and a later hour, and several tenants in one message', async () => {
     const mine = makeEvents('acme', 40)
     const theirs = makeEvents('globex', 10)
     await rig.publish(...mine.map((one, index) => [one, ...theirs.slice(index, index + 1)]))

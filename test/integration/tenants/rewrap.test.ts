@@ -259,7 +259,7 @@ describe('sealing again', () => {
     await expectNewKeyAlone()
   })
 
-  it('covers the ids of erasures that are not done, and one that no key opens remains', async () => {
+  it('covers ids of unfinished erasures, except one that no key opens', async () => {
     const tenantId = tenants[0]!.tenant_id
     const request = (erasureId: string, key: string) =>
       requestErasure(rig.postgres, createSealer([key]), {

@@ -107,7 +107,7 @@ function startLoad(tenant: CreatedTenant) {
   }
 }
 
-it('a suspension is in force everywhere when it returns, and ends everywhere without loss', async () => {
+it('a suspension is in force everywhere when it returns, and ends without loss', async () => {
   const [tenant, neighbour] = [await create(), await create()]
   const { tenant_id: tenantId } = tenant
   const [load, beside] = [startLoad(tenant), startLoad(neighbour)]

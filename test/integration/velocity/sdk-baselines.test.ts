@@ -151,7 +151,7 @@ describe('a baseline', () => {
 })
 
 describe('an answer', () => {
-  it('is not changed by inserting everything again, in parts, before and after merges', async () => {
+  it('is not changed by repeated inserts, in parts, before and after merges', async () => {
     const events = Array.from({ length: 300 }, (_, n) => ({
       tenantId: 'again',
       deviceId: `device-${n % 260}`,

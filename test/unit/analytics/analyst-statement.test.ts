@@ -26,7 +26,7 @@ const refused = toRefusedNames(
 )
 
 describe('rejected names', () => {
-  it('are those of every category that is not allowed, of costly functions, and their aliases', () => {
+  it('are those of every forbidden category, of costly functions, and their aliases', () => {
     expect([...refused.functions].sort()).toEqual([
       'editdistance',
       'file',

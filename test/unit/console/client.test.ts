@@ -15,7 +15,7 @@ describe('the pages’ API client', () => {
     expect(readFileSync(join(webFolder, 'api/schema.ts'), 'utf8')).toBe(made)
   })
 
-  it('comes with a table of roles that names every endpoint; npm run generate:client writes it', async () => {
+  it('has a table of roles with every endpoint; npm run generate:client writes it', async () => {
     const made = writeRoleTable(await describeAdminApi())
     expect(readFileSync(rolesPage, 'utf8')).toBe(made)
     for (const [name, access] of Object.entries(endpointAccess)) {

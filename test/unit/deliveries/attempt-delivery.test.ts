@@ -110,7 +110,7 @@ function play(some: Partial<AttemptDeps> = {}) {
   return { world, deps, posted, releases, deliver }
 }
 
-test('an attempt sends the stored bytes and is recorded with its number, times and answer', async () => {
+test('an attempt sends the stored bytes and records its number, times and answer', async () => {
   const { posted, deliver } = play()
   expect(await deliver()).toEqual({
     tenantId: 'acme',

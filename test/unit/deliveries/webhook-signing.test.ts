@@ -95,7 +95,7 @@ const isGenuine = (headers: Record<string, string | string[] | undefined>, bytes
 const otherSecret = `${secret.slice(0, -4)}AAA=`
 const otherSignature = signDelivery(body, otherSecret, stamp)['webhook-signature']
 
-test('a Standard Webhooks signature is valid for five minutes either way, or for the given tolerance', () => {
+test('a Standard Webhooks signature is valid within five minutes or the given tolerance', () => {
   for (const [awaySeconds, genuine] of [
     ...([
       [0, true],

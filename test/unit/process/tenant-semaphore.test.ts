@@ -38,7 +38,7 @@ describe('the semaphore of tenants', () => {
     expect(started).toEqual(['a1', 'a2', 'b1', 'c1', 'a3', 'b2', 'a4'])
   })
 
-  it('lets other tenants run after releaseTotal, and the same tenant only after release', async () => {
+  it('lets other tenants run after releaseTotal, the same one only after release', async () => {
     const { acquire, started, permits, settled } = createRun({ total: 1 })
     for (const name of ['a1', 'a2', 'b1']) void acquire(name)
     await settled()

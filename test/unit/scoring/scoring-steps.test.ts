@@ -136,7 +136,7 @@ describe('halving', () => {
     }
   })
 
-  it('restores points that a light confirmation would remove, and then has no evidence of a halving', () => {
+  it('restores points that a light confirmation would remove, without its evidence', () => {
     const policy = changed({
       halving: [{ category: 'root', confirmedBy: ['emulator.x86_abi'] }],
     })

@@ -131,7 +131,7 @@ describe('a submission is decided', () => {
 })
 
 describe('drained', () => {
-  it('resolves once every admitted submission is decided, and at once when none waits', async () => {
+  it('resolves once every admitted submission is decided, at once when none waits', async () => {
     const { admission, admit, bench } = createBench()
     await admission.drained()
     bench.capacity = 0

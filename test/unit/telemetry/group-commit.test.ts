@@ -160,7 +160,7 @@ describe('batching', () => {
 })
 
 describe('refusing', () => {
-  it('refuses an event beyond the waiting events or bytes, at once and without an effect', async () => {
+  it('refuses an event beyond the waiting events or bytes, without an effect', async () => {
     const hand = createHand()
     const byEvents = createBench({ publish: hand.publish, limits: { waitingEventsMax: 2 } })
     expect(['a', 'b', 'c'].map((name) => byEvents.offer(name))).toEqual([true, true, false])
@@ -418,7 +418,7 @@ describe('lingering', () => {
     expect(publishes).toHaveLength(2)
   })
 
-  it('is half as long for a message with some events, until it holds half of the unsettled', async () => {
+  it('is half as long for a message with some events, up to half of the unsettled', async () => {
     const { take, settle, publishes, later, bench } = run()
     await take('a', 'b', 'c', 'd', 'e', 'f', 'g', 'h')
     bench.nowMs = 1

@@ -96,7 +96,7 @@ describe('correlation', () => {
     expect(both).toMatchObject({ riskScore: 100, action: 'BLOCK' })
   })
 
-  it('keeps the score, the action and the sum of reasons consistent for any policy and counts', () => {
+  it('keeps score, action and sum of reasons consistent for any policy and counts', () => {
     const anyRule = fc.record({
       metric: fc.constantFrom(...velocityMetrics),
       windowSeconds: fc.constantFrom(60, 300, 3600, 86_400, 2_592_000),
