@@ -18,6 +18,7 @@ import { describeAlerts } from './alert-story.ts'
 import { describeAnalytics } from './analytics-story.ts'
 import { describeAudit } from './audit-story.ts'
 import { describeBulk } from './bulk-story.ts'
+import { describeEntities } from './entity-story.ts'
 import { describeIntegration } from './integration-story.ts'
 import { describeSingleSignOn } from './single-sign-on-story.ts'
 import { describeWebhooks } from './webhook-story.ts'
@@ -378,6 +379,7 @@ describeAnalytics(() => ({ running, browser, page, email, password, tenant: acme
 describeWebhooks(() => ({ running, page, password }))
 describeAlerts(() => ({ running, page, email }))
 describeBulk(() => ({ running, page, email }))
+describeEntities(() => ({ running, page }))
 describeAccount(() => ({ running, browser }))
 describeSingleSignOn(() => ({ running, browser, provider, email, password }))
 describeAudit(() => ({ running, page, email, password }))

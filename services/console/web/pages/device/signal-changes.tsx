@@ -58,7 +58,7 @@ function Found({ tenant, changes }: { tenant: string; changes: Changes }) {
                 columns={changeColumns(tenant)}
                 heightClass="max-h-96"
                 label="Signal changes"
-                minWidth="44rem"
+                minWidth="50rem"
                 rowKey={(one) => `${one.event_id} ${one.signal} ${one.change}`}
                 rows={changes.data}
               />
@@ -72,7 +72,7 @@ function Found({ tenant, changes }: { tenant: string; changes: Changes }) {
                 columns={signalColumns}
                 heightClass="max-h-96"
                 label="Signals"
-                minWidth="44rem"
+                minWidth="60rem"
                 rowKey={({ signal }) => signal}
                 rows={changes.signals}
               />

@@ -6,8 +6,10 @@ import { IdText } from '../../components/id.tsx'
 import { Panel } from '../../components/page.tsx'
 import { Empty, Loaded } from '../../components/states.tsx'
 import { type Column, Table } from '../../components/table.tsx'
+import { Tabs } from '../../components/tabs.tsx'
 import { Time } from '../../components/time/time.tsx'
 import { deviceAddress, userAddress } from './addresses.ts'
+import { LinkGraph } from './graph/link-graph.tsx'
 
 type LinksAnswer = AnswerOf<'/admin/v1/tenants/{tenant_id}/devices/{device_id}/links', 'get'>
 type Linked = LinksAnswer['data'][number]
@@ -67,14 +69,39 @@ function Found({ links, subject }: { links: LinksAnswer; subject: Subject }) {
             : 'A user is linked when it was seen on a device of this one.'}
         </Empty>
       ) : (
-        <Table
-          columns={columnsOf(subject)}
-          heightClass="max-h-96"
-          label={`Linked ${kind}s`}
-          minWidth="44rem"
-          rowKey={(one) => one.id}
-          rows={links.data}
-        />
+        <div className="px-4 pt-1 pb-3">
+          <Tabs
+            name="links"
+            tabs={[
+              {
+                id: 'list',
+                label: 'List',
+                content: (
+                  <Table
+                    columns={columnsOf(subject)}
+                    heightClass="max-h-96"
+                    label={`Linked ${kind}s`}
+                    minWidth="44rem"
+                    rowKey={(one) => one.id}
+                    rows={links.data}
+                  />
+                ),
+              },
+              {
+                id: 'graph',
+                label: 'Graph',
+                content: (
+                  <LinkGraph
+                    linked={links.data}
+                    subject={subject}
+                    tenant={subject.tenant}
+                    total={links.total}
+                  />
+                ),
+              },
+            ]}
+          />
+        </div>
       )}
       <Limits links={links} subject={subject} />
     </>

@@ -1,0 +1,298 @@
+/** The part of the console's story about devices and users: links, their graph, signal changes. */
+import { execFile } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import type { Page } from 'playwright-core'
+import { beforeAll, describe, expect, it } from 'vitest'
+import { findOverflow, findViolations } from '../../support/console/accessibility.ts'
+import { settle } from '../../support/console/browser.ts'
+import {
+  admin,
+  createTenant,
+  ingest,
+  type Submission,
+  type Tenant,
+  toBody,
+} from '../../support/http/tenant-client.ts'
+import type { TestStack } from '../../support/process/stack.ts'
+import { until } from '../../support/process/until.ts'
+
+/** What the tests need of those before them: an operator of all tenants who is signed in. */
+export type EntityStory = { running: TestStack; page: Page }
+
+type Links = {
+  data: {
+    id: string
+    shared: { id: string }[]
+    shared_total: number
+    sessions: number
+  }[]
+  total: number
+}
+type Changes = {
+  data: { signal: string; change: string; session_id: string; event_id: string }[]
+  signals: { signal: string; state: string | null }[]
+}
+
+const commandLine = fileURLToPath(new URL('../../../services/console/cli.ts', import.meta.url))
+
+/** A path, quotes, markup, a mark that turns the direction of text, and no end. */
+const oddDevice = `a/b?"'<img src=x>&%2F\u202E ${'long-'.repeat(40)}`
+const oddUser = `u/"<script>alert(1)</script>\u200F`
+const oddUserShown = `u/"<script>alert(1)</script>\\u{200f}`
+const farmSize = 205
+
+const rooted = { root: { su_binary: true } }
+const clean = { root: { su_binary: false } }
+
+/** Adds the tests. */
+export function describeEntities(tell: () => EntityStory): void {
+  let tenant: Tenant
+  const read = <T>(path: string) =>
+    admin<T>(tell().running.stack, 'GET', `/tenants/${tenant.tenant_id}/${path}`)
+  const deviceAt = (id: string) => `devices/${encodeURIComponent(id)}`
+  const userAt = (id: string) => `users/${encodeURIComponent(id)}`
+  const button = (name: string) => tell().page.getByRole('button', { name, exact: true })
+
+  async function open(path: string): Promise<void> {
+    const { page } = tell()
+    await page.goto(`/t/${tenant.tenant_id}/${path}`)
+    await settle(page)
+  }
+
+  async function expectNoFault(): Promise<void> {
+    expect(await findViolations(tell().page)).toEqual([])
+    expect(await findOverflow(tell().page)).toBe(0)
+  }
+
+  /** The cells of a table, without its head. */
+  async function readTable(name: string): Promise<string[][]> {
+    const rows = tell().page.getByRole('region', { name, exact: true }).getByRole('row')
+    await rows.nth(1).waitFor()
+    const texts = await rows.allInnerTexts()
+    return texts.slice(1).map((text) => text.split('\t').map((cell) => cell.trim()))
+  }
+
+  describe('devices and users', () => {
+    beforeAll(async () => {
+      const { running } = tell()
+      tenant = await createTenant(running.stack, 'entities')
+      const send = async (submission: Submission) => {
+        const body = toBody(tenant.tenant_id, submission)
+        return (await ingest(running.stack, tenant.hmac_secret, body)).status
+      }
+      const first = { device: 'phone', session: 'p-1', user: 'ada', signals: clean }
+      await until('the edge knows the tenant', async () => (await send(first)) === 200)
+      for (const submission of [
+        { device: 'phone', session: 'p-2', user: 'ada', signals: rooted },
+        { device: 'phone', session: 'p-3', user: 'unknown' },
+        { device: 'phone', session: 'p-4', user: 'bob', signals: clean },
+        { device: 'phone', session: 'roaming', user: 'ada', signals: rooted },
+        // Linked by a user, by a session, by both; and twice by a placeholder alone.
+        { device: 'tablet', session: 't-1', user: 'ada' },
+        { device: 'emulator', session: 'roaming', user: 'eve' },
+        { device: oddDevice, session: 'roaming', user: oddUser },
+        { device: oddDevice, session: 'o/<b>2', user: 'ada' },
+        { device: 'stranger', session: 's-1', user: 'unknown' },
+        { device: 'unknown', session: 'roaming', user: 'ada' },
+      ]) {
+        expect(await send(submission)).toBe(200)
+      }
+      for (let n = 0; n < farmSize; n++) {
+        const farmed = { device: `farm-${n}`, session: `farm-${n}`, user: 'farmer' }
+        expect(await send(farmed)).toBe(200)
+      }
+      await until('everything is stored', async () => {
+        const user = await read<{ user: { devices_total: number } }>(userAt('farmer')).catch(
+          () => null,
+        )
+        return user?.user.devices_total === farmSize
+      })
+    })
+
+    it('lists devices that share users and sessions, never by a placeholder', async () => {
+      const links = await read<Links>(`${deviceAt('phone')}/links`)
+      const expected = [
+        { id: oddDevice, shared: ['ada'], sessions: 1 },
+        { id: 'emulator', shared: [], sessions: 1 },
+        { id: 'tablet', shared: ['ada'], sessions: 0 },
+      ]
+      const found = links.data.map(({ id, shared, sessions }) => {
+        return { id, shared: shared.map((one) => one.id), sessions }
+      })
+      expect(found).toEqual(expected)
+      await open(deviceAt('phone'))
+      const shown = await readTable('Linked devices')
+      expect(shown.map((cells) => cells.slice(1, 3))).toEqual([
+        ['ada', '1'],
+        ['none', '1'],
+        ['ada', '0'],
+      ])
+      expect(shown.slice(1).map(([id]) => id)).toEqual(['emulator', 'tablet'])
+      await expectNoFault()
+      const users = await read<Links>(`${userAt('ada')}/links`)
+      expect(users.data.map(({ id }) => id).sort()).toEqual(['bob', oddUser].sort())
+      await open(userAt('ada'))
+      const texts = (await readTable('Linked users')).map(([id, shared]) => [id, shared])
+      expect(texts).toContainEqual(['bob', 'phone'])
+      expect(texts.map(([id]) => id).sort()).toEqual(['bob', oddUserShown].sort())
+      await expectNoFault()
+      // Nothing links a placeholder itself.
+      expect(await read<Links>(`${deviceAt('unknown')}/links`)).toMatchObject({ total: 0 })
+      await open(deviceAt('stranger'))
+      await tell().page.getByText('No other device is linked').waitFor()
+      await tell().page.getByText('No signal was ever detected').waitFor()
+      await expectNoFault()
+    })
+
+    it('draws links as a graph that the arrow keys walk and Enter opens', async () => {
+      const { page } = tell()
+      await open(deviceAt('phone'))
+      await page.getByRole('tab', { name: 'Graph' }).click()
+      const graph = page.getByRole('group', { name: /^Graph of links/ })
+      await graph.waitFor()
+      expect(new URL(page.url()).searchParams.get('links')).toBe('graph')
+      // This one, three devices, and the one user in common of them.
+      expect(await graph.getByRole('link').count()).toBe(5)
+      await expectNoFault()
+      await page.reload()
+      await graph.waitFor()
+      await graph.getByRole('link', { name: /^Device phone, this page/ }).focus()
+      await page.getByText('Device phone, this page, 3 lines').waitFor()
+      expect(await graph.locator('a[tabindex="0"]').count()).toBe(1)
+      const focused = () => page.evaluate<string>('document.activeElement.ariaLabel')
+      const seen = new Set<string>()
+      for (let round = 0; round < 6 && seen.size < 4; round++) {
+        for (const key of ['ArrowRight', 'ArrowDown', 'ArrowLeft', 'ArrowUp']) {
+          await page.keyboard.press(key)
+          seen.add(await focused())
+        }
+      }
+      expect(seen.size).toBeGreaterThan(2)
+      await page.keyboard.press('Home')
+      expect(await focused()).toMatch(/^Device phone,/)
+      await graph.getByRole('link', { name: /^Device tablet/ }).focus()
+      await page.keyboard.press('Enter')
+      await page.waitForURL('**/devices/tablet')
+    })
+
+    it('draws at most 200 nodes and says how many are left out', async () => {
+      const { page } = tell()
+      const links = await read<Links>(`${deviceAt('farm-0')}/links`)
+      expect([links.data.length, links.total]).toEqual([200, farmSize - 1])
+      await open(`${deviceAt('farm-0')}?links=graph`)
+      await page.getByText(`the first 200 of ${farmSize - 1} devices`).waitFor()
+      const graph = page.getByRole('group', { name: /^Graph of links/ })
+      await graph.waitFor()
+      expect(await graph.getByRole('link').count()).toBe(200)
+      await page.getByText('198 linked devices and 1 user in common').waitFor()
+      await page.getByText(`${farmSize - 1 - 198} linked devices left out`).waitFor()
+      await expectNoFault()
+    })
+
+    it('shows when a signal appeared, went and came back, with the session and the event', async () => {
+      const { page } = tell()
+      const changes = await read<Changes>(`${deviceAt('phone')}/signal-changes`)
+      expect(changes.data.map((one) => [one.change, one.signal, one.session_id])).toEqual([
+        ['returned', 'root.su_binary', 'roaming'],
+        ['went', 'root.su_binary', 'p-4'],
+        ['appeared', 'root.su_binary', 'p-2'],
+      ])
+      await open(deviceAt('phone'))
+      const shown = await readTable('Signal changes')
+      expect(shown.map(([change, signal]) => [change, signal])).toEqual([
+        ['came back', 'root.su_binary'],
+        ['went', 'root.su_binary'],
+        ['appeared', 'root.su_binary'],
+      ])
+      await page.getByRole('tab', { name: 'By signal' }).click()
+      expect((await readTable('Signals'))[0]!.slice(0, 2)).toEqual(['root.su_binary', 'detected'])
+      await expectNoFault()
+      await page.getByRole('tab', { name: 'Timeline' }).click()
+      const table = page.getByRole('region', { name: 'Signal changes' })
+      await table.getByRole('link').last().click()
+      await page.waitForURL(`**/events/${changes.data.at(-1)!.event_id}`)
+    })
+
+    it('shows the score of each session as a chart, and the same as a table', async () => {
+      const { page } = tell()
+      await open(deviceAt('phone'))
+      await page.getByRole('img', { name: /^Score of each session/ }).waitFor()
+      await button('Table').click()
+      const { device } = await read<{ device: { sessions: { rasp_score: number }[] } }>(
+        deviceAt('phone'),
+      )
+      const scores = (await readTable('Score of each session')).map(([, score]) => Number(score))
+      expect(scores).toEqual(device.sessions.map((one) => one.rasp_score).toReversed())
+      expect(Math.max(...scores)).toBeGreaterThan(0)
+    })
+
+    it('takes ids of every spelling, each shown as a text', async () => {
+      const { page } = tell()
+      await open(userAt(oddUser))
+      await page.getByText(oddUserShown).first().waitFor()
+      const link = page.getByRole('region', { name: 'Devices' }).getByRole('link')
+      expect(await link.textContent()).toContain(`a/b?"'<img src=x>&%2F\\u{202e} long-`)
+      await link.click()
+      await page.getByRole('heading', { name: 'Device', exact: true }).waitFor()
+      await settle(page)
+      expect(decodeURIComponent(new URL(page.url()).pathname)).toContain(oddDevice)
+      expect(await page.locator('main img, main script').count()).toBe(0)
+      expect((await readTable('Sessions')).map(([id]) => id!.includes('o/<b>2'))).toContain(true)
+      await expectNoFault()
+      await page.reload()
+      await page.getByRole('tab', { name: 'Graph' }).click()
+      await page.getByRole('group', { name: /^Graph of links/ }).waitFor()
+      await expectNoFault()
+      const { device } = await read<{ device: { device_id: string; users_seen_on: string[] } }>(
+        deviceAt(oddDevice),
+      )
+      expect(device).toMatchObject({ device_id: oddDevice, users_seen_on: ['ada', oddUser] })
+      await page.getByRole('link', { name: oddUserShown }).first().click()
+      await page.getByRole('heading', { name: 'User', exact: true }).waitFor()
+      expect(decodeURIComponent(new URL(page.url()).pathname)).toContain(oddUser)
+    })
+
+    it('says what failed with its request id, and tries again', async () => {
+      const { page } = tell()
+      await page.route('**/devices/phone/links', (route) =>
+        route.fulfill({
+          status: 503,
+          headers: { 'x-request-id': 'req_of-the-links' },
+          json: { status: 503, code: 'unavailable', detail: 'The links cannot be read.' },
+        }),
+      )
+      await open(deviceAt('phone'))
+      await button('Copy req_of-the-links').waitFor()
+      await expectNoFault()
+      await page.unroute('**/devices/phone/links')
+      await button('Try again').click()
+      expect(await readTable('Linked devices')).toHaveLength(3)
+    })
+
+    it('are printed by the command line as the API answers', async () => {
+      const { stack } = tell().running
+      const env = {
+        PATH: process.env.PATH,
+        NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE,
+        CONSOLE_URL: stack.console,
+        ADMIN_TOKEN: stack.admin_token,
+      }
+      const di = async (...args: string[]) =>
+        (await promisify(execFile)(process.execPath, [commandLine, ...args], { env })).stdout
+      const device = JSON.parse(await di('devices', 'show', 'entities', oddDevice, '--json'))
+      expect(device).toEqual({
+        ...(await read<object>(deviceAt(oddDevice))),
+        signal_changes: await read(`${deviceAt(oddDevice)}/signal-changes`),
+        links: await read(`${deviceAt(oddDevice)}/links`),
+      })
+      const user = JSON.parse(await di('users', 'show', 'entities', oddUser, '--json'))
+      const links = await read(`${userAt(oddUser)}/links`)
+      expect(user).toEqual({ ...(await read<object>(userAt(oddUser))), links })
+      const text = await di('devices', 'show', 'entities', 'phone')
+      expect(text).toMatch(/SIGNAL CHANGES\nAT .*\n.* returned {2}root\.su_binary {2}roaming\n/)
+      expect(text).toMatch(/LINKED DEVICES\n[\s\S]*\ntablet .* 0 +ada\n/)
+      expect(await di('users', 'show', 'entities', oddUser)).toContain(oddUserShown)
+    })
+  })
+}
