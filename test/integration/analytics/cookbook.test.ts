@@ -80,7 +80,7 @@ const sorted = <T>(rows: readonly T[]): T[] =>
   [...rows].sort((a, b) => (JSON.stringify(a) < JSON.stringify(b) ? -1 : 1))
 const round = (value: number, digits: number) => Number(value.toFixed(digits))
 
-describe('farms', () => {
+describe('a question about farms', () => {
   it('finds every phone of a farm by its findings, and no honest phone', async () => {
     const { rows } = await answer('device-farms', { devices_min: '20' })
     const farms = group(
@@ -135,7 +135,7 @@ describe('farms', () => {
   })
 })
 
-describe('signals', () => {
+describe('a question about signals', () => {
   it('names the release that caused a prevalence spike before any other new version', async () => {
     const { release } = history.stories
     const { rows } = await answer('signal-jumped-with-a-release')
@@ -228,7 +228,7 @@ describe('signals', () => {
   })
 })
 
-describe('users', () => {
+describe('a question about users', () => {
   it('finds the known users who moved to a device after its confirmed case', async () => {
     const { rows } = await answer('moved-to-a-confirmed-device')
     const caseMs = new Map(
@@ -309,7 +309,7 @@ describe('users', () => {
   })
 })
 
-describe('alerts', () => {
+describe('a question about alerts', () => {
   it('counts the precision of every flag, with its confidence interval', async () => {
     const { rows } = await answer('precision-per-flag')
     const judged = new Map<string, [number, number]>()

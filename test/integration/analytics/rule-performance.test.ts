@@ -272,7 +272,7 @@ describe('entities linked to a confirmed case', () => {
     }
   })
 
-  test('are not linked by placeholder ids, which no rule counts either', async () => {
+  test('exclude links by placeholder ids, which no rule counts either', async () => {
     const tenantId = 'links'
     const atMs = Date.now() - hourMs
     const placeholders = ['unknown', 'null', '0', 'Anonymous', '(null)']

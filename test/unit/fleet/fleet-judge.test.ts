@@ -161,7 +161,7 @@ describe('a service with one fault', () => {
     misattributes_a_reason: 'alert_unexplained',
   }
 
-  it.each(bugs)('is found out when it %s', async (bug) => {
+  it.each(bugs)('is reported when it %s', async (bug) => {
     const { found } = await judged(play(bug), { settleMs: 0 })
     expect(Object.keys(found)).toContain(expected[bug])
   })
@@ -214,7 +214,7 @@ describe('webhooks', () => {
     ],
   ]
 
-  it.each(cases)('is found out when one %s', async (_, what, spoil) => {
+  it.each(cases)('are reported when one %s', async (_, what, spoil) => {
     const played = play()
     const all = received(played.service)
     spoil(all)

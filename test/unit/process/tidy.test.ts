@@ -60,7 +60,7 @@ function violations(files: Source[], faulty: (target: string, file: Source) => b
   )
 }
 
-describe('import walls', () => {
+describe('the check of imports', () => {
   it('finds sources to check', () => {
     expect(under('shared/core').length).toBeGreaterThan(15)
     expect(under('services').length).toBeGreaterThan(15)
