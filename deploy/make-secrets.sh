@@ -21,6 +21,7 @@ once() {
 
 once master_key "$(head -c 32 /dev/urandom | base64)"
 once admin_token "$(hex 32)"
+once grafana_admin_password "$(hex 16)"
 # NATS has one user per process, and one for operators. A letter first: some clients read digits
 # after a colon as the port.
 nats_users="di ingest scorer delivery console migrate"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Pins the images of compose.yaml and the Dockerfile: queries the image registry for the digest of
+# Pins the images of the compose files and the Dockerfile: queries the image registry for the digest of
 # each tag and writes NAME_IMAGE=image:tag@sha256:... into deploy/.env, which docker compose reads.
 # Other lines of that file stay. Run it once, check the result, and run it again to get newer
 # images.
@@ -8,7 +8,7 @@ cd "$(dirname "$0")"
 touch .env
 pinned=$(mktemp)
 trap 'rm -f "$pinned"' EXIT
-images=$(grep -ohE '\$\{[A-Z]+_IMAGE:-[^}]+\}' compose.yaml | sort -u)
+images=$(grep -ohE '\$\{[A-Z]+_IMAGE:-[^}]+\}' compose*.yaml | sort -u)
 for image in $images; do
   variable=${image#\$\{}
   variable=${variable%%:-*}

@@ -2,6 +2,9 @@
 // analyst's limits, and returns nothing of another tenant.
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { type Question, readCookbook } from '#shared/io/analytics/cookbook.ts'
+import dashboard from '../../../deploy/grafana/provisioning/dashboards/fraud.json' with {
+  type: 'json',
+}
 import { type AnalystsRig, createAnalystsRig } from '../../support/analytics/analysts-rig.ts'
 
 let rig: AnalystsRig
@@ -36,4 +39,20 @@ it('some questions return rows of the rig', async () => {
     if ((await runQuestion(question, 'acme')).text !== '') found.push(question.name)
   }
   expect(found.length).toBeGreaterThanOrEqual(5)
+})
+
+it('an analyst may run every query of the dashboard, as Grafana fills it in', async () => {
+  const variables = dashboard.templating.list.filter(({ type }) => type === 'query')
+  expect(variables.map(({ name }) => name)).toEqual(['tenant'])
+  const offered = await rig.runQuery({ query: variables[0]!.query })
+  expect([offered.status, offered.text]).toEqual([200, 'acme\n'])
+  for (const { title, targets } of dashboard.panels) {
+    const query = targets[0]!.rawSql
+      .replaceAll('${tenant:singlequote}', `'acme'`)
+      .replaceAll('${signal:singlequote}', `'root.su_binary'`)
+      .replaceAll('${__from}', String(Date.now() - 3_600_000))
+      .replaceAll('${__to}', String(Date.now()))
+    const { status, text } = await rig.runQuery({ query, params: { max_execution_time: '25' } })
+    expect([title, status, status === 200 ? '' : text]).toEqual([title, 200, ''])
+  }
 })

@@ -583,8 +583,16 @@ describe('the cookbook', () => {
 
   it('equals the queries of Grafana: npm run docs:cookbook writes the dashboard', async () => {
     const text = toDashboard(questions)
-    await expect(text).toMatchFileSnapshot('../../../deploy/grafana/fraud.json')
-    const { panels } = JSON.parse(text) as { panels: { targets: { rawSql: string }[] }[] }
+    await expect(text).toMatchFileSnapshot(
+      '../../../deploy/grafana/provisioning/dashboards/fraud.json',
+    )
+    const { panels, templating } = JSON.parse(text) as {
+      panels: { targets: { rawSql: string }[] }[]
+      templating: { list: { name: string; query: string }[] }
+    }
+    const tenants = templating.list.find(({ name }) => name === 'tenant')!
+    const offered = await clickhouse.query({ query: tenants.query, format: 'JSONCompactEachRow' })
+    expect(await offered.json()).toEqual([[fleetTenant]])
     expect(panels.length).toBeGreaterThanOrEqual(5)
     const { release } = history.stories
     for (const { targets } of panels) {

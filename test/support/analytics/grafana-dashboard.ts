@@ -92,7 +92,7 @@ const panels: Panel[] = [
 
 const datasource = { type: 'grafana-clickhouse-datasource', uid: variable('datasource') }
 
-/** The dashboard as JSON text, ready to import. @throws when a question is not in the cookbook */
+/** The dashboard as JSON text, which Grafana provisions. @throws when a question is not in the cookbook */
 export function toDashboard(questions: readonly Question[]): string {
   let x = 0
   let y = 0
@@ -131,7 +131,18 @@ const variables = [
     type: 'datasource',
     query: 'grafana-clickhouse-datasource',
   },
-  { name: 'tenant', label: 'Tenant', type: 'textbox', query: '' },
+  {
+    name: 'tenant',
+    label: 'Tenant',
+    type: 'query',
+    datasource: { type: 'grafana-clickhouse-datasource', uid: variable('datasource') },
+    // An analyst sees the own tenant alone, so the first is the one.
+    query: 'select distinct tenant_id from analytics.devices order by tenant_id limit 100',
+    refresh: 1,
+    sort: 0,
+    multi: false,
+    includeAll: false,
+  },
   { name: 'signal', label: 'Signal', type: 'textbox', query: 'network.vpn_active' },
 ]
 

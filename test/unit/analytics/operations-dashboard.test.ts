@@ -6,7 +6,9 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, it } from 'vitest'
 import { parse } from 'yaml'
-import dashboard from '../../../deploy/grafana/operations.json' with { type: 'json' }
+import dashboard from '../../../deploy/grafana/provisioning/dashboards/operations.json' with {
+  type: 'json',
+}
 
 const root = fileURLToPath(new URL('../../..', import.meta.url))
 

@@ -100,7 +100,7 @@ describe('images', () => {
     try {
       const digest = `sha256:${'ab'.repeat(32)}`
       writeFileSync(join(dir, 'docker'), `#!/bin/sh\necho ${digest}\n`, { mode: 0o755 })
-      for (const file of ['pin-images.sh', 'compose.yaml']) {
+      for (const file of ['pin-images.sh', 'compose.yaml', 'compose.dashboards.yaml']) {
         copyFileSync(join(root, 'deploy', file), join(dir, file))
       }
       writeFileSync(join(dir, '.env'), 'BIND_ADDRESS=0.0.0.0\nNATS_IMAGE=nats:1\n')
@@ -108,7 +108,7 @@ describe('images', () => {
       execFileSync(join(dir, 'pin-images.sh'), { env, stdio: 'pipe' })
       const lines = readFileSync(join(dir, '.env'), 'utf8').trim().split('\n')
       expect(lines).toContain('BIND_ADDRESS=0.0.0.0')
-      const names = ['CLICKHOUSE', 'NATS', 'NODE', 'POSTGRES']
+      const names = ['CLICKHOUSE', 'GRAFANA', 'NATS', 'NODE', 'POSTGRES', 'PROMETHEUS']
       const pinned = lines.filter((line) => line.endsWith(`@${digest}`))
       expect(pinned.map((line) => line.split('_')[0])).toEqual(names)
       expect(lines).toHaveLength(names.length + 1)
