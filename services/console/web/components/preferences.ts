@@ -3,16 +3,21 @@ import { useSyncExternalStore } from 'react'
 
 export type Theme = 'system' | 'light' | 'dark'
 export type Zone = 'utc' | 'local'
-type Preferences = { theme: Theme; zone: Zone }
+type Preferences = { theme: Theme; zone: Zone; isSystemDark: boolean }
 
 const themeKey = 'di.theme'
 const zoneKey = 'di.zone'
 const listeners = new Set<() => void>()
+const systemDark = matchMedia('(prefers-color-scheme: dark)')
 
 let current: Preferences = {
   theme: one(read(themeKey), ['light', 'dark'], 'system'),
   zone: one(read(zoneKey), ['utc'], 'local'),
+  isSystemDark: systemDark.matches,
 }
+systemDark.addEventListener('change', ({ matches }) =>
+  change({ ...current, isSystemDark: matches }),
+)
 
 export function usePreferences(): Preferences {
   return useSyncExternalStore(

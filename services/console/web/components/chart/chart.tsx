@@ -16,12 +16,15 @@ type ChartProps = {
   times: number[]
   series: Series[]
   height?: number
+  /** The last values are of a span that has not ended: they are dashed and marked "so far". */
+  isLastOpen?: boolean
   format?: (value: number) => string
 }
 
 const plain = (value: number) => value.toLocaleString('en')
 
-export function Chart({ title, times, series, height = 180, format = plain }: ChartProps) {
+export function Chart(props: ChartProps) {
+  const { title, times, series, format = plain } = props
   const [asTable, setAsTable] = useState(false)
   return (
     <figure className="grid grid-cols-[minmax(0,1fr)] gap-2">
@@ -34,29 +37,37 @@ export function Chart({ title, times, series, height = 180, format = plain }: Ch
       {asTable ? (
         <ChartTable format={format} series={series} times={times} title={title} />
       ) : (
-        <Plot format={format} height={height} series={series} times={times} title={title} />
+        <Plot {...props} />
       )}
     </figure>
   )
 }
 
-function Plot({ title, times, series, height = 180, format = plain }: ChartProps) {
+function Plot({
+  title,
+  times,
+  series,
+  height = 180,
+  isLastOpen = false,
+  format = plain,
+}: ChartProps) {
   const box = useRef<HTMLDivElement>(null)
-  const { theme, zone } = usePreferences()
+  const { theme, zone, isSystemDark } = usePreferences()
   useEffect(() => {
     const element = box.current
     if (element === null) return
     let end = () => {}
     let gone = false
     void import('./plot.ts').then(({ drawPlot }) => {
-      if (!gone) end = drawPlot(element, { times, series, height, format, utc: zone === 'utc' })
+      const chart = { times, series, height, format, isLastOpen, utc: zone === 'utc' }
+      if (!gone) end = drawPlot(element, chart)
     })
     return () => {
       gone = true
       end()
     }
     // The theme changes the colours that are read from the page.
-  }, [times, series, height, format, zone, theme])
+  }, [times, series, height, format, isLastOpen, zone, theme, isSystemDark])
   const labels = series.map(({ label, values }) => {
     const last = values.findLast((value) => value !== null)
     return { label, text: last === undefined || last === null ? 'no data' : format(last) }
@@ -72,6 +83,7 @@ function Plot({ title, times, series, height = 180, format = plain }: ChartProps
               className={`mr-1.5 inline-block h-0.5 w-3 align-middle ${swatches[series[at]?.color ?? 'accent']}`}
             />
             {label} {text}
+            {isLastOpen && ' so far'}
           </span>
         ))}
       </div>

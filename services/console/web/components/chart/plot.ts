@@ -11,12 +11,15 @@ export function drawPlot(
     series: Series[]
     height: number
     format: (value: number) => string
+    isLastOpen: boolean
     utc: boolean
   },
 ): () => void {
   const color = (name: string) => readColor(element, name)
   const muted = color('muted')
   const grid = { stroke: color('line'), width: 1 }
+  const last = chart.times.length - 1
+  const openEnds = chart.isLastOpen ? chart.series : []
   const plot = new uPlot(
     {
       width: element.clientWidth,
@@ -36,9 +39,17 @@ export function drawPlot(
             ? { label, stroke, paths: () => null, points: { show: true, size: 6, fill: stroke } }
             : { label, stroke, width: 1.5, points: { show: false } }
         }),
+        ...openEnds.map(({ label, color: name }) => {
+          const stroke = color(name ?? 'accent-text')
+          return { label, stroke, width: 1.5, dash: [4, 4], points: { show: false } }
+        }),
       ],
     },
-    [chart.times.map((at) => at / 1_000), ...chart.series.map(({ values }) => values)],
+    [
+      chart.times.map((at) => at / 1_000),
+      ...chart.series.map(({ values }) => (chart.isLastOpen ? values.with(-1, null) : values)),
+      ...openEnds.map(({ values }) => values.map((value, at) => (at < last - 1 ? null : value))),
+    ],
     element,
   )
   const observer = new ResizeObserver(() =>

@@ -75,6 +75,7 @@ function Content({ fleet }: { fleet: Fleet }) {
   const { totals } = fleet
   const times = useMemo(() => fleet.times.map((at) => Date.parse(at)), [fleet])
   const charts = useMemo(() => toCharts(fleet), [fleet])
+  const isLastOpen = (times.at(-1) ?? 0) + fleet.step_seconds * 1_000 > Date.now()
   const tiles: [name: string, value: number][] = [
     ['Events', totals.events],
     ['Devices', totals.devices],
@@ -95,7 +96,7 @@ function Content({ fleet }: { fleet: Fleet }) {
         {charts.map(({ title, series }) => (
           <Panel key={title}>
             <div className="p-4">
-              <Chart series={series} times={times} title={title} />
+              <Chart isLastOpen={isLastOpen} series={series} times={times} title={title} />
             </div>
           </Panel>
         ))}

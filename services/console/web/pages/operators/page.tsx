@@ -90,24 +90,27 @@ export function Page() {
           )}
         </Loaded>
       </Panel>
-      <Panel title="Invitations">
-        <Loaded query={invitations} skeleton={<SkeletonRows rows={3} />}>
-          {({ data }) =>
-            data.length === 0 ? (
-              <Empty title="No invitation was made yet" />
-            ) : (
-              <Table
-                columns={invitationColumns}
-                heightClass="max-h-80"
-                label="Invitations"
-                minWidth="48rem"
-                rowKey={({ invitation_id }) => invitation_id}
-                rows={data}
-              />
-            )
-          }
-        </Loaded>
-      </Panel>
+      {/* Below a list of unknown length, so it comes after it: nothing moves. */}
+      {operators.data && (
+        <Panel title="Invitations">
+          <Loaded query={invitations} skeleton={<SkeletonRows rows={3} />}>
+            {({ data }) =>
+              data.length === 0 ? (
+                <Empty title="No invitation was made yet" />
+              ) : (
+                <Table
+                  columns={invitationColumns}
+                  heightClass="max-h-80"
+                  label="Invitations"
+                  minWidth="48rem"
+                  rowKey={({ invitation_id }) => invitation_id}
+                  rows={data}
+                />
+              )
+            }
+          </Loaded>
+        </Panel>
+      )}
       {inviting && <InviteOperator onClose={() => setInviting(false)} />}
       {changing && <ChangeOperator onClose={() => setChanging(null)} operator={changing} />}
     </Frame>

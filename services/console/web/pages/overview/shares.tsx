@@ -16,21 +16,21 @@ const counts: Column<Counted>[] = [
     head: 'Events',
     numeric: true,
     cell: (row) => number(row.events.now),
-    width: '7rem',
+    width: '5.5rem',
   },
   {
     id: 'before',
     head: 'Before',
     numeric: true,
     cell: (row) => number(row.events.before),
-    width: '7rem',
+    width: '5.5rem',
   },
   {
     id: 'devices',
     head: 'Devices',
     numeric: true,
     cell: (row) => number(row.devices.now),
-    width: '7rem',
+    width: '5.5rem',
   },
 ]
 
@@ -73,7 +73,7 @@ export function Shares({
             columns={flagColumns}
             heightClass="max-h-96"
             label="Flags"
-            minWidth="34rem"
+            minWidth="28rem"
             rowKey={({ flag }) => flag}
             rows={telemetry.top_flags}
           />
@@ -87,7 +87,7 @@ export function Shares({
             columns={versionColumns}
             heightClass="max-h-96"
             label="SDK versions"
-            minWidth="34rem"
+            minWidth="28rem"
             rowKey={({ platform, sdk_version: version }) => `${platform} ${version}`}
             rows={telemetry.sdk_versions}
           />
