@@ -266,6 +266,21 @@ export function describeAnalytics(getStory: () => AnalyticsStory): void {
       },
     )
 
+    it('draw charts in a browser whose language has no formatting rules', async () => {
+      const { browser, page, running, tenant } = getStory()
+      const storageState = await page.context().storageState()
+      const baseURL = running.stack.console
+      const { page: other, faults } = await openPage(browser, { baseURL, storageState })
+      // As Chromium names it under LANG=C.
+      await other.addInitScript(() =>
+        Object.defineProperty(navigator, 'language', { value: 'en-US@posix', configurable: true }),
+      )
+      await other.goto(`/t/${tenant.tenant_id}/fleet`)
+      await other.locator('figure canvas').first().waitFor()
+      expect(faults).toEqual([])
+      await other.context().close()
+    })
+
     it('are empty with a next step for a new tenant, and explain a failure', async () => {
       const { page } = getStory()
       await page.goto('/t/globex/fleet')

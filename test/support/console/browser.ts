@@ -71,8 +71,7 @@ export async function openPage(
   browser: Browser,
   options: BrowserContextOptions & { baseURL: string },
 ): Promise<WatchedPage> {
-  // A browser takes its language from LANG, which may have no formatting rules.
-  const context = await browser.newContext({ reducedMotion: 'reduce', locale: 'en-US', ...options })
+  const context = await browser.newContext({ reducedMotion: 'reduce', ...options })
   context.setDefaultTimeout(20_000)
   const page = await context.newPage()
   const faults: string[] = []

@@ -58,6 +58,7 @@ function Plot({
     if (element === null) return
     let end = () => {}
     let gone = false
+    nameLanguage()
     void import('./plot.ts').then(({ drawPlot }) => {
       const chart = { times, series, height, format, isLastOpen, utc: zone === 'utc' }
       if (!gone) end = drawPlot(element, chart)
@@ -89,6 +90,18 @@ function Plot({
       </div>
     </div>
   )
+}
+
+/**
+ * uPlot formats numbers for the browser's language when it is loaded. Under `LANG=C` Chromium names
+ * one without formatting rules, for which that throws.
+ */
+function nameLanguage(): void {
+  try {
+    new Intl.NumberFormat(navigator.language)
+  } catch {
+    Object.defineProperty(navigator, 'language', { value: 'en', configurable: true })
+  }
 }
 
 const swatches = { accent: 'bg-accent-text', warn: 'bg-warn', bad: 'bg-bad' }
