@@ -15,7 +15,7 @@ export function drawPlot(
     utc: boolean
   },
 ): () => void {
-  const color = (name: string) => readColor(element, name)
+  const color = (name: string) => readColor(element, name === 'accent' ? 'accent-text' : name)
   const muted = color('muted')
   const grid = { stroke: color('line'), width: 1 }
   const last = chart.times.length - 1
@@ -28,19 +28,19 @@ export function drawPlot(
       ...(chart.utc ? { tzDate: (at: number) => uPlot.tzDate(new Date(at * 1_000), 'UTC') } : {}),
       scales: { y: { range: (_, __, most) => [0, Math.max(most, 1)] } },
       axes: [
-        { stroke: muted, grid, ticks: grid },
+        { stroke: muted, grid, ticks: grid, values: timeTexts },
         { stroke: muted, grid, ticks: grid, values: (_, at) => at.map(chart.format), size: 56 },
       ],
       series: [
         {},
         ...chart.series.map(({ label, color: name, look }) => {
-          const stroke = color(name ?? 'accent-text')
+          const stroke = color(name ?? 'accent')
           return look === 'points'
             ? { label, stroke, paths: () => null, points: { show: true, size: 6, fill: stroke } }
             : { label, stroke, width: 1.5, points: { show: false } }
         }),
         ...openEnds.map(({ label, color: name }) => {
-          const stroke = color(name ?? 'accent-text')
+          const stroke = color(name ?? 'accent')
           return { label, stroke, width: 1.5, dash: [4, 4], points: { show: false } }
         }),
       ],
@@ -61,6 +61,16 @@ export function drawPlot(
     plot.destroy()
   }
 }
+
+const hour = 3_600
+const day = 24 * hour
+/** By the seconds between ticks: the text of a tick, and what stands below at a new year and day. */
+const timeTexts: uPlot.Axis.Values = [
+  [28 * day, '{YYYY}-{MM}', null, null, null, null, null, null, 1],
+  [day, '{MM}-{DD}', '\n{YYYY}', null, null, null, null, null, 1],
+  [60, '{HH}:{mm}', '\n{YYYY}-{MM}-{DD}', null, '\n{MM}-{DD}', null, null, null, 1],
+  [1, '{HH}:{mm}:{ss}', '\n{YYYY}-{MM}-{DD}', null, '\n{MM}-{DD}', null, null, null, 1],
+]
 
 /** A colour of the page as the theme makes it: a canvas does not read variables. */
 function readColor(element: HTMLElement, name: string): string {
