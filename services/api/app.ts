@@ -6,16 +6,19 @@
 import type { FastifyInstance } from 'fastify'
 import { dispositionChanges } from '#shared/core/base/limits/rest-api.ts'
 import type { AlertQuery } from '#shared/io/alerts/alert-query.ts'
-import type { AlertStore } from '#shared/io/alerts/alert-store.ts'
+import { type AlertStore, createAlertStore } from '#shared/io/alerts/alert-store.ts'
 import { isFiltered } from '#shared/io/alerts/filtered-alerts-sql.ts'
 import type { HistoryStore } from '#shared/io/devices/history-store.ts'
 import type { UserStore } from '#shared/io/devices/user-store.ts'
 import { addConditionalRequests } from '#shared/io/http/conditional-requests.ts'
 import { createHttpServer, type HttpServerOptions } from '#shared/io/http/http-server.ts'
+import { addIdempotency } from '#shared/io/http/idempotency.ts'
 import { createQueryLimiter } from '#shared/io/http/limit-queries.ts'
 import type { ZodApp } from '#shared/io/http/openapi.ts'
 import { validatorCompiler } from '#shared/io/http/validate-requests.ts'
 import type { CurrentPolicyStore } from '#shared/io/policies/current-policy-store.ts'
+import type { OnceAnswer, OnceCall } from '#shared/io/postgres/idempotent-answers.ts'
+import type { Postgres } from '#shared/io/postgres/postgres.ts'
 import { latencyBucketsSeconds, type Metrics } from '#shared/io/process/metrics.ts'
 import type { SemaphoreLimits } from '#shared/io/process/tenant-semaphore.ts'
 import type { ReconciliationStore } from '#shared/io/reconciliation/reconciliation-store.ts'
@@ -27,7 +30,7 @@ import { createFindKeyHolder } from './http/find-key-holder.ts'
 import { createLargeResponses } from './http/large-responses.ts'
 import { createRateLimits } from './http/rate-limits.ts'
 import { addOpenapiRoutes } from './openapi/openapi-routes.ts'
-import { addAlertRoutes } from './routes/alerts.ts'
+import { addAlertRoutes, type KeyedChange, rejectUnknownAlert } from './routes/alerts.ts'
 import { addDeviceRoutes } from './routes/devices.ts'
 import { addEventRoutes } from './routes/events.ts'
 import { addReconciliationRoutes } from './routes/reconciliation.ts'
@@ -37,6 +40,11 @@ import { addUserRoutes } from './routes/users.ts'
 export type ApiDeps = {
   tenants: Pick<TenantStore, 'findTenantByApiKey' | 'recordApiKeyUse'>
   alerts: Pick<AlertStore, 'listAlerts' | 'findAlert' | 'setDisposition'>
+  /** Changes Postgres once for a call with an `Idempotency-Key`. */
+  answerOnce: <T>(
+    call: OnceCall,
+    work: (postgres: Postgres) => Promise<T>,
+  ) => Promise<OnceAnswer<T>>
   history: Pick<HistoryStore, 'findSmallDevice' | 'findLargeDevice'>
   users: UserStore
   events: Pick<EventStore, 'findScoredEvent'>
@@ -117,9 +125,17 @@ export async function createApiApp(
     scope.decorateRequest('caller', null as never)
     scope.addHook('onRequest', authenticate)
     addConditionalRequests(scope)
+    addIdempotency(scope)
     addRoutes(scope.withTypeProvider() as ZodApp)
   })
   return app
+
+  async function setDispositionOnce({ tenantId, once, ...change }: KeyedChange) {
+    const set = async ({ setDisposition }: Pick<AlertStore, 'setDisposition'>) =>
+      (await setDisposition({ ...change, scope: [tenantId] })) ?? rejectUnknownAlert()
+    if (once === null) return { answer: await set(deps.alerts), replayed: false }
+    return deps.answerOnce(once, (postgres) => set(createAlertStore(postgres)))
+  }
 
   function addRoutes(routes: ZodApp): void {
     const listFiltered = limited(
@@ -135,9 +151,7 @@ export async function createApiApp(
       setDisposition: limited(
         'disposition',
         dispositionChanges,
-        timed('disposition', ({ tenantId, ...change }) =>
-          deps.alerts.setDisposition({ ...change, scope: [tenantId] }),
-        ),
+        timed('disposition', setDispositionOnce),
       ),
     })
     const beginLargeResponse = createLargeResponses(metrics)

@@ -11,6 +11,7 @@ import { closeHttp } from '#shared/io/http/close-http.ts'
 import { listen } from '#shared/io/http/http-server.ts'
 import { serveInternally } from '#shared/io/http/internal-server.ts'
 import { createCurrentPolicyStore } from '#shared/io/policies/current-policy-store.ts'
+import { answerOnce } from '#shared/io/postgres/idempotent-answers.ts'
 import { createPostgres } from '#shared/io/postgres/postgres.ts'
 import { processSessions } from '#shared/io/postgres/process-sessions.ts'
 import { createFaultReporter } from '#shared/io/process/connect-faults.ts'
@@ -65,6 +66,7 @@ async function main(): Promise<void> {
     {
       tenants: createTenantStore(postgres),
       alerts: createAlertStore(postgres),
+      answerOnce: (call, work) => answerOnce(postgres, call, work),
       history: createHistoryStore(clickhouse),
       users: createUserStore(clickhouse),
       events: createEventStore(clickhouse),

@@ -8,6 +8,7 @@ import type { FastifyInstance } from 'fastify'
 import { serializerCompiler, type ZodTypeProvider } from 'fastify-type-provider-zod'
 import { addConditionalRequests } from '#shared/io/http/conditional-requests.ts'
 import { createHttpServer, type HttpServerOptions } from '#shared/io/http/http-server.ts'
+import { addIdempotency } from '#shared/io/http/idempotency.ts'
 import { createQueryLimiter } from '#shared/io/http/limit-queries.ts'
 import { addOpenapi } from '#shared/io/http/openapi.ts'
 import { validatorCompiler } from '#shared/io/http/validate-requests.ts'
@@ -122,6 +123,7 @@ export async function createConsoleApp(
       // Before any route says anything: a stranger cannot tell which tenants exist.
       addAuthentication(scope, prefix, { ...operators, token })
       addConditionalRequests(scope)
+      addIdempotency(scope)
       addRoutes(scope.withTypeProvider<ZodTypeProvider>() as ConsoleApp, deps, http.metrics)
       addOperatorRoutes(scope.withTypeProvider<ZodTypeProvider>() as ConsoleApp, operators)
       scope.get('/openapi.json', { schema: { hide: true } as object }, async (_, reply) =>

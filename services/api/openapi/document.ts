@@ -73,7 +73,7 @@ export function toPublicDocument(): OpenapiOptions {
     },
     describeRoute: () => ({ problems: ['unauthorized', 'rate_limited', 'unavailable'] }),
     headersOf: (status) =>
-      [200, 304, 400, 403, 404, 429].includes(status) ? rateLimitHeaders : {},
+      [200, 304, 400, 403, 404, 409, 422, 429].includes(status) ? rateLimitHeaders : {},
   }
 }
 

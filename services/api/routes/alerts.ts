@@ -8,16 +8,24 @@ import { alertPathSchema, dispositionBodySchema } from '#shared/core/http/readin
 import type { AlertStore } from '#shared/io/alerts/alert-store.ts'
 import { listAlertsByQuery } from '#shared/io/alerts/list-by-query.ts'
 import type { DispositionChange } from '#shared/io/alerts/set-disposition.ts'
+import { readOnceCall, sendOnce } from '#shared/io/http/idempotency.ts'
 import type { ZodApp } from '#shared/io/http/openapi.ts'
+import type { OnceAnswer, OnceCall } from '#shared/io/postgres/idempotent-answers.ts'
 import { requireScope } from '../http/authenticate.ts'
 import { compressed } from '../http/compress-responses.ts'
 import { alertExample } from '../openapi/examples.ts'
 
 /** A change of one of the tenant's alerts by a key of the tenant. */
-export type KeyedChange = Omit<DispositionChange, 'scope'> & { tenantId: string; keyHash: Buffer }
+export type KeyedChange = Omit<DispositionChange, 'scope'> & {
+  tenantId: string
+  keyHash: Buffer
+  /** Set for a call with an `Idempotency-Key`. */
+  once: OnceCall | null
+}
 
 export type AlertRouteDeps = Pick<AlertStore, 'listAlerts' | 'findAlert'> & {
-  setDisposition: (change: KeyedChange) => Promise<Alert | null>
+  /** Answers once for an `Idempotency-Key`. @throws Problem alert_not_found */
+  setDisposition: (change: KeyedChange) => Promise<OnceAnswer<Alert>>
 }
 
 /** Adds the routes. */
@@ -40,7 +48,7 @@ export function addAlertRoutes(app: ZodApp, deps: AlertRouteDeps): void {
       },
     },
     async ({ params, caller: { tenantId } }) =>
-      (await deps.findAlert({ alertId: params.alert_id, tenantId })) ?? rejectUnknown(),
+      (await deps.findAlert({ alertId: params.alert_id, tenantId })) ?? rejectUnknownAlert(),
   )
   app.post(
     '/v1/di/alerts/:alert_id/disposition',
@@ -48,10 +56,11 @@ export function addAlertRoutes(app: ZodApp, deps: AlertRouteDeps): void {
       config: { calls: callsPerChange },
       schema: {
         operationId: 'setDisposition',
+        idempotency: 'kept',
         tags: ['Alerts'],
         summary: 'Set the disposition of an alert',
         description:
-          'Needs a key with the scope `alerts:write`; the key that comes with a tenant reads only. Any change between the four is allowed and is recorded with the key’s name. Setting what is set already changes nothing, so a repeat is safe. A call counts as 20 calls of the tenant’s rate.',
+          'Needs a key with the scope `alerts:write`; the key that comes with a tenant reads only. Any change between the four is allowed and is recorded with the key’s name. Setting what is set already changes nothing. With an `Idempotency-Key` a repeat also does not undo what others set meanwhile. A call counts as 20 calls of the tenant’s rate.',
         params: alertPathSchema,
         querystring: z.strictObject({}),
         body: dispositionBodySchema,
@@ -60,17 +69,21 @@ export function addAlertRoutes(app: ZodApp, deps: AlertRouteDeps): void {
         example: { ...alertExample, disposition: 'CONFIRMED' },
       },
     },
-    async ({ params, body, caller }) => {
+    async (request, reply) => {
+      const { params, body, caller } = request
       requireScope(caller, 'alerts:write')
-      const alert = await deps.setDisposition({
+      const { tenantId, keyHash, keyName } = caller
+      const actor = `api-key:${keyName}`
+      const answer = await deps.setDisposition({
         alertId: params.alert_id,
-        tenantId: caller.tenantId,
-        keyHash: caller.keyHash,
+        tenantId,
+        keyHash,
         disposition: body.disposition,
         note: body.note ?? null,
-        actor: `api-key:${caller.keyName}`,
+        actor,
+        once: readOnceCall(request, { tenantId, actor }),
       })
-      return alert ?? rejectUnknown()
+      return sendOnce(reply, answer)
     },
   )
 }
@@ -99,6 +112,6 @@ function addList(app: ZodApp, { listAlerts }: AlertRouteDeps): void {
   )
 }
 
-const rejectUnknown = (): never => {
+export const rejectUnknownAlert = (): never => {
   throw new Problem('alert_not_found', 'There is no such alert.')
 }

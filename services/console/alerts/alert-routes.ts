@@ -8,6 +8,7 @@ import { listAlertsByQuery } from '#shared/io/alerts/list-by-query.ts'
 import type { Postgres } from '#shared/io/postgres/postgres.ts'
 import type { ExplainDeps } from '../events/explain-event.ts'
 import { actorOf, type ConsoleApp, tenantsOf } from '../http/admin-app.ts'
+import { changeOnce } from '../http/answer-once.ts'
 import { alertParams, alertSchema, dispositionBody, tenantParams } from '../http/schemas.ts'
 import { requireTenant } from '../tenants/manage-tenants.ts'
 import {
@@ -30,7 +31,7 @@ export function addAlertRoutes(
 ): void {
   const store = createAlertStore(deps.postgres)
   addReads(app, { ...deps, findAlert: store.findAlert })
-  addChanges(app, deps, store)
+  addChanges(app, deps)
 }
 
 function addReads(
@@ -75,12 +76,13 @@ function addReads(
   )
 }
 
-function addChanges(app: ConsoleApp, deps: AlertRouteDeps, store: AlertStore): void {
+function addChanges(app: ConsoleApp, deps: AlertRouteDeps): void {
   app.post(
     '/alerts/:alert_id/disposition',
     {
       schema: {
         operationId: 'setDisposition',
+        idempotency: 'kept',
         tags: ['Alerts'],
         summary: 'Set the disposition of an alert',
         params: alertParams,
@@ -89,17 +91,21 @@ function addChanges(app: ConsoleApp, deps: AlertRouteDeps, store: AlertStore): v
         response: { 200: alertSchema },
       },
     },
-    async ({ params, body, principal }) => {
-      const alert = await store.setDisposition({
+    async (request, reply) => {
+      const { params, body, principal } = request
+      const change = {
         alertId: params.alert_id,
         disposition: body.disposition,
         expected: body.expected_disposition,
         note: body.note ?? null,
         actor: actorOf(principal),
         scope: tenantsOf(principal),
+      }
+      return changeOnce(deps.postgres, { request, reply }, async (postgres) => {
+        const alert = await createAlertStore(postgres).setDisposition(change)
+        if (alert !== null) return alert
+        throw alertNotFound(params.alert_id)
       })
-      if (alert !== null) return alert
-      throw alertNotFound(params.alert_id)
     },
   )
   app.put(
@@ -130,6 +136,7 @@ function addChanges(app: ConsoleApp, deps: AlertRouteDeps, store: AlertStore): v
     {
       schema: {
         operationId: 'addNote',
+        idempotency: 'kept',
         tags: ['Alerts'],
         summary: 'Add a note to an alert',
         params: alertParams,
@@ -138,14 +145,18 @@ function addChanges(app: ConsoleApp, deps: AlertRouteDeps, store: AlertStore): v
         response: { 201: noteSchema },
       },
     },
-    async ({ params: { alert_id: alertId }, body: { note }, principal }, reply) => {
+    async (request, reply) => {
+      const { params, body, principal } = request
+      const { alert_id: alertId } = params
       const scope = tenantsOf(principal)
+      const { note } = body
       const wanted = { alertId, note, scope, actor: actorOf(principal), most: notesPerAlertMax }
-      const added = await addNote(deps.postgres, wanted)
-      if (added === null) throw alertNotFound(alertId)
-      if (added === 'full') {
+      const added = await changeOnce(deps.postgres, { request, reply }, async (postgres) => {
+        const done = await addNote(postgres, wanted)
+        if (done === null) throw alertNotFound(alertId)
+        if (done !== 'full') return done
         throw new Problem('conflict', `An alert has at most ${notesPerAlertMax} notes.`)
-      }
+      })
       return reply.code(201).send(added)
     },
   )

@@ -1,5 +1,6 @@
 /** Bulk changes of alerts, by filter or by selection: begin, list, watch, cancel, undo. */
 import { randomUUID } from 'node:crypto'
+import type { FastifyReply, FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import { dispositions } from '#shared/core/alerts/alert-rules.ts'
 import {
@@ -20,7 +21,8 @@ import {
 } from '#shared/io/alerts/bulk-job-store.ts'
 import { startBulkUndo, type UndoRefusal } from '#shared/io/alerts/undo-bulk-job.ts'
 import type { Postgres } from '#shared/io/postgres/postgres.ts'
-import { actorOf, type ConsoleApp, type Principal, tenantsOf } from '../http/admin-app.ts'
+import { actorOf, type ConsoleApp, tenantsOf } from '../http/admin-app.ts'
+import { changeOnce } from '../http/answer-once.ts'
 import { idSchema, limitSchema, tenantParams } from '../http/schemas.ts'
 import { emailSchema } from '../operators/operator-schemas.ts'
 import { requireTenant } from '../tenants/manage-tenants.ts'
@@ -111,18 +113,32 @@ export function addBulkRoutes(app: ConsoleApp, deps: BulkDeps): void {
 function addStarts(app: ConsoleApp, { postgres, countMatching }: BulkDeps): void {
   const start = async (
     tenantId: string,
-    principal: Principal | null,
+    exchange: { request: FastifyRequest; reply: FastifyReply },
     wanted: TargetBody & { change: BulkChange; note: string | null },
-  ): Promise<BulkJob> => {
+  ): Promise<FastifyReply> => {
     await requireTenant(postgres, tenantId)
+    const job = await changeOnce(postgres, exchange, (tx) =>
+      begin(tx, { tenantId, actor: actorOf(exchange.request.principal), wanted }),
+    )
+    return exchange.reply.code(202).send(job)
+  }
+  const begin = async (
+    tx: Postgres,
+    of: {
+      tenantId: string
+      actor: string
+      wanted: TargetBody & { change: BulkChange; note: string | null }
+    },
+  ): Promise<BulkJob> => {
+    const { tenantId, actor, wanted } = of
     const { filter, alert_ids: alertIds = [], expected_count: expectedCount } = wanted
-    const job = await startBulkJob(postgres, {
+    const job = await startBulkJob(tx, {
       jobId: newJobId(),
       tenantId,
       target: filter === undefined ? { alertIds } : { filter },
       change: wanted.change,
       note: wanted.note,
-      actor: actorOf(principal),
+      actor,
       expectedCount,
       runningMax: bulkJobsRunningMax,
       count: countMatching,
@@ -138,6 +154,7 @@ function addStarts(app: ConsoleApp, { postgres, countMatching }: BulkDeps): void
     {
       schema: {
         operationId: 'setDispositions',
+        idempotency: 'kept',
         tags: ['Alerts'],
         summary: 'Set the disposition of all alerts of a filter or a selection',
         description,
@@ -147,10 +164,11 @@ function addStarts(app: ConsoleApp, { postgres, countMatching }: BulkDeps): void
         response: { 202: jobSchema },
       },
     },
-    async ({ params, body, principal }, reply) => {
+    async (request, reply) => {
+      const { params, body } = request
       const change = { sets: 'disposition', disposition: body.disposition } as const
       const wanted = { ...body, change, note: body.note ?? null }
-      return reply.code(202).send(await start(params.tenant_id, principal, wanted))
+      return start(params.tenant_id, { request, reply }, wanted)
     },
   )
   app.post(
@@ -158,6 +176,7 @@ function addStarts(app: ConsoleApp, { postgres, countMatching }: BulkDeps): void
     {
       schema: {
         operationId: 'assignAlerts',
+        idempotency: 'kept',
         tags: ['Alerts'],
         summary: 'Assign all alerts of a filter or a selection, or unassign them',
         description,
@@ -167,10 +186,11 @@ function addStarts(app: ConsoleApp, { postgres, countMatching }: BulkDeps): void
         response: { 202: jobSchema },
       },
     },
-    async ({ params, body, principal }, reply) => {
+    async (request, reply) => {
+      const { params, body } = request
       const change = { sets: 'assignee', assignee: body.assignee } as const
       const wanted = { ...body, change, note: null }
-      return reply.code(202).send(await start(params.tenant_id, principal, wanted))
+      return start(params.tenant_id, { request, reply }, wanted)
     },
   )
 }
@@ -241,6 +261,7 @@ function addEnds(app: ConsoleApp, { postgres }: BulkDeps): void {
     {
       schema: {
         operationId: 'undoBulkJob',
+        idempotency: 'kept',
         tags: ['Alerts'],
         summary: 'Undo a bulk change that has ended',
         description:
@@ -250,17 +271,21 @@ function addEnds(app: ConsoleApp, { postgres }: BulkDeps): void {
         response: { 202: jobSchema },
       },
     },
-    async ({ params, principal }, reply) => {
-      const job = await startBulkUndo(postgres, {
-        jobId: newJobId(),
-        undoOf: params.job_id,
-        scope: tenantsOf(principal),
-        actor: actorOf(principal),
-        runningMax: bulkJobsRunningMax,
+    async (request, reply) => {
+      const { params, principal } = request
+      const begun = await changeOnce(postgres, { request, reply }, async (tx) => {
+        const job = await startBulkUndo(tx, {
+          jobId: newJobId(),
+          undoOf: params.job_id,
+          scope: tenantsOf(principal),
+          actor: actorOf(principal),
+          runningMax: bulkJobsRunningMax,
+        })
+        if (job === null) throw jobNotFound()
+        if (typeof job === 'string') throw new Problem('conflict', refusals[job])
+        return job
       })
-      if (job === null) throw jobNotFound()
-      if (typeof job === 'string') throw new Problem('conflict', refusals[job])
-      return reply.code(202).send(job)
+      return reply.code(202).send(begun)
     },
   )
 }

@@ -45,6 +45,7 @@ export function addAnalystRoutes(app: ConsoleApp, deps: AnalystDeps): void {
     {
       schema: {
         operationId: 'createAnalyst',
+        idempotency: 'refused',
         tags: ['SQL'],
         summary: 'Create an analyst, who may query the analytics views of this tenant',
         description:

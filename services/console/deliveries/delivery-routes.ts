@@ -11,6 +11,7 @@ import {
 } from '#shared/io/deliveries/list-deliveries.ts'
 import { countReplayable } from '#shared/io/deliveries/replay-deliveries.ts'
 import { actorOf, type ConsoleApp } from '../http/admin-app.ts'
+import { changeOnce } from '../http/answer-once.ts'
 import { tenantParams } from '../http/schemas.ts'
 import { requireTenant } from '../tenants/manage-tenants.ts'
 import {
@@ -27,6 +28,7 @@ import {
 } from './delivery-schemas.ts'
 import {
   type DeliveryDeps,
+  hintDue,
   replayDeliveries,
   sendTestEvent,
   setWebhookPaused,
@@ -40,29 +42,39 @@ export function addDeliveryRoutes(app: ConsoleApp, deps: DeliveryDeps): void {
     {
       schema: {
         operationId: 'replayDeliveries',
+        idempotency: 'kept',
         tags: ['Webhooks'],
         summary: 'Send deliveries again with the same id and bytes; the retry schedule restarts',
         description:
           'One of `alert_id`, `since`, `failed`, or `since` with `failed`. Deliveries in flight and ' +
-          'test events are not sent again.',
+          'test events are not sent again. With an `Idempotency-Key` all is one transaction.',
         params: tenantParams,
         body: replayBody,
         problems: ['alert_not_found', 'webhook_not_on'],
         response: { 200: replayedSchema },
       },
     },
-    async ({ params, body: { alert_id: alertId, since, failed }, principal }) =>
-      replayDeliveries(deps, {
+    async (request, reply) => {
+      const { params, body, principal } = request
+      const { alert_id: alertId, since, failed } = body
+      const wanted = {
         tenantId: params.tenant_id,
         actor: actorOf(principal),
         what: alertId === undefined ? { sinceMs: since ?? null, onlyFailed: failed } : { alertId },
-      }),
+      }
+      const replayed = await changeOnce(deps.postgres, { request, reply }, (postgres) =>
+        replayDeliveries({ ...deps, postgres }, wanted),
+      )
+      await hintDue(deps, wanted.tenantId)
+      return replayed
+    },
   )
   app.post(
     '/tenants/:tenant_id/deliveries/test',
     {
       schema: {
         operationId: 'testWebhook',
+        idempotency: 'kept',
         tags: ['Webhooks'],
         summary: 'Send a test event to the webhook; it raises no alert and is not retried',
         description: 'Returns at once. The attempts of the delivery have the outcome.',
@@ -71,9 +83,14 @@ export function addDeliveryRoutes(app: ConsoleApp, deps: DeliveryDeps): void {
         response: { 201: deliverySchema },
       },
     },
-    async ({ params, principal }, reply) => {
+    async (request, reply) => {
+      const { params, principal } = request
       const wanted = { tenantId: params.tenant_id, actor: actorOf(principal) }
-      return reply.code(201).send(await sendTestEvent(deps, wanted))
+      const sent = await changeOnce(deps.postgres, { request, reply }, (postgres) =>
+        sendTestEvent({ ...deps, postgres }, wanted),
+      )
+      await hintDue(deps, wanted.tenantId)
+      return reply.code(201).send(sent)
     },
   )
   for (const [verb, paused, problem, summary] of [

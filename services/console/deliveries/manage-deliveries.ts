@@ -60,7 +60,6 @@ export async function replayDeliveries(
     'alertId' in what
       ? await replayOne(deps, { ...wanted, what })
       : await replayAll(deps, { ...wanted, what })
-  await hint(deps, tenantId, first[0])
   const data = await findDeliveries(deps.postgres, tenantId, first)
   return { tenant_id: tenantId, replayed, data }
 }
@@ -114,7 +113,7 @@ async function replayAll(
     replayed += step.deliveryIds.length
     progress = step.progress
     first.push(...step.deliveryIds.slice(0, replayListedMax - first.length))
-    if (part === 1) await hint(deps, tenantId, first[0])
+    if (part === 1) await hintDue(deps, tenantId, first[0])
   }
 }
 
@@ -138,7 +137,6 @@ export async function sendTestEvent(
     const [inserted] = await findDeliveries(tx, tenantId, [deliveryId])
     return inserted!
   })
-  await hint(deps, tenantId, deliveryId)
   return delivery
 }
 
@@ -179,7 +177,7 @@ export async function setWebhookPaused(
     }
     return { tenant_id: tenantId, webhook_url: webhook.url, webhook_state: state }
   })
-  if (!paused) await hint(deps, tenantId, undefined)
+  if (!paused) await hintDue(deps, tenantId)
   return answer
 }
 
@@ -196,8 +194,14 @@ function notOn(tenantId: string, { state, offReason }: Webhook): Problem {
   return new Problem('webhook_not_on', `The webhook of ${tenantId} is ${state}${why}. ${remedy}`)
 }
 
-/** Without the hint, delivery finds the rows with its next sweep. */
-async function hint(deps: DeliveryDeps, tenantId: string, deliveryId = 'any'): Promise<void> {
+/**
+ * Wakes delivery once a change is committed. Without the hint it finds the rows with its next sweep.
+ */
+export async function hintDue(
+  deps: DeliveryDeps,
+  tenantId: string,
+  deliveryId = 'any',
+): Promise<void> {
   try {
     await deps.hintDelivery({ tenantId, deliveryId })
   } catch (error) {

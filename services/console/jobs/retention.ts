@@ -12,6 +12,7 @@ import { type Clickhouse, describeFailure } from '#shared/io/clickhouse/clickhou
 import { removeEndedErasures } from '#shared/io/erasure/erasure-job-store.ts'
 import { removeEndedInvitations } from '#shared/io/operators/invitation-store.ts'
 import { removeExpiredSessions } from '#shared/io/operators/session-store.ts'
+import { removeExpiredAnswers } from '#shared/io/postgres/idempotent-answers.ts'
 import { type Locks, tryNamedLock } from '#shared/io/postgres/named-lock-store.ts'
 import type { Postgres, Session } from '#shared/io/postgres/postgres.ts'
 import type { Log } from '#shared/io/process/log.ts'
@@ -144,6 +145,11 @@ async function runDue(
     await attempt(state, 'bulk_jobs', () =>
       removeAll(state, round, 'bulk_jobs', (most) =>
         removeEndedBulkJobs(state.postgres, round.atMs, most),
+      ),
+    ),
+    await attempt(state, 'idempotent_answers', () =>
+      removeAll(state, round, 'idempotent_answers', (most) =>
+        removeExpiredAnswers(state.postgres, round.atMs, most),
       ),
     ),
     await attempt(state, 'erasures', () =>

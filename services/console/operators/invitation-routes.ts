@@ -24,6 +24,7 @@ export function addInvitationRoutes(app: ConsoleApp, parts: OperatorParts): void
     {
       schema: {
         operationId: 'inviteOperator',
+        idempotency: 'refused',
         tags: ['Operators'],
         summary: 'Invite an operator; the link works once',
         body: inviteBody,

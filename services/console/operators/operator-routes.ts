@@ -56,6 +56,7 @@ export function addOperatorRoutes(app: ConsoleApp, parts: OperatorParts): void {
     {
       schema: {
         operationId: 'resetOperator',
+        idempotency: 'refused',
         tags: ['Operators'],
         summary: 'Make a link by which an operator chooses a new password',
         description:

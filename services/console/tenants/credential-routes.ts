@@ -26,6 +26,7 @@ export function addCredentialRoutes(app: ConsoleApp, deps: CredentialRouteDeps):
     {
       schema: {
         operationId: 'rotateCredentials',
+        idempotency: 'refused',
         tags: ['Credentials'],
         summary: 'Rotate credentials; returns once the old ones are dead everywhere',
         description:

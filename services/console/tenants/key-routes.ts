@@ -40,6 +40,7 @@ export function addKeyRoutes(app: ConsoleApp, deps: KeyDeps): void {
     {
       schema: {
         operationId: 'createKey',
+        idempotency: 'refused',
         tags: ['Credentials'],
         summary: 'Create a named API key with scopes',
         params: tenantParams,

@@ -23,6 +23,7 @@ export function addTenantRoutes(app: ConsoleApp, deps: ManageDeps): void {
     {
       schema: {
         operationId: 'createTenant',
+        idempotency: 'refused',
         tags: ['Tenants'],
         summary: 'Create a tenant',
         body: createTenantBody,

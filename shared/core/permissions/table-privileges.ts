@@ -41,6 +41,7 @@ export const postgresPrivileges = {
     alert_counts_by_day: count,
     alert_counts_by_hour: count,
     alert_dispositions: add,
+    idempotent_answers: count,
     audit_log: ['insert'],
   },
   delivery: {
@@ -60,7 +61,7 @@ export const postgresPrivileges = {
         ...['rotations', 'webhooks', 'webhook_secret_lease', 'analysts', 'retention_rounds'],
         ...['alerts', 'alert_sequences', 'alert_counts_by_day', 'alert_counts_by_hour'],
         ...['alert_dispositions', 'alert_assignments', 'alert_notes', 'bulk_jobs'],
-        ...['erasures', 'deliveries', 'delivery_attempts'],
+        ...['erasures', 'deliveries', 'delivery_attempts', 'idempotent_answers'],
         ...[
           'replication_changes',
           'replication_removals',

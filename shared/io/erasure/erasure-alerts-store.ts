@@ -4,6 +4,7 @@
  * the other alerts stays what it is, so an erasure leaves gaps in it.
  */
 import { lockSequences } from '#shared/io/alerts/alert-lock.ts'
+import { eraseAnswers } from '#shared/io/postgres/idempotent-answers.ts'
 import type { Postgres, Queryable } from '#shared/io/postgres/postgres.ts'
 import type { ErasureSubject } from './erasure-subject.ts'
 
@@ -83,8 +84,10 @@ export async function eraseAlerts(
 
 /** Takes the lock of the tenant's alerts first, and its deliveries in the order of their ids. */
 async function eraseSome(tx: Queryable, erasable: ErasableAlerts): Promise<number> {
-  const { tenantId } = erasable.subject
+  const { tenantId, id } = erasable.subject
   await lockSequences(tx, [tenantId])
+  // Answers are written under the lock as well.
+  await eraseAnswers(tx, tenantId, id)
   const { text, values } = toCondition(erasable)
   const { rows } = await tx.query<{ alert_id: string }>(
     `select alert_id from alerts where ${text} order by alert_id limit ${batchMax} for update`,

@@ -21,6 +21,7 @@ import {
 import type { z } from 'zod'
 import type { ProblemCode } from '#shared/core/http/problem.ts'
 import { entityTagHeader, entityTagHeaders, ifNoneMatchParameter } from './conditional-requests.ts'
+import { idempotencyKeyParameter, replayedHeader, replayedHeaders } from './idempotency.ts'
 import {
   type Json,
   problemHeaders,
@@ -102,7 +103,7 @@ export async function addOpenapi(app: FastifyInstance, options: OpenapiOptions):
       info: { ...rest.info, contact, license },
       components: {
         securitySchemes,
-        headers: { ...problemHeaders, ...entityTagHeaders, ...headers },
+        headers: { ...problemHeaders, ...entityTagHeaders, ...replayedHeaders, ...headers },
         examples: toProblemExamples(),
       },
     } as object,
@@ -124,6 +125,7 @@ export async function addOpenapi(app: FastifyInstance, options: OpenapiOptions):
         ...route.problems,
         ...problems,
         ...toProblemsOfParts(methods, input.url, schema),
+        ...toProblemsOfKeys(schema.idempotency),
       ]
       const extra = {
         ...(description === '' ? {} : { description }),
@@ -131,6 +133,7 @@ export async function addOpenapi(app: FastifyInstance, options: OpenapiOptions):
         'x-problems': codes,
         ...(example === undefined ? {} : { 'x-example': example }),
         ...(conditional === undefined ? {} : { 'x-conditional': conditional }),
+        ...(schema.idempotency === 'kept' ? { 'x-idempotent': true } : {}),
       }
       return { url: transformed.url, schema: { ...transformed.schema, ...extra } as FastifySchema }
     },
@@ -174,12 +177,20 @@ function toProblemsOfParts(
   ]
 }
 
+/** Problems of an `Idempotency-Key`. */
+function toProblemsOfKeys(idempotency: FastifySchema['idempotency']): ProblemCode[] {
+  if (idempotency === undefined) return []
+  if (idempotency === 'refused') return ['idempotency_key_refused']
+  return ['idempotency_key_refused', 'idempotency_key_in_flight', 'idempotency_key_reused']
+}
+
 type Response = { description: string; headers?: Json; content?: Record<string, Json> }
 type Operation = {
   responses: Record<string, Response>
   'x-problems'?: ProblemCode[]
   'x-example'?: unknown
   'x-conditional'?: true
+  'x-idempotent'?: true
   parameters?: Json[]
 }
 type OpenapiDocument = {
@@ -206,7 +217,16 @@ function completeOperation(operation: Operation, headersOf: (status: number) => 
   }
   if (operation['x-conditional']) makeConditional(operation, headersOf)
   delete operation['x-conditional']
+  if (operation['x-idempotent']) makeIdempotent(operation)
+  delete operation['x-idempotent']
   Object.assign(operation.responses, toProblemResponses(codes, headersOf))
+}
+
+function makeIdempotent(operation: Operation): void {
+  operation.parameters = [...(operation.parameters ?? []), idempotencyKeyParameter]
+  for (const response of Object.values(operation.responses)) {
+    response.headers = { ...response.headers, ...replayedHeader }
+  }
 }
 
 function makeConditional(operation: Operation, headersOf: (status: number) => Json): void {

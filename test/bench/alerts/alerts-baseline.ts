@@ -34,6 +34,7 @@ async function start(postgresUrl: string): Promise<string> {
         findAlert: unused,
         setDisposition: unused,
       },
+      answerOnce: unused,
       history: { findSmallDevice: unused, findLargeDevice: unused },
       users: { findUserTotals: unused, listUserDevices: unused },
       events: { findScoredEvent: unused },

@@ -39,6 +39,7 @@ async function start(urls: BaselineUrls): Promise<string> {
     {
       tenants: createTenantStore(postgres),
       alerts: createAlertStore(postgres),
+      answerOnce: () => Promise.reject(new Error('the baseline changes nothing')),
       history: {
         findLargeDevice: () => Promise.reject(new Error('no device is large here')),
         findSmallDevice: async ({ deviceId }) => {

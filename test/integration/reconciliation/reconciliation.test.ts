@@ -8,6 +8,7 @@ import { reconciliationSchema } from '#shared/core/reconciliation/reconciliation
 import { createAlertStore } from '#shared/io/alerts/alert-store.ts'
 import { createUserStore } from '#shared/io/devices/user-store.ts'
 import { createCurrentPolicyStore } from '#shared/io/policies/current-policy-store.ts'
+import { answerOnce } from '#shared/io/postgres/idempotent-answers.ts'
 import { createMetrics, type Metrics } from '#shared/io/process/metrics.ts'
 import { insertAcceptedClaims } from '#shared/io/reconciliation/reconciliation-rows-store.ts'
 import {
@@ -317,6 +318,7 @@ function createApi() {
     {
       tenants: createTenantStore(postgres),
       alerts: createAlertStore(postgres),
+      answerOnce: (call, work) => answerOnce(postgres, call, work),
       policies: createCurrentPolicyStore(postgres),
       history,
       users: createUserStore(rig.clickhouse),

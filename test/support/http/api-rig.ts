@@ -17,6 +17,7 @@ import { createUserStore } from '#shared/io/devices/user-store.ts'
 import { listen } from '#shared/io/http/http-server.ts'
 import { createInternalServer } from '#shared/io/http/internal-server.ts'
 import { createCurrentPolicyStore } from '#shared/io/policies/current-policy-store.ts'
+import { answerOnce } from '#shared/io/postgres/idempotent-answers.ts'
 import { createPostgres, type Postgres } from '#shared/io/postgres/postgres.ts'
 import { createLog } from '#shared/io/process/log.ts'
 import { createMetrics, type Metrics } from '#shared/io/process/metrics.ts'
@@ -75,6 +76,7 @@ export async function createApiRig(urls: {
     {
       tenants: createTenantStore(postgres),
       alerts,
+      answerOnce: (call, work) => answerOnce(postgres, call, work),
       history: createHistoryStore(clickhouse),
       users: createUserStore(clickhouse),
       events: createEventStore(clickhouse),

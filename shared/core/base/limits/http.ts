@@ -52,6 +52,12 @@ export const internalConnectionsMax = 128
 /** Longest path segment that is an id, decoded, in characters. A longer one is a 414. */
 export const pathPartCharactersMax = 2_048
 
+/**
+ * Answers kept for the idempotency keys of one caller, for a day: of 2 KB each 20 MB. A case tool
+ * that sets a disposition every ten seconds needs 8,640.
+ */
+export const idempotentAnswersMax = 10_000
+
 /** `Retry-After` of a 503, in seconds. */
 export const retryAfterSeconds = 1
 
