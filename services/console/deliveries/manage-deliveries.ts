@@ -195,7 +195,8 @@ function notOn(tenantId: string, { state, offReason }: Webhook): Problem {
 }
 
 /**
- * Wakes delivery once a change is committed. Without the hint it finds the rows with its next sweep.
+ * Wakes delivery once a change is committed. Without the hint it finds the rows with its next
+ * sweep.
  */
 export async function hintDue(
   deps: DeliveryDeps,
