@@ -139,7 +139,7 @@ function toAlerts({ total, data }: DevicePage['alerts']): string {
 function toLinks(kind: 'device' | 'user', links: LinksAnswer): string {
   const isDevice = kind === 'device'
   const notes = [
-    ...(links.complete ? [] : ['There may be more: the latest were read.']),
+    ...(links.complete ? [] : [`There may be more: only the latest ${kind}s were read.`]),
     ...(links.sessions_searched ? [] : ['Sessions in common were not all searched.']),
   ]
   const section = toSection(`LINKED ${kind.toUpperCase()}S`, links.total, {

@@ -137,7 +137,7 @@ const byTextSql = `
 const readMaxMs = 3_000
 /** The engine ends a query itself first, which says why. */
 const answerMaxMs = readMaxMs + 500
-const rowsReadMax = 50_000_000
+const defaultRowsReadMax = 50_000_000
 
 type PairRow = [id: string, sharedId: string, lastSeenAtMs: number]
 
@@ -146,7 +146,11 @@ const toPairs = (rows: readonly PairRow[]): SharedPair[] =>
     .slice(0, linkPairsMax)
     .map(([id, sharedId, lastSeenAtMs]) => ({ id, sharedId, lastSeenAtMs }))
 
-export function createLinkStore(clickhouse: Clickhouse): LinkStore {
+/** @param rowsReadMax the most rows that a query reads */
+export function createLinkStore(
+  clickhouse: Clickhouse,
+  { rowsReadMax = defaultRowsReadMax }: { rowsReadMax?: number } = {},
+): LinkStore {
   const read = async <Row>(query: string, query_params: Record<string, unknown>) => {
     const result = await clickhouse.query({
       query,

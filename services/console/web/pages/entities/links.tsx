@@ -115,8 +115,9 @@ function Limits({ links, subject: { kind } }: { links: LinksAnswer; subject: Sub
   const sources = kind === 'device' ? 'user' : 'device'
   return (
     <p className="border-line border-t px-4 py-3 text-muted">
-      {!complete &&
-        `There may be more: the latest were read, of ${count(followed.read, sources)} out of ${followed.of.toLocaleString('en')}. `}
+      {followed.read < followed.of
+        ? `There may be more: links were followed from the latest ${count(followed.read, sources)} out of ${followed.of.toLocaleString('en')}. `
+        : !complete && `There may be more: only the ${kind}s that were seen latest were read. `}
       {!searched && 'Sessions in common were not all searched, because there are too many.'}
     </p>
   )
