@@ -131,6 +131,33 @@ describe('links', () => {
     })
   })
 
+  it('by sessions are marked as not searched in a tenant with too many sessions', async () => {
+    await telemetry.insertTelemetry(
+      makeEvents(
+        ['hub', 'other', 'third'].map((deviceId) => ({
+          tenantId: 'busy',
+          deviceId,
+          sessionId: deviceId === 'third' ? 'its own' : 'shared',
+          ...(deviceId === 'other' ? {} : { userId: 'u' }),
+        })),
+      ),
+    )
+    await clickhouse.command({
+      query: `
+        insert into sessions (tenant_id, device_id, session_id, started_at, last_seen_at)
+        select 'busy', 'd-' || toString(number), toString(number), now64(3), now64(3)
+        from numbers(20000)`,
+    })
+    const find = async (store: LinkStore) => {
+      const found = await store.findLinkedDevices({ tenantId: 'busy', deviceId: 'hub' })
+      const { linked } = toLinked(found.pairs, found.sessionPairs)
+      return [found.sessionsSearched, linked.map(({ id }) => id).sort()]
+    }
+    expect(await find(links)).toEqual([true, ['other', 'third']])
+    const bounded = createLinkStore(clickhouse, { rowsReadMax: 15_000 })
+    expect(await find(bounded)).toEqual([false, ['third']])
+  })
+
   it('of a user beyond the read limits are the latest, and marked as incomplete', async () => {
     const devices = 12_000
     // Five others on each device; inserted below the views, because inserts through them are slow.
