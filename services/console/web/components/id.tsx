@@ -40,7 +40,8 @@ export function Id({ value, most }: { value: string; most?: number }) {
   return (
     <button
       className={classes(
-        'group inline-flex items-center gap-1 rounded font-mono text-sm hover:bg-hover',
+        'group inline-flex max-w-full items-center gap-1 rounded text-left font-mono text-sm',
+        'break-all hover:bg-hover',
         copied && 'text-good',
       )}
       onClick={(event) => {

@@ -3,19 +3,32 @@ import { Link } from '@tanstack/react-router'
 import { useMemo } from 'react'
 import { ActionBadge } from '../../components/badge.tsx'
 import { Chart } from '../../components/chart/chart.tsx'
-import { Id } from '../../components/id.tsx'
+import { Id, IdText } from '../../components/id.tsx'
 import { Panel } from '../../components/page.tsx'
 import { type Column, Table } from '../../components/table.tsx'
 import { Time } from '../../components/time/time.tsx'
+import { deviceAddress } from './addresses.ts'
 
 export type Session = {
   session_id: string
+  /** Of a user's sessions, which are on several devices. */
+  device_id?: string
   rasp_action: string
   started_at: string
   last_seen_at: string
   rasp_score: number
   flags: string[]
 }
+
+const deviceColumn = (tenant: string): Column<Session> => ({
+  id: 'device',
+  head: 'Device',
+  cell: ({ device_id: id = '' }) => (
+    <Link to={deviceAddress(tenant, id) as '/'}>
+      <IdText value={id} />
+    </Link>
+  ),
+})
 
 export function Sessions({
   tenant,
@@ -43,6 +56,7 @@ export function Sessions({
   }, [sessions])
   const columns: Column<Session>[] = [
     { id: 'session', head: 'Session', cell: ({ session_id: id }) => <Id value={id} /> },
+    ...(sessions.some((one) => one.device_id !== undefined) ? [deviceColumn(tenant)] : []),
     {
       id: 'action',
       head: 'Action',
@@ -61,7 +75,7 @@ export function Sessions({
             {flags.join(', ')}
           </Link>
         ),
-      width: '35%',
+      width: '30%',
     },
     { id: 'start', head: 'Began', cell: (one) => <Time at={one.started_at} />, width: '8rem' },
     { id: 'last', head: 'Last seen', cell: (one) => <Time at={one.last_seen_at} />, width: '8rem' },
@@ -91,7 +105,7 @@ export function Sessions({
           heightClass="max-h-96"
           label="Sessions"
           minWidth="52rem"
-          rowKey={({ session_id: id }) => id}
+          rowKey={({ device_id: device = '', session_id: id }) => `${device} ${id}`}
           rows={sessions}
         />
       </Panel>
