@@ -65,12 +65,14 @@ export function describeEntities(tell: () => EntityStory): void {
     expect(await findOverflow(tell().page)).toBe(0)
   }
 
-  /** The cells of a table, without its head. */
+  /** The cells of a table, without its head; of an id that can be copied, its text alone. */
   async function readTable(name: string): Promise<string[][]> {
     const rows = tell().page.getByRole('region', { name, exact: true }).getByRole('row')
     await rows.nth(1).waitFor()
     const texts = await rows.allInnerTexts()
-    return texts.slice(1).map((text) => text.split('\t').map((cell) => cell.trim()))
+    return texts
+      .slice(1)
+      .map((text) => text.split('\t').map((cell) => cell.trim().split('\n').at(-1) ?? ''))
   }
 
   describe('devices and users', () => {
