@@ -97,7 +97,7 @@ export function createRequestLog({ hasTenant, wallMs }: RequestLogOptions): Requ
 
 type Ring = { entries: RequestLogEntry[]; next: number }
 
-/** The newest entries of each tenant; beyond the bound of all, the least used tenant is removed. */
+/** The newest entries of each tenant; beyond the bound of all, the least recently used tenant goes. */
 function createRings() {
   // One more, so that a tenant is always removed by the bound of entries, which counts them.
   const rings = new LRUCache<string, Ring>({ max: requestLogEntriesMax + 1 })
@@ -153,7 +153,9 @@ function toDetail({ errors }: Problem): string | null {
 /** Cuts a text and leaves printable ASCII alone. */
 function cut(text: string, charactersMax: number): string {
   const start = text.length > charactersMax ? `${text.slice(0, charactersMax)}...` : text
-  return start.replace(/[^\x20-\x7e]/g, (character) => {
+  const escaped = start.replace(/[^\x20-\x7e]/g, (character) => {
     return `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`
   })
+  // V8 keeps the whole text in memory for a part of it: an entry holds a copy.
+  return Buffer.from(escaped, 'latin1').toString('latin1')
 }

@@ -2,6 +2,8 @@
  * The request log in an edge's memory: bounded per tenant and in total, with unverified submissions
  * apart.
  */
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import {
   requestLogEntriesMax,
@@ -176,6 +178,27 @@ describe('the request log of an edge', () => {
     expect(entries).toHaveLength(1)
     expect(entries[0]!.device_id).toMatch(/^\\u001b\[31m\\u202e \\u00e9 x+\.\.\.$/)
     expect(entries[0]!.device_id!.length).toBeLessThan(90)
+  })
+
+  it('keeps nothing of a rejected body but the entry', () => {
+    setFlagsFromString('--expose-gc')
+    const collect = runInNewContext('gc') as () => void
+    const heldBytes = () => {
+      collect()
+      return process.memoryUsage().heapUsed
+    }
+    const log = startLog()
+    const tenants = 40
+    const before = heldBytes()
+    for (let at = 0; at < tenants * requestLogTenantEntriesMax; at++) {
+      const device = `${'d'.repeat(40)}-${at}","user_id":"\u4e00${'x'.repeat(requestLogReadBytes)}`
+      const body = bodyOf(`acme-${at % tenants}`, device)
+      log.noteRefused(refusals.signatureInvalid, body, `req_${at}`)
+      vi.advanceTimersByTime(20)
+    }
+    const entryBytes = (heldBytes() - before) / (tenants * requestLogTenantEntriesMax)
+    expect(log.read('acme-0').entries).toHaveLength(requestLogTenantEntriesMax)
+    expect(entryBytes).toBeLessThan(1_024)
   })
 
   it('distinguishes a replaced secret from a wrong one', () => {
