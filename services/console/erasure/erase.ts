@@ -3,8 +3,7 @@
  * after. The order makes it safe to interrupt: wait until accepted events are stored and decided,
  * remove alerts, remove messages that could restore data, then remove ClickHouse rows, which lead
  * to the other stores. Another attempt completes an interrupted one. Before it returns, a second
- * count
- * finds nothing.
+ * count finds nothing.
  */
 import { Problem, unavailable } from '#shared/core/http/problem.ts'
 import { withReplicationPaused } from '#shared/io/analytics/replication-store.ts'

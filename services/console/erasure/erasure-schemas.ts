@@ -1,13 +1,13 @@
 /** What the routes of erasures take and answer. */
 import { z } from 'zod'
-import { idSchema } from '#shared/core/telemetry/submission.ts'
+import { idSchema as subjectIdSchema } from '#shared/core/telemetry/submission.ts'
 import { erasureStores } from '#shared/io/erasure/erasure-job-store.ts'
-import { tenantParams } from '../http/schemas.ts'
+import { idSchema, tenantParams } from '../http/schemas.ts'
 
 export const erasureBody = z
   .strictObject({
-    device_id: idSchema.optional(),
-    user_id: idSchema.optional(),
+    device_id: subjectIdSchema.optional(),
+    user_id: subjectIdSchema.optional(),
     wait: z
       .boolean()
       .default(true)
@@ -75,7 +75,7 @@ export const erasureSchema = z.object({
 
 export const erasuresQuery = z.strictObject({
   limit: z.coerce.number().int().min(1).max(100).default(20),
-  before: z.string().max(64).optional().describe('continues after this erasure: `next`'),
+  before: idSchema.optional().describe('continues after this erasure: `next`'),
 })
 
 export const erasuresSchema = z.object({
@@ -83,4 +83,4 @@ export const erasuresSchema = z.object({
   next: z.string().nullable(),
 })
 
-export const erasureParams = tenantParams.extend({ erasure_id: z.string().max(64) })
+export const erasureParams = tenantParams.extend({ erasure_id: idSchema })

@@ -1,6 +1,7 @@
 /**
- * Continues bulk changes of alerts, in whichever console has the lease of a job. A stop ends
- * after the present step; another console continues when the lease is over.
+ * Continues bulk changes of alerts: each step is of the job that has waited longest, so a small job
+ * does not wait for a large one. Any console does any step, under a lease. A stop ends after the
+ * present step.
  */
 import { stepBulkJob } from '#shared/io/alerts/bulk-job-steps.ts'
 import { leaseBulkJob } from '#shared/io/alerts/bulk-job-store.ts'
@@ -11,7 +12,7 @@ import { type Poller, startPolling } from '#shared/io/process/poll.ts'
 
 /** How often a console looks for jobs: a new one begins within this time. */
 const pollMs = 500
-/** Between two steps of a job the scorer and operators get at the tenant's alerts. */
+/** Between two steps the scorer and operators get at the tenant's alerts. */
 const stepPauseMs = 20
 
 /** Starts the job of one console. */
@@ -22,9 +23,8 @@ export function startBulkJobs(deps: { postgres: Postgres; log: Log }): Poller {
       for (;;) {
         const jobId = signal.aborted ? null : await leaseBulkJob(postgres)
         if (jobId === null) return
-        while (!signal.aborted && (await stepBulkJob(postgres, jobId))) {
-          await pause(stepPauseMs, signal)
-        }
+        await stepBulkJob(postgres, jobId)
+        await pause(stepPauseMs, signal)
       }
     },
     { log, everyMs: pollMs, failure: 'bulk changes of alerts cannot continue' },

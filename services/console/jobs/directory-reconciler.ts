@@ -1,8 +1,7 @@
 /**
- * The directory reconciler: keeps the tenant directory in NATS equal to Postgres, and undoes
- * rotations whose console has stopped, and removes new credentials that were not fetched. It runs
- * in every console. A failed round is counted and
- * repeated.
+ * The directory reconciler: keeps the tenant directory in NATS equal to Postgres, undoes rotations
+ * whose console has stopped, and removes new credentials that were not fetched. It runs in every
+ * console. A failed round is counted and repeated.
  */
 import type { Log } from '#shared/io/process/log.ts'
 import type { Metrics } from '#shared/io/process/metrics.ts'

@@ -3,7 +3,7 @@
  * transaction, so each alert is changed once, whichever console does it and whenever one dies.
  */
 import type { Disposition } from '#shared/core/alerts/alert-rules.ts'
-import { bulkLeaseMs, bulkStepAlerts } from '#shared/core/base/limits/alerts.ts'
+import { bulkStepAlerts } from '#shared/core/base/limits/alerts.ts'
 import type { Postgres, Queryable } from '#shared/io/postgres/postgres.ts'
 import { lockSequences } from './alert-lock.ts'
 import { type BulkJobRow, bulkJobColumns, toJobFilters } from './bulk-job-store.ts'
@@ -23,7 +23,7 @@ type Step = {
 }
 
 /**
- * Changes the next alerts of a job, renews its lease, and ends it after the last one.
+ * Changes the next alerts of a job and ends its lease; after the last one it ends the job.
  * @returns whether it goes on
  */
 export function stepBulkJob(postgres: Postgres, jobId: string): Promise<boolean> {
@@ -43,14 +43,14 @@ export function stepBulkJob(postgres: Postgres, jobId: string): Promise<boolean>
       `update bulk_jobs set done = done + $2, changed = changed + $3, kept = kept + $4,
          after_at = coalesce($5, after_at), after_alert_id = coalesce($6, after_alert_id),
          after_change_id = coalesce($7, after_change_id),
-         leased_until = now() + $8 * interval '1 millisecond',
-         state = case when $9 then 'running' else 'done' end,
-         ended_at = case when $9 then null else clock_timestamp() end
+         leased_until = clock_timestamp(),
+         state = case when $8 then 'running' else 'done' end,
+         ended_at = case when $8 then null else clock_timestamp() end
        where job_id = $1`,
       [
         ...[jobId, step.done, step.changed, step.kept],
         ...[step.afterAt ?? null, step.afterAlertId ?? null, step.afterChangeId ?? null],
-        ...[bulkLeaseMs, step.more],
+        step.more,
       ],
     )
     return step.more

@@ -230,13 +230,16 @@ export function cancelBulkJob(
   })
 }
 
-/** Takes the lease of a running job that no console has. @returns its id, or null */
+/**
+ * Takes the lease of the running job that has waited longest for its next step.
+ * @returns its id, or null when each has a console
+ */
 export async function leaseBulkJob(db: Queryable): Promise<string | null> {
   const { rows } = await db.query<{ job_id: string }>(
     `update bulk_jobs set leased_until = now() + $1 * interval '1 millisecond'
      where job_id = (
        select job_id from bulk_jobs where state = 'running' and leased_until < now()
-       order by created_at limit 1 for update skip locked
+       order by leased_until, created_at limit 1 for update skip locked
      ) returning job_id`,
     [bulkLeaseMs],
   )

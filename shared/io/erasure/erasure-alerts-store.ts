@@ -1,7 +1,8 @@
 /**
  * Erases the alerts of a device or a user, with their dispositions, deliveries and attempts, whose
- * bodies name it too. The counters move in the same transaction, so a total stays exact; `seq` of
- * the other alerts stays what it is, so an erasure leaves gaps in it.
+ * bodies name it too, and bulk changes whose filter is its id. The counters move in the same
+ * transaction, so a total stays exact; `seq` of the other alerts stays what it is, so an erasure
+ * leaves gaps in it.
  */
 import { lockSequences } from '#shared/io/alerts/alert-lock.ts'
 import { eraseAnswers } from '#shared/io/postgres/idempotent-answers.ts'
@@ -19,6 +20,7 @@ export type AlertCounts = {
   alert_dispositions: number
   deliveries: number
   delivery_attempts: number
+  bulk_jobs: number
 }
 
 /** Alerts of one transaction: its lock keeps new alerts of the tenant waiting. */
@@ -32,6 +34,10 @@ function toCondition({ subject, eventIds }: ErasableAlerts): { text: string; val
     values: [...values, eventIds],
   }
 }
+
+/** Bulk changes of the subject's own alerts: once these are erased there is nothing to undo. */
+const jobsCondition = ({ kind }: ErasureSubject): string =>
+  `tenant_id = $1 and filter->>'${kind}_id' = $2`
 
 /** Counts what `eraseAlerts` would erase. */
 export async function countErasableAlerts(
@@ -49,7 +55,8 @@ export async function countErasableAlerts(
        (select count(*) from alert_dispositions join erasable using (tenant_id, alert_id))
          as alert_dispositions,
        (select count(*) from sent) as deliveries,
-       (select count(*) from delivery_attempts join sent using (delivery_id)) as delivery_attempts`,
+       (select count(*) from delivery_attempts join sent using (delivery_id)) as delivery_attempts,
+       (select count(*) from bulk_jobs where ${jobsCondition(erasable.subject)}) as bulk_jobs`,
     values,
   )
   return rows[0]!
@@ -76,10 +83,16 @@ export async function eraseAlerts(
   db: Pick<Postgres, 'transaction'>,
   erasable: ErasableAlerts,
 ): Promise<void> {
-  for (;;) {
-    const erased = await db.transaction((tx) => eraseSome(tx, erasable))
-    if (erased < batchMax) return
+  const { subject } = erasable
+  for (let erased = batchMax; erased === batchMax; ) {
+    erased = await db.transaction((tx) => eraseSome(tx, erasable))
   }
+  await db.transaction((tx) =>
+    tx.query(`delete from bulk_jobs where ${jobsCondition(subject)}`, [
+      subject.tenantId,
+      subject.id,
+    ]),
+  )
 }
 
 /** Takes the lock of the tenant's alerts first, and its deliveries in the order of their ids. */

@@ -170,6 +170,21 @@ test('a job counts before it locks the alerts, and a wrong count needs no lock',
   expect(refused).toBe(250)
 })
 
+test('a small job of one tenant does not wait for a large one of another', async () => {
+  await Promise.all([fill('large'), fill('small')])
+  await start('large', 'blk_large', 250)
+  await start('small', 'blk_small', 1, { session_id: 's1' })
+  const steps: string[] = []
+  for (let id = await leaseBulkJob(postgres); id !== null; id = await leaseBulkJob(postgres)) {
+    steps.push(id)
+    await stepBulkJob(postgres, id)
+  }
+  expect(steps.filter((id) => ['blk_large', 'blk_small'].includes(id))).toEqual([
+    ...['blk_large', 'blk_small'],
+    ...['blk_large', 'blk_large'],
+  ])
+})
+
 test('an alert that is being raised when a job starts is not part of the job', async () => {
   await fill('raising')
   const late = makeAlertCandidate({ tenantId: 'raising', sessionId: 'late' })

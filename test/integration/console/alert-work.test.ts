@@ -131,6 +131,13 @@ describe('text that no store can hold, or an invalid id', () => {
       expect(await send('POST', `/bulk-jobs/${id}/undo`, {}), id).toBe(400)
     }
   })
+
+  it('is rejected as the id of an erasure', async () => {
+    for (const id of ['a%00b', 'a%20b', 'x'.repeat(65)]) {
+      expect(await send('GET', `/tenants/work/erasures/${id}`), id).toBe(400)
+      expect(await send('GET', `/tenants/work/erasures?before=${id}`), id).toBe(400)
+    }
+  })
 })
 
 describe('an alert', () => {

@@ -11,6 +11,7 @@ import {
   telemetrySubject,
 } from '#shared/core/telemetry/nats-names.ts'
 import { createAlertStore } from '#shared/io/alerts/alert-store.ts'
+import { startBulkJob } from '#shared/io/alerts/bulk-job-store.ts'
 import type { ErasureReceipt } from '#shared/io/erasure/erasure-job-store.ts'
 import { createErasureStore, type ErasureStore } from '#shared/io/erasure/erasure-store.ts'
 import { listAudit } from '#shared/io/postgres/audit-store.ts'
@@ -171,6 +172,39 @@ describe('erasing a device', () => {
     const after = await alertsOf(ids.tenant)
     expect(after).toMatchObject({ total: 1, alerts: kept })
     expect((await alertsOf(ids.other)).total).toBe(4)
+  })
+
+  it('leaves its id in the filter of no bulk change, and keeps other bulk changes', async () => {
+    await publishRound()
+    const begin = (jobId: string, filter: { device_id?: string; user_id?: string }) =>
+      startBulkJob(rig.postgres, {
+        jobId: `${jobId}_${round}`,
+        tenantId: ids.tenant,
+        target: { filter },
+        change: { sets: 'disposition', disposition: 'REVIEWED' },
+        note: null,
+        actor: 'ada@example.com',
+        expectedCount: 0,
+        runningMax: 5,
+        count: async () => ({ total: 0, untilAt: new Date() }),
+      })
+    await begin('blk_phone', { device_id: ids.phone })
+    await begin('blk_eve', { user_id: ids.eve })
+    await begin('blk_tablet', { device_id: ids.tablet })
+    const jobs = async () => {
+      const { rows } = await rig.postgres.query<{ job_id: string }>(
+        'select job_id from bulk_jobs where tenant_id = $1 order by job_id',
+        [ids.tenant],
+      )
+      return rows.map((row) => row.job_id.replace(`_${round}`, ''))
+    }
+
+    const receipt = await eraseOf('device', ids.phone)
+
+    expect(receipt.counts['postgres.bulk_jobs']).toEqual({ before: 1, after: 0 })
+    expect(await jobs()).toEqual(['blk_eve', 'blk_tablet'])
+    await eraseOf('user', ids.eve)
+    expect(await jobs()).toEqual(['blk_tablet'])
   })
 
   it('leaves its id in no file of ClickHouse and NATS, no audit row and no receipt', async () => {

@@ -8,7 +8,7 @@ export const notesPerAlertMax = 200
  * alerts for some tens of milliseconds, in which the scorer waits.
  */
 export const bulkStepAlerts = 100
-/** A job whose console died is continued by another one after this. */
+/** A job whose console died in a step is continued by another one after this. */
 export const bulkLeaseMs = 15_000
 /** Bulk changes of one tenant in progress. */
 export const bulkJobsRunningMax = 5
