@@ -24,8 +24,8 @@ export type Attempt = {
 }
 
 export type TokenAttempt = {
-  /** The attempt was right: so many tries of the address do not count. */
-  succeeded: (tries: number) => void
+  /** The attempt was right: so many tries do not count. */
+  succeeded: (tries?: number) => void
 }
 
 export type AttemptLimits = {
@@ -39,9 +39,9 @@ export type AttemptLimits = {
    * The same for an operator with a session: guesses of others at the account do not count here.
    * @throws Problem rate_limited
    */
-  beginSignedIn: (attempt: { operatorId: string; address: string }) => Attempt
+  beginSignedIn: (attempt: { operatorId: string; address: string }) => TokenAttempt
   /**
-   * Counts a try of an invitation's token, or of an attempt through the identity provider.
+   * Counts a try of an invitation's token, or of a sign-in through the identity provider.
    * @throws Problem rate_limited
    */
   beginToken: (address: string) => TokenAttempt
@@ -76,20 +76,17 @@ export function createAttemptLimits(nowMs: () => number): AttemptLimits {
         },
       }
     },
-    beginSignedIn: ({ operatorId, address }) => {
-      const taken = take(`operator ${operatorId} ${toSourceKey(address)}`, ofAccount)
-      return { hashClass: 'known', succeeded: () => void taken.tokens++ }
-    },
-    beginToken: (address) => {
-      const taken = take(`address ${toSourceKey(address)}`, ofAddress)
-      return {
-        succeeded: (tries) => {
-          taken.tokens += tries
-        },
-      }
-    },
+    beginSignedIn: ({ operatorId, address }) =>
+      toAttempt(take(`operator ${operatorId} ${toSourceKey(address)}`, ofAccount)),
+    beginToken: (address) => toAttempt(take(`address ${toSourceKey(address)}`, ofAddress)),
   }
 }
+
+const toAttempt = (taken: Bucket): TokenAttempt => ({
+  succeeded: (tries = 1) => {
+    taken.tokens += tries
+  },
+})
 
 /** A 429 for a caller who has tried too often, or for whom no hash can be computed now. */
 export const tooMany = (retryAfterSeconds: number): Problem =>

@@ -1,6 +1,7 @@
 /** The route of the request log: the latest submissions of a tenant, as its edges answered them. */
+import { setTimeout } from 'node:timers/promises'
 import { z } from 'zod'
-import { requestLogQueriesMax } from '#shared/core/base/limits/ingest.ts'
+import { requestLogPauseMs, requestLogQueriesMax } from '#shared/core/base/limits/ingest.ts'
 import { Problem, unavailable } from '#shared/core/http/problem.ts'
 import type { RequestLogEntry } from '#shared/core/telemetry/request-log.ts'
 import type { Queryable } from '#shared/io/postgres/postgres.ts'
@@ -74,7 +75,7 @@ export function addRequestLogRoute(app: ConsoleApp, deps: RequestLogRouteDeps): 
         description:
           'Edges keep them in memory since their start: for each tenant the last 50 accepted ones, ' +
           'the last 50 refused ones, and the last 50 that name the tenant without a valid ' +
-          'signature. The edges are queried by each call.',
+          'signature. Calls for one tenant within half a second share one query of the edges.',
         params: tenantParams,
         querystring: requestLogQuery,
         response: { 200: requestsSchema },
@@ -109,25 +110,57 @@ function toRequest(edgeId: string, { at_ms: atMs, ...entry }: RequestLogEntry) {
   return { ...entry, edge_id: edgeId, at: new Date(atMs).toISOString() }
 }
 
-/** Calls for one tenant at a time share one query of the edges; tenants at a time are bounded. */
-function createSharedQueries({ listEdges, queryRequestLogs }: RequestLogRouteDeps) {
-  const running = new Map<string, Promise<RequestLogs>>()
-  return (tenantId: string): Promise<RequestLogs> => {
-    const present = running.get(tenantId)
-    if (present !== undefined) return present
-    if (running.size >= requestLogQueriesMax) {
+/** A query of a tenant, which keeps its place until the next one of the tenant may begin. */
+type Slot = {
+  answer: Promise<RequestLogs>
+  /** The place is free again; never rejects. */
+  freed: Promise<void>
+  answered: boolean
+  next: Promise<RequestLogs> | null
+}
+
+/**
+ * Calls for one tenant at a time share one query of the edges, and the next one begins
+ * `requestLogPauseMs` after it at the earliest: its callers wait. Tenants at a time are bounded.
+ */
+function createSharedQueries(deps: RequestLogRouteDeps) {
+  const slots = new Map<string, Slot>()
+  const begin = (tenantId: string): Promise<RequestLogs> => {
+    if (slots.size >= requestLogQueriesMax) {
       const detail = 'The request logs of many tenants are read at this moment.'
       throw new Problem('rate_limited', detail, { retryAfterSeconds: 1 })
     }
-    const query = listEdges()
-      .then(({ edges }) =>
-        queryRequestLogs({ tenantId, edgeIds: edges.map(({ edge_id: edgeId }) => edgeId) }),
-      )
-      .catch((error: unknown) => {
-        throw unavailable('The edges cannot be queried: NATS does not answer.', error)
-      })
-      .finally(() => running.delete(tenantId))
-    running.set(tenantId, query)
-    return query
+    const answer = queryEdges(deps, tenantId)
+    const slot: Slot = { answer, freed: freeLater(answer), answered: false, next: null }
+    slots.set(tenantId, slot)
+    async function freeLater(ended: Promise<unknown>): Promise<void> {
+      const paused = setTimeout(requestLogPauseMs, undefined, { ref: false })
+      await ended.catch(() => undefined)
+      slot.answered = true
+      await paused
+      slots.delete(tenantId)
+    }
+    return answer
+  }
+  return (tenantId: string): Promise<RequestLogs> => {
+    const slot = slots.get(tenantId)
+    if (slot === undefined) return begin(tenantId)
+    if (!slot.answered) return slot.answer
+    slot.next ??= slot.freed.then(() => begin(tenantId))
+    return slot.next
+  }
+}
+
+/** @throws Problem unavailable when NATS is away */
+async function queryEdges(
+  { listEdges, queryRequestLogs }: RequestLogRouteDeps,
+  tenantId: string,
+): Promise<RequestLogs> {
+  try {
+    const { edges } = await listEdges()
+    const edgeIds = edges.map(({ edge_id: edgeId }) => edgeId)
+    return await queryRequestLogs({ tenantId, edgeIds })
+  } catch (error) {
+    throw unavailable('The edges cannot be queried: NATS does not answer.', error)
   }
 }

@@ -162,6 +162,15 @@ describe('a sign-in through the identity provider', () => {
     expect((await rig.signIn(email, { address: address() })).status).toBe(200)
   })
 
+  it('takes no other address for the verified one', async () => {
+    const email = `kim-${newPerson()}@example.com`
+    await inviteAt(email)
+    // The Kelvin sign, whose lower case is the letter k.
+    const lookalike = identityOf(newPerson(), email.replace('k', '\u212a'))
+    expect((await signIn(lookalike)).status).toBe(403)
+    expect((await signIn(identityOf(newPerson(), email))).status).toBe(200)
+  })
+
   it('accepts the email of the signed answer as well', async () => {
     const inToken = await startProvider({ redirectUri, inToken: true })
     const app = await rig.createApp({ oidc: toClient(inToken) })
@@ -306,6 +315,21 @@ describe('a step-up through the identity provider', () => {
     expect([stale.status, stale.body.code]).toEqual([403, 'step_up_refused'])
     const shown = await rig.must(200, 'GET', '/session', { cookie })
     expect(shown.body.session.step_up_until).toBeNull()
+  })
+
+  it('is limited per operator, whatever strangers try at the same address', async () => {
+    const { sub, cookie } = await join()
+    provider.person = { identity: identityOf(sub) }
+    const office = { address: address() }
+    const guess = () => rig.call('GET', `/invitations/${'x'.repeat(43)}`, office)
+    let guesses = 0
+    while ((await guess()).status !== 429) expect(++guesses).toBeLessThan(100)
+    const path = '/session/step-up/oidc'
+    const statuses = []
+    for (let at = 0; at < 12; at++) {
+      statuses.push((await rig.call('POST', path, { cookie, ...office, body: {} })).status)
+    }
+    expect(statuses).toEqual([...Array(10).fill(200), 429, 429])
   })
 
   it('belongs to the session that began it, and a sign-in does not count', async () => {

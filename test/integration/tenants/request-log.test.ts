@@ -5,7 +5,7 @@
 import { randomUUID } from 'node:crypto'
 import type { FastifyInstance } from 'fastify'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { requestLogTenantEntriesMax } from '#shared/core/base/limits/ingest.ts'
+import { requestLogPauseMs, requestLogTenantEntriesMax } from '#shared/core/base/limits/ingest.ts'
 import {
   requestLogAnswerSubject,
   requestLogQuerySubject,
@@ -169,6 +169,26 @@ describe('the request log of a tenant', () => {
     expect(strangers).toHaveLength(requestLogTenantEntriesMax)
     expect(strangers[0]!.device_id).toMatch(/^[ -~]{64,80}$/)
     expect(strangers[0]!.device_id).toMatch(/\.\.\.$/)
+  })
+})
+
+describe('the queries of a console', () => {
+  it('are two a second for a tenant at most, each with what came before it', async () => {
+    const { tenantId, secret } = await create()
+    let queries = 0
+    const spy = edges.nats.connection.subscribe(requestLogQuerySubject, {
+      callback: () => void queries++,
+    })
+    await edges.nats.connection.flush()
+    const startedMs = performance.now()
+    for (let at = 0; at < 4; at++) {
+      await send(edge, bodyOf(tenantId), { secret, ...named(`sent-${at}`) })
+      expect((await read(tenantId)).data[0]?.request_id).toBe(`sent-${at}`)
+    }
+    const tookMs = performance.now() - startedMs
+    spy.unsubscribe()
+    expect(queries).toBe(4)
+    expect(tookMs).toBeGreaterThan(3 * requestLogPauseMs - 50)
   })
 })
 

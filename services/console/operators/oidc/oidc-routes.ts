@@ -23,7 +23,7 @@ import {
   OidcRefusedError,
   OidcUnavailableError,
 } from '#shared/io/operators/oidc-client.ts'
-import { type ConsoleApp, operatorOf } from '../../http/admin-app.ts'
+import { type ConsoleApp, type OperatorPrincipal, operatorOf } from '../../http/admin-app.ts'
 import type { OperatorParts } from '../operator-deps.ts'
 import { signedInSchema } from '../operator-schemas.ts'
 import { callerOf, sendSignedIn } from '../session-routes.ts'
@@ -49,18 +49,18 @@ const returnBody = z.strictObject({
     .describe('the query that the identity provider returned with'),
 })
 
+/** What an attempt is for; the operator and the session that step up, empty for a sign-in. */
+type AttemptOf = { purpose: OidcPurpose; operatorId: string; sessionId: string }
+
 /** What the two calls of an attempt share. */
 type Attempts = {
-  begin: (
-    request: FastifyRequest,
-    reply: FastifyReply,
-    of: { purpose: OidcPurpose; sessionId: string },
-  ) => Promise<{ url: string }>
+  /** @throws Problem unavailable, rate_limited, not_found */
+  begin: (request: FastifyRequest, reply: FastifyReply, of: AttemptOf) => Promise<{ url: string }>
   /** @throws Problem forbidden, unavailable, rate_limited, not_found */
   redeem: (
     request: FastifyRequest,
     reply: FastifyReply,
-    of: { purpose: OidcPurpose; sessionId: string; query: string },
+    of: AttemptOf & { query: string },
   ) => Promise<{ identity: OidcIdentity; attempt: OidcAttempt; succeeded: () => void }>
 }
 
@@ -86,7 +86,7 @@ export function addOidcRoutes(app: ConsoleApp, parts: OperatorParts): void {
 }
 
 function addSignIn(app: ConsoleApp, parts: OperatorParts, attempts: Attempts): void {
-  const of = { purpose: 'in', sessionId: '' } as const
+  const of = { purpose: 'in', operatorId: '', sessionId: '' } as const
   app.post(
     '/session/oidc',
     {
@@ -144,10 +144,7 @@ function addStepUp(app: ConsoleApp, parts: OperatorParts, attempts: Attempts): v
         response: { 200: begunSchema },
       },
     },
-    (request, reply) => {
-      const { session } = operatorOf(request.principal)
-      return attempts.begin(request, reply, { purpose: 'up', sessionId: session.sessionId })
-    },
+    (request, reply) => attempts.begin(request, reply, toStepUpOf(operatorOf(request.principal))),
   )
   app.post(
     '/session/step-up/oidc/return',
@@ -164,8 +161,7 @@ function addStepUp(app: ConsoleApp, parts: OperatorParts, attempts: Attempts): v
     },
     async (request, reply) => {
       const principal = operatorOf(request.principal)
-      const { sessionId } = principal.session
-      const of = { purpose: 'up', sessionId, query: request.body.query } as const
+      const of = { ...toStepUpOf(principal), query: request.body.query }
       const { identity, attempt, succeeded } = await attempts.redeem(request, reply, of)
       const { begunAtMs } = attempt
       const stepped = await stepUpByOidc(parts, principal, {
@@ -178,6 +174,12 @@ function addStepUp(app: ConsoleApp, parts: OperatorParts, attempts: Attempts): v
     },
   )
 }
+
+const toStepUpOf = ({ operator, session }: OperatorPrincipal): AttemptOf => ({
+  purpose: 'up',
+  operatorId: operator.operatorId,
+  sessionId: session.sessionId,
+})
 
 /** Counts a sign-in that failed by the code of its problem. */
 async function counted<T>(parts: OperatorParts, work: () => Promise<T>): Promise<T> {
@@ -192,11 +194,15 @@ async function counted<T>(parts: OperatorParts, work: () => Promise<T>): Promise
 function createAttempts(parts: OperatorParts): Attempts {
   const { origin, limits, wallMs, randomBytes, refused } = parts
   const used = new LRUCache<string, true>({ max: usedMax, ttl: oidcAttemptMs })
+  // Guesses of strangers at the same address do not count against an operator with a session.
+  const count = ({ ip: address }: FastifyRequest, { purpose, operatorId }: AttemptOf) =>
+    purpose === 'up' ? limits.beginSignedIn({ operatorId, address }) : limits.beginToken(address)
   return {
-    begin: async ({ ip }, reply, { purpose, sessionId }) => {
+    begin: async (request, reply, of) => {
+      const { purpose, sessionId } = of
       const oidc = requireOidc(parts)
       origin.requireSecure()
-      limits.beginToken(ip)
+      count(request, of)
       const attempt = { secret: randomBytes(oidcSecretBytes), begunAtMs: wallMs() }
       const checks = toOidcChecks(attempt, purpose, sessionId)
       const options = { redirectUri: origin.toReturnUrl(), fresh: purpose === 'up' }
@@ -204,11 +210,12 @@ function createAttempts(parts: OperatorParts): Attempts {
       origin.setAttempt(reply, toAttemptCookie(attempt))
       return { url }
     },
-    redeem: async (request, reply, { purpose, sessionId, query }) => {
+    redeem: async (request, reply, of) => {
+      const { purpose, sessionId, query } = of
       const oidc = requireOidc(parts)
       origin.requireSecure()
       // A beginning and a return count; both are given back when it was right.
-      const counting = limits.beginToken(request.ip)
+      const counting = count(request, of)
       const attempt = parseAttemptCookie(origin.readAttempt(request), wallMs())
       origin.clearAttempt(reply)
       if (attempt === null || used.has(toAttemptKey(attempt))) {

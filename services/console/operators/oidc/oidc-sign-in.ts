@@ -57,6 +57,8 @@ async function findOwner(
   const bound = await lockOperatorOfSubject(tx, identity)
   if (bound !== null) return { operator: bound, action: 'signed_in' }
   if (!identity.emailVerified || identity.email === null) return null
+  // Lower case makes an ASCII letter of the Kelvin sign: another address than the verified one.
+  if (identity.email !== identity.email.normalize()) return null
   const email = normalizeEmail(identity.email)
   if (!emailPattern.test(email)) return null
   const operator = await lockOperatorOfEmail(tx, email)
