@@ -29,6 +29,7 @@ import { addCompression } from './http/compress-responses.ts'
 import { createFindKeyHolder } from './http/find-key-holder.ts'
 import { createLargeResponses } from './http/large-responses.ts'
 import { createRateLimits } from './http/rate-limits.ts'
+import type { PublicUrls } from './openapi/document.ts'
 import { addOpenapiRoutes } from './openapi/openapi-routes.ts'
 import { addAlertRoutes, type KeyedChange, rejectUnknownAlert } from './routes/alerts.ts'
 import { addDeviceRoutes } from './routes/devices.ts'
@@ -50,6 +51,8 @@ export type ApiDeps = {
   events: Pick<EventStore, 'findScoredEvent'>
   policies: CurrentPolicyStore
   reconciliation: Pick<ReconciliationStore, 'readReconciliation'>
+  /** For the document; left out, addresses are relative or local. */
+  publicUrls?: PublicUrls
   /** The wall clock, and one that never goes back. */
   nowMs: () => number
   monotonicMs: () => number
@@ -105,7 +108,7 @@ export async function createApiApp(
     reply.header('cache-control', 'no-store')
   })
   await addCompression(app)
-  await addOpenapiRoutes(app)
+  await addOpenapiRoutes(app, deps.publicUrls ?? {})
   const authenticate = createAuthenticate({
     findTenantByApiKey: createFindKeyHolder(
       timed('api_key', deps.tenants.findTenantByApiKey),

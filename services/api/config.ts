@@ -9,6 +9,8 @@ export function readApiConfig(env: Env) {
       CLICKHOUSE_URL: variables.CLICKHOUSE_URL,
       API_LISTEN: variables.API_LISTEN,
       API_INTERNAL_LISTEN: variables.API_INTERNAL_LISTEN,
+      PUBLIC_API_URL: variables.PUBLIC_API_URL,
+      PUBLIC_INGEST_URL: variables.PUBLIC_INGEST_URL,
       TRUSTED_PROXIES: variables.TRUSTED_PROXIES,
       REUSE_PORT: variables.REUSE_PORT,
       LOG_LEVEL: variables.LOG_LEVEL,

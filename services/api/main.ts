@@ -75,6 +75,7 @@ async function main(): Promise<void> {
         clickhouse,
         toAnalyticsDatabase(databaseOf(config.CLICKHOUSE_URL)),
       ),
+      publicUrls: { api: config.PUBLIC_API_URL, ingest: config.PUBLIC_INGEST_URL },
       nowMs: Date.now,
       monotonicMs: () => performance.now(),
     },

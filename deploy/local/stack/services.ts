@@ -13,6 +13,7 @@ import {
   type Env,
   internalAddress,
   type LocalSettings,
+  listenAddress,
   listenEnv,
   SERVICE_NAMES,
   type ServerName,
@@ -64,6 +65,7 @@ export function serviceEnv(
   const streamBytes = settings.external.nats ? undefined : chooseStreamBytes(settings.dataDir)
   const defaults = {
     ALLOW_PRIVATE_WEBHOOKS: '1',
+    PUBLIC_INGEST_URL: `http://${listenAddress(settings, 'ingest')}`,
     ...mallocEnv,
     ...(streamBytes === undefined ? {} : { TELEMETRY_STREAM_MAX_BYTES: `${streamBytes}` }),
   }

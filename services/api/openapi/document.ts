@@ -19,8 +19,13 @@ const rateLimitHeaders = {
   'RateLimit-Policy': toHeaderRef('RateLimitPolicy'),
 }
 
+/** Where clients reach the public listeners. */
+export type PublicUrls = { api?: string | undefined; ingest?: string | undefined }
+
+const localIngest = 'http://127.0.0.1:8080'
+
 /** The document of the public interface, without the routes of this process. */
-export function toPublicDocument(): OpenapiOptions {
+export function toPublicDocument(urls: PublicUrls): OpenapiOptions {
   return {
     document: {
       info: {
@@ -29,7 +34,7 @@ export function toPublicDocument(): OpenapiOptions {
         description:
           'Signed RASP telemetry in; authoritative scores, device history, alerts and verified webhooks out.',
       },
-      servers: [{ url: '.', description: 'The host and folder that serve this document.' }],
+      servers: [toApiServer(urls, '.')],
       tags: [
         { name: 'Ingest', description: 'Telemetry of devices and sessions.' },
         { name: 'Alerts', description: 'Risky devices to review.' },
@@ -65,7 +70,7 @@ export function toPublicDocument(): OpenapiOptions {
           '"tenant";q=2000;w=2',
         ),
       },
-      paths: { '/v1/rasp/ingest': toIngestPath(), ...toOperationsPaths() },
+      paths: { '/v1/rasp/ingest': toIngestPath(urls), ...toOperationsPaths() },
       webhooks: {
         'risk.alert': { post: toAlertWebhook() },
         'webhook.test': { post: toTestWebhook() },
@@ -81,13 +86,19 @@ function toHeader(description: string, example: string): Json {
   return { description, schema: { type: 'string', examples: [example] } }
 }
 
-function toIngestPath(): Json {
+/** @param folder where a document is, seen from the document */
+export function toApiServer({ api }: PublicUrls, folder: string): Json {
+  if (api !== undefined) return { url: api, description: 'The REST API.' }
+  return { url: folder, description: 'The host and folder that serve this document.' }
+}
+
+function toIngestPath({ ingest = localIngest }: PublicUrls): Json {
   return {
     servers: [
       {
         url: '{ingest_url}',
         description: 'The ingest host.',
-        variables: { ingest_url: { default: 'http://127.0.0.1:8080' } },
+        variables: { ingest_url: { default: ingest } },
       },
     ],
     post: {

@@ -6,7 +6,7 @@
 import swaggerUi from '@fastify/swagger-ui'
 import type { FastifyInstance } from 'fastify'
 import { addOpenapi } from '#shared/io/http/openapi.ts'
-import { toPublicDocument } from './document.ts'
+import { type PublicUrls, toApiServer, toPublicDocument } from './document.ts'
 
 /** Allows the page's own scripts and styles, and calls to the host that served it. */
 const contentSecurityPolicy = [
@@ -27,8 +27,8 @@ const relativeRedirects: Record<string, string> = {
 }
 
 /** Adds both routes. Call it before the routes that the document describes. */
-export async function addOpenapiRoutes(app: FastifyInstance): Promise<void> {
-  await addOpenapi(app, toPublicDocument())
+export async function addOpenapiRoutes(app: FastifyInstance, urls: PublicUrls): Promise<void> {
+  await addOpenapi(app, toPublicDocument(urls))
   let text = ''
   app.addHook('onReady', async () => {
     text = JSON.stringify(app.swagger())
@@ -47,7 +47,7 @@ export async function addOpenapiRoutes(app: FastifyInstance): Promise<void> {
     // The page reads the document from its own folder.
     transformSpecification: (specification) => ({
       ...specification,
-      servers: [{ url: '..', description: 'The host that serves this page.' }],
+      servers: [toApiServer(urls, '..')],
     }),
     transformSpecificationClone: false,
     staticCSP: contentSecurityPolicy,

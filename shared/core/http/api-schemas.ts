@@ -45,13 +45,50 @@ export const actionSchema = z
   .meta({ description: 'The authoritative action. It replaces whatever the client computed.' })
   .meta({ id: 'Action' })
 
+const paths = (description: string) => z.array(z.string()).optional().meta({ description })
+const of = (description: string) => z.number().optional().meta({ description })
+
+/** What the score's reasons and the device's history name; new fields may be added. */
+const evidenceSchema = z
+  .looseObject({
+    signals: paths('The signals, by path.'),
+    caps: z
+      .array(
+        z.object({
+          category: z.string(),
+          group: z.array(z.string()).optional(),
+          cap: z.number(),
+          sum: z.number(),
+        }),
+      )
+      .optional()
+      .meta({ description: 'Caps that lowered the weight, with the sum that each limited.' }),
+    strong_evidence: paths('Critical signals that filled their category to its cap.'),
+    halved_by: paths('Signals by which the category counts half.'),
+    soft_limit: of('The most points of all soft categories.'),
+    floor: z
+      .object({ signal: z.string(), score: z.number() })
+      .optional()
+      .meta({ description: 'The signal with a floor, and the score that it raised the event to.' }),
+    metric: z.string().optional().meta({ description: 'What was counted.' }),
+    count: of('How many there were.'),
+    threshold: of('More than so many is a reason.'),
+    window: z
+      .string()
+      .optional()
+      .meta({ description: 'In which time.', examples: ['5m', '30d', 'event'] }),
+    capped: z.boolean().optional().meta({ description: 'Whether the history’s cap lowered it.' }),
+  })
+  .meta({
+    description: 'Signals by path, or a count with its window. New fields may be added.',
+  })
+  .meta({ id: 'Evidence' })
+
 export const reasonObjectSchema = z
   .object({
     code: flagSchema,
     weight: z.int().meta({ description: 'The points that this reason adds to the score.' }),
-    evidence: z
-      .record(z.string(), z.unknown())
-      .meta({ description: 'The evidence: signals by path, or counts with their window.' }),
+    evidence: evidenceSchema,
   })
   .meta({ description: 'Why a score is what it is. The weights add up to the score.' })
   .meta({ id: 'Reason' })
@@ -229,10 +266,18 @@ export const someOf = <const Words extends readonly [string, ...string[]]>(
       .optional()
       .meta({
         description: `${description} Several are separated by commas.`,
-        pattern: `^(?:${words.join('|')})(?:,(?:${words.join('|')}))*$`,
+        pattern: toListPattern(words),
         examples: [words[0], words.slice(0, 2).join(',')],
       })
   )
+}
+
+/** Beyond so many words the pattern only says what a word is. */
+const patternWordsMax = 8
+
+function toListPattern(words: readonly string[]): string {
+  const word = words.length > patternWordsMax ? '[\\w.]+' : `(?:${words.join('|')})`
+  return `^${word}(?:,${word})*$`
 }
 
 const scoreParameter = (description: string) =>

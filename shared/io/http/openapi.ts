@@ -245,6 +245,8 @@ function adjustSchema({ zodSchema, jsonSchema }: { zodSchema: unknown; jsonSchem
   const { type, catchall } = schema._zod.def as { type: string; catchall?: unknown }
   // Objects may have further fields, so that a new field breaks no client made from the document.
   if (type === 'object' && catchall === undefined) delete jsonSchema.additionalProperties
+  // The format says the same, in one word.
+  if (jsonSchema.format === 'date-time') delete jsonSchema.pattern
   // Zod omits these where a parameter is transformed.
   const { examples, default: standard } = schema.meta?.() ?? {}
   if (examples !== undefined) jsonSchema.examples = examples

@@ -109,6 +109,12 @@ const rolePasswordsSchema = z
   })
   .pipe(z.partialRecord(z.enum(processNames), z.string().min(16, 'must have 16 characters each')))
 
+const publicUrlSchema = z
+  .url({ protocol: /^https?$/, error: 'must be an http or https URL' })
+  .refine((text) => !/[?#]/.test(text), 'must have no query and no fragment')
+/** Paths are appended to it. */
+const clientUrlSchema = publicUrlSchema.transform((text) => text.replace(/\/+$/, ''))
+
 /** Every variable of the service. A process picks the ones it needs. */
 export const variables = {
   NATS_URL: address(findNatsUrlFault).default('nats://127.0.0.1:4222'),
@@ -171,10 +177,10 @@ export const variables = {
     .default('0')
     .transform((text) => text === '1'),
   /** Where browsers reach the console, with a path where a proxy serves it under one. */
-  PUBLIC_URL: z
-    .url({ protocol: /^https?$/, error: 'must be an http or https URL' })
-    .refine((text) => !/[?#]/.test(text), 'must have no query and no fragment')
-    .optional(),
+  PUBLIC_URL: publicUrlSchema.optional(),
+  /** Where clients reach the REST API and ingest, for the OpenAPI document. */
+  PUBLIC_API_URL: clientUrlSchema.optional(),
+  PUBLIC_INGEST_URL: clientUrlSchema.optional(),
   /** The identity provider of operators; http only on this machine. */
   OIDC_ISSUER: z
     .url({ protocol: /^https?$/, error: 'must be an http or https URL' })

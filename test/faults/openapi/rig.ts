@@ -50,6 +50,7 @@ export async function startOpenapiRig(): Promise<OpenapiRig> {
     '/tenants/reader/keys',
     { name: 'writer', scopes },
   )
+  await admin(stack, 'POST', '/tenants/main/keys', { name: 'spare', scopes: ['read'] })
   for (const name of ['ana', 'bob']) await admin(stack, 'POST', '/tenants/main/analysts', { name })
   await admin(stack, 'PUT', '/tenants/main/policy/shadow', { preset: 'strict' })
   await admin(stack, 'PUT', '/tenants/other/policy/shadow', { preset: 'strict' })
@@ -210,6 +211,8 @@ function toCredentials(
     from: [new Date(Date.now() - 36e5).toISOString()],
     to: [new Date().toISOString()],
     if_version: [1],
+    'If-None-Match': ['"another"', 'W/"another"'],
+    'Idempotency-Key': Array.from({ length: 2_000 }, (_, n) => `key-${n}`),
   }
   const own: Record<string, KnownValues> = {
     'POST /admin/v1/tenants': { tenant_id: [] },
@@ -222,6 +225,15 @@ function toCredentials(
     'DELETE /admin/v1/tenants/{tenant_id}/analysts/{name}': {
       tenant_id: ['main'],
       name: ['eve', 'ida'],
+    },
+    'DELETE /admin/v1/tenants/{tenant_id}/keys/{name}': { tenant_id: ['main'], name: ['spare'] },
+    'GET /admin/v1/tenants/{tenant_id}/deliveries/{delivery_id}': {
+      tenant_id: ['main'],
+      delivery_id: known.deliveryIds,
+    },
+    'PUT /admin/v1/alerts/{alert_id}/assignee': {
+      alert_id: known.alertIds,
+      assignee: [null, email],
     },
     'GET /admin/v1/tenants/{tenant_id}/deliveries': { after: [known.after] },
     'POST /admin/v1/tenants/{tenant_id}/erasures': { device_id: ['gone-1', 'gone-2'] },

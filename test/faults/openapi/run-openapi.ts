@@ -120,7 +120,7 @@ function record(
   tally.statuses[status] = (tally.statuses[status] ?? 0) + 1
   if (kind !== 'valid') return
   tally.valid++
-  if (status >= 200 && status < 300) tally.succeeded++
+  if ((status >= 200 && status < 300) || status === 304) tally.succeeded++
 }
 
 function note(

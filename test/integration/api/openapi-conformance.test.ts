@@ -45,7 +45,10 @@ it('calls that the document does not allow are rejected', () => {
 })
 
 it('valid calls succeed, over every kind of operation', () => {
-  const untested = findings.operations.filter(({ succeeded }) => succeeded === 0)
+  // The stack has no identity provider.
+  const untested = findings.operations.filter(
+    ({ name, succeeded }) => succeeded === 0 && !name.includes('/oidc'),
+  )
   expect(findings.operations.length).toBeGreaterThan(45)
   const untestedMax = findings.operations.length / 6
   expect(untested.length, untested.map(({ name }) => name).join()).toBeLessThan(untestedMax)
