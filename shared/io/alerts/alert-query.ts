@@ -27,6 +27,8 @@ export type AlertFilters = {
   toMs?: number | undefined
   /** Alerts that were raised, or whose disposition changed, at this instant or later. */
   updatedAfterMs?: number | undefined
+  /** Only alerts among these, at most a page. */
+  alertIds?: readonly string[] | undefined
 }
 
 export type AlertQuery = AlertFilters & {

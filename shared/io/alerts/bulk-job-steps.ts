@@ -8,6 +8,7 @@ import type { Postgres, Queryable } from '#shared/io/postgres/postgres.ts'
 import { lockSequences } from './alert-lock.ts'
 import { type BulkJobRow, bulkJobColumns, toJobFilters } from './bulk-job-store.ts'
 import { listUncounted } from './list-alerts.ts'
+import type { FilterQuery } from './list-by-query.ts'
 import { setAssignees } from './set-assignees.ts'
 import { setDispositions } from './set-dispositions.ts'
 
@@ -28,17 +29,18 @@ type Step = {
  */
 export function stepBulkJob(postgres: Postgres, jobId: string): Promise<boolean> {
   return postgres.transaction(async (tx) => {
-    const read = 'from bulk_jobs where job_id = $1'
-    const first = await tx.query<{ tenant_id: string }>(`select tenant_id ${read}`, [jobId])
-    if (first.rows[0] === undefined) return false
+    const read = `select ${bulkJobColumns} from bulk_jobs where job_id = $1`
+    const [first] = (await tx.query<BulkJobRow>(read, [jobId])).rows
+    if (first === undefined || first.state !== 'running') return false
+    // A filter may pass many alerts before it finds some, and the scorer waits for the lock.
+    const page = first.filter === null ? null : await findPage(tx, first, first.filter)
     // First of all locks, as every change of alerts does.
-    await lockSequences(tx, [first.rows[0].tenant_id])
-    const { rows } = await tx.query<BulkJobRow>(`select ${bulkJobColumns} ${read} for update`, [
-      jobId,
-    ])
-    const job = rows[0]
+    await lockSequences(tx, [first.tenant_id])
+    const [job] = (await tx.query<BulkJobRow>(`${read} for update`, [jobId])).rows
     if (job === undefined || job.state !== 'running') return false
-    const step = await (job.undo_of === null ? change(tx, job) : undo(tx, job, job.undo_of))
+    // Another console has made this step meanwhile.
+    if (job.after_alert_id !== first.after_alert_id) return true
+    const step = await (job.undo_of === null ? change(tx, job, page) : undo(tx, job, job.undo_of))
     await tx.query(
       `update bulk_jobs set done = done + $2, changed = changed + $3, kept = kept + $4,
          after_at = coalesce($5, after_at), after_alert_id = coalesce($6, after_alert_id),
@@ -57,9 +59,13 @@ export function stepBulkJob(postgres: Postgres, jobId: string): Promise<boolean>
   })
 }
 
-/** Sets what the job sets on the next alerts that it means. */
-async function change(tx: Queryable, job: BulkJobRow): Promise<Step> {
-  const { alertIds, ...step } = await findNext(tx, job)
+/** Alerts that a step looks at, and where the next one begins. */
+type Page = Pick<Step, 'more' | 'afterAt' | 'afterAlertId'> & { alertIds: string[] }
+
+/** Sets what the job sets on the next alerts that it means. @param page null for a selection */
+async function change(tx: Queryable, job: BulkJobRow, page: Page | null): Promise<Step> {
+  const { alertIds, ...step } =
+    page === null ? pickSelected(job) : { ...page, alertIds: await findMeant(tx, job, page) }
   const by = { tenantId: job.tenant_id, actor: job.actor, jobId: job.job_id, undoOf: null }
   const { disposition, assignee, note } = job
   const changed =
@@ -76,19 +82,18 @@ async function change(tx: Queryable, job: BulkJobRow): Promise<Step> {
   return { ...step, done: alertIds.length, changed, kept: 0 }
 }
 
-async function findNext(
-  tx: Queryable,
-  job: BulkJobRow,
-): Promise<Pick<Step, 'more' | 'afterAt' | 'afterAlertId'> & { alertIds: string[] }> {
-  if (job.alert_ids !== null) {
-    const end = job.done + bulkStepAlerts
-    return { alertIds: job.alert_ids.slice(job.done, end), more: end < job.alert_ids.length }
-  }
+function pickSelected({ alert_ids: ids, done }: BulkJobRow): Page {
+  const end = done + bulkStepAlerts
+  return { alertIds: ids!.slice(done, end), more: end < ids!.length }
+}
+
+/** Finds the next alerts of a filter. Without the lock some of them may be changed afterwards. */
+async function findPage(tx: Queryable, job: BulkJobRow, filter: FilterQuery): Promise<Page> {
   const after =
     job.after_at === null
       ? null
       : { createdAtMs: job.after_at.getTime(), alertId: job.after_alert_id! }
-  const filters = toJobFilters(job.tenant_id, job.filter!, job.until_at!)
+  const filters = toJobFilters(job.tenant_id, filter, job.until_at!)
   const page = await listUncounted(tx, { ...filters, limit: bulkStepAlerts, after })
   const last = page.alerts.at(-1)
   return {
@@ -96,6 +101,18 @@ async function findNext(
     more: page.next !== null,
     ...(last === undefined ? {} : { afterAt: last.created_at, afterAlertId: last.alert_id }),
   }
+}
+
+/** Those of a page that the filter still matches, under the lock. */
+async function findMeant(tx: Queryable, job: BulkJobRow, { alertIds }: Page): Promise<string[]> {
+  const filters = toJobFilters(job.tenant_id, job.filter!, job.until_at!)
+  const meant = await listUncounted(tx, {
+    ...filters,
+    alertIds,
+    limit: bulkStepAlerts,
+    after: null,
+  })
+  return meant.alerts.map((alert) => alert.alert_id)
 }
 
 /** Where each kind of change is recorded: its table, its key and the value before. */

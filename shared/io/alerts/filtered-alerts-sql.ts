@@ -22,7 +22,8 @@ import { alertColumns } from './alert-rows.ts'
 /** Whether a query has a filter that no counter knows. */
 export function isFiltered(query: AlertFilters): boolean {
   const { userId, sessionId, flags, severities: some, minScore, assignee, updatedAfterMs } = query
-  const values = [userId, sessionId, flags, some, minScore, assignee, updatedAfterMs]
+  const { alertIds } = query
+  const values = [userId, sessionId, flags, some, minScore, assignee, updatedAfterMs, alertIds]
   return values.some((value) => value !== undefined)
 }
 
@@ -74,16 +75,20 @@ function toSources(query: AlertQuery, bind: Bind): { kinds: string[]; sources: S
     session_id: query.sessionId,
     assignee: query.assignee ?? undefined,
   }).filter(([, id]) => id !== undefined)
-  const isFew = query.sessionId !== undefined
+  const isFew = query.sessionId !== undefined || query.alertIds !== undefined
   for (const [column, id] of entities) where.push(`${column} = ${bind(id, 'text')}`)
   const kinds = entities.map(([column]) => column.replace('_id', ''))
   if (query.assignee === null) {
     where.push('assignee is null')
     kinds.push('unassigned')
   }
+  if (query.alertIds !== undefined) {
+    where.push(`alert_id = any(${bind([...query.alertIds], 'text[]')})`)
+    kinds.push('ids')
+  }
   if (query.updatedAfterMs === undefined) return { kinds, sources: [{ where, isFew }] }
   const since = bind(toSqlTime(query.updatedAfterMs), 'timestamptz')
-  if (entities.length > 0) {
+  if (entities.length > 0 || query.alertIds !== undefined) {
     const updated = `greatest(created_at, changed_at) >= ${since}`
     return { kinds: [...kinds, 'updated'], sources: [{ where: [...where, updated], isFew }] }
   }

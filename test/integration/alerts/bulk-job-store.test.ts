@@ -17,6 +17,7 @@ import {
   startBulkJob,
 } from '#shared/io/alerts/bulk-job-store.ts'
 import { raiseAlerts } from '#shared/io/alerts/raise-alerts.ts'
+import { setDisposition } from '#shared/io/alerts/set-disposition.ts'
 import { startBulkUndo } from '#shared/io/alerts/undo-bulk-job.ts'
 import { createPostgres, type Postgres } from '#shared/io/postgres/postgres.ts'
 import { createLog } from '#shared/io/process/log.ts'
@@ -183,6 +184,37 @@ test('a small job of one tenant does not wait for a large one of another', async
     ...['blk_large', 'blk_small'],
     ...['blk_large', 'blk_large'],
   ])
+})
+
+test('a step looks for its alerts before the lock, and skips those that changed meanwhile', async () => {
+  await fill('looking')
+  const statements: string[] = []
+  await start('looking', 'blk_looking', 250, { disposition: ['OPEN'], min_score: 1 })
+  const change = { disposition: 'FALSE_POSITIVE', note: null, actor: 'bob' } as const
+  const [newest] = (await states('looking')).reverse()
+  let stepping: Promise<unknown> | undefined
+  await postgres.transaction(async (tx) => {
+    await lockSequences(tx, ['looking'])
+    stepping = stepBulkJob(recorded(statements), 'blk_looking')
+    // It has found its alerts, and only waits for the lock.
+    await expect(Promise.race([stepping, sleep(500)])).resolves.toBeUndefined()
+    await setDisposition(
+      { ...tx, transaction: (work) => work(tx) },
+      { alertId: newest!.alert_id, ...change },
+    )
+  })
+  await stepping
+  const isLock = (text: string) => /from alert_sequences .*for update/s.test(text)
+  const lists = statements
+    .slice(statements.findIndex(isLock))
+    .filter((text) => text.includes('as matching'))
+  expect(lists).toHaveLength(1)
+  expect(lists[0]).toContain('alert_id = any(')
+  expect(await finish('blk_looking')).toMatchObject({ state: 'done', done: 249, changed: 249 })
+  expect((await states('looking')).reverse()[0]).toEqual({
+    ...newest,
+    disposition: 'FALSE_POSITIVE',
+  })
 })
 
 test('an alert that is being raised when a job starts is not part of the job', async () => {
