@@ -22,7 +22,10 @@ const rotationSchema = z.object({
   started_at: z.string(),
   state: z
     .enum(['running', 'done', 'failed', 'lost'])
-    .describe('lost: its console has ended; what was not finished is undone'),
+    .describe(
+      'lost: its console has ended. It is undone, unless the new credentials were in force already; ' +
+        'rotate again, since they are kept nowhere.',
+    ),
   ...rotationProgressSchema.shape,
   new_keys: z
     .object({ until: z.string(), yours: z.boolean().describe('whether the caller may fetch them') })

@@ -14,7 +14,10 @@ export type StoredRotation = {
   rotationId: string
   startedBy: string
   startedAt: string
-  /** `lost`: its console has ended; the directory reconciler undoes what was not finished. */
+  /**
+   * `lost`: its console has ended. The directory reconciler undoes it, unless the new credentials
+   * were in force already.
+   */
   state: 'running' | 'done' | 'failed' | 'lost'
   progress: RotationProgress
   keys: { sealed: string; until: string } | null

@@ -67,6 +67,9 @@ export function describeSingleSignOn(getStory: () => SingleSignOnStory): void {
         oidc: true,
         password: false,
       })
+      await page.goto('/manage/operators')
+      const row = page.getByRole('row').filter({ hasText: olga.email }).first()
+      await row.getByText('single sign-on').waitFor()
     })
 
     it('signs in, at the address that was opened', async () => {

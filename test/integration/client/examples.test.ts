@@ -211,6 +211,13 @@ describe('the page of a tenant', () => {
       expect(code).not.toMatch(/INGEST_URL|stdin/i)
       expect(code).toContain('HMAC_SECRET')
     }
+    // What a person types, or a link has, may be a text of the programs.
+    for (const { code } of snippets) {
+      const lines = code.split('\n').map((line) => line.trim())
+      for (const ingestUrl of ['HMAC_SECRET, INGEST_URL', ...lines]) {
+        expect(() => writeSnippets({ body: '{}', ingestUrl })).not.toThrow()
+      }
+    }
     for (const { code } of writeSnippets({ body: '{}', ingestUrl: '' })) {
       expect(code).toContain('INGEST_URL')
     }

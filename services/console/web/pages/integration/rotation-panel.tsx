@@ -47,8 +47,8 @@ export function RotationPanel({
         {failure !== null && <p className="text-bad">{failure}</p>}
         {state === 'lost' && (
           <p>
-            The console that rotated has ended. What was not finished is undone, and the old secret
-            works again. Rotate once more.
+            The console that rotated has ended. The old keys work again, unless the new ones were in
+            force already, which are kept nowhere. Rotate once more.
           </p>
         )}
         {keys?.yours && (

@@ -135,18 +135,34 @@ export const writeSnippets = (values: SnippetValues): Snippet[] =>
 
 function fillIn(program: Program, { body, ingestUrl }: SnippetValues): string {
   const { source, quote, reads, toBytes, address } = program
-  const sending = replaceOnce(source, reads, toBytes(quote(body)))
-  const described = replaceOnce(sending, 'the submission on stdin', 'a submission')
-  if (ingestUrl === '') return described
-  const addressed = replaceOnce(described, address, quote(ingestUrl))
-  return replaceOnce(addressed, 'HMAC_SECRET, INGEST_URL', 'HMAC_SECRET')
+  return replaceEach(source, [
+    [reads, toBytes(quote(body))],
+    ['the submission on stdin', 'a submission'],
+    ...(ingestUrl === ''
+      ? []
+      : ([
+          [address, quote(ingestUrl)],
+          ['HMAC_SECRET, INGEST_URL', 'HMAC_SECRET'],
+        ] as const)),
+  ])
 }
 
-/** @throws Error when the text does not stand in the source exactly once */
-function replaceOnce(source: string, text: string, by: string): string {
-  const parts = source.split(text)
-  if (parts.length !== 2) throw new Error(`an example does not have this once: ${text}`)
-  return parts.join(by)
+/**
+ * Replaces texts of a source, and nothing in what takes their place.
+ * @throws Error when a text does not stand in the source exactly once
+ */
+function replaceEach(source: string, changes: readonly (readonly [string, string])[]): string {
+  const places = changes.map(([text, by]) => {
+    const start = source.indexOf(text)
+    if (start === -1 || source.includes(text, start + 1)) {
+      throw new Error(`an example does not have this once: ${text}`)
+    }
+    return { start, end: start + text.length, by }
+  })
+  // From the last one on, so that the positions of the others hold.
+  return places
+    .toSorted((a, b) => b.start - a.start)
+    .reduce((code, { start, end, by }) => code.slice(0, start) + by + code.slice(end), source)
 }
 
 /** A small valid submission of a tenant. */

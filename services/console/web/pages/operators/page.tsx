@@ -41,13 +41,15 @@ export function Page() {
       id: 'state',
       head: 'State',
       width: '10rem',
-      cell: ({ disabled, totp }) =>
+      cell: ({ disabled, password, totp }) =>
         disabled ? (
           <Badge tone="bad">disabled</Badge>
         ) : totp ? (
           <Badge tone="good">second factor</Badge>
-        ) : (
+        ) : password ? (
           <Badge tone="warn">password only</Badge>
+        ) : (
+          <Badge tone="good">single sign-on</Badge>
         ),
     },
     {
