@@ -22,6 +22,7 @@ const rateLimitHeaders = {
 /** Where clients reach the public listeners. */
 export type PublicUrls = { api?: string | undefined; ingest?: string | undefined }
 
+export const ingestPath = '/v1/rasp/ingest'
 const localIngest = 'http://127.0.0.1:8080'
 
 /** The document of the public interface, without the routes of this process. */
@@ -70,7 +71,7 @@ export function toPublicDocument(urls: PublicUrls): OpenapiOptions {
           '"tenant";q=2000;w=2',
         ),
       },
-      paths: { '/v1/rasp/ingest': toIngestPath(urls), ...toOperationsPaths() },
+      paths: { [ingestPath]: toIngestPath(urls), ...toOperationsPaths() },
       webhooks: {
         'risk.alert': { post: toAlertWebhook() },
         'webhook.test': { post: toTestWebhook() },

@@ -1,6 +1,7 @@
 // The API's page and its device ids behind a reverse proxy that serves it below a prefix. The proxy
 // works like nginx: `proxy_pass http://api/` decodes the path and encodes it again; another proxy
 // passes the rest of the path unchanged.
+import { readFileSync } from 'node:fs'
 import { createServer, request, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -28,6 +29,8 @@ afterAll(async () => {
   await postgres?.stop()
   await clickhouse?.stop()
 })
+
+type Document = { paths: Record<string, { post: { description: string } }> }
 
 /** A decoded path, encoded again as nginx does. */
 const encodeAgain = (path: string): string =>
@@ -82,6 +85,21 @@ describe.each([
       }
     },
   )
+
+  it('/docs shows programs that sign, and no logo of another product', async () => {
+    const page = await (await fetch(`${base}/docs/`)).text()
+    expect(page).not.toMatch(/favicon-\d+x\d+\.png/)
+    const theme = [...page.matchAll(/(?:src|href)="([^"]*theme[^"]+)"/g)].map(([, to]) => to!)
+    expect(theme.map((path) => path.split('/').at(-1))).toEqual(['reference.css', 'favicon.svg'])
+    const css = await fetch(new URL(theme[0]!, `${base}/docs/`))
+    expect(await css.text()).toMatch(/\.topbar \{ display: none/)
+    const document = (await (await fetch(`${base}/docs/json`)).json()) as Document
+    const { description } = document.paths['/v1/rasp/ingest']!.post
+    const languages = [...description.matchAll(/<summary>([^<]+)</g)].map(([, name]) => name)
+    expect(languages).toEqual(['Python', 'Java', 'Go', 'C#', 'PHP'])
+    const python = readFileSync('services/ingest/examples/send_telemetry.py', 'utf8')
+    expect(description).toContain(python.trimEnd())
+  })
 
   it.each(['/openapi.json', '/docs/json'])('%s names the address for calls', async (at) => {
     const document = await fetch(base + at)
