@@ -1,7 +1,7 @@
 /**
  * Runs the erasures that were requested: those of a tenant one after another, under a named lock,
- * of all tenants two at once. A lock ends with its console, so the next start resumes what a crash
- * interrupted. What cannot be completed is tried again after a growing pause.
+ * of all tenants two at once, tenants in turn. A lock ends with its console, so the next start
+ * resumes what a crash interrupted. What cannot be completed is tried again after a growing pause.
  */
 import { erasuresAtOnceMax } from '#shared/core/base/limits/tenants.ts'
 import { Problem } from '#shared/core/http/problem.ts'
@@ -41,8 +41,8 @@ export type Erasures = {
 
 /** How often the job looks for erasures: a new one begins within this time. */
 const pollMs = 500
-/** Tenants in one look: more than run at once, since other consoles may run the first ones. */
-const dueTenantsMax = 20
+/** Tenants in one look: more than ever have erasures at the same time, since each gets its turn. */
+const dueTenantsMax = 1_000
 
 type State = ErasuresDeps & {
   erase: Erase
@@ -69,7 +69,12 @@ export function createErasures(deps: ErasuresDeps): Erasures {
   const start = (): Poller => {
     const running = new Map<string, Promise<unknown>>()
     const failure = 'erasures cannot run'
+    /** By tenant, the number of its last turn: many erasures of one do not delay another. */
+    const turns = new Map<string, number>()
+    let turn = 0
+    const toTurn = (tenantId: string) => turns.get(tenantId) ?? 0
     const begin = (tenantId: string, signal: AbortSignal) => {
+      turns.set(tenantId, ++turn)
       const run = runNext(tenantId, signal)
         .catch((error: unknown) => log.warn({ err: error, tenantId }, failure))
         .finally(() => running.delete(tenantId))
@@ -77,7 +82,8 @@ export function createErasures(deps: ErasuresDeps): Erasures {
     }
     const poller = startPolling(
       async (signal) => {
-        for (const tenantId of await listDueTenants(postgres, dueTenantsMax)) {
+        const due = await listDueTenants(postgres, dueTenantsMax)
+        for (const tenantId of due.sort((a, b) => toTurn(a) - toTurn(b))) {
           if (running.size < erasuresAtOnceMax && !running.has(tenantId)) begin(tenantId, signal)
         }
       },

@@ -1,8 +1,8 @@
 /**
- * Erases the alerts of a device or a user, with their dispositions, deliveries and attempts, whose
- * bodies name it too, and bulk changes whose filter is its id. The counters move in the same
- * transaction, so a total stays exact; `seq` of the other alerts stays what it is, so an erasure
- * leaves gaps in it.
+ * Erases the alerts of a device or a user with their history and notes, their deliveries and
+ * attempts, whose bodies name it too, and bulk changes whose filter is its id. The counters move in
+ * the same transaction, so a total stays exact; `seq` of the other alerts stays what it is, so an
+ * erasure leaves gaps in it.
  */
 import { lockSequences } from '#shared/io/alerts/alert-lock.ts'
 import { eraseAnswers } from '#shared/io/postgres/idempotent-answers.ts'
@@ -18,6 +18,8 @@ type ErasableAlerts = {
 export type AlertCounts = {
   alerts: number
   alert_dispositions: number
+  alert_assignments: number
+  alert_notes: number
   deliveries: number
   delivery_attempts: number
   bulk_jobs: number
@@ -54,6 +56,9 @@ export async function countErasableAlerts(
        (select count(*) from erasable) as alerts,
        (select count(*) from alert_dispositions join erasable using (tenant_id, alert_id))
          as alert_dispositions,
+       (select count(*) from alert_assignments join erasable using (tenant_id, alert_id))
+         as alert_assignments,
+       (select count(*) from alert_notes join erasable using (tenant_id, alert_id)) as alert_notes,
        (select count(*) from sent) as deliveries,
        (select count(*) from delivery_attempts join sent using (delivery_id)) as delivery_attempts,
        (select count(*) from bulk_jobs where ${jobsCondition(erasable.subject)}) as bulk_jobs`,
@@ -118,8 +123,8 @@ async function eraseSome(tx: Queryable, erasable: ErasableAlerts): Promise<numbe
   return rows.length
 }
 
-// Dispositions and attempts go with what they belong to. The rows are locked, so what is counted
-// is what is erased.
+// Dispositions, assignments, notes and attempts go with what they belong to. The rows are locked, so
+// what is counted is what is erased.
 const eraseSql = `
 with erased as (
   select action, disposition, created_at from alerts where tenant_id = $1 and alert_id = any($2)

@@ -152,6 +152,26 @@ it('erasures of one tenant run one after another, and each caller gets its recei
   )
 })
 
+it('many erasures of some tenants do not delay one of another', async () => {
+  const many = [`many-a-${round}`, `many-b-${round}`]
+  const one = `one-${round}`
+  for (const id of [...many, one]) await rig.addTenant(id)
+  const callOf = <T>(method: string, tenant: string, body?: object) =>
+    callAdmin<T>(admin.url, token, { method, path: `/tenants/${tenant}/erasures`, body })
+  const requestOf = (tenant: string, n: number) =>
+    callOf('POST', tenant, { device_id: `absent-${n}`, wait: false })
+  for (let n = 0; n < 4; n++) for (const tenant of many) await requestOf(tenant, n)
+  await requestOf(one, 0)
+  const listOf = async (tenant: string) =>
+    (await callOf<{ data: Erasure[] }>('GET', tenant)).data.map((erasure) => erasure.started_at)
+  const [first, second, single] = await until('all have begun', async () => {
+    const begun = await Promise.all([...many, one].map(listOf))
+    return begun.flat().every((at) => at !== null) ? (begun as string[][]) : null
+  })
+  // Each had its turn before the third one of another.
+  for (const starts of [first!, second!]) expect(single![0]! < starts.sort()[2]!).toBe(true)
+})
+
 it('an erasure shows why it cannot continue, and ends when it can', async () => {
   await rig.killClickhouse()
   let id: string

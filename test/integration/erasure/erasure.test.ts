@@ -11,6 +11,7 @@ import {
   telemetrySubject,
 } from '#shared/core/telemetry/nats-names.ts'
 import { createAlertStore } from '#shared/io/alerts/alert-store.ts'
+import { addNote, setAssignee } from '#shared/io/alerts/alert-work-store.ts'
 import { startBulkJob } from '#shared/io/alerts/bulk-job-store.ts'
 import type { ErasureReceipt } from '#shared/io/erasure/erasure-job-store.ts'
 import { createErasureStore, type ErasureStore } from '#shared/io/erasure/erasure-store.ts'
@@ -145,6 +146,11 @@ describe('erasing a device', () => {
     const before = await alertsOf(ids.tenant)
     const kept = before.alerts.filter(({ entity }) => entity.device.device_id !== ids.phone)
     expect(before.total).toBe(4)
+    const by = { scope: 'all', actor: 'ada@example.com' } as const
+    for (const { alert_id: alertId } of before.alerts) {
+      await addNote(rig.postgres, { ...by, alertId, note: 'called them', most: 9 })
+      await setAssignee(rig.postgres, { ...by, alertId, assignee: 'ada@example.com' })
+    }
 
     const receipt = await eraseOf('device', ids.phone)
 
@@ -155,6 +161,8 @@ describe('erasing a device', () => {
       'clickhouse.devices': { before: 1, after: 0 },
       'clickhouse.user_devices': { before: 2, after: 0 },
       'postgres.alerts': { before: 3, after: 0 },
+      'postgres.alert_notes': { before: 3, after: 0 },
+      'postgres.alert_assignments': { before: 3, after: 0 },
       'postgres.deliveries': { before: 3, after: 0 },
       'streams.TELEMETRY': { before: 5, after: 0 },
       'streams.DEAD_LETTERS': { before: 0, after: 0 },
