@@ -123,7 +123,8 @@ async function eraseSome(tx: Queryable, erasable: ErasableAlerts): Promise<numbe
   return rows.length
 }
 
-// Dispositions, assignments, notes and attempts go with what they belong to. The rows are locked, so
+// Dispositions, assignments, notes and attempts go with what they belong to. The rows are locked,
+// so
 // what is counted is what is erased.
 const eraseSql = `
 with erased as (
