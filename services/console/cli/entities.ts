@@ -1,7 +1,6 @@
 /** `di devices show` and `di users show`: what the pages of a device and of a user have. */
 import type { Command } from 'commander'
 import type { z } from 'zod'
-import { toVisible } from '#shared/core/base/visible-text.ts'
 import type { devicePageSchema, userPageSchema } from '../entities/entity-schemas.ts'
 import type { LinksAnswer } from '../entities/link-routes.ts'
 import type { SignalChanges } from '../entities/signal-change-routes.ts'
@@ -50,7 +49,7 @@ export function registerEntities(program: Command, context: CliContext): void {
 function toDeviceText({ device, alerts, signal_changes: changes, links }: Device): string {
   return [
     toFields({
-      device_id: toVisible(device.device_id),
+      device_id: device.device_id,
       first_seen: toTime(device.first_seen_at),
       last_seen: toTime(device.last_seen_at),
       highest_score: device.peak_rasp_score,
@@ -65,7 +64,7 @@ function toDeviceText({ device, alerts, signal_changes: changes, links }: Device
     toAlerts(alerts),
     toSection('USERS', device.users_seen_on.length, {
       head: ['USER'],
-      rows: device.users_seen_on.map((id) => [toVisible(id)]),
+      rows: device.users_seen_on.map((id) => [id]),
     }),
     toLinks('device', links),
   ].join('\n\n')
@@ -75,7 +74,7 @@ function toChanges({ data, total, complete_from: from }: SignalChanges): string 
   const section = toSection('SIGNAL CHANGES', total, {
     head: ['AT', 'CHANGE', 'SIGNAL', 'SESSION'],
     rows: data.map(({ at, change, signal, session_id: id }) => {
-      return [toTime(at), change, toVisible(signal), toVisible(id)]
+      return [toTime(at), change, signal, id]
     }),
   })
   if (from === null) return section
@@ -85,7 +84,7 @@ function toChanges({ data, total, complete_from: from }: SignalChanges): string 
 function toUserText({ user, sessions, alerts, links }: User): string {
   return [
     toFields({
-      user_id: toVisible(user.user_id),
+      user_id: user.user_id,
       first_seen: toTime(user.first_seen_at),
       last_seen: toTime(user.last_seen_at),
       highest_score: user.peak_rasp_score,
@@ -94,7 +93,7 @@ function toUserText({ user, sessions, alerts, links }: User): string {
     toSection('DEVICES', user.devices_total, {
       head: ['DEVICE', 'HIGHEST SCORE', 'FIRST SEEN', 'LAST SEEN'],
       rows: user.devices.map((one) => [
-        toVisible(one.device_id),
+        one.device_id,
         String(one.peak_rasp_score),
         toTime(one.first_seen_at),
         toTime(one.last_seen_at),
@@ -102,7 +101,7 @@ function toUserText({ user, sessions, alerts, links }: User): string {
     }),
     toSection('SESSIONS', sessions.length, {
       head: ['DEVICE', ...sessionHead],
-      rows: sessions.map((one) => [toVisible(one.device_id), ...toSessionRow(one)]),
+      rows: sessions.map((one) => [one.device_id, ...toSessionRow(one)]),
     }),
     toAlerts(alerts),
     toLinks('user', links),
@@ -113,7 +112,7 @@ const sessionHead = ['SESSION', 'BEGAN', 'LAST SEEN', 'SCORE', 'ACTION', 'FLAGS'
 
 function toSessionRow(session: DevicePage['device']['sessions'][number]): string[] {
   return [
-    toVisible(session.session_id),
+    session.session_id,
     toTime(session.started_at),
     toTime(session.last_seen_at),
     String(session.rasp_score),
@@ -147,7 +146,7 @@ function toLinks(kind: 'device' | 'user', links: LinksAnswer): string {
       ? ['DEVICE', 'LAST SEEN', 'SESSIONS IN COMMON', 'USERS IN COMMON']
       : ['USER', 'LAST SEEN', 'DEVICES IN COMMON'],
     rows: links.data.map((one) => [
-      toVisible(one.id),
+      one.id,
       toTime(one.last_seen_at),
       ...(isDevice ? [String(one.sessions)] : []),
       toShared(one),
@@ -157,7 +156,7 @@ function toLinks(kind: 'device' | 'user', links: LinksAnswer): string {
 }
 
 function toShared({ shared, shared_total: total }: LinksAnswer['data'][number]): string {
-  const shown = shared.slice(0, 2).map(({ id }) => toVisible(id))
+  const shown = shared.slice(0, 2).map(({ id }) => id)
   if (total > shown.length) shown.push(`and ${total - shown.length} more`)
   return shown.join(', ') || '-'
 }

@@ -3,7 +3,6 @@
  * prevalence spikes of signals within one SDK version.
  */
 import type { Command } from 'commander'
-import { toVisible } from '#shared/core/base/visible-text.ts'
 import type { Precision, RulePerformance } from '#shared/io/analytics/rule-performance-store.ts'
 import { type CliContext, toTenantPath } from './context.ts'
 import { toTable, toTime } from './tables.ts'
@@ -97,7 +96,9 @@ function toSpikesText({ checked_at: checkedAt, data }: Spikes): string {
       'OVER',
     ],
     data.map((one) => [
-      ...[one.signal, one.sdk_version, one.platform].map(toVisible),
+      one.signal,
+      one.sdk_version,
+      one.platform,
       ...[percent(one.share), percent(one.earlier_share), percent(one.elsewhere_share)],
       ...[String(one.devices), String(one.alerts), toTime(one.started_at), toTime(one.ended_at)],
     ]),

@@ -1,6 +1,5 @@
 /** `di signals ...`: the known signals with their weights, and unknown signals that SDKs send. */
 import { type Command, InvalidArgumentError } from 'commander'
-import { toVisible } from '#shared/core/base/visible-text.ts'
 import { defaultPolicy } from '#shared/core/policies/default-policy.ts'
 import { toPolicyHash } from '#shared/core/policies/policy.ts'
 import {
@@ -93,9 +92,9 @@ function toUnknownText({ days, data, left_out: leftOut }: UnknownSignals): strin
   const table = toTable(
     ['SIGNAL', 'SDK', 'PLATFORM', 'EVENTS', 'DEVICES', 'FIRST SEEN', 'LAST SEEN'],
     data.map((one) => [
-      toVisible(one.signal),
-      toVisible(one.sdk_version),
-      toVisible(one.platform),
+      one.signal,
+      one.sdk_version,
+      one.platform,
       String(one.events),
       String(one.devices),
       toTime(one.first_seen_at),

@@ -65,7 +65,7 @@ function toRequestsText({ data, silent_edges: silent }: Requests): string {
   }
   const rows = data.map((row) => {
     const show = (text: string | null) => {
-      return text === null ? '-' : `${row.verified ? '' : '? '}${toVisible(text)}`
+      return text === null ? '-' : `${row.verified ? '' : '? '}${text}`
     }
     return [
       toTime(row.at),
@@ -75,7 +75,7 @@ function toRequestsText({ data, silent_edges: silent }: Requests): string {
       show(row.sdk_version),
       row.edge_id,
       row.request_id,
-      row.event_id ?? (row.detail === null ? '-' : toVisible(row.detail)),
+      row.event_id ?? row.detail ?? '-',
     ]
   })
   const head = ['AT', 'ANSWER', 'WHY', 'DEVICE', 'SDK', 'EDGE', 'REQUEST', 'EVENT']

@@ -1,8 +1,12 @@
-/** Text for the terminal: tables with aligned columns, and lists of fields. */
+/**
+ * Text for the terminal: tables with aligned columns, and lists of fields. Texts that people and
+ * clients typed are escaped here, so none steers the terminal or adds a row.
+ */
+import { toVisible } from '#shared/core/base/visible-text.ts'
 
 /** A table with a header and aligned columns. */
 export function toTable(header: string[], rows: string[][]): string {
-  const lines = [header, ...rows]
+  const lines = [header, ...rows].map((line) => line.map(toVisible))
   const widths = header.map((_, column) =>
     Math.max(...lines.map((line) => (line[column] ?? '').length)),
   )
@@ -16,7 +20,9 @@ export function toTable(header: string[], rows: string[][]): string {
 export function toFields(fields: Record<string, string | number | null | undefined>): string {
   const shown = Object.entries(fields).filter(([, value]) => value !== undefined)
   const width = Math.max(0, ...shown.map(([name]) => name.length))
-  return shown.map(([name, value]) => `${name.padEnd(width)}  ${value ?? '-'}`).join('\n')
+  return shown
+    .map(([name, value]) => `${name.padEnd(width)}  ${toVisible(String(value ?? '-'))}`)
+    .join('\n')
 }
 
 /** An ISO time in short form: `2026-01-02 03:04:05Z`. */

@@ -89,7 +89,7 @@ function registerList(alerts: Command, context: CliContext): void {
                 `${one.decision.action} ${one.decision.risk_score}`,
                 one.disposition,
                 one.assignee ?? '-',
-                toVisible(one.entity.device.device_id),
+                one.entity.device.device_id,
                 one.flags.join(', '),
               ]),
             )}\n\n${data.length} of ${total}`,

@@ -24,7 +24,7 @@ export function registerBulk(alerts: Command, context: CliContext): void {
               data.map((job) => [
                 job.job_id,
                 toTime(job.created_at),
-                toVisible(job.actor),
+                job.actor,
                 toWhat(job),
                 job.state,
                 String(job.total),

@@ -5,7 +5,6 @@
 import { type Command, InvalidArgumentError } from 'commander'
 import type { z } from 'zod'
 import { dayMs } from '#shared/core/base/instants.ts'
-import { toVisible } from '#shared/core/base/visible-text.ts'
 import type { cookbookSchema, sqlRowsSchema } from '../../analytics/sql/sql-schemas.ts'
 import { type CliContext, CliError, toTenantPath } from '../context.ts'
 import { toTable } from '../tables.ts'
@@ -134,5 +133,5 @@ function toAnswerText({ columns, rows, truncated }: Answer): string {
 function toCell(value: unknown): string {
   if (value === null) return '-'
   if (Array.isArray(value)) return value.map(toCell).join(', ')
-  return toVisible(typeof value === 'object' ? JSON.stringify(value) : String(value))
+  return typeof value === 'object' ? JSON.stringify(value) : String(value)
 }

@@ -90,7 +90,8 @@ function toReportText(report: BacktestResult): string {
     toTable(
       ['MOVED MOST', 'SESSION', 'FROM', 'TO'],
       report.moved_most.map((one) => [
-        ...[one.device_id, one.session_id].map(toVisible),
+        one.device_id,
+        one.session_id,
         ...[one.old_score, one.new_score].map(String),
       ]),
     ),
@@ -118,7 +119,7 @@ function toMatrix({ matrix }: BacktestResult): string {
 const movesHeader = (what: string): string[] => [what, 'BEFORE', 'AFTER', 'GAINED', 'LOST']
 
 function toMovesRow(name: string, { before, after, gained, lost }: AlertMoves): string[] {
-  return [toVisible(name), ...[before, after, gained, lost].map(String)]
+  return [name, ...[before, after, gained, lost].map(String)]
 }
 
 /** Rows of a table on a terminal; `--json` prints all of them. */

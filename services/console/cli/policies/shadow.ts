@@ -1,6 +1,5 @@
 /** `di policy shadow`: sets a shadow policy and compares its decisions with the active policy's. */
 import type { Command } from 'commander'
-import { toVisible } from '#shared/core/base/visible-text.ts'
 import type { ShadowResult } from '../../policies/manage-shadow.ts'
 import type { ShadowComparisonBody } from '../../policies/shadow-schemas.ts'
 import { type CliContext, CliError, toTenantPath } from '../context.ts'
@@ -120,10 +119,7 @@ function toParts(report: ShadowComparisonBody): string[] {
   const named = (header: string, rows: ShadowComparisonBody['by_platform']) =>
     toTable(
       [header, 'ALERTS', 'SHADOW', 'GAINED', 'LOST'],
-      rows.map((one) => [
-        toVisible(one.name),
-        ...[one.active, one.shadow, one.gained, one.lost].map(String),
-      ]),
+      rows.map((one) => [one.name, ...[one.active, one.shadow, one.gained, one.lost].map(String)]),
     )
   const byAction = Object.entries(report.by_action).map(([name, one]) => ({ name, ...one }))
   const parts = [
@@ -146,7 +142,8 @@ function toParts(report: ShadowComparisonBody): string[] {
   }
   if (moved.length > 0) {
     const rows = moved.map((one) => [
-      ...[one.device_id, one.session_id].map(toVisible),
+      one.device_id,
+      one.session_id,
       ...[one.active_score, one.shadow_score].map(String),
     ])
     parts.push(toTable(['DEVICE', 'SESSION', 'SCORE', 'SHADOW'], rows))
