@@ -1,7 +1,7 @@
 /**
  * Keeps a record of a rotation while it runs, so that its progress can be seen from every console
- * and a person who left the page finds the new credentials. A record that cannot be written never
- * ends a rotation.
+ * and a person who left the page finds the new credentials. Once a rotation runs, a record that
+ * cannot be written does not end it.
  */
 import { randomUUID } from 'node:crypto'
 import { rotationKeysKeptMs } from '#shared/core/base/limits/tenants.ts'
@@ -26,7 +26,8 @@ export async function rotateOnRecord(
   await requireTenant(deps.postgres, tenantId)
   const id = { tenantId, rotationId: `rot_${randomUUID()}` }
   const progress: RotationProgress = { step: null, edges: [], duration_ms: null, failure: null }
-  await insertRotation(deps.postgres, { ...id, actor: request.actor, progress })
+  // Once it holds the lock: a rotation that cannot begin leaves the credentials of the last one.
+  const onBegin = () => insertRotation(deps.postgres, { ...id, actor: request.actor, progress })
   const startedMs = deps.nowMs()
   const write = startWriting(deps, () => updateRotation(deps.postgres, { ...id, progress }))
   const end = async (state: 'done' | 'failed', keys: string | null) => {
@@ -37,7 +38,7 @@ export async function rotateOnRecord(
   }
   try {
     const observer = createObserver(progress, write.soon)
-    const rotated = await rotate(deps, { ...request, observer })
+    const rotated = await rotate(deps, { ...request, onBegin, observer })
     await end('done', keepsKeys ? sealKeys(deps, rotated) : null)
     return rotated
   } catch (error) {

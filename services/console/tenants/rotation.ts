@@ -72,6 +72,8 @@ export type RotationRequest = {
   hmac: boolean
   webhook: boolean
   apiKey: boolean
+  /** Called under the tenant's lock, before anything changes. */
+  onBegin?: () => Promise<void>
   /** Receives what the edges confirm. */
   observer?: RotationObserver
 }
@@ -110,6 +112,7 @@ export async function rotate(
     const [made, edges] = await withTenantLock(deps.locks, tenantId, async (session) => {
       const tenant = await createTenantStore(session).findTenant(tenantId)
       if (tenant === null) throw tenantNotFound(tenantId)
+      await request.onBegin?.()
       await deps.checkpoint?.('locked')
       const made = makeCredentials(deps, request, tenant)
       return [made, await replace(deps, session, request, made)] as const

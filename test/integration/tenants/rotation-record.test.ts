@@ -179,6 +179,15 @@ describe('the new credentials of a rotation', () => {
     expect((await read(ada))?.new_keys).toBeNull()
   })
 
+  it('stay when another rotation cannot begin', async () => {
+    const { hmac_secret: secret } = keysOf(await rotateAs(ada))
+    const directory = { ...rig.deps.directory, connected: () => false }
+    const app = await rig.createApp({ directory })
+    expect((await rotateAs(bob, { app })).status).toBe(503)
+    expect(await read(ada)).toMatchObject({ started_by: ada.email, state: 'done' })
+    expect(keysOf(await keysAs(ada)).hmac_secret).toBe(secret)
+  })
+
   it('need a step-up, are sealed in storage, and expire', async () => {
     const { hmac_secret: secret } = keysOf(await rotateAs(ada))
     const cookie = await rig.openSession(ada.operatorId)

@@ -31,8 +31,8 @@ export const staleSecretVersionsMax = 32
 export const tenantLockWaitMs = 10_000
 
 /**
- * The longest rotation: the wait for the lock, two waits for edges, 10 s in which the edges may be
- * out of reach, and the longest lease of a webhook secret are 55 s. One that is still recorded as
+ * The longest rotation, once it holds the lock: two waits for edges, 10 s in which the edges may be
+ * out of reach, and the longest lease of a webhook secret are 45 s. One that is still recorded as
  * running after this has lost its console.
  */
 export const rotationMaxMs = 60_000
