@@ -17,6 +17,7 @@ import {
   cancelBulkJob,
   findBulkJob,
   listBulkJobs,
+  type Matching,
   startBulkJob,
 } from '#shared/io/alerts/bulk-job-store.ts'
 import { startBulkUndo, type UndoRefusal } from '#shared/io/alerts/undo-bulk-job.ts'
@@ -117,8 +118,16 @@ function addStarts(app: ConsoleApp, { postgres, countMatching }: BulkDeps): void
     wanted: TargetBody & { change: BulkChange; note: string | null },
   ): Promise<FastifyReply> => {
     await requireTenant(postgres, tenantId)
+    const { filter } = wanted
+    // Before the call takes a connection, since a count waits for one of its own.
+    const counted = filter && (await countMatching({ tenantId, filter }))
     const job = await changeOnce(postgres, exchange, (tx) =>
-      begin(tx, { tenantId, actor: actorOf(exchange.request.principal), wanted }),
+      begin(tx, {
+        tenantId,
+        actor: actorOf(exchange.request.principal),
+        wanted,
+        count: async () => counted!,
+      }),
     )
     return exchange.reply.code(202).send(job)
   }
@@ -128,9 +137,10 @@ function addStarts(app: ConsoleApp, { postgres, countMatching }: BulkDeps): void
       tenantId: string
       actor: string
       wanted: TargetBody & { change: BulkChange; note: string | null }
+      count: () => Promise<Matching>
     },
   ): Promise<BulkJob> => {
-    const { tenantId, actor, wanted } = of
+    const { tenantId, actor, wanted, count } = of
     const { filter, alert_ids: alertIds = [], expected_count: expectedCount } = wanted
     const job = await startBulkJob(tx, {
       jobId: newJobId(),
@@ -141,7 +151,7 @@ function addStarts(app: ConsoleApp, { postgres, countMatching }: BulkDeps): void
       actor,
       expectedCount,
       runningMax: bulkJobsRunningMax,
-      count: countMatching,
+      count,
     })
     if (job === 'busy') throw new Problem('conflict', tooMany)
     if (typeof job !== 'number') return job

@@ -242,6 +242,26 @@ describe('a bulk change', () => {
       return job.state === 'running' ? null : job
     })
 
+  it('is counted without a connection in hand, however many begin at once', async () => {
+    const body = { filter: { min_score: '1' }, disposition: 'OPEN', expected_count: 999 }
+    const path = '/admin/v1/tenants/work/alerts/bulk-disposition'
+    const begin = async (n: number) => {
+      const answer = await fetch(`${running.stack.console}${path}`, {
+        method: 'POST',
+        headers: {
+          authorization: `Bearer ${running.stack.admin_token}`,
+          'content-type': 'application/json',
+          'idempotency-key': `at-once-${n}`,
+        },
+        body: JSON.stringify(body),
+      })
+      return answer.status
+    }
+    // More than the console has connections.
+    const statuses = await Promise.all(Array.from({ length: 15 }, (_, n) => begin(n)))
+    expect(new Set(statuses)).toEqual(new Set([409]))
+  })
+
   it('begins only when the expected number matches exactly', async () => {
     const body = { filter: { disposition: 'OPEN' }, disposition: 'REVIEWED', expected_count: 5_000 }
     await expect(begin(body)).rejects.toThrow(/match now/)
