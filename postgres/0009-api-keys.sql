@@ -6,7 +6,7 @@ alter table api_keys
   add column name text
     constraint key_name_is_a_slug check (name ~ '^[a-z0-9][a-z0-9-]{0,31}$'),
   add column scopes text[] not null default '{}'
-    constraint scopes_are_known check (scopes <@ array['read', 'alerts:write']),
+    constraint scopes_are_known check (scopes <@ array['read', 'alerts:write', 'lists:write']),
   add column created_by text,
   add constraint only_named_keys_have_scopes check (name is not null or scopes = '{}');
 drop index one_active_api_key_per_tenant;

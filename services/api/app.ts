@@ -34,6 +34,7 @@ import { addOpenapiRoutes } from './openapi/openapi-routes.ts'
 import { addAlertRoutes, type KeyedChange, rejectUnknownAlert } from './routes/alerts.ts'
 import { addDeviceRoutes } from './routes/devices.ts'
 import { addEventRoutes } from './routes/events.ts'
+import { addListRoutes, type ListRouteDeps } from './routes/lists.ts'
 import { addReconciliationRoutes } from './routes/reconciliation.ts'
 import { addSignalRoutes } from './routes/signals.ts'
 import { addUserRoutes } from './routes/users.ts'
@@ -50,6 +51,7 @@ export type ApiDeps = {
   users: UserStore
   events: Pick<EventStore, 'findScoredEvent'>
   policies: CurrentPolicyStore
+  lists: ListRouteDeps
   reconciliation: Pick<ReconciliationStore, 'readReconciliation'>
   /** For the document; left out, addresses are relative or local. */
   publicUrls?: PublicUrls
@@ -179,6 +181,15 @@ export async function createApiApp(
     })
     addEventRoutes(routes, {
       findScoredEvent: limited('event', lookUpLimits, timed('event', deps.events.findScoredEvent)),
+    })
+    addListRoutes(routes, {
+      listEntries: limited('lists', filteredAlertLimits, timed('lists', deps.lists.listEntries)),
+      addEntry: limited('list_add', dispositionChanges, timed('list_add', deps.lists.addEntry)),
+      removeEntry: limited(
+        'list_remove',
+        dispositionChanges,
+        timed('list_remove', deps.lists.removeEntry),
+      ),
     })
     addSignalRoutes(routes, {
       findCurrentPolicy: timed('policy', deps.policies.findCurrentPolicy),

@@ -10,6 +10,7 @@ import { createUserStore } from '#shared/io/devices/user-store.ts'
 import { closeHttp } from '#shared/io/http/close-http.ts'
 import { listen } from '#shared/io/http/http-server.ts'
 import { serveInternally } from '#shared/io/http/internal-server.ts'
+import { createKeyedLists } from '#shared/io/lists/change-lists.ts'
 import { createCurrentPolicyStore } from '#shared/io/policies/current-policy-store.ts'
 import { answerOnce } from '#shared/io/postgres/idempotent-answers.ts'
 import { createPostgres } from '#shared/io/postgres/postgres.ts'
@@ -71,6 +72,7 @@ async function main(): Promise<void> {
       users: createUserStore(clickhouse),
       events: createEventStore(clickhouse),
       policies: createCurrentPolicyStore(postgres),
+      lists: createKeyedLists(postgres, Date.now),
       reconciliation: createReconciliationStore(
         clickhouse,
         toAnalyticsDatabase(databaseOf(config.CLICKHOUSE_URL)),

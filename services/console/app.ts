@@ -40,6 +40,7 @@ import type { ExplainDeps } from './events/explain-event.ts'
 import type { ConsoleApp } from './http/admin-app.ts'
 import { createTokenCheck, type TokenCheckDeps } from './http/check-token.ts'
 import { createRefusalAudit } from './http/refusal-audit.ts'
+import { addListRoutes, type ListRouteDeps } from './lists/list-routes.ts'
 import { createAttemptLimits } from './operators/attempt-limits.ts'
 import { addAuthentication } from './operators/authenticate.ts'
 import type { OperatorDeps, OperatorParts } from './operators/operator-deps.ts'
@@ -76,6 +77,7 @@ export type ConsoleDeps = ManageDeps &
   RequestLogRouteDeps &
   SignatureRouteDeps &
   EraseRouteDeps &
+  ListRouteDeps &
   ReconciliationRouteDeps &
   DeliveryDeps &
   RulePerformanceDeps &
@@ -167,6 +169,7 @@ function addRoutes(app: ConsoleApp, deps: ConsoleDeps, metrics: Metrics): void {
   addSecretRoutes(app, deps)
   addRetentionRoutes(app, deps)
   addErasureRoutes(app, deps)
+  addListRoutes(app, deps)
   addAnalystRoutes(app, deps)
   addSqlRoutes(app, deps)
   addFleetRoutes(app, deps)

@@ -10,6 +10,7 @@ import { ingestBytesMin } from '#shared/core/base/limits/ingest.ts'
 import { undecidedRetryAfterSeconds } from '#shared/core/base/limits/stream.ts'
 import { Problem } from '#shared/core/http/problem.ts'
 import { type RateLimitFields, takeToken, toRateLimitFields } from '#shared/core/http/rate-limit.ts'
+import { applyListReason, findListEntry, toListReason } from '#shared/core/lists/lists.ts'
 import type { Action, Score } from '#shared/core/scoring/score.ts'
 import type { Signals } from '#shared/core/signals/signal-definition.ts'
 import { findTenant } from '#shared/core/telemetry/body-scan.ts'
@@ -197,8 +198,8 @@ function decideVerified(
     const detail = 'The body is not a valid telemetry submission.'
     return refuse('body', new Problem('invalid_body', detail, { errors: parsed.errors }))
   }
-  if (policy === null) return refusals.tenantUnusable
-  // Suppressions are evaluated at the instant that is stored.
+  if (policy === null || !tenant.lists.usable()) return refusals.tenantUnusable
+  // Suppressions and lists are evaluated at the instant that is stored.
   const receivedAtMs = deps.wallMs()
   const score = scoreTelemetry(parsed.telemetry, tenant, policy, receivedAtMs)
   // The lease may have expired since the signature was verified.
@@ -263,7 +264,10 @@ function scoreTelemetry(
     if (forced !== null) return forced
   }
   const { sdk_version: sdkVersion, platform } = telemetry.sdk_meta
-  return policy.score(telemetry.signals as Signals, { sdkVersion, platform, receivedAtMs })
+  const context = { sdkVersion, platform, receivedAtMs }
+  const scored = policy.score(telemetry.signals as Signals, context)
+  const listed = findListEntry(tenant.lists.find, telemetry, receivedAtMs)
+  return listed === null ? scored : applyListReason(scored, toListReason(listed))
 }
 
 function toPlatform(platform: string): Platform {

@@ -41,6 +41,7 @@ export function toPublicDocument(urls: PublicUrls): OpenapiOptions {
         { name: 'Alerts', description: 'Risky devices to review.' },
         { name: 'Devices', description: 'The history of a device.' },
         { name: 'Users', description: 'The devices of a user or account.' },
+        { name: 'Lists', description: 'Allow and deny lists of devices and users.' },
         { name: 'Events', description: 'What became of one submission.' },
         { name: 'Ledger', description: 'Whether every event reached every stage.' },
         { name: 'Signals', description: 'The signal catalog and its weights.' },

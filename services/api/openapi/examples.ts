@@ -175,3 +175,14 @@ function toSignalListExample(): SignalList {
     flags: Object.fromEntries(Object.entries(list.flags).filter(([flag]) => named.has(flag))),
   }
 }
+
+export const listEntryExample = {
+  entry_id: 'lst_5kZr0b2NqYw8Jc1VtX9aQg',
+  list: 'deny',
+  kind: 'device',
+  id: submissionExample.device_id,
+  reason: 'chargeback',
+  expires_at: '2027-01-01T00:00:00.000Z',
+  expired: false,
+  created_at: startedAt,
+}

@@ -14,6 +14,7 @@ import { registerErase } from './erase.ts'
 import { registerExplain } from './explain.ts'
 import { registerFleet } from './fleet.ts'
 import { registerKeys } from './keys.ts'
+import { registerLists } from './lists.ts'
 import { registerOperators } from './operators.ts'
 import { registerOverview } from './overview.ts'
 import { registerPolicies } from './policies/policies.ts'
@@ -54,6 +55,7 @@ async function parse(env: CliEnv): Promise<void> {
   registerSecrets(program, context)
   registerAlerts(program, context)
   registerKeys(program, context)
+  registerLists(program, context)
   registerDeliveries(program, context)
   registerOperators(program, context)
   registerOverview(program, context)

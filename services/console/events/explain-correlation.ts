@@ -4,6 +4,7 @@
  */
 import { isDeepStrictEqual } from 'node:util'
 import { dayMs } from '#shared/core/base/instants.ts'
+import { isListFlag } from '#shared/core/lists/lists.ts'
 import type { Policy } from '#shared/core/policies/policy.ts'
 import type { Reason } from '#shared/core/scoring/score.ts'
 import type { Telemetry } from '#shared/core/telemetry/submission.ts'
@@ -54,7 +55,10 @@ export async function explainCorrelation(
   const raised = alerts.find(
     ({ alert, eventId }) => eventId === event.eventId && alert.decision.action === risk.action,
   )
-  const own = new Set((event.reasons ?? []).map((reason) => reason.code))
+  // A list's reason has its weight only in the risk.
+  const own = new Set(
+    (event.reasons ?? []).map((reason) => reason.code).filter((code) => !isListFlag(code)),
+  )
   return {
     risk_score: risk.riskScore,
     action: risk.action,

@@ -78,7 +78,9 @@ export const eventExplanationSchema = z.object({
     .object({
       risk_score: z.number().int(),
       action: actionSchema,
-      reasons: z.array(reasonSchema).describe('the reasons that come from risk features'),
+      reasons: z
+        .array(reasonSchema)
+        .describe('the reasons that come from risk features, and that of a list with its weight'),
       retry: z.boolean().describe('the same bytes arrived before: the event was not decided again'),
       matches_alert: z
         .boolean()

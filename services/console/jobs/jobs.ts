@@ -1,6 +1,7 @@
 /**
  * The console's background jobs, all in one thread of their own. A lock lets one of any number of
- * consoles run each of them; the directory reconciler runs in every console.
+ * consoles run each of them; the directory reconciler
+ * and the list projector run in every console.
  */
 import { createErasureStore } from '#shared/io/erasure/erasure-store.ts'
 import type { StopSteps } from '#shared/io/process/lifecycle.ts'
@@ -14,6 +15,7 @@ import { countRotations } from '../tenants/rotation.ts'
 import { startBulkJobs } from './bulk-jobs.ts'
 import { startDirectoryReconciler } from './directory-reconciler.ts'
 import { createErasures } from './erasures.ts'
+import { startListProjector } from './list-projector.ts'
 import { createPrevalenceSpikes } from './prevalence-spikes.ts'
 import { createReconciliation } from './reconciliation/reconciliation.ts'
 import { createReplication } from './replication.ts'
@@ -41,6 +43,8 @@ export function startJobs(deps: JobDeps): void {
   const common = { ...shared, postgres, clickhouse, locks: jobLocks }
   const jobs = {
     'directory reconciler': () => startDirectoryReconciler({ ...shared, rotation, projection }),
+    'list projector': () =>
+      startListProjector({ ...common, sealer, findNats: connections.findNats }),
     'bulk jobs': () => startBulkJobs(common),
     retention: () => createRetention(common).start(),
     replication: () => createReplication(common).start(),

@@ -1,6 +1,6 @@
 /**
  * Removes data that is older than its tenant's retention period, and expired audit entries,
- * sessions and invitations of operators: every hour, and within seconds of a change. A named lock
+ * entries of allow and deny lists, sessions and invitations of operators: every hour, and within seconds of a change. A named lock
  * lets one console run a round at a time. An interrupted round is repeated;
  * rows that it had removed stay removed.
  */
@@ -10,6 +10,7 @@ import { toCutoffDayMs, toCutoffMs } from '#shared/core/tenants/retention.ts'
 import { removeEndedBulkJobs } from '#shared/io/alerts/bulk-job-store.ts'
 import { type Clickhouse, describeFailure } from '#shared/io/clickhouse/clickhouse.ts'
 import { removeEndedErasures } from '#shared/io/erasure/erasure-job-store.ts'
+import { removeExpiredListEntries } from '#shared/io/lists/list-store.ts'
 import { removeEndedInvitations } from '#shared/io/operators/invitation-store.ts'
 import { removeExpiredSessions } from '#shared/io/operators/session-store.ts'
 import { removeExpiredAnswers } from '#shared/io/postgres/idempotent-answers.ts'
@@ -155,6 +156,11 @@ async function runDue(
     await attempt(state, 'erasures', () =>
       removeAll(state, round, 'erasures', (most) =>
         removeEndedErasures(state.postgres, round.atMs, most),
+      ),
+    ),
+    await attempt(state, 'list_entries', () =>
+      removeAll(state, round, 'list_entries', (most) =>
+        state.postgres.transaction((tx) => removeExpiredListEntries(tx, round.atMs, most)),
       ),
     ),
     await attempt(state, 'audit_log', () =>

@@ -12,6 +12,7 @@ const tags = {
   Policies: 'Policies, their versions, backtests and shadow policies.',
   Analytics: 'What the telemetry and the dispositions of a tenant show.',
   SQL: 'Queries over the analytics views, and the analysts who run them.',
+  Lists: 'Allow and deny lists of devices and users.',
   Erasure: 'The erasure of devices and users.',
   Audit: 'Who changed what, and when.',
   Sessions: 'Signing in, and the own account.',

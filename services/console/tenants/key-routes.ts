@@ -30,7 +30,9 @@ const createBody = z.strictObject({
     .min(1)
     .max(apiKeyScopes.length)
     .refine((scopes) => new Set(scopes).size === scopes.length, 'must name each scope once')
-    .describe('Every key reads. `alerts:write` also sets dispositions.'),
+    .describe(
+      'Every key reads. `alerts:write` also sets dispositions, `lists:write` also changes the allow and deny lists.',
+    ),
 })
 
 /** Adds the routes. */

@@ -23,6 +23,8 @@ export const auditedActions = [
   'erasure.done',
   'erasure.requested',
   'event.body_read',
+  'list_entry.added',
+  'list_entry.removed',
   'operator.changed',
   'operator.invited',
   'operator.joined',

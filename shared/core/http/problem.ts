@@ -43,6 +43,7 @@ export const problemCodes = {
   analyst_not_found: [404, 'The analyst is not known'],
   event_not_found: [404, 'The event is not known'],
   key_not_found: [404, 'The API key is not known'],
+  list_entry_not_found: [404, 'The list has no such entry'],
   erasure_not_found: [404, 'The erasure is not known'],
   bulk_job_not_found: [404, 'The job is not known'],
   operator_not_found: [404, 'The operator is not known'],

@@ -88,6 +88,10 @@ export const endpointAccess: Readonly<Record<string, EndpointAccess>> = {
   'GET /tenants/:tenant_id/erasures': viewer,
   'GET /tenants/:tenant_id/erasures/:erasure_id': viewer,
 
+  'GET /tenants/:tenant_id/lists': viewer,
+  'POST /tenants/:tenant_id/lists': analyst,
+  'DELETE /tenants/:tenant_id/lists/:entry_id': analyst,
+
   'GET /tenants/:tenant_id/keys': viewer,
   'POST /tenants/:tenant_id/keys': adminStepUp,
   'DELETE /tenants/:tenant_id/keys/:name': adminStepUp,

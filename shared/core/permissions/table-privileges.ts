@@ -42,6 +42,9 @@ export const postgresPrivileges = {
     alert_counts_by_hour: count,
     alert_dispositions: add,
     idempotent_answers: count,
+    // Allow and deny lists, with a key that has the scope.
+    list_entries: change,
+    list_shards: count,
     audit_log: ['insert'],
   },
   delivery: {
@@ -62,6 +65,7 @@ export const postgresPrivileges = {
         ...['alerts', 'alert_sequences', 'alert_counts_by_day', 'alert_counts_by_hour'],
         ...['alert_dispositions', 'alert_assignments', 'alert_notes', 'bulk_jobs'],
         ...['erasures', 'deliveries', 'delivery_attempts', 'idempotent_answers'],
+        ...['list_entries', 'list_shards'],
         ...[
           'replication_changes',
           'replication_removals',

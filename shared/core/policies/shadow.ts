@@ -3,6 +3,7 @@
  * decides. It uses the same functions and inputs as the active policy. The version depends on the
  * event alone, so a redelivered event gets the same one. A shadow decision raises no alert.
  */
+import { applyListReason, findListReason } from '#shared/core/lists/lists.ts'
 import type { Score, Scorer } from '#shared/core/scoring/score.ts'
 import { compilePolicy } from '#shared/core/scoring/scoring.ts'
 import type { Signals } from '#shared/core/signals/signal-definition.ts'
@@ -66,7 +67,10 @@ export function decideShadow(
   { policy, score }: CompiledShadow,
   features: RiskFeatures,
 ): ShadowVerdict {
-  const scored = findForced(event, policy) ?? score(event.body.signals as Signals, toContext(event))
+  const computed =
+    findForced(event, policy) ?? score(event.body.signals as Signals, toContext(event))
+  // The list decision of that time holds under every policy.
+  const scored = applyListReason(computed, findListReason(event.reasons))
   const verdict = { rasp_score: scored.score, rasp_action: scored.action, reasons: scored.reasons }
   const missing = isMissingOff(policy) ? null : features.missing
   const risk = decideRisk({ ...verdict, body: event.body }, policy, { ...features, missing })

@@ -41,6 +41,8 @@ export const flags = {
   SCORE_MISMATCH: 'The client’s own score is far from the one its signals give.',
   SIGNALS_MISSING: 'Categories are empty that this SDK version usually fills.',
   PLACEHOLDER_ID: 'An id is a placeholder that many share, so nothing is counted by it.',
+  ALLOW_LISTED: 'An operator or a key of the tenant has put the device or user on the allow list.',
+  DENY_LISTED: 'An operator or a key of the tenant has put the device or user on the deny list.',
   SANDBOX_FORCED: 'A sandbox test device forces this action.',
 } as const satisfies Record<string, string>
 

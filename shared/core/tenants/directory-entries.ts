@@ -1,10 +1,21 @@
 /** Keys and entries of the tenant directory: the KV bucket `tenants` that every edge watches. */
 import { z } from 'zod'
+import { listKinds, listNames } from '#shared/core/lists/lists.ts'
 
 /** The KV key of a tenant's entry. */
 export const tenantKey = (tenantId: string): string => `tenant.${tenantId}`
 /** The KV key of a policy document, by its content address. */
 export const policyKey = (policyHash: string): string => `policy.${policyHash}`
+/** The KV key of a shard of a tenant's allow and deny lists. A tenant id contains no dot. */
+export const listKey = (tenantId: string, shard: number | string): string =>
+  `list.${tenantId}.${shard}`
+/** The start of the KV keys of all shards. */
+export const listKeyPrefix = 'list.'
+/** @returns null when the key is not one of a shard */
+export function parseListKey(key: string): { tenantId: string; shard: string } | null {
+  const [kind, tenantId = '', shard = '', ...rest] = key.split('.')
+  return kind === 'list' && rest.length === 0 ? { tenantId, shard } : null
+}
 /** The KV key of an edge's announcement. */
 export const edgeKey = (edgeId: string): string => `edge.${edgeId}`
 
@@ -47,6 +58,28 @@ export const tenantEntrySchema = z.object({
   ingest_share: z.number().positive().lt(1).nullish(),
 })
 export type TenantEntry = z.infer<typeof tenantEntrySchema>
+
+/**
+ * A shard of a tenant's lists: its entries by the hash of their id, and a version that rises with
+ * every change, so that one version names one content. An entry gets its shard at random, so that a change writes a sixteenth of a long list and never the tenant.
+ */
+export const listShardSchema = z.object({
+  tenant_id: z.string(),
+  shard: z.number().int().min(0),
+  version: z.number().int(),
+  /** [hash of the id, list, kind, entry id, reason, expiry in ms since 1970 or null] */
+  entries: z.array(
+    z.tuple([
+      z.string(),
+      z.enum(listNames),
+      z.enum(listKinds),
+      z.string(),
+      z.string(),
+      z.number().int().nullable(),
+    ]),
+  ),
+})
+export type ListShard = z.infer<typeof listShardSchema>
 
 /** An edge's announcement: the newest revision of the tenants bucket that it has applied. */
 export const edgeEntrySchema = z.object({ edge_id: z.string(), applied_revision: z.number().int() })

@@ -1,5 +1,6 @@
 /** Decides the risk of an event, which alerts are raised by, from its policy and risk features. */
 
+import { applyListToRisk, findListReason } from '#shared/core/lists/lists.ts'
 import type { Policy } from '#shared/core/policies/policy.ts'
 import { actions } from '#shared/core/scoring/score.ts'
 import type { Flag } from '#shared/core/signals/flags.ts'
@@ -26,7 +27,8 @@ const placeholderId: Flag = 'PLACEHOLDER_ID'
 export type RiskEvent = Pick<AcceptedEvent, 'rasp_score' | 'rasp_action' | 'reasons' | 'body'>
 
 /**
- * Raises the edge's decision by risk features; never lowers it.
+ * Raises the edge's decision by risk features; never lowers it. A list decision of the edge stands:
+ * then the risk score is 0 or 100, and what the features found is listed beside it.
  * @param policy the policy that scored the event
  * @returns the risk score on 0..100, the action and the reasons
  */
@@ -43,6 +45,8 @@ export function decideRisk(event: RiskEvent, policy: Policy, features: RiskFeatu
   const risk = correlate({ score, reasons }, findings, policy)
   const fields = findPlaceholderIds(event.body)
   if (fields.length > 0) risk.reasons.push({ code: placeholderId, weight: 0, evidence: { fields } })
+  const listed = findListReason(reasons)
+  if (listed !== undefined) return applyListToRisk(risk, listed)
   // Under another policy than the one that scored it, the edge's action can be the higher one.
   return actions.indexOf(action) > actions.indexOf(risk.action) ? { ...risk, action } : risk
 }

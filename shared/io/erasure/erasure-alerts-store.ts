@@ -1,10 +1,11 @@
 /**
  * Erases the alerts of a device or a user with their history and notes, their deliveries and
- * attempts, whose bodies name it too, and bulk changes whose filter is its id. The counters move in
- * the same transaction, so a total stays exact; `seq` of the other alerts stays what it is, so an
- * erasure leaves gaps in it.
+ * attempts, whose bodies name it too, bulk changes whose filter is its id, and its entries on the
+ * allow and deny lists. The counters move in the same transaction, so a total stays exact; `seq` of
+ * the other alerts stays what it is, so an erasure leaves gaps in it.
  */
 import { lockSequences } from '#shared/io/alerts/alert-lock.ts'
+import { countListEntriesOf, removeListEntriesOf } from '#shared/io/lists/list-store.ts'
 import { eraseAnswers } from '#shared/io/postgres/idempotent-answers.ts'
 import type { Postgres, Queryable } from '#shared/io/postgres/postgres.ts'
 import type { ErasureSubject } from './erasure-subject.ts'
@@ -23,6 +24,8 @@ export type AlertCounts = {
   deliveries: number
   delivery_attempts: number
   bulk_jobs: number
+  /** Entries of the subject on the allow and deny lists. */
+  list_entries: number
 }
 
 /** Alerts of one transaction: its lock keeps new alerts of the tenant waiting. */
@@ -47,7 +50,7 @@ export async function countErasableAlerts(
   erasable: ErasableAlerts,
 ): Promise<AlertCounts> {
   const { text, values } = toCondition(erasable)
-  const { rows } = await db.query<AlertCounts>(
+  const { rows } = await db.query<Omit<AlertCounts, 'list_entries'>>(
     `with erasable as (select tenant_id, alert_id from alerts where ${text}),
      sent as (
        select delivery_id from deliveries join erasable using (tenant_id, alert_id)
@@ -64,7 +67,8 @@ export async function countErasableAlerts(
        (select count(*) from bulk_jobs where ${jobsCondition(erasable.subject)}) as bulk_jobs`,
     values,
   )
-  return rows[0]!
+  const listed = await countListEntriesOf(db, erasable.subject)
+  return { ...rows[0]!, list_entries: listed }
 }
 
 /** The ids of what `eraseAlerts` would erase. */
@@ -81,7 +85,8 @@ export async function listErasableAlerts(
 }
 
 /**
- * Erases them, some thousands in a transaction. Repeating it erases what is left.
+ * Erases them, some thousands in a transaction, and the subject's entries on the allow and deny
+ * lists. Repeating it erases what is left.
  * @throws PostgresUnavailableError; call again
  */
 export async function eraseAlerts(
@@ -89,6 +94,7 @@ export async function eraseAlerts(
   erasable: ErasableAlerts,
 ): Promise<void> {
   const { subject } = erasable
+  await db.transaction((tx) => removeListEntriesOf(tx, subject))
   for (let erased = batchMax; erased === batchMax; ) {
     erased = await db.transaction((tx) => eraseSome(tx, erasable))
   }

@@ -5,6 +5,7 @@
  * expressions. Events that both verdicts allow without a flag are only counted; the others are
  * grouped by session.
  */
+import { listFlagCodes } from '#shared/core/lists/lists.ts'
 import type { BacktestSlice, ScoredBy } from '#shared/core/policies/backtest.ts'
 import { type Policy, toPolicyHash } from '#shared/core/policies/policy.ts'
 import { actions } from '#shared/core/scoring/score.ts'
@@ -15,7 +16,7 @@ import {
   toScoringQuery,
 } from '#shared/core/scoring/sql/scoring-sql.ts'
 import { needsBody, type Source } from '#shared/core/scoring/sql/scoring-sql-points.ts'
-import { quoteText } from '#shared/core/scoring/sql/scoring-sql-text.ts'
+import { quoteText, quoteTexts } from '#shared/core/scoring/sql/scoring-sql-text.ts'
 import {
   isNewerThanPattern,
   noVerdict,
@@ -42,10 +43,15 @@ export type OneByOne = { byExpression: number; byBody: number }
 const testDevices = actions.map((action) => `test-${action.toLowerCase()}`)
 export const isTestDevice = `device_id in (${testDevices.map(quoteText).join(', ')})`
 
+/**
+ * The condition for the events of a backtest. It leaves out those that a list decided: their action
+ * is the same under every policy.
+ */
 export function inRange({ sinceMs }: BacktestRange): string {
   const since =
     sinceMs === null ? '' : ' and received_at >= fromUnixTimestamp64Milli({since:Int64})'
-  return `tenant_id = {tenant:String}${since}`
+  const listed = quoteTexts(listFlagCodes)
+  return `tenant_id = {tenant:String}${since} and not hasAny(flags, ${listed})`
 }
 
 /** Over a table with device ids. */

@@ -88,6 +88,7 @@ export function createBacktestStore(clickhouse: Clickhouse, signal?: AbortSignal
            toFloat64(count()) as alerts
          from alerts_replica final
          where tenant_id = {tenant:String} and risk_score > rasp_score
+           and not has(reason_codes, 'DENY_LISTED')
            and created_at >= fromUnixTimestamp64Milli({since:Int64})
          group by action, disposition order by action, disposition`,
         { tenant: range.tenantId, since: range.sinceMs ?? 0 },

@@ -39,6 +39,7 @@ async function start(postgresUrl: string): Promise<string> {
       users: { findUserTotals: unused, listUserDevices: unused },
       events: { findScoredEvent: unused },
       policies: { findCurrentPolicy: unused },
+      lists: { listEntries: unused, addEntry: unused, removeEntry: unused },
       reconciliation: { readReconciliation: unused },
       nowMs: Date.now,
       monotonicMs: () => performance.now(),

@@ -6,6 +6,7 @@ import { createAlertStore } from '#shared/io/alerts/alert-store.ts'
 import { createClickhouse } from '#shared/io/clickhouse/clickhouse.ts'
 import { createUserStore } from '#shared/io/devices/user-store.ts'
 import { listen } from '#shared/io/http/http-server.ts'
+import { createKeyedLists } from '#shared/io/lists/change-lists.ts'
 import { createCurrentPolicyStore } from '#shared/io/policies/current-policy-store.ts'
 import { createPostgres } from '#shared/io/postgres/postgres.ts'
 import { createLog } from '#shared/io/process/log.ts'
@@ -51,6 +52,7 @@ async function start(urls: BaselineUrls): Promise<string> {
       users: createUserStore(clickhouse),
       events: createEventStore(clickhouse),
       policies: createCurrentPolicyStore(postgres),
+      lists: createKeyedLists(postgres, Date.now),
       reconciliation: createReconciliationStore(clickhouse, 'analytics'),
       nowMs: Date.now,
       monotonicMs: () => performance.now(),

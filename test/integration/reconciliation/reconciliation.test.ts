@@ -7,6 +7,7 @@ import type { ReconciliationStage } from '#shared/core/reconciliation/reconcilia
 import { reconciliationSchema } from '#shared/core/reconciliation/reconciliation-api.ts'
 import { createAlertStore } from '#shared/io/alerts/alert-store.ts'
 import { createUserStore } from '#shared/io/devices/user-store.ts'
+import { createKeyedLists } from '#shared/io/lists/change-lists.ts'
 import { createCurrentPolicyStore } from '#shared/io/policies/current-policy-store.ts'
 import { answerOnce } from '#shared/io/postgres/idempotent-answers.ts'
 import { createMetrics, type Metrics } from '#shared/io/process/metrics.ts'
@@ -320,6 +321,7 @@ function createApi() {
       alerts: createAlertStore(postgres),
       answerOnce: (call, work) => answerOnce(postgres, call, work),
       policies: createCurrentPolicyStore(postgres),
+      lists: createKeyedLists(postgres, Date.now),
       history,
       users: createUserStore(rig.clickhouse),
       events: createEventStore(rig.clickhouse),

@@ -16,6 +16,7 @@ import { createHistoryStore } from '#shared/io/devices/history-store.ts'
 import { createUserStore } from '#shared/io/devices/user-store.ts'
 import { listen } from '#shared/io/http/http-server.ts'
 import { createInternalServer } from '#shared/io/http/internal-server.ts'
+import { createKeyedLists } from '#shared/io/lists/change-lists.ts'
 import { createCurrentPolicyStore } from '#shared/io/policies/current-policy-store.ts'
 import { answerOnce } from '#shared/io/postgres/idempotent-answers.ts'
 import { createPostgres, type Postgres } from '#shared/io/postgres/postgres.ts'
@@ -81,6 +82,7 @@ export async function createApiRig(urls: {
       users: createUserStore(clickhouse),
       events: createEventStore(clickhouse),
       policies: createCurrentPolicyStore(postgres),
+      lists: createKeyedLists(postgres, Date.now),
       reconciliation: createReconciliationStore(clickhouse, 'analytics'),
       nowMs: Date.now,
       monotonicMs: () => performance.now(),

@@ -17,6 +17,8 @@ import {
   type EdgeEntry,
   edgeGoneSchema,
   edgeKey,
+  listKeyPrefix,
+  parseListKey,
   policyKey,
   syncedKey,
   tenantKey,
@@ -260,6 +262,8 @@ function applyEntry(state: State, directory: Directory, entry: KvEntry): void {
     const proven = readProven(directory, entry)
     if (proven === null) staging.setUnproven(tenantId)
     else staging.setTenant(tenantId, proven.value ?? undefined)
+  } else if (key.startsWith(listKeyPrefix)) {
+    applyLists(staging, directory, entry)
   } else if (key === syncedKey) {
     const proven = readProven(directory, entry)
     if (proven === null) state.onFault('unproven_entry', syncedKey)
@@ -267,6 +271,15 @@ function applyEntry(state: State, directory: Directory, entry: KvEntry): void {
   } else if (key.startsWith(policyKey(''))) {
     applyPolicy(state, key.slice(policyKey('').length), entry)
   }
+}
+
+function applyLists(staging: TenantCopy, directory: Directory, entry: KvEntry): void {
+  const parsed = parseListKey(entry.key)
+  if (parsed === null) return
+  const { tenantId, shard } = parsed
+  const proven = readProven(directory, entry)
+  if (proven === null) staging.setListsUnproven(tenantId, shard)
+  else staging.setLists(tenantId, shard, proven.value ?? undefined)
 }
 
 /** Ignores a document that does not match its hash. */
@@ -427,6 +440,11 @@ function observeState(state: State): void {
       const { documents, compiled } = state.active.countPolicies()
       this.set({ state: 'compiled' }, compiled)
       this.set({ state: 'unused' }, Math.max(0, documents - compiled))
+    },
+  })
+  metrics.gauge('di_directory_list_entries', 'Entries of allow and deny lists of all tenants', {
+    collect() {
+      this.set(state.active.countListEntries())
     },
   })
   metrics.gauge('di_directory_tenants', 'Tenants of the active snapshot, by state', {

@@ -15,9 +15,12 @@ import {
 } from '#shared/core/tenants/directory-entries.ts'
 import type { Sealer } from '#shared/io/tenants/sealed-secrets.ts'
 import { type ActivePolicies, type ActivePolicy, createActivePolicies } from './active-policies.ts'
+import { createDirectoryLists, type TenantLists } from './tenant-lists.ts'
 
 /** Why a tenant cannot be served by this edge; a metric label. */
 type TenantFault = 'unproven_entry' | 'unreadable_entry' | 'unsealable_secret' | 'policy_missing'
+
+type ListFault = 'unproven_lists' | 'unreadable_lists'
 
 export type Tenant = {
   tenantId: string
@@ -38,6 +41,8 @@ export type Tenant = {
   byteLimiter: Limiter
   /** Share of the telemetry stream that it may have waiting undecided. */
   undecidedShare: number
+  /** Its allow and deny lists. */
+  lists: TenantLists
   fault: TenantFault | null
 }
 
@@ -61,14 +66,19 @@ export type TenantCopy = {
   setUnproven: (tenantId: string) => void
   /** Applies a policy document; undefined removes it for tenants that use it later. */
   setPolicy: (hash: string, document: unknown) => void
+  /** Applies a shard of a tenant's lists; undefined removes it. */
+  setLists: (tenantId: string, shard: string, value: unknown) => void
+  /** Refuses a tenant until a shard of its lists that no console wrote is replaced. */
+  setListsUnproven: (tenantId: string, shard: string) => void
   countPolicies: ActivePolicies['count']
+  countListEntries: () => number
 }
 
 type TenantCopyOptions = {
   sealer: Sealer
   nowMs: () => number
   /** Called for every entry that cannot be used, without its content. */
-  onFault: (fault: TenantFault | 'unreadable_policy', about: string) => void
+  onFault: (fault: TenantFault | 'unreadable_policy' | ListFault, about: string) => void
   /** The tenant in the previous snapshot, whose rate bucket is kept. */
   previous: (tenantId: string) => Tenant | undefined
 }
@@ -77,6 +87,7 @@ type TenantCopyOptions = {
 export function createTenantCopy(options: TenantCopyOptions): TenantCopy {
   const tenants = new Map<string, Tenant>()
   const policies = createActivePolicies((hash) => options.onFault('unreadable_policy', hash))
+  const lists = createDirectoryLists()
   let tenantsMin = Number.POSITIVE_INFINITY
 
   const setSynced = (value: unknown) => {
@@ -94,12 +105,12 @@ export function createTenantCopy(options: TenantCopyOptions): TenantCopy {
     if (!parsed.success || parsed.data.tenant_id !== tenantId) {
       options.onFault('unreadable_entry', tenantId)
       policies.release(tenantId)
-      tenants.set(tenantId, unusable(tenantId, 'unreadable_entry'))
+      tenants.set(tenantId, unusable(tenantId, 'unreadable_entry', lists.of(tenantId)))
       return
     }
     const entry = parsed.data
     const policy = policies.use(tenantId, entry.policy_hash)
-    const tenant = toTenant(entry, policy, options)
+    const tenant = toTenant(entry, { policy, lists: lists.of(tenantId) }, options)
     tenants.set(tenantId, tenant)
     // A policy that is still to come is no fault yet; one that stays away shows in the gauge.
     if (tenant.fault === 'unsealable_secret') options.onFault(tenant.fault, tenantId)
@@ -108,7 +119,7 @@ export function createTenantCopy(options: TenantCopyOptions): TenantCopy {
   const setUnproven = (tenantId: string) => {
     options.onFault('unproven_entry', tenantId)
     policies.release(tenantId)
-    tenants.set(tenantId, unusable(tenantId, 'unproven_entry'))
+    tenants.set(tenantId, unusable(tenantId, 'unproven_entry', lists.of(tenantId)))
   }
 
   const setPolicy = (hash: string, document: unknown) => {
@@ -122,12 +133,28 @@ export function createTenantCopy(options: TenantCopyOptions): TenantCopy {
 
   const synced = () => tenants.size >= tenantsMin
   const { count: countPolicies } = policies
-  return { tenants, synced, setSynced, setTenant, setUnproven, setPolicy, countPolicies }
+  return {
+    tenants,
+    synced,
+    setSynced,
+    setTenant,
+    setUnproven,
+    setPolicy,
+    setLists: (tenantId, shard, value) => {
+      if (!lists.set(tenantId, shard, value)) options.onFault('unreadable_lists', tenantId)
+    },
+    setListsUnproven: (tenantId, shard) => {
+      options.onFault('unproven_lists', tenantId)
+      lists.setUnproven(tenantId, shard)
+    },
+    countPolicies,
+    countListEntries: lists.count,
+  }
 }
 
 function toTenant(
   entry: TenantEntry,
-  policy: ActivePolicy | null,
+  { policy, lists }: Pick<Tenant, 'policy' | 'lists'>,
   options: TenantCopyOptions,
 ): Tenant {
   const { key, sealedElsewhere } = unsealKey(entry, options.sealer)
@@ -147,6 +174,7 @@ function toTenant(
       entry.ingest_rate === null ? null : toLimiter(entry.ingest_rate, before?.limiter, nowMs),
     byteLimiter: toLimiter(entry.ingest_bytes ?? defaultBytes, before?.byteLimiter, nowMs),
     undecidedShare: entry.ingest_share ?? undecidedShare,
+    lists,
     fault: sealedElsewhere ? 'unsealable_secret' : policy === null ? 'policy_missing' : null,
   }
 }
@@ -185,7 +213,7 @@ function toLimiter(rate: Rate, before: Limiter | null | undefined, nowMs: number
   return { rate, bucket: fullBucket(rate, nowMs) }
 }
 
-function unusable(tenantId: string, fault: TenantFault): Tenant {
+function unusable(tenantId: string, fault: TenantFault, lists: TenantLists): Tenant {
   return {
     tenantId,
     environment: 'live',
@@ -199,6 +227,7 @@ function unusable(tenantId: string, fault: TenantFault): Tenant {
     limiter: null,
     byteLimiter: { rate: defaultBytes, bucket: fullBucket(defaultBytes, 0) },
     undecidedShare,
+    lists,
     fault,
   }
 }

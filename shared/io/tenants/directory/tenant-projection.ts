@@ -9,12 +9,16 @@ import type { KvEntry, QueuedIterator } from 'nats'
 import { leaseMarginMs, leaseMs, unusedPolicyMs } from '#shared/core/base/limits/tenants.ts'
 import {
   edgeKey,
+  listKey,
+  listKeyPrefix,
+  listShardSchema,
   policyKey,
   type SyncedEntry,
   syncedEntrySchema,
   syncedKey,
   tenantKey,
 } from '#shared/core/tenants/directory-entries.ts'
+import { findListShard, listShardVersions, readListMarker } from '#shared/io/lists/list-store.ts'
 import type { Nats } from '#shared/io/nats/connection.ts'
 import { isWrongRevision } from '#shared/io/nats/jetstream-errors.ts'
 import { openTenantsBucket } from '#shared/io/nats/streams/buckets.ts'
@@ -127,7 +131,11 @@ const toSeen = ({ revision, wanted }: Fault) => `${revision} ${wanted}`
 async function repair(state: State): Promise<number> {
   const before = state.copy
   const copy = await openCopy(state)
-  const marker = `${copy.createdAt} ${copy.changes} ${await state.store.readMarker()}`
+  const [tenantMarker, listMarker] = await Promise.all([
+    state.store.readMarker(),
+    readListMarker(state.postgres),
+  ])
+  const marker = `${copy.createdAt} ${copy.changes} ${tenantMarker} ${listMarker}`
   if (marker === state.clean) {
     await declareSynced(state, copy, state.tenants)
     await removeUnusedPolicies(state, copy)
@@ -170,8 +178,21 @@ async function removeUnusedPolicies(state: State, copy: Copy): Promise<void> {
   if (removed > 0) state.removedPolicies(removed)
 }
 
-/** Policies come first in the list, so no edge waits long for the policy of a tenant. */
+/**
+ * Policies and lists come before tenants: no edge waits long for the policy of a tenant, and in a
+ * bucket that is filled again no edge serves a tenant without its deny list.
+ */
 async function repairAll(state: State, copy: Copy, faults: Fault[]): Promise<number> {
+  const isTenant = ({ key }: Fault) => key.startsWith(tenantKey(''))
+  const first = await repairSome(
+    state,
+    copy,
+    faults.filter((fault) => !isTenant(fault)),
+  )
+  return first + (await repairSome(state, copy, faults.filter(isTenant)))
+}
+
+async function repairSome(state: State, copy: Copy, faults: Fault[]): Promise<number> {
   let written = 0
   let at = 0
   const work = async () => {
@@ -338,10 +359,44 @@ async function findFaults(
     known.add(key)
     compare(key, JSON.stringify(entry), 'differs')
   }
+  faults.push(...(await findListFaults(state, copy, held)))
   for (const key of held.keys()) {
     if (key.startsWith(tenantKey('')) && !known.has(key)) compare(key, 'null', 'left_over')
   }
   return { faults, tenants: entries.length, policiesInUse }
+}
+
+/** Compares versions: one version of a shard names one content. */
+async function findListFaults(
+  { postgres }: State,
+  copy: Copy,
+  held: ReadonlyMap<string, KvEntry>,
+): Promise<Fault[]> {
+  const faults: Fault[] = []
+  const known = new Set<string>()
+  const add = (key: string, kind: RepairKind, wanted: string) => {
+    const present = held.get(key)
+    const proven = present === undefined ? null : readProven(copy, present)
+    const unproven = present === undefined ? 'missing' : 'unproven'
+    const found = proven === null ? unproven : kind
+    faults.push({ kind: found, key, revision: present?.revision ?? 0, wanted })
+  }
+  for (const { tenantId, shard, version } of await listShardVersions(postgres)) {
+    const key = listKey(tenantId, shard)
+    known.add(key)
+    const present = held.get(key)
+    const proven = present === undefined ? null : readProven(copy, present)
+    const parsed = listShardSchema.safeParse(proven?.value)
+    if (parsed.success && parsed.data.version === version && proven?.byPresentKey) continue
+    const wanted = await findListShard(postgres, { tenantId, shard })
+    if (wanted !== null) add(key, 'differs', JSON.stringify(wanted))
+  }
+  for (const [key, entry] of held) {
+    if (!key.startsWith(listKeyPrefix) || known.has(key)) continue
+    const proven = readProven(copy, entry)
+    if (proven?.text !== 'null' || !proven.byPresentKey) add(key, 'left_over', 'null')
+  }
+  return faults
 }
 
 function isPolicy(entry: KvEntry | undefined, policyHash: string): boolean {

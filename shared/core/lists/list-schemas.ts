@@ -1,0 +1,99 @@
+/** The schemas of allow and deny lists, for the REST API and the admin API. */
+import { z } from 'zod'
+import { listPageDefault, listPageMax } from '#shared/core/base/limits/lists.ts'
+import {
+  cursorParameter,
+  instantParameter,
+  instantSchema,
+  pageSize,
+} from '#shared/core/http/api-schemas.ts'
+import { isPlaceholderId } from '#shared/core/telemetry/placeholder-ids.ts'
+import { idSchema } from '#shared/core/telemetry/submission.ts'
+import { listKinds, listNames } from './lists.ts'
+
+const listSchema = z.enum(listNames, `must be one of ${listNames.join(', ')}`).meta({
+  description:
+    '`deny`: every event is BLOCK. `allow`: every event is ALLOW and raises no alert. `deny` beats `allow`.',
+})
+const kindSchema = z.enum(listKinds, `must be one of ${listKinds.join(', ')}`).meta({
+  description: 'What the id is: a `device_id`, or a `user_id` or `account_id`.',
+})
+const reasonSchema = z
+  .string()
+  .regex(
+    /^[a-z0-9][a-z0-9_-]{0,39}$/,
+    'must be a code of 1 to 40 lower-case letters, digits, hyphens and underscores',
+  )
+  .meta({
+    description: 'Why, as a code. It is in the evidence of alerts and webhooks.',
+    examples: ['chargeback', 'test_phone'],
+  })
+
+const entryFields = {
+  entry_id: z.string(),
+  list: listSchema,
+  kind: kindSchema,
+  id: z.string(),
+  reason: reasonSchema,
+  expires_at: instantSchema.nullable().meta({ description: 'Null never expires.' }),
+  expired: z.boolean().meta({
+    description: 'An expired entry has no effect. It is removed within an hour or so.',
+  }),
+  created_at: instantSchema.meta({ description: 'When it was added, or last replaced.' }),
+}
+
+/** An entry as a tenant's key sees it: without the operator who made it. */
+export const listEntrySchema = z
+  .object(entryFields)
+  .meta({ description: 'An entry of the allow or the deny list.' })
+  .meta({ id: 'ListEntry' })
+
+/** An entry as operators see it. */
+export const adminListEntrySchema = z.object({
+  ...entryFields,
+  created_by: z.string().describe('an operator’s email, `admin`, or `api-key:` and its name'),
+})
+
+/** The body that adds an entry. */
+export const listEntryBody = z.strictObject({
+  list: listSchema,
+  kind: kindSchema,
+  id: idSchema
+    .refine((id) => !isPlaceholderId(id), 'is a placeholder that many devices or users share')
+    .meta({ examples: ['4f6c1d8e-device'] }),
+  reason: reasonSchema,
+  expires_at: instantParameter(
+    'The entry has no effect from this instant on, by the server’s clock. Without it the entry never expires.',
+  ).nullable(),
+})
+export type ListEntryBody = z.output<typeof listEntryBody>
+
+export const listEntryPath = z.object({
+  entry_id: z
+    .string()
+    .regex(/^lst_[A-Za-z0-9_-]{22}$/, 'must be lst_ and 22 characters')
+    .meta({ description: 'An `entry_id`.' }),
+})
+
+/** The query of a list of entries. */
+export const listEntriesQuery = z.strictObject({
+  list: listSchema.optional(),
+  kind: kindSchema.optional(),
+  id: idSchema.optional().meta({ description: 'Entries of this device or user.' }),
+  reason: reasonSchema.optional(),
+  state: z
+    .enum(['active', 'expired'], 'must be one of active, expired')
+    .optional()
+    .meta({ description: 'Entries that have an effect, or those that have expired.' }),
+  limit: pageSize(listPageMax, listPageDefault, `Entries in the answer, at most ${listPageMax}.`),
+  cursor: cursorParameter('`next_cursor` of the previous answer, with the same filters.'),
+})
+export type ListEntriesQuery = z.output<typeof listEntriesQuery>
+
+export const toListPageSchema = <T extends z.ZodType>(entry: T) =>
+  z.object({
+    data: z.array(entry).meta({ description: 'Newest first.' }),
+    total: z.int().min(0).meta({ description: 'How many entries match the filters.' }),
+    limit: z.int().min(1).max(listPageMax),
+    next_cursor: z.string().nullable(),
+  })

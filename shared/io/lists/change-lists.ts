@@ -1,0 +1,157 @@
+/**
+ * Adds and removes entries of allow and deny lists, and lists them, for operators and for keys. A
+ * change and its audit row are one transaction. The audit log is append-only, so it has the SHA-256
+ * of an id and not the id, which an erasure could not remove.
+ */
+import { hash, randomBytes, randomInt } from 'node:crypto'
+import { z } from 'zod'
+import { listEntriesMax, listShards } from '#shared/core/base/limits/lists.ts'
+import {
+  type CursorScope,
+  decodeCursor,
+  encodeCursor,
+  instantMsSchema,
+} from '#shared/core/http/pagination.ts'
+import { invalidKey, Problem } from '#shared/core/http/problem.ts'
+import {
+  type ListEntriesQuery,
+  type ListEntryBody,
+  listEntryPath,
+} from '#shared/core/lists/list-schemas.ts'
+import { insertAudit } from '#shared/io/postgres/audit-store.ts'
+import type { Queryable, Session } from '#shared/io/postgres/postgres.ts'
+import { lockActiveKey } from '#shared/io/tenants/api-key-store.ts'
+import { type ListEntryView, listEntries, putListEntry, removeListEntry } from './list-store.ts'
+
+type Author = {
+  tenantId: string
+  /** For the audit log: an operator's email, `admin`, or `api-key:` and its name. */
+  actor: string
+  /** The API key of the change: it must be active until the change is done. */
+  keyHash?: Buffer
+}
+
+export type NewEntry = Author & {
+  entry: ListEntryBody
+  /** The wall clock: an expiry must be in the future. */
+  nowMs: number
+}
+
+/**
+ * Adds an entry. One of the same id on the same list is replaced and keeps its `entry_id`, so a
+ * repeat is safe.
+ * @throws Problem invalid_body for an expiry in the past, conflict when the lists are full,
+ *   unauthorized when the key is no longer active
+ */
+export function addListEntry(postgres: Session, wanted: NewEntry): Promise<ListEntryView> {
+  const { tenantId, actor, entry, nowMs } = wanted
+  const { expires_at: expiresAtMs = null, ...rest } = entry
+  if (expiresAtMs !== null && expiresAtMs <= nowMs) {
+    throw new Problem('invalid_body', 'The entry would have expired already.', {
+      errors: [{ path: '$.expires_at', message: 'must be in the future' }],
+    })
+  }
+  return postgres.transaction(async (tx) => {
+    await requireActiveKey(tx, wanted)
+    const put = await putListEntry(tx, {
+      ...rest,
+      tenantId,
+      entryId: `lst_${randomBytes(16).toString('base64url')}`,
+      shard: randomInt(listShards),
+      expiresAtMs,
+      actor,
+    })
+    if (put === 'full') {
+      const detail = `The lists are full: a tenant has at most ${listEntriesMax} entries. Remove some.`
+      throw new Problem('conflict', detail)
+    }
+    await insertAudit(tx, {
+      actor,
+      tenantId,
+      action: 'list_entry.added',
+      before: put.replaced === null ? null : toAudited(put.replaced),
+      after: toAudited(put.entry),
+    })
+    return put.entry
+  })
+}
+
+/**
+ * Removes an entry.
+ * @throws Problem list_entry_not_found, unauthorized when the key is no longer active
+ */
+export function dropListEntry(
+  postgres: Session,
+  wanted: Author & { entryId: string },
+): Promise<ListEntryView> {
+  const { tenantId, actor, entryId } = wanted
+  return postgres.transaction(async (tx) => {
+    await requireActiveKey(tx, wanted)
+    const removed = await removeListEntry(tx, { tenantId, entryId })
+    if (removed === null) {
+      throw new Problem('list_entry_not_found', 'The tenant has no such entry on its lists.')
+    }
+    const before = toAudited(removed)
+    await insertAudit(tx, { actor, tenantId, action: 'list_entry.removed', before })
+    return removed
+  })
+}
+
+/** The lists for the keys of tenants. @param nowMs the wall clock */
+export function createKeyedLists(postgres: Session, nowMs: () => number) {
+  return {
+    listEntries: (page: { tenantId: string; query: ListEntriesQuery }) =>
+      listEntriesByQuery(postgres, page.tenantId, page.query),
+    addEntry: (wanted: Omit<NewEntry, 'nowMs'>) =>
+      addListEntry(postgres, { ...wanted, nowMs: nowMs() }),
+    removeEntry: (wanted: Author & { entryId: string }) => dropListEntry(postgres, wanted),
+  }
+}
+
+async function requireActiveKey(tx: Queryable, { keyHash }: Author): Promise<void> {
+  if (keyHash !== undefined && !(await lockActiveKey(tx, keyHash))) throw invalidKey()
+}
+
+const toAudited = ({
+  id,
+  created_at: _,
+  created_by: __,
+  expired: ___,
+  ...entry
+}: ListEntryView) => ({
+  ...entry,
+  id_sha256: hash('sha256', id, 'hex'),
+})
+
+const positionSchema = z.tuple([instantMsSchema, listEntryPath.shape.entry_id])
+
+/**
+ * A page of a tenant's entries.
+ * @throws Problem invalid_query for a cursor of other filters
+ */
+export async function listEntriesByQuery(
+  db: Queryable,
+  tenantId: string,
+  { limit, cursor, state, ...filters }: ListEntriesQuery,
+): Promise<{ data: ListEntryView[]; total: number; limit: number; next_cursor: string | null }> {
+  const { list, kind, id, reason } = filters
+  const bound = [list, kind, id, reason, state].map((value) => value ?? null)
+  const scope: CursorScope = { list: 'list-entries', tenantId, filters: bound }
+  const position = cursor === undefined ? null : decodeCursor(scope, cursor, positionSchema)
+  const expired = state === undefined ? undefined : state === 'expired'
+  const { data: found, total } = await listEntries(
+    db,
+    { tenantId, ...filters, expired },
+    {
+      limit: limit + 1,
+      after: position === null ? null : { createdAtMs: position[0], entryId: position[1] },
+    },
+  )
+  const data = found.slice(0, limit)
+  const last = data.at(-1)
+  const next =
+    found.length > limit && last !== undefined
+      ? encodeCursor(scope, [Date.parse(last.created_at), last.entry_id])
+      : null
+  return { data, total, limit, next_cursor: next }
+}

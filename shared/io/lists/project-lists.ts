@@ -1,0 +1,55 @@
+/** Projects shards of allow and deny lists from Postgres to the tenant directory. */
+import { listProjectMax } from '#shared/core/base/limits/lists.ts'
+import { listKey } from '#shared/core/tenants/directory-entries.ts'
+import { isWrongRevision } from '#shared/io/nats/jetstream-errors.ts'
+import type { Queryable } from '#shared/io/postgres/postgres.ts'
+import {
+  type Directory,
+  putProven,
+  readProven,
+} from '#shared/io/tenants/directory/directory-entries.ts'
+import { findListShard, listShardsToProject, recordProjected } from './list-store.ts'
+
+/**
+ * Projects the shards that have a newer version than the edges.
+ * @param openDirectory called when there are any
+ * @returns how many
+ * @throws when Postgres or NATS is away
+ */
+export async function projectChangedLists(
+  openDirectory: () => Promise<Directory>,
+  db: Queryable,
+): Promise<number> {
+  const shards = await listShardsToProject(db, listProjectMax)
+  if (shards.length === 0) return 0
+  const directory = await openDirectory()
+  for (const shard of shards) await projectShard(directory, db, shard)
+  return shards.length
+}
+
+/**
+ * Reads the directory's entry first and Postgres second, so a write on that entry never replaces a
+ * newer version.
+ */
+async function projectShard(
+  directory: Directory,
+  db: Queryable,
+  { tenantId, shard }: { tenantId: string; shard: number },
+): Promise<void> {
+  const key = listKey(tenantId, shard)
+  for (;;) {
+    const held = await directory.bucket.get(key)
+    const wanted = await findListShard(db, { tenantId, shard })
+    // The tenant was removed; the directory reconciler clears its entries.
+    if (wanted === null) return
+    const text = JSON.stringify(wanted)
+    const present = held === null ? null : readProven(directory, held)
+    try {
+      if (present?.text !== text) await putProven(directory, key, text, held?.revision ?? 0)
+      await recordProjected(db, { tenantId, shard, version: wanted.version })
+      return
+    } catch (error) {
+      if (!isWrongRevision(error)) throw error
+    }
+  }
+}
