@@ -64,7 +64,7 @@ export async function putListEntry(
   if (replaced === null) {
     const { rows } = await tx.query<{ own: number; every: number }>(
       `select (select count(*) from list_entries where tenant_id = $1) as own,
-         (select count(*) from (select 1 from list_entries limit ${listEntriesOfAllMax}) as some)
+         (select count(*) from (select 1 from list_entries limit ${listEntriesOfAllMax}) as counted)
            as every`,
       [tenantId],
     )
@@ -197,7 +197,7 @@ async function raiseVersions(tx: Queryable, shards: readonly ShardKey[]): Promis
   await tx.query(
     `insert into list_shards as present (tenant_id, shard)
      select tenant_id, shard
-     from (select distinct * from unnest($1::text[], $2::smallint[]) as t (tenant_id, shard)) as some
+     from (select distinct * from unnest($1::text[], $2::smallint[]) as t (tenant_id, shard)) as changed
      order by tenant_id, shard
      on conflict (tenant_id, shard) do update set version = present.version + 1`,
     [shards.map((one) => one.tenant_id), shards.map((one) => one.shard)],

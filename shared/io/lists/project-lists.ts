@@ -23,7 +23,11 @@ export async function projectChangedLists(
   const shards = await listShardsToProject(db, listProjectMax)
   if (shards.length === 0) return 0
   const directory = await openDirectory()
-  for (const shard of shards) await projectShard(directory, db, shard)
+  const results = await Promise.allSettled(
+    shards.map((shard) => projectShard(directory, db, shard)),
+  )
+  // One that fails delays no other.
+  for (const result of results) if (result.status === 'rejected') throw result.reason
   return shards.length
 }
 

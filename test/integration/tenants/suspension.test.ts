@@ -46,6 +46,7 @@ beforeAll(async () => {
       users: {},
       events: {},
       policies: { findCurrentPolicy: async () => null },
+      lists: {},
       reconciliation: { readReconciliation: () => Promise.reject(new Error('not asked for here')) },
       nowMs: Date.now,
       monotonicMs: nowMs,

@@ -13,6 +13,7 @@ export async function describePublicApi(): Promise<{ paths?: Record<string, unkn
     users: none,
     events: none,
     policies: none,
+    lists: none,
     reconciliation: none,
     nowMs: () => 0,
     monotonicMs: () => 0,

@@ -42,6 +42,7 @@ beforeEach(async () => {
     events: {},
     alerts: {},
     policies: {},
+    lists: {},
     reconciliation: {},
     nowMs: Date.now,
     monotonicMs: () => performance.now(),

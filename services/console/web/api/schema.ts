@@ -430,6 +430,23 @@ export interface paths {
       responses: { 200: { content: { 'application/json': { erasure_id: string; tenant_id: string; subject: { kind: "device" | "user"; sha256: string }; state: "waiting" | "running" | "done" | "failed"; requested_by: string; created_at: string; started_at: (string | null); ended_at: (string | null); progress: ({ store: "postgres" | "streams" | "clickhouse"; state: "waiting" | "erasing" | "erased"; rows: (number | null) })[]; problem: (string | null); receipt: ({ tenant_id: string; subject: { kind: "device" | "user"; sha256: string }; started_at: string; finished_at: string; counts: Record<string, { before: number; after: number }>; kept_mentions: { events: (number | null) }; notes: (string)[] } | null) } } } }
     }
   }
+  '/admin/v1/tenants/{tenant_id}/lists': {
+    get: {
+      parameters: { query?: { list?: "allow" | "deny"; kind?: "device" | "user"; id?: string; reason?: string; state?: "active" | "expired"; limit?: number; cursor?: string }; path: { tenant_id: string } }
+      responses: { 200: { content: { 'application/json': { data: ({ entry_id: string; list: "allow" | "deny"; kind: "device" | "user"; id: string; reason: string; expires_at: (string | null); expired: boolean; created_at: string; created_by: string })[]; total: number; limit: number; next_cursor: (string | null) } } } }
+    }
+    post: {
+      parameters: { path: { tenant_id: string } }
+      requestBody: { content: { 'application/json': { list: "allow" | "deny"; kind: "device" | "user"; id: string; reason: string; expires_at?: (string | null) } } }
+      responses: { 201: { content: { 'application/json': { entry_id: string; list: "allow" | "deny"; kind: "device" | "user"; id: string; reason: string; expires_at: (string | null); expired: boolean; created_at: string; created_by: string } } } }
+    }
+  }
+  '/admin/v1/tenants/{tenant_id}/lists/{entry_id}': {
+    delete: {
+      parameters: { path: { tenant_id: string; entry_id: string } }
+      responses: { 200: { content: { 'application/json': { tenant_id: string; entry_id: string } } } }
+    }
+  }
   '/admin/v1/tenants/{tenant_id}/analysts': {
     post: {
       parameters: { path: { tenant_id: string } }
@@ -475,12 +492,12 @@ export interface paths {
   '/admin/v1/tenants/{tenant_id}/keys': {
     post: {
       parameters: { path: { tenant_id: string } }
-      requestBody: { content: { 'application/json': { name?: string; scopes: ("read" | "alerts:write")[] } } }
-      responses: { 201: { content: { 'application/json': { name: string; scopes: ("read" | "alerts:write")[]; prefix: string; last4: string; created_at: string; created_by: string; last_used_at: (string | null); tenant_id: string; api_key: string } } } }
+      requestBody: { content: { 'application/json': { name?: string; scopes: ("read" | "alerts:write" | "lists:write")[] } } }
+      responses: { 201: { content: { 'application/json': { name: string; scopes: ("read" | "alerts:write" | "lists:write")[]; prefix: string; last4: string; created_at: string; created_by: string; last_used_at: (string | null); tenant_id: string; api_key: string } } } }
     }
     get: {
       parameters: { path: { tenant_id: string } }
-      responses: { 200: { content: { 'application/json': { tenant_id: string; data: ({ name: string; scopes: ("read" | "alerts:write")[]; prefix: string; last4: string; created_at: string; created_by: string; last_used_at: (string | null) })[] } } } }
+      responses: { 200: { content: { 'application/json': { tenant_id: string; data: ({ name: string; scopes: ("read" | "alerts:write" | "lists:write")[]; prefix: string; last4: string; created_at: string; created_by: string; last_used_at: (string | null) })[] } } } }
     }
   }
   '/admin/v1/tenants/{tenant_id}/keys/{name}': {
