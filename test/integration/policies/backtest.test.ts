@@ -9,6 +9,7 @@ import { Command } from 'commander'
 import fc from 'fast-check'
 import type { FastifyInstance } from 'fastify'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { applyListReason, toListReason } from '#shared/core/lists/lists.ts'
 import { defaultPolicy } from '#shared/core/policies/default-policy.ts'
 import { type Policy, policySchema, toPolicyHash } from '#shared/core/policies/policy.ts'
 import { presets } from '#shared/core/policies/presets/presets.ts'
@@ -145,6 +146,7 @@ beforeAll(async () => {
   // A duplicated message, and another tenant's devices with the same ids.
   await store(events.filter((_, n) => n % 5 === 0))
   await store(makeHistory('twin').slice(0, 600))
+  await store(makeListed())
   await insertAlertRows(clickhouse, 1, alerts.map(toRow))
 })
 
@@ -201,6 +203,31 @@ function makeHistory(tenantId: string): AcceptedEvent[] {
     else if (n % 300 === 7) event.rasp_score = (event.rasp_score + 1) % 100
   }
   return made
+}
+
+/** Events that a list decided, which no backtest counts. */
+function makeListed(): AcceptedEvent[] {
+  const facts = Array.from({ length: 40 }, (_, n) => ({
+    tenantId: 'acme',
+    deviceId: `device-${n}`,
+    sessionId: n % 2 === 0 ? `session-${n}-0` : `listed-${n}`,
+    nonce: `l${n}`,
+    receivedAtMs: startMs + n * 60_000,
+    signals: { root: { magisk_detected: true } },
+  }))
+  return makeEvents(facts).map((event, n) => {
+    const list = n % 3 === 0 ? ('allow' as const) : ('deny' as const)
+    const entry = {
+      entryId: 'lst_1',
+      list,
+      kind: 'device',
+      reason: 'x',
+      expiresAtMs: null,
+    } as const
+    const { rasp_score: score, rasp_action: action, reasons } = event
+    const listed = applyListReason({ score, action, reasons }, toListReason(entry))
+    return Object.assign(event, { rasp_action: listed.action, reasons: listed.reasons })
+  })
 }
 
 /**

@@ -1,0 +1,170 @@
+/**
+ * Allow and deny lists on a whole stack: from the command line and a key of the tenant to the
+ * answer of the edge, the alert and the explanation.
+ */
+import { execFile } from 'node:child_process'
+import { promisify } from 'node:util'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import {
+  admin,
+  createTenant,
+  ingest,
+  readAlerts,
+  type Tenant,
+  toBody,
+} from '../support/http/tenant-client.ts'
+import { startStack, type TestStack } from '../support/process/stack.ts'
+import { until } from '../support/process/until.ts'
+
+let running: TestStack
+let acme: Tenant
+let globex: Tenant
+
+beforeAll(async () => {
+  running = await startStack()
+  acme = await createTenant(running.stack, 'acme')
+  globex = await createTenant(running.stack, 'globex')
+})
+afterAll(async () => {
+  await running?.discard()
+})
+
+/** Runs a command of the command line on the stack. */
+async function di<T>(...args: string[]): Promise<T> {
+  const { PATH, NODE_COMPILE_CACHE } = process.env
+  const env = { PATH, NODE_COMPILE_CACHE, DATA_DIR: running.dataDir }
+  const command = ['services/console/cli.ts', ...args, '--json']
+  const { stdout } = await promisify(execFile)(process.execPath, command, { env })
+  return JSON.parse(stdout) as T
+}
+const frida = { debugger: { frida_detected: true } }
+
+let sessions = 0
+async function submit(tenant: Tenant, more: Record<string, unknown>) {
+  sessions++
+  const body = toBody(tenant.tenant_id, { session: `s-${sessions}`, ...more })
+  return (await ingest(running.stack, tenant.hmac_secret, body)).body as {
+    event_id: string
+    rasp_score: number
+    rasp_action: string
+    flags: string[]
+  }
+}
+
+/** The next submission's answer, once it has the flag; within a second of the change. */
+const become = (tenant: Tenant, flag: string, more: Record<string, unknown>) =>
+  until(
+    `an answer with ${flag}`,
+    async () => {
+      const answer = await submit(tenant, more)
+      return answer.flags.includes(flag) ? answer : null
+    },
+    1_000,
+  )
+
+const alertsOf = async (deviceId: string) => {
+  const { alerts } = await readAlerts(running.stack, acme.public_api_key)
+  return alerts.filter(({ entity }) => entity.device.device_id === deviceId)
+}
+
+type Explanation = {
+  matches: boolean
+  answered: { rasp_score: number; rasp_action: string }
+  correlation: { risk_score: number; action: string; matches_alert: boolean | null }
+}
+
+/** The explanation, once the event and what it raised are stored. */
+const explained = (eventId: string, isReady: (one: Explanation) => boolean) =>
+  until(
+    'the explanation',
+    async () => {
+      const path = `/events/${eventId}/explanation`
+      const found = await admin<Explanation>(running.stack, 'GET', path).catch(() => null)
+      return found !== null && isReady(found) ? found : null
+    },
+    30_000,
+  )
+
+describe('a denied device', () => {
+  it('is BLOCK at once and raises an alert with the flag, until it is taken off', async () => {
+    const added = await di<{ entry_id: string }>(
+      ...['lists', 'add', 'acme', '--device', 'phone', '--deny', '--reason', 'chargeback'],
+    )
+    const answer = await become(acme, 'DENY_LISTED', { device: 'phone' })
+    expect(answer).toMatchObject({ rasp_score: 0, rasp_action: 'BLOCK', flags: ['DENY_LISTED'] })
+    const alert = await until('the alert', async () => (await alertsOf('phone'))[0], 30_000)
+    expect(alert).toMatchObject({
+      decision: { action: 'BLOCK', severity: 'CRITICAL', risk_score: 100 },
+      rasp_score: 0,
+      flags: ['DENY_LISTED'],
+      reasons: [
+        {
+          code: 'DENY_LISTED',
+          weight: 100,
+          evidence: { entry_id: added.entry_id, kind: 'device', reason: 'chargeback' },
+        },
+      ],
+    })
+    expect((await submit(globex, { device: 'phone' })).rasp_action).toBe('ALLOW')
+    const why = await explained(answer.event_id, (one) => one.correlation.matches_alert !== null)
+    expect(why).toMatchObject({
+      matches: true,
+      answered: { rasp_score: 0, rasp_action: 'BLOCK' },
+      correlation: { risk_score: 100, action: 'BLOCK', matches_alert: true },
+    })
+    await di('lists', 'remove', 'acme', '--device', 'phone', '--deny')
+    await until(
+      'it is allowed again',
+      async () => (await submit(acme, { device: 'phone' })).rasp_action === 'ALLOW',
+      1_000,
+    )
+    expect(await di('lists', 'list', 'acme')).toMatchObject({ total: 0 })
+  })
+})
+
+describe('an allowed user', () => {
+  it('by a key of the tenant raises no alert, and deny beats it', async () => {
+    const { api_key: key } = await di<{ api_key: string }>(
+      ...['keys', 'create', 'acme', '--scope', 'lists:write', '--name', 'desk'],
+    )
+    const call = async (method: string, path: string, auth: string, body?: object) => {
+      const response = await fetch(`${running.stack.api}/v1/di/lists${path}`, {
+        method,
+        headers: { authorization: `Bearer ${auth}`, 'content-type': 'application/json' },
+        ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+      })
+      return { status: response.status, body: await response.json() }
+    }
+    const entry = { list: 'allow', kind: 'user', id: 'ada', reason: 'test_phone' }
+    const refused = await call('POST', '', acme.public_api_key, entry)
+    expect(refused).toMatchObject({ status: 403, body: { code: 'scope_missing' } })
+    const added = await call('POST', '', key, entry)
+    expect(added).toMatchObject({ status: 201, body: entry })
+    expect(added.body).not.toHaveProperty('created_by')
+    const more = { device: 'lab', user: 'ada', signals: frida }
+    const answer = await become(acme, 'ALLOW_LISTED', more)
+    expect(answer).toMatchObject({ rasp_score: 80, rasp_action: 'ALLOW' })
+    const why = await explained(answer.event_id, (one) => one.correlation !== null)
+    expect(why).toMatchObject({
+      matches: true,
+      correlation: { risk_score: 0, action: 'ALLOW', matches_alert: null },
+    })
+    await call('POST', '', key, { ...entry, list: 'deny', reason: 'stolen' })
+    expect(await become(acme, 'DENY_LISTED', more)).toMatchObject({ rasp_action: 'BLOCK' })
+    const [alert] = await until(
+      'the alert of the denied session',
+      async () => {
+        const found = await alertsOf('lab')
+        return found.some(({ flags }) => flags.includes('DENY_LISTED')) ? found : null
+      },
+      30_000,
+    )
+    // The sessions before, which were allowed or not yet listed, raised none of another kind.
+    expect(alert!.flags).toContain('DENY_LISTED')
+    const path = '/tenants/acme/alerts?flag=ALLOW_LISTED'
+    expect(await admin<{ total: number }>(running.stack, 'GET', path)).toMatchObject({ total: 0 })
+    expect((await call('GET', '?kind=user', acme.public_api_key)).body.total).toBe(2)
+    const removed = await call('DELETE', `/${added.body.entry_id}`, key)
+    expect(removed).toMatchObject({ status: 200, body: { entry_id: added.body.entry_id } })
+  })
+})
