@@ -130,10 +130,16 @@ describe('an allowed user', () => {
     const call = async (method: string, path: string, auth: string, body?: object) => {
       const response = await fetch(`${running.stack.api}/v1/di/lists${path}`, {
         method,
-        headers: { authorization: `Bearer ${auth}`, 'content-type': 'application/json' },
+        headers: {
+          authorization: `Bearer ${auth}`,
+          ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+        },
         ...(body === undefined ? {} : { body: JSON.stringify(body) }),
       })
-      return { status: response.status, body: await response.json() }
+      return {
+        status: response.status,
+        body: (await response.json()) as { entry_id: string; total: number },
+      }
     }
     const entry = { list: 'allow', kind: 'user', id: 'ada', reason: 'test_phone' }
     const refused = await call('POST', '', acme.public_api_key, entry)

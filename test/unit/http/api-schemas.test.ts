@@ -179,7 +179,7 @@ describe('the OpenAPI document', async () => {
   const operations = ['paths', 'webhooks'].flatMap((section) =>
     Object.entries(document[section]!).flatMap(([path, item]) =>
       Object.entries(item)
-        .filter(([method]) => /^(get|post)$/.test(method))
+        .filter(([method]) => /^(get|post|delete)$/.test(method))
         .map(([method, operation]) => ({ section, path, method, operation })),
     ),
   )
@@ -202,6 +202,9 @@ describe('the OpenAPI document', async () => {
       'get /v1/di/devices/{device_id}',
       'get /v1/di/users/{user_id}',
       'get /v1/di/events/{event_id}',
+      'get /v1/di/lists',
+      'post /v1/di/lists',
+      'delete /v1/di/lists/{entry_id}',
       'get /v1/di/signals',
       'get /v1/di/ledger',
       'post risk.alert',
