@@ -1,7 +1,6 @@
 /** `di lists ...`: the allow and deny lists of a tenant's devices and users. */
 import type { Command } from 'commander'
 import { listPageMax } from '#shared/core/base/limits/lists.ts'
-import { toVisible } from '#shared/core/base/visible-text.ts'
 import type { ListEntryView } from '#shared/io/lists/list-store.ts'
 import { type CliContext, CliError, toTenantPath } from './context.ts'
 import { toFields, toTable, toTime } from './tables.ts'
@@ -83,7 +82,7 @@ const toEntryText = ({ entry_id, list, kind, id, reason, expires_at }: ListEntry
   toFields({
     entry_id,
     list,
-    [kind]: toVisible(id),
+    [kind]: id,
     reason,
     expires_at: expires_at ?? 'never',
   })
@@ -95,7 +94,7 @@ function toListText({ data, total }: Listed): string {
     data.map((one) => [
       one.list,
       one.kind,
-      toVisible(one.id),
+      one.id,
       one.reason,
       one.expires_at === null
         ? 'never'
