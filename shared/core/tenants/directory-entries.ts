@@ -61,7 +61,8 @@ export type TenantEntry = z.infer<typeof tenantEntrySchema>
 
 /**
  * A shard of a tenant's lists: its entries by the hash of their id, and a version that rises with
- * every change, so that one version names one content. An entry gets its shard at random, so that a change writes a sixteenth of a long list and never the tenant.
+ * every change, so that one version names one content. An entry gets its shard at random, so that a
+ * change writes a sixteenth of a long list and never the tenant.
  */
 export const listShardSchema = z.object({
   tenant_id: z.string(),
