@@ -197,7 +197,9 @@ async function raiseVersions(tx: Queryable, shards: readonly ShardKey[]): Promis
   await tx.query(
     `insert into list_shards as present (tenant_id, shard)
      select tenant_id, shard
-     from (select distinct * from unnest($1::text[], $2::smallint[]) as t (tenant_id, shard)) as changed
+     from (
+       select distinct * from unnest($1::text[], $2::smallint[]) as t (tenant_id, shard)
+     ) as changed
      order by tenant_id, shard
      on conflict (tenant_id, shard) do update set version = present.version + 1`,
     [shards.map((one) => one.tenant_id), shards.map((one) => one.shard)],

@@ -106,8 +106,12 @@ const remove = (tenant: OwnTenant, entryId: string) =>
   call('DELETE', `/tenants/${tenant.tenantId}/lists/${entryId}`)
 
 const risky = {
-  ...{ root: { su_binary: true }, emulator: {}, debugger: {}, tamper: {} },
-  ...{ ecosystem: {}, network: {} },
+  root: { su_binary: true },
+  emulator: {},
+  debugger: {},
+  tamper: {},
+  ecosystem: {},
+  network: {},
 }
 
 /** What each edge answers about a device: its score, action and list flag. */

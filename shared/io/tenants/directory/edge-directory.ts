@@ -44,6 +44,7 @@ import {
   toDirectory,
 } from './directory-entries.ts'
 import { createEdgeLease, type EdgeLease } from './edge-lease.ts'
+import { observeDirectory } from './observe-directory.ts'
 import { createTenantCopy, type Tenant, type TenantCopy } from './tenant-copy.ts'
 import { forgetEdge, isPolicyDocument, markKey } from './tenant-directory.ts'
 
@@ -109,7 +110,7 @@ type State = TenantDirectoryOptions & {
 /** Starts to load, and retries until it is closed; `fault` and `leaseValid` show the state. */
 export function openTenantDirectory(options: TenantDirectoryOptions): TenantDirectory {
   const state = createState(options)
-  observeState(state)
+  observeDirectory({ metrics: state.metrics, lease: state.lease, active: () => state.active })
   const stopped = follow(state)
   void watchConnection(state)
   const timer = setInterval(() => tick(state), leaseRenewMs)
@@ -415,51 +416,4 @@ function findFault(state: State): string | null {
     return 'no tenant entry is proven, or can be unsealed, with this MASTER_KEY'
   }
   return state.active.synced() ? null : 'the tenant directory is not complete'
-}
-
-function observeState(state: State): void {
-  const { metrics, lease } = state
-  metrics.gauge('di_lease_valid', 'Whether this edge holds a credential lease', {
-    collect() {
-      this.set(lease.valid() ? 1 : 0)
-    },
-  })
-  metrics.gauge('di_directory_synced', 'Whether the active snapshot has every tenant', {
-    collect() {
-      this.set(state.active.synced() ? 1 : 0)
-    },
-  })
-  metrics.gauge('di_directory_revision', 'Newest revision that the active snapshot reflects', {
-    collect() {
-      this.set(lease.servedRevision())
-    },
-  })
-  metrics.gauge('di_directory_policies', 'Policy documents of the active snapshot, by state', {
-    labels: ['state'],
-    collect() {
-      const { documents, compiled } = state.active.countPolicies()
-      this.set({ state: 'compiled' }, compiled)
-      this.set({ state: 'unused' }, Math.max(0, documents - compiled))
-    },
-  })
-  metrics.gauge('di_directory_list_entries', 'Entries of allow and deny lists of all tenants', {
-    collect() {
-      this.set(state.active.countListEntries())
-    },
-  })
-  metrics.gauge('di_directory_tenants', 'Tenants of the active snapshot, by state', {
-    labels: ['state'],
-    collect() {
-      const counts = new Map([
-        ['active', 0],
-        ['suspended', 0],
-      ])
-      for (const tenant of state.active.tenants.values()) {
-        const label = tenant.fault ?? tenant.status
-        counts.set(label, (counts.get(label) ?? 0) + 1)
-      }
-      this.reset()
-      for (const [label, count] of counts) this.set({ state: label }, count)
-    },
-  })
 }

@@ -1,0 +1,56 @@
+/** The gauges of an edge's copy of the tenant directory. */
+import type { Metrics } from '#shared/io/process/metrics.ts'
+import type { EdgeLease } from './edge-lease.ts'
+import type { TenantCopy } from './tenant-copy.ts'
+
+/** @param observed.active the snapshot that is in use at the moment */
+export function observeDirectory(observed: {
+  metrics: Metrics
+  lease: EdgeLease
+  active: () => TenantCopy
+}): void {
+  const { metrics, lease, active } = observed
+  metrics.gauge('di_lease_valid', 'Whether this edge holds a credential lease', {
+    collect() {
+      this.set(lease.valid() ? 1 : 0)
+    },
+  })
+  metrics.gauge('di_directory_synced', 'Whether the active snapshot has every tenant', {
+    collect() {
+      this.set(active().synced() ? 1 : 0)
+    },
+  })
+  metrics.gauge('di_directory_revision', 'Newest revision that the active snapshot reflects', {
+    collect() {
+      this.set(lease.servedRevision())
+    },
+  })
+  metrics.gauge('di_directory_policies', 'Policy documents of the active snapshot, by state', {
+    labels: ['state'],
+    collect() {
+      const { documents, compiled } = active().countPolicies()
+      this.set({ state: 'compiled' }, compiled)
+      this.set({ state: 'unused' }, Math.max(0, documents - compiled))
+    },
+  })
+  metrics.gauge('di_directory_list_entries', 'Entries of allow and deny lists of all tenants', {
+    collect() {
+      this.set(active().countListEntries())
+    },
+  })
+  metrics.gauge('di_directory_tenants', 'Tenants of the active snapshot, by state', {
+    labels: ['state'],
+    collect() {
+      const counts = new Map([
+        ['active', 0],
+        ['suspended', 0],
+      ])
+      for (const tenant of active().tenants.values()) {
+        const label = tenant.fault ?? tenant.status
+        counts.set(label, (counts.get(label) ?? 0) + 1)
+      }
+      this.reset()
+      for (const [label, count] of counts) this.set({ state: label }, count)
+    },
+  })
+}
