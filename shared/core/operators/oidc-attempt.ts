@@ -22,7 +22,7 @@ export const oidcClockSkewMs = 30_000
 
 const cookiePattern = /^([0-9a-z]{1,11})\.([A-Za-z0-9_-]{43})$/
 
-/** The value of the attempt's cookie. */
+/** The attempt as the cookie has it, before the proof that the console made it. */
 export const toAttemptCookie = ({ secret, begunAtMs }: OidcAttempt): string =>
   `${begunAtMs.toString(36)}.${secret.toString('base64url')}`
 

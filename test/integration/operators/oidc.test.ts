@@ -1,6 +1,12 @@
 // Signing in through a real identity provider on this machine: access, use of the provider's
 // answer, step-up, and behaviour during an outage of the provider.
+import { hash, randomBytes } from 'node:crypto'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import {
+  oidcSecretBytes,
+  toAttemptCookie,
+  toOidcChecks,
+} from '#shared/core/operators/oidc-attempt.ts'
 import { createOidcClient } from '#shared/io/operators/oidc-client.ts'
 import { createMetrics } from '#shared/io/process/metrics.ts'
 import { createConsoleApp } from '../../../services/console/app.ts'
@@ -315,6 +321,28 @@ describe('a step-up through the identity provider', () => {
     expect([stale.status, stale.body.code]).toEqual([403, 'step_up_refused'])
     const shown = await rig.must(200, 'GET', '/session', { cookie })
     expect(shown.body.session.step_up_until).toBeNull()
+  })
+
+  it('begins at the console alone: a made-up attempt is no fresh check', async () => {
+    const { sub, cookie } = await join()
+    provider.person = { identity: identityOf(sub), signedInSecondsAgo: 120 }
+    const shown = await rig.must(200, 'GET', '/session', { cookie })
+    const attempt = { secret: randomBytes(oidcSecretBytes), begunAtMs: Date.now() - 300_000 }
+    const made = toOidcChecks(attempt, 'up', shown.body.session.session_id)
+    const { url, attempt: genuine } = await stepUp(cookie)
+    url.searchParams.set('state', made.state)
+    url.searchParams.set('nonce', made.nonce)
+    url.searchParams.set('code_challenge', hash('sha256', made.verifier, 'base64url'))
+    url.searchParams.delete('prompt')
+    url.searchParams.set('max_age', '600')
+    const proof = genuine.split('.').slice(2)
+    for (const forged of [[], ['p1', 'x', 'y'], proof]) {
+      const query = await visitProvider(url.href, redirectUri)
+      const text = [toAttemptCookie(attempt), ...forged].join('.')
+      expect((await finish({ attempt: text, query, url }, cookie)).status).toBe(403)
+    }
+    const after = await rig.must(200, 'GET', '/session', { cookie })
+    expect(after.body.session.step_up_until).toBeNull()
   })
 
   it('is limited per operator, whatever strangers try at the same address', async () => {

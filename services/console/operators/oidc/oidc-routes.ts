@@ -193,6 +193,7 @@ async function counted<T>(parts: OperatorParts, work: () => Promise<T>): Promise
 
 function createAttempts(parts: OperatorParts): Attempts {
   const { origin, limits, wallMs, randomBytes, refused } = parts
+  const cookies = createAttemptCookies(parts)
   const used = new LRUCache<string, true>({ max: usedMax, ttl: oidcAttemptMs })
   // Guesses of strangers at the same address do not count against an operator with a session.
   const count = ({ ip: address }: FastifyRequest, { purpose, operatorId }: AttemptOf) =>
@@ -207,7 +208,7 @@ function createAttempts(parts: OperatorParts): Attempts {
       const checks = toOidcChecks(attempt, purpose, sessionId)
       const options = { redirectUri: origin.toReturnUrl(), fresh: purpose === 'up' }
       const url = await oidc.toSignInUrl(checks, options).catch((error) => refuse(parts, error))
-      origin.setAttempt(reply, toAttemptCookie(attempt))
+      origin.setAttempt(reply, cookies.write(attempt, of))
       return { url }
     },
     redeem: async (request, reply, of) => {
@@ -216,7 +217,7 @@ function createAttempts(parts: OperatorParts): Attempts {
       origin.requireSecure()
       // A beginning and a return count; both are given back when it was right.
       const counting = count(request, of)
-      const attempt = parseAttemptCookie(origin.readAttempt(request), wallMs())
+      const attempt = cookies.read(origin.readAttempt(request), of)
       origin.clearAttempt(reply)
       if (attempt === null || used.has(toAttemptKey(attempt))) {
         refused.note(request.ip)
@@ -236,6 +237,27 @@ function createAttempts(parts: OperatorParts): Attempts {
         if (error instanceof OidcRefusedError) refused.note(request.ip)
         return refuse(parts, error)
       }
+    },
+  }
+}
+
+/**
+ * The cookie of an attempt with a proof that the console made it for this purpose: a browser cannot
+ * set back when it began, which a step-up is held against.
+ */
+function createAttemptCookies({ sealer, wallMs }: OperatorParts) {
+  // On use: the routes are also added to write the document, without a key.
+  const prover = () => sealer.proverOf('sign-in attempt')
+  return {
+    write: (attempt: OidcAttempt, { purpose, sessionId }: AttemptOf): string => {
+      const text = toAttemptCookie(attempt)
+      return `${text}.${prover().prove([purpose, sessionId], text)}`
+    },
+    /** @returns null for what is no attempt of this purpose, or is over */
+    read: (cookie: string | null, { purpose, sessionId }: AttemptOf): OidcAttempt | null => {
+      const [, text = '', proof = ''] = /^([^.]*\.[^.]*)\.(.*)$/.exec(cookie ?? '') ?? []
+      if (!prover().isProven(proof, [purpose, sessionId], text)) return null
+      return parseAttemptCookie(text, wallMs())
     },
   }
 }

@@ -13,6 +13,7 @@ export type ProofPurpose =
   | 'telemetry batch'
   | 'request log'
   | 'console analyst'
+  | 'sign-in attempt'
 
 export type Prover = {
   /**
