@@ -12,7 +12,7 @@ import type { JobsAnswers, JobsQuestion, JobsSettings } from './jobs-thread.ts'
 
 const { config } = workerData as JobsSettings
 const port = parentPort!
-const log = createLog('console', config.LOG_LEVEL)
+const log = createLog('console', config.LOG_LEVEL).child({ thread: 'jobs' })
 const metrics = createMetrics('console', { isThread: true })
 const steps = createStopSteps(log)
 const sealer = createSealer(toMasterKeys(config))

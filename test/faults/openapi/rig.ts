@@ -58,6 +58,7 @@ export async function startOpenapiRig(): Promise<OpenapiRig> {
   const known = {
     ...(await readKnown(running, { reader: reader!, hook, eventIds: eventIds.flat() })),
     people: await signPeopleIn(running),
+    ...(await startJobs(running)),
   }
   return {
     running,
@@ -72,6 +73,18 @@ export async function startOpenapiRig(): Promise<OpenapiRig> {
     credentials: toCredentials(running, { reader: reader!, writerKey, known }),
     close: () => closeAll(running, receiver),
   }
+}
+
+/** A bulk change and an erasure, which end soon. */
+async function startJobs({ stack }: TestStack) {
+  const post = <T>(path: string, body: object) => admin<T>(stack, 'POST', path, body)
+  const filter = { device_id: 'nothing' }
+  const change = { filter, disposition: 'REVIEWED', expected_count: 0 }
+  const path = '/tenants/main/alerts/bulk-disposition'
+  const { job_id } = await post<{ job_id: string }>(path, change)
+  const erased = { device_id: 'nothing', wait: false }
+  const { erasure_id } = await post<{ erasure_id: string }>('/tenants/main/erasures', erased)
+  return { jobId: job_id, erasureId: erasure_id }
 }
 
 const email = 'drill@example.com'
@@ -184,9 +197,10 @@ async function readKnown(
   }
 }
 
-type Known = Awaited<ReturnType<typeof readKnown>> & {
-  people: Awaited<ReturnType<typeof signPeopleIn>>
-}
+type Known = Awaited<ReturnType<typeof readKnown>> &
+  Awaited<ReturnType<typeof startJobs>> & {
+    people: Awaited<ReturnType<typeof signPeopleIn>>
+  }
 
 function toCredentials(
   { stack }: TestStack,
@@ -201,6 +215,8 @@ function toCredentials(
     alert_id: known.alertIds,
     delivery_id: known.deliveryIds,
     event_id: known.eventIds,
+    job_id: [known.jobId],
+    erasure_id: [known.erasureId],
     version: [1, 1, 1, 2],
     url: [`${known.hook}/main`],
     webhook_url: [`${known.hook}/new`, null],

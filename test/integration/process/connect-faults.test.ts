@@ -52,7 +52,7 @@ function withPassword(url: string): string {
   return wrong.href
 }
 
-type Line = { level: number; msg: string; server?: string; reason?: string }
+type Line = { level: number; msg: string; thread?: string; server?: string; reason?: string }
 
 async function startProcess(name: ServiceName, env: Record<string, string>) {
   const addresses = await chooseAddresses(name)
@@ -112,7 +112,13 @@ async function expectSaid(name: ServiceName, env: Record<string, string>, why: s
     await new Promise((resolve) => setTimeout(resolve, 500))
   }
   const logged = started.readLines().filter((line) => line.reason === why)
-  expect(logged.map(({ server }) => server).sort(), started.output()).toEqual(servers)
+  // The jobs of the console have connections of their own, in a thread of their own.
+  const threads = name === 'console' ? [undefined, 'jobs'] : [undefined]
+  for (const thread of threads) {
+    const own = logged.filter((line) => line.thread === thread)
+    expect(own.map(({ server }) => server).sort(), started.output()).toEqual(servers)
+  }
+  expect(logged).toHaveLength(threads.length * servers.length)
   for (const { level } of logged) expect(level).toBe(40)
   expect(started.output()).not.toContain(secret)
   expect(started.child.exitCode).toBeNull()
