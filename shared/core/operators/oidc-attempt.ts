@@ -17,7 +17,7 @@ export type OidcChecks = { state: string; nonce: string; verifier: string }
 export const oidcSecretBytes = 32
 /** How long a person may take at the provider. */
 export const oidcAttemptMs = 600_000
-/** Clocks of the provider and of the console may differ by so much. */
+/** Clocks of the provider and of consoles may differ by so much. */
 export const oidcClockSkewMs = 30_000
 
 const cookiePattern = /^([0-9a-z]{1,11})\.([A-Za-z0-9_-]{43})$/
@@ -31,7 +31,8 @@ export function parseAttemptCookie(text: string | null, nowMs: number): OidcAtte
   const match = cookiePattern.exec(text ?? '')
   if (match === null) return null
   const begunAtMs = Number.parseInt(match[1]!, 36)
-  if (begunAtMs > nowMs || nowMs - begunAtMs >= oidcAttemptMs) return null
+  const ageMs = nowMs - begunAtMs
+  if (ageMs < -oidcClockSkewMs || ageMs >= oidcAttemptMs) return null
   return { secret: Buffer.from(match[2]!, 'base64url'), begunAtMs }
 }
 
