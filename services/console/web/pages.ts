@@ -79,6 +79,11 @@ export const pages: PageEntry[] = [
     role: 'engineer',
   },
   {
+    path: '/manage/lists',
+    load: () => import('./pages/lists/page.tsx'),
+    nav: { name: 'Lists', of: 'admin' },
+  },
+  {
     path: '/manage/analysts',
     load: () => import('./pages/analysts/page.tsx'),
     nav: { name: 'Analysts', of: 'admin' },

@@ -10,6 +10,7 @@ import { userAddress } from '../entities/addresses.ts'
 import { Erase } from '../entities/erase.tsx'
 import { LatestAlerts } from '../entities/latest-alerts.tsx'
 import { Links } from '../entities/links.tsx'
+import { Listed, PutOnList } from '../entities/listed.tsx'
 import { Sessions } from '../entities/sessions.tsx'
 import { SignalChanges } from './signal-changes.tsx'
 
@@ -32,7 +33,12 @@ export function Page() {
   })
   return (
     <Frame
-      controls={<Erase subject={{ kind: 'device', id: deviceId }} tenant={tenant} />}
+      controls={
+        <>
+          <PutOnList listed={{ kind: 'device', id: deviceId }} tenant={tenant} />
+          <Erase subject={{ kind: 'device', id: deviceId }} tenant={tenant} />
+        </>
+      }
       title="Device"
     >
       <Loaded query={device}>
@@ -49,6 +55,7 @@ export function Page() {
                 ]}
               />
             </Panel>
+            <Listed listed={{ kind: 'device', id: deviceId }} tenant={tenant} />
             <Sessions sessions={known.sessions} tenant={tenant} total={known.sessions_total} />
             <SignalChanges deviceId={deviceId} tenant={tenant} />
             <LatestAlerts alerts={alerts} filter={{ device_id: deviceId }} tenant={tenant} />

@@ -11,6 +11,7 @@ import { deviceAddress } from '../entities/addresses.ts'
 import { Erase } from '../entities/erase.tsx'
 import { LatestAlerts } from '../entities/latest-alerts.tsx'
 import { Links } from '../entities/links.tsx'
+import { Listed, PutOnList } from '../entities/listed.tsx'
 import { Sessions } from '../entities/sessions.tsx'
 
 type User = AnswerOf<'/admin/v1/tenants/{tenant_id}/users/{user_id}', 'get'>
@@ -34,7 +35,15 @@ export function Page() {
       ),
   })
   return (
-    <Frame controls={<Erase subject={{ kind: 'user', id: userId }} tenant={tenant} />} title="User">
+    <Frame
+      controls={
+        <>
+          <PutOnList listed={{ kind: 'user', id: userId }} tenant={tenant} />
+          <Erase subject={{ kind: 'user', id: userId }} tenant={tenant} />
+        </>
+      }
+      title="User"
+    >
       <Loaded query={user}>
         {({ user: known, sessions, alerts }) => (
           <>
@@ -58,6 +67,7 @@ export function Page() {
                 rows={known.devices}
               />
             </Panel>
+            <Listed listed={{ kind: 'user', id: userId }} tenant={tenant} />
             <Sessions sessions={sessions} tenant={tenant} />
             <LatestAlerts alerts={alerts} filter={{ user_id: userId }} tenant={tenant} />
             <Links id={userId} kind="user" tenant={tenant} />

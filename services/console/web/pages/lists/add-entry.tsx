@@ -1,0 +1,120 @@
+/** Puts a device or a user on the allow or the deny list. */
+import { useMutation, useQueryClient } from '@tanstack/react-query'
+import { type FormEvent, useState } from 'react'
+import { toVisible } from '#shared/core/base/visible-text.ts'
+import { ApiProblem } from '../../api/client.ts'
+import { Button } from '../../components/button.tsx'
+import { Dialog, DialogActions } from '../../components/dialog.tsx'
+import { Input, Select } from '../../components/field.tsx'
+import { Refused } from '../../components/states.tsx'
+import { toast } from '../../components/toast.tsx'
+import { addEntry, type ListEntry, type Listed, listNames, listsKey } from './lists.ts'
+
+/** @param listed what the entry is for; left out, the form has fields for it */
+export function AddEntry({
+  tenant,
+  listed,
+  onClose,
+}: {
+  tenant: string
+  listed?: Listed
+  onClose: () => void
+}) {
+  const client = useQueryClient()
+  const [list, setList] = useState<ListEntry['list']>('deny')
+  const [kind, setKind] = useState<ListEntry['kind']>(listed?.kind ?? 'device')
+  const [id, setId] = useState(listed?.id ?? '')
+  const [reason, setReason] = useState('')
+  const [expires, setExpires] = useState('')
+  const add = useMutation({
+    mutationFn: () => {
+      // The field is in the person's own time.
+      const expiresAt = expires === '' ? null : new Date(expires).toISOString()
+      return addEntry(tenant, { list, kind, id, reason: reason.trim(), expires_at: expiresAt })
+    },
+    onSuccess: async () => {
+      await client.invalidateQueries({ queryKey: listsKey(tenant) })
+      toast(`The ${kind} is on the ${list} list. Every edge acts on it within a second.`)
+      onClose()
+    },
+  })
+  const problem = add.error instanceof ApiProblem ? add.error : null
+  const submit = (event: FormEvent) => {
+    event.preventDefault()
+    add.mutate()
+  }
+  return (
+    <Dialog
+      description="Denied: every event is BLOCK and raises an alert. Allowed: every event is ALLOW and raises none. Deny beats allow."
+      locked={add.isPending}
+      onClose={onClose}
+      open
+      title={listed === undefined ? `Add an entry of ${tenant}` : `Put this ${kind} on a list`}
+    >
+      <form className="grid gap-4" onSubmit={submit}>
+        <Select
+          label="List"
+          onChange={({ target }) => setList(target.value as ListEntry['list'])}
+          value={list}
+        >
+          <option value="deny">{listNames.deny}</option>
+          <option value="allow">{listNames.allow}</option>
+        </Select>
+        {listed === undefined ? (
+          <>
+            <Select
+              label="Kind"
+              onChange={({ target }) => setKind(target.value as ListEntry['kind'])}
+              value={kind}
+            >
+              <option value="device">Device</option>
+              <option value="user">User or account</option>
+            </Select>
+            <Input
+              autoComplete="off"
+              error={problem?.of('id')}
+              label="Id"
+              mono
+              onChange={({ target }) => setId(target.value)}
+              required
+              spellCheck={false}
+              value={id}
+            />
+          </>
+        ) : (
+          <p className="break-all font-mono text-sm">{toVisible(listed.id)}</p>
+        )}
+        <Input
+          autoComplete="off"
+          error={problem?.of('reason')}
+          hint="A code such as chargeback. Alerts and webhooks show it."
+          label="Reason"
+          mono
+          onChange={({ target }) => setReason(target.value)}
+          required
+          spellCheck={false}
+          value={reason}
+        />
+        <Input
+          error={problem?.of('expires_at')}
+          hint="Leave it empty for an entry that never expires."
+          label="Expires"
+          onChange={({ target }) => setExpires(target.value)}
+          type="datetime-local"
+          value={expires}
+        />
+        {(problem === null || problem.errors.length === 0 || listed !== undefined) && (
+          <Refused error={add.error} />
+        )}
+        <DialogActions>
+          <Button disabled={add.isPending} onClick={onClose}>
+            Cancel
+          </Button>
+          <Button busy={add.isPending} look="primary" type="submit">
+            Add
+          </Button>
+        </DialogActions>
+      </form>
+    </Dialog>
+  )
+}

@@ -1,0 +1,114 @@
+/** A table of entries of the allow and deny lists, with a button that removes one. */
+import { useMutation, useQueryClient } from '@tanstack/react-query'
+import { Link } from '@tanstack/react-router'
+import { Button } from '../../components/button.tsx'
+import { IdText } from '../../components/id.tsx'
+import { type Column, Table } from '../../components/table.tsx'
+import { Time } from '../../components/time/time.tsx'
+import { toast } from '../../components/toast.tsx'
+import { useMay } from '../../shell/operator.ts'
+import { deviceAddress, userAddress } from '../entities/addresses.ts'
+import { addEntry, type ListEntry, listNames, listsKey, removeEntry } from './lists.ts'
+
+export function EntryTable({
+  tenant,
+  rows,
+  withId,
+  onEnd,
+}: {
+  tenant: string
+  rows: ListEntry[]
+  /** Whether to show what the entries are for. */
+  withId: boolean
+  onEnd?: () => void
+}) {
+  const mayChange = useMay('analyst')
+  const client = useQueryClient()
+  const refresh = () => client.invalidateQueries({ queryKey: listsKey(tenant) })
+  const undo = useMutation({
+    mutationFn: (entry: ListEntry) => addEntry(tenant, entry),
+    onSuccess: refresh,
+    onError: (error) => toast(error.message),
+  })
+  const remove = useMutation({
+    mutationFn: (entry: ListEntry) => removeEntry(tenant, entry.entry_id),
+    onSuccess: async (_, entry) => {
+      await refresh()
+      const { list, kind, id, reason, expires_at } = entry
+      const again = { list, kind, id, reason, expires_at } as ListEntry
+      toast(
+        `The ${kind} is off the ${list} list.`,
+        entry.expired ? {} : { onUndo: () => undo.mutate(again) },
+      )
+    },
+    onError: (error) => toast(error.message),
+  })
+  const columns: Column<ListEntry>[] = [
+    { id: 'list', head: 'List', cell: ({ list }) => listNames[list], width: '7rem' },
+    ...(withId
+      ? [
+          {
+            id: 'kind',
+            head: 'Kind',
+            cell: ({ kind }: ListEntry) => (kind === 'device' ? 'Device' : 'User'),
+            width: '5rem',
+          },
+          {
+            id: 'id',
+            head: 'Id',
+            cell: ({ kind, id }: ListEntry) => (
+              <Link
+                to={
+                  (kind === 'device' ? deviceAddress(tenant, id) : userAddress(tenant, id)) as '/'
+                }
+              >
+                <IdText value={id} />
+              </Link>
+            ),
+          },
+        ]
+      : []),
+    { id: 'reason', head: 'Reason', cell: ({ reason }) => reason },
+    {
+      id: 'expires',
+      head: 'Expires',
+      cell: ({ expires_at, expired }) =>
+        expires_at === null ? 'never' : expired ? 'expired' : <Time at={expires_at} exact />,
+    },
+    {
+      id: 'added',
+      head: 'Added',
+      cell: ({ created_at }) => <Time at={created_at} />,
+      width: '8rem',
+    },
+    { id: 'by', head: 'By', cell: ({ created_by }) => created_by },
+    ...(mayChange
+      ? [
+          {
+            id: 'remove',
+            head: <span className="sr-only">Remove</span>,
+            cell: (entry: ListEntry) => (
+              <Button
+                aria-label={`Take ${entry.kind} ${entry.id} off the ${entry.list} list`}
+                disabled={remove.isPending}
+                onClick={() => remove.mutate(entry)}
+                small
+              >
+                Remove
+              </Button>
+            ),
+            width: '6.5rem',
+          },
+        ]
+      : []),
+  ]
+  return (
+    <Table
+      columns={columns}
+      label="Entries of the lists"
+      {...(onEnd === undefined ? {} : { onEnd })}
+      rowKey={({ entry_id }) => entry_id}
+      rows={rows}
+    />
+  )
+}

@@ -1,0 +1,161 @@
+/** Admin → Lists: the devices and users that a tenant always allows or always denies. */
+import { useInfiniteQuery } from '@tanstack/react-query'
+import { useState } from 'react'
+import { useTenant } from '../../api/tenants.ts'
+import { Button } from '../../components/button.tsx'
+import { Input, Select } from '../../components/field.tsx'
+import { Page as Frame, Panel } from '../../components/page.tsx'
+import { Empty, Loaded } from '../../components/states.tsx'
+import { TenantSelect } from '../../components/tenant-select.tsx'
+import { useUrlSearch } from '../../components/url-state.ts'
+import { useMay } from '../../shell/operator.ts'
+import { AddEntry } from './add-entry.tsx'
+import { EntryTable } from './entry-table.tsx'
+import { type ListFilters, listsKey, loadEntries } from './lists.ts'
+
+const filterNames = ['list', 'kind', 'state', 'id'] as const
+
+export function Page() {
+  const last = useTenant()
+  const [search, change] = useUrlSearch()
+  const tenant = search.tenant ?? last ?? ''
+  const [adding, setAdding] = useState(false)
+  const mayChange = useMay('analyst')
+  const filters = Object.fromEntries(
+    filterNames.flatMap((name) => (search[name] ? [[name, search[name]]] : [])),
+  ) as ListFilters
+  const entries = useInfiniteQuery({
+    queryKey: [...listsKey(tenant), filters],
+    queryFn: ({ pageParam }) => loadEntries(tenant, filters, pageParam),
+    initialPageParam: undefined as string | undefined,
+    getNextPageParam: ({ next_cursor }) => next_cursor ?? undefined,
+    enabled: tenant !== '',
+  })
+  const total = entries.data?.pages[0]?.total
+  return (
+    <Frame
+      about="Every event of a denied device or user is BLOCK, and of an allowed one ALLOW. Deny beats allow. Every edge acts on a change within a second."
+      {...(mayChange
+        ? {
+            action: (
+              <Button
+                disabled={tenant === ''}
+                icon="plus"
+                look="primary"
+                onClick={() => setAdding(true)}
+              >
+                Add an entry
+              </Button>
+            ),
+          }
+        : {})}
+      title="Lists"
+    >
+      <search aria-label="Filters" className="grid gap-3 sm:grid-cols-3 xl:grid-cols-5">
+        <TenantSelect onChange={(value) => change({ tenant: value })} value={tenant} />
+        <Choice
+          label="List"
+          name="list"
+          values={[
+            ['allow', 'Allow list'],
+            ['deny', 'Deny list'],
+          ]}
+        />
+        <Choice
+          label="Kind"
+          name="kind"
+          values={[
+            ['device', 'Devices'],
+            ['user', 'Users'],
+          ]}
+        />
+        <Choice
+          label="State"
+          name="state"
+          values={[
+            ['active', 'Active'],
+            ['expired', 'Expired'],
+          ]}
+        />
+        <IdFilter />
+      </search>
+      <Panel {...(total === undefined ? {} : { title: `${total.toLocaleString('en')} entries` })}>
+        {tenant === '' ? (
+          <Empty title="No tenant yet" />
+        ) : (
+          <Loaded query={{ ...entries, data: entries.data?.pages.flatMap(({ data }) => data) }}>
+            {(rows) =>
+              rows.length === 0 ? (
+                <Empty title="No entry here">
+                  <p>A device or a user can be put on a list here, or from its own page.</p>
+                </Empty>
+              ) : (
+                <EntryTable
+                  onEnd={() => {
+                    if (entries.hasNextPage && !entries.isFetching) void entries.fetchNextPage()
+                  }}
+                  rows={rows}
+                  tenant={tenant}
+                  withId
+                />
+              )
+            }
+          </Loaded>
+        )}
+      </Panel>
+      {adding && <AddEntry onClose={() => setAdding(false)} tenant={tenant} />}
+    </Frame>
+  )
+}
+
+function Choice({
+  label,
+  name,
+  values,
+}: {
+  label: string
+  name: string
+  values: [value: string, text: string][]
+}) {
+  const [search, change] = useUrlSearch()
+  return (
+    <Select
+      label={label}
+      onChange={({ target }) => change({ [name]: target.value })}
+      value={search[name] ?? ''}
+    >
+      <option value="">Any</option>
+      {values.map(([value, text]) => (
+        <option key={value} value={value}>
+          {text}
+        </option>
+      ))}
+    </Select>
+  )
+}
+
+/** One id, in force on Enter or when the field is left. */
+function IdFilter() {
+  const [{ id = '' }, change] = useUrlSearch()
+  const set = (text: string) => {
+    if (text !== id) change({ id: text })
+  }
+  return (
+    <form
+      onSubmit={(event) => {
+        event.preventDefault()
+        set(String(new FormData(event.currentTarget).get('id') ?? ''))
+      }}
+    >
+      <Input
+        defaultValue={id}
+        key={id}
+        label="Id"
+        mono
+        name="id"
+        onBlur={({ target }) => set(target.value)}
+        spellCheck={false}
+      />
+    </form>
+  )
+}
