@@ -1,10 +1,12 @@
 /**
  * Allow and deny lists on a whole stack: from the command line and a key of the tenant to the
- * answer of the edge, the alert and the explanation.
+ * answer of the edge, the alert and the explanation; and the pages.
  */
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { findOverflow, findViolations } from '../support/console/accessibility.ts'
+import { launchBrowser, openPage } from '../support/console/browser.ts'
 import {
   admin,
   createTenant,
@@ -172,5 +174,70 @@ describe('an allowed user', () => {
     expect((await call('GET', '?kind=user', acme.public_api_key)).body.total).toBe(2)
     const removed = await call('DELETE', `/${added.body.entry_id}`, key)
     expect(removed).toMatchObject({ status: 200, body: { entry_id: added.body.entry_id } })
+  })
+})
+
+describe('the pages', () => {
+  it('list the entries, add one for any id and from the page of a device, and take it off', async () => {
+    const browser = await launchBrowser()
+    try {
+      const { page, faults } = await openPage(browser, { baseURL: running.stack.console })
+      const invitation = { email: 'ada@example.com', role: 'admin' }
+      const path = '/operators/invitations'
+      const { url } = await admin<{ url: string }>(running.stack, 'POST', path, invitation)
+      await page.goto(url)
+      await page.getByLabel('Your name').fill('Ada Lovelace')
+      await page.getByLabel('Password').fill('nine blue kettles sing')
+      await page.getByRole('button', { name: 'Create the account' }).click()
+      await page.getByRole('button', { name: 'Account of Ada Lovelace' }).waitFor()
+      const entries = (query: string) =>
+        admin<{ total: number; data: { reason: string; created_by: string }[] }>(
+          running.stack,
+          'GET',
+          `/tenants/acme/lists?${query}`,
+        )
+
+      await page.goto('/manage/lists?tenant=acme&state=active')
+      await page.getByRole('button', { name: 'Add an entry' }).click()
+      const dialog = page.getByRole('dialog')
+      await dialog.getByLabel('Kind').selectOption('user')
+      await dialog.getByLabel('Id').fill('mallory')
+      await dialog.getByLabel('Reason').fill('Not A Code')
+      await dialog.getByRole('button', { name: 'Add' }).click()
+      await dialog.getByRole('alert').waitFor()
+      await dialog.getByLabel('Reason').fill('chargeback')
+      expect(await findViolations(page)).toEqual([])
+      await dialog.getByRole('button', { name: 'Add' }).click()
+      await page.getByRole('link', { name: 'mallory' }).waitFor()
+      expect(await findViolations(page)).toEqual([])
+      expect(await findOverflow(page)).toBe(0)
+      expect(await entries('id=mallory')).toMatchObject({
+        total: 1,
+        data: [{ list: 'deny', kind: 'user', reason: 'chargeback', created_by: invitation.email }],
+      })
+
+      await page.goto('/t/acme/devices/phone')
+      await page.getByRole('button', { name: 'Allow or deny' }).click()
+      await dialog.getByLabel('List').selectOption('allow')
+      await dialog.getByLabel('Reason').fill('test_phone')
+      await dialog.getByRole('button', { name: 'Add' }).click()
+      const remove = page.getByRole('button', { name: 'Remove device phone from the allow list' })
+      await remove.waitFor()
+      expect(await findViolations(page)).toEqual([])
+      expect(await entries('id=phone')).toMatchObject({ total: 1, data: [{ list: 'allow' }] })
+      await remove.click()
+      await remove.waitFor({ state: 'detached' })
+      expect((await entries('id=phone')).total).toBe(0)
+      await page.getByRole('button', { name: 'Undo' }).click()
+      await remove.waitFor()
+      expect(await entries('id=phone')).toMatchObject({
+        total: 1,
+        data: [{ reason: 'test_phone' }],
+      })
+      // Browsers report the refused form as a failed request.
+      expect(faults.filter((fault) => !fault.includes('400'))).toEqual([])
+    } finally {
+      await browser.close()
+    }
   })
 })

@@ -89,7 +89,7 @@ export function EntryTable({
             head: <span className="sr-only">Remove</span>,
             cell: (entry: ListEntry) => (
               <Button
-                aria-label={`Take ${entry.kind} ${entry.id} off the ${entry.list} list`}
+                aria-label={`Remove ${entry.kind} ${entry.id} from the ${entry.list} list`}
                 disabled={remove.isPending}
                 onClick={() => remove.mutate(entry)}
                 small
