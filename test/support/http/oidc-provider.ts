@@ -49,7 +49,7 @@ export async function startProvider({
   const issuer = `http://127.0.0.1:${port}`
   const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2_048 })
   const key = privateKey.export({ format: 'jwk' })
-  const provider = new Provider(issuer, {
+  const provider: Provider = new Provider(issuer, {
     clients: [{ client_id: clientId, client_secret: clientSecret, redirect_uris: [redirectUri] }],
     pkce: { required: () => true },
     claims: { openid: ['sub'], email: ['email', 'email_verified'] },
