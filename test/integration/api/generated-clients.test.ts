@@ -109,7 +109,7 @@ note('listSignals', await api.GET('/v1/di/signals'))
 note('readLedger', await api.GET('/v1/di/ledger'))
 note('health', await api.GET('/healthz'))
 note('openapi', await api.GET('/openapi.json'))
-console.log(JSON.stringify({ statuses, total }))
+process.stdout.write(JSON.stringify({ statuses, total }))
 `,
   },
   '@hey-api/openapi-ts': {
@@ -145,7 +145,7 @@ note('listSignals', await sdk.listSignals())
 note('readLedger', await sdk.readLedger())
 note('health', await sdk.health())
 note('openapi', await sdk.openapi())
-console.log(JSON.stringify({ statuses, total }))
+process.stdout.write(JSON.stringify({ statuses, total }))
 `,
   },
 }

@@ -29,7 +29,9 @@ describe('packages', () => {
   it('have exact versions', () => {
     const { dependencies, devDependencies, optionalDependencies } = manifest
     const all = Object.entries({ ...dependencies, ...devDependencies, ...optionalDependencies })
-    expect(all.filter(([, version]) => !/^(npm:\w+@)?\d+\.\d+\.\d+(-[\w.]+)?$/.test(version))).toEqual([])
+    expect(
+      all.filter(([, version]) => !/^(npm:\w+@)?\d+\.\d+\.\d+(-[\w.]+)?$/.test(version)),
+    ).toEqual([])
   })
 
   /** The registry behind the lock file has no such packages, so no hash of them. */
