@@ -189,6 +189,7 @@ alter settings profile analyst settings
   output_format_json_validate_utf8 changeable_in_readonly,
   output_format_native_encode_types_in_binary_format changeable_in_readonly,
   output_format_native_use_flattened_dynamic_and_json_serialization changeable_in_readonly,
+  output_format_native_write_json_as_string changeable_in_readonly,
   send_progress_in_http_headers changeable_in_readonly,
   session_timezone changeable_in_readonly;
 

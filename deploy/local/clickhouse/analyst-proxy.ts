@@ -12,7 +12,6 @@ import {
 } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { availableParallelism } from 'node:os'
-import { setTimeout as sleep } from 'node:timers/promises'
 import {
   analystAnswerBytesMax,
   analystQueryMaxMs,
@@ -20,24 +19,23 @@ import {
   toAnalystQueryLimits,
 } from '#shared/core/analytics/analyst-access.ts'
 import type { Metrics } from '#shared/io/process/metrics.ts'
-import {
-  createTenantSemaphore,
-  type Permit,
-  type SemaphoreLimits,
-  type TenantSemaphore,
-} from '#shared/io/process/tenant-semaphore.ts'
-import {
-  type AnalystEngine,
-  type AnalystQuery,
-  type Answer,
-  AnswerTooLarge,
-  openAnalystEngine,
-} from './analyst-engine.ts'
+import { createTenantSemaphore, type SemaphoreLimits } from '#shared/io/process/tenant-semaphore.ts'
+import { type Answer, openAnalystEngine } from './analyst-engine.ts'
 import { parseAnalystRequest, type Refusal } from './analyst-request.ts'
+import {
+  type FailureReason,
+  failureReasons,
+  type QueryDeps,
+  runQueryFor,
+  unreachable,
+} from './analyst-run.ts'
+import { openNativeProxy } from './native/native-proxy.ts'
 
 export type AnalystProxyOptions = {
   /** 0 takes a free port of 127.0.0.1. */
   port: number
+  /** Likewise, of the native protocol. */
+  nativePort: number
   /** The engine's URL, with the password of the user `default`. */
   clickhouseUrl: string
   /** Whether the password is the analyst's. */
@@ -50,36 +48,21 @@ export type AnalystProxyOptions = {
   sendMaxMs?: number
 }
 
-export type AnalystProxy = { url: string; close: () => Promise<void> }
+/** `native` is host and port of the native protocol. */
+export type AnalystProxy = { url: string; native: string; close: () => Promise<void> }
 
 const bodyBytesMax = 1024 * 1024
 /** A client that reads more slowly is cut off; the largest response needs 2 MiB/s. */
 const defaultSendMaxMs = 32_000
-/** How long a query counts towards the limit of all tenants after its response is known. */
-const endingMs = 2_000
 const forwardedHeaders = ['accept-encoding', 'x-clickhouse-format', 'x-clickhouse-database']
 
-/** Why a query has no result; the labels of a metric. */
-const failureReasons = [
-  'authentication',
-  'request',
-  'statement',
-  'concurrency',
-  'time',
-  'size',
-  'engine_error',
-  'engine_unreachable',
-  'client_left',
-] as const
-type FailureReason = (typeof failureReasons)[number]
+type Login = { user: string; password: string }
 
 type Fail = (to: ServerResponse, reason: FailureReason, refusal: Refusal) => void
 
-type Proxy = Required<Pick<AnalystProxyOptions, 'answerBytesMax' | 'queryMaxMs' | 'sendMaxMs'>> &
-  Pick<AnalystProxyOptions, 'isAnalyst'> & {
-    semaphore: TenantSemaphore
-    engine: AnalystEngine
-    countFailure: (reason: FailureReason) => void
+type Proxy = Required<Pick<AnalystProxyOptions, 'sendMaxMs'>> &
+  Pick<AnalystProxyOptions, 'isAnalyst'> &
+  QueryDeps & {
     /** Rejects and counts. */
     fail: Fail
   }
@@ -99,9 +82,16 @@ export async function openAnalystProxy(options: AnalystProxyOptions): Promise<An
     server.listen(options.port, '127.0.0.1', resolve)
   })
   const { port } = server.address() as AddressInfo
+  const findOwn = (login: Login) => findTenant(proxy, login)
+  const native = await openNativeProxy(
+    { ...proxy, findTenant: findOwn, notSignedIn },
+    options.nativePort,
+  )
   return {
     url: `http://127.0.0.1:${port}`,
+    native: `127.0.0.1:${native.port}`,
     close: async () => {
+      await native.close()
       const closed = new Promise((resolve) => server.close(resolve))
       server.closeAllConnections()
       proxy.engine.close()
@@ -146,72 +136,27 @@ async function respond(proxy: Proxy, from: IncomingMessage, to: ServerResponse):
   if (from.method !== 'GET' && from.method !== 'POST') {
     return fail(to, 'request', { ...wrongRequest, status: 405, text: 'GET and POST only' })
   }
-  const tenantId = await findTenant(proxy, from.headers, url)
+  const tenantId = await findTenant(proxy, readCredentials(from.headers, url))
   if (tenantId === null) return fail(to, 'authentication', notSignedIn)
   const body = await readBody(from)
   if (typeof body !== 'string') return fail(to, 'request', body)
   const result = parseAnalystRequest(url, body)
   if (!result.ok) return fail(to, 'request', result.refusal)
-  const permit = await proxy.semaphore.acquire(tenantId)
-  if (permit === null) return fail(to, 'concurrency', tooMany)
   const query = { tenantId, parsed: result.parsed, headers: toForwarded(from.headers) }
-  await respondWithPermit(proxy, query, to, permit)
-}
-
-/** Releases the permit when the response is sent and the engine has stopped the query. */
-async function respondWithPermit(
-  proxy: Proxy,
-  query: AnalystQuery,
-  to: ServerResponse,
-  permit: Permit,
-): Promise<void> {
-  const left = new Promise<void>((resolve) => to.once('close', resolve))
-  try {
-    // The client can leave while it waits.
-    if (to.destroyed) return proxy.countFailure('client_left')
-    const refusal = await proxy.engine.judge(query)
-    if (refusal !== null) return proxy.fail(to, 'statement', refusal)
-    if (!to.destroyed) await run(proxy, query, to, permit)
-    await left
-  } finally {
-    permit.release()
-  }
-}
-
-async function run(
-  proxy: Proxy,
-  query: AnalystQuery,
-  to: ServerResponse,
-  permit: Permit,
-): Promise<void> {
-  const { engine, fail, answerBytesMax, queryMaxMs } = proxy
-  const stopping = new AbortController()
-  const timer = setTimeout(() => stopping.abort(), queryMaxMs)
-  to.once('close', () => stopping.abort())
-  const { answer, ended } = engine.run(query, stopping.signal)
-  try {
-    const response = await answer
-    if (response.status !== 200) proxy.countFailure('engine_error')
-    send(to, response, proxy.sendMaxMs)
-  } catch (error) {
-    if (error instanceof AnswerTooLarge) fail(to, 'size', tooLarge(answerBytesMax))
-    else if (stopping.signal.aborted) fail(to, 'time', tooSlow(queryMaxMs))
-    else fail(to, 'engine_unreachable', unreachable(error))
-  } finally {
-    clearTimeout(timer)
-  }
-  await Promise.race([ended, sleep(endingMs)])
-  permit.releaseTotal()
-  await ended
+  await runQueryFor(proxy, query, {
+    hasLeft: () => to.destroyed,
+    onLeave: (leave) => to.once('close', leave),
+    send: (answer) => send(to, answer, proxy.sendMaxMs),
+    fail: (reason, refusal) => fail(to, reason, refusal),
+    isAnswered: new Promise<void>((resolve) => to.once('close', resolve)),
+  })
 }
 
 /** The tenant of the analyst who signs in, or null. */
 async function findTenant(
-  { isAnalyst }: Proxy,
-  headers: IncomingHttpHeaders,
-  url: URL,
+  { isAnalyst }: Pick<Proxy, 'isAnalyst'>,
+  { user, password }: Login,
 ): Promise<string | null> {
-  const { user, password } = readCredentials(headers, url)
   const analyst = parseAnalystUser(user)
   if (analyst === null) return null
   const passwordHash = hash('sha256', password, 'buffer')
@@ -235,10 +180,7 @@ function toForwarded(headers: IncomingHttpHeaders): Record<string, string> {
 }
 
 /** The three methods of ClickHouse's clients: its own headers, Basic, parameters. */
-function readCredentials(
-  headers: IncomingHttpHeaders,
-  url: URL,
-): { user: string; password: string } {
+function readCredentials(headers: IncomingHttpHeaders, url: URL): Login {
   const own = headers['x-clickhouse-user']
   if (typeof own === 'string') {
     return { user: own, password: String(headers['x-clickhouse-key'] ?? '') }
@@ -279,37 +221,6 @@ const notSignedIn: Refusal = {
   name: 'AUTHENTICATION_FAILED',
   text: 'Authentication failed: password is incorrect, or there is no user with such name',
 }
-const tooMany: Refusal = {
-  status: 503,
-  code: 202,
-  name: 'TOO_MANY_SIMULTANEOUS_QUERIES',
-  text: 'Too many simultaneous queries of this tenant; try again',
-}
-
-const tooLarge = (bytes: number): Refusal => ({
-  status: 500,
-  code: 396,
-  name: 'TOO_MANY_ROWS_OR_BYTES',
-  text: `Limit for result exceeded, max bytes: ${bytes}; ask for less, or for a part at a time`,
-})
-
-const tooSlow = (ms: number): Refusal => ({
-  status: 408,
-  code: 159,
-  name: 'TIMEOUT_EXCEEDED',
-  text: `Timeout exceeded: maximum: ${ms} ms`,
-})
-
-function unreachable(error: unknown): Refusal {
-  const why = (error as NodeJS.ErrnoException).code ?? 'no answer'
-  return {
-    status: 503,
-    code: 210,
-    name: 'NETWORK_ERROR',
-    text: `The engine cannot be reached now (${why})`,
-  }
-}
-
 function refuse(to: ServerResponse, { status, code, name, text }: Refusal): void {
   if (to.destroyed) return
   to.writeHead(status, {

@@ -60,11 +60,17 @@ export function parseAnalystRequest(url: URL, body: string): ParseResult {
     else return refuse(164, 'READONLY', `Cannot modify '${name}' setting in readonly mode`)
   }
   const text = [query, body].filter((part) => part !== '').join('\n')
-  if (text.trim() === '') return refuse(62, 'SYNTAX_ERROR', 'Empty query')
-  if (Buffer.byteLength(text) > queryBytesMax) {
-    return refuse(62, 'SYNTAX_ERROR', `Max query size exceeded: ${queryBytesMax} bytes`)
-  }
+  const unfit = checkQueryText(text)
+  if (unfit !== null) return { ok: false, refusal: unfit }
   return { ok: true, parsed: { query: text, parameters } }
+}
+
+/** Refuses a text that is empty, or too large for its tokens to be read. */
+function checkQueryText(text: string): Refusal | null {
+  const wrong = { status: 400, code: 62, name: 'SYNTAX_ERROR' }
+  if (text.trim() === '') return { ...wrong, text: 'Empty query' }
+  if (Buffer.byteLength(text) <= queryBytesMax) return null
+  return { ...wrong, text: `Max query size exceeded: ${queryBytesMax} bytes` }
 }
 
 function isPassed(name: string): boolean {

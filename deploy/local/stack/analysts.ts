@@ -25,11 +25,17 @@ export async function openAnalysts(options: {
   const { clickhouseUrl, stopping } = options
   const file = join(options.dataDir, 'ports.json')
   const ports = readJson<Record<string, number>>(file) ?? {}
-  const { analysts, analysts_internal: internal, ...others } = ports
+  const { analysts, analysts_internal: internal, analysts_native: native, ...others } = ports
   const taken = new Set(Object.values(others))
   const port = await choosePort({ preferred: analysts, taken })
   const internalPort = await choosePort({ preferred: internal, taken: taken.add(port) })
-  writeJson(file, { ...others, analysts: port, analysts_internal: internalPort })
+  const nativePort = await choosePort({ preferred: native, taken: taken.add(internalPort) })
+  writeJson(file, {
+    ...others,
+    analysts: port,
+    analysts_internal: internalPort,
+    analysts_native: nativePort,
+  })
   // The analyst receives each failure as a response, so none goes to the terminal.
   const log = createLog('analysts', 'silent')
   const metrics = createMetrics('analysts')
@@ -40,6 +46,7 @@ export async function openAnalysts(options: {
   })
   const proxy = await openAnalystProxy({
     port,
+    nativePort,
     clickhouseUrl,
     metrics,
     isAnalyst: (analyst) => isAnalyst(postgres, analyst),
@@ -48,6 +55,7 @@ export async function openAnalysts(options: {
   const own = createInternalServer({ log, metrics, readyChecks, stopping })
   return {
     url: proxy.url,
+    native: proxy.native,
     internalUrl: await listen(own, { host: '127.0.0.1', port: internalPort }),
     close: async () => {
       await proxy.close()

@@ -126,6 +126,7 @@ export const analystChoices: Record<string, { min: number; max: number } | null>
   output_format_json_validate_utf8: null,
   output_format_native_encode_types_in_binary_format: null,
   output_format_native_use_flattened_dynamic_and_json_serialization: null,
+  output_format_native_write_json_as_string: null,
   send_progress_in_http_headers: null,
   session_timezone: null,
 }

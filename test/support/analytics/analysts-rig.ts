@@ -52,10 +52,11 @@ export type AnalystsRig = {
 /** 50 events of 5 users on 10 devices of each tenant, and 5 alerts with their deliveries. */
 const rowsOf = (tenant: string) => [
   `insert into telemetry (tenant_id, device_id, session_id, event_id, received_at, user_id, body,
-     rasp_score, detected_signals, platform, stream_offset)
+     rasp_score, reasons, detected_signals, platform, stream_offset)
    select '${tenant}', concat('${tenant}-', toString(number % 10)), toString(number % 20),
      concat('${tenant}-', toString(number)), now64(3) - number, concat('${tenant}-u', toString(number % 5)),
-     '{"signals":{}}', number, ['root.su_binary'], 'android', number + 1
+     '{"signals":{}}', number, '[{"code":"X","weight":1,"evidence":{"signals":[]}}]',
+     ['root.su_binary'], 'android', number + 1
    from numbers(50)`,
   `insert into alerts_replica (tenant_id, created_at, alert_id, seq, device_id, action, risk_score,
      reason_codes, reason_weights, reason_evidence, disposition, disposition_at, disposition_from,
@@ -92,6 +93,7 @@ export async function createAnalystsRig(): Promise<AnalystsRig> {
   const openProxy = (own: ProxyLimits = {}) =>
     openAnalystProxy({
       port: 0,
+      nativePort: 0,
       clickhouseUrl,
       metrics: createMetrics('analysts'),
       answerBytesMax: 8 * 1024 * 1024,
