@@ -90,7 +90,8 @@ export async function runByDriver(
 }
 
 /**
- * Runs one query by `clickhouse-client`, which does not compress what stays on a machine; the one of
+ * Runs one query by `clickhouse-client`, which does not compress what stays on a machine; the one
+ * of
  * Debian must be told.
  * @returns what it printed
  */
