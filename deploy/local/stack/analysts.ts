@@ -13,7 +13,11 @@ import { choosePort } from './ports.ts'
 import { readJson, writeJson } from './state-files.ts'
 
 /** `internalUrl` serves `/readyz` and `/metrics`, whose counts are of all tenants. */
-export type Analysts = AnalystProxy & { internalUrl: string }
+export type Analysts = Pick<AnalystProxy, 'url' | 'close'> & {
+  internalUrl: string
+  /** In `stack.json`. */
+  addresses: { analysts: string; analysts_native: string }
+}
 
 /** Opens the proxy and its internal listener, on the ports of the last start where free. */
 export async function openAnalysts(options: {
@@ -55,7 +59,7 @@ export async function openAnalysts(options: {
   const own = createInternalServer({ log, metrics, readyChecks, stopping })
   return {
     url: proxy.url,
-    native: proxy.native,
+    addresses: { analysts: proxy.url, analysts_native: proxy.native },
     internalUrl: await listen(own, { host: '127.0.0.1', port: internalPort }),
     close: async () => {
       await proxy.close()

@@ -423,9 +423,7 @@ function publish(stack: Stack): void {
     internal: internalUrls(stack),
     admin_token: stack.secrets.admin_token,
     pids,
-    ...(stack.analysts
-      ? { analysts: stack.analysts.url, analysts_native: stack.analysts.native }
-      : {}),
+    ...stack.analysts?.addresses,
     ...(demo ? { demo } : {}),
   }
   writeJson(stackFilePath(stack.settings.dataDir), content)

@@ -43,14 +43,21 @@ function skipBlock(cursor: Cursor, withFlags: boolean): void {
   }
 }
 
-/** Bytes of a value, by the type's name without what is in parentheses. */
-const widths: Record<string, number> = {
-  ...{ Int8: 1, UInt8: 1, Bool: 1, Enum8: 1, Nothing: 1 },
-  ...{ Int16: 2, UInt16: 2, Date: 2, Enum16: 2, BFloat16: 2 },
-  ...{ Int32: 4, UInt32: 4, Float32: 4, Date32: 4, DateTime: 4, IPv4: 4, Time: 4 },
-  ...{ Int64: 8, UInt64: 8, Float64: 8, DateTime64: 8, Time64: 8 },
-  ...{ Int128: 16, UInt128: 16, UUID: 16, IPv6: 16, Int256: 32, UInt256: 32 },
+/** Types by the bytes of a value, without what is in parentheses. */
+const typesOfWidth: Record<number, string[]> = {
+  1: ['Int8', 'UInt8', 'Bool', 'Enum8', 'Nothing'],
+  2: ['Int16', 'UInt16', 'Date', 'Enum16', 'BFloat16'],
+  4: ['Int32', 'UInt32', 'Float32', 'Date32', 'DateTime', 'IPv4', 'Time'],
+  8: ['Int64', 'UInt64', 'Float64', 'DateTime64', 'Time64'],
+  16: ['Int128', 'UInt128', 'UUID', 'IPv6'],
+  32: ['Int256', 'UInt256'],
 }
+
+const widths = new Map(
+  Object.entries(typesOfWidth).flatMap(([bytes, names]) =>
+    names.map((name): [string, number] => [name, Number(bytes)]),
+  ),
+)
 
 const jsonAsText = 1n
 
@@ -71,7 +78,7 @@ function skipPrefix(cursor: Cursor, type: string): void {
 
 function skipValues(cursor: Cursor, type: string, rows: number): void {
   const [name, inner] = toParts(type)
-  const width = widths[name] ?? (name.startsWith('Interval') ? 8 : undefined)
+  const width = name.startsWith('Interval') ? 8 : widths.get(name)
   if (width !== undefined) skip(cursor, rows * width)
   else if (name === 'LowCardinality') skipDictionary(cursor, inner, rows)
   else if (name === 'String' || name === 'JSON')
