@@ -68,24 +68,26 @@ const assignBody = z
   })
   .refine(namesOneTarget, oneTarget)
 
-const jobSchema = z.object({
-  job_id: z.string(),
-  tenant_id: z.string(),
-  sets: z.enum(['disposition', 'assignee']),
-  disposition: z.enum(dispositions).nullable().describe('what it sets; null of an undo'),
-  assignee: z.string().nullable().describe('whom it assigns; null: it takes assignees away'),
-  note: z.string().nullable(),
-  actor: z.string(),
-  state: z.enum(['running', 'done', 'cancelled']),
-  total: z.int().describe('alerts that were meant when it began'),
-  done: z.int().describe('alerts looked at; fewer than `total` where others changed some first'),
-  changed: z.int().describe('alerts that it changed'),
-  kept: z.int().describe('of an undo: alerts that were changed again after the job, which stay'),
-  undo_of: z.string().nullable().describe('the job that this one undoes'),
-  undone_by: z.string().nullable().describe('the job that undoes this one'),
-  created_at: z.string(),
-  ended_at: z.string().nullable(),
-})
+const jobSchema = z
+  .object({
+    job_id: z.string(),
+    tenant_id: z.string(),
+    sets: z.enum(['disposition', 'assignee']),
+    disposition: z.enum(dispositions).nullable().describe('what it sets; null of an undo'),
+    assignee: z.string().nullable().describe('whom it assigns; null: it takes assignees away'),
+    note: z.string().nullable(),
+    actor: z.string(),
+    state: z.enum(['running', 'done', 'cancelled']),
+    total: z.int().describe('alerts that were meant when it began'),
+    done: z.int().describe('alerts looked at; fewer than `total` where others changed some first'),
+    changed: z.int().describe('alerts that it changed'),
+    kept: z.int().describe('of an undo: alerts that were changed again after the job, which stay'),
+    undo_of: z.string().nullable().describe('the job that this one undoes'),
+    undone_by: z.string().nullable().describe('the job that undoes this one'),
+    created_at: z.string(),
+    ended_at: z.string().nullable(),
+  })
+  .meta({ id: 'BulkJob' })
 
 const jobParams = z.object({ job_id: idSchema })
 const jobsSchema = z.object({ data: z.array(jobSchema).describe('newest first') })

@@ -35,18 +35,20 @@ const attemptSchema = z.object({
   answer: z.string().nullable().describe('the first 4 KiB of the response'),
 })
 
-export const deliverySchema = z.object({
-  delivery_id: z.string(),
-  tenant_id: z.string(),
-  alert_id: z.string().nullable().describe('null for a test event'),
-  event: z.string().describe('risk.alert or webhook.test'),
-  state: z.enum(deliveryStates),
-  reason: z.string().nullable().describe('why it ended undelivered'),
-  created_at: z.string(),
-  due_at: z.string().nullable().describe('the next attempt; null when it has ended'),
-  ended_at: z.string().nullable(),
-  attempts: z.array(attemptSchema),
-})
+export const deliverySchema = z
+  .object({
+    delivery_id: z.string(),
+    tenant_id: z.string(),
+    alert_id: z.string().nullable().describe('null for a test event'),
+    event: z.string().describe('risk.alert or webhook.test'),
+    state: z.enum(deliveryStates),
+    reason: z.string().nullable().describe('why it ended undelivered'),
+    created_at: z.string(),
+    due_at: z.string().nullable().describe('the next attempt; null when it has ended'),
+    ended_at: z.string().nullable(),
+    attempts: z.array(attemptSchema),
+  })
+  .meta({ id: 'Delivery' })
 export type Delivery = z.infer<typeof deliverySchema>
 
 export const deliveriesSchema = z.object({

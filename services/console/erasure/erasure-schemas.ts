@@ -25,53 +25,57 @@ const subjectSchema = z.object({
   sha256: z.string().describe('of the id, which is not kept'),
 })
 
-export const receiptSchema = z.object({
-  tenant_id: z.string(),
-  subject: subjectSchema,
-  started_at: z.string(),
-  finished_at: z.string(),
-  counts: z
-    .record(z.string(), z.object({ before: z.number().int(), after: z.number().int() }))
-    .describe('by store and its table or stream'),
-  kept_mentions: z
-    .object({
-      events: z
-        .number()
-        .int()
-        .nullable()
-        .describe('null when the tenant has too many bodies to search'),
-    })
-    .describe(
-      'Events of other devices or users whose body contains the id in a free field. They are not ' +
-        'removed.',
-    ),
-  notes: z.array(z.string()),
-})
+export const receiptSchema = z
+  .object({
+    tenant_id: z.string(),
+    subject: subjectSchema,
+    started_at: z.string(),
+    finished_at: z.string(),
+    counts: z
+      .record(z.string(), z.object({ before: z.number().int(), after: z.number().int() }))
+      .describe('by store and its table or stream'),
+    kept_mentions: z
+      .object({
+        events: z
+          .number()
+          .int()
+          .nullable()
+          .describe('null when the tenant has too many bodies to search'),
+      })
+      .describe(
+        'Events of other devices or users whose body contains the id in a free field. They are not ' +
+          'removed.',
+      ),
+    notes: z.array(z.string()),
+  })
+  .meta({ id: 'ErasureReceipt' })
 
-export const erasureSchema = z.object({
-  erasure_id: z.string(),
-  tenant_id: z.string(),
-  subject: subjectSchema,
-  state: z
-    .enum(['waiting', 'running', 'done', 'failed'])
-    .describe('`waiting` also between two attempts; `failed` is final'),
-  requested_by: z.string(),
-  created_at: z.string(),
-  started_at: z.string().nullable(),
-  ended_at: z.string().nullable(),
-  progress: z.array(
-    z.object({
-      store: z.enum(erasureStores),
-      state: z.enum(['waiting', 'erasing', 'erased']),
-      rows: z.int().nullable().describe('what the store held before; null until it was counted'),
-    }),
-  ),
-  problem: z
-    .string()
-    .nullable()
-    .describe('why the last attempt did not complete it; it is tried again by itself'),
-  receipt: receiptSchema.nullable(),
-})
+export const erasureSchema = z
+  .object({
+    erasure_id: z.string(),
+    tenant_id: z.string(),
+    subject: subjectSchema,
+    state: z
+      .enum(['waiting', 'running', 'done', 'failed'])
+      .describe('`waiting` also between two attempts; `failed` is final'),
+    requested_by: z.string(),
+    created_at: z.string(),
+    started_at: z.string().nullable(),
+    ended_at: z.string().nullable(),
+    progress: z.array(
+      z.object({
+        store: z.enum(erasureStores),
+        state: z.enum(['waiting', 'erasing', 'erased']),
+        rows: z.int().nullable().describe('what the store held before; null until it was counted'),
+      }),
+    ),
+    problem: z
+      .string()
+      .nullable()
+      .describe('why the last attempt did not complete it; it is tried again by itself'),
+    receipt: receiptSchema.nullable(),
+  })
+  .meta({ id: 'Erasure' })
 
 export const erasuresQuery = z.strictObject({
   limit: z.coerce.number().int().min(1).max(100).default(20),

@@ -56,58 +56,60 @@ const retentionSchema = z
 
 const rateSchema = z.object({ per_second: z.number(), burst: z.number() }).nullable()
 
-export const tenantSchema = z.object({
-  tenant_id: z.string(),
-  name: z.string(),
-  environment: environmentSchema,
-  status: statusSchema,
-  epoch: z.number().int(),
-  created_at: z.string(),
-  webhook_url: z.string().nullable(),
-  webhook_state: z.enum(['on', 'off', 'paused']),
-  webhook_off_reason: z
-    .string()
-    .nullable()
-    .describe('operator, gone (it answered 410) or failing (for five days)'),
-  webhook_changed_at: z.string().nullable(),
-  webhook_health: z
-    .object({
-      failing_since: z.string().describe('the first failed attempt since the last success'),
-      failed_attempts: z.number().int(),
-      last_failure: z.string().nullable(),
-      held_until: z
-        .string()
-        .nullable()
-        .describe('set while deliveries are held: when the next probe is sent'),
-      failed_probes: z.number().int(),
-    })
-    .nullable()
-    .describe('null without failed attempts'),
-  policy_version: z.number().int(),
-  policy_hash: z.string(),
-  ingest_rate: rateSchema,
-  ingest_bytes: rateSchema,
-  ingest_share: z
-    .number()
-    .nullable()
-    .describe("the share of the telemetry stream; null is the product's default"),
-  rest_rate: rateSchema,
-  retention: z
-    .object({ events: retentionSchema, alerts: retentionSchema, deliveries: retentionSchema })
-    .describe('retention periods'),
-  public_api_key: z
-    .object({
-      prefix: z.string(),
-      last4: z.string(),
-      created_at: z.string(),
-      last_used_at: z.string().nullable(),
-    })
-    .nullable(),
-  hmac_secret: z
-    .object({ last4: z.string(), created_at: z.string(), state: z.string() })
-    .nullable(),
-  webhook_secret: z.object({ last4: z.string(), created_at: z.string() }).nullable(),
-})
+export const tenantSchema = z
+  .object({
+    tenant_id: z.string(),
+    name: z.string(),
+    environment: environmentSchema,
+    status: statusSchema,
+    epoch: z.number().int(),
+    created_at: z.string(),
+    webhook_url: z.string().nullable(),
+    webhook_state: z.enum(['on', 'off', 'paused']),
+    webhook_off_reason: z
+      .string()
+      .nullable()
+      .describe('operator, gone (it answered 410) or failing (for five days)'),
+    webhook_changed_at: z.string().nullable(),
+    webhook_health: z
+      .object({
+        failing_since: z.string().describe('the first failed attempt since the last success'),
+        failed_attempts: z.number().int(),
+        last_failure: z.string().nullable(),
+        held_until: z
+          .string()
+          .nullable()
+          .describe('set while deliveries are held: when the next probe is sent'),
+        failed_probes: z.number().int(),
+      })
+      .nullable()
+      .describe('null without failed attempts'),
+    policy_version: z.number().int(),
+    policy_hash: z.string(),
+    ingest_rate: rateSchema,
+    ingest_bytes: rateSchema,
+    ingest_share: z
+      .number()
+      .nullable()
+      .describe("the share of the telemetry stream; null is the product's default"),
+    rest_rate: rateSchema,
+    retention: z
+      .object({ events: retentionSchema, alerts: retentionSchema, deliveries: retentionSchema })
+      .describe('retention periods'),
+    public_api_key: z
+      .object({
+        prefix: z.string(),
+        last4: z.string(),
+        created_at: z.string(),
+        last_used_at: z.string().nullable(),
+      })
+      .nullable(),
+    hmac_secret: z
+      .object({ last4: z.string(), created_at: z.string(), state: z.string() })
+      .nullable(),
+    webhook_secret: z.object({ last4: z.string(), created_at: z.string() }).nullable(),
+  })
+  .meta({ id: 'Tenant' })
 
 const unchanged = "null is the product's default; without the field nothing changes"
 

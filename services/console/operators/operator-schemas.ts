@@ -62,13 +62,15 @@ const sessionSchema = z.object({
   signed_in_by: z.enum(['password', 'oidc', 'link']),
   step_up_until: z.string().nullable(),
 })
-export const signedInSchema = z.object({
-  operator: operatorSchema,
-  session: sessionSchema,
-  step_up_by: z
-    .array(z.enum(['code', 'password', 'oidc']))
-    .describe('how this session can step up'),
-})
+export const signedInSchema = z
+  .object({
+    operator: operatorSchema,
+    session: sessionSchema,
+    step_up_by: z
+      .array(z.enum(['code', 'password', 'oidc']))
+      .describe('how this session can step up'),
+  })
+  .meta({ id: 'SignedIn' })
 
 export const sessionsQuery = z.strictObject({
   operator_id: idSchema.optional().describe('of another operator; for administrators'),
