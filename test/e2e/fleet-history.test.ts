@@ -226,25 +226,45 @@ describe('di fleet --history', () => {
     const size = ['--history', '90', '--devices', '700', '--seed', '7']
     const made = await di('fleet', '--json', ...size, '--tenant', 'ninety')
     expect([made.code, made.error]).toEqual([0, ''])
-    const { from, to, alerts } = JSON.parse(made.out) as {
+    const { from, to, events, alerts, dispositions } = JSON.parse(made.out) as {
       from: string
       to: string
+      events: number
       alerts: number
+      dispositions: number
     }
-    await until('the alerts are copied to ClickHouse', async () => {
-      const counted = await runSql('ninety', 'select count() from alerts', {})
-      return Number(counted[0]![0]) === alerts
+    await until('alerts and dispositions are copied to ClickHouse', async () => {
+      const sql = 'select (select count() from alerts), (select count() from dispositions)'
+      const [counted] = await runSql('ninety', sql, {})
+      return String(counted) === String([alerts, dispositions])
     })
     const at = (iso: string) => iso.replace('T', ' ').replace('Z', '')
     const span = { from: at(from), to: at(to) }
     const { data } = await admin<{ data: Question[] }>(running.stack, 'GET', '/sql/cookbook')
-    expect(data.length).toBeGreaterThanOrEqual(22)
-    const empty: string[] = []
+    expect(data.length).toBeGreaterThanOrEqual(26)
+    const answers = new Map<string, unknown[][]>()
     for (const { name, sql, parameters } of data) {
-      const rows = await runSql('ninety', sql, { ...parameters, ...span })
-      if (rows.length === 0) empty.push(name)
+      answers.set(name.slice(3), await runSql('ninety', sql, { ...parameters, ...span }))
     }
-    expect(empty).toEqual([])
+    expect([...answers].filter(([, rows]) => rows.length === 0)).toEqual([])
+    // Each question is compared row by row in cookbook.test.ts; here with what was made.
+    const sum = (name: string, column: number) =>
+      answers.get(name)!.reduce((total, row) => total + Number(row[column]), 0)
+    expect(sum('funnel-to-confirmed', 3)).toBe(alerts)
+    expect(sum('judging-speed', 1)).toBe(dispositions)
+    const [seen] = await runSql(
+      'ninety',
+      `select uniqExact(device_id), count(),
+      uniqExact(device_id, session_id) from events`,
+      {},
+    )
+    expect(seen!.map(Number)).toEqual([
+      sum('cohorts-by-first-week', 1),
+      events,
+      sum('hit-rate-by-day', 1),
+    ])
+    const csv = await di('cookbook', 'run', 'ninety', 'judging-speed', '--csv', '--from', from)
+    expect(csv.out.trimEnd().split('\n')).toHaveLength(answers.get('judging-speed')!.length + 1)
     const week = new Date(Date.parse(from) + 7 * dayMs).toISOString()
     const path = `/tenants/ninety/reconciliation?from=${from}&to=${week}`
     const first = await admin<{ data: Hour[] }>(running.stack, 'GET', path)
