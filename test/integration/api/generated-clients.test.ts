@@ -23,7 +23,7 @@ beforeAll(async () => {
   running = await startStack()
   const { stack } = running
   tenant = await createTenant(stack, 'generated')
-  const scopes = ['read', 'alerts:write']
+  const scopes = ['read', 'alerts:write', 'lists:write']
   const made = await admin<{ api_key: string }>(stack, 'POST', '/tenants/generated/keys', {
     name: 'generated',
     scopes,
@@ -77,6 +77,7 @@ const note = <T>(name: string, answer: { data?: T; response: Response | undefine
   if (answer.data === undefined) throw new Error(name + ' ' + statuses[name])
   return answer.data
 }
+const denied = { list: 'deny', kind: 'device', id: 'gone', reason: 'generated' } as const
 const wait = () => new Promise((done) => setTimeout(done, 100))
 `
 
@@ -106,6 +107,10 @@ const total: number = device.sessions_total
 note('findUser', await api.GET('/v1/di/users/{user_id}', { params: { path: { user_id: 'u/1' } } }))
 note('findEvent', await api.GET('/v1/di/events/{event_id}', { params: { path: { event_id: sent.event_id } } }))
 note('listSignals', await api.GET('/v1/di/signals'))
+const entry = note('addListEntry', await api.POST('/v1/di/lists', { body: denied }))
+note('listListEntries', await api.GET('/v1/di/lists'))
+const entryPath = { path: { entry_id: entry.entry_id } }
+note('removeListEntry', await api.DELETE('/v1/di/lists/{entry_id}', { params: entryPath }))
 note('readLedger', await api.GET('/v1/di/ledger'))
 note('health', await api.GET('/healthz'))
 note('openapi', await api.GET('/openapi.json'))
@@ -142,6 +147,9 @@ const total: number = device.sessions_total
 note('findUser', await sdk.findUser({ path: { user_id: 'u/1' } }))
 note('findEvent', await sdk.findEvent({ path: { event_id: sent.event_id } }))
 note('listSignals', await sdk.listSignals())
+const entry = note('addListEntry', await sdk.addListEntry({ body: denied }))
+note('listListEntries', await sdk.listListEntries())
+note('removeListEntry', await sdk.removeListEntry({ path: { entry_id: entry.entry_id } }))
 note('readLedger', await sdk.readLedger())
 note('health', await sdk.health())
 note('openapi', await sdk.openapi())
@@ -194,7 +202,9 @@ describe.each(Object.entries(programs))('the client of %s', (name, { command, co
     const operations = Object.values(document.paths).flatMap((item) =>
       Object.values(item).flatMap(({ operationId }) => operationId ?? []),
     )
-    expect(statuses).toEqual(Object.fromEntries(operations.map((one) => [one, 200])))
+    expect(statuses).toEqual(
+      Object.fromEntries(operations.map((one) => [one, one === 'addListEntry' ? 201 : 200])),
+    )
     expect(operations.length).toBeGreaterThan(10)
     expect(total).toBeGreaterThan(0)
   })
