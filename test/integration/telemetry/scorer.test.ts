@@ -463,7 +463,7 @@ describe('several scorers', () => {
     const all = sessions(22)
     await rig.publish(all.slice(0, 20))
     const consumer = await rig.nats.jetstream.consumers.get(telemetryStream, scorerConsumer)
-    const pending = await consumer.next({ expires: 5_000 })
+    const pending = await until('the first message', () => consumer.next({ expires: 5_000 }))
     await rig.publish(all.slice(20))
     const waiting = await rig.startScorer()
     await until('the later ones are stored', async () => (await countEvents()) === 2)
@@ -479,7 +479,7 @@ describe('several scorers', () => {
       return unacknowledged === 1
     })
     expect(await readAlerts()).toHaveLength(0)
-    pending!.nak()
+    pending.nak()
     await rig.drained(20_000)
     const raised = (await readAlerts()).map((alert) => alert.session_id)
     expect(raised.sort()).toEqual(['s-0020', 's-0021'])
