@@ -25,8 +25,8 @@ export type ListEntry = {
   expiresAtMs: number | null
 }
 
-/** The entries of one tenant with this hash. */
-export type FindListEntries = (idHash: string) => readonly ListEntry[]
+/** The entries of one tenant for an id. */
+export type FindListEntries = (kind: ListKind, id: string) => readonly ListEntry[]
 
 /** The ids of an event that lists can name. */
 export type ListedIds = {
@@ -69,8 +69,8 @@ export function findListEntry(
 ): ListEntry | null {
   const isInForce = ({ expiresAtMs }: ListEntry) => expiresAtMs === null || nowMs < expiresAtMs
   const users = [userId, accountId].filter((id) => id !== undefined)
-  const hashes = [toListHash('device', deviceId), ...users.map((id) => toListHash('user', id))]
-  const inForce = hashes.flatMap((idHash) => find(idHash).filter(isInForce))
+  const entries = [...find('device', deviceId), ...users.flatMap((id) => find('user', id))]
+  const inForce = entries.filter(isInForce)
   return inForce.find(({ list }) => list === 'deny') ?? inForce[0] ?? null
 }
 

@@ -4,11 +4,11 @@ import { describe, expect, it } from 'vitest'
 import { decideAlert } from '#shared/core/alerts/alert-rules.ts'
 import {
   applyListReason,
+  type FindListEntries,
   findListEntry,
   findListReason,
   type ListEntry,
   type ListKind,
-  toListHash,
   toListReason,
 } from '#shared/core/lists/lists.ts'
 import { defaultPolicy } from '#shared/core/policies/default-policy.ts'
@@ -31,10 +31,10 @@ const entryOf = (more: Partial<ListEntry> = {}): ListEntry => ({
 })
 
 /** The lists of a tenant, each entry with the id that it is for. */
-const listsOf = (...rows: (readonly [string, ListEntry])[]) => {
-  const hashed = rows.map(([id, entry]) => [toListHash(entry.kind, id), entry] as const)
-  return (idHash: string) => hashed.filter(([of]) => of === idHash).map(([, entry]) => entry)
-}
+const listsOf =
+  (...rows: (readonly [string, ListEntry])[]): FindListEntries =>
+  (kind, id) =>
+    rows.filter(([of, entry]) => of === id && entry.kind === kind).map(([, entry]) => entry)
 
 const decide = (find: ReturnType<typeof listsOf>, ids: Record<string, string> = {}) =>
   findListEntry(find, { device_id: 'phone', ...ids }, nowMs)

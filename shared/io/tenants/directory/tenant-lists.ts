@@ -3,7 +3,7 @@
  * no console wrote, or that cannot be read, makes the lists of its tenant unusable: the entries of
  * an earlier shard may no longer hold.
  */
-import type { FindListEntries, ListEntry } from '#shared/core/lists/lists.ts'
+import { type FindListEntries, type ListEntry, toListHash } from '#shared/core/lists/lists.ts'
 import { listShardSchema } from '#shared/core/tenants/directory-entries.ts'
 
 /** The lists of one tenant. They change in place. */
@@ -84,8 +84,10 @@ function toLists(shards: Shards): TenantLists {
       for (const shard of shards.values()) if (shard === 'unusable') return false
       return true
     },
-    find: (idHash) => {
-      // Nearly every tenant has no lists, and nearly every id is in none.
+    find: (kind, id) => {
+      // Nearly every tenant has no lists: its ids are not hashed.
+      if (shards.size === 0) return none
+      const idHash = toListHash(kind, id)
       let found = none
       for (const shard of shards.values()) {
         const some = shard === 'unusable' ? undefined : shard.get(idHash)
