@@ -10,6 +10,7 @@ import {
 import { addListEntry, dropListEntry, listEntriesByQuery } from '#shared/io/lists/change-lists.ts'
 import type { Postgres } from '#shared/io/postgres/postgres.ts'
 import { actorOf, type ConsoleApp } from '../http/admin-app.ts'
+import { changeOnce } from '../http/answer-once.ts'
 import { tenantParams } from '../http/schemas.ts'
 import { requireTenant } from '../tenants/manage-tenants.ts'
 
@@ -43,6 +44,7 @@ export function addListRoutes(app: ConsoleApp, { postgres, wallMs }: ListRouteDe
     {
       schema: {
         operationId: 'addListEntry',
+        idempotency: 'kept',
         tags: ['Lists'],
         summary: 'Put a device or a user on the allow or the deny list',
         description:
@@ -57,10 +59,13 @@ export function addListRoutes(app: ConsoleApp, { postgres, wallMs }: ListRouteDe
         response: { 201: adminListEntrySchema },
       },
     },
-    async ({ params: { tenant_id: tenantId }, body, principal }, reply) => {
+    async (request, reply) => {
+      const { params, body, principal } = request
+      const { tenant_id: tenantId } = params
       await requireTenant(postgres, tenantId)
       const wanted = { tenantId, entry: body, actor: actorOf(principal), nowMs: wallMs() }
-      return reply.code(201).send(await addListEntry(postgres, wanted))
+      const entry = await changeOnce(postgres, { request, reply }, (db) => addListEntry(db, wanted))
+      return reply.code(201).send(entry)
     },
   )
   app.delete(

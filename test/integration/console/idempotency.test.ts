@@ -67,6 +67,12 @@ describe('a repeat with the same key', () => {
       { failed: false, since: '2026-01-01' },
       200,
     ],
+    [
+      'a list entry',
+      () => '/tenants/once/lists',
+      { list: 'deny', kind: 'device', id: 'listed', reason: 'once' },
+      201,
+    ],
     ['a test event', () => '/tenants/once/deliveries/test', undefined, 201],
     [
       'a bulk change',
