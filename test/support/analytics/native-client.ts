@@ -90,9 +90,8 @@ export async function runByDriver(
 }
 
 /**
- * Runs one query by `clickhouse-client`, which does not compress what stays on a machine; the one
- * of
- * Debian must be told.
+ * Runs one query by `clickhouse-client`. The proxy refuses compression, which Debian's client asks
+ * for by default.
  * @returns what it printed
  */
 export async function runByClient(
