@@ -1,7 +1,6 @@
 /**
  * The console's background jobs, all in one thread of their own. A lock lets one of any number of
- * consoles run each of them; the directory reconciler
- * and the list projector run in every console.
+ * consoles run each of them; the directory reconciler and the list projector run in every console.
  */
 import { createErasureStore } from '#shared/io/erasure/erasure-store.ts'
 import type { StopSteps } from '#shared/io/process/lifecycle.ts'

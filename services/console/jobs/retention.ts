@@ -1,8 +1,7 @@
 /**
- * Removes data that is older than its tenant's retention period, and expired audit entries,
- * entries of allow and deny lists, sessions and invitations of operators: every hour, and within
- * seconds of a change. A named lock
- * lets one console run a round at a time. An interrupted round is repeated;
+ * Removes data that is older than its tenant's retention period, and expired audit entries, entries
+ * of allow and deny lists, sessions and invitations of operators: every hour, and within seconds of
+ * a change. A named lock lets one console run a round at a time. An interrupted round is repeated;
  * rows that it had removed stay removed.
  */
 import { hourMs } from '#shared/core/base/instants.ts'

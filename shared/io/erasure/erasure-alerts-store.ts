@@ -130,8 +130,7 @@ async function eraseSome(tx: Queryable, erasable: ErasableAlerts): Promise<numbe
 }
 
 // Dispositions, assignments, notes and attempts go with what they belong to. The rows are locked,
-// so
-// what is counted is what is erased.
+// so what is counted is what is erased.
 const eraseSql = `
 with erased as (
   select action, disposition, created_at from alerts where tenant_id = $1 and alert_id = any($2)

@@ -1,8 +1,7 @@
 /**
  * The identity provider of operators, over OpenID Connect: the authorization code flow with PKCE.
  * Nothing waits for it at start: its metadata is read whenever someone begins to sign in, so that
- * an
- * outage is known before a browser is sent there.
+ * an outage is known before a browser is sent there.
  */
 import * as oidc from 'openid-client'
 import {

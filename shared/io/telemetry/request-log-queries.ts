@@ -1,8 +1,7 @@
 /**
  * The console's side of the request log: it queries every edge for what it remembers of a tenant.
- * An
- * answer counts with the proof of an edge alone, so no other process can make one up. An edge that
- * does not answer in time is named.
+ * An answer counts with the proof of an edge alone, so no other process can make one up. An edge
+ * that does not answer in time is named.
  */
 import { randomUUID } from 'node:crypto'
 import { requestLogWaitMs } from '#shared/core/base/limits/ingest.ts'

@@ -1,7 +1,6 @@
 /**
  * Asks for the password, a code or the identity provider again before something that cannot be
- * undone. Any call that is
- * answered `step_up_required` opens it; the call is then repeated.
+ * undone. Any call that is answered `step_up_required` opens it; the call is then repeated.
  */
 import { useQueryClient } from '@tanstack/react-query'
 import { type FormEvent, useEffect, useRef, useState } from 'react'

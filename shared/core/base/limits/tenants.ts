@@ -43,8 +43,7 @@ export const rotationKeysKeptMs = 15 * 60_000
 /**
  * Connections of each thread of a console that hold locks. Changes of tenants, which take seconds,
  * have their own, so that long jobs cannot use them up. Jobs: two erasures with two locks each, two
- * backtests,
- * and retention, replication, prevalence and reconciliation with one each.
+ * backtests, and retention, replication, prevalence and reconciliation with one each.
  */
 export const changeLocksMax = 10
 export const jobLocksMax = 2 * 2 + 2 + 4
