@@ -44,7 +44,7 @@ describe.each(['transaction', 'session'] as const)('behind PgBouncer in %s mode'
 
   beforeAll(async () => {
     const url = await server.createDatabase()
-    bouncer = await startPgbouncer(mode, { url: server.url, poolSize: 40 })
+    bouncer = await startPgbouncer(mode, { url: server.url, poolSize: 70 })
     running = await startStack({ env: { POSTGRES_URL: bouncer.through(url) } })
     direct = createPostgres(url, { role: 'test', log: createLog('test', 'silent') })
     tenant = await createTenant(running.stack, 'acme', receiver.url)

@@ -132,6 +132,11 @@ export function describeAudit(getStory: () => AuditStory): void {
       await act('POST', `${of}/resume`)
       await act('POST', `${of}/rotate`, { hmac: true })
       await act('POST', `${of}/erasures`, { device_id: 'audited' })
+      const entry = { list: 'deny', kind: 'device', id: 'audited', reason: 'A test' }
+      const listed = (await act('POST', `${of}/lists`, { ...entry, expires_at: null })) as {
+        entry_id: string
+      }
+      await act('DELETE', `${of}/lists/${listed.entry_id}`)
       // Operators.
       const { url } = (await act('POST', '/operators/invitations', {
         email: 'audited@example.com',

@@ -526,7 +526,8 @@ describe('a consumer whose broker fails', () => {
       await publish(5, 10)
       await until('it works again', () => seen.size === 10, 2_500)
       expect(consumption.fault()).toBeNull()
-      expect(await readMetric('di_consume_fetch_failures_total')).toBe(0)
+      // A fetch that was on its way while the broker hung may have failed.
+      expect(await readMetric('di_consume_fetch_failures_total')).toBeLessThanOrEqual(1)
     },
   )
 })
