@@ -132,7 +132,7 @@ export function describeAudit(getStory: () => AuditStory): void {
       await act('POST', `${of}/resume`)
       await act('POST', `${of}/rotate`, { hmac: true })
       await act('POST', `${of}/erasures`, { device_id: 'audited' })
-      const entry = { list: 'deny', kind: 'device', id: 'audited', reason: 'A test' }
+      const entry = { list: 'deny', kind: 'device', id: 'audited', reason: 'test' }
       const listed = (await act('POST', `${of}/lists`, { ...entry, expires_at: null })) as {
         entry_id: string
       }
