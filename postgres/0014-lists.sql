@@ -23,7 +23,6 @@ create table list_entries (
     constraint shard_is_one_of_sixteen check (shard between 0 and 15),
   constraint an_id_is_once_on_a_list unique (tenant_id, kind, id, list)
 );
-create index list_entries_newest_first on list_entries (tenant_id, created_at desc, entry_id desc);
 create index list_entries_of_a_shard on list_entries (tenant_id, shard);
 create index list_entries_that_expire on list_entries (expires_at) where expires_at is not null;
 

@@ -58,8 +58,10 @@ export function createRequestLog({ hasTenant, wallMs }: RequestLogOptions): Requ
     waiting = { verified: [], unverified: [] }
     for (const one of noted.verified) refused.add(one.refusal.verifiedTenantId!, toRefused(one))
     for (const one of noted.unverified) {
+      // Made for every one, so that its time does not reveal which tenants exist.
+      const entry = toRefused(one)
       const tenantId = findTenant(one.body.subarray(0, requestLogReadBytes))
-      if (tenantId !== null && hasTenant(tenantId)) unverified.add(tenantId, toRefused(one))
+      if (tenantId !== null && hasTenant(tenantId)) unverified.add(tenantId, entry)
     }
   }
   return {

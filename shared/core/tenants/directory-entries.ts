@@ -56,13 +56,15 @@ export const tenantEntrySchema = z.object({
     .nullish(),
   /** Share of the stream for its undecided events; likewise. */
   ingest_share: z.number().positive().lt(1).nullish(),
+  /** Shards of its lists that are in the directory; missing for none. An edge needs all of them. */
+  list_shards: z.number().int().positive().optional(),
 })
 export type TenantEntry = z.infer<typeof tenantEntrySchema>
 
 /**
  * A shard of a tenant's lists: its entries by the hash of their id, and a version that rises with
  * every change, so that one version names one content. An entry gets its shard at random, so that a
- * change writes a sixteenth of a long list and never the tenant.
+ * change writes a sixteenth of a long list. Only the first entry of a shard changes the tenant's.
  */
 export const listShardSchema = z.object({
   tenant_id: z.string(),

@@ -255,18 +255,18 @@ export async function listShardVersions(
   return rows.map((row) => ({ tenantId: row.tenant_id, shard: row.shard, version: row.version }))
 }
 
-/** Shards with a version that is not projected yet. */
+/** Shards with a version that is not projected yet. `first`: no version of it is. */
 export async function listShardsToProject(
   db: Queryable,
   most: number,
-): Promise<{ tenantId: string; shard: number }[]> {
-  const { rows } = await db.query<ShardKey>({
+): Promise<{ tenantId: string; shard: number; first: boolean }[]> {
+  const { rows } = await db.query<ShardKey & { first: boolean }>({
     name: 'list-shards-to-project',
-    text: `select tenant_id, shard from list_shards where projected_version < version
-           order by tenant_id, shard limit $1`,
+    text: `select tenant_id, shard, projected_version = 0 as first from list_shards
+           where projected_version < version order by tenant_id, shard limit $1`,
     values: [most],
   })
-  return rows.map((row) => ({ tenantId: row.tenant_id, shard: row.shard }))
+  return rows.map(({ tenant_id: tenantId, ...shard }) => ({ tenantId, ...shard }))
 }
 
 /** Records that a version was projected. */
@@ -281,10 +281,20 @@ export async function recordProjected(
   )
 }
 
+/** A tenant's shards of which a version was projected. */
+export async function countProjectedShards(db: Queryable, tenantId: string): Promise<number> {
+  const { rows } = await db.query<{ shards: number }>(
+    `select count(*) as shards from list_shards where tenant_id = $1 and projected_version > 0`,
+    [tenantId],
+  )
+  return rows[0]!.shards
+}
+
 /** Changes with every shard; cheap to read. */
 export async function readListMarker(db: Queryable): Promise<string> {
   const { rows } = await db.query<{ marker: string }>(
-    "select count(*) || ':' || coalesce(sum(version), 0) as marker from list_shards",
+    `select concat_ws(':', count(*), count(*) filter (where projected_version > 0), sum(version))
+       as marker from list_shards`,
   )
   return rows[0]!.marker
 }

@@ -1,8 +1,7 @@
 /**
- * The edge's side of the request log: it answers the queries of consoles, and nobody else's. An
- * answer holds ids of devices, so a query without a proof gets none.
+ * The edge's side of the request log: it answers the queries of consoles alone. An answer holds ids
+ * of devices, so a query without a proof gets none.
  */
-
 import {
   requestLogAnswerSubject,
   requestLogQuerySubject,

@@ -288,6 +288,7 @@ type EntryRow = RateColumns & {
   bytes_per_second: number | null
   bytes_burst: number | null
   ingest_share: number | null
+  list_shards: number
 }
 
 const entrySql = (more = '') => `
@@ -295,7 +296,9 @@ select t.tenant_id, t.environment, t.status, t.epoch, t.policy_version, p.policy
   r.sealed as retired_sealed,
   t.ingest_rate_per_second as per_second, t.ingest_burst as burst,
   t.ingest_bytes_per_second as bytes_per_second, t.ingest_bytes_burst as bytes_burst,
-  t.ingest_share${more}
+  t.ingest_share,
+  (select count(*) from list_shards l
+   where l.tenant_id = t.tenant_id and l.projected_version > 0) as list_shards${more}
 from tenants t
 join tenant_policies p on p.tenant_id = t.tenant_id and p.version = t.policy_version
 join policy_documents d using (policy_hash)
@@ -319,6 +322,7 @@ function toEntry(row: EntryRow): TenantEntry {
     ingest_rate: toRate(row),
     ingest_bytes: toRate({ per_second: row.bytes_per_second, burst: row.bytes_burst }),
     ingest_share: row.ingest_share,
+    ...(row.list_shards === 0 ? {} : { list_shards: row.list_shards }),
   }
 }
 

@@ -7,7 +7,8 @@ import { randomUUID } from 'node:crypto'
 import type { FastifyInstance } from 'fastify'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { listEntriesMax } from '#shared/core/base/limits/lists.ts'
-import { listKey, syncedKey } from '#shared/core/tenants/directory-entries.ts'
+import { tenantsBucket } from '#shared/core/telemetry/nats-names.ts'
+import { listKey, syncedKey, tenantKey } from '#shared/core/tenants/directory-entries.ts'
 import { eraseAlerts } from '#shared/io/erasure/erasure-alerts-store.ts'
 import { removeExpiredListEntries } from '#shared/io/lists/list-store.ts'
 import { openTenantsBucket } from '#shared/io/nats/streams/buckets.ts'
@@ -253,6 +254,34 @@ describe('the directory', () => {
       },
       10_000,
     )
+  })
+
+  it('serves no tenant at an edge that started after shards were purged, until they are back', async () => {
+    await add(acme, {})
+    await become(acme, denied)
+    const bucket = await openTenantsBucket(rig.nats)
+    await until('its entry counts its shards', async () =>
+      (await bucket.get(tenantKey(acme.tenantId)))!.string().includes('"list_shards":1'),
+    )
+    for (const key of await shardsOf(acme)) {
+      await rig.nats.manager.streams.purge(`KV_${tenantsBucket}`, {
+        filter: `$KV.${tenantsBucket}.${key}`,
+      })
+    }
+    const late = await edges.startEdge()
+    const before = both
+    try {
+      both = [late]
+      expect(await answers(acme)).toEqual([503])
+      expect(await answers(other)).toEqual([plain])
+      await until('the lists are back', async () => {
+        await rig.projection.repair()
+        return JSON.stringify(await answers(acme)) === JSON.stringify([denied])
+      })
+    } finally {
+      both = before
+      await late.close()
+    }
   })
 
   it('forgets the lists of a removed tenant', async () => {

@@ -102,6 +102,19 @@ describe('the request log of an edge', () => {
     expect(log.read('acme').entries).toMatchObject([{ verified: false, status: 401 }])
   })
 
+  it('reads as much of a body of an unknown tenant, so that its time does not reveal tenants', () => {
+    const log = startLog()
+    const reads = ['acme', 'else'].map((tenantId) => {
+      const body = bodyOf(tenantId)
+      const read = vi.spyOn(body, 'toString')
+      log.noteRefused(refusals.signatureInvalid, body, 'req_1')
+      vi.advanceTimersByTime(20)
+      return read.mock.calls
+    })
+    expect(reads[0]).toEqual([['utf8', 0, requestLogReadBytes]])
+    expect(reads[1]).toEqual(reads[0])
+  })
+
   it('omits unverified submissions without a tenant, or with an unknown one', () => {
     const log = startLog()
     for (const body of [bodyOf('other'), Buffer.from('{}'), Buffer.from('not json')]) {

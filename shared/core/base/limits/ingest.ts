@@ -83,7 +83,8 @@ export const delayedRefusalsMax = connectionsMax / 8
 /**
  * The request log of an edge: the submissions of one tenant that it remembers, and those of all
  * tenants. Accepted ones, refused ones and those without a verified signature are bounded apart. An
- * entry has 1 KB at most, so the three hold 30 MB at most; without long ids it is 12 MB.
+ * entry has 1 KB at most, and 2 KB with the faults of a body, so the three hold 40 MB at most;
+ * without long ids it is 12 MB.
  */
 export const requestLogTenantEntriesMax = 50
 export const requestLogEntriesMax = 10_000
@@ -108,7 +109,7 @@ export const requestLogWaitMs = 1_000
 
 /**
  * Tenants whose request log one console queries at once; more are refused with 429. Each edge
- * answers with 150 entries of 1.5 KB as JSON at most: 225 KB, below NATS' `max_payload`.
+ * answers with 150 entries of 2.7 KB as JSON at most: 405 KB, below NATS' `max_payload`.
  */
 export const requestLogQueriesMax = 16
 

@@ -105,12 +105,13 @@ export function createTenantCopy(options: TenantCopyOptions): TenantCopy {
     if (!parsed.success || parsed.data.tenant_id !== tenantId) {
       options.onFault('unreadable_entry', tenantId)
       policies.release(tenantId)
-      tenants.set(tenantId, unusable(tenantId, 'unreadable_entry', lists.of(tenantId)))
+      tenants.set(tenantId, unusable(tenantId, 'unreadable_entry', lists.of(tenantId, 0)))
       return
     }
     const entry = parsed.data
     const policy = policies.use(tenantId, entry.policy_hash)
-    const tenant = toTenant(entry, { policy, lists: lists.of(tenantId) }, options)
+    const facts = { policy, lists: lists.of(tenantId, entry.list_shards ?? 0) }
+    const tenant = toTenant(entry, facts, options)
     tenants.set(tenantId, tenant)
     // A policy that is still to come is no fault yet; one that stays away shows in the gauge.
     if (tenant.fault === 'unsealable_secret') options.onFault(tenant.fault, tenantId)
@@ -119,7 +120,7 @@ export function createTenantCopy(options: TenantCopyOptions): TenantCopy {
   const setUnproven = (tenantId: string) => {
     options.onFault('unproven_entry', tenantId)
     policies.release(tenantId)
-    tenants.set(tenantId, unusable(tenantId, 'unproven_entry', lists.of(tenantId)))
+    tenants.set(tenantId, unusable(tenantId, 'unproven_entry', lists.of(tenantId, 0)))
   }
 
   const setPolicy = (hash: string, document: unknown) => {

@@ -1,20 +1,21 @@
 /**
  * The allow and deny lists of one edge's copy of the tenant directory, shard by shard. A shard that
- * no console wrote, or that cannot be read, makes the lists of its tenant unusable: the entries of
- * an earlier shard may no longer hold.
+ * no console wrote, that cannot be read, or that is missing makes the lists of its tenant unusable:
+ * the entries of an earlier shard may no longer hold.
  */
 import { type FindListEntries, type ListEntry, toListHash } from '#shared/core/lists/lists.ts'
 import { listShardSchema } from '#shared/core/tenants/directory-entries.ts'
 
 /** The lists of one tenant. They change in place. */
 export type TenantLists = {
-  /** Whether every shard is readable; otherwise decide nothing. */
+  /** Whether every shard is there and readable; otherwise decide nothing. */
   usable: () => boolean
   find: FindListEntries
 }
 
 export type DirectoryLists = {
-  of: (tenantId: string) => TenantLists
+  /** @param shardsMin how many the tenant has by its own entry */
+  of: (tenantId: string, shardsMin: number) => TenantLists
   /**
    * Replaces a shard; undefined removes it.
    * @returns false when it cannot be read
@@ -32,7 +33,6 @@ const none: readonly ListEntry[] = []
 
 export function createDirectoryLists(): DirectoryLists {
   const shardsOf = new Map<string, Shards>()
-  const listsOf = new Map<string, TenantLists>()
   const findShards = (tenantId: string): Shards => {
     const present = shardsOf.get(tenantId)
     if (present !== undefined) return present
@@ -41,13 +41,7 @@ export function createDirectoryLists(): DirectoryLists {
     return shards
   }
   return {
-    of: (tenantId) => {
-      const present = listsOf.get(tenantId)
-      if (present !== undefined) return present
-      const lists = toLists(findShards(tenantId))
-      listsOf.set(tenantId, lists)
-      return lists
-    },
+    of: (tenantId, shardsMin) => toLists(findShards(tenantId), shardsMin),
     set: (tenantId, shard, value) => {
       const shards = findShards(tenantId)
       if (value === undefined) {
@@ -78,9 +72,10 @@ export function createDirectoryLists(): DirectoryLists {
   }
 }
 
-function toLists(shards: Shards): TenantLists {
+function toLists(shards: Shards, shardsMin: number): TenantLists {
   return {
     usable: () => {
+      if (shards.size < shardsMin) return false
       for (const shard of shards.values()) if (shard === 'unusable') return false
       return true
     },

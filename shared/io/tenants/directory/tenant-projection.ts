@@ -67,6 +67,8 @@ type TenantProjectionOptions = {
 type Copy = Directory & {
   watch: QueuedIterator<KvEntry>
   held: Map<string, KvEntry>
+  /** What `readShardVersion` has read: all lists together are megabytes. */
+  shardVersions: WeakMap<KvEntry, number | null>
   /** Rises with every change of a tenant or policy. */
   changes: number
   revision: number
@@ -289,6 +291,7 @@ async function loadCopy(directory: Directory, sinceMs: number): Promise<Copy> {
     ...directory,
     watch,
     held: new Map(),
+    shardVersions: new WeakMap(),
     changes: 0,
     revision: 0,
     ended: false,
@@ -385,9 +388,7 @@ async function findListFaults(
     const key = listKey(tenantId, shard)
     known.add(key)
     const present = held.get(key)
-    const proven = present === undefined ? null : readProven(copy, present)
-    const parsed = listShardSchema.safeParse(proven?.value)
-    if (parsed.success && parsed.data.version === version && proven?.byPresentKey) continue
+    if (present !== undefined && readShardVersion(copy, present) === version) continue
     const wanted = await findListShard(postgres, { tenantId, shard })
     if (wanted !== null) add(key, 'differs', JSON.stringify(wanted))
   }
@@ -397,6 +398,17 @@ async function findListFaults(
     if (proven?.text !== 'null' || !proven.byPresentKey) add(key, 'left_over', 'null')
   }
   return faults
+}
+
+/** @returns the version of a shard that is readable and proven by the present key, else null */
+function readShardVersion(copy: Copy, entry: KvEntry): number | null {
+  const known = copy.shardVersions.get(entry)
+  if (known !== undefined) return known
+  const proven = readProven(copy, entry)
+  const parsed = listShardSchema.safeParse(proven?.value)
+  const version = parsed.success && proven?.byPresentKey ? parsed.data.version : null
+  copy.shardVersions.set(entry, version)
+  return version
 }
 
 function isPolicy(entry: KvEntry | undefined, policyHash: string): boolean {
