@@ -1,13 +1,13 @@
 /**
  * Erases the alerts of a device or a user with their history and notes, their deliveries and
- * attempts, whose bodies name it too, bulk changes whose filter is its id, and its entries on the
- * allow and deny lists. The counters move in the same transaction, so a total stays exact; `seq` of
- * the other alerts stays what it is, so an erasure leaves gaps in it.
+ * attempts, whose bodies name it too, bulk changes whose filter is its id, its entries on the allow
+ * and deny lists, and kept answers that hold its id. The counters move in the same transaction, so a
+ * total stays exact; `seq` of the other alerts stays what it is, so an erasure leaves gaps in it.
  */
 import { lockSequences } from '#shared/io/alerts/alert-lock.ts'
 import { countListEntriesOf, removeListEntriesOf } from '#shared/io/lists/list-store.ts'
 import { eraseAnswers } from '#shared/io/postgres/idempotent-answers.ts'
-import type { Postgres, Queryable } from '#shared/io/postgres/postgres.ts'
+import type { Queryable, Session } from '#shared/io/postgres/postgres.ts'
 import type { ErasureSubject } from './erasure-subject.ts'
 
 type ErasableAlerts = {
@@ -85,14 +85,11 @@ export async function listErasableAlerts(
 }
 
 /**
- * Erases them, some thousands in a transaction, and the subject's entries on the allow and deny
- * lists. Repeating it erases what is left.
+ * Erases them, some thousands in a transaction, with the subject's entries on the allow and deny
+ * lists and the kept answers. Repeating it erases what is left.
  * @throws PostgresUnavailableError; call again
  */
-export async function eraseAlerts(
-  db: Pick<Postgres, 'transaction'>,
-  erasable: ErasableAlerts,
-): Promise<void> {
+export async function eraseAlerts(db: Session, erasable: ErasableAlerts): Promise<void> {
   const { subject } = erasable
   await db.transaction((tx) => removeListEntriesOf(tx, subject))
   for (let erased = batchMax; erased === batchMax; ) {
@@ -104,14 +101,15 @@ export async function eraseAlerts(
       subject.id,
     ]),
   )
+  // Last, and without a lock: an answer is written in a transaction that locks what it changes, so
+  // none about what is erased comes later.
+  await eraseAnswers(db, subject.tenantId, subject.id)
 }
 
 /** Takes the lock of the tenant's alerts first, and its deliveries in the order of their ids. */
 async function eraseSome(tx: Queryable, erasable: ErasableAlerts): Promise<number> {
-  const { tenantId, id } = erasable.subject
+  const { tenantId } = erasable.subject
   await lockSequences(tx, [tenantId])
-  // Answers are written under the lock as well.
-  await eraseAnswers(tx, tenantId, id)
   const { text, values } = toCondition(erasable)
   const { rows } = await tx.query<{ alert_id: string }>(
     `select alert_id from alerts where ${text} order by alert_id limit ${batchMax} for update`,

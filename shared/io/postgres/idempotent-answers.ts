@@ -114,11 +114,24 @@ export async function removeExpiredAnswers(
   return rowCount
 }
 
-/** Erases answers of a tenant that hold an id, as JSON writes it. */
-export async function eraseAnswers(tx: Queryable, tenantId: string, id: string): Promise<void> {
-  await tx.query(
+/**
+ * Erases the answers of a tenant that hold an id as a value or as a word of a note. Those of
+ * operators need not name their tenant, so of these all that hold the id go. A repeat of an erased
+ * answer's call makes the change again.
+ */
+export async function eraseAnswers(db: Queryable, tenantId: string, id: string): Promise<void> {
+  await db.query(
     `delete from idempotent_answers
-     where (tenant_id = $1 or strpos(answer, $2) > 0) and strpos(answer, $3) > 0`,
-    [tenantId, `"tenant_id":${JSON.stringify(tenantId)}`, JSON.stringify(id).slice(1, -1)],
+     where tenant_id in ($1, '') and strpos(answer, $2) > 0 and answer ~ $3`,
+    [tenantId, inJson(id), toWordPattern(id)],
   )
+}
+
+const inJson = (text: string): string => JSON.stringify(text).slice(1, -1)
+
+/** A regular expression of Postgres: the id in JSON, not as a part of a longer word. */
+function toWordPattern(id: string): string {
+  const literal = inJson(id).replace(/[!-/:-@[-`{-~]/g, '\\$&')
+  // The letters of an escape, such as a line end, belong to no word.
+  return `(^|[^[:alnum:]_-]|\\\\([bfnrt]|u[0-9a-f]{4}))${literal}($|[^[:alnum:]_-])`
 }
