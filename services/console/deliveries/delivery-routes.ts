@@ -10,6 +10,7 @@ import {
   listDeliveries,
 } from '#shared/io/deliveries/list-deliveries.ts'
 import { countReplayable } from '#shared/io/deliveries/replay-deliveries.ts'
+import { refuseKey } from '#shared/io/http/idempotency.ts'
 import { actorOf, type ConsoleApp } from '../http/admin-app.ts'
 import { changeOnce } from '../http/answer-once.ts'
 import { tenantParams } from '../http/schemas.ts'
@@ -47,7 +48,7 @@ export function addDeliveryRoutes(app: ConsoleApp, deps: DeliveryDeps): void {
         summary: 'Send deliveries again with the same id and bytes; the retry schedule restarts',
         description:
           'One of `alert_id`, `since`, `failed`, or `since` with `failed`. Deliveries in flight and ' +
-          'test events are not sent again. With an `Idempotency-Key` all is one transaction.',
+          'test events are not sent again. An `Idempotency-Key` needs `alert_id`.',
         params: tenantParams,
         body: replayBody,
         problems: ['alert_not_found', 'webhook_not_on'],
@@ -57,6 +58,8 @@ export function addDeliveryRoutes(app: ConsoleApp, deps: DeliveryDeps): void {
     async (request, reply) => {
       const { params, body, principal } = request
       const { alert_id: alertId, since, failed } = body
+      // A part of a replay is a transaction: all in one would hold the webhook's lock for too long.
+      if (alertId === undefined) refuseKey(request, 'only with `alert_id`')
       const wanted = {
         tenantId: params.tenant_id,
         actor: actorOf(principal),

@@ -128,7 +128,7 @@ export async function sendTestEvent(
 ): Promise<DeliveryView> {
   const { tenantId, actor } = wanted
   const { deliveryId, event } = toTestEvent(tenantId, deps.randomBytes(16), deps.wallMs())
-  const delivery = await deps.postgres.transaction(async (tx) => {
+  return deps.postgres.transaction(async (tx) => {
     await requireWebhookOn(tx, tenantId)
     await insertTestEvent(tx, { tenantId, deliveryId, body: JSON.stringify(event) })
     await probeNow(tx, tenantId)
@@ -137,7 +137,6 @@ export async function sendTestEvent(
     const [inserted] = await findDeliveries(tx, tenantId, [deliveryId])
     return inserted!
   })
-  return delivery
 }
 
 type WebhookResult = {

@@ -20,10 +20,15 @@ const keyPattern = /^[!-~]{1,255}$/
 
 /** Adds the hook that refuses the header where no answer is kept for it. */
 export function addIdempotency(scope: FastifyInstance): void {
-  scope.addHook('preHandler', async ({ routeOptions, headers }) => {
-    if (routeOptions.schema?.idempotency !== 'refused' || headers[header] === undefined) return
-    throw refuse('is not accepted here: the answer holds a secret, which is not stored')
+  scope.addHook('preHandler', async (request) => {
+    if (request.routeOptions.schema?.idempotency !== 'refused') return
+    refuseKey(request, 'the answer holds a secret, which is not stored')
   })
+}
+
+/** @throws Problem idempotency_key_refused when a call that cannot be made once has the header */
+export function refuseKey({ headers }: FastifyRequest, why: string): void {
+  if (headers[header] !== undefined) throw refuse(`is not accepted here: ${why}`)
 }
 
 /**

@@ -61,12 +61,7 @@ describe('a repeat with the same key', () => {
   it.each([
     ['a disposition', () => `/alerts/${alertId}/disposition`, { disposition: 'CONFIRMED' }, 200],
     ['a note', () => `/alerts/${alertId}/notes`, { note: 'once' }, 201],
-    [
-      'a replay',
-      () => '/tenants/once/deliveries/replay',
-      { failed: false, since: '2026-01-01' },
-      200,
-    ],
+    ['a replay', () => '/tenants/once/deliveries/replay', () => ({ alert_id: alertId }), 200],
     [
       'a list entry',
       () => '/tenants/once/lists',
@@ -80,7 +75,8 @@ describe('a repeat with the same key', () => {
       { filter: {}, expected_count: 1, disposition: 'REVIEWED' },
       202,
     ],
-  ])('of %s gets the first answer and changes nothing', async (_, toPath, body, status) => {
+  ])('of %s gets the first answer and changes nothing', async (_, toPath, given, status) => {
+    const body = typeof given === 'function' ? given() : given
     const key = randomUUID()
     const audited = async () =>
       (await read<{ data: unknown[] }>('/tenants/once/audit?limit=100')).data.length
@@ -110,6 +106,16 @@ describe('a repeat with the same key', () => {
     expect(await countAudited('webhook.tested')).toBe(1)
   })
 })
+
+it.each([{ failed: true }, { since: '2026-01-01' }])(
+  'a replay of %j, which is many transactions, rejects the header and sends nothing',
+  async (body) => {
+    const before = await countAudited('deliveries.replayed')
+    const answer = await post('/tenants/once/deliveries/replay', body, randomUUID())
+    expect([answer.status, JSON.parse(answer.text).code]).toEqual([400, 'idempotency_key_refused'])
+    expect(await countAudited('deliveries.replayed')).toBe(before)
+  },
+)
 
 describe('calls whose answers hold secrets', () => {
   it.each([
