@@ -16,6 +16,7 @@ import { addIdempotency } from '#shared/io/http/idempotency.ts'
 import { createQueryLimiter } from '#shared/io/http/limit-queries.ts'
 import type { ZodApp } from '#shared/io/http/openapi.ts'
 import { validatorCompiler } from '#shared/io/http/validate-requests.ts'
+import { createKeyedLists } from '#shared/io/lists/change-lists.ts'
 import type { CurrentPolicyStore } from '#shared/io/policies/current-policy-store.ts'
 import type { OnceAnswer, OnceCall } from '#shared/io/postgres/idempotent-answers.ts'
 import type { Postgres } from '#shared/io/postgres/postgres.ts'
@@ -34,7 +35,7 @@ import { addOpenapiRoutes } from './openapi/openapi-routes.ts'
 import { addAlertRoutes, type KeyedChange, rejectUnknownAlert } from './routes/alerts.ts'
 import { addDeviceRoutes } from './routes/devices.ts'
 import { addEventRoutes } from './routes/events.ts'
-import { addListRoutes, type ListRouteDeps } from './routes/lists.ts'
+import { addListRoutes, type KeyedEntry } from './routes/lists.ts'
 import { addReconciliationRoutes } from './routes/reconciliation.ts'
 import { addSignalRoutes } from './routes/signals.ts'
 import { addUserRoutes } from './routes/users.ts'
@@ -51,7 +52,7 @@ export type ApiDeps = {
   users: UserStore
   events: Pick<EventStore, 'findScoredEvent'>
   policies: CurrentPolicyStore
-  lists: ListRouteDeps
+  lists: ReturnType<typeof createKeyedLists>
   reconciliation: Pick<ReconciliationStore, 'readReconciliation'>
   /** For the document; left out, addresses are relative or local. */
   publicUrls?: PublicUrls
@@ -142,6 +143,13 @@ export async function createApiApp(
     return deps.answerOnce(once, (postgres) => set(createAlertStore(postgres)))
   }
 
+  async function addEntryOnce({ once, ...wanted }: KeyedEntry) {
+    if (once === null) return { answer: await deps.lists.addEntry(wanted), replayed: false }
+    return deps.answerOnce(once, (postgres) =>
+      createKeyedLists(postgres, deps.nowMs).addEntry(wanted),
+    )
+  }
+
   function addRoutes(routes: ZodApp): void {
     const listFiltered = limited(
       'filtered_alerts',
@@ -184,7 +192,7 @@ export async function createApiApp(
     })
     addListRoutes(routes, {
       listEntries: limited('lists', filteredAlertLimits, timed('lists', deps.lists.listEntries)),
-      addEntry: limited('list_add', dispositionChanges, timed('list_add', deps.lists.addEntry)),
+      addEntry: limited('list_add', dispositionChanges, timed('list_add', addEntryOnce)),
       removeEntry: limited(
         'list_remove',
         dispositionChanges,

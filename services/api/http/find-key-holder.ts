@@ -3,7 +3,6 @@
  * look-ups share a small semaphore, so guesses never delay tenants, and a key that does not exist
  * is cached as unknown for a second.
  */
-
 import { LRUCache } from 'lru-cache'
 import {
   keyCacheMax,

@@ -2,7 +2,6 @@
  * Limits concurrent responses with many rows, per tenant and in total. A response holds its permit
  * until its last byte is sent, because it is in memory until then. Slow readers are cut off.
  */
-
 import type { FastifyReply } from 'fastify'
 import { largeResponseMs, largeResponses } from '#shared/core/base/limits/rest-api.ts'
 import { unavailable } from '#shared/core/http/problem.ts'

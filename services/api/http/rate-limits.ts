@@ -1,8 +1,7 @@
 /**
  * One token bucket per tenant, in this process's memory. A call takes one token, a change or a
  * response with many rows takes more. Every response has the header fields of the IETF draft on
- * rate limits;
- * a rejection has `Retry-After`.
+ * rate limits; a rejection has `Retry-After`.
  */
 import type { FastifyReply } from 'fastify'
 import { LRUCache } from 'lru-cache'

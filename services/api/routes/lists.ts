@@ -8,13 +8,24 @@ import {
   listEntrySchema,
   toListPageSchema,
 } from '#shared/core/lists/list-schemas.ts'
+import { readOnceCall, sendOnce } from '#shared/io/http/idempotency.ts'
 import type { ZodApp } from '#shared/io/http/openapi.ts'
-import type { createKeyedLists } from '#shared/io/lists/change-lists.ts'
+import type { createKeyedLists, NewEntry } from '#shared/io/lists/change-lists.ts'
 import type { ListEntryView } from '#shared/io/lists/list-store.ts'
+import type { OnceAnswer, OnceCall } from '#shared/io/postgres/idempotent-answers.ts'
 import { requireScope } from '../http/authenticate.ts'
 import { listEntryExample } from '../openapi/examples.ts'
 
-export type ListRouteDeps = ReturnType<typeof createKeyedLists>
+/** A new entry by a key of the tenant. */
+export type KeyedEntry = Omit<NewEntry, 'nowMs'> & {
+  /** Set for a call with an `Idempotency-Key`. */
+  once: OnceCall | null
+}
+
+type ListRouteDeps = Omit<ReturnType<typeof createKeyedLists>, 'addEntry'> & {
+  /** Answers once for an `Idempotency-Key`. */
+  addEntry: (wanted: KeyedEntry) => Promise<OnceAnswer<ListEntryView>>
+}
 
 /** Keys do not see which operator made an entry. */
 const toShown = ({ created_by: _, ...entry }: ListEntryView) => entry
@@ -50,9 +61,10 @@ export function addListRoutes(app: ZodApp, deps: ListRouteDeps): void {
       config: { calls: callsPerChange },
       schema: {
         operationId: 'addListEntry',
+        idempotency: 'kept',
         tags: ['Lists'],
         summary: 'Put a device or a user on the allow or the deny list',
-        description: `${scopeNote} The next events of a denied device or user are \`BLOCK\` with the flag \`DENY_LISTED\` and a risk score of 100; those of an allowed one are \`ALLOW\` with the flag \`ALLOW_LISTED\` and a risk score of 0, and raise no alert. Deny beats allow. \`rasp_score\` stays what the signals give, and the test devices of a sandbox keep the action that their id forces. An entry of the same id on the same list is replaced and keeps its \`entry_id\`, so a repeat is safe.`,
+        description: `${scopeNote} The next events of a denied device or user are \`BLOCK\` with the flag \`DENY_LISTED\` and a risk score of 100; those of an allowed one are \`ALLOW\` with the flag \`ALLOW_LISTED\` and a risk score of 0, and raise no alert. Deny beats allow. \`rasp_score\` stays what the signals give, and the test devices of a sandbox keep the action that their id forces. An entry of the same id on the same list is replaced and keeps its \`entry_id\`, so a repeat is safe. With an \`Idempotency-Key\` a repeat also does not add again what was removed meanwhile.`,
         querystring: z.strictObject({}),
         body: listEntryBody,
         problems: ['scope_missing', 'conflict'],
@@ -60,16 +72,14 @@ export function addListRoutes(app: ZodApp, deps: ListRouteDeps): void {
         example: listEntryExample,
       },
     },
-    async ({ body, caller }, reply) => {
+    async (request, reply) => {
+      const { body, caller } = request
       requireScope(caller, 'lists:write')
       const { tenantId, keyHash, keyName } = caller
-      const entry = await deps.addEntry({
-        tenantId,
-        keyHash,
-        entry: body,
-        actor: `api-key:${keyName}`,
-      })
-      return reply.code(201).send(toShown(entry))
+      const actor = `api-key:${keyName}`
+      const once = readOnceCall(request, { tenantId, actor })
+      const added = await deps.addEntry({ tenantId, keyHash, entry: body, actor, once })
+      return reply.code(201).send(toShown(sendOnce(reply, added)))
     },
   )
   app.delete(

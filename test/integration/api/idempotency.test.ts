@@ -3,6 +3,7 @@ import { createHash, randomBytes, randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { idempotentAnswersMax } from '#shared/core/base/limits/http.ts'
 import { Problem } from '#shared/core/http/problem.ts'
+import type { ApiKeyScope } from '#shared/core/tenants/api-key-scopes.ts'
 import {
   answerOnce,
   eraseAnswers,
@@ -40,9 +41,12 @@ afterAll(async () => {
   await clickhouse?.stop()
 })
 
-async function newKey(name: string): Promise<string> {
+async function newKey(
+  name: string,
+  scopes: readonly ApiKeyScope[] = ['alerts:write'],
+): Promise<string> {
   const deps = { postgres: rig.postgres, sealer: {} as never, randomBytes }
-  const wanted = { tenantId: 'acme', name, scopes: ['alerts:write'] as const, actor: 'ada' }
+  const wanted = { tenantId: 'acme', name, scopes, actor: 'ada' }
   return (await createKey(deps, wanted)).api_key
 }
 
@@ -128,6 +132,21 @@ describe('a disposition with an idempotency key', () => {
     )
     expect(await countChanges(alertId)).toBe(1)
   })
+})
+
+it('a list entry is added once: a repeat does not add again what was removed since', async () => {
+  const key = await newKey('lister', ['lists:write'])
+  const body = { list: 'deny', kind: 'device', id: 'phone', reason: 'chargeback' }
+  const headers = { 'idempotency-key': randomUUID() }
+  const add = () => rig.call('/v1/di/lists', { key, method: 'POST', body, headers })
+  const first = await add()
+  expect(first.status, first.text).toBe(201)
+  const removed = await rig.call(`/v1/di/lists/${first.json().entry_id}`, { key, method: 'DELETE' })
+  expect(removed.status).toBe(200)
+  const again = await add()
+  expect([again.status, again.text]).toEqual([201, first.text])
+  expect(again.headers['idempotent-replayed']).toBe('true')
+  expect((await rig.call('/v1/di/lists', { key })).json()).toMatchObject({ total: 0 })
 })
 
 const sha256 = (text: string) => createHash('sha256').update(text).digest()
@@ -226,23 +245,30 @@ describe('a change', () => {
     expect(await countEffects(name)).toBe(2)
   })
 
-  it('leaves no answer with an erased id of its tenant', async () => {
-    const id = 'gone "device"\\1'
-    const answer = (tenant: string, device: string) => ({ tenant_id: tenant, device_id: device })
-    const calls = [
-      [toCall({ tenantId: '' }), answer('acme', id)],
-      [toCall(), { device_id: id }],
-      [toCall({ tenantId: '' }), answer('other', id)],
-      [toCall(), answer('acme', 'another device')],
-    ] as const
-    for (const [call, body] of calls) await answerOnce(rig.postgres, call, async () => body)
-    await eraseAnswers(rig.postgres, 'acme', id)
-    const left = await Promise.all(
-      calls.map(async ([call]) => {
-        const repeat = await answerOnce(rig.postgres, call, async () => 'none')
-        return repeat.replayed
-      }),
-    )
-    expect(left).toEqual([false, false, true, true])
-  })
+  it.each(['gone "device"\\1', 'd', 'a.*(b', 'ü-1'])(
+    'leaves no answer with the erased id %j of its tenant',
+    async (id) => {
+      const answer = (tenant: string, device: string) => ({ tenant_id: tenant, device_id: device })
+      const calls = [
+        [toCall({ tenantId: '' }), answer('acme', id)],
+        [toCall(), { device_id: id }],
+        [toCall({ tenantId: '' }), { list: 'deny', id }],
+        [toCall(), { note: `saw it:\n${id}.` }],
+        [toCall({ tenantId: 'other' }), answer('other', id)],
+        [toCall(), answer('acme', 'another device')],
+        [toCall(), answer('acme', `${id}2`)],
+        [toCall(), answer('acme', `my-${id}`)],
+        [toCall(), answer('acme', id.toUpperCase())],
+      ] as const
+      for (const [call, body] of calls) await answerOnce(rig.postgres, call, async () => body)
+      await eraseAnswers(rig.postgres, 'acme', id)
+      const left = await Promise.all(
+        calls.map(async ([call]) => {
+          const repeat = await answerOnce(rig.postgres, call, async () => 'none')
+          return repeat.replayed
+        }),
+      )
+      expect(left).toEqual([false, false, false, false, true, true, true, true, true])
+    },
+  )
 })
