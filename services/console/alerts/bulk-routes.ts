@@ -13,11 +13,9 @@ import { operatorText } from '#shared/core/http/operator-text.ts'
 import { Problem } from '#shared/core/http/problem.ts'
 import {
   type BulkChange,
-  type BulkJob,
   cancelBulkJob,
   findBulkJob,
   listBulkJobs,
-  type Matching,
   startBulkJob,
 } from '#shared/io/alerts/bulk-job-store.ts'
 import { startBulkUndo, type UndoRefusal } from '#shared/io/alerts/undo-bulk-job.ts'
@@ -120,44 +118,28 @@ function addStarts(app: ConsoleApp, { postgres, countMatching }: BulkDeps): void
     wanted: TargetBody & { change: BulkChange; note: string | null },
   ): Promise<FastifyReply> => {
     await requireTenant(postgres, tenantId)
-    const { filter } = wanted
-    // Before the call takes a connection, since a count waits for one of its own.
-    const counted = filter && (await countMatching({ tenantId, filter }))
-    const job = await changeOnce(postgres, exchange, (tx) =>
-      begin(tx, {
-        tenantId,
-        actor: actorOf(exchange.request.principal),
-        wanted,
-        count: async () => counted!,
-      }),
-    )
-    return exchange.reply.code(202).send(job)
-  }
-  const begin = async (
-    tx: Postgres,
-    of: {
-      tenantId: string
-      actor: string
-      wanted: TargetBody & { change: BulkChange; note: string | null }
-      count: () => Promise<Matching>
-    },
-  ): Promise<BulkJob> => {
-    const { tenantId, actor, wanted, count } = of
     const { filter, alert_ids: alertIds = [], expected_count: expectedCount } = wanted
-    const job = await startBulkJob(tx, {
-      jobId: newJobId(),
-      tenantId,
-      target: filter === undefined ? { alertIds } : { filter },
-      change: wanted.change,
-      note: wanted.note,
-      actor,
-      expectedCount,
-      runningMax: bulkJobsRunningMax,
-      count,
+    // Before the call takes a connection, since a count waits for one of its own.
+    const target =
+      filter === undefined
+        ? { alertIds }
+        : { filter, matching: await countMatching({ tenantId, filter }) }
+    const job = await changeOnce(postgres, exchange, async (db) => {
+      const begun = await startBulkJob(db, {
+        jobId: newJobId(),
+        tenantId,
+        target,
+        change: wanted.change,
+        note: wanted.note,
+        actor: actorOf(exchange.request.principal),
+        expectedCount,
+        runningMax: bulkJobsRunningMax,
+      })
+      if (begun === 'busy') throw new Problem('conflict', tooMany)
+      if (typeof begun !== 'number') return begun
+      throw new Problem('conflict', `${begun} alerts match now, not ${expectedCount}.`)
     })
-    if (job === 'busy') throw new Problem('conflict', tooMany)
-    if (typeof job !== 'number') return job
-    throw new Problem('conflict', `${job} alerts match now, not ${expectedCount}.`)
+    return exchange.reply.code(202).send(job)
   }
   const description =
     'Begins a job that goes on in the server. Nothing begins unless exactly `expected_count` alerts are meant.'

@@ -19,8 +19,10 @@ export type BulkChange =
   | { sets: 'disposition'; disposition: Disposition }
   | { sets: 'assignee'; assignee: string | null }
 
-/** Which alerts a job means. */
-export type BulkTarget = { filter: FilterQuery } | { alertIds: readonly string[] }
+/** Which alerts a job means: those of a filter, as `countMatching` found them, or a selection. */
+export type BulkTarget =
+  | { filter: FilterQuery; matching: Matching }
+  | { alertIds: readonly string[] }
 
 /** A job as operators see it. Times are ISO-8601. */
 export type BulkJob = {
@@ -122,8 +124,6 @@ type Wanted = {
   actor: string
   expectedCount: number
   runningMax: number
-  /** `countMatching`, within the caller's bounds. */
-  count: (of: { tenantId: string; filter: FilterQuery }) => Promise<Matching>
 }
 
 /**
@@ -161,11 +161,8 @@ export async function startBulkJob(
 }
 
 /** The columns of a job that say which alerts it means, and how many they are. */
-async function findTarget(db: Queryable, { target, tenantId, count }: Wanted) {
-  if ('filter' in target) {
-    const { filter } = target
-    return { ...(await count({ tenantId, filter })), filter, alertIds: null }
-  }
+async function findTarget(db: Queryable, { target, tenantId }: Wanted) {
+  if ('filter' in target) return { ...target.matching, filter: target.filter, alertIds: null }
   const { rows } = await db.query<{ alert_id: string }>(
     'select alert_id from alerts where tenant_id = $1 and alert_id = any($2) order by alert_id',
     [tenantId, target.alertIds.filter(canBeStored)],

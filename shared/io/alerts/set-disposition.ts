@@ -53,7 +53,7 @@ export function setDisposition(
   })
 }
 
-/** What a change is answered when somebody else has changed the alert's disposition. */
+/** The 409 of a change that expected another disposition: which it has, and who set it. */
 async function toConflict(tx: Queryable, row: AlertRow): Promise<Problem> {
   const { tenant_id: tenantId, alert_id: alertId, disposition } = row
   const { rows } = await tx.query<{ actor: string | null; assignee: string | null }>(

@@ -16,6 +16,7 @@ import {
   listBulkJobs,
   startBulkJob,
 } from '#shared/io/alerts/bulk-job-store.ts'
+import type { FilterQuery } from '#shared/io/alerts/list-by-query.ts'
 import { raiseAlerts } from '#shared/io/alerts/raise-alerts.ts'
 import { setDisposition } from '#shared/io/alerts/set-disposition.ts'
 import { startBulkUndo } from '#shared/io/alerts/undo-bulk-job.ts'
@@ -53,7 +54,14 @@ async function fill(tenantId: string): Promise<void> {
   await createAlertStore(postgres).raiseAlerts(candidates, Date.now)
 }
 
-const start = (
+type Meant = { filter: FilterQuery } | { alertIds: string[] }
+
+const toTarget = async (db: Postgres, tenantId: string, meant: Meant): Promise<BulkTarget> =>
+  'filter' in meant
+    ? { ...meant, matching: await countMatching(db, { tenantId, ...meant }) }
+    : meant
+
+const start = async (
   tenantId: string,
   jobId: string,
   expectedCount: number,
@@ -63,13 +71,12 @@ const start = (
   startBulkJob(db, {
     jobId,
     tenantId,
-    target: { filter },
+    target: await toTarget(db, tenantId, { filter }),
     change: { sets: 'disposition', disposition: 'CONFIRMED' },
     note: null,
     actor: 'ada@example.com',
     expectedCount,
     runningMax: 5,
-    count: (of) => countMatching(db, of),
   })
 
 /** The pool, with the text of every statement of its transactions. */
@@ -245,17 +252,17 @@ async function begin(
   tenantId: string,
   jobId: string,
   expectedCount: number,
-  wanted: { target: BulkTarget; change: BulkChange },
+  { target, change }: { target: Meant; change: BulkChange },
 ) {
   const job = await startBulkJob(postgres, {
-    ...wanted,
+    target: await toTarget(postgres, tenantId, target),
+    change,
     jobId,
     tenantId,
     note: null,
     actor: 'ada@example.com',
     expectedCount,
     runningMax: 5,
-    count: (of) => countMatching(postgres, of),
   })
   expect(job).toMatchObject({ job_id: jobId, total: expectedCount })
 }

@@ -188,13 +188,12 @@ describe('erasing a device', () => {
       startBulkJob(rig.postgres, {
         jobId: `${jobId}_${round}`,
         tenantId: ids.tenant,
-        target: { filter },
+        target: { filter, matching: { total: 0, untilAt: new Date() } },
         change: { sets: 'disposition', disposition: 'REVIEWED' },
         note: null,
         actor: 'ada@example.com',
         expectedCount: 0,
         runningMax: 5,
-        count: async () => ({ total: 0, untilAt: new Date() }),
       })
     await begin('blk_phone', { device_id: ids.phone })
     await begin('blk_eve', { user_id: ids.eve })

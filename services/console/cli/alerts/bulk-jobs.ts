@@ -1,8 +1,8 @@
 /** `di alerts bulk ...`: the bulk changes of a tenant's alerts, which can be cancelled and undone. */
 import type { Command } from 'commander'
-import { toVisible } from '#shared/core/base/visible-text.ts'
 import type { BulkJob } from '#shared/io/alerts/bulk-job-store.ts'
 import { type CliContext, toTenantPath } from '../context.ts'
+import { toLimit } from '../deliveries.ts'
 import { toFields, toTable, toTime } from '../tables.ts'
 
 /** Adds the group `bulk` to `alerts`. */
@@ -11,10 +11,10 @@ export function registerBulk(alerts: Command, context: CliContext): void {
   bulk
     .command('list <slug>')
     .description('list the bulk changes of a tenant, newest first; they are kept for 30 days')
-    .option('--limit <n>', 'how many', '50')
+    .option('--limit <n>', 'at most this many', toLimit, 50)
     .option('--json', 'print one JSON document')
-    .action(async (slug: string, options: { limit: string }) => {
-      const path = `${toTenantPath(slug)}/bulk-jobs?limit=${encodeURIComponent(options.limit)}`
+    .action(async (slug: string, options: { limit: number }) => {
+      const path = `${toTenantPath(slug)}/bulk-jobs?limit=${options.limit}`
       const listed = (await context.adminFetch('GET', path)) as { data: BulkJob[] }
       context.out(listed, ({ data }) =>
         data.length === 0
@@ -53,7 +53,7 @@ export function registerBulk(alerts: Command, context: CliContext): void {
 function toWhat({ sets, disposition, assignee, undo_of: undoOf }: BulkJob): string {
   if (undoOf !== null) return `undo of ${undoOf}`
   if (sets === 'disposition') return `to ${disposition}`
-  return assignee === null ? 'unassign' : `assign to ${toVisible(assignee)}`
+  return assignee === null ? 'unassign' : `assign to ${assignee}`
 }
 
 const toJobText = (job: BulkJob): string =>
