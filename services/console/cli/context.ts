@@ -1,11 +1,12 @@
 /**
  * What every command receives: the environment, the admin API with its token, the running local
- * stack if there is one, and one way to print. With `--json`
- * stdout is one JSON document; every failure is a message on stderr and exit status 1.
+ * stack if there is one, and one way to print. With `--json` stdout is one JSON document; every
+ * failure is a message on stderr and exit status 1.
  */
 import { readFileSync } from 'node:fs'
 import { isAbsolute, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { toVisible } from '#shared/core/base/visible-text.ts'
 import type { ProblemBody } from '#shared/core/http/problem.ts'
 
 export type CliEnv = Record<string, string | undefined>
@@ -184,7 +185,7 @@ async function* readText(admin: Admin, request: AdminRequest): AsyncGenerator<st
   }
 }
 
-/** The detail, then one line per faulty field. */
+/** The detail, then one line per faulty field; a detail can repeat what clients sent. */
 function describeProblem(status: number, text: string): string {
   let problem: Partial<ProblemBody>
   try {
@@ -194,5 +195,6 @@ function describeProblem(status: number, text: string): string {
   }
   const fields = (problem.errors ?? []).map(({ path, message }) => `  ${path}: ${message}`)
   const what = problem.detail ?? problem.title ?? 'The request failed.'
-  return [`${what} (${problem.code ?? status}, ${problem.request_id ?? ''})`, ...fields].join('\n')
+  const lines = [`${what} (${problem.code ?? status}, ${problem.request_id ?? ''})`, ...fields]
+  return lines.map(toVisible).join('\n')
 }

@@ -8,7 +8,8 @@ import { toTable, toTime } from './tables.ts'
 
 type AuditPage = { data: AuditRow[]; next: number | null }
 type AuditOptions = {
-  all?: boolean
+  all?: true
+  json?: true
   actor?: string
   action?: string
   from?: string
@@ -31,17 +32,16 @@ export function registerOverview(program: Command, context: CliContext): void {
     .option('--limit <n>', 'at most this many', toLimit, 100)
     .option('--json', 'print one JSON document')
     .action(async (slug: string | undefined, options: AuditOptions) => {
-      const { all, ...filters } = options
-      if (all === true && slug !== undefined)
-        throw new CliError('Give a tenant or --all, not both.')
-      const given = Object.entries({ ...filters, ...(all === true ? { tenants: 'all' } : {}) })
-      const query = new URLSearchParams(
-        given.map(([name, value]): [string, string] => [name, String(value)]),
-      )
-      query.delete('json')
+      const { all = false, json: _, limit, ...filters } = options
+      if (all && slug !== undefined) throw new CliError('Give a tenant or --all, not both.')
+      const query = new URLSearchParams({
+        ...filters,
+        limit: String(limit),
+        ...(all ? { tenants: 'all' } : {}),
+      })
       const of = slug === undefined ? '' : toTenantPath(slug)
       const page = (await context.adminFetch('GET', `${of}/audit?${query}`)) as AuditPage
-      context.out(page, (shown) => toAuditText(shown, all === true))
+      context.out(page, (shown) => toAuditText(shown, all))
     })
   program
     .command('edges')

@@ -1,5 +1,8 @@
 // Texts in the terminal: what people and clients typed cannot steer it or add a row.
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { describe, expect, it } from 'vitest'
+import { createCliContext } from '../../../services/console/cli/context.ts'
 import { toFields, toTable } from '../../../services/console/cli/tables.ts'
 
 const hostile = 'a\u001b[2J\u009b1m\n\u202eb'
@@ -26,5 +29,18 @@ describe('texts that others typed', () => {
     expect(toFields({ name: hostile, score: 7, note: null, left: undefined })).toBe(
       `name   ${visible}\nscore  7\nnote   -`,
     )
+  })
+
+  it('are escaped in the message of a failed call', async () => {
+    const errors = [{ path: '$.id', message: hostile }]
+    const body = JSON.stringify({ detail: hostile, code: 'conflict', request_id: 'req', errors })
+    const server = createServer((_, answer) => answer.writeHead(409).end(body))
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+    const { port } = server.address() as AddressInfo
+    const env = { ADMIN_TOKEN: 'token', CONSOLE_URL: `http://127.0.0.1:${port}` }
+    const { adminFetch } = createCliContext({ env, json: () => false, write: () => {} })
+    const failed = await adminFetch('GET', '/').catch((error: Error) => error.message)
+    server.close()
+    expect(failed).toBe(`${visible} (conflict, req)\n  $.id: ${visible}`)
   })
 })
