@@ -68,6 +68,8 @@ export function startDemoHistory(options: {
 
 /** A failed history leaves the stack as it is. */
 function describe(code: number | null, consoleUrl: string): string {
-  if (code !== 0) return 'the history of the simulated fleet is not complete'
+  if (code !== 0) {
+    return `the history of the simulated fleet is not complete; di fleet --history ${DAYS} makes another`
+  }
   return `a week of a simulated fleet is in ${consoleUrl}/t/${HISTORY_TENANT}/overview`
 }

@@ -43,7 +43,7 @@ export function readConsoleConfig(env: Env) {
     faults.push('OIDC_CLIENT_SECRET needs OIDC_ISSUER and OIDC_CLIENT_ID')
   }
   if (issuer === undefined && config.OIDC_ONLY) {
-    faults.push('OIDC_ONLY needs OIDC_ISSUER: without it nobody could sign in')
+    faults.push('OIDC_ONLY needs OIDC_ISSUER: without it there is no way to sign in')
   }
   if (faults.length > 0) throw new ConfigError(faults)
   return config

@@ -8,6 +8,7 @@ import { promisify } from 'node:util'
 import type { Browser, Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { dayMs } from '#shared/core/base/instants.ts'
+import { createClickhouse } from '#shared/io/clickhouse/clickhouse.ts'
 import { launchBrowser, openPage, settle, type WatchedPage } from '../support/console/browser.ts'
 import { admin } from '../support/http/tenant-client.ts'
 import { startStack, type TestStack } from '../support/process/stack.ts'
@@ -270,6 +271,36 @@ describe('di fleet --history', () => {
     const first = await admin<{ data: Hour[] }>(running.stack, 'GET', path)
     expect(first.data.length).toBeGreaterThan(10)
     expect(first.data.filter(({ differences }) => differences.length > 0)).toEqual([])
+  })
+
+  it('stops on Ctrl-C, and activity then expires again', async () => {
+    const clickhouse = createClickhouse(running.stack.clickhouse, { name: 'test' })
+    // Each month with such a row is older than the 35 days that activity is kept.
+    const countOld = async () => {
+      const query = `select count() from activity
+        where tenant_id = 'cut' and received_at < now() - interval 70 day`
+      const result = await clickhouse.query({ query, format: 'JSONCompactEachRow' })
+      const [[count] = ['0']] = await result.json<[string]>()
+      return Number(count)
+    }
+    try {
+      const size = ['--history', '90', '--devices', '1500', '--tenant', 'cut']
+      const env = { ...process.env, DATA_DIR: running.dataDir }
+      const made = promisify(execFile)(process.execPath, [cli, 'fleet', ...size], { env })
+      const ended = expect(made).rejects.toMatchObject({
+        code: 1,
+        stderr: expect.stringContaining('The history is not complete: it was stopped.'),
+      })
+      await until('the history has begun', async () => (await countOld()) > 0)
+      made.child.kill('SIGINT')
+      await ended
+      await until('its old activity has expired', async () => {
+        await clickhouse.command({ query: 'optimize table activity final' })
+        return (await countOld()) === 0
+      })
+    } finally {
+      await clickhouse.close()
+    }
   })
 
   it('rejects an existing tenant, other options, and anything but a local stack', async () => {

@@ -122,11 +122,14 @@ async function runPast(context: CliContext, raw: RawOptions, command: Command): 
   if (other !== undefined) throw new CliError(`--history cannot be given with ${other}`)
   const { runHistory, FleetError } = await loadFleet()
   const { stderr } = process
+  const interrupt = listenForInterrupt()
+  const endLine = () => stderr.isTTY && stderr.write('\n')
   try {
     const summary = await runHistory(
       {
         context: toFleetContext(context, FleetError),
         nowMs: () => Date.now(),
+        stop: interrupt.signal,
         onProgress: (events, all) => {
           if (stderr.isTTY) stderr.write(`\rdecided ${events} of ${all} events`)
         },
@@ -138,10 +141,13 @@ async function runPast(context: CliContext, raw: RawOptions, command: Command): 
         tenant: raw.tenant ?? `history-${randomBytes(5).toString('hex')}`,
       },
     )
-    if (stderr.isTTY) stderr.write('\n')
+    endLine()
     context.out(summary, toHistoryText)
   } catch (error) {
+    endLine()
     throw error instanceof FleetError ? new CliError(error.message, { cause: error }) : error
+  } finally {
+    interrupt.done()
   }
 }
 
@@ -203,7 +209,8 @@ function toFleetOptions(raw: RawOptions): FleetOptions {
 }
 
 /**
- * The first Ctrl-C ends the sending, and what was sent is still checked; another one ends it all.
+ * The first Ctrl-C ends the sending, and what was sent is still checked; of a history it ends the
+ * making. Another one ends it all.
  */
 function listenForInterrupt(): { signal: AbortSignal; done: () => void } {
   const controller = new AbortController()

@@ -11,6 +11,7 @@ import {
 } from '#shared/io/deliveries/list-deliveries.ts'
 import { countReplayable } from '#shared/io/deliveries/replay-deliveries.ts'
 import { refuseKey } from '#shared/io/http/idempotency.ts'
+import { insertAudit } from '#shared/io/postgres/audit-store.ts'
 import { actorOf, type ConsoleApp } from '../http/admin-app.ts'
 import { changeOnce } from '../http/answer-once.ts'
 import { tenantParams } from '../http/schemas.ts'
@@ -173,15 +174,22 @@ function addReads(app: ConsoleApp, { postgres }: DeliveryDeps): void {
         operationId: 'findDeliveryRequest',
         tags: ['Webhooks'],
         summary: 'Show what the attempts of a delivery send',
+        description: 'Each read is in the audit log of the tenant.',
         params: deliveryParams,
         problems: ['delivery_not_found'],
         response: { 200: deliveryRequestSchema },
       },
     },
-    async ({ params: { tenant_id: tenantId, delivery_id: deliveryId } }) => {
+    async ({ params: { tenant_id: tenantId, delivery_id: deliveryId }, principal }) => {
       await requireTenant(postgres, tenantId)
       const found = await findDeliveryBody(postgres, tenantId, deliveryId)
       if (found === null) throw deliveryNotFound(deliveryId)
+      await insertAudit(postgres, {
+        actor: actorOf(principal),
+        tenantId,
+        action: 'delivery.request_read',
+        after: { delivery_id: deliveryId },
+      })
       const headers = toDeliveryHeaders(deliveryId, found.event)
       return { delivery_id: deliveryId, headers, body: found.body.toString('utf8') }
     },

@@ -20,7 +20,7 @@ export type OperatorDeps = {
   log: Log
   /** The identity provider; null without one. */
   oidc: OidcClient | null
-  /** Nobody signs in by a password: OIDC_ONLY. */
+  /** Sign-in by password is switched off: OIDC_ONLY. */
   passwordsOff: boolean
   /** The address that browsers use, PUBLIC_URL. */
   publicUrl: () => string

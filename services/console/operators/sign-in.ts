@@ -43,7 +43,7 @@ export type SignedIn = { operator: Operator; session: Session; token: string }
 const busySeconds = 5
 const userAgentCharactersMax = 200
 
-/** @throws Problem forbidden while nobody signs in by a password */
+/** @throws Problem forbidden while sign-in by password is switched off */
 export function requirePasswords({ passwordsOff }: OperatorParts): void {
   if (!passwordsOff) return
   const detail =

@@ -52,6 +52,8 @@ export type HistoryScorerOptions = {
   onWarning: (text: string) => void
   /** Called after each batch with the number of events decided so far. */
   onProgress: (events: number) => void
+  /** Called before each batch; throws to stop. */
+  checkStop: () => void
 }
 
 const eventsPerMessage = 100
@@ -72,11 +74,12 @@ export async function scoreVisits(
   visits: readonly AcceptedVisit[],
   options: HistoryScorerOptions,
 ): Promise<RaisedVisit[]> {
-  const { clickhouse, onProgress } = options
+  const { clickhouse, onProgress, checkStop } = options
   const raised: RaisedVisit[] = []
   const { store, decide } = createStages(visits, options, raised)
   const messages = toMessages(visits)
   for (let at = 0; at < messages.length; at += messagesPerBatch) {
+    checkStop()
     const batch = messages.slice(at, at + messagesPerBatch)
     await storeBatch(batch, store)
     await decideBatch(batch, decide)

@@ -50,6 +50,8 @@ export type HistorySummary = {
 export type HistoryDeps = {
   context: FleetContext
   nowMs: () => number
+  /** Aborted to stop the history where it is. */
+  stop: AbortSignal
   /** Shows the number of decided events and of all events. */
   onProgress: (events: number, all: number) => void
 }
@@ -69,7 +71,8 @@ const dispositionsPerTransaction = 100
 
 /**
  * Creates the history.
- * @throws FleetError when there is no local stack with embedded servers, or the tenant exists
+ * @throws FleetError when there is no local stack with embedded servers, the tenant exists, or it is
+ *   stopped
  */
 export async function runHistory(
   deps: HistoryDeps,
@@ -104,13 +107,19 @@ export async function runHistory(
     const model = makeHistory(seed, devices, span)
     const visits = acceptVisits(model, edge, { startMs: span.startMs, endMs })
     const onProgress = (events: number) => deps.onProgress(events, visits.length)
-    const onWarning = (text: string) => {
-      throw new FleetError(`the history is not complete: ${text}`)
+    const fail = (text: string) => {
+      const instead = `The tenant ${tenantId} has a part of it; --tenant names another one.`
+      throw new FleetError(`The history is not complete: ${text}. ${instead}`)
     }
-    const scoring = { tenantId, seed, clickhouse, postgres, shadows, onWarning, onProgress }
+    const checkStop = () => {
+      if (deps.stop.aborted) fail('it was stopped')
+    }
+    const feedback = { onWarning: fail, onProgress, checkStop }
+    const scoring = { tenantId, seed, clickhouse, postgres, shadows, ...feedback }
     // Risk features of an event cover the 30 days before it.
     const raised = await withOldActivityKept(clickhouse, () => scoreVisits(visits, scoring))
-    const dispositions = await judgeAll(postgres, raised, { seed, endMs, stories: model.stories })
+    const judging = { seed, endMs, stories: model.stories, checkStop }
+    const dispositions = await judgeAll(postgres, raised, judging)
     const failed = raised.filter((one) => one.isUndelivered).length
     return {
       tenant_id: tenantId,
@@ -171,13 +180,13 @@ async function prepareTenant(
   return (await listShadowVersions(postgres)).get(tenantId) ?? []
 }
 
-type Judging = { seed: number; endMs: number; stories: Stories }
+type Judging = { seed: number; endMs: number; stories: Stories; checkStop: () => void }
 
 /** @returns the number of dispositions that were set; later ones are still to come */
 async function judgeAll(
   postgres: Postgres,
   raised: readonly RaisedVisit[],
-  { seed, endMs, stories }: Judging,
+  { seed, endMs, stories, checkStop }: Judging,
 ): Promise<number> {
   const verdicts = raised
     .map(({ candidate, visit, createdAtMs }) => {
@@ -189,6 +198,7 @@ async function judgeAll(
     .flatMap(({ atMs, ...one }) => (atMs === null || atMs >= endMs ? [] : [{ ...one, atMs }]))
     .sort((a, b) => a.atMs - b.atMs)
   for (let at = 0; at < verdicts.length; at += dispositionsPerTransaction) {
+    checkStop()
     const some = verdicts.slice(at, at + dispositionsPerTransaction)
     await postgres.transaction(async (tx) => {
       for (const { to: disposition, ...one } of some) {

@@ -20,6 +20,7 @@ export const auditedActions = [
   'api_key.created',
   'api_key.removed',
   'deliveries.replayed',
+  'delivery.request_read',
   'erasure.done',
   'erasure.requested',
   'event.body_read',

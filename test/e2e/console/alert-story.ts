@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs'
 import type { Page } from 'playwright-core'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { findOverflow, findViolations } from '../../support/console/accessibility.ts'
+import { openPage } from '../../support/console/browser.ts'
 import {
   admin,
   createTenant,
@@ -111,6 +112,46 @@ export function describeAlerts(getStory: () => Story): void {
         alert: { assignee: email, disposition: 'OPEN' },
         notes: [{ author: email, note: 'Called the customer' }],
       })
+    })
+
+    it('keep a note that is being written for its author alone', async () => {
+      const { running } = getStory()
+      const { console: baseURL } = running.stack
+      const password = 'three old clocks chime'
+      const join = async (email: string, name: string) => {
+        const body = { email, role: 'analyst' }
+        const path = '/operators/invitations'
+        const { url } = await admin<{ url: string }>(running.stack, 'POST', path, body)
+        const opened = await openPage(getStory().page.context().browser()!, { baseURL })
+        await opened.page.goto(url)
+        await opened.page.getByLabel('Your name').fill(name)
+        await opened.page.getByLabel('Password').fill(password)
+        await opened.page.getByRole('button', { name: 'Create the account' }).click()
+        await opened.page.getByRole('button', { name: `Account of ${name}` }).waitFor()
+        return opened.page
+      }
+      await (await join('second@example.com', 'Second')).context().close()
+      const page = await join('first@example.com', 'First')
+      const id = (await list()).data[0]!.alert_id
+      await page.goto(`/t/${tenant.tenant_id}/alerts/${id}`)
+      const note = page.getByLabel('Note', { exact: true })
+      const signIn = async (email: string, name: string) => {
+        await page.context().clearCookies()
+        await page.getByRole('button', { name: 'Assign to me' }).click()
+        await page.getByText('Your session has ended.').waitFor()
+        await page.getByLabel('Email').fill(email)
+        await page.getByLabel('Password').fill(password)
+        await page.getByRole('button', { name: 'Sign in', exact: true }).click()
+        await page.getByRole('button', { name: `Account of ${name}` }).waitFor()
+      }
+      await note.fill('A draft of the first')
+      await signIn('second@example.com', 'Second')
+      await note.waitFor()
+      expect(await note.inputValue()).toBe('')
+      await signIn('first@example.com', 'First')
+      expect(await note.inputValue()).toBe('A draft of the first')
+      expect((await read(id)).notes.filter((one) => one.note.startsWith('A draft'))).toEqual([])
+      await page.context().close()
     })
 
     it('that are selected change together, and are restored by a click', async () => {

@@ -116,7 +116,8 @@ export function describeAudit(getStory: () => AuditStory): void {
       await act('PUT', `${of}/policy/shadow`, { preset: 'permissive' })
       await act('DELETE', `${of}/policy/shadow`)
       await act('PUT', `${of}/webhook`, { url: 'http://127.0.0.1:10079/other' })
-      await act('POST', `${of}/deliveries/test`)
+      const test = (await act('POST', `${of}/deliveries/test`)) as { delivery_id: string }
+      await act('GET', `${of}/deliveries/${test.delivery_id}/request`)
       await act('POST', `${of}/deliveries/replay`, { since: '2020-01-01T00:00:00Z' })
       await act('POST', `${of}/webhook/pause`)
       await act('POST', `${of}/webhook/resume`)

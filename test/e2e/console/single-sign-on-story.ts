@@ -140,6 +140,58 @@ export function describeSingleSignOn(getStory: () => SingleSignOnStory): void {
       expect(await status()).toBe(401)
     })
 
+    it('is the only way in while passwords are off, except by the link of a reset', async () => {
+      const switchOff = (on: Page) =>
+        on.route('**/admin/v1/session/ways', async (route) => {
+          const response = await route.fetch()
+          await route.fulfill({ response, json: { ...(await response.json()), passwords: false } })
+        })
+      const other = await openPage(getStory().browser, { baseURL: stack().console })
+      const on = other.page
+      await switchOff(on)
+      const check = async () => {
+        expect(await findViolations(on)).toEqual([])
+        expect(await findOverflow(on)).toBe(0)
+      }
+      const single = on.getByRole('button', { name: 'Continue with single sign-on' })
+      const ofPassword = on.getByLabel('Password', { exact: true })
+      await on.goto('/')
+      await single.waitFor()
+      await on.getByText('di operators reset EMAIL').waitFor()
+      expect(await ofPassword.count()).toBe(0)
+      await check()
+
+      const body = { email: 'vera@example.com', role: 'viewer' }
+      const invited = await admin<{ url: string }>(stack(), 'POST', '/operators/invitations', body)
+      await on.goto(invited.url)
+      await single.waitFor()
+      expect(await ofPassword.count()).toBe(0)
+      await check()
+
+      const { data } = await admin<{ data: { email: string; operator_id: string }[] }>(
+        stack(),
+        'GET',
+        '/operators',
+      )
+      const { operator_id: id } = data.find(({ email }) => email === olga.email)!
+      const reset = `/operators/${id}/reset`
+      const { url } = await admin<{ url: string }>(stack(), 'POST', reset)
+      await on.goto('about:blank')
+      await on.goto(url)
+      await on.getByText('Passwords are switched off here.').waitFor()
+      expect(await single.count()).toBe(0)
+      await check()
+      await ofPassword.fill('seven tall cranes wait')
+      await on.getByRole('button', { name: 'Set the password' }).click()
+      await on.getByRole('button', { name: `Account of ${olga.email}` }).waitFor()
+      await on.goto('/account')
+      await on.getByText('Passwords are switched off here: everyone signs in').waitFor()
+      expect(await on.getByLabel('Present password').count()).toBe(0)
+      await check()
+      expect(other.faults).toEqual([])
+      await on.context().close()
+    })
+
     it('shows why the provider is unavailable, and a password works meanwhile', async () => {
       const { provider, email, password } = getStory()
       await provider.stop()

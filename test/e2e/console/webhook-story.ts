@@ -93,9 +93,9 @@ export function describeWebhooks(getStory: () => WebhookStory): void {
       expect(await findViolations(erasing)).toEqual([])
       expect(await findOverflow(erasing)).toBe(0)
       await erasing.getByRole('button', { name: 'Erase', exact: true }).click()
-      await erasing.getByLabel('Type the id to confirm').fill('test-bloc')
+      await erasing.getByLabel('Type test-block to confirm').fill('test-bloc')
       expect(await of('Erase').isDisabled()).toBe(true)
-      await erasing.getByLabel('Type the id to confirm').fill('test-block')
+      await erasing.getByLabel('Type test-block to confirm').fill('test-block')
       // The erasure waits halfway until the test has seen it there.
       const release = await holdErasures(stack().postgres)
       try {

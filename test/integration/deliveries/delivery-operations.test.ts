@@ -175,6 +175,9 @@ test('a replayed alert arrives with the same id and bytes, as the next attempt',
   expect(request.body).toBe(again!.body.toString())
   expect(again!.headers).toMatchObject(request.headers)
   expect((await call('GET', `/${tenantId}/deliveries/none/request`)).status).toBe(404)
+  expect(await audited(tenantId, 'delivery.request_read')).toMatchObject([
+    { actor: 'admin', after: { delivery_id: deliveryId } },
+  ])
   expect(shown.attempts).toMatchObject([
     { attempt: 1, status: 200, error_kind: null, answer: 'ok', address: '127.0.0.1' },
     { attempt: 2, status: 200 },

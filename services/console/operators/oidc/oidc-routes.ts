@@ -35,7 +35,7 @@ const queryCharactersMax = 8_192
 const usedMax = 10_000
 
 const waysSchema = z.object({
-  passwords: z.boolean().describe('false: nobody signs in by a password'),
+  passwords: z.boolean().describe('false: sign-in by password is switched off'),
   oidc: z
     .object({ issuer: z.string().describe('the address of the identity provider') })
     .nullable(),

@@ -36,7 +36,7 @@ export function Field({
   const text = error ?? hint
   return (
     <div className="grid gap-1">
-      <label className="font-medium" htmlFor={id}>
+      <label className="wrap-anywhere font-medium" htmlFor={id}>
         {label}
       </label>
       {children({

@@ -1,7 +1,7 @@
 /**
  * Setting dispositions and assignees: shown at once everywhere, sent to the server with what the
  * page last saw, and taken back within eight seconds. A change that the server refuses, because
- * somebody else was first, shows what the alert is now.
+ * another change came first, shows what the alert is now.
  */
 import { type QueryClient, useQueryClient } from '@tanstack/react-query'
 import { useMemo } from 'react'

@@ -1,13 +1,15 @@
 /**
  * Notes of alerts. What was typed stays until it is saved, also while other alerts are read and
- * when saving fails; leaving the page asks.
+ * when saving fails; leaving the page asks. Another operator in the same window does not see it.
  */
 import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { useSyncExternalStore } from 'react'
 import { api, ok } from '../../api/client.ts'
 import { useLeaveGuard } from '../../components/leave-guard.ts'
+import { useSignedIn } from '../../shell/operator.ts'
 
-const drafts = new Map<string, string>()
+/** By operator, then by alert. */
+const drafts = new Map<string, Map<string, string>>()
 const listeners = new Set<() => void>()
 
 function listen(listener: () => void): () => void {
@@ -15,27 +17,47 @@ function listen(listener: () => void): () => void {
   return () => listeners.delete(listener)
 }
 
-function keep(alertId: string, text: string): void {
-  if (text === '') drafts.delete(alertId)
-  else drafts.set(alertId, text)
-  for (const listener of listeners) listener()
+type Drafts = {
+  isEmpty: () => boolean
+  get: (alertId: string) => string
+  keep: (alertId: string, text: string) => void
+}
+
+/** The notes that the operator is writing. */
+function useDrafts(): Drafts {
+  const { operator_id: operatorId } = useSignedIn().operator
+  const own = () => drafts.get(operatorId)
+  return {
+    isEmpty: () => (own()?.size ?? 0) === 0,
+    get: (alertId) => own()?.get(alertId) ?? '',
+    keep: (alertId, text) => {
+      const kept = own() ?? new Map<string, string>()
+      drafts.set(operatorId, kept)
+      if (text === '') kept.delete(alertId)
+      else kept.set(alertId, text)
+      for (const listener of listeners) listener()
+    },
+  }
 }
 
 /** The note that is being written for an alert. */
 export function useNoteDraft(alertId: string): [text: string, keep: (text: string) => void] {
-  const text = useSyncExternalStore(listen, () => drafts.get(alertId) ?? '')
+  const { get, keep } = useDrafts()
+  const text = useSyncExternalStore(listen, () => get(alertId))
   return [text, (next) => keep(alertId, next)]
 }
 
 /** Asks before a page with unsaved notes is left. */
 export function useNoteGuard(): void {
-  const unsaved = useSyncExternalStore(listen, () => drafts.size > 0)
+  const { isEmpty } = useDrafts()
+  const unsaved = useSyncExternalStore(listen, () => !isEmpty())
   useLeaveGuard(unsaved, 'A note was not added yet. Leave this page all the same?')
 }
 
 /** Adds a note and reads the alert again. What was typed meanwhile stays. */
 export function useAddNote(alertId: string) {
   const client = useQueryClient()
+  const { get, keep } = useDrafts()
   return useMutation({
     mutationFn: (note: string) =>
       ok(
@@ -45,7 +67,7 @@ export function useAddNote(alertId: string) {
         }),
       ),
     onSuccess: (_, note) => {
-      const typed = (drafts.get(alertId) ?? '').trimStart()
+      const typed = get(alertId).trimStart()
       keep(alertId, typed.startsWith(note) ? typed.slice(note.length).trimStart() : typed)
       return client.invalidateQueries({ queryKey: ['alert', alertId] })
     },

@@ -2,6 +2,7 @@
 import { useState } from 'react'
 import { prefix } from '../../api/client.ts'
 import { Button, IconButton } from '../../components/button.tsx'
+import { counted } from '../../components/counted.ts'
 import { Icon } from '../../components/icons.tsx'
 import { LiveSwitch, useLive } from '../../components/live-switch.tsx'
 import { Menu, MenuItem } from '../../components/menu.tsx'
@@ -54,7 +55,7 @@ export function ListPane({
       <div className="flex h-10 shrink-0 items-center gap-1 border-line border-b pr-2 pl-4">
         {list.data && (
           <span className="text-muted" role="status">
-            {total.toLocaleString('en')} {total === 1 ? 'alert' : 'alerts'}
+            {counted(total, 'alert')}
           </span>
         )}
         {fresh.count > 0 && (

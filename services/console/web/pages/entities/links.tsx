@@ -2,6 +2,7 @@
 import { useQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
 import { type AnswerOf, api, ok } from '../../api/client.ts'
+import { counted } from '../../components/counted.ts'
 import { IdText } from '../../components/id.tsx'
 import { Panel } from '../../components/page.tsx'
 import { Empty, Loaded } from '../../components/states.tsx'
@@ -18,8 +19,6 @@ type Subject = { tenant: string; kind: 'device' | 'user'; id: string }
 /** Ids that stand in one cell; how many more there are follows. */
 const shownInCell = 2
 
-const count = (n: number, word: string) => `${n.toLocaleString('en')} ${word}${n === 1 ? '' : 's'}`
-
 export function Links(subject: Subject) {
   const { tenant, kind, id } = subject
   const links = useQuery({
@@ -32,7 +31,7 @@ export function Links(subject: Subject) {
         links.data !== undefined &&
         links.data.total > links.data.data.length && (
           <span className="text-muted">
-            the first {links.data.data.length} of {count(links.data.total, kind)}
+            the first {links.data.data.length} of {counted(links.data.total, kind)}
           </span>
         )
       }
@@ -116,7 +115,7 @@ function Limits({ links, subject: { kind } }: { links: LinksAnswer; subject: Sub
   return (
     <p className="border-line border-t px-4 py-3 text-muted">
       {followed.read < followed.of
-        ? `There may be more: links were followed from the latest ${count(followed.read, sources)} out of ${followed.of.toLocaleString('en')}. `
+        ? `There may be more: links were followed from the latest ${counted(followed.read, sources)} out of ${followed.of.toLocaleString('en')}. `
         : !complete && `There may be more: only the ${kind}s that were seen latest were read. `}
       {!searched && 'Sessions in common were not all searched, because there are too many.'}
     </p>

@@ -2,6 +2,7 @@
 import { useQuery } from '@tanstack/react-query'
 import { Badge, type Tone } from '../../components/badge.tsx'
 import { Spinner } from '../../components/button.tsx'
+import { counted } from '../../components/counted.ts'
 import { Id } from '../../components/id.tsx'
 import { Facts, Panel } from '../../components/page.tsx'
 import { Empty, Loaded } from '../../components/states.tsx'
@@ -97,7 +98,7 @@ function Progress({ erasure }: { erasure: Erasure }) {
           >
             <span className="min-w-0 truncate">{names[store]}</span>
             <span className="ml-auto whitespace-nowrap text-muted">
-              {rows !== null && `${rows.toLocaleString('en')} ${rows === 1 ? 'row' : 'rows'}`}
+              {rows !== null && counted(rows, 'row')}
             </span>
             <Badge
               tone={reached === 'erased' ? 'good' : reached === 'erasing' ? 'accent' : 'neutral'}

@@ -23,12 +23,6 @@ export async function requestErasure(tenantId: string, { kind, id }: Subject): P
   return answer as Erasure
 }
 
-/** The address at which an erasure is shown. */
-export const erasureSearch = ({ tenant_id: tenant, erasure_id: erasure }: Erasure) => ({
-  tenant,
-  erasure,
-})
-
 export const erasuresQuery = (tenantId: string) =>
   queryOptions({
     queryKey: ['erasures', tenantId],

@@ -2,7 +2,7 @@
 import { Link } from '@tanstack/react-router'
 import type { ReactNode } from 'react'
 import { ActionBadge, Badge } from '../../components/badge.tsx'
-import { Id } from '../../components/id.tsx'
+import { Id, IdText } from '../../components/id.tsx'
 import { Facts } from '../../components/page.tsx'
 import { Time } from '../../components/time/time.tsx'
 import { useMay } from '../../shell/operator.ts'
@@ -79,7 +79,7 @@ function ClientText({ row, value }: { row: RequestRow; value: string | null }) {
   return (
     <span className="font-mono text-sm break-all">
       {!row.verified && <span className="text-warn">? </span>}
-      {value}
+      <IdText value={value} />
     </span>
   )
 }

@@ -5,6 +5,7 @@
 import { useQuery } from '@tanstack/react-query'
 import { Link, useParams } from '@tanstack/react-router'
 import { useState } from 'react'
+import { toVisible } from '#shared/core/base/visible-text.ts'
 import { api, ok } from '../../api/client.ts'
 import { ActionBadge, Badge } from '../../components/badge.tsx'
 import { Select } from '../../components/field.tsx'
@@ -72,13 +73,13 @@ const columns: Column<RequestRow>[] = [
 function Text({ row, value }: { row: RequestRow; value: string | null }) {
   if (value === null) return '–'
   return (
-    <span className="relative font-mono text-sm" title={value}>
+    <span className="relative font-mono text-sm" title={toVisible(value)}>
       {!row.verified && (
         <span className="text-warn" title="The signature was not verified">
           ?<span className="sr-only"> not verified </span>{' '}
         </span>
       )}
-      {cutMiddle(value, 18)}
+      <bdi>{cutMiddle(toVisible(value), 18)}</bdi>
     </span>
   )
 }

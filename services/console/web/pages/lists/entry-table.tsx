@@ -1,6 +1,7 @@
 /** A table of entries of the allow and deny lists, with a button that removes one. */
 import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
+import { toVisible } from '#shared/core/base/visible-text.ts'
 import { Button } from '../../components/button.tsx'
 import { IdText } from '../../components/id.tsx'
 import { type Column, Table } from '../../components/table.tsx'
@@ -8,7 +9,14 @@ import { Time } from '../../components/time/time.tsx'
 import { toast } from '../../components/toast.tsx'
 import { useMay } from '../../shell/operator.ts'
 import { deviceAddress, userAddress } from '../entities/addresses.ts'
-import { addEntry, type ListEntry, listNames, listsKey, removeEntry } from './lists.ts'
+import {
+  addEntry,
+  type ListEntry,
+  listNames,
+  listsKey,
+  type NewEntry,
+  removeEntry,
+} from './lists.ts'
 
 export function EntryTable({
   tenant,
@@ -26,7 +34,7 @@ export function EntryTable({
   const client = useQueryClient()
   const refresh = () => client.invalidateQueries({ queryKey: listsKey(tenant) })
   const undo = useMutation({
-    mutationFn: (entry: ListEntry) => addEntry(tenant, entry),
+    mutationFn: (entry: NewEntry) => addEntry(tenant, entry),
     onSuccess: refresh,
     onError: (error) => toast(error.message),
   })
@@ -35,7 +43,7 @@ export function EntryTable({
     onSuccess: async (_, entry) => {
       await refresh()
       const { list, kind, id, reason, expires_at } = entry
-      const again = { list, kind, id, reason, expires_at } as ListEntry
+      const again = { list, kind, id, reason, expires_at }
       toast(
         `The ${kind} is off the ${list} list.`,
         entry.expired ? {} : { onUndo: () => undo.mutate(again) },
@@ -89,7 +97,7 @@ export function EntryTable({
             head: <span className="sr-only">Remove</span>,
             cell: (entry: ListEntry) => (
               <Button
-                aria-label={`Remove ${entry.kind} ${entry.id} from the ${entry.list} list`}
+                aria-label={`Remove ${entry.kind} ${toVisible(entry.id)} from the ${entry.list} list`}
                 disabled={remove.isPending}
                 onClick={() => remove.mutate(entry)}
                 small

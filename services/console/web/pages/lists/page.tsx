@@ -11,9 +11,11 @@ import { useUrlSearch } from '../../components/url-state.ts'
 import { useMay } from '../../shell/operator.ts'
 import { AddEntry } from './add-entry.tsx'
 import { EntryTable } from './entry-table.tsx'
-import { type ListFilters, listsKey, loadEntries } from './lists.ts'
+import { type ListFilters, listNames, listsKey, loadEntries } from './lists.ts'
 
 const filterNames = ['list', 'kind', 'state', 'id'] as const
+const kinds = { device: 'Devices', user: 'Users' }
+const states = { active: 'Active', expired: 'Expired' }
 
 export function Page() {
   const last = useTenant()
@@ -35,48 +37,25 @@ export function Page() {
   return (
     <Frame
       about="Every event of a denied device or user is BLOCK, and of an allowed one ALLOW. Deny beats allow. Every edge acts on a change within a second."
-      {...(mayChange
-        ? {
-            action: (
-              <Button
-                disabled={tenant === ''}
-                icon="plus"
-                look="primary"
-                onClick={() => setAdding(true)}
-              >
-                Add an entry
-              </Button>
-            ),
-          }
-        : {})}
+      action={
+        mayChange && (
+          <Button
+            disabled={tenant === ''}
+            icon="plus"
+            look="primary"
+            onClick={() => setAdding(true)}
+          >
+            Add an entry
+          </Button>
+        )
+      }
       title="Lists"
     >
       <search aria-label="Filters" className="grid gap-3 sm:grid-cols-3 xl:grid-cols-5">
         <TenantSelect onChange={(value) => change({ tenant: value })} value={tenant} />
-        <Choice
-          label="List"
-          name="list"
-          values={[
-            ['allow', 'Allow list'],
-            ['deny', 'Deny list'],
-          ]}
-        />
-        <Choice
-          label="Kind"
-          name="kind"
-          values={[
-            ['device', 'Devices'],
-            ['user', 'Users'],
-          ]}
-        />
-        <Choice
-          label="State"
-          name="state"
-          values={[
-            ['active', 'Active'],
-            ['expired', 'Expired'],
-          ]}
-        />
+        <Choice label="List" name="list" texts={listNames} />
+        <Choice label="Kind" name="kind" texts={kinds} />
+        <Choice label="State" name="state" texts={states} />
         <IdFilter />
       </search>
       <Panel {...(total === undefined ? {} : { title: `${total.toLocaleString('en')} entries` })}>
@@ -108,14 +87,15 @@ export function Page() {
   )
 }
 
+/** One of some values, or any; `texts` names each. */
 function Choice({
   label,
   name,
-  values,
+  texts,
 }: {
   label: string
   name: string
-  values: [value: string, text: string][]
+  texts: Record<string, string>
 }) {
   const [search, change] = useUrlSearch()
   return (
@@ -125,7 +105,7 @@ function Choice({
       value={search[name] ?? ''}
     >
       <option value="">Any</option>
-      {values.map(([value, text]) => (
+      {Object.entries(texts).map(([value, text]) => (
         <option key={value} value={value}>
           {text}
         </option>

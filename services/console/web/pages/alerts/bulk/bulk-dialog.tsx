@@ -143,7 +143,7 @@ function DispositionFields({
   )
 }
 
-type To = 'me' | 'other' | 'nobody'
+type To = 'me' | 'other' | 'none'
 
 function AssigneeFields({
   change,
@@ -157,7 +157,7 @@ function AssigneeFields({
   onChange: (change: BulkChange) => void
 }) {
   const [to, setTo] = useState<To>('me')
-  const assignees: Record<To, string | null> = { me, other: '', nobody: null }
+  const assignees: Record<To, string | null> = { me, other: '', none: null }
   return (
     <>
       <Select
@@ -171,7 +171,7 @@ function AssigneeFields({
       >
         <option value="me">Me</option>
         <option value="other">Another operator</option>
-        <option value="nobody">Nobody</option>
+        <option value="none">No operator</option>
       </Select>
       {to === 'other' && (
         <Input

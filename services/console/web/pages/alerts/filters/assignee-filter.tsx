@@ -1,4 +1,4 @@
-/** A filter by who has an alert: anyone, me or nobody; a link may name another operator. */
+/** A filter by who has an alert: anyone, me or no operator; a link may name another operator. */
 import { Button } from '../../../components/button.tsx'
 import { classes } from '../../../components/classes.ts'
 import { Icon } from '../../../components/icons.tsx'
@@ -12,7 +12,7 @@ export function AssigneeFilter() {
   const choices: [value: string, text: string][] = [
     ['', 'Anyone'],
     [operator.email, 'Me'],
-    ['none', 'Nobody'],
+    ['none', 'Unassigned'],
   ]
   const text = choices.find(([value]) => value === assignee)?.[1] ?? assignee
   return (

@@ -6,6 +6,7 @@ import { Link } from '@tanstack/react-router'
 import { type KeyboardEvent, useEffect, useMemo, useRef, useState } from 'react'
 import { toVisible } from '#shared/core/base/visible-text.ts'
 import { classes } from '../../../components/classes.ts'
+import { counted } from '../../../components/counted.ts'
 import { cutMiddle } from '../../../components/id.tsx'
 import { Skeleton } from '../../../components/states.tsx'
 import { deviceAddress, userAddress } from '../addresses.ts'
@@ -24,8 +25,6 @@ const heightPx = 420
 const marginPx = { x: 24, y: 22 }
 /** Nodes with most lines that have their name beside them. */
 const namedMost = 6
-
-const many = (n: number, word: string) => `${n.toLocaleString('en')} ${word}${n === 1 ? '' : 's'}`
 
 export function LinkGraph({
   tenant,
@@ -54,9 +53,9 @@ export function LinkGraph({
         <Drawing graph={graph} places={places} tenant={tenant} />
       )}
       <figcaption className="text-muted text-sm">
-        {many(graph.linkedShown, `linked ${kind}`)} and{' '}
-        {many(shared, kind === 'device' ? 'user' : 'device')} in common
-        {left > 0 ? `; ${many(left, `linked ${kind}`)} left out` : ''}. Circles are devices, squares
+        {counted(graph.linkedShown, `linked ${kind}`)} and{' '}
+        {counted(shared, kind === 'device' ? 'user' : 'device')} in common
+        {left > 0 ? `; ${counted(left, `linked ${kind}`)} left out` : ''}. Circles are devices, squares
         are users, dashed lines are sessions in common. The list has the same as text.
       </figcaption>
     </figure>
@@ -171,7 +170,7 @@ function Drawing({ tenant, graph, places }: { tenant: string; graph: Graph; plac
 const roles = { subject: 'this page', shared: 'in common', linked: 'linked' }
 
 const toText = ({ kind, id, role, lines }: GraphNode) =>
-  `${kind === 'device' ? 'Device' : 'User'} ${toVisible(id)}, ${roles[role]}, ${many(lines, 'line')}`
+  `${kind === 'device' ? 'Device' : 'User'} ${toVisible(id)}, ${roles[role]}, ${counted(lines, 'line')}`
 
 /** The subject, and what most is linked through. */
 function findNamed(nodes: readonly GraphNode[]): Set<number> {

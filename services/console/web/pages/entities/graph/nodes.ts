@@ -14,7 +14,7 @@ export type GraphNode = {
 export type GraphLine = { from: number; to: number; sessions: number }
 export type Graph = { nodes: GraphNode[]; lines: GraphLine[]; linkedShown: number }
 
-/** Nodes of a graph, the subject included: more cannot be told apart. */
+/** Nodes of a graph, the subject included: more are not legible. */
 export const graphNodesMax = 200
 
 /** Takes linked ones in their order, each with what it shares, while there is room. */
