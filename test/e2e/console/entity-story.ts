@@ -17,7 +17,7 @@ import {
 import type { TestStack } from '../../support/process/stack.ts'
 import { until } from '../../support/process/until.ts'
 
-/** What the tests need of those before them: an operator of all tenants who is signed in. */
+/** The results of earlier tests: a signed-in operator of all tenants. */
 export type EntityStory = { running: TestStack; page: Page }
 
 type Links = {
@@ -36,7 +36,7 @@ type Changes = {
 
 const commandLine = fileURLToPath(new URL('../../../services/console/cli.ts', import.meta.url))
 
-/** A path, quotes, markup, a mark that turns the direction of text, and no end. */
+/** A path, quotes, markup, a mark that turns the direction of text, and a great length. */
 const oddDevice = `a/b?"'<img src=x>&%2F\u202E ${'long-'.repeat(40)}`
 const oddUser = `u/"<script>alert(1)</script>\u200F`
 const oddUserShown = `u/"<script>alert(1)</script>\\u{200f}`
@@ -46,28 +46,28 @@ const rooted = { root: { su_binary: true } }
 const clean = { root: { su_binary: false } }
 
 /** Adds the tests. */
-export function describeEntities(tell: () => EntityStory): void {
+export function describeEntities(getStory: () => EntityStory): void {
   let tenant: Tenant
   const read = <T>(path: string) =>
-    admin<T>(tell().running.stack, 'GET', `/tenants/${tenant.tenant_id}/${path}`)
+    admin<T>(getStory().running.stack, 'GET', `/tenants/${tenant.tenant_id}/${path}`)
   const deviceAt = (id: string) => `devices/${encodeURIComponent(id)}`
   const userAt = (id: string) => `users/${encodeURIComponent(id)}`
-  const button = (name: string) => tell().page.getByRole('button', { name, exact: true })
+  const button = (name: string) => getStory().page.getByRole('button', { name, exact: true })
 
   async function open(path: string): Promise<void> {
-    const { page } = tell()
+    const { page } = getStory()
     await page.goto(`/t/${tenant.tenant_id}/${path}`)
     await settle(page)
   }
 
   async function expectNoFault(): Promise<void> {
-    expect(await findViolations(tell().page)).toEqual([])
-    expect(await findOverflow(tell().page)).toBe(0)
+    expect(await findViolations(getStory().page)).toEqual([])
+    expect(await findOverflow(getStory().page)).toBe(0)
   }
 
   /** The cells of a table, without its head; of an id that can be copied, its text alone. */
   async function readTable(name: string): Promise<string[][]> {
-    const rows = tell().page.getByRole('region', { name, exact: true }).getByRole('row')
+    const rows = getStory().page.getByRole('region', { name, exact: true }).getByRole('row')
     await rows.nth(1).waitFor()
     const texts = await rows.allInnerTexts()
     return texts
@@ -77,7 +77,7 @@ export function describeEntities(tell: () => EntityStory): void {
 
   describe('devices and users', () => {
     beforeAll(async () => {
-      const { running } = tell()
+      const { running } = getStory()
       tenant = await createTenant(running.stack, 'entities')
       const send = async (submission: Submission) => {
         const body = toBody(tenant.tenant_id, submission)
@@ -145,13 +145,13 @@ export function describeEntities(tell: () => EntityStory): void {
       // Nothing links a placeholder itself.
       expect(await read<Links>(`${deviceAt('unknown')}/links`)).toMatchObject({ total: 0 })
       await open(deviceAt('stranger'))
-      await tell().page.getByText('No other device is linked').waitFor()
-      await tell().page.getByText('No signal was ever detected').waitFor()
+      await getStory().page.getByText('No other device is linked').waitFor()
+      await getStory().page.getByText('No signal was ever detected').waitFor()
       await expectNoFault()
     })
 
     it('draws links as a graph that the arrow keys walk and Enter opens', async () => {
-      const { page } = tell()
+      const { page } = getStory()
       await open(deviceAt('phone'))
       await page.getByRole('tab', { name: 'Graph' }).click()
       const graph = page.getByRole('group', { name: /^Graph of links/ })
@@ -182,7 +182,7 @@ export function describeEntities(tell: () => EntityStory): void {
     })
 
     it('draws at most 200 nodes and says how many are left out', async () => {
-      const { page } = tell()
+      const { page } = getStory()
       const links = await read<Links>(`${deviceAt('farm-0')}/links`)
       expect([links.data.length, links.total]).toEqual([200, farmSize - 1])
       await open(`${deviceAt('farm-0')}?links=graph`)
@@ -196,7 +196,7 @@ export function describeEntities(tell: () => EntityStory): void {
     })
 
     it('shows when a signal appeared, went and came back, with the session and the event', async () => {
-      const { page } = tell()
+      const { page } = getStory()
       const changes = await read<Changes>(`${deviceAt('phone')}/signal-changes`)
       expect(changes.data.map((one) => [one.change, one.signal, one.session_id])).toEqual([
         ['returned', 'root.su_binary', 'roaming'],
@@ -220,7 +220,7 @@ export function describeEntities(tell: () => EntityStory): void {
     })
 
     it('shows the score of each session as a chart, and the same as a table', async () => {
-      const { page } = tell()
+      const { page } = getStory()
       await open(deviceAt('phone'))
       await page.getByRole('img', { name: /^Score of each session/ }).waitFor()
       await button('Table').click()
@@ -233,7 +233,7 @@ export function describeEntities(tell: () => EntityStory): void {
     })
 
     it('takes ids of every spelling, each shown as a text', async () => {
-      const { page } = tell()
+      const { page } = getStory()
       await open(userAt(oddUser))
       await page.getByText(oddUserShown).first().waitFor()
       const link = page.getByRole('region', { name: 'Devices' }).getByRole('link')
@@ -259,7 +259,7 @@ export function describeEntities(tell: () => EntityStory): void {
     })
 
     it('says what failed with its request id, and tries again', async () => {
-      const { page } = tell()
+      const { page } = getStory()
       await page.route('**/devices/phone/links', (route) =>
         route.fulfill({
           status: 503,
@@ -276,7 +276,7 @@ export function describeEntities(tell: () => EntityStory): void {
     })
 
     it('are printed by the command line as the API answers', async () => {
-      const { stack } = tell().running
+      const { stack } = getStory().running
       const env = {
         PATH: process.env.PATH,
         NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE,
