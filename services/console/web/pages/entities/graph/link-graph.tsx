@@ -55,8 +55,8 @@ export function LinkGraph({
       <figcaption className="text-muted text-sm">
         {counted(graph.linkedShown, `linked ${kind}`)} and{' '}
         {counted(shared, kind === 'device' ? 'user' : 'device')} in common
-        {left > 0 ? `; ${counted(left, `linked ${kind}`)} left out` : ''}. Circles are devices, squares
-        are users, dashed lines are sessions in common. The list has the same as text.
+        {left > 0 ? `; ${counted(left, `linked ${kind}`)} left out` : ''}. Circles are devices,
+        squares are users, dashed lines are sessions in common. The list has the same as text.
       </figcaption>
     </figure>
   )
