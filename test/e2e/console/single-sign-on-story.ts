@@ -161,7 +161,7 @@ export function describeSingleSignOn(getStory: () => SingleSignOnStory): void {
       expect(await ofPassword.count()).toBe(0)
       await check()
 
-      const body = { email: 'vera@example.com', role: 'viewer' }
+      const body = { email: 'wendy@example.com', role: 'viewer' }
       const invited = await admin<{ url: string }>(stack(), 'POST', '/operators/invitations', body)
       await on.goto(invited.url)
       await single.waitFor()
