@@ -71,7 +71,8 @@ const dispositionsPerTransaction = 100
 
 /**
  * Creates the history.
- * @throws FleetError when there is no local stack with embedded servers, the tenant exists, or it is
+ * @throws FleetError when there is no local stack with embedded servers, the tenant exists, or it
+ *   is
  *   stopped
  */
 export async function runHistory(
