@@ -128,9 +128,9 @@ function createProxy(options: AnalystProxyOptions): Proxy {
 
 async function respond(proxy: Proxy, from: IncomingMessage, to: ServerResponse): Promise<void> {
   const { fail } = proxy
-  const url = new URL(from.url ?? '/', 'http://analysts')
-  if (url.pathname === '/ping') return void to.end('Ok.\n')
-  if (url.pathname !== '/') {
+  const url = URL.parse(from.url ?? '/', 'http://analysts')
+  if (url?.pathname === '/ping') return void to.end('Ok.\n')
+  if (url?.pathname !== '/') {
     return fail(to, 'request', { ...wrongRequest, status: 404, text: 'No page' })
   }
   if (from.method !== 'GET' && from.method !== 'POST') {

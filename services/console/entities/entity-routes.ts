@@ -1,5 +1,6 @@
 /** A device and a user as operators investigate them: history and alerts. */
 import { z } from 'zod'
+import { toIso } from '#shared/core/base/instants.ts'
 import {
   type CursorScope,
   decodeCursor,
@@ -38,7 +39,6 @@ export type EntityDeps = {
 }
 
 const reject = rejectUnavailable('The history cannot be read at the moment.')
-const toIso = (ms: number): string => new Date(ms).toISOString()
 
 type BoundedDeps = EntityDeps & Pick<AlertReads, 'listAlerts'>
 

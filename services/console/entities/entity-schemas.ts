@@ -10,7 +10,7 @@ import { tenantIdSchema } from '../http/schemas.ts'
 
 /** Sessions of a page, and alerts beside it. */
 export const sessionsShownMax = 1_000
-export const devicesShownMax = 1_000
+const devicesShownMax = 1_000
 export const alertsShownMax = 50
 
 export const deviceParams = z.object({ tenant_id: tenantIdSchema, device_id: idSchema })

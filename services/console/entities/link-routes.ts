@@ -1,5 +1,6 @@
 /** Devices and users that are linked to another one. */
 import type { z } from 'zod'
+import { toIso } from '#shared/core/base/instants.ts'
 import { linkLimits } from '#shared/core/base/limits/entities.ts'
 import { toLinked } from '#shared/core/devices/links.ts'
 import { rejectUnavailable } from '#shared/io/clickhouse/unavailable.ts'
@@ -61,7 +62,6 @@ export type LinksAnswer = z.infer<typeof linksSchema>
 
 function toAnswer(links: Links): LinksAnswer {
   const { linked, total } = toLinked(links.pairs, links.sessionPairs)
-  const toIso = (ms: number) => new Date(ms).toISOString()
   return {
     data: linked.map(({ id, lastSeenAtMs, shared, sharedTotal, sessions }) => ({
       id,

@@ -1,5 +1,6 @@
 /** When the signals of a device appeared, went and came back. */
 import { z } from 'zod'
+import { toIso } from '#shared/core/base/instants.ts'
 import {
   changedEventsMax,
   signalChangeLimits,
@@ -88,8 +89,6 @@ export function addSignalChangeRoute(
     },
   )
 }
-
-const toIso = (ms: number): string => new Date(ms).toISOString()
 
 function toAnswer({ spans, events, complete }: SignalHistory): SignalChanges {
   const { changes, total, states } = toSignalChanges(spans, events)

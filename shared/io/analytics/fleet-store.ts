@@ -3,6 +3,7 @@
  * on how many devices each signal was detected. Events are exact; devices and sessions are counted
  * by sketches, exact to tens of thousands and within a percent beyond.
  */
+import { fleetPointsMax } from '#shared/core/base/limits/analytics.ts'
 import type { Clickhouse } from '#shared/io/clickhouse/clickhouse.ts'
 
 export type FleetSpan = { tenantId: string; fromMs: number; toMs: number; stepSeconds: number }
@@ -41,11 +42,11 @@ export type FleetStore = {
   ) => Promise<FleetSignal[]>
 }
 
+/** Every list has most devices first, at most `fleetPointsMax`. */
 export type FleetCountsRead = {
   totals: FleetCounts
-  /** Most devices first. */
   versions: FleetVersion[]
-  /** Points by time: of everything, and of each platform and each version. */
+  /** Points in time: of everything, and of each platform and each version. */
   all: FleetPoint[]
   byPlatform: FleetPoint[]
   byVersion: FleetPoint[]
@@ -70,12 +71,13 @@ const toAt = (column: string) =>
 const levels = { totals: 7, versions: 4, all: 3, byPlatform: 1, byVersion: 0 }
 
 const countsSql = `
-  select grouping(at, platform, sdk_version), ${toAt('received_at')} as at, platform, sdk_version,
-    toUnixTimestamp64Milli(min(received_at)), toUnixTimestamp64Milli(max(received_at)),
-    ${counts} ${selected}
+  select grouping(at, platform, sdk_version) as level, ${toAt('received_at')} as at, platform,
+    sdk_version, toUnixTimestamp64Milli(min(received_at)),
+    toUnixTimestamp64Milli(max(received_at)), ${counts} ${selected}
   group by grouping sets
     ((), (platform, sdk_version), (at), (at, platform), (at, platform, sdk_version))
-  order by at, platform, sdk_version`
+  order by uniq(device_id) desc, at, platform, sdk_version
+  limit ${fleetPointsMax} by level`
 
 type CountsRow = [
   ...[level: number, atMs: number, platform: string, sdkVersion: string],
@@ -109,7 +111,7 @@ export function createFleetStore(clickhouse: Clickhouse): FleetStore {
       const [totals] = of(levels.totals).map(toCounts)
       return {
         totals: totals ?? { events: 0, devices: 0, sessions: 0 },
-        versions: of(levels.versions).map(toVersion).sort(byDevices),
+        versions: of(levels.versions).map(toVersion),
         all: points(levels.all),
         byPlatform: points(levels.byPlatform),
         byVersion: points(levels.byVersion),
@@ -171,6 +173,3 @@ function toVersion(row: CountsRow): FleetVersion {
   const [, , platform, sdkVersion, firstSeenMs, lastSeenMs] = row
   return { platform, sdkVersion, firstSeenMs, lastSeenMs, ...toCounts(row) }
 }
-
-/** Most devices first; the rows of a query are by platform and version. */
-const byDevices = (a: FleetVersion, b: FleetVersion): number => b.devices - a.devices

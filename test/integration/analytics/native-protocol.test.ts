@@ -186,6 +186,12 @@ describe('an answer over the native protocol', () => {
     const late = 'select throwIf(number = 999998) from numbers(999999)'
     expect(await got(late)).toBe('FUNCTION_THROW_IF_VALUE_IS_NON_ZERO')
   })
+
+  it('that is an error has the text of the engine', async () => {
+    const printed = await runByClient(rig.proxy.native, rig.acme, 'select 1 from no_such_table')
+    expect(printed).toContain('UNKNOWN_TABLE')
+    expect(printed).not.toContain('.. (')
+  })
 })
 
 /** A query that for some seconds checks neither the clock nor a kill: one block of rows. */

@@ -7,6 +7,7 @@ import type { FastifyInstance } from 'fastify'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { dayMs } from '#shared/core/base/instants.ts'
 import {
+  fleetPointsMax,
   sqlParametersBytesMax,
   sqlQueries,
   sqlRowsBytesMax,
@@ -367,6 +368,32 @@ describe('the fleet', () => {
     expect(fleet.platforms).toMatchObject([{ platform: 'android' }])
     expect(fleet.signals).toEqual([
       { signal: 'root.su_binary', devices: 10, share: 1, by_version: [1] },
+    ])
+  })
+
+  it('has the largest platforms and versions, however many texts clients send', async () => {
+    const fromMs = Date.parse('2020-02-01')
+    await rig.asService(`
+      insert into telemetry (tenant_id, device_id, session_id, event_id, received_at, body, platform,
+        sdk_version)
+      select 'acme', concat('d', toString(number % 2)), '1', toString(number),
+        toDateTime64('2020-02-01 00:00:00', 3, 'UTC'), '{}',
+        if(number < 12000, concat('p', toString(number)), 'android'),
+        if(number < 12000, concat('v', toString(number)), '1.0')
+      from numbers(12010)`)
+    const answer = await call('GET', '/tenants/acme/fleet?from=2020-02-01&to=2020-02-02')
+    const fleet = JSON.parse(answer.text)
+    expect([fleet.totals.events, fleet.totals.devices]).toEqual([12_010, 2])
+    expect([fleet.platforms.length, fleet.versions.length]).toEqual([50, 50])
+    expect(fleet.versions[0]).toMatchObject({ platform: 'android', sdk_version: '1.0', events: 10 })
+    const [android] = fleet.platforms
+    expect([android.platform, android.events[0]]).toEqual(['android', 10])
+    const span = { tenantId: 'acme', fromMs, toMs: fromMs + dayMs, stepSeconds: 3_600 }
+    const read = await createFleetStore(rig.deps.analysts.clickhouse).readCounts(span)
+    const { all, versions, byPlatform, byVersion } = read
+    expect([all, versions, byPlatform, byVersion].map(({ length }) => length)).toEqual([
+      1,
+      ...Array(3).fill(fleetPointsMax),
     ])
   })
 

@@ -495,6 +495,7 @@ const identity: Attempt[] = [
   { what: 'PUT', query: 'select 1', method: 'PUT', gets: 'BAD_ARGUMENTS' },
   { what: 'the engine’s own pages', query: 'select 1', path: '/play', gets: 'BAD_ARGUMENTS' },
   { what: 'the engine’s metrics', query: 'select 1', path: '/metrics', gets: 'BAD_ARGUMENTS' },
+  { what: 'an address that is no URL', query: 'select 1', path: '//', gets: 'BAD_ARGUMENTS' },
 ]
 
 /** All attempts, by their goal. */

@@ -82,7 +82,7 @@ function skipValues(cursor: Cursor, type: string, rows: number): void {
   if (width !== undefined) skip(cursor, rows * width)
   else if (name === 'LowCardinality') skipDictionary(cursor, inner, rows)
   else if (name === 'String' || name === 'JSON')
-    for (let row = 0; row < rows; row++) skipText(cursor)
+    for (let row = 0; row < rows; row++) skip(cursor, varint(cursor))
   else if (name === 'FixedString') skip(cursor, rows * Number(inner))
   else if (name === 'Decimal') skip(cursor, rows * toDecimalWidth(Number(splitList(inner)[0])))
   else if (name === 'Nullable') {

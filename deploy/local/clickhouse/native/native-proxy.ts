@@ -6,7 +6,7 @@
 import { type AddressInfo, createServer, type Socket } from 'node:net'
 import type { Answer } from '../analyst-engine.ts'
 import { parseAnalystRequest, type Refusal } from '../analyst-request.ts'
-import { type FailureReason, type QueryDeps, runQueryFor } from '../analyst-run.ts'
+import { type FailureReason, type QueryDeps, runQueryFor, unreachable } from '../analyst-run.ts'
 import { splitBlocks } from './native-blocks.ts'
 import {
   type ClientHello,
@@ -24,7 +24,12 @@ import {
   readQuery,
   skipAddendum,
 } from './native-packets.ts'
-import { createNativeReader, NativeProtocolError, type NativeReader } from './native-reader.ts'
+import {
+  createNativeReader,
+  NativeProtocolError,
+  type NativeReader,
+  StreamEndedError,
+} from './native-reader.ts'
 
 export type NativeProxyDeps = QueryDeps & {
   sendMaxMs: number
@@ -69,11 +74,15 @@ export async function openNativeProxy(deps: NativeProxyDeps, port: number): Prom
   }
 }
 
-/** Says what was wrong with a packet; a client that has left hears nothing. */
+/** Sends and counts why a connection ends, unless the client ended it. */
 function endWith({ countFailure }: NativeProxyDeps, client: Socket, error: unknown): void {
-  if (!(error instanceof NativeProtocolError)) return
-  countFailure('request')
-  client.write(encodeException({ ...wrongPacket, text: `Not understood: ${error.message}` }))
+  if (error instanceof StreamEndedError || client.destroyed) return
+  const isWrong = error instanceof NativeProtocolError
+  countFailure(isWrong ? 'request' : 'engine_unreachable')
+  const refusal = isWrong
+    ? { ...wrongPacket, text: `Not understood: ${error.message}` }
+    : unreachable(error)
+  client.write(encodeException(refusal))
 }
 
 /** One connection, until it ends. */
@@ -142,7 +151,7 @@ async function answerPackets(deps: NativeProxyDeps, session: Session): Promise<v
       client.setTimeout(idleMaxMs)
       continue
     }
-    if (packet === clientPackets.ping) client.write(encodePacket('pong'))
+    if (packet === clientPackets.ping) await write(client, encodePacket('pong'))
     else if (packet !== clientPackets.cancel) {
       throw new NativeProtocolError(`a packet of kind ${packet}`)
     }
@@ -168,8 +177,7 @@ async function answerQuery(
   )
   let hasAnswer = false
   const fail = (reason: FailureReason, refusal: Refusal) => {
-    const hasLeft = leave.signal.aborted && !isCancelled
-    deps.countFailure(hasLeft ? 'client_left' : reason)
+    deps.countFailure(leave.signal.aborted ? 'client_left' : reason)
     hasAnswer = true
     client.write(encodeException(isCancelled ? cancelled : refusal))
   }
@@ -227,26 +235,28 @@ function toPackets({ status, headers, body }: Answer, revision: number): Buffer[
 function toRefusal(text: string): Refusal {
   const [head = '', code = '0'] = /^Code: (\d+)\. DB::Exception: /.exec(text) ?? []
   const name = /\(([A-Z_0-9]+)\)(?: \(version [^)]*\))?\s*$/.exec(text)?.[1] ?? 'UNKNOWN'
-  const end = text.lastIndexOf(` (${name})`)
+  const end = text.lastIndexOf(`. (${name})`)
   const message = text.slice(head.length, end === -1 ? undefined : end)
   return { status: 500, code: Number(code), name, text: message }
 }
 
-/** Sends packets no faster than the client reads them, and cuts it off when it takes too long. */
+/** Sends packets, and closes the connection when the client takes too long to read them. */
 async function send(client: Socket, packets: readonly Buffer[], maxMs: number): Promise<void> {
   const timer = setTimeout(() => client.destroy(), maxMs)
-  for (const packet of packets) {
-    if (client.destroyed) break
-    if (client.write(packet)) continue
-    await new Promise<void>((resolve) => {
-      const go = () => {
-        client.off('drain', go).off('close', go)
-        resolve()
-      }
-      client.once('drain', go).once('close', go)
-    })
-  }
+  for (const packet of packets) await write(client, packet)
   clearTimeout(timer)
+}
+
+/** Writes no faster than the client reads, so that what it leaves unread takes little memory. */
+async function write(client: Socket, bytes: Buffer): Promise<void> {
+  if (client.destroyed || client.write(bytes)) return
+  await new Promise<void>((resolve) => {
+    const go = () => {
+      client.off('drain', go).off('close', go)
+      resolve()
+    }
+    client.once('drain', go).once('close', go)
+  })
 }
 
 const wrongPacket = { status: 400, code: 99, name: 'UNKNOWN_PACKET_FROM_CLIENT' } as const

@@ -21,11 +21,15 @@ export function createNativeReader(source: AsyncIterable<Buffer>): NativeReader 
   const chunks = source[Symbol.asyncIterator]()
   let left: Buffer = Buffer.alloc(0)
   const bytes = async (count: number): Promise<Buffer> => {
-    while (left.length < count) {
+    // Joined once: a long text can arrive in very many chunks.
+    const pieces = [left]
+    for (let length = left.length; length < count; ) {
       const { done, value } = await chunks.next()
       if (done === true) throw new StreamEndedError()
-      left = left.length === 0 ? value : Buffer.concat([left, value])
+      pieces.push(value)
+      length += value.length
     }
+    if (pieces.length > 1) left = Buffer.concat(pieces)
     const taken = left.subarray(0, count)
     left = left.subarray(count)
     return taken

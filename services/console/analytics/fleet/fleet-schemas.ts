@@ -3,6 +3,7 @@ import { z } from 'zod'
 import {
   fleetDaysMax,
   fleetLinesMax,
+  fleetPlatformsMax,
   fleetVersionsMax,
 } from '#shared/core/base/limits/analytics.ts'
 import { instantParameter } from '#shared/core/http/api-schemas.ts'
@@ -30,7 +31,9 @@ export const fleetSchema = z.object({
     sessions: perTime,
     new_devices: perTime.describe('devices that were seen for the first time'),
   }),
-  platforms: z.array(z.object({ platform: z.string(), devices: perTime, events: perTime })),
+  platforms: z
+    .array(z.object({ platform: z.string(), devices: perTime, events: perTime }))
+    .describe(`by name, at most the ${fleetPlatformsMax} of most devices at one time`),
   versions: z
     .array(
       z.object({

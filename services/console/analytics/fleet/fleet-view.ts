@@ -1,5 +1,10 @@
 /** The answer about a fleet, from what its queries found: every list has one number per step. Pure. */
-import { fleetLinesMax, fleetSignalsMax } from '#shared/core/base/limits/analytics.ts'
+import { toIso } from '#shared/core/base/instants.ts'
+import {
+  fleetLinesMax,
+  fleetPlatformsMax,
+  fleetSignalsMax,
+} from '#shared/core/base/limits/analytics.ts'
 import type {
   FleetCounts,
   FleetPoint,
@@ -30,6 +35,7 @@ export function toFleetBody(found: Found): FleetBody {
     const values = new Map(points.map((point) => [point.atMs, toValue(point)]))
     return times.map((at) => values.get(at) ?? 0)
   }
+  const platforms = new Set(byPlatform.map(({ platform }) => platform))
   const devicesOf = spread(newDevices, ({ devices }) => devices)
   return {
     from: toIso(span.fromMs),
@@ -43,7 +49,7 @@ export function toFleetBody(found: Found): FleetBody {
       sessions: spread(all, ({ sessions }) => sessions),
       new_devices: devicesOf,
     },
-    platforms: [...new Set(byPlatform.map(({ platform }) => platform))].sort().map((platform) => {
+    platforms: [...platforms.values().take(fleetPlatformsMax)].sort().map((platform) => {
       const own = byPlatform.filter((point) => point.platform === platform)
       return {
         platform,
@@ -100,5 +106,3 @@ function toTimes({ fromMs, toMs, stepSeconds }: FleetSpan): number[] {
   for (let at = Math.floor(fromMs / stepMs) * stepMs; at < toMs; at += stepMs) times.push(at)
   return times
 }
-
-const toIso = (ms: number): string => new Date(ms).toISOString()

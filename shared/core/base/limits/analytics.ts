@@ -32,13 +32,22 @@ export const fleetDaysMax = 92
 export const fleetVersionsMax = 50
 export const fleetLinesMax = 6
 
+/** Platforms of a fleet with a line of their own: clients choose the text. */
+export const fleetPlatformsMax = 50
+
+/**
+ * Points of a fleet that are read by platform, by version, and of versions, those of most devices:
+ * 93 days of 100 versions. Clients choose the texts, so there can be one for each event. Three
+ * times 10,000 rows of 100 bytes are 3 MB.
+ */
+export const fleetPointsMax = 10_000
+
 /** Signals of a fleet: more than the catalog has, 150, with some that it does not know. */
 export const fleetSignalsMax = 200
 
 /**
- * Days of the overview's period: with the one before it, two months of telemetry are read. Flags
- * and
- * SDK versions that it shows of each.
+ * Days of the overview's period: with the one before it, two months of telemetry are read. Then the
+ * flags and the SDK versions that it shows.
  */
 export const overviewDaysMax = 31
 export const overviewFlagsMax = 10

@@ -15,8 +15,9 @@ export const linkSourcesMax = 10_000
 export const linkSessionsMax = 5_000
 
 /**
- * Queries of links, and of changes of signals, at once. One uses two threads of ClickHouse for
- * three seconds at most, and each answer of links makes two.
+ * Answers about links, and about changes of signals, that are read at once. Each query uses two
+ * threads of ClickHouse. An answer about links has at most three of 3 s side by side, one about
+ * changes has two of 5 s one after the other.
  */
 export const linkLimits = { perTenant: 1, total: 2, queuePerTenant: 20, waitMs: 5_000 }
 export const signalChangeLimits = { perTenant: 1, total: 2, queuePerTenant: 20, waitMs: 5_000 }
