@@ -1,12 +1,11 @@
 /** Operators, sessions and invitations as the admin API shows them. */
+import { toIso } from '#shared/core/base/instants.ts'
 import { toSessionEnds } from '#shared/core/operators/session-times.ts'
 import type { ListedInvitation } from '#shared/io/operators/invitation-store.ts'
 import type { ListedOperator, Operator } from '#shared/io/operators/operator-store.ts'
 import type { Session } from '#shared/io/operators/session-store.ts'
 import type { OperatorParts } from './operator-deps.ts'
 import { toStepUpWays } from './sign-in.ts'
-
-const toIso = (ms: number): string => new Date(ms).toISOString()
 
 export const toOperatorView = (operator: Operator) => ({
   operator_id: operator.operatorId,

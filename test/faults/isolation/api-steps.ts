@@ -3,6 +3,7 @@
  * compared with the model, and every way to name another tenant's data.
  */
 import { isDeepStrictEqual } from 'node:util'
+import { toIso } from '#shared/core/base/instants.ts'
 import type { ApiAlert } from '../../support/http/tenant-client.ts'
 import { toUnknown } from './compare-answers.ts'
 import { type DeviceView, toDevicePath } from './rig.ts'
@@ -83,7 +84,6 @@ function drawFilters({ alerts, tenant, others }: TenantClient, drawn: Drawn) {
   return { query, matching }
 }
 
-const toIso = (ms: number): string => new Date(ms).toISOString()
 const toAlertsPath = (query: [string, string][]): string =>
   query.length === 0 ? '/v1/di/alerts' : `/v1/di/alerts?${new URLSearchParams(query)}`
 

@@ -3,6 +3,7 @@
 import { randomBytes } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { toIso } from '#shared/core/base/instants.ts'
 import type { ReconciliationStage } from '#shared/core/reconciliation/reconciliation.ts'
 import { reconciliationSchema } from '#shared/core/reconciliation/reconciliation-api.ts'
 import { createAlertStore } from '#shared/io/alerts/alert-store.ts'
@@ -309,8 +310,6 @@ describe('GET /v1/di/ledger', () => {
     await app.close()
   })
 })
-
-const toIso = (ms: number) => new Date(ms).toISOString()
 
 function createApi() {
   const { postgres, history } = rig
