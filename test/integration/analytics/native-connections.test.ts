@@ -111,7 +111,7 @@ it('are read no faster than they read: pongs without a reader do not fill the me
   const { socket } = await open({})
   socket.write(greeting)
   await until('it is greeted', () => write.mock.contexts.some((one) => one !== socket))
-  const server = write.mock.contexts.find((one) => one !== socket)!
+  const server = write.mock.contexts.find((one) => one !== socket) as Socket
   const pongs: unknown[] = []
   write.mockImplementation((bytes) => {
     pongs.push(bytes)
