@@ -374,8 +374,8 @@ describe('the fleet', () => {
   it('has the largest platforms and versions, however many texts clients send', async () => {
     const fromMs = Date.parse('2020-02-01')
     await rig.asService(`
-      insert into telemetry (tenant_id, device_id, session_id, event_id, received_at, body, platform,
-        sdk_version)
+      insert into telemetry (tenant_id, device_id, session_id, event_id, received_at, body,
+        platform, sdk_version)
       select 'acme', concat('d', toString(number % 2)), '1', toString(number),
         toDateTime64('2020-02-01 00:00:00', 3, 'UTC'), '{}',
         if(number < 12000, concat('p', toString(number)), 'android'),
