@@ -1,8 +1,9 @@
 /**
  * Migrates both databases to the schema of this release: numbered SQL files, forward only, each
  * applied once. The applied files must be a prefix of the folder's files, byte for byte, or the
- * migration is refused. Any number of processes may run it at once: a lock in Postgres lets one
- * work, and the others then find nothing to do.
+ * migration is refused. A release that was rolled back finds a newer schema and leaves it as it is.
+ * Any number of processes may run it at once: a lock in Postgres lets one work, and the others then
+ * find nothing to do.
  */
 import { hash } from 'node:crypto'
 import { readdir, readFile } from 'node:fs/promises'
@@ -60,7 +61,7 @@ const migrationLock = 'migrations'
  * Creates the database when it is missing and applies new files, each in one transaction.
  * @param url of the database
  * @returns the names of the files applied now
- * @throws MigrationError when an applied file is missing or was changed
+ * @throws MigrationError when an applied file was changed, or an earlier one is missing
  */
 export async function migratePostgres(url: string, options: MigrateOptions): Promise<string[]> {
   const migrations = await readMigrations(options.folder ?? join(projectFolder, 'postgres'))
@@ -73,7 +74,12 @@ export async function migratePostgres(url: string, options: MigrateOptions): Pro
          applied_at timestamptz not null default clock_timestamp())`,
     )
     const { rows } = await session.query<Applied>('select name, checksum from schema_migrations')
-    const pending = findPending(migrations, rows, 'Postgres')
+    const { pending, newer } = findPending(migrations, rows, 'Postgres')
+    if (newer.length > 0) {
+      // The roles stay too: processes of the newer release may still be running.
+      options.log.warn({ migrations: newer }, 'Postgres has the schema of a newer release')
+      return []
+    }
     for (const { name, text, checksum } of pending) {
       await session.transaction(async (tx) => {
         // A waiting DDL statement blocks all later readers of its table, so give up early.
@@ -105,7 +111,7 @@ export async function migratePostgres(url: string, options: MigrateOptions): Pro
  * @param url with the database in its path, `device_intelligence` by default
  * @param postgresUrl where the lock is; null without a lock, for tests
  * @returns the names of the files applied now
- * @throws MigrationError when an applied file is missing or was changed
+ * @throws MigrationError when an applied file was changed, or an earlier one is missing
  */
 export async function migrateClickhouse(
   url: string,
@@ -139,7 +145,12 @@ async function applyToClickhouse(
       query: 'select name, checksum from schema_migrations',
       format: 'JSONEachRow',
     })
-    const pending = findPending(migrations, await result.json<Applied>(), 'ClickHouse')
+    const applied = await result.json<Applied>()
+    const { pending, newer } = findPending(migrations, applied, 'ClickHouse')
+    if (newer.length > 0) {
+      log.warn({ migrations: newer }, 'ClickHouse has the schema of a newer release')
+      return []
+    }
     for (const { name, text, checksum } of pending) {
       for (const statement of splitStatements(text)) {
         // Fails when the lock is lost: another process may be migrating by now.
@@ -180,30 +191,35 @@ export async function readMigrations(folder: string): Promise<Migration[]> {
 }
 
 /**
- * @returns the files that are not applied yet
- * @throws MigrationError when the applied files are not a prefix of these
+ * @returns the files that are not applied yet, and the names of those that only a newer release has
+ * @throws MigrationError when an applied file was changed, or files before the last one differ
  */
-function findPending(migrations: Migration[], applied: Applied[], where: string): Migration[] {
+function findPending(
+  migrations: Migration[],
+  applied: Applied[],
+  where: string,
+): { pending: Migration[]; newer: string[] } {
   const checksums = new Map(migrations.map(({ name, checksum }) => [name, checksum]))
   for (const { name, checksum } of applied) {
-    const present = checksums.get(name)
-    if (present === undefined) {
-      throw new MigrationError(
-        `${where} has the migration ${name}, which this release does not have. Is the release ` +
-          'older than the database?',
-      )
-    }
-    if (present !== checksum) {
-      throw new MigrationError(
-        `${name} was changed after it had been applied to ${where}. Undo the change and put it ` +
-          'into a new file.',
-      )
-    }
+    if (!checksums.has(name) || checksums.get(name) === checksum) continue
+    throw new MigrationError(
+      `${name} was changed after it had been applied to ${where}. Undo the change and put it ` +
+        'into a new file.',
+    )
   }
   const done = new Set(applied.map(({ name }) => name))
   const pending = migrations.filter(({ name }) => !done.has(name))
+  const newer = [...done].filter((name) => !checksums.has(name)).sort()
+  const last = migrations.at(-1)?.name ?? ''
+  const foreign = newer.find((name) => pending.length > 0 || name < last)
+  if (foreign !== undefined) {
+    throw new MigrationError(
+      `${where} has the migration ${foreign}, which this release does not have, and it does not ` +
+        'follow those of this release. Are they of different branches?',
+    )
+  }
   const late = pending.find((_, index) => migrations[done.size + index] !== pending[index])
-  if (late === undefined) return pending
+  if (late === undefined) return { pending, newer }
   throw new MigrationError(`${late.name} is numbered before migrations that ${where} has applied`)
 }
 

@@ -90,13 +90,30 @@ describe('Postgres', () => {
     await expect(read(url, 'select 1')).rejects.toMatchObject({ code: '3D000' })
   })
 
-  it('rejects a database that is newer than the release', async () => {
+  it('leaves the schema of a newer release as it is, so that a release can be rolled back', async () => {
     const url = await server.createDatabase()
-    const newer = makeFolder({ '0001-a.sql': 'select 1;', '0002-b.sql': 'select 1;' })
+    const setting = 'create table audit_retention as select 400 as days;'
+    const newer = makeFolder({ '0001-a.sql': setting, '0002-b.sql': 'create table newer (n int);' })
     await migratePostgres(url, { log, folder: newer })
-    const older = makeFolder({ '0001-a.sql': 'select 1;' })
-    await expect(migratePostgres(url, { log, folder: older })).rejects.toThrow(
-      'which this release does not have',
+    const older = makeFolder({ '0001-a.sql': setting })
+    expect(await migratePostgres(url, { log, folder: older, auditRetentionDays: 30 })).toEqual([])
+    const [row] = await read(url, "select to_regclass('newer') as newer, days from audit_retention")
+    expect(row).toEqual({ newer: 'newer', days: 400 })
+    expect(await migratePostgres(url, { log, folder: newer })).toEqual([])
+  })
+
+  it.each([
+    ['in place of one of this release', { '0001-a.sql': 'select 1;', '0002-c.sql': 'select 2;' }],
+    [
+      'before the last one of this release',
+      { '0001-b.sql': 'select 1;', '0002-b.sql': 'select 1;' },
+    ],
+  ])('rejects an unknown file %s', async (_, files) => {
+    const url = await server.createDatabase()
+    const applied = makeFolder({ '0001-a.sql': 'select 1;', '0002-b.sql': 'select 1;' })
+    await migratePostgres(url, { log, folder: applied })
+    await expect(migratePostgres(url, { log, folder: makeFolder(files) })).rejects.toThrow(
+      'which this release does not have, and it does not follow those of this release',
     )
   })
 
@@ -157,5 +174,13 @@ describe('ClickHouse', () => {
     await expect(migrateClickhouse(url, null, { log, folder })).rejects.toThrow(
       'changed after it had been applied to ClickHouse',
     )
+  })
+  it('leaves the schema of a newer release as it is', async () => {
+    const url = `${clickhouse.url}/newer`
+    const files = { '0001-a.sql': statements }
+    const folder = makeFolder({ ...files, '0002-b.sql': 'insert into a (n) values (1);' })
+    await migrateClickhouse(url, null, { log, folder })
+    expect(await migrateClickhouse(url, null, { log, folder: makeFolder(files) })).toEqual([])
+    expect(await migrateClickhouse(url, null, { log, folder })).toEqual([])
   })
 })
