@@ -3,8 +3,9 @@
  * messages, and what waits in the process.
  */
 import { problemStatus } from '#shared/core/http/problem.ts'
-import type { Metrics } from '#shared/io/process/metrics.ts'
-import type { Acceptance, Refusal } from './decide-submission.ts'
+import { type Metrics, startAtZero } from '#shared/io/process/metrics.ts'
+import { publishFaults } from '#shared/io/telemetry/telemetry-publisher.ts'
+import { type Acceptance, type Refusal, refusals } from './decide-submission.ts'
 import type { CommitObserver } from './group-commit.ts'
 
 export type IngestObserver = {
@@ -102,13 +103,19 @@ function createRefusedCounter(metrics: Metrics): (refusal: Refusal) => void {
     'status',
     'reason',
   ])
+  const toLabels = ({ reason, problem }: Refusal) => ({
+    status: String(problemStatus(problem.code)),
+    reason,
+  })
+  startAtZero(refused, Object.values(refusals).map(toLabels))
   const limited = metrics.counter(
     'di_ingest_limited_total',
     'Submissions refused because their tenant is over its own limit, by limit',
     ['tenant', 'limit'],
   )
-  return ({ reason, problem, limitedTenantId: tenant }) => {
-    refused.inc({ status: String(problemStatus(problem.code)), reason })
+  return (refusal) => {
+    refused.inc(toLabels(refusal))
+    const { reason, limitedTenantId: tenant } = refusal
     if (tenant !== undefined) limited.inc({ tenant, limit: reason })
   }
 }
@@ -137,6 +144,10 @@ function createCommitObserver(
     'di_ingest_publish_failures_total',
     'Batches that could not be stored in time',
     ['fault'],
+  )
+  startAtZero(
+    failures,
+    publishFaults.map((fault) => ({ fault })),
   )
   return {
     stored: (batch) => {

@@ -1,11 +1,16 @@
 /** Metrics of the scorer: everything that it stores, decides, raises, drops or fails to do. */
 import type { AlertCandidate } from '#shared/core/alerts/alert-rules.ts'
 import { createBoundedLabel } from '#shared/core/base/bounded-labels.ts'
+import { dropReasons } from '#shared/core/base/outcome.ts'
 import type { AcceptedEvent } from '#shared/core/telemetry/event-batch.ts'
 import { findPlaceholderIds } from '#shared/core/telemetry/placeholder-ids.ts'
 import type { RaiseOutcome } from '#shared/io/alerts/raise-alerts.ts'
-import type { DeadLetter, DeadLetterLoss } from '#shared/io/nats/dead-letters.ts'
-import { latencyBucketsSeconds, type Metrics } from '#shared/io/process/metrics.ts'
+import {
+  type DeadLetter,
+  type DeadLetterLoss,
+  deadLetterLosses,
+} from '#shared/io/nats/dead-letters.ts'
+import { latencyBucketsSeconds, type Metrics, startAtZero } from '#shared/io/process/metrics.ts'
 
 type ScorerStep =
   | 'insert'
@@ -106,6 +111,14 @@ function createStoreObserver(metrics: Metrics): StoreObserver {
     'di_dead_letters_lost_total',
     'Dead letters dropped, because the stream is full or the tenant exceeds its share of it',
     ['loss'],
+  )
+  startAtZero(
+    drops,
+    dropReasons.map((reason) => ({ reason })),
+  )
+  startAtZero(
+    lost,
+    deadLetterLosses.map((loss) => ({ loss })),
   )
   const countEvents = createEventCounters(metrics)
   const countUnknownSignals = createUnknownSignalCounter(metrics)

@@ -3,7 +3,6 @@ import { searchLimits } from '#shared/core/base/limits/alerts.ts'
 import type { TenantScope } from '#shared/core/operators/roles.ts'
 import { seesTenant } from '#shared/core/operators/roles.ts'
 import { searchIds } from '#shared/io/alerts/search-store.ts'
-import { describeFailure } from '#shared/io/clickhouse/clickhouse.ts'
 import type { Found, LinkStore } from '#shared/io/devices/link-store.ts'
 import type { QueryLimiter } from '#shared/io/http/limit-queries.ts'
 import type { Postgres } from '#shared/io/postgres/postgres.ts'
@@ -83,7 +82,7 @@ async function searchTelemetry(
     const found = await deps.links.findByText({ tenantIds, text, limit: foundMax })
     return { found, partial: listed.length > tenantsMax }
   } catch (error) {
-    deps.log.warn({ err: describeFailure(error) }, 'the telemetry could not be searched')
+    deps.log.warn({ err: error }, 'the telemetry could not be searched')
     return { found: [], partial: true }
   }
 }

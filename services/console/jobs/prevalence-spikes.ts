@@ -21,7 +21,7 @@ import {
   toDays,
   type VersionPrevalence,
 } from '#shared/io/analytics/prevalence-spike-store.ts'
-import { type Clickhouse, describeFailure } from '#shared/io/clickhouse/clickhouse.ts'
+import type { Clickhouse } from '#shared/io/clickhouse/clickhouse.ts'
 import { type Locks, tryNamedLock } from '#shared/io/postgres/named-lock-store.ts'
 import type { Log } from '#shared/io/process/log.ts'
 import type { Metrics } from '#shared/io/process/metrics.ts'
@@ -106,7 +106,7 @@ async function checkIfDue(state: State): Promise<'not_due' | 'checked' | 'failed
       await checkTenant(state, tenantId, atMs)
     } catch (error) {
       // A tenant whose history is too large to read must not block the others.
-      log.warn({ err: describeFailure(error), tenantId }, 'a tenant’s prevalence cannot be checked')
+      log.warn({ err: error, tenantId }, 'a tenant’s prevalence cannot be checked')
       failed = true
     }
   }

@@ -8,7 +8,7 @@ import { hourMs } from '#shared/core/base/instants.ts'
 import { reconciliationKeptMs } from '#shared/core/base/limits/history.ts'
 import { toCutoffDayMs, toCutoffMs } from '#shared/core/tenants/retention.ts'
 import { removeEndedBulkJobs } from '#shared/io/alerts/bulk-job-store.ts'
-import { type Clickhouse, describeFailure } from '#shared/io/clickhouse/clickhouse.ts'
+import type { Clickhouse } from '#shared/io/clickhouse/clickhouse.ts'
 import { removeEndedErasures } from '#shared/io/erasure/erasure-job-store.ts'
 import { removeExpiredListEntries } from '#shared/io/lists/list-store.ts'
 import { removeEndedInvitations } from '#shared/io/operators/invitation-store.ts'
@@ -102,7 +102,7 @@ export function createRetention(deps: RetentionDeps): Retention {
     countRemoved: (store, rows) => removed.inc({ store }, rows),
     recordFailure: (store, error) => {
       failures.inc({ store })
-      log.warn({ err: describeFailure(error), store }, 'expired data could not be removed')
+      log.warn({ err: error, store }, 'expired data could not be removed')
     },
     cleanUntilMs: new Map(),
   }

@@ -10,7 +10,6 @@ import {
 } from '#shared/core/base/limits/analytics.ts'
 import { createAlertStore } from '#shared/io/alerts/alert-store.ts'
 import type { OverviewSpan, OverviewStore } from '#shared/io/analytics/overview-store.ts'
-import { describeFailure } from '#shared/io/clickhouse/clickhouse.ts'
 import { countDeliveriesByState } from '#shared/io/deliveries/count-deliveries.ts'
 import type { Postgres } from '#shared/io/postgres/postgres.ts'
 import type { Log } from '#shared/io/process/log.ts'
@@ -51,7 +50,7 @@ export function addPeriodOverviewRoute(app: ConsoleApp, deps: PeriodOverviewDeps
       const span: OverviewSpan = { tenantId, beforeMs: 2 * fromMs - toMs, fromMs, toMs }
       const orNull = <T>(what: Promise<T>): Promise<T | null> =>
         what.catch((error: unknown) => {
-          deps.log.warn({ err: describeFailure(error) }, 'a part of the overview cannot be read')
+          deps.log.warn({ err: error }, 'a part of the overview cannot be read')
           return null
         })
       const [telemetry, reconciliation, alerts, webhook] = await Promise.all([

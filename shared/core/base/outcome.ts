@@ -4,14 +4,16 @@
  */
 
 /** Why a message or an event can never be processed, as a metric label. */
-export type DropReason =
-  /** A message without the proof of an edge: it is not decoded. */
-  | 'unproven_batch'
-  | 'unreadable_batch'
-  | 'invalid_event'
-  | 'refused_by_store'
-  /** A message that failed repeatedly because of a defect in the service. */
-  | 'defect'
+export const dropReasons = [
+  // A message without the proof of an edge: it is not decoded.
+  'unproven_batch',
+  'unreadable_batch',
+  'invalid_event',
+  'refused_by_store',
+  // A message that failed repeatedly because of a defect in the service.
+  'defect',
+] as const
+export type DropReason = (typeof dropReasons)[number]
 
 /** Thrown by pure code for input that can never become valid. A stage turns it into a drop. */
 export class PoisonError extends Error {

@@ -208,17 +208,10 @@ export function isTooMuchToRead(error: unknown): boolean {
   return error instanceof ClickHouseError && Number(error.code) === tooManyRows
 }
 
-/** @returns a failure without ClickHouse's message, which quotes data */
-export function describeFailure(error: unknown): { code?: string; type?: string } | Error {
-  if (!(error instanceof ClickHouseError)) return error as Error
-  return { code: error.code, type: error.type ?? 'UNKNOWN' }
-}
-
-/** @returns the same as an Error, for `cause` */
+/** @returns the error, or one without ClickHouse's message, which quotes data; for `cause` */
 export function toLoggable(error: unknown): Error {
-  const failure = describeFailure(error)
-  if (failure instanceof Error) return failure
-  return new Error(`ClickHouse answered ${failure.type} (${failure.code})`)
+  if (!(error instanceof ClickHouseError)) return error as Error
+  return new Error(`ClickHouse answered ${error.type ?? 'UNKNOWN'} (${error.code})`)
 }
 
 const timeoutExceeded = 159

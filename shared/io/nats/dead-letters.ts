@@ -24,7 +24,8 @@ export type DeadLetter = {
 }
 
 /** Why a letter was dropped: the stream is full, or the tenant exceeds its share. */
-export type DeadLetterLoss = 'stream_full' | 'tenant_share'
+export const deadLetterLosses = ['stream_full', 'tenant_share'] as const
+export type DeadLetterLoss = (typeof deadLetterLosses)[number]
 
 type DeadLettersOptions = {
   nats: Nats

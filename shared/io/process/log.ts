@@ -49,11 +49,18 @@ export function createLog(service: string, level: string): Log {
  * The logged fields of an error. ClickHouse quotes data in messages: log only its code and type.
  */
 export function toLogged(error: unknown): Record<string, unknown> {
-  if (!(error instanceof Error)) return { message: String(error) }
+  if (!(error instanceof Error)) return toLoggedValue(error)
   const { name, message, stack, code, type } = error as Error & { code?: unknown; type?: unknown }
   // By name, so that the edge need not load the ClickHouse client.
   if (error.constructor.name === 'ClickHouseError') {
     return { type: 'ClickHouseError', message: `ClickHouse answered ${type}`, code }
   }
   return { type: name, message, stack, code }
+}
+
+/** What was thrown without being an Error, such as `{ code, type }`: the same fields, or its text. */
+function toLoggedValue(thrown: unknown): Record<string, unknown> {
+  if (typeof thrown !== 'object' || thrown === null) return { message: String(thrown) }
+  const { message, code, type } = thrown as Record<string, unknown>
+  return { type: type ?? thrown.constructor?.name, message, code }
 }

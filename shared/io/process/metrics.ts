@@ -9,6 +9,7 @@ import {
   collectDefaultMetrics,
   Gauge,
   Histogram,
+  type LabelValues,
   Registry,
 } from 'prom-client'
 
@@ -68,6 +69,17 @@ export function createMetrics(service: string, { isThread = false } = {}): Metri
     histogram: (name, help, { buckets, labels: labelNames = [] }) =>
       new Histogram({ name, help, labelNames, buckets, registers }),
   }
+}
+
+/**
+ * Shows each series of a counter at 0 before its first event. Prometheus does not see an event that
+ * begins a series.
+ */
+export function startAtZero<L extends string>(
+  counter: Counter<L>,
+  series: readonly LabelValues<L>[],
+): void {
+  for (const labels of series) counter.inc(labels, 0)
 }
 
 /** What `/metrics` shows. */

@@ -21,7 +21,8 @@ import type { Log } from '#shared/io/process/log.ts'
 import type { Prover } from '#shared/io/tenants/directory/proofs.ts'
 
 /** Why a batch was not stored; a metric label. */
-export type PublishFault = 'stream_full' | 'stream_missing' | 'rejected' | 'no_ack'
+export const publishFaults = ['stream_full', 'stream_missing', 'rejected', 'no_ack'] as const
+export type PublishFault = (typeof publishFaults)[number]
 
 /** `final` when nothing was stored and an immediate retry is useless. */
 class PublishError extends Error {

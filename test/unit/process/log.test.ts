@@ -26,3 +26,8 @@ it('a log line contains the text, code and stack of other errors, and no other f
   })
   expect(toLogged('text')).toEqual({ message: 'text' })
 })
+
+it('a thrown object that is no error is logged by its known fields', () => {
+  const thrown = { code: '60', type: 'UNKNOWN_TABLE', sent: 'secret' }
+  expect(toLogged(thrown)).toEqual({ type: 'UNKNOWN_TABLE', message: undefined, code: '60' })
+})

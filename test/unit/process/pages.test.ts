@@ -50,8 +50,14 @@ describe('the pages', () => {
       .filter((path) => /^(services|shared|deploy)\/.*\.ts$/.test(path))
       .map(read)
       .join('\n')
-    const unknown = pages.flatMap(({ path, text }) =>
-      [...text.matchAll(/`(di_[a-z_]+[a-z])[`{]/g)]
+    const rulesFile = 'deploy/prometheus/alerts.yaml'
+    const rules = { path: rulesFile, text: read(rulesFile) }
+    const named = [
+      ...pages.map((page) => ({ ...page, pattern: /`(di_[a-z_]+[a-z])[`{]/g })),
+      { ...rules, pattern: /\b(di_[a-z_]+[a-z])\b/g },
+    ]
+    const unknown = named.flatMap(({ path, text, pattern }) =>
+      [...text.matchAll(pattern)]
         .filter(([, name]) => !code.includes(`'${name}'`))
         .map(([, name]) => `${path}: ${name}`),
     )

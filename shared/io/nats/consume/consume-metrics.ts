@@ -3,7 +3,7 @@
  * scrape. All consumers of a process share one set of metrics with the label `consumer`.
  */
 import type { Registry } from 'prom-client'
-import type { Metrics } from '#shared/io/process/metrics.ts'
+import { type Metrics, startAtZero } from '#shared/io/process/metrics.ts'
 import type { Nats } from '../connection.ts'
 import { isMessageGone } from '../jetstream-errors.ts'
 import { shareReadings } from '../shared-readings.ts'
@@ -54,17 +54,20 @@ function createShared(metrics: Metrics): Shared {
   )
   return {
     consumers,
-    of: (consumer) => ({
-      batches: (delivered, again) => {
-        batches.inc({ consumer })
-        messages.inc({ consumer }, delivered)
-        redelivered.inc({ consumer }, again)
-      },
-      failed: () => failures.inc({ consumer }),
-      fetchFailed: () => fetchFailures.inc({ consumer }),
-      nacked: (reason, count) => nacked.inc({ consumer, reason }, count),
-      quarantined: () => quarantined.inc({ consumer }),
-    }),
+    of: (consumer) => {
+      startAtZero(quarantined, [{ consumer }])
+      return {
+        batches: (delivered, again) => {
+          batches.inc({ consumer })
+          messages.inc({ consumer }, delivered)
+          redelivered.inc({ consumer }, again)
+        },
+        failed: () => failures.inc({ consumer }),
+        fetchFailed: () => fetchFailures.inc({ consumer }),
+        nacked: (reason, count) => nacked.inc({ consumer, reason }, count),
+        quarantined: () => quarantined.inc({ consumer }),
+      }
+    },
   }
 }
 

@@ -33,7 +33,7 @@ import {
 import { readJson } from '#shared/io/nats/kv-entries.ts'
 import { openTenantsBucket } from '#shared/io/nats/streams/buckets.ts'
 import type { Log } from '#shared/io/process/log.ts'
-import type { Metrics } from '#shared/io/process/metrics.ts'
+import { type Metrics, startAtZero } from '#shared/io/process/metrics.ts'
 import type { Sealer } from '#shared/io/tenants/sealed-secrets.ts'
 import type { ActivePolicies } from './active-policies.ts'
 import {
@@ -144,6 +144,12 @@ function createState(options: TenantDirectoryOptions): State {
   const { metrics, log, nowMs } = options
   const labels: 'reason'[] = ['reason']
   const faults = metrics.counter('di_directory_faults_total', 'Entries that cannot be used', labels)
+  startAtZero(
+    faults,
+    (['unproven_entry', 'unproven_policy', 'unproven_lists'] as const).map((reason) => ({
+      reason,
+    })),
+  )
   const reloads = metrics.counter('di_directory_reloads_total', 'Watches begun anew', labels)
   const announcements = metrics.counter(
     'di_directory_announcements_total',
