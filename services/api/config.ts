@@ -12,6 +12,7 @@ export function readApiConfig(env: Env) {
       PUBLIC_API_URL: variables.PUBLIC_API_URL,
       PUBLIC_INGEST_URL: variables.PUBLIC_INGEST_URL,
       TRUSTED_PROXIES: variables.TRUSTED_PROXIES,
+      STOP_DELAY_MS: variables.STOP_DELAY_MS,
       REUSE_PORT: variables.REUSE_PORT,
       LOG_LEVEL: variables.LOG_LEVEL,
       PARENT_PID: variables.PARENT_PID,

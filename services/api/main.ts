@@ -34,7 +34,10 @@ async function main(): Promise<void> {
   const config = readApiConfig(process.env)
   const log = createLog('api', config.LOG_LEVEL)
   const metrics = createMetrics('api')
-  const lifecycle = createLifecycle(log, config.PARENT_PID)
+  const lifecycle = createLifecycle(log, {
+    parentPid: config.PARENT_PID,
+    stopDelayMs: config.STOP_DELAY_MS,
+  })
   const postgres = createPostgres(config.POSTGRES_URL, {
     role: 'api',
     log,
@@ -81,7 +84,7 @@ async function main(): Promise<void> {
       nowMs: Date.now,
       monotonicMs: () => performance.now(),
     },
-    { log, metrics, trustedProxies: config.TRUSTED_PROXIES },
+    { log, metrics, trustedProxies: config.TRUSTED_PROXIES, stopping: lifecycle.stopping },
   )
   lifecycle.onStop('http', () => closeHttp(app, unfinishedMs))
   const url = await listen(app, config.API_LISTEN, config.REUSE_PORT)

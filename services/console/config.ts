@@ -27,6 +27,7 @@ export function readConsoleConfig(env: Env) {
       OIDC_CLIENT_SECRET: variables.OIDC_CLIENT_SECRET,
       OIDC_ONLY: variables.OIDC_ONLY,
       TRUSTED_PROXIES: variables.TRUSTED_PROXIES,
+      STOP_DELAY_MS: variables.STOP_DELAY_MS,
       ALLOW_PRIVATE_WEBHOOKS: variables.ALLOW_PRIVATE_WEBHOOKS,
       WEBHOOK_ALLOW_NETWORKS: variables.WEBHOOK_ALLOW_NETWORKS,
       LOG_LEVEL: variables.LOG_LEVEL,

@@ -26,7 +26,10 @@ const unfinishedMs = 6_500
 async function main(): Promise<void> {
   const config = readConsoleConfig(process.env)
   const log = createLog('console', config.LOG_LEVEL)
-  const lifecycle = createLifecycle(log, config.PARENT_PID)
+  const lifecycle = createLifecycle(log, {
+    parentPid: config.PARENT_PID,
+    stopDelayMs: config.STOP_DELAY_MS,
+  })
   const metrics = createMetrics('console')
   const sealer = createSealer(toMasterKeys(config))
 
@@ -64,6 +67,7 @@ async function main(): Promise<void> {
     log,
     metrics,
     trustedProxies: config.TRUSTED_PROXIES,
+    stopping: lifecycle.stopping,
   })
   lifecycle.onStop('http and jobs', async () => {
     await Promise.all([closeHttp(app, unfinishedMs), jobs.stop(unfinishedMs)])

@@ -29,7 +29,7 @@ const connectTimeoutMs = 10_000
 async function main(): Promise<void> {
   const config = readDeliveryConfig(process.env)
   const log = createLog('delivery', config.LOG_LEVEL)
-  const lifecycle = createLifecycle(log, config.PARENT_PID)
+  const lifecycle = createLifecycle(log, { parentPid: config.PARENT_PID })
   const metrics = createMetrics('delivery')
 
   const postgres = createPostgres(config.POSTGRES_URL, {

@@ -117,6 +117,7 @@ export function createIngest(deps: IngestDeps): Ingest {
     metrics,
     refusals,
     trustedProxies: deps.trustedProxies ?? [],
+    stopping: deps.stopping,
     ...(deps.connectionsMax === undefined ? {} : { connectionsMax: deps.connectionsMax }),
     direct: (request, response) => {
       if (request.method !== 'POST' || !isIngest(request.url)) return false

@@ -10,6 +10,7 @@ export function readIngestConfig(env: Env) {
       INGEST_LISTEN: variables.INGEST_LISTEN,
       INGEST_INTERNAL_LISTEN: variables.INGEST_INTERNAL_LISTEN,
       TRUSTED_PROXIES: variables.TRUSTED_PROXIES,
+      STOP_DELAY_MS: variables.STOP_DELAY_MS,
       REUSE_PORT: variables.REUSE_PORT,
       LOG_LEVEL: variables.LOG_LEVEL,
       PARENT_PID: variables.PARENT_PID,

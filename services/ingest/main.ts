@@ -1,8 +1,10 @@
 /**
- * The ingest process. It listens at once, accepts telemetry when NATS is connected and the tenant
- * directory is loaded, and stores every accepted submission before it ends.
+ * The ingest process. It listens once it holds a credential lease, accepts telemetry while it does,
+ * and stores every accepted submission before it ends.
  */
 import { createSecretKey, randomBytes, randomUUID } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { firstLeaseMaxMs } from '#shared/core/base/limits/ingest.ts'
 import { closeHttp } from '#shared/io/http/close-http.ts'
 import { listen } from '#shared/io/http/http-server.ts'
 import { serveInternally } from '#shared/io/http/internal-server.ts'
@@ -32,7 +34,10 @@ const unfinishedMs = 4_500
 async function main(): Promise<void> {
   const config = readIngestConfig(process.env)
   const log = createLog('ingest', config.LOG_LEVEL)
-  const lifecycle = createLifecycle(log, config.PARENT_PID)
+  const lifecycle = createLifecycle(log, {
+    parentPid: config.PARENT_PID,
+    stopDelayMs: config.STOP_DELAY_MS,
+  })
   const metrics = createMetrics('ingest')
 
   const staleSecretRequests = createStaleSecretRequests(metrics, nowMs)
@@ -68,14 +73,28 @@ async function main(): Promise<void> {
     wallMs: Date.now,
     trustedProxies: config.TRUSTED_PROXIES,
   })
-  const { readyChecks, warnings } = ingest
+  const { warnings } = ingest
+  let listening = false
+  const readyChecks = {
+    ...ingest.readyChecks,
+    listener: () => (listening ? null : 'is not open yet'),
+  }
   const address = config.INGEST_INTERNAL_LISTEN
   const internal = { lifecycle, log, metrics, readyChecks, warnings, address }
   const internalUrl = await serveInternally(internal)
   lifecycle.onStop('drain', ingest.drained)
   lifecycle.onStop('http', () => closeHttp(ingest.app, unfinishedMs))
+  await awaitFirstLease(edge)
+  if (lifecycle.stopping()) return
   const url = await listen(ingest.app, config.INGEST_LISTEN, config.REUSE_PORT)
+  listening = true
   log.info({ url, internal_url: internalUrl }, 'listening')
+}
+
+/** Waits for a lease, so that a balancer that only connects sends no request to be refused. */
+async function awaitFirstLease(edge: () => Edge | null): Promise<void> {
+  const untilMs = nowMs() + firstLeaseMaxMs
+  while (edge()?.directory.leaseValid() !== true && nowMs() < untilMs) await sleep(20)
 }
 
 /** Opens what ingest needs from NATS, once it is connected. @returns null until then */

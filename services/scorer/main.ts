@@ -18,7 +18,7 @@ import { type ScorerConsumers, startConsumers } from './consumers.ts'
 async function main(): Promise<void> {
   const config = readScorerConfig(process.env)
   const log = createLog('scorer', config.LOG_LEVEL)
-  const lifecycle = createLifecycle(log, config.PARENT_PID)
+  const lifecycle = createLifecycle(log, { parentPid: config.PARENT_PID })
   const metrics = createMetrics('scorer')
   const postgres = createPostgres(config.POSTGRES_URL, { role: 'scorer', log, metrics })
   lifecycle.onStop('postgres', postgres.close)

@@ -29,6 +29,7 @@ const drills: Record<string, () => Promise<Drill>> = {
   soak: () => import('./soak/soak.ts'),
   starvation: () => import('./starvation/starvation.ts'),
   'small-stream': () => import('./small-stream/small-stream.ts'),
+  rolling: () => import('./rolling/rolling.ts'),
 }
 
 /** About an hour in all; some drills are shortened. */

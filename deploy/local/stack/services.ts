@@ -60,6 +60,8 @@ export function serviceEnv(
     ...(previous ? { TELEMETRY_KEY_PREVIOUS: deriveKey(previous, 'telemetry batch') } : {}),
     ADMIN_TOKEN: settings.env.ADMIN_TOKEN || secrets.admin_token,
     PARENT_PID: `${process.pid}`,
+    // The stack has no balancer, and its supervisor ends a process after ten seconds.
+    STOP_DELAY_MS: '0',
   }
   for (const name of SERVICE_NAMES) Object.assign(own, listenEnv(settings, name))
   const streamBytes = settings.external.nats ? undefined : chooseStreamBytes(settings.dataDir)

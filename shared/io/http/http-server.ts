@@ -51,6 +51,8 @@ export type HttpServerOptions = {
   trustedProxies?: readonly string[]
   /** The refusal log, to share it with `direct`. */
   refusals?: RefusalLog
+  /** Whether the process is stopping: then every response of a route ends its connection. */
+  stopping?: () => boolean
   /** Overrides the limit, for tests. */
   connectionsMax?: number
 }
@@ -255,6 +257,7 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
     reply.header('x-request-id', request.id)
     // A route with a public response sets its own.
     reply.header('cache-control', 'no-store')
+    if (options.stopping?.() === true) reply.header('connection', 'close')
   })
   app.setErrorHandler((error: FastifyError, request, reply) => {
     const problem = toProblem(error, request.log)

@@ -208,6 +208,8 @@ export const variables = {
     .enum(['0', '1'])
     .default('0')
     .transform((text) => text === '1'),
+  /** How long a process serves on after SIGTERM, while its readiness is 503 already. */
+  STOP_DELAY_MS: z.coerce.number().int().min(0).max(60_000).default(0),
   /** How long shadow policies may delay a batch of a scorer. */
   SHADOW_HOLD_MAX_MS: z.coerce.number().int().min(100).max(60_000).default(2_000),
   /** Where analysts reach ClickHouse; the local stack sets it to an address of its own. */

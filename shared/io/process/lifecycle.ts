@@ -3,6 +3,7 @@
  * and the death of its parent drain it within a time limit; an uncaught error is logged and ends
  * it, so that its supervisor restarts it.
  */
+import { setTimeout as sleep } from 'node:timers/promises'
 import closeWithGrace from 'close-with-grace'
 import { ConfigError } from './config.ts'
 import type { Log } from './log.ts'
@@ -20,7 +21,17 @@ export type Lifecycle = StopSteps & {
   stop: (reason: string) => void
 }
 
-/** The hard limit of a stop, below the supervisor's ten seconds. */
+export type LifecycleOptions = {
+  /** The process stops once this one is gone. */
+  parentPid?: number | undefined
+  /**
+   * How long the process serves on after a signal, while readiness is 503 already: time for
+   * balancers to send new connections elsewhere.
+   */
+  stopDelayMs?: number
+}
+
+/** The hard limit of a stop after the delay, below the supervisor's ten seconds. */
 const stopLimitMs = 8_000
 
 /** Collects steps; `run` runs them. A step that fails is logged, and the others run. */
@@ -40,17 +51,17 @@ export function createStopSteps(log: Log): StopSteps & { run: () => Promise<void
   }
 }
 
-/**
- * Installs the signal handlers of a process.
- * @param parentPid when set, the process stops once that process is gone
- */
-export function createLifecycle(log: Log, parentPid?: number): Lifecycle {
+/** Installs the signal handlers of a process. */
+export function createLifecycle(log: Log, options: LifecycleOptions = {}): Lifecycle {
+  const { parentPid, stopDelayMs = 0 } = options
   const steps = createStopSteps(log)
   let stopping = false
-  const grace = closeWithGrace({ delay: stopLimitMs, logger: false }, async ({ err, signal }) => {
+  const limits = { delay: stopDelayMs + stopLimitMs, logger: false as const }
+  const grace = closeWithGrace(limits, async ({ err, signal }) => {
     stopping = true
     if (err !== undefined) log.fatal({ err }, 'stopping after an uncaught error')
     else log.info({ signal }, 'stopping')
+    if (signal !== undefined) await sleep(stopDelayMs)
     await steps.run()
     log.info('stopped')
   })

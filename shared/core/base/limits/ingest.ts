@@ -53,6 +53,12 @@ export const publishesInFlightMax = 2
 export const lingerMs = 10
 export const lingerUntilEvents = 16
 
+/**
+ * How long an edge that starts waits for its first lease before it listens. Loading the directory
+ * takes a second. Later clients get a 503 with the reason instead of no connection.
+ */
+export const firstLeaseMaxMs = 3_000
+
 /** How long an edge waits for a publish ack before it answers 503. */
 export const publishTimeoutMs = 2_000
 
