@@ -114,18 +114,31 @@ export async function forkChild(file: string): Promise<{ worker: BenchChild; fir
 
 /** CPU seconds, user and system, that a process has used, optionally with its children. */
 export function readCpuSeconds(pid: number, withChildren = false): number {
-  let ticks = readTicks(pid)
-  if (withChildren) {
-    const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim()
-    for (const child of children === '' ? [] : children.split(' ')) {
-      try {
-        ticks += readTicks(Number(child))
-      } catch {
-        // The process has ended.
-      }
+  return addUp(pid, withChildren, readTicks) / 100
+}
+
+/** MB (10^6 bytes) of a process: its own memory, and its share of what several processes use. */
+export function readPssMb(pid: number, withChildren = false): number {
+  return addUp(pid, withChildren, readPssKib) * (1_024 / 1e6)
+}
+
+function addUp(pid: number, withChildren: boolean, read: (pid: number) => number): number {
+  let total = read(pid)
+  if (!withChildren) return total
+  const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim()
+  for (const child of children === '' ? [] : children.split(' ')) {
+    try {
+      total += read(Number(child))
+    } catch {
+      // The process has ended.
     }
   }
-  return ticks / 100
+  return total
+}
+
+function readPssKib(pid: number): number {
+  const [, kib] = /^Pss:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/smaps_rollup`, 'utf8')) ?? []
+  return Number(kib)
 }
 
 function readTicks(pid: number): number {

@@ -14,6 +14,7 @@ const benchmarks: Record<string, () => Promise<Benchmark>> = {
   'risk-features': () => import('./history/risk-features.ts'),
   freshness: () => import('./freshness/freshness.ts'),
   'small-insert': () => import('./freshness/small-insert.ts'),
+  cost: () => import('./cost/cost.ts'),
   history: () => import('./history/history.ts'),
   alerts: () => import('./alerts/alerts.ts'),
   delivery: () => import('./delivery/delivery.ts'),

@@ -4,7 +4,7 @@
  */
 import { SERVER_NAMES, SERVICE_NAMES } from '../../deploy/local/stack/settings.ts'
 import type { TestStack } from '../support/process/stack.ts'
-import { readCpuSeconds, readMemoryMb } from './measured-process.ts'
+import { readCpuSeconds, readMemoryMb, readPssMb } from './measured-process.ts'
 
 export type Usage = Record<string, number>
 
@@ -16,6 +16,16 @@ export function readCpu({ stack, pid }: TestStack): Usage {
     usage[name] = readCpuSeconds(stack.pids[name], name === 'postgres')
   }
   usage.stack = readCpuSeconds(pid)
+  return usage
+}
+
+/** Memory in MB of each of these processes: its own, and its share of what several use. */
+export function readPss({ stack, pid }: TestStack): Usage {
+  const usage: Usage = {}
+  for (const name of [...SERVICE_NAMES, ...SERVER_NAMES]) {
+    usage[name] = readPssMb(stack.pids[name], name === 'postgres')
+  }
+  usage.stack = readPssMb(pid)
   return usage
 }
 

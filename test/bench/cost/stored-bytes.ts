@@ -1,0 +1,52 @@
+/** The bytes on disk that each store of a local stack uses. */
+
+import { telemetryStream } from '#shared/core/telemetry/nats-names.ts'
+import type { Clickhouse } from '#shared/io/clickhouse/clickhouse.ts'
+import { connectNats } from '#shared/io/nats/connection.ts'
+import { createPostgres } from '#shared/io/postgres/postgres.ts'
+import { createLog } from '#shared/io/process/log.ts'
+import type { StackFacts } from '../../support/process/stack.ts'
+
+export type Bytes = {
+  /** The tables of ClickHouse, compressed. */
+  tables: Record<string, number>
+  /** The column `telemetry.body`, part of its table. */
+  bodies: number
+  /** The telemetry stream. */
+  jetstream: number
+  /** The database, indexes included. */
+  postgres: number
+}
+
+/** Reads them. Parts that a merge has replaced are not counted, though they stay for minutes. */
+export async function readBytes(stack: StackFacts, clickhouse: Clickhouse): Promise<Bytes> {
+  const log = createLog('bench', 'silent')
+  const nats = await connectNats(stack.nats, 'bench', log)
+  const postgres = createPostgres(stack.postgres, { role: 'bench', log })
+  try {
+    const tables = await readPairs(
+      clickhouse,
+      `select table, sum(bytes_on_disk) from system.parts
+       where active and database = currentDatabase() group by table`,
+    )
+    const { body } = await readPairs(
+      clickhouse,
+      `select column, sum(column_data_compressed_bytes) from system.parts_columns
+       where active and database = currentDatabase() and table = 'telemetry' and column = 'body'
+       group by column`,
+    )
+    const { state } = await nats.manager.streams.info(telemetryStream)
+    const { rows } = await postgres.query<{ bytes: string }>(
+      'select pg_database_size(current_database()) as bytes',
+    )
+    return { tables, bodies: body ?? 0, jetstream: state.bytes, postgres: Number(rows[0]!.bytes) }
+  } finally {
+    await Promise.all([nats.close(), postgres.close()])
+  }
+}
+
+async function readPairs(clickhouse: Clickhouse, query: string): Promise<Record<string, number>> {
+  const result = await clickhouse.query({ query, format: 'JSONCompactEachRow' })
+  const rows = await result.json<[string, number | string]>()
+  return Object.fromEntries(rows.map(([name, value]) => [name, Number(value)]))
+}
