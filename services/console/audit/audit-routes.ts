@@ -7,11 +7,11 @@ import { emailCharactersMax } from '#shared/core/operators/operator-credentials.
 import { type AuditFilters, listAudit } from '#shared/io/postgres/audit-store.ts'
 import type { Queryable } from '#shared/io/postgres/postgres.ts'
 import type { ConsoleApp } from '../http/admin-app.ts'
-import { limitSchema, tenantParams } from '../http/schemas.ts'
+import { pageQuery, pageSchema, readCursor, toNextCursor } from '../http/paging.ts'
+import { tenantParams } from '../http/schemas.ts'
 
 const listAuditQuery = z.strictObject({
-  limit: limitSchema(500, 100),
-  before: z.coerce.number().int().positive().optional().describe('`next` of the previous page'),
+  ...pageQuery(500, 100),
   actor: operatorText(emailCharactersMax)
     .optional()
     .describe("who: an operator's email, `admin` for the admin token, `system`, or `unknown`"),
@@ -27,32 +27,31 @@ const consoleAuditQuery = listAuditQuery.extend({
     .describe('`all`: also the entries of every tenant, in one list'),
 })
 
-const auditSchema = z.object({
-  data: z
-    .array(
-      z.object({
-        audit_id: z.number().int(),
-        at: z.string(),
-        actor: z.string(),
-        tenant_id: z.string().nullable(),
-        action: z.string(),
-        before: z.unknown(),
-        after: z.unknown(),
-      }),
-    )
-    .describe('newest first'),
-  next: z.number().int().nullable(),
-})
+const auditSchema = pageSchema(
+  z.object({
+    audit_id: z.number().int(),
+    at: z.string(),
+    actor: z.string(),
+    tenant_id: z.string().nullable(),
+    action: z.string(),
+    before: z.unknown(),
+    after: z.unknown(),
+  }),
+)
 
 /** Adds the routes. */
 export function addAuditRoutes(app: ConsoleApp, { postgres }: { postgres: Queryable }): void {
   const answer = async (
     tenantId: AuditFilters['tenantId'],
-    { limit, before, actor, action, from, to }: z.output<typeof listAuditQuery>,
+    { limit, cursor, actor, action, from, to }: z.output<typeof listAuditQuery>,
   ) => {
     const filters = { tenantId, actor, actions: action, fromMs: from, toMs: to }
+    const list = tenantId === undefined ? 'audit of all' : 'audit'
+    const scope = { list, tenantId: tenantId ?? '', filters: Object.values(filters) }
+    const before = readCursor(scope, cursor, z.int())
     const data = await listAudit(postgres, { ...filters, limit, before })
-    return { data, next: data.length === limit ? data.at(-1)!.audit_id : null }
+    const next_cursor = toNextCursor(scope, { rows: data, limit }, (row) => row.audit_id)
+    return { data, limit, next_cursor }
   }
   app.get(
     '/tenants/:tenant_id/audit',

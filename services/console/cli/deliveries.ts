@@ -4,10 +4,10 @@ import type { Delivery } from '../deliveries/delivery-schemas.ts'
 import { type CliContext, CliError, toTenantPath } from './context.ts'
 import { toFields, toTable, toTime } from './tables.ts'
 
-type DeliveryPage = { data: Delivery[]; next: string | null }
+type DeliveryPage = { data: Delivery[]; next_cursor: string | null }
 type Replayed = { tenant_id: string; replayed: number; data: Delivery[] }
 type Tested = { tenant_id: string; data: Delivery[] }
-type ListOptions = { state?: string; alert?: string; limit: number; after?: string }
+type ListOptions = { state?: string; alert?: string; limit: number; cursor?: string }
 type ReplayOptions = { alert?: string; since?: string; failed?: true }
 
 const json = ['--json', 'print one JSON document'] as const
@@ -40,13 +40,13 @@ function addReads(deliveries: Command, context: CliContext): void {
     .option('--state <state>', 'pending, sending, delivered, failed or skipped')
     .option('--alert <id>', 'only the delivery of this alert')
     .option('--limit <n>', 'at most this many', toLimit, 50)
-    .option('--after <cursor>', '`next` of the previous page')
+    .option('--cursor <cursor>', '`next_cursor` of the previous page')
     .option(...json)
     .action(async (slug: string, options: ListOptions) => {
       const query = new URLSearchParams({ limit: String(options.limit) })
       if (options.state !== undefined) query.set('state', options.state)
       if (options.alert !== undefined) query.set('alert_id', options.alert)
-      if (options.after !== undefined) query.set('after', options.after)
+      if (options.cursor !== undefined) query.set('cursor', options.cursor)
       const page = await context.adminFetch('GET', `${pathOf(slug)}?${query}`)
       context.out(page as DeliveryPage, toPageText)
     })
@@ -114,9 +114,10 @@ export function toLimit(text: string): number {
   throw new InvalidArgumentError('must be a whole number from 1 to 500')
 }
 
-function toPageText({ data, next }: DeliveryPage): string {
+function toPageText({ data, next_cursor }: DeliveryPage): string {
   if (data.length === 0) return 'There are no such deliveries.'
-  return next === null ? toListTable(data) : `${toListTable(data)}\n\nMore: --after ${next}`
+  const table = toListTable(data)
+  return next_cursor === null ? table : `${table}\n\nMore: --cursor ${next_cursor}`
 }
 
 function toReplayedText({ replayed, data }: Replayed): string {

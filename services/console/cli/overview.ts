@@ -6,7 +6,7 @@ import { type CliContext, CliError, toTenantPath } from './context.ts'
 import { toLimit } from './deliveries.ts'
 import { toTable, toTime } from './tables.ts'
 
-type AuditPage = { data: AuditRow[]; next: number | null }
+type AuditPage = { data: AuditRow[]; next_cursor: string | null }
 type AuditOptions = {
   all?: true
   json?: true
@@ -14,7 +14,7 @@ type AuditOptions = {
   action?: string
   from?: string
   to?: string
-  before?: string
+  cursor?: string
   limit: number
 }
 
@@ -28,7 +28,7 @@ export function registerOverview(program: Command, context: CliContext): void {
     .option('--action <actions>', 'what: sql.queried, or several separated by commas')
     .option('--from <instant>', 'entries written at this ISO-8601 instant or later')
     .option('--to <instant>', 'entries written before it')
-    .option('--before <entry>', 'further entries: what the previous page named')
+    .option('--cursor <cursor>', '`next_cursor` of the previous page')
     .option('--limit <n>', 'at most this many', toLimit, 100)
     .option('--json', 'print one JSON document')
     .action(async (slug: string | undefined, options: AuditOptions) => {
@@ -54,7 +54,7 @@ export function registerOverview(program: Command, context: CliContext): void {
 }
 
 /** @param all whether entries of several tenants are shown together */
-function toAuditText({ data, next }: AuditPage, all: boolean): string {
+function toAuditText({ data, next_cursor }: AuditPage, all: boolean): string {
   if (data.length === 0) return 'The audit log has no such entries.'
   const table = toTable(
     ['ENTRY', 'AT', 'WHO', ...(all ? ['TENANT'] : []), 'WHAT', 'BEFORE', 'AFTER'],
@@ -68,7 +68,7 @@ function toAuditText({ data, next }: AuditPage, all: boolean): string {
       row.after === null ? '-' : JSON.stringify(row.after),
     ]),
   )
-  return next === null ? table : `${table}\n\nMore: --before ${next}`
+  return next_cursor === null ? table : `${table}\n\nMore: --cursor ${next_cursor}`
 }
 
 function toEdgeTable({ revision, data }: { revision: number; data: EdgeView[] }): string {

@@ -32,7 +32,7 @@ type StaleSecretRequests = Omit<StaleSecretReport, 'tenant_id'>
 
 type CreateOptions = { name?: string; sandbox?: true; webhookUrl?: string }
 type RotateOptions = { hmac?: true; webhook?: true; apiKey?: true }
-type TenantPage = { data: Tenant[]; total: number; next: string | null }
+type TenantPage = { data: Tenant[]; total: number; next_cursor: string | null }
 
 /** Adds the group `tenants`. */
 export function registerTenants(program: Command, context: CliContext): void {
@@ -116,12 +116,12 @@ async function findStaleSecretRequests(
 
 async function listAll(context: CliContext): Promise<{ data: Tenant[]; total: number }> {
   const data: Tenant[] = []
-  for (let after = ''; ; ) {
-    const query = after === '' ? '' : `?after=${encodeURIComponent(after)}`
+  for (let cursor = ''; ; ) {
+    const query = cursor === '' ? '' : `?cursor=${encodeURIComponent(cursor)}`
     const page = (await context.adminFetch('GET', `/tenants${query}`)) as TenantPage
     data.push(...page.data)
-    if (page.next === null) return { data, total: data.length }
-    after = page.next
+    if (page.next_cursor === null) return { data, total: data.length }
+    cursor = page.next_cursor
   }
 }
 

@@ -132,7 +132,7 @@ function addReads(app: ConsoleApp, { postgres }: DeliveryDeps): void {
         response: { 200: deliveriesSchema },
       },
     },
-    async ({ params, query: { state, alert_id: alertId, limit, after } }) => {
+    async ({ params, query: { state, alert_id: alertId, limit, cursor } }) => {
       const tenantId = params.tenant_id
       await requireTenant(postgres, tenantId)
       const scope = { list: 'deliveries', tenantId, filters: [state ?? null, alertId ?? null] }
@@ -141,10 +141,10 @@ function addReads(app: ConsoleApp, { postgres }: DeliveryDeps): void {
         state,
         alertId,
         limit,
-        after: after === undefined ? undefined : toPosition(scope, after),
+        after: cursor === undefined ? undefined : toPosition(scope, cursor),
       })
-      const cursor = next && encodeCursor(scope, [next.createdAtUs, next.deliveryId])
-      return { data: deliveries, next: cursor }
+      const next_cursor = next && encodeCursor(scope, [next.createdAtUs, next.deliveryId])
+      return { data: deliveries, limit, next_cursor }
     },
   )
   app.get(
@@ -220,6 +220,6 @@ const deliveryNotFound = (deliveryId: string) =>
 const positionSchema = z.tuple([z.int(), z.string().max(64)])
 
 function toPosition(scope: CursorScope, cursor: string): DeliveryPosition {
-  const [createdAtUs, deliveryId] = decodeCursor(scope, cursor, positionSchema, 'after')
+  const [createdAtUs, deliveryId] = decodeCursor(scope, cursor, positionSchema)
   return { createdAtUs, deliveryId }
 }

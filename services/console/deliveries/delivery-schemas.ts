@@ -1,9 +1,9 @@
 /** Schemas of deliveries and of the webhook's state. */
 import { z } from 'zod'
-import { cursorCharactersMax } from '#shared/core/base/limits/rest-api.ts'
 import { instantParameter } from '#shared/core/http/api-schemas.ts'
 import { deliveryStates } from '#shared/io/deliveries/list-deliveries.ts'
-import { limitSchema, tenantIdSchema } from '../http/schemas.ts'
+import { pageQuery, pageSchema } from '../http/paging.ts'
+import { tenantIdSchema } from '../http/schemas.ts'
 
 const alertIdSchema = z.string().min(1).max(64)
 
@@ -15,8 +15,7 @@ export const deliveryParams = z.object({
 export const listDeliveriesQuery = z.strictObject({
   state: z.enum(deliveryStates).optional(),
   alert_id: alertIdSchema.optional(),
-  limit: limitSchema(500, 50),
-  after: z.string().max(cursorCharactersMax).optional().describe('`next` of the previous page'),
+  ...pageQuery(500, 50),
 })
 
 const attemptSchema = z.object({
@@ -51,10 +50,7 @@ export const deliverySchema = z
   .meta({ id: 'Delivery' })
 export type Delivery = z.infer<typeof deliverySchema>
 
-export const deliveriesSchema = z.object({
-  data: z.array(deliverySchema),
-  next: z.string().nullable().describe('`after` of the next page; null on the last one'),
-})
+export const deliveriesSchema = pageSchema(deliverySchema)
 
 export const replayBody = z
   .strictObject({

@@ -16,7 +16,8 @@ import type { Postgres } from '#shared/io/postgres/postgres.ts'
 import { pause } from '#shared/io/process/pause.ts'
 import type { Sealer } from '#shared/io/tenants/sealed-secrets.ts'
 import { actorOf, type ConsoleApp } from '../http/admin-app.ts'
-import { tenantParams } from '../http/schemas.ts'
+import { readCursor, toNextCursor } from '../http/paging.ts'
+import { idSchema, tenantParams } from '../http/schemas.ts'
 import { requireTenant } from '../tenants/manage-tenants.ts'
 import {
   erasureBody,
@@ -47,10 +48,13 @@ export function addErasureRoutes(app: ConsoleApp, deps: EraseRouteDeps): void {
         response: { 200: erasuresSchema },
       },
     },
-    async ({ params: { tenant_id: tenantId }, query: { limit, before } }) => {
+    async ({ params: { tenant_id: tenantId }, query: { limit, cursor } }) => {
+      const scope = { list: 'erasures', tenantId, filters: null }
+      const before = readCursor(scope, cursor, idSchema)
       await requireTenant(postgres, tenantId)
       const data = await listErasures(postgres, { tenantId, limit, before })
-      return { data, next: data.length === limit ? data.at(-1)!.erasure_id : null }
+      const next_cursor = toNextCursor(scope, { rows: data, limit }, (row) => row.erasure_id)
+      return { data, limit, next_cursor }
     },
   )
   app.get(

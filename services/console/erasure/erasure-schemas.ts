@@ -2,6 +2,7 @@
 import { z } from 'zod'
 import { idSchema as subjectIdSchema } from '#shared/core/telemetry/submission.ts'
 import { erasureStores } from '#shared/io/erasure/erasure-job-store.ts'
+import { pageQuery, pageSchema } from '../http/paging.ts'
 import { idSchema, tenantParams } from '../http/schemas.ts'
 
 export const erasureBody = z
@@ -77,14 +78,7 @@ export const erasureSchema = z
   })
   .meta({ id: 'Erasure' })
 
-export const erasuresQuery = z.strictObject({
-  limit: z.coerce.number().int().min(1).max(100).default(20),
-  before: idSchema.optional().describe('continues after this erasure: `next`'),
-})
-
-export const erasuresSchema = z.object({
-  data: z.array(erasureSchema),
-  next: z.string().nullable(),
-})
+export const erasuresQuery = z.strictObject(pageQuery(100, 20))
+export const erasuresSchema = pageSchema(erasureSchema)
 
 export const erasureParams = tenantParams.extend({ erasure_id: idSchema })

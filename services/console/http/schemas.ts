@@ -146,22 +146,6 @@ export const ratesBody = z.strictObject({
 export const limitSchema = (most: number, usual: number) =>
   z.coerce.number().int().min(1).max(most).default(usual)
 
-export const listTenantsQuery = z.strictObject({
-  limit: limitSchema(1_000, 1_000),
-  after: z
-    .string()
-    .max(63)
-    .refine((text) => !text.includes('\0'), 'must not contain NUL')
-    .optional()
-    .describe('`next` of the previous page'),
-})
-
-export const tenantsSchema = z.object({
-  data: z.array(tenantSchema),
-  total: z.number().int(),
-  next: z.string().nullable(),
-})
-
 /** An empty request rotates both secrets, like the button of the dashboard. */
 export const rotateBody = z
   .strictObject({

@@ -6,6 +6,7 @@ import { presets } from '#shared/core/policies/presets/presets.ts'
 import { createPolicyStore, type PolicyVersion } from '#shared/io/policies/policy-store.ts'
 import type { Queryable } from '#shared/io/postgres/postgres.ts'
 import { actorOf, type ConsoleApp } from '../http/admin-app.ts'
+import { readCursor, toNextCursor } from '../http/paging.ts'
 import { tenantParams } from '../http/schemas.ts'
 import { tenantNotFound } from '../tenants/directory.ts'
 import { requireTenant } from '../tenants/manage-tenants.ts'
@@ -22,6 +23,7 @@ import {
   setPolicyQuery,
   shownPolicySchema,
   versionParams,
+  versionSchema,
   versionsSchema,
 } from './policy-schemas.ts'
 
@@ -119,13 +121,16 @@ function addVersionRoutes(app: ConsoleApp, deps: PolicyRouteDeps): void {
         response: { 200: versionsSchema },
       },
     },
-    async ({ params: { tenant_id: tenantId }, query: { limit, before } }) => {
+    async ({ params: { tenant_id: tenantId }, query: { limit, cursor } }) => {
+      const scope = { list: 'policy versions', tenantId, filters: null }
+      const before = readCursor(scope, cursor, versionSchema)
       const inForce = await store.findInForce(tenantId)
       if (inForce === null) throw tenantNotFound(tenantId)
       const versions = await store.listVersions({ tenantId, limit, before })
       return {
         data: versions.map((one) => ({ ...one, in_force: one.version === inForce.version })),
-        next: versions.length === limit ? versions.at(-1)!.version : null,
+        limit,
+        next_cursor: toNextCursor(scope, { rows: versions, limit }, (row) => row.version),
       }
     },
   )

@@ -3,17 +3,16 @@
  * a document is any JSON.
  */
 import { z } from 'zod'
-import { limitSchema, tenantIdSchema } from '../http/schemas.ts'
+import { pageQuery, pageSchema } from '../http/paging.ts'
+import { tenantIdSchema } from '../http/schemas.ts'
 
-export const versionNumber = z.coerce.number().int().min(1).max(2_147_483_647)
+export const versionSchema = z.int().min(1).max(2_147_483_647)
+export const versionNumber = z.coerce.number().pipe(versionSchema)
 
 export const versionParams = z.object({ tenant_id: tenantIdSchema, version: versionNumber })
 export const presetParams = z.object({ name: z.string().min(1).max(64) })
 
-export const listVersionsQuery = z.strictObject({
-  limit: limitSchema(500, 100),
-  before: versionNumber.optional().describe('`next` of the previous page'),
-})
+export const listVersionsQuery = z.strictObject(pageQuery(500, 100))
 
 export const setPolicyQuery = z.strictObject({
   if_version: versionNumber.optional().describe('reject the change if another version is in force'),
@@ -41,10 +40,7 @@ export const shownPolicySchema = z.object({
   document: policyDocumentSchema,
 })
 
-export const versionsSchema = z.object({
-  data: z.array(z.object(versionFields)),
-  next: z.number().int().nullable(),
-})
+export const versionsSchema = pageSchema(z.object(versionFields))
 
 const presetFields = { name: z.string(), policy_hash: z.string() }
 export const presetsSchema = z.object({ data: z.array(z.object(presetFields)) })

@@ -1,19 +1,22 @@
 /** Routes of tenants: create, list, show, set rates, suspend, resume. */
+import { z } from 'zod'
 import type { Rate } from '#shared/core/http/rate-limit.ts'
 import { createTenantStore } from '#shared/io/tenants/tenant-store.ts'
 import { actorOf, type ConsoleApp, tenantsOf } from '../http/admin-app.ts'
+import { pageQuery, pageSchema, readCursor, toNextCursor } from '../http/paging.ts'
 import {
   createdTenantSchema,
   createTenantBody,
-  listTenantsQuery,
   ratesBody,
+  tenantIdSchema,
   tenantParams,
   tenantSchema,
   tenantStatusSchema,
-  tenantsSchema,
 } from '../http/schemas.ts'
 import { tenantNotFound } from './directory.ts'
 import { createTenant, type ManageDeps, setTenantRates, setTenantStatus } from './manage-tenants.ts'
+
+const listed = { list: 'tenants', tenantId: '', filters: null }
 
 /** Adds the routes. */
 export function addTenantRoutes(app: ConsoleApp, deps: ManageDeps): void {
@@ -50,17 +53,19 @@ export function addTenantRoutes(app: ConsoleApp, deps: ManageDeps): void {
         operationId: 'listTenants',
         tags: ['Tenants'],
         summary: 'List tenants by id',
-        querystring: listTenantsQuery,
-        response: { 200: tenantsSchema },
+        querystring: z.strictObject(pageQuery(1_000, 1_000)),
+        response: { 200: pageSchema(tenantSchema).extend({ total: z.int() }) },
       },
     },
-    async ({ query: { limit, after }, principal }) => {
+    async ({ query: { limit, cursor }, principal }) => {
       const scope = tenantsOf(principal)
+      const after = readCursor(listed, cursor, tenantIdSchema)
       const [data, total] = await Promise.all([
         store.listTenants({ limit, after, scope }),
         store.countTenants(scope),
       ])
-      return { data, total, next: data.length === limit ? data.at(-1)!.tenant_id : null }
+      const next_cursor = toNextCursor(listed, { rows: data, limit }, (row) => row.tenant_id)
+      return { data, total, limit, next_cursor }
     },
   )
   app.get(

@@ -46,12 +46,12 @@ export function describeAudit(getStory: () => AuditStory): void {
   /** Every page: bulk changes have an entry for each alert. */
   const listAll = async (filters: string): Promise<Entry[]> => {
     const entries: Entry[] = []
-    for (let before = ''; ; ) {
-      const path = `/audit?tenants=all&limit=500&${filters}${before}`
-      const page = await admin<{ data: Entry[]; next: number | null }>(stack(), 'GET', path)
+    for (let cursor = ''; ; ) {
+      const path = `/audit?tenants=all&limit=500&${filters}${cursor}`
+      const page = await admin<{ data: Entry[]; next_cursor: string | null }>(stack(), 'GET', path)
       entries.push(...page.data)
-      if (page.next === null) return entries
-      before = `&before=${page.next}`
+      if (page.next_cursor === null) return entries
+      cursor = `&cursor=${page.next_cursor}`
     }
   }
   /** Calls the admin API as the page does, with the cookie of the operator's session. */

@@ -402,7 +402,7 @@ describe('every page', () => {
     const { data } = await admin<{ data: object[] }>(running.stack, 'GET', '/tenants')
     const many = Array.from({ length: 5_000 }, (_, at) => ({ ...data[0], tenant_id: `t-${at}` }))
     await page.route('**/admin/v1/tenants?*', (route) =>
-      route.fulfill({ json: { data: many, total: many.length, next: null } }),
+      route.fulfill({ json: { data: many, total: many.length, limit: 1000, next_cursor: null } }),
     )
     await page.setViewportSize({ width: 1_280, height: 2_160 })
     await page.goto('/manage/tenants')

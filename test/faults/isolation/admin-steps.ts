@@ -36,24 +36,22 @@ const within = (
   path: `/admin/v1/tenants/${client.tenant.tenant_id}${tail.replace(/\{\w+\}/, encodeURIComponent(id))}`,
 })
 
-type Deliveries = { data: { delivery_id: string; tenant_id: string }[]; next: string | null }
+type Deliveries = { data: { delivery_id: string; tenant_id: string }[]; next_cursor: string | null }
 
 const listDeliveries: Step = async (client, { pick, limit, flags }) => {
   const size = 1 + (limit % 20)
   const query = new URLSearchParams({ limit: `${size}` })
   if (flags[0]) query.set('state', oneOf(['delivered', 'pending', 'failed'], pick))
   if (flags[1]) query.set('alert_id', oneOf(client.alerts, pick).alert_id)
-  let next: string | null = null
   for (let page = 0; page < 3; page++) {
-    if (next !== null) query.set('after', next)
     const request = at(client, '/deliveries', {}, `?${query}`)
     const answer = await client.call(request)
     if (answer.status !== 200) return client.expect(false, request, answer, 'was refused')
     const found = JSON.parse(answer.text) as Deliveries
     const isOwn = found.data.every((one) => one.tenant_id === client.tenant.tenant_id)
     client.expect(isOwn && found.data.length <= size, request, answer, 'has rows of another tenant')
-    next = found.next
-    if (next === null) return
+    if (found.next_cursor === null) return
+    query.set('cursor', found.next_cursor)
   }
 }
 
@@ -82,12 +80,12 @@ const foreignDeliveryCursor: Step = async (client, { other }) => {
     `${stack.console}/admin/v1/tenants/${theirs.tenant_id}/deliveries?limit=1`,
     { headers: { authorization: `Bearer ${stack.admin_token}` } },
   )
-  const { next } = (await answer.json()) as Deliveries
+  const { next_cursor: next } = (await answer.json()) as Deliveries
   if (next === null) return
   const [, ...position] = JSON.parse(Buffer.from(next, 'base64url').toString()) as unknown[]
   const unknown = Buffer.from(JSON.stringify(['0123456789abcdef', ...position]))
   const ids = { foreign: next, unknown: unknown.toString('base64url') }
-  await client.probe((id) => at(client, '/deliveries', {}, `?after=${id}`), ids, [400])
+  await client.probe((id) => at(client, '/deliveries', {}, `?cursor=${id}`), ids, [400])
 }
 
 const replay = (alert_id: string) => ({ method: 'POST', body: { alert_id } })
@@ -114,15 +112,19 @@ const dispose: Step = async (client, { pick, flags }) => {
   if (answer.status === 200) alert.disposition = disposition
 }
 
-const listAudit: Step = async (client, { pick, limit, flags }) => {
+type Audit = { data: { tenant_id: string }[]; next_cursor: string | null }
+
+const listAudit: Step = async (client, { limit, flags }) => {
   const query = new URLSearchParams({ limit: `${1 + (limit % 30)}` })
-  // All tenants share one sequence, so any number is a valid position.
-  if (flags[0]) query.set('before', `${1 + (pick % 2_000)}`)
-  const request = at(client, '/audit', {}, `?${query}`)
-  const answer = await client.call(request)
-  const { data } = JSON.parse(answer.text) as { data: { tenant_id: string }[] }
-  const isOwn = data.every((row) => row.tenant_id === client.tenant.tenant_id)
-  client.expect(isOwn, request, answer, 'has rows of another tenant')
+  for (let page = 0; page < (flags[0] ? 2 : 1); page++) {
+    const request = at(client, '/audit', {}, `?${query}`)
+    const answer = await client.call(request)
+    const found = JSON.parse(answer.text) as Audit
+    const isOwn = found.data.every((row) => row.tenant_id === client.tenant.tenant_id)
+    client.expect(isOwn, request, answer, 'has rows of another tenant')
+    if (found.next_cursor === null) return
+    query.set('cursor', found.next_cursor)
+  }
 }
 
 /** Gets a version that only tenants with more changes have. */

@@ -160,7 +160,10 @@ async function readKnown(
   { stack }: TestStack,
   { reader, hook, eventIds }: { reader: Tenant; hook: string; eventIds: string[] },
 ) {
-  type Deliveries = { data: { delivery_id: string; alert_id: string }[]; next: string | null }
+  type Deliveries = {
+    data: { delivery_id: string; alert_id: string }[]
+    next_cursor: string | null
+  }
   const isRead = async (limit: number): Promise<Page | null> => {
     const path = `/v1/di/alerts?limit=${limit}`
     const { body } = await read<Page>(stack, reader.public_api_key, path)
@@ -171,7 +174,7 @@ async function readKnown(
     'deliveries',
     async () => {
       const listed = await admin<Deliveries>(stack, 'GET', '/tenants/main/deliveries?limit=2')
-      return listed.next === null ? null : listed
+      return listed.next_cursor === null ? null : listed
     },
     30_000,
   )
@@ -193,7 +196,7 @@ async function readKnown(
     deliveryIds: deliveries.data.map((one) => one.delivery_id),
     cursor: page.next_cursor!,
     sessionsCursor: device,
-    after: deliveries.next!,
+    deliveriesCursor: deliveries.next_cursor!,
   }
 }
 
@@ -251,7 +254,7 @@ function toCredentials(
       alert_id: known.alertIds,
       assignee: [null, email],
     },
-    'GET /admin/v1/tenants/{tenant_id}/deliveries': { after: [known.after] },
+    'GET /admin/v1/tenants/{tenant_id}/deliveries': { cursor: [known.deliveriesCursor] },
     'POST /admin/v1/tenants/{tenant_id}/erasures': { device_id: ['gone-1', 'gone-2'] },
     'POST /admin/v1/session': { email: [email], password: [password] },
     'POST /admin/v1/session/step-up': { password: [password] },

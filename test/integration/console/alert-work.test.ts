@@ -135,7 +135,7 @@ describe('text that no store can hold, or an invalid id', () => {
   it('is rejected as the id of an erasure', async () => {
     for (const id of ['a%00b', 'a%20b', 'x'.repeat(65)]) {
       expect(await send('GET', `/tenants/work/erasures/${id}`), id).toBe(400)
-      expect(await send('GET', `/tenants/work/erasures?before=${id}`), id).toBe(400)
+      expect(await send('GET', `/tenants/work/erasures?cursor=${id}`), id).toBe(400)
     }
   })
 })

@@ -255,7 +255,8 @@ describe('alerts and deliveries', () => {
     expect(deliveries.data).toMatchObject([{ alert_id: alertId, state: 'pending', attempts: [] }])
     expect(await diJson('deliveries', 'list', 'bank', '--state', 'failed')).toEqual({
       data: [],
-      next: null,
+      limit: 50,
+      next_cursor: null,
     })
   })
 

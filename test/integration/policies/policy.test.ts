@@ -352,12 +352,12 @@ describe('older versions', () => {
     }
     const seen: number[] = []
     for (let query = '?limit=2'; query !== ''; ) {
-      const { body } = await call<{ data: Shown[]; next: number | null }>(
+      const { body } = await call<{ data: Shown[]; next_cursor: string | null }>(
         'GET',
         `${path()}/versions${query}`,
       )
       seen.push(...body.data.map(({ version }) => version))
-      query = body.next === null ? '' : `?limit=2&before=${body.next}`
+      query = body.next_cursor === null ? '' : `?limit=2&cursor=${body.next_cursor}`
     }
     expect(seen).toEqual([5, 4, 3, 2, 1])
     const old = await show(2)

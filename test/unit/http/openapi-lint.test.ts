@@ -1,4 +1,4 @@
-// Two linters find no fault in either OpenAPI document.
+// Two linters find no fault in either OpenAPI document, and all lists are paged in the same words.
 
 import { createConfig, lintFromString } from '@redocly/openapi-core'
 import spectral from '@stoplight/spectral-core'
@@ -26,6 +26,50 @@ async function lintBySpectral(document: Document): Promise<string[]> {
   return problems.map(({ code, message, path }) => `${code} ${path.join('/')}: ${message}`)
 }
 
+type Schema = { $ref?: string; properties?: Record<string, unknown> }
+type Operation = {
+  operationId?: string
+  parameters?: { in: string; name: string }[]
+  responses?: Record<string, { content?: Record<string, { schema?: Schema }> }>
+}
+
+/** Words of other APIs for what is `cursor`, `next_cursor`, `limit` and `total` here. */
+const otherWords =
+  /^(after|before|next|previous|offset|skip|start|page|size|has_more|(page|per|next|starting|ending)_.*|.*_(page|token))$/
+
+/** What is not paged in the common words, by operation. */
+function lintPaging(document: Document): string[] {
+  const { paths = {}, components } = document as {
+    paths?: Record<string, Record<string, Operation>>
+    components?: { schemas?: Record<string, Schema> }
+  }
+  const lists = Object.values(paths).flatMap((item) => [item.get ?? []].flat())
+  return lists.flatMap(({ operationId, parameters = [], responses = {} }) => {
+    const query = parameters.filter((one) => one.in === 'query').map((one) => one.name)
+    const schema = responses['200']?.content?.['application/json']?.schema
+    const named = components?.schemas?.[schema?.$ref?.split('/').at(-1) ?? '']
+    const answer = Object.keys((named ?? schema)?.properties ?? {})
+    const others = [...query, ...answer].filter(
+      (name) => name !== 'next_cursor' && otherWords.test(name),
+    )
+    const isPaged = query.includes('cursor') || answer.includes('next_cursor')
+    const needed = isPaged
+      ? [
+          ...['cursor', 'limit'].flatMap((name) =>
+            query.includes(name) ? [] : `parameter ${name}`,
+          ),
+          ...['data', 'limit', 'next_cursor'].flatMap((name) =>
+            answer.includes(name) ? [] : `field ${name}`,
+          ),
+        ]
+      : []
+    return [
+      ...others.map((name) => `${operationId} has ${name}`),
+      ...needed.map((name) => `${operationId} has no ${name}`),
+    ]
+  })
+}
+
 describe.each([
   ['the REST API', describePublicApi],
   ['the admin API', describeAdminApi],
@@ -39,6 +83,36 @@ describe.each([
   it('passes the rules of Spectral for OpenAPI', async () => {
     expect(await lintBySpectral(document)).toEqual([])
   })
+
+  it('pages every list with cursor and limit, and answers data, limit and next_cursor', () => {
+    expect(lintPaging(document)).toEqual([])
+  })
+})
+
+it('a list that is paged in other words is found', () => {
+  const list = (query: string[], answer: string[]) => ({
+    operationId: 'listThings',
+    parameters: query.map((name) => ({ in: 'query', name })),
+    responses: {
+      200: {
+        content: {
+          'application/json': {
+            schema: { properties: Object.fromEntries(answer.map((name) => [name, {}])) },
+          },
+        },
+      },
+    },
+  })
+  const find = (query: string[], answer: string[]) =>
+    lintPaging({ paths: { '/things': { get: list(query, answer) } } })
+  expect(find(['after', 'limit'], ['data', 'next'])).toEqual([
+    'listThings has after',
+    'listThings has next',
+  ])
+  expect(find(['cursor'], ['data', 'next_cursor'])).toEqual([
+    'listThings has no parameter limit',
+    'listThings has no field limit',
+  ])
 })
 
 it('both linters find an operation without a name and a schema without a type', async () => {

@@ -11,7 +11,7 @@ import { toPolicyDiff, toPolicyText } from './policy-text.ts'
 import { addShadow } from './shadow.ts'
 
 type ShownPolicy = PolicyVersion & { tenant_id: string; in_force: boolean; document: object }
-type VersionPage = { data: (PolicyVersion & { in_force: boolean })[]; next: number | null }
+type VersionPage = { data: (PolicyVersion & { in_force: boolean })[]; next_cursor: string | null }
 type Preset = { name: string; policy_hash: string; document: object }
 
 const pathOf = (slug: string) => `${toTenantPath(slug)}/policy`

@@ -7,8 +7,8 @@ export interface paths {
       responses: { 201: { content: { 'application/json': { tenant_id: string; environment: "live" | "sandbox"; public_api_key: string; hmac_secret: string; webhook_secret: string; webhook_url: (string | null) } } } }
     }
     get: {
-      parameters: { query?: { limit?: number; after?: string } }
-      responses: { 200: { content: { 'application/json': { data: ({ tenant_id: string; name: string; environment: "live" | "sandbox"; status: "active" | "suspended"; epoch: number; created_at: string; webhook_url: (string | null); webhook_state: "on" | "off" | "paused"; webhook_off_reason: (string | null); webhook_changed_at: (string | null); webhook_health: ({ failing_since: string; failed_attempts: number; last_failure: (string | null); held_until: (string | null); failed_probes: number } | null); policy_version: number; policy_hash: string; ingest_rate: ({ per_second: number; burst: number } | null); ingest_bytes: ({ per_second: number; burst: number } | null); ingest_share: (number | null); rest_rate: ({ per_second: number; burst: number } | null); retention: { events: { days: (number | null); default: boolean }; alerts: { days: (number | null); default: boolean }; deliveries: { days: (number | null); default: boolean } }; public_api_key: ({ prefix: string; last4: string; created_at: string; last_used_at: (string | null) } | null); hmac_secret: ({ last4: string; created_at: string; state: string } | null); webhook_secret: ({ last4: string; created_at: string } | null) })[]; total: number; next: (string | null) } } } }
+      parameters: { query?: { limit?: number; cursor?: string } }
+      responses: { 200: { content: { 'application/json': { data: ({ tenant_id: string; name: string; environment: "live" | "sandbox"; status: "active" | "suspended"; epoch: number; created_at: string; webhook_url: (string | null); webhook_state: "on" | "off" | "paused"; webhook_off_reason: (string | null); webhook_changed_at: (string | null); webhook_health: ({ failing_since: string; failed_attempts: number; last_failure: (string | null); held_until: (string | null); failed_probes: number } | null); policy_version: number; policy_hash: string; ingest_rate: ({ per_second: number; burst: number } | null); ingest_bytes: ({ per_second: number; burst: number } | null); ingest_share: (number | null); rest_rate: ({ per_second: number; burst: number } | null); retention: { events: { days: (number | null); default: boolean }; alerts: { days: (number | null); default: boolean }; deliveries: { days: (number | null); default: boolean } }; public_api_key: ({ prefix: string; last4: string; created_at: string; last_used_at: (string | null) } | null); hmac_secret: ({ last4: string; created_at: string; state: string } | null); webhook_secret: ({ last4: string; created_at: string } | null) })[]; limit: number; next_cursor: (string | null); total: number } } } }
     }
   }
   '/admin/v1/tenants/{tenant_id}': {
@@ -217,8 +217,8 @@ export interface paths {
   }
   '/admin/v1/tenants/{tenant_id}/deliveries': {
     get: {
-      parameters: { query?: { state?: "pending" | "sending" | "delivered" | "failed" | "skipped"; alert_id?: string; limit?: number; after?: string }; path: { tenant_id: string } }
-      responses: { 200: { content: { 'application/json': { data: ({ delivery_id: string; tenant_id: string; alert_id: (string | null); event: string; state: "pending" | "sending" | "delivered" | "failed" | "skipped"; reason: (string | null); created_at: string; due_at: (string | null); ended_at: (string | null); attempts: ({ attempt: number; at: string; duration_ms: number; status: (number | null); error_kind: (string | null); error: (string | null); address: (string | null); answer: (string | null) })[] })[]; next: (string | null) } } } }
+      parameters: { query?: { state?: "pending" | "sending" | "delivered" | "failed" | "skipped"; alert_id?: string; limit?: number; cursor?: string }; path: { tenant_id: string } }
+      responses: { 200: { content: { 'application/json': { data: ({ delivery_id: string; tenant_id: string; alert_id: (string | null); event: string; state: "pending" | "sending" | "delivered" | "failed" | "skipped"; reason: (string | null); created_at: string; due_at: (string | null); ended_at: (string | null); attempts: ({ attempt: number; at: string; duration_ms: number; status: (number | null); error_kind: (string | null); error: (string | null); address: (string | null); answer: (string | null) })[] })[]; limit: number; next_cursor: (string | null) } } } }
     }
   }
   '/admin/v1/tenants/{tenant_id}/deliveries/{delivery_id}': {
@@ -266,14 +266,14 @@ export interface paths {
   }
   '/admin/v1/tenants/{tenant_id}/audit': {
     get: {
-      parameters: { query?: { limit?: number; before?: number; actor?: string; action?: string; from?: string; to?: string }; path: { tenant_id: string } }
-      responses: { 200: { content: { 'application/json': { data: ({ audit_id: number; at: string; actor: string; tenant_id: (string | null); action: string; before: unknown; after: unknown })[]; next: (number | null) } } } }
+      parameters: { query?: { limit?: number; cursor?: string; actor?: string; action?: string; from?: string; to?: string }; path: { tenant_id: string } }
+      responses: { 200: { content: { 'application/json': { data: ({ audit_id: number; at: string; actor: string; tenant_id: (string | null); action: string; before: unknown; after: unknown })[]; limit: number; next_cursor: (string | null) } } } }
     }
   }
   '/admin/v1/audit': {
     get: {
-      parameters: { query?: { limit?: number; before?: number; actor?: string; action?: string; from?: string; to?: string; tenants?: "none" | "all" } }
-      responses: { 200: { content: { 'application/json': { data: ({ audit_id: number; at: string; actor: string; tenant_id: (string | null); action: string; before: unknown; after: unknown })[]; next: (number | null) } } } }
+      parameters: { query?: { limit?: number; cursor?: string; actor?: string; action?: string; from?: string; to?: string; tenants?: "none" | "all" } }
+      responses: { 200: { content: { 'application/json': { data: ({ audit_id: number; at: string; actor: string; tenant_id: (string | null); action: string; before: unknown; after: unknown })[]; limit: number; next_cursor: (string | null) } } } }
     }
   }
   '/admin/v1/edges': {
@@ -301,8 +301,8 @@ export interface paths {
   }
   '/admin/v1/tenants/{tenant_id}/policy/versions': {
     get: {
-      parameters: { query?: { limit?: number; before?: number }; path: { tenant_id: string } }
-      responses: { 200: { content: { 'application/json': { data: ({ version: number; policy_hash: string; name: string; created_at: string; created_by: string; in_force: boolean })[]; next: (number | null) } } } }
+      parameters: { query?: { limit?: number; cursor?: string }; path: { tenant_id: string } }
+      responses: { 200: { content: { 'application/json': { data: ({ version: number; policy_hash: string; name: string; created_at: string; created_by: string; in_force: boolean })[]; limit: number; next_cursor: (string | null) } } } }
     }
   }
   '/admin/v1/tenants/{tenant_id}/policy/versions/{version}': {
@@ -420,8 +420,8 @@ export interface paths {
       responses: { 200: { content: { 'application/json': { tenant_id: string; subject: { kind: "device" | "user"; sha256: string }; started_at: string; finished_at: string; counts: Record<string, { before: number; after: number }>; kept_mentions: { events: (number | null) }; notes: (string)[] } } }; 202: { content: { 'application/json': { erasure_id: string; tenant_id: string; subject: { kind: "device" | "user"; sha256: string }; state: "waiting" | "running" | "done" | "failed"; requested_by: string; created_at: string; started_at: (string | null); ended_at: (string | null); progress: ({ store: "postgres" | "streams" | "clickhouse"; state: "waiting" | "erasing" | "erased"; rows: (number | null) })[]; problem: (string | null); receipt: ({ tenant_id: string; subject: { kind: "device" | "user"; sha256: string }; started_at: string; finished_at: string; counts: Record<string, { before: number; after: number }>; kept_mentions: { events: (number | null) }; notes: (string)[] } | null) } } } }
     }
     get: {
-      parameters: { query?: { limit?: number; before?: string }; path: { tenant_id: string } }
-      responses: { 200: { content: { 'application/json': { data: ({ erasure_id: string; tenant_id: string; subject: { kind: "device" | "user"; sha256: string }; state: "waiting" | "running" | "done" | "failed"; requested_by: string; created_at: string; started_at: (string | null); ended_at: (string | null); progress: ({ store: "postgres" | "streams" | "clickhouse"; state: "waiting" | "erasing" | "erased"; rows: (number | null) })[]; problem: (string | null); receipt: ({ tenant_id: string; subject: { kind: "device" | "user"; sha256: string }; started_at: string; finished_at: string; counts: Record<string, { before: number; after: number }>; kept_mentions: { events: (number | null) }; notes: (string)[] } | null) })[]; next: (string | null) } } } }
+      parameters: { query?: { limit?: number; cursor?: string }; path: { tenant_id: string } }
+      responses: { 200: { content: { 'application/json': { data: ({ erasure_id: string; tenant_id: string; subject: { kind: "device" | "user"; sha256: string }; state: "waiting" | "running" | "done" | "failed"; requested_by: string; created_at: string; started_at: (string | null); ended_at: (string | null); progress: ({ store: "postgres" | "streams" | "clickhouse"; state: "waiting" | "erasing" | "erased"; rows: (number | null) })[]; problem: (string | null); receipt: ({ tenant_id: string; subject: { kind: "device" | "user"; sha256: string }; started_at: string; finished_at: string; counts: Record<string, { before: number; after: number }>; kept_mentions: { events: (number | null) }; notes: (string)[] } | null) })[]; limit: number; next_cursor: (string | null) } } } }
     }
   }
   '/admin/v1/tenants/{tenant_id}/erasures/{erasure_id}': {

@@ -14,13 +14,13 @@ export const tenantsQuery = queryOptions({
   queryKey: ['tenants'],
   queryFn: async (): Promise<Tenant[]> => {
     const tenants: Tenant[] = []
-    let after: string | undefined
+    let cursor: string | undefined
     do {
-      const query = { limit: pageTenants, ...(after === undefined ? {} : { after }) }
+      const query = { limit: pageTenants, ...(cursor === undefined ? {} : { cursor }) }
       const page = await ok(api.GET('/admin/v1/tenants', { params: { query } }))
       tenants.push(...page.data)
-      after = page.next ?? undefined
-    } while (after !== undefined && tenants.length < tenantsMax)
+      cursor = page.next_cursor ?? undefined
+    } while (cursor !== undefined && tenants.length < tenantsMax)
     return tenants
   },
   staleTime: 60_000,

@@ -30,8 +30,8 @@ const columns: Column<Row>[] = [
 ]
 
 /** A page of the log; `of` is a tenant, or one of the choices for administrators of all tenants. */
-function loadPage(of: string, filters: Filters, before: number | undefined) {
-  const query = { limit: pageRows, ...filters, ...(before === undefined ? {} : { before }) }
+function loadPage(of: string, filters: Filters, cursor: string | undefined) {
+  const query = { limit: pageRows, ...filters, ...(cursor === undefined ? {} : { cursor }) }
   if (of === wholeLog || of === consoleLog) {
     const tenants = of === wholeLog ? ('all' as const) : ('none' as const)
     return ok(api.GET('/admin/v1/audit', { params: { query: { ...query, tenants } } }))
@@ -50,8 +50,8 @@ export function Page() {
   const log = useInfiniteQuery({
     queryKey: ['audit', of, filters],
     queryFn: ({ pageParam }) => loadPage(of, filters, pageParam),
-    initialPageParam: undefined as number | undefined,
-    getNextPageParam: ({ next }) => next ?? undefined,
+    initialPageParam: undefined as string | undefined,
+    getNextPageParam: ({ next_cursor }) => next_cursor ?? undefined,
     enabled: of !== '',
     // While a filter changes the rows stay; those of another log would be taken for this one's.
     placeholderData: (before, query) => (query?.queryKey[1] === of ? before : undefined),

@@ -72,13 +72,13 @@ export function Deliveries({ tenant }: { tenant: Tenant }) {
               limit: pageRows,
               ...(state === undefined ? {} : { state }),
               ...(alertId === '' ? {} : { alert_id: alertId }),
-              ...(pageParam === '' ? {} : { after: pageParam }),
+              ...(pageParam === '' ? {} : { cursor: pageParam }),
             },
           },
         }),
       ),
     initialPageParam: '',
-    getNextPageParam: ({ next }) => next,
+    getNextPageParam: ({ next_cursor }) => next_cursor,
     // Further pages stay as they were read: only the newest is watched.
     refetchInterval: ({ state: { data } }) => ((data?.pages.length ?? 1) > 1 ? false : refreshMs),
   })
