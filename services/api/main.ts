@@ -2,20 +2,23 @@
  * The api process: reads alerts and policies from Postgres and device history from ClickHouse for
  * tenants. It starts without either, and serves the routes whose database is available.
  */
+import { clickhousePrivileges } from '#shared/core/permissions/table-privileges.ts'
 import { createAlertStore } from '#shared/io/alerts/alert-store.ts'
 import { toAnalyticsDatabase } from '#shared/io/analytics/analytics-database.ts'
-import { checkClickhouse, createClickhouse, databaseOf } from '#shared/io/clickhouse/clickhouse.ts'
+import { createClickhouse, databaseOf } from '#shared/io/clickhouse/clickhouse.ts'
+import { createClickhouseCheck } from '#shared/io/clickhouse/clickhouse-check.ts'
 import { createHistoryStore } from '#shared/io/devices/history-store.ts'
 import { createUserStore } from '#shared/io/devices/user-store.ts'
 import { closeHttp } from '#shared/io/http/close-http.ts'
 import { listen } from '#shared/io/http/http-server.ts'
 import { serveInternally } from '#shared/io/http/internal-server.ts'
 import { createKeyedLists } from '#shared/io/lists/change-lists.ts'
+import { createSchemaVersions } from '#shared/io/migrations/schema-versions.ts'
 import { createCurrentPolicyStore } from '#shared/io/policies/current-policy-store.ts'
 import { answerOnce } from '#shared/io/postgres/idempotent-answers.ts'
 import { createPostgres } from '#shared/io/postgres/postgres.ts'
+import { createPostgresCheck } from '#shared/io/postgres/postgres-check.ts'
 import { processSessions } from '#shared/io/postgres/process-sessions.ts'
-import { createFaultReporter } from '#shared/io/process/connect-faults.ts'
 import { createLifecycle, run } from '#shared/io/process/lifecycle.ts'
 import { createLog } from '#shared/io/process/log.ts'
 import { createMetrics } from '#shared/io/process/metrics.ts'
@@ -51,10 +54,17 @@ async function main(): Promise<void> {
     connectionsMax: clickhouseConnectionsMax,
   })
   lifecycle.onStop('clickhouse', () => clickhouse.close())
-  const reporter = createFaultReporter('ClickHouse', log)
-  const checkEngine = () => checkClickhouse(clickhouse, reporter)
-  // Log connection failures at start.
-  void postgres.checkReady()
+  const schemas = createSchemaVersions(metrics)
+  const checkPostgres = createPostgresCheck(postgres, { schemas, log })
+  const checkEngine = createClickhouseCheck({
+    clickhouse,
+    database: databaseOf(config.CLICKHOUSE_URL),
+    privileges: clickhousePrivileges.api,
+    schemas,
+    log,
+  })
+  // Log failures at start, before the first readiness check.
+  void checkPostgres.reads()
   void checkEngine()
   const internalUrl = await serveInternally({
     lifecycle,
@@ -62,9 +72,11 @@ async function main(): Promise<void> {
     metrics,
     address: config.API_INTERNAL_LISTEN,
     readyChecks: {
-      postgres: postgres.checkReady,
+      postgres: checkPostgres.reads,
       clickhouse: checkEngine,
     },
+    // Reads work on a standby; dispositions and list entries do not.
+    warnings: { postgres: checkPostgres.writes },
   })
   const app = await createApiApp(
     {

@@ -3,12 +3,7 @@
  * them. Pages and jobs have their own, so that neither waits for the other.
  */
 import { toAnalyticsDatabase } from '#shared/io/analytics/analytics-database.ts'
-import {
-  type Clickhouse,
-  checkClickhouse,
-  createClickhouse,
-  databaseOf,
-} from '#shared/io/clickhouse/clickhouse.ts'
+import { type Clickhouse, createClickhouse, databaseOf } from '#shared/io/clickhouse/clickhouse.ts'
 import { type Nats, type NatsLink, openNats } from '#shared/io/nats/connection.ts'
 import type { Locks } from '#shared/io/postgres/named-lock-store.ts'
 import { createPostgres, type Postgres } from '#shared/io/postgres/postgres.ts'
@@ -71,8 +66,6 @@ export function openConnections(options: ConnectionOptions): Connections {
     return client
   }
   const clickhouse = openClickhouse({ name })
-  // Only operators query ClickHouse, so the start does not wait; a failure is logged at once.
-  void checkClickhouse(clickhouse, createFaultReporter('ClickHouse', log))
   const longClickhouse = openClickhouse({ name: `${name}, long`, requestTimeoutMs: longMaxMs })
   const analytics = toAnalyticsDatabase(databaseOf(config.CLICKHOUSE_URL))
 

@@ -1,10 +1,15 @@
 /**
  * The console process: connects, starts the thread of the jobs, serves the admin API, and drains.
  */
+import { clickhousePrivileges } from '#shared/core/permissions/table-privileges.ts'
+import { databaseOf } from '#shared/io/clickhouse/clickhouse.ts'
+import { createClickhouseCheck } from '#shared/io/clickhouse/clickhouse-check.ts'
 import { closeHttp } from '#shared/io/http/close-http.ts'
 import { listen } from '#shared/io/http/http-server.ts'
 import { serveInternally } from '#shared/io/http/internal-server.ts'
+import { createSchemaVersions } from '#shared/io/migrations/schema-versions.ts'
 import { type Postgres, PostgresUnavailableError } from '#shared/io/postgres/postgres.ts'
+import { createPostgresCheck } from '#shared/io/postgres/postgres-check.ts'
 import type { Listen } from '#shared/io/process/config.ts'
 import { createLifecycle, run } from '#shared/io/process/lifecycle.ts'
 import { createLog, type Log } from '#shared/io/process/log.ts'
@@ -42,6 +47,17 @@ async function main(): Promise<void> {
     longMaxMs: sliceMaxMs,
   })
   const { postgres } = connections
+  const schemas = createSchemaVersions(metrics)
+  const checkPostgres = createPostgresCheck(postgres, { schemas, log })
+  const checkEngine = createClickhouseCheck({
+    clickhouse: connections.clickhouse,
+    database: databaseOf(config.CLICKHOUSE_URL),
+    privileges: clickhousePrivileges.console,
+    schemas,
+    log,
+  })
+  // Only operators query ClickHouse, so the start does not wait; a failure is logged at once.
+  void checkEngine()
   await checkMasterKey(postgres, sealer, log)
   const jobs = startJobsThread({ config, log, metrics })
   const internalUrl = await serveInternally({
@@ -49,9 +65,9 @@ async function main(): Promise<void> {
     log,
     metrics: { registry: joinMetrics(metrics.registry, jobs.readMetrics) },
     address: config.CONSOLE_INTERNAL_LISTEN,
-    readyChecks: { postgres: postgres.checkReady, nats: connections.natsFault },
-    // Pages work without the jobs, so a proxy must not take them away.
-    warnings: { jobs: jobs.checkReady },
+    readyChecks: { postgres: checkPostgres.writes, nats: connections.natsFault },
+    // Most pages work without the jobs and ClickHouse, so a proxy must not take them away.
+    warnings: { jobs: jobs.checkReady, clickhouse: checkEngine },
   })
   const shared = { log, metrics, nowMs: () => performance.now(), wallMs: Date.now }
   const backtests = createBacktests({

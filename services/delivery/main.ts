@@ -6,9 +6,11 @@ import { randomUUID } from 'node:crypto'
 import { deliveryConsumer } from '#shared/core/telemetry/nats-names.ts'
 import { createOutbound } from '#shared/io/deliveries/outbound/outbound-client.ts'
 import { serveInternally } from '#shared/io/http/internal-server.ts'
+import { createSchemaVersions } from '#shared/io/migrations/schema-versions.ts'
 import { openNats } from '#shared/io/nats/connection.ts'
 import { type ConsumeLimits, type Consumption, consume } from '#shared/io/nats/consume/consume.ts'
 import { createPostgres } from '#shared/io/postgres/postgres.ts'
+import { createPostgresCheck } from '#shared/io/postgres/postgres-check.ts'
 import { processSessions } from '#shared/io/postgres/process-sessions.ts'
 import { toNatsSettings } from '#shared/io/process/config.ts'
 import { createLifecycle, run } from '#shared/io/process/lifecycle.ts'
@@ -40,6 +42,8 @@ async function main(): Promise<void> {
     connectTimeoutMs,
   })
   lifecycle.onStop('postgres', postgres.close)
+  const schemas = createSchemaVersions(metrics)
+  const checkPostgres = createPostgresCheck(postgres, { schemas, log })
   const sealer = createSealer(toMasterKeys(config))
   const monotonicMs = () => performance.now()
   const checkMasterKey = createMasterKeyCheck({
@@ -82,7 +86,7 @@ async function main(): Promise<void> {
     log,
     metrics,
     address: config.DELIVERY_LISTEN,
-    readyChecks: { postgres: postgres.checkReady, master_key: checkMasterKey },
+    readyChecks: { postgres: checkPostgres.writes, master_key: checkMasterKey },
   })
   lifecycle.onStop('engine', async () => {
     await Promise.all([engine.stop(stopGraceMs), hints.stop()])

@@ -2,12 +2,14 @@
  * The migration job: migrates Postgres, ClickHouse and the JetStream streams to this release, then
  * ends. It is safe to run at every start and on several machines at once.
  */
+import { isOlder, oldestDurableNats } from '#shared/core/base/server-versions.ts'
 import {
-  MigrationError,
   migrateClickhouse,
   migratePostgres,
+  requireVersion,
 } from '#shared/io/migrations/migrate.ts'
-import { openNats } from '#shared/io/nats/connection.ts'
+import { MigrationError } from '#shared/io/migrations/migration-files.ts'
+import { openNats, versionOf } from '#shared/io/nats/connection.ts'
 import { ensureStreamsOnceFormed } from '#shared/io/nats/streams/ensure-streams.ts'
 import { natsVariables, readConfig, toNatsSettings, variables } from '#shared/io/process/config.ts'
 import { run } from '#shared/io/process/lifecycle.ts'
@@ -48,6 +50,15 @@ async function main(): Promise<void> {
   }, waitMaxMs)
   const nats = await link.opened
   clearTimeout(overdue)
+  const version = versionOf(nats)
+  requireVersion('NATS', version)
+  if (isOlder(version, oldestDurableNats)) {
+    log.warn(
+      { version },
+      `nats-server before ${oldestDurableNats} cannot sync before it acknowledges: an accepted ` +
+        'event survives a crash of any process, but not a power cut',
+    )
+  }
   await ensureStreamsOnceFormed(nats, { log, limitMs: waitMaxMs })
   await link.close()
   log.info({ postgres: postgres.length, clickhouse: clickhouse.length }, 'migrations are complete')

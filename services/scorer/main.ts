@@ -3,12 +3,15 @@
  * which raise an alert, and writes alerts with their deliveries to Postgres. Several scorers share
  * the work. `consumers.ts` builds the two stages.
  */
-import { checkClickhouse, createClickhouse } from '#shared/io/clickhouse/clickhouse.ts'
+import { clickhousePrivileges } from '#shared/core/permissions/table-privileges.ts'
+import { createClickhouse, databaseOf } from '#shared/io/clickhouse/clickhouse.ts'
+import { createClickhouseCheck } from '#shared/io/clickhouse/clickhouse-check.ts'
 import { serveInternally } from '#shared/io/http/internal-server.ts'
+import { createSchemaVersions } from '#shared/io/migrations/schema-versions.ts'
 import { openNats } from '#shared/io/nats/connection.ts'
 import { createPostgres } from '#shared/io/postgres/postgres.ts'
+import { createPostgresCheck } from '#shared/io/postgres/postgres-check.ts'
 import { toNatsSettings } from '#shared/io/process/config.ts'
-import { createFaultReporter } from '#shared/io/process/connect-faults.ts'
 import { createLifecycle, run } from '#shared/io/process/lifecycle.ts'
 import { createLog } from '#shared/io/process/log.ts'
 import { createMetrics } from '#shared/io/process/metrics.ts'
@@ -24,10 +27,17 @@ async function main(): Promise<void> {
   lifecycle.onStop('postgres', postgres.close)
   const clickhouse = createClickhouse(config.CLICKHOUSE_URL, { name: 'scorer' })
   lifecycle.onStop('clickhouse', () => clickhouse.close())
-  const reporter = createFaultReporter('ClickHouse', log)
-  const checkEngine = () => checkClickhouse(clickhouse, reporter)
+  const schemas = createSchemaVersions(metrics)
+  const { writes: checkPostgres } = createPostgresCheck(postgres, { schemas, log })
+  const checkEngine = createClickhouseCheck({
+    clickhouse,
+    database: databaseOf(config.CLICKHOUSE_URL),
+    privileges: clickhousePrivileges.scorer,
+    schemas,
+    log,
+  })
   // Log failures at start, before the first readiness check.
-  void postgres.checkReady()
+  void checkPostgres()
   void checkEngine()
 
   const link = openNats(toNatsSettings(config), 'scorer', log)
@@ -41,7 +51,7 @@ async function main(): Promise<void> {
     readyChecks: {
       nats: () => link.fault() ?? consumers?.fault() ?? null,
       clickhouse: checkEngine,
-      postgres: postgres.checkReady,
+      postgres: checkPostgres,
     },
     warnings: {
       stream: () => (link.fault() === null ? (consumers?.streamWarning() ?? null) : null),

@@ -1,5 +1,7 @@
 /** The thread of the jobs: connects, starts them, answers the console's process, and drains. */
 import { parentPort, workerData } from 'node:worker_threads'
+import { checkClickhouse } from '#shared/io/clickhouse/clickhouse.ts'
+import { createFaultReporter } from '#shared/io/process/connect-faults.ts'
 import { createStopSteps } from '#shared/io/process/lifecycle.ts'
 import { createLog } from '#shared/io/process/log.ts'
 import { createMetrics } from '#shared/io/process/metrics.ts'
@@ -25,6 +27,8 @@ const connections = openConnections({
   longMaxMs: mutationMaxMs,
 })
 const { postgres, findNats, natsFault } = connections
+// The start does not wait for ClickHouse; a failure is logged at once.
+void checkClickhouse(connections.clickhouse, createFaultReporter('ClickHouse', log))
 const shared = { log, metrics, nowMs: () => performance.now(), wallMs: Date.now }
 
 startJobs({

@@ -15,10 +15,13 @@ const change = ['select', 'insert', 'update', 'delete'] as const
 const add = ['select', 'insert'] as const
 const count = ['select', 'insert', 'update'] as const
 
+/** For readiness: whether the schema is that of the release. */
+const schema: TablePrivileges = { schema_migrations: read }
 const policies: TablePrivileges = { policy_documents: read, tenant_policies: read }
 
 export const postgresPrivileges = {
   scorer: {
+    ...schema,
     ...policies,
     tenants: read,
     alerts: add,
@@ -32,6 +35,7 @@ export const postgresPrivileges = {
     shadow_policy_changes: read,
   },
   api: {
+    ...schema,
     ...policies,
     tenants: read,
     api_keys: ['select', 'update(last_used_at)'],
@@ -48,6 +52,7 @@ export const postgresPrivileges = {
     audit_log: ['insert'],
   },
   delivery: {
+    ...schema,
     tenants: read,
     tenant_secrets: read,
     webhooks: ['select', 'update'],
@@ -78,7 +83,7 @@ export const postgresPrivileges = {
     ),
     audit_log: add,
     audit_retention: read,
-    schema_migrations: read,
+    ...schema,
     // The only way to remove audit entries, and only expired ones.
     'remove_expired_audit_entries(integer)': ['execute'],
   },
@@ -105,6 +110,7 @@ const reconciliation: TablePrivileges = {
 /** Tables of the service's database; `analytics.*` are the views, `system.*` the engine's state. */
 export const clickhousePrivileges = {
   scorer: {
+    ...schema,
     telemetry: add,
     activity: add,
     sdk_baselines: read,
@@ -113,7 +119,7 @@ export const clickhousePrivileges = {
     reconciliation_expected_alerts: add,
     shadow_decisions: add,
   },
-  api: { ...history, ...reconciliation, 'analytics.*': read },
+  api: { ...schema, ...history, ...reconciliation, 'analytics.*': read },
   console: {
     '*': ['select', 'insert', 'alter delete', 'alter update', 'optimize'],
     'analytics.*': read,

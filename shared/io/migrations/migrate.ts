@@ -5,11 +5,8 @@
  * Any number of processes may run it at once: a lock in Postgres lets one work, and the others then
  * find nothing to do.
  */
-import { hash } from 'node:crypto'
-import { readdir, readFile } from 'node:fs/promises'
-import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { type ClickHouseClient, ClickHouseLogLevel, createClient } from '@clickhouse/client'
+import { describeOldServer, type ServerName } from '#shared/core/base/server-versions.ts'
 import { splitStatements } from '#shared/core/base/sql-statements.ts'
 import type { ProcessName } from '#shared/core/permissions/process-permissions.ts'
 import { guardViews, prepareAccess } from '#shared/io/analytics/analyst-access-store.ts'
@@ -27,8 +24,8 @@ import {
 import { applyRoles } from '#shared/io/postgres/postgres-roles.ts'
 import { roleSettings } from '#shared/io/postgres/process-sessions.ts'
 import type { Log } from '#shared/io/process/log.ts'
+import { type Migration, MigrationError, readMigrations, sqlFolders } from './migration-files.ts'
 
-type Migration = { name: string; text: string; checksum: string }
 type Applied = { name: string; checksum: string }
 
 export type MigrateOptions = {
@@ -43,15 +40,6 @@ export type MigrateOptions = {
   auditRetentionDays?: number
 }
 
-/** The schema does not match the files; an operator has to decide. */
-export class MigrationError extends Error {
-  constructor(message: string) {
-    super(message)
-    this.name = 'MigrationError'
-  }
-}
-
-const projectFolder = fileURLToPath(new URL('../../..', import.meta.url))
 /** Time limit of a statement, which may rewrite a large table. */
 const statementMaxMs = 30 * 60_000
 /** One lock for both databases. */
@@ -64,9 +52,13 @@ const migrationLock = 'migrations'
  * @throws MigrationError when an applied file was changed, or an earlier one is missing
  */
 export async function migratePostgres(url: string, options: MigrateOptions): Promise<string[]> {
-  const migrations = await readMigrations(options.folder ?? join(projectFolder, 'postgres'))
+  const migrations = await readMigrations(options.folder ?? sqlFolders.postgres)
   await ensurePostgresDatabase(url, options)
   return withMigrationLock(url, options, async (session) => {
+    const { rows: found } = await session.query<{ version: string }>(
+      "select current_setting('server_version') as version",
+    )
+    requireVersion('Postgres', found[0]!.version)
     await session.query(
       `create table if not exists schema_migrations (
          name text primary key,
@@ -118,7 +110,7 @@ export async function migrateClickhouse(
   postgresUrl: string | null,
   options: MigrateOptions,
 ): Promise<string[]> {
-  const migrations = await readMigrations(options.folder ?? join(projectFolder, 'clickhouse'))
+  const migrations = await readMigrations(options.folder ?? sqlFolders.clickhouse)
   const work = (session: Session | null) => applyToClickhouse(url, migrations, session, options)
   return postgresUrl === null ? work(null) : withMigrationLock(postgresUrl, options, work)
 }
@@ -132,6 +124,11 @@ async function applyToClickhouse(
   const { log } = options
   const database = databaseOf(url)
   await awaitClickhouse(url, options)
+  await withClickhouse(url, 'default', async (client) => {
+    const answer = await client.query({ query: 'select version() as version' })
+    const { data } = await answer.json<{ version: string }>()
+    requireVersion('ClickHouse', data[0]!.version)
+  })
   await withClickhouse(url, 'default', (client) =>
     client.command({ query: `create database if not exists ${quoteName(database)}` }),
   )
@@ -171,23 +168,10 @@ async function applyToClickhouse(
   })
 }
 
-/**
- * Reads the numbered files of a folder in order.
- * @throws MigrationError when the numbers are not 0001, 0002, ... without a gap
- */
-export async function readMigrations(folder: string): Promise<Migration[]> {
-  const names = (await readdir(folder)).filter((name) => name.endsWith('.sql')).sort()
-  names.forEach((name, index) => {
-    const number = String(index + 1).padStart(4, '0')
-    if (new RegExp(`^${number}-[a-z0-9-]+\\.sql$`).test(name)) return
-    throw new MigrationError(`${join(folder, name)}: expected the file ${number}-<what>.sql here`)
-  })
-  return Promise.all(
-    names.map(async (name) => {
-      const text = await readFile(join(folder, name), 'utf8')
-      return { name, text, checksum: hash('sha256', text, 'hex') }
-    }),
-  )
+/** @throws MigrationError when the server is too old for this release */
+export function requireVersion(server: ServerName, version: string): void {
+  const old = describeOldServer(server, version)
+  if (old !== null) throw new MigrationError(`${server} ${old}`)
 }
 
 /**

@@ -17,6 +17,7 @@ import {
   nkeyAuthenticator,
   type TlsOptions,
 } from 'nats'
+import { describeOldServer } from '#shared/core/base/server-versions.ts'
 import { createFaultReporter, type FaultReporter } from '#shared/io/process/connect-faults.ts'
 import type { Log } from '#shared/io/process/log.ts'
 import { parseNatsUrl } from '#shared/io/process/server-addresses.ts'
@@ -88,7 +89,7 @@ export function openNats(settings: NatsSettings, name: string, log: Log): NatsLi
   return {
     find: () => nats,
     fault: () => {
-      if (nats?.connected()) return null
+      if (nats?.connected()) return describeOldServer('NATS', versionOf(nats))
       const reason = reporter.fault()
       return reason === null ? 'is not connected' : `is not connected: it ${reason}`
     },
@@ -100,6 +101,9 @@ export function openNats(settings: NatsSettings, name: string, log: Log): NatsLi
     },
   }
 }
+
+/** @returns the version of the server that this connection has at the moment */
+export const versionOf = ({ connection }: Nats): string => connection.info?.version ?? ''
 
 /**
  * Connects, and waits for the server without limit.

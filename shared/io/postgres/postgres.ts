@@ -91,6 +91,8 @@ export const sqlStates = {
   deadlockDetected: '40P01',
   duplicateDatabase: '42P04',
   invalidCatalogName: '3D000',
+  undefinedTable: '42P01',
+  insufficientPrivilege: '42501',
 } as const
 
 /**

@@ -44,12 +44,21 @@ const reasons: Record<string, string> = {
   ERR_TLS_CERT_ALTNAME_INVALID: 'has a certificate for another host name',
 }
 
+/** A server that answers and cannot be used as it is. Its message is the end of a sentence. */
+export class UnfitServerError extends Error {
+  constructor(reason: string) {
+    super(reason)
+    this.name = 'UnfitServerError'
+  }
+}
+
 /** @returns the reason, such as `refuses the credentials`, as the end of a sentence */
 export function describeConnectFault(error: unknown): string {
   for (const one of toChain(error)) {
     const { code, message } = one as { code?: unknown; message?: unknown }
     const known = typeof code === 'string' ? reasons[code] : undefined
     if (known !== undefined) return known
+    if (one instanceof UnfitServerError) return one.message
     if (one instanceof ClickHouseError) return describeClickhouse(one)
     if (typeof code === 'string' && code.startsWith('ERR_SSL_')) return describeTls(code)
     if (message === 'The server does not support SSL connections') {

@@ -12,6 +12,7 @@ import {
   type LabelValues,
   Registry,
 } from 'prom-client'
+import packageFile from '../../../package.json' with { type: 'json' }
 
 export type Metrics = {
   registry: Registry
@@ -46,8 +47,16 @@ export const latencyBucketsSeconds = [
 export function createMetrics(service: string, { isThread = false } = {}): Metrics {
   const registry = new Registry()
   registry.setDefaultLabels({ service })
-  if (!isThread) collectDefaultMetrics({ register: registry })
   const registers = [registry]
+  if (!isThread) {
+    collectDefaultMetrics({ register: registry })
+    new Gauge({
+      name: 'di_build_info',
+      help: 'Always 1; the label is the version of the running code',
+      labelNames: ['version'],
+      registers,
+    }).set({ version: packageFile.version }, 1)
+  }
   return {
     registry,
     counter: (name, help, labelNames = [], collect) =>

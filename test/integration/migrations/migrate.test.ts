@@ -6,11 +6,8 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { createClient } from '@clickhouse/client'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import {
-  migrateClickhouse,
-  migratePostgres,
-  readMigrations,
-} from '#shared/io/migrations/migrate.ts'
+import { migrateClickhouse, migratePostgres } from '#shared/io/migrations/migrate.ts'
+import { readMigrations } from '#shared/io/migrations/migration-files.ts'
 import { createPostgres } from '#shared/io/postgres/postgres.ts'
 import { createLog } from '#shared/io/process/log.ts'
 import { startClickhouse, type TestClickhouse } from '../../support/servers/clickhouse-server.ts'

@@ -11,15 +11,23 @@ import {
   processPermissions,
 } from '#shared/core/permissions/process-permissions.ts'
 import {
+  clickhousePrivileges,
   postgresPrivileges,
   toClickhouseGrants,
 } from '#shared/core/permissions/table-privileges.ts'
+import { createClickhouseCheck } from '#shared/io/clickhouse/clickhouse-check.ts'
+import { createSchemaVersions } from '#shared/io/migrations/schema-versions.ts'
+import { createPostgres } from '#shared/io/postgres/postgres.ts'
+import { createPostgresCheck } from '#shared/io/postgres/postgres-check.ts'
 import { postgresProcesses, toRole, toScramVerifier } from '#shared/io/postgres/postgres-roles.ts'
+import { createLog } from '#shared/io/process/log.ts'
+import { createMetrics } from '#shared/io/process/metrics.ts'
 import { startClickhouse, type TestClickhouse } from '../../support/servers/clickhouse-server.ts'
 import { migrateClickhouse, migratePostgres } from '../../support/servers/databases.ts'
 import { startPostgres, type TestPostgres } from '../../support/servers/postgres-server.ts'
 
 const database = 'device_intelligence'
+const log = createLog('test', 'silent')
 const passwordOf = (process: string) => `password-of-the-${process}`
 
 let server: TestPostgres
@@ -237,6 +245,42 @@ describe('PostgreSQL', () => {
     const tables = Object.keys(postgresPrivileges.console).filter((name) => !name.includes('('))
     expect(tables.sort()).toEqual(rows.map(({ name }) => name))
   })
+
+  test('readiness of a process names an older schema and a read-only server', async () => {
+    const url = new URL(ownerUrl)
+    url.username = toRole(database, 'delivery')
+    url.password = passwordOf('delivery')
+    const postgres = createPostgres(url.href, { role: 'delivery', log })
+    const metrics = createMetrics('delivery', { isThread: true })
+    const check = createPostgresCheck(postgres, { schemas: createSchemaVersions(metrics), log })
+    expect([await check.reads(), await check.writes()]).toEqual([null, null])
+    const owner = new pg.Client({ connectionString: ownerUrl })
+    await owner.connect()
+    const { rows } = await owner.query<{ name: string }>(
+      'delete from schema_migrations where name > $1 returning name',
+      ['0012'],
+    )
+    expect(await check.writes()).toMatch(
+      /^has the schema 0011-.+\.sql; this release needs .+: run `npm run migrate`$/,
+    )
+    expect(await metrics.registry.metrics()).toContain('di_schema_version{store="postgres"')
+    for (const { name } of rows) {
+      await owner.query(`insert into schema_migrations values ($1, 'of a test')`, [name])
+    }
+    // As a standby says it of itself.
+    await owner.query(`alter database ${database} set default_transaction_read_only = on`)
+    await postgres.close()
+    const reopened = createPostgres(url.href, { role: 'delivery', log })
+    const again = createPostgresCheck(reopened, {
+      schemas: createSchemaVersions(createMetrics('x', { isThread: true })),
+      log,
+    })
+    expect(await again.reads()).toBeNull()
+    expect(await again.writes()).toBe('is read-only, as a standby is')
+    await owner.query(`alter database ${database} reset default_transaction_read_only`)
+    await owner.end()
+    await reopened.close()
+  })
 })
 
 describe('ClickHouse', () => {
@@ -328,6 +372,29 @@ describe('ClickHouse', () => {
   )('the %s cannot %s', async (name, _, query) => {
     // ACCESS_DENIED, before any other check.
     await expect(users.get(name)!.command({ query })).rejects.toMatchObject({ code: '497' })
+  })
+
+  const createCheck = (clickhouse: ClickHouseClient, of: 'scorer' | 'api' | 'console') =>
+    createClickhouseCheck({
+      clickhouse,
+      database,
+      privileges: clickhousePrivileges[of],
+      schemas: createSchemaVersions(createMetrics(of, { isThread: true })),
+      log,
+    })
+
+  test.each(['scorer', 'api', 'console'] as const)('the %s finds all that it needs', async (of) => {
+    expect(await createCheck(users.get(of)!, of)()).toBeNull()
+  })
+
+  test('readiness names each right that is missing', async () => {
+    // Another process's user is one whose rights do not suffice.
+    expect(await createCheck(users.get('scorer')!, 'console')()).toBe(
+      'does not grant this user: ' +
+        'SELECT, INSERT, ALTER DELETE, ALTER UPDATE, OPTIMIZE ON `device_intelligence`.*; ' +
+        'SELECT ON `analytics`.*; SELECT ON `system`.*; ' +
+        'CREATE USER, ALTER USER, DROP USER, ROLE ADMIN, SHOW ACCESS ON *.*',
+    )
   })
 
   test.each([

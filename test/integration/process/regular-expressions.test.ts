@@ -32,7 +32,7 @@ const harmless: Record<string, string> = {
 /** Expressions that are built at run time, and their contents. */
 const builtAtRunTime: Record<string, string> = {
   'deploy/local/nats/nats-fetch.ts': "a key of the machine's own apt sources",
-  'shared/io/migrations/migrate.ts': 'the number of a migration',
+  'shared/io/migrations/migration-files.ts': 'the number of a migration',
 }
 
 type Node = {

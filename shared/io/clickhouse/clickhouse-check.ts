@@ -1,0 +1,83 @@
+/**
+ * Whether ClickHouse is what a process of this release needs, for `/readyz`. A missing right would
+ * otherwise show as a 503 at the first use, and stay.
+ */
+import { ClickHouseError } from '@clickhouse/client'
+import { describeOldServer } from '#shared/core/base/server-versions.ts'
+import {
+  type clickhousePrivileges,
+  type TablePrivileges,
+  toClickhouseGrants,
+} from '#shared/core/permissions/table-privileges.ts'
+import { toAnalyticsDatabase } from '#shared/io/analytics/analytics-database.ts'
+import type { ReadyCheck } from '#shared/io/http/internal-server.ts'
+import type { SchemaVersions } from '#shared/io/migrations/schema-versions.ts'
+import { createFaultReporter, UnfitServerError } from '#shared/io/process/connect-faults.ts'
+import type { Log } from '#shared/io/process/log.ts'
+import { type Clickhouse, checkClickhouse } from './clickhouse.ts'
+
+type ClickhouseCheckOptions = {
+  clickhouse: Clickhouse
+  database: string
+  /** Of the process, by table: all of them are needed. */
+  privileges: (typeof clickhousePrivileges)[keyof typeof clickhousePrivileges]
+  schemas: SchemaVersions
+  log: Log
+}
+
+/**
+ * Logs each reason once. Version and rights are read until they are right once; the schema is read
+ * each time, since a store can be restored from an old backup.
+ */
+export function createClickhouseCheck(options: ClickhouseCheckOptions): ReadyCheck {
+  const { clickhouse, schemas, log } = options
+  const reporter = createFaultReporter('ClickHouse', log)
+  let isChecked = false
+  return async () => {
+    const fault = await checkClickhouse(clickhouse, reporter)
+    if (fault !== null) return fault
+    try {
+      if (!isChecked) await requireVersionAndGrants(options)
+      isChecked = true
+      const older = await schemas.compare('clickhouse', await readNewestMigration(clickhouse))
+      if (older !== null) throw new UnfitServerError(older)
+      reporter.worked()
+      return null
+    } catch (error) {
+      return reporter.failed(error)
+    }
+  }
+}
+
+async function requireVersionAndGrants(options: ClickhouseCheckOptions): Promise<void> {
+  const { clickhouse, database, privileges } = options
+  const version = await readText(clickhouse, 'select version()')
+  const old = describeOldServer('ClickHouse', version)
+  if (old !== null) throw new UnfitServerError(old)
+  const names = { database, analytics: toAnalyticsDatabase(database) }
+  const missing: string[] = []
+  for (const grant of toClickhouseGrants(privileges as TablePrivileges, names)) {
+    if ((await readText(clickhouse, `check ${grant}`)) !== '1')
+      missing.push(grant.replace('GRANT ', ''))
+  }
+  if (missing.length === 0) return
+  throw new UnfitServerError(`does not grant this user: ${missing.join('; ')}`)
+}
+
+/** @returns null without a table */
+async function readNewestMigration(clickhouse: Clickhouse): Promise<string | null> {
+  try {
+    return (await readText(clickhouse, 'select max(name) from schema_migrations')) || null
+  } catch (error) {
+    if (error instanceof ClickHouseError && error.type === 'UNKNOWN_TABLE') return null
+    throw error
+  }
+}
+
+/** Runs a statement with one short answer. `check grant` takes no format. */
+async function readText(clickhouse: Clickhouse, query: string): Promise<string> {
+  const { stream } = await clickhouse.exec({ query })
+  let text = ''
+  for await (const chunk of stream) text += String(chunk)
+  return text.trim()
+}

@@ -1,0 +1,39 @@
+/**
+ * Compares the schemas of the stores with those that this release needs. A schema is older before
+ * `npm run migrate`, and after a store was restored from the backup of an earlier release. A newer
+ * one is no fault: the previous release works on it during an upgrade.
+ */
+import type { Metrics } from '#shared/io/process/metrics.ts'
+import { findLastMigration, type sqlFolders } from './migration-files.ts'
+
+export type SchemaVersions = {
+  /**
+   * @param newest the last applied file; null when none is known
+   * @returns null, or what is wrong, as the end of a sentence
+   */
+  compare: (store: keyof typeof sqlFolders, newest: string | null) => Promise<string | null>
+}
+
+/** Creates the gauges. */
+export function createSchemaVersions(metrics: Metrics): SchemaVersions {
+  const present = metrics.gauge('di_schema_version', 'Number of the last migration, by store', {
+    labels: ['store'],
+  })
+  const needed = metrics.gauge(
+    'di_schema_version_needed',
+    'Number of the last migration of the running code, by store',
+    { labels: ['store'] },
+  )
+  return {
+    compare: async (store, newest) => {
+      const last = await findLastMigration(store)
+      present.set({ store }, toNumber(newest))
+      needed.set({ store }, toNumber(last))
+      if (toNumber(newest) >= toNumber(last)) return null
+      const has = newest === null ? 'has no schema' : `has the schema ${newest}`
+      return `${has}; this release needs ${last}: run \`npm run migrate\``
+    },
+  }
+}
+
+const toNumber = (name: string | null): number => Number.parseInt(name ?? '0', 10)
