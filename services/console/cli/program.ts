@@ -15,6 +15,7 @@ import { registerExplain } from './explain.ts'
 import { registerFleet } from './fleet.ts'
 import { registerKeys } from './keys.ts'
 import { registerLists } from './lists.ts'
+import { registerReplay } from './operation/replay.ts'
 import { registerOperators } from './operators.ts'
 import { registerOverview } from './overview.ts'
 import { registerPolicies } from './policies/policies.ts'
@@ -69,6 +70,7 @@ async function parse(env: CliEnv): Promise<void> {
   registerErase(program, context)
   registerAnalysts(program, context)
   registerCookbook(program, context)
+  registerReplay(program, context)
   registerFleet(program, context)
   await program.parseAsync()
 }

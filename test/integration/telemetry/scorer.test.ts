@@ -11,6 +11,8 @@ import {
   telemetryStream,
   telemetrySubject,
 } from '#shared/core/telemetry/nats-names.ts'
+import { awaitReplayed, replayTelemetry } from '#shared/io/nats/replay-telemetry.ts'
+import { ensureStreams } from '#shared/io/nats/streams/ensure-streams.ts'
 import { until } from '../../support/process/until.ts'
 import {
   type EventFacts,
@@ -343,6 +345,50 @@ describe('repetition', () => {
     const after = { device: await find(), alerts: await readAlerts(), n: await countDeliveries() }
     expect(after).toEqual(before)
     expect(after.alerts.map((alert) => alert.seq)).toEqual(after.alerts.map((_, n) => n + 1))
+  })
+
+  it('since an instant brings back what ClickHouse and Postgres lost after it', async () => {
+    const block = { tenantId, deviceId: 'device-1', signals: signalsOf.BLOCK }
+    await rig.publish(sessions(10))
+    await rig.drained()
+    const since = Date.now()
+    await rig.publish([{ ...block, sessionId: 'later', userId: 'u' }])
+    await rig.publish([{ ...block, sessionId: 'latest' }])
+    await rig.drained()
+    const before = { device: await find(), alerts: await readAlerts(), n: await countDeliveries() }
+    expect(before.alerts).toHaveLength(2)
+    // Both stores forget what came after.
+    const ofTenant = `where tenant_id = '${tenantId}'`
+    const later = `${ofTenant} and session_id like 'late%'`
+    for (const [table, where] of [
+      ['telemetry', later],
+      ['sessions', later],
+      ['devices', ofTenant],
+      ['user_devices', ofTenant],
+    ]) {
+      const query = `delete from ${table} ${where}`
+      await rig.clickhouse.command({ query })
+    }
+    await rig.postgres.query(`delete from deliveries ${ofTenant}`)
+    await rig.postgres.query(`delete from alerts ${ofTenant}`)
+    await rig.postgres.query(`update alert_sequences set last_seq = 0 ${ofTenant}`)
+    const { messages, lastSequence } = await replayTelemetry(rig.nats, since)
+    expect(messages).toBe(2)
+    await awaitReplayed(rig.nats, lastSequence)
+    const after = { device: await find(), alerts: await readAlerts(), n: await countDeliveries() }
+    // Numbers are given anew: two alerts of one batch may change places.
+    const bySession = (alerts: AlertRow[]) =>
+      new Map(alerts.map(({ seq: _, ...alert }) => [alert.session_id, alert]))
+    expect(bySession(after.alerts)).toEqual(bySession(before.alerts))
+    expect(after.alerts.map(({ seq }) => seq)).toEqual([1, 2])
+    expect(after.n).toBe(before.n)
+    expect(after.device?.sessions).toEqual(before.device?.sessions)
+    expect(after.device?.users).toEqual(before.device?.users)
+    // A migration accepts consumers that begin elsewhere.
+    await ensureStreams(rig.nats)
+    await rig.publish([{ ...block, sessionId: 'next' }])
+    await rig.drained()
+    expect(await readAlerts()).toHaveLength(3)
   })
 
   it('of the same bytes by a client raises nothing, after any later events', async () => {

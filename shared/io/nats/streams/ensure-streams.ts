@@ -2,7 +2,7 @@
  * Creates or updates every stream, consumer and bucket, and compares the result with what the
  * server reports: a setting that the server ignores fails the migration.
  */
-import type { StreamConfig } from 'nats'
+import type { ConsumerConfig, StreamConfig } from 'nats'
 import pRetry from 'p-retry'
 import { telemetryStream } from '#shared/core/telemetry/nats-names.ts'
 import type { Log } from '#shared/io/process/log.ts'
@@ -27,12 +27,14 @@ export async function ensureStreams(nats: Nats): Promise<void> {
   for (const { stream, config } of Object.values(consumerConfigs)) {
     const durable = config.durable_name ?? ''
     const present = await nats.manager.consumers.info(stream, durable).catch(nullIfMissing)
+    // Where a consumer began cannot change, and differs after a replay.
+    const wanted = present === null ? config : { ...config, ...toStart(present.config) }
     // `add` refuses a consumer with other settings, and `update` returns the settings from before
     // it, so read them again.
-    if (present === null) await nats.manager.consumers.add(stream, config)
-    else await nats.manager.consumers.update(stream, durable, config)
+    if (present === null) await nats.manager.consumers.add(stream, wanted)
+    else await nats.manager.consumers.update(stream, durable, wanted)
     const info = await nats.manager.consumers.info(stream, durable)
-    requireEcho(`consumer ${durable}`, config, info.config)
+    requireEcho(`consumer ${durable}`, wanted, info.config)
   }
   await openTenantsBucket(nats)
   await openStaleSecretBucket(nats)
@@ -67,6 +69,10 @@ async function ensureStream(nats: Nats, config: Partial<StreamConfig>): Promise<
   const requested = { ...config, ...toUnchanged(nats, present.config) }
   const info = await nats.manager.streams.update(name, { ...present.config, ...requested })
   requireEcho(`stream ${name}`, requested, info.config)
+}
+
+function toStart({ deliver_policy, opt_start_time }: ConsumerConfig): Partial<ConsumerConfig> {
+  return { deliver_policy, ...(opt_start_time === undefined ? {} : { opt_start_time }) }
 }
 
 /** An operator may have set size and replicas on the stream: keep them unless configured here. */

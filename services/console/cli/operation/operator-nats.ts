@@ -1,0 +1,17 @@
+/** The connection of commands that change streams, with the operator's user `di`. */
+import { connectNats, type Nats } from '#shared/io/nats/connection.ts'
+import { natsVariables, readConfig, toNatsSettings } from '#shared/io/process/config.ts'
+import { createLog } from '#shared/io/process/log.ts'
+import { within } from '#shared/io/process/pause.ts'
+import { type CliContext, CliError } from '../context.ts'
+
+const connectMaxMs = 10_000
+
+/** To the NATS of the local stack, or of the settings of the environment. */
+export async function connectAsOperator({ env, findStack }: CliContext): Promise<Nats> {
+  const url = env.NATS_URL || env.NATS_URL_FILE ? {} : { NATS_URL: findStack()?.nats }
+  const settings = toNatsSettings(readConfig(natsVariables, { ...env, ...url }))
+  const connecting = connectNats(settings, 'di', createLog('di', 'silent'))
+  if (await within(connecting, connectMaxMs)) return await connecting
+  throw new CliError('NATS cannot be reached. Set NATS_URL with the operator’s user `di`.')
+}

@@ -1,0 +1,62 @@
+/** `di replay`: has scorers store and decide again what was accepted since an instant. */
+import type { Command } from 'commander'
+import { parseInstant } from '#shared/core/base/instants.ts'
+import { type CliContext, CliError } from '../context.ts'
+
+type Replayed = {
+  since: string
+  messages: number
+  oldest_at: string | null
+  /** Null without `--wait`. */
+  replayed: boolean | null
+}
+
+/** Adds the command `replay`. */
+export function registerReplay(program: Command, context: CliContext): void {
+  program
+    .command('replay')
+    .description('have scorers store and decide again what was accepted since an instant')
+    .requiredOption('--since <time>', 'ISO-8601: before the state that a store was put back to')
+    .option('--wait', 'return once everything is stored and decided')
+    .option('--json', 'print one JSON document')
+    .action(async ({ since, wait }: { since: string; wait?: true }) => {
+      const sinceMs = parseInstant(since)
+      if (sinceMs === null) throw new CliError('--since is no ISO-8601 time with an offset.')
+      context.out(await replay(context, sinceMs, wait === true), toText)
+    })
+}
+
+async function replay(context: CliContext, sinceMs: number, wait: boolean): Promise<Replayed> {
+  // Loaded here, because only this command needs NATS.
+  const { connectAsOperator } = await import('./operator-nats.ts')
+  const { awaitReplayed, replayTelemetry } = await import('#shared/io/nats/replay-telemetry.ts')
+  const nats = await connectAsOperator(context)
+  try {
+    const { messages, oldestAt, lastSequence } = await replayTelemetry(nats, sinceMs)
+    if (wait) await awaitReplayed(nats, lastSequence)
+    return {
+      since: new Date(sinceMs).toISOString(),
+      messages,
+      oldest_at: oldestAt,
+      replayed: wait ? true : null,
+    }
+  } catch (error) {
+    throw new CliError(`The replay failed: ${(error as Error).message}`, { cause: error })
+  } finally {
+    await nats.close()
+  }
+}
+
+function toText({ since, messages, oldest_at: oldestAt, replayed }: Replayed): string {
+  const done = replayed
+    ? `${messages} messages were stored and decided again.`
+    : `${messages} messages are stored and decided again; \`di_consume_pending\` shows how far.`
+  const isComplete = oldestAt !== null && oldestAt <= since
+  const missing = isComplete
+    ? []
+    : [
+        `The stream has nothing from before ${oldestAt ?? 'now'}: what was accepted between ` +
+          `${since} and then cannot be replayed. \`di reconcile SLUG\` names what is missing.`,
+      ]
+  return [done, ...missing].join('\n')
+}
