@@ -161,11 +161,12 @@ process.stdout.write(JSON.stringify({ statuses, total }))
     command: ['orval/dist/bin/orval.mjs', '--config', 'orval.config.mjs'],
     code: `
 import * as api from './orval.ts'
-type Answer = { status: number; data: unknown; headers: Headers }
-const ok = <T extends Answer>(name: string, answer: T): Extract<T, { status: 200 | 201 }>['data'] => {
+type Answer = { status: number; data: unknown }
+type Data<T> = Extract<T, { status: 200 | 201 }> extends { data: infer D } ? D : never
+const ok = <T extends Answer>(name: string, answer: T): Data<T> => {
   statuses[name] = answer.status
   if (answer.status > 201) throw new Error(name + ' ' + answer.status)
-  return answer.data as Extract<T, { status: 200 | 201 }>['data']
+  return answer.data as Data<T>
 }
 const sent = ok('ingest', await api.ingest(body, { headers: { 'X-Service-Signature': signature } }))
 const find = () => api.listAlerts({ session_id: env('SESSION'), limit: 5 })

@@ -29,8 +29,11 @@ const expressions = dashboard.panels.flatMap(({ title, targets }) =>
 
 const sources = readSources()
 
+/** Metrics of the service, of a Node process, of Prometheus itself and of its usual exporters. */
+const metricPattern = /\b(?:up\b|(?:di|process|node|probe)_[a-z_]+)/g
+
 function expectKnownMetrics(expr: string): void {
-  const names = (expr.match(/\b(?:di|process)_[a-z_]+/g) ?? []).map((name) =>
+  const names = (expr.match(metricPattern) ?? []).map((name) =>
     name.replace(/_(bucket|sum|count)$/, ''),
   )
   expect(names.length).toBeGreaterThan(0)
