@@ -62,21 +62,28 @@ const selected = `
     and received_at >= fromUnixTimestamp64Milli({from:Int64})
     and received_at < fromUnixTimestamp64Milli({to:Int64})`
 
-const counts = 'count(), uniq(device_id), uniq(device_id, session_id)'
-
 const toAt = (column: string) =>
   `toUnixTimestamp(toStartOfInterval(${column}, toIntervalSecond({step:UInt32}), 'UTC')) * 1000`
 
 /** The bits of `grouping`: a column that a row is not about has 1. */
 const levels = { totals: 7, versions: 4, all: 3, byPlatform: 1, byVersion: 0 }
 
+// Sketches of the finest level are merged for the others, which takes half the time of counting
+// each level from the events (`bench -- console`).
 const countsSql = `
-  select grouping(at, platform, sdk_version) as level, ${toAt('received_at')} as at, platform,
-    sdk_version, toUnixTimestamp64Milli(min(received_at)),
-    toUnixTimestamp64Milli(max(received_at)), ${counts} ${selected}
+  select grouping(at, platform, sdk_version) as level, at, platform, sdk_version,
+    toUnixTimestamp64Milli(min(first_seen_at)), toUnixTimestamp64Milli(max(last_seen_at)),
+    sum(events), uniqMerge(devices) as device_count, uniqMerge(sessions)
+  from (
+    select ${toAt('received_at')} as at, platform, sdk_version,
+      min(received_at) as first_seen_at, max(received_at) as last_seen_at, count() as events,
+      uniqState(device_id) as devices, uniqState(device_id, session_id) as sessions
+    ${selected}
+    group by at, platform, sdk_version
+  )
   group by grouping sets
     ((), (platform, sdk_version), (at), (at, platform), (at, platform, sdk_version))
-  order by uniq(device_id) desc, at, platform, sdk_version
+  order by device_count desc, at, platform, sdk_version
   limit ${fleetPointsMax} by level`
 
 type CountsRow = [

@@ -59,18 +59,26 @@ const isNow = 'received_at >= fromUnixTimestamp64Milli({from:Int64})'
 const pairs = `countIf(${isNow}), countIf(not ${isNow}), uniqIf(device_id, ${isNow}),
     uniqIf(device_id, not ${isNow})`
 
-const periodCounts = (when: string) => `countIf(${when}), uniqIf(device_id, ${when}),
-    uniqIf(device_id, session_id, ${when}), countIf(${when} and rasp_action = 'ALLOW'),
-    countIf(${when} and rasp_action = 'REVIEW'), countIf(${when} and rasp_action = 'BLOCK')`
+const periodCounts = (when: string) => `sumIf(events, ${when}), uniqMergeIf(devices, ${when}),
+    uniqMergeIf(sessions, ${when}), sumIf(allow, ${when}), sumIf(review, ${when}),
+    sumIf(block, ${when})`
 
-// Everything and each version in one pass: reading the rows is most of the cost.
+// Everything and each version in one pass: reading the rows is most of the cost. Sketches of each
+// version are merged for everything.
 const countsSql = `
   select grouping(platform) as of_all, platform, sdk_version,
-    toUnixTimestamp64Milli(max(received_at)), ${periodCounts(isNow)},
-    ${periodCounts(`not ${isNow}`)}
-  ${selected}
+    toUnixTimestamp64Milli(max(last_event_at)), ${periodCounts('is_now')},
+    ${periodCounts('not is_now')}
+  from (
+    select ${isNow} as is_now, platform, sdk_version, max(received_at) as last_event_at,
+      count() as events, uniqState(device_id) as devices,
+      uniqState(device_id, session_id) as sessions, countIf(rasp_action = 'ALLOW') as allow,
+      countIf(rasp_action = 'REVIEW') as review, countIf(rasp_action = 'BLOCK') as block
+    ${selected}
+    group by is_now, platform, sdk_version
+  )
   group by grouping sets ((), (platform, sdk_version))
-  order by of_all desc, countIf(${isNow}) desc, platform, sdk_version limit {limit:UInt32}`
+  order by of_all desc, sumIf(events, is_now) desc, platform, sdk_version limit {limit:UInt32}`
 
 const flagsSql = `
   select flag, ${pairs} from (select flags, device_id, received_at ${selected})
