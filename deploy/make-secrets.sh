@@ -43,6 +43,18 @@ for user in $nats_users; do
   once "nats_url_$user" "nats://$user:$(read_secret "nats_password_$user")@nats:4222"
 done
 
+# Between three nats-servers (cluster/README.md) of these names.
+once nats_route_password "p$(hex 24)"
+once nats_cluster "$(
+  password=$(read_secret nats_route_password)
+  echo "authorization { user: route, password: \"$password\", timeout: 2 }"
+  echo "routes: ["
+  for server in ${NATS_SERVERS:-nats-1 nats-2 nats-3}; do
+    echo "  \"nats-route://route:$password@$server:6222\""
+  done
+  echo "]"
+)"
+
 # The scorers' key in place of MASTER_KEY: HKDF-SHA256 of it, with no salt.
 hmac() { openssl dgst -sha256 -mac HMAC -macopt "hexkey:$1" -binary; }
 zeros=$(printf '0%.0s' $(seq 64))

@@ -11,25 +11,16 @@ import {
 import { MigrationError } from '#shared/io/migrations/migration-files.ts'
 import { openNats, versionOf } from '#shared/io/nats/connection.ts'
 import { ensureStreamsOnceFormed } from '#shared/io/nats/streams/ensure-streams.ts'
-import { natsVariables, readConfig, toNatsSettings, variables } from '#shared/io/process/config.ts'
+import { toNatsSettings } from '#shared/io/process/config.ts'
 import { run } from '#shared/io/process/lifecycle.ts'
 import { createLog } from '#shared/io/process/log.ts'
+import { readMigrateConfig } from './config.ts'
 
 /** How long to wait for servers that are starting. */
 const waitMaxMs = 60_000
 
 async function main(): Promise<void> {
-  const config = readConfig(
-    {
-      ...natsVariables,
-      CLICKHOUSE_URL: variables.CLICKHOUSE_URL,
-      POSTGRES_URL: variables.POSTGRES_URL,
-      POSTGRES_ROLE_PASSWORDS: variables.POSTGRES_ROLE_PASSWORDS,
-      AUDIT_RETENTION_DAYS: variables.AUDIT_RETENTION_DAYS,
-      LOG_LEVEL: variables.LOG_LEVEL,
-    },
-    process.env,
-  )
+  const config = readMigrateConfig(process.env)
   const log = createLog('migrate', config.LOG_LEVEL)
   const signal = AbortSignal.timeout(waitMaxMs)
   const rolePasswords = config.POSTGRES_ROLE_PASSWORDS ?? {}
