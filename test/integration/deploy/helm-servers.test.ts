@@ -1,6 +1,6 @@
 /**
  * What the Helm chart runs beside the processes: the bundled servers are those of compose, their
- * NATS configuration is valid, and the small programs of an upgrade and of `helm test` do their job.
+ * NATS configuration is valid, and the small programs of an upgrade and of `helm test` work.
  */
 import { execFile, execFileSync } from 'node:child_process'
 import { once } from 'node:events'
