@@ -13,6 +13,9 @@ create table if not exists reconciliation_entries (
   stage Enum8('stored' = 1, 'decided' = 2),
   -- Of the first event of the message; it identifies the message.
   stream_offset UInt64 codec(Delta, ZSTD(1)),
+  -- Stage stored: when the stream stored the message, by its server. A scorer that finds another
+  -- message at the offset knows that the stream was put back to an earlier copy.
+  published_at DateTime64(3, 'UTC') codec(Delta, ZSTD(1)),
   events UInt16,
   -- Events that the engine refused; they are dead letters.
   refused UInt16,
@@ -20,7 +23,8 @@ create table if not exists reconciliation_entries (
   -- bits of the event id and the event's place in the message. Erasure removes its events here; the
   -- column events keeps its number.
   ids Array(FixedString(17)),
-  places Array(UInt8)
+  places Array(UInt8),
+  index stream_offset_range stream_offset type minmax granularity 1
 )
 engine = ReplacingMergeTree
 partition by toYYYYMM(hour)

@@ -47,6 +47,10 @@ export function openBacklogLimit(options: BacklogLimitOptions): BacklogLimit {
     'di_ingest_backlog_read_failures_total',
     'Failed readings of the fill level of the telemetry stream',
   )
+  const replaced = metrics.counter(
+    'di_ingest_stream_replaced_total',
+    'Times that the telemetry stream no longer had the newest message that this edge stored',
+  )
   const undecided = createUndecidedBytes()
   let capacity: { bytesMax: number; undecidedBytes: number } | null = null
   let everyMs = retryMs
@@ -55,7 +59,14 @@ export function openBacklogLimit(options: BacklogLimitOptions): BacklogLimit {
     const newestBefore = undecided.newest()
     const fill = await readStreamFill(nats, telemetryStream)
     const lowWatermark = await readLowWatermark(nats)
-    undecided.observe({ lowWatermark, lastSequence: fill.lastSequence, newestBefore })
+    const { lastSequence } = fill
+    if (undecided.observe({ lowWatermark, lastSequence, newestBefore })) {
+      replaced.inc()
+      log.error(
+        { last_sequence: lastSequence, stored_sequence: newestBefore },
+        'the telemetry stream lost messages: it was put back to an earlier copy, or recreated',
+      )
+    }
     capacity = { bytesMax: fill.bytesMax, undecidedBytes: toUndecidedBytes(fill, lowWatermark) }
     everyMs = Math.max(capacityCheckMinMs, toTrimCheckMs(fill.bytesMax))
   }

@@ -5,6 +5,7 @@
  * do not depend on the speed of a process.
  */
 import { deciderConsumer, scorerConsumer } from '#shared/core/telemetry/nats-names.ts'
+import type { StreamOffsets } from '#shared/core/telemetry/stream-offsets.ts'
 import { findUnraised, raiseAlerts } from '#shared/io/alerts/raise-alerts.ts'
 import type { Clickhouse } from '#shared/io/clickhouse/clickhouse.ts'
 import { publishDeliveryHints } from '#shared/io/deliveries/publish-hints.ts'
@@ -33,6 +34,7 @@ import { createScorerObserver, createShadowObserver, type ScorerObserver } from 
 import { createShadowDecisions, type ShadowDecisions } from './shadow/shadow-decisions.ts'
 import { createShadowVersions } from './shadow/shadow-versions.ts'
 import { createDecodedMessages, type DecodedMessages } from './store/decoded-messages.ts'
+import { createStreamOffsetsReader } from './store/read-stream-offsets.ts'
 import { type StoreBatchDeps, storeBatch } from './store/store-batch.ts'
 import { startStreamTrimmer } from './store/trim-stream.ts'
 
@@ -92,6 +94,7 @@ type Shared = ConsumersOptions & {
   messages: DecodedMessages
   observe: ScorerObserver
   quarantine: QuarantineDeps
+  readOffsets: (stream: string) => Promise<StreamOffsets>
 }
 
 const nowMs = () => performance.now()
@@ -127,11 +130,12 @@ function createShared(options: ConsumersOptions): Shared {
     reconciliation: createReconciliationWriter(clickhouse),
     wallMs: Date.now,
   }
-  return { ...options, messages, observe, quarantine }
+  const readOffsets = createStreamOffsetsReader({ ...options, prover, wallMs: Date.now })
+  return { ...options, messages, observe, quarantine, readOffsets }
 }
 
 function startStoring(shared: Shared, onAcknowledged: () => void): Consumption {
-  const { nats, clickhouse, messages, observe, quarantine, log, metrics } = shared
+  const { nats, clickhouse, messages, observe, quarantine, readOffsets, log, metrics } = shared
   const deps: StoreBatchDeps = {
     messages,
     observe,
@@ -145,6 +149,7 @@ function startStoring(shared: Shared, onAcknowledged: () => void): Consumption {
     log,
     metrics,
     durable: scorerConsumer,
+    readOffsets,
     limits: storeLimits,
     handle: (batch) => storeBatch(batch, deps),
     quarantine: (message, error) => quarantineUnstored(message, error, quarantine),
@@ -153,13 +158,14 @@ function startStoring(shared: Shared, onAcknowledged: () => void): Consumption {
 }
 
 function startDeciding(shared: Shared): Consumption {
-  const { nats, quarantine, log, metrics } = shared
+  const { nats, quarantine, readOffsets, log, metrics } = shared
   const decide = createDecideDeps(shared)
   return consume({
     nats,
     log,
     metrics,
     durable: deciderConsumer,
+    readOffsets,
     limits: decideLimits,
     readyUpTo: () => readStoredWatermark(nats),
     handle: (batch) => decideBatch(batch, decide),

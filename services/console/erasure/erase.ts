@@ -32,6 +32,7 @@ import { type ErasureSubject, toSubjectSha256 } from '#shared/io/erasure/erasure
 import type { Nats } from '#shared/io/nats/connection.ts'
 import type { Locks } from '#shared/io/postgres/named-lock-store.ts'
 import { isSqlState, type Session, sqlStates } from '#shared/io/postgres/postgres.ts'
+import type { Sealer } from '#shared/io/tenants/sealed-secrets.ts'
 
 export type EraseDeps = {
   /** Connections for the lock of replication. */
@@ -39,6 +40,7 @@ export type EraseDeps = {
   /** Its client must allow requests as long as a mutation. */
   store: ErasureStore
   findNats: () => Nats | null
+  sealer: Pick<Sealer, 'proverOf'>
   /** The monotonic clock. */
   nowMs: () => number
   wallMs: () => number
@@ -140,7 +142,7 @@ async function erasePass(
 ): Promise<Pass> {
   const { store } = deps
   const nats = requireNats(deps)
-  const cut = await inNats(() => readTelemetryCut(nats))
+  const cut = await inNats(() => readTelemetryCut(nats, toProver(deps)))
   await requireDecided(deps, nats, cut.sequence, true)
   const traces = await inClickhouse(() => store.readTraces(subject, cut.streamOffset, earlier))
   track.count('clickhouse', await inClickhouse(() => store.countRows(traces)))
@@ -197,7 +199,7 @@ async function eraseClickhouse(deps: EraseDeps, nats: Nats, traces: ErasureTrace
   await inClickhouse(() => deps.store.eraseRows(traces))
   // An insert that was under way may have put its aggregates where they were just erased, and its
   // raw events where the rebuild does not see them yet: all that had begun has to end first.
-  const { sequence } = await inNats(() => readTelemetryCut(nats))
+  const { sequence } = await inNats(() => readTelemetryCut(nats, toProver(deps)))
   await requireDecided(deps, nats, sequence, false)
   await inClickhouse(() => deps.store.rebuild(traces))
 }
@@ -215,6 +217,8 @@ async function requireDecided(
     `Accepted events were not stored and decided within ${limitMs} ms: is a scorer running?`,
   )
 }
+
+const toProver = ({ sealer }: EraseDeps) => sealer.proverOf('telemetry batch')
 
 function requireNats({ findNats }: EraseDeps): Nats {
   const nats = findNats()

@@ -7,6 +7,7 @@ import type { AlertCandidate } from '#shared/core/alerts/alert-rules.ts'
 import { toDeliveryId } from '#shared/core/base/ids.ts'
 import type { ShadowVersion } from '#shared/core/policies/shadow.ts'
 import { toReconciliationHour } from '#shared/core/reconciliation/reconciliation.ts'
+import { toStreamOffset } from '#shared/core/telemetry/event-batch.ts'
 import { findUnraised, type RaiseOutcome, raiseAlerts } from '#shared/io/alerts/raise-alerts.ts'
 import type { Clickhouse } from '#shared/io/clickhouse/clickhouse.ts'
 import { type EndedDelivery, endDeliveries } from '#shared/io/history/simulated-history-store.ts'
@@ -98,7 +99,8 @@ function toMessages(visits: readonly AcceptedVisit[]): ConsumedMessage[] {
     })
     const sequence = messages.length + 1
     const data = encodeBatch(waiters)
-    messages.push({ data, proof: '', sequence, streamCreatedMs: 0, deliveries: 1 })
+    const streamOffset = toStreamOffset(0, sequence)
+    messages.push({ data, proof: '', sequence, streamOffset, publishedMs: 0, deliveries: 1 })
   }
   return messages
 }

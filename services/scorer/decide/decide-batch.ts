@@ -11,7 +11,7 @@ import {
   type ReconciliationMessage,
   toDecidedEntries,
 } from '#shared/core/reconciliation/reconciliation.ts'
-import { type AcceptedEvent, toStreamOffset } from '#shared/core/telemetry/event-batch.ts'
+import type { AcceptedEvent } from '#shared/core/telemetry/event-batch.ts'
 import { decideRisk } from '#shared/core/velocity/risk.ts'
 import type { RaisedAlert, RaiseOutcome } from '#shared/io/alerts/raise-alerts.ts'
 import type { ConsumedMessage } from '#shared/io/nats/consume/consume.ts'
@@ -62,7 +62,7 @@ async function raiseBatch(
   const { messages, observe } = deps
   // The store stage has stored dead letters.
   const decoded = batch.map((message) => ({
-    streamOffset: toStreamOffset(message.streamCreatedMs, message.sequence),
+    streamOffset: message.streamOffset,
     events: messages.decodeToDecide(message).events,
   }))
   const events = decoded.flatMap((message) => message.events)

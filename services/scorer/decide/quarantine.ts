@@ -6,7 +6,7 @@ import {
   type ReconciliationEntry,
   toStoredEntries,
 } from '#shared/core/reconciliation/reconciliation.ts'
-import { type AcceptedEvent, toStreamOffset } from '#shared/core/telemetry/event-batch.ts'
+import type { AcceptedEvent } from '#shared/core/telemetry/event-batch.ts'
 import type { ConsumedMessage } from '#shared/io/nats/consume/consume.ts'
 import type { DeadLetter } from '#shared/io/nats/dead-letters.ts'
 import { isDefect } from '#shared/io/process/defects.ts'
@@ -35,8 +35,7 @@ export async function quarantineUnstored(
 ): Promise<void> {
   const events = decodeIfPossible(messages, message)
   const refused = new Set(events)
-  const streamOffset = toStreamOffset(message.streamCreatedMs, message.sequence)
-  await reconciliation.insertEntries(toStoredEntries({ streamOffset, events }, refused, wallMs()))
+  await reconciliation.insertEntries(toStoredEntries({ ...message, events }, refused, wallMs()))
   await storeDeadLetter({ ...message, error, what: 'store' }, deps)
 }
 

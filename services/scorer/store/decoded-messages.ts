@@ -6,11 +6,7 @@
 
 import { PoisonError } from '#shared/core/base/outcome.ts'
 import type { Signals } from '#shared/core/signals/signal-definition.ts'
-import {
-  type AcceptedEvent,
-  decodeBatch,
-  toStreamOffset,
-} from '#shared/core/telemetry/event-batch.ts'
+import { type AcceptedEvent, decodeBatch } from '#shared/core/telemetry/event-batch.ts'
 import type { Telemetry } from '#shared/core/telemetry/submission.ts'
 import { toFilledCategories } from '#shared/core/velocity/signals-missing.ts'
 import type { ConsumedMessage } from '#shared/io/nats/consume/consume.ts'
@@ -46,40 +42,31 @@ export function createDecodedMessages(
   bytesMax: number,
   isProven: (message: ConsumedMessage) => boolean,
 ): DecodedMessages {
+  /** By stream offset, ascending except for redelivered messages. */
   const kept = new Map<number, Kept>()
-  let keptStreamMs = 0
   let bytes = 0
-  const remove = (sequence: number): void => {
-    bytes -= kept.get(sequence)?.bytes ?? 0
-    kept.delete(sequence)
-  }
-  /** The sequences of a recreated stream start at 1 again. */
-  const beginStream = (streamCreatedMs: number): void => {
-    if (streamCreatedMs === keptStreamMs) return
-    keptStreamMs = streamCreatedMs
-    kept.clear()
-    bytes = 0
+  const remove = (streamOffset: number): void => {
+    bytes -= kept.get(streamOffset)?.bytes ?? 0
+    kept.delete(streamOffset)
   }
   return {
     decodeToStore: (message) => {
       const decoded = decodeProven(message, isProven)
-      const { sequence, streamCreatedMs, data } = message
+      const { streamOffset, data } = message
       const slim = toSlimMessage(decoded)
-      beginStream(streamCreatedMs)
-      remove(sequence)
+      remove(streamOffset)
       if (bytes + data.length <= bytesMax) {
-        kept.set(sequence, { bytes: data.length, ...slim })
+        kept.set(streamOffset, { bytes: data.length, ...slim })
         bytes += data.length
       }
       return { ...decoded, kept: slim.decoded.events }
     },
     decodeToDecide: (message) => {
-      const { sequence, streamCreatedMs } = message
-      beginStream(streamCreatedMs)
-      const known = kept.get(sequence)
-      remove(sequence)
+      const { streamOffset } = message
+      const known = kept.get(streamOffset)
+      remove(streamOffset)
       for (const oldest of kept.keys()) {
-        if (oldest > sequence) break
+        if (oldest > streamOffset) break
         remove(oldest)
       }
       if (known === undefined) return decodeProven(message, isProven)
@@ -161,9 +148,9 @@ function decodeProven(
   }
 }
 
-function decode({ data, sequence, streamCreatedMs }: ConsumedMessage): Decoded {
+function decode({ data, sequence, streamOffset }: ConsumedMessage): Decoded {
   try {
-    const { events, invalid } = decodeBatch(data, toStreamOffset(streamCreatedMs, sequence))
+    const { events, invalid } = decodeBatch(data, streamOffset)
     const deadLetters = invalid.map(({ index, detail, data }): DeadLetter => {
       return { reason: 'invalid_event', detail, id: `${sequence}-${index}`, data }
     })

@@ -8,11 +8,7 @@
  */
 import { toStoredEntries } from '#shared/core/reconciliation/reconciliation.ts'
 import type { Signals } from '#shared/core/signals/signal-definition.ts'
-import {
-  type AcceptedEvent,
-  encodeEventHead,
-  toStreamOffset,
-} from '#shared/core/telemetry/event-batch.ts'
+import { type AcceptedEvent, encodeEventHead } from '#shared/core/telemetry/event-batch.ts'
 import { findUnknownSignals } from '#shared/core/telemetry/unknown-signals.ts'
 import type { ConsumedMessage } from '#shared/io/nats/consume/consume.ts'
 import type { DeadLetter } from '#shared/io/nats/dead-letters.ts'
@@ -110,9 +106,8 @@ function toUnknownSignals({ body }: AcceptedEvent) {
 /** @param refused keys of events that ClickHouse refused */
 function toEntries(read: readonly ReadMessage[], refused: ReadonlySet<string>, atMs: number) {
   return read.flatMap(({ message, events }) => {
-    const streamOffset = toStreamOffset(message.streamCreatedMs, message.sequence)
     const without = new Set(events.filter((event) => refused.size > 0 && refused.has(toKey(event))))
-    return toStoredEntries({ streamOffset, events }, without, atMs)
+    return toStoredEntries({ ...message, events }, without, atMs)
   })
 }
 

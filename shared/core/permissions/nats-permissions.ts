@@ -10,6 +10,7 @@ import {
   deciderConsumer,
   deliveryConsumer,
   deliveryHintSubject,
+  incarnationsBucket,
   requestLogAnswerSubject,
   requestLogQuerySubject,
   scorerConsumer,
@@ -32,6 +33,7 @@ const bucketStream = (bucket: string) => `KV_${bucket}`
 const tenants = bucketStream(tenantsBucket)
 const staleSecretRequests = bucketStream(staleSecretBucket)
 const accepted = bucketStream(acceptedBucket)
+const incarnations = bucketStream(incarnationsBucket)
 
 /** The inbox of replies, which no other user may read. */
 const inboxOf = (process: string) => [`_INBOX.${process}.>`]
@@ -108,7 +110,9 @@ const scorer: NatsPermissions = {
     deliveryHintSubject,
     `${api}.INFO`,
     ...infoOf(telemetryStream, deadLetterStream, alertsStream),
-    ...createOf(telemetryStream, deadLetterStream),
+    ...createOf(telemetryStream, deadLetterStream, incarnations),
+    `$KV.${incarnationsBucket}.>`,
+    ...readOf(incarnations),
     ...consumeOf(telemetryStream, scorerConsumer, telemetrySubject),
     ...consumeOf(telemetryStream, deciderConsumer, telemetrySubject),
     `${api}.STREAM.MSG.GET.${telemetryStream}`,
@@ -136,8 +140,9 @@ const console: NatsPermissions = {
     deliveryHintSubject,
     `$KV.${tenantsBucket}.>`,
     `${api}.INFO`,
-    ...[tenants, staleSecretRequests, accepted, telemetryStream, deadLetterStream].flatMap(readOf),
-    ...createOf(tenants, staleSecretRequests, accepted),
+    ...[tenants, staleSecretRequests, accepted, incarnations].flatMap(readOf),
+    ...[telemetryStream, deadLetterStream].flatMap(readOf),
+    ...createOf(tenants, staleSecretRequests, accepted, incarnations),
     // Markers of policies that no tenant uses any more.
     `${api}.STREAM.PURGE.${tenants}`,
     `${api}.STREAM.MSG.DELETE.${telemetryStream}`,

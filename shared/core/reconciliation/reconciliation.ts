@@ -77,6 +77,8 @@ export type ReconciliationEntry = {
   refused: number
   /** Stored: the events with a row. Decided: the repeats. */
   named: AcceptedEvent[]
+  /** Stored: when the stream stored the message, in ms since 1970. Decided: 0. */
+  publishedMs: number
 }
 
 /** Events of one message, and its stream offset. */
@@ -89,18 +91,18 @@ export type ReconciliationMessage = { streamOffset: number; events: readonly Acc
  * @param atMs the time for the hour of a message without events, in ms since 1970
  */
 export function toStoredEntries(
-  message: ReconciliationMessage,
+  message: ReconciliationMessage & Pick<ReconciliationEntry, 'publishedMs'>,
   refused: ReadonlySet<AcceptedEvent>,
   atMs: number,
 ): ReconciliationEntry[] {
+  const { publishedMs } = message
   const entries = toEntries(message, 'stored', (entry, event) => {
     if (refused.has(event)) entry.refused++
     else entry.named.push(event)
   })
-  if (entries.length > 0) return entries
-  return [
-    newEntry({ tenantId: '', hourMs: toReconciliationHour(atMs) }, 'stored', message.streamOffset),
-  ]
+  if (entries.length > 0) return entries.map((entry) => ({ ...entry, publishedMs }))
+  const ofHour = { tenantId: '', hourMs: toReconciliationHour(atMs) }
+  return [{ ...newEntry(ofHour, 'stored', message.streamOffset), publishedMs }]
 }
 
 /**
@@ -140,4 +142,12 @@ const newEntry = (
   of: { tenantId: string; hourMs: number },
   stage: ReconciliationEntry['stage'],
   streamOffset: number,
-): ReconciliationEntry => ({ ...of, stage, streamOffset, events: 0, refused: 0, named: [] })
+): ReconciliationEntry => ({
+  ...of,
+  stage,
+  streamOffset,
+  events: 0,
+  refused: 0,
+  named: [],
+  publishedMs: 0,
+})

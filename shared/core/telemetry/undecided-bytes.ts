@@ -9,8 +9,12 @@
 type UndecidedBytes = {
   /** Counts an event once it is stored. @param sequence of its message */
   add: (sequence: number, tenantId: string, bytes: number) => void
-  /** Drops what is decided, and everything when the stream was recreated. */
-  observe: (observed: ObservedWatermark) => void
+  /**
+   * Drops what is decided, and everything when the stream was recreated or put back to an earlier
+   * copy.
+   * @returns whether that was so
+   */
+  observe: (observed: ObservedWatermark) => boolean
   /** Undecided bytes of a tenant. */
   of: (tenantId: string) => number
   /** The newest sequence counted so far; 0 before the first. */
@@ -66,18 +70,22 @@ export function createUndecidedBytes(): UndecidedBytes {
       totals.set(tenantId, (totals.get(tenantId) ?? 0) + bytes)
     },
     observe: ({ lowWatermark, lastSequence, newestBefore }) => {
-      // The stream was recreated and its sequences start at 1: the counted bytes are gone.
-      if (lastSequence < newestBefore) return clear()
+      if (lastSequence < newestBefore) {
+        // Sequences repeat from an earlier one on: the counted bytes are gone.
+        clear()
+        return true
+      }
       for (const slice of [...slices, open]) if (slice.lastSequence <= lowWatermark) drop(slice)
       slices = slices.filter((slice) => slice.lastSequence > lowWatermark)
       if (open.lastSequence <= lowWatermark) begin()
       if (slices.length === 0) width = 1
-      if (open.bytes.size === 0 || ++observations < width) return
+      if (open.bytes.size === 0 || ++observations < width) return false
       slices.push(open)
       begin()
-      if (slices.length <= slicesMax) return
+      if (slices.length <= slicesMax) return false
       slices = mergePairs(slices)
       width *= 2
+      return false
     },
     of: (tenantId) => totals.get(tenantId) ?? 0,
     newest: () => newest,

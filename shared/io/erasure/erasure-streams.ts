@@ -6,7 +6,7 @@
 import { hash } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { headers, type MsgHdrs } from 'nats'
-import { listElements, toStreamOffset } from '#shared/core/telemetry/event-batch.ts'
+import { listElements } from '#shared/core/telemetry/event-batch.ts'
 import {
   deadLetterStream,
   deadLetterSubject,
@@ -16,6 +16,8 @@ import {
 import type { Nats } from '#shared/io/nats/connection.ts'
 import { readDecidedWatermark, readStoredWatermark } from '#shared/io/nats/consume/low-watermark.ts'
 import { isMessageGone } from '#shared/io/nats/jetstream-errors.ts'
+import { observeStream } from '#shared/io/nats/streams/stream-incarnations.ts'
+import type { Prover } from '#shared/io/tenants/directory/proofs.ts'
 import { type ErasureSubject, isOfSubject } from './erasure-subject.ts'
 
 /** The end of the stream when the erasure began. */
@@ -30,13 +32,15 @@ export type TelemetryCut = {
 const silenceMaxMs = 10_000
 const watermarkPollMs = 50
 
-/** @returns the end of the telemetry stream at this moment */
-export async function readTelemetryCut(nats: Nats): Promise<TelemetryCut> {
-  const { created, state } = await nats.manager.streams.info(telemetryStream)
-  const createdMs = Date.parse(String(created))
+/**
+ * @param prover of the purpose 'telemetry batch'
+ * @returns the end of the telemetry stream at this moment
+ */
+export async function readTelemetryCut(nats: Nats, prover: Prover): Promise<TelemetryCut> {
+  const { lastSequence, offsets } = await observeStream(nats, prover, telemetryStream)
   return {
     sequence: await findLastSequence(nats, telemetryStream, telemetrySubject),
-    streamOffset: toStreamOffset(createdMs, state.last_seq + 1) - 1,
+    streamOffset: offsets.of(lastSequence + 1) - 1,
   }
 }
 

@@ -16,7 +16,7 @@ import {
 import { createRowWriter, type RowWriter } from '#shared/io/clickhouse/row-binary.ts'
 
 const entriesInto = `reconciliation_entries
-  (tenant_id, hour, stage, stream_offset, events, refused, ids, places)`
+  (tenant_id, hour, stage, stream_offset, published_at, events, refused, ids, places)`
 const alertsInto = 'reconciliation_expected_alerts (tenant_id, alert_id, first)'
 
 /** An alert that an event deserves. */
@@ -59,6 +59,30 @@ const hourSeconds = 3_600
 const toHourSeconds = (ms: number): number =>
   Math.min(0xffff_fff0, Math.max(0, Math.floor(ms / 1_000 / hourSeconds) * hourSeconds))
 
+/** A message that a scorer stored. */
+export type RecordedMessage = { streamOffset: number; publishedMs: number }
+
+/**
+ * The stored message with the highest offset, from an offset on; null when there is none.
+ * @throws when ClickHouse cannot be reached
+ */
+export async function readNewestMessage(
+  clickhouse: Clickhouse,
+  fromOffset: number,
+): Promise<RecordedMessage | null> {
+  const result = await clickhouse.query({
+    query: `select toFloat64(stream_offset) as streamOffset,
+        toUnixTimestamp64Milli(published_at) as publishedMs
+      from reconciliation_entries
+      where stage = 'stored' and stream_offset >= {from:UInt64}
+      order by stream_offset desc limit 1`,
+    query_params: { from: fromOffset },
+    format: 'JSONEachRow',
+  })
+  const [newest] = await result.json<RecordedMessage>()
+  return newest ?? null
+}
+
 const stageValues = { stored: 1, decided: 2 } as const
 
 function writeEntry(writer: RowWriter, entry: ReconciliationEntry): void {
@@ -66,6 +90,7 @@ function writeEntry(writer: RowWriter, entry: ReconciliationEntry): void {
   writer.uint32(toHourSeconds(entry.hourMs))
   writer.uint8(stageValues[entry.stage])
   writer.int64(entry.streamOffset)
+  writer.int64(entry.publishedMs)
   writer.uint16(entry.events)
   writer.uint16(entry.refused)
   writer.arrayLength(entry.named.length)

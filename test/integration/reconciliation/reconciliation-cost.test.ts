@@ -180,6 +180,7 @@ describe('several consoles', () => {
             return store.readReconciliation(span)
           },
         },
+        telemetryProver: reportProver,
         reportProver,
         log: testLog,
         metrics: createMetrics('console'),

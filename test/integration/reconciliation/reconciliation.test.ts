@@ -1,6 +1,8 @@
 // Reconciliation on real servers with a real scorer: it agrees after repeats, redelivery, kills and
 // restarts, deliberate removals are no difference, and manual deletions are reported.
 import { randomBytes } from 'node:crypto'
+import { cpSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { toIso } from '#shared/core/base/instants.ts'
@@ -30,9 +32,11 @@ import { createRetention } from '../../../services/console/jobs/retention.ts'
 import { setTenantRetention } from '../../../services/console/retention/manage-retention.ts'
 import { addApiKey } from '../../support/http/api-rig.ts'
 import { testLog } from '../../support/http/console-rig.ts'
+import { until } from '../../support/process/until.ts'
 import { type EventFacts, signalsOf } from '../../support/telemetry/accepted-events.ts'
 import { eraseNow } from '../../support/telemetry/erase-now.ts'
 import { createScorerRig, type ScorerRig } from '../../support/telemetry/scorer-rig.ts'
+import { testTelemetryKey } from '../../support/telemetry/telemetry-proof.ts'
 
 const hourMs = 3_600_000
 /** A whole hour, some hours ago. */
@@ -47,7 +51,7 @@ let count = 0
 
 beforeAll(async () => {
   rig = await createScorerRig()
-  for (const id of ['acme', 'globex', 'kept', 'gone']) await rig.addTenant(id)
+  for (const id of ['acme', 'globex', 'kept', 'gone', 'putback']) await rig.addTenant(id)
   await rig.startScorer()
   metrics = createMetrics('console')
   const { postgres, clickhouse } = rig
@@ -59,6 +63,7 @@ beforeAll(async () => {
     locks: { holders: postgres, work: postgres },
     store,
     reportProver,
+    telemetryProver: createProver([testTelemetryKey]),
     findNats: () => rig.nats,
     confirmMs: 1,
   })
@@ -209,6 +214,65 @@ describe('reconciliation agrees', () => {
       differences: [],
     })
     expect(await reconciliation.compare(atMs - hourMs)).toEqual([])
+  })
+
+  it('after JetStream was put back to an earlier copy, which repeats sequences', async () => {
+    const { natsServer } = rig
+    const hour = atMs + 2 * hourMs
+    const another = await rig.startScorer()
+    const publish = async (n: number) => {
+      await until('NATS is connected', rig.nats.connected)
+      // One device: its sessions and its alerts count across all events.
+      const events = makeEvents('putback', n, hour).map((event) => ({
+        ...event,
+        deviceId: 'putback-device',
+        signals: signalsOf.BLOCK,
+      }))
+      for (const event of events) await rig.publish([event])
+      await rig.drained(30_000)
+    }
+    const files = join(natsServer.dir, 'jetstream')
+    const copy = join(natsServer.dir, 'copy')
+    await publish(20)
+    await natsServer.kill('SIGTERM')
+    cpSync(files, copy, { recursive: true })
+    await natsServer.restart()
+    await publish(15)
+    // Twice: the second time the copy also lacks what the first time began.
+    for (const n of [10, 25]) {
+      await natsServer.kill('SIGTERM')
+      rmSync(files, { recursive: true })
+      cpSync(copy, files, { recursive: true })
+      await natsServer.restart()
+      await publish(n)
+    }
+    const result = await rig.clickhouse.query({
+      query: `select uniqExact(event_id), uniqExact(stream_offset) from telemetry
+        where tenant_id = 'putback'`,
+      format: 'JSONCompactEachRow',
+    })
+    expect(await result.json()).toEqual([[70, 70]])
+    await settle()
+    expect(await readHour('putback', hour)).toMatchObject({
+      stored: 70,
+      repeats: 0,
+      rows: 70,
+      decided: 70,
+      alertsExpected: 70,
+      alerts: 70,
+      deliveries: 70,
+      inFlight: 0,
+      differences: [],
+    })
+    expect(await reconciliation.compare(hour)).toEqual([])
+    const device = await rig.history.findDevice({
+      tenantId: 'putback',
+      deviceId: 'putback-device',
+      sessionsLimit: 1,
+      before: null,
+    })
+    expect(device?.sessionsTotal).toBe(70)
+    await another.end('SIGTERM')
   })
 
   it('on stored but undecided events: they count as in transit and are not compared', async () => {

@@ -61,7 +61,7 @@ describe('entries', () => {
     { tenantId: 'acme', receivedAtMs: hourMs, nonce: 3 },
     { tenantId: 'acme', receivedAtMs: hourMs + 1, nonce: 4 },
   ])
-  const message = { streamOffset: events[0]!.streamOffset, events }
+  const message = { streamOffset: events[0]!.streamOffset, publishedMs: 5, events }
 
   test('are one per tenant and hour, with every event in exactly one', () => {
     const entries = toStoredEntries(message, new Set([events[3]!]), 0)
@@ -87,7 +87,8 @@ describe('entries', () => {
   })
 
   test('omit no message, not even one without an event', () => {
-    const [entry, ...rest] = toStoredEntries({ streamOffset: 256, events: [] }, new Set(), 5)
+    const empty = { streamOffset: 256, publishedMs: 5, events: [] }
+    const [entry, ...rest] = toStoredEntries(empty, new Set(), 5)
     expect([entry?.tenantId, entry?.events, rest]).toEqual(['', 0, []])
   })
 })

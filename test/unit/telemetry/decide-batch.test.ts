@@ -11,7 +11,8 @@ const message: ConsumedMessage = {
   data: makeMessage([{ deviceId: 'bad', signals: signalsOf.BLOCK }]),
   sequence: 7,
   proof: '',
-  streamCreatedMs: 1_000,
+  streamOffset: 7_000,
+  publishedMs: 1_000,
   deliveries: 1,
 }
 

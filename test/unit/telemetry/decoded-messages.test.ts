@@ -24,7 +24,8 @@ const toConsumed = (data: Uint8Array, more: Partial<ConsumedMessage> = {}): Cons
   data,
   proof: 'of an edge',
   sequence: 7,
-  streamCreatedMs: 1_000,
+  streamOffset: 7_000,
+  publishedMs: 1_000,
   deliveries: 1,
   ...more,
 })
@@ -64,29 +65,25 @@ describe('a decoded message', () => {
     expect(messages.decodeToDecide(message).events[0]!.bodyBytes).toBeDefined()
   })
 
-  it('belongs to one stream, because a recreated stream restarts its offsets', () => {
+  it('belongs to one stream, because a recreated stream repeats its sequences', () => {
     const messages = createDecodedMessages(1_000_000, isProven)
     messages.decodeToStore(toConsumed(makeMessage(facts)))
-    const other = toConsumed(makeMessage(facts.slice(1)), { streamCreatedMs: 2_000 })
+    const other = toConsumed(makeMessage(facts.slice(1)), { streamOffset: 8_000 })
     const ids = messages.decodeToDecide(other).events.map((event) => event.body.device_id)
     expect(ids).toEqual(['two', 'three'])
   })
 
   describe('is bounded', () => {
     const data = makeMessage(facts)
-    const store = (messages: DecodedMessages, sequences: number[], streamCreatedMs = 1_000) => {
-      for (const sequence of sequences) {
-        messages.decodeToStore(toConsumed(data, { sequence, streamCreatedMs }))
+    const store = (messages: DecodedMessages, streamOffsets: number[]) => {
+      for (const streamOffset of streamOffsets) {
+        messages.decodeToStore(toConsumed(data, { streamOffset }))
       }
     }
     /** Takes these messages in order. @returns those that were still kept */
-    const takeRemembered = (
-      messages: DecodedMessages,
-      sequences: number[],
-      streamCreatedMs = 1_000,
-    ) =>
-      sequences.filter((sequence) => {
-        const { events } = messages.decodeToDecide(toConsumed(data, { sequence, streamCreatedMs }))
+    const takeRemembered = (messages: DecodedMessages, streamOffsets: number[]) =>
+      streamOffsets.filter((streamOffset) => {
+        const { events } = messages.decodeToDecide(toConsumed(data, { streamOffset }))
         expect(events).toHaveLength(facts.length)
         return events[0]!.bodyBytes === undefined
       })
@@ -111,13 +108,6 @@ describe('a decoded message', () => {
       const messages = createDecodedMessages(data.length * 2, isProven)
       store(messages, [1, 1, 1, 2])
       expect(takeRemembered(messages, [1, 2])).toEqual([1, 2])
-    })
-
-    it('and drops everything of an earlier stream, whose offsets may be higher', () => {
-      const messages = createDecodedMessages(data.length * 2, isProven)
-      store(messages, [8, 9])
-      store(messages, [1, 2], 2_000)
-      expect(takeRemembered(messages, [1, 2], 2_000)).toEqual([1, 2])
     })
   })
 

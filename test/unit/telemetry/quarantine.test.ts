@@ -16,7 +16,8 @@ const message: ConsumedMessage = {
   data: makeMessage(facts),
   sequence: 7,
   proof: '',
-  streamCreatedMs: 1_000,
+  streamOffset: 7_000,
+  publishedMs: 1_000,
   deliveries: 5,
 }
 

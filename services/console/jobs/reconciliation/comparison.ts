@@ -3,21 +3,25 @@
  * a moment later still finds it.
  */
 import { reconciliationHourMs } from '#shared/core/reconciliation/reconciliation.ts'
-import { toStreamOffset } from '#shared/core/telemetry/event-batch.ts'
+import { offsetsPerMessage } from '#shared/core/telemetry/event-batch.ts'
 import { telemetryStream } from '#shared/core/telemetry/nats-names.ts'
 import type { Nats } from '#shared/io/nats/connection.ts'
 import { readDecidedWatermark } from '#shared/io/nats/consume/low-watermark.ts'
+import { observeStream } from '#shared/io/nats/streams/stream-incarnations.ts'
 import type { Postgres } from '#shared/io/postgres/postgres.ts'
 import type { Log } from '#shared/io/process/log.ts'
 import { pause } from '#shared/io/process/pause.ts'
 import { listTenantIds } from '#shared/io/reconciliation/reconciliation-postgres-store.ts'
 import type { ReconciliationStore } from '#shared/io/reconciliation/reconciliation-store.ts'
+import type { Prover } from '#shared/io/tenants/directory/proofs.ts'
 import type { DifferenceGauge, FoundDifference, Span } from './difference-gauge.ts'
 
 type ComparisonDeps = {
   findNats: () => Nats | null
   postgres: Postgres
   store: ReconciliationStore
+  /** Of the purpose `telemetry batch`. */
+  telemetryProver: Prover
   log: Log
   /** The wall clock. */
   wallMs: () => number
@@ -90,26 +94,25 @@ const toKey = ({ tenantId, hourMs, stage, kind }: FoundDifference): string =>
   `${tenantId} ${hourMs} ${stage} ${kind}`
 
 /** @returns counts messages below the low watermark without an entry of any scorer */
-function createLostMessageCount({ findNats, store, wallMs }: ComparisonDeps) {
-  /** The stream offset below which no message of this stream is lost. */
-  let complete: { streamMs: number; streamOffset: number } | null = null
+function createLostMessageCount({ findNats, store, telemetryProver, wallMs }: ComparisonDeps) {
+  /** The stream offset below which no message of the stream's present incarnation is lost. */
+  let complete: { start: number; streamOffset: number } | null = null
   return async (): Promise<number> => {
     const nats = findNats()
     if (nats?.connected() !== true) return 0
-    const { created } = await nats.manager.streams.info(telemetryStream)
-    const streamMs = Date.parse(String(created))
     const watermark = await readDecidedWatermark(nats)
-    const completeTo = complete?.streamMs === streamMs ? complete.streamOffset : 0
+    const { offsets } = await observeStream(nats, telemetryProver, telemetryStream)
+    const { start } = offsets
+    const completeTo = complete?.start === start ? complete.streamOffset : 0
     // After a start, only recent messages: retention may have removed the rows of older ones.
     const first =
       completeTo > 0 ? completeTo : await store.readFirstStreamOffset(wallMs() - searchMs)
     if (first === null) return 0
-    const earliest = toStreamOffset(streamMs, Math.max(1, watermark - searchMessagesMax))
-    const from = Math.max(first, earliest)
-    const to = toStreamOffset(streamMs, watermark + 1)
+    const to = offsets.of(watermark + 1)
+    const from = Math.max(first, start, to - searchMessagesMax * offsetsPerMessage)
     if (from >= to) return 0
-    const lost = await store.countUnknownMessages({ from, to, step: toStreamOffset(0, 1) })
-    if (lost === 0) complete = { streamMs, streamOffset: to }
+    const lost = await store.countUnknownMessages({ from, to, step: offsetsPerMessage })
+    if (lost === 0) complete = { start, streamOffset: to }
     return lost
   }
 }

@@ -3,12 +3,12 @@
  * with the counts that edges report. Events above it are in flight and never count as a difference.
  */
 import { reconciliationHourMs } from '#shared/core/reconciliation/reconciliation.ts'
-import { toStreamOffset } from '#shared/core/telemetry/event-batch.ts'
 import { telemetryStream } from '#shared/core/telemetry/nats-names.ts'
 import { readMark } from '#shared/io/analytics/replica-rows-store.ts'
 import type { Clickhouse } from '#shared/io/clickhouse/clickhouse.ts'
 import type { Nats } from '#shared/io/nats/connection.ts'
 import { readDecidedWatermark } from '#shared/io/nats/consume/low-watermark.ts'
+import { observeStream } from '#shared/io/nats/streams/stream-incarnations.ts'
 import type { Postgres } from '#shared/io/postgres/postgres.ts'
 import { pause } from '#shared/io/process/pause.ts'
 import { listAcceptedClaims } from '#shared/io/reconciliation/accepted-claims.ts'
@@ -25,6 +25,8 @@ type WatermarkDeps = {
   clickhouse: Clickhouse
   /** Checks edges' reports: of the purpose `edge report`. */
   reportProver: Prover
+  /** Of the purpose `telemetry batch`. */
+  telemetryProver: Prover
   /** The monotonic clock, and the wall clock. */
   nowMs: () => number
   wallMs: () => number
@@ -93,10 +95,12 @@ export function createWatermark(deps: WatermarkDeps, stopped: AbortSignal): Wate
       const all = await readClaims(nats)
       const texts = new Set(all.map((claim) => JSON.stringify(claim)))
       const claims = all.filter((claim) => !writtenClaims?.has(JSON.stringify(claim)))
-      const { created, state: stream } = await nats.manager.streams.info(telemetryStream)
+      const { state: stream } = await nats.manager.streams.info(telemetryStream)
       const decided = await awaitDecided(nats, stream.last_seq)
       const isComplete = decided >= stream.last_seq
-      const streamOffset = toStreamOffset(Date.parse(String(created)), decided + 1)
+      // Read later: a scorer notices a stream that was put back before it decides more of it.
+      const { offsets } = await observeStream(nats, deps.telemetryProver, telemetryStream)
+      const streamOffset = offsets.of(decided + 1)
       const isIdle = claims.length === 0 && streamOffset === written?.streamOffset
       if (isIdle && nowMs() - written!.atMs < idleWriteMs) return isComplete
       // Decisions up to here are committed, so a later replication round copies them.

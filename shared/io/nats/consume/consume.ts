@@ -6,6 +6,7 @@
  * immediate when it is low, large when it is high.
  */
 import pRetry from 'p-retry'
+import type { StreamOffsets } from '#shared/core/telemetry/stream-offsets.ts'
 import { isDefect } from '#shared/io/process/defects.ts'
 import type { Log } from '#shared/io/process/log.ts'
 import type { Metrics } from '#shared/io/process/metrics.ts'
@@ -20,7 +21,7 @@ import { type ReconnectingFetcher, startFetching } from './reconnecting-fetcher.
 /** A message as handlers get it. */
 export type ConsumedMessage = Pick<
   DeliveredMessage,
-  'data' | 'proof' | 'sequence' | 'streamCreatedMs' | 'deliveries'
+  'data' | 'proof' | 'sequence' | 'streamOffset' | 'publishedMs' | 'deliveries'
 >
 
 export type ConsumeOptions = {
@@ -43,6 +44,12 @@ export type ConsumeOptions = {
    * @throws when it cannot be read at the moment
    */
   readyUpTo?: () => Promise<number>
+  /**
+   * Reads the offsets of the stream's messages, before messages are fetched over a new connection.
+   * By default they depend on the creation of the stream alone.
+   * @throws when they cannot be read at the moment
+   */
+  readOffsets?: (stream: string) => Promise<StreamOffsets>
   /** Called after each acknowledged batch. */
   acknowledged?: () => void
   limits: ConsumeLimits

@@ -12,9 +12,11 @@ export type DeliveredMessage = {
   data: Uint8Array
   /** The proof of origin; empty when the sender gave none. */
   proof: string
-  /** Its sequence, and when its stream was created: together they are unique for good. */
   sequence: number
-  streamCreatedMs: number
+  /** Of its first event. It is unique for good; a sequence may be repeated. */
+  streamOffset: number
+  /** When the stream stored it, by the server's clock, in ms since 1970. */
+  publishedMs: number
   /** Number of deliveries; 1 for the first. */
   deliveries: number
   ack: () => void
@@ -48,7 +50,10 @@ type FetcherOptions = {
   nats: Nats
   stream: string
   durable: string
-  streamCreatedMs: number
+  /** The offset of a message's first event. */
+  toOffset: (sequence: number) => number
+  /** Sends a response to a delivery. @param isLast the message needs no further response */
+  respond: (reply: string, payload: Uint8Array, isLast: boolean) => void
   /** Called for each message. @throws when the message cannot belong to this stream */
   onMessage: (message: DeliveredMessage) => void
 }
@@ -166,21 +171,22 @@ function toStatus({ headers = newHeaders() }: Msg): 'end' | 'heartbeat' | Error 
 const ackBytes = Buffer.from('+ACK')
 const workingBytes = Buffer.from('+WPI')
 
-function toDelivered(message: Msg, { nats, streamCreatedMs }: FetcherOptions): DeliveredMessage {
+function toDelivered(message: Msg, { toOffset, ...options }: FetcherOptions): DeliveredMessage {
   const { data, reply = '' } = message
-  const { sequence, deliveries } = parseReply(reply)
+  const { sequence, deliveries, publishedMs } = parseReply(reply)
   let isDone = false
   const respond = (payload: Uint8Array, isLast: boolean) => {
     if (isDone) return
     isDone = isLast
-    nats.connection.publish(reply, payload)
+    options.respond(reply, payload, isLast)
   }
   return {
     data,
     proof: message.headers?.get(batchProofHeader) ?? '',
     sequence,
+    streamOffset: toOffset(sequence),
+    publishedMs,
     deliveries,
-    streamCreatedMs,
     ack: () => respond(ackBytes, true),
     working: () => respond(workingBytes, false),
     nak: (ms) => respond(Buffer.from(`-NAK ${JSON.stringify({ delay: ms * 1e6 })}`), true),
@@ -193,13 +199,15 @@ function toDelivered(message: Msg, { nats, streamCreatedMs }: FetcherOptions): D
  * the domain and the account before the stream when it has more parts.
  * @throws Error when it is not one of JetStream
  */
-function parseReply(reply: string): { deliveries: number; sequence: number } {
+function parseReply(reply: string) {
   const parts = reply.split('.')
   const at = parts.length > 9 ? 6 : 4
   const deliveries = Number(parts[at])
   const sequence = Number(parts[at + 1])
+  // Nanoseconds, which a double cannot hold.
+  const publishedMs = Number(parts[at + 3]?.slice(0, -6))
   if (!Number.isSafeInteger(deliveries) || !Number.isSafeInteger(sequence)) {
     throw new Error('a message arrived that JetStream did not deliver')
   }
-  return { deliveries, sequence }
+  return { deliveries, sequence, publishedMs }
 }

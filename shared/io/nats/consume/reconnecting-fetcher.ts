@@ -2,11 +2,13 @@
  * Fetches messages from a durable consumer for as long as the process runs. It opens a new fetcher
  * whenever the connection breaks, the broker is silent, or the consumer or its stream was lost.
  */
+import { createStreamOffsets, type StreamOffsets } from '#shared/core/telemetry/stream-offsets.ts'
 import type { Log } from '#shared/io/process/log.ts'
 import { pause } from '#shared/io/process/pause.ts'
 import type { Nats } from '../connection.ts'
 import { isConsumerMissing } from '../jetstream-errors.ts'
 import { restoreConsumer } from '../streams/restore-streams.ts'
+import { type AckGate, createAckGate } from './ack-gate.ts'
 import { type DeliveredMessage, type Fetcher, type FetchRequest, openFetcher } from './fetcher.ts'
 
 type ReconnectingFetcherOptions = {
@@ -15,6 +17,8 @@ type ReconnectingFetcherOptions = {
   durable: string
   /** Its abort ends the fetcher; messages on their way are still delivered. */
   signal: AbortSignal
+  /** Reads the offsets of the stream's messages; by default they depend on its creation alone. */
+  readOffsets?: ((stream: string) => Promise<StreamOffsets>) | undefined
   /** Called for each message; no more arrive than were requested. */
   onMessage: (message: DeliveredMessage) => void
   /** Called with the reason while messages cannot be fetched, and with null once they can. */
@@ -66,6 +70,7 @@ async function keepOpen(
   onFetcher: (fetcher: Fetcher | null) => void,
 ): Promise<void> {
   const { nats, signal, onFault } = options
+  const acks = createAckGate(nats)
   for (let failures = 0; !signal.aborted; ) {
     // A request to an absent broker is lost, and the client notices only seconds later.
     if (!nats.connected()) {
@@ -74,8 +79,9 @@ async function keepOpen(
       continue
     }
     const broken = nats.broken()
+    broken.addEventListener('abort', acks.hold)
     try {
-      const fetcher = await openOnce(options, broken)
+      const fetcher = await openOnce(options, acks, broken)
       onFault(null)
       failures = 0
       onFetcher(fetcher)
@@ -99,13 +105,27 @@ async function keepOpen(
 
 /** @throws when the stream or the consumer is missing, or the connection breaks */
 async function openOnce(
-  { nats, stream, durable, onMessage }: ReconnectingFetcherOptions,
+  { nats, stream, durable, onMessage, ...options }: ReconnectingFetcherOptions,
+  acks: AckGate,
   broken: AbortSignal,
 ): Promise<Fetcher> {
-  const { created } = await unlessBroken(nats.manager.streams.info(stream), broken)
+  const { readOffsets = (name) => readOffsetsOfCreation(nats, name) } = options
+  const offsets = await unlessBroken(readOffsets(stream), broken)
   await unlessBroken(nats.manager.consumers.info(stream, durable), broken)
-  const streamCreatedMs = Date.parse(String(created))
-  return openFetcher({ nats, stream, durable, streamCreatedMs, onMessage: inOrder(onMessage) })
+  acks.open(offsets.start)
+  return openFetcher({
+    nats,
+    stream,
+    durable,
+    toOffset: offsets.of,
+    respond: (reply, payload, isLast) => acks.respond(offsets.start, { reply, payload, isLast }),
+    onMessage: inOrder(onMessage),
+  })
+}
+
+async function readOffsetsOfCreation(nats: Nats, stream: string): Promise<StreamOffsets> {
+  const { created } = await nats.manager.streams.info(stream)
+  return createStreamOffsets(Date.parse(String(created)), [])
 }
 
 /** First deliveries arrive in the order of the stream, unless another stream has replaced it. */

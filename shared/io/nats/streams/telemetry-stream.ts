@@ -32,7 +32,7 @@ export function toTelemetryStream(bytesMax: number): Partial<StreamConfig> {
 }
 
 /** Four scorers, each with a full batch of 2,048 messages in work and another one fetched. */
-const pendingMax = 16_384
+export const pendingMax = 16_384
 
 /** After `ackWaitMs` another scorer gets the messages of a killed one. */
 export const telemetryConsumers = [scorerConsumer, deciderConsumer].map((durable) => ({

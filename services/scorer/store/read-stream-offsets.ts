@@ -1,0 +1,122 @@
+/**
+ * Reads the offsets of the telemetry stream, and notices when its files were put back to an earlier
+ * copy: the newest message that a scorer recorded is then missing, or another message has its
+ * sequence. Repeated sequences get new offsets, so no two events share one. What the copy still
+ * holds keeps its offsets, so storing it again changes nothing.
+ */
+import { telemetrySubject } from '#shared/core/telemetry/nats-names.ts'
+import { type StreamOffsets, toNextIncarnation } from '#shared/core/telemetry/stream-offsets.ts'
+import type { Clickhouse } from '#shared/io/clickhouse/clickhouse.ts'
+import type { Nats } from '#shared/io/nats/connection.ts'
+import { isMessageGone } from '#shared/io/nats/jetstream-errors.ts'
+import {
+  addIncarnation,
+  type ObservedStream,
+  observeStream,
+} from '#shared/io/nats/streams/stream-incarnations.ts'
+import { pendingMax } from '#shared/io/nats/streams/telemetry-stream.ts'
+import type { Log } from '#shared/io/process/log.ts'
+import type { Metrics } from '#shared/io/process/metrics.ts'
+import {
+  type RecordedMessage,
+  readNewestMessage,
+} from '#shared/io/reconciliation/reconciliation-rows-store.ts'
+import type { Prover } from '#shared/io/tenants/directory/proofs.ts'
+
+type StreamOffsetsOptions = {
+  nats: Nats
+  clickhouse: Clickhouse
+  /** Of the purpose 'telemetry batch'. */
+  prover: Prover
+  log: Log
+  metrics: Metrics
+  /** The wall clock, in ms since 1970. */
+  wallMs: () => number
+}
+
+/**
+ * @returns a function that reads the offsets of a stream's messages. Call it before messages are
+ *   fetched over a new connection. It throws when a store does not answer.
+ */
+export function createStreamOffsetsReader(
+  options: StreamOffsetsOptions,
+): (stream: string) => Promise<StreamOffsets> {
+  const { nats, clickhouse, prover, log, metrics, wallMs } = options
+  const putBack = metrics.counter(
+    'di_stream_put_back_total',
+    'Times that the telemetry stream was found put back to an earlier copy',
+  )
+  return async (stream) => {
+    for (;;) {
+      const before = await observeStream(nats, prover, stream)
+      const newest = await readNewestMessage(clickhouse, before.offsets.of(before.firstSequence))
+      const observed = await observeStream(nats, prover, stream)
+      // Another scorer has just begun an incarnation.
+      if (observed.offsets.start !== before.offsets.start) continue
+      if (newest === null || !(await isPutBack(nats, stream, observed, newest))) {
+        return observed.offsets
+      }
+      const { createdMs, nextNumber: number } = observed
+      const firstSequence = await findFirstAfter(nats, stream, observed, newest.publishedMs)
+      const next = toNextIncarnation(
+        { createdMs, firstSequence },
+        { newestOffset: newest.streamOffset, pendingMax, nowMs: wallMs() },
+      )
+      if (!(await addIncarnation(nats, prover, { stream, number }, next))) continue
+      putBack.inc()
+      log.error(
+        { stream, first_sequence: firstSequence, newest_recorded: new Date(newest.publishedMs) },
+        'the stream was put back to an earlier copy: messages that it lost are not stored unless ' +
+          'they were before, and new messages get new offsets',
+      )
+    }
+  }
+}
+
+async function isPutBack(
+  nats: Nats,
+  stream: string,
+  { offsets, lastSequence }: ObservedStream,
+  newest: RecordedMessage,
+): Promise<boolean> {
+  const sequence = offsets.findSequence(newest.streamOffset)
+  if (sequence === null) return false
+  if (sequence > lastSequence) return true
+  try {
+    const { time } = await nats.manager.streams.getMessage(stream, { seq: sequence })
+    return time.getTime() !== newest.publishedMs
+  } catch (error) {
+    // Trimming and erasure remove only messages that were stored since the last such check.
+    if (isMessageGone(error)) return false
+    throw error
+  }
+}
+
+/** @returns the sequence of the first message that the stream stored after an instant */
+async function findFirstAfter(
+  nats: Nats,
+  stream: string,
+  { firstSequence, lastSequence }: ObservedStream,
+  afterMs: number,
+): Promise<number> {
+  let low = firstSequence
+  let high = lastSequence + 1
+  while (low < high) {
+    const middle = Math.floor((low + high) / 2)
+    if (await isNextAfter(nats, stream, middle, afterMs)) high = middle
+    else low = middle + 1
+  }
+  return low
+}
+
+/** Whether the first message from a sequence on came after an instant, or there is none. */
+async function isNextAfter(nats: Nats, stream: string, sequence: number, afterMs: number) {
+  // The client's type lacks `next_by_subj`, which skips removed messages.
+  const query = { seq: sequence, next_by_subj: telemetrySubject }
+  try {
+    return (await nats.manager.streams.getMessage(stream, query)).time.getTime() > afterMs
+  } catch (error) {
+    if (isMessageGone(error)) return true
+    throw error
+  }
+}
