@@ -25,6 +25,7 @@ import {
   awaitWorkedOff,
   eraseDeadLetters,
   eraseTelemetryMessages,
+  findLastTelemetrySequence,
   readTelemetryCut,
   type TelemetryCut,
 } from '#shared/io/erasure/erasure-streams.ts'
@@ -32,7 +33,6 @@ import { type ErasureSubject, toSubjectSha256 } from '#shared/io/erasure/erasure
 import type { Nats } from '#shared/io/nats/connection.ts'
 import type { Locks } from '#shared/io/postgres/named-lock-store.ts'
 import { isSqlState, type Session, sqlStates } from '#shared/io/postgres/postgres.ts'
-import type { Sealer } from '#shared/io/tenants/sealed-secrets.ts'
 
 export type EraseDeps = {
   /** Connections for the lock of replication. */
@@ -40,7 +40,6 @@ export type EraseDeps = {
   /** Its client must allow requests as long as a mutation. */
   store: ErasureStore
   findNats: () => Nats | null
-  sealer: Pick<Sealer, 'proverOf'>
   /** The monotonic clock. */
   nowMs: () => number
   wallMs: () => number
@@ -142,7 +141,7 @@ async function erasePass(
 ): Promise<Pass> {
   const { store } = deps
   const nats = requireNats(deps)
-  const cut = await inNats(() => readTelemetryCut(nats, toProver(deps)))
+  const cut = await inNats(() => readTelemetryCut(nats, session))
   await requireDecided(deps, nats, cut.sequence, true)
   const traces = await inClickhouse(() => store.readTraces(subject, cut.streamOffset, earlier))
   track.count('clickhouse', await inClickhouse(() => store.countRows(traces)))
@@ -199,8 +198,8 @@ async function eraseClickhouse(deps: EraseDeps, nats: Nats, traces: ErasureTrace
   await inClickhouse(() => deps.store.eraseRows(traces))
   // An insert that was under way may have put its aggregates where they were just erased, and its
   // raw events where the rebuild does not see them yet: all that had begun has to end first.
-  const { sequence } = await inNats(() => readTelemetryCut(nats, toProver(deps)))
-  await requireDecided(deps, nats, sequence, false)
+  const last = await inNats(() => findLastTelemetrySequence(nats))
+  await requireDecided(deps, nats, last, false)
   await inClickhouse(() => deps.store.rebuild(traces))
 }
 
@@ -217,8 +216,6 @@ async function requireDecided(
     `Accepted events were not stored and decided within ${limitMs} ms: is a scorer running?`,
   )
 }
-
-const toProver = ({ sealer }: EraseDeps) => sealer.proverOf('telemetry batch')
 
 function requireNats({ findNats }: EraseDeps): Nats {
   const nats = findNats()

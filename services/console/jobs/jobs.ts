@@ -62,7 +62,6 @@ export function startJobs(deps: JobDeps): void {
         findNats: connections.findNats,
         store: reconciliation,
         reportProver: sealer.proverOf('edge report'),
-        telemetryProver: sealer.proverOf('telemetry batch'),
       }).start(),
   }
   for (const [name, start] of Object.entries(jobs)) steps.onStop(name, start().stop)

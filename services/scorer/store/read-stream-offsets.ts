@@ -9,25 +9,26 @@ import { type StreamOffsets, toNextIncarnation } from '#shared/core/telemetry/st
 import type { Clickhouse } from '#shared/io/clickhouse/clickhouse.ts'
 import type { Nats } from '#shared/io/nats/connection.ts'
 import { isMessageGone } from '#shared/io/nats/jetstream-errors.ts'
-import {
-  addIncarnation,
-  type ObservedStream,
-  observeStream,
-} from '#shared/io/nats/streams/stream-incarnations.ts'
 import { pendingMax } from '#shared/io/nats/streams/telemetry-stream.ts'
+import { type Postgres, PostgresUnavailableError } from '#shared/io/postgres/postgres.ts'
 import type { Log } from '#shared/io/process/log.ts'
 import type { Metrics } from '#shared/io/process/metrics.ts'
 import {
   type RecordedMessage,
   readNewestMessage,
 } from '#shared/io/reconciliation/reconciliation-rows-store.ts'
-import type { Prover } from '#shared/io/tenants/directory/proofs.ts'
+import {
+  addIncarnation,
+  type ObservedStream,
+  observeStream,
+  readIncarnations,
+  type StreamIncarnations,
+} from '#shared/io/telemetry/stream-incarnations.ts'
 
 type StreamOffsetsOptions = {
   nats: Nats
   clickhouse: Clickhouse
-  /** Of the purpose 'telemetry batch'. */
-  prover: Prover
+  postgres: Postgres
   log: Log
   metrics: Metrics
   /** The wall clock, in ms since 1970. */
@@ -41,28 +42,31 @@ type StreamOffsetsOptions = {
 export function createStreamOffsetsReader(
   options: StreamOffsetsOptions,
 ): (stream: string) => Promise<StreamOffsets> {
-  const { nats, clickhouse, prover, log, metrics, wallMs } = options
+  const { nats, clickhouse, postgres, log, metrics, wallMs } = options
   const putBack = metrics.counter(
     'di_stream_put_back_total',
     'Times that the telemetry stream was found put back to an earlier copy',
   )
+  const read = createIncarnationsReader(postgres)
   return async (stream) => {
     for (;;) {
-      const before = await observeStream(nats, prover, stream)
+      const before = await observeStream(nats, stream, await read(stream))
       const newest = await readNewestMessage(clickhouse, before.offsets.of(before.firstSequence))
-      const observed = await observeStream(nats, prover, stream)
+      const incarnations = await read(stream)
+      const observed = await observeStream(nats, stream, incarnations)
       // Another scorer has just begun an incarnation.
       if (observed.offsets.start !== before.offsets.start) continue
       if (newest === null || !(await isPutBack(nats, stream, observed, newest))) {
         return observed.offsets
       }
-      const { createdMs, nextNumber: number } = observed
+      const { createdMs } = observed
+      const { nextNumber: number } = incarnations
       const firstSequence = await findFirstAfter(nats, stream, observed, newest.publishedMs)
       const next = toNextIncarnation(
         { createdMs, firstSequence },
         { newestOffset: newest.streamOffset, pendingMax, nowMs: wallMs() },
       )
-      if (!(await addIncarnation(nats, prover, { stream, number }, next))) continue
+      if (!(await addIncarnation(postgres, { stream, number }, next))) continue
       putBack.inc()
       log.error(
         { stream, first_sequence: firstSequence, newest_recorded: new Date(newest.publishedMs) },
@@ -70,6 +74,22 @@ export function createStreamOffsetsReader(
           'they were before, and new messages get new offsets',
       )
     }
+  }
+}
+
+/**
+ * While Postgres is away, storing goes on with the incarnations that are known: if one were missing,
+ * the newest recorded message would not be found, and then Postgres is needed.
+ */
+function createIncarnationsReader(postgres: Postgres) {
+  const known = new Map<string, StreamIncarnations>()
+  return async (stream: string): Promise<StreamIncarnations> => {
+    try {
+      known.set(stream, await readIncarnations(postgres, stream))
+    } catch (error) {
+      if (!(error instanceof PostgresUnavailableError)) throw error
+    }
+    return known.get(stream) ?? { all: [], nextNumber: 1 }
   }
 }
 

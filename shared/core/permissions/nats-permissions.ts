@@ -10,7 +10,6 @@ import {
   deciderConsumer,
   deliveryConsumer,
   deliveryHintSubject,
-  incarnationsBucket,
   requestLogAnswerSubject,
   requestLogQuerySubject,
   scorerConsumer,
@@ -33,7 +32,6 @@ const bucketStream = (bucket: string) => `KV_${bucket}`
 const tenants = bucketStream(tenantsBucket)
 const staleSecretRequests = bucketStream(staleSecretBucket)
 const accepted = bucketStream(acceptedBucket)
-const incarnations = bucketStream(incarnationsBucket)
 
 /** The inbox of replies, which no other user may read. */
 const inboxOf = (process: string) => [`_INBOX.${process}.>`]
@@ -110,9 +108,7 @@ const scorer: NatsPermissions = {
     deliveryHintSubject,
     `${api}.INFO`,
     ...infoOf(telemetryStream, deadLetterStream, alertsStream),
-    ...createOf(telemetryStream, deadLetterStream, incarnations),
-    `$KV.${incarnationsBucket}.>`,
-    ...readOf(incarnations),
+    ...createOf(telemetryStream, deadLetterStream),
     ...consumeOf(telemetryStream, scorerConsumer, telemetrySubject),
     ...consumeOf(telemetryStream, deciderConsumer, telemetrySubject),
     `${api}.STREAM.MSG.GET.${telemetryStream}`,
@@ -140,9 +136,8 @@ const console: NatsPermissions = {
     deliveryHintSubject,
     `$KV.${tenantsBucket}.>`,
     `${api}.INFO`,
-    ...[tenants, staleSecretRequests, accepted, incarnations].flatMap(readOf),
-    ...[telemetryStream, deadLetterStream].flatMap(readOf),
-    ...createOf(tenants, staleSecretRequests, accepted, incarnations),
+    ...[tenants, staleSecretRequests, accepted, telemetryStream, deadLetterStream].flatMap(readOf),
+    ...createOf(tenants, staleSecretRequests, accepted),
     // Markers of policies that no tenant uses any more.
     `${api}.STREAM.PURGE.${tenants}`,
     `${api}.STREAM.MSG.DELETE.${telemetryStream}`,

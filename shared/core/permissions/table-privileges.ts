@@ -33,6 +33,7 @@ export const postgresPrivileges = {
     replication_changes: add,
     shadow_policies: read,
     shadow_policy_changes: read,
+    stream_incarnations: add,
   },
   api: {
     ...schema,
@@ -84,6 +85,7 @@ export const postgresPrivileges = {
     audit_log: add,
     audit_retention: read,
     ...schema,
+    stream_incarnations: read,
     // The only way to remove audit entries, and only expired ones.
     'remove_expired_audit_entries(integer)': ['execute'],
   },

@@ -18,8 +18,6 @@ export const tenantsBucket = 'tenants'
 export const staleSecretBucket = 'stale_secret_requests'
 /** KV bucket of the counts of events that edges accepted, for reconciliation. */
 export const acceptedBucket = 'accepted'
-/** KV bucket of the incarnations of streams that were put back to an earlier copy. */
-export const incarnationsBucket = 'stream_incarnations'
 /** Queries of consoles for the request log of a tenant, which every edge answers. */
 export const requestLogQuerySubject = 'request_log.query'
 /** The answers to one query; `*` stands for any. */

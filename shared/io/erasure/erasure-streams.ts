@@ -16,8 +16,8 @@ import {
 import type { Nats } from '#shared/io/nats/connection.ts'
 import { readDecidedWatermark, readStoredWatermark } from '#shared/io/nats/consume/low-watermark.ts'
 import { isMessageGone } from '#shared/io/nats/jetstream-errors.ts'
-import { observeStream } from '#shared/io/nats/streams/stream-incarnations.ts'
-import type { Prover } from '#shared/io/tenants/directory/proofs.ts'
+import type { Queryable } from '#shared/io/postgres/postgres.ts'
+import { readStream } from '#shared/io/telemetry/stream-incarnations.ts'
 import { type ErasureSubject, isOfSubject } from './erasure-subject.ts'
 
 /** The end of the stream when the erasure began. */
@@ -32,16 +32,18 @@ export type TelemetryCut = {
 const silenceMaxMs = 10_000
 const watermarkPollMs = 50
 
-/**
- * @param prover of the purpose 'telemetry batch'
- * @returns the end of the telemetry stream at this moment
- */
-export async function readTelemetryCut(nats: Nats, prover: Prover): Promise<TelemetryCut> {
-  const { lastSequence, offsets } = await observeStream(nats, prover, telemetryStream)
+/** @returns the end of the telemetry stream at this moment */
+export async function readTelemetryCut(nats: Nats, db: Queryable): Promise<TelemetryCut> {
+  const { lastSequence, offsets } = await readStream(nats, db, telemetryStream)
   return {
-    sequence: await findLastSequence(nats, telemetryStream, telemetrySubject),
+    sequence: await findLastTelemetrySequence(nats),
     streamOffset: offsets.of(lastSequence + 1) - 1,
   }
+}
+
+/** @returns the sequence of the last telemetry message; 0 when the stream has none */
+export function findLastTelemetrySequence(nats: Nats): Promise<number> {
+  return findLastSequence(nats, telemetryStream, telemetrySubject)
 }
 
 /**
@@ -73,7 +75,7 @@ export async function eraseTelemetryMessages(
   cut: TelemetryCut,
 ): Promise<number> {
   // The last one may have been erased a moment ago, and then it never comes.
-  const last = await findLastSequence(nats, telemetryStream, telemetrySubject)
+  const last = await findLastTelemetrySequence(nats)
   const found = await findMessages(nats, telemetryStream, Math.min(last, cut.sequence), subject)
   for (const { sequence } of found) await eraseMessage(nats, telemetryStream, sequence)
   return found.length

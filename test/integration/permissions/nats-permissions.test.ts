@@ -113,10 +113,6 @@ const attempts: Record<string, { subject: string; allowed: ProcessName[] }> = {
   'call the directory complete': { subject: '$KV.tenants.whole', allowed: ['console'] },
   'announce an edge': { subject: '$KV.tenants.edge.x', allowed: ['ingest', 'console'] },
   'claim what was accepted': { subject: '$KV.accepted.x', allowed: ['ingest'] },
-  'begin an incarnation of a stream': {
-    subject: '$KV.stream_incarnations.TELEMETRY.0',
-    allowed: ['scorer'],
-  },
   'report stale secrets': { subject: '$KV.stale_secret_requests.x', allowed: ['ingest'] },
   'query the request logs of edges': { subject: 'request_log.query', allowed: ['console'] },
   'answer with a request log': { subject: 'request_log.answer.x', allowed: ['ingest'] },

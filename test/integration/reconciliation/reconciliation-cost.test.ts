@@ -62,9 +62,9 @@ async function insertDay(daysAgo: number): Promise<void> {
   const id = `hex(sipHash64(number, ${daysAgo}))`
   const numbers = `from numbers(${24 * eventsPerHour})`
   for (const into of [
-    `reconciliation_entries select 'acme', toStartOfHour(${at}), 'stored', ${streamOffset}, 1, 0,
+    `reconciliation_entries select 'acme', toStartOfHour(${at}), 'stored', ${streamOffset}, 0, 1, 0,
        [toFixedString(toString(number), 17)], [0] ${numbers}`,
-    `reconciliation_entries select 'acme', toStartOfHour(${at}), 'decided', ${streamOffset}, 1, 0, [], []
+    `reconciliation_entries select 'acme', toStartOfHour(${at}), 'decided', ${streamOffset}, 0, 1, 0, [], []
        ${numbers}`,
     `reconciliation_expected_alerts (tenant_id, alert_id, first, day)
        select 'acme', concat('alr_', ${id}), (${streamOffset}, toStartOfHour(${at})), toDate(${at})
@@ -180,7 +180,6 @@ describe('several consoles', () => {
             return store.readReconciliation(span)
           },
         },
-        telemetryProver: reportProver,
         reportProver,
         log: testLog,
         metrics: createMetrics('console'),

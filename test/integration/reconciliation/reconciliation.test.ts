@@ -36,7 +36,6 @@ import { until } from '../../support/process/until.ts'
 import { type EventFacts, signalsOf } from '../../support/telemetry/accepted-events.ts'
 import { eraseNow } from '../../support/telemetry/erase-now.ts'
 import { createScorerRig, type ScorerRig } from '../../support/telemetry/scorer-rig.ts'
-import { testTelemetryKey } from '../../support/telemetry/telemetry-proof.ts'
 
 const hourMs = 3_600_000
 /** A whole hour, some hours ago. */
@@ -63,7 +62,6 @@ beforeAll(async () => {
     locks: { holders: postgres, work: postgres },
     store,
     reportProver,
-    telemetryProver: createProver([testTelemetryKey]),
     findNats: () => rig.nats,
     confirmMs: 1,
   })

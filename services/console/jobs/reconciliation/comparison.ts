@@ -7,21 +7,18 @@ import { offsetsPerMessage } from '#shared/core/telemetry/event-batch.ts'
 import { telemetryStream } from '#shared/core/telemetry/nats-names.ts'
 import type { Nats } from '#shared/io/nats/connection.ts'
 import { readDecidedWatermark } from '#shared/io/nats/consume/low-watermark.ts'
-import { observeStream } from '#shared/io/nats/streams/stream-incarnations.ts'
 import type { Postgres } from '#shared/io/postgres/postgres.ts'
 import type { Log } from '#shared/io/process/log.ts'
 import { pause } from '#shared/io/process/pause.ts'
 import { listTenantIds } from '#shared/io/reconciliation/reconciliation-postgres-store.ts'
 import type { ReconciliationStore } from '#shared/io/reconciliation/reconciliation-store.ts'
-import type { Prover } from '#shared/io/tenants/directory/proofs.ts'
+import { readStream } from '#shared/io/telemetry/stream-incarnations.ts'
 import type { DifferenceGauge, FoundDifference, Span } from './difference-gauge.ts'
 
 type ComparisonDeps = {
   findNats: () => Nats | null
   postgres: Postgres
   store: ReconciliationStore
-  /** Of the purpose `telemetry batch`. */
-  telemetryProver: Prover
   log: Log
   /** The wall clock. */
   wallMs: () => number
@@ -94,14 +91,14 @@ const toKey = ({ tenantId, hourMs, stage, kind }: FoundDifference): string =>
   `${tenantId} ${hourMs} ${stage} ${kind}`
 
 /** @returns counts messages below the low watermark without an entry of any scorer */
-function createLostMessageCount({ findNats, store, telemetryProver, wallMs }: ComparisonDeps) {
+function createLostMessageCount({ findNats, postgres, store, wallMs }: ComparisonDeps) {
   /** The stream offset below which no message of the stream's present incarnation is lost. */
   let complete: { start: number; streamOffset: number } | null = null
   return async (): Promise<number> => {
     const nats = findNats()
     if (nats?.connected() !== true) return 0
     const watermark = await readDecidedWatermark(nats)
-    const { offsets } = await observeStream(nats, telemetryProver, telemetryStream)
+    const { offsets } = await readStream(nats, postgres, telemetryStream)
     const { start } = offsets
     const completeTo = complete?.start === start ? complete.streamOffset : 0
     // After a start, only recent messages: retention may have removed the rows of older ones.

@@ -35,8 +35,6 @@ type ReconciliationDeps = {
   store: ReconciliationStore
   /** Checks edges' reports: of the purpose `edge report`. */
   reportProver: Prover
-  /** Checks the incarnations of the stream: of the purpose `telemetry batch`. */
-  telemetryProver: Prover
   log: Log
   metrics: Metrics
   /** The monotonic clock, and the wall clock. */

@@ -8,7 +8,6 @@ import { readMark } from '#shared/io/analytics/replica-rows-store.ts'
 import type { Clickhouse } from '#shared/io/clickhouse/clickhouse.ts'
 import type { Nats } from '#shared/io/nats/connection.ts'
 import { readDecidedWatermark } from '#shared/io/nats/consume/low-watermark.ts'
-import { observeStream } from '#shared/io/nats/streams/stream-incarnations.ts'
 import type { Postgres } from '#shared/io/postgres/postgres.ts'
 import { pause } from '#shared/io/process/pause.ts'
 import { listAcceptedClaims } from '#shared/io/reconciliation/accepted-claims.ts'
@@ -17,6 +16,7 @@ import {
   insertAcceptedClaims,
   markDecided,
 } from '#shared/io/reconciliation/reconciliation-rows-store.ts'
+import { readStream } from '#shared/io/telemetry/stream-incarnations.ts'
 import type { Prover } from '#shared/io/tenants/directory/proofs.ts'
 
 type WatermarkDeps = {
@@ -25,8 +25,6 @@ type WatermarkDeps = {
   clickhouse: Clickhouse
   /** Checks edges' reports: of the purpose `edge report`. */
   reportProver: Prover
-  /** Of the purpose `telemetry batch`. */
-  telemetryProver: Prover
   /** The monotonic clock, and the wall clock. */
   nowMs: () => number
   wallMs: () => number
@@ -99,7 +97,7 @@ export function createWatermark(deps: WatermarkDeps, stopped: AbortSignal): Wate
       const decided = await awaitDecided(nats, stream.last_seq)
       const isComplete = decided >= stream.last_seq
       // Read later: a scorer notices a stream that was put back before it decides more of it.
-      const { offsets } = await observeStream(nats, deps.telemetryProver, telemetryStream)
+      const { offsets } = await readStream(nats, postgres, telemetryStream)
       const streamOffset = offsets.of(decided + 1)
       const isIdle = claims.length === 0 && streamOffset === written?.streamOffset
       if (isIdle && nowMs() - written!.atMs < idleWriteMs) return isComplete

@@ -3,14 +3,13 @@ import { type KV, StorageType } from 'nats'
 import { dayMs, hourMs } from '#shared/core/base/instants.ts'
 import {
   acceptedBucket,
-  incarnationsBucket,
   staleSecretBucket,
   tenantsBucket,
 } from '#shared/core/telemetry/nats-names.ts'
 import type { Nats } from '../connection.ts'
 
 /** Opening a bucket leaves its replicas as they are; `ensureStreams` changes them. */
-export const bucketNames = [tenantsBucket, staleSecretBucket, acceptedBucket, incarnationsBucket]
+export const bucketNames = [tenantsBucket, staleSecretBucket, acceptedBucket]
 
 /**
  * The tenant directory's projection: one entry per tenant, one per policy document, and one
@@ -39,11 +38,6 @@ export function openAcceptedBucket(nats: Nats): Promise<KV> {
     maxValueSize: 256 * 1024,
     max_bytes: reportsBytesMax,
   })
-}
-
-/** The incarnations of streams: an entry for each time that one was put back. @throws likewise */
-export function openIncarnationsBucket(nats: Nats): Promise<KV> {
-  return open(nats, incarnationsBucket, { maxValueSize: 1024, max_bytes: 1024 ** 2 })
 }
 
 const reportsBytesMax = 256 * 1024 ** 2

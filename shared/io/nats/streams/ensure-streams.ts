@@ -11,7 +11,6 @@ import { isForming } from '../jetstream-errors.ts'
 import {
   bucketNames,
   openAcceptedBucket,
-  openIncarnationsBucket,
   openStaleSecretBucket,
   openTenantsBucket,
 } from './buckets.ts'
@@ -40,7 +39,6 @@ export async function ensureStreams(nats: Nats): Promise<void> {
   await openTenantsBucket(nats)
   await openStaleSecretBucket(nats)
   await openAcceptedBucket(nats)
-  await openIncarnationsBucket(nats)
   for (const bucket of bucketNames) await setReplicas(nats, bucket)
 }
 
