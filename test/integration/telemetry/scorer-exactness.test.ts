@@ -154,12 +154,13 @@ describe('alerts', () => {
 
   it('are equal when of two scorers one is paused and the other killed', async () => {
     await startOver()
-    await rig.killClickhouse()
     const [paused, killed] = await Promise.all([rig.startScorer(), rig.startScorer()])
     const isBusy = async (scorer: ScorerProcess) => (await scorer.readMetric(begun)) > 0
     await until('both have messages in hand', async () => {
       return (await isBusy(paused)) && (await isBusy(killed))
     })
+    await rig.killClickhouse()
+    expect(await rig.isDrained()).toBe(false)
     paused.child.kill('SIGSTOP')
     await killed.end('SIGKILL')
     await rig.restartClickhouse()
