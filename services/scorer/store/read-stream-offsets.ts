@@ -78,7 +78,8 @@ export function createStreamOffsetsReader(
 }
 
 /**
- * While Postgres is away, storing goes on with the incarnations that are known: if one were missing,
+ * While Postgres is away, storing goes on with the incarnations that are known: if one were
+ * missing,
  * the newest recorded message would not be found, and then Postgres is needed.
  */
 function createIncarnationsReader(postgres: Postgres) {
