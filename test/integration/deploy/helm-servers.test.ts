@@ -14,7 +14,7 @@ import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { parse } from 'yaml'
 import { findNatsServer } from '../../../deploy/local/nats/nats-server.ts'
-import { type KubernetesObject, renderChart } from '../../support/deploy/helm.ts'
+import { chartDir, type KubernetesObject, renderChart, runHelm } from '../../support/deploy/helm.ts'
 
 const run = promisify(execFile)
 const projectDir = fileURLToPath(new URL('../../..', import.meta.url))
@@ -138,6 +138,13 @@ describe('the wait of an upgrade', () => {
     const url = await serve(() => 503)
     expect((await waitFor(`${url}/readyz`, '0')).stdout).toContain('is not ready after 0 s')
   })
+})
+
+it('the notes after an install name commands with the names of this release', () => {
+  const notes = runHelm('install', 'di', chartDir, '--namespace', 'di', '--dry-run=client')
+  expect(notes).toContain('exec deploy/di-device-intelligence-console -- sh -c')
+  expect(notes).toContain('node services/console/cli.ts operators invite')
+  expect(notes).toContain('port-forward svc/di-device-intelligence-console 8082')
 })
 
 describe('helm test', () => {
