@@ -106,7 +106,8 @@ export async function createApiApp(
   const { log, metrics } = http
   const timed = createTimer(metrics, deps.monotonicMs)
   const limited = createQueryLimiter(metrics, 'di_api_queries_rejected_total')
-  const app = createHttpServer(http)
+  const notFoundHint = 'The calls are in /openapi.json. Telemetry is sent to the address of ingest.'
+  const app = createHttpServer({ ...http, notFoundHint })
   app.addHook('onRequest', async (_request, reply) => {
     reply.header('cache-control', 'no-store')
   })

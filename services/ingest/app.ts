@@ -113,6 +113,7 @@ export function createIngest(deps: IngestDeps): Ingest {
   const submissions = createSubmissionDeps(deps)
   const { refusals } = submissions
   const app = createHttpServer({
+    notFoundHint: `Telemetry is sent to POST ${ingestPath}; the REST API has another address.`,
     log,
     metrics,
     refusals,

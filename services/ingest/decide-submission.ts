@@ -113,7 +113,10 @@ function unavailable(reason: RefusalReason, detail: string): Refusal {
 export const refusals = {
   contentType: refuse(
     'content_type',
-    new Problem('unsupported_media_type', 'Send application/json without any content encoding.'),
+    new Problem(
+      'unsupported_media_type',
+      'Send Content-Type: application/json without any content encoding.',
+    ),
   ),
   tooLarge: refuse('too_large', new Problem('body_too_large', 'The body is larger than 64 KiB.')),
   bodyCut: refuse(
@@ -122,13 +125,20 @@ export const refusals = {
   ),
   signatureMissing: refuse(
     'signature_missing',
-    new Problem('signature_missing', 'The header X-Service-Signature is required.'),
+    new Problem(
+      'signature_missing',
+      'Send the header X-Service-Signature: the base64 of the HMAC-SHA256 of the body, keyed with ' +
+        'the HMAC secret of the tenant.',
+    ),
   ),
   signatureInvalid: refuse(
     'signature_invalid',
     new Problem(
       'signature_invalid',
-      'The signature is not that of this body under the secret of an active tenant.',
+      'The signature is not that of this body under the secret of an active tenant. Compare ' +
+        'received.sha256 with the SHA-256 of the bytes that you signed: when they are equal, ' +
+        'tenant_id at the top of the body or the secret is wrong. `di signature check` and the ' +
+        'console find the mistake.',
     ),
   ),
   lease: unavailable('lease', 'Credentials cannot be confirmed as current at the moment.'),

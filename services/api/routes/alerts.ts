@@ -113,5 +113,5 @@ function addList(app: ZodApp, { listAlerts }: AlertRouteDeps): void {
 }
 
 export const rejectUnknownAlert = (): never => {
-  throw new Problem('alert_not_found', 'There is no such alert.')
+  throw new Problem('alert_not_found', 'There is no such alert. Ids of alerts begin with alr_.')
 }

@@ -98,7 +98,7 @@ const reject = rejectUnavailable('The device history cannot be read at the momen
 
 function requireFound(device: DeviceHistory | null): DeviceHistory {
   if (device !== null) return device
-  throw new Problem('device_not_found', 'There is no telemetry of this device.')
+  throw new Problem('device_not_found', 'There is no telemetry of this device, or not yet.')
 }
 
 type Scopes = Record<'sessions' | 'users', CursorScope>

@@ -35,7 +35,10 @@ export function addEventRoutes(
         rejectUnavailable('Events cannot be read at the moment.'),
       )
       if (event !== null) return toEvent(event)
-      throw new Problem('event_not_found', 'There is no such event.')
+      throw new Problem(
+        'event_not_found',
+        'There is no such event, or not yet. Ids of events begin with evt_.',
+      )
     },
   )
 }

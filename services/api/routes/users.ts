@@ -51,7 +51,10 @@ export function addUserRoutes(app: ZodApp, deps: UserRouteDeps): void {
     const after = cursor === undefined ? null : toPosition(scope, cursor)
     const totals = await deps.findUserTotals({ tenantId, userId }).catch(reject)
     if (totals === null) {
-      throw new Problem('user_not_found', 'There is no telemetry of this user or account.')
+      throw new Problem(
+        'user_not_found',
+        'There is no telemetry of this user or account, or not yet.',
+      )
     }
     if (Math.min(totals.devices, limit) >= largeFrom) await deps.beginLargeResponse(tenantId, reply)
     const found = await deps

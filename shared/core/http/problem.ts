@@ -122,7 +122,11 @@ export class Problem extends Error {
 
 /** The one answer to every key that is not an active tenant's. */
 export const invalidKey = (): Problem =>
-  new Problem('unauthorized', 'This call needs a valid API key as a bearer token.')
+  new Problem(
+    'unauthorized',
+    'Send Authorization: Bearer and an API key of an active tenant, which begins with dpk_live_ or ' +
+      'dpk_sandbox_. Replaced and removed keys are refused.',
+  )
 
 /** @returns a 503 with `Retry-After` */
 export function unavailable(detail: string, cause?: unknown): Problem {

@@ -3,7 +3,8 @@
  * percent-encoding and a bad value are faults that name their parameter. A typing error in a filter
  * must not silently widen a result.
  */
-import type { z } from 'zod'
+import { z } from 'zod'
+import { describeFault } from './fault-messages.ts'
 import { Problem, type ProblemDetail } from './problem.ts'
 
 /** The most faults that one response lists. */
@@ -49,15 +50,25 @@ export function checkQuery<Query>(
   { values, faults }: ParsedQuery,
   schema: z.ZodType<Query>,
 ): { value: Query } | { error: Problem } {
-  const parsed = schema.safeParse(values)
+  const parsed = schema.safeParse(values, { error: describeFault })
   if (parsed.success && faults.length === 0) return { value: parsed.data }
   const all = parsed.success ? faults : [...faults, ...toFaults(parsed.error, faults)]
-  return { error: toInvalidQuery(all.slice(0, faultsListedMax)) }
+  const isUnknown = all.some(({ message }) => message === unknownParameter)
+  const hint = isUnknown && schema instanceof z.ZodObject ? listParameters(schema) : ''
+  return { error: toInvalidQuery(all.slice(0, faultsListedMax), hint) }
 }
 
-/** The problem of a query with faulty parameters. */
-export function toInvalidQuery(errors: ProblemDetail[]): Problem {
-  return new Problem('invalid_query', 'The query has parameters that cannot be used.', { errors })
+/** The problem of a query with faulty parameters. @param hint what the detail adds */
+export function toInvalidQuery(errors: ProblemDetail[], hint = ''): Problem {
+  const detail = `The query has parameters that cannot be used.${hint}`
+  return new Problem('invalid_query', detail, { errors })
+}
+
+const unknownParameter = 'is not a parameter of this call'
+
+function listParameters({ shape }: z.ZodObject): string {
+  const names = Object.keys(shape)
+  return names.length === 0 ? ' This call takes none.' : ` This call takes ${names.join(', ')}.`
 }
 
 function decode(text: string): string | null {
@@ -77,7 +88,7 @@ function toFaults(error: z.ZodError, present: ProblemDetail[]): ProblemDetail[] 
   const faults = new Map<string, string>()
   for (const issue of error.issues) {
     if (issue.code === 'unrecognized_keys') {
-      for (const key of issue.keys) faults.set(toPath(key), 'is not a parameter of this call')
+      for (const key of issue.keys) faults.set(toPath(key), unknownParameter)
     } else {
       const path = toPath(String(issue.path[0] ?? ''))
       if (!faults.has(path)) faults.set(path, issue.message)

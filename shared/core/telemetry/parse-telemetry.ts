@@ -6,10 +6,12 @@
 import { isUtf8 } from 'node:buffer'
 import type { z } from 'zod'
 import { categoryKeysMax, jsonDepthMax, membersMax } from '#shared/core/base/limits/telemetry.ts'
+import { describeFault } from '#shared/core/http/fault-messages.ts'
 import type { ProblemDetail } from '#shared/core/http/problem.ts'
 import { categories, type Signals } from '#shared/core/signals/signal-definition.ts'
 import { checkKnownSignals } from '#shared/core/signals/signals.ts'
 import { type BodyScan, scanBody } from './body-scan.ts'
+import { findDuplicateMember } from './duplicate-member.ts'
 import { type Findings, findBeyondCatalog, isPlainSubmission } from './fast-path.ts'
 import { findJsonErrorOffset } from './json-syntax.ts'
 import {
@@ -45,10 +47,10 @@ export function parseTelemetry(body: Buffer, tenantId: string): ParsedTelemetry 
   // The verified tenant is the first in the text. Only a duplicate key can have replaced it.
   if (value.tenant_id !== tenantId) return refuse('$.tenant_id', 'is given more than once')
   normalizeOptionals(value)
-  return validate(value, scan)
+  return validate(value, text, scan)
 }
 
-function validate(value: Record<string, unknown>, scan: BodyScan): ParsedTelemetry {
+function validate(value: Record<string, unknown>, text: string, scan: BodyScan): ParsedTelemetry {
   const findings: Findings = { unknownSignals: 0, inexactNumbers: false }
   if (!scan.unicodeEscape && isPlainSubmission(value, scan.members, findings)) {
     return { ok: true, telemetry: value as Telemetry, ...findings }
@@ -56,10 +58,10 @@ function validate(value: Record<string, unknown>, scan: BodyScan): ParsedTelemet
   const walk: Walk = { members: 0, checkText: scan.unicodeEscape, errors: [] }
   walkValue(value, '$', walk)
   if (walk.errors.length === 0 && walk.members !== scan.members) {
-    walk.errors.push({ path: '$', message: 'contains a duplicate key' })
+    walk.errors.push({ path: findDuplicateMember(text) ?? '$', message: 'is given more than once' })
   }
   if (walk.errors.length > 0) return { ok: false, errors: walk.errors }
-  const parsed = telemetrySchema.safeParse(value)
+  const parsed = telemetrySchema.safeParse(value, { error: describeFault })
   if (!parsed.success) return { ok: false, errors: toProblemDetails(parsed.error) }
   const errors = checkSignals(value.signals as Signals)
   if (errors.length > 0) return { ok: false, errors }

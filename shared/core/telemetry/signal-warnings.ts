@@ -61,7 +61,19 @@ export function findSignalWarnings(signals: Signals): SignalWarning[] {
       if (warning !== null) warnings.push(warning)
     }
   }
+  for (const name of Object.keys(signals)) {
+    if (warnings.length === warningsMax) return warnings
+    if (!categories.includes(name as Category)) warnings.push(warnOfCategory(name))
+  }
   return warnings
+}
+
+function warnOfCategory(name: string): SignalWarning {
+  const shown = name.slice(0, warningNameCharactersMax)
+  const nearest = name.length > warningNameCharactersMax ? null : findNearest(name, categories)
+  const hint = nearest === null ? '' : `; did you mean ${nearest}?`
+  const message = `is not a category: it is kept and not scored${hint}`
+  return { path: `$.signals.${shown}`, message, nearest }
 }
 
 function warnOfName(category: Category, name: string): SignalWarning {

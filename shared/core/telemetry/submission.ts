@@ -37,12 +37,17 @@ export const idSchema = z
 const metaSchema = z.string().max(metaCharactersMax)
 const requiredId = idSchema.meta({ examples: ['4f6c1d8e-device'] })
 // A record schema would copy every key of every event. The catalog checks the values.
-const categorySchema = z.custom<CategorySignals>(isObject, 'must be an object').meta({
-  type: 'object',
-  propertyNames: { type: 'string' },
-  additionalProperties: {},
-  description: 'Signals by name. `null` means "not measured"; unknown signals are kept.',
-})
+const categorySchema = z
+  .custom<CategorySignals>(isObject, {
+    error: ({ input }) =>
+      input === undefined ? 'is missing; send {} when nothing was measured' : 'must be an object',
+  })
+  .meta({
+    type: 'object',
+    propertyNames: { type: 'string' },
+    additionalProperties: {},
+    description: 'Signals by name. `null` means "not measured"; unknown signals are kept.',
+  })
 
 /** A submission after `normalizeOptionals`. Unknown extra fields are accepted and kept. */
 export const telemetrySchema = z.looseObject({

@@ -5,11 +5,13 @@
 import type { FastifyInstance, FastifyReply } from 'fastify'
 import { Problem } from '#shared/core/http/problem.ts'
 
-/** Call it before the routes are added. */
+/** Call it before the routes are added. @param notFoundHint what a 404 says further */
 export function addUnroutedAnswers(
   app: FastifyInstance,
   sendProblem: (reply: FastifyReply, problem: Problem) => unknown,
+  notFoundHint: string | undefined,
 ): void {
+  const notFound = ['There is nothing at this address.', notFoundHint ?? []].flat().join(' ')
   const routes = new Map<string, Set<string>>()
   app.addHook('onRoute', ({ url, method }) => {
     const methods = routes.get(url) ?? new Set<string>()
@@ -21,12 +23,13 @@ export function addUnroutedAnswers(
     const path = request.url.split('?', 1)[0] ?? ''
     const methods = [...routes].flatMap(([url, own]) => (isOf(url, path) ? [...own] : []))
     if (methods.length === 0) {
-      sendProblem(reply, new Problem('not_found', 'There is nothing at this address.'))
+      sendProblem(reply, new Problem('not_found', notFound))
       return reply
     }
-    reply.header('allow', [...new Set(methods), 'OPTIONS'].join(', '))
+    const allowed = [...new Set(methods)].join(', ')
+    reply.header('allow', `${allowed}, OPTIONS`)
     if (request.method === 'OPTIONS') return reply.code(204).send()
-    sendProblem(reply, new Problem('method_not_allowed', 'This address takes other methods.'))
+    sendProblem(reply, new Problem('method_not_allowed', `This address takes ${allowed}.`))
     return reply
   })
 }

@@ -53,6 +53,8 @@ export type HttpServerOptions = {
   refusals?: RefusalLog
   /** Whether the process is stopping: then every response of a route ends its connection. */
   stopping?: () => boolean
+  /** A sentence for people who called an address that does not exist. */
+  notFoundHint?: string
   /** Overrides the limit, for tests. */
   connectionsMax?: number
 }
@@ -263,7 +265,7 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
     const problem = toProblem(error, request.log)
     return sendProblem(reply, problem)
   })
-  addUnroutedAnswers(app, sendProblem)
+  addUnroutedAnswers(app, sendProblem, options.notFoundHint)
   app.addHook('onResponse', async (request, reply) => {
     note(request, reply.statusCode, reply.elapsedTime / 1000)
   })
@@ -305,7 +307,11 @@ const unreadableParts: Partial<Record<ProblemCode, ProblemDetail>> = {
 function toUnreadable(code: ProblemCode): Problem {
   const part = unreadableParts[code]
   const more = part === undefined ? {} : { errors: [part] }
-  return new Problem(code, 'The request cannot be read.', more)
+  const detail =
+    code === 'unsupported_media_type'
+      ? 'Send Content-Type: application/json.'
+      : 'The request cannot be read.'
+  return new Problem(code, detail, more)
 }
 
 /** Converts any error to a problem. An unexpected error becomes a 500 and is logged. */

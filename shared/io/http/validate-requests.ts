@@ -4,6 +4,7 @@
  */
 import type { FastifySchemaCompiler } from 'fastify'
 import type { z } from 'zod'
+import { describeFault } from '#shared/core/http/fault-messages.ts'
 import { Problem, type ProblemCode } from '#shared/core/http/problem.ts'
 import { checkQuery, faultsListedMax, type ParsedQuery } from '#shared/core/http/query-string.ts'
 
@@ -20,7 +21,7 @@ export const validatorCompiler: FastifySchemaCompiler<z.ZodType> = ({ schema, ht
   if (httpPart === 'querystring') return (query: ParsedQuery) => checkQuery(query, schema)
   const part = httpPart ?? 'body'
   return (value: unknown) => {
-    const parsed = schema.safeParse(value)
+    const parsed = schema.safeParse(value, { error: describeFault })
     if (parsed.success) return { value: parsed.data }
     const { code, detail } = parts[part] ?? { code: 'malformed_request', detail: 'Not valid.' }
     const errors = parsed.error.issues.slice(0, faultsListedMax).map((issue) => ({

@@ -180,18 +180,24 @@ describe('a fault is named by its path', () => {
   })
 
   it('duplicate keys, at any level and however they are spelled', () => {
-    for (const [from, to] of [
-      ['"device_id":', '"device_id":"x","device_id":'],
-      ['"device_id":', '"device\\u005fid":"x","device_id":'],
-      ['"su_binary":', '"su_binary":false,"su_binary":'],
-      ['"platform":', '"platform":"ios","platform":'],
-      ['"tenant_id":', '"tenant_id":"acme","tenant_id":'],
+    for (const [from, to, path] of [
+      ['"device_id":', '"device_id":"x","device_id":', '$.device_id'],
+      ['"device_id":', '"device\\u005fid":"x","device_id":', '$.device_id'],
+      ['"su_binary":', '"su_binary":false,"su_binary":', '$.signals.root.su_binary'],
+      ['"platform":', '"platform":"ios","platform":', '$.sdk_meta.platform'],
+      ['"tenant_id":', '"tenant_id":"acme","tenant_id":', '$.tenant_id'],
     ] as const) {
       expect(faultsOf(JSON.stringify(valid()).replace(from, to))).toEqual([
-        '$ contains a duplicate key',
+        `${path} is given more than once`,
       ])
     }
-    expect(faultsOf(withText('extra', '[{"a":1,"a":1}]'))).toEqual(['$ contains a duplicate key'])
+    for (const [text, path] of [
+      ['[{"a":1,"a":1}]', '$.extra[0].a'],
+      ['[[1,[]],{"a":"\\"}"},{"a" : [{}], "b":1,"a" :1}]', '$.extra[2].a'],
+      ['{"a":{"b":1},"c":{"b":1},"":2,"":3}', '$.extra.'],
+    ]) {
+      expect(faultsOf(withText('extra', text!))).toEqual([`${path} is given more than once`])
+    }
   })
 
   it('bytes that are not UTF-8, at any position', () => {

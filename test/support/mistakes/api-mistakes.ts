@@ -1,0 +1,222 @@
+/** The usual mistakes in calls of the REST API, in the order in which an integrator meets them. */
+import type { Mistake } from './mistake.ts'
+
+/** What right calls of a tenant are made of. */
+export type RightCall = {
+  /** Reads. */
+  key: string
+  /** Also has the scope `alerts:write`. */
+  writer: string
+  /** Retired. */
+  oldKey: string
+  hmacSecret: string
+  alertId: string
+  /** Of the tenant's list of BLOCK alerts. */
+  cursor: string
+}
+
+type CallMistake = Mistake<RightCall>
+type Answer = [status: number, code: string, ...says: string[]]
+
+const bearer = (key: string) => ({ authorization: `Bearer ${key}` })
+const json = { 'content-type': 'application/json' }
+
+const mistake = (
+  name: string,
+  make: CallMistake['make'],
+  [status, code, ...says]: Answer,
+): CallMistake => ({ name, make, status, code, says })
+
+const alerts = '/v1/di/alerts'
+
+/** A list of alerts with other headers. */
+const unauthorized = (name: string, toHeaders: (right: RightCall) => Record<string, string>) =>
+  mistake(name, (right) => ({ path: alerts, headers: toHeaders(right) }), [
+    401,
+    'unauthorized',
+    'Authorization: Bearer',
+    'dpk_live_ or dpk_sandbox_',
+  ])
+
+/** A call of the reading key. */
+const get = (name: string, toPath: string | ((right: RightCall) => string), ...answer: Answer) =>
+  mistake(
+    name,
+    (right) => ({
+      path: typeof toPath === 'string' ? toPath : toPath(right),
+      headers: bearer(right.key),
+    }),
+    answer,
+  )
+
+/** A list of alerts with this query. */
+const query = (name: string, text: string | ((right: RightCall) => string), ...says: string[]) =>
+  get(
+    name,
+    (right) => `${alerts}?${typeof text === 'string' ? text : text(right)}`,
+    400,
+    'invalid_query',
+    ...says,
+  )
+
+/** A disposition of the tenant's alert by the writing key. */
+const disposition = (
+  name: string,
+  body: string | object,
+  answer: Answer,
+  { headers = json }: { headers?: Record<string, string> } = {},
+) =>
+  mistake(
+    name,
+    ({ writer, alertId }) => ({
+      method: 'POST',
+      path: `${alerts}/${alertId}/disposition`,
+      headers: { ...bearer(writer), ...headers },
+      body: typeof body === 'string' ? body : JSON.stringify(body),
+    }),
+    answer,
+  )
+
+const keys: CallMistake[] = [
+  unauthorized('no key', () => ({})),
+  unauthorized('Basic', ({ key }) => ({
+    authorization: `Basic ${Buffer.from(`${key}:`).toString('base64')}`,
+  })),
+  unauthorized('the key without Bearer', ({ key }) => ({ authorization: key })),
+  unauthorized('X-Api-Key', ({ key }) => ({ 'x-api-key': key })),
+  unauthorized('the HMAC secret', ({ hmacSecret }) => bearer(hmacSecret)),
+  unauthorized('a cut key', ({ key }) => bearer(key.slice(0, -1))),
+  unauthorized('a key in quotes', ({ key }) => bearer(`"${key}"`)),
+  unauthorized('the prefix of the other environment', ({ key }) =>
+    bearer(key.replace('dpk_live_', 'dpk_sandbox_')),
+  ),
+  unauthorized('a replaced key', ({ oldKey }) => bearer(oldKey)),
+  mistake(
+    'the key in the query',
+    ({ key }) => ({ path: `${alerts}?api_key=${key}`, headers: {} }),
+    [401, 'unauthorized', 'Authorization: Bearer'],
+  ),
+]
+
+const addresses: CallMistake[] = [
+  get('alert', '/v1/di/alert', 404, 'not_found', '/openapi.json'),
+  get('no version', '/di/alerts', 404, 'not_found', '/openapi.json'),
+  get('a slash at the end', `${alerts}/`, 400, 'invalid_path', 'alert_id must have at least'),
+  get('devices without an id', '/v1/di/devices', 404, 'not_found', '/openapi.json'),
+  mistake(
+    'telemetry',
+    ({ key }) => ({ method: 'POST', path: '/v1/rasp/ingest', headers: bearer(key), body: '{}' }),
+    [404, 'not_found', 'Telemetry is sent to the address of ingest'],
+  ),
+  mistake(
+    'a POST of filters',
+    ({ key }) => ({
+      method: 'POST',
+      path: alerts,
+      headers: { ...bearer(key), ...json },
+      body: '{}',
+    }),
+    [405, 'method_not_allowed', 'GET'],
+  ),
+  mistake(
+    'a GET of a disposition',
+    ({ writer, alertId }) => ({
+      path: `${alerts}/${alertId}/disposition`,
+      headers: bearer(writer),
+    }),
+    [405, 'method_not_allowed', 'POST'],
+  ),
+]
+
+const queries: CallMistake[] = [
+  query('page', 'page=2', 'page is not a parameter of this call'),
+  query('offset', 'offset=50', 'offset is not a parameter of this call', 'cursor'),
+  query('deviceId', 'deviceId=a', 'deviceId is not a parameter of this call', 'device_id'),
+  query('device', 'device=a', 'device is not a parameter of this call', 'device_id'),
+  query('a parameter twice', 'decision=BLOCK&decision=REVIEW', 'decision must be given only once'),
+  query('a limit that is no number', 'limit=all', 'limit must be a whole number from 1'),
+  query('a limit of 0', 'limit=0', 'limit must be a whole number from 1'),
+  query('a cursor of one’s own', 'cursor=2', 'cursor is not a cursor of this list'),
+  query(
+    'a cursor with other filters',
+    ({ cursor }) => `decision=REVIEW&cursor=${cursor}`,
+    'cursor is not a cursor of this list and these filters',
+  ),
+  query('an empty cursor', 'cursor=', 'cursor'),
+  query('ALLOW', 'decision=ALLOW', 'decision must be one of REVIEW, BLOCK'),
+  query('lower case', 'disposition=open', 'disposition must be one of OPEN, REVIEWED'),
+  query('an unknown severity', 'severity=SEVERE', 'severity must be one of LOW, MEDIUM'),
+  query('an unknown flag', 'flag=IS_ROOTED', 'flag must be one of'),
+  query('values with spaces', 'decision=REVIEW,%20BLOCK', 'decision must be one of REVIEW, BLOCK'),
+  query('a score above 100', 'min_score=101', 'min_score must be a whole number from 0 to 100'),
+  query('a score as a fraction', 'min_score=0.8', 'min_score must be a whole number from 0 to 100'),
+  query('a word as a date', 'from=yesterday', 'from must be an ISO-8601'),
+  query('seconds since 1970', 'from=1764086400', 'from must be an ISO-8601'),
+  query('a time without an offset', 'from=2026-11-25T10:00:00', 'from must be an ISO-8601'),
+  query('a day that does not exist', 'to=2026-02-30', 'to must be an ISO-8601'),
+  query('an empty id', 'device_id=', 'device_id must have at least 1 character'),
+  query('a broken escape', 'device_id=100%', 'device_id is not percent-encoded UTF-8'),
+]
+
+const ids: CallMistake[] = [
+  get('the id of an event as an alert', `${alerts}/evt_abc`, 404, 'alert_not_found', 'alr_'),
+  get('a number as an alert', `${alerts}/17`, 404, 'alert_not_found', 'alr_'),
+  get(
+    'the id of an alert as an event',
+    ({ alertId }) => `/v1/di/events/${alertId}`,
+    404,
+    'event_not_found',
+    'evt_',
+  ),
+  get('an unknown device', '/v1/di/devices/nobody', 404, 'device_not_found', 'of this device'),
+  get('an unknown user', '/v1/di/users/nobody', 404, 'user_not_found', 'of this user'),
+]
+
+const bodies: CallMistake[] = [
+  mistake(
+    'a key that only reads',
+    ({ key, alertId }) => ({
+      method: 'POST',
+      path: `${alerts}/${alertId}/disposition`,
+      headers: { ...bearer(key), ...json },
+      body: '{"disposition":"CONFIRMED"}',
+    }),
+    [403, 'scope_missing', 'the scope alerts:write', 'An operator'],
+  ),
+  disposition('no disposition', {}, [400, 'invalid_body', '$.disposition must be one of OPEN']),
+  disposition('status', { status: 'CONFIRMED' }, [
+    400,
+    'invalid_body',
+    '$.disposition must be one of OPEN',
+    '$.status',
+  ]),
+  disposition('an unknown disposition', { disposition: 'CLOSED' }, [
+    400,
+    'invalid_body',
+    '$.disposition must be one of OPEN, REVIEWED, FALSE_POSITIVE, CONFIRMED',
+  ]),
+  disposition('a number as a note', { disposition: 'CONFIRMED', note: 7 }, [
+    400,
+    'invalid_body',
+    '$.note must be a string',
+  ]),
+  disposition('a long note', { disposition: 'CONFIRMED', note: 'x'.repeat(5_000) }, [
+    400,
+    'invalid_body',
+    '$.note must have at most 2000 characters',
+  ]),
+  disposition('a body that is not JSON', '{disposition:CONFIRMED}', [
+    400,
+    'invalid_body',
+    'not valid JSON',
+  ]),
+  disposition('no body', '', [400, 'invalid_body', 'JSON']),
+  disposition(
+    'a form',
+    'disposition=CONFIRMED',
+    [415, 'unsupported_media_type', 'application/json'],
+    { headers: { 'content-type': 'application/x-www-form-urlencoded' } },
+  ),
+]
+
+export const apiMistakes: CallMistake[] = [...keys, ...addresses, ...queries, ...ids, ...bodies]
