@@ -11,9 +11,9 @@ import type { ProblemDetail } from '#shared/core/http/problem.ts'
 import { categories, type Signals } from '#shared/core/signals/signal-definition.ts'
 import { checkKnownSignals } from '#shared/core/signals/signals.ts'
 import { type BodyScan, scanBody } from './body-scan.ts'
-import { findDuplicateMember } from './duplicate-member.ts'
 import { type Findings, findBeyondCatalog, isPlainSubmission } from './fast-path.ts'
-import { findJsonErrorOffset } from './json-syntax.ts'
+import { findDuplicateMember } from './json/duplicate-member.ts'
+import { findJsonErrorOffset } from './json/json-syntax.ts'
 import {
   isForbiddenKey,
   isObject,

@@ -8,7 +8,7 @@ import { bodyBytesMax } from '#shared/core/base/limits/http.ts'
 import { jsonDepthMax } from '#shared/core/base/limits/telemetry.ts'
 import type { ProblemDetail } from '#shared/core/http/problem.ts'
 import { findTenant, scanBody } from './body-scan.ts'
-import { findJsonErrorOffset } from './json-syntax.ts'
+import { findJsonErrorOffset } from './json/json-syntax.ts'
 import { parseTelemetry } from './parse-telemetry.ts'
 import { readSignatureForm, type SignatureFormFault } from './signature-form.ts'
 

@@ -10,7 +10,7 @@ import { signalCatalog } from '#shared/core/signals/signals.ts'
 import { scanBody } from '#shared/core/telemetry/body-scan.ts'
 import { parseTelemetry } from '#shared/core/telemetry/parse-telemetry.ts'
 import { findTenant } from '../../../shared/core/telemetry/body-scan.ts'
-import { findJsonErrorOffset } from '../../../shared/core/telemetry/json-syntax.ts'
+import { findJsonErrorOffset } from '../../../shared/core/telemetry/json/json-syntax.ts'
 
 const noSignals = () => Object.fromEntries(categories.map((name) => [name, {}]))
 
