@@ -31,8 +31,5 @@ export function createScreen(out: NodeJS.WritableStream): Screen {
 
 /** The URL with its password masked, for external servers. */
 export function withoutPassword(url: string): string {
-  const parsed = new URL(url)
-  if (parsed.password === '') return url
-  parsed.password = '***'
-  return parsed.href
+  return url.replace(/^([^/]*\/\/[^:@/]*):[^@/]+@/, '$1:***@')
 }

@@ -1,6 +1,7 @@
 // Reads the environment variables of `npm start` and reports every mistake at once.
 
 import { join, resolve } from 'node:path'
+import { findPostgresUrlFault } from '#shared/io/process/server-addresses.ts'
 
 export const SERVICE_NAMES = ['ingest', 'api', 'console', 'scorer', 'delivery'] as const
 export type ServiceName = (typeof SERVICE_NAMES)[number]
@@ -14,6 +15,8 @@ const PUBLIC_NAMES: readonly ServiceName[] = ['ingest', 'api', 'console']
 const INTERNAL_OFFSET = 10
 
 const DEFAULT_PORT_BASE = 8080
+
+const findUrlFault = (url: string) => (URL.canParse(url) ? null : 'is not a URL')
 
 export type Env = Record<string, string | undefined>
 
@@ -54,8 +57,9 @@ export function readSettings(options: {
   for (const name of SERVER_NAMES) {
     const url = env[`${name.toUpperCase()}_URL`]
     if (!url) continue
-    if (URL.canParse(url)) external[name] = url
-    else problems.push(`${name.toUpperCase()}_URL is not a URL`)
+    const fault = name === 'postgres' ? findPostgresUrlFault(url) : findUrlFault(url)
+    if (fault === null) external[name] = url
+    else problems.push(`${name.toUpperCase()}_URL ${fault}`)
   }
   const portBase = env.PORT_BASE ? Number(env.PORT_BASE) : DEFAULT_PORT_BASE
   const last = 65_535 - INTERNAL_OFFSET - PUBLIC_NAMES.length + 1

@@ -24,6 +24,7 @@ import {
 import { applyRoles } from '#shared/io/postgres/postgres-roles.ts'
 import { roleSettings } from '#shared/io/postgres/process-sessions.ts'
 import type { Log } from '#shared/io/process/log.ts'
+import { replaceDatabase } from '#shared/io/process/server-addresses.ts'
 import { type Migration, MigrationError, readMigrations, sqlFolders } from './migration-files.ts'
 
 type Applied = { name: string; checksum: string }
@@ -230,10 +231,8 @@ async function ensurePostgresDatabase(url: string, options: MigrateOptions): Pro
     }
   })
   if (!missing) return
-  const maintenance = new URL(url)
-  const name = decodeURIComponent(maintenance.pathname.slice(1))
-  maintenance.pathname = '/postgres'
-  await withPostgres(maintenance.href, log, async (postgres) => {
+  const { url: maintenance, replaced: name } = replaceDatabase(url, 'postgres')
+  await withPostgres(maintenance, log, async (postgres) => {
     try {
       await postgres.query(`create database "${name.replaceAll('"', '""')}"`)
       log.info({ database: name }, 'created the Postgres database')

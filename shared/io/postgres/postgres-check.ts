@@ -9,6 +9,7 @@ import {
 } from '#shared/io/process/connect-faults.ts'
 import type { Log } from '#shared/io/process/log.ts'
 import { isSqlState, type Postgres, sqlStates } from './postgres.ts'
+import { ReadOnlyServerError } from './postgres-session.ts'
 
 export type PostgresCheck = {
   /** Null when it answers, is new enough and has this release's schema; else what is wrong. */
@@ -54,7 +55,7 @@ async function findUnfit(
   if (old !== null) return old
   const older = await schemas.compare('postgres', await readNewestMigration(postgres))
   if (older !== null) return older
-  return needsWrites && isReadOnly ? 'is read-only, as a standby is' : null
+  return needsWrites && isReadOnly ? new ReadOnlyServerError().message : null
 }
 
 /** @returns null without a table, and for a role that an earlier release made */

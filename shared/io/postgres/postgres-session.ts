@@ -5,6 +5,7 @@
  * name. A pooler is detected by its process id, which differs from that of the server process.
  */
 import type pg from 'pg'
+import { UnfitServerError } from '#shared/io/process/connect-faults.ts'
 
 /** Settings of PostgreSQL by name, times in ms. */
 export type SessionSettings = Readonly<Record<string, string>>
@@ -19,6 +20,14 @@ export type ConnectionMode = {
   wrap: boolean
 }
 
+/** A server that takes no writes, where they are required. */
+export class ReadOnlyServerError extends UnfitServerError {
+  constructor() {
+    super('is read-only, as a standby is')
+    this.name = 'ReadOnlyServerError'
+  }
+}
+
 /** Names and values are constants of this code: there is nothing to escape. */
 const toSetLocal = (settings: SessionSettings): string =>
   Object.entries(settings)
@@ -28,21 +37,24 @@ const toSetLocal = (settings: SessionSettings): string =>
 /**
  * Detects a pooler and sets lasting settings: one round trip, two behind a pooler. There a role
  * with the same settings (`alter role ... set`) saves a single statement its transaction.
+ * @throws ReadOnlyServerError with `readWrite`, when the server takes no writes
  */
 export async function prepareConnection(
   client: pg.ClientBase,
-  settings: SessionSettings,
+  { settings, readWrite }: { settings: SessionSettings; readWrite: boolean },
 ): Promise<ConnectionMode> {
   const names = Object.keys(settings)
   const values = Object.values(settings)
   // Announced by the server; missing in the types of pg.
   const { processID } = client as pg.ClientBase & { processID: number | null }
-  const { rows } = await client.query<{ direct: boolean }>(
+  const { rows } = await client.query<{ direct: boolean; is_read_only: boolean }>(
     `select pg_backend_pid() = $1 as direct,
+       current_setting('transaction_read_only') = 'on' as is_read_only,
        (select count(case when pg_backend_pid() = $1 then set_config(name, value, false) end)
         from unnest($2::text[], $3::text[]) as wanted (name, value)) as set`,
     [processID, names, values],
   )
+  if (readWrite && rows[0]!.is_read_only) throw new ReadOnlyServerError()
   if (rows[0]!.direct) return { named: true, begin: 'begin', wrap: false }
   const found = await client.query<{ same: boolean }>(
     `select coalesce(bool_and(setting = value), true) as same

@@ -13,6 +13,7 @@ import {
 } from '#shared/io/process/connect-faults.ts'
 import type { Log } from '#shared/io/process/log.ts'
 import type { Metrics } from '#shared/io/process/metrics.ts'
+import { parsePostgresUrl } from '#shared/io/process/server-addresses.ts'
 import { type ConnectionMode, prepareConnection, type SessionSettings } from './postgres-session.ts'
 
 /** One statement. With a `name` it is prepared once per connection, unless there is a pooler. */
@@ -152,17 +153,26 @@ function isOfFullDisk(error: unknown): boolean {
 }
 
 /**
- * Creates a pool. The first query connects.
- * @param url `postgres://user:password@host:port/database`
+ * Creates a pool. The first query connects. Of several hosts it uses the one that takes writes, and
+ * looks for another when a connection to it fails.
+ * @param url `postgres://user:password@host:port,host:port/database`
  */
 export function createPostgres(url: string, options: PostgresOptions): Postgres {
   const { log } = options
   const settings = toSettings(options)
   const modes = new WeakMap<pg.ClientBase, ConnectionMode>()
+  const { urls, readWrite } = parsePostgresUrl(url)
+  let [present = url] = urls
   const pool = new pg.Pool({
-    ...toPoolConfig(url, options),
+    ...toPoolConfig(options),
+    // Every connection is to the present host.
+    Client: class extends pg.Client {
+      constructor(config?: pg.ClientConfig) {
+        super({ ...config, connectionString: present })
+      }
+    },
     onConnect: async (client: pg.ClientBase) => {
-      modes.set(client, await prepareConnection(client, settings))
+      modes.set(client, await prepareConnection(client, { settings, readWrite }))
     },
   })
   // The next query replaces a broken idle connection. Without a listener the event ends the
@@ -173,14 +183,24 @@ export function createPostgres(url: string, options: PostgresOptions): Postgres 
   let diskFullAtMs = Number.NEGATIVE_INFINITY
   const reporter = options.reporter ?? createFaultReporter('Postgres', log)
   const openClient = async (): Promise<pg.PoolClient> => {
-    try {
-      const client = await pool.connect()
-      reporter.worked()
-      return client
-    } catch (error) {
-      // A pool whose connections are all busy is no failure of the server.
-      if (pool.totalCount < pool.options.max) reporter.failed(error)
-      throw toPostgresError(error)
+    for (let left = urls.length - 1; ; left--) {
+      const tried = present
+      try {
+        const client = await pool.connect()
+        reporter.worked()
+        return client
+      } catch (error) {
+        // A pool whose connections are all busy is no failure of the server.
+        const isBusy = pool.totalCount >= pool.options.max
+        const failure = toPostgresError(error)
+        if (!isBusy && failure instanceof PostgresUnavailableError) {
+          // Another caller may have moved on meanwhile.
+          if (present === tried) present = urls[(urls.indexOf(tried) + 1) % urls.length] ?? tried
+          if (left > 0) continue
+        }
+        if (!isBusy) reporter.failed(error)
+        throw failure
+      }
     }
   }
   const withSession = async <T>(work: (session: Session) => Promise<T>): Promise<T> => {
@@ -279,10 +299,9 @@ function toSession(
 const int8Oid = 20
 const statementTimeoutDefaultMs = 10_000
 
-function toPoolConfig(url: string, options: PostgresOptions): pg.PoolConfig {
+function toPoolConfig(options: PostgresOptions): pg.PoolConfig {
   const statementTimeoutMs = options.statementTimeoutMs ?? statementTimeoutDefaultMs
   return {
-    connectionString: url,
     application_name: `device-intelligence ${options.role}`,
     max: options.connectionsMax ?? 10,
     connectionTimeoutMillis: options.connectTimeoutMs ?? 3_000,

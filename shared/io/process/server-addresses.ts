@@ -53,6 +53,7 @@ export function parseNatsUrl(text: string): NatsAddress {
   }
 }
 
+const sessionTargets = ['any', 'read-write']
 const sslModes = ['disable', 'prefer', 'require', 'verify-ca', 'verify-full', 'no-verify']
 
 /** The parameters of a Postgres URL that the client obeys. */
@@ -62,19 +63,63 @@ const postgresParameters = new Set([
   ...['connect_timeout', 'channel_binding', 'target_session_attrs'],
 ])
 
+/** The servers of a `POSTGRES_URL`: a primary and its standbys, or one server. */
+export type PostgresAddress = {
+  /** One URL per server, in the order of the hosts. */
+  urls: string[]
+  /** Whether only a server that takes writes is used. */
+  readWrite: boolean
+}
+
 /**
  * What is wrong with a `POSTGRES_URL`, or null. Every `sslmode` but `disable` and `no-verify` means
- * TLS with a certificate that is verified.
+ * TLS with a certificate that is verified. Several hosts are separated by commas.
  */
 export function findPostgresUrlFault(text: string): string | null {
-  const url = parse(text, ['postgres:', 'postgresql:'])
-  if (url === null) return 'must be a URL with postgres: or postgresql:'
+  const urls = splitHosts(text).map((one) => parse(one, ['postgres:', 'postgresql:']))
+  const [url] = urls
+  if (url === undefined || url === null || urls.includes(null)) {
+    return 'must be a URL with postgres: or postgresql:'
+  }
   for (const name of url.searchParams.keys()) {
     if (!postgresParameters.has(name)) return `has an unknown parameter: ${name}`
   }
   const mode = url.searchParams.get('sslmode')
-  if (mode === null || sslModes.includes(mode)) return null
-  return `must have an sslmode of ${sslModes.join(', ')}`
+  if (mode !== null && !sslModes.includes(mode)) {
+    return `must have an sslmode of ${sslModes.join(', ')}`
+  }
+  const target = url.searchParams.get('target_session_attrs') ?? 'any'
+  if (!sessionTargets.includes(target)) {
+    return `must have a target_session_attrs of ${sessionTargets.join(', ')}`
+  }
+  if (['host', 'port'].some((name) => url.searchParams.get(name)?.includes(','))) {
+    return 'must have several hosts as host:port,host:port before the path'
+  }
+  if (urls.length === 1) return null
+  if (urls.some((one) => one?.hostname === '')) return 'must name a host between commas'
+  return target === 'read-write'
+    ? null
+    : 'has several hosts, which needs target_session_attrs=read-write'
+}
+
+/** Reads a `POSTGRES_URL` without a fault. */
+export function parsePostgresUrl(text: string): PostgresAddress {
+  const urls = splitHosts(text)
+  return { urls, readWrite: /[?&]target_session_attrs=read-write(&|$)/.test(text) }
+}
+
+/** The same URL for another database, and the name of its own. */
+export function replaceDatabase(text: string, database: string): { url: string; replaced: string } {
+  const [, server = text, path = '', query = ''] = /^([^/]*\/\/[^/?]*)([^?]*)(.*)$/.exec(text) ?? []
+  const replaced = decodeURIComponent(path.slice(1))
+  return { url: `${server}/${encodeURIComponent(database)}${query}`, replaced }
+}
+
+/** One URL for each of the hosts between commas. */
+function splitHosts(text: string): string[] {
+  const [, before, hosts, after] = /^([^/]*\/\/(?:[^/?#]*@)?)([^/?#@]*)(.*)$/.exec(text) ?? []
+  if (hosts === undefined) return [text]
+  return hosts.split(',').map((host) => `${before}${host}${after}`)
 }
 
 /** @returns what is wrong with a `CLICKHOUSE_URL`, or null */

@@ -1,5 +1,5 @@
 // Server addresses are valid, or rejected with the reason and without a secret in the message.
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, test } from 'vitest'
 import {
   ConfigError,
   natsVariables,
@@ -7,7 +7,12 @@ import {
   toNatsSettings,
   variables,
 } from '#shared/io/process/config.ts'
-import { parseNatsUrl } from '#shared/io/process/server-addresses.ts'
+import {
+  findPostgresUrlFault,
+  parseNatsUrl,
+  parsePostgresUrl,
+  replaceDatabase,
+} from '#shared/io/process/server-addresses.ts'
 
 const secret = 'pa55word'
 
@@ -44,12 +49,37 @@ describe('NATS_URL', () => {
   })
 })
 
+test('a POSTGRES_URL names one server, or a primary and its standbys', () => {
+  const one = `postgres://di:p%2Css@[::1]:5432/d?sslmode=verify-full`
+  expect(findPostgresUrlFault(one)).toBeNull()
+  expect(parsePostgresUrl(one)).toEqual({ urls: [one], readWrite: false })
+  const several = 'postgres://di:p%40ss@a:1,[::1]:2,c/d?target_session_attrs=read-write'
+  expect(findPostgresUrlFault(several)).toBeNull()
+  expect(parsePostgresUrl(several)).toEqual({
+    urls: ['a:1', '[::1]:2', 'c'].map(
+      (host) => `postgres://di:p%40ss@${host}/d?target_session_attrs=read-write`,
+    ),
+    readWrite: true,
+  })
+  expect(replaceDatabase(several, 'postgres')).toEqual({
+    url: several.replace('/d?', '/postgres?'),
+    replaced: 'd',
+  })
+  expect(replaceDatabase('postgres://a', 'b').url).toBe('postgres://a/b')
+})
+
 describe('POSTGRES_URL and CLICKHOUSE_URL', () => {
   it.each([
     ['POSTGRES_URL', `postgres://di:${secret}@h/d?sslmode=requires`],
     ['POSTGRES_URL', `postgres://di:${secret}@h/d?sslmod=require`],
     ['POSTGRES_URL', `postgres://di:${secret}@h/d?tls=true`],
     ['POSTGRES_URL', `mysql://di:${secret}@h/d`],
+    ['POSTGRES_URL', `postgres://di:${secret}@a,b/d`],
+    ['POSTGRES_URL', `postgres://di:${secret}@a,b/d?target_session_attrs=any`],
+    ['POSTGRES_URL', `postgres://di:${secret}@a,/d?target_session_attrs=read-write`],
+    ['POSTGRES_URL', `postgres://di:${secret}@a:1,b:x/d?target_session_attrs=read-write`],
+    ['POSTGRES_URL', `postgres://di:${secret}@a/d?target_session_attrs=prefer-standby`],
+    ['POSTGRES_URL', `postgres://di:${secret}@/d?host=a,b&target_session_attrs=read-write`],
     ['CLICKHOUSE_URL', `http://di:${secret}@h:8123/d?secure=true`],
     ['CLICKHOUSE_URL', `clickhouse://di:${secret}@h:9000/d`],
     ['CLICKHOUSE_URL', `tcp://di:${secret}@h:9000/d`],
