@@ -1,5 +1,6 @@
 /**
- * A POSTGRES_URL with a primary and its standby, on two real servers with streaming replication: the
+ * A POSTGRES_URL with a primary and its standby, on two real servers with streaming replication:
+ * the
  * short form of `npm run faults -- standby`.
  */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
