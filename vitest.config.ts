@@ -5,8 +5,9 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node'
 import { chooseFilesFolder } from './test/support/process/files-in-memory.ts'
 
 // Unit tests need no server. The other projects start real servers (nats-server, PostgreSQL, the
-// ClickHouse engine) themselves. Files that judge how long something took have a core each, by
-// limits that tell a moment from a time-out; of the others three run side by side.
+// ClickHouse engine) themselves, and wait half of the time: for leases, redeliveries and pages. So
+// more of their files run side by side than there are cores; fewer of those that judge how long
+// something took, by limits that tell a moment from a time-out.
 const timed = [
   ...['analyst-limits', 'analysts', 'api-outages', 'clickhouse-http-inserts', 'delivery'],
   ...['delivery-process', 'edge-lease'],
@@ -23,25 +24,37 @@ const env = {
 const setupFiles = ['test/support/process/seed.ts']
 const patient = { env, setupFiles, testTimeout: 150_000, hookTimeout: 150_000 }
 
-// A new clone knows nothing of how long files take and begins with the largest: these are long but
-// small, and the last one would keep a core waiting.
+// A new clone knows nothing of how long files take. The longest of two cores, first: started last,
+// one of them would leave a core alone.
 const long = [
   ...[
-    'scorer-exactness',
+    'console',
+    'consume',
+    'delivery-slow-database',
     'openapi-conformance',
-    'reconciliation',
-    'machines',
-    'isolation',
-    'cluster',
+    'erasure',
+    'pgbouncer',
   ],
-  ...['delivery-kills', 'edge-input', 'console', 'kills', 'fleet', 'path', 'stops'],
+  ...[
+    'scorer-exactness',
+    'cluster',
+    'erasure-jobs',
+    'strangers',
+    'rewrap',
+    'isolation',
+    'nats-tls',
+  ],
+  ...['fleet', 'small-stream', 'native-protocol', 'scorer', 'starvation', 'analyst-limits'],
+  ...['reconciliation', 'kills', 'path', 'cli', 'fleet-history', 'ingest-storage'],
 ].map((name) => `/${name}.test.ts`)
-const isLong = ({ moduleId }: TestSpecification) => long.some((end) => moduleId.endsWith(end))
+const toRank = ({ moduleId }: TestSpecification) => {
+  const rank = long.findIndex((end) => moduleId.endsWith(end))
+  return rank === -1 ? long.length : rank
+}
 
 class LongFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
-    const sorted = await super.sort(files)
-    return [...sorted.filter(isLong), ...sorted.filter((file) => !isLong(file))]
+    return (await super.sort(files)).sort((a, b) => toRank(a) - toRank(b))
   }
 }
 
@@ -69,8 +82,7 @@ export default defineConfig({
           include: ['test/integration/**/*.test.ts'],
           exclude: timed,
           ...patient,
-          // Servers that start and tests that wait leave a third of two cores to another file.
-          maxWorkers: 3,
+          maxWorkers: 4,
           isolate: false,
           sequence: { groupOrder: 1 },
         },
@@ -80,7 +92,7 @@ export default defineConfig({
           name: 'timed',
           include: timed,
           ...patient,
-          maxWorkers: 2,
+          maxWorkers: 3,
           sequence: { groupOrder: 2 },
         },
       },
@@ -94,8 +106,9 @@ export default defineConfig({
           setupFiles,
           testTimeout: 300_000,
           hookTimeout: 120_000,
-          maxWorkers: 2,
-          sequence: { groupOrder: 3 },
+          // Beside integration, with which it must share this number.
+          maxWorkers: 4,
+          sequence: { groupOrder: 1 },
         },
       },
     ],

@@ -2,6 +2,7 @@
  * Allow and deny lists on a whole stack: from the command line and a key of the tenant to the
  * answer of the edge, the alert and the explanation; and the pages.
  */
+
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -15,6 +16,7 @@ import {
   type Tenant,
   toBody,
 } from '../support/http/tenant-client.ts'
+import { nodeEnv } from '../support/process/node-env.ts'
 import { startStack, type TestStack } from '../support/process/stack.ts'
 import { until } from '../support/process/until.ts'
 
@@ -33,8 +35,7 @@ afterAll(async () => {
 
 /** Runs a command of the command line on the stack. */
 async function di<T>(...args: string[]): Promise<T> {
-  const { PATH, NODE_COMPILE_CACHE } = process.env
-  const env = { PATH, NODE_COMPILE_CACHE, DATA_DIR: running.dataDir }
+  const env = { ...nodeEnv(), DATA_DIR: running.dataDir }
   const command = ['services/console/cli.ts', ...args, '--json']
   const { stdout } = await promisify(execFile)(process.execPath, command, { env })
   return JSON.parse(stdout) as T

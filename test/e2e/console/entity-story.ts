@@ -1,4 +1,5 @@
 /** The part of the console's story about devices and users: links, their graph, signal changes. */
+
 import { execFile } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
@@ -14,6 +15,7 @@ import {
   type Tenant,
   toBody,
 } from '../../support/http/tenant-client.ts'
+import { nodeEnv } from '../../support/process/node-env.ts'
 import type { TestStack } from '../../support/process/stack.ts'
 import { until } from '../../support/process/until.ts'
 
@@ -278,8 +280,7 @@ export function describeEntities(getStory: () => EntityStory): void {
     it('are printed by the command line as the API answers', async () => {
       const { stack } = getStory().running
       const env = {
-        PATH: process.env.PATH,
-        NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE,
+        ...nodeEnv(),
         CONSOLE_URL: stack.console,
         ADMIN_TOKEN: stack.admin_token,
       }

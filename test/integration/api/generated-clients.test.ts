@@ -1,5 +1,6 @@
 // Clients that generators make from the document of a running stack: each compiles and calls every
 // operation. The generators run on this machine alone.
+
 import { execFile } from 'node:child_process'
 import { mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -7,6 +8,7 @@ import { join, resolve } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { admin, createTenant, type Tenant } from '../../support/http/tenant-client.ts'
+import { nodeEnv } from '../../support/process/node-env.ts'
 import { startStack, type TestStack } from '../../support/process/stack.ts'
 
 const run = promisify(execFile)
@@ -230,7 +232,7 @@ const strict = [
 /** Runs a program of Node. @throws with what it printed */
 async function node(args: string[], env: Record<string, string> = {}): Promise<string> {
   const preload = ['--import', join(folder, 'hooks.mjs')]
-  const options = { cwd: folder, env: { PATH: process.env.PATH, ...env } }
+  const options = { cwd: folder, env: { ...nodeEnv(), ...env } }
   const { stdout } = await run(process.execPath, [...preload, ...args], options).catch((error) => {
     throw new Error(`${error.stdout}\n${error.stderr}`)
   })

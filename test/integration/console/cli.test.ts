@@ -1,6 +1,7 @@
 // The command line against a real console process: with --json stdout is one JSON document and
 // nothing else, failures are a message on stderr and status 1, and each command prints what the
 // contract requires.
+
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { createHmac, randomBytes } from 'node:crypto'
 import { once } from 'node:events'
@@ -15,6 +16,7 @@ import { createAlertStore } from '#shared/io/alerts/alert-store.ts'
 import { createPostgres } from '#shared/io/postgres/postgres.ts'
 import { testLog } from '../../support/http/console-rig.ts'
 import { toBody } from '../../support/http/tenant-client.ts'
+import { nodeEnv } from '../../support/process/node-env.ts'
 import { until } from '../../support/process/until.ts'
 import { migratePostgres } from '../../support/servers/databases.ts'
 import { startNats, type TestNats } from '../../support/servers/nats-server.ts'
@@ -50,8 +52,7 @@ async function startConsole(key: string): Promise<{ server: ChildProcess; url: s
     cwd: projectFolder,
     stdio: ['ignore', 'pipe', 'pipe'],
     env: {
-      PATH: process.env.PATH,
-      NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE,
+      ...nodeEnv(),
       POSTGRES_URL: postgresUrl,
       NATS_URL: nats.url,
       // No server listens there: commands that need it fail, the others work.
@@ -95,8 +96,7 @@ function di(args: string[], env: Record<string, string> = {}): Promise<Result> {
     const options = {
       cwd: projectFolder,
       env: {
-        PATH: process.env.PATH,
-        NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE,
+        ...nodeEnv(),
         CONSOLE_URL: consoleUrl,
         ADMIN_TOKEN: adminToken,
         DATA_DIR: folder,
@@ -381,7 +381,7 @@ describe('policies', () => {
     const command = `"${node}" services/console/cli.ts policy presets permissive --json |
       "${node}" services/console/cli.ts policy set piped - --json`
     const env = {
-      PATH: process.env.PATH,
+      ...nodeEnv(),
       CONSOLE_URL: consoleUrl,
       ADMIN_TOKEN: adminToken,
     }

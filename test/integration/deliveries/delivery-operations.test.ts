@@ -1,6 +1,7 @@
 // Operators' actions on deliveries, over the admin API and the command line, with a real delivery
 // engine and a real receiver: a replay sends the same delivery again, a test event differs from
 // every alert, a paused webhook waits.
+
 import { execFile } from 'node:child_process'
 import { randomBytes, randomUUID } from 'node:crypto'
 import { join } from 'node:path'
@@ -22,6 +23,7 @@ import { startTestEngine, type TestEngine } from '../../support/deliveries/deliv
 import { testMasterKey } from '../../support/deliveries/delivery-fixtures.ts'
 import { type Receiver, startReceiver } from '../../support/deliveries/receiver.ts'
 import { type ConsoleRig, createConsoleRig, testLog } from '../../support/http/console-rig.ts'
+import { nodeEnv } from '../../support/process/node-env.ts'
 import { until } from '../../support/process/until.ts'
 import { startNats, type TestNats } from '../../support/servers/nats-server.ts'
 import { startPostgres, type TestPostgres } from '../../support/servers/postgres-server.ts'
@@ -485,7 +487,7 @@ type Result = { status: number; stdout: string; stderr: string }
 
 function di(...args: string[]): Promise<Result> {
   const node = join(projectFolder, 'node_modules/.bin/node')
-  const env = { PATH: process.env.PATH, CONSOLE_URL: consoleUrl, ADMIN_TOKEN: adminToken }
+  const env = { ...nodeEnv(), CONSOLE_URL: consoleUrl, ADMIN_TOKEN: adminToken }
   return new Promise((resolve) => {
     const options = { cwd: projectFolder, env }
     execFile(node, ['services/console/cli.ts', ...args], options, (error, stdout, stderr) => {

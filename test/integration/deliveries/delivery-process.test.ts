@@ -1,5 +1,6 @@
 // The delivery process as the stack runs it, with a real nats-server and PostgreSQL: hints, kills
 // during a request, outages, and an orderly stop.
+
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
@@ -19,6 +20,7 @@ import {
   testMasterKey,
 } from '../../support/deliveries/delivery-fixtures.ts'
 import { type Answer, startReceiver } from '../../support/deliveries/receiver.ts'
+import { nodeEnv } from '../../support/process/node-env.ts'
 import { waitFor } from '../../support/process/wait-for.ts'
 import { migratePostgres } from '../../support/servers/databases.ts'
 import { startNats, type TestNats } from '../../support/servers/nats-server.ts'
@@ -68,7 +70,7 @@ async function startProcess(
   const child = spawn(process.execPath, [...nodeOptions, 'services/delivery/main.ts'], {
     cwd: projectDir,
     env: {
-      PATH: process.env.PATH,
+      ...nodeEnv(),
       POSTGRES_URL: databaseUrl,
       NATS_URL: natsServer.url,
       MASTER_KEY: testMasterKey,

@@ -1,5 +1,6 @@
 // The example receivers of the READMEs, each as its own server; the delivery engine delivers to it.
 // Each must reject a body that is not genuine.
+
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
@@ -14,6 +15,7 @@ import {
   createDeliveryFixtures,
   type DeliveryFixtures,
 } from '../../support/deliveries/delivery-fixtures.ts'
+import { nodeEnv } from '../../support/process/node-env.ts'
 import { waitFor } from '../../support/process/wait-for.ts'
 import {
   type MigratedPostgres,
@@ -59,7 +61,7 @@ async function run(code: string, secret: string): Promise<Running> {
   const port = await choosePort({})
   const child: ChildProcess = spawn(process.execPath, ['--input-type=module', '--eval', code], {
     cwd: projectDir,
-    env: { PATH: process.env.PATH, PORT: String(port), WEBHOOK_SECRET: secret },
+    env: { ...nodeEnv(), PORT: String(port), WEBHOOK_SECRET: secret },
     stdio: ['ignore', 'pipe', 'pipe'],
   })
   const printed = { out: '', err: '' }

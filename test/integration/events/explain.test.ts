@@ -1,5 +1,6 @@
 // Explaining stored events, on a whole stack: every answer of an edge is recomputed from the stored
 // body and the stored policy, step by step; later changes of the data are reported.
+
 import { execFileSync } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -17,6 +18,7 @@ import {
   type Tenant,
   toBody,
 } from '../../support/http/tenant-client.ts'
+import { nodeEnv } from '../../support/process/node-env.ts'
 import { startStack, type TestStack } from '../../support/process/stack.ts'
 import { until } from '../../support/process/until.ts'
 
@@ -281,7 +283,7 @@ describe('di explain', () => {
   const di = (...args: string[]) =>
     execFileSync(process.execPath, ['services/console/cli.ts', 'explain', ...args], {
       cwd: fileURLToPath(new URL('../../..', import.meta.url)),
-      env: { PATH: process.env.PATH, DATA_DIR: running.dataDir },
+      env: { ...nodeEnv(), DATA_DIR: running.dataDir },
       encoding: 'utf8',
     })
 

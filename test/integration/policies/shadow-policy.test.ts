@@ -1,5 +1,6 @@
 // Setting a shadow policy and comparing its decisions, over the admin API and the command line, on
 // real servers: versions with time and author, no effect at the edges, exact sums.
+
 import { execFile } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
@@ -20,6 +21,7 @@ import { createConsoleApp } from '../../../services/console/app.ts'
 import { createReplication } from '../../../services/console/jobs/replication.ts'
 import type { ShadowComparisonBody } from '../../../services/console/policies/shadow-schemas.ts'
 import { type ConsoleRig, createConsoleRig, testLog } from '../../support/http/console-rig.ts'
+import { nodeEnv } from '../../support/process/node-env.ts'
 import { type EventFacts, signalsOf } from '../../support/telemetry/accepted-events.ts'
 import { createScorerRig, type ScorerRig } from '../../support/telemetry/scorer-rig.ts'
 
@@ -83,7 +85,7 @@ async function call(
 function di(...args: string[]): Promise<{ status: number; stdout: string; stderr: string }> {
   const options = {
     cwd: projectFolder,
-    env: { PATH: process.env.PATH, CONSOLE_URL: consoleUrl, ADMIN_TOKEN: adminToken },
+    env: { ...nodeEnv(), CONSOLE_URL: consoleUrl, ADMIN_TOKEN: adminToken },
   }
   return new Promise((resolve) => {
     const whole = ['services/console/cli.ts', 'policy', 'shadow', ...args]

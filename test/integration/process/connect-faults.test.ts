@@ -2,6 +2,7 @@
  * A wrong password or an unknown CA, at every server and in every process, is logged once, at
  * `warn`, with the reason, and shown in readiness. The process retries and keeps running.
  */
+
 import { type ChildProcess, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { readFileSync } from 'node:fs'
@@ -10,6 +11,7 @@ import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { endChild } from '../../../deploy/local/stack/launch.ts'
 import type { ServiceName } from '../../../deploy/local/stack/settings.ts'
+import { nodeEnv } from '../../support/process/node-env.ts'
 import { until } from '../../support/process/until.ts'
 import { startClickhouse, type TestClickhouse } from '../../support/servers/clickhouse-server.ts'
 import { createCa, makeFolder, startConfigured } from '../../support/servers/nats-configured.ts'
@@ -59,7 +61,7 @@ async function startProcess(name: ServiceName, env: Record<string, string>) {
   const child = spawn(process.execPath, [`services/${name}/main.ts`], {
     stdio: ['ignore', 'pipe', 'pipe'],
     env: {
-      PATH: process.env.PATH,
+      ...nodeEnv(),
       MASTER_KEY: randomBytes(32).toString('base64'),
       ADMIN_TOKEN: 'x'.repeat(32),
       ...addresses.env,

@@ -1,9 +1,11 @@
 /** A service as a separate process: started, signalled, killed and started again. */
+
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 import type { ServiceName } from '../../../deploy/local/stack/settings.ts'
 import { chooseAddresses } from '../servers/service-addresses.ts'
+import { nodeEnv } from './node-env.ts'
 import { until } from './until.ts'
 
 export type ProcessEnd = { code: number | null; signal: NodeJS.Signals | null; tookMs: number }
@@ -46,7 +48,7 @@ export function spawnService(
   return spawn(process.execPath, [...nodeOptions, `services/${program}`], {
     cwd: projectDir,
     stdio: ['ignore', 'pipe', 'pipe'],
-    env: { PATH: process.env.PATH, PARENT_PID: String(process.pid), ...env },
+    env: { ...nodeEnv(), PARENT_PID: String(process.pid), ...env },
   })
 }
 

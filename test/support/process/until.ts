@@ -1,4 +1,8 @@
 // Waiting in tests: for a condition, never for a fixed time.
+import { setTimeout as pause } from 'node:timers/promises'
+
+/** Between two checks: a share of the time waited, as a check can cost more than the work itself. */
+const pauseMs = { least: 10, most: 50, share: 0.05 }
 
 /**
  * @returns the first truthy result of `condition`
@@ -9,7 +13,8 @@ export async function until<T>(
   condition: () => T | Promise<T>,
   limitMs = 60_000,
 ): Promise<NonNullable<T>> {
-  const deadline = performance.now() + limitMs
+  const begunMs = performance.now()
+  const deadline = begunMs + limitMs
   let failure: unknown
   while (performance.now() < deadline) {
     try {
@@ -19,7 +24,8 @@ export async function until<T>(
     } catch (error) {
       failure = error
     }
-    await new Promise((resolve) => setTimeout(resolve, 10))
+    const waitedMs = performance.now() - begunMs
+    await pause(Math.min(pauseMs.most, Math.max(pauseMs.least, waitedMs * pauseMs.share)))
   }
   throw new Error(`gave up after ${limitMs} ms: ${what}`, { cause: failure })
 }

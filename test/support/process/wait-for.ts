@@ -1,6 +1,6 @@
 // Waits until assertions pass, as vitest does, with enough time for a slow machine.
 import { vi } from 'vitest'
 
-/** Checks every few milliseconds; throws the last failure when the time is over. */
+/** Checks fifty times a second; throws the last failure when the time is over. */
 export const waitFor = (check: () => Promise<void> | void): Promise<void> =>
-  vi.waitFor(check, { timeout: 45_000, interval: 5 })
+  vi.waitFor(check, { timeout: 45_000, interval: 20 })

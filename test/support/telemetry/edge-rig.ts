@@ -37,6 +37,7 @@ import {
 import { projectTenant } from '../../../shared/io/tenants/directory/tenant-directory.ts'
 import { createSealer, type Sealer } from '../../../shared/io/tenants/sealed-secrets.ts'
 import { startStaleSecretReporter } from '../../../shared/io/tenants/stale-secret-requests.ts'
+import { nodeEnv } from '../process/node-env.ts'
 import { until } from '../process/until.ts'
 import { startNats, type TestNats } from '../servers/nats-server.ts'
 import { chooseAddresses } from '../servers/service-addresses.ts'
@@ -336,7 +337,7 @@ async function spawnEdge(
   const child = spawn(process.execPath, [join(projectDir, 'services/ingest/main.ts')], {
     stdio: ['ignore', 'pipe', 'pipe'],
     env: {
-      PATH: process.env.PATH,
+      ...nodeEnv(),
       NATS_URL: rig.server.url,
       MASTER_KEY: rig.masterKey,
       ...env,

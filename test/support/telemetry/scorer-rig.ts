@@ -1,5 +1,6 @@
 // Scorers as the stack runs them, in separate processes, on real servers that a test may kill; and
 // queries of the stores behind them.
+
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -19,6 +20,7 @@ import { connectNats, type Nats } from '#shared/io/nats/connection.ts'
 import { ensureStreams } from '#shared/io/nats/streams/ensure-streams.ts'
 import { createPostgres, type Postgres } from '#shared/io/postgres/postgres.ts'
 import { createLog } from '#shared/io/process/log.ts'
+import { nodeEnv } from '../process/node-env.ts'
 import { until } from '../process/until.ts'
 import { startClickhouse, type TestClickhouse } from '../servers/clickhouse-server.ts'
 import { migrateClickhouse, migratePostgres } from '../servers/databases.ts'
@@ -155,7 +157,7 @@ async function startScorer(env: Record<string, string>): Promise<ScorerProcess> 
   const child = spawn(process.execPath, ['services/scorer/main.ts'], {
     cwd: projectDir,
     env: {
-      PATH: process.env.PATH,
+      ...nodeEnv(),
       SCORER_LISTEN: '127.0.0.1:0',
       LOG_LEVEL: 'info',
       // Tests need every row, on any machine; the time limit is tested with a clock.
