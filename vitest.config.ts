@@ -45,7 +45,7 @@ const long = [
     'nats-tls',
   ],
   ...['fleet', 'small-stream', 'native-protocol', 'scorer', 'starvation', 'analyst-limits'],
-  ...['reconciliation', 'kills', 'path', 'cli', 'fleet-history', 'ingest-storage'],
+  ...['reconciliation', 'kills', 'path', 'cli', 'ingest-storage'],
 ].map((name) => `/${name}.test.ts`)
 const toRank = ({ moduleId }: TestSpecification) => {
   const rank = long.findIndex((end) => moduleId.endsWith(end))
