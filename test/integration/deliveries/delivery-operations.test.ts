@@ -94,7 +94,7 @@ async function call<T = Record<string, unknown>>(
 }
 
 type Replayed = { tenant_id: string; replayed: number; data: DeliveryView[] }
-type Page = { data: DeliveryView[]; next: string | null }
+type Page = { data: DeliveryView[]; next_cursor: string | null }
 type AuditPage = { data: { action: string; actor: string; after: Record<string, unknown> }[] }
 
 async function addTenant(url: string | null = receiver.url) {
@@ -289,21 +289,21 @@ test('a list continues exactly where a page ended, also within one moment', asyn
   for (let after = ''; ; ) {
     const page = await list(tenantId, `limit=3${after}`)
     seen.push(...page.data.map((one) => one.delivery_id))
-    if (page.next === null) break
-    after = `&after=${page.next}`
+    if (page.next_cursor === null) break
+    after = `&cursor=${page.next_cursor}`
   }
   expect(seen).toHaveLength(9)
   expect(new Set(seen).size).toBe(9)
   expect(seen[0]).toBe(toDeliveryId(alertId!))
   const failed = await list(tenantId, 'state=failed&limit=6')
-  expect((await list(tenantId, `state=failed&after=${failed.next}`)).data).toHaveLength(1)
+  expect((await list(tenantId, `state=failed&cursor=${failed.next_cursor}`)).data).toHaveLength(1)
   const ofAlert = await list(tenantId, `alert_id=${alertId}`)
-  expect(ofAlert).toMatchObject({ data: [{ alert_id: alertId }], next: null })
+  expect(ofAlert).toMatchObject({ data: [{ alert_id: alertId }], next_cursor: null })
   expect((await list(other.tenantId, `alert_id=${alertId}`)).data).toEqual([])
   for (const [of, query] of [
-    [tenantId, `after=${failed.next}`],
-    [other.tenantId, `state=failed&after=${failed.next}`],
-    [tenantId, 'after=nonsense'],
+    [tenantId, `cursor=${failed.next_cursor}`],
+    [other.tenantId, `state=failed&cursor=${failed.next_cursor}`],
+    [tenantId, 'cursor=nonsense'],
   ]) {
     const { status, body } = await call('GET', `/${of}/deliveries?${query}`)
     expect([status, body.code]).toEqual([400, 'invalid_query'])
@@ -519,7 +519,7 @@ test('the command line lists, shows, replays and tests, as JSON and as text', as
     diJson<{ tenant_id: string; data: DeliveryView[] }>('deliveries', 'test', tenantId),
     di('deliveries', 'replay', tenantId, '--failed', '--since', '2026-01-01'),
   ])
-  expect(listed).toMatchObject({ data: [{ delivery_id: deliveryId }], next: null })
+  expect(listed).toMatchObject({ data: [{ delivery_id: deliveryId }], next_cursor: null })
   expect(shown.stdout).toMatch(/^2 +.*Z +\d+ ms +200 +- +127\.0\.0\.1$/m)
   expect(shown.stdout).toContain('Answer to attempt 1:\nok')
   expect(tested).toMatchObject({

@@ -140,13 +140,11 @@ it('erasures of one tenant run one after another, and each caller gets its recei
   )
   const [earlier, later] = receipts.sort((a, b) => (a.started_at < b.started_at ? -1 : 1))
   expect(later!.started_at >= earlier!.finished_at).toBe(true)
-  const { data } = await call<{ data: Erasure[]; next: string | null }>('GET', '?limit=1')
+  type Page = { data: Erasure[]; next_cursor: string | null }
+  const { data, next_cursor } = await call<Page>('GET', '?limit=1')
   expect(data).toHaveLength(1)
-  const next = await call<{ data: Erasure[]; next: string | null }>(
-    'GET',
-    `?limit=5&before=${data[0]!.erasure_id}`,
-  )
-  expect(next).toMatchObject({ next: null })
+  const next = await call<Page>('GET', `?limit=5&cursor=${next_cursor}`)
+  expect(next).toMatchObject({ next_cursor: null })
   expect([...data, ...next.data].map(({ receipt }) => receipt)).toEqual(
     expect.arrayContaining(receipts),
   )
