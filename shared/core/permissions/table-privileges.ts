@@ -123,7 +123,8 @@ export const clickhousePrivileges = {
   },
   api: { ...schema, ...history, ...reconciliation, 'analytics.*': read },
   console: {
-    '*': ['select', 'insert', 'alter delete', 'alter update', 'optimize'],
+    // `system cleanup` wakes the removal of replaced parts, for which an erasure waits.
+    '*': ['select', 'insert', 'alter delete', 'alter update', 'optimize', 'system cleanup'],
     'analytics.*': read,
     'system.*': read,
     // The console creates analysts.

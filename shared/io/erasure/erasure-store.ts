@@ -387,7 +387,7 @@ async function rebuild(clickhouse: Clickhouse, traces: ErasureTraces): Promise<v
   await insert(rebuildUserDevices('and user = {id:String}'))
 }
 
-const partPollMs = 100
+const partPollMs = 500
 
 async function dropOldParts(clickhouse: Clickhouse, limitMs: number): Promise<number> {
   const isOld = 'database = currentDatabase() and table in {tables:Array(String)} and not active'
@@ -402,7 +402,7 @@ async function dropOldParts(clickhouse: Clickhouse, limitMs: number): Promise<nu
   for (let left = old.length; ; ) {
     if (left === 0 || performance.now() > deadlineMs) return left
     for (const table of new Set(old.map(([name]) => name))) {
-      // Wakes the thread that removes them, where the server has one.
+      // Wakes the thread that removes them.
       await clickhouse.command({ query: `system start cleanup ${table}` }).catch(() => undefined)
     }
     await sleep(partPollMs)

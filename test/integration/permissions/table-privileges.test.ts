@@ -391,7 +391,8 @@ describe('ClickHouse', () => {
     // Another process's user is one whose rights do not suffice.
     expect(await createCheck(users.get('scorer')!, 'console')()).toBe(
       'does not grant this user: ' +
-        'SELECT, INSERT, ALTER DELETE, ALTER UPDATE, OPTIMIZE ON `device_intelligence`.*; ' +
+        'SELECT, INSERT, ALTER DELETE, ALTER UPDATE, OPTIMIZE, SYSTEM CLEANUP ON ' +
+        '`device_intelligence`.*; ' +
         'SELECT ON `analytics`.*; SELECT ON `system`.*; ' +
         'CREATE USER, ALTER USER, DROP USER, ROLE ADMIN, SHOW ACCESS ON *.*',
     )
