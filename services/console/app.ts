@@ -57,6 +57,7 @@ import {
 import { addRetentionRoutes } from './retention/retention-routes.ts'
 import { toAdminDocument } from './serve/admin-document.ts'
 import { addPages, type PagesDeps, withoutPrefix } from './serve/serve-pages.ts'
+import { type AddressRouteDeps, addAddressRoutes } from './tenants/address-routes.ts'
 import { addCredentialRoutes, type CredentialRouteDeps } from './tenants/credential-routes.ts'
 import { addEdgeRoutes, type EdgeRouteDeps } from './tenants/edge-routes.ts'
 import { addKeyRoutes } from './tenants/key-routes.ts'
@@ -88,6 +89,7 @@ export type ConsoleDeps = ManageDeps &
   SignalChangeDeps &
   PeriodOverviewDeps &
   EdgeRouteDeps &
+  AddressRouteDeps &
   PolicyRouteDeps &
   BacktestRouteDeps &
   ShadowRouteDeps &
@@ -159,6 +161,7 @@ function addRoutes(app: ConsoleApp, deps: ConsoleDeps, metrics: Metrics): void {
   addDeliveryRoutes(app, deps)
   addAuditRoutes(app, deps)
   addEdgeRoutes(app, deps)
+  addAddressRoutes(app, deps)
   addReconciliationRoutes(app, deps)
   addPolicyRoutes(app, deps)
   addBacktestRoutes(app, deps)

@@ -22,6 +22,8 @@ export function readConsoleConfig(env: Env) {
       CONSOLE_LISTEN: variables.CONSOLE_LISTEN,
       CONSOLE_INTERNAL_LISTEN: variables.CONSOLE_INTERNAL_LISTEN,
       PUBLIC_URL: variables.PUBLIC_URL,
+      PUBLIC_API_URL: variables.PUBLIC_API_URL,
+      PUBLIC_INGEST_URL: variables.PUBLIC_INGEST_URL,
       OIDC_ISSUER: variables.OIDC_ISSUER,
       OIDC_CLIENT_ID: variables.OIDC_CLIENT_ID,
       OIDC_CLIENT_SECRET: variables.OIDC_CLIENT_SECRET,

@@ -76,6 +76,7 @@ export function createConsoleDeps(parts: ConsoleParts): ConsoleDeps {
     oidc: oidc === null ? null : createOidcClient(oidc),
     passwordsOff: config.OIDC_ONLY,
     publicUrl: parts.publicUrl,
+    clientUrls: { ingest: config.PUBLIC_INGEST_URL, api: config.PUBLIC_API_URL },
     directory: createDirectoryWriter(findNats, sealer, nowMs),
     onOutcome: countRotations(metrics),
     onRotated: createDemoReporter(process),

@@ -84,10 +84,14 @@ export function serviceSpec(
   env: Env,
   onMessage?: LaunchSpec['onMessage'],
 ): ChildSpec {
+  // The api's own document has a relative address, which also holds behind a proxy.
+  const defaults =
+    name === 'console' ? { PUBLIC_API_URL: `http://${listenAddress(settings, 'api')}` } : {}
+  const own: Env = { ...defaults, ...env }
   return {
     name,
     launchSpec: () => ({
-      ...nodeSpec([...nodeOptions[name], join(settings.servicesDir, name, 'main.ts')], env),
+      ...nodeSpec([...nodeOptions[name], join(settings.servicesDir, name, 'main.ts')], own),
       ...(onMessage === undefined ? {} : { onMessage }),
     }),
     isReady: () => answersOk(`http://${internalAddress(settings, name)}/readyz`),

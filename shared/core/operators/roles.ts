@@ -65,6 +65,7 @@ export const endpointAccess: Readonly<Record<string, EndpointAccess>> = {
 
   'GET /audit': everyTenantAdmin,
   'GET /edges': viewer,
+  'GET /addresses': viewer,
   'POST /secrets/rewrap': everyTenantAdmin,
 
   'GET /tenants': viewer,

@@ -178,7 +178,7 @@ export const variables = {
     .transform((text) => text === '1'),
   /** Where browsers reach the console, with a path where a proxy serves it under one. */
   PUBLIC_URL: publicUrlSchema.optional(),
-  /** Where clients reach the REST API and ingest, for the OpenAPI document. */
+  /** Where clients reach the REST API and ingest, for the OpenAPI document and the console. */
   PUBLIC_API_URL: clientUrlSchema.optional(),
   PUBLIC_INGEST_URL: clientUrlSchema.optional(),
   /** The identity provider of operators; http only on this machine. */

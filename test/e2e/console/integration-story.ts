@@ -34,21 +34,35 @@ export function describeIntegration(getStory: () => IntegrationStory): void {
     expect(await findOverflow(getStory().page)).toBe(0)
   }
 
-  it('has a program that signs, with the URL and the tenant filled in', async () => {
+  it('has programs that sign, with the address of ingest and the tenant filled in', async () => {
     const { page, running, tenant } = getStory()
     const address = `${running.stack.ingest}/`
-    await page.getByLabel('Address of ingest').fill(address)
+    const programs = page.getByRole('tabpanel')
+    const shownProgram = programs.locator('pre')
     await page.getByRole('tab', { name: 'Python' }).click()
-    const code = (await page.getByRole('tabpanel').locator('pre').textContent()) ?? ''
+    await programs.getByText(running.stack.ingest).waitFor()
+    const code = (await shownProgram.textContent()) ?? ''
     expect(code).toContain(String.raw`\"tenant_id\":\"acme\"`)
     const env = { PATH: process.env.PATH, HMAC_SECRET: tenant.hmac_secret }
     const { stdout } = await promisify(execFile)('python3', ['-c', code], { env })
     expect(stdout).toMatch(/^200 .*"status":"accepted"/)
     for (const name of ['Java', 'Kotlin', 'Swift', 'Go', 'PHP', 'Ruby', 'C#', 'Dart']) {
       await page.getByRole('tab', { name, exact: true }).click()
-      const shown = await page.getByRole('tabpanel').locator('pre').textContent()
+      const shown = await shownProgram.textContent()
       expect(shown, name).toContain(running.stack.ingest)
+      expect(shown, name).toMatch(/\\?"tenant_id\\?":\\?"acme\\?"/)
     }
+    const reading = page.getByRole('region', { name: 'Reading with curl' })
+    const curl = (await reading.locator('pre').textContent()) ?? ''
+    expect(curl).toContain(`${running.stack.api}/v1/di/devices/device-1`)
+    const key = { PATH: process.env.PATH, API_KEY: tenant.public_api_key }
+    await until('the session is read', async () => {
+      const { stdout: read } = await promisify(execFile)('sh', ['-c', curl], { env: key })
+      return read.includes('"session_id":"session-1"')
+    })
+    await page.getByLabel('Address of ingest').fill('https://in.example/')
+    await programs.getByText('https://in.example').waitFor()
+    await page.getByLabel('Address of ingest').fill(address)
     await page.reload()
     await page.getByLabel('Address of ingest').waitFor()
     expect(await page.getByLabel('Address of ingest').inputValue()).toBe(address)

@@ -139,7 +139,7 @@ describe('compose.yaml', () => {
     for (const [name, { environment = {}, secrets = [] }] of Object.entries(compose.services)) {
       for (const [variable, value] of Object.entries(environment)) {
         if (variable.endsWith('_FILE')) expect(secrets, name).toContain(fileName(value))
-        else if (variable !== 'PUBLIC_URL') {
+        else if (!variable.startsWith('PUBLIC_')) {
           expect(variable, name).not.toMatch(/_URL$|TOKEN|KEY|PASSWORD/)
         }
       }

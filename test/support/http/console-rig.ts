@@ -41,6 +41,7 @@ import type { PeriodOverviewDeps } from '../../../services/console/overview/over
 import type { BacktestRouteDeps } from '../../../services/console/policies/backtest-routes.ts'
 import type { ShadowRouteDeps } from '../../../services/console/policies/shadow-routes.ts'
 import type { ReconciliationRouteDeps } from '../../../services/console/reconciliation/reconciliation-routes.ts'
+import type { AddressRouteDeps } from '../../../services/console/tenants/address-routes.ts'
 import { createDirectoryWriter } from '../../../services/console/tenants/directory.ts'
 import type { EdgeRouteDeps } from '../../../services/console/tenants/edge-routes.ts'
 import { createLockPools } from '../../../services/console/tenants/lock-pools.ts'
@@ -94,7 +95,8 @@ export type ConsoleRig = {
     FleetRouteDeps &
     ReconciliationRouteDeps &
     OperatorDeps &
-    EdgeRouteDeps
+    EdgeRouteDeps &
+    AddressRouteDeps
   outcomes: string[]
   /** Starts an edge, by default with the rig's keys, and waits for its lease. */
   startEdge: (masterKeys?: [string, ...string[]]) => Promise<TestEdge>
@@ -167,6 +169,7 @@ export async function createConsoleRig(
       oidc: null,
       passwordsOff: false,
       publicUrl: () => 'http://127.0.0.1:8082',
+      clientUrls: { ingest: undefined, api: undefined },
       analysts: {
         clickhouse: absentClickhouse,
         database: 'device_intelligence',

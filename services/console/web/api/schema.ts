@@ -282,6 +282,12 @@ export interface paths {
       responses: { 200: { content: { 'application/json': { revision: number; data: ({ edge_id: string; applied_revision: number; announced_at: string })[] } } } }
     }
   }
+  '/admin/v1/addresses': {
+    get: {
+      parameters: {  }
+      responses: { 200: { content: { 'application/json': { ingest_url: (string | null); api_url: (string | null) } } } }
+    }
+  }
   '/admin/v1/tenants/{tenant_id}/reconciliation': {
     get: {
       parameters: { query?: { from?: string; to?: string }; path: { tenant_id: string } }

@@ -165,11 +165,17 @@ function replaceEach(source: string, changes: readonly (readonly [string, string
     .reduce((code, { start, end, by }) => code.slice(0, start) + by + code.slice(end), source)
 }
 
+/** Reads the device of the submission. @param apiUrl an empty text leaves it in the environment */
+export const writeReading = (apiUrl: string): string =>
+  `curl -sS "${apiUrl || '$API_URL'}/v1/di/devices/${submissionDevice}" -H "Authorization: Bearer $API_KEY"`
+
+const submissionDevice = 'device-1'
+
 /** A small valid submission of a tenant. */
 export const writeSubmission = (tenantId: string): string =>
   JSON.stringify({
     tenant_id: tenantId,
-    device_id: 'device-1',
+    device_id: submissionDevice,
     session_id: 'session-1',
     sdk_meta: { sdk_version: '1.0.0', platform: 'android', batch_type: 'start' },
     scorer: { rasp_score: 0, rasp_action: 'ALLOW', rasp_flags: [] },
