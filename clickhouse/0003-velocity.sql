@@ -49,8 +49,9 @@ settings
   min_bytes_for_wide_part = 524288;
 
 -- A placeholder id is no identity: it does not count as a user of a device, nor as a device of a
--- user or session.
-create materialized view if not exists activity_of_telemetry to activity as
+-- user or session. Rows of a user or session may belong on another shard than those of their device,
+-- so the view writes to the table of all shards ({all:Identifier}; the migration fills it in).
+create materialized view if not exists activity_of_telemetry to {all:Identifier}.activity as
 select
   tenant_id,
   reinterpretAsUInt64(SHA256(concat(key.1, ' ', key.2))) as key_hash,

@@ -1,5 +1,5 @@
 // The embedded ClickHouse as a separate process: `node deploy/local/clickhouse/clickhouse-server.ts
-// --path DIR --listen 127.0.0.1:PORT [--parent-pid PID]`. It prints one JSON line on stdout when
+// --path DIR --listen 127.0.0.1:PORT [--parent-pid PID] [--shards PORTS --shard N]`. It prints one JSON line on stdout when
 // queries are accepted, logs to stderr, and is the only place that uses the engine. Acknowledged
 // rows survive its kill -9. It ends on SIGTERM or SIGINT within five seconds, and by itself when
 // the parent has ended.
@@ -23,11 +23,20 @@ const { values: flags } = parseArgs({
     path: { type: 'string' },
     listen: { type: 'string', default: '127.0.0.1:8123' },
     'parent-pid': { type: 'string' },
+    // Of a shard: the native ports of all shards in their order, and which of them is its own.
+    shards: { type: 'string' },
+    shard: { type: 'string' },
   },
 })
 const listen = /^(?<host>[\d.]+|localhost|\[[\da-f:]+\]):(?<port>\d{1,5})$/.exec(flags.listen)
 if (flags.path === undefined || listen?.groups === undefined) {
   fail('usage: clickhouse-server.ts --path DIR --listen HOST:PORT [--parent-pid PID]')
+}
+if ((flags.shards === undefined) !== (flags.shard === undefined)) {
+  fail('usage: --shards PORT,PORT,... --shard NUMBER')
+}
+if (flags.shards !== undefined && listen.groups.host !== '127.0.0.1') {
+  fail('a shard listens on 127.0.0.1 only')
 }
 const dataDir = resolve(flags.path)
 const host = listen.groups.host!
@@ -42,6 +51,10 @@ const engine = await startEngine({
   password,
   users: readUsers(process.env.ENGINE_USERS),
   logLevel: toEngineLogLevel(process.env.LOG_LEVEL),
+  shards:
+    flags.shards === undefined
+      ? null
+      : { ports: flags.shards.split(',').map(Number), own: Number(flags.shard) - 1 },
 }).catch((error: unknown) => fail(error instanceof Error ? error.message : String(error)))
 const url = `http://${host}:${engine.port}`
 

@@ -15,6 +15,7 @@ import { libchdbPath } from 'chdb/libchdb'
 import { DataType, load, open } from 'ffi-rs'
 import { becomeEngineUser } from './engine-user.ts'
 import {
+  type EngineShards,
   type EngineUser,
   toAnalystPassword,
   toBootSql,
@@ -35,6 +36,11 @@ export type EngineOptions = {
   users: readonly EngineUser[]
   /** ClickHouse's log level: `critical`, `debug`, `trace`, ... Lines go to stderr as JSON. */
   logLevel: string
+  /**
+   * Null for an engine that is alone. Shards speak the native protocol with each other: a broken
+   * greeting there ends this engine, so it listens on 127.0.0.1, for shards only.
+   */
+  shards: EngineShards | null
 }
 
 export type Engine = {
@@ -103,11 +109,11 @@ type RunFiles = { config: string; bootSql: string; pipe: string; port: string }
 
 function writeRunFiles(
   runDir: string,
-  facts: Pick<EngineOptions, 'password' | 'logLevel' | 'users'> & {
+  facts: Pick<EngineOptions, 'password' | 'logLevel' | 'users' | 'shards'> & {
     startupGatePort: number | null
   },
 ): RunFiles {
-  const { password, logLevel, users, startupGatePort } = facts
+  const { password, logLevel, users, shards, startupGatePort } = facts
   const files: RunFiles = {
     config: join(runDir, 'config.xml'),
     bootSql: join(runDir, 'boot.sql'),
@@ -121,12 +127,13 @@ function writeRunFiles(
     analystPasswordSha256Hex: toSha256Hex(toAnalystPassword(password)),
     startupGatePort,
     users,
+    shards: shards === null ? null : { ...shards, password },
   }
   rmSync(files.port, { force: true })
   rmSync(files.pipe, { force: true })
   writeFileSync(files.config, toServerConfigXml(config), { mode: 0o600 })
   writeFileSync(join(runDir, 'users.xml'), toUsersXml(config), { mode: 0o600 })
-  writeFileSync(files.bootSql, toBootSql(files.port), { mode: 0o600 })
+  writeFileSync(files.bootSql, toBootSql(files.port, shards !== null), { mode: 0o600 })
   return files
 }
 

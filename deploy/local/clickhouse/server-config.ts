@@ -12,6 +12,7 @@ import {
   sharedTables,
   toRowFilter,
 } from '#shared/core/analytics/analyst-access.ts'
+import { clusterName } from '#shared/core/base/shards.ts'
 
 /** A user that the engine has from its start, with its grants. */
 export type EngineUser = {
@@ -20,6 +21,14 @@ export type EngineUser = {
   passwordSha256Hex: string
   /** Statements without a grantee, such as `GRANT SELECT ON device_intelligence.sessions`. */
   grants: readonly string[]
+}
+
+/** The engine as one of several shards on this machine, which share the password of `default`. */
+export type EngineShards = {
+  /** The port of each shard's native protocol on 127.0.0.1, in their order. */
+  ports: readonly number[]
+  /** Which of them is this engine's, from 0. */
+  own: number
 }
 
 /** The facts that determine the files. */
@@ -34,6 +43,8 @@ export type ServerConfigFacts = {
   startupGatePort: number | null
   /** The service's processes. They see the rows of every tenant, also through the views. */
   users: readonly EngineUser[]
+  /** Null for an engine that is alone. */
+  shards: (EngineShards & { password: string }) | null
 }
 
 // Sized for a developer's machine that also runs everything else: half of the memory, and merges
@@ -70,9 +81,27 @@ export function toServerConfigXml(facts: ServerConfigFacts): string {
   </logger>
   <log-level>${facts.logLevel}</log-level>
   <display_name>embedded</display_name>
-  <users_config>users.xml</users_config>${serverSizes}${partSettings}${toStartupGateXml(facts)}
+  <users_config>users.xml</users_config>${serverSizes}${partSettings}${toStartupGateXml(facts)}${toShardsXml(facts)}
 </clickhouse>
 `
+}
+
+function toShardsXml({ shards }: ServerConfigFacts): string {
+  if (shards === null) return ''
+  const { ports, own, password } = shards
+  const replicas = ports.map(
+    (port) => `
+      <shard><replica>
+        <host>127.0.0.1</host><port>${port}</port>
+        <user>default</user><password>${escapeXml(password)}</password>
+      </replica></shard>`,
+  )
+  return `
+  <tcp_port>${ports[own]}</tcp_port>
+  <remote_servers>
+    <${clusterName}>${replicas.join('')}
+    </${clusterName}>
+  </remote_servers>`
 }
 
 /** The header with the tenant of an analyst's request. */
@@ -213,9 +242,9 @@ function toStartupGateXml({ passwordSha256Hex, startupGatePort }: ServerConfigFa
 }
 
 /** Statements that the engine runs first: listen, then write its port to `portFile`. */
-export function toBootSql(portFile: string): string {
+export function toBootSql(portFile: string, isShard: boolean): string {
   const quoted = portFile.replaceAll('\\', '\\\\').replaceAll("'", "\\'")
-  return `SYSTEM START LISTEN HTTP;
+  return `${isShard ? 'SYSTEM START LISTEN TCP;\n' : ''}SYSTEM START LISTEN HTTP;
 SELECT getServerPort('http_port') INTO OUTFILE '${quoted}' TRUNCATE FORMAT TSV;
 `
 }

@@ -16,7 +16,7 @@ import {
   toRowFilter,
 } from '#shared/core/analytics/analyst-access.ts'
 import { processNames, processPermissions } from '#shared/core/permissions/process-permissions.ts'
-import { type Clickhouse, quoteName } from '#shared/io/clickhouse/clickhouse.ts'
+import { type ClickhouseNode, quoteName } from '#shared/io/clickhouse/clickhouse.ts'
 import { toAnalyticsDatabase } from './analytics-database.ts'
 
 /** Of all analysts; users with it may read the views. */
@@ -122,7 +122,7 @@ export function toGuardStatement(database: string, view: string): string {
 }
 
 /** Whether the server keeps users. The embedded engine has those of its file and no others. */
-export async function keepsUsers(clickhouse: Clickhouse): Promise<boolean> {
+export async function keepsUsers(clickhouse: ClickhouseNode): Promise<boolean> {
   const result = await clickhouse.query({
     query: `select count() as n from system.user_directories
             where type in ('local_directory', 'replicated', 'memory')
@@ -134,12 +134,15 @@ export async function keepsUsers(clickhouse: Clickhouse): Promise<boolean> {
 }
 
 /** Runs statements one after another, each to its end. */
-export async function runStatements(clickhouse: Clickhouse, statements: string[]): Promise<void> {
+export async function runStatements(
+  clickhouse: ClickhouseNode,
+  statements: string[],
+): Promise<void> {
   for (const query of statements) await clickhouse.command({ query })
 }
 
 /** Who we are to the server. */
-async function findServiceUser(clickhouse: Clickhouse): Promise<string> {
+async function findServiceUser(clickhouse: ClickhouseNode): Promise<string> {
   const result = await clickhouse.query({
     query: 'select currentUser() as user',
     format: 'JSONEachRow',
@@ -154,7 +157,7 @@ const accessDenied = '497'
  * Sets up access for analysts on a server that keeps users, where we may: the owner of the database
  * does when it migrates, so the console only makes users of the role.
  */
-export async function prepareAccess(clickhouse: Clickhouse, database: string): Promise<void> {
+export async function prepareAccess(clickhouse: ClickhouseNode, database: string): Promise<void> {
   try {
     if (!(await keepsUsers(clickhouse))) return
     const owner = await findServiceUser(clickhouse)
@@ -170,7 +173,7 @@ export async function prepareAccess(clickhouse: Clickhouse, database: string): P
  * database. A view that was not is closed to analysts, never open.
  * @returns the names of the views that were pointed now
  */
-export async function guardViews(clickhouse: Clickhouse, database: string): Promise<string[]> {
+export async function guardViews(clickhouse: ClickhouseNode, database: string): Promise<string[]> {
   try {
     const result = await clickhouse.query({
       query: `select name from system.tables

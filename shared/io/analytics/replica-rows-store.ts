@@ -3,7 +3,13 @@
  * its key; a removal is a row of the key alone, until all rows of the key are rewritten away.
  */
 import { quoteTexts } from '#shared/core/scoring/sql/scoring-sql-text.ts'
-import { type Clickhouse, insertRows, toInstant } from '#shared/io/clickhouse/clickhouse.ts'
+import {
+  type Clickhouse,
+  type ClickhouseNode,
+  insertRows,
+  toInstant,
+} from '#shared/io/clickhouse/clickhouse.ts'
+import { onEveryNode } from '#shared/io/clickhouse/shards.ts'
 import type { AlertReplicaRow, DeliveryReplicaRow, ReplicaRemoval } from './replication-store.ts'
 
 const tables = { alert: 'alerts_replica', delivery: 'deliveries_replica' } as const
@@ -59,10 +65,10 @@ export async function insertRemovals(
 /** Hides what a copy of everything did not find. */
 export async function removeOlderRounds(clickhouse: Clickhouse, round: number): Promise<void> {
   for (const table of Object.values(tables)) {
-    await clickhouse.command({
-      query: `alter table ${table} delete where round < ${round}`,
-      clickhouse_settings: { mutations_sync: '1' },
-    })
+    const query = `alter table ${table} delete where round < ${round}`
+    await onEveryNode(clickhouse, (node) =>
+      node.command({ query, clickhouse_settings: { mutations_sync: '1' } }),
+    )
   }
 }
 
@@ -97,27 +103,32 @@ const queryBytesMax = 4 * 1024 * 1024
  * @returns how many there were
  */
 export async function purgeRemovals(clickhouse: Clickhouse): Promise<number> {
+  const purged = await onEveryNode(clickhouse, purgeOn)
+  return purged.reduce((sum, one) => sum + one, 0)
+}
+
+async function purgeOn(node: ClickhouseNode): Promise<number> {
   let purged = 0
   for (const kind of ['alert', 'delivery'] as const) {
     for (let found = keysPerMutation; found === keysPerMutation; purged += found) {
-      found = await purgeSome(clickhouse, kind)
+      found = await purgeSome(node, kind)
     }
   }
   return purged
 }
 
-async function purgeSome(clickhouse: Clickhouse, kind: Kind): Promise<number> {
+async function purgeSome(node: ClickhouseNode, kind: Kind): Promise<number> {
   const table = tables[kind]
   const key = `concat(tenant_id, ' ', toString(toUnixTimestamp64Milli(created_at)), ' ',
     ${idColumns[kind]})`
-  const result = await clickhouse.query({
+  const result = await node.query({
     query: `select distinct ${key} from ${table} where removed = 1 limit ${keysPerMutation}`,
     format: 'JSONCompactEachRow',
   })
   const keys = (await result.json<[string]>()).map(([one]) => one)
   if (keys.length === 0) return 0
   // All rows of a key in one mutation: without its last, an older one would be back.
-  await clickhouse.command({
+  await node.command({
     // In the text: a parameter of a mutation travels in the address, which takes 128 KiB of it.
     query: `alter table ${table} delete where ${key} in ${quoteTexts(keys)}`,
     clickhouse_settings: { mutations_sync: '1', max_query_size: String(queryBytesMax) },

@@ -1,7 +1,7 @@
 /** Reads a large result in pieces, so that parsing delays other requests by one piece at most. */
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { ClickHouseSettings } from '@clickhouse/client'
-import type { Clickhouse } from './clickhouse.ts'
+import type { ClickhouseNode } from './clickhouse.ts'
 
 type RowsQuery = {
   /** A `select` without a format. */
@@ -19,7 +19,7 @@ const lineFeed = 0x0a
  * @throws when ClickHouse fails, also in the middle of its response, or takes too long
  */
 export async function* readRowsInPieces<Row>(
-  clickhouse: Clickhouse,
+  clickhouse: ClickhouseNode,
   { query, ...rest }: RowsQuery,
 ): AsyncGenerator<Row[]> {
   const { stream } = await clickhouse.exec({

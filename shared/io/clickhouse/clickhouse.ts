@@ -16,7 +16,14 @@ import {
 import type { Action } from '#shared/core/scoring/score.ts'
 import { describeConnectFault, type FaultReporter } from '#shared/io/process/connect-faults.ts'
 
-export type Clickhouse = ClickHouseClient
+/** A connection to one node. On a shard it has the shard's own rows. */
+export type ClickhouseNode = ClickHouseClient
+
+/** A connection to all rows, wherever they lie. */
+export type Clickhouse = ClickhouseNode & {
+  /** Each shard's own tables. One node is a shard of its own: itself. */
+  readonly shards: readonly ClickhouseNode[]
+}
 
 /** The database of a URL without a path. */
 export const defaultDatabase = 'device_intelligence'
@@ -29,6 +36,8 @@ type ClickhouseOptions = {
   /** How long one request may take. */
   requestTimeoutMs?: number
   connectionsMax?: number
+  /** The URL of each shard, in their order; without any there is one node. */
+  shardUrls?: readonly string[]
 }
 
 /** The database that a CLICKHOUSE_URL names in its path. */
@@ -36,6 +45,9 @@ export function databaseOf(url: string): string {
   const path = decodeURIComponent(new URL(url).pathname).replace(/^\/+|\/+$/g, '')
   return path === '' ? defaultDatabase : path
 }
+
+/** The database of the tables of all shards, on each of them. */
+export const toAllDatabase = (database: string): string => `${database}_all`
 
 /** Below the idle limit of servers (10 s, or 3 s before 23.11), so that the client closes first. */
 const idleSocketMs = 2_500
@@ -49,11 +61,39 @@ function createAgent(protocol: string, maxSockets: number): Agent {
   return protocol === 'https:' ? new TlsAgent(options) : new Agent(options)
 }
 
+/** What a table of all shards needs in addition. */
+const shardSettings: ClickHouseSettings = {
+  // A response means that every shard has its rows.
+  distributed_foreground_insert: 1,
+  // A subquery over all shards is run once, and its result is sent to each.
+  distributed_product_mode: 'global',
+}
+
 /**
  * Creates a client. The first query connects.
- * @param url `http(s)://user:password@host:port/database`
+ * @param url `http(s)://user:password@host:port/database`; of shards, of the one that asks others
  */
 export function createClickhouse(url: string, options: ClickhouseOptions): Clickhouse {
+  const { shardUrls = [] } = options
+  if (shardUrls.length === 0) {
+    const one = createNode(url, options)
+    return Object.assign(one, { shards: [one] })
+  }
+  const shards = shardUrls.map((shard) => createNode(shard, options, shardSettings))
+  const database = toAllDatabase(databaseOf(url))
+  const all = createNode(url, { ...options, database }, shardSettings)
+  const closeAll = all.close.bind(all)
+  const close = async () => {
+    await Promise.all([closeAll(), ...shards.map((shard) => shard.close())])
+  }
+  return Object.assign(all, { shards, close })
+}
+
+function createNode(
+  url: string,
+  options: ClickhouseOptions,
+  settings: ClickHouseSettings = {},
+): ClickhouseNode {
   const { username, password, origin, protocol } = new URL(url)
   const requestTimeoutMs = options.requestTimeoutMs ?? 30_000
   return createClient({
@@ -83,6 +123,7 @@ export function createClickhouse(url: string, options: ClickhouseOptions): Click
       // For a few rows, threads cost more than they save.
       input_format_parallel_parsing: 0,
       output_format_parallel_formatting: 0,
+      ...settings,
     },
   })
 }
@@ -105,28 +146,41 @@ const checkMaxMs = 1_000
 /**
  * For `/readyz`.
  * @param reporter logs why it fails
- * @returns null when ClickHouse answers and the database exists, else the reason
+ * @returns null when ClickHouse answers and the database exists, else the reason; of shards, of the
+ *   first that is missing
  */
 export async function checkClickhouse(
   clickhouse: Clickhouse,
   reporter?: FaultReporter,
 ): Promise<string | null> {
+  const { shards } = clickhouse
+  const faults = await Promise.all(shards.map((node) => checkNode(node)))
+  const at = faults.findIndex((fault) => fault !== null)
+  if (at === -1) {
+    reporter?.worked()
+    return null
+  }
+  const { error } = faults[at]!
+  const why = reporter?.failed(error) ?? describeConnectFault(error)
+  return shards.length === 1 ? why : `shard ${at + 1} ${why}`
+}
+
+async function checkNode(node: ClickhouseNode): Promise<{ error: unknown } | null> {
   try {
     // A query names the database, a ping does not.
     const check = { query: 'select 1', format: 'TabSeparated' } as const
     // Abort it in time: it must not occupy a connection.
     const abort_signal = AbortSignal.timeout(checkMaxMs)
-    await (await clickhouse.query({ ...check, abort_signal })).text()
-    reporter?.worked()
+    await (await node.query({ ...check, abort_signal })).text()
     return null
   } catch (error) {
-    return reporter?.failed(error) ?? describeConnectFault(error)
+    return { error }
   }
 }
 
 /** Inserts rows as JSON. Without rows it sends no request. */
 export async function insertRows(
-  clickhouse: Clickhouse,
+  clickhouse: ClickhouseNode,
   table: string,
   rows: readonly Record<string, unknown>[],
 ): Promise<void> {
@@ -151,7 +205,7 @@ export const quoteName = (name: string): string =>
  * @throws the error of ClickHouse, or of the iteration
  */
 export async function insertRowBinary(
-  clickhouse: Clickhouse,
+  clickhouse: ClickhouseNode,
   into: string,
   rows: Uint8Array | Iterable<Uint8Array>,
   settings: ClickHouseSettings = {},

@@ -20,8 +20,14 @@ import {
   toUsersPage,
   type UsersPage,
 } from '#shared/core/devices/device-history.ts'
-import { type Clickhouse, smallQuery, uncompiled } from '#shared/io/clickhouse/clickhouse.ts'
+import {
+  type Clickhouse,
+  type ClickhouseNode,
+  smallQuery,
+  uncompiled,
+} from '#shared/io/clickhouse/clickhouse.ts'
 import { readRowsInPieces } from '#shared/io/clickhouse/clickhouse-rows.ts'
+import { nodeOfDevice } from '#shared/io/clickhouse/shards.ts'
 import { createTenantCache } from '#shared/io/process/tenant-cache.ts'
 
 export type DeviceHistory = {
@@ -76,12 +82,12 @@ export function createHistoryStore(clickhouse: Clickhouse): HistoryStore {
   const findSmallDevice: HistoryStore['findSmallDevice'] = async (query) => {
     const { tenantId, deviceId } = query
     if (large.get(tenantId, deviceId)) return 'large'
-    const found = await findFewSessions(clickhouse, query)
+    const found = await findFewSessions(nodeOfDevice(clickhouse, deviceId), query)
     if (found === 'large') large.set(tenantId, deviceId, true)
     return found
   }
   const findLargeDevice: HistoryStore['findLargeDevice'] = (query) =>
-    findManySessions(clickhouse, query)
+    findManySessions(nodeOfDevice(clickhouse, query.deviceId), query)
   return {
     findSmallDevice,
     findLargeDevice,
@@ -145,7 +151,7 @@ type Totals = [
 ]
 
 async function findFewSessions(
-  clickhouse: Clickhouse,
+  clickhouse: ClickhouseNode,
   query: DeviceQuery,
 ): Promise<DeviceHistory | 'large' | null> {
   const rows = await readRows<FirstRow>(clickhouse, firstRowsSql, toKey(query), firstRowsSettings)
@@ -170,7 +176,7 @@ async function findFewSessions(
 }
 
 async function findManySessions(
-  clickhouse: Clickhouse,
+  clickhouse: ClickhouseNode,
   query: DeviceQuery,
 ): Promise<DeviceHistory | null> {
   const [totals] = await readRows<Totals>(clickhouse, totalsSql, toKey(query))
@@ -191,7 +197,7 @@ async function findManySessions(
   })
 }
 
-async function findPage(clickhouse: Clickhouse, query: DeviceQuery): Promise<RecentPage> {
+async function findPage(clickhouse: ClickhouseNode, query: DeviceQuery): Promise<RecentPage> {
   const { before, sessionsLimit } = query
   // A quarter more than sessions: some have several rows that no merge has joined yet.
   for (let newest = Math.ceil(sessionsLimit * 1.25) + 64; ; newest *= 4) {
@@ -215,7 +221,7 @@ const toPaging = ({ sessionsLimit, before }: DeviceQuery) => ({ limit: sessionsL
 const readMaxMs = 2_500
 
 async function readRows<Row>(
-  clickhouse: Clickhouse,
+  clickhouse: ClickhouseNode,
   query: string,
   params: Record<string, string | number>,
   settings: ClickHouseSettings = uncompiled,

@@ -7,6 +7,7 @@ import { changedEventsMax, signalsOfDeviceMax } from '#shared/core/base/limits/e
 import type { MeasuredEvent, SignalSpan } from '#shared/core/devices/signal-changes.ts'
 import { type Clickhouse, uncompiled } from '#shared/io/clickhouse/clickhouse.ts'
 import { readRowsInPieces } from '#shared/io/clickhouse/clickhouse-rows.ts'
+import { nodeOfDevice } from '#shared/io/clickhouse/shards.ts'
 
 export type SignalHistory = {
   /** By first detection. */
@@ -55,7 +56,7 @@ type EventRow = [number, string, string, number, number, number, number]
 export function createSignalHistoryStore(clickhouse: Clickhouse): SignalHistoryStore {
   const read = async <Row>(query: string, params: { tenant: string; device: string }) => {
     const rows: Row[] = []
-    for await (const piece of readRowsInPieces<Row>(clickhouse, {
+    for await (const piece of readRowsInPieces<Row>(nodeOfDevice(clickhouse, params.device), {
       query,
       query_params: params,
       clickhouse_settings: {

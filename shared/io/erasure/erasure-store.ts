@@ -8,10 +8,12 @@
  * erased last: an interrupted erasure is completed by starting again.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
+import type { CommandParams } from '@clickhouse/client'
 import { sessionQueryMax } from '#shared/core/base/limits/history.ts'
 import { quoteTexts } from '#shared/core/scoring/sql/scoring-sql-text.ts'
-import type { Clickhouse } from '#shared/io/clickhouse/clickhouse.ts'
-import { toHash, toKeyHash } from '#shared/io/velocity/activity-rows-store.ts'
+import { toHash, toKeyHash } from '#shared/core/velocity/key-hash.ts'
+import type { Clickhouse, ClickhouseNode } from '#shared/io/clickhouse/clickhouse.ts'
+import { onEveryNode } from '#shared/io/clickhouse/shards.ts'
 import { type CountMentions, createCountMentions } from './erasure-mentions-store.ts'
 import { type ErasureSubject, toSubjectSha256 } from './erasure-subject.ts'
 
@@ -103,7 +105,7 @@ export function createErasureStore(clickhouse: Clickhouse): ErasureStore {
     },
     eraseExpectedAlerts: async (tenantId, alertIds) => {
       for (const some of chunksOf(alertIds, mutationValuesMax)) {
-        await clickhouse.command({
+        await commandAll(clickhouse, {
           // In the text: a parameter of a mutation travels in the address, which takes 128 KiB.
           query: `alter table reconciliation_expected_alerts delete where tenant_id = {tenant:String}
             and alert_id in ${quoteTexts(some)}`,
@@ -120,7 +122,10 @@ export function createErasureStore(clickhouse: Clickhouse): ErasureStore {
       }
     },
     rebuild: (traces) => rebuild(clickhouse, traces),
-    dropOldParts: (limitMs) => dropOldParts(clickhouse, limitMs),
+    dropOldParts: async (limitMs) => {
+      const left = await onEveryNode(clickhouse, (node) => dropOldParts(node, limitMs))
+      return left.reduce((sum, one) => sum + one, 0)
+    },
   }
 }
 
@@ -130,7 +135,16 @@ const queryBytesMax = 16 * 1024 * 1024
 
 type Params = Record<string, unknown>
 
-async function read<Row>(clickhouse: Clickhouse, query: string, params: Params): Promise<Row[]> {
+/** Every node changes the rows that it has. */
+async function commandAll(clickhouse: Clickhouse, command: CommandParams): Promise<void> {
+  await onEveryNode(clickhouse, (node) => node.command(command))
+}
+
+async function read<Row>(
+  clickhouse: ClickhouseNode,
+  query: string,
+  params: Params,
+): Promise<Row[]> {
   const result = await clickhouse.query({
     query,
     query_params: params,
@@ -248,7 +262,7 @@ async function eraseNamed(
   eventHashes: readonly string[],
 ): Promise<void> {
   const kept = `arrayMap(named -> not named, arrayMap(${isNamed(eventHashes)}, ids, places))`
-  await clickhouse.command({
+  await commandAll(clickhouse, {
     query: `alter table reconciliation_entries update
       ids = arrayFilter((one, keep) -> keep, ids, ${kept}),
       places = arrayFilter((one, keep) -> keep, places, ${kept})
@@ -324,7 +338,7 @@ async function mutate(
   table: ErasureTable,
   condition: string,
 ): Promise<void> {
-  await clickhouse.command({
+  await commandAll(clickhouse, {
     query: `alter table ${table} delete where ${condition}`,
     query_params: { tenant: subject.tenantId, last: lastStreamOffset },
     clickhouse_settings: { mutations_sync: '2', max_query_size: String(queryBytesMax) },
@@ -369,7 +383,8 @@ async function rebuild(clickhouse: Clickhouse, traces: ErasureTraces): Promise<v
   const ids = isDevice ? [subject.id] : toIds(devices)
   const insert = async (query: string) => {
     for (const some of chunksOf(ids, sessionQueryMax)) {
-      await clickhouse.command({
+      // The rows of a device, and what is made from them, are on one node.
+      await commandAll(clickhouse, {
         query,
         query_params: { tenant: subject.tenantId, devices: some, id: subject.id },
         use_multipart_params_auto: true,
@@ -389,7 +404,7 @@ async function rebuild(clickhouse: Clickhouse, traces: ErasureTraces): Promise<v
 
 const partPollMs = 500
 
-async function dropOldParts(clickhouse: Clickhouse, limitMs: number): Promise<number> {
+async function dropOldParts(clickhouse: ClickhouseNode, limitMs: number): Promise<number> {
   const isOld = 'database = currentDatabase() and table in {tables:Array(String)} and not active'
   const params = { tables: [...erasureTables, 'reconciliation_expected_alerts'] }
   // Parts of later merges do not matter.

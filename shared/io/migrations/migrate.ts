@@ -5,13 +5,18 @@
  * Any number of processes may run it at once: a lock in Postgres lets one work, and the others then
  * find nothing to do.
  */
-import { type ClickHouseClient, ClickHouseLogLevel, createClient } from '@clickhouse/client'
+import { ClickHouseLogLevel, createClient } from '@clickhouse/client'
 import { describeOldServer, type ServerName } from '#shared/core/base/server-versions.ts'
 import { splitStatements } from '#shared/core/base/sql-statements.ts'
 import type { ProcessName } from '#shared/core/permissions/process-permissions.ts'
 import { guardViews, prepareAccess } from '#shared/io/analytics/analyst-access-store.ts'
 import { toAnalyticsDatabase } from '#shared/io/analytics/analytics-database.ts'
-import { databaseOf, quoteName } from '#shared/io/clickhouse/clickhouse.ts'
+import {
+  type ClickhouseNode,
+  databaseOf,
+  quoteName,
+  toAllDatabase,
+} from '#shared/io/clickhouse/clickhouse.ts'
 import { withNamedLock } from '#shared/io/postgres/named-lock-store.ts'
 import {
   createPostgres,
@@ -26,6 +31,7 @@ import { roleSettings } from '#shared/io/postgres/process-sessions.ts'
 import type { Log } from '#shared/io/process/log.ts'
 import { replaceDatabase } from '#shared/io/process/server-addresses.ts'
 import { type Migration, MigrationError, readMigrations, sqlFolders } from './migration-files.ts'
+import { findMisplaced, followTable, type Place } from './shard-tables.ts'
 
 type Applied = { name: string; checksum: string }
 
@@ -37,6 +43,8 @@ export type MigrateOptions = {
   folder?: string
   /** Passwords of the processes' roles in Postgres; a process without one gets no role. */
   rolePasswords?: Readonly<Partial<Record<ProcessName, string>>>
+  /** The URL of each shard of ClickHouse, in their order; without any there is one node. */
+  shardUrls?: readonly string[]
   /** How many days audit entries are kept, 0 forever; without it the database keeps its setting. */
   auditRetentionDays?: number
 }
@@ -98,9 +106,9 @@ export async function migratePostgres(url: string, options: MigrateOptions): Pro
 }
 
 /**
- * Creates the database when it is missing and applies new files. ClickHouse has no transactions
- * around DDL, so a file that failed half-way is run again completely: its statements use `if not
- * exists`.
+ * Creates the database when it is missing and applies new files, on one shard after another.
+ * ClickHouse has no transactions around DDL, so a file that failed half-way is run again completely:
+ * its statements use `if not exists`.
  * @param url with the database in its path, `device_intelligence` by default
  * @param postgresUrl where the lock is; null without a lock, for tests
  * @returns the names of the files applied now
@@ -112,28 +120,47 @@ export async function migrateClickhouse(
   options: MigrateOptions,
 ): Promise<string[]> {
   const migrations = await readMigrations(options.folder ?? sqlFolders.clickhouse)
-  const work = (session: Session | null) => applyToClickhouse(url, migrations, session, options)
+  const shardUrls = options.shardUrls ?? []
+  const work = async (session: Session | null) => {
+    const nodes = shardUrls.length === 0 ? [url] : shardUrls
+    for (const node of nodes) await awaitClickhouse(node, options)
+    const applied = new Set<string>()
+    for (const [at, node] of nodes.entries()) {
+      const place = shardUrls.length === 0 ? null : { shard: at + 1, shards: shardUrls.length }
+      for (const name of await applyToNode(node, { migrations, lock: session, place, options })) {
+        applied.add(name)
+      }
+    }
+    return [...applied]
+  }
   return postgresUrl === null ? work(null) : withMigrationLock(postgresUrl, options, work)
 }
 
-async function applyToClickhouse(
+type NodeWork = {
+  migrations: Migration[]
+  lock: Session | null
+  /** Null of the only node. */
+  place: Place | null
+  options: MigrateOptions
+}
+
+async function applyToNode(
   url: string,
-  migrations: Migration[],
-  lock: Session | null,
-  options: MigrateOptions,
+  { migrations, lock, place, options: { log } }: NodeWork,
 ): Promise<string[]> {
-  const { log } = options
   const database = databaseOf(url)
-  await awaitClickhouse(url, options)
+  const all = place === null ? database : toAllDatabase(database)
   await withClickhouse(url, 'default', async (client) => {
     const answer = await client.query({ query: 'select version() as version' })
     const { data } = await answer.json<{ version: string }>()
     requireVersion('ClickHouse', data[0]!.version)
+    const fault = place === null ? null : await findMisplaced(client, place)
+    if (fault !== null) throw new MigrationError(fault)
+    for (const name of new Set([database, all])) {
+      await client.command({ query: `create database if not exists ${quoteName(name)}` })
+    }
   })
-  await withClickhouse(url, 'default', (client) =>
-    client.command({ query: `create database if not exists ${quoteName(database)}` }),
-  )
-  return withClickhouse(url, database, async (client) => {
+  const apply = async (client: ClickhouseNode, ofAll: ClickhouseNode) => {
     await client.command({
       query: `create table if not exists schema_migrations (
         name String, checksum String, applied_at DateTime64(3) default now64(3)
@@ -143,8 +170,8 @@ async function applyToClickhouse(
       query: 'select name, checksum from schema_migrations',
       format: 'JSONEachRow',
     })
-    const applied = await result.json<Applied>()
-    const { pending, newer } = findPending(migrations, applied, 'ClickHouse')
+    const found = await result.json<Applied>()
+    const { pending, newer } = findPending(migrations, found, 'ClickHouse')
     if (newer.length > 0) {
       log.warn({ migrations: newer }, 'ClickHouse has the schema of a newer release')
       return []
@@ -153,20 +180,31 @@ async function applyToClickhouse(
       for (const statement of splitStatements(text)) {
         // Fails when the lock is lost: another process may be migrating by now.
         await lock?.query('select 1')
-        await client.command({ query: nameDatabases(statement, database) })
+        // The views of analytics show the rows of all shards.
+        const session = statement.includes(analyticsMark) ? ofAll : client
+        await session.command({ query: nameDatabases(statement, { database, all }) })
+        if (place !== null) await followTable(client, statement, { database, all })
       }
       await client.insert({
         table: 'schema_migrations',
         values: [{ name, checksum }],
         format: 'JSONEachRow',
       })
-      log.info({ migration: name }, 'migrated ClickHouse')
+      log.info({ migration: name, ...place }, 'migrated ClickHouse')
     }
-    // Also without new files: the reader may have been created after the views.
-    await prepareAccess(client, database)
-    await guardViews(client, database)
+    // Row policies do not reach through a table of all shards: there are no analysts then.
+    if (place === null) {
+      // Also without new files: the reader may have been created after the views.
+      await prepareAccess(client, database)
+      await guardViews(client, database)
+    }
     return pending.map(({ name }) => name)
-  })
+  }
+  return withClickhouse(url, database, (client) =>
+    place === null
+      ? apply(client, client)
+      : withClickhouse(url, all, (ofAll) => apply(client, ofAll)),
+  )
 }
 
 /** @throws MigrationError when the server is too old for this release */
@@ -286,7 +324,7 @@ async function awaitClickhouse(url: string, { log, signal }: MigrateOptions): Pr
 async function withClickhouse<T>(
   url: string,
   database: string,
-  work: (client: ClickHouseClient) => Promise<T>,
+  work: (client: ClickhouseNode) => Promise<T>,
 ): Promise<T> {
   const address = new URL(url)
   address.pathname = `/${encodeURIComponent(database)}`
@@ -303,6 +341,13 @@ async function withClickhouse<T>(
   }
 }
 
-/** Replaces the placeholder of the views' database, whose name depends on the internal one. */
-const nameDatabases = (statement: string, database: string) =>
-  statement.replaceAll('{analytics:Identifier}', quoteName(toAnalyticsDatabase(database)))
+const analyticsMark = '{analytics:Identifier}'
+
+/**
+ * Replaces the placeholders of the databases whose names depend on the internal one: that of the
+ * views, and that of the tables of all shards.
+ */
+const nameDatabases = (statement: string, { database, all }: { database: string; all: string }) =>
+  statement
+    .replaceAll(analyticsMark, quoteName(toAnalyticsDatabase(database)))
+    .replaceAll('{all:Identifier}', quoteName(all))

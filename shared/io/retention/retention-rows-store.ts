@@ -5,7 +5,8 @@
  * ones keep their first event and highest score.
  */
 import { tenantIdPattern } from '#shared/core/base/ids.ts'
-import type { Clickhouse } from '#shared/io/clickhouse/clickhouse.ts'
+import type { Clickhouse, ClickhouseNode } from '#shared/io/clickhouse/clickhouse.ts'
+import { onEveryNode } from '#shared/io/clickhouse/shards.ts'
 
 /** A table and the limit that it is under. */
 export const retainedTables = [
@@ -63,16 +64,21 @@ const entityColumns: Partial<Record<RetainedTable, string>> = {
  * @throws MutationBusyError when a mutation does not end in time, or did not begin with ours
  */
 export async function removeRows(clickhouse: Clickhouse, wanted: RemoveRows): Promise<number> {
+  const removed = await onEveryNode(clickhouse, (node) => removeOn(node, wanted))
+  return removed.reduce((sum, one) => sum + one, 0)
+}
+
+async function removeOn(node: ClickhouseNode, wanted: RemoveRows): Promise<number> {
   let removed = 0
   for (let at = 0; at < wanted.tenantIds.length; at += tenantsPerStatement) {
     if (wanted.signal.aborted) break
     const tenantIds = wanted.tenantIds.slice(at, at + tenantsPerStatement)
-    removed += await removeSome(clickhouse, { ...wanted, tenantIds })
+    removed += await removeSome(node, { ...wanted, tenantIds })
   }
   return removed
 }
 
-async function removeSome(clickhouse: Clickhouse, wanted: RemoveRows): Promise<number> {
+async function removeSome(clickhouse: ClickhouseNode, wanted: RemoveRows): Promise<number> {
   const { table } = wanted
   const counts = await countOld(clickhouse, wanted)
   const tenantIds = [...counts.keys()]
@@ -95,7 +101,10 @@ async function removeSome(clickhouse: Clickhouse, wanted: RemoveRows): Promise<n
 }
 
 /** @returns the number of expired rows by tenant, without tenants that have none */
-async function countOld(clickhouse: Clickhouse, wanted: RemoveRows): Promise<Map<string, number>> {
+async function countOld(
+  clickhouse: ClickhouseNode,
+  wanted: RemoveRows,
+): Promise<Map<string, number>> {
   const { table } = wanted
   const entity = entityColumns[table]
   const what = entity === undefined ? 'count()' : `uniqExact(${entity})`
@@ -131,7 +140,7 @@ type Unfinished = { failing: boolean; text: string }
 
 /** @returns an unfinished mutation of the table, or null */
 async function findUnfinished(
-  clickhouse: Clickhouse,
+  clickhouse: ClickhouseNode,
   table: RetainedTable,
 ): Promise<Unfinished | null> {
   const result = await clickhouse.query({
@@ -150,7 +159,7 @@ async function findUnfinished(
 }
 
 async function outlastMutation(
-  clickhouse: Clickhouse,
+  clickhouse: ClickhouseNode,
   { table, signal, nowMs }: RemoveRows,
 ): Promise<void> {
   const startedMs = nowMs()
@@ -172,7 +181,12 @@ async function outlastMutation(
  * @returns how many rows were in them
  */
 export async function dropPartitions(clickhouse: Clickhouse, cutoffMs: number): Promise<number> {
-  const result = await clickhouse.query({
+  const removed = await onEveryNode(clickhouse, (node) => dropPartitionsOn(node, cutoffMs))
+  return removed.reduce((sum, one) => sum + one, 0)
+}
+
+async function dropPartitionsOn(node: ClickhouseNode, cutoffMs: number): Promise<number> {
+  const result = await node.query({
     query: `select partition_id, sum(rows) from system.parts
             where database = currentDatabase() and table = 'telemetry' and active
             group by partition_id having sum(rows) > 0 order by partition_id`,
@@ -182,7 +196,7 @@ export async function dropPartitions(clickhouse: Clickhouse, cutoffMs: number): 
   for (const [partitionId, rows] of await result.json<[string, number]>()) {
     const endMs = toMonthEndMs(partitionId)
     if (endMs === null || endMs > cutoffMs) continue
-    await clickhouse.command({ query: `alter table telemetry drop partition id '${partitionId}'` })
+    await node.command({ query: `alter table telemetry drop partition id '${partitionId}'` })
     removed += rows
   }
   return removed

@@ -14,14 +14,20 @@ import {
 import type { Reason } from '#shared/core/scoring/score.ts'
 import type { AcceptedEvent } from '#shared/core/telemetry/event-batch.ts'
 import { readStoredTelemetry } from '#shared/core/telemetry/submission.ts'
-import { type Clickhouse, smallQuery } from '#shared/io/clickhouse/clickhouse.ts'
+import { toHash, toKeyHash } from '#shared/core/velocity/key-hash.ts'
+import {
+  type Clickhouse,
+  type ClickhouseNode,
+  smallQuery,
+} from '#shared/io/clickhouse/clickhouse.ts'
+import { onNodesOf } from '#shared/io/clickhouse/shards.ts'
 import {
   type ActivityKey,
   latestOf,
   ofKeys,
   queryBounded,
   toActivityKey,
-  toHash,
+  toShardKey,
 } from '#shared/io/velocity/activity-rows-store.ts'
 
 /** A session before one of its events. */
@@ -51,12 +57,15 @@ export async function findEarlierEvents(
     const some = parts.slice(at, at + activityQueryMax)
     const firsts = await findFirsts(clickhouse, { parts: some, excludedStreamOffsets })
     const open = some.filter((part) => firsts.sessions.has(keyOf(part)))
+    const read = (node: ClickhouseNode, own: SessionPart[]) => readEvents(node, own, firsts)
     for (const sessions of inParameters(open)) {
-      found.push(...(await readEvents(clickhouse, sessions, firsts)))
+      found.push(...(await onNodesOf(clickhouse, sessions, toDeviceKey, read)).flat())
     }
   }
   return found
 }
+
+const toDeviceKey = ({ deviceId }: SessionPart) => toKeyHash('device', deviceId)
 
 const keyOf = (of: Pick<SessionPart, 'tenantId' | 'sessionId'>): ActivityKey =>
   toActivityKey(of.tenantId, 'session', of.sessionId)
@@ -99,20 +108,22 @@ async function findFirsts(
     before.set(key, Math.max(part.beforeStreamOffset, before.get(key) ?? 0))
   }
   const lastStreamOffset = Math.max(...before.values()) - 1
-  const found = await queryBounded(
-    [...before.keys()],
-    (keys, settings) => {
-      const { text, params } = ofKeys(keys, lastStreamOffset)
-      return queryFirsts(clickhouse, text, { params, settings })
-    },
-    // A hot session id, shared by many devices: read its latest events, which may be undecided.
-    (key) => {
-      const { text, params } = latestOf(key, { lastStreamOffset, rowsMax: activityRowsMax })
-      return queryFirsts(clickhouse, text, { params, settings: smallQuery })
-    },
-  )
+  const findOn = (node: ClickhouseNode, own: ActivityKey[]) =>
+    queryBounded(
+      own,
+      (keys, settings) => {
+        const { text, params } = ofKeys(keys, lastStreamOffset)
+        return queryFirsts(node, text, { params, settings })
+      },
+      // A hot session id, shared by many devices: read its latest events, which may be undecided.
+      (key) => {
+        const { text, params } = latestOf(key, { lastStreamOffset, rowsMax: activityRowsMax })
+        return queryFirsts(node, text, { params, settings: smallQuery })
+      },
+    )
+  const found = await onNodesOf(clickhouse, before.keys(), toShardKey, findOn)
   const firsts: Firsts = { sessions: new Set(), events: new Map() }
-  for (const [tenantId, hash, eventHash, first, at] of found.flat()) {
+  for (const [tenantId, hash, eventHash, first, at] of found.flat(2)) {
     const key = `${tenantId} ${hash}`
     const streamOffset = Number(first)
     if (excluded.has(streamOffset) || streamOffset >= (before.get(key) ?? 0)) continue
@@ -131,7 +142,7 @@ type FirstRow = [
 ]
 
 async function queryFirsts(
-  clickhouse: Clickhouse,
+  clickhouse: ClickhouseNode,
   from: string,
   { params, settings }: { params: Record<string, unknown>; settings: ClickHouseSettings },
 ): Promise<FirstRow[]> {
@@ -164,7 +175,7 @@ type EventRow = [
 ]
 
 async function readEvents(
-  clickhouse: Clickhouse,
+  clickhouse: ClickhouseNode,
   open: readonly SessionPart[],
   firsts: Firsts,
 ): Promise<AcceptedEvent[]> {

@@ -6,13 +6,16 @@
  */
 import type { ClickHouseSettings } from '@clickhouse/client'
 import type { AcceptedEvent } from '#shared/core/telemetry/event-batch.ts'
+import { toKeyHash } from '#shared/core/velocity/key-hash.ts'
 import {
   type Clickhouse,
+  type ClickhouseNode,
   insertRowBinary,
   smallQuery,
   toRefusal,
 } from '#shared/io/clickhouse/clickhouse.ts'
 import { createRowWriter, type RowWriter } from '#shared/io/clickhouse/row-binary.ts'
+import { onNodesOf } from '#shared/io/clickhouse/shards.ts'
 import { createPatternBook, type PatternBook } from './pattern-book.ts'
 import { createSignalPaths, type SignalPaths } from './signal-paths.ts'
 import {
@@ -75,9 +78,8 @@ export function createTelemetryStore(
   clickhouse: Clickhouse,
   paths: SignalPaths = createSignalPaths(() => performance.now()),
 ): TelemetryStore {
-  const insert = (rows: Iterable<Uint8Array>) =>
-    insertRowBinary(clickhouse, telemetryInsert.into, rows, telemetryInsert.settings)
-  const writer = createRowWriter()
+  // Shards are written at the same time.
+  const writers = clickhouse.shards.map(() => createRowWriter())
   const patterns = createPatternBook(() => performance.now())
   return {
     insertTelemetry: async (events) => {
@@ -86,25 +88,38 @@ export function createTelemetryStore(
         refused: [],
         leftOut: new Map(),
       }
-      const insertion: Insertion = {
-        insert,
-        writer,
-        patterns,
-        paths,
-        outcome,
-        stored: 0,
-        suspects: [],
+      const insertInto = async (node: ClickhouseNode, own: Iterable<AcceptedEvent>, shard = 0) => {
+        const insertion: Insertion = {
+          insert: (rows) =>
+            insertRowBinary(node, telemetryInsert.into, rows, telemetryInsert.settings),
+          writer: writers[shard]!,
+          patterns,
+          paths,
+          outcome,
+          stored: 0,
+          suspects: [],
+        }
+        await insertEvents(own, insertion)
+        return insertion
       }
-      await insertEvents(events, insertion)
-      await insertPatterns(clickhouse, writer, patterns)
-      const [suspect] = insertion.suspects
-      // When ClickHouse accepts nothing, the server is at fault.
-      if (suspect !== undefined && insertion.stored === 0) throw suspect.error
-      outcome.refused.push(...insertion.suspects.map(({ event }) => event))
+      // One node takes the events as they come; of shards each gets its own.
+      const insertions =
+        writers.length === 1
+          ? [await insertInto(clickhouse, events)]
+          : await onNodesOf(clickhouse, events, toShardKey, insertInto)
+      await insertPatterns(clickhouse, writers[0]!, patterns)
+      for (const { suspects, stored } of insertions) {
+        const [suspect] = suspects
+        // When ClickHouse accepts nothing, the server is at fault.
+        if (suspect !== undefined && stored === 0) throw suspect.error
+        outcome.refused.push(...suspects.map(({ event }) => event))
+      }
       return outcome
     },
   }
 }
+
+const toShardKey = ({ body }: AcceptedEvent) => toKeyHash('device', body.device_id)
 
 /**
  * Inserts new patterns. It runs after the events, whose repetition includes it. A refusal is

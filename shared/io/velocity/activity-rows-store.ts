@@ -2,7 +2,6 @@
  * Reads rows of `activity` by their keys: hashes of a tenant's devices, users and sessions. Every
  * query ends at a stream offset, so later events change nothing.
  */
-import { hash } from 'node:crypto'
 import type { ClickHouseSettings } from '@clickhouse/client'
 import {
   activityFewKeys,
@@ -14,27 +13,18 @@ import {
   parameterBytesMax,
 } from '#shared/core/base/limits/history.ts'
 import type { ActivityKind, ActivityRow } from '#shared/core/velocity/activity-counts.ts'
-import { type Clickhouse, isTooMuchToRead, smallQuery } from '#shared/io/clickhouse/clickhouse.ts'
+import { toKeyHash } from '#shared/core/velocity/key-hash.ts'
+import {
+  type ClickhouseNode,
+  isTooMuchToRead,
+  smallQuery,
+} from '#shared/io/clickhouse/clickhouse.ts'
 
 /** A key as it is used in maps: `tenant hash`. */
 export type ActivityKey = string
 
 export function toActivityKey(tenantId: string, kind: ActivityKind, id: string): ActivityKey {
   return `${tenantId} ${toKeyHash(kind, id)}`
-}
-
-// A buffer for each digest costs more than the digest.
-const digest = new DataView(new ArrayBuffer(8))
-
-/** As ClickHouse computes `reinterpretAsUInt64(SHA256(text))`, in decimal. */
-export function toHash(text: string): string {
-  const bytes = hash('sha256', text, 'binary')
-  for (let at = 0; at < 8; at++) digest.setUint8(at, bytes.charCodeAt(at))
-  return digest.getBigUint64(0, true).toString()
-}
-
-export function toKeyHash(kind: ActivityKind, id: string): string {
-  return toHash(`${kind} ${id}`)
 }
 
 /**
@@ -100,6 +90,9 @@ export function ofKeys(keys: Iterable<ActivityKey>, lastStreamOffset: number): P
     params: { ...ofTenants.params, last_stream_offset: lastStreamOffset },
   }
 }
+
+/** The hash in a key, which chooses its shard. */
+export const toShardKey = (key: ActivityKey): string => partsOf(key)[1]
 
 function partsOf(key: ActivityKey): [tenantId: string, keyHash: string] {
   const space = key.indexOf(' ')
@@ -185,7 +178,7 @@ export type ActivitySpan = { lastStreamOffset: number; afterMs: number }
 
 /** @returns the rows by key; keys without rows are left out */
 export async function readActivityRows(
-  clickhouse: Clickhouse,
+  clickhouse: ClickhouseNode,
   keys: readonly ActivityKey[],
   { lastStreamOffset, afterMs }: ActivitySpan,
 ): Promise<Map<ActivityKey, ActivityRow[]>> {
@@ -196,7 +189,7 @@ export async function readActivityRows(
 
 /** The same for the latest rows of a hot key. */
 export async function readLatestRows(
-  clickhouse: Clickhouse,
+  clickhouse: ClickhouseNode,
   key: ActivityKey,
   { lastStreamOffset, afterMs, rowsMax }: ActivitySpan & { rowsMax: number },
 ): Promise<Map<ActivityKey, ActivityRow[]>> {
@@ -210,7 +203,7 @@ export async function readLatestRows(
  * @throws when there is too much to read, see `isTooMuchToRead`
  */
 export async function readFewRows(
-  clickhouse: Clickhouse,
+  clickhouse: ClickhouseNode,
   keys: readonly ActivityKey[],
   { lastStreamOffset, rowsPerKey, readMax }: FewRows,
 ): Promise<Map<ActivityKey, ActivityRow[]>> {
@@ -226,7 +219,7 @@ export async function readFewRows(
 export type FewRows = { lastStreamOffset: number; rowsPerKey: number; readMax: number }
 
 function readRows(
-  clickhouse: Clickhouse,
+  clickhouse: ClickhouseNode,
   fromWhere: string,
   params: Record<string, unknown>,
 ): Promise<Map<ActivityKey, ActivityRow[]>> {
@@ -236,7 +229,7 @@ function readRows(
 
 /** Reads the packed facts undecoded: decoding them in the engine doubles a small query's cost. */
 async function readPacked(
-  clickhouse: Clickhouse,
+  clickhouse: ClickhouseNode,
   {
     from,
     params,

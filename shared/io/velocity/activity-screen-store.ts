@@ -6,7 +6,7 @@ import type { ClickHouseSettings } from '@clickhouse/client'
 import type { VelocityMetric } from '#shared/core/policies/policy.ts'
 import { metricSources } from '#shared/core/velocity/activity-counts.ts'
 import type { VelocityScreen } from '#shared/core/velocity/velocity-screen.ts'
-import type { Clickhouse } from '#shared/io/clickhouse/clickhouse.ts'
+import type { ClickhouseNode } from '#shared/io/clickhouse/clickhouse.ts'
 import { type ActivityKey, hashIn, ofKeys } from './activity-rows-store.ts'
 
 export type ScreenQuery = {
@@ -41,7 +41,7 @@ export type ScreenRow = [
 
 /** @returns the keys that may exceed a rule, have a repeated event, or have many rows */
 export async function queryScreen(
-  clickhouse: Clickhouse,
+  clickhouse: ClickhouseNode,
   keys: readonly ActivityKey[],
   { screen, firstMs, lastStreamOffset, eventHashes, rowsMax, settings }: ScreenQuery,
 ): Promise<ScreenRow[]> {

@@ -24,8 +24,14 @@ import {
   metricSources,
 } from '#shared/core/velocity/activity-counts.ts'
 import { type Counts, countKey } from '#shared/core/velocity/correlation.ts'
+import { toHash } from '#shared/core/velocity/key-hash.ts'
 import { toVelocityScreen, type VelocityScreen } from '#shared/core/velocity/velocity-screen.ts'
-import { type Clickhouse, isTooMuchToRead } from '#shared/io/clickhouse/clickhouse.ts'
+import {
+  type Clickhouse,
+  type ClickhouseNode,
+  isTooMuchToRead,
+} from '#shared/io/clickhouse/clickhouse.ts'
+import { onNodesOf } from '#shared/io/clickhouse/shards.ts'
 import {
   type ActivityBounds,
   type ActivityKey,
@@ -36,8 +42,8 @@ import {
   readFewRows,
   readLatestRows,
   toActivityKey,
-  toHash,
   toReadMax,
+  toShardKey,
   toShortHash,
 } from './activity-rows-store.ts'
 import { queryScreen } from './activity-screen-store.ts'
@@ -207,19 +213,23 @@ async function* readInPieces(
   { suspects, hot }: Screened,
   span: ActivitySpan,
 ): AsyncGenerator<Map<ActivityKey, ActivityRow[]>> {
+  const readLatest = (node: ClickhouseNode, [key]: ActivityKey[]) =>
+    readLatestRows(node, key!, { ...span, rowsMax })
+  const readPiece = (node: ClickhouseNode, keys: ActivityKey[]) =>
+    readActivityRows(node, keys, span)
   let piece: ActivityKey[] = []
   let expected = 0
   for (const [key, rows] of suspects) {
     if (expected + rows > activityRowsInMemoryMax && piece.length > 0) {
-      yield await readActivityRows(clickhouse, piece, span)
+      yield* await onNodesOf(clickhouse, piece, toShardKey, readPiece)
       piece = []
       expected = 0
     }
     piece.push(key)
     expected += rows
   }
-  if (piece.length > 0) yield await readActivityRows(clickhouse, piece, span)
-  for (const key of hot) yield await readLatestRows(clickhouse, key, { ...span, rowsMax })
+  if (piece.length > 0) yield* await onNodesOf(clickhouse, piece, toShardKey, readPiece)
+  for (const key of hot) yield* await onNodesOf(clickhouse, [key], toShardKey, readLatest)
 }
 
 function toKeyedSubject(subject: ActivitySubject): KeyedSubject {
@@ -270,13 +280,15 @@ async function findFewRows(
   const some = keys.filter((key) => !hot.has(key))
   if (some.length > bounds.fewKeys) return few
   try {
-    const found = await readFewRows(clickhouse, some, {
-      lastStreamOffset,
-      rowsPerKey: bounds.fewRows,
-      readMax: toReadMax(some.length, bounds),
-    })
+    const readOf = (node: ClickhouseNode, own: ActivityKey[]) =>
+      readFewRows(node, own, {
+        lastStreamOffset,
+        rowsPerKey: bounds.fewRows,
+        readMax: toReadMax(own.length, bounds),
+      })
+    const found = await onNodesOf(clickhouse, some, toShardKey, readOf)
     for (const key of some) {
-      const rows = found.get(key) ?? []
+      const rows = found.flatMap((one) => one.get(key) ?? [])
       if (rows.length >= bounds.fewRows) continue
       few.read.add(key)
       few.rows.set(key, rows)
@@ -307,19 +319,21 @@ async function screenKeys(
   screened.screened = new Set(light)
   const eventHashes = new Set(batch.subjects.map((one) => one.eventHash))
   const { rowsMax } = store.bounds
-  const found = await queryBounded(
-    light,
-    (some, settings) =>
-      queryScreen(store.clickhouse, some, { ...batch, eventHashes, rowsMax, settings }),
-    async (key) => {
-      store.hot.add(key)
-      screened.hot.add(key)
-      screened.screened.delete(key)
-      return []
-    },
-    store.bounds,
-  )
-  for (const [tenantId, keyHash, rows, suspect, sightings] of found.flat()) {
+  const foundHot = async (key: ActivityKey) => {
+    store.hot.add(key)
+    screened.hot.add(key)
+    screened.screened.delete(key)
+    return []
+  }
+  const screenOn = (node: ClickhouseNode, own: ActivityKey[]) =>
+    queryBounded(
+      own,
+      (some, settings) => queryScreen(node, some, { ...batch, eventHashes, rowsMax, settings }),
+      foundHot,
+      store.bounds,
+    )
+  const found = await onNodesOf(store.clickhouse, light, toShardKey, screenOn)
+  for (const [tenantId, keyHash, rows, suspect, sightings] of found.flat(2)) {
     const key = `${tenantId} ${keyHash}`
     const isHot = Number(rows) > store.bounds.rowsMax
     if (isHot) store.hot.add(key)

@@ -10,13 +10,13 @@ import {
   telemetryStream,
   telemetrySubject,
 } from '#shared/core/telemetry/nats-names.ts'
+import { toHash } from '#shared/core/velocity/key-hash.ts'
 import { createAlertStore } from '#shared/io/alerts/alert-store.ts'
 import { addNote, setAssignee } from '#shared/io/alerts/alert-work-store.ts'
 import { startBulkJob } from '#shared/io/alerts/bulk-job-store.ts'
 import type { ErasureReceipt } from '#shared/io/erasure/erasure-job-store.ts'
 import { createErasureStore, type ErasureStore } from '#shared/io/erasure/erasure-store.ts'
 import { listAudit } from '#shared/io/postgres/audit-store.ts'
-import { toHash } from '#shared/io/velocity/activity-rows-store.ts'
 import type { ErasuresDeps } from '../../../services/console/jobs/erasures.ts'
 import {
   type EventFacts,

@@ -7,14 +7,10 @@ import { defaultPolicy } from '#shared/core/policies/default-policy.ts'
 import type { VelocityRule } from '#shared/core/policies/policy.ts'
 import type { AcceptedEvent } from '#shared/core/telemetry/event-batch.ts'
 import { countKey } from '#shared/core/velocity/correlation.ts'
+import { toKeyHash } from '#shared/core/velocity/key-hash.ts'
 import { type Clickhouse, createClickhouse, smallQuery } from '#shared/io/clickhouse/clickhouse.ts'
 import { createTelemetryStore, type TelemetryStore } from '#shared/io/telemetry/telemetry-store.ts'
-import {
-  activityBounds,
-  latestOf,
-  toActivityKey,
-  toKeyHash,
-} from '#shared/io/velocity/activity-rows-store.ts'
+import { activityBounds, latestOf, toActivityKey } from '#shared/io/velocity/activity-rows-store.ts'
 import {
   type Activity,
   type ActivitySubject,

@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
-import type { EngineUser } from '../../../deploy/local/clickhouse/server-config.ts'
+import type { EngineShards, EngineUser } from '../../../deploy/local/clickhouse/server-config.ts'
 
 export type TestClickhouse = {
   /** Usable as CLICKHOUSE_URL: it has the password and the default database. */
@@ -34,6 +34,8 @@ export async function startClickhouse(
     password?: string
     /** Users beside `default`. */
     users?: readonly EngineUser[]
+    /** As one of several shards. */
+    shards?: EngineShards
   } = {},
 ): Promise<TestClickhouse> {
   const path = options.path ?? mkdtempSync(join(tmpdir(), 'clickhouse-'))
@@ -50,6 +52,7 @@ export async function startClickhouse(
         '--parent-pid',
         `${process.pid}`,
       ],
+      ...toShardFlags(options.shards),
     ],
     {
       stdio: ['ignore', 'pipe', 'pipe'],
@@ -87,6 +90,11 @@ export async function startClickhouse(
     },
   }
 }
+
+const toShardFlags = (shards: EngineShards | undefined): string[] =>
+  shards === undefined
+    ? []
+    : ['--shards', shards.ports.join(','), '--shard', String(shards.own + 1)]
 
 async function readListening(server: ChildProcess, complaint: () => string): Promise<string> {
   return await new Promise((resolve, reject) => {

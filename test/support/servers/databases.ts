@@ -20,7 +20,8 @@ export async function migratePostgres(
 export async function migrateClickhouse(
   clickhouseUrl: string,
   postgresUrl: string | null = null,
+  shardUrls: readonly string[] = [],
 ): Promise<void> {
-  const options = { log, signal: AbortSignal.timeout(30_000) }
+  const options = { log, signal: AbortSignal.timeout(30_000), shardUrls }
   await migrate.migrateClickhouse(clickhouseUrl, postgresUrl, options)
 }

@@ -12,6 +12,7 @@ const open = {
   startupGatePort: null,
   analystPasswordSha256Hex,
   users: [{ name: 'api', passwordSha256Hex: 'ef'.repeat(32), grants: ['GRANT SELECT ON a.`b<&`'] }],
+  shards: null,
 }
 const closed = {
   logLevel: 'debug',
@@ -19,6 +20,7 @@ const closed = {
   startupGatePort: 4711,
   analystPasswordSha256Hex,
   users: [],
+  shards: { ports: [9001, 9002], own: 1, password: 'a<b' },
 }
 
 describe('the configuration of the embedded ClickHouse', () => {
@@ -49,8 +51,18 @@ describe('the configuration of the embedded ClickHouse', () => {
     expect(() => toUsersXml({ ...open, users })).toThrow('not a user')
   })
 
+  test('names every shard to a shard, and opens the native port of a shard only', () => {
+    const xml = toServerConfigXml(closed)
+    expect([...xml.matchAll(/<port>(\d+)</g)].map(([, port]) => port)).toEqual(['9001', '9002'])
+    expect(xml).toContain('<tcp_port>9002</tcp_port>')
+    expect(xml).toContain('<password>a&lt;b</password>')
+    expect(toServerConfigXml(open)).not.toContain('tcp_port')
+    expect(toBootSql('/port', true)).toContain('LISTEN TCP')
+    expect(toBootSql('/port', false)).not.toContain('TCP')
+  })
+
   test('keeps a quote or backslash in the path of the port file inside its string', () => {
-    expect(toBootSql("/a'b\\c/port")).toContain("INTO OUTFILE '/a\\'b\\\\c/port' TRUNCATE")
+    expect(toBootSql("/a'b\\c/port", false)).toContain("INTO OUTFILE '/a\\'b\\\\c/port' TRUNCATE")
   })
 
   test('closes every element that it opens', () => {

@@ -1,0 +1,48 @@
+/**
+ * Questions to the shards that have the rows, instead of to all: what is known to lie on one shard
+ * costs the others nothing, and does not need them. On one node each of these is one call.
+ */
+import { shardOf } from '#shared/core/base/shards.ts'
+import { toKeyHash } from '#shared/core/velocity/key-hash.ts'
+import type { Clickhouse, ClickhouseNode } from './clickhouse.ts'
+
+/** The node with the events and the history of a device. */
+export function nodeOfDevice({ shards }: Clickhouse, deviceId: string): ClickhouseNode {
+  return shards[shards.length === 1 ? 0 : shardOf(toKeyHash('device', deviceId), shards.length)]!
+}
+
+/**
+ * Splits values by the node of each, and works on every node that has some, at the same time.
+ * @param toKey the 64 bits, in decimal, that choose the shard of a value
+ * @returns the results, once all nodes are done
+ * @throws the error of one of them, once all are done, so that none works on in the background
+ */
+export async function onNodesOf<Value, Result>(
+  { shards }: Clickhouse,
+  values: Iterable<Value>,
+  toKey: (value: Value) => string,
+  work: (node: ClickhouseNode, values: Value[], shard: number) => Promise<Result>,
+): Promise<Result[]> {
+  if (shards.length === 1) return [await work(shards[0]!, [...values], 0)]
+  const byShard = new Map<number, Value[]>()
+  for (const value of values) {
+    const shard = shardOf(toKey(value), shards.length)
+    const known = byShard.get(shard)
+    if (known === undefined) byShard.set(shard, [value])
+    else known.push(value)
+  }
+  return allDone([...byShard].map(([shard, some]) => work(shards[shard]!, some, shard)))
+}
+
+/** Works on every node at the same time, such as a mutation of its own rows. */
+export function onEveryNode<Result>(
+  { shards }: Clickhouse,
+  work: (node: ClickhouseNode) => Promise<Result>,
+): Promise<Result[]> {
+  return allDone(shards.map((node) => work(node)))
+}
+
+async function allDone<Result>(works: Promise<Result>[]): Promise<Result[]> {
+  await Promise.allSettled(works)
+  return Promise.all(works)
+}
