@@ -2,6 +2,7 @@
 // This program prints `deploy/clickhouse/users.xml`:
 //   node deploy/clickhouse-users.ts > deploy/clickhouse/users.xml
 
+import { toAllDatabase } from '../shared/core/base/shards.ts'
 import { processPermissions } from '../shared/core/permissions/process-permissions.ts'
 import {
   type TablePrivileges,
@@ -9,7 +10,9 @@ import {
 } from '../shared/core/permissions/table-privileges.ts'
 import { clickhouseProcesses } from '../shared/io/analytics/analyst-access-store.ts'
 
-const names = { database: 'device_intelligence', analytics: 'analytics' }
+const database = 'device_intelligence'
+// One file for one node and for shards: a grant on what is not there does no harm.
+const names = { databases: [database, toAllDatabase(database)], analytics: 'analytics' }
 
 /** The users' file. For each password it has the variable that contains its SHA-256. */
 export function renderClickhouseUsers(): string {

@@ -1,12 +1,12 @@
 /** Configuration of the api process. */
-import { type Env, readConfig, variables } from '#shared/io/process/config.ts'
+import { clickhouseVariables, type Env, readConfig, variables } from '#shared/io/process/config.ts'
 
 /** Reads the settings from the environment. @throws ConfigError with every fault */
 export function readApiConfig(env: Env) {
   return readConfig(
     {
       POSTGRES_URL: variables.POSTGRES_URL,
-      CLICKHOUSE_URL: variables.CLICKHOUSE_URL,
+      ...clickhouseVariables,
       API_LISTEN: variables.API_LISTEN,
       API_INTERNAL_LISTEN: variables.API_INTERNAL_LISTEN,
       PUBLIC_API_URL: variables.PUBLIC_API_URL,

@@ -19,6 +19,7 @@ import { answerOnce } from '#shared/io/postgres/idempotent-answers.ts'
 import { createPostgres } from '#shared/io/postgres/postgres.ts'
 import { createPostgresCheck } from '#shared/io/postgres/postgres-check.ts'
 import { processSessions } from '#shared/io/postgres/process-sessions.ts'
+import { toShardUrls } from '#shared/io/process/config.ts'
 import { createLifecycle, run } from '#shared/io/process/lifecycle.ts'
 import { createLog } from '#shared/io/process/log.ts'
 import { createMetrics } from '#shared/io/process/metrics.ts'
@@ -50,6 +51,7 @@ async function main(): Promise<void> {
   lifecycle.onStop('postgres', postgres.close)
   const clickhouse = createClickhouse(config.CLICKHOUSE_URL, {
     name: 'api',
+    shardUrls: toShardUrls(config),
     requestTimeoutMs: clickhouseTimeoutMs,
     connectionsMax: clickhouseConnectionsMax,
   })

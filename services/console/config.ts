@@ -2,6 +2,7 @@
 import type { OidcSettings } from '#shared/io/operators/oidc-client.ts'
 import {
   ConfigError,
+  clickhouseVariables,
   type Env,
   natsVariables,
   readConfig,
@@ -14,7 +15,7 @@ export function readConsoleConfig(env: Env) {
     {
       ...natsVariables,
       POSTGRES_URL: variables.POSTGRES_URL,
-      CLICKHOUSE_URL: variables.CLICKHOUSE_URL,
+      ...clickhouseVariables,
       MASTER_KEY: variables.MASTER_KEY,
       MASTER_KEY_PREVIOUS: variables.MASTER_KEY_PREVIOUS,
       ADMIN_TOKEN: variables.ADMIN_TOKEN,

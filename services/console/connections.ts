@@ -7,7 +7,7 @@ import { type Clickhouse, createClickhouse, databaseOf } from '#shared/io/clickh
 import { type Nats, type NatsLink, openNats } from '#shared/io/nats/connection.ts'
 import type { Locks } from '#shared/io/postgres/named-lock-store.ts'
 import { createPostgres, type Postgres } from '#shared/io/postgres/postgres.ts'
-import { toNatsSettings } from '#shared/io/process/config.ts'
+import { toNatsSettings, toShardUrls } from '#shared/io/process/config.ts'
 import { createFaultReporter } from '#shared/io/process/connect-faults.ts'
 import type { StopSteps } from '#shared/io/process/lifecycle.ts'
 import type { Log } from '#shared/io/process/log.ts'
@@ -60,8 +60,9 @@ export function openConnections(options: ConnectionOptions): Connections {
   const locks = createLockPools(config.POSTGRES_URL, { work: postgres, log, reporter })
   steps.onStop('locks', locks.close)
 
+  const shardUrls = toShardUrls(config)
   const openClickhouse = (more: { name: string; requestTimeoutMs?: number }) => {
-    const client = createClickhouse(config.CLICKHOUSE_URL, more)
+    const client = createClickhouse(config.CLICKHOUSE_URL, { ...more, shardUrls })
     steps.onStop(`clickhouse of ${more.name}`, () => client.close())
     return client
   }

@@ -1,12 +1,18 @@
 /** What the migration job needs from its environment. */
-import { type Env, natsVariables, readConfig, variables } from '#shared/io/process/config.ts'
+import {
+  clickhouseVariables,
+  type Env,
+  natsVariables,
+  readConfig,
+  variables,
+} from '#shared/io/process/config.ts'
 
 /** @throws ConfigError with every fault */
 export function readMigrateConfig(env: Env) {
   return readConfig(
     {
       ...natsVariables,
-      CLICKHOUSE_URL: variables.CLICKHOUSE_URL,
+      ...clickhouseVariables,
       POSTGRES_URL: variables.POSTGRES_URL,
       POSTGRES_ROLE_PASSWORDS: variables.POSTGRES_ROLE_PASSWORDS,
       AUDIT_RETENTION_DAYS: variables.AUDIT_RETENTION_DAYS,

@@ -11,7 +11,7 @@ import {
 import { MigrationError } from '#shared/io/migrations/migration-files.ts'
 import { openNats, versionOf } from '#shared/io/nats/connection.ts'
 import { ensureStreamsOnceFormed } from '#shared/io/nats/streams/ensure-streams.ts'
-import { toNatsSettings } from '#shared/io/process/config.ts'
+import { toNatsSettings, toShardUrls } from '#shared/io/process/config.ts'
 import { run } from '#shared/io/process/lifecycle.ts'
 import { createLog } from '#shared/io/process/log.ts'
 import { readMigrateConfig } from './config.ts'
@@ -21,6 +21,7 @@ const waitMaxMs = 60_000
 
 async function main(): Promise<void> {
   const config = readMigrateConfig(process.env)
+  const shardUrls = toShardUrls(config)
   const log = createLog('migrate', config.LOG_LEVEL)
   const signal = AbortSignal.timeout(waitMaxMs)
   const rolePasswords = config.POSTGRES_ROLE_PASSWORDS ?? {}
@@ -33,6 +34,7 @@ async function main(): Promise<void> {
   const clickhouse = await migrateClickhouse(config.CLICKHOUSE_URL, config.POSTGRES_URL, {
     log,
     signal,
+    shardUrls,
   })
   const link = openNats(toNatsSettings(config), 'migrate', log)
   const overdue = setTimeout(() => {

@@ -2,6 +2,7 @@
 import type { z } from 'zod'
 import {
   ConfigError,
+  clickhouseVariables,
   type Env,
   natsVariables,
   readConfig,
@@ -11,7 +12,7 @@ import { deriveKey } from '#shared/io/tenants/directory/proofs.ts'
 
 const shape = {
   ...natsVariables,
-  CLICKHOUSE_URL: variables.CLICKHOUSE_URL,
+  ...clickhouseVariables,
   POSTGRES_URL: variables.POSTGRES_URL,
   TELEMETRY_KEY: variables.TELEMETRY_KEY,
   TELEMETRY_KEY_PREVIOUS: variables.TELEMETRY_KEY_PREVIOUS,

@@ -11,7 +11,7 @@ import { createSchemaVersions } from '#shared/io/migrations/schema-versions.ts'
 import { openNats } from '#shared/io/nats/connection.ts'
 import { createPostgres } from '#shared/io/postgres/postgres.ts'
 import { createPostgresCheck } from '#shared/io/postgres/postgres-check.ts'
-import { toNatsSettings } from '#shared/io/process/config.ts'
+import { toNatsSettings, toShardUrls } from '#shared/io/process/config.ts'
 import { createLifecycle, run } from '#shared/io/process/lifecycle.ts'
 import { createLog } from '#shared/io/process/log.ts'
 import { createMetrics } from '#shared/io/process/metrics.ts'
@@ -25,7 +25,10 @@ async function main(): Promise<void> {
   const metrics = createMetrics('scorer')
   const postgres = createPostgres(config.POSTGRES_URL, { role: 'scorer', log, metrics })
   lifecycle.onStop('postgres', postgres.close)
-  const clickhouse = createClickhouse(config.CLICKHOUSE_URL, { name: 'scorer' })
+  const clickhouse = createClickhouse(config.CLICKHOUSE_URL, {
+    name: 'scorer',
+    shardUrls: toShardUrls(config),
+  })
   lifecycle.onStop('clickhouse', () => clickhouse.close())
   const schemas = createSchemaVersions(metrics)
   const { writes: checkPostgres } = createPostgresCheck(postgres, { schemas, log })

@@ -3,6 +3,7 @@
 
 import { hash, hkdfSync } from 'node:crypto'
 
+import { toAllDatabase } from '#shared/core/base/shards.ts'
 import {
   type ProcessName,
   processNames,
@@ -54,7 +55,7 @@ export function toEngineUsers(secrets: Secrets, database: string): EngineUser[] 
     grants: toClickhouseGrants(
       processPermissions[name as ProcessName].clickhouse as TablePrivileges,
       {
-        database,
+        databases: [database, toAllDatabase(database)],
         analytics: toAnalyticsDatabase(database),
       },
     ),

@@ -65,6 +65,7 @@ export async function createAnalyst(
   const { tenantId, name, actor } = change
   await requireTenant(deps.postgres, tenantId)
   const { clickhouse, url, clickhouseUrl } = deps.analysts
+  requireOneNode(clickhouse)
   const storedByClickhouse = await storesUsers(clickhouse)
   if (!storedByClickhouse && url === null) throw noAnalystsPossible()
   const password = toText(deps.randomBytes(32))
@@ -144,6 +145,20 @@ export async function removeTenantAnalyst(
 async function storesUsers(clickhouse: Clickhouse): Promise<boolean> {
   return keepsUsers(clickhouse).catch(
     rejectUnavailable('ClickHouse does not answer at the moment.'),
+  )
+}
+
+/**
+ * Row policies keep an analyst to the rows of a tenant, and ClickHouse does not apply them to a table
+ * of all shards.
+ * @throws Problem analysts_not_possible
+ */
+export function requireOneNode(clickhouse: Clickhouse): void {
+  if (clickhouse.shards.length === 0) return
+  throw new Problem(
+    'analysts_not_possible',
+    'Analysts need ClickHouse on one node: its row policies, which keep them to the rows of their ' +
+      'tenant, do not reach other shards.',
   )
 }
 

@@ -6,6 +6,9 @@
 /** The name of the cluster in every server's `remote_servers`, its shards in their order. */
 export const clusterName = 'device_intelligence'
 
+/** The database of the tables of all shards, on each of them, beside a shard's own database. */
+export const toAllDatabase = (database: string): string => `${database}_all`
+
 /**
  * @param keyHash 64 bits in decimal, as `toKeyHash` makes them
  * @returns from 0

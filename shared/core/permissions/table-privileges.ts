@@ -132,19 +132,23 @@ export const clickhousePrivileges = {
   },
 } as const satisfies Record<string, TablePrivileges>
 
-/** GRANT statements without a grantee, such as GRANT SELECT ON `device_intelligence`.`sessions`. */
+/**
+ * GRANT statements without a grantee, such as GRANT SELECT ON `device_intelligence`.`sessions`.
+ * @param names.databases the service's own; on shards also that of the tables of all shards
+ */
 export function toClickhouseGrants(
   rights: TablePrivileges,
-  names: { database: string; analytics: string },
+  names: { databases: readonly string[]; analytics: string },
 ): string[] {
   const quote = (name: string) => (name === '*' ? name : `\`${name}\``)
-  return Object.entries(rights).map(([table, privileges]) => {
-    if (table === '*.*') return `GRANT ${privileges.join(', ').toUpperCase()} ON *.*`
+  const toPlaces = (table: string): string[] => {
+    if (table === '*.*') return [table]
     const [own = '', rest] = table.split('.')
-    const place =
-      rest === undefined
-        ? `\`${names.database}\`.${quote(own)}`
-        : `\`${own === 'analytics' ? names.analytics : own}\`.${quote(rest)}`
-    return `GRANT ${privileges.join(', ').toUpperCase()} ON ${place}`
-  })
+    return rest === undefined
+      ? names.databases.map((name) => `\`${name}\`.${quote(own)}`)
+      : [`\`${own === 'analytics' ? names.analytics : own}\`.${quote(rest)}`]
+  }
+  return Object.entries(rights).flatMap(([table, privileges]) =>
+    toPlaces(table).map((place) => `GRANT ${privileges.join(', ').toUpperCase()} ON ${place}`),
+  )
 }

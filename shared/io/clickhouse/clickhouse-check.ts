@@ -4,6 +4,7 @@
  */
 import { ClickHouseError } from '@clickhouse/client'
 import { describeOldServer } from '#shared/core/base/server-versions.ts'
+import { toAllDatabase } from '#shared/core/base/shards.ts'
 import {
   type clickhousePrivileges,
   type TablePrivileges,
@@ -14,7 +15,13 @@ import type { ReadyCheck } from '#shared/io/http/internal-server.ts'
 import type { SchemaVersions } from '#shared/io/migrations/schema-versions.ts'
 import { createFaultReporter, UnfitServerError } from '#shared/io/process/connect-faults.ts'
 import type { Log } from '#shared/io/process/log.ts'
-import { type Clickhouse, checkClickhouse } from './clickhouse.ts'
+import {
+  type Clickhouse,
+  type ClickhouseNode,
+  checkClickhouse,
+  nodesOf,
+  toShardFault,
+} from './clickhouse.ts'
 
 type ClickhouseCheckOptions = {
   clickhouse: Clickhouse
@@ -36,36 +43,40 @@ export function createClickhouseCheck(options: ClickhouseCheckOptions): ReadyChe
   return async () => {
     const fault = await checkClickhouse(clickhouse, reporter)
     if (fault !== null) return fault
-    try {
-      if (!isChecked) await requireVersionAndGrants(options)
-      isChecked = true
-      const older = await schemas.compare('clickhouse', await readNewestMigration(clickhouse))
-      if (older !== null) throw new UnfitServerError(older)
-      reporter.worked()
-      return null
-    } catch (error) {
-      return reporter.failed(error)
+    for (const [at, node] of nodesOf(clickhouse).entries()) {
+      try {
+        if (!isChecked) await requireVersionAndGrants(node, options)
+        const older = await schemas.compare('clickhouse', await readNewestMigration(node))
+        if (older !== null) throw new UnfitServerError(older)
+      } catch (error) {
+        return toShardFault(clickhouse, at, reporter.failed(error))
+      }
     }
+    isChecked = true
+    reporter.worked()
+    return null
   }
 }
 
-async function requireVersionAndGrants(options: ClickhouseCheckOptions): Promise<void> {
-  const { clickhouse, database, privileges } = options
-  const version = await readText(clickhouse, 'select version()')
+async function requireVersionAndGrants(
+  node: ClickhouseNode,
+  { clickhouse, database, privileges }: ClickhouseCheckOptions,
+): Promise<void> {
+  const version = await readText(node, 'select version()')
   const old = describeOldServer('ClickHouse', version)
   if (old !== null) throw new UnfitServerError(old)
-  const names = { database, analytics: toAnalyticsDatabase(database) }
+  const ofAll = clickhouse.shards.length === 0 ? [] : [toAllDatabase(database)]
+  const names = { databases: [database, ...ofAll], analytics: toAnalyticsDatabase(database) }
   const missing: string[] = []
   for (const grant of toClickhouseGrants(privileges as TablePrivileges, names)) {
-    if ((await readText(clickhouse, `check ${grant}`)) !== '1')
-      missing.push(grant.replace('GRANT ', ''))
+    if ((await readText(node, `check ${grant}`)) !== '1') missing.push(grant.replace('GRANT ', ''))
   }
   if (missing.length === 0) return
   throw new UnfitServerError(`does not grant this user: ${missing.join('; ')}`)
 }
 
 /** @returns null without a table */
-async function readNewestMigration(clickhouse: Clickhouse): Promise<string | null> {
+async function readNewestMigration(clickhouse: ClickhouseNode): Promise<string | null> {
   try {
     return (await readText(clickhouse, 'select max(name) from schema_migrations')) || null
   } catch (error) {
@@ -75,7 +86,7 @@ async function readNewestMigration(clickhouse: Clickhouse): Promise<string | nul
 }
 
 /** Runs a statement with one short answer. `check grant` takes no format. */
-async function readText(clickhouse: Clickhouse, query: string): Promise<string> {
+async function readText(clickhouse: ClickhouseNode, query: string): Promise<string> {
   const { stream } = await clickhouse.exec({ query })
   let text = ''
   for await (const chunk of stream) text += String(chunk)

@@ -13,6 +13,7 @@ import {
   type ClickHouseSettings,
   createClient,
 } from '@clickhouse/client'
+import { toAllDatabase } from '#shared/core/base/shards.ts'
 import type { Action } from '#shared/core/scoring/score.ts'
 import { describeConnectFault, type FaultReporter } from '#shared/io/process/connect-faults.ts'
 
@@ -21,7 +22,7 @@ export type ClickhouseNode = ClickHouseClient
 
 /** A connection to all rows, wherever they lie. */
 export type Clickhouse = ClickhouseNode & {
-  /** Each shard's own tables. One node is a shard of its own: itself. */
+  /** Each shard's own tables; none where there is one node. */
   readonly shards: readonly ClickhouseNode[]
 }
 
@@ -45,9 +46,6 @@ export function databaseOf(url: string): string {
   const path = decodeURIComponent(new URL(url).pathname).replace(/^\/+|\/+$/g, '')
   return path === '' ? defaultDatabase : path
 }
-
-/** The database of the tables of all shards, on each of them. */
-export const toAllDatabase = (database: string): string => `${database}_all`
 
 /** Below the idle limit of servers (10 s, or 3 s before 23.11), so that the client closes first. */
 const idleSocketMs = 2_500
@@ -75,10 +73,7 @@ const shardSettings: ClickHouseSettings = {
  */
 export function createClickhouse(url: string, options: ClickhouseOptions): Clickhouse {
   const { shardUrls = [] } = options
-  if (shardUrls.length === 0) {
-    const one = createNode(url, options)
-    return Object.assign(one, { shards: [one] })
-  }
+  if (shardUrls.length === 0) return Object.assign(createNode(url, options), { shards: [] })
   const shards = shardUrls.map((shard) => createNode(shard, options, shardSettings))
   const database = toAllDatabase(databaseOf(url))
   const all = createNode(url, { ...options, database }, shardSettings)
@@ -141,6 +136,17 @@ export const smallQuery = {
   ...uncompiled,
 } as const
 
+/**
+ * The settings of a small query of all shards: the older analyzer takes twice as long to send one to
+ * others.
+ */
+export const smallQueryOf = ({ shards }: Clickhouse): ClickHouseSettings =>
+  shards.length === 0 ? smallQuery : { max_threads: 1, ...uncompiled }
+
+/** Every node with rows of its own. */
+export const nodesOf = (clickhouse: Clickhouse): readonly ClickhouseNode[] =>
+  clickhouse.shards.length === 0 ? [clickhouse] : clickhouse.shards
+
 const checkMaxMs = 1_000
 
 /**
@@ -153,8 +159,7 @@ export async function checkClickhouse(
   clickhouse: Clickhouse,
   reporter?: FaultReporter,
 ): Promise<string | null> {
-  const { shards } = clickhouse
-  const faults = await Promise.all(shards.map((node) => checkNode(node)))
+  const faults = await Promise.all(nodesOf(clickhouse).map((node) => checkNode(node)))
   const at = faults.findIndex((fault) => fault !== null)
   if (at === -1) {
     reporter?.worked()
@@ -162,8 +167,12 @@ export async function checkClickhouse(
   }
   const { error } = faults[at]!
   const why = reporter?.failed(error) ?? describeConnectFault(error)
-  return shards.length === 1 ? why : `shard ${at + 1} ${why}`
+  return toShardFault(clickhouse, at, why)
 }
+
+/** @param at which of the nodes has the fault, from 0 */
+export const toShardFault = ({ shards }: Clickhouse, at: number, why: string): string =>
+  shards.length === 0 ? why : `shard ${at + 1} ${why}`
 
 async function checkNode(node: ClickhouseNode): Promise<{ error: unknown } | null> {
   try {

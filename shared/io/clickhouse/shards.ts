@@ -4,11 +4,13 @@
  */
 import { shardOf } from '#shared/core/base/shards.ts'
 import { toKeyHash } from '#shared/core/velocity/key-hash.ts'
-import type { Clickhouse, ClickhouseNode } from './clickhouse.ts'
+import { type Clickhouse, type ClickhouseNode, nodesOf } from './clickhouse.ts'
 
 /** The node with the events and the history of a device. */
-export function nodeOfDevice({ shards }: Clickhouse, deviceId: string): ClickhouseNode {
-  return shards[shards.length === 1 ? 0 : shardOf(toKeyHash('device', deviceId), shards.length)]!
+export function nodeOfDevice(clickhouse: Clickhouse, deviceId: string): ClickhouseNode {
+  const { shards } = clickhouse
+  if (shards.length === 0) return clickhouse
+  return shards[shardOf(toKeyHash('device', deviceId), shards.length)]!
 }
 
 /**
@@ -18,12 +20,13 @@ export function nodeOfDevice({ shards }: Clickhouse, deviceId: string): Clickhou
  * @throws the error of one of them, once all are done, so that none works on in the background
  */
 export async function onNodesOf<Value, Result>(
-  { shards }: Clickhouse,
+  clickhouse: Clickhouse,
   values: Iterable<Value>,
   toKey: (value: Value) => string,
   work: (node: ClickhouseNode, values: Value[], shard: number) => Promise<Result>,
 ): Promise<Result[]> {
-  if (shards.length === 1) return [await work(shards[0]!, [...values], 0)]
+  const { shards } = clickhouse
+  if (shards.length === 0) return [await work(clickhouse, [...values], 0)]
   const byShard = new Map<number, Value[]>()
   for (const value of values) {
     const shard = shardOf(toKey(value), shards.length)
@@ -36,10 +39,10 @@ export async function onNodesOf<Value, Result>(
 
 /** Works on every node at the same time, such as a mutation of its own rows. */
 export function onEveryNode<Result>(
-  { shards }: Clickhouse,
+  clickhouse: Clickhouse,
   work: (node: ClickhouseNode) => Promise<Result>,
 ): Promise<Result[]> {
-  return allDone(shards.map((node) => work(node)))
+  return allDone(nodesOf(clickhouse).map((node) => work(node)))
 }
 
 async function allDone<Result>(works: Promise<Result>[]): Promise<Result[]> {

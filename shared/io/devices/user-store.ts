@@ -3,7 +3,7 @@
  * and the highest score there. One key range, aggregated anew each time, so that an answer never
  * depends on which merges have run.
  */
-import { type Clickhouse, smallQuery } from '#shared/io/clickhouse/clickhouse.ts'
+import { type Clickhouse, smallQueryOf } from '#shared/io/clickhouse/clickhouse.ts'
 import { readRowsInPieces } from '#shared/io/clickhouse/clickhouse-rows.ts'
 
 export type UserDevice = {
@@ -57,7 +57,7 @@ export function createUserStore(clickhouse: Clickhouse): UserStore {
     for await (const piece of readRowsInPieces<Row>(clickhouse, {
       query,
       query_params: params,
-      clickhouse_settings: smallQuery,
+      clickhouse_settings: smallQueryOf(clickhouse),
       abort_signal: AbortSignal.timeout(readMaxMs),
     })) {
       rows.push(...piece)

@@ -7,16 +7,12 @@
  */
 import { ClickHouseLogLevel, createClient } from '@clickhouse/client'
 import { describeOldServer, type ServerName } from '#shared/core/base/server-versions.ts'
+import { toAllDatabase } from '#shared/core/base/shards.ts'
 import { splitStatements } from '#shared/core/base/sql-statements.ts'
 import type { ProcessName } from '#shared/core/permissions/process-permissions.ts'
 import { guardViews, prepareAccess } from '#shared/io/analytics/analyst-access-store.ts'
 import { toAnalyticsDatabase } from '#shared/io/analytics/analytics-database.ts'
-import {
-  type ClickhouseNode,
-  databaseOf,
-  quoteName,
-  toAllDatabase,
-} from '#shared/io/clickhouse/clickhouse.ts'
+import { type ClickhouseNode, databaseOf, quoteName } from '#shared/io/clickhouse/clickhouse.ts'
 import { withNamedLock } from '#shared/io/postgres/named-lock-store.ts'
 import {
   createPostgres,

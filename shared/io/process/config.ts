@@ -17,7 +17,12 @@ import {
 } from '#shared/core/tenants/retention.ts'
 import { createClientAddresses } from '#shared/io/http/client-address.ts'
 import type { NatsSettings } from '#shared/io/nats/connection.ts'
-import { findClickhouseUrlFault, findPostgresUrlFault, parseNatsUrl } from './server-addresses.ts'
+import {
+  findClickhouseUrlFault,
+  findPostgresUrlFault,
+  parseClickhouseCluster,
+  parseNatsUrl,
+} from './server-addresses.ts'
 
 export type Env = Record<string, string | undefined>
 
@@ -50,9 +55,10 @@ const address = (findFault: (text: string) => string | null) =>
     if (fault !== null) context.addIssue({ code: 'custom', message: fault })
   })
 
-function findNatsUrlFault(text: string): string | null {
+/** @returns what a parser says of an address, as `address` takes it */
+const toFault = (read: (text: string) => unknown) => (text: string) => {
   try {
-    parseNatsUrl(text)
+    read(text)
     return null
   } catch (error) {
     return (error as Error).message
@@ -117,7 +123,7 @@ const clientUrlSchema = publicUrlSchema.transform((text) => text.replace(/\/+$/,
 
 /** Every variable of the service. A process picks the ones it needs. */
 export const variables = {
-  NATS_URL: address(findNatsUrlFault).default('nats://127.0.0.1:4222'),
+  NATS_URL: address(toFault(parseNatsUrl)).default('nats://127.0.0.1:4222'),
   /** TLS of the connection to NATS: the CA, and this process's certificate and its key, in PEM. */
   NATS_CA_FILE: readableFileSchema.optional(),
   NATS_CERT_FILE: readableFileSchema.optional(),
@@ -142,6 +148,8 @@ export const variables = {
   CLICKHOUSE_URL: address(findClickhouseUrlFault).default(
     'http://127.0.0.1:8123/device_intelligence',
   ),
+  /** The shards of ClickHouse; without it CLICKHOUSE_URL is the only node. */
+  CLICKHOUSE_CLUSTER: address(toFault(parseClickhouseCluster)).optional(),
   POSTGRES_URL: address(findPostgresUrlFault).default(
     'postgres://postgres@127.0.0.1:5432/device_intelligence',
   ),
@@ -257,6 +265,31 @@ export function toNatsSettings(config: z.output<z.ZodObject<typeof natsVariables
     credsFile: config.NATS_CREDS_FILE,
     nkeySeed: config.NATS_NKEY_SEED,
   }
+}
+
+/** The variables of every process that connects to ClickHouse. */
+export const clickhouseVariables = {
+  CLICKHOUSE_URL: variables.CLICKHOUSE_URL,
+  CLICKHOUSE_CLUSTER: variables.CLICKHOUSE_CLUSTER,
+} as const
+
+/**
+ * The URL of each shard, with the credentials and the database of CLICKHOUSE_URL; none for one node.
+ * @throws ConfigError when CLICKHOUSE_URL is none of the shards
+ */
+export function toShardUrls(config: z.output<z.ZodObject<typeof clickhouseVariables>>): string[] {
+  if (config.CLICKHOUSE_CLUSTER === undefined) return []
+  const own = new URL(config.CLICKHOUSE_URL)
+  const origins = parseClickhouseCluster(config.CLICKHOUSE_CLUSTER)
+  if (!origins.includes(own.origin)) {
+    throw new ConfigError(['CLICKHOUSE_URL must be one of the shards in CLICKHOUSE_CLUSTER'])
+  }
+  return origins.map((origin) => {
+    const url = new URL(own)
+    url.protocol = new URL(origin).protocol
+    url.host = new URL(origin).host
+    return url.href
+  })
 }
 
 const secretVariables = new Set([

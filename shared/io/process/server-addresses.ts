@@ -129,6 +129,28 @@ export function findClickhouseUrlFault(text: string): string | null {
   return url.search === '' ? null : 'must not have parameters; https: enables TLS'
 }
 
+/**
+ * Reads a `CLICKHOUSE_CLUSTER`: the address of each shard's HTTP port, `http://a:8123;http://b:8123`.
+ * Credentials and database are those of `CLICKHOUSE_URL`, so the text has no secret.
+ * @returns origins, in the order of the shards
+ * @throws Error with what is wrong with it
+ */
+export function parseClickhouseCluster(text: string): string[] {
+  const origins = text.split(';').map((part) => {
+    const url = parse(part.trim(), ['http:', 'https:'])
+    if (url === null) {
+      throw new Error('must be the addresses of all shards, as in http://a:8123;http://b:8123')
+    }
+    if (url.username !== '' || url.password !== '' || url.pathname !== '/' || url.search !== '') {
+      throw new Error('must have hosts and ports only; CLICKHOUSE_URL has credentials and database')
+    }
+    return url.origin
+  })
+  if (origins.length < 2) throw new Error('must name two shards at least; without it there is one')
+  if (new Set(origins).size < origins.length) throw new Error('names a shard twice')
+  return origins
+}
+
 function parse(text: string, protocols: string[]): URL | null {
   const url = URL.canParse(text) ? new URL(text) : null
   return url !== null && protocols.includes(url.protocol) ? url : null

@@ -5,7 +5,7 @@
  */
 import { z } from 'zod'
 import { type Action, type Reason, reasonSchema } from '#shared/core/scoring/score.ts'
-import { type Clickhouse, smallQuery } from '#shared/io/clickhouse/clickhouse.ts'
+import { type Clickhouse, smallQueryOf } from '#shared/io/clickhouse/clickhouse.ts'
 
 export type StoredEvent = {
   tenantId: string
@@ -83,7 +83,7 @@ export function createEventStore(clickhouse: Clickhouse): EventStore {
       const result = await clickhouse.query({
         query: scoredEventSql,
         query_params: { tenant: tenantId, event: eventId },
-        clickhouse_settings: smallQuery,
+        clickhouse_settings: smallQueryOf(clickhouse),
         format: 'JSONEachRow',
         abort_signal: AbortSignal.timeout(scoredEventMaxMs),
       })

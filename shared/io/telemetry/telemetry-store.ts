@@ -79,7 +79,7 @@ export function createTelemetryStore(
   paths: SignalPaths = createSignalPaths(() => performance.now()),
 ): TelemetryStore {
   // Shards are written at the same time.
-  const writers = clickhouse.shards.map(() => createRowWriter())
+  const writers = Array.from({ length: clickhouse.shards.length || 1 }, createRowWriter)
   const patterns = createPatternBook(() => performance.now())
   return {
     insertTelemetry: async (events) => {

@@ -253,7 +253,7 @@ describe('the services of compose.yaml', () => {
       name,
       passwordSha256Hex: new RegExp(`SHA256_OF_${name.toUpperCase()}=(\\w+)`).exec(hashes)![1]!,
       grants: toClickhouseGrants(processPermissions[name].clickhouse as TablePrivileges, {
-        database: 'device_intelligence',
+        databases: ['device_intelligence'],
         analytics: 'analytics',
       }),
     }))

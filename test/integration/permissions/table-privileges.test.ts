@@ -298,7 +298,7 @@ describe('ClickHouse', () => {
         passwordSha256Hex: hash('sha256', passwordOf(name), 'hex'),
         grants: toClickhouseGrants(
           processPermissions[name].clickhouse as Record<string, readonly string[]>,
-          { database, analytics: 'analytics' },
+          { databases: [database], analytics: 'analytics' },
         ),
       })),
     })
@@ -376,7 +376,7 @@ describe('ClickHouse', () => {
 
   const createCheck = (clickhouse: ClickHouseClient, of: 'scorer' | 'api' | 'console') =>
     createClickhouseCheck({
-      clickhouse,
+      clickhouse: Object.assign(clickhouse, { shards: [] }),
       database,
       privileges: clickhousePrivileges[of],
       schemas: createSchemaVersions(createMetrics(of, { isThread: true })),

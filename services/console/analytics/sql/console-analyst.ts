@@ -16,7 +16,12 @@ import {
 import { saveAnalyst } from '#shared/io/analytics/analyst-store.ts'
 import { toAnalyticsDatabase } from '#shared/io/analytics/analytics-database.ts'
 import type { Sealer } from '#shared/io/tenants/sealed-secrets.ts'
-import { type AnalystDeps, createUser, noAnalystsPossible } from '../manage-analysts.ts'
+import {
+  type AnalystDeps,
+  createUser,
+  noAnalystsPossible,
+  requireOneNode,
+} from '../manage-analysts.ts'
 
 export type ConsoleAnalystDeps = AnalystDeps & {
   sealer: Pick<Sealer, 'proverOf'>
@@ -35,6 +40,7 @@ export function createConsoleAnalyst(deps: ConsoleAnalystDeps): ConsoleAnalyst {
     const day = Math.floor(deps.wallMs() / dayMs)
     const password = deps.sealer.proverOf('console analyst').prove([tenantId, day], '')
     const { clickhouse, clickhouseUrl, database, url } = deps.analysts
+    requireOneNode(clickhouse)
     const keptByClickhouse = await keepsUsers(clickhouse)
     if (!keptByClickhouse && url === null) throw noAnalystsPossible()
     if (made.get(tenantId) !== password) {
