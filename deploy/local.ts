@@ -17,6 +17,11 @@ const { version } = JSON.parse(readFileSync(`${projectDir}/package.json`, 'utf8'
   version: string
 }
 
-process.exitCode = await runInTerminal({ env: process.env, projectDir, version })
+process.exitCode = await runInTerminal({
+  env: process.env,
+  args: process.argv.slice(2),
+  projectDir,
+  version,
+})
 // An idle keep-alive socket may still keep the process alive.
 process.exit()

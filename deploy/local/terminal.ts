@@ -26,6 +26,7 @@ const PARENT_CHECK_MS = 250
  */
 export async function runInTerminal(options: {
   env: Env
+  args?: readonly string[]
   projectDir: string
   servicesDir?: string
   version: string
@@ -67,6 +68,9 @@ function printReady(screen: Screen, stack: RunningStack, settings: LocalSettings
     const url = stack.urls[name]
     screen.note(name, settings.external[name] === undefined ? url : withoutPassword(url))
   }
+  stack.shardUrls.forEach((url, at) => {
+    screen.note('shard', `${at + 1} of ${stack.shardUrls.length} of clickhouse: ${url}`)
+  })
   if (stack.firstSignIn !== null) {
     const { url, email, expiresAt } = stack.firstSignIn
     screen.line()

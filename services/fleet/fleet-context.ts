@@ -18,6 +18,7 @@ export type LocalStack = {
   /** As the owner of the database. */
   postgres: string
   clickhouse: string
+  clickhouse_shards?: string[]
   /** Process ids; an external server has none. */
   pids: Partial<Record<string, number>>
   demo?: {

@@ -22,7 +22,7 @@ import {
   toEngineUsers,
 } from './server-passwords.ts'
 import type { Env, LocalSettings, ServerName } from './settings.ts'
-import type { Secrets } from './state-files.ts'
+import type { ChildName, Secrets } from './state-files.ts'
 import type { ChildSpec } from './supervised-child.ts'
 
 const DATABASE = 'device_intelligence'
@@ -53,9 +53,13 @@ export type ServerContext = {
   secrets: Secrets
   launcher: Launcher
   ports: Record<ServerName, number>
+  /** The ports of the engines, where there are several; the first is that of `clickhouse`. */
+  shards: readonly ShardPorts[]
   report: (name: ServerName, text: string) => void
   signal: AbortSignal
 }
+
+export type ShardPorts = { http: number; native: number }
 
 const nothing = async () => undefined
 
@@ -131,13 +135,29 @@ export async function embeddedPostgres(context: ServerContext): Promise<Embedded
 }
 
 export async function embeddedClickHouse(context: ServerContext): Promise<EmbeddedServer> {
-  const { settings, secrets, ports } = context
-  requirePinnedEngine(settings.projectDir)
+  requirePinnedEngine(context.settings.projectDir)
+  return toEngine(context, 0)
+}
+
+/** The engines after the first. */
+export function embeddedShards(context: ServerContext): EmbeddedServer[] {
+  return context.shards.slice(1).map((_, index) => toEngine(context, index + 1))
+}
+
+/** The name of an engine, as of its process, its folder and its log. */
+const toEngineName = (shard: number): ChildName =>
+  shard === 0 ? 'clickhouse' : `clickhouse-${shard + 1}`
+
+function toEngine(context: ServerContext, shard: number): EmbeddedServer {
+  const { settings, secrets, ports, shards } = context
   const script = fileURLToPath(new URL('../clickhouse/clickhouse-server.ts', import.meta.url))
-  const address = `127.0.0.1:${ports.clickhouse}`
+  const address = `127.0.0.1:${shards[shard]?.http ?? ports.clickhouse}`
+  const name = toEngineName(shard)
+  const natives = shards.map(({ native }) => native)
   const args = [
-    ...[script, '--path', join(settings.dataDir, 'clickhouse'), '--listen', address],
+    ...[script, '--path', join(settings.dataDir, name), '--listen', address],
     ...['--parent-pid', `${process.pid}`],
+    ...(natives.length === 0 ? [] : ['--shards', `${natives}`, '--shard', `${shard + 1}`]),
   ]
   return {
     url: `http://default:${secrets.clickhouse_password}@${address}/${DATABASE}`,
@@ -149,7 +169,7 @@ export async function embeddedClickHouse(context: ServerContext): Promise<Embedd
     },
     what: 'ClickHouse engine (chdb), embedded',
     spec: {
-      name: 'clickhouse',
+      name,
       launchSpec: () => ({
         command: process.execPath,
         args,

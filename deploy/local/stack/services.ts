@@ -48,6 +48,7 @@ export function serviceEnv(
   settings: LocalSettings,
   secrets: Secrets,
   urls: Record<ServerName, string>,
+  shardUrls: readonly string[],
 ): Env {
   const masterKey = settings.env.MASTER_KEY || secrets.master_key
   const previous = settings.env.MASTER_KEY_PREVIOUS
@@ -55,6 +56,7 @@ export function serviceEnv(
     NATS_URL: urls.nats,
     POSTGRES_URL: urls.postgres,
     CLICKHOUSE_URL: urls.clickhouse,
+    ...(settings.external.clickhouse ? {} : { CLICKHOUSE_CLUSTER: toCluster(shardUrls) }),
     MASTER_KEY: masterKey,
     TELEMETRY_KEY: deriveKey(masterKey, 'telemetry batch'),
     ...(previous ? { TELEMETRY_KEY_PREVIOUS: deriveKey(previous, 'telemetry batch') } : {}),
@@ -76,6 +78,9 @@ export function serviceEnv(
   for (const name of Object.keys(own)) delete env[`${name}_FILE`]
   return env
 }
+
+const toCluster = (shardUrls: readonly string[]) =>
+  shardUrls.map((url) => new URL(url).origin).join(';')
 
 /** @param onMessage opens a channel to the process */
 export function serviceSpec(

@@ -18,6 +18,9 @@ const DEFAULT_PORT_BASE = 8080
 
 const findUrlFault = (url: string) => (URL.canParse(url) ? null : 'is not a URL')
 
+/** Each engine takes a few hundred MB of memory. */
+const SHARDS_MAX = 8
+
 export type Env = Record<string, string | undefined>
 
 export type LocalSettings = {
@@ -31,6 +34,8 @@ export type LocalSettings = {
   portBase: number
   /** The URLs of external servers; the other servers are embedded. */
   external: Partial<Record<ServerName, string>>
+  /** How many embedded ClickHouse engines share the data; null for as many as the folder has. */
+  shards: number | null
   env: Env
 }
 
@@ -48,11 +53,16 @@ export class StartError extends Error {
  */
 export function readSettings(options: {
   env: Env
+  args?: readonly string[]
   projectDir: string
   servicesDir?: string
 }): LocalSettings {
   const { env, projectDir } = options
   const problems: string[] = []
+  const shards = readShards(options.args ?? [])
+  if (shards === 'invalid') {
+    problems.push(`the only option is --shards N, with N from 1 to ${SHARDS_MAX}`)
+  }
   const external: LocalSettings['external'] = {}
   for (const name of SERVER_NAMES) {
     const url = env[`${name.toUpperCase()}_URL`]
@@ -74,7 +84,10 @@ export function readSettings(options: {
         `${missing}, or ALLOW_EMBEDDED=1 to start them anyway`,
     )
   }
-  if (problems.length > 0) throw new StartError(problems.join('\n'))
+  if (typeof shards === 'number' && external.clickhouse !== undefined) {
+    problems.push('--shards is for embedded engines, but CLICKHOUSE_URL names a server')
+  }
+  if (problems.length > 0 || shards === 'invalid') throw new StartError(problems.join('\n'))
   return {
     projectDir,
     servicesDir: options.servicesDir ?? join(projectDir, 'services'),
@@ -82,8 +95,17 @@ export function readSettings(options: {
     dataDir: env.DATA_DIR ? resolve(env.INIT_CWD ?? '', env.DATA_DIR) : join(projectDir, '.data'),
     portBase,
     external,
+    shards,
     env,
   }
+}
+
+function readShards(args: readonly string[]): number | 'invalid' | null {
+  const [option, text, ...others] = args.flatMap((one) => one.split('='))
+  if (option === undefined) return null
+  const shards = Number(text)
+  const isValid = option === '--shards' && others.length === 0 && Number.isInteger(shards)
+  return isValid && shards >= 1 && shards <= SHARDS_MAX ? shards : 'invalid'
 }
 
 /** The address of each service: `host:port`. */

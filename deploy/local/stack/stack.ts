@@ -29,14 +29,15 @@ import {
 import { ensureConsolePages } from './console-pages.ts'
 import { type DataLock, endLeftovers, lockDataDir } from './data-lock.ts'
 import { createLauncher, type Launcher } from './launch.ts'
-import { choosePort, isPortFree } from './ports.ts'
 import type { Screen } from './screen.ts'
 import { postgresPasswords } from './server-passwords.ts'
+import { choosePorts, chooseShardPorts, requireFreePorts } from './server-ports.ts'
 import {
   type EmbeddedServer,
   embeddedClickHouse,
   embeddedNats,
   embeddedPostgres,
+  embeddedShards,
   type ServerContext,
 } from './servers.ts'
 import { runMigrations, serviceEnv, serviceSpec } from './services.ts'
@@ -58,7 +59,6 @@ import {
   type DemoTenant,
   openDataDir,
   openSecrets,
-  readJson,
   removeStackFile,
   type Secrets,
   type StackFile,
@@ -81,7 +81,9 @@ const TO_SHOW: Record<ServerName, (line: string) => string | null> = {
 }
 
 export type RunningStack = {
-  urls: Record<ChildName, string>
+  urls: Record<ServiceName | ServerName, string>
+  /** The engines of ClickHouse, where there are several. */
+  shardUrls: readonly string[]
   /** The demo tenant's credentials when they were created in this start. */
   newDemo: DemoTenant | null
   /** The link of the first administrator; null once there is an operator. */
@@ -103,7 +105,8 @@ type Stack = {
   launcher: Launcher
   children: Map<ChildName, SupervisedChild>
   logs: ChildLog[]
-  urls: Record<ChildName, string>
+  urls: Record<ServiceName | ServerName, string>
+  shardUrls: readonly string[]
   /**
    * The URL of a server with the credentials of one process, for servers with a user for each.
    */
@@ -141,7 +144,8 @@ export async function startStack(options: {
   try {
     const pages = ensureConsolePages(stack.screen)
     const env = await startServers(stack)
-    if (settings.external.clickhouse === undefined) {
+    // Analysts need one node: row policies do not reach other shards.
+    if (settings.external.clickhouse === undefined && stack.shardUrls.length === 0) {
       stack.analysts = await openAnalysts({
         dataDir: settings.dataDir,
         clickhouseUrl: stack.urls.clickhouse,
@@ -164,7 +168,8 @@ export async function startStack(options: {
     stack.published = true
     publish(stack)
     const makeHistory = () => beginHistory(stack, isWanted)
-    return { urls: stack.urls, newDemo, firstSignIn, makeHistory, stop, kill }
+    const { urls, shardUrls } = stack
+    return { urls, shardUrls, newDemo, firstSignIn, makeHistory, stop, kill }
   } catch (error) {
     await stop()
     throw error
@@ -196,7 +201,7 @@ async function openStack(options: {
     const launcher = createLauncher({ pathVar: settings.env.PATH, onLaunch: reaper.add })
     const urls = Object.fromEntries(
       SERVICE_NAMES.map((name) => [name, `http://${listenAddress(settings, name)}`]),
-    ) as Record<ChildName, string>
+    ) as Stack['urls']
     return {
       settings,
       screen,
@@ -206,6 +211,7 @@ async function openStack(options: {
       reaper,
       launcher,
       urls,
+      shardUrls: [],
       urlOf: {},
       children: new Map(),
       logs: [],
@@ -220,52 +226,45 @@ async function openStack(options: {
   }
 }
 
-async function requireFreePorts(settings: LocalSettings): Promise<void> {
-  const taken: string[] = []
-  for (const name of SERVICE_NAMES) {
-    for (const address of Object.values(listenEnv(settings, name))) {
-      const port = Number(address?.split(':')[1])
-      if (!(await isPortFree(port))) taken.push(`${port} (${name})`)
-    }
-  }
-  if (taken.length === 0) return
-  throw new StartError(
-    `in use by another program: port ${taken.join(', ')}. ` +
-      'Set PORT_BASE to n where n to n+4 and n+10 to n+12 are free, for example PORT_BASE=18080.',
-  )
-}
-
 async function startServers(stack: Stack): Promise<Env> {
   const { settings, secrets, launcher, screen } = stack
   const stopTogether = new AbortController()
   const signal = AbortSignal.any([stack.signal, stopTogether.signal])
+  const ports = await choosePorts(settings.dataDir)
   const context: ServerContext = {
     settings,
     secrets,
     launcher,
-    ports: await choosePorts(settings.dataDir),
+    ports,
+    shards: await chooseShardPorts(settings, ports.clickhouse),
     report: screen.note,
     signal,
+  }
+  const startChild = async ({ spec, what, afterReady }: EmbeddedServer, server: ServerName) => {
+    const since = performance.now()
+    signal.throwIfAborted()
+    await addChild(stack, spec, TO_SHOW[server]).start(signal)
+    await afterReady()
+    screen.step(spec.name, what, since)
   }
   const embed = { nats: embeddedNats, postgres: embeddedPostgres, clickhouse: embeddedClickHouse }
   const starts = SERVER_NAMES.map(async (name) => {
     const external = settings.external[name]
-    const since = performance.now()
     if (external !== undefined) {
       stack.urls[name] = external
-      screen.step(name, `external, from ${name.toUpperCase()}_URL`, since)
+      screen.step(name, `external, from ${name.toUpperCase()}_URL`, performance.now())
       return
     }
     const server: EmbeddedServer = await embed[name](context)
-    signal.throwIfAborted()
     stack.urls[name] = server.url
     if (server.urlOf !== undefined) stack.urlOf[name] = server.urlOf
-    await addChild(stack, server.spec, TO_SHOW[name]).start(signal)
-    await server.afterReady()
-    screen.step(name, server.what, since)
+    await startChild(server, name)
   })
-  await allOrNone(starts, stopTogether)
-  return serviceEnv(settings, secrets, stack.urls)
+  const shards = embeddedShards(context)
+  const others = shards.map((shard) => startChild(shard, 'clickhouse'))
+  await allOrNone([...starts, ...others], stopTogether)
+  if (shards.length > 0) stack.shardUrls = [stack.urls.clickhouse, ...shards.map(({ url }) => url)]
+  return serviceEnv(settings, secrets, stack.urls, stack.shardUrls)
 }
 
 /** The first failure cancels the others and is thrown. */
@@ -277,18 +276,6 @@ async function allOrNone(starts: Promise<void>[], cancel: AbortController): Prom
     await Promise.allSettled(starts)
     throw error
   }
-}
-
-async function choosePorts(dataDir: string): Promise<Record<ServerName, number>> {
-  const file = join(dataDir, 'ports.json')
-  const last = readJson<Partial<Record<ServerName, number>>>(file) ?? {}
-  const ports = {} as Record<ServerName, number>
-  for (const name of SERVER_NAMES) {
-    const taken = new Set(Object.values(ports))
-    ports[name] = await choosePort({ preferred: last[name], taken })
-  }
-  writeJson(file, { ...last, ...ports })
-  return ports
 }
 
 async function startServices(stack: Stack, env: Env): Promise<void> {
@@ -332,6 +319,7 @@ function toProcessEnv(stack: Stack, env: Env, process: ProcessName): Env {
     if (processPermissions[process][name] === null) delete own[variable]
     else own[variable] = stack.urlOf[name]?.(process) ?? stack.urls[name]
   }
+  if (processPermissions[process].clickhouse === null) delete own.CLICKHOUSE_CLUSTER
   for (const secret of secretVariables) {
     if (!processPermissions[process].secrets.includes(secret)) delete own[secret]
   }
@@ -413,13 +401,14 @@ function addChild(
 
 function publish(stack: Stack): void {
   const pids: StackFile['pids'] = {}
-  for (const name of [...SERVER_NAMES, ...SERVICE_NAMES]) {
-    const pid = stack.children.get(name)?.pid()
+  for (const [name, child] of stack.children) {
+    const pid = child.pid()
     if (pid !== undefined) pids[name] = pid
   }
   const { demo } = stack.secrets
   const content: StackFile = {
     ...stack.urls,
+    ...(stack.shardUrls.length > 0 ? { clickhouse_shards: [...stack.shardUrls] } : {}),
     internal: internalUrls(stack),
     admin_token: stack.secrets.admin_token,
     pids,
@@ -437,12 +426,12 @@ function internalUrls({ settings, analysts }: Stack): StackFile['internal'] {
 
 async function stopStack(stack: Stack, grace: typeof STOP): Promise<void> {
   stack.stopping = true
-  const stopAll = (names: readonly ChildName[], graceMs: number) =>
-    Promise.all(names.map((name) => stack.children.get(name)?.stop(graceMs)))
+  const services = SERVICE_NAMES.flatMap((name) => stack.children.get(name) ?? [])
+  const servers = [...stack.children.values()].filter((child) => !services.includes(child))
   await stack.history?.stop(HISTORY_STOP_MS)
   await stack.analysts?.close()
-  await stopAll(SERVICE_NAMES, grace.servicesMs)
-  await stopAll(SERVER_NAMES, grace.serversMs)
+  await Promise.all(services.map((child) => child.stop(grace.servicesMs)))
+  await Promise.all(servers.map((child) => child.stop(grace.serversMs)))
   await stack.reaper.close()
   for (const log of stack.logs) log.close()
   stack.lock.release()

@@ -31,10 +31,15 @@ export type Secrets = {
   demo?: DemoTenant
 }
 
-export type ChildName = ServiceName | ServerName
+/** The ClickHouse engines after the first, where there are several. */
+export type ShardName = `clickhouse-${number}`
+
+export type ChildName = ServiceName | ServerName | ShardName
 
 /** The content of stack.json. An external server has no process id. */
-export type StackFile = Record<ChildName, string> & {
+export type StackFile = Record<ServiceName | ServerName, string> & {
+  /** The URLs of the ClickHouse engines, where there are several. */
+  clickhouse_shards?: string[]
   /** The URLs of readiness and metrics. */
   internal: Record<ServiceName, string> & { analysts?: string }
   admin_token: string

@@ -20,6 +20,7 @@ export type Stack = {
   delivery: string
   nats: string
   clickhouse: string
+  clickhouse_shards?: string[]
   postgres: string
   admin_token: string
   pids: Partial<Record<string, number>>

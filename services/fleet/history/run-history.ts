@@ -94,7 +94,10 @@ export async function runHistory(
   // Failures are thrown, and stdout is for the summary.
   const log = createLog('fleet', 'silent')
   const postgres = createPostgres(stack.postgres, { role: 'fleet', log, statementTimeoutMs: 0 })
-  const clickhouse = createClickhouse(stack.clickhouse, { name: 'fleet' })
+  const clickhouse = createClickhouse(stack.clickhouse, {
+    name: 'fleet',
+    shardUrls: stack.clickhouse_shards ?? [],
+  })
   try {
     const shadows = await prepareTenant(postgres, tenantId, span)
     const policy = (await createCurrentPolicyStore(postgres).findCurrentPolicy(tenantId))!

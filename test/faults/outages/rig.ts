@@ -99,6 +99,7 @@ async function startAll(
     settings: { ...settings, dataDir: diskOf(dir, name) },
     secrets,
     ports,
+    shards: [],
     launcher: supervisor.launcher,
     report: () => undefined,
     signal: new AbortController().signal,
@@ -116,7 +117,7 @@ async function startAll(
   await migrateClickhouse(urls.clickhouse, urls.postgres)
   const stores = await openStores(urls, closing)
   const services = mapNames(SERVICE_NAMES, (name) =>
-    supervisor.keep(serviceSpec(settings, name, serviceEnv(settings, secrets, urls))),
+    supervisor.keep(serviceSpec(settings, name, serviceEnv(settings, secrets, urls, []))),
   )
   await Promise.all(SERVICE_NAMES.map((name) => services[name].start()))
   const serviceUrls = mapNames(SERVICE_NAMES, (name) => `http://${listenAddress(settings, name)}`)

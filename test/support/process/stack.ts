@@ -26,6 +26,8 @@ const READY_LIMIT_MS = 100_000
 
 /** stack.json of a stack that runs all its parts itself. */
 export type StackFacts = Record<ChildName, string> & {
+  /** Where there are several engines. */
+  clickhouse_shards?: string[]
   internal: Record<ServiceName, string>
   admin_token: string
   pids: Record<ChildName, number>
@@ -58,6 +60,8 @@ export type StackOptions = {
   portBase?: number
   dataDir?: string
   env?: Record<string, string | undefined>
+  /** Options of the command. */
+  args?: readonly string[]
   /** Runs `npm start` instead of the command behind it. */
   throughNpm?: boolean
   /** Another user, where the test is root. */
@@ -117,11 +121,12 @@ export function spawnStack(
   const env: Record<string, string | undefined> = { ...process.env }
   // Variables of the test run itself must not reach the stack.
   for (const name of Object.keys(env)) {
-    if (/^(npm_|VITEST|NODE_ENV$|(NATS|POSTGRES|CLICKHOUSE)_URL)/.test(name)) delete env[name]
+    if (/^(npm_|VITEST|NODE_ENV$|(NATS|POSTGRES|CLICKHOUSE)_(URL|CLUSTER))/.test(name))
+      delete env[name]
   }
   const [command, ...args] = options.throughNpm
     ? ['npm', 'start']
-    : [process.execPath, 'deploy/local.ts']
+    : [process.execPath, 'deploy/local.ts', ...(options.args ?? [])]
   // A separate process group, so that a test can send Ctrl-C to it alone; and if the test run
   // itself is killed, the stack gets a SIGTERM.
   const child = createLauncher({ pathVar: process.env.PATH }).launch({
