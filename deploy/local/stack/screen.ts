@@ -9,7 +9,7 @@ export type Screen = {
   note: (name: string, text: string) => void
 }
 
-const NAME_WIDTH = 12
+const NAME_WIDTH = 13
 const WHAT_WIDTH = 52
 
 export function createScreen(out: NodeJS.WritableStream): Screen {
