@@ -59,7 +59,8 @@ export async function findEarlierEvents(
     const open = some.filter((part) => firsts.sessions.has(keyOf(part)))
     const read = (node: ClickhouseNode, own: SessionPart[]) => readEvents(node, own, firsts)
     for (const sessions of inParameters(open)) {
-      found.push(...(await onNodesOf(clickhouse, sessions, toDeviceKey, read)).flat())
+      const events = (await onNodesOf(clickhouse, sessions, toDeviceKey, read)).flat()
+      found.push(...events.sort((a, b) => a.streamOffset - b.streamOffset))
     }
   }
   return found
@@ -220,5 +221,5 @@ async function readEvents(
       body,
     })
   }
-  return events.sort((a, b) => a.streamOffset - b.streamOffset)
+  return events
 }
