@@ -2,9 +2,11 @@
 import { describe, expect, it, test } from 'vitest'
 import {
   ConfigError,
+  clickhouseVariables,
   natsVariables,
   readConfig,
   toNatsSettings,
+  toShardUrls,
   variables,
 } from '#shared/io/process/config.ts'
 import {
@@ -95,6 +97,35 @@ describe('POSTGRES_URL and CLICKHOUSE_URL', () => {
     ['CLICKHOUSE_URL', 'https://di@h:8443/d'],
   ] as const)('%s=%s is accepted', (name, url) => {
     expect(readConfig({ [name]: variables[name] }, { [name]: url })).toEqual({ [name]: url })
+  })
+})
+
+describe('CLICKHOUSE_CLUSTER', () => {
+  const read = (env: Record<string, string>) => toShardUrls(readConfig(clickhouseVariables, env))
+  const url = `http://di:${secret}@a:8123/events`
+
+  it('gives every shard the credentials and the database of CLICKHOUSE_URL, in its order', () => {
+    expect(read({ CLICKHOUSE_URL: url })).toEqual([])
+    const cluster = 'https://b:8443; http://a:8123'
+    expect(read({ CLICKHOUSE_URL: url, CLICKHOUSE_CLUSTER: cluster })).toEqual([
+      `https://di:${secret}@b:8443/events`,
+      `http://di:${secret}@a:8123/events`,
+    ])
+  })
+
+  it.each([
+    ['http://a:8123', /two shards at least/],
+    ['http://a:8123;http://a:8123', /a shard twice/],
+    ['http://a:8123;b', /addresses of all shards/],
+    ['http://a:8123,http://b:8123', /addresses of all shards|two shards/],
+    ['http://a:8123;http://b:8123/events', /hosts and ports only/],
+    ['http://a:8123;http://di:x@b:8123', /hosts and ports only/],
+    ['http://b:8123;http://c:8123', /CLICKHOUSE_URL must be one of the shards/],
+  ])('%s is rejected at start', (cluster, why) => {
+    const start = () => read({ CLICKHOUSE_URL: url, CLICKHOUSE_CLUSTER: cluster })
+    expect(start).toThrow(ConfigError)
+    expect(start).toThrow(why)
+    expect(start).not.toThrow(new RegExp(secret))
   })
 })
 
