@@ -149,7 +149,8 @@ async function storesUsers(clickhouse: Clickhouse): Promise<boolean> {
 }
 
 /**
- * Row policies keep an analyst to the rows of a tenant, and ClickHouse does not apply them to a table
+ * Row policies keep an analyst to the rows of a tenant, and ClickHouse does not apply them to a
+ * table
  * of all shards.
  * @throws Problem analysts_not_possible
  */

@@ -137,7 +137,8 @@ export const smallQuery = {
 } as const
 
 /**
- * The settings of a small query of all shards: the older analyzer takes twice as long to send one to
+ * The settings of a small query of all shards: the older analyzer takes twice as long to send one
+ * to
  * others.
  */
 export const smallQueryOf = ({ shards }: Clickhouse): ClickHouseSettings =>

@@ -274,7 +274,8 @@ export const clickhouseVariables = {
 } as const
 
 /**
- * The URL of each shard, with the credentials and the database of CLICKHOUSE_URL; none for one node.
+ * The URL of each shard, with the credentials and the database of CLICKHOUSE_URL; none for one
+ * node.
  * @throws ConfigError when CLICKHOUSE_URL is none of the shards
  */
 export function toShardUrls(config: z.output<z.ZodObject<typeof clickhouseVariables>>): string[] {
