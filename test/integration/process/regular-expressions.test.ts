@@ -25,6 +25,7 @@ const harmless: Record<string, string> = {
   '/^\\/+|\\/+$/g': 'CLICKHOUSE_URL, from the configuration',
   '/=+$/': 'credentials that the service made itself',
   '/^[a-z][a-z0-9+.-]*:(?=\\/\\/)/i': 'NATS_URL, from the configuration',
+  '/^(?:create table if not exists|alter table) (\\w+)/m': 'the SQL files of the schema',
   '/^Answer: ([\\s\\S]+?)\\n(?=Do:)/m': 'files of the cookbook',
   '/^Do: ([\\s\\S]+?)(?=\\nParameters:|$(?![\\s\\S]))/m': 'files of the cookbook',
 }

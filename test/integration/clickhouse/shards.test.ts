@@ -1,0 +1,373 @@
+// Two real shards beside one node, with the same events: every answer is the same, every row lies
+// where its key says, and a shard that is away delays only what needs it.
+import fc from 'fast-check'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { shardOf } from '#shared/core/base/shards.ts'
+import { defaultPolicy } from '#shared/core/policies/default-policy.ts'
+import { toPolicyHash } from '#shared/core/policies/policy.ts'
+import { presets } from '#shared/core/policies/presets/presets.ts'
+import type { AcceptedEvent } from '#shared/core/telemetry/event-batch.ts'
+import { toKeyHash } from '#shared/core/velocity/key-hash.ts'
+import { readCookbook } from '#shared/io/analytics/cookbook.ts'
+import { createFleetStore } from '#shared/io/analytics/fleet-store.ts'
+import {
+  insertRemovals,
+  markRound,
+  purgeRemovals,
+} from '#shared/io/analytics/replica-rows-store.ts'
+import {
+  type Clickhouse,
+  checkClickhouse,
+  createClickhouse,
+} from '#shared/io/clickhouse/clickhouse.ts'
+import { createHistoryStore } from '#shared/io/devices/history-store.ts'
+import { createLinkStore } from '#shared/io/devices/link-store.ts'
+import { createSignalHistoryStore } from '#shared/io/devices/signal-history-store.ts'
+import { createUserStore } from '#shared/io/devices/user-store.ts'
+import { createErasureStore } from '#shared/io/erasure/erasure-store.ts'
+import { MigrationError } from '#shared/io/migrations/migration-files.ts'
+import { createBacktestStore } from '#shared/io/policies/backtest-store.ts'
+import {
+  createReconciliationWriter,
+  insertAcceptedClaims,
+  markDecided,
+} from '#shared/io/reconciliation/reconciliation-rows-store.ts'
+import { createReconciliationStore } from '#shared/io/reconciliation/reconciliation-store.ts'
+import { dropPartitions, removeRows } from '#shared/io/retention/retention-rows-store.ts'
+import { createEventStore } from '#shared/io/telemetry/event-store.ts'
+import { findEarlierEvents } from '#shared/io/telemetry/session-events-store.ts'
+import { createTelemetryStore } from '#shared/io/telemetry/telemetry-store.ts'
+import { createRiskFeatureStore } from '#shared/io/velocity/risk-features.ts'
+import { requireOneNode } from '../../../services/console/analytics/manage-analysts.ts'
+import { runQuestion } from '../../support/analytics/cookbook.ts'
+import {
+  type FleetHistory,
+  fleetTenant,
+  insertHistory,
+  planHistory,
+} from '../../support/analytics/fleet-history.ts'
+import { seed } from '../../support/process/seed.ts'
+import { startClickhouse, type TestClickhouse } from '../../support/servers/clickhouse-server.ts'
+import { startShards, type TestShards } from '../../support/servers/clickhouse-shards.ts'
+import { migrateClickhouse } from '../../support/servers/databases.ts'
+import { type EventFacts, makeEvents, signalsOf } from '../../support/telemetry/accepted-events.ts'
+
+const minuteMs = 60_000
+let server: TestClickhouse
+let cluster: TestShards
+let one: Clickhouse
+let two: Clickhouse
+let history: FleetHistory
+let events: AcceptedEvent[]
+const nowMs = Math.floor(Date.now() / minuteMs) * minuteMs - 5 * minuteMs
+
+beforeAll(async () => {
+  process.stdout.write(`shards seed ${seed}\n`)
+  ;[server, cluster] = await Promise.all([startClickhouse(), startShards(2)])
+  const { url, shardUrls } = cluster
+  await Promise.all([migrateClickhouse(server.url), migrateClickhouse(url, null, shardUrls)])
+  one = createClickhouse(server.url, { name: 'test' })
+  two = createClickhouse(url, { name: 'test', shardUrls })
+  history = planHistory(seed, 100)
+  const facts = fc.sample(anyFacts, { seed, numRuns: 600 })
+  // Some bytes come again from the client, later.
+  events = makeEvents([...facts, ...facts.slice(0, 30)], 1_000_000)
+  for (const clickhouse of [one, two]) {
+    await insertHistory(clickhouse, history)
+    const { insertTelemetry } = createTelemetryStore(clickhouse)
+    await insertTelemetry(events)
+    // Delivered again.
+    await insertTelemetry(events.slice(0, 50))
+  }
+})
+afterAll(async () => {
+  await Promise.all([one?.close(), two?.close()])
+  await Promise.all([server?.stop(), cluster?.stop()])
+})
+
+const idOf = (prefix: string, count: number) =>
+  fc.integer({ min: 1, max: count }).map((n) => `${prefix}-${n}`)
+const anyFacts: fc.Arbitrary<EventFacts> = fc
+  .record({
+    tenantId: fc.constantFrom('acme', 'globex'),
+    deviceId: fc.oneof(idOf('device', 40), fc.constant('unknown')),
+    sessionId: idOf('session', 30),
+    userId: idOf('user', 12),
+    accountId: idOf('account', 20),
+    receivedAtMs: fc.integer({ min: nowMs - 60 * minuteMs, max: nowMs }),
+    signals: fc.constantFrom<Record<string, unknown>>(...Object.values(signalsOf)),
+    nonce: fc.integer({ min: 1, max: 50 }),
+  })
+  .map((facts) => facts as EventFacts)
+
+/** The rows of an answer, whatever their order. */
+async function rowsOf(clickhouse: Pick<Clickhouse, 'query'>, query: string): Promise<string[]> {
+  const result = await clickhouse.query({ query, format: 'JSONCompactEachRow' })
+  return (await result.json()).map((row) => JSON.stringify(row)).sort()
+}
+
+/** Both answer the same, and not nothing. @returns the answer */
+async function expectSame<T>(ask: (clickhouse: Clickhouse) => Promise<T>): Promise<T> {
+  const [ofOne, ofTwo] = await Promise.all([ask(one), ask(two)])
+  expect(ofTwo).toEqual(ofOne)
+  return ofTwo
+}
+
+const devicesOf = (tenantId: string) => [
+  ...new Set(events.filter((one) => one.tenant_id === tenantId).map((one) => one.body.device_id)),
+]
+/** Of these devices, the first that lies on a shard. */
+const deviceOn = (shard: number) =>
+  devicesOf('acme').find((id) => id !== 'unknown' && shardOf(toKeyHash('device', id), 2) === shard)!
+
+describe('rows', () => {
+  it('lie on one shard each, where their key says, and are on both shards', async () => {
+    for (const table of ['telemetry', 'sessions', 'devices', 'user_devices']) {
+      const [first, second] = await Promise.all(
+        two.shards.map((node) => rowsOf(node, `select distinct device_id from ${table}`)),
+      )
+      expect(first!.length).toBeGreaterThan(20)
+      expect(second!.length).toBeGreaterThan(20)
+      for (const [shard, ids] of [first!, second!].entries()) {
+        for (const row of ids) {
+          const [id] = JSON.parse(row) as [string]
+          expect(shardOf(toKeyHash('device', id), 2)).toBe(shard)
+        }
+      }
+    }
+    for (const [shard, node] of two.shards.entries()) {
+      const [count] = await rowsOf(
+        node,
+        `select countIf(key_hash % 2 = ${shard}), count() from activity
+        where tenant_id in ('acme', 'globex')`,
+      )
+      const [right, all] = JSON.parse(count!) as [number, number]
+      expect(right).toBe(all)
+      expect(all).toBeGreaterThan(100)
+    }
+  })
+})
+
+describe('an answer', () => {
+  it('of every view and of some questions of the cookbook is that of one node', async () => {
+    const views = await rowsOf(
+      one,
+      `select name from system.tables where database = 'analytics' and name not like '%_as_of'`,
+    )
+    expect(views.length).toBeGreaterThan(15)
+    for (const view of views) {
+      const [name] = JSON.parse(view) as [string]
+      const rows = await expectSame((clickhouse) =>
+        rowsOf(clickhouse, `select * from analytics.${name}`),
+      )
+      if (!/freshness|ledger|shadow|jumps/.test(name)) expect(rows, name).not.toEqual([])
+    }
+    await expectSame((clickhouse) =>
+      rowsOf(clickhouse, "select * from analytics.user_devices_as_of(as_of = '2026-08-01')"),
+    )
+    // All of them take long: these have joins, medians and parts of days.
+    for (const question of readCookbook().filter((_, index) => index % 4 === 0)) {
+      await expectSame(async (clickhouse) => {
+        const { rows } = await runQuestion(clickhouse, question, { tenant: fleetTenant })
+        return rows.map((row) => JSON.stringify(row)).sort()
+      })
+    }
+  })
+
+  it('about devices, users, events and links is that of one node', async () => {
+    for (const deviceId of devicesOf('acme')) {
+      const of = { tenantId: 'acme', deviceId }
+      await expectSame(async (clickhouse) => [
+        await createHistoryStore(clickhouse).findDevice({ ...of, sessionsLimit: 5, before: null }),
+        await createSignalHistoryStore(clickhouse).readSignalHistory(of),
+      ])
+    }
+    await expectSame(async (clickhouse) => {
+      const users = createUserStore(clickhouse)
+      const links = createLinkStore(clickhouse)
+      const of = { tenantId: 'acme', userId: 'user-3' }
+      const paged = { ...of, limit: 4, after: null }
+      return {
+        totals: await users.findUserTotals(of),
+        devices: await users.listUserDevices(paged),
+        linked: await links.findLinkedUsers(of),
+        devicesLinked: await links.findLinkedDevices({ tenantId: 'acme', deviceId: deviceOn(0) }),
+        event: await createEventStore(clickhouse).findEvent(events[7]!.event_id),
+        fleet: await createFleetStore(clickhouse).readCounts({
+          tenantId: 'acme',
+          fromMs: nowMs - 90 * minuteMs,
+          toMs: nowMs + minuteMs,
+          stepSeconds: 600,
+        }),
+      }
+    })
+  })
+
+  it('to a scorer is that of one node, and a backtest gives the same report', async () => {
+    const features = await expectSame(async (clickhouse) =>
+      createRiskFeatureStore(clickhouse).loadRiskFeatures(events, () => presets.strict),
+    )
+    expect(features.filter((one) => one.retry).length).toBeGreaterThan(0)
+    expect(features.filter((one) => one.counts.size > 0).length).toBeGreaterThan(50)
+    const parts = events.slice(300, 400).map((event) => ({
+      tenantId: event.tenant_id,
+      deviceId: event.body.device_id,
+      sessionId: event.body.session_id,
+      beforeStreamOffset: event.streamOffset,
+    }))
+    const earlier = await expectSame((clickhouse) =>
+      findEarlierEvents(clickhouse, { parts, excludedStreamOffsets: [] }),
+    )
+    expect(earlier.length).toBeGreaterThan(100)
+    const report = await expectSame(async (clickhouse) => {
+      const store = createBacktestStore(clickhouse)
+      const range = { tenantId: fleetTenant, sinceMs: null }
+      const scoredBy = [{ policyHash: toPolicyHash(defaultPolicy), policy: defaultPolicy }]
+      const prepared = await store.prepare({ ...range, policy: presets.strict, scoredBy })
+      const slice = await store.scoreSlice(prepared, { from: null, to: null })
+      return { scorers: await store.listScorers(range), events: slice.events, all: prepared.all }
+    })
+    expect(report.events.flat().reduce((sum, count) => sum + count)).toBe(history.events.length)
+  })
+
+  it('of reconciliation is that of one node: the shards agree with what was written', async () => {
+    const hourMs = Math.floor(nowMs / (60 * minuteMs)) * 60 * minuteMs
+    const some = events.filter(
+      (event, index) =>
+        event.tenant_id === 'acme' &&
+        event.received_at >= hourMs &&
+        events.findIndex(({ event_id }) => event_id === event.event_id) === index,
+    )
+    const ledger = await expectSame(async (clickhouse) => {
+      const writer = createReconciliationWriter(clickhouse)
+      const entries = some.map((event) => ({
+        tenantId: 'acme',
+        hourMs,
+        streamOffset: event.streamOffset,
+        events: 1,
+        refused: 0,
+        publishedMs: event.received_at,
+        named: [event],
+      }))
+      for (const stage of ['stored', 'decided'] as const) {
+        const named = (event: AcceptedEvent[]) => (stage === 'stored' ? event : [])
+        await writer.insertEntries(
+          entries.map((entry) => ({ ...entry, stage, named: named(entry.named) })),
+        )
+      }
+      await insertAcceptedClaims(clickhouse, [
+        { edge_id: 'edge', hour_ms: hourMs, accepted: { acme: some.length } },
+      ])
+      await markDecided(clickhouse, { streamOffset: Number.MAX_SAFE_INTEGER, atMs: nowMs })
+      await markRound(clickhouse, { round: 2, copiedAtMs: nowMs + minuteMs })
+      const store = createReconciliationStore(clickhouse, 'analytics')
+      return store.readReconciliation({ tenantId: 'acme', fromMs: hourMs, toMs: hourMs + 1 })
+    })
+    expect(ledger.hours.map(({ stored, decided }) => [stored, decided])).toEqual(
+      some.length === 0 ? [] : [[some.length, some.length]],
+    )
+  })
+})
+
+describe('a shard that is away', () => {
+  it('delays what needs it only, is named, and loses nothing', async () => {
+    const find = (deviceId: string) =>
+      createHistoryStore(two).findDevice({
+        tenantId: 'acme',
+        deviceId,
+        sessionsLimit: 5,
+        before: null,
+      })
+    const [here, away] = [deviceOn(0), deviceOn(1)]
+    const more = makeEvents(
+      [here, away].map((deviceId) => ({ deviceId, sessionId: 'late', receivedAtMs: nowMs })),
+      2_000_000,
+    )
+    const { insertTelemetry } = createTelemetryStore(two)
+    expect(await checkClickhouse(two)).toBeNull()
+    await cluster.kill(1)
+    expect(await checkClickhouse(two)).toBe('shard 2 refuses the connection')
+    expect((await find(here))?.sessionsTotal).toBeGreaterThan(0)
+    await expect(find(away)).rejects.toThrow()
+    await expect(insertTelemetry(more)).rejects.toThrow()
+    await expect(rowsOf(two, 'select count() from telemetry')).rejects.toThrow()
+    await cluster.restart(1)
+    expect(await checkClickhouse(two)).toBeNull()
+    await insertTelemetry(more)
+    await createTelemetryStore(one).insertTelemetry(more)
+    await expectSame((clickhouse) => rowsOf(clickhouse, 'select * from analytics.events'))
+    await expectSame((clickhouse) => rowsOf(clickhouse, 'select * from activity final'))
+  })
+})
+
+describe('removal', () => {
+  it('of a device and a user leaves what it leaves on one node', async () => {
+    const lastStreamOffset = Number.MAX_SAFE_INTEGER
+    for (const [kind, id] of [
+      ['device', deviceOn(1)],
+      ['user', 'user-3'],
+    ] as const) {
+      const counts = await expectSame(async (clickhouse) => {
+        const store = createErasureStore(clickhouse)
+        const traces = await store.readTraces(
+          { tenantId: 'acme', kind, id },
+          lastStreamOffset,
+          null,
+        )
+        const before = await store.countRows(traces)
+        await store.eraseRows(traces)
+        await store.rebuild(traces)
+        return { sessions: before.sessions, after: await store.countRows(traces) }
+      })
+      expect(counts.sessions).toBeGreaterThan(0)
+      expect(Object.values(counts.after).every((count) => count === 0)).toBe(true)
+    }
+    for (const view of ['events', 'sessions', 'devices', 'users', 'user_devices']) {
+      await expectSame((clickhouse) =>
+        rowsOf(clickhouse, `select * from analytics.${view} where tenant_id = 'acme'`),
+      )
+    }
+  })
+
+  it('by retention and of copied rows is that of one node', async () => {
+    const signal = new AbortController().signal
+    const untilMs = nowMs - 30 * minuteMs
+    for (const table of ['telemetry', 'sessions', 'devices', 'user_devices'] as const) {
+      const removed = await expectSame((clickhouse) =>
+        removeRows(clickhouse, {
+          table,
+          tenantIds: ['globex'],
+          cutoffMs: untilMs,
+          signal,
+          nowMs: () => performance.now(),
+        }),
+      )
+      if (table === 'telemetry') expect(removed).toBeGreaterThan(20)
+    }
+    const months = await expectSame((clickhouse) =>
+      dropPartitions(clickhouse, Date.UTC(2026, 7, 1)),
+    )
+    expect(months).toBeGreaterThan(100)
+    const { tenant_id, created_at, alert_id } = history.alertRows[0]!
+    const purged = await expectSame(async (clickhouse) => {
+      const removal = { kind: 'alert' as const, tenantId: tenant_id, createdAt: String(created_at) }
+      await insertRemovals(clickhouse, 3, [{ ...removal, id: alert_id }])
+      return purgeRemovals(clickhouse)
+    })
+    expect(purged).toBe(1)
+    for (const view of ['events', 'sessions', 'devices', 'alerts', 'deliveries']) {
+      await expectSame((clickhouse) => rowsOf(clickhouse, `select * from analytics.${view}`))
+    }
+  })
+})
+
+describe('what shards refuse', () => {
+  it('is another order of the servers, and analysts', async () => {
+    const { url, shardUrls } = cluster
+    const turned = migrateClickhouse(url, null, [...shardUrls].reverse())
+    await expect(turned).rejects.toThrow(MigrationError)
+    await expect(turned).rejects.toThrow(/Shard 1 .* is 2 of the 2 shards/)
+    expect(() => requireOneNode(two)).toThrow(/on one node/)
+    expect(() => requireOneNode(one)).not.toThrow()
+  })
+})
