@@ -46,12 +46,10 @@ import {
   internalAddress,
   type LocalSettings,
   listenAddress,
-  listenEnv,
   SERVER_NAMES,
   SERVICE_NAMES,
   type ServerName,
   type ServiceName,
-  StartError,
 } from './settings.ts'
 import { type OrphanReaper, startOrphanReaper } from './start-orphan-reaper.ts'
 import {
