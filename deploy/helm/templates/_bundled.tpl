@@ -22,6 +22,8 @@ securityContext:
   runAsUser: {{ index . 2 }}
   runAsGroup: {{ index . 2 }}
   fsGroup: {{ index . 2 }}
+  # PostgreSQL refuses a data folder that its group may write.
+  fsGroupChangePolicy: OnRootMismatch
   seccompProfile: { type: RuntimeDefault }
 {{- end -}}
 
@@ -49,7 +51,7 @@ spec:
 name: secrets
 secret:
   secretName: {{ (index . 0).Values.secrets.existingSecret }}
-  defaultMode: 0440
+  defaultMode: 288 # 0440 in octal
   items:
     {{- range slice . 1 }}
     - { key: {{ . }}, path: {{ . }} }

@@ -100,14 +100,14 @@ spec:
     - name: secrets
       secret:
         secretName: {{ $root.Values.secrets.existingSecret }}
-        defaultMode: 0440
+        defaultMode: 288 # 0440 in octal
         items:
           {{- range $_, $file := $secrets }}
           - { key: {{ $file }}, path: {{ $file }} }
           {{- end }}
     {{- if $certificates }}
     - name: certificates
-      secret: { secretName: {{ $certificates }}, defaultMode: 0440 }
+      secret: { secretName: {{ $certificates }}, defaultMode: 288 }
     {{- end }}
   {{- if ne $name "migrate" }}
   topologySpreadConstraints:
