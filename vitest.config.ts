@@ -12,7 +12,14 @@ const timed = [
   ...['analyst-limits', 'analysts', 'api-outages', 'clickhouse-http-inserts', 'delivery'],
   ...['delivery-process', 'edge-lease'],
   ...['ingest-storage', 'outages', 'outbound-hostile', 'outbound-http', 'rotation'],
-  ...['rotation-under-load', 'small-stream', 'starvation', 'strangers', 'tenant-directory'],
+  ...[
+    'rolling',
+    'rotation-under-load',
+    'small-stream',
+    'starvation',
+    'strangers',
+    'tenant-directory',
+  ],
 ].map((name) => `test/integration/*/${name}.test.ts`)
 
 // Tests start hundreds of Node processes, which find their files compiled by those before them.

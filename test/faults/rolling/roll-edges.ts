@@ -39,9 +39,10 @@ export type RollResult = {
 }
 
 /** Longer than a balancer needs to see that an edge is not ready any more. */
-const stopDelayMs = 1_200
+const stopDelayMs = 2_000
 const pollMs = 500
-const limitMs = 10_000
+/** On a busy machine an answer may be slow: only a refusal counts. */
+const limitMs = 30_000
 
 /** Runs on its own nats-server. */
 export async function rollEdges(options: RollOptions): Promise<RollResult> {
