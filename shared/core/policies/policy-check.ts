@@ -4,6 +4,7 @@
  * contradict another. It reports all errors at once, by JSON path.
  */
 import { z } from 'zod'
+import { describeFault } from '#shared/core/http/fault-messages.ts'
 import type { ProblemDetail } from '#shared/core/http/problem.ts'
 import {
   type Category,
@@ -30,7 +31,7 @@ const faultsListedMax = 100
  * @returns the policy to store, or every error with its JSON path
  */
 export function checkPolicy(document: unknown): CheckedPolicy {
-  const parsed = policySchema.safeParse(document)
+  const parsed = policySchema.safeParse(document, { error: describeFault })
   const errors = parsed.success
     ? checkContents(parsed.data)
     : parsed.error.issues.flatMap((issue) => describeIssue(issue, document))
@@ -58,7 +59,7 @@ function describeIssue(issue: z.core.$ZodIssue, document: unknown): ProblemDetai
     // The key determines the form, so the errors of that form are more precise than the union's.
     const value = findValue(document, issue.path)
     const form = Object.entries(weightForms).find(([key]) => isObject(value) && key in value)
-    const parsed = form?.[1].safeParse(value)
+    const parsed = form?.[1].safeParse(value, { error: describeFault })
     if (parsed?.error !== undefined) {
       return parsed.error.issues.flatMap((one) =>
         describeIssue({ ...one, path: [...issue.path, ...one.path] }, document),

@@ -102,7 +102,12 @@ describe('the REST API', () => {
       data: { alert_id: string }[]
       next_cursor: string
     }>()
-    const made = { tenantId, name: 'writer', scopes: ['alerts:write' as const], actor: 'ada' }
+    const made = {
+      tenantId,
+      name: 'writer',
+      scopes: ['alerts:write' as const, 'lists:write' as const],
+      actor: 'ada',
+    }
     const { api_key: writer } = await createKey(
       { postgres: rig.postgres, sealer: {} as never, randomBytes },
       made,

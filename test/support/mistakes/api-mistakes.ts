@@ -5,7 +5,7 @@ import type { Mistake } from './mistake.ts'
 export type RightCall = {
   /** Reads. */
   key: string
-  /** Also has the scope `alerts:write`. */
+  /** Has the scopes `alerts:write` and `lists:write`. */
   writer: string
   /** Retired. */
   oldKey: string
@@ -219,4 +219,58 @@ const bodies: CallMistake[] = [
   ),
 ]
 
-export const apiMistakes: CallMistake[] = [...keys, ...addresses, ...queries, ...ids, ...bodies]
+const entry = { list: 'deny', kind: 'device', id: 'phone-1', reason: 'chargeback' }
+
+/** An entry of a list by the writing key, with other fields. */
+const listEntry = (name: string, change: object, ...says: string[]) =>
+  mistake(
+    name,
+    ({ writer }) => ({
+      method: 'POST',
+      path: '/v1/di/lists',
+      headers: { ...bearer(writer), ...json },
+      body: JSON.stringify({ ...entry, ...change }),
+    }),
+    [400, 'invalid_body', ...says],
+  )
+
+const lists: CallMistake[] = [
+  listEntry('another name of a list', { list: 'block' }, '$.list must be one of allow, deny'),
+  listEntry(
+    'device_id',
+    { id: undefined, device_id: 'phone-1' },
+    '$.id is missing',
+    '$.device_id is not a field of this object',
+  ),
+  listEntry('a placeholder', { id: 'unknown' }, '$.id is a placeholder'),
+  listEntry('a sentence as a reason', { reason: 'Charged back!' }, '$.reason must be a code'),
+  listEntry(
+    'an expiry without an offset',
+    { expires_at: '2027-01-01T00:00:00' },
+    '$.expires_at must be an ISO-8601 date, or date and time with its offset',
+  ),
+  mistake(
+    'a device instead of an entry',
+    ({ writer }) => ({ method: 'DELETE', path: '/v1/di/lists/phone-1', headers: bearer(writer) }),
+    [400, 'invalid_path', 'entry_id must be lst_ and 22 characters'],
+  ),
+  mistake(
+    'a sentence as an idempotency key',
+    ({ writer }) => ({
+      method: 'POST',
+      path: '/v1/di/lists',
+      headers: { ...bearer(writer), ...json, 'idempotency-key': 'first try' },
+      body: JSON.stringify(entry),
+    }),
+    [400, 'idempotency_key_refused', '1 to 255 visible ASCII characters'],
+  ),
+]
+
+export const apiMistakes: CallMistake[] = [
+  ...keys,
+  ...addresses,
+  ...queries,
+  ...ids,
+  ...bodies,
+  ...lists,
+]
