@@ -4,6 +4,8 @@
  * retired secret, change no tenant, and shorten no rotation.
  */
 import { randomBytes } from 'node:crypto'
+import { cpSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
 import type { KV } from 'nats'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { edgeKey, policyKey, syncedKey, tenantKey } from '#shared/core/tenants/directory-entries.ts'
@@ -133,6 +135,40 @@ describe('a restored old entry', () => {
     expect(await statusOf(edge, acme)).toBe(503)
     expect(edge.directory.find('acme')?.fault).toBe('unproven_entry')
     await putSynced(rig, 0)
+  })
+})
+
+describe('a bucket that was put back to an earlier copy', () => {
+  it('restores no retired secret at a running edge, which waits for a console', async () => {
+    const files = join(rig.server.dir, 'jetstream')
+    const copy = join(rig.server.dir, 'copy')
+    const restart = async (change: () => void) => {
+      await rig.server.kill('SIGTERM')
+      change()
+      await rig.server.restart()
+      await until('NATS is connected', rig.nats.connected)
+    }
+    const edge = await startEdge()
+    const retired = acme
+    await restart(() => cpSync(files, copy, { recursive: true }))
+    await until('the edge holds a lease', edge.directory.leaseValid)
+    const fresh = await rotate()
+    expect([await statusOf(edge, retired), await statusOf(edge, fresh)]).toEqual([401, 200])
+    await restart(() => {
+      rmSync(files, { recursive: true })
+      cpSync(copy, files, { recursive: true })
+    })
+    const statuses = new Set<number>()
+    await until('the edge has read the old entry', async () => {
+      statuses.add(await statusOf(edge, retired))
+      return edge.directory.find('acme')?.fault === 'older_epoch'
+    })
+    await until('the edge holds a lease', edge.directory.leaseValid)
+    expect([await statusOf(edge, retired), await statusOf(edge, fresh)]).toEqual([503, 503])
+    expect(statuses).not.toContain(200)
+    const repaired = await rig.projectTenant('acme', { epoch })
+    await waitFor(repaired.revision)
+    expect([await statusOf(edge, retired), await statusOf(edge, repaired)]).toEqual([401, 200])
   })
 })
 

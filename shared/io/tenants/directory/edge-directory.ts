@@ -146,9 +146,9 @@ function createState(options: TenantDirectoryOptions): State {
   const faults = metrics.counter('di_directory_faults_total', 'Entries that cannot be used', labels)
   startAtZero(
     faults,
-    (['unproven_entry', 'unproven_policy', 'unproven_lists'] as const).map((reason) => ({
-      reason,
-    })),
+    (['unproven_entry', 'unproven_policy', 'unproven_lists', 'older_epoch'] as const).map(
+      (reason) => ({ reason }),
+    ),
   )
   const reloads = metrics.counter('di_directory_reloads_total', 'Watches begun anew', labels)
   const announcements = metrics.counter(

@@ -18,7 +18,13 @@ import { type ActivePolicies, type ActivePolicy, createActivePolicies } from './
 import { createDirectoryLists, type TenantLists } from './tenant-lists.ts'
 
 /** Why a tenant cannot be served by this edge; a metric label. */
-type TenantFault = 'unproven_entry' | 'unreadable_entry' | 'unsealable_secret' | 'policy_missing'
+type TenantFault =
+  | 'unproven_entry'
+  | 'unreadable_entry'
+  /** A newer entry was applied before: the bucket was put back to an earlier copy. */
+  | 'older_epoch'
+  | 'unsealable_secret'
+  | 'policy_missing'
 
 type ListFault = 'unproven_lists' | 'unreadable_lists'
 
@@ -57,7 +63,7 @@ export type TenantCopy = {
   synced: () => boolean
   /** Sets the count of tenants that makes the snapshot synced; undefined removes it. */
   setSynced: (entry: unknown) => void
-  /** Applies a tenant's entry; undefined removes the tenant. */
+  /** Applies a tenant's entry, unless it is older than a known one; undefined removes the tenant. */
   setTenant: (tenantId: string, entry: unknown) => void
   /**
    * Refuses a tenant whose entry no console wrote: the entry before it may have been replaced
@@ -79,7 +85,7 @@ type TenantCopyOptions = {
   nowMs: () => number
   /** Called for every entry that cannot be used, without its content. */
   onFault: (fault: TenantFault | 'unreadable_policy' | ListFault, about: string) => void
-  /** The tenant in the previous snapshot, whose rate bucket is kept. */
+  /** The tenant in the previous snapshot, whose rate bucket and newest epoch are kept. */
   previous: (tenantId: string) => Tenant | undefined
 }
 
@@ -95,6 +101,16 @@ export function createTenantCopy(options: TenantCopyOptions): TenantCopy {
     tenantsMin = parsed.success ? parsed.data.tenants : Number.POSITIVE_INFINITY
   }
 
+  const findEpoch = (tenantId: string) =>
+    (tenants.get(tenantId) ?? options.previous(tenantId))?.epoch ?? 0
+  /** Refuses a tenant until a console writes an entry that is not older than the newest known. */
+  const refuse = (tenantId: string, fault: TenantFault) => {
+    options.onFault(fault, tenantId)
+    policies.release(tenantId)
+    const epoch = findEpoch(tenantId)
+    tenants.set(tenantId, { ...unusable(tenantId, fault, lists.of(tenantId, 0)), epoch })
+  }
+
   const setTenant = (tenantId: string, value: unknown) => {
     if (value === undefined) {
       tenants.delete(tenantId)
@@ -103,12 +119,14 @@ export function createTenantCopy(options: TenantCopyOptions): TenantCopy {
     }
     const parsed = tenantEntrySchema.safeParse(value)
     if (!parsed.success || parsed.data.tenant_id !== tenantId) {
-      options.onFault('unreadable_entry', tenantId)
-      policies.release(tenantId)
-      tenants.set(tenantId, unusable(tenantId, 'unreadable_entry', lists.of(tenantId, 0)))
+      refuse(tenantId, 'unreadable_entry')
       return
     }
     const entry = parsed.data
+    if (entry.epoch < findEpoch(tenantId)) {
+      refuse(tenantId, 'older_epoch')
+      return
+    }
     const policy = policies.use(tenantId, entry.policy_hash)
     const facts = { policy, lists: lists.of(tenantId, entry.list_shards ?? 0) }
     const tenant = toTenant(entry, facts, options)
@@ -117,11 +135,7 @@ export function createTenantCopy(options: TenantCopyOptions): TenantCopy {
     if (tenant.fault === 'unsealable_secret') options.onFault(tenant.fault, tenantId)
   }
 
-  const setUnproven = (tenantId: string) => {
-    options.onFault('unproven_entry', tenantId)
-    policies.release(tenantId)
-    tenants.set(tenantId, unusable(tenantId, 'unproven_entry', lists.of(tenantId, 0)))
-  }
+  const setUnproven = (tenantId: string) => refuse(tenantId, 'unproven_entry')
 
   const setPolicy = (hash: string, document: unknown) => {
     const used = policies.setDocument(hash, document)
