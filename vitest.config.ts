@@ -6,20 +6,12 @@ import { chooseFilesFolder } from './test/support/process/files-in-memory.ts'
 
 // Unit tests need no server. The other projects start real servers (nats-server, PostgreSQL, the
 // ClickHouse engine) themselves, and wait half of the time: for leases, redeliveries and pages. So
-// more of their files run side by side than there are cores; fewer of those that judge how long
-// something took, by limits that tell a moment from a time-out.
+// more of their files run side by side than there are cores. Files that judge how long something
+// took have a core each, by limits that tell a moment from a time-out.
 const timed = [
   ...['analyst-limits', 'analysts', 'api-outages', 'clickhouse-http-inserts', 'delivery'],
-  ...['delivery-process', 'edge-lease'],
-  ...['ingest-storage', 'outages', 'outbound-hostile', 'outbound-http', 'rotation'],
-  ...[
-    'rolling',
-    'rotation-under-load',
-    'small-stream',
-    'starvation',
-    'strangers',
-    'tenant-directory',
-  ],
+  ...['delivery-process', 'edge-lease', 'ingest-storage', 'outbound-hostile', 'outbound-http'],
+  ...['rolling', 'rotation', 'rotation-under-load', 'small-stream'],
 ].map((name) => `test/integration/*/${name}.test.ts`)
 
 // Tests start hundreds of Node processes, which find their files compiled by those before them.
@@ -31,8 +23,8 @@ const env = {
 const setupFiles = ['test/support/process/seed.ts']
 const patient = { env, setupFiles, testTimeout: 150_000, hookTimeout: 150_000 }
 
-// A new clone knows nothing of how long files take. The longest of two cores, first: started last,
-// one of them would leave a core alone.
+// A new clone knows nothing of how long files take. The longest first: a long one that started last
+// would run alone.
 const long = [
   ...[
     'console',
@@ -99,7 +91,7 @@ export default defineConfig({
           name: 'timed',
           include: timed,
           ...patient,
-          maxWorkers: 3,
+          maxWorkers: 2,
           sequence: { groupOrder: 2 },
         },
       },

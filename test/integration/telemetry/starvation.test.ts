@@ -8,7 +8,7 @@ import { judgeStarvation, runStarvation } from '../../faults/starvation/starvati
 it('a tenant at full speed is limited, and others are not', async () => {
   // A machine that runs other tests as well does not reach the default.
   const bytesPerSecond = 256 * 1024
-  const options = { aloneSeconds: 2, seconds: 15, connections: 32, bytesPerSecond }
+  const options = { aloneSeconds: 2, seconds: 6, connections: 32, bytesPerSecond }
   const result = await runStarvation(options)
   expect(judgeStarvation(result)).toEqual([])
 })
