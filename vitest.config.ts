@@ -11,7 +11,7 @@ import { chooseFilesFolder } from './test/support/process/files-in-memory.ts'
 const timed = [
   ...['analyst-limits', 'analysts', 'api-outages', 'clickhouse-http-inserts', 'delivery'],
   ...['delivery-process', 'edge-lease', 'ingest-storage', 'outbound-hostile', 'outbound-http'],
-  ...['rolling', 'rotation', 'rotation-under-load', 'small-stream'],
+  ...['rolling', 'rotation', 'rotation-under-load', 'small-stream', 'starvation', 'strangers'],
 ].map((name) => `test/integration/*/${name}.test.ts`)
 
 // Tests start hundreds of Node processes, which find their files compiled by those before them.
