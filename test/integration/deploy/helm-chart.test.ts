@@ -83,12 +83,6 @@ describe('the chart', () => {
 })
 
 describe('the settings of a process', () => {
-  it('follow from compose.yaml and its configuration', () => {
-    const made = read('deploy/helm/files/processes.yaml')
-    const how = 'run: node deploy/helm-processes.ts > deploy/helm/files/processes.yaml'
-    expect(made, how).toBe(renderProcesses())
-  })
-
   it.each(processNames)('%s: are the same in compose, chart and configuration', (process) => {
     const { names, fromFiles } = readVariables(process)
     const known = [...names, ...fromFiles.map((name) => `${name}_FILE`), 'NODE_EXTRA_CA_CERTS']
