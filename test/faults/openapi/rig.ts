@@ -43,7 +43,7 @@ export async function startOpenapiRig(): Promise<OpenapiRig> {
   const rest_rate = { per_second: 1_000_000, burst: 1_000_000 }
   await admin(stack, 'PUT', '/tenants/reader/rates', { rest_rate })
   const eventIds = [await fill(running, reader!), ...(await Promise.all([fill(running, main!)]))]
-  const scopes = ['read', 'alerts:write']
+  const scopes = ['read', 'alerts:write', 'lists:write']
   const { api_key: writerKey } = await admin<{ api_key: string }>(
     stack,
     'POST',
@@ -59,6 +59,8 @@ export async function startOpenapiRig(): Promise<OpenapiRig> {
     ...(await readKnown(running, { reader: reader!, hook, eventIds: eventIds.flat() })),
     people: await signPeopleIn(running),
     ...(await startJobs(running)),
+    readerEntries: await addEntries(running, 'reader'),
+    mainEntries: await addEntries(running, 'main'),
   }
   return {
     running,
@@ -85,6 +87,17 @@ async function startJobs({ stack }: TestStack) {
   const erased = { device_id: 'nothing', wait: false }
   const { erasure_id } = await post<{ erasure_id: string }>('/tenants/main/erasures', erased)
   return { jobId: job_id, erasureId: erasure_id }
+}
+
+/** Entries of a tenant's deny list, each to be removed once. @returns their ids */
+async function addEntries({ stack }: TestStack, tenantId: string): Promise<string[]> {
+  const ids: string[] = []
+  for (const id of ['listed-1', 'listed-2', 'listed-3']) {
+    const body = { list: 'deny', kind: 'device', id, reason: 'drill' }
+    const path = `/tenants/${tenantId}/lists`
+    ids.push((await admin<{ entry_id: string }>(stack, 'POST', path, body)).entry_id)
+  }
+  return ids
 }
 
 const email = 'drill@example.com'
@@ -154,6 +167,17 @@ async function fill({ stack }: TestStack, tenant: Tenant): Promise<string[]> {
   return eventIds
 }
 
+const deliveriesList = 'GET /admin/v1/tenants/{tenant_id}/deliveries'
+
+/** Lists of the admin API with more than one page, by operation. */
+const pagedLists = {
+  'GET /admin/v1/tenants': '/tenants',
+  'GET /admin/v1/audit': '/audit',
+  'GET /admin/v1/tenants/{tenant_id}/audit': '/tenants/main/audit',
+  'GET /admin/v1/tenants/{tenant_id}/alerts': '/tenants/main/alerts',
+  'GET /admin/v1/tenants/{tenant_id}/policy/versions': '/tenants/main/policy/versions',
+}
+
 type Page = { data: { alert_id: string }[]; total: number; next_cursor: string | null }
 
 async function readKnown(
@@ -187,6 +211,11 @@ async function readKnown(
     },
     30_000,
   )
+  const cursors: Record<string, string> = {}
+  for (const [operation, path] of Object.entries(pagedLists)) {
+    const listed = await admin<{ next_cursor: string }>(stack, 'GET', `${path}?limit=1`)
+    cursors[operation] = listed.next_cursor
+  }
   const own = deliveries.data.map((one) => one.alert_id)
   return {
     hook,
@@ -196,13 +225,15 @@ async function readKnown(
     deliveryIds: deliveries.data.map((one) => one.delivery_id),
     cursor: page.next_cursor!,
     sessionsCursor: device,
-    deliveriesCursor: deliveries.next_cursor!,
+    cursors: { ...cursors, [deliveriesList]: deliveries.next_cursor! },
   }
 }
 
 type Known = Awaited<ReturnType<typeof readKnown>> &
   Awaited<ReturnType<typeof startJobs>> & {
     people: Awaited<ReturnType<typeof signPeopleIn>>
+    readerEntries: string[]
+    mainEntries: string[]
   }
 
 function toCredentials(
@@ -254,8 +285,18 @@ function toCredentials(
       alert_id: known.alertIds,
       assignee: [null, email],
     },
-    'GET /admin/v1/tenants/{tenant_id}/deliveries': { cursor: [known.deliveriesCursor] },
+    ...Object.fromEntries(
+      Object.entries(known.cursors).map(([name, cursor]) => [
+        name,
+        { tenant_id: ['main'], cursor: [cursor] },
+      ]),
+    ),
     'POST /admin/v1/tenants/{tenant_id}/erasures': { device_id: ['gone-1', 'gone-2'] },
+    'DELETE /v1/di/lists/{entry_id}': { entry_id: known.readerEntries },
+    'DELETE /admin/v1/tenants/{tenant_id}/lists/{entry_id}': {
+      tenant_id: ['main'],
+      entry_id: known.mainEntries,
+    },
     'POST /admin/v1/session': { email: [email], password: [password] },
     'POST /admin/v1/session/step-up': { password: [password] },
     'DELETE /admin/v1/sessions/{session_id}': { session_id: known.people.sessionIds },
