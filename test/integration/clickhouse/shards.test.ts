@@ -195,7 +195,7 @@ describe('an answer', () => {
         devices: await users.listUserDevices(paged),
         linked: await links.findLinkedUsers(of),
         devicesLinked: await links.findLinkedDevices({ tenantId: 'acme', deviceId: deviceOn(0) }),
-        event: await createEventStore(clickhouse).findEvent(events[7]!.event_id),
+        event: await createEventStore(clickhouse).findEvent(events[300]!.event_id),
         fleet: await createFleetStore(clickhouse).readCounts({
           tenantId: 'acme',
           fromMs: nowMs - 90 * minuteMs,
