@@ -1,5 +1,6 @@
 /**
- * The whole service on two ClickHouse engines, as `npm start -- --shards 2` starts it: a small fleet
+ * The whole service on two ClickHouse engines, as `npm start -- --shards 2` starts it: a small
+ * fleet
  * finds everything in place although an engine is killed meanwhile, and the counts of all stages
  * agree.
  */
