@@ -110,14 +110,15 @@ export function parsePostgresUrl(text: string): PostgresAddress {
 
 /** The same URL for another database, and the name of its own. */
 export function replaceDatabase(text: string, database: string): { url: string; replaced: string } {
-  const [, server = text, path = '', query = ''] = /^([^/]*\/\/[^/?]*)([^?]*)(.*)$/.exec(text) ?? []
+  const [, server = text, path = '', query = ''] =
+    /^([^/]*\/\/[^/?]*)([^?]*)(.*)$/s.exec(text) ?? []
   const replaced = decodeURIComponent(path.slice(1))
   return { url: `${server}/${encodeURIComponent(database)}${query}`, replaced }
 }
 
 /** One URL for each of the hosts between commas. */
 function splitHosts(text: string): string[] {
-  const [, before, hosts, after] = /^([^/]*\/\/(?:[^/?#]*@)?)([^/?#@]*)(.*)$/.exec(text) ?? []
+  const [, before, hosts, after] = /^([^/]*\/\/(?:[^/?#]*@)?)([^/?#@]*)(.*)$/s.exec(text) ?? []
   if (hosts === undefined) return [text]
   return hosts.split(',').map((host) => `${before}${host}${after}`)
 }

@@ -3,8 +3,11 @@
 /** The most characters of a client's name that a path repeats. */
 const nameCharactersMax = 64
 
-/** A name with its colon, a text, or a mark of JSON. Numbers and words need no look. */
-const tokenPattern = /("(?:[^"\\]|\\.)*")(\s*:)?|[[\]{},]/g
+/**
+ * A name with its colon, a text, or a mark of JSON. Numbers and words need no look. A text that does
+ * not end matches as well, so that the time is linear for any input.
+ */
+const tokenPattern = /("(?:[^"\\]|\\.)*"?)(\s*:)?|[[\]{},]/g
 
 type Open = { path: string; names: Set<string> | null; items: number }
 
