@@ -2,7 +2,8 @@
 // processes, restart. Two stacks run side by side throughout.
 
 import { execFile } from 'node:child_process'
-import { readdirSync, readFileSync, statSync } from 'node:fs'
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 
@@ -191,6 +192,36 @@ describe('a running stack', () => {
       30_000,
     )
     expect(history).toMatchObject({ device_id: 'demo-device-1' })
+  })
+
+  test('a backup that is made while it runs is restored into an empty folder', async () => {
+    const { send, read } = pasteable(first.output())
+    await until(
+      'its event is stored',
+      async () => JSON.parse(await shell(read)).sessions?.length === 1,
+    )
+    const folder = mkdtempSync(join(tmpdir(), 'di-backup-'))
+    const [backup, dataDir] = [join(folder, 'backup'), join(folder, 'data')]
+    await shell(`DATA_DIR=${first.dataDir} npm run -s di -- backup ${backup}`)
+    await expect(
+      shell(`DATA_DIR=${first.dataDir} npm run -s di -- restore ${backup}`),
+    ).rejects.toThrow('is not empty: move it away')
+    await shell(`DATA_DIR=${dataDir} npm run -s di -- restore ${backup}`)
+    const restored = await startStack({ dataDir })
+    try {
+      expect(restored.output()).toContain('ClickHouse is restored')
+      expect(restored.stack.demo).toEqual(first.stack.demo)
+      const moved = (line: string) =>
+        line
+          .replaceAll(first.stack.ingest, restored.stack.ingest)
+          .replaceAll(first.stack.api, restored.stack.api)
+      const device = JSON.parse(await shell(read))
+      expect(JSON.parse(await shell(moved(read)))).toEqual(device)
+      expect(JSON.parse(await shell(moved(send)))).toMatchObject({ status: 'accepted' })
+    } finally {
+      await restored.discard()
+      rmSync(folder, { recursive: true })
+    }
   })
 
   test('a second start on its data is rejected and names the owning process', async () => {

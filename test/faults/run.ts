@@ -11,6 +11,7 @@ type Drill = { run: (args: string[]) => Promise<void> }
 const drills: Record<string, () => Promise<Drill>> = {
   analysts: () => import('./analysts/analysts.ts'),
   rotations: () => import('./rotations/rotations.ts'),
+  restore: () => import('./restore/restore.ts'),
   projection: () => import('./projection/projection.ts'),
   deliveries: () => import('./deliveries/deliveries.ts'),
   hostile: () => import('./hostile/hostile.ts'),

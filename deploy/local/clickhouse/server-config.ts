@@ -47,6 +47,9 @@ export type ServerConfigFacts = {
   shards: (EngineShards & { password: string }) | null
 }
 
+/** In the engine's data folder: where `BACKUP ... TO File()` may write and `RESTORE` may read. */
+export const backupFolder = 'backups'
+
 // Sized for a developer's machine that also runs everything else: half of the memory, and merges
 // that leave one core to queries. Larger values would only queue for the same two cores.
 const serverSizes = `
@@ -81,7 +84,8 @@ export function toServerConfigXml(facts: ServerConfigFacts): string {
   </logger>
   <log-level>${facts.logLevel}</log-level>
   <display_name>embedded</display_name>
-  <users_config>users.xml</users_config>${serverSizes}${partSettings}${toStartupGateXml(facts)}${toShardsXml(facts)}
+  <users_config>users.xml</users_config>
+  <backups><allowed_path>${backupFolder}</allowed_path></backups>${serverSizes}${partSettings}${toStartupGateXml(facts)}${toShardsXml(facts)}
 </clickhouse>
 `
 }

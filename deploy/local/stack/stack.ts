@@ -26,6 +26,7 @@ import {
   showNatsWarnings,
   showPostgresFailures,
 } from './child-log.ts'
+import { completeClickhouse, completeStreams } from './complete-restore.ts'
 import { ensureConsolePages } from './console-pages.ts'
 import { type DataLock, endLeftovers, lockDataDir } from './data-lock.ts'
 import { createLauncher, type Launcher } from './launch.ts'
@@ -285,6 +286,9 @@ async function startServices(stack: Stack, env: Env): Promise<void> {
     child.once('exit', () => stack.reaper.remove(child.pid as number))
     return child
   }
+  if (await completeClickhouse(settings.dataDir, stack.urls.clickhouse)) {
+    screen.step('restore', 'ClickHouse is restored', since)
+  }
   const log = addLog(stack, 'migrate', showJsonWarnings)
   await runMigrations({
     settings,
@@ -294,6 +298,10 @@ async function startServices(stack: Stack, env: Env): Promise<void> {
     signal: stack.signal,
   })
   screen.step('migrations', 'applied', since)
+  const restored = await completeStreams(settings.dataDir, stack.urls.nats)
+  if (restored !== null) {
+    screen.step('restore', `${restored} messages of the streams are published again`, since)
+  }
 
   const stopTogether = new AbortController()
   const signal = AbortSignal.any([stack.signal, stopTogether.signal])

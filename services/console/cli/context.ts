@@ -3,7 +3,7 @@
  * stack if there is one, and one way to print. With `--json` stdout is one JSON document; every
  * failure is a message on stderr and exit status 1.
  */
-import { readFileSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { isAbsolute, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { toVisible } from '#shared/core/base/visible-text.ts'
@@ -54,6 +54,8 @@ export type CliContext = {
   adminText: (method: string, path: string, body?: unknown) => AsyncGenerator<string, void>
   /** `stack.json` of the local stack, or null without one. */
   findStack: () => Stack | null
+  /** The data folder of the local stack, which has its `stack.json`; it may be missing. */
+  readonly dataDir: string
   /** Prints a result: JSON with `--json`, else what `toText` makes of it. */
   out: <T>(value: T, toText: (value: T) => string) => void
   /** Writes text to stdout as it is, and resolves when stdout has taken it. */
@@ -89,6 +91,7 @@ export function createCliContext(options: {
   return {
     env,
     findStack,
+    dataDir: listDataDirs(env).find(hasStack) ?? listDataDirs(env)[0]!,
     adminFetch: (method, path, body, options) =>
       callAdmin(findAdmin(env, findStack), { method, path, body, ...options }),
     adminLines: (method, path, body) =>
@@ -105,14 +108,18 @@ export function createCliContext(options: {
   }
 }
 
-/** Reads `stack.json`. `DATA_DIR` is relative to the folder in which npm was called. */
-function readStack(env: CliEnv): Stack | null {
+/** `DATA_DIR` is relative to the folder in which npm was called. */
+function listDataDirs(env: CliEnv): string[] {
   const dataDir = env.DATA_DIR || '.data'
   const folder = isAbsolute(dataDir) ? dataDir : join(env.INIT_CWD ?? projectFolder, dataDir)
-  const candidates = [folder]
   // Called from elsewhere without DATA_DIR, the project's own stack is meant.
-  if (!env.DATA_DIR) candidates.push(join(projectFolder, dataDir))
-  for (const candidate of candidates) {
+  return env.DATA_DIR ? [folder] : [folder, join(projectFolder, dataDir)]
+}
+
+const hasStack = (folder: string): boolean => existsSync(join(folder, 'stack.json'))
+
+function readStack(env: CliEnv): Stack | null {
+  for (const candidate of listDataDirs(env)) {
     try {
       return JSON.parse(readFileSync(join(candidate, 'stack.json'), 'utf8')) as Stack
     } catch (error) {

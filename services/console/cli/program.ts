@@ -15,6 +15,7 @@ import { registerExplain } from './explain.ts'
 import { registerFleet } from './fleet.ts'
 import { registerKeys } from './keys.ts'
 import { registerLists } from './lists.ts'
+import { registerBackup } from './operation/backup.ts'
 import { registerReplay } from './operation/replay.ts'
 import { registerOperators } from './operators.ts'
 import { registerOverview } from './overview.ts'
@@ -71,6 +72,7 @@ async function parse(env: CliEnv): Promise<void> {
   registerAnalysts(program, context)
   registerCookbook(program, context)
   registerReplay(program, context)
+  registerBackup(program, context)
   registerFleet(program, context)
   await program.parseAsync()
 }

@@ -1,0 +1,59 @@
+// Completes a restore that `di restore` has prepared in the data folder. Each part is removed once
+// it is restored, so a start that was interrupted goes on with the rest.
+
+import { existsSync, readdirSync, rmSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import {
+  clickhouseBackupName,
+  toClickhouseBackup,
+  toStreamsToRestore,
+} from '#shared/io/backup/backup-folder.ts'
+import { restoreClickhouse } from '#shared/io/backup/clickhouse-backup.ts'
+import { publishMessages } from '#shared/io/backup/stream-backup.ts'
+import { createClickhouse, databaseOf } from '#shared/io/clickhouse/clickhouse.ts'
+import { connectNats } from '#shared/io/nats/connection.ts'
+import { createLog } from '#shared/io/process/log.ts'
+
+const RESTORE_LIMIT_MS = 6 * 3_600_000
+
+/**
+ * Restores ClickHouse, before the migrations.
+ * @returns whether there was something to restore
+ */
+export async function completeClickhouse(dataDir: string, url: string): Promise<boolean> {
+  const backup = toClickhouseBackup(dataDir)
+  if (!existsSync(backup)) return false
+  const clickhouse = createClickhouse(url, {
+    name: 'restore',
+    database: 'default',
+    requestTimeoutMs: RESTORE_LIMIT_MS,
+  })
+  try {
+    await restoreClickhouse(clickhouse, databaseOf(url), `File('${clickhouseBackupName}')`)
+  } finally {
+    await clickhouse.close()
+  }
+  rmSync(backup, { recursive: true })
+  return true
+}
+
+/**
+ * Publishes what was on its way, after the migrations, which make the streams.
+ * @returns how many messages; null when there was nothing to restore
+ */
+export async function completeStreams(dataDir: string, url: string): Promise<number | null> {
+  const folder = toStreamsToRestore(dataDir)
+  if (!existsSync(folder)) return null
+  const nats = await connectNats(url, 'restore', createLog('restore', 'silent'))
+  let messages = 0
+  try {
+    for (const name of readdirSync(folder)) {
+      messages += await publishMessages(nats, join(folder, name))
+      rmSync(join(folder, name))
+    }
+  } finally {
+    await nats.close()
+  }
+  rmSync(dirname(folder), { recursive: true })
+  return messages
+}

@@ -1,0 +1,169 @@
+/**
+ * `di backup` and `di restore`: all of the local stack in one folder. Servers of your own have their
+ * own tools: see Backup in deploy/README.md.
+ */
+import { createWriteStream, existsSync } from 'node:fs'
+import { cp, mkdir, readdir, rm, writeFile } from 'node:fs/promises'
+import { join, resolve } from 'node:path'
+import type { Command } from 'commander'
+import {
+  type BackupManifest,
+  backupParts,
+  clickhouseBackupName,
+  readManifest,
+  toClickhouseBackup,
+  toStreamsToRestore,
+} from '#shared/io/backup/backup-folder.ts'
+import packageFile from '../../../../package.json' with { type: 'json' }
+import { type CliContext, CliError, type Stack } from '../context.ts'
+
+/** Adds the commands `backup` and `restore`. */
+export function registerBackup(program: Command, context: CliContext): void {
+  program
+    .command('backup <folder>')
+    .description('copy everything of the running local stack to a new folder')
+    .option('--json', 'print one JSON document')
+    .action(async (folder: string) => {
+      const target = toFolder(context, folder)
+      const manifest = await backup(context, target)
+      context.out({ folder: target, ...manifest }, toBackupText)
+    })
+  program
+    .command('restore <folder>')
+    .description('put a backup into the data folder, which must be empty; `npm start` completes it')
+    .option('--json', 'print one JSON document')
+    .action(async (folder: string) => {
+      const manifest = await restore(toFolder(context, folder), context.dataDir)
+      context.out({ data_dir: context.dataDir, ...manifest }, toRestoreText)
+    })
+}
+
+/** Relative to the folder in which npm was called. */
+const toFolder = ({ env }: CliContext, folder: string) => resolve(env.INIT_CWD ?? '', folder)
+
+async function isFree(folder: string): Promise<boolean> {
+  return !existsSync(folder) || (await readdir(folder)).length === 0
+}
+
+/**
+ * In this order nothing is missing that was accepted before: what is stored and decided first, then
+ * what the telemetry stream got since. Events that are in both are recognised as repeats.
+ */
+async function backup(context: CliContext, target: string): Promise<BackupManifest> {
+  const { dataDir, findStack } = context
+  const stack = findStack()
+  if (stack === null) throw new CliError('There is no running local stack: start it first.')
+  const own = ['nats', 'postgres', 'clickhouse'] as const
+  if (own.some((name) => stack.pids[name] === undefined)) {
+    throw new CliError('The stack uses servers of your own: see Backup in deploy/README.md.')
+  }
+  if (!(await isFree(target))) throw new CliError(`${target} is not empty.`)
+  await mkdir(target, { recursive: true, mode: 0o700 })
+  // Loaded here, because other commands need no server.
+  const { connectAsOperator } = await import('./operator-nats.ts')
+  const { readLowWatermark } = await import('#shared/io/nats/consume/low-watermark.ts')
+  const nats = await connectAsOperator(context)
+  try {
+    const from = (await readLowWatermark(nats)) + 1
+    await backupDatabases(stack, { dataDir, target })
+    const madeAt = new Date().toISOString()
+    const messages = await backupStreams(nats, { from, folder: join(target, backupParts.streams) })
+    await cp(join(dataDir, backupParts.secrets), join(target, backupParts.secrets))
+    const manifest = { version: packageFile.version, made_at: madeAt, messages }
+    await writeFile(join(target, backupParts.manifest), `${JSON.stringify(manifest, null, 2)}\n`)
+    return manifest
+  } finally {
+    await nats.close()
+  }
+}
+
+const databasesMaxMs = 6 * 3_600_000
+
+async function backupDatabases(
+  stack: Stack,
+  { dataDir, target }: { dataDir: string; target: string },
+): Promise<void> {
+  const { createPostgres } = await import('#shared/io/postgres/postgres.ts')
+  const { createClickhouse, databaseOf } = await import('#shared/io/clickhouse/clickhouse.ts')
+  const { backupPostgres } = await import('#shared/io/backup/postgres-backup.ts')
+  const { backupClickhouse } = await import('#shared/io/backup/clickhouse-backup.ts')
+  const { createLog } = await import('#shared/io/process/log.ts')
+  const postgres = createPostgres(stack.postgres, {
+    role: 'di',
+    log: createLog('di', 'silent'),
+    statementTimeoutMs: 0,
+    connectionsMax: 1,
+  })
+  try {
+    await backupPostgres(postgres, join(dataDir, 'postgres'), join(target, backupParts.postgres))
+  } finally {
+    await postgres.close()
+  }
+  const clickhouse = createClickhouse(stack.clickhouse, {
+    name: 'di',
+    requestTimeoutMs: databasesMaxMs,
+  })
+  // The engine may write only in its own folder.
+  const written = toClickhouseBackup(dataDir)
+  try {
+    await rm(written, { recursive: true, force: true })
+    const place = `File('${clickhouseBackupName}')`
+    await backupClickhouse(clickhouse, databaseOf(stack.clickhouse), place)
+    await cp(written, join(target, backupParts.clickhouse), { recursive: true })
+  } finally {
+    await rm(written, { recursive: true, force: true })
+    await clickhouse.close()
+  }
+}
+
+type Nats = Awaited<ReturnType<typeof import('./operator-nats.ts').connectAsOperator>>
+
+async function backupStreams(
+  nats: Nats,
+  { from, folder }: { from: number; folder: string },
+): Promise<Record<string, number>> {
+  const { copyMessages, streamsToCopy } = await import('#shared/io/backup/stream-backup.ts')
+  await mkdir(folder, { mode: 0o700 })
+  const messages: Record<string, number> = {}
+  for (const { stream, isWhole } of streamsToCopy) {
+    const file = createWriteStream(join(folder, `${stream}.jsonl`), { mode: 0o600 })
+    const write = (line: string) =>
+      new Promise<void>((written, failed) => {
+        file.write(line, (error) => (error ? failed(error) : written()))
+      })
+    messages[stream] = await copyMessages(nats, stream, { from: isWhole ? 1 : from, write })
+    await new Promise((closed) => file.end(closed))
+  }
+  return messages
+}
+
+async function restore(folder: string, dataDir: string): Promise<BackupManifest> {
+  const manifest = await readManifest(folder)
+  if (manifest === null) throw new CliError(`${folder} has no complete backup.`)
+  if (!(await isFree(dataDir))) {
+    throw new CliError(`${dataDir} is not empty: move it away, or set DATA_DIR.`)
+  }
+  await mkdir(dataDir, { recursive: true, mode: 0o711 })
+  const copy = async (part: string, target: string) => {
+    await cp(join(folder, part), target, { recursive: true })
+  }
+  await copy(backupParts.postgres, join(dataDir, 'postgres'))
+  await copy(backupParts.clickhouse, toClickhouseBackup(dataDir))
+  await copy(backupParts.streams, toStreamsToRestore(dataDir))
+  // Last: without them the stack does not start.
+  await copy(backupParts.secrets, join(dataDir, backupParts.secrets))
+  return manifest
+}
+
+function toBackupText({ folder, made_at: at, messages }: BackupManifest & { folder: string }) {
+  const waiting = messages.TELEMETRY ?? 0
+  return [
+    `${folder} has everything that was accepted before ${at}, and ${waiting} messages that were`,
+    'on their way. It has the master key as well: keep it as private as the data.',
+    '`di restore` puts it into an empty data folder.',
+  ].join('\n')
+}
+
+function toRestoreText({ data_dir: dataDir, made_at: at }: BackupManifest & { data_dir: string }) {
+  return `${dataDir} has the backup of ${at}. \`npm start\` completes the restore.`
+}

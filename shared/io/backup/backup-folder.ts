@@ -1,0 +1,41 @@
+/** The files of a backup of the local stack, and where a data folder has what is to be restored. */
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { z } from 'zod'
+
+/** In the folder of a backup. `secrets.json` has the master key, so the folder is private. */
+export const backupParts = {
+  manifest: 'backup.json',
+  secrets: 'secrets.json',
+  postgres: 'postgres',
+  clickhouse: 'clickhouse',
+  streams: 'streams',
+} as const
+
+/** The name of ClickHouse's own backup, in the folder where its engine may write and read. */
+export const clickhouseBackupName = 'restore'
+export const toClickhouseBackup = (dataDir: string): string =>
+  join(dataDir, 'clickhouse', 'backups', clickhouseBackupName)
+
+/** Messages that the next start of the local stack publishes again. */
+export const toStreamsToRestore = (dataDir: string): string => join(dataDir, 'restore', 'streams')
+
+const manifestSchema = z.object({
+  /** Of the code that made it. */
+  version: z.string(),
+  /** Every event that was accepted before is in the backup. */
+  made_at: z.string(),
+  /** Messages by stream. */
+  messages: z.record(z.string(), z.number().int()),
+})
+export type BackupManifest = z.infer<typeof manifestSchema>
+
+/** @returns null when the folder has no complete backup */
+export async function readManifest(folder: string): Promise<BackupManifest | null> {
+  try {
+    const text = await readFile(join(folder, backupParts.manifest), 'utf8')
+    return manifestSchema.parse(JSON.parse(text))
+  } catch {
+    return null
+  }
+}
