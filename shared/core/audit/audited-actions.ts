@@ -49,6 +49,7 @@ export const auditedActions = [
   'tenant.created',
   'tenant.creation_undone',
   'tenant.rates_set',
+  'tenant.recovered',
   'tenant.resumed',
   'tenant.retention_set',
   'tenant.new_keys_fetched',

@@ -11,6 +11,7 @@ import {
   tenantKey,
 } from '#shared/core/tenants/directory-entries.ts'
 import { openTenantsBucket } from '#shared/io/nats/streams/buckets.ts'
+import { insertAudit } from '#shared/io/postgres/audit-store.ts'
 import { openDirectory, readProven } from '#shared/io/tenants/directory/directory-entries.ts'
 import { createTenantStore } from '#shared/io/tenants/tenant-store.ts'
 import { createTenant, setTenantStatus } from '../../../services/console/tenants/manage-tenants.ts'
@@ -108,6 +109,59 @@ describe('the projection', () => {
     })
   })
 
+  it('is right when Postgres was put back: a replaced secret stays dead', async () => {
+    const { rows: secrets } = await rig.postgres.query<{ sealed: string; last4: string }>(
+      `select sealed, last4 from tenant_secrets where tenant_id = $1 and kind = 'hmac'`,
+      [tenantId],
+    )
+    const old = await expected()
+    const all = { hmac: true, webhook: false, apiKey: false }
+    const rotated = await rotate(rig.deps, { tenantId, actor: 'test', ...all })
+    await setTenantStatus(rig.deps, { tenantId, status: 'suspended', actor: 'test' })
+    await setTenantStatus(rig.deps, { tenantId, status: 'active', actor: 'test' })
+    const newest = await readEntry()
+    // As it was before the rotation.
+    await rig.postgres.transaction(async (tx) => {
+      await tx.query('update tenants set epoch = $2 where tenant_id = $1', [
+        tenantId,
+        old.entry.epoch,
+      ])
+      await tx.query(`delete from tenant_secrets where tenant_id = $1 and kind = 'hmac'`, [tenantId])
+      await tx.query(
+        `insert into tenant_secrets (tenant_id, kind, state, sealed, last4)
+         values ($1, 'hmac', 'active', $2, $3)`,
+        [tenantId, secrets[0]!.sealed, secrets[0]!.last4],
+      )
+    })
+    const judged = new Set<string>()
+    await until('Postgres has the newest state', async () => {
+      await rig.projection.repair()
+      judged.add(edge.judge(tenantId, secret))
+      return (await expected()).entry.epoch > newest.epoch
+    })
+    secret = rotated.hmac_secret!
+    await repaired()
+    expect([...judged]).toEqual(['refused'])
+    expect(await expected()).toMatchObject({
+      entry: { status: 'active', hmac_secret_sealed: newest.hmac_secret_sealed },
+    })
+    expect(await rig.projection.repair()).toBe(0)
+  })
+
+  it('gives a Postgres that was put back the tenants that it forgot', async () => {
+    await rig.postgres.query('delete from tenants where tenant_id = $1', [tenantId])
+    await until('Postgres has it again', async () => {
+      await rig.projection.repair()
+      return (await createTenantStore(rig.postgres).findTenant(tenantId)) !== null
+    })
+    await repaired()
+    const { rows } = await rig.postgres.query<{ action: string }>(
+      'select action from audit_log where tenant_id = $1 order by audit_id desc limit 1',
+      [tenantId],
+    )
+    expect(rows).toEqual([{ action: 'tenant.recovered' }])
+  })
+
   it('is created again when the whole bucket is destroyed', async () => {
     await bucket.destroy()
     await repaired()
@@ -149,7 +203,10 @@ describe('the projection', () => {
     await until('the number is back', isRight)
     // One tenant fewer: the number changes before its entry is removed, so that the edge detects no
     // loss.
-    await createTenantStore(rig.postgres).removeTenant(tenantId)
+    await rig.postgres.transaction(async (tx) => {
+      await createTenantStore(tx).removeTenant(tenantId)
+      await insertAudit(tx, { actor: 'test', tenantId, action: 'tenant.creation_undone' })
+    })
     let missed = false
     const watching = setInterval(() => {
       missed ||= !edge.directory.synced()

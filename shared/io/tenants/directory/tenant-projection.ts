@@ -1,6 +1,7 @@
 /**
  * Keeps the projection of the tenants in NATS equal to Postgres: it repairs missing, stale, edited
- * and leftover entries within seconds, and counts them. A repair never races with a rotation: it
+ * and leftover entries within seconds, and counts them. An entry that is ahead of Postgres shows that
+ * Postgres was put back to an earlier state: then Postgres takes the tenant from the directory. A repair never races with a rotation: it
  * writes only if the entry still has the revision from before the read of Postgres. When nothing is
  * missing it writes a synced entry: then edges may call a tenant unknown, and rotations trust the
  * list of edges.
@@ -16,6 +17,8 @@ import {
   type SyncedEntry,
   syncedEntrySchema,
   syncedKey,
+  type TenantEntry,
+  tenantEntrySchema,
   tenantKey,
 } from '#shared/core/tenants/directory-entries.ts'
 import { findListShard, listShardVersions, readListMarker } from '#shared/io/lists/list-store.ts'
@@ -25,8 +28,9 @@ import { openTenantsBucket } from '#shared/io/nats/streams/buckets.ts'
 import { createPolicyStore } from '#shared/io/policies/policy-store.ts'
 import type { Postgres } from '#shared/io/postgres/postgres.ts'
 import type { Log } from '#shared/io/process/log.ts'
-import type { Metrics } from '#shared/io/process/metrics.ts'
+import { type Metrics, startAtZero } from '#shared/io/process/metrics.ts'
 import { within } from '#shared/io/process/pause.ts'
+import { isUndone, recoverTenant } from '#shared/io/tenants/recover-tenant.ts'
 import type { Sealer } from '#shared/io/tenants/sealed-secrets.ts'
 import { createTenantStore, type TenantStore } from '#shared/io/tenants/tenant-store.ts'
 import {
@@ -92,7 +96,16 @@ type State = TenantProjectionOptions & {
   repaired: (kind: RepairKind) => void
 }
 
-type RepairKind = 'missing' | 'unproven' | 'differs' | 'left_over' | 'policy'
+/** `ahead`: Postgres was put back, and takes the entry; of all others Postgres is right. */
+export const repairKinds = [
+  'missing',
+  'unproven',
+  'differs',
+  'left_over',
+  'policy',
+  'ahead',
+] as const
+type RepairKind = (typeof repairKinds)[number]
 
 /** Keys named in one line of the log. */
 const loggedKeysMax = 10
@@ -105,6 +118,10 @@ export function createTenantProjection(options: TenantProjectionOptions): Tenant
     'di_projection_repairs_total',
     'Entries of the tenant directory that differed from Postgres and were put right',
     ['kind'],
+  )
+  startAtZero(
+    repairs,
+    repairKinds.map((kind) => ({ kind })),
   )
   const removals = options.metrics.counter(
     'di_projection_policies_removed_total',
@@ -360,13 +377,32 @@ async function findFaults(
   for (const entry of entries) {
     const key = tenantKey(entry.tenant_id)
     known.add(key)
-    compare(key, JSON.stringify(entry), 'differs')
+    const ahead = findEntry(copy, held.get(key))
+    if (ahead !== null && ahead.entry.epoch > entry.epoch) faults.push(ahead.fault)
+    else compare(key, JSON.stringify(entry), 'differs')
   }
   faults.push(...(await findListFaults(state, copy, held)))
-  for (const key of held.keys()) {
-    if (key.startsWith(tenantKey('')) && !known.has(key)) compare(key, 'null', 'left_over')
+  for (const [key, present] of held) {
+    if (!key.startsWith(tenantKey('')) || known.has(key)) continue
+    const forgotten = findEntry(copy, present)
+    const isForgotten =
+      forgotten !== null && !(await isUndone(state.postgres, forgotten.entry.tenant_id))
+    if (isForgotten) faults.push(forgotten.fault)
+    else compare(key, 'null', 'left_over')
   }
   return { faults, tenants: entries.length, policiesInUse }
+}
+
+/** @returns the proven entry of a tenant, as one that Postgres does not have */
+function findEntry(
+  copy: Copy,
+  present: KvEntry | undefined,
+): { entry: TenantEntry; fault: Fault } | null {
+  const proven = present === undefined ? null : readProven(copy, present)
+  const parsed = tenantEntrySchema.safeParse(proven?.value)
+  if (present === undefined || proven === null || !parsed.success) return null
+  const { key, revision } = present
+  return { entry: parsed.data, fault: { kind: 'ahead', key, revision, wanted: proven.text } }
 }
 
 /** Compares versions: one version of a shard names one content. */
@@ -421,6 +457,11 @@ async function repairOne(
   copy: Copy,
   { kind, key, revision, wanted }: Fault,
 ): Promise<boolean> {
+  if (kind === 'ahead') {
+    if (!(await recover(state, copy, wanted))) return false
+    state.repaired(kind)
+    return true
+  }
   try {
     // A policy document is proven by its address.
     if (kind === 'policy') await copy.bucket.put(key, wanted, { previousSeq: revision })
@@ -431,4 +472,23 @@ async function repairOne(
   }
   state.repaired(kind)
   return true
+}
+
+/** Puts into Postgres what the directory has. The next comparison writes it with a newer epoch. */
+async function recover(state: State, copy: Copy, text: string): Promise<boolean> {
+  const entry = tenantEntrySchema.parse(JSON.parse(text))
+  const { tenant_id: tenantId, hmac_secret_sealed: sealed, policy_hash: policyHash } = entry
+  const document = copy.held.get(policyKey(policyHash))
+  const policyText = isPolicy(document, policyHash) ? document!.string() : null
+  const hmacLast4 =
+    sealed === null ? null : state.sealer.unseal(sealed, { tenantId, kind: 'hmac' }).slice(-4)
+  const recovered = { entry, policyText, hmacLast4 }
+  const isDone = await state.postgres.transaction((tx) => recoverTenant(tx, recovered))
+  if (isDone) {
+    state.log.error(
+      { tenantId, epoch: entry.epoch },
+      'Postgres was put back: it took this tenant from the directory',
+    )
+  }
+  return isDone
 }
