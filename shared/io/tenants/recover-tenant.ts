@@ -33,7 +33,8 @@ export async function isUndone(db: Queryable, tenantId: string): Promise<boolean
 }
 
 /**
- * Webhook, API keys, named keys, retention and lists are not in the directory: they stay as Postgres
+ * Webhook, API keys, named keys, retention and lists are not in the directory: they stay as
+ * Postgres
  * has them, or are missing.
  * @param tx a transaction
  * @returns false when Postgres has reached the epoch meanwhile, or the tenant cannot be made

@@ -1,5 +1,6 @@
 /**
- * `di backup` and `di restore`: all of the local stack in one folder. Servers of your own have their
+ * `di backup` and `di restore`: all of the local stack in one folder. Servers of your own have
+ * their
  * own tools: see Backup in deploy/README.md.
  */
 import { createWriteStream, existsSync } from 'node:fs'
