@@ -126,7 +126,9 @@ describe('the projection', () => {
         tenantId,
         old.entry.epoch,
       ])
-      await tx.query(`delete from tenant_secrets where tenant_id = $1 and kind = 'hmac'`, [tenantId])
+      await tx.query(`delete from tenant_secrets where tenant_id = $1 and kind = 'hmac'`, [
+        tenantId,
+      ])
       await tx.query(
         `insert into tenant_secrets (tenant_id, kind, state, sealed, last4)
          values ($1, 'hmac', 'active', $2, $3)`,
