@@ -58,6 +58,9 @@ async function backup(context: CliContext, target: string): Promise<BackupManife
   if (own.some((name) => stack.pids[name] === undefined)) {
     throw new CliError('The stack uses servers of your own: see Backup in deploy/README.md.')
   }
+  if (stack.clickhouse_shards !== undefined) {
+    throw new CliError('A stack with shards cannot be backed up: see Backup in deploy/README.md.')
+  }
   if (!(await isFree(target))) throw new CliError(`${target} is not empty.`)
   await mkdir(target, { recursive: true, mode: 0o700 })
   // Loaded here, because other commands need no server.
