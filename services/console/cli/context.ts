@@ -23,8 +23,6 @@ export type Stack = {
   clickhouse_shards?: string[]
   postgres: string
   admin_token: string
-  /** With `--shards`: the URL of each engine. */
-  clickhouse_shards?: string[]
   pids: Partial<Record<string, number>>
   demo?: {
     tenant_id: string
