@@ -12,6 +12,7 @@ const benchmarks: Record<string, () => Promise<Benchmark>> = {
   drain: () => import('./drain/drain.ts'),
   inserts: () => import('./drain/inserts.ts'),
   'risk-features': () => import('./history/risk-features.ts'),
+  shards: () => import('./history/shards.ts'),
   freshness: () => import('./freshness/freshness.ts'),
   'small-insert': () => import('./freshness/small-insert.ts'),
   cost: () => import('./cost/cost.ts'),

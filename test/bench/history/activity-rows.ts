@@ -2,14 +2,16 @@
  * Activity of a fleet that has reported for some time: an event has three rows, of its device,
  * which has ten sessions, of its session and of its user.
  */
+import { defaultPolicy } from '#shared/core/policies/default-policy.ts'
 import type { Clickhouse } from '#shared/io/clickhouse/clickhouse.ts'
+import type { ActivitySubject } from '#shared/io/velocity/activity-store.ts'
 
 export const rowsPerEvent = 3
 const sessionsPerDevice = 10
 const rowsPerInsert = 1_000_000
 
-export const firstMs = Date.now() - 86_400_000
-export const msPerEvent = 5
+const firstMs = Date.now() - 86_400_000
+const msPerEvent = 5
 
 /** Rows of the events from `from` on, as the view on telemetry would make them. */
 export async function fillActivity(
@@ -53,5 +55,20 @@ export async function fillActivity(
 const devices = 300_000 / sessionsPerDevice
 const deviceOf = (event: string) => `intDiv(${event}, ${devices * sessionsPerDevice}) * ${devices}
   + ${event} % ${devices}`
-export const toDevice = (event: number) =>
+const toDevice = (event: number) =>
   Math.floor(event / (devices * sessionsPerDevice)) * devices + (event % devices)
+
+/** An event of the fleet, as a scorer asks about it. */
+export function toSubject(tenantId: string, event: number): ActivitySubject {
+  const device = toDevice(event)
+  return {
+    tenantId,
+    deviceId: `device-${device}`,
+    sessionId: `session-${event}`,
+    userIds: [`user-${device}`],
+    eventId: `event-${event}`,
+    streamOffset: event + 1,
+    receivedAtMs: firstMs + event * msPerEvent,
+    rules: defaultPolicy.velocity,
+  }
+}

@@ -6,16 +6,15 @@
  * chooses the sizes.
  */
 import { parseArgs } from 'node:util'
-import { defaultPolicy } from '#shared/core/policies/default-policy.ts'
 import { type Clickhouse, createClickhouse } from '#shared/io/clickhouse/clickhouse.ts'
-import { type ActivitySubject, createActivityStore } from '#shared/io/velocity/activity-store.ts'
+import { createActivityStore } from '#shared/io/velocity/activity-store.ts'
 import { startClickhouse } from '../../support/servers/clickhouse-server.ts'
 import { migrateClickhouse } from '../../support/servers/databases.ts'
 import { untilMergesEnd } from '../drain/merges.ts'
 import { readCpuSeconds } from '../measured-process.ts'
 import { type Check, type Figure, publishReport, readClickhouseVersion } from '../report.ts'
 import { type Spread, toSpread } from '../spread.ts'
-import { fillActivity, firstMs, msPerEvent, rowsPerEvent, toDevice } from './activity-rows.ts'
+import { fillActivity, rowsPerEvent, toSubject } from './activity-rows.ts'
 
 const print = (text: string) => process.stdout.write(`${text}\n`)
 const tenantId = 'fleet'
@@ -101,7 +100,7 @@ async function measure(
   for (let round = 0; round <= rounds; round++) {
     // Subjects from the whole fleet, at their latest event, never those that were just read.
     const subjects = Array.from({ length: batch }, (_, n) =>
-      toSubject(Math.floor(((n + round / (rounds + 1)) * events) / batch)),
+      toSubject(tenantId, Math.floor(((n + round / (rounds + 1)) * events) / batch)),
     )
     const baseline = await timed(() =>
       clickhouse.query({ query: 'select 1' }).then((r) => r.text()),
@@ -128,20 +127,6 @@ async function measure(
       ok: answered === expected && found === 0,
       detail: `${answered} of ${expected}, ${found} found`,
     },
-  }
-}
-
-function toSubject(event: number): ActivitySubject {
-  const device = toDevice(event)
-  return {
-    tenantId,
-    deviceId: `device-${device}`,
-    sessionId: `session-${event}`,
-    userIds: [`user-${device}`],
-    eventId: `event-${event}`,
-    streamOffset: event + 1,
-    receivedAtMs: firstMs + event * msPerEvent,
-    rules: defaultPolicy.velocity,
   }
 }
 
