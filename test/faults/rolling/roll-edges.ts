@@ -1,6 +1,6 @@
 /**
  * Two edges behind a balancer are restarted in turns under a constant load, as in an upgrade.
- * Meanwhile a client also knocks at each edge that starts, without a balancer.
+ * Meanwhile a client calls each edge that starts directly, until it answers.
  */
 import { Agent } from 'node:http'
 import { setTimeout as pause } from 'node:timers/promises'
@@ -77,7 +77,7 @@ export async function rollEdges(options: RollOptions): Promise<RollResult> {
     for (let round = 0; round < options.rounds; round++) {
       for (const edge of edges) {
         const { code, tookMs } = await edge.terminate()
-        const firstStatus = await startAndKnock(edge, () => post(edge.url, single))
+        const firstStatus = await startAndCall(edge, () => post(edge.url, single))
         await until('the balancer serves it', () => balancer.serves(edge))
         await pause(pollMs)
         restarts.push({ exitCode: code, stopMs: tookMs, firstStatus })
@@ -98,14 +98,14 @@ export async function rollEdges(options: RollOptions): Promise<RollResult> {
 }
 
 /** @returns the status of the first response */
-async function startAndKnock(
+async function startAndCall(
   edge: ServiceProcess,
-  knock: () => Promise<SentTelemetry>,
+  call: () => Promise<SentTelemetry>,
 ): Promise<number> {
   edge.launch()
   return until('the edge answers', async () => {
     if (!edge.isAlive()) throw new Error(`the edge ended at its start: ${edge.output()}`)
-    return (await knock()).status
+    return (await call()).status
   })
 }
 

@@ -196,8 +196,8 @@ describe('pods', () => {
 
   it('are upgraded in the order console, scorer, ingest', () => {
     const waits = deployed.map((name) => {
-      const [await_] = podOf(byDefault, name).initContainers ?? []
-      return [name, await_?.command.at(-2) ?? null]
+      const [wait] = podOf(byDefault, name).initContainers ?? []
+      return [name, wait?.command.at(-2) ?? null]
     })
     expect(Object.fromEntries(waits)).toEqual({
       ingest: 'http://di-device-intelligence-scorer-new:8083/readyz',
