@@ -30,6 +30,7 @@ const drills: Record<string, () => Promise<Drill>> = {
   soak: () => import('./soak/soak.ts'),
   starvation: () => import('./starvation/starvation.ts'),
   'small-stream': () => import('./small-stream/small-stream.ts'),
+  'put-back': () => import('./put-back/put-back.ts'),
   standby: () => import('./standby/standby.ts'),
   rolling: () => import('./rolling/rolling.ts'),
 }
