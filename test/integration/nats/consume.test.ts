@@ -486,6 +486,30 @@ describe('a consumer whose broker fails', () => {
     await until('it works again', () => seen.size === 10)
   })
 
+  it('does not wait for the watermark of a lost stream', async () => {
+    const seen = new Set<number>()
+    let ready = 4
+    begin(
+      async (messages) => {
+        for (const message of messages) seen.add(toNumber(message))
+      },
+      {},
+      { readyUpTo: async () => ready },
+    )
+    await publish(0, 5)
+    await until('it waits with the last one', async () => {
+      const { held, waiting } = await readCounts()
+      return seen.size === 4 && held === 1 && waiting === 0
+    })
+    await nats.manager.streams.delete(telemetryStream)
+    await ensureStreams(nats)
+    await server.restart()
+    await until('NATS is connected', nats.connected)
+    ready = 3
+    await publish(5, 8)
+    await until('everything is handled', () => seen.size === 8, 10_000)
+  })
+
   it('loses nothing when the broker is killed and started again repeatedly', async () => {
     const seen = new Set<number>()
     begin(async (messages) => {

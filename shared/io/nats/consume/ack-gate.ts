@@ -12,6 +12,8 @@ export type AckGate = {
   respond: (start: number, response: Response) => void
   /** Responses wait from here on. */
   hold: () => void
+  /** Whether the stream was put back or replaced since; false while that is unknown. */
+  isPast: (start: number) => boolean
   /** Sends what waits and belongs to the present incarnation; all else is dropped. */
   open: (start: number) => void
 }
@@ -30,6 +32,7 @@ export function createAckGate(nats: Nats): AckGate {
     hold: () => {
       present = null
     },
+    isPast: (start) => present !== null && start !== present,
     open: (start) => {
       present = start
       for (const response of waiting) if (response.start === start) send(response)

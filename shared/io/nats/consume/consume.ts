@@ -241,7 +241,12 @@ async function fillBuffer(state: State): Promise<void> {
 }
 
 function isAnyReady({ buffer }: State, upTo: number | null): boolean {
-  return upTo !== null && buffer.some((message) => message.sequence <= upTo)
+  return upTo !== null && buffer.some((message) => isReady(message, upTo))
+}
+
+/** The watermark does not concern a message of a stream that was put back or replaced. */
+function isReady(message: DeliveredMessage, upTo: number): boolean {
+  return message.sequence <= upTo || message.isPast()
 }
 
 /**
@@ -294,7 +299,7 @@ function nextBatch(state: State, upTo: number | null): DeliveredMessage[] {
   let bytes = 0
   let full = false
   for (const message of state.buffer) {
-    if (upTo === null || message.sequence > upTo) {
+    if (upTo === null || !isReady(message, upTo)) {
       rest.push(message)
       continue
     }

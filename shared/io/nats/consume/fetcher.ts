@@ -19,6 +19,8 @@ export type DeliveredMessage = {
   publishedMs: number
   /** Number of deliveries; 1 for the first. */
   deliveries: number
+  /** Whether its stream was put back or replaced since it was delivered. */
+  isPast: () => boolean
   ack: () => void
   /** Extends the lease. */
   working: () => void
@@ -54,6 +56,8 @@ type FetcherOptions = {
   toOffset: (sequence: number) => number
   /** Sends a response to a delivery. @param isLast the message needs no further response */
   respond: (reply: string, payload: Uint8Array, isLast: boolean) => void
+  /** Whether the stream was put back or replaced since this fetcher was opened. */
+  isPast: () => boolean
   /** Called for each message. @throws when the message cannot belong to this stream */
   onMessage: (message: DeliveredMessage) => void
 }
@@ -187,6 +191,7 @@ function toDelivered(message: Msg, { toOffset, ...options }: FetcherOptions): De
     streamOffset: toOffset(sequence),
     publishedMs,
     deliveries,
+    isPast: options.isPast,
     ack: () => respond(ackBytes, true),
     working: () => respond(workingBytes, false),
     nak: (ms) => respond(Buffer.from(`-NAK ${JSON.stringify({ delay: ms * 1e6 })}`), true),

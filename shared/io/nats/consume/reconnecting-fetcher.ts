@@ -119,6 +119,7 @@ async function openOnce(
     durable,
     toOffset: offsets.of,
     respond: (reply, payload, isLast) => acks.respond(offsets.start, { reply, payload, isLast }),
+    isPast: () => acks.isPast(offsets.start),
     onMessage: inOrder(onMessage),
   })
 }
