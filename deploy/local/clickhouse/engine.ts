@@ -20,6 +20,7 @@ import {
   toAnalystPassword,
   toBootSql,
   toServerConfigXml,
+  toShardsSecret,
   toUsersXml,
 } from './server-config.ts'
 import { openStartupGate } from './startup-gate.ts'
@@ -127,7 +128,7 @@ function writeRunFiles(
     analystPasswordSha256Hex: toSha256Hex(toAnalystPassword(password)),
     startupGatePort,
     users,
-    shards: shards === null ? null : { ...shards, password },
+    shards: shards === null ? null : { ...shards, secret: toShardsSecret(password) },
   }
   rmSync(files.port, { force: true })
   rmSync(files.pipe, { force: true })

@@ -23,7 +23,7 @@ export type EngineUser = {
   grants: readonly string[]
 }
 
-/** The engine as one of several shards on this machine, which share the password of `default`. */
+/** The engine as one of several shards on this machine, which have the same users. */
 export type EngineShards = {
   /** The port of each shard's native protocol on 127.0.0.1, in their order. */
   ports: readonly number[]
@@ -44,7 +44,7 @@ export type ServerConfigFacts = {
   /** The service's processes. They see the rows of every tenant, also through the views. */
   users: readonly EngineUser[]
   /** Null for an engine that is alone. */
-  shards: (EngineShards & { password: string }) | null
+  shards: (EngineShards & { secret: string }) | null
 }
 
 /** In the engine's data folder: where `BACKUP ... TO File()` may write and `RESTORE` may read. */
@@ -92,18 +92,16 @@ export function toServerConfigXml(facts: ServerConfigFacts): string {
 
 function toShardsXml({ shards }: ServerConfigFacts): string {
   if (shards === null) return ''
-  const { ports, own, password } = shards
+  const { ports, own, secret } = shards
   const replicas = ports.map(
     (port) => `
-      <shard><replica>
-        <host>127.0.0.1</host><port>${port}</port>
-        <user>default</user><password>${escapeXml(password)}</password>
-      </replica></shard>`,
+      <shard><replica><host>127.0.0.1</host><port>${port}</port></replica></shard>`,
   )
   return `
   <tcp_port>${ports[own]}</tcp_port>
   <remote_servers>
-    <${clusterName}>${replicas.join('')}
+    <${clusterName}>
+      <secret>${secret}</secret>${replicas.join('')}
     </${clusterName}>
   </remote_servers>`
 }
@@ -256,4 +254,9 @@ SELECT getServerPort('http_port') INTO OUTFILE '${quoted}' TRUNCATE FORMAT TSV;
 /** The password of user `analyst`, derived from that of `default` so that it cannot be guessed. */
 export function toAnalystPassword(password: string): string {
   return createHmac('sha256', password).update('analyst').digest('hex')
+}
+
+/** With it a shard asks the others as the user that asks it; derived as the password above. */
+export function toShardsSecret(password: string): string {
+  return createHmac('sha256', password).update('shards').digest('hex')
 }

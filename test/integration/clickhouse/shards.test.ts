@@ -169,7 +169,7 @@ describe('an answer', () => {
       rowsOf(clickhouse, "select * from analytics.user_devices_as_of(as_of = '2026-08-01')"),
     )
     // All of them take long: these have joins, medians and parts of days.
-    for (const question of readCookbook().filter((_, index) => index % 4 === 0)) {
+    for (const question of readCookbook().filter((_, index) => index % 5 === 0)) {
       await expectSame(async (clickhouse) => {
         const { rows } = await runQuestion(clickhouse, question, { tenant: fleetTenant })
         return rows.map((row) => JSON.stringify(row)).sort()
@@ -178,7 +178,7 @@ describe('an answer', () => {
   })
 
   it('about devices, users, events and links is that of one node', async () => {
-    for (const deviceId of devicesOf('acme')) {
+    for (const deviceId of devicesOf('acme').slice(0, 12)) {
       const of = { tenantId: 'acme', deviceId }
       await expectSame(async (clickhouse) => [
         await createHistoryStore(clickhouse).findDevice({ ...of, sessionsLimit: 5, before: null }),

@@ -20,7 +20,7 @@ const closed = {
   startupGatePort: 4711,
   analystPasswordSha256Hex,
   users: [],
-  shards: { ports: [9001, 9002], own: 1, password: 'a<b' },
+  shards: { ports: [9001, 9002], own: 1, secret: 'ab12' },
 }
 
 describe('the configuration of the embedded ClickHouse', () => {
@@ -55,7 +55,7 @@ describe('the configuration of the embedded ClickHouse', () => {
     const xml = toServerConfigXml(closed)
     expect([...xml.matchAll(/<port>(\d+)</g)].map(([, port]) => port)).toEqual(['9001', '9002'])
     expect(xml).toContain('<tcp_port>9002</tcp_port>')
-    expect(xml).toContain('<password>a&lt;b</password>')
+    expect(xml).toContain('<secret>ab12</secret>')
     expect(toServerConfigXml(open)).not.toContain('tcp_port')
     expect(toBootSql('/port', true)).toContain('LISTEN TCP')
     expect(toBootSql('/port', false)).not.toContain('TCP')
