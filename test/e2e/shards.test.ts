@@ -1,8 +1,7 @@
 /**
  * The whole service on two ClickHouse engines, as `npm start -- --shards 2` starts it: a small
- * fleet
- * finds everything in place although an engine is killed meanwhile, and the counts of all stages
- * agree.
+ * fleet finds everything in place although an engine is killed meanwhile, and the counts of all
+ * stages agree.
  */
 import { execFile } from 'node:child_process'
 import { existsSync } from 'node:fs'

@@ -1,9 +1,8 @@
 // The embedded ClickHouse as a separate process: `node deploy/local/clickhouse/clickhouse-server.ts
 // --path DIR --listen 127.0.0.1:PORT [--parent-pid PID] [--shards PORTS --shard N]`. It prints one
-// JSON line on stdout when
-// queries are accepted, logs to stderr, and is the only place that uses the engine. Acknowledged
-// rows survive its kill -9. It ends on SIGTERM or SIGINT within five seconds, and by itself when
-// the parent has ended.
+// JSON line on stdout when queries are accepted, logs to stderr, and is the only place that uses
+// the engine. Acknowledged rows survive its kill -9. It ends on SIGTERM or SIGINT within five
+// seconds, and by itself when the parent has ended.
 import { resolve } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { parseArgs } from 'node:util'

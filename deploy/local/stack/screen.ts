@@ -31,5 +31,5 @@ export function createScreen(out: NodeJS.WritableStream): Screen {
 
 /** The URL with its password masked, for external servers. */
 export function withoutPassword(url: string): string {
-  return url.replace(/^([^/]*\/\/[^:@/]*):[^@/]+@/, '$1:***@')
+  return url.replace(/^([^/]*\/\/[^:@/]*):[^/?#]+@/, '$1:***@')
 }

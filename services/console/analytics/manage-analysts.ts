@@ -150,8 +150,7 @@ async function storesUsers(clickhouse: Clickhouse): Promise<boolean> {
 
 /**
  * Row policies keep an analyst to the rows of a tenant, and ClickHouse does not apply them to a
- * table
- * of all shards.
+ * table of all shards.
  * @throws Problem analysts_not_possible
  */
 export function requireOneNode(clickhouse: Clickhouse): void {

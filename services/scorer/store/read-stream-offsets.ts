@@ -78,9 +78,8 @@ export function createStreamOffsetsReader(
 }
 
 /**
- * While Postgres is away, storing goes on with the incarnations that are known: if one were
- * missing,
- * the newest recorded message would not be found, and then Postgres is needed.
+ * While Postgres is away, storing goes on with the incarnations that are known. If one is missing,
+ * the newest recorded message is not found, and then Postgres is needed.
  */
 function createIncarnationsReader(postgres: Postgres) {
   const known = new Map<string, StreamIncarnations>()

@@ -19,6 +19,7 @@ import {
   type Clickhouse,
   type ClickhouseNode,
   checkClickhouse,
+  checkMaxMs,
   nodesOf,
   toShardFault,
 } from './clickhouse.ts'
@@ -87,7 +88,8 @@ async function readNewestMigration(clickhouse: ClickhouseNode): Promise<string |
 
 /** Runs a statement with one short answer. `check grant` takes no format. */
 async function readText(clickhouse: ClickhouseNode, query: string): Promise<string> {
-  const { stream } = await clickhouse.exec({ query })
+  const abort_signal = AbortSignal.timeout(checkMaxMs)
+  const { stream } = await clickhouse.exec({ query, abort_signal })
   let text = ''
   for await (const chunk of stream) text += String(chunk)
   return text.trim()

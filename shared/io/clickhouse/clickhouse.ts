@@ -69,7 +69,7 @@ const shardSettings: ClickHouseSettings = {
 
 /**
  * Creates a client. The first query connects.
- * @param url `http(s)://user:password@host:port/database`; of shards, of the one that asks others
+ * @param url `http(s)://user:password@host:port/database`; of shards, of the one that queries the others
  */
 export function createClickhouse(url: string, options: ClickhouseOptions): Clickhouse {
   const { shardUrls = [] } = options
@@ -138,8 +138,7 @@ export const smallQuery = {
 
 /**
  * The settings of a small query of all shards: the older analyzer takes twice as long to send one
- * to
- * others.
+ * to others.
  */
 export const smallQueryOf = ({ shards }: Clickhouse): ClickHouseSettings =>
   shards.length === 0 ? smallQuery : { max_threads: 1, ...uncompiled }
@@ -148,7 +147,8 @@ export const smallQueryOf = ({ shards }: Clickhouse): ClickHouseSettings =>
 export const nodesOf = (clickhouse: Clickhouse): readonly ClickhouseNode[] =>
   clickhouse.shards.length === 0 ? [clickhouse] : clickhouse.shards
 
-const checkMaxMs = 1_000
+/** How long a query of a readiness check may take: it must not occupy a connection for longer. */
+export const checkMaxMs = 1_000
 
 /**
  * For `/readyz`.
@@ -162,10 +162,7 @@ export async function checkClickhouse(
 ): Promise<string | null> {
   const faults = await Promise.all(nodesOf(clickhouse).map((node) => checkNode(node)))
   const at = faults.findIndex((fault) => fault !== null)
-  if (at === -1) {
-    reporter?.worked()
-    return null
-  }
+  if (at === -1) return null
   const { error } = faults[at]!
   const why = reporter?.failed(error) ?? describeConnectFault(error)
   return toShardFault(clickhouse, at, why)
@@ -179,7 +176,6 @@ async function checkNode(node: ClickhouseNode): Promise<{ error: unknown } | nul
   try {
     // A query names the database, a ping does not.
     const check = { query: 'select 1', format: 'TabSeparated' } as const
-    // Abort it in time: it must not occupy a connection.
     const abort_signal = AbortSignal.timeout(checkMaxMs)
     await (await node.query({ ...check, abort_signal })).text()
     return null

@@ -1,6 +1,6 @@
 /**
- * Questions to the shards that have the rows, instead of to all: what is known to lie on one shard
- * costs the others nothing, and does not need them. On one node each of these is one call.
+ * Queries the shards that have the rows, instead of all: what is known to lie on one shard costs
+ * the others nothing, and does not need them. On one node each of these is one call.
  */
 import { shardOf } from '#shared/core/base/shards.ts'
 import { toKeyHash } from '#shared/core/velocity/key-hash.ts'

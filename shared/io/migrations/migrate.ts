@@ -103,8 +103,7 @@ export async function migratePostgres(url: string, options: MigrateOptions): Pro
 
 /**
  * Creates the database when it is missing and applies new files, on one shard after another.
- * ClickHouse has no transactions around DDL, so a file that failed half-way is run again
- * completely:
+ * ClickHouse has no transactions around DDL, so a file that failed half-way is run again in full:
  * its statements use `if not exists`.
  * @param url with the database in its path, `device_intelligence` by default
  * @param postgresUrl where the lock is; null without a lock, for tests

@@ -152,6 +152,9 @@ function isOfFullDisk(error: unknown): boolean {
   return cause instanceof pg.DatabaseError && (cause.code === '53100' || cause.code === '58030')
 }
 
+/** Of pg's pool, when no connection became free in time. */
+const allBusyMessage = 'timeout exceeded when trying to connect'
+
 /**
  * Creates a pool. The first query connects. Of several hosts it uses the one that takes writes, and
  * looks for another when a connection to it fails.
@@ -191,7 +194,7 @@ export function createPostgres(url: string, options: PostgresOptions): Postgres 
         return client
       } catch (error) {
         // A pool whose connections are all busy is no failure of the server.
-        const isBusy = pool.totalCount >= pool.options.max
+        const isBusy = (error as Error).message === allBusyMessage
         const failure = toPostgresError(error)
         if (!isBusy && failure instanceof PostgresUnavailableError) {
           // Another caller may have moved on meanwhile.

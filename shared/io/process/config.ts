@@ -274,8 +274,8 @@ export const clickhouseVariables = {
 } as const
 
 /**
- * The URL of each shard, with the credentials and the database of CLICKHOUSE_URL; none for one
- * node.
+ * The URL of each shard, with the credentials and the database of CLICKHOUSE_URL. There are none
+ * for one node.
  * @throws ConfigError when CLICKHOUSE_URL is none of the shards
  */
 export function toShardUrls(config: z.output<z.ZodObject<typeof clickhouseVariables>>): string[] {
@@ -286,9 +286,9 @@ export function toShardUrls(config: z.output<z.ZodObject<typeof clickhouseVariab
     throw new ConfigError(['CLICKHOUSE_URL must be one of the shards in CLICKHOUSE_CLUSTER'])
   }
   return origins.map((origin) => {
-    const url = new URL(own)
-    url.protocol = new URL(origin).protocol
-    url.host = new URL(origin).host
+    const url = new URL(own.pathname, origin)
+    url.username = own.username
+    url.password = own.password
     return url.href
   })
 }

@@ -10,11 +10,12 @@ export async function withOldActivityKept<T>(
   clickhouse: Clickhouse,
   work: () => Promise<T>,
 ): Promise<T> {
-  const tell = (query: string) => onEveryNode(clickhouse, (node) => node.command({ query }))
-  await tell('system stop ttl merges activity')
+  const command = (query: string) => onEveryNode(clickhouse, (node) => node.command({ query }))
   try {
+    // When one node fails, others may have stopped.
+    await command('system stop ttl merges activity')
     return await work()
   } finally {
-    await tell('system start ttl merges activity')
+    await command('system start ttl merges activity')
   }
 }

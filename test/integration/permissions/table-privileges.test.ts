@@ -4,7 +4,7 @@
 import { hash } from 'node:crypto'
 import { type ClickHouseClient, createClient } from '@clickhouse/client'
 import pg from 'pg'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import {
   type ProcessName,
   processNames,
@@ -374,7 +374,11 @@ describe('ClickHouse', () => {
     await expect(users.get(name)!.command({ query })).rejects.toMatchObject({ code: '497' })
   })
 
-  const createCheck = (clickhouse: ClickHouseClient, of: 'scorer' | 'api' | 'console') =>
+  const createCheck = (
+    clickhouse: ClickHouseClient,
+    of: 'scorer' | 'api' | 'console',
+    log = createLog('test', 'silent'),
+  ) =>
     createClickhouseCheck({
       clickhouse: Object.assign(clickhouse, { shards: [] }),
       database,
@@ -387,15 +391,20 @@ describe('ClickHouse', () => {
     expect(await createCheck(users.get(of)!, of)()).toBeNull()
   })
 
-  test('readiness names each right that is missing', async () => {
+  test('readiness names each right that is missing, and logs them once', async () => {
+    const log = createLog('test', 'silent')
+    const warn = vi.spyOn(log, 'warn')
     // Another process's user is one whose rights do not suffice.
-    expect(await createCheck(users.get('scorer')!, 'console')()).toBe(
+    const check = createCheck(users.get('scorer')!, 'console', log)
+    await check()
+    expect(await check()).toBe(
       'does not grant this user: ' +
         'SELECT, INSERT, ALTER DELETE, ALTER UPDATE, OPTIMIZE, SYSTEM CLEANUP ON ' +
         '`device_intelligence`.*; ' +
         'SELECT ON `analytics`.*; SELECT ON `system`.*; ' +
         'CREATE USER, ALTER USER, DROP USER, ROLE ADMIN, SHOW ACCESS ON *.*',
     )
+    expect(warn).toHaveBeenCalledTimes(1)
   })
 
   test.each([

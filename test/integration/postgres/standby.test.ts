@@ -1,10 +1,15 @@
 /**
  * A POSTGRES_URL with a primary and its standby, on two real servers with streaming replication:
- * the
- * short form of `npm run faults -- standby`.
+ * the short form of `npm run faults -- standby`.
  */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { createPostgres, type Postgres } from '#shared/io/postgres/postgres.ts'
+import {
+  createPostgres,
+  type Postgres,
+  type PostgresOptions,
+  PostgresUnavailableError,
+} from '#shared/io/postgres/postgres.ts'
+import { createFaultReporter } from '#shared/io/process/connect-faults.ts'
 import { createLog } from '#shared/io/process/log.ts'
 import { until } from '../../support/process/until.ts'
 import { startPostgres, type TestPostgres } from '../../support/servers/postgres-server.ts'
@@ -16,11 +21,15 @@ let standby: TestStandby
 const pools: Postgres[] = []
 
 /** A pool on hosts in this order. */
-function open(ports: number[], parameters = '?target_session_attrs=read-write'): Postgres {
+function open(
+  ports: number[],
+  parameters = '?target_session_attrs=read-write',
+  options: Partial<PostgresOptions> = {},
+): Postgres {
   const { username, password, pathname } = new URL(primary.url)
   const hosts = ports.map((port) => `127.0.0.1:${port}`).join(',')
   const url = `postgres://${username}:${password}@${hosts}${pathname}${parameters}`
-  const pool = createPostgres(url, { role: 'test', log })
+  const pool = createPostgres(url, { role: 'test', log, ...options })
   pools.push(pool)
   return pool
 }
@@ -43,6 +52,23 @@ describe('a URL with several hosts', () => {
   it('uses the one that takes writes, in any order', async () => {
     expect(await portOf(open([standby.port, primary.port]))).toBe(primary.port)
     expect(await portOf(open([primary.port, standby.port]))).toBe(primary.port)
+  })
+
+  it('moves on from a dead one although more callers than connections wait', async () => {
+    const pool = open([1, primary.port], undefined, { connectionsMax: 1 })
+    const ports = await Promise.all(Array.from({ length: 5 }, () => portOf(pool)))
+    expect(ports).toEqual(Array.from({ length: 5 }, () => primary.port))
+  })
+
+  it('stays with the server while all connections are busy', async () => {
+    const reporter = createFaultReporter('Postgres', log)
+    const options = { connectionsMax: 1, connectTimeoutMs: 100, reporter }
+    const pool = open([primary.port, 1], undefined, options)
+    await pool.withSession(async () => {
+      await expect(portOf(pool)).rejects.toThrow(PostgresUnavailableError)
+    })
+    expect(reporter.fault()).toBeNull()
+    expect(await portOf(pool)).toBe(primary.port)
   })
 
   it('of which none takes writes says that it is a standby', async () => {

@@ -111,6 +111,11 @@ describe('CLICKHOUSE_CLUSTER', () => {
       `https://di:${secret}@b:8443/events`,
       `http://di:${secret}@a:8123/events`,
     ])
+    // A default port is not that of CLICKHOUSE_URL.
+    expect(read({ CLICKHOUSE_URL: url, CLICKHOUSE_CLUSTER: 'http://a:8123;https://b' })).toEqual([
+      `http://di:${secret}@a:8123/events`,
+      `https://di:${secret}@b/events`,
+    ])
   })
 
   it.each([
