@@ -69,7 +69,8 @@ const shardSettings: ClickHouseSettings = {
 
 /**
  * Creates a client. The first query connects.
- * @param url `http(s)://user:password@host:port/database`; of shards, of the one that queries the others
+ * @param url `http(s)://user:password@host:port/database`; of shards, of the one that queries the
+ *   others
  */
 export function createClickhouse(url: string, options: ClickhouseOptions): Clickhouse {
   const { shardUrls = [] } = options
