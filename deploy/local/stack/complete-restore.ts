@@ -1,10 +1,10 @@
 // Completes a restore that `di restore` has prepared in the data folder. Each part is removed once
 // it is restored, so a start that was interrupted goes on with the rest.
 
-import { existsSync, readdirSync, rmSync } from 'node:fs'
+import { existsSync, readdirSync, renameSync, rmSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import {
-  clickhouseBackupName,
+  toBackupPlace,
   toClickhouseBackup,
   toStreamsToRestore,
 } from '#shared/io/backup/backup-folder.ts'
@@ -21,7 +21,9 @@ const RESTORE_LIMIT_MS = 6 * 3_600_000
  * @returns whether there was something to restore
  */
 export async function completeClickhouse(dataDir: string, url: string): Promise<boolean> {
-  const backup = toClickhouseBackup(dataDir)
+  const backup = toClickhouseBackup(dataDir, 'restore')
+  const scratch = toClickhouseBackup(dataDir, 'scratch')
+  rmSync(scratch, { recursive: true, force: true })
   if (!existsSync(backup)) return false
   const clickhouse = createClickhouse(url, {
     name: 'restore',
@@ -29,11 +31,13 @@ export async function completeClickhouse(dataDir: string, url: string): Promise<
     requestTimeoutMs: RESTORE_LIMIT_MS,
   })
   try {
-    await restoreClickhouse(clickhouse, databaseOf(url), `File('${clickhouseBackupName}')`)
+    await restoreClickhouse(clickhouse, databaseOf(url), toBackupPlace('restore'))
   } finally {
     await clickhouse.close()
   }
-  rmSync(backup, { recursive: true })
+  // One step: a part of it must never be restored.
+  renameSync(backup, scratch)
+  rmSync(scratch, { recursive: true })
   return true
 }
 

@@ -28,9 +28,13 @@ export function describeFault(issue: z.core.$ZodRawIssue): string | undefined {
     case 'invalid_value':
       return `must be ${issue.values.length === 1 ? '' : 'one of '}${issue.values.join(', ')}`
     case 'too_small':
-      return describeBound('at least', issue.origin, issue.minimum)
+      return issue.inclusive === false
+        ? `must be more than ${issue.minimum}`
+        : describeBound('at least', issue.origin, issue.minimum)
     case 'too_big':
-      return describeBound('at most', issue.origin, issue.maximum)
+      return issue.inclusive === false
+        ? `must be less than ${issue.maximum}`
+        : describeBound('at most', issue.origin, issue.maximum)
     case 'unrecognized_keys':
       return 'is not a field of this object'
     default:

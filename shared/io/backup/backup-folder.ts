@@ -12,10 +12,16 @@ export const backupParts = {
   streams: 'streams',
 } as const
 
-/** The name of ClickHouse's own backup, in the folder where its engine may write and read. */
-export const clickhouseBackupName = 'restore'
-export const toClickhouseBackup = (dataDir: string): string =>
-  join(dataDir, 'clickhouse', 'backups', clickhouseBackupName)
+/**
+ * ClickHouse's own backups, in the folder where its engine may write and read: the next start of
+ * the local stack restores `restore`. `scratch` is one that is being made or removed, perhaps
+ * incomplete after a crash, and is never restored.
+ */
+export type ClickhouseBackup = 'restore' | 'scratch'
+export const toClickhouseBackup = (dataDir: string, name: ClickhouseBackup): string =>
+  join(dataDir, 'clickhouse', 'backups', name)
+/** The same for the engine. */
+export const toBackupPlace = (name: ClickhouseBackup): string => `File('${name}')`
 
 /** Messages that the next start of the local stack publishes again. */
 export const toStreamsToRestore = (dataDir: string): string => join(dataDir, 'restore', 'streams')

@@ -32,22 +32,26 @@ const messagesMax = 28
 const silenceMaxMs = 10_000
 
 /**
- * Copies the messages of a stream from a sequence to its present end.
+ * Copies the messages of a stream to its present end.
+ * @param from the first sequence, which the stream must still have; null for all that it has
  * @param write gets one line for each
  * @returns how many there were; none when there is no such stream
- * @throws when the broker does not answer
+ * @throws when the broker does not answer, and when messages from `from` on are removed already
  */
 export async function copyMessages(
   nats: Nats,
   stream: string,
-  { from, write }: { from: number; write: (line: string) => Promise<unknown> },
+  { from, write }: { from: number | null; write: (line: string) => Promise<unknown> },
 ): Promise<number> {
   const info = await nats.manager.streams.info(stream).catch(nullIfMissing)
   if (info === null) return 0
+  if (from !== null && info.state.first_seq > from) {
+    throw new Error(`stream ${stream} removed messages before they were copied: try again`)
+  }
   const { name, num_pending: present } = await nats.manager.consumers.add(stream, {
     ack_policy: AckPolicy.None,
     deliver_policy: DeliverPolicy.StartSequence,
-    opt_start_seq: Math.max(1, from),
+    opt_start_seq: from ?? 1,
     inactive_threshold: nanos(2 * silenceMaxMs),
   })
   let count = 0

@@ -1,6 +1,14 @@
 // Streams and consumers with the service's settings, on a real nats-server.
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { scorerConsumer, telemetryStream } from '#shared/core/telemetry/nats-names.ts'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
+import {
+  scorerConsumer,
+  telemetryStream,
+  telemetrySubject,
+} from '#shared/core/telemetry/nats-names.ts'
+import { copyMessages, publishMessages } from '#shared/io/backup/stream-backup.ts'
 import { connectNats, type Nats } from '#shared/io/nats/connection.ts'
 import { ensureStreams } from '#shared/io/nats/streams/ensure-streams.ts'
 import { ackWaitMs } from '#shared/io/nats/streams/telemetry-stream.ts'
@@ -71,6 +79,38 @@ describe('ensureStreams', () => {
     const wanting = await connectNats(server.url, 'test', createLog('test', 'silent'), 3)
     await expect(ensureStreams(wanting)).rejects.toThrow(/replicas/i)
     await wanting.close()
+  })
+})
+
+describe('copyMessages', () => {
+  const copy = async (from: number | null) => {
+    const lines: string[] = []
+    const write = async (line: string) => lines.push(line)
+    return { count: await copyMessages(nats, telemetryStream, { from, write }), lines }
+  }
+
+  it('copies to the present end what publishMessages puts back', async () => {
+    const first = await nats.jetstream.publish(telemetrySubject, 'one')
+    await nats.jetstream.publish(telemetrySubject, 'two')
+    const { count, lines } = await copy(first.seq + 1)
+    expect(count).toBe(1)
+    const folder = mkdtempSync(join(tmpdir(), 'di-copy-'))
+    onTestFinished(() => rmSync(folder, { recursive: true }))
+    const file = join(folder, 'TELEMETRY.jsonl')
+    writeFileSync(file, lines.join(''))
+    expect(await publishMessages(nats, file)).toBe(1)
+    const last = await nats.manager.streams.getMessage(telemetryStream, {
+      last_by_subj: telemetrySubject,
+    })
+    expect({ seq: last.seq, text: last.string() }).toEqual({ seq: first.seq + 2, text: 'two' })
+  })
+
+  it('fails when messages that it must copy are removed already', async () => {
+    const { state } = await nats.manager.streams.info(telemetryStream)
+    await nats.manager.streams.purge(telemetryStream, { seq: state.last_seq })
+    await expect(copy(state.first_seq)).rejects.toThrow('removed messages before they were copied')
+    expect((await copy(state.last_seq)).count).toBe(1)
+    expect((await copy(null)).count).toBe(1)
   })
 })
 

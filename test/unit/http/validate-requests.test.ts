@@ -16,7 +16,11 @@ server.withTypeProvider<ZodTypeProvider>().post(
     schema: {
       params: z.object({ id: z.string().max(4, 'is too long') }),
       querystring: z.strictObject({ limit: z.coerce.number().int().default(7) }),
-      body: z.strictObject({ tags: z.array(z.string('must be text')) }),
+      body: z.strictObject({
+        tags: z.array(z.string('must be text')),
+        rate: z.number().positive().lt(5).optional(),
+        name: z.string().min(1).max(3).optional(),
+      }),
     },
   },
   async ({ params, query, body }) => ({ ...params, ...query, ...body }),
@@ -56,4 +60,16 @@ it('faults of the path and of the body are named', async () => {
     code: 'invalid_body',
     errors: [{ path: '$.tags[1]', message: 'must be text' }, { path: '$.more' }],
   })
+})
+
+it.each([
+  [{ rate: 0 }, 'must be more than 0'],
+  [{ rate: 5 }, 'must be less than 5'],
+  [{ rate: '1' }, 'must be a number'],
+  [{ name: '' }, 'must have at least 1 character'],
+  [{ name: 'long' }, 'must have at most 3 characters'],
+  [{ tags: undefined }, 'is missing'],
+])('the bound of a value is named as it holds: %j', async (fields, message) => {
+  const answer = await call('/things/a', { tags: [], ...fields })
+  expect(answer).toMatchObject({ status: 400, errors: [{ message }] })
 })

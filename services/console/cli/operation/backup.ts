@@ -1,17 +1,17 @@
 /**
  * `di backup` and `di restore`: all of the local stack in one folder. Servers of your own have
- * their
- * own tools: see Backup in deploy/README.md.
+ * their own tools: see Backup in deploy/README.md.
  */
-import { createWriteStream, existsSync } from 'node:fs'
-import { cp, mkdir, readdir, rm, writeFile } from 'node:fs/promises'
+import { existsSync } from 'node:fs'
+import { cp, mkdir, open, readdir, rm, writeFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import type { Command } from 'commander'
+import { telemetryStream } from '#shared/core/telemetry/nats-names.ts'
 import {
   type BackupManifest,
   backupParts,
-  clickhouseBackupName,
   readManifest,
+  toBackupPlace,
   toClickhouseBackup,
   toStreamsToRestore,
 } from '#shared/io/backup/backup-folder.ts'
@@ -68,7 +68,8 @@ async function backup(context: CliContext, target: string): Promise<BackupManife
   const { readLowWatermark } = await import('#shared/io/nats/consume/low-watermark.ts')
   const nats = await connectAsOperator(context)
   try {
-    const from = (await readLowWatermark(nats)) + 1
+    const { state } = await nats.manager.streams.info(telemetryStream)
+    const from = Math.max(state.first_seq, (await readLowWatermark(nats)) + 1)
     await backupDatabases(stack, { dataDir, target })
     const madeAt = new Date().toISOString()
     const messages = await backupStreams(nats, { from, folder: join(target, backupParts.streams) })
@@ -108,11 +109,10 @@ async function backupDatabases(
     requestTimeoutMs: databasesMaxMs,
   })
   // The engine may write only in its own folder.
-  const written = toClickhouseBackup(dataDir)
+  const written = toClickhouseBackup(dataDir, 'scratch')
   try {
     await rm(written, { recursive: true, force: true })
-    const place = `File('${clickhouseBackupName}')`
-    await backupClickhouse(clickhouse, databaseOf(stack.clickhouse), place)
+    await backupClickhouse(clickhouse, databaseOf(stack.clickhouse), toBackupPlace('scratch'))
     await cp(written, join(target, backupParts.clickhouse), { recursive: true })
   } finally {
     await rm(written, { recursive: true, force: true })
@@ -130,13 +130,13 @@ async function backupStreams(
   await mkdir(folder, { mode: 0o700 })
   const messages: Record<string, number> = {}
   for (const { stream, isWhole } of streamsToCopy) {
-    const file = createWriteStream(join(folder, `${stream}.jsonl`), { mode: 0o600 })
-    const write = (line: string) =>
-      new Promise<void>((written, failed) => {
-        file.write(line, (error) => (error ? failed(error) : written()))
-      })
-    messages[stream] = await copyMessages(nats, stream, { from: isWhole ? 1 : from, write })
-    await new Promise((closed) => file.end(closed))
+    const file = await open(join(folder, `${stream}.jsonl`), 'w', 0o600)
+    try {
+      const write = (line: string) => file.appendFile(line)
+      messages[stream] = await copyMessages(nats, stream, { from: isWhole ? null : from, write })
+    } finally {
+      await file.close()
+    }
   }
   return messages
 }
@@ -152,7 +152,7 @@ async function restore(folder: string, dataDir: string): Promise<BackupManifest>
     await cp(join(folder, part), target, { recursive: true })
   }
   await copy(backupParts.postgres, join(dataDir, 'postgres'))
-  await copy(backupParts.clickhouse, toClickhouseBackup(dataDir))
+  await copy(backupParts.clickhouse, toClickhouseBackup(dataDir, 'restore'))
   await copy(backupParts.streams, toStreamsToRestore(dataDir))
   // Last: without them the stack does not start.
   await copy(backupParts.secrets, join(dataDir, backupParts.secrets))
