@@ -17,6 +17,7 @@ import { createErasures } from './erasures.ts'
 import { startListProjector } from './list-projector.ts'
 import { createPrevalenceSpikes } from './prevalence-spikes.ts'
 import { createReconciliation } from './reconciliation/reconciliation.ts'
+import { createRemovals } from './removals.ts'
 import { createReplication } from './replication.ts'
 import { createRetention } from './retention.ts'
 
@@ -54,6 +55,13 @@ export function startJobs(deps: JobDeps): void {
         ...common,
         sealer,
         store: createErasureStore(longClickhouse),
+        findNats: connections.findNats,
+      }).start(),
+    removals: () =>
+      createRemovals({
+        ...common,
+        clickhouse: longClickhouse,
+        sealer,
         findNats: connections.findNats,
       }).start(),
     reconciliation: () =>

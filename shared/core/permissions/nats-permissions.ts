@@ -10,6 +10,7 @@ import {
   deciderConsumer,
   deliveryConsumer,
   deliveryHintSubject,
+  removalsBucket,
   requestLogAnswerSubject,
   requestLogQuerySubject,
   scorerConsumer,
@@ -32,6 +33,7 @@ const bucketStream = (bucket: string) => `KV_${bucket}`
 const tenants = bucketStream(tenantsBucket)
 const staleSecretRequests = bucketStream(staleSecretBucket)
 const accepted = bucketStream(acceptedBucket)
+const removals = bucketStream(removalsBucket)
 
 /** The inbox of replies, which no other user may read. */
 const inboxOf = (process: string) => [`_INBOX.${process}.>`]
@@ -135,9 +137,17 @@ const console: NatsPermissions = {
     deadLetterSubject,
     deliveryHintSubject,
     `$KV.${tenantsBucket}.>`,
+    `$KV.${removalsBucket}.>`,
     `${api}.INFO`,
-    ...[tenants, staleSecretRequests, accepted, telemetryStream, deadLetterStream].flatMap(readOf),
-    ...createOf(tenants, staleSecretRequests, accepted),
+    ...[
+      tenants,
+      staleSecretRequests,
+      accepted,
+      removals,
+      telemetryStream,
+      deadLetterStream,
+    ].flatMap(readOf),
+    ...createOf(tenants, staleSecretRequests, accepted, removals),
     // Markers of policies that no tenant uses any more.
     `${api}.STREAM.PURGE.${tenants}`,
     `${api}.STREAM.MSG.DELETE.${telemetryStream}`,

@@ -18,6 +18,8 @@ export const tenantsBucket = 'tenants'
 export const staleSecretBucket = 'stale_secret_requests'
 /** KV bucket of the counts of events that edges accepted, for reconciliation. */
 export const acceptedBucket = 'accepted'
+/** KV bucket of what must stay gone: erased subjects, retired keys, newest webhook secrets. */
+export const removalsBucket = 'removals'
 /** Queries of consoles for the request log of a tenant, which every edge answers. */
 export const requestLogQuerySubject = 'request_log.query'
 /** The answers to one query; `*` stands for any. */

@@ -8,6 +8,7 @@ import { AckPolicy, DeliverPolicy, headers, type JsMsg, type MsgHdrs, nanos } fr
 import {
   acceptedBucket,
   deadLetterStream,
+  removalsBucket,
   staleSecretBucket,
   telemetryStream,
 } from '#shared/core/telemetry/nats-names.ts'
@@ -21,6 +22,7 @@ import { nullIfMissing } from '#shared/io/nats/streams/restore-streams.ts'
 export const streamsToCopy = [
   { stream: `KV_${acceptedBucket}`, isWhole: true },
   { stream: `KV_${staleSecretBucket}`, isWhole: true },
+  { stream: `KV_${removalsBucket}`, isWhole: true },
   { stream: deadLetterStream, isWhole: true },
   { stream: telemetryStream, isWhole: false },
 ] as const

@@ -1,15 +1,17 @@
 /** The KV buckets of the service. Opening one creates it when it is missing. */
 import { type KV, StorageType } from 'nats'
 import { dayMs, hourMs } from '#shared/core/base/instants.ts'
+import { erasuresKeptDays } from '#shared/core/base/limits/tenants.ts'
 import {
   acceptedBucket,
+  removalsBucket,
   staleSecretBucket,
   tenantsBucket,
 } from '#shared/core/telemetry/nats-names.ts'
 import type { Nats } from '../connection.ts'
 
 /** Opening a bucket leaves its replicas as they are; `ensureStreams` changes them. */
-export const bucketNames = [tenantsBucket, staleSecretBucket, acceptedBucket]
+export const bucketNames = [tenantsBucket, staleSecretBucket, acceptedBucket, removalsBucket]
 
 /**
  * The tenant directory's projection: one entry per tenant, one per policy document, and one
@@ -38,6 +40,14 @@ export function openAcceptedBucket(nats: Nats): Promise<KV> {
     maxValueSize: 256 * 1024,
     max_bytes: reportsBytesMax,
   })
+}
+
+/**
+ * What must stay gone, for as long as Postgres keeps erasures: some 300 bytes for each erased
+ * subject and retired key. @throws when NATS is away
+ */
+export function openRemovalsBucket(nats: Nats): Promise<KV> {
+  return open(nats, removalsBucket, { ttl: erasuresKeptDays * dayMs, maxValueSize: 4 * 1024 })
 }
 
 const reportsBytesMax = 256 * 1024 ** 2

@@ -11,6 +11,7 @@ import { isForming } from '../jetstream-errors.ts'
 import {
   bucketNames,
   openAcceptedBucket,
+  openRemovalsBucket,
   openStaleSecretBucket,
   openTenantsBucket,
 } from './buckets.ts'
@@ -39,6 +40,7 @@ export async function ensureStreams(nats: Nats): Promise<void> {
   await openTenantsBucket(nats)
   await openStaleSecretBucket(nats)
   await openAcceptedBucket(nats)
+  await openRemovalsBucket(nats)
   for (const bucket of bucketNames) await setReplicas(nats, bucket)
 }
 

@@ -12,6 +12,7 @@ export type ProofPurpose =
   | 'edge report'
   | 'telemetry batch'
   | 'request log'
+  | 'removal'
   | 'console analyst'
   | 'sign-in attempt'
 

@@ -1,12 +1,10 @@
 /**
  * Keeps the projection of the tenants in NATS equal to Postgres: it repairs missing, stale, edited
  * and leftover entries within seconds, and counts them. An entry that is ahead of Postgres shows
- * that
- * Postgres was put back to an earlier state: then Postgres takes the tenant from the directory. A
- * repair never races with a rotation: it
- * writes only if the entry still has the revision from before the read of Postgres. When nothing is
- * missing it writes a synced entry: then edges may call a tenant unknown, and rotations trust the
- * list of edges.
+ * that Postgres was put back to an earlier state: then Postgres takes the tenant from the
+ * directory. A repair never races with a rotation: it writes only if the entry still has the
+ * revision from before the read of Postgres. When nothing is missing it writes a synced entry: then
+ * edges may call a tenant unknown, and rotations trust the list of edges.
  */
 import { leaseMarginMs, leaseMs, unusedPolicyMs } from '#shared/core/base/limits/tenants.ts'
 import {

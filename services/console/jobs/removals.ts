@@ -1,0 +1,148 @@
+/**
+ * Keeps what must stay gone in two stores, and notices when one of them was put back to an earlier
+ * state: API keys that were retired are retired again, a webhook with an older secret is paused,
+ * and erased subjects that are there again are erased again. A named lock lets one console run it.
+ */
+import { randomUUID } from 'node:crypto'
+import { readMark } from '#shared/io/analytics/replica-rows-store.ts'
+import type { Clickhouse } from '#shared/io/clickhouse/clickhouse.ts'
+import { requestErasure } from '#shared/io/erasure/erasure-job-store.ts'
+import type { ErasureSubject } from '#shared/io/erasure/erasure-subject.ts'
+import { findRevivedAlerts, findRevivedEvents } from '#shared/io/erasure/revived-subjects-store.ts'
+import type { Nats } from '#shared/io/nats/connection.ts'
+import { type Locks, tryNamedLock } from '#shared/io/postgres/named-lock-store.ts'
+import type { Postgres } from '#shared/io/postgres/postgres.ts'
+import type { Log } from '#shared/io/process/log.ts'
+import { type Metrics, startAtZero } from '#shared/io/process/metrics.ts'
+import { type Poller, startPolling } from '#shared/io/process/poll.ts'
+import { listTenantIds } from '#shared/io/reconciliation/reconciliation-postgres-store.ts'
+import {
+  type Erased,
+  isNewer,
+  putRemovals,
+  type Removal,
+  readRemovals,
+  toRemovalKey,
+} from '#shared/io/tenants/removal-list.ts'
+import {
+  listRemovals,
+  pauseRevivedWebhook,
+  retireRevivedKey,
+} from '#shared/io/tenants/removal-store.ts'
+import type { Sealer } from '#shared/io/tenants/sealed-secrets.ts'
+
+export type RemovalsDeps = {
+  postgres: Postgres
+  /** Connections for work that holds a lock. */
+  locks: Locks
+  clickhouse: Clickhouse
+  findNats: () => Nats | null
+  sealer: Sealer
+  log: Log
+  metrics: Metrics
+  wallMs: () => number
+}
+
+export type Removals = {
+  /** Compares both lists once. */
+  runRound: () => Promise<void>
+  start: () => Poller
+}
+
+const everyMs = 10_000
+const kinds = ['api_key', 'webhook', 'erasure'] as const
+
+type State = RemovalsDeps & {
+  revived: (kind: Removal['kind']) => void
+  /** Erasures that only NATS knows and that were dealt with. */
+  searched: Set<string>
+  /** The newest round of replication that ClickHouse had; a lower one shows that it was put back. */
+  round: number | null
+}
+
+/** Creates the job of one console. */
+export function createRemovals(deps: RemovalsDeps): Removals {
+  const counter = deps.metrics.counter(
+    'di_revived_total',
+    'Retired keys, replaced webhook secrets and erased subjects that a restored store had again',
+    ['kind'],
+  )
+  startAtZero(
+    counter,
+    kinds.map((kind) => ({ kind })),
+  )
+  const state: State = {
+    ...deps,
+    revived: (kind) => counter.inc({ kind }),
+    searched: new Set(),
+    round: null,
+  }
+  const runRound = async () => {
+    await tryNamedLock(deps.locks, 'removals', () => compare(state))
+  }
+  const failure = 'what must stay gone cannot be compared'
+  return {
+    runRound,
+    start: () => startPolling(runRound, { log: deps.log, everyMs, failure, logFromFailure: 2 }),
+  }
+}
+
+async function compare(state: State): Promise<void> {
+  const nats = state.findNats()
+  if (nats === null) return
+  const prover = state.sealer.proverOf('removal')
+  const listed = await readRemovals(nats, prover)
+  const present = await listRemovals(state.postgres, state.wallMs())
+  const known = new Map(present.map((removal) => [toRemovalKey(removal), removal]))
+  const lost = [...listed.entries()]
+    .filter(([key, removal]) => isNewer(removal, known.get(key)))
+    .map(([, removal]) => removal)
+  for (const removal of lost) await apply(state, removal)
+  const { round } = await readMark(state.clickhouse)
+  // After a start it is not known whether ClickHouse was put back before.
+  const wasPutBack = state.round === null || round < state.round
+  const tenants = await listTenantIds(state.postgres)
+  const toErased = (removals: readonly Removal[]) =>
+    removals.filter(isErased).filter(({ tenant_id: tenant }) => tenants.has(tenant))
+  const forgotten = toErased(lost).filter((erased) => !state.searched.has(toRemovalKey(erased)))
+  const doubtful = wasPutBack ? toErased([...listed.values(), ...present]) : forgotten
+  await eraseAgain(state, [
+    ...(await findRevivedAlerts(state.postgres, forgotten)),
+    ...(await findRevivedEvents(state.clickhouse, doubtful)),
+  ])
+  state.round = round
+  for (const erased of forgotten) state.searched.add(toRemovalKey(erased))
+  const added = present.filter((removal) => isNewer(removal, listed.get(toRemovalKey(removal))))
+  const paused = lost
+    .filter(({ kind }) => kind === 'webhook')
+    .flatMap((removal) => known.get(toRemovalKey(removal)) ?? [])
+  // A webhook that was paused is dealt with: the present secret is the newest from here on.
+  await putRemovals(nats, prover, [...added, ...paused])
+}
+
+const isErased = (removal: Removal): removal is Erased => removal.kind === 'erasure'
+
+async function apply({ postgres, log, revived }: State, removal: Removal): Promise<void> {
+  const { kind, tenant_id: tenantId } = removal
+  if (kind === 'api_key' && (await retireRevivedKey(postgres, removal))) {
+    revived(kind)
+    log.error({ tenantId }, 'Postgres was put back: a retired API key is retired again')
+  }
+  if (kind === 'webhook' && (await pauseRevivedWebhook(postgres, tenantId))) {
+    revived(kind)
+    log.error({ tenantId }, 'Postgres was put back: a webhook with a replaced secret is paused')
+  }
+}
+
+async function eraseAgain(state: State, subjects: readonly ErasureSubject[]): Promise<void> {
+  const { postgres, sealer, log, revived } = state
+  const distinct = new Map(subjects.map((subject) => [JSON.stringify(subject), subject]))
+  for (const subject of distinct.values()) {
+    const { tenantId, kind } = subject
+    const wanted = { erasureId: `era_${randomUUID()}`, subject, actor: 'system' }
+    const waitingMax = Number.POSITIVE_INFINITY
+    await requestErasure(postgres, sealer, { ...wanted, waitingMax })
+    revived('erasure')
+    log.error({ tenantId, kind }, 'an erased subject was there again: it is erased again')
+  }
+}
