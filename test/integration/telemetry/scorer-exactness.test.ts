@@ -169,7 +169,7 @@ describe('alerts', () => {
     // resumes.
     await until('the third raises alerts', async () => (await readAlerts()).length > 20)
     paused.child.kill('SIGCONT')
-    await rig.drained(60_000)
+    await rig.drained(120_000)
     const alerts = await readAlerts()
     expect(withoutSeq(alerts)).toEqual(withoutSeq(alone))
     expectGapless(alerts)
