@@ -46,16 +46,16 @@ const notInContainers = /^(PARENT_PID|REUSE_PORT|\w+_LISTEN)$/
  * @returns their names, and those of them that can come from files (`NAME_FILE`)
  */
 export function readVariables(process: ProcessName): { names: string[]; fromFiles: string[] } {
-  const asked = new Set<string>()
-  const env = new Proxy<Env>({}, { get: (_, name) => void asked.add(String(name)) })
+  const read = new Set<string>()
+  const env = new Proxy<Env>({}, { get: (_, name) => void read.add(String(name)) })
   try {
     readers[process](env)
   } catch (error) {
-    // Required variables are missing; all were read before that was noticed.
+    // Required variables are missing; the error comes after all were read.
     if (!(error instanceof ConfigError)) throw error
   }
-  const names = [...asked].filter((name) => !(isFile(name) && asked.has(withoutFile(name))))
-  return { names, fromFiles: names.filter((name) => asked.has(`${name}_FILE`)) }
+  const names = [...read].filter((name) => !(isFile(name) && read.has(withoutFile(name))))
+  return { names, fromFiles: names.filter((name) => read.has(`${name}_FILE`)) }
 }
 
 const isFile = (name: string) => name.endsWith('_FILE')

@@ -73,7 +73,7 @@ spec:
         timeoutSeconds: 5
         failureThreshold: 60
       readinessProbe:
-        httpGet: { path: /readyz, port: internal }
+        httpGet: { path: {{ include "di.readyPath" $name | quote }}, port: internal }
         periodSeconds: 2
         timeoutSeconds: 5
         failureThreshold: 2
@@ -129,6 +129,14 @@ spec:
   tolerations:
     {{- toYaml . | nindent 4 }}
   {{- end }}
+{{- end -}}
+
+{{/*
+Whether a Service leads clients to a pod. Alerts need no ClickHouse, and most pages no NATS: with
+either down, no pod of the process would be left.
+*/}}
+{{- define "di.readyPath" -}}
+/readyz{{ with get (dict "api" "clickhouse" "console" "nats") . }}?exclude={{ . }}{{ end }}
 {{- end -}}
 
 {{- define "di.containerSecurity" -}}

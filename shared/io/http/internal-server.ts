@@ -1,6 +1,7 @@
 /**
  * The internal listener of a process: `/healthz` (alive), `/readyz` (ready to work) and `/metrics`
  * (Prometheus text). It is a separate server, so it answers when the public one is full.
+ * `/readyz?exclude=NAME` counts a check as a warning, for balancers whose traffic does not need it.
  */
 import fastify, { type FastifyBaseLogger, type FastifyInstance, LogController } from 'fastify'
 import { internalConnectionsMax } from '#shared/core/base/limits/http.ts'
@@ -57,9 +58,15 @@ export function createInternalServer(options: InternalOptions): FastifyInstance 
     return sendProblem(reply, problem)
   })
   app.get('/healthz', async () => ({ status: 'ok' }))
-  app.get('/readyz', async (_request, reply) => {
+  app.get<{ Querystring: { exclude?: string | string[] } }>('/readyz', async (request, reply) => {
     const checks = [runChecks(readyChecks), runChecks(options.warnings ?? {})] as const
-    const [missing, warnings] = await Promise.all(checks)
+    const [found, warnings] = await Promise.all(checks)
+    const excluded = [request.query.exclude ?? []].flat()
+    const missing: Record<string, string> = {}
+    for (const [name, fault] of Object.entries(found)) {
+      if (excluded.includes(name)) warnings[name] = fault
+      else missing[name] = fault
+    }
     if (stopping()) missing.process = 'is stopping'
     const ready = isEmpty(missing)
     const more = isEmpty(warnings) ? {} : { warnings }
