@@ -27,7 +27,13 @@ import { roleSettings } from '#shared/io/postgres/process-sessions.ts'
 import type { Log } from '#shared/io/process/log.ts'
 import { replaceDatabase } from '#shared/io/process/server-addresses.ts'
 import { type Migration, MigrationError, readMigrations, sqlFolders } from './migration-files.ts'
-import { findMisplaced, followTable, type Place } from './shard-tables.ts'
+import {
+  createDatabases,
+  findMisplaced,
+  findOtherSpread,
+  followTable,
+  type Place,
+} from './shard-tables.ts'
 
 type Applied = { name: string; checksum: string }
 
@@ -150,11 +156,12 @@ async function applyToNode(
     const answer = await client.query({ query: 'select version() as version' })
     const { data } = await answer.json<{ version: string }>()
     requireVersion('ClickHouse', data[0]!.version)
-    const fault = place === null ? null : await findMisplaced(client, place)
+    const names = { database, all: toAllDatabase(database) }
+    const fault =
+      (place === null ? null : await findMisplaced(client, place)) ??
+      (await findOtherSpread(client, names, place?.shards ?? 1))
     if (fault !== null) throw new MigrationError(fault)
-    for (const name of new Set([database, all])) {
-      await client.command({ query: `create database if not exists ${quoteName(name)}` })
-    }
+    await createDatabases(client, names, place)
   })
   const apply = async (client: ClickhouseNode, ofAll: ClickhouseNode) => {
     await client.command({

@@ -1,6 +1,6 @@
 /** What a shard of ClickHouse has beside its own tables: the same tables with the rows of all. */
 import { clusterName, toDistributedTable } from '#shared/core/base/shards.ts'
-import type { ClickhouseNode } from '#shared/io/clickhouse/clickhouse.ts'
+import { type ClickhouseNode, quoteName } from '#shared/io/clickhouse/clickhouse.ts'
 
 /** The number of a shard, from 1, and of how many. */
 export type Place = { shard: number; shards: number }
@@ -24,6 +24,55 @@ export async function findMisplaced(
     `in the cluster ${clusterName} of its remote_servers. Both must list the same ${shards} ` +
     'servers in the same order.'
   )
+}
+
+/** Rows never move, so the database of all shards keeps their number in its comment. */
+const toComment = (shards: number): string => `shards: ${shards}`
+const toText = (shards: number): string => (shards === 1 ? 'one node' : `${shards} shards`)
+
+/**
+ * Call it before `createDatabases`.
+ * @returns what to correct when a server was migrated for another number of shards
+ */
+export async function findOtherSpread(
+  client: ClickhouseNode,
+  { database, all }: { database: string; all: string },
+  shards: number,
+): Promise<string | null> {
+  const result = await client.query({
+    query: `select groupArray(comment), (select count() from system.tables
+              where database = {database:String} and name = 'schema_migrations')
+            from system.databases where name = {all:String}`,
+    query_params: { database, all },
+    format: 'JSONCompactEachRow',
+  })
+  const [row] = await result.json<[comments: string[], schemas: number | string]>()
+  const [[comment], schemas] = row!
+  const isOfOne = comment === undefined && Number(schemas) > 0
+  // An operator may have made the databases, without a comment.
+  const before = isOfOne ? 1 : Number(comment?.match(/^shards: (\d+)$/)?.[1] ?? shards)
+  if (before === shards) return null
+  return (
+    `ClickHouse was migrated as ${toText(before)}, and CLICKHOUSE_CLUSTER makes it ` +
+    `${toText(shards)}. Rows never move: name the same servers as before, or begin with empty ones.`
+  )
+}
+
+/**
+ * Creates the databases of a node where they are missing.
+ * @param place null of the only node
+ */
+export async function createDatabases(
+  client: ClickhouseNode,
+  { database, all }: { database: string; all: string },
+  place: Place | null,
+): Promise<void> {
+  const create = (name: string) => `create database if not exists ${quoteName(name)}`
+  // First: a schema without it is that of one node.
+  if (place !== null) {
+    await client.command({ query: `${create(all)} comment '${toComment(place.shards)}'` })
+  }
+  await client.command({ query: create(database) })
 }
 
 /** After a statement about a table of a shard, the table of all shards is as that one. */

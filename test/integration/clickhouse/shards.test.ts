@@ -377,4 +377,15 @@ describe('what shards refuse', () => {
     expect(() => requireOneNode(two)).toThrow(/on one node/)
     expect(() => requireOneNode(one)).not.toThrow()
   })
+
+  it('is another number of shards than the rows are on', async () => {
+    const { url, shardUrls } = cluster
+    await expect(migrateClickhouse(url)).rejects.toThrow(/as 2 shards, .* makes it one node/)
+    const other = (text: string) => new URL('/other', text).href
+    const [node] = two.shards
+    await node!.command({ query: 'create database other' })
+    await node!.command({ query: 'create table other.schema_migrations (n Int8) engine = Memory' })
+    const spread = migrateClickhouse(other(url), null, shardUrls.map(other))
+    await expect(spread).rejects.toThrow(/as one node, .* makes it 2 shards/)
+  })
 })
