@@ -130,7 +130,7 @@ function createShared(options: ConsumersOptions): Shared {
     reconciliation: createReconciliationWriter(clickhouse),
     wallMs: Date.now,
   }
-  const readOffsets = createStreamOffsetsReader({ ...options, wallMs: Date.now })
+  const readOffsets = createStreamOffsetsReader({ ...options, wallMs: Date.now, nowMs })
   return { ...options, messages, observe, quarantine, readOffsets }
 }
 

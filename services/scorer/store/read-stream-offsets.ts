@@ -31,9 +31,16 @@ type StreamOffsetsOptions = {
   postgres: Postgres
   log: Log
   metrics: Metrics
-  /** The wall clock, in ms since 1970. */
+  /** The wall clock, in ms since 1970, and the monotonic clock. */
   wallMs: () => number
+  nowMs: () => number
 }
+
+/**
+ * How long a stream on several servers may lack messages that were stored: a server that is cut off
+ * answers for the stream until it notices, after ten seconds, and a new leader needs a moment.
+ */
+const behindMaxMs = 20_000
 
 /**
  * @returns a function that reads the offsets of a stream's messages. Call it before messages are
@@ -42,12 +49,14 @@ type StreamOffsetsOptions = {
 export function createStreamOffsetsReader(
   options: StreamOffsetsOptions,
 ): (stream: string) => Promise<StreamOffsets> {
-  const { nats, clickhouse, postgres, log, metrics, wallMs } = options
+  const { nats, clickhouse, postgres, log, metrics, wallMs, nowMs } = options
   const putBack = metrics.counter(
     'di_stream_put_back_total',
     'Times that the telemetry stream was found put back to an earlier copy',
   )
   const read = createIncarnationsReader(postgres)
+  /** Since when the stream is behind; null while it is not. */
+  let behindSinceMs: number | null = null
   return async (stream) => {
     for (;;) {
       const before = await observeStream(nats, stream, await read(stream))
@@ -56,8 +65,16 @@ export function createStreamOffsetsReader(
       const observed = await observeStream(nats, stream, incarnations)
       // Another scorer has just begun an incarnation.
       if (observed.offsets.start !== before.offsets.start) continue
-      if (newest === null || !(await isPutBack(nats, stream, observed, newest))) {
+      const state = newest === null ? 'same' : await compare(nats, stream, observed, newest)
+      if (newest === null || state === 'same') {
+        behindSinceMs = null
         return observed.offsets
+      }
+      if (state === 'behind' && observed.replicas > 1) {
+        behindSinceMs ??= nowMs()
+        if (nowMs() - behindSinceMs < behindMaxMs) {
+          throw new Error('the stream lacks messages that were stored')
+        }
       }
       const { createdMs } = observed
       const { nextNumber: number } = incarnations
@@ -93,21 +110,25 @@ function createIncarnationsReader(postgres: Postgres) {
   }
 }
 
-async function isPutBack(
+/**
+ * Compares a stream with the newest recorded message: it has the message, is behind it, or has
+ * another one in its place.
+ */
+async function compare(
   nats: Nats,
   stream: string,
   { offsets, lastSequence }: ObservedStream,
   newest: RecordedMessage,
-): Promise<boolean> {
+): Promise<'same' | 'behind' | 'other'> {
   const sequence = offsets.findSequence(newest.streamOffset)
-  if (sequence === null) return false
-  if (sequence > lastSequence) return true
+  if (sequence === null) return 'same'
+  if (sequence > lastSequence) return 'behind'
   try {
     const { time } = await nats.manager.streams.getMessage(stream, { seq: sequence })
-    return time.getTime() !== newest.publishedMs
+    return time.getTime() === newest.publishedMs ? 'same' : 'other'
   } catch (error) {
     // Trimming and erasure remove only messages that were stored since the last such check.
-    if (isMessageGone(error)) return false
+    if (isMessageGone(error)) return 'same'
     throw error
   }
 }

@@ -15,6 +15,8 @@ export type ObservedStream = {
   createdMs: number
   firstSequence: number
   lastSequence: number
+  /** Servers that keep it. */
+  replicas: number
   offsets: StreamOffsets
 }
 
@@ -52,12 +54,13 @@ export async function observeStream(
   stream: string,
   { all }: StreamIncarnations,
 ): Promise<ObservedStream> {
-  const { created, state } = await nats.manager.streams.info(stream)
+  const { created, config, state } = await nats.manager.streams.info(stream)
   const createdMs = Date.parse(String(created))
   return {
     createdMs,
     firstSequence: state.first_seq,
     lastSequence: state.last_seq,
+    replicas: config.num_replicas,
     offsets: createStreamOffsets(createdMs, all),
   }
 }

@@ -108,6 +108,7 @@ export function findBroken(result: ClusterRun): string[] {
     [findings.alertMissing.length > 0, `alerts missing: ${findings.alertMissing.length}`],
     [findings.alertTwice.length > 0, `alerts twice: ${findings.alertTwice.length}`],
     [findings.alertUnknown.length > 0, `alerts of no event: ${findings.alertUnknown.length}`],
+    [result.putBacks > 0, 'the stream was taken for one that was put back'],
     [findings.seqGaps > 0, `gaps in seq: ${findings.seqGaps}`],
     [findings.unaccepted > 0, `edges did not recover: ${findings.unaccepted} never accepted`],
     [slowest > refusedWithinMs, `a 503 took ${Math.round(slowest)} ms`],

@@ -29,6 +29,8 @@ export type ClusterRun = {
   retriedPublishes: number
   duplicatePublishes: number
   redeliveries: number
+  /** Times that the scorer took the stream for one that was put back. */
+  putBacks: number
   findings: ClusterFindings
   rotationMs: number
 }
@@ -91,6 +93,7 @@ export async function runCluster(options: ClusterRunOptions): Promise<ClusterRun
       retriedPublishes: await rig.sumEdges('di_ingest_publish_retries_total'),
       duplicatePublishes: await rig.sumEdges('di_ingest_publish_duplicates_total'),
       redeliveries: await rig.sumScorer('di_consume_redelivered_total'),
+      putBacks: await rig.sumScorer('di_stream_put_back_total'),
       rotationMs: performance.now() - rotatedMs,
       findings: classify(load, await rig.readStored()),
     }
