@@ -56,6 +56,7 @@ async function main(): Promise<void> {
     connectionsMax: clickhouseConnectionsMax,
   })
   lifecycle.onStop('clickhouse', () => clickhouse.close())
+  const isSharded = clickhouse.shards.length > 0
   const schemas = createSchemaVersions(metrics)
   const checkPostgres = createPostgresCheck(postgres, { schemas, log })
   const checkEngine = createClickhouseCheck({
@@ -75,10 +76,14 @@ async function main(): Promise<void> {
     address: config.API_INTERNAL_LISTEN,
     readyChecks: {
       postgres: checkPostgres.reads,
-      clickhouse: checkEngine,
+      ...(isSharded ? {} : { clickhouse: checkEngine }),
     },
-    // Reads work on a standby; dispositions and list entries do not.
-    warnings: { postgres: checkPostgres.writes },
+    // Reads work on a standby; dispositions and list entries do not. Without a shard the devices of
+    // the others are still answered, so a proxy must not take this process away.
+    warnings: {
+      postgres: checkPostgres.writes,
+      ...(isSharded ? { clickhouse: checkEngine } : {}),
+    },
   })
   const app = await createApiApp(
     {

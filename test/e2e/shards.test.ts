@@ -33,6 +33,12 @@ it('lists both engines, and each has a folder and a process', () => {
   expect(stack).not.toHaveProperty('analysts')
 })
 
+it('has no analysts, and the problem names the reason', async () => {
+  const path = `/tenants/${running.stack.demo.tenant_id}/analysts`
+  const create = admin(running.stack, 'POST', path, { name: 'grafana' })
+  await expect(create).rejects.toThrow(/analysts_not_possible|on one node/)
+})
+
 it('has everything in place after a fleet, although an engine was killed meanwhile', async () => {
   const before = running.stack.pids['clickhouse-2']!
   const run = ['--devices', '40', '--rate', '50', '--duration', '6', '--seed', '7', '--receive']

@@ -256,7 +256,7 @@ export function toAnalystPassword(password: string): string {
   return createHmac('sha256', password).update('analyst').digest('hex')
 }
 
-/** With it a shard asks the others as the user that asks it; derived as the password above. */
+/** With it a shard queries the others as the user who queries it; derived as the password above. */
 export function toShardsSecret(password: string): string {
   return createHmac('sha256', password).update('shards').digest('hex')
 }

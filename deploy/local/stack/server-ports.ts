@@ -45,7 +45,7 @@ export async function choosePorts(dataDir: string): Promise<Record<ServerName, n
 
 /**
  * The ports of several engines; none for one. The number stays that of the data: a row lies where
- * its key and the number of shards say.
+ * its key and the number of shards determine.
  */
 export async function chooseShardPorts(
   settings: LocalSettings,

@@ -21,6 +21,7 @@ import {
   checkClickhouse,
   checkMaxMs,
   nodesOf,
+  quoteName,
   toShardFault,
 } from './clickhouse.ts'
 
@@ -49,6 +50,7 @@ export function createClickhouseCheck(options: ClickhouseCheckOptions): ReadyChe
         if (!isChecked) await requireVersionAndGrants(node, options)
         const older = await schemas.compare('clickhouse', await readNewestMigration(node))
         if (older !== null) throw new UnfitServerError(older)
+        if (clickhouse.shards.length > 0) await requireOtherShards(node, options.database)
       } catch (error) {
         return toShardFault(clickhouse, at, reporter.failed(error))
       }
@@ -56,6 +58,17 @@ export function createClickhouseCheck(options: ClickhouseCheckOptions): ReadyChe
     isChecked = true
     reporter.worked()
     return null
+  }
+}
+
+/** Each shard answers here, but shards query each other by another protocol. */
+async function requireOtherShards(node: ClickhouseNode, database: string): Promise<void> {
+  const all = quoteName(toAllDatabase(database))
+  try {
+    // Every process may read this table; nothing has this key.
+    await readText(node, `select count() from ${all}.telemetry where tenant_id = ''`)
+  } catch {
+    throw new UnfitServerError('does not reach the other shards')
   }
 }
 

@@ -1,7 +1,7 @@
 /**
  * What two shards read beside one node: rows for the scorer's question about a batch of events, and
  * for the history of a device. A question by key goes to the shard of the key; beside it the same
- * question is asked of the table of all shards. The engines are processes of this machine, so only
+ * question goes to the table of all shards. The engines are processes of this machine, so only
  * rows are compared, not times. `--rows N` chooses the size of `activity`.
  */
 import { parseArgs } from 'node:util'
@@ -32,7 +32,7 @@ export async function run(args: string[] = []): Promise<void> {
     const one = createClickhouse(server.url, options)
     const two = createClickhouse(cluster.url, { ...options, shardUrls: cluster.shardUrls })
     for (const clickhouse of [one, two]) await fill(clickhouse, events)
-    const ways = { 'one node': one, 'two shards': two, 'two shards, asked as one': asOne(two) }
+    const ways = { 'one node': one, 'two shards': two, 'two shards, queried as one': asOne(two) }
     const figures: Figure[] = []
     const answers: string[] = []
     for (const [way, clickhouse] of Object.entries(ways)) {
@@ -94,7 +94,7 @@ async function fill(clickhouse: Clickhouse, events: number): Promise<void> {
   }
 }
 
-/** A client that asks the tables of all shards and knows of none. */
+/** A client that queries the tables of all shards and knows of none. */
 const asOne = (clickhouse: Clickhouse): Clickhouse =>
   new Proxy(clickhouse, {
     get: (target, name) => (name === 'shards' ? [] : Reflect.get(target, name)),

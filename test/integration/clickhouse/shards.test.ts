@@ -1,8 +1,9 @@
 // Two real shards beside one node, with the same events: every answer is the same, every row lies
-// where its key says, and a shard that is away delays only what needs it.
+// where its key belongs, and a shard that is away delays only what needs it.
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { shardOf } from '#shared/core/base/shards.ts'
+import { clickhousePrivileges } from '#shared/core/permissions/table-privileges.ts'
 import { defaultPolicy } from '#shared/core/policies/default-policy.ts'
 import { toPolicyHash } from '#shared/core/policies/policy.ts'
 import { presets } from '#shared/core/policies/presets/presets.ts'
@@ -18,16 +19,21 @@ import {
 } from '#shared/io/analytics/replica-rows-store.ts'
 import {
   type Clickhouse,
+  type ClickhouseNode,
   checkClickhouse,
   createClickhouse,
 } from '#shared/io/clickhouse/clickhouse.ts'
+import { createClickhouseCheck } from '#shared/io/clickhouse/clickhouse-check.ts'
 import { createHistoryStore } from '#shared/io/devices/history-store.ts'
 import { createLinkStore } from '#shared/io/devices/link-store.ts'
 import { createSignalHistoryStore } from '#shared/io/devices/signal-history-store.ts'
 import { createUserStore } from '#shared/io/devices/user-store.ts'
 import { createErasureStore } from '#shared/io/erasure/erasure-store.ts'
 import { MigrationError } from '#shared/io/migrations/migration-files.ts'
+import { createSchemaVersions } from '#shared/io/migrations/schema-versions.ts'
 import { createBacktestStore } from '#shared/io/policies/backtest-store.ts'
+import { createLog } from '#shared/io/process/log.ts'
+import { createMetrics } from '#shared/io/process/metrics.ts'
 import {
   createReconciliationWriter,
   insertAcceptedClaims,
@@ -110,8 +116,8 @@ async function rowsOf(clickhouse: Pick<Clickhouse, 'query'>, query: string): Pro
 }
 
 /** Both answer the same, and not nothing. @returns the answer */
-async function expectSame<T>(ask: (clickhouse: Clickhouse) => Promise<T>): Promise<T> {
-  const [ofOne, ofTwo] = await Promise.all([ask(one), ask(two)])
+async function expectSame<T>(query: (clickhouse: Clickhouse) => Promise<T>): Promise<T> {
+  const [ofOne, ofTwo] = await Promise.all([query(one), query(two)])
   expect(ofTwo).toEqual(ofOne)
   return ofTwo
 }
@@ -124,7 +130,7 @@ const deviceOn = (shard: number) =>
   devicesOf('acme').find((id) => id !== 'unknown' && shardOf(toKeyHash('device', id), 2) === shard)!
 
 describe('rows', () => {
-  it('lie on one shard each, where their key says, and are on both shards', async () => {
+  it('lie on one shard each, that of their key, and are on both shards', async () => {
     for (const table of ['telemetry', 'sessions', 'devices', 'user_devices']) {
       const [first, second] = await Promise.all(
         two.shards.map((node) => rowsOf(node, `select distinct device_id from ${table}`)),
@@ -365,6 +371,32 @@ describe('removal', () => {
     for (const view of ['events', 'sessions', 'devices', 'alerts', 'deliveries']) {
       await expectSame((clickhouse) => rowsOf(clickhouse, `select * from analytics.${view}`))
     }
+  })
+})
+
+describe('readiness', () => {
+  it('names a shard that answers and does not reach the others', async () => {
+    const check = (clickhouse: Clickhouse) =>
+      createClickhouseCheck({
+        clickhouse,
+        database: 'device_intelligence',
+        privileges: clickhousePrivileges.scorer,
+        schemas: createSchemaVersions(createMetrics('test', { isThread: true })),
+        log: createLog('test', 'silent'),
+      })()
+    expect(await check(two)).toBeNull()
+    const cutOff = (node: ClickhouseNode): ClickhouseNode =>
+      Object.assign(Object.create(node) as ClickhouseNode, {
+        exec: (params: { query: string }) =>
+          params.query.includes('_all`.') && params.query.startsWith('select')
+            ? Promise.reject(new Error('no route'))
+            : node.exec(params),
+      })
+    const [first, second] = two.shards
+    const shards = [first!, cutOff(second!)]
+    expect(await check(Object.assign(Object.create(two) as Clickhouse, { shards }))).toBe(
+      'shard 2 does not reach the other shards',
+    )
   })
 })
 
