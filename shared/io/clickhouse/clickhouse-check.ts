@@ -13,6 +13,7 @@ import {
 import { toAnalyticsDatabase } from '#shared/io/analytics/analytics-database.ts'
 import type { ReadyCheck } from '#shared/io/http/internal-server.ts'
 import type { SchemaVersions } from '#shared/io/migrations/schema-versions.ts'
+import { findOtherSpread } from '#shared/io/migrations/shard-tables.ts'
 import { createFaultReporter, UnfitServerError } from '#shared/io/process/connect-faults.ts'
 import type { Log } from '#shared/io/process/log.ts'
 import {
@@ -35,8 +36,8 @@ type ClickhouseCheckOptions = {
 }
 
 /**
- * Logs each reason once. Version and rights are read until they are right once; the schema is read
- * each time, since a store can be restored from an old backup.
+ * Logs each reason once. Version, rights and the number of shards are read until they are right once;
+ * the schema is read each time, since a store can be restored from an old backup.
  */
 export function createClickhouseCheck(options: ClickhouseCheckOptions): ReadyCheck {
   const { clickhouse, schemas, log } = options
@@ -47,7 +48,7 @@ export function createClickhouseCheck(options: ClickhouseCheckOptions): ReadyChe
     if (fault !== null) return fault
     for (const [at, node] of nodesOf(clickhouse).entries()) {
       try {
-        if (!isChecked) await requireVersionAndGrants(node, options)
+        if (!isChecked) await requireFitServer(node, options)
         const older = await schemas.compare('clickhouse', await readNewestMigration(node))
         if (older !== null) throw new UnfitServerError(older)
         if (clickhouse.shards.length > 0) await requireOtherShards(node, options.database)
@@ -72,21 +73,27 @@ async function requireOtherShards(node: ClickhouseNode, database: string): Promi
   }
 }
 
-async function requireVersionAndGrants(
+async function requireFitServer(
   node: ClickhouseNode,
   { clickhouse, database, privileges }: ClickhouseCheckOptions,
 ): Promise<void> {
   const version = await readText(node, 'select version()')
   const old = describeOldServer('ClickHouse', version)
   if (old !== null) throw new UnfitServerError(old)
-  const ofAll = clickhouse.shards.length === 0 ? [] : [toAllDatabase(database)]
-  const names = { databases: [database, ...ofAll], analytics: toAnalyticsDatabase(database) }
+  const { length: shards } = clickhouse.shards
+  const all = toAllDatabase(database)
+  const databases = shards === 0 ? [database] : [database, all]
+  const names = { databases, analytics: toAnalyticsDatabase(database) }
   const missing: string[] = []
   for (const grant of toClickhouseGrants(privileges as TablePrivileges, names)) {
     if ((await readText(node, `check ${grant}`)) !== '1') missing.push(grant.replace('GRANT ', ''))
   }
-  if (missing.length === 0) return
-  throw new UnfitServerError(`does not grant this user: ${missing.join('; ')}`)
+  if (missing.length > 0) {
+    throw new UnfitServerError(`does not grant this user: ${missing.join('; ')}`)
+  }
+  // After the rights, without which a database is not seen.
+  const otherSpread = await findOtherSpread(node, { database, all }, shards || 1)
+  if (otherSpread !== null) throw new UnfitServerError(otherSpread)
 }
 
 /** @returns null without a table */

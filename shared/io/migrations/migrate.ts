@@ -157,10 +157,10 @@ async function applyToNode(
     const { data } = await answer.json<{ version: string }>()
     requireVersion('ClickHouse', data[0]!.version)
     const names = { database, all: toAllDatabase(database) }
-    const fault =
-      (place === null ? null : await findMisplaced(client, place)) ??
-      (await findOtherSpread(client, names, place?.shards ?? 1))
-    if (fault !== null) throw new MigrationError(fault)
+    const misplaced = place === null ? null : await findMisplaced(client, place)
+    if (misplaced !== null) throw new MigrationError(misplaced)
+    const otherSpread = await findOtherSpread(client, names, place?.shards ?? 1)
+    if (otherSpread !== null) throw new MigrationError(`ClickHouse ${otherSpread}`)
     await createDatabases(client, names, place)
   })
   const apply = async (client: ClickhouseNode, ofAll: ClickhouseNode) => {

@@ -31,8 +31,8 @@ const toComment = (shards: number): string => `shards: ${shards}`
 const toText = (shards: number): string => (shards === 1 ? 'one node' : `${shards} shards`)
 
 /**
- * Call it before `createDatabases`.
- * @returns what to correct when a server was migrated for another number of shards
+ * @returns null, or what is wrong, as the end of a sentence: a server was migrated for another number
+ *   of shards
  */
 export async function findOtherSpread(
   client: ClickhouseNode,
@@ -53,8 +53,8 @@ export async function findOtherSpread(
   const before = isOfOne ? 1 : Number(comment?.match(/^shards: (\d+)$/)?.[1] ?? shards)
   if (before === shards) return null
   return (
-    `ClickHouse was migrated as ${toText(before)}, and CLICKHOUSE_CLUSTER makes it ` +
-    `${toText(shards)}. Rows never move: name the same servers as before, or begin with empty ones.`
+    `was migrated as ${toText(before)}, and CLICKHOUSE_CLUSTER makes it ${toText(shards)}. ` +
+    'Rows never move: name the same servers as before, or begin with empty ones'
   )
 }
 

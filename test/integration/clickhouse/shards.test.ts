@@ -413,6 +413,16 @@ describe('what shards refuse', () => {
   it('is another number of shards than the rows are on', async () => {
     const { url, shardUrls } = cluster
     await expect(migrateClickhouse(url)).rejects.toThrow(/as 2 shards, .* makes it one node/)
+    const unaware = createClickhouse(url, { name: 'test' })
+    const check = createClickhouseCheck({
+      clickhouse: unaware,
+      database: 'device_intelligence',
+      privileges: clickhousePrivileges.api,
+      schemas: createSchemaVersions(createMetrics('test', { isThread: true })),
+      log: createLog('test', 'silent'),
+    })
+    expect(await check()).toMatch(/^was migrated as 2 shards, .* makes it one node/)
+    await unaware.close()
     const other = (text: string) => new URL('/other', text).href
     const [node] = two.shards
     await node!.command({ query: 'create database other' })
