@@ -31,7 +31,8 @@ const toComment = (shards: number): string => `shards: ${shards}`
 const toText = (shards: number): string => (shards === 1 ? 'one node' : `${shards} shards`)
 
 /**
- * @returns null, or what is wrong, as the end of a sentence: a server was migrated for another number
+ * @returns null, or what is wrong, as the end of a sentence: a server was migrated for another
+ *   number
  *   of shards
  */
 export async function findOtherSpread(
