@@ -62,13 +62,14 @@ describe('undecided bytes', () => {
     expect(counted.of('a')).toBe(0)
   })
 
-  it('are dropped when the stream is recreated, and only then', () => {
+  it('are dropped when the stream is recreated or put back, which is reported, and only then', () => {
     const counted = createUndecidedBytes()
     counted.add(1_000, 'a', 10)
     // Stored during the query of the stream, whose answer does not include it.
-    counted.observe({ lowWatermark: 0, lastSequence: 999, newestBefore: 0 })
+    expect(counted.observe({ lowWatermark: 0, lastSequence: 999, newestBefore: 0 })).toBe(false)
     expect(counted.of('a')).toBe(10)
-    counted.observe({ lowWatermark: 0, lastSequence: 3, newestBefore: counted.newest() })
+    const newestBefore = counted.newest()
+    expect(counted.observe({ lowWatermark: 0, lastSequence: 3, newestBefore })).toBe(true)
     expect(counted.of('a')).toBe(0)
     counted.add(4, 'a', 7)
     expect(counted.of('a')).toBe(7)
