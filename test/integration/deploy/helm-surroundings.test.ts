@@ -7,13 +7,17 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { expect, it } from 'vitest'
 import { parse } from 'yaml'
-import { processNames, processPermissions } from '#shared/core/permissions/process-permissions.ts'
+import {
+  type ProcessName,
+  processNames,
+  processPermissions,
+} from '#shared/core/permissions/process-permissions.ts'
 import {
   deciderConsumer,
   scorerConsumer,
   telemetryStream,
 } from '#shared/core/telemetry/nats-names.ts'
-import type { KubernetesObject } from '../../support/deploy/helm.ts'
+import { type KubernetesObject, renderChart } from '../../support/deploy/helm.ts'
 import {
   componentOf,
   deployed,
@@ -125,6 +129,22 @@ it('lets each process connect to its own stores alone', () => {
     )
     expect(reached, process).toEqual(own)
   }
+})
+
+const provider = (port: number) => ({ protocol: 'TCP', port })
+
+it('lets the console alone connect to the identity provider, on the port of its URL', () => {
+  const openPorts = (objects: KubernetesObject[], process: ProcessName) => {
+    const [policy] = ofKind(objects, 'NetworkPolicy').filter(
+      (one) => componentOf(one) === process,
+    ) as unknown as { spec: { egress: { to?: object[]; ports: { port: number }[] }[] } }[]
+    return policy!.spec.egress.flatMap(({ to, ports }) => (to === undefined ? ports : []))
+  }
+  const others = processNames.filter((name) => name !== 'console')
+  for (const name of others) expect(openPorts(full, name)).not.toContainEqual(provider(8443))
+  expect(openPorts(full, 'console')).toContainEqual(provider(8443))
+  const usual = renderChart({ settings: { OIDC_ISSUER: 'https://idp1.example.com' } })
+  expect(openPorts(usual, 'console')).toContainEqual(provider(443))
 })
 
 it('gives Prometheus the rules and the names of jobs, and Grafana the dashboards', () => {

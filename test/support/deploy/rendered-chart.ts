@@ -19,7 +19,7 @@ export const everything = {
   settings: {
     NATS_CA_FILE: '/certificates/ca.crt',
     TELEMETRY_STREAM_MAX_BYTES: 17_179_869_184,
-    OIDC_ISSUER: 'https://idp.example.com',
+    OIDC_ISSUER: 'https://idp.example.com:8443/realm',
     OIDC_CLIENT_ID: 'console',
     TRUSTED_PROXIES: '10.0.0.0/8',
     STOP_DELAY_MS: 12_000,
