@@ -36,17 +36,17 @@ export function createStreamOffsets(
   const own = [first, ...incarnations.filter((one) => one.createdMs === createdMs)]
   own.sort((a, b) => b.baseMs - a.baseMs)
   const [present = first] = own
-  const start = toStreamOffset(present.baseMs, present.firstSequence)
+  const start = toStreamOffset(present.baseMs, 1)
   return {
     of: (sequence) => {
-      const { baseMs } = own.find((one) => one.firstSequence <= sequence) ?? first
-      return toStreamOffset(baseMs, sequence)
+      const { baseMs, firstSequence } = own.find((one) => one.firstSequence <= sequence) ?? first
+      return toStreamOffset(baseMs, sequence - firstSequence + 1)
     },
     start,
     findSequence: (streamOffset) =>
       streamOffset < start
         ? null
-        : Math.floor((streamOffset - toStreamOffset(present.baseMs, 0)) / offsetsPerMessage),
+        : present.firstSequence + Math.floor((streamOffset - start) / offsetsPerMessage),
   }
 }
 

@@ -59,6 +59,13 @@ describe('the offsets of a stream', () => {
   })
 })
 
+test('an incarnation begins as a stream of its instant, however many messages came before', () => {
+  const baseMs = createdMs + 99
+  const incarnation = { createdMs, firstSequence: 50_000_000_000, baseMs }
+  const offsets = createStreamOffsets(createdMs, [incarnation])
+  expect(offsets.of(incarnation.firstSequence)).toBe(toStreamOffset(baseMs, 1))
+})
+
 test('an incarnation does not begin before the present', () => {
   const known = { newestOffset: 0, pendingMax: 0, nowMs: createdMs + 5 }
   expect(toNextIncarnation({ createdMs, firstSequence: 3 }, known).baseMs).toBe(createdMs + 5)
