@@ -10,8 +10,9 @@ import { chooseFilesFolder } from './test/support/process/files-in-memory.ts'
 // took have a core each, by limits that tell a moment from a time-out.
 const timed = [
   ...['analyst-limits', 'analysts', 'api-outages', 'clickhouse-http-inserts', 'delivery'],
-  ...['delivery-process', 'edge-lease', 'ingest-storage', 'outbound-hostile', 'outbound-http'],
-  ...['rolling', 'rotation', 'rotation-under-load', 'small-stream', 'starvation', 'strangers'],
+  ...['delivery-process', 'edge-lease', 'ingest-storage', 'outages', 'outbound-hostile'],
+  ...['outbound-http', 'rolling', 'rotation', 'rotation-under-load', 'small-stream'],
+  ...['starvation', 'strangers'],
 ].map((name) => `test/integration/*/${name}.test.ts`)
 
 // Tests start hundreds of Node processes, which find their files compiled by those before them.
