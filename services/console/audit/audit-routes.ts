@@ -7,7 +7,7 @@ import { emailCharactersMax } from '#shared/core/operators/operator-credentials.
 import { type AuditFilters, listAudit } from '#shared/io/postgres/audit-store.ts'
 import type { Queryable } from '#shared/io/postgres/postgres.ts'
 import type { ConsoleApp } from '../http/admin-app.ts'
-import { pageQuery, pageSchema, readCursor, toNextCursor } from '../http/paging.ts'
+import { pageQuery, pageSchema, readCursor, toPage } from '../http/paging.ts'
 import { tenantParams } from '../http/schemas.ts'
 
 const listAuditQuery = z.strictObject({
@@ -49,9 +49,8 @@ export function addAuditRoutes(app: ConsoleApp, { postgres }: { postgres: Querya
     const list = tenantId === undefined ? 'audit of all' : 'audit'
     const scope = { list, tenantId: tenantId ?? '', filters: Object.values(filters) }
     const before = readCursor(scope, cursor, z.int())
-    const data = await listAudit(postgres, { ...filters, limit, before })
-    const next_cursor = toNextCursor(scope, { rows: data, limit }, (row) => row.audit_id)
-    return { data, limit, next_cursor }
+    const rows = await listAudit(postgres, { ...filters, limit: limit + 1, before })
+    return toPage(scope, { rows, limit }, (row) => row.audit_id)
   }
   app.get(
     '/tenants/:tenant_id/audit',

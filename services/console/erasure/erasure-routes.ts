@@ -16,7 +16,7 @@ import type { Postgres } from '#shared/io/postgres/postgres.ts'
 import { pause } from '#shared/io/process/pause.ts'
 import type { Sealer } from '#shared/io/tenants/sealed-secrets.ts'
 import { actorOf, type ConsoleApp } from '../http/admin-app.ts'
-import { readCursor, toNextCursor } from '../http/paging.ts'
+import { readCursor, toPage } from '../http/paging.ts'
 import { idSchema, tenantParams } from '../http/schemas.ts'
 import { requireTenant } from '../tenants/manage-tenants.ts'
 import {
@@ -52,9 +52,8 @@ export function addErasureRoutes(app: ConsoleApp, deps: EraseRouteDeps): void {
       const scope = { list: 'erasures', tenantId, filters: null }
       const before = readCursor(scope, cursor, idSchema)
       await requireTenant(postgres, tenantId)
-      const data = await listErasures(postgres, { tenantId, limit, before })
-      const next_cursor = toNextCursor(scope, { rows: data, limit }, (row) => row.erasure_id)
-      return { data, limit, next_cursor }
+      const rows = await listErasures(postgres, { tenantId, limit: limit + 1, before })
+      return toPage(scope, { rows, limit }, (row) => row.erasure_id)
     },
   )
   app.get(

@@ -32,11 +32,17 @@ export function readCursor<Value extends string | number>(
   return cursor === undefined ? undefined : decodeCursor(scope, cursor, z.tuple([field]))[0]
 }
 
-/** The cursor after a page. @param last the ordering field of its last row */
-export function toNextCursor<Row>(
+/**
+ * A page of rows.
+ * @param rows one more than `limit` where there are so many, which shows that a page follows
+ * @param last the ordering field of a row
+ */
+export function toPage<Row>(
   scope: CursorScope,
   { rows, limit }: { rows: readonly Row[]; limit: number },
   last: (row: Row) => string | number,
-): string | null {
-  return rows.length < limit ? null : encodeCursor(scope, [last(rows.at(-1)!)])
+): { data: Row[]; limit: number; next_cursor: string | null } {
+  const data = rows.slice(0, limit)
+  const next_cursor = rows.length > limit ? encodeCursor(scope, [last(data.at(-1)!)]) : null
+  return { data, limit, next_cursor }
 }

@@ -6,7 +6,7 @@ import { presets } from '#shared/core/policies/presets/presets.ts'
 import { createPolicyStore, type PolicyVersion } from '#shared/io/policies/policy-store.ts'
 import type { Queryable } from '#shared/io/postgres/postgres.ts'
 import { actorOf, type ConsoleApp } from '../http/admin-app.ts'
-import { readCursor, toNextCursor } from '../http/paging.ts'
+import { readCursor, toPage } from '../http/paging.ts'
 import { tenantParams } from '../http/schemas.ts'
 import { tenantNotFound } from '../tenants/directory.ts'
 import { requireTenant } from '../tenants/manage-tenants.ts'
@@ -126,12 +126,9 @@ function addVersionRoutes(app: ConsoleApp, deps: PolicyRouteDeps): void {
       const before = readCursor(scope, cursor, versionSchema)
       const inForce = await store.findInForce(tenantId)
       if (inForce === null) throw tenantNotFound(tenantId)
-      const versions = await store.listVersions({ tenantId, limit, before })
-      return {
-        data: versions.map((one) => ({ ...one, in_force: one.version === inForce.version })),
-        limit,
-        next_cursor: toNextCursor(scope, { rows: versions, limit }, (row) => row.version),
-      }
+      const versions = await store.listVersions({ tenantId, limit: limit + 1, before })
+      const rows = versions.map((one) => ({ ...one, in_force: one.version === inForce.version }))
+      return toPage(scope, { rows, limit }, (row) => row.version)
     },
   )
   app.get(

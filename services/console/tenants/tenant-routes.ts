@@ -3,7 +3,7 @@ import { z } from 'zod'
 import type { Rate } from '#shared/core/http/rate-limit.ts'
 import { createTenantStore } from '#shared/io/tenants/tenant-store.ts'
 import { actorOf, type ConsoleApp, tenantsOf } from '../http/admin-app.ts'
-import { pageQuery, pageSchema, readCursor, toNextCursor } from '../http/paging.ts'
+import { pageQuery, pageSchema, readCursor, toPage } from '../http/paging.ts'
 import {
   createdTenantSchema,
   createTenantBody,
@@ -60,12 +60,11 @@ export function addTenantRoutes(app: ConsoleApp, deps: ManageDeps): void {
     async ({ query: { limit, cursor }, principal }) => {
       const scope = tenantsOf(principal)
       const after = readCursor(listed, cursor, tenantIdSchema)
-      const [data, total] = await Promise.all([
-        store.listTenants({ limit, after, scope }),
+      const [rows, total] = await Promise.all([
+        store.listTenants({ limit: limit + 1, after, scope }),
         store.countTenants(scope),
       ])
-      const next_cursor = toNextCursor(listed, { rows: data, limit }, (row) => row.tenant_id)
-      return { data, total, limit, next_cursor }
+      return { ...toPage(listed, { rows, limit }, (row) => row.tenant_id), total }
     },
   )
   app.get(

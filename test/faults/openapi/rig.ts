@@ -52,6 +52,8 @@ export async function startOpenapiRig(): Promise<OpenapiRig> {
   )
   await admin(stack, 'POST', '/tenants/main/keys', { name: 'spare', scopes: ['read'] })
   for (const name of ['ana', 'bob']) await admin(stack, 'POST', '/tenants/main/analysts', { name })
+  // A second version, so that the list of versions has a second page.
+  await admin(stack, 'PUT', '/tenants/main/policy', { preset: 'balanced' })
   await admin(stack, 'PUT', '/tenants/main/policy/shadow', { preset: 'strict' })
   await admin(stack, 'PUT', '/tenants/other/policy/shadow', { preset: 'strict' })
   const documentAt = async (url: string) => (await (await fetch(url)).json()) as OpenapiDocument

@@ -143,7 +143,8 @@ it('erasures of one tenant run one after another, and each caller gets its recei
   type Page = { data: Erasure[]; next_cursor: string | null }
   const { data, next_cursor } = await call<Page>('GET', '?limit=1')
   expect(data).toHaveLength(1)
-  const next = await call<Page>('GET', `?limit=5&cursor=${next_cursor}`)
+  // As many as are left: the last page is full and knows that it is the last.
+  const next = await call<Page>('GET', `?limit=1&cursor=${next_cursor}`)
   expect(next).toMatchObject({ next_cursor: null })
   expect([...data, ...next.data].map(({ receipt }) => receipt)).toEqual(
     expect.arrayContaining(receipts),
