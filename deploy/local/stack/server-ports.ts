@@ -3,6 +3,7 @@
 
 import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
+import { toClickhouseBackup } from '#shared/io/backup/backup-folder.ts'
 import { choosePort, isPortFree } from './ports.ts'
 import type { ShardPorts } from './servers.ts'
 import {
@@ -58,7 +59,8 @@ export async function chooseShardPorts(
   const folders = readdirSync(dataDir).filter((name) => /^clickhouse-\d+$/.test(name))
   const present = 1 + folders.length
   const wanted = settings.shards ?? present
-  if (wanted !== present && existsSync(join(dataDir, 'clickhouse', 'metadata'))) {
+  const data = [join(dataDir, 'clickhouse', 'metadata'), toClickhouseBackup(dataDir, 'restore')]
+  if (wanted !== present && data.some(existsSync)) {
     throw new StartError(
       `${dataDir} has its data on ${present} ClickHouse engines, and rows never move to others: ` +
         `start with --shards ${present}, or with another DATA_DIR.`,

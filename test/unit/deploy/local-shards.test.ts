@@ -36,6 +36,13 @@ it('gives each engine ports of its own, the same at the next start', async () =>
   expect(await choose('--shards', '2')).toEqual(first)
 })
 
+it('is refused for a backup that is to be restored, which is of one engine', async () => {
+  const restore = join(dataDir, 'clickhouse/backups/restore')
+  mkdirSync(restore, { recursive: true })
+  await expect(choose('--shards', '2')).rejects.toThrow(/--shards 1/)
+  rmSync(restore, { recursive: true })
+})
+
 it('is refused when the data lie on another number of engines', async () => {
   mkdirSync(join(dataDir, 'clickhouse/metadata'), { recursive: true })
   mkdirSync(join(dataDir, 'clickhouse-2'))
