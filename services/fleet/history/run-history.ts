@@ -72,8 +72,7 @@ const dispositionsPerTransaction = 100
 /**
  * Creates the history.
  * @throws FleetError when there is no local stack with embedded servers, the tenant exists, or it
- *   is
- *   stopped
+ *   is stopped
  */
 export async function runHistory(
   deps: HistoryDeps,

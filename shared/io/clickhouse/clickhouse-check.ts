@@ -37,8 +37,7 @@ type ClickhouseCheckOptions = {
 
 /**
  * Logs each reason once. Version, rights and the number of shards are read until they are right
- * once;
- * the schema is read each time, since a store can be restored from an old backup.
+ * once; the schema is read each time, since a store can be restored from an old backup.
  */
 export function createClickhouseCheck(options: ClickhouseCheckOptions): ReadyCheck {
   const { clickhouse, schemas, log } = options

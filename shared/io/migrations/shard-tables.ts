@@ -32,8 +32,7 @@ const toText = (shards: number): string => (shards === 1 ? 'one node' : `${shard
 
 /**
  * @returns null, or what is wrong, as the end of a sentence: a server was migrated for another
- *   number
- *   of shards
+ *   number of shards
  */
 export async function findOtherSpread(
   client: ClickhouseNode,

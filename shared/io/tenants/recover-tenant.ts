@@ -34,8 +34,7 @@ export async function isUndone(db: Queryable, tenantId: string): Promise<boolean
 
 /**
  * Webhook, API keys, named keys, retention and lists are not in the directory: they stay as
- * Postgres
- * has them, or are missing.
+ * Postgres has them, or are missing.
  * @param tx a transaction
  * @returns false when Postgres has reached the epoch meanwhile, or the tenant cannot be made
  *   without its policy

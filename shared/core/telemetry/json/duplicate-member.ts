@@ -5,8 +5,7 @@ const nameCharactersMax = 64
 
 /**
  * A name with its colon, a text, or a mark of JSON. Numbers and words need no look. A text that
- * does
- * not end matches as well, so that the time is linear for any input.
+ * does not end matches as well, so that the time is linear for any input.
  */
 const tokenPattern = /("(?:[^"\\]|\\.)*"?)(\s*:)?|[[\]{},]/g
 
