@@ -14,6 +14,7 @@ import { until } from '../../support/process/until.ts'
 import { readProgress } from '../../support/telemetry/read-stream.ts'
 import { type PhoneLoad, startPhoneLoad } from '../support/stack-under-load/phone-load.ts'
 import { connectQuietly, readAllAlerts, readStored } from '../support/stack-under-load/read-back.ts'
+import { findUndone, makeChanges, prepareChanges } from './changes.ts'
 
 const root = fileURLToPath(new URL('../../..', import.meta.url))
 const run = promisify(execFile)
@@ -35,6 +36,8 @@ export type RestoreResult = {
   alerts: number
   /** What is missing at the end; empty lists hold. */
   missing: { events: string[]; alerts: string[]; differences: string[] }
+  /** Changes since the state that a restored store has undone. */
+  undone: string[]
 }
 
 /** A command of the command line on a stack. */
@@ -166,6 +169,7 @@ export async function backupAndRestore(options: RestoreOptions): Promise<Restore
       found,
       alerts: wanted.alerts.size,
       missing: await settle(after, { ...wanted, events }),
+      undone: [],
     }
   } finally {
     for (const stack of running.stacks) await stack.discard()
@@ -190,6 +194,7 @@ export async function putBack(store: Store, options: RestoreOptions): Promise<Re
     world.running = await startStack({ dataDir, portBase })
   }
   try {
+    const tenant = await prepareChanges(world.running.stack)
     await pause(1_000 * options.seconds)
     await world.load.stop()
     // What is accepted and not decided yet is not in the state: a replay has to begin before it.
@@ -202,6 +207,7 @@ export async function putBack(store: Store, options: RestoreOptions): Promise<Re
     await pause(1_000 * options.seconds)
     await load.stop()
     const events = new Set([...before, ...load.accepted])
+    const changes = await makeChanges(world.running.stack, tenant)
     await awaitDecided(world)
     const alerts = await readAlertIds(world)
     await restart(() => {
@@ -223,8 +229,9 @@ export async function putBack(store: Store, options: RestoreOptions): Promise<Re
       '--wait',
     )
     report(`${messages} messages replayed`)
+    const undone = await findUndone(world.running.stack, changes)
     const missing = await settle(world, { events, alerts })
-    return { accepted: events.size, found, alerts: alerts.size, missing }
+    return { accepted: events.size, found, alerts: alerts.size, missing, undone }
   } finally {
     await world.load.stop()
     await world.running.discard()
@@ -235,7 +242,7 @@ export async function putBack(store: Store, options: RestoreOptions): Promise<Re
 /** @returns the broken guarantees */
 export function judgeRestore(name: string, result: RestoreResult): string[] {
   const { missing } = result
-  const wrong = Object.entries(missing)
+  const wrong = Object.entries({ ...missing, 'changes undone': result.undone })
     .filter(([, list]) => list.length > 0)
     .map(([what, list]) => `${name}: ${list.length} ${what} (${list.slice(0, 3).join('; ')})`)
   return result.accepted === 0 || result.alerts === 0

@@ -1,0 +1,81 @@
+/**
+ * What people do after the state that a store is put back to, and must stay done: a rotation, a new
+ * tenant, an erasure.
+ */
+import {
+  admin,
+  createTenant,
+  ingest,
+  read,
+  type Tenant,
+  toBody,
+} from '../../support/http/tenant-client.ts'
+import type { StackFacts } from '../../support/process/stack.ts'
+import { until } from '../../support/process/until.ts'
+import { signalsOf } from '../../support/telemetry/accepted-events.ts'
+
+export type Changes = { old: Tenant; rotated: Tenant; later: Tenant }
+
+const phone = 'erased-phone'
+const settleLimitMs = 60_000
+
+const send = async (stack: StackFacts, tenant: Tenant, session: string): Promise<number> => {
+  const { tenant_id: id, hmac_secret: secret } = tenant
+  const body = toBody(id, { device: phone, session, signals: signalsOf.BLOCK })
+  return (await ingest(stack, secret, body)).status
+}
+
+const findPhone = async (stack: StackFacts, { public_api_key: key }: Tenant): Promise<number> =>
+  (await read(stack, key, `/v1/di/devices/${phone}`)).status
+
+/** Before the state: a tenant with a device. */
+export async function prepareChanges(stack: StackFacts): Promise<Tenant> {
+  const tenant = await createTenant(stack, 'rotated')
+  await send(stack, tenant, 'before')
+  await until('the device is there', async () => (await findPhone(stack, tenant)) === 200)
+  return tenant
+}
+
+/** After the state. */
+export async function makeChanges(stack: StackFacts, old: Tenant): Promise<Changes> {
+  const path = `/tenants/${old.tenant_id}`
+  const wanted = { hmac: true, api_key: true }
+  const rotated = {
+    ...old,
+    ...(await admin<Partial<Tenant>>(stack, 'POST', `${path}/rotate`, wanted)),
+  }
+  await admin(stack, 'POST', `${path}/erasures`, { device_id: phone })
+  return { old, rotated, later: await createTenant(stack, 'later') }
+}
+
+/** @returns which of them are not as they must be */
+export async function findUndone(stack: StackFacts, changes: Changes): Promise<string[]> {
+  const { old, rotated, later } = changes
+  const wrong: string[] = []
+  const expect = async (what: string, holds: () => Promise<boolean>) => {
+    const check = () => holds().catch(() => false)
+    await until(what, check, settleLimitMs).catch(() => wrong.push(what))
+  }
+  // At once, and for as long as the rest is checked: no edge ever accepts it again.
+  if ((await send(stack, old, 'old')) === 200) wrong.push('the replaced secret is refused')
+  await expect('the new secret is accepted', async () => {
+    return (await send(stack, rotated, 'new')) === 200
+  })
+  await expect('a tenant that was created later is accepted', async () => {
+    return (await send(stack, later, 'later')) === 200
+  })
+  await expect('the replaced key is refused', async () => (await findPhone(stack, old)) === 401)
+  const path = `/tenants/${old.tenant_id}/rotate`
+  const made = await admin<Partial<Tenant>>(stack, 'POST', path, { api_key: true })
+  const sessions = async () => {
+    const { body } = await read<{ sessions?: { session_id: string }[] }>(
+      stack,
+      made.public_api_key!,
+      `/v1/di/devices/${phone}`,
+    )
+    return (body.sessions ?? []).map(({ session_id: id }) => id)
+  }
+  await expect('the erased history is gone', async () => !(await sessions()).includes('before'))
+  if ((await send(stack, old, 'old again')) === 200) wrong.push('the replaced secret stays dead')
+  return wrong
+}
