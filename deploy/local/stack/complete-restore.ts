@@ -4,8 +4,10 @@
 import { existsSync, readdirSync, renameSync, rmSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import {
+  readManifest,
   toBackupPlace,
   toClickhouseBackup,
+  toRestoreFolder,
   toStreamsToRestore,
 } from '#shared/io/backup/backup-folder.ts'
 import { restoreClickhouse } from '#shared/io/backup/clickhouse-backup.ts'
@@ -13,6 +15,7 @@ import { publishMessages } from '#shared/io/backup/stream-backup.ts'
 import { createClickhouse, databaseOf } from '#shared/io/clickhouse/clickhouse.ts'
 import { connectNats } from '#shared/io/nats/connection.ts'
 import { createLog } from '#shared/io/process/log.ts'
+import { StartError } from './settings.ts'
 
 const RESTORE_LIMIT_MS = 6 * 3_600_000
 
@@ -25,13 +28,19 @@ export async function completeClickhouse(dataDir: string, url: string): Promise<
   const scratch = toClickhouseBackup(dataDir, 'scratch')
   rmSync(scratch, { recursive: true, force: true })
   if (!existsSync(backup)) return false
+  const manifest = await readManifest(toRestoreFolder(dataDir))
+  if (manifest === null) throw new StartError(`${dataDir} has no complete restore: repeat it`)
   const clickhouse = createClickhouse(url, {
     name: 'restore',
     database: 'default',
     requestTimeoutMs: RESTORE_LIMIT_MS,
   })
   try {
-    await restoreClickhouse(clickhouse, databaseOf(url), toBackupPlace('restore'))
+    await restoreClickhouse(clickhouse, {
+      database: databaseOf(url),
+      place: toBackupPlace('restore'),
+      undecidedFrom: manifest.undecided_from,
+    })
   } finally {
     await clickhouse.close()
   }

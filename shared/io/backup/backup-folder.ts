@@ -23,14 +23,18 @@ export const toClickhouseBackup = (dataDir: string, name: ClickhouseBackup): str
 /** The same for the engine. */
 export const toBackupPlace = (name: ClickhouseBackup): string => `File('${name}')`
 
-/** Messages that the next start of the local stack publishes again. */
-export const toStreamsToRestore = (dataDir: string): string => join(dataDir, 'restore', 'streams')
+/** What the next start of the local stack completes: the manifest, and messages to publish again. */
+export const toRestoreFolder = (dataDir: string): string => join(dataDir, 'restore')
+export const toStreamsToRestore = (dataDir: string): string =>
+  join(toRestoreFolder(dataDir), backupParts.streams)
 
 const manifestSchema = z.object({
   /** Of the code that made it. */
   version: z.string(),
   /** Every event that was accepted before is in the backup. */
   made_at: z.string(),
+  /** Stream offset from which events are among the messages, whether or not they are in ClickHouse. */
+  undecided_from: z.number().int(),
   /** Messages by stream. */
   messages: z.record(z.string(), z.number().int()),
 })

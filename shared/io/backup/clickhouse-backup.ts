@@ -17,14 +17,28 @@ export async function backupClickhouse(
   await clickhouse.command({ query: `backup ${toDatabases(database)} to ${place}` })
 }
 
-/** Replaces both databases. */
+/** Tables of events by stream offset. Aggregates of devices and sessions do not change by a repeat. */
+const eventTables = ['telemetry', 'activity', 'shadow_decisions', 'reconciliation_entries'] as const
+
+/**
+ * Replaces both databases. Events that were not decided when the backup began come again from the
+ * stream, with other offsets: here they are removed, or their decisions would count as repeats.
+ * @param undecidedFrom the stream offset of the first of them
+ */
 export async function restoreClickhouse(
   clickhouse: Clickhouse,
-  database: string,
-  place: string,
+  { database, place, undecidedFrom }: { database: string; place: string; undecidedFrom: number },
 ): Promise<void> {
   for (const name of [toAnalyticsDatabase(database), database]) {
     await clickhouse.command({ query: `drop database if exists ${quoteName(name)} sync` })
   }
   await clickhouse.command({ query: `restore ${toDatabases(database)} from ${place}` })
+  for (const table of eventTables) {
+    await clickhouse.command({
+      query: `alter table ${quoteName(database)}.${table}
+        delete where stream_offset >= {offset:UInt64}`,
+      query_params: { offset: undecidedFrom },
+      clickhouse_settings: { mutations_sync: '2' },
+    })
+  }
 }

@@ -13,8 +13,10 @@ import {
   readManifest,
   toBackupPlace,
   toClickhouseBackup,
+  toRestoreFolder,
   toStreamsToRestore,
 } from '#shared/io/backup/backup-folder.ts'
+import type { Queryable } from '#shared/io/postgres/postgres.ts'
 import packageFile from '../../../../package.json' with { type: 'json' }
 import { type CliContext, CliError, type Stack } from '../context.ts'
 
@@ -66,15 +68,26 @@ async function backup(context: CliContext, target: string): Promise<BackupManife
   // Loaded here, because other commands need no server.
   const { connectAsOperator } = await import('./operator-nats.ts')
   const { readLowWatermark } = await import('#shared/io/nats/consume/low-watermark.ts')
+  const { readStream } = await import('#shared/io/telemetry/stream-incarnations.ts')
   const nats = await connectAsOperator(context)
   try {
     const { state } = await nats.manager.streams.info(telemetryStream)
     const from = Math.max(state.first_seq, (await readLowWatermark(nats)) + 1)
-    await backupDatabases(stack, { dataDir, target })
+    const undecidedFrom = await backupDatabases(stack, {
+      dataDir,
+      target,
+      readOffset: async (postgres) =>
+        (await readStream(nats, postgres, telemetryStream)).offsets.of(from),
+    })
     const madeAt = new Date().toISOString()
     const messages = await backupStreams(nats, { from, folder: join(target, backupParts.streams) })
     await cp(join(dataDir, backupParts.secrets), join(target, backupParts.secrets))
-    const manifest = { version: packageFile.version, made_at: madeAt, messages }
+    const manifest = {
+      version: packageFile.version,
+      made_at: madeAt,
+      undecided_from: undecidedFrom,
+      messages,
+    }
     await writeFile(join(target, backupParts.manifest), `${JSON.stringify(manifest, null, 2)}\n`)
     return manifest
   } finally {
@@ -86,8 +99,12 @@ const databasesMaxMs = 6 * 3_600_000
 
 async function backupDatabases(
   stack: Stack,
-  { dataDir, target }: { dataDir: string; target: string },
-): Promise<void> {
+  {
+    dataDir,
+    target,
+    readOffset,
+  }: { dataDir: string; target: string; readOffset: (db: Queryable) => Promise<number> },
+): Promise<number> {
   const { createPostgres } = await import('#shared/io/postgres/postgres.ts')
   const { createClickhouse, databaseOf } = await import('#shared/io/clickhouse/clickhouse.ts')
   const { backupPostgres } = await import('#shared/io/backup/postgres-backup.ts')
@@ -99,7 +116,9 @@ async function backupDatabases(
     statementTimeoutMs: 0,
     connectionsMax: 1,
   })
+  let offset: number
   try {
+    offset = await readOffset(postgres)
     await backupPostgres(postgres, join(dataDir, 'postgres'), join(target, backupParts.postgres))
   } finally {
     await postgres.close()
@@ -118,6 +137,7 @@ async function backupDatabases(
     await rm(written, { recursive: true, force: true })
     await clickhouse.close()
   }
+  return offset
 }
 
 type Nats = Awaited<ReturnType<typeof import('./operator-nats.ts').connectAsOperator>>
@@ -154,6 +174,7 @@ async function restore(folder: string, dataDir: string): Promise<BackupManifest>
   await copy(backupParts.postgres, join(dataDir, 'postgres'))
   await copy(backupParts.clickhouse, toClickhouseBackup(dataDir, 'restore'))
   await copy(backupParts.streams, toStreamsToRestore(dataDir))
+  await copy(backupParts.manifest, join(toRestoreFolder(dataDir), backupParts.manifest))
   // Last: without them the stack does not start.
   await copy(backupParts.secrets, join(dataDir, backupParts.secrets))
   return manifest
