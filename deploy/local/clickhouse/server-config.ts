@@ -13,6 +13,7 @@ import {
   toRowFilter,
 } from '#shared/core/analytics/analyst-access.ts'
 import { clusterName } from '#shared/core/base/shards.ts'
+import { clickhouseBackupFolder } from '#shared/io/backup/backup-folder.ts'
 
 /** A user that the engine has from its start, with its grants. */
 export type EngineUser = {
@@ -46,9 +47,6 @@ export type ServerConfigFacts = {
   /** Null for an engine that is alone. */
   shards: (EngineShards & { secret: string }) | null
 }
-
-/** In the engine's data folder: where `BACKUP ... TO File()` may write and `RESTORE` may read. */
-export const backupFolder = 'backups'
 
 // Sized for a developer's machine that also runs everything else: half of the memory, and merges
 // that leave one core to queries. Larger values would only queue for the same two cores.
@@ -85,7 +83,7 @@ export function toServerConfigXml(facts: ServerConfigFacts): string {
   <log-level>${facts.logLevel}</log-level>
   <display_name>embedded</display_name>
   <users_config>users.xml</users_config>
-  <backups><allowed_path>${backupFolder}</allowed_path></backups>${serverSizes}${partSettings}${toStartupGateXml(facts)}${toShardsXml(facts)}
+  <backups><allowed_path>${clickhouseBackupFolder}</allowed_path></backups>${serverSizes}${partSettings}${toStartupGateXml(facts)}${toShardsXml(facts)}
 </clickhouse>
 `
 }

@@ -3,7 +3,7 @@
 export type ServerName = 'NATS' | 'Postgres' | 'ClickHouse'
 
 /** Postgres has one number, the others two. */
-export const oldestServers: Readonly<Record<ServerName, string>> = {
+const oldestServers: Readonly<Record<ServerName, string>> = {
   NATS: '2.9',
   Postgres: '15',
   // The first one whose JSON type is ready for production.

@@ -12,14 +12,17 @@ export const backupParts = {
   streams: 'streams',
 } as const
 
+/** In the engine's data folder: where `BACKUP ... TO File()` may write and `RESTORE` may read. */
+export const clickhouseBackupFolder = 'backups'
+
 /**
- * ClickHouse's own backups, in the folder where its engine may write and read: the next start of
- * the local stack restores `restore`. `scratch` is one that is being made or removed, perhaps
- * incomplete after a crash, and is never restored.
+ * ClickHouse's own backups, in that folder. The next start of the local stack restores `restore`.
+ * `scratch` is one that is being made or removed, perhaps incomplete after a crash, and is never
+ * restored.
  */
 export type ClickhouseBackup = 'restore' | 'scratch'
 export const toClickhouseBackup = (dataDir: string, name: ClickhouseBackup): string =>
-  join(dataDir, 'clickhouse', 'backups', name)
+  join(dataDir, 'clickhouse', clickhouseBackupFolder, name)
 /** The same for the engine. */
 export const toBackupPlace = (name: ClickhouseBackup): string => `File('${name}')`
 

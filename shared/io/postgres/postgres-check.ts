@@ -23,39 +23,39 @@ export function createPostgresCheck(
   postgres: Postgres,
   { schemas, log }: { schemas: SchemaVersions; log: Log },
 ): PostgresCheck {
-  const createCheck = (needsWrites: boolean): ReadyCheck => {
-    const reporter = createFaultReporter('Postgres', log)
-    return async () => {
+  // Apart, since a read-only server is fit for reads.
+  const fitness = createFaultReporter('Postgres', log)
+  const writability = createFaultReporter('Postgres', log)
+  const createCheck =
+    (needsWrites: boolean): ReadyCheck =>
+    async () => {
       const fault = await postgres.checkReady()
       if (fault !== null) return fault
       try {
-        const unfit = await findUnfit(postgres, schemas, needsWrites)
-        if (unfit === null) reporter.worked()
-        else reporter.failed(new UnfitServerError(unfit))
-        return unfit
+        const { version, isReadOnly } = await readServer(postgres)
+        const unfit =
+          describeOldServer('Postgres', version) ??
+          (await schemas.compare('postgres', await readNewestMigration(postgres)))
+        if (unfit !== null) return fitness.failed(new UnfitServerError(unfit))
+        fitness.worked()
+        if (!needsWrites) return null
+        if (isReadOnly) return writability.failed(new ReadOnlyServerError())
+        writability.worked()
+        return null
       } catch (error) {
         return describeConnectFault(error)
       }
     }
-  }
   return { reads: createCheck(false), writes: createCheck(true) }
 }
 
-async function findUnfit(
-  postgres: Postgres,
-  schemas: SchemaVersions,
-  needsWrites: boolean,
-): Promise<string | null> {
+async function readServer(postgres: Postgres): Promise<{ version: string; isReadOnly: boolean }> {
   const { rows } = await postgres.query<{ version: string; is_read_only: boolean }>(
     `select current_setting('server_version') as version,
        current_setting('transaction_read_only') = 'on' as is_read_only`,
   )
   const { version, is_read_only: isReadOnly } = rows[0]!
-  const old = describeOldServer('Postgres', version)
-  if (old !== null) return old
-  const older = await schemas.compare('postgres', await readNewestMigration(postgres))
-  if (older !== null) return older
-  return needsWrites && isReadOnly ? new ReadOnlyServerError().message : null
+  return { version, isReadOnly }
 }
 
 /** @returns null without a table, and for a role that an earlier release made */

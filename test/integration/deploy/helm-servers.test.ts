@@ -128,10 +128,10 @@ describe('the wait of an upgrade', () => {
   }
 
   it('ends once the process before is ready', async () => {
-    let asked = 0
-    const url = await serve(() => (++asked < 2 ? 503 : 200))
+    let calls = 0
+    const url = await serve(() => (++calls < 2 ? 503 : 200))
     expect((await waitFor(`${url}/readyz`, '30')).stdout).toBe('')
-    expect(asked).toBe(2)
+    expect(calls).toBe(2)
   })
 
   it('ends with success after its time, so that a pod can always start again', async () => {

@@ -260,9 +260,13 @@ describe('PostgreSQL', () => {
       'delete from schema_migrations where name > $1 returning name',
       ['0012'],
     )
+    const warn = vi.spyOn(log, 'warn')
+    expect(await check.reads()).toMatch(/^has the schema/)
     expect(await check.writes()).toMatch(
       /^has the schema 0011-.+\.sql; this release needs .+: run `npm run migrate`$/,
     )
+    expect(warn).toHaveBeenCalledTimes(1)
+    warn.mockRestore()
     expect(await metrics.registry.metrics()).toContain('di_schema_version{store="postgres"')
     for (const { name } of rows) {
       await owner.query(`insert into schema_migrations values ($1, 'of a test')`, [name])
