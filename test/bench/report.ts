@@ -8,7 +8,7 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { cpus, totalmem } from 'node:os'
 import { fileURLToPath } from 'node:url'
 import { type FilesCost, measureFiles } from './files-cost.ts'
-import type { Spread } from './spread.ts'
+import { type Spread, toSpread } from './spread.ts'
 
 export type Figure = {
   name: string
@@ -21,6 +21,14 @@ export type Figure = {
   /** The target of the median of the ratio or of the value. */
   bound?: { of: 'ratio' | 'value'; atLeast?: number; atMost?: number }
 }
+
+/** A figure of one round, with the most that it may be. */
+export const single = (name: string, unit: string, value: number, atMost?: number): Figure => ({
+  name,
+  unit,
+  value: toSpread([value]),
+  ...(atMost === undefined ? {} : { bound: { of: 'value' as const, atMost } }),
+})
 
 /** A condition without which the figures are void. */
 export type Check = { name: string; ok: boolean; detail: string }

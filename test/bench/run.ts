@@ -15,6 +15,7 @@ const benchmarks: Record<string, () => Promise<Benchmark>> = {
   shards: () => import('./history/shards.ts'),
   freshness: () => import('./freshness/freshness.ts'),
   'small-insert': () => import('./freshness/small-insert.ts'),
+  scale: () => import('./scale/scale.ts'),
   cost: () => import('./cost/cost.ts'),
   history: () => import('./history/history.ts'),
   alerts: () => import('./alerts/alerts.ts'),

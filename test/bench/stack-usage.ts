@@ -2,18 +2,17 @@
  * The resource usage of each process of a local stack: CPU between two moments, memory every few
  * seconds, and the scorer's own metrics of a batch's stages.
  */
-import { SERVER_NAMES, SERVICE_NAMES } from '../../deploy/local/stack/settings.ts'
 import type { TestStack } from '../support/process/stack.ts'
 import { readCpuSeconds, readMemoryMb, readPssMb } from './measured-process.ts'
 
 export type Usage = Record<string, number>
 
-/** CPU seconds so far by process: the eight of the stack, and `stack`, which runs them. */
+/** CPU seconds so far by process: all parts of the stack, and `stack`, which runs them. */
 export function readCpu({ stack, pid }: TestStack): Usage {
   const usage: Usage = {}
-  for (const name of [...SERVICE_NAMES, ...SERVER_NAMES]) {
+  for (const [name, part] of Object.entries(stack.pids)) {
     // Each of Postgres' connections is a process.
-    usage[name] = readCpuSeconds(stack.pids[name], name === 'postgres')
+    usage[name] = readCpuSeconds(part, name === 'postgres')
   }
   usage.stack = readCpuSeconds(pid)
   return usage
@@ -22,8 +21,8 @@ export function readCpu({ stack, pid }: TestStack): Usage {
 /** Memory in MB of each of these processes: its own, and its share of what several use. */
 export function readPss({ stack, pid }: TestStack): Usage {
   const usage: Usage = {}
-  for (const name of [...SERVICE_NAMES, ...SERVER_NAMES]) {
-    usage[name] = readPssMb(stack.pids[name], name === 'postgres')
+  for (const [name, part] of Object.entries(stack.pids)) {
+    usage[name] = readPssMb(part, name === 'postgres')
   }
   usage.stack = readPssMb(pid)
   return usage
@@ -31,12 +30,11 @@ export function readPss({ stack, pid }: TestStack): Usage {
 
 export type MemorySample = { atSeconds: number; megabytes: Usage }
 
-/** Samples the resident memory of the five services and of NATS until it is stopped. */
+/** Samples the resident memory of every part of the stack until it is stopped. */
 export function sampleMemory(test: TestStack, everyMs = 10_000): () => MemorySample[] {
   const samples: MemorySample[] = []
   const startMs = performance.now()
-  const pids: Record<string, number> = {}
-  for (const name of [...SERVICE_NAMES, ...SERVER_NAMES]) pids[name] = test.stack.pids[name]
+  const { pids } = test.stack
   const sample = () => {
     const megabytes = Object.fromEntries(
       Object.entries(pids).map(([name, pid]) => [name, readMemoryMb(pid).now]),

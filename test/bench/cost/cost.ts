@@ -4,18 +4,14 @@
  * The events are those of `di fleet`, which also checks that everything arrived; its own CPU is not
  * counted. Void unless every run of the fleet finds everything in place.
  */
-import { spawn } from 'node:child_process'
-import { once } from 'node:events'
-import { json } from 'node:stream/consumers'
 import { setTimeout as pause } from 'node:timers/promises'
-import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { createClickhouse } from '#shared/io/clickhouse/clickhouse.ts'
 import type { Summary } from '../../../services/fleet/check/summary.ts'
 import { startStack, type TestStack } from '../../support/process/stack.ts'
 import { untilMergesEnd } from '../drain/merges.ts'
-import { type Check, type Figure, publishReport, readClickhouseVersion } from '../report.ts'
-import { toSpread } from '../spread.ts'
+import { runFleetCommand } from '../fleet-command.ts'
+import { type Check, type Figure, publishReport, readClickhouseVersion, single } from '../report.ts'
 import { readCpu, readPss, type Usage } from '../stack-usage.ts'
 import { type Bytes, readBytes } from './stored-bytes.ts'
 
@@ -24,7 +20,6 @@ const warmUpSeconds = 15
 /** For what a start or a run leaves to do. */
 const restSeconds = 20
 const mergeLimitMs = 120_000
-const cli = fileURLToPath(new URL('../../../services/console/cli.ts', import.meta.url))
 
 /** Bounds of the whole stack: CPU in ms of a second by rate, 0 for idle; memory in MB. */
 const cpuMax: Record<number, number> = { 0: 20, 10: 100, 40: 150, 100: 250, 500: 600, 2000: 1_000 }
@@ -91,30 +86,14 @@ async function measure(test: TestStack, rate: number, seconds: number): Promise<
 
 /** Starts a fleet and measures in the middle of its sending. */
 async function runFleet(test: TestStack, rate: number, seconds: number): Promise<Run> {
-  const duration = warmUpSeconds + seconds
-  const args = ['--json', '--receive', '--seed', '1', '--duration', String(duration)]
-  const devices = String(Math.max(100, rate * 10))
-  const child = spawn(
-    process.execPath,
-    [cli, 'fleet', ...args, '--rate', String(rate), '--devices', devices],
-    { env: { ...process.env, DATA_DIR: test.dataDir }, stdio: ['ignore', 'pipe', 'ignore'] },
-  )
-  const summary = json(child.stdout) as Promise<Summary>
-  const ended = once(child, 'close')
+  const devices = Math.max(100, rate * 10)
+  const ending = runFleetCommand(test, { rate, devices, seconds: warmUpSeconds + seconds })
   await pause(warmUpSeconds * 1_000)
   const measured = await measure(test, rate, seconds)
-  await ended
-  return { ...measured, summary: await summary }
+  return { ...measured, summary: await ending }
 }
 
 const sum = (usage: Usage): number => Object.values(usage).reduce((total, one) => total + one, 0)
-
-const single = (name: string, unit: string, value: number, atMost?: number): Figure => ({
-  name,
-  unit,
-  value: toSpread([value]),
-  ...(atMost === undefined ? {} : { bound: { of: 'value' as const, atMost } }),
-})
 
 function toUsage({ rate, cpu, memoryMb }: Measured): Figure[] {
   const at = rate === 0 ? 'idle' : `${rate}/s`

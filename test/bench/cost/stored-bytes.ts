@@ -6,6 +6,7 @@ import { connectNats } from '#shared/io/nats/connection.ts'
 import { createPostgres } from '#shared/io/postgres/postgres.ts'
 import { createLog } from '#shared/io/process/log.ts'
 import type { StackFacts } from '../../support/process/stack.ts'
+import { readPairs } from '../read-pairs.ts'
 
 export type Bytes = {
   /** The tables of ClickHouse, compressed. */
@@ -43,10 +44,4 @@ export async function readBytes(stack: StackFacts, clickhouse: Clickhouse): Prom
   } finally {
     await Promise.all([nats.close(), postgres.close()])
   }
-}
-
-async function readPairs(clickhouse: Clickhouse, query: string): Promise<Record<string, number>> {
-  const result = await clickhouse.query({ query, format: 'JSONCompactEachRow' })
-  const rows = await result.json<[string, number | string]>()
-  return Object.fromEntries(rows.map(([name, value]) => [name, Number(value)]))
 }

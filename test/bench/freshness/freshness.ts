@@ -25,8 +25,8 @@ import {
   publishReport,
   readClickhouseVersion,
   readPostgresVersion,
+  single,
 } from '../report.ts'
-import { toSpread } from '../spread.ts'
 import {
   type MemorySample,
   readCpu,
@@ -167,13 +167,6 @@ async function snapshot({ test, fleet, receiver }: FreshnessRig): Promise<Snapsh
   }
   return { atMs: nowMs(), cpu, scorer, delivery }
 }
-
-const single = (name: string, unit: string, value: number, atMost?: number): Figure => ({
-  name,
-  unit,
-  value: toSpread([value]),
-  ...(atMost === undefined ? {} : { bound: { of: 'value' as const, atMost } }),
-})
 
 function toLatencies({ fleet, probes, received, from, to }: Measured, { rate }: Options): Figure[] {
   const isIn = (atMs: number) => atMs >= from.atMs && atMs < to.atMs

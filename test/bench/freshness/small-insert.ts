@@ -9,11 +9,10 @@
 import { randomBytes } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
-import type { Clickhouse } from '#shared/io/clickhouse/clickhouse.ts'
 import { percentile } from '../../support/process/percentile.ts'
 import { startStack } from '../../support/process/stack.ts'
-import { type Check, type Figure, publishReport, readClickhouseVersion } from '../report.ts'
-import { toSpread } from '../spread.ts'
+import { readPairs } from '../read-pairs.ts'
+import { type Check, type Figure, publishReport, readClickhouseVersion, single } from '../report.ts'
 import { readCpu, readSums, type Usage } from '../stack-usage.ts'
 import type { FleetOrder, FleetResult } from './freshness-load.ts'
 import { type ProbeResult, startProbes } from './freshness-probes.ts'
@@ -142,19 +141,6 @@ async function snapshot({ test, clickhouse }: FreshnessRig): Promise<Snapshot> {
   )
   return { atMs, cpu, batches, counters, parts }
 }
-
-async function readPairs(clickhouse: Clickhouse, query: string): Promise<Record<string, number>> {
-  const result = await clickhouse.query({ query, format: 'JSONCompactEachRow' })
-  const rows = await result.json<[string, number | string]>()
-  return Object.fromEntries(rows.map(([name, value]) => [name, Number(value)]))
-}
-
-const single = (name: string, unit: string, value: number, atMost?: number): Figure => ({
-  name,
-  unit,
-  value: toSpread([value]),
-  ...(atMost === undefined ? {} : { bound: { of: 'value' as const, atMost } }),
-})
 
 const cpuMaxMs = 100
 const insertMaxMs = 40

@@ -1,0 +1,114 @@
+/** What a local stack has done so far, as its stores and processes count it themselves. */
+
+import { telemetryStream } from '#shared/core/telemetry/nats-names.ts'
+import { createClickhouse } from '#shared/io/clickhouse/clickhouse.ts'
+import { connectNats } from '#shared/io/nats/connection.ts'
+import { createPostgres } from '#shared/io/postgres/postgres.ts'
+import { createLog } from '#shared/io/process/log.ts'
+import type { StackFacts } from '../../support/process/stack.ts'
+import { readPairs } from '../read-pairs.ts'
+
+/** Totals by name. */
+export type Counts = Record<string, number>
+
+export type Work = {
+  /** Events that each edge accepted. */
+  accepted: number[]
+  /** Rows that each ClickHouse engine wrote. */
+  written: number[]
+  counts: Counts
+}
+
+export type WorkReader = {
+  read: () => Promise<Work>
+  /** `accepted` alone, which makes no work for the stores. */
+  readAccepted: () => Promise<number[]>
+  close: () => Promise<void>
+}
+
+/** Counters of ClickHouse and their names in the report. Rows written include those of views. */
+const engineCounters: Record<string, string> = {
+  InsertQuery: 'ClickHouse inserts',
+  SelectQuery: 'ClickHouse selects',
+  InsertedRows: 'ClickHouse rows written',
+  InsertedBytes: 'ClickHouse bytes written, uncompressed',
+  MergedRows: 'ClickHouse rows merged',
+  SelectedRows: 'ClickHouse rows read',
+  SelectedMarks: 'ClickHouse granules read',
+}
+
+/** @param edges the internal URLs of all edges */
+export async function openWorkReader(
+  stack: StackFacts,
+  edges: readonly string[],
+): Promise<WorkReader> {
+  const log = createLog('bench', 'silent')
+  const engineUrls = stack.clickhouse_shards ?? [stack.clickhouse]
+  const engines = engineUrls.map((url) => createClickhouse(url, { name: 'bench' }))
+  const postgres = createPostgres(stack.postgres, { role: 'bench', log })
+  const nats = await connectNats(stack.nats, 'bench', log)
+  const names = Object.keys(engineCounters)
+    .map((name) => `'${name}'`)
+    .join(', ')
+  const readEngines = () =>
+    Promise.all(
+      engines.map((engine) =>
+        readPairs(engine, `select event, value from system.events where event in (${names})`),
+      ),
+    )
+  const readStreams = async () => {
+    const streams = await nats.manager.streams.list().next()
+    const { state } = await nats.manager.streams.info(telemetryStream)
+    return {
+      'JetStream messages': sumOf(streams.map(({ state }) => state.last_seq)),
+      'JetStream telemetry messages': state.last_seq,
+      'JetStream telemetry bytes': state.bytes,
+    }
+  }
+  const readPostgres = async () => {
+    const { rows } = await postgres.query<Record<string, string>>(
+      `select xact_commit as "Postgres transactions",
+         tup_inserted + tup_updated + tup_deleted as "Postgres rows written",
+         pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0') as "Postgres bytes of log",
+         (select count(*) from alerts) as "alerts"
+       from pg_stat_database where datname = current_database()`,
+    )
+    return Object.fromEntries(Object.entries(rows[0]!).map(([name, text]) => [name, Number(text)]))
+  }
+  const readAccepted = () =>
+    Promise.all(edges.map((url) => readCounter(url, 'di_ingest_accepted_total')))
+  return {
+    readAccepted,
+    read: async () => {
+      const [byEngine, streams, ofPostgres, webhooks, accepted] = await Promise.all([
+        readEngines(),
+        readStreams(),
+        readPostgres(),
+        readCounter(stack.internal.delivery, 'di_delivery_attempts_total'),
+        readAccepted(),
+      ])
+      const ofEngines = Object.entries(engineCounters).map(([counter, name]) => [
+        name,
+        sumOf(byEngine.map((one) => one[counter] ?? 0)),
+      ])
+      return {
+        accepted,
+        written: byEngine.map((one) => one.InsertedRows ?? 0),
+        counts: { ...streams, ...Object.fromEntries(ofEngines), ...ofPostgres, webhooks },
+      }
+    },
+    close: async () => {
+      await Promise.all([...engines, nats, postgres].map((one) => one.close()))
+    },
+  }
+}
+
+export const sumOf = (values: readonly number[]): number =>
+  values.reduce((total, one) => total + one, 0)
+
+/** The sum of a counter over its labels; 0 while it has no series. */
+async function readCounter(url: string, name: string): Promise<number> {
+  const text = await (await fetch(`${url}/metrics`)).text()
+  const values = [...text.matchAll(new RegExp(`^${name}(?:\\{.*\\})? (\\S+)$`, 'gm'))]
+  return sumOf(values.map(([, value]) => Number(value)))
+}

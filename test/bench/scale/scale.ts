@@ -1,0 +1,200 @@
+/**
+ * `npm run bench -- scale [--rate 200] [--events 4000]`: the work that an event makes in one of each
+ * process, on two ClickHouse shards, and with two edges and two scorers. Work is counted (messages,
+ * statements, rows, bytes), because two cores cannot show whether more machines are faster; the CPU
+ * is context. What the idle stack does is subtracted. Each layout is a new stack that gets the same
+ * events of a fleet. Void unless every fleet finds everything in place.
+ */
+import { setTimeout as pause } from 'node:timers/promises'
+import { parseArgs } from 'node:util'
+import { createClickhouse } from '#shared/io/clickhouse/clickhouse.ts'
+import { openSecrets } from '../../../deploy/local/stack/state-files.ts'
+import type { Summary } from '../../../services/fleet/check/summary.ts'
+import { startStack, type TestStack } from '../../support/process/stack.ts'
+import { until } from '../../support/process/until.ts'
+import { runFleetCommand } from '../fleet-command.ts'
+import { type MeasuredService, readCpuSeconds, startMeasured } from '../measured-process.ts'
+import { type Check, type Figure, publishReport, readClickhouseVersion } from '../report.ts'
+import { toSpread } from '../spread.ts'
+import { readCpu, readSums, type Usage } from '../stack-usage.ts'
+import { type Counts, openWorkReader, sumOf, type Work } from './counted-work.ts'
+
+/** For what a start leaves to do. */
+const restSeconds = 4
+const idleSeconds = 10
+const limitMs = 120_000
+/** Events before the counted ones, for caches and compilers, and after them. */
+const warmUpEvents = 500
+const restEvents = 500
+
+type Layout = { name: string; shards: number; more: ('ingest' | 'scorer')[] }
+
+const layouts: Layout[] = [
+  { name: 'one of each', shards: 1, more: [] },
+  { name: 'two shards', shards: 2, more: [] },
+  { name: 'two edges, two scorers', shards: 1, more: ['ingest', 'scorer'] },
+]
+
+type Snapshot = Work & {
+  atMs: number
+  cpu: Usage
+  /** Inserts of events that each scorer made. */
+  inserts: number[]
+}
+
+type Span = { from: Snapshot; to: Snapshot }
+type Measured = { layout: Layout; idle: Span; busy: Span; summary: Summary; version: string }
+
+/** Runs it and reports. */
+export async function run(args: string[] = []): Promise<void> {
+  const { values } = parseArgs({
+    args,
+    options: {
+      rate: { type: 'string', default: '200' },
+      events: { type: 'string', default: '4000' },
+    },
+  })
+  const all: Measured[] = []
+  for (const layout of layouts) {
+    all.push(await measure(layout, Number(values.rate), Number(values.events)))
+  }
+  publishReport({
+    part: 'scale',
+    command: ['npm run bench -- scale', ...args].join(' '),
+    versions: { clickhouse: all[0]!.version },
+    durability: 'JetStream sync_interval: always, Postgres fsync on, ClickHouse as it comes',
+    figures: toFigures(all),
+    checks: all.flatMap(toChecks),
+  })
+}
+
+async function measure(layout: Layout, rate: number, events: number): Promise<Measured> {
+  const test = await startStack({
+    args: layout.shards === 1 ? [] : ['--shards', `${layout.shards}`],
+    env: { REUSE_PORT: '1' },
+  })
+  const closing: (() => unknown)[] = [test.discard]
+  try {
+    const more: Record<string, MeasuredService> = {}
+    for (const name of layout.more) {
+      more[name] = await startMeasured(name, toEnv(test))
+      closing.push(more[name].stop)
+    }
+    const { stack } = test
+    const internalUrlsOf = (name: 'ingest' | 'scorer') => [
+      stack.internal[name],
+      ...(more[name] === undefined ? [] : [more[name].internalUrl]),
+    ]
+    const reader = await openWorkReader(stack, internalUrlsOf('ingest'))
+    closing.push(reader.close)
+    const readInserts = async (url: string) =>
+      [...(await readSums(url))].find(([name]) => name.startsWith('di_insert_rows'))?.[1].count ?? 0
+    const snapshot = async (): Promise<Snapshot> => {
+      const cpu = readCpu(test)
+      for (const [name, { pid }] of Object.entries(more)) cpu[`${name}-2`] = readCpuSeconds(pid)
+      const atMs = performance.now()
+      const inserts = await Promise.all(internalUrlsOf('scorer').map(readInserts))
+      return { atMs, cpu, inserts, ...(await reader.read()) }
+    }
+    const during = async (isOver: () => Promise<unknown>): Promise<Span> => {
+      const from = await snapshot()
+      await isOver()
+      return { from, to: await snapshot() }
+    }
+    const accepted = (count: number) =>
+      until(`${count} events`, async () => sumOf(await reader.readAccepted()) >= count, limitMs)
+    await pause(restSeconds * 1_000)
+    const idle = await during(() => pause(idleSeconds * 1_000))
+    const seconds = (warmUpEvents + events + restEvents) / rate
+    const ending = runFleetCommand(test, { rate, devices: rate * 5, seconds })
+    await accepted(warmUpEvents)
+    const busy = await during(() => accepted(warmUpEvents + events))
+    const clickhouse = createClickhouse(stack.clickhouse, { name: 'bench' })
+    closing.push(() => clickhouse.close())
+    const version = await readClickhouseVersion(clickhouse)
+    return { layout, idle, busy, summary: await ending, version }
+  } finally {
+    for (const close of closing.reverse()) await close()
+  }
+}
+
+/** The settings of a further edge or scorer, which shares the address of the first edge. */
+const toEnv = ({ stack, dataDir }: TestStack): Record<string, string> => ({
+  NATS_URL: stack.nats,
+  POSTGRES_URL: stack.postgres,
+  CLICKHOUSE_URL: stack.clickhouse,
+  MASTER_KEY: openSecrets(dataDir).master_key,
+  INGEST_LISTEN: new URL(stack.ingest).host,
+  REUSE_PORT: '1',
+})
+
+const eventsOf = ({ from, to }: Span): number => sumOf(to.accepted) - sumOf(from.accepted)
+const secondsOf = ({ from, to }: Span): number => (to.atMs - from.atMs) / 1_000
+
+/** For 1,000 events, without what the idle stack does in the same time. */
+function toEach(idle: Span, busy: Span, read: (snapshot: Snapshot) => Counts): Counts {
+  const growth = ({ from, to }: Span, name: string) => read(to)[name]! - (read(from)[name] ?? 0)
+  const times = secondsOf(busy) / secondsOf(idle)
+  return Object.fromEntries(
+    Object.keys(read(busy.to)).map((name) => [
+      name,
+      ((growth(busy, name) - growth(idle, name) * times) * 1_000) / eventsOf(busy),
+    ]),
+  )
+}
+
+/** CPU in ms of each kind of process: `clickhouse` and `clickhouse-2` are one. */
+function toCpuMs({ cpu }: Snapshot): Counts {
+  const ms: Counts = {}
+  for (const [name, seconds] of Object.entries(cpu)) {
+    const key = `CPU in ms, ${name.replace(/-\d+$/, '')}`
+    ms[key] = (ms[key] ?? 0) + seconds * 1_000
+  }
+  return ms
+}
+
+/** The first layout is the baseline of the others. */
+function toFigures(all: readonly Measured[]): Figure[] {
+  const works = all.map(({ idle, busy }) => ({
+    ...toEach(idle, busy, ({ counts }) => counts),
+    ...toEach(idle, busy, toCpuMs),
+  }))
+  return all.flatMap(({ layout, busy }, at) => [
+    { name: `${layout.name}: events in the time`, unit: '', value: toSpread([eventsOf(busy)]) },
+    ...Object.entries(works[at]!).map(([what, value]): Figure => {
+      const figure = { name: `${layout.name}: ${what}`, unit: '', value: toSpread([value]) }
+      if (at === 0) return figure
+      const beside = works[0]![what]!
+      return {
+        ...figure,
+        baseline: { name: all[0]!.layout.name, value: toSpread([beside]) },
+        ratio: toSpread([value / beside]),
+      }
+    }),
+  ])
+}
+
+function toChecks({ layout, busy, summary }: Measured): Check[] {
+  const { accepted, ok, mismatches } = summary
+  const grown = (read: (snapshot: Snapshot) => number[]) =>
+    read(busy.to).map((value, at) => value - read(busy.from)[at]!)
+  const shares = {
+    'events by edge': grown(({ accepted }) => accepted),
+    'inserts by scorer': grown(({ inserts }) => inserts),
+    'rows by engine': grown(({ written }) => written),
+  }
+  return [
+    {
+      name: `${layout.name}: everything is in place`,
+      ok: ok && accepted > 0,
+      detail: `${accepted} accepted, ${mismatches.length} mismatches`,
+    },
+    {
+      name: `${layout.name}: every process had a part`,
+      ok: Object.values(shares).every((share) => share.every((one) => one > 0)),
+      detail: Object.entries(shares)
+        .map(([name, share]) => `${name} ${share.join(' and ')}`)
+        .join(', '),
+    },
+  ]
+}
