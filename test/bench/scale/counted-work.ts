@@ -11,17 +11,22 @@ import { readPairs } from '../read-pairs.ts'
 /** Totals by name. */
 export type Counts = Record<string, number>
 
+/** What an event comes to, in this order; on a busy machine far more are accepted than decided. */
+export const stages = ['accepted', 'stored', 'decided'] as const
+export type Stage = (typeof stages)[number]
+
 export type Work = {
-  /** Events that each edge accepted. */
-  accepted: number[]
+  /** Events of each stage: accepted by each edge, stored and decided by each scorer. */
+  events: Record<Stage, number[]>
   /** Rows that each ClickHouse engine wrote. */
   written: number[]
-  counts: Counts
+  /** The work of each stage. */
+  counts: Record<Stage, Counts>
 }
 
 export type WorkReader = {
   read: () => Promise<Work>
-  /** `accepted` alone, which makes no work for the stores. */
+  /** The accepted events alone, which makes no work for the stores. */
   readAccepted: () => Promise<number[]>
   close: () => Promise<void>
 }
@@ -37,10 +42,14 @@ const engineCounters: Record<string, string> = {
   SelectedMarks: 'ClickHouse granules read',
 }
 
-/** @param edges the internal URLs of all edges */
+/**
+ * @param edges the internal URLs of all edges
+ * @param scorers of all scorers
+ */
 export async function openWorkReader(
   stack: StackFacts,
   edges: readonly string[],
+  scorers: readonly string[],
 ): Promise<WorkReader> {
   const log = createLog('bench', 'silent')
   const engineUrls = stack.clickhouse_shards ?? [stack.clickhouse]
@@ -75,26 +84,36 @@ export async function openWorkReader(
     )
     return Object.fromEntries(Object.entries(rows[0]!).map(([name, text]) => [name, Number(text)]))
   }
-  const readAccepted = () =>
-    Promise.all(edges.map((url) => readCounter(url, 'di_ingest_accepted_total')))
+  const readAll = (urls: readonly string[], name: string) =>
+    Promise.all(urls.map((url) => readCounter(url, name)))
+  const readAccepted = () => readAll(edges, 'di_ingest_accepted_total')
   return {
     readAccepted,
     read: async () => {
-      const [byEngine, streams, ofPostgres, webhooks, accepted] = await Promise.all([
+      const [accepted, stored, batches, decided] = await Promise.all([
+        readAccepted(),
+        readAll(scorers, 'di_insert_rows_sum'),
+        readAll(scorers, 'di_insert_rows_count'),
+        readAll(scorers, 'di_events_scored_total'),
+      ])
+      const [byEngine, ofStreams, ofPostgres, webhooks] = await Promise.all([
         readEngines(),
         readStreams(),
         readPostgres(),
         readCounter(stack.internal.delivery, 'di_delivery_attempts_total'),
-        readAccepted(),
       ])
       const ofEngines = Object.entries(engineCounters).map(([counter, name]) => [
         name,
         sumOf(byEngine.map((one) => one[counter] ?? 0)),
       ])
       return {
-        accepted,
+        events: { accepted, stored, decided },
         written: byEngine.map((one) => one.InsertedRows ?? 0),
-        counts: { ...streams, ...Object.fromEntries(ofEngines), ...ofPostgres, webhooks },
+        counts: {
+          accepted: ofStreams,
+          stored: { 'batches of scorers': sumOf(batches), ...Object.fromEntries(ofEngines) },
+          decided: { ...ofPostgres, webhooks },
+        },
       }
     },
     close: async () => {

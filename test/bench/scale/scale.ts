@@ -1,5 +1,5 @@
 /**
- * `npm run bench -- scale [--rate 200] [--events 4000]`: the work that an event makes in one of each
+ * `npm run bench -- scale [--rate 150] [--events 3000]`: the work that an event makes in one of each
  * process, on two ClickHouse shards, and with two edges and two scorers. Work is counted (messages,
  * statements, rows, bytes), because two cores cannot show whether more machines are faster; the CPU
  * is context. What the idle stack does is subtracted. Each layout is a new stack that gets the same
@@ -14,18 +14,25 @@ import { startStack, type TestStack } from '../../support/process/stack.ts'
 import { until } from '../../support/process/until.ts'
 import { runFleetCommand } from '../fleet-command.ts'
 import { type MeasuredService, readCpuSeconds, startMeasured } from '../measured-process.ts'
-import { type Check, type Figure, publishReport, readClickhouseVersion } from '../report.ts'
+import { type Check, type Figure, publishReport, readClickhouseVersion, single } from '../report.ts'
 import { toSpread } from '../spread.ts'
-import { readCpu, readSums, type Usage } from '../stack-usage.ts'
-import { type Counts, openWorkReader, sumOf, type Work } from './counted-work.ts'
+import { readCpu, type Usage } from '../stack-usage.ts'
+import {
+  type Counts,
+  openWorkReader,
+  type Stage,
+  stages,
+  sumOf,
+  type Work,
+} from './counted-work.ts'
 
 /** For what a start leaves to do. */
 const restSeconds = 4
 const idleSeconds = 10
 const limitMs = 120_000
 /** Events before the counted ones, for caches and compilers, and after them. */
-const warmUpEvents = 500
-const restEvents = 500
+const warmUpEvents = 300
+const restEvents = 300
 
 type Layout = { name: string; shards: number; more: ('ingest' | 'scorer')[] }
 
@@ -38,8 +45,6 @@ const layouts: Layout[] = [
 type Snapshot = Work & {
   atMs: number
   cpu: Usage
-  /** Inserts of events that each scorer made. */
-  inserts: number[]
 }
 
 type Span = { from: Snapshot; to: Snapshot }
@@ -50,8 +55,8 @@ export async function run(args: string[] = []): Promise<void> {
   const { values } = parseArgs({
     args,
     options: {
-      rate: { type: 'string', default: '200' },
-      events: { type: 'string', default: '4000' },
+      rate: { type: 'string', default: '150' },
+      events: { type: 'string', default: '3000' },
     },
   })
   const all: Measured[] = []
@@ -85,16 +90,13 @@ async function measure(layout: Layout, rate: number, events: number): Promise<Me
       stack.internal[name],
       ...(more[name] === undefined ? [] : [more[name].internalUrl]),
     ]
-    const reader = await openWorkReader(stack, internalUrlsOf('ingest'))
+    const reader = await openWorkReader(stack, internalUrlsOf('ingest'), internalUrlsOf('scorer'))
     closing.push(reader.close)
-    const readInserts = async (url: string) =>
-      [...(await readSums(url))].find(([name]) => name.startsWith('di_insert_rows'))?.[1].count ?? 0
     const snapshot = async (): Promise<Snapshot> => {
       const cpu = readCpu(test)
       for (const [name, { pid }] of Object.entries(more)) cpu[`${name}-2`] = readCpuSeconds(pid)
       const atMs = performance.now()
-      const inserts = await Promise.all(internalUrlsOf('scorer').map(readInserts))
-      return { atMs, cpu, inserts, ...(await reader.read()) }
+      return { atMs, cpu, ...(await reader.read()) }
     }
     const during = async (isOver: () => Promise<unknown>): Promise<Span> => {
       const from = await snapshot()
@@ -107,6 +109,8 @@ async function measure(layout: Layout, rate: number, events: number): Promise<Me
     const idle = await during(() => pause(idleSeconds * 1_000))
     const seconds = (warmUpEvents + events + restEvents) / rate
     const ending = runFleetCommand(test, { rate, devices: rate * 5, seconds })
+    // Without a summary the events do not come either, which fails below.
+    ending.catch(() => undefined)
     await accepted(warmUpEvents)
     const busy = await during(() => accepted(warmUpEvents + events))
     const clickhouse = createClickhouse(stack.clickhouse, { name: 'bench' })
@@ -128,17 +132,22 @@ const toEnv = ({ stack, dataDir }: TestStack): Record<string, string> => ({
   REUSE_PORT: '1',
 })
 
-const eventsOf = ({ from, to }: Span): number => sumOf(to.accepted) - sumOf(from.accepted)
+const eventsOf = ({ from, to }: Span, stage: Stage): number =>
+  sumOf(to.events[stage]) - sumOf(from.events[stage])
 const secondsOf = ({ from, to }: Span): number => (to.atMs - from.atMs) / 1_000
 
-/** For 1,000 events, without what the idle stack does in the same time. */
-function toEach(idle: Span, busy: Span, read: (snapshot: Snapshot) => Counts): Counts {
+/** For 1,000 events of a stage, without what the idle stack does in the same time. */
+function toEach(
+  { idle, busy }: Measured,
+  stage: Stage,
+  read: (snapshot: Snapshot) => Counts,
+): Counts {
   const growth = ({ from, to }: Span, name: string) => read(to)[name]! - (read(from)[name] ?? 0)
   const times = secondsOf(busy) / secondsOf(idle)
   return Object.fromEntries(
     Object.keys(read(busy.to)).map((name) => [
       name,
-      ((growth(busy, name) - growth(idle, name) * times) * 1_000) / eventsOf(busy),
+      ((growth(busy, name) - growth(idle, name) * times) * 1_000) / eventsOf(busy, stage),
     ]),
   )
 }
@@ -155,12 +164,16 @@ function toCpuMs({ cpu }: Snapshot): Counts {
 
 /** The first layout is the baseline of the others. */
 function toFigures(all: readonly Measured[]): Figure[] {
-  const works = all.map(({ idle, busy }) => ({
-    ...toEach(idle, busy, ({ counts }) => counts),
-    ...toEach(idle, busy, toCpuMs),
-  }))
+  const works = all.map(
+    (measured): Counts => ({
+      ...toEach(measured, 'accepted', ({ counts }) => counts.accepted),
+      ...toEach(measured, 'stored', ({ counts }) => counts.stored),
+      ...toEach(measured, 'decided', ({ counts }) => counts.decided),
+      ...toEach(measured, 'stored', toCpuMs),
+    }),
+  )
   return all.flatMap(({ layout, busy }, at) => [
-    { name: `${layout.name}: events in the time`, unit: '', value: toSpread([eventsOf(busy)]) },
+    ...stages.map((stage) => single(`${layout.name}: events ${stage}`, '', eventsOf(busy, stage))),
     ...Object.entries(works[at]!).map(([what, value]): Figure => {
       const figure = { name: `${layout.name}: ${what}`, unit: '', value: toSpread([value]) }
       if (at === 0) return figure
@@ -179,8 +192,8 @@ function toChecks({ layout, busy, summary }: Measured): Check[] {
   const grown = (read: (snapshot: Snapshot) => number[]) =>
     read(busy.to).map((value, at) => value - read(busy.from)[at]!)
   const shares = {
-    'events by edge': grown(({ accepted }) => accepted),
-    'inserts by scorer': grown(({ inserts }) => inserts),
+    'accepted by edge': grown(({ events }) => events.accepted),
+    'stored by scorer': grown(({ events }) => events.stored),
     'rows by engine': grown(({ written }) => written),
   }
   return [
