@@ -11,7 +11,7 @@ import { readPairs } from '../read-pairs.ts'
 /** Totals by name. */
 export type Counts = Record<string, number>
 
-/** What an event comes to, in this order; on a busy machine far more are accepted than decided. */
+/** What an event comes to, in this order; in any time their numbers differ by what waits. */
 export const stages = ['accepted', 'stored', 'decided'] as const
 export type Stage = (typeof stages)[number]
 
@@ -26,8 +26,8 @@ export type Work = {
 
 export type WorkReader = {
   read: () => Promise<Work>
-  /** The accepted events alone, which makes no work for the stores. */
-  readAccepted: () => Promise<number[]>
+  /** The decided events alone, which makes no work for the stores. */
+  readDecided: () => Promise<number[]>
   close: () => Promise<void>
 }
 
@@ -86,15 +86,15 @@ export async function openWorkReader(
   }
   const readAll = (urls: readonly string[], name: string) =>
     Promise.all(urls.map((url) => readCounter(url, name)))
-  const readAccepted = () => readAll(edges, 'di_ingest_accepted_total')
+  const readDecided = () => readAll(scorers, 'di_events_scored_total')
   return {
-    readAccepted,
+    readDecided,
     read: async () => {
       const [accepted, stored, batches, decided] = await Promise.all([
-        readAccepted(),
+        readAll(edges, 'di_ingest_accepted_total'),
         readAll(scorers, 'di_insert_rows_sum'),
         readAll(scorers, 'di_insert_rows_count'),
-        readAll(scorers, 'di_events_scored_total'),
+        readDecided(),
       ])
       const [byEngine, ofStreams, ofPostgres, webhooks] = await Promise.all([
         readEngines(),
