@@ -23,6 +23,7 @@ const notOfPersons: AuditedAction[] = [
   'admin_token.refused',
   'secrets.rewrapped',
   'tenant.creation_undone',
+  'tenant.recovered',
   'tenant.rotation_undone',
 ]
 /** Actions that other tests cover, with other operators or more alerts. */

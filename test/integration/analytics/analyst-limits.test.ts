@@ -15,7 +15,7 @@ beforeAll(async () => {
 afterAll(() => rig?.close())
 
 /** A query that for some seconds checks neither the clock nor a kill: one block of rows. */
-const deaf = 'select sum(has(range(1000000), number + 2000000)) from numbers(600)'
+const deaf = 'select sum(has(range(1000000), number + 2000000)) from numbers(1000)'
 /** The number of running queries of analysts with such a text. */
 const running = (like: string, seconds = 0) =>
   rig.asService(`select count() from system.processes where user = 'analyst'

@@ -71,7 +71,7 @@ async function areOn(nats: Nats, servers: number): Promise<void> {
     for await (const { config } of nats.manager.streams.list()) {
       found.set(config.name, config.num_replicas)
     }
-    return found.size === 6
+    return found.size === 7
   }
   await until('every stream and bucket has a leader', all)
   expect(Object.fromEntries(found)).toEqual(
