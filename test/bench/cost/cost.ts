@@ -24,8 +24,8 @@ const mergeLimitMs = 120_000
 /** Bounds of the whole stack: CPU in ms of a second by rate, 0 for idle; memory in MB. */
 const cpuMax: Record<number, number> = { 0: 20, 10: 100, 40: 150, 100: 250, 500: 600, 2000: 1_000 }
 const idleMemoryMax = 700
-/** Bytes of an event in ClickHouse, with its body and without. */
-const bytesMax = { withBody: 700, withoutBody: 300 }
+/** Bytes of an event in ClickHouse, its body included. */
+const bytesMax = 700
 
 /** CPU of each process in ms of a second. */
 type Measured = { rate: number; cpu: Usage; memoryMb: number }
@@ -111,19 +111,12 @@ function toMillion({ rate, cpu }: Run): Figure {
 function toBytesEach(empty: Bytes, full: Bytes, runs: readonly Run[]): Figure[] {
   const events = runs.reduce((total, { summary }) => total + summary.accepted, 0)
   const each = (of: (bytes: Bytes) => number) => (of(full) - of(empty)) / events
-  const { withBody, withoutBody } = bytesMax
   const tables = Object.keys(full.tables)
     .map((table) => [table, each(({ tables }) => tables[table] ?? 0)] as const)
     .filter(([, bytes]) => bytes >= 1)
     .sort(([, a], [, b]) => b - a)
   return [
-    single('an event in ClickHouse', 'bytes', each(toTotal), withBody),
-    single(
-      'the same without its body',
-      'bytes',
-      each((bytes) => toTotal(bytes) - bytes.bodies),
-      withoutBody,
-    ),
+    single('an event in ClickHouse', 'bytes', each(toTotal), bytesMax),
     ...tables.map(([table, bytes]) => single(`an event in ${table}`, 'bytes', bytes)),
     single(
       'an event in JetStream',

@@ -11,8 +11,6 @@ import { readPairs } from '../read-pairs.ts'
 export type Bytes = {
   /** The tables of ClickHouse, compressed. */
   tables: Record<string, number>
-  /** The column `telemetry.body`, part of its table. */
-  bodies: number
   /** The telemetry stream. */
   jetstream: number
   /** The database, indexes included. */
@@ -30,17 +28,11 @@ export async function readBytes(stack: StackFacts, clickhouse: Clickhouse): Prom
       `select table, sum(bytes_on_disk) from system.parts
        where active and database = currentDatabase() group by table`,
     )
-    const { body } = await readPairs(
-      clickhouse,
-      `select column, sum(column_data_compressed_bytes) from system.parts_columns
-       where active and database = currentDatabase() and table = 'telemetry' and column = 'body'
-       group by column`,
-    )
     const { state } = await nats.manager.streams.info(telemetryStream)
     const { rows } = await postgres.query<{ bytes: string }>(
       'select pg_database_size(current_database()) as bytes',
     )
-    return { tables, bodies: body ?? 0, jetstream: state.bytes, postgres: Number(rows[0]!.bytes) }
+    return { tables, jetstream: state.bytes, postgres: Number(rows[0]!.bytes) }
   } finally {
     await Promise.all([nats.close(), postgres.close()])
   }
