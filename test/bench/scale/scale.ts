@@ -1,10 +1,9 @@
 /**
  * `npm run bench -- scale [--rate 150] [--events 2400]`: the work that an event makes in one of
- * each
- * process, on two ClickHouse shards, and with two edges and two scorers. Work is counted (messages,
- * statements, rows, bytes), because two cores cannot show whether more machines are faster; the CPU
- * is context. What the idle stack does is subtracted. Each layout is a new stack that gets the same
- * events of a fleet. Void unless every fleet finds everything in place.
+ * each process, on two ClickHouse shards, and with two edges and two scorers. Work is counted
+ * (messages, statements, rows, bytes), because two cores cannot show whether more machines are
+ * faster; the CPU is context. What the idle stack does is subtracted. Each layout is a new stack
+ * that gets the same events of a fleet. Void unless every fleet finds everything in place.
  */
 import { setTimeout as pause } from 'node:timers/promises'
 import { parseArgs } from 'node:util'

@@ -3,8 +3,7 @@
  * restored from a backup that was made under load (`all`), and Postgres (`postgres`) or ClickHouse
  * (`clickhouse`) is put back by some minutes while the other stores are newer. Exits with 1 when
  * anything that was accepted is missing at the end, stages differ, or a rotation, an erasure or a
- * new
- * tenant since then is undone.
+ * new tenant since then is undone.
  */
 import { print, randomSeed, readOptions, reportBroken } from '../support/drill.ts'
 import {

@@ -3,8 +3,7 @@
  * with a standby. Under load the primary is killed and the standby promoted, and no process is
  * restarted. Exits with 1 when a submission got anything but a 200, or when something accepted is
  * not stored, decided and delivered. With `--asynchronous` commits do not wait for the standby:
- * what
- * the promotion lost is printed and no failure.
+ * what the promotion lost is printed and no failure.
  */
 import { Agent } from 'node:http'
 import { setTimeout as pause } from 'node:timers/promises'
