@@ -282,7 +282,8 @@ describe('the connection', () => {
     await working.query('select 1')
     const inside = working.transaction(async (tx) => {
       await server.kill('SIGKILL')
-      await tx.query('select 1')
+      // The process of a connection answers until it notices that its server has ended.
+      for (;;) await tx.query('select 1')
     })
     await expect(inside).rejects.toBeInstanceOf(PostgresUnavailableError)
     await expect(working.query('select 1')).rejects.toMatchObject({ code: 'unavailable' })
