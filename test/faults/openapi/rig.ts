@@ -83,7 +83,7 @@ export async function startOpenapiRig(): Promise<OpenapiRig> {
 async function startJobs({ stack }: TestStack) {
   const post = <T>(path: string, body: object) => admin<T>(stack, 'POST', path, body)
   // Not the erased device: its erasure removes changes that name it.
-  const filter = { device_id: 'nobody' }
+  const filter = { device_id: 'unknown-device' }
   const change = { filter, disposition: 'REVIEWED', expected_count: 0 }
   const path = '/tenants/main/alerts/bulk-disposition'
   const { job_id } = await post<{ job_id: string }>(path, change)

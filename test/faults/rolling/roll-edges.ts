@@ -1,5 +1,5 @@
 /**
- * Two edges behind a balancer are restarted in turns under a constant load, as in an upgrade.
+ * Two edges behind a balancer are restarted one by one under a constant load, as in an upgrade.
  * Meanwhile a client calls each edge that starts directly, until it answers.
  */
 import { Agent } from 'node:http'

@@ -1,7 +1,7 @@
 /**
  * `npm run faults -- rolling [--rounds 15] [--rate 200]`: two edges behind a balancer that polls
- * readiness are restarted in turns. Exits with 1 when a submission got anything but a 200, an edge
- * that starts refuses one, or an accepted event is not stored.
+ * readiness are restarted one by one. Exits with 1 when a submission got anything but a 200, an
+ * edge that starts refuses one, or an accepted event is not stored.
  */
 import { describeCounts } from '../support/counts.ts'
 import { describeTimes, print, readOptions, reportBroken } from '../support/drill.ts'

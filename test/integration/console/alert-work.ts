@@ -388,7 +388,9 @@ export function describeAlertWork(getRunning: () => TestStack): void {
       const starts = page.sessions.map((one) => one.started_at)
       expect(starts).toEqual([...starts].sort().reverse())
       expect(page.alerts.total).toBe(4)
-      await expect(call('GET', '/tenants/work/users/nobody')).rejects.toThrow(/user_not_found/)
+      await expect(call('GET', '/tenants/work/users/unknown-user')).rejects.toThrow(
+        /user_not_found/,
+      )
     })
   })
 

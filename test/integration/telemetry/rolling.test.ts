@@ -2,7 +2,7 @@
 import { expect, it } from 'vitest'
 import { judgeRoll, rollEdges } from '../../faults/rolling/roll-edges.ts'
 
-it('edges restarted in turns behind a balancer refuse nothing and lose nothing', async () => {
+it('edges restarted one by one behind a balancer refuse nothing and lose nothing', async () => {
   const result = await rollEdges({ rounds: 1, ratePerSecond: 100 })
   expect(judgeRoll(result)).toEqual([])
   // The restarts must have had an effect.

@@ -7,7 +7,7 @@ export const deployed = processNames.filter((name) => name !== 'migrate')
 const peers = [{ namespaceSelector: { matchLabels: { purpose: 'front' } } }]
 /** Every switch of values.yaml, and every secret. */
 export const everything = {
-  image: { repository: 'registry.example.com:5000/own/device-intelligence', tag: '1.2.3' },
+  image: { repository: 'images.example.com:5000/own/device-intelligence', tag: '1.2.3' },
   imagePullSecrets: [{ name: 'pull' }],
   secrets: {
     existingSecret: 'own',

@@ -168,8 +168,14 @@ const ids: CallMistake[] = [
     'event_not_found',
     'evt_',
   ),
-  get('an unknown device', '/v1/di/devices/nobody', 404, 'device_not_found', 'of this device'),
-  get('an unknown user', '/v1/di/users/nobody', 404, 'user_not_found', 'of this user'),
+  get(
+    'an unknown device',
+    '/v1/di/devices/unknown-device',
+    404,
+    'device_not_found',
+    'of this device',
+  ),
+  get('an unknown user', '/v1/di/users/unknown-user', 404, 'user_not_found', 'of this user'),
 ]
 
 const bodies: CallMistake[] = [
