@@ -8,6 +8,7 @@ import { createHmac } from 'node:crypto'
 import { Webhook } from 'standardwebhooks'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { endClaims } from '../faults/support/stack-under-load/read-back.ts'
+import { migrateFurther } from '../releases/later-schema.ts'
 import { type Receiver, startReceiver } from '../support/deliveries/receiver.ts'
 import {
   type ApiDevice,
@@ -32,6 +33,7 @@ const frida = { debugger: { frida_detected: true } }
 beforeAll(async () => {
   receiver = await startReceiver()
   running = await startStack()
+  await migrateFurther(running.stack)
   acme = await createTenant(running.stack, 'acme', receiver.url)
   globex = await createTenant(running.stack, 'globex')
 })
@@ -57,6 +59,19 @@ const seenDevice = (tenant: Tenant, id: string, sessions: number) =>
 
 const deliveriesOf = (alertId: string) =>
   receiver.requests.filter(({ body }) => body.toString().includes(`"${alertId}"`))
+
+describe('the schema of a later release', () => {
+  it('leaves every process ready', async () => {
+    const answers = await Promise.all(
+      Object.entries(running.stack.internal).map(async ([name, url]) => {
+        const { status } = await fetch(`${url}/readyz`)
+        return `${name} ${status}`
+      }),
+    )
+    expect(answers).toContain('scorer 200')
+    expect(answers.filter((answer) => !answer.endsWith(' 200'))).toEqual([])
+  })
+})
 
 describe('the path of one event', () => {
   it('returns the score, stores the history, raises one alert and delivers it signed', async () => {

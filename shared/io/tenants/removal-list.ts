@@ -11,7 +11,7 @@ import { decodeReport, encodeReport } from '#shared/io/nats/kv-reporter.ts'
 import { openRemovalsBucket } from '#shared/io/nats/streams/buckets.ts'
 import type { Prover } from '#shared/io/tenants/directory/proofs.ts'
 
-const removalSchema = z.discriminatedUnion('kind', [
+export const removalSchema = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('api_key'), tenant_id: z.string(), sha256: z.string() }),
   z.object({ kind: z.literal('webhook'), tenant_id: z.string(), secret_id: z.number().int() }),
   z.object({

@@ -98,6 +98,18 @@ describe('a projected entry', () => {
     )
   })
 
+  it('of a kind that only a later release knows is no fault', async () => {
+    const edge = await startEdge()
+    const bucket = await openTenantsBucket(rig.nats)
+    await bucket.put('later.acme', '{"later":true}')
+    const tenant = await rig.projectTenant('beside')
+    const { confirmed } = await waitFor(tenant.revision)
+    expect(confirmed).toEqual([edge.edgeId])
+    expect(await statusOf(edge, tenant)).toBe(200)
+    expect(edge.directory.fault()).toBeNull()
+    await bucket.purge('later.acme')
+  })
+
   it('suspends, resumes and removes a tenant', async () => {
     const edge = await startEdge()
     const tenant = await rig.projectTenant('fickle')
