@@ -4,6 +4,7 @@
  * or the watch no edge keeps an old copy in use.
  */
 import { randomBytes } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { KV } from 'nats'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { defaultPolicy } from '#shared/core/policies/default-policy.ts'
@@ -12,7 +13,9 @@ import { tenantsBucket } from '#shared/core/telemetry/nats-names.ts'
 import { edgeKey, policyKey, syncedKey, tenantKey } from '#shared/core/tenants/directory-entries.ts'
 import { leaseMarginMs, leaseMs } from '../../../shared/core/base/limits/tenants.ts'
 import { openTenantsBucket } from '../../../shared/io/nats/streams/buckets.ts'
+import { createMetrics } from '../../../shared/io/process/metrics.ts'
 import { openDirectory } from '../../../shared/io/tenants/directory/directory-entries.ts'
+import { openTenantDirectory } from '../../../shared/io/tenants/directory/edge-directory.ts'
 import { awaitEdges, forgetEdge } from '../../../shared/io/tenants/directory/tenant-directory.ts'
 import { createSealer } from '../../../shared/io/tenants/sealed-secrets.ts'
 import { until } from '../../support/process/until.ts'
@@ -22,6 +25,7 @@ import {
   nowMs,
   putEntry,
   putSynced,
+  quietLog,
   removeTenant,
   send,
   startEdgeRig,
@@ -394,6 +398,23 @@ describe('after a loss of the bucket or the watch', () => {
     const tenant = await rig.projectTenant('acme', { epoch: 600 })
     const waited = await waitFor(tenant.revision)
     expect(waited.confirmed).toEqual([again])
+  })
+
+  it('a close ends at any moment of loading', async () => {
+    for (let waitMs = 0; waitMs < 20; waitMs += 0.25) {
+      const directory = openTenantDirectory({
+        nats: rig.nats,
+        sealer: rig.sealer,
+        log: quietLog,
+        metrics: createMetrics('test-edge'),
+        edgeId: `closed-${waitMs}`,
+        nowMs,
+      })
+      const untilMs = nowMs() + waitMs
+      while (nowMs() < untilMs) await new Promise(setImmediate)
+      const ended = directory.close().then(() => 'ended')
+      expect(await Promise.race([ended, sleep(10_000, `open after ${waitMs} ms`)])).toBe('ended')
+    }
   })
 
   it('a restart of the server costs no more than a moment', async () => {

@@ -235,27 +235,29 @@ async function followOnce(state: State): Promise<void> {
     previous: (tenantId) => state.active.tenants.get(tenantId),
   })
   const watch = await bucket.watch()
-  if (state.closed) {
-    watch.stop()
-    return
-  }
-  // Read after the watch has begun: it ends when the stream is replaced in between.
-  const { streamInfo } = await bucket.status()
-  const opened = { nats, bucket, createdAt: String(streamInfo.created) }
-  const directory = toDirectory(opened, state.sealer)
-  state.directory = directory
-  state.watch = watch
-  state.staging = staging
-  state.heardMs = nowMs()
-  state.others.clear()
-  lease.restart()
-  lease.announceChange()
-  for await (const entry of watch) {
-    if (state.watch !== watch) break
+  try {
+    // Read after the watch has begun: it ends when the stream is replaced in between.
+    const { streamInfo } = await bucket.status()
+    // A close while these were awaited had no watch to stop.
+    if (state.closed) return
+    const opened = { nats, bucket, createdAt: String(streamInfo.created) }
+    const directory = toDirectory(opened, state.sealer)
+    state.directory = directory
+    state.watch = watch
+    state.staging = staging
     state.heardMs = nowMs()
-    applyEntry(state, directory, entry)
-    lease.applied(entry.revision)
-    if (entry.key === markKey && state.active === staging) lease.announceChange()
+    state.others.clear()
+    lease.restart()
+    lease.announceChange()
+    for await (const entry of watch) {
+      if (state.watch !== watch) break
+      state.heardMs = nowMs()
+      applyEntry(state, directory, entry)
+      lease.applied(entry.revision)
+      if (entry.key === markKey && state.active === staging) lease.announceChange()
+    }
+  } finally {
+    watch.stop()
   }
 }
 
