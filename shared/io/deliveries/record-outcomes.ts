@@ -80,8 +80,10 @@ const openMs = circuitOpenMs.map((ms) => `interval '${ms} milliseconds'`).join('
 
 /**
  * Deliveries, attempts and health in one statement. It locks deliveries in the order of their ids,
- * like every other statement, then webhooks in the order of their tenants. It locks only webhooks
- * that fail or start to fail: a healthy one is only read.
+ * like every other statement, then webhooks in the order of their tenants. Each is looked up by its
+ * key in a subquery: a join that sorts afterwards is planned as a scan of the whole table, since the
+ * delivery process's sessions avoid sorts. It locks only webhooks that fail or start to fail: a
+ * healthy one is only read.
  */
 const recordSql = `
 with outcomes as (
@@ -94,16 +96,17 @@ with outcomes as (
     attempt, at_in_ms, duration_ms, status, error_kind, error, address, answer,
     url, ok, failure, probe, hold)
 ), locked as materialized (
-  select d.delivery_id from deliveries as d join outcomes as o using (delivery_id)
-  where d.claimed_by = o.claim
-  order by d.delivery_id for update of d
+  select o.* from (select * from outcomes order by delivery_id) as o
+  cross join lateral (
+    select from deliveries as d where d.delivery_id = o.delivery_id and d.claimed_by = o.claim
+    for update
+  ) as d
 ), recorded as (
   update deliveries as d
   set state = o.state, claimed_by = null, claimed_until = null, reason = o.reason,
     due_at = coalesce(o.due_at, d.due_at), attempts = coalesce(o.attempt, d.attempts),
     ended_at = case when o.state <> 'pending' then now() end
-  from outcomes as o join locked using (delivery_id)
-  where d.delivery_id = o.delivery_id
+  from locked as o where d.delivery_id = o.delivery_id
   returning d.delivery_id, d.tenant_id, o.attempt, o.at, o.duration_ms, o.status, o.error_kind,
     o.error, o.address, o.answer, o.url, o.ok, o.failure, o.probe, o.hold
 ), attempted as (
@@ -117,9 +120,12 @@ with outcomes as (
     bool_or(probe and not ok) as probe_failed, bool_or(hold) as hold
   from recorded where url is not null group by tenant_id, url
 ), known as (
-  select w.tenant_id, w.circuit_open_until from webhooks as w join tried using (tenant_id, url)
-  where w.failing_since is not null or not tried.ok
-  order by w.tenant_id for update of w
+  select t.*, w.circuit_open_until from (select * from tried order by tenant_id) as t
+  cross join lateral (
+    select w.circuit_open_until from webhooks as w
+    where w.tenant_id = t.tenant_id and w.url = t.url and (w.failing_since is not null or not t.ok)
+    for update
+  ) as w
 ), health as (
   update webhooks as w set
     failing_since = case when not t.ok then coalesce(w.failing_since, t.failed_at) end,
@@ -131,12 +137,11 @@ with outcomes as (
       when t.probe_failed or (t.hold and w.circuit_open_until is null) then now() +
         (array[${openMs}])[least(w.failed_probes + t.probe_failed::integer, $19::integer) + 1]
       else w.circuit_open_until end
-  from tried as t join known using (tenant_id)
-  where w.tenant_id = t.tenant_id
+  from known as t where w.tenant_id = t.tenant_id
   returning w.tenant_id, w.url,
     (extract(epoch from now() - w.failing_since) * 1000)::float8 as failing_for_ms,
     w.failed_attempts, w.circuit_open_until is not null as is_open,
-    known.circuit_open_until is not null as was_open
+    t.circuit_open_until is not null as was_open
 )
 select delivery_id, null as tenant_id, null as url, null as failing_for_ms,
   null as failed_attempts, null as is_open, null as was_open from recorded

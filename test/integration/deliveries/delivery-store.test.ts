@@ -5,7 +5,9 @@ import type { DeliveryQueue } from '#shared/io/deliveries/claim-deliveries.ts'
 import { createDeliveryStore, type DeliveryStore } from '#shared/io/deliveries/delivery-store.ts'
 import { type DeliveryQuery, listDeliveries } from '#shared/io/deliveries/list-deliveries.ts'
 import type { AttemptRecord, DeliveryOutcome } from '#shared/io/deliveries/record-outcomes.ts'
-import type { Postgres } from '#shared/io/postgres/postgres.ts'
+import { createPostgres, type Postgres } from '#shared/io/postgres/postgres.ts'
+import { processSessions } from '#shared/io/postgres/process-sessions.ts'
+import { createLog } from '#shared/io/process/log.ts'
 import {
   createDeliveryFixtures,
   type DeliveryFixtures,
@@ -382,4 +384,40 @@ test('attempts are removed with their delivery and with their tenant, and no oth
   expect(await left()).toEqual(ended.slice(1).sort())
   await postgres.query('delete from tenants where tenant_id = $1', [tenants[0]!.tenantId])
   expect(await left()).toEqual(ended.slice(2).sort())
+})
+
+test('claims and outcomes read only their own rows, however many there are', async () => {
+  const { tenantId } = await fixtures.addTenant({ url: 'https://example.com/' })
+  const waiting = 3_000
+  await fixtures.addDeliveries(tenantId, waiting, { atMs: start })
+  // A sender's session: its plans do not depend on statistics.
+  const sender = createPostgres(database.databaseUrl, {
+    role: 'delivery',
+    log: createLog('test', 'silent'),
+    ...processSessions.delivery,
+  })
+  const { claimed, read } = await sender.transaction(async (tx) => {
+    const own = atTime({ ...postgres, query: tx.query }, { nowMs: () => start })
+    const made = await createDeliveryStore(own).claimDeliveries({
+      queues: [{ ...first(tenantId), limit: 20 }],
+      claim: `c${++claims}`,
+      claimMs,
+      takeOver: true,
+    })
+    const failed = { url: 'https://example.com/', ok: false, failure: 'status 500' }
+    const outcomes = made.map((one) => ({
+      ...outcome(one, { state: 'delivered' }),
+      health: { ...failed, probe: false, openCircuit: false },
+    }))
+    await createDeliveryStore(own).recordOutcomes(outcomes, start)
+    const { rows } = await tx.query<{ table: string; fetched: number }>(
+      `select relname as table, idx_tup_fetch + seq_tup_read as fetched
+       from pg_stat_xact_user_tables where relname in ('deliveries', 'webhooks')`,
+    )
+    return { claimed: made, read: new Map(rows.map((row) => [row.table, Number(row.fetched)])) }
+  })
+  await sender.close()
+  expect(claimed).toHaveLength(20)
+  expect(read.get('deliveries')).toBeLessThan(waiting / 10)
+  expect(read.get('webhooks')).toBeLessThan(30)
 })
