@@ -13,7 +13,7 @@ import { checkKnownSignals } from '#shared/core/signals/signals.ts'
 import { type BodyScan, scanBody } from './body-scan.ts'
 import { type Findings, findBeyondCatalog, isPlainSubmission } from './fast-path.ts'
 import { findDuplicateMember } from './json/duplicate-member.ts'
-import { findJsonErrorOffset } from './json/json-syntax.ts'
+import { describeJsonFault } from './json/json-syntax.ts'
 import {
   isForbiddenKey,
   isObject,
@@ -66,13 +66,6 @@ function validate(value: Record<string, unknown>, text: string, scan: BodyScan):
   const errors = checkSignals(value.signals as Signals)
   if (errors.length > 0) return { ok: false, errors }
   return { ok: true, telemetry: value as Telemetry, ...findBeyondCatalog(value) }
-}
-
-function describeJsonFault(body: Buffer): string {
-  const at = findJsonErrorOffset(body) ?? body.length
-  return at === body.length
-    ? `is not valid JSON: it is cut off after ${at} bytes`
-    : `is not valid JSON at byte ${at} of ${body.length}, counted from 0`
 }
 
 /** @param text the decoded body, with replacement characters for invalid bytes */

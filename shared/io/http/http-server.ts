@@ -34,6 +34,7 @@ import { latencyBucketsSeconds, type Metrics } from '#shared/io/process/metrics.
 import { type ClientAddresses, createClientAddresses } from './client-address.ts'
 import { guardConnections } from './connection-guard.ts'
 import { addUnroutedAnswers } from './http-methods.ts'
+import { parseJsonBodies } from './json-bodies.ts'
 import { createRefusalLog, type RefusalLog } from './refusal-log.ts'
 
 export type HttpServerOptions = {
@@ -255,6 +256,7 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
   shell.isOver = guard.isOver
   // No route accepts text: it gets a 415 like any other media type.
   app.removeContentTypeParser('text/plain')
+  parseJsonBodies(app)
   app.addHook('onRequest', async (request, reply) => {
     reply.header('x-request-id', request.id)
     // A route with a public response sets its own.
@@ -289,15 +291,12 @@ const codeOfFastify: Record<string, ProblemCode> = {
   FST_ERR_CTP_BODY_TOO_LARGE: 'body_too_large',
   FST_ERR_CTP_INVALID_MEDIA_TYPE: 'unsupported_media_type',
   FST_ERR_CTP_INVALID_CONTENT_LENGTH: 'malformed_request',
-  FST_ERR_CTP_EMPTY_JSON_BODY: 'invalid_body',
-  FST_ERR_CTP_INVALID_JSON_BODY: 'invalid_body',
   FST_ERR_BAD_URL: 'malformed_request',
   FST_ERR_MAX_PARAM_LENGTH: 'uri_too_long',
 }
 
 /** The unreadable part of a request, for responses with a 400. */
 const unreadableParts: Partial<Record<ProblemCode, ProblemDetail>> = {
-  invalid_body: { path: '$', message: 'is not valid JSON' },
   malformed_request: {
     path: 'request',
     message: 'is not valid HTTP, or its address cannot be decoded',

@@ -154,6 +154,12 @@ const queries: CallMistake[] = [
   query('seconds since 1970', 'from=1764086400', 'from must be an ISO-8601'),
   query('a time without an offset', 'from=2026-11-25T10:00:00', 'from must be an ISO-8601'),
   query('a day that does not exist', 'to=2026-02-30', 'to must be an ISO-8601'),
+  query(
+    'the end before the start',
+    'from=2026-02-01&to=2026-01-01',
+    'from must not be after `to`',
+    'to must not be before `from`',
+  ),
   query('an empty id', 'device_id=', 'device_id must have at least 1 character'),
   query('a broken escape', 'device_id=100%', 'device_id is not percent-encoded UTF-8'),
 ]
@@ -214,7 +220,27 @@ const bodies: CallMistake[] = [
   disposition('a body that is not JSON', '{disposition:CONFIRMED}', [
     400,
     'invalid_body',
-    'not valid JSON',
+    '$ is not valid JSON at byte 1 of 23, counted from 0',
+  ]),
+  disposition('a comma at the end', '{"disposition":"CONFIRMED",}', [
+    400,
+    'invalid_body',
+    '$ is not valid JSON at byte 27 of 28, counted from 0',
+  ]),
+  disposition('a body that is cut off', '{"disposition":"CONF', [
+    400,
+    'invalid_body',
+    '$ is not valid JSON: it is cut off after 20 bytes',
+  ]),
+  disposition('brackets without an end', '['.repeat(60_000), [
+    400,
+    'invalid_body',
+    '$ is not valid JSON',
+  ]),
+  disposition('a key of every object', '{"__proto__":{}}', [
+    400,
+    'invalid_body',
+    '$ has a key that is not allowed',
   ]),
   disposition('no body', '', [400, 'invalid_body', 'JSON']),
   disposition(

@@ -73,3 +73,18 @@ it.each([
   const answer = await call('/things/a', { tags: [], ...fields })
   expect(answer).toMatchObject({ status: 400, errors: [{ message }] })
 })
+
+it.each([
+  ['is not valid JSON: it is cut off after 10 bytes', '{"tags":[]'],
+  ['is not valid JSON at byte 1 of 11, counted from 0', "{'tags':[]}"],
+  ['is not valid JSON at byte 14 of 16, counted from 0', '{"tags":["ü",]}'],
+  ['is not valid JSON: it is cut off after 0 bytes', ''],
+  ['is not valid JSON', '['.repeat(50_000)],
+  ['has a key that is not allowed: __proto__, or constructor', '{"tags":[],"__proto__":{}}'],
+])('a broken body is rejected with its place: %s', async (message, payload) => {
+  const headers = { 'content-type': 'application/json; charset=utf-8' }
+  const response = await server.inject({ method: 'POST', url: '/things/a', payload, headers })
+  const answer = response.json<{ errors: { message: string }[] }>()
+  expect(answer).toMatchObject({ status: 400, code: 'invalid_body', errors: [{ path: '$' }] })
+  expect(answer.errors[0]!.message.slice(0, message.length)).toBe(message)
+})

@@ -110,10 +110,13 @@ function toProblem(error: unknown, response: Response): ApiProblem {
     errors?: ProblemDetail[]
     present?: PresentAlert
   }
+  // Fields of a form show their own faults; those of an address have no other place.
+  const [fault] = body.code === 'invalid_query' ? (body.errors ?? []) : []
+  const more = fault === undefined ? '' : ` ${fault.path} ${fault.message}.`
   return new ApiProblem({
     status: response.status,
     code: body.code ?? 'unknown',
-    detail: body.detail ?? `The console answered ${response.status}.`,
+    detail: `${body.detail ?? `The console answered ${response.status}.`}${more}`,
     requestId: response.headers.get('x-request-id'),
     errors: body.errors ?? [],
     present: body.present,

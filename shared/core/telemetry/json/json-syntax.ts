@@ -1,6 +1,6 @@
 /**
- * Finds the byte at which a text stops being JSON, for the 400 of a signed body. `JSON.parse` gives
- * no position in bytes.
+ * Finds the byte at which a text stops being JSON, for the 400 of a body. `JSON.parse` gives no
+ * position in bytes.
  */
 
 const quote = 0x22
@@ -26,6 +26,14 @@ export function findJsonErrorOffset(body: Uint8Array): number | null {
   if (!readValue(reader)) return reader.at
   skipSpace(reader)
   return reader.at === body.length ? null : reader.at
+}
+
+/** What is wrong with a body that is not JSON, after its path `$`. The body is as above. */
+export function describeJsonFault(body: Uint8Array): string {
+  const at = findJsonErrorOffset(body) ?? body.length
+  return at === body.length
+    ? `is not valid JSON: it is cut off after ${at} bytes`
+    : `is not valid JSON at byte ${at} of ${body.length}, counted from 0`
 }
 
 function readValue(reader: Reader): boolean {
