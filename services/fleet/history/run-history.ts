@@ -95,7 +95,7 @@ export async function runHistory(
   const postgres = createPostgres(stack.postgres, { role: 'fleet', log, statementTimeoutMs: 0 })
   const clickhouse = createClickhouse(stack.clickhouse, {
     name: 'fleet',
-    shardUrls: stack.clickhouse_shards ?? [],
+    shardUrls: (stack.clickhouse_shards ?? []).map((url) => [url]),
   })
   try {
     const shadows = await prepareTenant(postgres, tenantId, span)

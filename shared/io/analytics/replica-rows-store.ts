@@ -67,7 +67,7 @@ export async function removeOlderRounds(clickhouse: Clickhouse, round: number): 
   for (const table of Object.values(tables)) {
     const query = `alter table ${table} delete where round < ${round}`
     await onEveryNode(clickhouse, (node) =>
-      node.command({ query, clickhouse_settings: { mutations_sync: '1' } }),
+      node.command({ query, clickhouse_settings: { mutations_sync: '2' } }),
     )
   }
 }
@@ -131,7 +131,7 @@ async function purgeSome(node: ClickhouseNode, kind: Kind): Promise<number> {
   await node.command({
     // In the text: a parameter of a mutation travels in the address, which takes 128 KiB of it.
     query: `alter table ${table} delete where ${key} in ${quoteTexts(keys)}`,
-    clickhouse_settings: { mutations_sync: '1', max_query_size: String(queryBytesMax) },
+    clickhouse_settings: { mutations_sync: '2', max_query_size: String(queryBytesMax) },
   })
   return keys.length
 }

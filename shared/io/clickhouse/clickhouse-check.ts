@@ -21,9 +21,9 @@ import {
   type ClickhouseNode,
   checkClickhouse,
   checkMaxMs,
-  nodesOf,
   quoteName,
-  toShardFault,
+  serversOf,
+  toServerFault,
 } from './clickhouse.ts'
 
 type ClickhouseCheckOptions = {
@@ -46,14 +46,15 @@ export function createClickhouseCheck(options: ClickhouseCheckOptions): ReadyChe
   return async () => {
     const fault = await checkClickhouse(clickhouse, reporter)
     if (fault !== null) return fault
-    for (const [at, node] of nodesOf(clickhouse).entries()) {
+    for (const one of serversOf(clickhouse)) {
+      const { server } = one
       try {
-        if (!isChecked) await requireFitServer(node, options)
-        const older = await schemas.compare('clickhouse', await readNewestMigration(node))
+        if (!isChecked) await requireFitServer(server, options)
+        const older = await schemas.compare('clickhouse', await readNewestMigration(server))
         if (older !== null) throw new UnfitServerError(older)
-        if (clickhouse.shards.length > 0) await requireOtherShards(node, options.database)
+        if (clickhouse.shards.length > 0) await requireOtherShards(server, options.database)
       } catch (error) {
-        return toShardFault(clickhouse, at, reporter.failed(error))
+        return toServerFault(one, reporter.failed(error))
       }
     }
     isChecked = true
@@ -80,9 +81,9 @@ async function requireFitServer(
   const version = await readText(node, 'select version()')
   const old = describeOldServer('ClickHouse', version)
   if (old !== null) throw new UnfitServerError(old)
-  const { length: shards } = clickhouse.shards
+  const { shards } = clickhouse
   const all = toAllDatabase(database)
-  const databases = shards === 0 ? [database] : [database, all]
+  const databases = shards.length === 0 ? [database] : [database, all]
   const names = { databases, analytics: toAnalyticsDatabase(database) }
   const missing: string[] = []
   for (const grant of toClickhouseGrants(privileges as TablePrivileges, names)) {
@@ -92,7 +93,14 @@ async function requireFitServer(
     throw new UnfitServerError(`does not grant this user: ${missing.join('; ')}`)
   }
   // After the rights, without which a database is not seen.
-  const otherSpread = await findOtherSpread(node, { database, all }, shards || 1)
+  const otherSpread = await findOtherSpread(
+    node,
+    { database, all },
+    {
+      shards: shards.length,
+      hasReplicas: shards.some(({ replicas }) => replicas.length > 1),
+    },
+  )
   if (otherSpread !== null) throw new UnfitServerError(otherSpread)
 }
 

@@ -7,7 +7,6 @@ import { Agent } from 'node:http'
 import { Agent as TlsAgent } from 'node:https'
 import { Readable } from 'node:stream'
 import {
-  type ClickHouseClient,
   ClickHouseError,
   ClickHouseLogLevel,
   type ClickHouseSettings,
@@ -16,15 +15,25 @@ import {
 import { toAllDatabase } from '#shared/core/base/shards.ts'
 import type { Action } from '#shared/core/scoring/score.ts'
 import { describeConnectFault, type FaultReporter } from '#shared/io/process/connect-faults.ts'
+import { type ClickhouseRequests, joinReplicas } from './replicas.ts'
 
 /** A connection to one node. On a shard it has the shard's own rows. */
-export type ClickhouseNode = ClickHouseClient
+export type ClickhouseNode = ClickhouseRequests
+
+/** A shard's own tables, on one of its replicas. */
+export type ClickhouseShard = ClickhouseNode & {
+  /** Each of its servers; one where nothing is copied. */
+  readonly replicas: readonly ClickhouseNode[]
+}
 
 /** A connection to all rows, wherever they lie. */
 export type Clickhouse = ClickhouseNode & {
-  /** Each shard's own tables; none where there is one node. */
-  readonly shards: readonly ClickhouseNode[]
+  /** None where there is one node. */
+  readonly shards: readonly ClickhouseShard[]
 }
+
+/** The URLs of each shard's replicas, in the order of the shards. */
+export type ShardUrls = readonly (readonly string[])[]
 
 /** The database of a URL without a path. */
 export const defaultDatabase = 'device_intelligence'
@@ -37,8 +46,8 @@ type ClickhouseOptions = {
   /** How long one request may take. */
   requestTimeoutMs?: number
   connectionsMax?: number
-  /** The URL of each shard, in their order; without any there is one node. */
-  shardUrls?: readonly string[]
+  /** Without any there is one node. */
+  shardUrls?: ShardUrls
 }
 
 /** The database that a CLICKHOUSE_URL names in its path. */
@@ -59,37 +68,45 @@ function createAgent(protocol: string, maxSockets: number): Agent {
   return protocol === 'https:' ? new TlsAgent(options) : new Agent(options)
 }
 
-/** What a table of all shards needs in addition. */
-const shardSettings: ClickHouseSettings = {
+/** What shards, tables of all shards and replicas need in addition. */
+const clusterSettings = (requestTimeoutMs: number): ClickHouseSettings => ({
   // A response means that every shard has its rows.
   distributed_foreground_insert: 1,
   // A subquery over all shards is run once, and its result is sent to each.
   distributed_product_mode: 'global',
-}
+  // A response means that the majority of the replicas that Keeper knows has the rows: of two, both.
+  insert_quorum: 'auto',
+  // One after the other would refuse what is inserted at the same time, as views of shards do.
+  insert_quorum_parallel: 1,
+  // Without it, a server would wait on beside the retry.
+  insert_quorum_timeout: requestTimeoutMs,
+})
 
 /**
  * Creates a client. The first query connects.
- * @param url `http(s)://user:password@host:port/database`; of shards, of the one that queries the
- *   others
+ * @param url `http(s)://user:password@host:port/database`; of shards, of a server that queries the
+ *   others, which a replica of its shard replaces when it does not answer
  */
 export function createClickhouse(url: string, options: ClickhouseOptions): Clickhouse {
   const { shardUrls = [] } = options
   if (shardUrls.length === 0) return Object.assign(createNode(url, options), { shards: [] })
-  const shards = shardUrls.map((shard) => createNode(shard, options, shardSettings))
+  const shards = shardUrls.map((urls) => createShard(urls, options))
+  const { origin } = new URL(url)
+  const own = shardUrls.find((urls) => urls.some((one) => new URL(one).origin === origin)) ?? [url]
   const database = toAllDatabase(databaseOf(url))
-  const all = createNode(url, { ...options, database }, shardSettings)
-  const closeAll = all.close.bind(all)
+  const all = createShard(own, { ...options, database })
   const close = async () => {
-    await Promise.all([closeAll(), ...shards.map((shard) => shard.close())])
+    await Promise.all([all, ...shards].map((shard) => shard.close()))
   }
-  return Object.assign(all, { shards, close })
+  return { ...all, shards, close }
 }
 
-function createNode(
-  url: string,
-  options: ClickhouseOptions,
-  settings: ClickHouseSettings = {},
-): ClickhouseNode {
+function createShard(urls: readonly string[], options: ClickhouseOptions): ClickhouseShard {
+  const replicas = urls.map((url) => createNode(url, options))
+  return { ...joinReplicas(replicas), replicas }
+}
+
+function createNode(url: string, options: ClickhouseOptions): ClickhouseNode {
   const { username, password, origin, protocol } = new URL(url)
   const requestTimeoutMs = options.requestTimeoutMs ?? 30_000
   return createClient({
@@ -119,7 +136,7 @@ function createNode(
       // For a few rows, threads cost more than they save.
       input_format_parallel_parsing: 0,
       output_format_parallel_formatting: 0,
-      ...settings,
+      ...(options.shardUrls?.length ? clusterSettings(requestTimeoutMs) : {}),
     },
   })
 }
@@ -144,9 +161,20 @@ export const smallQuery = {
 export const smallQueryOf = ({ shards }: Clickhouse): ClickHouseSettings =>
   shards.length === 0 ? smallQuery : { max_threads: 1, ...uncompiled }
 
-/** Every node with rows of its own. */
+/** Every node with rows of its own: the replicas of a shard are one. */
 export const nodesOf = (clickhouse: Clickhouse): readonly ClickhouseNode[] =>
   clickhouse.shards.length === 0 ? [clickhouse] : clickhouse.shards
+
+/** Every server, with its name where there are several: `shard 2`, `replica 1 of shard 2`. */
+export function serversOf(clickhouse: Clickhouse): { server: ClickhouseNode; name: string }[] {
+  if (clickhouse.shards.length === 0) return [{ server: clickhouse, name: '' }]
+  return clickhouse.shards.flatMap(({ replicas }, shard) =>
+    replicas.map((server, replica) => ({
+      server,
+      name: `${replicas.length === 1 ? '' : `replica ${replica + 1} of `}shard ${shard + 1}`,
+    })),
+  )
+}
 
 /** How long a query of a readiness check may take: it must not occupy a connection for longer. */
 export const checkMaxMs = 1_000
@@ -154,26 +182,26 @@ export const checkMaxMs = 1_000
 /**
  * For `/readyz`.
  * @param reporter logs why it fails
- * @returns null when ClickHouse answers and the database exists, else the reason; of shards, of the
- *   first that is missing
+ * @returns null when ClickHouse answers and the database exists, else the reason; of several
+ *   servers, of the first that is missing
  */
 export async function checkClickhouse(
   clickhouse: Clickhouse,
   reporter?: FaultReporter,
 ): Promise<string | null> {
-  const faults = await Promise.all(nodesOf(clickhouse).map((node) => checkNode(node)))
+  const servers = serversOf(clickhouse)
+  const faults = await Promise.all(servers.map(({ server }) => checkServer(server)))
   const at = faults.findIndex((fault) => fault !== null)
   if (at === -1) return null
   const { error } = faults[at]!
-  const why = reporter?.failed(error) ?? describeConnectFault(error)
-  return toShardFault(clickhouse, at, why)
+  return toServerFault(servers[at]!, reporter?.failed(error) ?? describeConnectFault(error))
 }
 
-/** @param at which of the nodes has the fault, from 0 */
-export const toShardFault = ({ shards }: Clickhouse, at: number, why: string): string =>
-  shards.length === 0 ? why : `shard ${at + 1} ${why}`
+/** @returns the reason, with the name of the server where there are several */
+export const toServerFault = ({ name }: { name: string }, why: string): string =>
+  name === '' ? why : `${name} ${why}`
 
-async function checkNode(node: ClickhouseNode): Promise<{ error: unknown } | null> {
+async function checkServer(node: ClickhouseNode): Promise<{ error: unknown } | null> {
   try {
     // A query names the database, a ping does not.
     const check = { query: 'select 1', format: 'TabSeparated' } as const

@@ -4,7 +4,7 @@
  */
 import { shardOf } from '#shared/core/base/shards.ts'
 import { toKeyHash } from '#shared/core/velocity/key-hash.ts'
-import { type Clickhouse, type ClickhouseNode, nodesOf } from './clickhouse.ts'
+import { type Clickhouse, type ClickhouseNode, nodesOf, serversOf } from './clickhouse.ts'
 
 /** The node with the events and the history of a device. */
 export function nodeOfDevice(clickhouse: Clickhouse, deviceId: string): ClickhouseNode {
@@ -37,12 +37,23 @@ export async function onNodesOf<Value, Result>(
   return allDone([...byShard].map(([shard, some]) => work(shards[shard]!, some, shard)))
 }
 
-/** Works on every node at the same time, such as a mutation of its own rows. */
+/**
+ * Works on every node at the same time, such as a mutation of its own rows, which replicas copy from
+ * each other.
+ */
 export function onEveryNode<Result>(
   clickhouse: Clickhouse,
   work: (node: ClickhouseNode) => Promise<Result>,
 ): Promise<Result[]> {
   return allDone(nodesOf(clickhouse).map((node) => work(node)))
+}
+
+/** Works on every server at the same time: replicas have files and threads of their own. */
+export function onEveryServer<Result>(
+  clickhouse: Clickhouse,
+  work: (server: ClickhouseNode) => Promise<Result>,
+): Promise<Result[]> {
+  return allDone(serversOf(clickhouse).map(({ server }) => work(server)))
 }
 
 async function allDone<Result>(works: Promise<Result>[]): Promise<Result[]> {

@@ -13,7 +13,7 @@ import { sessionQueryMax } from '#shared/core/base/limits/history.ts'
 import { quoteTexts } from '#shared/core/scoring/sql/scoring-sql-text.ts'
 import { toHash, toKeyHash } from '#shared/core/velocity/key-hash.ts'
 import type { Clickhouse, ClickhouseNode } from '#shared/io/clickhouse/clickhouse.ts'
-import { onEveryNode } from '#shared/io/clickhouse/shards.ts'
+import { onEveryNode, onEveryServer } from '#shared/io/clickhouse/shards.ts'
 import { type CountMentions, createCountMentions } from './erasure-mentions-store.ts'
 import { type ErasureSubject, toSubjectSha256 } from './erasure-subject.ts'
 
@@ -123,7 +123,7 @@ export function createErasureStore(clickhouse: Clickhouse): ErasureStore {
     },
     rebuild: (traces) => rebuild(clickhouse, traces),
     dropOldParts: async (limitMs) => {
-      const left = await onEveryNode(clickhouse, (node) => dropOldParts(node, limitMs))
+      const left = await onEveryServer(clickhouse, (server) => dropOldParts(server, limitMs))
       return left.reduce((sum, one) => sum + one, 0)
     },
   }

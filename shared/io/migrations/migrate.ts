@@ -5,14 +5,19 @@
  * Any number of processes may run it at once: a lock in Postgres lets one work, and the others then
  * find nothing to do.
  */
-import { ClickHouseLogLevel, createClient } from '@clickhouse/client'
+import { type ClickHouseClient, ClickHouseLogLevel, createClient } from '@clickhouse/client'
 import { describeOldServer, type ServerName } from '#shared/core/base/server-versions.ts'
 import { toAllDatabase } from '#shared/core/base/shards.ts'
 import { splitStatements } from '#shared/core/base/sql-statements.ts'
 import type { ProcessName } from '#shared/core/permissions/process-permissions.ts'
 import { guardViews, prepareAccess } from '#shared/io/analytics/analyst-access-store.ts'
 import { toAnalyticsDatabase } from '#shared/io/analytics/analytics-database.ts'
-import { type ClickhouseNode, databaseOf, quoteName } from '#shared/io/clickhouse/clickhouse.ts'
+import {
+  type ClickhouseNode,
+  databaseOf,
+  quoteName,
+  type ShardUrls,
+} from '#shared/io/clickhouse/clickhouse.ts'
 import { withNamedLock } from '#shared/io/postgres/named-lock-store.ts'
 import {
   createPostgres,
@@ -27,7 +32,9 @@ import { roleSettings } from '#shared/io/postgres/process-sessions.ts'
 import type { Log } from '#shared/io/process/log.ts'
 import { replaceDatabase } from '#shared/io/process/server-addresses.ts'
 import { type Migration, MigrationError, readMigrations, sqlFolders } from './migration-files.ts'
+import { awaitCopies, toStatementOfReplica } from './replica-tables.ts'
 import {
+  copiesRows,
   createDatabases,
   findMisplaced,
   findOtherSpread,
@@ -45,8 +52,8 @@ export type MigrateOptions = {
   folder?: string
   /** Passwords of the processes' roles in Postgres; a process without one gets no role. */
   rolePasswords?: Readonly<Partial<Record<ProcessName, string>>>
-  /** The URL of each shard of ClickHouse, in their order; without any there is one node. */
-  shardUrls?: readonly string[]
+  /** The servers of ClickHouse; without any there is one node. */
+  shardUrls?: ShardUrls
   /** How many days audit entries are kept, 0 forever; without it the database keeps its setting. */
   auditRetentionDays?: number
 }
@@ -108,7 +115,7 @@ export async function migratePostgres(url: string, options: MigrateOptions): Pro
 }
 
 /**
- * Creates the database when it is missing and applies new files, on one shard after another.
+ * Creates the database when it is missing and applies new files, on one server after another.
  * ClickHouse has no transactions around DDL, so a file that failed half-way is run again in full:
  * its statements use `if not exists`.
  * @param url with the database in its path, `device_intelligence` by default
@@ -124,13 +131,25 @@ export async function migrateClickhouse(
   const migrations = await readMigrations(options.folder ?? sqlFolders.clickhouse)
   const shardUrls = options.shardUrls ?? []
   const work = async (session: Session | null) => {
-    const nodes = shardUrls.length === 0 ? [url] : shardUrls
-    for (const node of nodes) await awaitClickhouse(node, options)
+    for (const one of shardUrls.length === 0 ? [url] : shardUrls.flat()) {
+      await awaitClickhouse(one, options)
+    }
+    const common = { migrations, lock: session, options }
+    if (shardUrls.length === 0) {
+      return applyToServer(url, { ...common, place: null, leaderUrl: null })
+    }
     const applied = new Set<string>()
-    for (const [at, node] of nodes.entries()) {
-      const place = shardUrls.length === 0 ? null : { shard: at + 1, shards: shardUrls.length }
-      for (const name of await applyToNode(node, { migrations, lock: session, place, options })) {
-        applied.add(name)
+    for (const [at, urls] of shardUrls.entries()) {
+      const [leaderUrl, ...others] = await leaderFirst(urls)
+      for (const one of [leaderUrl!, ...others]) {
+        const place = {
+          shard: at + 1,
+          shards: shardUrls.length,
+          replicas: urls.length,
+          replica: new URL(one).host,
+        }
+        const work = { ...common, place, leaderUrl: one === leaderUrl ? null : leaderUrl! }
+        for (const name of await applyToServer(one, work)) applied.add(name)
       }
     }
     return [...applied]
@@ -138,20 +157,43 @@ export async function migrateClickhouse(
   return postgresUrl === null ? work(null) : withMigrationLock(postgresUrl, options, work)
 }
 
-type NodeWork = {
+/** The replica that has applied the most files is first: another one may have been replaced. */
+async function leaderFirst(urls: readonly string[]): Promise<string[]> {
+  if (urls.length === 1) return [...urls]
+  const counts = await Promise.all(
+    urls.map((url) =>
+      withClickhouse(url, 'default', async (client) => {
+        const result = await client.query({
+          query: `select sum(total_rows) from system.tables
+                  where database = {database:String} and name = 'schema_migrations'`,
+          query_params: { database: databaseOf(url) },
+          format: 'JSONCompactEachRow',
+        })
+        const [row] = await result.json<[number | string | null]>()
+        return { url, files: Number(row![0]) }
+      }),
+    ),
+  )
+  return counts.sort((one, other) => other.files - one.files).map(({ url }) => url)
+}
+
+type ServerWork = {
   migrations: Migration[]
   lock: Session | null
   /** Null of the only node. */
   place: Place | null
+  /** The replica of the shard that was migrated first; null of that one. */
+  leaderUrl: string | null
   options: MigrateOptions
 }
 
-async function applyToNode(
+async function applyToServer(
   url: string,
-  { migrations, lock, place, options: { log } }: NodeWork,
+  { migrations, lock, place, leaderUrl, options: { log } }: ServerWork,
 ): Promise<string[]> {
   const database = databaseOf(url)
   const all = place === null ? database : toAllDatabase(database)
+  const hasReplicas = (place?.replicas ?? 1) > 1
   await withClickhouse(url, 'default', async (client) => {
     const answer = await client.query({ query: 'select version() as version' })
     const { data } = await answer.json<{ version: string }>()
@@ -159,11 +201,14 @@ async function applyToNode(
     const names = { database, all: toAllDatabase(database) }
     const misplaced = place === null ? null : await findMisplaced(client, place)
     if (misplaced !== null) throw new MigrationError(misplaced)
-    const otherSpread = await findOtherSpread(client, names, place?.shards ?? 1)
+    const otherSpread = await findOtherSpread(client, names, {
+      shards: place?.shards ?? 0,
+      hasReplicas,
+    })
     if (otherSpread !== null) throw new MigrationError(`ClickHouse ${otherSpread}`)
     await createDatabases(client, names, place)
   })
-  const apply = async (client: ClickhouseNode, ofAll: ClickhouseNode) => {
+  const apply = async ({ client, ofAll, leader }: Connections) => {
     await client.command({
       query: `create table if not exists schema_migrations (
         name String, checksum String, applied_at DateTime64(3) default now64(3)
@@ -179,13 +224,22 @@ async function applyToNode(
       log.warn({ migrations: newer }, 'ClickHouse has the schema of a newer release')
       return []
     }
+    const isCopied = place !== null && (await copiesRows(client, { database, hasReplicas }))
     for (const { name, text, checksum } of pending) {
       for (const statement of splitStatements(text)) {
         // Fails when the lock is lost: another process may be migrating by now.
         await lock?.query('select 1')
+        const own = isCopied
+          ? await toStatementOfReplica(statement, { ...place, database }, leader)
+          : statement
         // The views of analytics show the rows of all shards.
         const session = statement.includes(analyticsMark) ? ofAll : client
-        await session.command({ query: nameDatabases(statement, { database, all }) })
+        if (own !== null) {
+          await session.command({
+            query: nameDatabases(own, { database, all }),
+            clickhouse_settings: isCopied ? { alter_sync: '2' } : {},
+          })
+        }
         if (place !== null) await followTable(client, statement, { database, all })
       }
       await client.insert({
@@ -201,13 +255,25 @@ async function applyToNode(
       await prepareAccess(client, database)
       await guardViews(client, database)
     }
+    if (isCopied) await awaitCopies(client, database, statementMaxMs)
     return pending.map(({ name }) => name)
   }
-  return withClickhouse(url, database, (client) =>
-    place === null
-      ? apply(client, client)
-      : withClickhouse(url, all, (ofAll) => apply(client, ofAll)),
-  )
+  return withClickhouse(url, database, (client) => {
+    if (place === null) return apply({ client, ofAll: client, leader: null })
+    return withClickhouse(url, all, (ofAll) =>
+      leaderUrl === null
+        ? apply({ client, ofAll, leader: null })
+        : withClickhouse(leaderUrl, database, (leader) => apply({ client, ofAll, leader })),
+    )
+  })
+}
+
+type Connections = {
+  client: ClickhouseNode
+  /** To the tables of all shards. */
+  ofAll: ClickhouseNode
+  /** Null on the leader. */
+  leader: ClickhouseNode | null
 }
 
 /** @throws MigrationError when the server is too old for this release */
@@ -327,7 +393,7 @@ async function awaitClickhouse(url: string, { log, signal }: MigrateOptions): Pr
 async function withClickhouse<T>(
   url: string,
   database: string,
-  work: (client: ClickhouseNode) => Promise<T>,
+  work: (client: ClickHouseClient) => Promise<T>,
 ): Promise<T> {
   const address = new URL(url)
   address.pathname = `/${encodeURIComponent(database)}`

@@ -148,7 +148,7 @@ export const variables = {
   CLICKHOUSE_URL: address(findClickhouseUrlFault).default(
     'http://127.0.0.1:8123/device_intelligence',
   ),
-  /** The shards of ClickHouse; without it CLICKHOUSE_URL is the only node. */
+  /** The shards of ClickHouse and their replicas; without it CLICKHOUSE_URL is the only node. */
   CLICKHOUSE_CLUSTER: address(toFault(parseClickhouseCluster)).optional(),
   POSTGRES_URL: address(findPostgresUrlFault).default(
     'postgres://postgres@127.0.0.1:5432/device_intelligence',
@@ -274,23 +274,24 @@ export const clickhouseVariables = {
 } as const
 
 /**
- * The URL of each shard, with the credentials and the database of CLICKHOUSE_URL. There are none
- * for one node.
- * @throws ConfigError when CLICKHOUSE_URL is none of the shards
+ * The URLs of each shard's replicas, with the credentials and the database of CLICKHOUSE_URL. There
+ * are no shards for one node.
+ * @throws ConfigError when CLICKHOUSE_URL is none of the servers
  */
-export function toShardUrls(config: z.output<z.ZodObject<typeof clickhouseVariables>>): string[] {
+export function toShardUrls(config: z.output<z.ZodObject<typeof clickhouseVariables>>): string[][] {
   if (config.CLICKHOUSE_CLUSTER === undefined) return []
   const own = new URL(config.CLICKHOUSE_URL)
-  const origins = parseClickhouseCluster(config.CLICKHOUSE_CLUSTER)
-  if (!origins.includes(own.origin)) {
-    throw new ConfigError(['CLICKHOUSE_URL must be one of the shards in CLICKHOUSE_CLUSTER'])
+  const shards = parseClickhouseCluster(config.CLICKHOUSE_CLUSTER)
+  if (!shards.flat().includes(own.origin)) {
+    throw new ConfigError(['CLICKHOUSE_URL must be one of the servers in CLICKHOUSE_CLUSTER'])
   }
-  return origins.map((origin) => {
+  const toUrl = (origin: string) => {
     const url = new URL(own.pathname, origin)
     url.username = own.username
     url.password = own.password
     return url.href
-  })
+  }
+  return shards.map((replicas) => replicas.map(toUrl))
 }
 
 const secretVariables = new Set([

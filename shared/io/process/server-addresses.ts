@@ -131,25 +131,37 @@ export function findClickhouseUrlFault(text: string): string | null {
 }
 
 /**
- * Reads a `CLICKHOUSE_CLUSTER`: the address of each shard's HTTP port, `http://a:8123;http://b:8123`.
+ * Reads a `CLICKHOUSE_CLUSTER`: the addresses of the servers' HTTP ports, with `;` between shards and
+ * `,` between the two replicas of a shard: `http://a:8123,http://b:8123;http://c:8123,http://d:8123`.
  * Credentials and database are those of `CLICKHOUSE_URL`, so the text has no secret.
- * @returns origins, in the order of the shards
+ * @returns the origins of each shard's replicas, in their order
  * @throws Error with what is wrong with it
  */
-export function parseClickhouseCluster(text: string): string[] {
-  const origins = text.split(';').map((part) => {
-    const url = parse(part.trim(), ['http:', 'https:'])
-    if (url === null) {
-      throw new Error('must be the addresses of all shards, as in http://a:8123;http://b:8123')
-    }
-    if (url.username !== '' || url.password !== '' || url.pathname !== '/' || url.search !== '') {
-      throw new Error('must have hosts and ports only; CLICKHOUSE_URL has credentials and database')
-    }
-    return url.origin
-  })
-  if (origins.length < 2) throw new Error('must name two shards at least; without it there is one')
-  if (new Set(origins).size < origins.length) throw new Error('names a shard twice')
-  return origins
+export function parseClickhouseCluster(text: string): string[][] {
+  const shards = text.split(';').map((shard) => shard.split(',').map(toOrigin))
+  const origins = shards.flat()
+  if (new Set(origins).size < origins.length) throw new Error('names a server twice')
+  if (shards.some((replicas) => replicas.length > replicasMax)) {
+    throw new Error(`names more than ${replicasMax} replicas of a shard; ; is between shards`)
+  }
+  return shards
+}
+
+/**
+ * An insert waits for the majority of the replicas in Keeper: of two that is both, so that a query
+ * of either finds every acknowledged row. Of three it would be any two.
+ */
+const replicasMax = 2
+
+function toOrigin(part: string): string {
+  const url = parse(part.trim(), ['http:', 'https:'])
+  if (url === null) {
+    throw new Error('must be the addresses of all servers, as in http://a:8123;http://b:8123')
+  }
+  if (url.username !== '' || url.password !== '' || url.pathname !== '/' || url.search !== '') {
+    throw new Error('must have hosts and ports only; CLICKHOUSE_URL has credentials and database')
+  }
+  return url.origin
 }
 
 function parse(text: string, protocols: string[]): URL | null {

@@ -1,6 +1,6 @@
 /** Merges of the table of activity, which remove rows that are older than velocity rules look. */
 import type { Clickhouse } from '#shared/io/clickhouse/clickhouse.ts'
-import { onEveryNode } from '#shared/io/clickhouse/shards.ts'
+import { onEveryServer } from '#shared/io/clickhouse/shards.ts'
 
 /**
  * Keeps rows of any age while `work` runs, so that events of the past can be decided with what was
@@ -10,9 +10,10 @@ export async function withOldActivityKept<T>(
   clickhouse: Clickhouse,
   work: () => Promise<T>,
 ): Promise<T> {
-  const command = (query: string) => onEveryNode(clickhouse, (node) => node.command({ query }))
+  const command = (query: string) =>
+    onEveryServer(clickhouse, (server) => server.command({ query }))
   try {
-    // When one node fails, others may have stopped.
+    // When one server fails, others may have stopped.
     await command('system stop ttl merges activity')
     return await work()
   } finally {

@@ -2,7 +2,9 @@
 // where its key belongs, and a shard that is away delays only what needs it.
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { toCreatedTable } from '#shared/core/base/replicas.ts'
 import { shardOf } from '#shared/core/base/shards.ts'
+import { splitStatements } from '#shared/core/base/sql-statements.ts'
 import { clickhousePrivileges } from '#shared/core/permissions/table-privileges.ts'
 import { defaultPolicy } from '#shared/core/policies/default-policy.ts'
 import { toPolicyHash } from '#shared/core/policies/policy.ts'
@@ -29,8 +31,14 @@ import { createLinkStore } from '#shared/io/devices/link-store.ts'
 import { createSignalHistoryStore } from '#shared/io/devices/signal-history-store.ts'
 import { createUserStore } from '#shared/io/devices/user-store.ts'
 import { createErasureStore } from '#shared/io/erasure/erasure-store.ts'
-import { MigrationError } from '#shared/io/migrations/migration-files.ts'
+import {
+  MigrationError,
+  readMigrations,
+  sqlFolders,
+} from '#shared/io/migrations/migration-files.ts'
+import { toStatementOfReplica } from '#shared/io/migrations/replica-tables.ts'
 import { createSchemaVersions } from '#shared/io/migrations/schema-versions.ts'
+import { findMisplaced, findOtherSpread } from '#shared/io/migrations/shard-tables.ts'
 import { createBacktestStore } from '#shared/io/policies/backtest-store.ts'
 import { createLog } from '#shared/io/process/log.ts'
 import { createMetrics } from '#shared/io/process/metrics.ts'
@@ -323,6 +331,95 @@ describe('a shard that is away', () => {
   })
 })
 
+describe('replicas', () => {
+  const placeOf = (replica: string) => ({ database: 'device_intelligence', shard: 1, replica })
+  /** What the engine's parser makes of a statement. */
+  const format = async (statement: string) => {
+    const result = await two.shards[0]!.query({
+      query: 'select formatQuerySingleLine({text:String})',
+      query_params: { text: statement.replaceAll(/\{(all|analytics):Identifier\}/g, '$1') },
+      use_multipart_params_auto: true,
+      format: 'JSONCompactEachRow',
+    })
+    return ((await result.json()) as [string][])[0]![0]
+  }
+
+  it('get every table of the migrations with an engine that copies rows', async () => {
+    const files = await readMigrations(sqlFolders.clickhouse)
+    const statements = files.flatMap(({ text }) => splitStatements(text))
+    const tables: string[] = []
+    for (const statement of statements) {
+      const [plain, own] = await Promise.all([
+        format(statement),
+        format((await toStatementOfReplica(statement, placeOf('a:8123'), null))!),
+      ])
+      const table = toCreatedTable(statement)
+      if (table === null) {
+        expect(own).toBe(plain)
+        continue
+      }
+      tables.push(table)
+      const name = `'/clickhouse/tables/device_intelligence/1/${table}', 'a:8123'`
+      expect(own).toContain(`MergeTree(${name}`)
+      // Nothing else has changed.
+      const back = own.replace(/ENGINE = Replicated(\w+)\(.*?'a:8123'(?:, )?/, 'ENGINE = $1(')
+      expect(back.replace('MergeTree()', 'MergeTree')).toBe(plain)
+      // As Keeper's other replica makes it, from what the engine says of the first.
+      const shown = own.replace('IF NOT EXISTS ', '')
+      const leader = { query: async () => ({ json: async () => [[shown]] }) } as never
+      const copied = await toStatementOfReplica(statement, placeOf('b:8123'), leader)
+      expect(await format(copied!)).toBe(own.replace("'a:8123'", "'b:8123'"))
+    }
+    const present = await rowsOf(
+      two.shards[0]!,
+      "select name from system.tables where database = currentDatabase() and engine like '%MergeTree'",
+    )
+    const migrated = present.filter((one) => !one.includes('schema_migrations'))
+    expect(tables.map((table) => JSON.stringify([table])).sort()).toEqual(migrated)
+  })
+
+  it('are refused where tables copy no rows', async () => {
+    const { url, shardUrls } = cluster
+    const [first, second] = shardUrls.flat()
+    const fault = /without replicas|needs <internal_replication>/
+    await expect(migrateClickhouse(url, null, [[first!, second!]])).rejects.toThrow(
+      /of the 2 shards/,
+    )
+    const names = { database: 'device_intelligence', all: 'device_intelligence_all' }
+    const spread = { shards: 2, hasReplicas: true }
+    expect(await findOtherSpread(two.shards[0]!, names, spread)).toMatch(fault)
+    const place = { shard: 1, shards: 2, replicas: 2, replica: 'a:8123' }
+    expect(await findMisplaced(two.shards[0]!, place)).toMatch(fault)
+  })
+
+  it('answer for one that is killed, which readiness names', async () => {
+    const [first, second] = cluster.shardUrls.flat()
+    // Two servers that answer differently, so that a test sees which of them it was.
+    const pair = createClickhouse(first!, { name: 'test', shardUrls: [[second!, first!]] })
+    const [shard] = pair.shards
+    const portOf = async (node: ClickhouseNode) =>
+      (await rowsOf(node, "select getServerPort('http_port')"))[0]
+    const port = (url: string) => JSON.stringify([Number(new URL(url).port)])
+    const rows = {
+      table: 'replication_rounds',
+      values: [{ round: 0 }],
+      format: 'JSONEachRow',
+    } as const
+    expect([await portOf(shard!), await portOf(pair)]).toEqual([port(second!), port(second!)])
+    await cluster.kill(1)
+    const answers = await Promise.all(Array.from({ length: 20 }, () => portOf(shard!)))
+    expect(new Set(answers)).toEqual(new Set([port(first!)]))
+    await shard!.insert(rows)
+    expect(await portOf(pair)).toBe(port(first!))
+    await until('readiness names it', async () => {
+      return (await checkClickhouse(pair)) === 'replica 1 of shard 1 refuses the connection'
+    })
+    await cluster.restart(1)
+    await until('readiness', async () => (await checkClickhouse(pair)) === null)
+    await pair.close()
+  })
+})
+
 describe('removal', () => {
   it('of a device and a user leaves what it leaves on one node', async () => {
     const lastStreamOffset = Number.MAX_SAFE_INTEGER
@@ -399,16 +496,16 @@ describe('readiness', () => {
         log: createLog('test', 'silent'),
       })()
     await until('readiness', async () => (await check(two)) === null)
-    const cutOff = (node: ClickhouseNode): ClickhouseNode =>
-      Object.assign(Object.create(node) as ClickhouseNode, {
-        exec: (params: { query: string }) =>
-          params.query.includes('_all`.') && params.query.startsWith('select')
-            ? Promise.reject(new Error('no route'))
-            : node.exec(params),
-      })
+    const cutOff = (node: ClickhouseNode): ClickhouseNode => ({
+      ...node,
+      exec: (params) =>
+        params.query.includes('_all`.') && params.query.startsWith('select')
+          ? Promise.reject(new Error('no route'))
+          : node.exec(params),
+    })
     const [first, second] = two.shards
-    const shards = [first!, cutOff(second!)]
-    const cut = Object.assign(Object.create(two) as Clickhouse, { shards })
+    const shards = [first!, { ...second!, replicas: [cutOff(second!)] }]
+    const cut: Clickhouse = { ...two, shards }
     const fault = 'shard 2 does not reach the other shards'
     await until('it is named', async () => (await check(cut)) === fault)
   })
@@ -441,7 +538,8 @@ describe('what shards refuse', () => {
     const [node] = two.shards
     await node!.command({ query: 'create database other' })
     await node!.command({ query: 'create table other.schema_migrations (n Int8) engine = Memory' })
-    const spread = migrateClickhouse(other(url), null, shardUrls.map(other))
+    const others = shardUrls.map((urls) => urls.map(other))
+    const spread = migrateClickhouse(other(url), null, others)
     await expect(spread).rejects.toThrow(/as one node, .* makes it 2 shards/)
   })
 })

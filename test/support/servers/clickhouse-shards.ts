@@ -8,8 +8,8 @@ import { startClickhouse, type TestClickhouse } from './clickhouse-server.ts'
 export type TestShards = {
   /** Usable as CLICKHOUSE_URL: the first shard. */
   url: string
-  /** Of every shard, in their order. */
-  shardUrls: string[]
+  /** Of every shard, in their order; each is a server without replicas. */
+  shardUrls: string[][]
   kill: (shard: number) => Promise<void>
   /** Starts a killed shard again, on its ports and its data. */
   restart: (shard: number) => Promise<void>
@@ -23,15 +23,15 @@ export async function startShards(count: number): Promise<TestShards> {
   const start = (own: number, port = 0) =>
     startClickhouse({ path: join(folder, String(own)), port, shards: { ports, own } })
   const servers: TestClickhouse[] = await Promise.all(ports.map((_, own) => start(own)))
-  const shardUrls = servers.map((server) => server.url)
+  const urls = servers.map((server) => server.url)
   return {
-    url: shardUrls[0]!,
-    shardUrls,
+    url: urls[0]!,
+    shardUrls: urls.map((url) => [url]),
     kill: async (shard) => {
       await servers[shard]!.kill('SIGKILL')
     },
     restart: async (shard) => {
-      servers[shard] = await start(shard, Number(new URL(shardUrls[shard]!).port))
+      servers[shard] = await start(shard, Number(new URL(urls[shard]!).port))
     },
     stop: async () => {
       await Promise.all(servers.map((server) => server.stop()))

@@ -1,5 +1,6 @@
 // Migrates test servers to the schema of this release, by the same code as production.
 
+import type { ShardUrls } from '#shared/io/clickhouse/clickhouse.ts'
 import * as migrate from '#shared/io/migrations/migrate.ts'
 import { createLog } from '#shared/io/process/log.ts'
 
@@ -20,7 +21,7 @@ export async function migratePostgres(
 export async function migrateClickhouse(
   clickhouseUrl: string,
   postgresUrl: string | null = null,
-  shardUrls: readonly string[] = [],
+  shardUrls: ShardUrls = [],
 ): Promise<void> {
   const options = { log, signal: AbortSignal.timeout(30_000), shardUrls }
   await migrate.migrateClickhouse(clickhouseUrl, postgresUrl, options)

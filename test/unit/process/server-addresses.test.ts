@@ -104,28 +104,42 @@ describe('CLICKHOUSE_CLUSTER', () => {
   const read = (env: Record<string, string>) => toShardUrls(readConfig(clickhouseVariables, env))
   const url = `http://di:${secret}@a:8123/events`
 
-  it('gives every shard the credentials and the database of CLICKHOUSE_URL, in its order', () => {
+  it('gives every server the credentials and the database of CLICKHOUSE_URL, in its order', () => {
     expect(read({ CLICKHOUSE_URL: url })).toEqual([])
     const cluster = 'https://b:8443; http://a:8123'
     expect(read({ CLICKHOUSE_URL: url, CLICKHOUSE_CLUSTER: cluster })).toEqual([
-      `https://di:${secret}@b:8443/events`,
-      `http://di:${secret}@a:8123/events`,
+      [`https://di:${secret}@b:8443/events`],
+      [`http://di:${secret}@a:8123/events`],
     ])
     // A default port is not that of CLICKHOUSE_URL.
     expect(read({ CLICKHOUSE_URL: url, CLICKHOUSE_CLUSTER: 'http://a:8123;https://b' })).toEqual([
-      `http://di:${secret}@a:8123/events`,
-      `https://di:${secret}@b/events`,
+      [`http://di:${secret}@a:8123/events`],
+      [`https://di:${secret}@b/events`],
+    ])
+    // The last one of a shard's replicas, and of the shards.
+    expect(read({ CLICKHOUSE_URL: url, CLICKHOUSE_CLUSTER: 'http://a:8123' })).toEqual([
+      [`http://di:${secret}@a:8123/events`],
     ])
   })
 
+  it('has the replicas of a shard between commas', () => {
+    const cluster = 'http://c:8123 , http://d:8123;http://b:8123,http://a:8123;http://e:8123'
+    const hosts = read({ CLICKHOUSE_URL: url, CLICKHOUSE_CLUSTER: cluster }).map((replicas) =>
+      replicas.map((one) => new URL(one).hostname),
+    )
+    expect(hosts).toEqual([['c', 'd'], ['b', 'a'], ['e']])
+  })
+
   it.each([
-    ['http://a:8123', /two shards at least/],
-    ['http://a:8123;http://a:8123', /a shard twice/],
-    ['http://a:8123;b', /addresses of all shards/],
-    ['http://a:8123,http://b:8123', /addresses of all shards|two shards/],
+    ['http://a:8123;http://a:8123', /a server twice/],
+    ['http://a:8123,http://b:8123;http://b:8123', /a server twice/],
+    ['http://a:8123,http://b:8123,http://c:8123', /more than 2 replicas/],
+    ['http://a:8123;b', /addresses of all servers/],
+    ['http://a:8123,;http://b:8123', /addresses of all servers/],
+    ['http://a:8123;', /addresses of all servers/],
     ['http://a:8123;http://b:8123/events', /hosts and ports only/],
     ['http://a:8123;http://di:x@b:8123', /hosts and ports only/],
-    ['http://b:8123;http://c:8123', /CLICKHOUSE_URL must be one of the shards/],
+    ['http://b:8123;http://c:8123', /CLICKHOUSE_URL must be one of the servers/],
   ])('%s is rejected at start', (cluster, why) => {
     const start = () => read({ CLICKHOUSE_URL: url, CLICKHOUSE_CLUSTER: cluster })
     expect(start).toThrow(ConfigError)
