@@ -74,7 +74,8 @@ const clusterSettings = (requestTimeoutMs: number): ClickHouseSettings => ({
   distributed_foreground_insert: 1,
   // A subquery over all shards is run once, and its result is sent to each.
   distributed_product_mode: 'global',
-  // A response means that the majority of the replicas that Keeper knows has the rows: of two, both.
+  // A response means that the majority of the replicas that Keeper knows has the rows: of two,
+  // both.
   insert_quorum: 'auto',
   // One after the other would refuse what is inserted at the same time, as views of shards do.
   insert_quorum_parallel: 1,

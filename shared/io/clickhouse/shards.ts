@@ -38,7 +38,8 @@ export async function onNodesOf<Value, Result>(
 }
 
 /**
- * Works on every node at the same time, such as a mutation of its own rows, which replicas copy from
+ * Works on every node at the same time, such as a mutation of its own rows, which replicas copy
+ * from
  * each other.
  */
 export function onEveryNode<Result>(
