@@ -1,7 +1,7 @@
 /** What is recorded of a release, as the present code has it. */
-import type { ClickHouseClient } from '@clickhouse/client'
 import { z } from 'zod'
 import { processNames, processPermissions } from '#shared/core/permissions/process-permissions.ts'
+import type { ClickhouseNode } from '#shared/io/clickhouse/clickhouse.ts'
 import type { Queryable } from '#shared/io/postgres/postgres.ts'
 import type { Tables } from './compare.ts'
 import { constants, formats } from './formats.ts'
@@ -85,7 +85,7 @@ export async function readPostgresTables(db: Queryable): Promise<Tables> {
 }
 
 /** The tables and views of a migrated ClickHouse, those of analysts included. */
-export async function readClickhouseTables(client: ClickHouseClient): Promise<Tables> {
+export async function readClickhouseTables(client: ClickhouseNode): Promise<Tables> {
   const read = async <Row>(query: string) =>
     (await client.query({ query, format: 'JSONEachRow' })).json<Row>()
   const name = "if(database = currentDatabase(), '', database || '.') || "
