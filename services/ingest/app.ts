@@ -30,6 +30,7 @@ import type { Log } from '#shared/io/process/log.ts'
 import type { Metrics } from '#shared/io/process/metrics.ts'
 import type { PublishBatch } from '#shared/io/telemetry/telemetry-publisher.ts'
 import type { TenantDirectory } from '#shared/io/tenants/directory/edge-directory.ts'
+import type { Tracing } from '#shared/io/tracing/tracing.ts'
 import type { AcceptedTally } from './accepted-tally.ts'
 import { createAdmission } from './admission.ts'
 import type { BacklogLimit } from './backlog-limit.ts'
@@ -44,6 +45,7 @@ import {
   type Submission,
   type SubmissionDeps,
 } from './http/handle-submission.ts'
+import { tracePublish } from './http/trace-submissions.ts'
 import { createIngestObserver, type IngestBacklog } from './metrics.ts'
 import { createRefusalDelay } from './refusal-delay.ts'
 import type { RequestLog } from './request-log.ts'
@@ -68,6 +70,8 @@ type IngestDeps = {
   staleSecretRequests: StaleSecretRequests
   requestLog: Pick<RequestLog, 'noteAccepted' | 'noteRefused'>
   tally: Pick<AcceptedTally, 'count'>
+  /** Null while it is off. */
+  tracing: Tracing | null
   /** Why NATS is not connected, or null. */
   natsFault: () => string | null
   /** A random key as long as tenants' secrets. */
@@ -171,6 +175,7 @@ function createSubmissionDeps(deps: IngestDeps): SubmissionDeps {
     staleSecretRequests: deps.staleSecretRequests,
     requestLog: deps.requestLog,
     tally: deps.tally,
+    tracing: deps.tracing,
     stopping: deps.stopping,
     addToBacklog: (...event) => edge()?.backlog.add(...event),
     connected: () => edge()?.connected() === true,
@@ -194,7 +199,11 @@ function createSubmissionDeps(deps: IngestDeps): SubmissionDeps {
       limits: { scoringSliceMs, queuedRequestsMax, queuedBytesMax },
     }),
     commit: createGroupCommit<Pending>({
-      publish: (message, batchId, timeoutMs) => edge()!.publish(message, batchId, timeoutMs),
+      publish: (message, batchId, timeoutMs, batch) => {
+        const publish = (tracedEvents?: string) =>
+          edge()!.publish(message, batchId, timeoutMs, tracedEvents)
+        return deps.tracing === null ? publish() : tracePublish(batch, publish)
+      },
       settle: (pending, settlement) => respondSettled(submissions, pending, settlement),
       onSettled: () => submissions.admission.resume(),
       defer: setImmediate,

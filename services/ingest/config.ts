@@ -1,10 +1,12 @@
 /** What the ingest process needs from its environment. */
 import { type Env, natsVariables, readConfig, variables } from '#shared/io/process/config.ts'
+import { tracingVariables } from '#shared/io/tracing/tracing.ts'
 
 export function readIngestConfig(env: Env) {
   return readConfig(
     {
       ...natsVariables,
+      ...tracingVariables,
       MASTER_KEY: variables.MASTER_KEY,
       MASTER_KEY_PREVIOUS: variables.MASTER_KEY_PREVIOUS,
       INGEST_LISTEN: variables.INGEST_LISTEN,

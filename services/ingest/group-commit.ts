@@ -29,8 +29,14 @@ type GroupCommitOptions<W extends Waiter> = {
    * Resolves when the message is stored. Rejects with `final: true` when it is not stored and a
    * retry is useless. After any other rejection the outcome is unknown, and the same bytes are
    * published again under the same id.
+   * @param batch the events of the message
    */
-  publish: (message: Uint8Array, batchId: string, timeoutMs: number) => Promise<PublishOutcome>
+  publish: (
+    message: Uint8Array,
+    batchId: string,
+    timeoutMs: number,
+    batch: readonly W[],
+  ) => Promise<PublishOutcome>
   /** Called once per accepted event. */
   settle: (waiter: W, settlement: Settlement) => void
   /** Called after a batch was settled: there is capacity again. */
@@ -243,7 +249,7 @@ async function publishBatch<W extends Waiter>(state: State<W>, batch: W[]): Prom
     if (attempt > 1) observe.retried(fault)
     try {
       const timeoutMs = Math.min(leftMs, limits.publishAttemptMs)
-      const { duplicate, sequence } = await state.publish(message, batchId, timeoutMs)
+      const { duplicate, sequence } = await state.publish(message, batchId, timeoutMs, batch)
       const tookMs = nowMs() - startedMs
       observe.stored({ events: batch.length, bytes: message.length, tookMs, duplicate })
       return { fault: null, sequence }

@@ -19,6 +19,7 @@ import { createTelemetryPublisher } from '#shared/io/telemetry/telemetry-publish
 import { openTenantDirectory } from '#shared/io/tenants/directory/edge-directory.ts'
 import { createSealer, toMasterKeys } from '#shared/io/tenants/sealed-secrets.ts'
 import { startStaleSecretReporter } from '#shared/io/tenants/stale-secret-requests.ts'
+import { openTracing } from '#shared/io/tracing/tracing.ts'
 import { type AcceptedTally, createAcceptedTally } from './accepted-tally.ts'
 import { createIngest, type Edge } from './app.ts'
 import { openBacklogLimit } from './backlog-limit.ts'
@@ -39,6 +40,7 @@ async function main(): Promise<void> {
     stopDelayMs: config.STOP_DELAY_MS,
   })
   const metrics = createMetrics('ingest')
+  const tracing = await openTracing(config, { service: 'ingest', lifecycle, log, metrics })
 
   const staleSecretRequests = createStaleSecretRequests(metrics, nowMs)
   const tally = createAcceptedTally()
@@ -67,6 +69,7 @@ async function main(): Promise<void> {
     staleSecretRequests,
     tally,
     requestLog,
+    tracing,
     decoyKey: createSecretKey(randomBytes(43)),
     newBatchId: () => `bat_${randomUUID()}`,
     nowMs,

@@ -14,6 +14,7 @@ import { proveConnection } from '#shared/io/http/connection-guard.ts'
 import { toRequestId } from '#shared/io/http/http-server.ts'
 import type { RefusalLog } from '#shared/io/http/refusal-log.ts'
 import type { Log } from '#shared/io/process/log.ts'
+import type { Span, Tracing } from '#shared/io/tracing/tracing.ts'
 import type { AcceptedTally } from '../accepted-tally.ts'
 import type { Admission } from '../admission.ts'
 import type { BodyBudget } from '../body-budget.ts'
@@ -32,6 +33,7 @@ import type { RequestLog } from '../request-log.ts'
 import type { StaleSecretRequests } from '../stale-secret-requests.ts'
 import { checkHeaders, discardBody, receiveBody } from './receive-body.ts'
 import { replyAccepted, replyProblem } from './reply.ts'
+import { endRefused, traceSubmission } from './trace-submissions.ts'
 
 export const ingestPath = '/v1/rasp/ingest'
 
@@ -49,6 +51,8 @@ export type Pending = Waiter & {
   response: ServerResponse
   requestId: string
   acceptance: Acceptance
+  /** Null when it is not traced. */
+  span: Span | null
 }
 
 export type SubmissionDeps = {
@@ -66,6 +70,8 @@ export type SubmissionDeps = {
   requestLog: Pick<RequestLog, 'noteAccepted' | 'noteRefused'>
   /** Counts for reconciliation. */
   tally: Pick<AcceptedTally, 'count'>
+  /** Null while it is off. */
+  tracing: Tracing | null
   /** Adds a stored event to its tenant's backlog. */
   addToBacklog: (sequence: number, tenantId: string, bytes: number) => void
   /** Whether the connection to NATS is up at this moment. */
@@ -103,7 +109,10 @@ export function processSubmission(deps: SubmissionDeps, submission: Submission):
   try {
     refusal = decideAndCommit(deps, submission)
   } catch (error) {
-    deps.log.error({ err: error }, 'deciding on a submission failed')
+    deps.log.error(
+      { err: error, request_id: requestIdOf(response) },
+      'deciding on a submission failed',
+    )
     refusal = refusals.defect
   }
   if (refusal === null) return
@@ -119,16 +128,40 @@ function decideAndCommit(deps: SubmissionDeps, submission: Submission): Refusal 
   const { response, body } = submission
   const decision = decideSubmission(body, signatureOf(response), deps.decide)
   if (isVerified(decision)) proveConnection(response.socket)
-  if (decision.kind === 'refused') return decision
-  const fault = offer(deps, submission, decision)
+  const span = startSpan(deps, submission, decision)
+  if (decision.kind === 'refused') {
+    endRefused(span, decision)
+    return decision
+  }
+  const fault = offer(deps, submission, decision, span)
   if (fault === null) return null
+  endRefused(span, fault)
   const { tenantId, rateLimit } = decision
   const verified = { ...fault, verifiedTenantId: tenantId }
   return rateLimit === null ? verified : { ...verified, rateLimit }
 }
 
+/** @returns null when it is not traced */
+function startSpan(
+  { tracing, decide }: SubmissionDeps,
+  { response, arrivedMs }: Submission,
+  decision: Acceptance | Refusal,
+): Span | null {
+  if (tracing === null) return null
+  const agoMs = decide.nowMs() - arrivedMs
+  return traceSubmission(tracing, decision, {
+    agoMs,
+    traceparent: response.req.headers.traceparent,
+  })
+}
+
 /** @returns why it cannot be stored; null when it waits for its acknowledgement */
-function offer(deps: SubmissionDeps, submission: Submission, acceptance: Acceptance) {
+function offer(
+  deps: SubmissionDeps,
+  submission: Submission,
+  acceptance: Acceptance,
+  span: Span | null,
+): Refusal | null {
   if (!deps.connected()) return refusals.disconnected
   const { response, body, arrivedMs } = submission
   // Too little of its time limit is left to store it.
@@ -142,6 +175,7 @@ function offer(deps: SubmissionDeps, submission: Submission, acceptance: Accepta
     response,
     requestId: requestIdOf(response),
     acceptance,
+    span,
   })
   return offered ? null : refusals.overload
 }
@@ -156,6 +190,7 @@ export function respondSettled(
   const { tenantId, rateLimit } = acceptance
   if (settlement.fault !== null) {
     const refusal = { ...refusals.notStored, verifiedTenantId: tenantId }
+    endRefused(pending.span, refusal)
     deps.observe.refused(refusal)
     deps.requestLog.noteRefused(refusal, pending.body, requestId)
     refuse(deps, response, { refusal, requestId, rateLimit })
@@ -165,6 +200,7 @@ export function respondSettled(
   deps.tally.count(tenantId, acceptance.receivedAtMs)
   deps.observe.accepted(acceptance, deps.decide.nowMs() - pending.arrivedMs)
   replyAccepted(response, acceptance.answer, { requestId, rateLimit, close: deps.stopping() })
+  pending.span?.end({ attributes: { 'http.response.status_code': 200 } })
   deps.requestLog.noteAccepted(acceptance, requestId)
 }
 

@@ -4,6 +4,8 @@ export const telemetryStream = 'TELEMETRY'
 export const telemetrySubject = 'telemetry.batch'
 /** The header with the edge's proof that it wrote a batch message: a MAC over the message. */
 export const batchProofHeader = 'Proof'
+/** The header that names the traced events of a batch message; none when tracing is off. */
+export const tracedEventsHeader = 'Traced-Events'
 /** The consumer that stores events, and the one that decides them once all before are stored. */
 export const scorerConsumer = 'scorer'
 export const deciderConsumer = 'decider'

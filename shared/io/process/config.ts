@@ -6,6 +6,7 @@
 import { readFileSync } from 'node:fs'
 import { z } from 'zod'
 import { telemetryStreamBytesMin } from '#shared/core/base/limits/stream.ts'
+import { sampledRatioDefault } from '#shared/core/base/limits/tracing.ts'
 import { type Network, parseNetwork } from '#shared/core/deliveries/outbound-address.ts'
 import { isSecureOrLocal } from '#shared/core/http/local-hosts.ts'
 import { processNames } from '#shared/core/permissions/process-permissions.ts'
@@ -115,6 +116,35 @@ const rolePasswordsSchema = z
   })
   .pipe(z.partialRecord(z.enum(processNames), z.string().min(16, 'must have 16 characters each')))
 
+/** `name=value,name=value`, with values percent-encoded. */
+const keyValuesSchema = z.string().transform((text, context) => {
+  const pairs: [string, string][] = []
+  for (const entry of text.split(',')) {
+    const at = entry.indexOf('=')
+    const name = entry.slice(0, at).trim()
+    const value = decodeIfPossible(entry.slice(at + 1).trim())
+    if (at < 1 || name === '' || value === null) {
+      context.addIssue('must be name=value pairs with commas between them, values percent-encoded')
+      return z.NEVER
+    }
+    pairs.push([name, value])
+  }
+  return Object.fromEntries(pairs)
+})
+
+function decodeIfPossible(text: string): string | null {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return null
+  }
+}
+
+const samplers = [
+  ...['always_on', 'always_off', 'traceidratio'],
+  ...['parentbased_always_on', 'parentbased_always_off', 'parentbased_traceidratio'],
+] as const
+
 const publicUrlSchema = z
   .url({ protocol: /^https?$/, error: 'must be an http or https URL' })
   .refine((text) => !/[?#]/.test(text), 'must have no query and no fragment')
@@ -220,6 +250,19 @@ export const variables = {
   STOP_DELAY_MS: z.coerce.number().int().min(0).max(60_000).default(0),
   /** How long shadow policies may delay a batch of a scorer. */
   SHADOW_HOLD_MAX_MS: z.coerce.number().int().min(100).max(60_000).default(2_000),
+  /** Where spans are exported to, by OTLP over HTTP; without it tracing is off. */
+  OTEL_EXPORTER_OTLP_ENDPOINT: z
+    .url({ protocol: /^https?$/, error: 'must be an http or https URL' })
+    .optional(),
+  OTEL_EXPORTER_OTLP_HEADERS: keyValuesSchema.optional(),
+  OTEL_TRACES_SAMPLER: z.enum(samplers).default('parentbased_traceidratio'),
+  OTEL_TRACES_SAMPLER_ARG: z.coerce
+    .number('must be a number from 0 to 1')
+    .refine((ratio) => ratio >= 0 && ratio <= 1, 'must be a number from 0 to 1')
+    .default(sampledRatioDefault),
+  /** Read by the packages of OpenTelemetry. */
+  OTEL_SERVICE_NAME: z.string().optional(),
+  OTEL_RESOURCE_ATTRIBUTES: z.string().optional(),
   /** Where analysts reach ClickHouse; the local stack sets it to an address of its own. */
   ANALYSTS_URL: z.url().optional(),
   /** A process ends itself when this one is gone; set by the local stack. */
@@ -305,6 +348,7 @@ const secretVariables = new Set([
   'TELEMETRY_KEY_PREVIOUS',
   'ADMIN_TOKEN',
   'OIDC_CLIENT_SECRET',
+  'OTEL_EXPORTER_OTLP_HEADERS',
   'POSTGRES_ROLE_PASSWORDS',
 ])
 

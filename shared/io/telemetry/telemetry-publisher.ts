@@ -8,6 +8,7 @@ import {
   batchProofHeader,
   telemetryStream,
   telemetrySubject,
+  tracedEventsHeader,
 } from '#shared/core/telemetry/nats-names.ts'
 import type { Nats } from '#shared/io/nats/connection.ts'
 import {
@@ -39,6 +40,7 @@ class PublishError extends Error {
 /**
  * @param batchId the same for every retry of the same bytes: JetStream stores them once
  * @param timeoutMs how long to wait for the acknowledgement
+ * @param tracedEvents as `encodeTracedEvents` returns them
  * @returns whether JetStream had stored the batch before, and the sequence of its message
  * @throws PublishError
  */
@@ -46,17 +48,19 @@ export type PublishBatch = (
   message: Uint8Array,
   batchId: string,
   timeoutMs: number,
+  tracedEvents?: string,
 ) => Promise<{ duplicate: boolean; sequence: number }>
 
 /** @param prover for the purpose 'telemetry batch' */
 export function createTelemetryPublisher(nats: Nats, log: Log, prover: Prover): PublishBatch {
   const restore = createRestorer(nats, log)
   const request = createRequester(nats)
-  return async (message, batchId, timeoutMs) => {
+  return async (message, batchId, timeoutMs, tracedEvents = '') => {
     const meta = headers()
     meta.set('Nats-Msg-Id', batchId)
     meta.set('Nats-Expected-Stream', telemetryStream)
     meta.set(batchProofHeader, prover.prove([], message))
+    if (tracedEvents !== '') meta.set(tracedEventsHeader, tracedEvents)
     const answer = await request(message, meta, timeoutMs)
     const failure = toFailure(answer)
     if (failure === null) {

@@ -46,6 +46,7 @@ process.on('message', async ({ natsUrl, masterKey }: { natsUrl: string; masterKe
       wallMs: Date.now,
     }),
     tally: createAcceptedTally(),
+    tracing: null,
     decoyKey: createSecretKey(randomBytes(43)),
     newBatchId: () => `bat_${randomUUID()}`,
     commitLimits: { batchEventsMax: 1, publishesInFlightMax: 256 },

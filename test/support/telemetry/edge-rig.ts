@@ -270,6 +270,7 @@ async function startEdge(rig: EdgeRig, options: EdgeOptions): Promise<TestEdge> 
     staleSecretRequests,
     requestLog,
     tally: createAcceptedTally(),
+    tracing: null,
     decoyKey: createSecretKey(randomBytes(43)),
     newBatchId: () => `bat_${randomUUID()}`,
     nowMs,
