@@ -47,6 +47,8 @@ create table deliveries (
   event text not null default 'risk.alert'
     constraint delivery_event_is_known check (event in ('risk.alert', 'webhook.test')),
   body bytea not null,
+  -- Continues the trace of the event that raised the alert; null when it is not traced.
+  traceparent text,
   -- A delivery that is being sent stays pending: claimed_by says that it is.
   state text not null default 'pending'
     constraint delivery_state_is_known

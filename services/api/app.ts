@@ -25,11 +25,13 @@ import type { SemaphoreLimits } from '#shared/io/process/tenant-semaphore.ts'
 import type { ReconciliationStore } from '#shared/io/reconciliation/reconciliation-store.ts'
 import type { EventStore } from '#shared/io/telemetry/event-store.ts'
 import type { TenantStore } from '#shared/io/tenants/tenant-store.ts'
+import type { Tracing } from '#shared/io/tracing/tracing.ts'
 import { createAuthenticate } from './http/authenticate.ts'
 import { addCompression } from './http/compress-responses.ts'
 import { createFindKeyHolder } from './http/find-key-holder.ts'
 import { createLargeResponses } from './http/large-responses.ts'
 import { createRateLimits } from './http/rate-limits.ts'
+import { traceRequests } from './http/trace-requests.ts'
 import type { PublicUrls } from './openapi/document.ts'
 import { addOpenapiRoutes } from './openapi/openapi-routes.ts'
 import { addAlertRoutes, type KeyedChange, rejectUnknownAlert } from './routes/alerts.ts'
@@ -54,6 +56,8 @@ export type ApiDeps = {
   policies: CurrentPolicyStore
   lists: ReturnType<typeof createKeyedLists>
   reconciliation: Pick<ReconciliationStore, 'readReconciliation'>
+  /** Null while it is off. */
+  tracing: Tracing | null
   /** For the document; left out, addresses are relative or local. */
   publicUrls?: PublicUrls
   /** The wall clock, and one that never goes back. */
@@ -131,6 +135,7 @@ export async function createApiApp(
     scope.setSerializerCompiler(() => JSON.stringify)
     scope.decorateRequest('caller', null as never)
     scope.addHook('onRequest', authenticate)
+    if (deps.tracing !== null) traceRequests(scope, deps.tracing)
     addConditionalRequests(scope)
     addIdempotency(scope)
     addRoutes(scope.withTypeProvider() as ZodApp)

@@ -1,5 +1,6 @@
 /** Configuration of the api process. */
 import { clickhouseVariables, type Env, readConfig, variables } from '#shared/io/process/config.ts'
+import { tracingVariables } from '#shared/io/tracing/tracing.ts'
 
 /** Reads the settings from the environment. @throws ConfigError with every fault */
 export function readApiConfig(env: Env) {
@@ -14,6 +15,7 @@ export function readApiConfig(env: Env) {
       TRUSTED_PROXIES: variables.TRUSTED_PROXIES,
       STOP_DELAY_MS: variables.STOP_DELAY_MS,
       REUSE_PORT: variables.REUSE_PORT,
+      ...tracingVariables,
       LOG_LEVEL: variables.LOG_LEVEL,
       PARENT_PID: variables.PARENT_PID,
     },

@@ -26,6 +26,7 @@ import { createMetrics } from '#shared/io/process/metrics.ts'
 import { createReconciliationStore } from '#shared/io/reconciliation/reconciliation-store.ts'
 import { createEventStore } from '#shared/io/telemetry/event-store.ts'
 import { createTenantStore } from '#shared/io/tenants/tenant-store.ts'
+import { openTracing } from '#shared/io/tracing/tracing.ts'
 import { createApiApp } from './app.ts'
 import { readApiConfig } from './config.ts'
 
@@ -42,6 +43,7 @@ async function main(): Promise<void> {
     parentPid: config.PARENT_PID,
     stopDelayMs: config.STOP_DELAY_MS,
   })
+  const tracing = await openTracing(config, { service: 'api', lifecycle, log, metrics })
   const postgres = createPostgres(config.POSTGRES_URL, {
     role: 'api',
     log,
@@ -99,6 +101,7 @@ async function main(): Promise<void> {
         clickhouse,
         toAnalyticsDatabase(databaseOf(config.CLICKHOUSE_URL)),
       ),
+      tracing,
       publicUrls: { api: config.PUBLIC_API_URL, ingest: config.PUBLIC_INGEST_URL },
       nowMs: Date.now,
       monotonicMs: () => performance.now(),

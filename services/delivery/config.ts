@@ -11,6 +11,7 @@ import {
   readConfig,
   variables,
 } from '#shared/io/process/config.ts'
+import { tracingVariables } from '#shared/io/tracing/tracing.ts'
 
 const count = z.coerce.number().int().min(1).max(10_000)
 
@@ -20,6 +21,7 @@ const shape = {
   MASTER_KEY: variables.MASTER_KEY,
   MASTER_KEY_PREVIOUS: variables.MASTER_KEY_PREVIOUS,
   DELIVERY_LISTEN: variables.DELIVERY_LISTEN,
+  ...tracingVariables,
   LOG_LEVEL: variables.LOG_LEVEL,
   ALLOW_PRIVATE_WEBHOOKS: variables.ALLOW_PRIVATE_WEBHOOKS,
   WEBHOOK_ALLOW_NETWORKS: variables.WEBHOOK_ALLOW_NETWORKS,

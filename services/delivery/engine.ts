@@ -23,6 +23,7 @@ import type { Log } from '#shared/io/process/log.ts'
 import type { Metrics } from '#shared/io/process/metrics.ts'
 import { within } from '#shared/io/process/pause.ts'
 import type { Sealer } from '#shared/io/tenants/sealed-secrets.ts'
+import type { Tracing } from '#shared/io/tracing/tracing.ts'
 import { createClaimLoop } from './claim/claim-loop.ts'
 import { createSendLimiter, type SendLimits } from './claim/send-limiter.ts'
 import { startSweep } from './claim/sweep.ts'
@@ -36,6 +37,7 @@ import {
 import { createCircuitBreaker } from './send/circuit-breaker.ts'
 import { createOutcomeRecorder } from './send/outcome-recorder.ts'
 import { createReadWebhook } from './send/read-webhook.ts'
+import { traceAttempt } from './send/trace-attempt.ts'
 import { createFindTarget } from './send/webhook-targets.ts'
 import { createStopSignal } from './stop-signal.ts'
 
@@ -43,6 +45,8 @@ type EngineDeps = {
   postgres: Postgres
   outbound: Outbound
   sealer: Sealer
+  /** Null while it is off. */
+  tracing: Tracing | null
   log: Log
   metrics: Metrics
   /** The wall clock, for timestamps that receivers see. */
@@ -111,7 +115,8 @@ export function startEngine(deps: EngineDeps, settings: EngineSettings): Engine 
       })
       return claimed.map((one) => toFreshClaim(one, { startMs, claimMs }))
     },
-    attempt: (claimed) => attemptDelivery(claimed, attemptDeps, stopping),
+    attempt: (one) =>
+      traceAttempt(deps.tracing, one, (claimed) => attemptDelivery(claimed, attemptDeps, stopping)),
     limiter,
     recorder,
     monotonicMs,

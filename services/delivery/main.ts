@@ -18,6 +18,7 @@ import { createLog, type Log } from '#shared/io/process/log.ts'
 import { createMetrics, type Metrics } from '#shared/io/process/metrics.ts'
 import { createMasterKeyCheck } from '#shared/io/tenants/sealed-secret-store.ts'
 import { createSealer, toMasterKeys } from '#shared/io/tenants/sealed-secrets.ts'
+import { openTracing } from '#shared/io/tracing/tracing.ts'
 import { handleHint } from './claim/handle-hint.ts'
 import { type DeliveryConfig, readDeliveryConfig } from './config.ts'
 import { type Engine, startEngine } from './engine.ts'
@@ -33,6 +34,7 @@ async function main(): Promise<void> {
   const log = createLog('delivery', config.LOG_LEVEL)
   const lifecycle = createLifecycle(log, { parentPid: config.PARENT_PID })
   const metrics = createMetrics('delivery')
+  const tracing = await openTracing(config, { service: 'delivery', lifecycle, log, metrics })
 
   const postgres = createPostgres(config.POSTGRES_URL, {
     role: 'delivery',
@@ -61,6 +63,7 @@ async function main(): Promise<void> {
       postgres,
       outbound,
       sealer,
+      tracing,
       log,
       metrics,
       nowMs: Date.now,

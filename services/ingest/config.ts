@@ -6,7 +6,6 @@ export function readIngestConfig(env: Env) {
   return readConfig(
     {
       ...natsVariables,
-      ...tracingVariables,
       MASTER_KEY: variables.MASTER_KEY,
       MASTER_KEY_PREVIOUS: variables.MASTER_KEY_PREVIOUS,
       INGEST_LISTEN: variables.INGEST_LISTEN,
@@ -14,6 +13,7 @@ export function readIngestConfig(env: Env) {
       TRUSTED_PROXIES: variables.TRUSTED_PROXIES,
       STOP_DELAY_MS: variables.STOP_DELAY_MS,
       REUSE_PORT: variables.REUSE_PORT,
+      ...tracingVariables,
       LOG_LEVEL: variables.LOG_LEVEL,
       PARENT_PID: variables.PARENT_PID,
     },

@@ -9,6 +9,7 @@ import {
   variables,
 } from '#shared/io/process/config.ts'
 import { deriveKey } from '#shared/io/tenants/directory/proofs.ts'
+import { tracingVariables } from '#shared/io/tracing/tracing.ts'
 
 const shape = {
   ...natsVariables,
@@ -21,6 +22,7 @@ const shape = {
   MASTER_KEY_PREVIOUS: variables.MASTER_KEY_PREVIOUS,
   SCORER_LISTEN: variables.SCORER_LISTEN,
   SHADOW_HOLD_MAX_MS: variables.SHADOW_HOLD_MAX_MS,
+  ...tracingVariables,
   LOG_LEVEL: variables.LOG_LEVEL,
   PARENT_PID: variables.PARENT_PID,
 } as const

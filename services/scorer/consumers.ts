@@ -10,7 +10,7 @@ import { findUnraised, raiseAlerts } from '#shared/io/alerts/raise-alerts.ts'
 import type { Clickhouse } from '#shared/io/clickhouse/clickhouse.ts'
 import { publishDeliveryHints } from '#shared/io/deliveries/publish-hints.ts'
 import type { Nats } from '#shared/io/nats/connection.ts'
-import { type Consumption, consume } from '#shared/io/nats/consume/consume.ts'
+import { type ConsumedMessage, type Consumption, consume } from '#shared/io/nats/consume/consume.ts'
 import { readDecidedWatermark, readStoredWatermark } from '#shared/io/nats/consume/low-watermark.ts'
 import { createDeadLetters } from '#shared/io/nats/dead-letters.ts'
 import { observeStreams } from '#shared/io/nats/streams/stream-metrics.ts'
@@ -23,6 +23,7 @@ import { createReconciliationWriter } from '#shared/io/reconciliation/reconcilia
 import { findEarlierEvents } from '#shared/io/telemetry/session-events-store.ts'
 import { createTelemetryStore } from '#shared/io/telemetry/telemetry-store.ts'
 import { createProver } from '#shared/io/tenants/directory/proofs.ts'
+import type { Tracing } from '#shared/io/tracing/tracing.ts'
 import { createRiskFeatureStore } from '#shared/io/velocity/risk-features.ts'
 import { type DecideBatchDeps, decideBatch } from './decide/decide-batch.ts'
 import {
@@ -37,6 +38,7 @@ import { createDecodedMessages, type DecodedMessages } from './store/decoded-mes
 import { createStreamOffsetsReader } from './store/read-stream-offsets.ts'
 import { type StoreBatchDeps, storeBatch } from './store/store-batch.ts'
 import { startStreamTrimmer } from './store/trim-stream.ts'
+import { traceBatch } from './trace-batch.ts'
 
 /**
  * An insert makes a part in every table, which costs ClickHouse much the same for any number of
@@ -75,6 +77,8 @@ type ConsumersOptions = {
   telemetryKeys: [string, ...string[]]
   /** How long shadow policies may delay a batch. */
   shadowDelayMaxMs: number
+  /** Null while it is off. */
+  tracing: Tracing | null
   log: Log
   metrics: Metrics
 }
@@ -136,6 +140,7 @@ function createShared(options: ConsumersOptions): Shared {
 
 function startStoring(shared: Shared, onAcknowledged: () => void): Consumption {
   const { nats, clickhouse, messages, observe, quarantine, readOffsets, log, metrics } = shared
+  const { tracing } = shared
   const deps: StoreBatchDeps = {
     messages,
     observe,
@@ -144,6 +149,7 @@ function startStoring(shared: Shared, onAcknowledged: () => void): Consumption {
     reconciliation: createReconciliationWriter(clickhouse),
     wallMs: Date.now,
   }
+  const store = (batch: readonly ConsumedMessage[]) => storeBatch(batch, deps)
   return consume({
     nats,
     log,
@@ -151,14 +157,15 @@ function startStoring(shared: Shared, onAcknowledged: () => void): Consumption {
     durable: scorerConsumer,
     readOffsets,
     limits: storeLimits,
-    handle: (batch) => storeBatch(batch, deps),
+    handle: (batch) =>
+      tracing === null ? store(batch) : traceBatch(tracing, 'store', batch, () => store(batch)),
     quarantine: (message, error) => quarantineUnstored(message, error, quarantine),
     acknowledged: onAcknowledged,
   })
 }
 
 function startDeciding(shared: Shared): Consumption {
-  const { nats, quarantine, readOffsets, log, metrics } = shared
+  const { nats, quarantine, readOffsets, log, metrics, tracing } = shared
   const decide = createDecideDeps(shared)
   return consume({
     nats,
@@ -168,9 +175,32 @@ function startDeciding(shared: Shared): Consumption {
     readOffsets,
     limits: decideLimits,
     readyUpTo: () => readStoredWatermark(nats),
-    handle: (batch) => decideBatch(batch, decide),
+    handle: (batch) =>
+      tracing === null
+        ? decideBatch(batch, decide)
+        : traceBatch(tracing, 'decide', batch, (traceparents) =>
+            decideBatch(batch, raiseTraced(decide, traceparents)),
+          ),
     quarantine: (message, error) => quarantineUndecided(message, error, { ...quarantine, decide }),
   })
+}
+
+/** The deliveries of the alerts that traced events raise continue their traces. */
+function raiseTraced(
+  deps: DecideBatchDeps,
+  traceparents: ReadonlyMap<string, string>,
+): DecideBatchDeps {
+  if (traceparents.size === 0) return deps
+  return {
+    ...deps,
+    raiseAlerts: (candidates) =>
+      deps.raiseAlerts(
+        candidates.map((candidate) => {
+          const traceparent = traceparents.get(candidate.eventId)
+          return traceparent === undefined ? candidate : { ...candidate, traceparent }
+        }),
+      ),
+  }
 }
 
 function createDecideDeps(shared: Shared): DecideBatchDeps {

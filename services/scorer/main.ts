@@ -15,6 +15,7 @@ import { toNatsSettings, toShardUrls } from '#shared/io/process/config.ts'
 import { createLifecycle, run } from '#shared/io/process/lifecycle.ts'
 import { createLog } from '#shared/io/process/log.ts'
 import { createMetrics } from '#shared/io/process/metrics.ts'
+import { openTracing } from '#shared/io/tracing/tracing.ts'
 import { readScorerConfig, toTelemetryKeys } from './config.ts'
 import { type ScorerConsumers, startConsumers } from './consumers.ts'
 
@@ -23,6 +24,7 @@ async function main(): Promise<void> {
   const log = createLog('scorer', config.LOG_LEVEL)
   const lifecycle = createLifecycle(log, { parentPid: config.PARENT_PID })
   const metrics = createMetrics('scorer')
+  const tracing = await openTracing(config, { service: 'scorer', lifecycle, log, metrics })
   const postgres = createPostgres(config.POSTGRES_URL, { role: 'scorer', log, metrics })
   lifecycle.onStop('postgres', postgres.close)
   const clickhouse = createClickhouse(config.CLICKHOUSE_URL, {
@@ -68,6 +70,7 @@ async function main(): Promise<void> {
     postgres,
     telemetryKeys: toTelemetryKeys(config),
     shadowDelayMaxMs: config.SHADOW_HOLD_MAX_MS,
+    tracing,
     log,
     metrics,
   })

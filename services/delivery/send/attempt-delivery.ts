@@ -282,7 +282,12 @@ function sign(
     timestampSeconds: Math.floor(deps.nowMs() / 1_000),
   }
   const headers = signDelivery(claimed.body, keys, stamp, claimed.event)
-  return { ...headers, 'user-agent': userAgent }
+  const { traceparent } = claimed
+  return {
+    ...headers,
+    'user-agent': userAgent,
+    ...(traceparent === null ? {} : { traceparent }),
+  }
 }
 
 const userAgent = 'device-intelligence-webhook/1'

@@ -100,7 +100,15 @@ function toMessages(visits: readonly AcceptedVisit[]): ConsumedMessage[] {
     const sequence = messages.length + 1
     const data = encodeBatch(waiters)
     const streamOffset = toStreamOffset(0, sequence)
-    messages.push({ data, proof: '', sequence, streamOffset, publishedMs: 0, deliveries: 1 })
+    messages.push({
+      data,
+      proof: '',
+      tracedEvents: '',
+      sequence,
+      streamOffset,
+      publishedMs: 0,
+      deliveries: 1,
+    })
   }
   return messages
 }

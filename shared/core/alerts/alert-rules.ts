@@ -27,6 +27,8 @@ export type AlertCandidate = {
   raspScore: number
   reasons: Reason[]
   policyVersion: number
+  /** Continues the trace of the event; left out when it is not traced. */
+  traceparent?: string
 }
 
 /** An alert as clients see it, in the REST API and in webhooks. */

@@ -204,10 +204,10 @@ with raised as (
   select *, created_at_text::timestamptz(3) as created_at
   from unnest($1::text[], $2::text[], $3::bigint[], $4::text[], $5::text[], $6::text[], $7::text[],
     $8::text[], $9::integer[], $10::integer[], $11::integer[], $12::text[], $13::text[],
-    $14::integer[], $15::integer[], $16::integer[])
+    $14::integer[], $15::integer[], $16::integer[], $19::text[])
   as rows (tenant_id, alert_id, seq, device_id, session_id, user_id, event_id,
     action, risk_score, rasp_score, policy_version, created_at_text, delivery_id,
-    json_at, reasons_bytes, body_bytes)
+    json_at, reasons_bytes, body_bytes, traceparent)
 ), inserted as (
   insert into alerts (tenant_id, alert_id, seq, device_id, session_id, user_id, event_id, action,
     risk_score, rasp_score, reasons, policy_version, disposition, created_at)
@@ -217,9 +217,9 @@ with raised as (
     policy_version, $18, created_at
   from raised
 ), delivered as (
-  insert into deliveries (tenant_id, delivery_id, alert_id, body)
+  insert into deliveries (tenant_id, delivery_id, alert_id, body, traceparent)
   select tenant_id, delivery_id, alert_id,
-    substring($17::bytea from json_at + reasons_bytes for body_bytes)
+    substring($17::bytea from json_at + reasons_bytes for body_bytes), traceparent
   from raised
   on conflict (delivery_id) do nothing
 ), counted as (
@@ -274,6 +274,7 @@ async function insertAlerts(tx: Queryable, rows: AlertRow[]): Promise<void> {
       json.map(({ body }) => body.length),
       Buffer.concat(json.flatMap(({ reasons, body }) => [reasons, body])),
       initialDisposition,
+      column(({ candidate }) => candidate.traceparent ?? null),
     ],
   })
 }

@@ -24,6 +24,8 @@ export type ClaimedDelivery = {
   event: string
   /** The bytes that every attempt sends. */
   body: Buffer
+  /** Continues the trace of the event; null when it is not traced. */
+  traceparent: string | null
   /** Attempts recorded so far, and how many of these before its last replay. */
   attempts: number
   attemptsBefore: number
@@ -87,8 +89,8 @@ with queues as materialized (
   update deliveries as d set claimed_by = $5,
     claimed_until = now() + $6 * interval '1 millisecond'
   from picked where d.delivery_id = picked.delivery_id
-  returning d.tenant_id, d.delivery_id, d.event, d.body, d.attempts, d.attempts_before_replay,
-    d.claimed_until, (extract(epoch from now() - d.created_at) * 1000)::float8 as age_ms,
+  returning d.tenant_id, d.delivery_id, d.event, d.body, d.traceparent, d.attempts,
+    d.attempts_before_replay, d.claimed_until, (extract(epoch from now() - d.created_at) * 1000)::float8 as age_ms,
     picked.probe
 ), ticket as (
   update webhooks as w set circuit_open_until = claimed.claimed_until
@@ -119,6 +121,7 @@ type ClaimedRow = {
   delivery_id: string
   event: string
   body: Buffer
+  traceparent: string | null
   attempts: number
   attempts_before_replay: number
   age_ms: number
@@ -163,6 +166,7 @@ export async function claimDeliveries(
     claim,
     event: row.event,
     body: row.body,
+    traceparent: row.traceparent,
     attempts: row.attempts,
     attemptsBefore: row.attempts_before_replay,
     ageMs: row.age_ms,

@@ -91,6 +91,7 @@ async function attempt(
     claim: 'claim',
     event: 'risk.alert',
     body,
+    traceparent: null,
     attempts: 0,
     attemptsBefore: 0,
     probe: false,

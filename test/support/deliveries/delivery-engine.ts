@@ -50,6 +50,7 @@ export function startTestEngine(postgres: Postgres, options: TestEngineOptions =
     {
       postgres: clock === undefined ? postgres : atTime(postgres, clock),
       outbound: outboundSide,
+      tracing: null,
       sealer: createSealer([testMasterKey]),
       log: createLog('test', 'silent'),
       metrics,

@@ -31,6 +31,7 @@ const claimed: FreshClaim = {
   claimedUntilMs: 30_000,
   event: 'risk.alert',
   body: Buffer.from('{"alert_id":"alr_1"}'),
+  traceparent: null,
   attempts: 2,
   attemptsBefore: 0,
   createdAtMs: 0,

@@ -11,6 +11,7 @@ const message: ConsumedMessage = {
   data: makeMessage([{ deviceId: 'bad', signals: signalsOf.BLOCK }]),
   sequence: 7,
   proof: '',
+  tracedEvents: '',
   streamOffset: 7_000,
   publishedMs: 1_000,
   deliveries: 1,

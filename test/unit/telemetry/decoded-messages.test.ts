@@ -23,6 +23,7 @@ const facts: EventFacts[] = [
 const toConsumed = (data: Uint8Array, more: Partial<ConsumedMessage> = {}): ConsumedMessage => ({
   data,
   proof: 'of an edge',
+  tracedEvents: '',
   sequence: 7,
   streamOffset: 7_000,
   publishedMs: 1_000,

@@ -16,6 +16,7 @@ const message: ConsumedMessage = {
   data: makeMessage(facts),
   sequence: 7,
   proof: '',
+  tracedEvents: '',
   streamOffset: 7_000,
   publishedMs: 1_000,
   deliveries: 5,

@@ -21,7 +21,7 @@ import { type ReconnectingFetcher, startFetching } from './reconnecting-fetcher.
 /** A message as handlers get it. */
 export type ConsumedMessage = Pick<
   DeliveredMessage,
-  'data' | 'proof' | 'sequence' | 'streamOffset' | 'publishedMs' | 'deliveries'
+  'data' | 'proof' | 'tracedEvents' | 'sequence' | 'streamOffset' | 'publishedMs' | 'deliveries'
 >
 
 export type ConsumeOptions = {

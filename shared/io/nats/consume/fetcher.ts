@@ -4,7 +4,7 @@
  * and its `consume` leases each message as it is published, long before its batch begins.
  */
 import { type Msg, headers as newHeaders, type Subscription } from 'nats'
-import { batchProofHeader } from '#shared/core/telemetry/nats-names.ts'
+import { batchProofHeader, tracedEventsHeader } from '#shared/core/telemetry/nats-names.ts'
 import type { Nats } from '../connection.ts'
 
 /** A delivered message. This process leases it until it acknowledges or rejects it. */
@@ -12,6 +12,8 @@ export type DeliveredMessage = {
   data: Uint8Array
   /** The proof of origin; empty when the sender gave none. */
   proof: string
+  /** The header that names its traced events; empty when there are none. */
+  tracedEvents: string
   sequence: number
   /** Of its first event. It is unique for good; a sequence may be repeated. */
   streamOffset: number
@@ -187,6 +189,7 @@ function toDelivered(message: Msg, { toOffset, ...options }: FetcherOptions): De
   return {
     data,
     proof: message.headers?.get(batchProofHeader) ?? '',
+    tracedEvents: message.headers?.get(tracedEventsHeader) ?? '',
     sequence,
     streamOffset: toOffset(sequence),
     publishedMs,
