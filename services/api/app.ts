@@ -56,8 +56,8 @@ export type ApiDeps = {
   policies: CurrentPolicyStore
   lists: ReturnType<typeof createKeyedLists>
   reconciliation: Pick<ReconciliationStore, 'readReconciliation'>
-  /** Null while it is off. */
-  tracing: Tracing | null
+  /** Left out or null while it is off. */
+  tracing?: Tracing | null
   /** For the document; left out, addresses are relative or local. */
   publicUrls?: PublicUrls
   /** The wall clock, and one that never goes back. */
@@ -135,7 +135,7 @@ export async function createApiApp(
     scope.setSerializerCompiler(() => JSON.stringify)
     scope.decorateRequest('caller', null as never)
     scope.addHook('onRequest', authenticate)
-    if (deps.tracing !== null) traceRequests(scope, deps.tracing)
+    if (deps.tracing) traceRequests(scope, deps.tracing)
     addConditionalRequests(scope)
     addIdempotency(scope)
     addRoutes(scope.withTypeProvider() as ZodApp)

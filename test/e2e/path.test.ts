@@ -22,8 +22,10 @@ import {
 } from '../support/http/tenant-client.ts'
 import { startStack, type TestStack } from '../support/process/stack.ts'
 import { until } from '../support/process/until.ts'
+import { type CollectedSpan, type Collector, startCollector } from '../support/tracing/collector.ts'
 
 let running: TestStack
+let collector: Collector
 let receiver: Receiver
 let acme: Tenant
 let globex: Tenant
@@ -32,7 +34,9 @@ const frida = { debugger: { frida_detected: true } }
 
 beforeAll(async () => {
   receiver = await startReceiver()
-  running = await startStack()
+  collector = await startCollector()
+  const env = { OTEL_EXPORTER_OTLP_ENDPOINT: collector.url, OTEL_TRACES_SAMPLER_ARG: '1' }
+  running = await startStack({ env })
   await migrateFurther(running.stack)
   acme = await createTenant(running.stack, 'acme', receiver.url)
   globex = await createTenant(running.stack, 'globex')
@@ -41,6 +45,7 @@ beforeAll(async () => {
 afterAll(async () => {
   await running?.discard()
   await receiver?.close()
+  collector?.close()
 })
 
 const device = (tenant: Tenant, id: string) =>
@@ -144,6 +149,51 @@ describe('the path of one event', () => {
     expect(own).toHaveLength(1)
     await until('the webhook', () => deliveriesOf(own[0]!.alert_id).length > 0, 30_000)
     expect(deliveriesOf(own[0]!.alert_id)).toHaveLength(1)
+  })
+
+  it('has one trace, from the edge to the receiver', async () => {
+    const client = { traceId: 'a'.repeat(32), spanId: 'b'.repeat(16) }
+    const traceparent = `00-${client.traceId}-${client.spanId}-01`
+    const facts = { device: 'traced-device', session: 'traced-session', user: 'traced-user' }
+    const body = toBody('acme', { ...facts, signals: frida })
+    const answer = await ingest(running.stack, acme.hmac_secret, body, { traceparent })
+    const { event_id: eventId } = answer.body as { event_id: string }
+    // Without a valid signature the header is not read, and nothing is traced.
+    const forged = { traceparent: traceparent.replaceAll('a', 'c') }
+    expect((await ingest(running.stack, 'x'.repeat(43), body, forged)).status).toBe(401)
+    const delivery = await until(
+      'the webhook',
+      () => receiver.requests.find(({ body }) => body.includes('"traced-device"')),
+      30_000,
+    )
+    await read(running.stack, acme.public_api_key, `/v1/di/events/${eventId}`)
+    const isOfEvent = (one: CollectedSpan) => one.attributes['di.event_id'] === eventId
+    const find = (name: string, isIt: (one: CollectedSpan) => boolean) =>
+      until(`the span: ${name}`, () =>
+        collector.spans.find((one) => one.name === name && isIt(one)),
+      )
+    const first = await find('ingest telemetry', isOfEvent)
+    expect(first).toMatchObject({ service: 'ingest', links: [client] })
+    expect(first.traceId).not.toBe(client.traceId)
+    const childOf = (parent: CollectedSpan) => (one: CollectedSpan) =>
+      one.traceId === parent.traceId && one.parentSpanId === parent.spanId
+    const publish = await find('publish telemetry', childOf(first))
+    const store = await find('store telemetry', childOf(publish))
+    const decide = await find('decide telemetry', childOf(publish))
+    const deliver = await find('deliver webhook', childOf(decide))
+    expect([publish, store, decide, deliver].map(({ service }) => service)).toEqual([
+      ...['ingest', 'scorer', 'scorer', 'delivery'],
+    ])
+    expect(deliver.attributes['http.response.status_code']).toBe(200)
+    expect(delivery.headers.traceparent).toBe(`00-${deliver.traceId}-${deliver.spanId}-01`)
+    const call = await find('GET /v1/di/events/:event_id', () => true)
+    expect(call).toMatchObject({ service: 'api', attributes: { 'di.tenant_id': 'acme' } })
+    const secrets = [acme.hmac_secret, acme.public_api_key, acme.webhook_secret]
+    for (const absent of ['cccccccc', ...Object.values(facts), ...secrets]) {
+      expect(collector.received()).not.toContain(absent)
+    }
+    // From here on nothing takes the spans of the stack.
+    collector.hang()
   })
 
   it('flags velocity and many users with their evidence', async () => {

@@ -223,7 +223,10 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
   }
   const app = fastify({
     loggerInstance: log as FastifyBaseLogger,
-    logController: new LogController({ disableRequestLogging: true }),
+    logController: new LogController({
+      disableRequestLogging: true,
+      requestIdLogLabel: 'request_id',
+    }),
     requestIdHeader: false,
     genReqId: (request) => toRequestId(request.headers['x-request-id']),
     bodyLimit: options.bodyBytesMax ?? bodyBytesMax,

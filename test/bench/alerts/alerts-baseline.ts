@@ -41,7 +41,6 @@ async function start(postgresUrl: string): Promise<string> {
       policies: { findCurrentPolicy: unused },
       lists: { listEntries: unused, addEntry: unused, removeEntry: unused },
       reconciliation: { readReconciliation: unused },
-      tracing: null,
       nowMs: Date.now,
       monotonicMs: () => performance.now(),
     },

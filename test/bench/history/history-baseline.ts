@@ -54,7 +54,6 @@ async function start(urls: BaselineUrls): Promise<string> {
       policies: createCurrentPolicyStore(postgres),
       lists: createKeyedLists(postgres, Date.now),
       reconciliation: createReconciliationStore(clickhouse, 'analytics'),
-      tracing: null,
       nowMs: Date.now,
       monotonicMs: () => performance.now(),
     },

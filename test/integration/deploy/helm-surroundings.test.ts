@@ -131,20 +131,29 @@ it('lets each process connect to its own stores alone', () => {
   }
 })
 
-const provider = (port: number) => ({ protocol: 'TCP', port })
+const onPort = (port: number) => ({ protocol: 'TCP', port })
+
+/** Ports on which a process may connect to any address. */
+function openPorts(objects: KubernetesObject[], process: ProcessName) {
+  const [policy] = ofKind(objects, 'NetworkPolicy').filter(
+    (one) => componentOf(one) === process,
+  ) as unknown as { spec: { egress: { to?: object[]; ports: { port: number }[] }[] } }[]
+  return policy!.spec.egress.flatMap(({ to, ports }) => (to === undefined ? ports : []))
+}
+
+it('lets traced processes connect to the collector, on the port of its address', () => {
+  const connects = processNames.filter((name) =>
+    openPorts(full, name).some(({ port }) => port === 4318),
+  )
+  expect(connects).toEqual(['ingest', 'scorer', 'api', 'delivery'])
+})
 
 it('lets the console alone connect to the identity provider, on the port of its URL', () => {
-  const openPorts = (objects: KubernetesObject[], process: ProcessName) => {
-    const [policy] = ofKind(objects, 'NetworkPolicy').filter(
-      (one) => componentOf(one) === process,
-    ) as unknown as { spec: { egress: { to?: object[]; ports: { port: number }[] }[] } }[]
-    return policy!.spec.egress.flatMap(({ to, ports }) => (to === undefined ? ports : []))
-  }
   const others = processNames.filter((name) => name !== 'console')
-  for (const name of others) expect(openPorts(full, name)).not.toContainEqual(provider(8443))
-  expect(openPorts(full, 'console')).toContainEqual(provider(8443))
+  for (const name of others) expect(openPorts(full, name)).not.toContainEqual(onPort(8443))
+  expect(openPorts(full, 'console')).toContainEqual(onPort(8443))
   const usual = renderChart({ settings: { OIDC_ISSUER: 'https://idp1.example.com' } })
-  expect(openPorts(usual, 'console')).toContainEqual(provider(443))
+  expect(openPorts(usual, 'console')).toContainEqual(onPort(443))
 })
 
 it('gives Prometheus the rules and the names of jobs, and Grafana the dashboards', () => {

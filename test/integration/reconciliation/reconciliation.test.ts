@@ -396,7 +396,6 @@ function createApi() {
       users: createUserStore(rig.clickhouse),
       events: createEventStore(rig.clickhouse),
       reconciliation: store,
-      tracing: null,
       ...clocks,
     },
     { log: testLog, metrics: createMetrics('api') },

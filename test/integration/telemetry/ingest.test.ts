@@ -21,6 +21,7 @@ import {
   type TestTenant,
   telemetryOf,
 } from '../../support/telemetry/edge-rig.ts'
+import { readMessages } from '../../support/telemetry/read-stream.ts'
 import vectors from '../../vectors/signatures.json' with { type: 'json' }
 
 let rig: EdgeRig
@@ -102,6 +103,14 @@ describe('an accepted submission', () => {
       ({ body }) => body.event_id,
     )
     expect(ids).toEqual([toEventId(Buffer.from(body)), toEventId(Buffer.from(body))])
+  })
+
+  it('adds no header to its message while tracing is off', async () => {
+    const traceparent = `00-${'a'.repeat(32)}-${'b'.repeat(16)}-01`
+    expect((await sendAs(acme, bodyOf('acme'), { traceparent })).status).toBe(200)
+    for await (const { headers } of readMessages(rig.nats)) {
+      expect(headers!.keys().sort()).toEqual(['Nats-Expected-Stream', 'Nats-Msg-Id', 'Proof'])
+    }
   })
 
   it('keeps the request id that it was sent with, when that is harmless', async () => {

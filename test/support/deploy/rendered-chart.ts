@@ -13,6 +13,7 @@ export const everything = {
     existingSecret: 'own',
     also: [
       ...['MASTER_KEY_PREVIOUS', 'TELEMETRY_KEY_PREVIOUS', 'OIDC_CLIENT_SECRET', 'NATS_NKEY_SEED'],
+      'OTEL_EXPORTER_OTLP_HEADERS',
     ],
   },
   certificates: { existingSecret: 'pem' },
@@ -21,6 +22,7 @@ export const everything = {
     TELEMETRY_STREAM_MAX_BYTES: 17_179_869_184,
     OIDC_ISSUER: 'https://idp.example.com:8443/realm',
     OIDC_CLIENT_ID: 'console',
+    OTEL_EXPORTER_OTLP_ENDPOINT: 'http://collector.example.com:4318',
     TRUSTED_PROXIES: '10.0.0.0/8',
     STOP_DELAY_MS: 12_000,
   },

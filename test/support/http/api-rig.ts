@@ -82,7 +82,6 @@ export async function createApiRig(urls: {
       users: createUserStore(clickhouse),
       events: createEventStore(clickhouse),
       policies: createCurrentPolicyStore(postgres),
-      tracing: null,
       lists: createKeyedLists(postgres, Date.now),
       reconciliation: createReconciliationStore(clickhouse, 'analytics'),
       nowMs: Date.now,

@@ -120,10 +120,12 @@ export async function ingest(
   stack: StackFacts,
   secret: string,
   body: string,
+  headers: Record<string, string> = {},
 ): Promise<IngestAnswer> {
   const response = await fetch(`${stack.ingest}/v1/rasp/ingest`, {
     method: 'POST',
     headers: {
+      ...headers,
       'content-type': 'application/json',
       'x-service-signature': createHmac('sha256', secret).update(body).digest('base64'),
     },
