@@ -26,7 +26,7 @@ import { createMetrics } from '#shared/io/process/metrics.ts'
 import { createReconciliationStore } from '#shared/io/reconciliation/reconciliation-store.ts'
 import { createEventStore } from '#shared/io/telemetry/event-store.ts'
 import { createTenantStore } from '#shared/io/tenants/tenant-store.ts'
-import { openTracing } from '#shared/io/tracing/tracing.ts'
+import { openTracing } from '#shared/io/tracing/open-tracing.ts'
 import { createApiApp } from './app.ts'
 import { readApiConfig } from './config.ts'
 

@@ -19,7 +19,7 @@ import { createTelemetryPublisher } from '#shared/io/telemetry/telemetry-publish
 import { openTenantDirectory } from '#shared/io/tenants/directory/edge-directory.ts'
 import { createSealer, toMasterKeys } from '#shared/io/tenants/sealed-secrets.ts'
 import { startStaleSecretReporter } from '#shared/io/tenants/stale-secret-requests.ts'
-import { openTracing } from '#shared/io/tracing/tracing.ts'
+import { openTracing } from '#shared/io/tracing/open-tracing.ts'
 import { type AcceptedTally, createAcceptedTally } from './accepted-tally.ts'
 import { createIngest, type Edge } from './app.ts'
 import { openBacklogLimit } from './backlog-limit.ts'

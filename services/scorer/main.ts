@@ -15,7 +15,7 @@ import { toNatsSettings, toShardUrls } from '#shared/io/process/config.ts'
 import { createLifecycle, run } from '#shared/io/process/lifecycle.ts'
 import { createLog } from '#shared/io/process/log.ts'
 import { createMetrics } from '#shared/io/process/metrics.ts'
-import { openTracing } from '#shared/io/tracing/tracing.ts'
+import { openTracing } from '#shared/io/tracing/open-tracing.ts'
 import { readScorerConfig, toTelemetryKeys } from './config.ts'
 import { type ScorerConsumers, startConsumers } from './consumers.ts'
 

@@ -90,8 +90,8 @@ with queues as materialized (
     claimed_until = now() + $6 * interval '1 millisecond'
   from picked where d.delivery_id = picked.delivery_id
   returning d.tenant_id, d.delivery_id, d.event, d.body, d.traceparent, d.attempts,
-    d.attempts_before_replay, d.claimed_until, (extract(epoch from now() - d.created_at) * 1000)::float8 as age_ms,
-    picked.probe
+    d.attempts_before_replay, d.claimed_until, picked.probe,
+    (extract(epoch from now() - d.created_at) * 1000)::float8 as age_ms
 ), ticket as (
   update webhooks as w set circuit_open_until = claimed.claimed_until
   from claimed where claimed.probe and w.tenant_id = claimed.tenant_id

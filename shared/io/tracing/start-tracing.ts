@@ -1,4 +1,4 @@
-/** Makes spans and exports them by OTLP over HTTP. `openTracing` loads it. */
+/** Makes spans, and exports them by OTLP over HTTP. `openTracing` loads it when tracing is on. */
 import {
   type Attributes,
   type Span as OtelSpan,

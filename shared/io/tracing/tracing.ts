@@ -1,11 +1,9 @@
 /**
- * Tracing by OpenTelemetry. It is off, and no package of OpenTelemetry is loaded, unless
- * `OTEL_EXPORTER_OTLP_ENDPOINT` is set. Only a sampled fraction of traces has spans; the first
- * process of a trace decides, and the others follow it.
+ * What tracing is for the rest of the code: traces and spans, free of any package. Only a sampled
+ * fraction of traces has spans; the first process of a trace decides, and the others follow it.
  */
 import type { z } from 'zod'
 import { variables } from '#shared/io/process/config.ts'
-import type { StopSteps } from '#shared/io/process/lifecycle.ts'
 import type { Log } from '#shared/io/process/log.ts'
 import type { Metrics } from '#shared/io/process/metrics.ts'
 
@@ -62,19 +60,4 @@ export type TracingOptions = {
   service: string
   log: Log
   metrics: Metrics
-}
-
-/**
- * Call it before other steps of a stop are registered: spans of the last requests are exported too.
- * @returns null when tracing is off
- */
-export async function openTracing(
-  config: TracingConfig,
-  { lifecycle, ...options }: TracingOptions & { lifecycle: StopSteps },
-): Promise<Tracing | null> {
-  if (config.OTEL_EXPORTER_OTLP_ENDPOINT === undefined) return null
-  const { startTracing } = await import('./start-tracing.ts')
-  const { tracing, stop } = startTracing(config, options)
-  lifecycle.onStop('tracing', stop)
-  return tracing
 }

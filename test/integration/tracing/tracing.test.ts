@@ -7,7 +7,8 @@ import { spansWaitingMax, tracesPerSecondMax } from '#shared/core/base/limits/tr
 import { type Env, readConfig } from '#shared/io/process/config.ts'
 import { createLog } from '#shared/io/process/log.ts'
 import { createMetrics } from '#shared/io/process/metrics.ts'
-import { openTracing, type Tracing, tracingVariables } from '#shared/io/tracing/tracing.ts'
+import { openTracing } from '#shared/io/tracing/open-tracing.ts'
+import { type Tracing, tracingVariables } from '#shared/io/tracing/tracing.ts'
 import { until } from '../../support/process/until.ts'
 import { type Collector, startCollector } from '../../support/tracing/collector.ts'
 
