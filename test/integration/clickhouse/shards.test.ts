@@ -26,6 +26,7 @@ import {
   createClickhouse,
 } from '#shared/io/clickhouse/clickhouse.ts'
 import { createClickhouseCheck } from '#shared/io/clickhouse/clickhouse-check.ts'
+import { onEveryNode, onEveryServer } from '#shared/io/clickhouse/shards.ts'
 import { createHistoryStore } from '#shared/io/devices/history-store.ts'
 import { createLinkStore } from '#shared/io/devices/link-store.ts'
 import { createSignalHistoryStore } from '#shared/io/devices/signal-history-store.ts'
@@ -406,6 +407,14 @@ describe('replicas', () => {
       format: 'JSONEachRow',
     } as const
     expect([await portOf(shard!), await portOf(pair)]).toEqual([port(second!), port(second!)])
+    // Mutations reach both from one; the files of each are its own.
+    expect(await onEveryNode(pair, portOf)).toEqual([port(second!)])
+    expect(await onEveryServer(pair, portOf)).toEqual([port(second!), port(first!)])
+    const quorum =
+      "select toString(getSetting('insert_quorum')), getSetting('insert_quorum_parallel')"
+    for (const node of [pair, shard!]) {
+      expect(await rowsOf(node, quorum)).toEqual([JSON.stringify(['auto', true])])
+    }
     await cluster.kill(1)
     const answers = await Promise.all(Array.from({ length: 20 }, () => portOf(shard!)))
     expect(new Set(answers)).toEqual(new Set([port(first!)]))
