@@ -2,13 +2,17 @@
 // processes, restart. Two stacks run side by side throughout.
 
 import { execFile } from 'node:child_process'
-import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 
+import { backupLock } from '#shared/io/backup/backup-folder.ts'
+import { withNamedLock } from '#shared/io/postgres/named-lock-store.ts'
+import { createPostgres } from '#shared/io/postgres/postgres.ts'
+import { createLog } from '#shared/io/process/log.ts'
 import { sendSignal } from '../../deploy/local/stack/launch.ts'
 import {
   freePortBase,
@@ -202,7 +206,15 @@ describe('a running stack', () => {
     )
     const folder = mkdtempSync(join(tmpdir(), 'di-backup-'))
     const [backup, dataDir] = [join(folder, 'backup'), join(folder, 'data')]
-    await shell(`DATA_DIR=${first.dataDir} npm run -s di -- backup ${backup}`)
+    const makeBackup = () => shell(`DATA_DIR=${first.dataDir} npm run -s di -- backup ${backup}`)
+    const log = createLog('test', 'silent')
+    const postgres = createPostgres(first.stack.postgres, { role: 'test', log })
+    await withNamedLock({ holders: postgres, work: postgres }, backupLock, async () => {
+      await expect(makeBackup()).rejects.toThrow('Another `di backup` of this stack is running')
+    })
+    await postgres.close()
+    expect(existsSync(backup)).toBe(false)
+    await makeBackup()
     await expect(
       shell(`DATA_DIR=${first.dataDir} npm run -s di -- restore ${backup}`),
     ).rejects.toThrow('is not empty: move it away')

@@ -26,28 +26,46 @@ export function createPostgresCheck(
   // Apart, since a read-only server is fit for reads.
   const fitness = createFaultReporter('Postgres', log)
   const writability = createFaultReporter('Postgres', log)
-  const createCheck =
-    (needsWrites: boolean): ReadyCheck =>
-    async () => {
-      const fault = await postgres.checkReady()
-      if (fault !== null) return fault
-      try {
-        const { version, isReadOnly } = await readServer(postgres)
-        const unfit =
-          describeOldServer('Postgres', version) ??
-          (await schemas.compare('postgres', await readNewestMigration(postgres)))
-        if (unfit !== null) return fitness.failed(new UnfitServerError(unfit))
-        fitness.worked()
-        if (!needsWrites) return null
-        if (isReadOnly) return writability.failed(new ReadOnlyServerError())
-        writability.worked()
-        return null
-      } catch (error) {
-        return describeConnectFault(error)
-      }
+  const inspect = async (): Promise<Inspection> => {
+    const fault = await postgres.checkReady()
+    if (fault !== null) return { fault, isReadOnly: false }
+    try {
+      const { version, isReadOnly } = await readServer(postgres)
+      const unfit =
+        describeOldServer('Postgres', version) ??
+        (await schemas.compare('postgres', await readNewestMigration(postgres)))
+      if (unfit !== null) return { fault: fitness.failed(new UnfitServerError(unfit)), isReadOnly }
+      fitness.worked()
+      return { fault: null, isReadOnly }
+    } catch (error) {
+      return { fault: describeConnectFault(error), isReadOnly: false }
     }
-  return { reads: createCheck(false), writes: createCheck(true) }
+  }
+  // One probe may begin both checks. They share what is read, and the next probe reads again.
+  let shared: Promise<Inspection> | null = null
+  const inspectOnce = (): Promise<Inspection> => {
+    if (shared === null) {
+      shared = inspect()
+      setImmediate(() => {
+        shared = null
+      })
+    }
+    return shared
+  }
+  return {
+    reads: async () => (await inspectOnce()).fault,
+    writes: async () => {
+      const { fault, isReadOnly } = await inspectOnce()
+      if (fault !== null) return fault
+      if (isReadOnly) return writability.failed(new ReadOnlyServerError())
+      writability.worked()
+      return null
+    },
+  }
 }
+
+/** What one look at the server found; `fault` is null when it is fit for reads. */
+type Inspection = { fault: string | null; isReadOnly: boolean }
 
 async function readServer(postgres: Postgres): Promise<{ version: string; isReadOnly: boolean }> {
   const { rows } = await postgres.query<{ version: string; is_read_only: boolean }>(

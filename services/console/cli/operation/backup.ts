@@ -9,6 +9,7 @@ import type { Command } from 'commander'
 import { telemetryStream } from '#shared/core/telemetry/nats-names.ts'
 import {
   type BackupManifest,
+  backupLock,
   backupParts,
   readManifest,
   toBackupPlace,
@@ -16,7 +17,7 @@ import {
   toRestoreFolder,
   toStreamsToRestore,
 } from '#shared/io/backup/backup-folder.ts'
-import type { Queryable } from '#shared/io/postgres/postgres.ts'
+import type { Postgres } from '#shared/io/postgres/postgres.ts'
 import packageFile from '../../../../package.json' with { type: 'json' }
 import { type CliContext, CliError, type Stack } from '../context.ts'
 
@@ -48,12 +49,34 @@ async function isFree(folder: string): Promise<boolean> {
   return !existsSync(folder) || (await readdir(folder)).length === 0
 }
 
-/**
- * In this order nothing is missing that was accepted before: what is stored and decided first, then
- * what the telemetry stream got since. Events that are in both are recognised as repeats.
- */
+/** Makes one backup at a time: all write ClickHouse's part to the same place first. */
 async function backup(context: CliContext, target: string): Promise<BackupManifest> {
-  const { dataDir, findStack } = context
+  const stack = findOwnStack(context)
+  if (!(await isFree(target))) throw new CliError(`${target} is not empty.`)
+  // Loaded here, because other commands need no server.
+  const { createPostgres } = await import('#shared/io/postgres/postgres.ts')
+  const { tryNamedLock } = await import('#shared/io/postgres/named-lock-store.ts')
+  const { createLog } = await import('#shared/io/process/log.ts')
+  const postgres = createPostgres(stack.postgres, {
+    role: 'di',
+    log: createLog('di', 'silent'),
+    statementTimeoutMs: 0,
+    // One for the lock, one for the work.
+    connectionsMax: 2,
+  })
+  try {
+    const locks = { holders: postgres, work: postgres }
+    const manifest = await tryNamedLock(locks, backupLock, () =>
+      copyStack(context, { stack, postgres, target }),
+    )
+    if (manifest !== null) return manifest
+    throw new CliError('Another `di backup` of this stack is running: try again when it has ended.')
+  } finally {
+    await postgres.close()
+  }
+}
+
+function findOwnStack({ findStack }: CliContext): Stack {
   const stack = findStack()
   if (stack === null) throw new CliError('There is no running local stack: start it first.')
   const own = ['nats', 'postgres', 'clickhouse'] as const
@@ -63,29 +86,37 @@ async function backup(context: CliContext, target: string): Promise<BackupManife
   if (stack.clickhouse_shards !== undefined) {
     throw new CliError('A stack with shards cannot be backed up: see Backup in deploy/README.md.')
   }
-  if (!(await isFree(target))) throw new CliError(`${target} is not empty.`)
+  return stack
+}
+
+type Copy = { stack: Stack; postgres: Postgres; target: string }
+
+/**
+ * In this order nothing is missing that was accepted before: what is stored and decided first, then
+ * what the telemetry stream got since. Events that are in both are recognised as repeats.
+ */
+async function copyStack(context: CliContext, copy: Copy): Promise<BackupManifest> {
+  const { dataDir } = context
+  const { postgres, target } = copy
   await mkdir(target, { recursive: true, mode: 0o700 })
-  // Loaded here, because other commands need no server.
   const { connectAsOperator } = await import('./operator-nats.ts')
   const { readLowWatermark } = await import('#shared/io/nats/consume/low-watermark.ts')
   const { readStream } = await import('#shared/io/telemetry/stream-incarnations.ts')
+  const { backupPostgres } = await import('#shared/io/backup/postgres-backup.ts')
   const nats = await connectAsOperator(context)
   try {
     const { state } = await nats.manager.streams.info(telemetryStream)
     const from = Math.max(state.first_seq, (await readLowWatermark(nats)) + 1)
-    const undecidedFrom = await backupDatabases(stack, {
-      dataDir,
-      target,
-      readOffset: async (postgres) =>
-        (await readStream(nats, postgres, telemetryStream)).offsets.of(from),
-    })
+    const { offsets } = await readStream(nats, postgres, telemetryStream)
+    await backupPostgres(postgres, join(dataDir, 'postgres'), join(target, backupParts.postgres))
+    await copyClickhouse(dataDir, copy)
     const madeAt = new Date().toISOString()
     const messages = await backupStreams(nats, { from, folder: join(target, backupParts.streams) })
     await cp(join(dataDir, backupParts.secrets), join(target, backupParts.secrets))
     const manifest = {
       version: packageFile.version,
       made_at: madeAt,
-      undecided_from: undecidedFrom,
+      undecided_from: offsets.of(from),
       messages,
     }
     await writeFile(join(target, backupParts.manifest), `${JSON.stringify(manifest, null, 2)}\n`)
@@ -95,37 +126,14 @@ async function backup(context: CliContext, target: string): Promise<BackupManife
   }
 }
 
-const databasesMaxMs = 6 * 3_600_000
+const clickhouseMaxMs = 6 * 3_600_000
 
-async function backupDatabases(
-  stack: Stack,
-  {
-    dataDir,
-    target,
-    readOffset,
-  }: { dataDir: string; target: string; readOffset: (db: Queryable) => Promise<number> },
-): Promise<number> {
-  const { createPostgres } = await import('#shared/io/postgres/postgres.ts')
+async function copyClickhouse(dataDir: string, { stack, target }: Copy): Promise<void> {
   const { createClickhouse, databaseOf } = await import('#shared/io/clickhouse/clickhouse.ts')
-  const { backupPostgres } = await import('#shared/io/backup/postgres-backup.ts')
   const { backupClickhouse } = await import('#shared/io/backup/clickhouse-backup.ts')
-  const { createLog } = await import('#shared/io/process/log.ts')
-  const postgres = createPostgres(stack.postgres, {
-    role: 'di',
-    log: createLog('di', 'silent'),
-    statementTimeoutMs: 0,
-    connectionsMax: 1,
-  })
-  let offset: number
-  try {
-    offset = await readOffset(postgres)
-    await backupPostgres(postgres, join(dataDir, 'postgres'), join(target, backupParts.postgres))
-  } finally {
-    await postgres.close()
-  }
   const clickhouse = createClickhouse(stack.clickhouse, {
     name: 'di',
-    requestTimeoutMs: databasesMaxMs,
+    requestTimeoutMs: clickhouseMaxMs,
   })
   // The engine may write only in its own folder.
   const written = toClickhouseBackup(dataDir, 'scratch')
@@ -137,7 +145,6 @@ async function backupDatabases(
     await rm(written, { recursive: true, force: true })
     await clickhouse.close()
   }
-  return offset
 }
 
 type Nats = Awaited<ReturnType<typeof import('./operator-nats.ts').connectAsOperator>>
