@@ -132,6 +132,7 @@ function createShared(options: ConsumersOptions): Shared {
     observe,
     storeDeadLetters: createDeadLetters({ nats, nowMs, onLost: observe.deadLetterLost }),
     reconciliation: createReconciliationWriter(clickhouse),
+    log: options.log,
     wallMs: Date.now,
   }
   const readOffsets = createStreamOffsetsReader({ ...options, wallMs: Date.now, nowMs })

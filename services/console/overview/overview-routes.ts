@@ -12,7 +12,6 @@ import { createAlertStore } from '#shared/io/alerts/alert-store.ts'
 import type { OverviewSpan, OverviewStore } from '#shared/io/analytics/overview-store.ts'
 import { countDeliveriesByState } from '#shared/io/deliveries/count-deliveries.ts'
 import type { Postgres } from '#shared/io/postgres/postgres.ts'
-import type { Log } from '#shared/io/process/log.ts'
 import type { ReconciliationStore } from '#shared/io/reconciliation/reconciliation-store.ts'
 import type { TenantView } from '#shared/io/tenants/tenant-store.ts'
 import type { ConsoleApp } from '../http/admin-app.ts'
@@ -26,7 +25,6 @@ export type PeriodOverviewDeps = {
   overview: OverviewStore
   readReconciliation: ReconciliationStore['readReconciliation']
   wallMs: () => number
-  log: Log
 }
 
 /** Adds the route. */
@@ -43,14 +41,14 @@ export function addPeriodOverviewRoute(app: ConsoleApp, deps: PeriodOverviewDeps
         response: { 200: overviewSchema },
       },
     },
-    async ({ params: { tenant_id: tenantId }, query }) => {
+    async ({ params: { tenant_id: tenantId }, query, log }) => {
       const tenant = await requireTenant(deps.postgres, tenantId)
       const most = { nowMs: deps.wallMs(), daysMax: overviewDaysMax }
       const { fromMs, toMs } = toQuerySpan(query, most)
       const span: OverviewSpan = { tenantId, beforeMs: 2 * fromMs - toMs, fromMs, toMs }
       const orNull = <T>(what: Promise<T>): Promise<T | null> =>
         what.catch((error: unknown) => {
-          deps.log.warn({ err: error }, 'a part of the overview cannot be read')
+          log.warn({ err: error, tenant_id: tenantId }, 'a part of the overview cannot be read')
           return null
         })
       const [telemetry, reconciliation, alerts, webhook] = await Promise.all([

@@ -10,6 +10,7 @@ import type { AcceptedEvent } from '#shared/core/telemetry/event-batch.ts'
 import type { ConsumedMessage } from '#shared/io/nats/consume/consume.ts'
 import type { DeadLetter } from '#shared/io/nats/dead-letters.ts'
 import { isDefect } from '#shared/io/process/defects.ts'
+import type { Log } from '#shared/io/process/log.ts'
 import type { ReconciliationWriter } from '#shared/io/reconciliation/reconciliation-rows-store.ts'
 import type { ScorerObserver } from '../metrics.ts'
 import type { DecodedMessages } from '../store/decoded-messages.ts'
@@ -20,6 +21,7 @@ export type QuarantineDeps = {
   reconciliation: Pick<ReconciliationWriter, 'insertEntries'>
   storeDeadLetters: (deadLetters: readonly DeadLetter[]) => Promise<void>
   observe: Pick<ScorerObserver, 'dropped'>
+  log: Pick<Log, 'error'>
   /** The wall clock, in ms since 1970. */
   wallMs: () => number
 }
@@ -36,7 +38,7 @@ export async function quarantineUnstored(
   const events = decodeIfPossible(messages, message)
   const refused = new Set(events)
   await reconciliation.insertEntries(toStoredEntries({ ...message, events }, refused, wallMs()))
-  await storeDeadLetter({ ...message, error, what: 'store' }, deps)
+  await storeDeadLetter({ ...message, error, what: 'store', events }, deps)
 }
 
 function decodeIfPossible(messages: DecodedMessages, message: ConsumedMessage): AcceptedEvent[] {
@@ -67,18 +69,19 @@ export async function quarantineUndecided(
       },
     },
   }
-  let failed = false
+  const failed: AcceptedEvent[] = []
   for (const event of decodeIfPossible(deps.messages, message)) {
     const decodeToDecide = () => ({ events: [event], deadLetters: [] })
     try {
       await decideBatch([message], { ...alone, messages: { ...deps.messages, decodeToDecide } })
     } catch (failure) {
       if (!isDefect(failure)) throw failure
-      failed = true
+      failed.push(event)
     }
   }
   await decide.reconciliation.insertEntries(mergeEntries(entries))
-  if (failed) await storeDeadLetter({ ...message, error, what: 'decide' }, deps)
+  if (failed.length === 0) return
+  await storeDeadLetter({ ...message, error, what: 'decide', events: failed }, deps)
 }
 
 /** A later entry of a message replaces an earlier one: merge those of one tenant and hour. */
@@ -96,11 +99,19 @@ function mergeEntries(entries: readonly ReconciliationEntry[]): ReconciliationEn
   return [...merged.values()]
 }
 
+/** @param failed with the events that could not be processed */
 async function storeDeadLetter(
-  { data, sequence, error, what }: ConsumedMessage & { error: unknown; what: 'store' | 'decide' },
-  { storeDeadLetters, observe }: Pick<QuarantineDeps, 'storeDeadLetters' | 'observe'>,
+  failed: ConsumedMessage & {
+    error: unknown
+    what: 'store' | 'decide'
+    events: readonly AcceptedEvent[]
+  },
+  { storeDeadLetters, observe, log }: Pick<QuarantineDeps, 'storeDeadLetters' | 'observe' | 'log'>,
 ): Promise<void> {
+  const { data, sequence, error, what, events } = failed
   const detail = `${what}: ${error instanceof Error ? error.name : 'unknown'}`
   await storeDeadLetters([{ reason: 'defect', detail, id: `${sequence}-${what}`, data }])
   observe.dropped([{ reason: 'defect' }])
+  const ids = events.map(({ event_id: id }) => id)
+  log.error({ seq: sequence, what, event_ids: ids }, 'events are in a dead letter')
 }

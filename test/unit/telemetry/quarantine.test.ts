@@ -1,6 +1,7 @@
 // Quarantine by a scorer: of a message that always fails, every possible event is decided, and the
 // rest is quarantined, counted and visible in reconciliation.
 import { describe, expect, it } from 'vitest'
+import { decodeBatch } from '#shared/core/telemetry/event-batch.ts'
 import type { ConsumedMessage } from '#shared/io/nats/consume/consume.ts'
 import type { DeadLetter } from '#shared/io/nats/dead-letters.ts'
 import type { FeatureEvent } from '#shared/io/velocity/risk-features.ts'
@@ -25,6 +26,7 @@ const message: ConsumedMessage = {
 function createBench(fail: (event: FeatureEvent) => void) {
   const deadLetters: DeadLetter[] = []
   const dropped: string[] = []
+  const logged: object[] = []
   const { decide, raised, entries } = makeDecideDeps({
     onKnown: (events) => events.forEach(fail),
     dropped: (some) => dropped.push(...some.map(({ reason }) => reason)),
@@ -35,11 +37,12 @@ function createBench(fail: (event: FeatureEvent) => void) {
     observe: decide.observe,
     decide,
     wallMs: () => 0,
+    log: { error: (line: object) => void logged.push(line) },
     storeDeadLetters: async (some: readonly DeadLetter[]) => {
       deadLetters.push(...some)
     },
   }
-  return { deps, raised, entries, deadLetters, dropped }
+  return { deps, raised, entries, deadLetters, dropped, logged }
 }
 
 const defect = new TypeError('undefined is not a function')
@@ -50,7 +53,7 @@ describe('a message that cannot be decided', () => {
   }
 
   it('is quarantined except its decidable events, and missing in reconciliation', async () => {
-    const { deps, raised, entries, deadLetters, dropped } = createBench(failOdd)
+    const { deps, raised, entries, deadLetters, dropped, logged } = createBench(failOdd)
     await quarantineUndecided(message, defect, deps)
     expect(raised.map(({ deviceId }) => deviceId)).toEqual(['one', 'two'])
     // One entry per message: a second one would replace it.
@@ -60,6 +63,8 @@ describe('a message that cannot be decided', () => {
       { reason: 'defect', detail: 'decide: TypeError', id: '7-decide', data: message.data },
     ])
     expect(dropped).toEqual(['defect'])
+    const odd = decodeBatch(message.data, 0).events[1]!
+    expect(logged).toEqual([{ seq: 7, what: 'decide', event_ids: [odd.event_id] }])
   })
 
   it('is not quarantined when each of its events can be decided separately', async () => {
