@@ -13,7 +13,7 @@ export type ReplicaPlace = {
 }
 
 const createTable = /^create table if not exists (\w+)/m
-const plainEngine = /^(\s*)engine = (\w*)MergeTree(?:\(([^()]*)\))?/m
+const plainEngine = /^engine = (\w+)(?:\(([^()]*)\))?/m
 
 /** @returns the table that a statement of the migrations creates, or null */
 export const toCreatedTable = (statement: string): string | null =>
@@ -34,15 +34,14 @@ export const runsOnceAShard = (statement: string): boolean =>
 export function toReplicatedTable(statement: string, place: ReplicaPlace): string {
   const table = toCreatedTable(statement)
   if (table === null) return statement
-  if (!plainEngine.test(statement)) throw new Error(`the engine of ${table} was not found`)
+  const [, engine, values] = plainEngine.exec(statement) ?? []
+  if (!engine?.endsWith('MergeTree')) throw new Error(`the engine of ${table} was not found`)
   const path = `/clickhouse/tables/${place.database}/${place.shard}/${table}`
-  return statement.replace(plainEngine, (_, before: string, kind: string, values?: string) => {
-    const all = [quoteText(path), quoteText(place.replica), ...(values ? [values] : [])]
-    return `${before}engine = Replicated${kind}MergeTree(${all.join(', ')})`
-  })
+  const all = [quoteText(path), quoteText(place.replica), ...(values === undefined ? [] : [values])]
+  return statement.replace(plainEngine, () => `engine = Replicated${engine}(${all.join(', ')})`)
 }
 
-const replicatedEngine = /(ENGINE = Replicated\w*MergeTree\('(?:[^'\\]|\\.)*', )'(?:[^'\\]|\\.)*'/
+const replicatedEngine = /(ENGINE = Replicated\w+\('[^']*', )'[^']*'/
 
 /**
  * The statement that creates a table on another replica, as it is now: columns may have been added
