@@ -387,6 +387,9 @@ describe('replicas', () => {
       /of the 2 shards/,
     )
     const names = { database: 'device_intelligence', all: 'device_intelligence_all' }
+    // One shard has tables of all shards, and one node has none.
+    const ofOne = await findOtherSpread(one, names, { shards: 1, hasReplicas: false })
+    expect(ofOne).toMatch(/as one node, and CLICKHOUSE_CLUSTER makes it 1 shard\./)
     const spread = { shards: 2, hasReplicas: true }
     expect(await findOtherSpread(two.shards[0]!, names, spread)).toMatch(fault)
     const place = { shard: 1, shards: 2, replicas: 2, replica: 'a:8123' }
