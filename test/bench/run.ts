@@ -2,6 +2,8 @@
  * `npm run bench [-- NAME... [OPTIONS]]`: runs the benchmarks, each a module that starts what it
  * needs and reports by `publishReport`. Every figure has a baseline measured in the same run.
  */
+import { explainOptions } from '../faults/support/drill.ts'
+
 type Benchmark = { run: (args: string[]) => void | Promise<void> }
 
 const benchmarks: Record<string, () => Promise<Benchmark>> = {
@@ -37,5 +39,10 @@ for (const name of names.length > 0 ? names : Object.keys(benchmarks)) {
     process.stderr.write(`There is no benchmark ${name}; there are: ${known}\n`)
     process.exit(1)
   }
-  await (await load()).run(options)
+  const benchmark = await load()
+  try {
+    await benchmark.run(options)
+  } catch (error) {
+    explainOptions(error)
+  }
 }

@@ -4,7 +4,7 @@
  */
 import { spawnSync } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
-import { print, seconds } from './support/drill.ts'
+import { explainOptions, print, seconds } from './support/drill.ts'
 
 type Drill = { run: (args: string[]) => Promise<void> }
 
@@ -76,5 +76,6 @@ else {
     process.stderr.write(`There is no fault drill "${name}"; there are: ${names}\n`)
     process.exit(1)
   }
-  await (await load()).run(args)
+  const drill = await load()
+  await drill.run(args).catch(explainOptions)
 }

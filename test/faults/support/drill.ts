@@ -8,11 +8,22 @@ export const print = (line: string) => process.stdout.write(`${line}\n`)
 /** The default of `--seed`: different in each run, always printed. */
 export const randomSeed = (): number => randomInt(2 ** 31)
 
+class OptionsError extends Error {}
+
+/** Prints what is wrong with the options, without a stack. @throws any other error */
+export function explainOptions(error: unknown): void {
+  const code = String((error as NodeJS.ErrnoException).code)
+  if (!(error instanceof OptionsError) && !code.startsWith('ERR_PARSE_ARGS')) throw error
+  process.stderr.write(`${(error as Error).message}\n`)
+  process.exitCode = 1
+}
+
 type Widened<Default> = Default extends number ? number : Default extends boolean ? boolean : string
 
 /**
  * Parses `--name value` and `--flag`; the type of a default is the type of its option.
- * @throws on an unknown option, and on a value that is not a number where the default is one
+ * @throws on an unknown option, on a value that is not a number where the default is one, and on
+ *   `--help`, with all options
  */
 export function readOptions<const Defaults extends Record<string, number | string | boolean>>(
   args: string[],
@@ -24,11 +35,16 @@ export function readOptions<const Defaults extends Record<string, number | strin
       { type: typeof value === 'boolean' ? ('boolean' as const) : ('string' as const) },
     ]),
   )
+  if (args.includes('--help')) {
+    const given = Object.entries(defaults).map(([name, value]) => `--${name} ${value}`)
+    throw new OptionsError(`its options and their defaults: ${given.join(', ')}`)
+  }
   const { values } = parseArgs({ args, options })
   const read = Object.entries(defaults).map(([name, value]) => {
     const given = values[name] ?? value
     if (typeof value !== 'number') return [name, given]
-    if (!Number.isFinite(Number(given))) throw new Error(`--${name} is not a number: ${given}`)
+    if (!Number.isFinite(Number(given)))
+      throw new OptionsError(`--${name} is not a number: ${given}`)
     return [name, Number(given)]
   })
   return Object.fromEntries(read) as { [Name in keyof Defaults]: Widened<Defaults[Name]> }
