@@ -7,8 +7,10 @@ create table if not exists telemetry (
   device_id String,
   session_id String,
   event_id String,
-  -- The event's place in the telemetry stream; 0 when it is unknown.
+  -- The event's place in its telemetry stream; 0 when it is unknown.
   stream_offset UInt64 codec(Delta, ZSTD(1)),
+  -- The number of the telemetry stream, on which all events of the tenant lie.
+  stream UInt8 default 1 codec(ZSTD(1)),
   received_at DateTime64(3, 'UTC') codec(Delta, ZSTD(1)),
   -- The client's clock, which is never trusted.
   occurred_at Nullable(DateTime64(3, 'UTC')),

@@ -11,7 +11,9 @@ create table if not exists reconciliation_entries (
   tenant_id LowCardinality(String),
   hour DateTime('UTC') codec(Delta, ZSTD(1)),
   stage Enum8('stored' = 1, 'decided' = 2),
-  -- Of the first event of the message; it identifies the message.
+  -- The number of the telemetry stream. Offsets of two streams cannot be compared.
+  stream UInt8 default 1,
+  -- Of the first event of the message; with the stream it identifies the message.
   stream_offset UInt64 codec(Delta, ZSTD(1)),
   -- Stage stored: when the stream stored the message, by its server. A scorer that finds another
   -- message at the offset knows that the stream was put back to an earlier copy.
@@ -28,7 +30,7 @@ create table if not exists reconciliation_entries (
 )
 engine = ReplacingMergeTree
 partition by toYYYYMM(hour)
-order by (tenant_id, hour, stage, stream_offset)
+order by (tenant_id, hour, stage, stream, stream_offset)
 -- Rows of a tenant go with the retention of its events.
 ttl hour + interval 8 day delete where tenant_id = ''
 settings merge_selector_base = 10;
@@ -49,6 +51,8 @@ order by (tenant_id, hour, edge_id);
 create table if not exists reconciliation_expected_alerts (
   tenant_id LowCardinality(String),
   alert_id String,
+  -- The telemetry stream of the tenant.
+  stream SimpleAggregateFunction(max, UInt8) default 1,
   -- The first event that calls for the alert. An alert that is decided again on another day has a
   -- row for each day.
   first SimpleAggregateFunction(min, Tuple(stream_offset UInt64, hour DateTime('UTC'))),
@@ -61,10 +65,12 @@ order by (tenant_id, alert_id)
 ttl day + interval 40 day
 settings ttl_only_drop_parts = 1;
 
--- The low watermark of deciding at an instant: every event below the offset was decided.
+-- The low watermark of deciding at an instant: every event of the stream below the offset was
+-- decided.
 create table if not exists reconciliation_watermarks (
   -- By the clock of Postgres.
   at DateTime64(3, 'UTC'),
+  stream UInt8 default 1,
   stream_offset UInt64
 )
 engine = MergeTree

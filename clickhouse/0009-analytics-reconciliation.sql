@@ -24,14 +24,21 @@ create or replace view {analytics:Identifier}.ledger (
   alerts_unexplained Int64 comment 'Alerts of the hour that no event deserved.',
   deliveries_missing Int64 comment 'Alerts without their delivery.',
   expired Bool comment 'Retention has removed the hour''s events: they are not compared.',
-  as_of DateTime64(3, 'UTC') comment 'Everything decided by then is compared, nothing later.'
+  as_of DateTime64(3, 'UTC') comment 'Everything decided by then is compared, nothing later.',
+  stream UInt8 comment 'The number of the tenant''s telemetry stream; 1 where its hour has no event in it.'
 ) as
 with
   assumeNotNull((select max(replicated_at) from replication_rounds)) as copied,
   assumeNotNull((select max(at) from reconciliation_watermarks where at <= copied)) as compared_at,
-  -- Nothing at this offset or after it is compared.
-  assumeNotNull((select max(stream_offset) from reconciliation_watermarks where at <= copied))
-    as end_offset,
+  -- By stream: nothing at this offset or after it is compared.
+  assumeNotNull((
+    select mapFromArrays(groupArray(stream), groupArray(end))
+    from (
+      select stream, max(stream_offset) as end from reconciliation_watermarks
+      where at <= copied
+      group by stream
+    )
+  )) as ends,
   assumeNotNull((select max(stream_offset) from reconciliation_start)) as start_offset,
   assumeNotNull((select max(at) from reconciliation_start)) as begun_at
 select
@@ -45,10 +52,12 @@ select
   if(hour < greatest(alerts_kept, deliveries_kept), 0, toInt64(alerts) - toInt64(deliveries))
     as deliveries_missing,
   hour < events_kept as expired,
-  compared_at as as_of
+  compared_at as as_of,
+  greatest(1, stream_number) as stream
 from (
   select
     tenant_id, hour,
+    max(of_stream) as stream_number,
     sumMap(counts) as sums,
     sums['accepted'] as accepted, sums['stored'] as stored_all, sums['repeats'] as repeats,
     sums['refused'] as refused, sums['rows_due'] as rows_due,
@@ -58,29 +67,29 @@ from (
     sums['deliveries'] as deliveries, sums['attempted'] as attempted,
     sums['delivered'] as delivered, sums['in_flight'] as in_flight
   from (
-    select tenant_id, hour, map('accepted', sum(accepted)) as counts
+    select tenant_id, hour, 0 as of_stream, map('accepted', sum(accepted)) as counts
     from reconciliation_accepted final
     group by tenant_id, hour
     union all
     select
-      tenant_id, hour,
+      tenant_id, hour, max(stream) as of_stream,
       map(
         'stored', sumIf(events, stage = 'stored'),
-        'in_flight', sumIf(events, stage = 'stored' and stream_offset >= end_offset),
-        'refused', sumIf(refused, stage = 'stored' and stream_offset < end_offset),
-        'rows_due', sumIf(length(ids), stage = 'stored' and stream_offset < end_offset),
-        'decided', sumIf(events, stage = 'decided' and stream_offset < end_offset),
-        'repeats', sumIf(length(ids), stage = 'decided' and stream_offset < end_offset)
+        'in_flight', sumIf(events, stage = 'stored' and stream_offset >= ends[stream]),
+        'refused', sumIf(refused, stage = 'stored' and stream_offset < ends[stream]),
+        'rows_due', sumIf(length(ids), stage = 'stored' and stream_offset < ends[stream]),
+        'decided', sumIf(events, stage = 'decided' and stream_offset < ends[stream]),
+        'repeats', sumIf(length(ids), stage = 'decided' and stream_offset < ends[stream])
       ) as counts
     from reconciliation_entries final
     where tenant_id != '' and stream_offset > start_offset
     group by tenant_id, hour
     union all
     select
-      tenant_id, toStartOfHour(received_at) as hour,
+      tenant_id, toStartOfHour(received_at) as hour, max(stream) as of_stream,
       map('rows', uniqExact(stream_offset)) as counts
     from telemetry
-    where stream_offset > start_offset and stream_offset < end_offset
+    where stream_offset > start_offset and stream_offset < ends[stream]
       and (tenant_id, stream_offset) not in (
         select tenant_id, stream_offset + place from reconciliation_entries
         array join places as place
@@ -89,7 +98,7 @@ from (
     group by tenant_id, hour
     union all
     select
-      tenant_id, hour,
+      tenant_id, hour, max(deserved_on) as of_stream,
       map(
         'alerts_due', countIf(due),
         'alerts', countIf(due and present),
@@ -104,28 +113,28 @@ from (
         max(is_sent) as sent, max(is_tried) as tried, max(is_taken) as taken,
         max(created) as created_at,
         if(due, max(due_hour), toStartOfHour(created_at)) as hour,
-        max(at_offset) as deserved_at
+        max(at_offset) as deserved_at, max(on_stream) as deserved_on
       from (
         select
           tenant_id, alert_id, true as is_due, false as is_present, false as is_sent,
           false as is_tried, false as is_taken, toDateTime64(0, 3, 'UTC') as created,
-          first.hour as due_hour, first.stream_offset as at_offset
+          first.hour as due_hour, first.stream_offset as at_offset, stream as on_stream
         from reconciliation_expected_alerts final
         union all
         select
           tenant_id, alert_id, false, true, false, false, false, created_at,
-          toDateTime(0, 'UTC'), 0
+          toDateTime(0, 'UTC'), 0, 0
         from alerts_replica final
         union all
         select
           tenant_id, alert_id, false, false, true, notEmpty(attempt_at), state = 'delivered',
-          toDateTime64(0, 3, 'UTC'), toDateTime(0, 'UTC'), 0
+          toDateTime64(0, 3, 'UTC'), toDateTime(0, 'UTC'), 0, 0
         from deliveries_replica final
         where event = 'risk.alert'
       )
       group by tenant_id, alert_id
     )
-    where deserved_at < end_offset and (due or present)
+    where (due and deserved_at < ends[deserved_on] or not due and present and notEmpty(ends))
     group by tenant_id, hour
   )
   group by tenant_id, hour

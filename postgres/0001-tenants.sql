@@ -24,6 +24,10 @@ create table tenants (
   ingest_bytes_burst double precision,
   -- The share of the telemetry stream that may wait undecided.
   ingest_share double precision,
+  -- The number of the telemetry stream that has its events. It is chosen at the creation of the
+  -- tenant and never changes.
+  telemetry_stream integer not null default 1
+    constraint telemetry_streams_start_at_one check (telemetry_stream >= 1),
   -- Days that data is kept; null means the default of the product, 0 means forever.
   event_retention_days integer
     constraint event_retention_is_in_range check (event_retention_days between 0 and 36500),

@@ -78,6 +78,7 @@ export function createConsoleDeps(parts: ConsoleParts): ConsoleDeps {
     publicUrl: parts.publicUrl,
     clientUrls: { ingest: config.PUBLIC_INGEST_URL, api: config.PUBLIC_API_URL },
     directory: createDirectoryWriter(findNats, sealer, nowMs),
+    telemetryStreams: config.TELEMETRY_STREAMS,
     onOutcome: countRotations(metrics),
     onRotated: createDemoReporter(process),
     onRewrap: (outcome, count) => rewraps.inc({ outcome }, count),

@@ -14,14 +14,15 @@ import {
   publishAttemptMs,
   publishesInFlightMax,
   publishTimeoutMs,
-  queuedBytesMax,
-  queuedRequestsMax,
   refusalDelayMs,
-  scoringSliceMs,
   waitingBytesMax,
   waitingEventsMax,
 } from '#shared/core/base/limits/ingest.ts'
 import { verifySignature } from '#shared/core/telemetry/signature.ts'
+import {
+  listTelemetryStreams,
+  type TelemetryStream,
+} from '#shared/core/telemetry/telemetry-streams.ts'
 import { createClientAddresses } from '#shared/io/http/client-address.ts'
 import { createHttpServer } from '#shared/io/http/http-server.ts'
 import type { ReadyCheck } from '#shared/io/http/internal-server.ts'
@@ -32,30 +33,33 @@ import type { PublishBatch } from '#shared/io/telemetry/telemetry-publisher.ts'
 import type { TenantDirectory } from '#shared/io/tenants/directory/edge-directory.ts'
 import type { Tracing } from '#shared/io/tracing/tracing.ts'
 import type { AcceptedTally } from './accepted-tally.ts'
-import { createAdmission } from './admission.ts'
 import type { BacklogLimit } from './backlog-limit.ts'
 import { createBodyBudget } from './body-budget.ts'
-import { type CommitLimits, createGroupCommit } from './group-commit.ts'
+import type { CommitLimits } from './group-commit.ts'
 import {
   handleSubmission,
   ingestPath,
-  type Pending,
   processSubmission,
   respondSettled,
-  type Submission,
   type SubmissionDeps,
 } from './http/handle-submission.ts'
-import { tracePublish } from './http/trace-submissions.ts'
+import { createIntakes } from './intakes.ts'
 import { createIngestObserver, type IngestBacklog } from './metrics.ts'
 import { createRefusalDelay } from './refusal-delay.ts'
 import type { RequestLog } from './request-log.ts'
 import type { StaleSecretRequests } from './stale-secret-requests.ts'
 
+/** What ingest needs of a telemetry stream. */
+export type EdgeStream = {
+  publish: PublishBatch
+  backlog: Pick<BacklogLimit, 'add' | 'mayWait' | 'warning'>
+}
+
 /** What ingest needs from NATS. */
 export type Edge = {
   directory: Pick<TenantDirectory, 'find' | 'leaseValid' | 'synced' | 'fault'>
-  publish: PublishBatch
-  backlog: Pick<BacklogLimit, 'add' | 'mayWait' | 'warning'>
+  /** In the order of their numbers. */
+  streams: readonly EdgeStream[]
   /** Whether the connection to NATS is up at this moment. */
   connected: () => boolean
   close: () => Promise<void>
@@ -64,6 +68,8 @@ export type Edge = {
 type IngestDeps = {
   log: Log
   metrics: Metrics
+  /** The telemetry streams that it writes to; the first one by default. */
+  telemetryStreams?: readonly TelemetryStream[]
   /** Null before the first connection to NATS. */
   edge: () => Edge | null
   stopping: () => boolean
@@ -113,9 +119,9 @@ const commitLimits: CommitLimits = {
 
 /** Builds the server. The caller listens, closes the server and waits for `drained`. */
 export function createIngest(deps: IngestDeps): Ingest {
-  const { edge, log, metrics } = deps
-  const submissions = createSubmissionDeps(deps)
-  const { refusals } = submissions
+  const { edge, log, metrics, telemetryStreams: streams = listTelemetryStreams(1) } = deps
+  const submissions = createSubmissionDeps(deps, streams)
+  const { refusals, observe } = submissions
   const app = createHttpServer({
     notFoundHint: `Telemetry is sent to POST ${ingestPath}; the REST API has another address.`,
     log,
@@ -131,35 +137,39 @@ export function createIngest(deps: IngestDeps): Ingest {
     },
   })
   addRoute(app, submissions)
-  const drained = async () => {
-    await submissions.admission.drained()
-    await submissions.commit.drained()
-  }
   const readyChecks: Record<string, ReadyCheck> = {
     nats: deps.natsFault,
     directory: () => {
       const present = edge()
       return present === null ? 'is not loaded' : present.directory.fault()
     },
-    storage: submissions.observe.findStorageFault,
+    storage: observe.findStorageFault,
   }
-  const warnings = { stream: () => edge()?.backlog.warning() ?? null }
-  return { app, readyChecks, warnings, drained }
+  const warnings = Object.fromEntries(
+    streams.map(({ number, suffix }) => [
+      `stream${suffix}`,
+      () => edge()?.streams[number - 1]?.backlog.warning() ?? observe.findStreamFault(number),
+    ]),
+  )
+  return { app, readyChecks, warnings, drained: submissions.intakes.drained }
 }
 
 function isIngest(url: string | undefined): boolean {
   return url === ingestPath || url?.startsWith(`${ingestPath}?`) === true
 }
 
-function createSubmissionDeps(deps: IngestDeps): SubmissionDeps {
+function createSubmissionDeps(
+  deps: IngestDeps,
+  streams: readonly TelemetryStream[],
+): SubmissionDeps {
   const { edge, nowMs } = deps
   const backlog: IngestBacklog = {
-    waiting: () => submissions.commit.waiting(),
-    queued: () => submissions.admission.queued(),
+    waiting: () => submissions.intakes.waiting(),
+    queued: () => submissions.intakes.queued(),
     incompleteBytes: () => submissions.bodies.bytes(),
     delayedRefusals: () => submissions.refusalDelay.delayed(),
   }
-  const observe = createIngestObserver(deps.metrics, backlog, nowMs)
+  const observe = createIngestObserver(deps.metrics, { backlog, streams, nowMs })
   const submissions: SubmissionDeps = {
     log: deps.log,
     addresses: createClientAddresses(deps.trustedProxies ?? []),
@@ -177,42 +187,31 @@ function createSubmissionDeps(deps: IngestDeps): SubmissionDeps {
     tally: deps.tally,
     tracing: deps.tracing,
     stopping: deps.stopping,
-    addToBacklog: (...event) => edge()?.backlog.add(...event),
+    addToBacklog: (stream, ...event) => edge()?.streams[stream - 1]?.backlog.add(...event),
     connected: () => edge()?.connected() === true,
     decide: {
       findTenant: (tenantId) => edge()?.directory.find(tenantId),
       leaseValid: () => edge()?.directory.leaseValid() === true,
       synced: () => edge()?.directory.synced() === true,
-      mayWait: (tenantId, share) => edge()?.backlog.mayWait(tenantId, share) !== false,
+      mayWait: ({ tenantId, telemetryStream, undecidedShare }) => {
+        const backlog = edge()?.streams[telemetryStream - 1]?.backlog
+        return backlog?.mayWait(tenantId, undecidedShare) !== false
+      },
       verify: verifySignature,
       decoyKey: deps.decoyKey,
       nowMs,
       wallMs: deps.wallMs,
     },
-    admission: createAdmission<Submission>({
+    intakes: createIntakes({
+      edge,
+      connected: () => submissions.connected(),
       process: (submission) => processSubmission(submissions, submission),
-      // Without a broker submissions do not wait: each is refused.
-      hasCapacity: () => !submissions.connected() || submissions.commit.hasCapacity(),
-      defer: setImmediate,
-      later: setTimeout,
-      nowMs,
-      limits: { scoringSliceMs, queuedRequestsMax, queuedBytesMax },
-    }),
-    commit: createGroupCommit<Pending>({
-      publish: (message, batchId, timeoutMs, batch) => {
-        const publish = (tracedEvents?: string) =>
-          edge()!.publish(message, batchId, timeoutMs, tracedEvents)
-        return deps.tracing === null ? publish() : tracePublish(batch, publish)
-      },
       settle: (pending, settlement) => respondSettled(submissions, pending, settlement),
-      onSettled: () => submissions.admission.resume(),
-      defer: setImmediate,
-      later: setTimeout,
-      pause: (ms) => new Promise((resolve) => setTimeout(resolve, ms)),
+      isTracing: deps.tracing !== null,
+      observers: observe.commits,
       newBatchId: deps.newBatchId,
       nowMs,
-      limits: { ...commitLimits, ...deps.commitLimits },
-      observe: observe.commit,
+      commitLimits: { ...commitLimits, ...deps.commitLimits },
     }),
   }
   return submissions

@@ -1,20 +1,21 @@
 /**
- * Limits each tenant's backlog: the bytes of its events in the telemetry stream that are not yet
+ * Limits the backlog of each tenant of a stream: the bytes of its events in the stream that are not yet
  * decided, as far as this edge stored them. It reads the stream's fill level and low watermark
  * about once a second.
  */
 import { capacityCheckMinMs } from '#shared/core/base/limits/stream.ts'
-import { telemetryStream } from '#shared/core/telemetry/nats-names.ts'
 import {
   toTrimCheckMs,
   toUndecidedBytes,
   toUndecidedLimit,
   toUndecidedWarning,
 } from '#shared/core/telemetry/stream-capacity.ts'
+import type { TelemetryStream } from '#shared/core/telemetry/telemetry-streams.ts'
 import { createUndecidedBytes } from '#shared/core/telemetry/undecided-bytes.ts'
 import type { Nats } from '#shared/io/nats/connection.ts'
 import { readLowWatermark } from '#shared/io/nats/consume/low-watermark.ts'
 import { readStreamFill } from '#shared/io/nats/streams/stream-fill.ts'
+import { countOfStream } from '#shared/io/nats/streams/stream-metrics.ts'
 import type { Log } from '#shared/io/process/log.ts'
 import type { Metrics } from '#shared/io/process/metrics.ts'
 import { startPolling } from '#shared/io/process/poll.ts'
@@ -31,6 +32,7 @@ export type BacklogLimit = {
 
 type BacklogLimitOptions = {
   nats: Nats
+  stream: TelemetryStream
   log: Log
   metrics: Metrics
   /** Number of live edges, this one included. */
@@ -42,12 +44,16 @@ const retryMs = 500
 
 /** Starts to read the stream's fill level, until it is closed. */
 export function openBacklogLimit(options: BacklogLimitOptions): BacklogLimit {
-  const { nats, log, metrics, countEdges } = options
-  const failures = metrics.counter(
+  const { nats, stream, log, metrics, countEdges } = options
+  const countFailure = countOfStream(
+    metrics,
+    options,
     'di_ingest_backlog_read_failures_total',
     'Failed readings of the fill level of the telemetry stream',
   )
-  const replaced = metrics.counter(
+  const countReplaced = countOfStream(
+    metrics,
+    options,
     'di_ingest_stream_replaced_total',
     'Times that the telemetry stream no longer had the newest message that this edge stored',
   )
@@ -57,13 +63,13 @@ export function openBacklogLimit(options: BacklogLimitOptions): BacklogLimit {
   const read = async () => {
     if (!nats.connected()) return
     const newestBefore = undecided.newest()
-    const fill = await readStreamFill(nats, telemetryStream)
-    const lowWatermark = await readLowWatermark(nats)
+    const fill = await readStreamFill(nats, stream.stream)
+    const lowWatermark = await readLowWatermark(nats, stream)
     const { lastSequence } = fill
     if (undecided.observe({ lowWatermark, lastSequence, newestBefore })) {
-      replaced.inc()
+      countReplaced()
       log.error(
-        { last_sequence: lastSequence, stored_sequence: newestBefore },
+        { stream: stream.stream, last_sequence: lastSequence, stored_sequence: newestBefore },
         'the telemetry stream lost messages: it was put back to an earlier copy, or recreated',
       )
     }
@@ -73,9 +79,9 @@ export function openBacklogLimit(options: BacklogLimitOptions): BacklogLimit {
   const poller = startPolling(read, {
     log,
     everyMs: () => everyMs,
-    failure: 'the fill level of the telemetry stream cannot be read',
+    failure: `the fill level of the stream ${stream.stream} cannot be read`,
     onFailure: () => {
-      failures.inc()
+      countFailure()
       everyMs = retryMs
     },
   })

@@ -64,6 +64,8 @@ export type Refusal = {
 export type Acceptance = {
   kind: 'accepted'
   tenantId: string
+  /** The number of the tenant's telemetry stream. */
+  telemetryStream: number
   receivedAtMs: number
   eventId: string
   deviceId: string
@@ -91,7 +93,7 @@ export type DecideDeps = {
   /** Whether the copy has every tenant. */
   synced: () => boolean
   /** Whether the tenant's backlog of undecided events is below its limit. */
-  mayWait: (tenantId: string, share: number) => boolean
+  mayWait: (tenant: Tenant) => boolean
   /** Computes one HMAC over the body for any header. */
   verify: typeof verifySignature
   /** Replaces the key of tenants that have none, so that every 401 takes the same time. */
@@ -187,8 +189,8 @@ export function decideSubmission(
 
 /** @returns a refusal when the tenant is over its byte rate or its backlog limit */
 function findBytesOverLimit(body: Buffer, tenant: Tenant, deps: DecideDeps): Refusal | null {
-  const { tenantId, byteLimiter, undecidedShare } = tenant
-  if (!deps.mayWait(tenantId, undecidedShare)) {
+  const { byteLimiter } = tenant
+  if (!deps.mayWait(tenant)) {
     return refuseLimited(tenant, 'undecided', undecidedRetryAfterSeconds)
   }
   const cost = Math.max(ingestBytesMin, body.length)
@@ -329,6 +331,7 @@ function accept(
   return {
     kind: 'accepted',
     tenantId: tenant.tenantId,
+    telemetryStream: tenant.telemetryStream,
     receivedAtMs: facts.receivedAtMs,
     eventId,
     deviceId: parsed.telemetry.device_id,

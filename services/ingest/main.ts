@@ -5,6 +5,7 @@
 import { createSecretKey, randomBytes, randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { firstLeaseMaxMs } from '#shared/core/base/limits/ingest.ts'
+import { listTelemetryStreams } from '#shared/core/telemetry/telemetry-streams.ts'
 import { closeHttp } from '#shared/io/http/close-http.ts'
 import { listen } from '#shared/io/http/http-server.ts'
 import { serveInternally } from '#shared/io/http/internal-server.ts'
@@ -63,6 +64,7 @@ async function main(): Promise<void> {
   const ingest = createIngest({
     log,
     metrics,
+    telemetryStreams: listTelemetryStreams(config.TELEMETRY_STREAMS),
     edge,
     natsFault: link.fault,
     stopping: lifecycle.stopping,
@@ -144,15 +146,19 @@ function openEdge(options: {
         edgeId: directory.edgeId,
         read: requestLog.read,
       })
-      const backlog = openBacklogLimit({ nats, log, metrics, countEdges: directory.countEdges })
+      const { countEdges } = directory
+      const batchProver = sealer.proverOf('telemetry batch')
+      const streams = nats.telemetryStreams.map((stream) => ({
+        publish: createTelemetryPublisher(nats, stream, log, batchProver),
+        backlog: openBacklogLimit({ nats, stream, log, metrics, countEdges }),
+      }))
       edge = {
         directory,
-        backlog,
+        streams,
         connected: nats.connected,
-        publish: createTelemetryPublisher(nats, log, sealer.proverOf('telemetry batch')),
         close: async () => {
           answers.close()
-          await backlog.close()
+          for (const { backlog } of streams) await backlog.close()
           await directory.close()
           await reporter.close()
           await claims.close()

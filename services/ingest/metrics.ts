@@ -3,6 +3,7 @@
  * messages, and what waits in the process.
  */
 import { problemStatus } from '#shared/core/http/problem.ts'
+import { type TelemetryStream, toStreamLabels } from '#shared/core/telemetry/telemetry-streams.ts'
 import { type Metrics, startAtZero } from '#shared/io/process/metrics.ts'
 import { publishFaults } from '#shared/io/telemetry/telemetry-publisher.ts'
 import { type Acceptance, type Refusal, refusals } from './decide-submission.ts'
@@ -11,9 +12,12 @@ import type { CommitObserver } from './group-commit.ts'
 export type IngestObserver = {
   accepted: (acceptance: Acceptance, tookMs: number) => void
   refused: (refusal: Refusal) => void
-  commit: CommitObserver
-  /** Why telemetry could not be stored in the last seconds, or null. */
+  /** Of each telemetry stream, in the order of their numbers. */
+  commits: CommitObserver[]
+  /** Why no stream could store telemetry in the last seconds, or null. */
   findStorageFault: () => string | null
+  /** Why one stream could not, while another could; null otherwise. */
+  findStreamFault: (stream: number) => string | null
 }
 
 /** How long `findStorageFault` reports a failed batch, unless another is stored meanwhile. */
@@ -31,13 +35,24 @@ export type IngestBacklog = {
   delayedRefusals: () => number
 }
 
-/** @param nowMs the monotonic clock */
+type ObserverOptions = {
+  backlog: IngestBacklog
+  streams: readonly TelemetryStream[]
+  /** The monotonic clock. */
+  nowMs: () => number
+}
+
 export function createIngestObserver(
   metrics: Metrics,
-  backlog: IngestBacklog,
-  nowMs: () => number,
+  { backlog, streams, nowMs }: ObserverOptions,
 ): IngestObserver {
-  let failure: { fault: string; atMs: number } | null = null
+  const failures = new Map<number, { fault: string; atMs: number }>()
+  const findFault = (stream: number): string | null => {
+    const failure = failures.get(stream)
+    if (failure === undefined || nowMs() - failure.atMs > storageFaultMs) return null
+    return `refuses telemetry: ${failure.fault}`
+  }
+  const isAnyStoring = () => streams.some(({ number }) => findFault(number) === null)
   addBacklogGauges(metrics, backlog)
   const seconds = metrics.histogram(
     'di_ingest_accept_seconds',
@@ -61,13 +76,12 @@ export function createIngestObserver(
       seconds.observe(tookMs / 1000)
     },
     refused: createRefusedCounter(metrics),
-    commit: createCommitObserver(metrics, (fault) => {
-      failure = fault === null ? null : { fault, atMs: nowMs() }
+    commits: createCommitObservers(metrics, streams, (stream, fault) => {
+      if (fault === null) failures.delete(stream)
+      else failures.set(stream, { fault, atMs: nowMs() })
     }),
-    findStorageFault: () => {
-      if (failure === null || nowMs() - failure.atMs > storageFaultMs) return null
-      return `refuses telemetry: ${failure.fault}`
-    },
+    findStorageFault: () => (isAnyStoring() ? null : findFault(1)),
+    findStreamFault: (stream) => (isAnyStoring() ? findFault(stream) : null),
   }
 }
 
@@ -120,10 +134,11 @@ function createRefusedCounter(metrics: Metrics): (refusal: Refusal) => void {
   }
 }
 
-function createCommitObserver(
+function createCommitObservers(
   metrics: Metrics,
-  onStorage: (fault: string | null) => void,
-): CommitObserver {
+  streams: readonly TelemetryStream[],
+  onStorage: (stream: number, fault: string | null) => void,
+): CommitObserver[] {
   const events = metrics.histogram('di_ingest_batch_events', 'Events per stored message', {
     buckets: eventsBuckets,
   })
@@ -135,7 +150,10 @@ function createCommitObserver(
     'Time from a publish to its acknowledgement',
     { buckets: secondsBuckets },
   )
-  const retries = metrics.counter('di_ingest_publish_retries_total', 'Retried publishes', ['fault'])
+  const retries = metrics.counter('di_ingest_publish_retries_total', 'Retried publishes', [
+    'fault',
+    'stream',
+  ])
   const duplicates = metrics.counter(
     'di_ingest_publish_duplicates_total',
     'Retried publishes that JetStream had stored before, because their acknowledgement was lost',
@@ -143,24 +161,27 @@ function createCommitObserver(
   const failures = metrics.counter(
     'di_ingest_publish_failures_total',
     'Batches that could not be stored in time',
-    ['fault'],
+    ['fault', 'stream'],
   )
-  startAtZero(
-    failures,
-    publishFaults.map((fault) => ({ fault })),
-  )
-  return {
-    stored: (batch) => {
-      onStorage(null)
-      events.observe(batch.events)
-      bytes.observe(batch.bytes)
-      seconds.observe(batch.tookMs / 1000)
-      if (batch.duplicate) duplicates.inc()
-    },
-    retried: (fault) => retries.inc({ fault }),
-    failed: ({ fault }) => {
-      onStorage(fault)
-      failures.inc({ fault })
-    },
-  }
+  return streams.map((stream): CommitObserver => {
+    const labels = toStreamLabels(stream, streams.length)
+    startAtZero(
+      failures,
+      publishFaults.map((fault) => ({ ...labels, fault })),
+    )
+    return {
+      stored: (batch) => {
+        onStorage(stream.number, null)
+        events.observe(batch.events)
+        bytes.observe(batch.bytes)
+        seconds.observe(batch.tookMs / 1000)
+        if (batch.duplicate) duplicates.inc()
+      },
+      retried: (fault) => retries.inc({ ...labels, fault }),
+      failed: ({ fault }) => {
+        onStorage(stream.number, fault)
+        failures.inc({ ...labels, fault })
+      },
+    }
+  })
 }

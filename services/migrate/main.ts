@@ -11,9 +11,11 @@ import {
 import { MigrationError } from '#shared/io/migrations/migration-files.ts'
 import { openNats, versionOf } from '#shared/io/nats/connection.ts'
 import { ensureStreamsOnceFormed } from '#shared/io/nats/streams/ensure-streams.ts'
+import { createPostgres } from '#shared/io/postgres/postgres.ts'
 import { toNatsSettings, toShardUrls } from '#shared/io/process/config.ts'
 import { run } from '#shared/io/process/lifecycle.ts'
-import { createLog } from '#shared/io/process/log.ts'
+import { createLog, type Log } from '#shared/io/process/log.ts'
+import { findStreamFault } from '#shared/io/tenants/tenant-streams.ts'
 import { readMigrateConfig } from './config.ts'
 
 /** How long to wait for servers that are starting. */
@@ -31,6 +33,7 @@ async function main(): Promise<void> {
     rolePasswords,
     auditRetentionDays: config.AUDIT_RETENTION_DAYS,
   })
+  await requireStreams(config.POSTGRES_URL, config.TELEMETRY_STREAMS, log)
   const clickhouse = await migrateClickhouse(config.CLICKHOUSE_URL, config.POSTGRES_URL, {
     log,
     signal,
@@ -55,6 +58,17 @@ async function main(): Promise<void> {
   await ensureStreamsOnceFormed(nats, { log, limitMs: waitMaxMs })
   await link.close()
   log.info({ postgres: postgres.length, clickhouse: clickhouse.length }, 'migrations are complete')
+}
+
+/** @throws MigrationError when a tenant lies on a telemetry stream beyond the setting */
+async function requireStreams(url: string, streams: number, log: Log): Promise<void> {
+  const postgres = createPostgres(url, { role: 'migrate', log, connectionsMax: 1 })
+  try {
+    const fault = await findStreamFault(postgres, streams)
+    if (fault !== null) throw new MigrationError(fault)
+  } finally {
+    await postgres.close()
+  }
 }
 
 run(async () => {

@@ -1,16 +1,21 @@
 /**
- * Builds and starts the two consumers of the telemetry stream: one stores messages, the other
- * decides on them. A message is decided when it and all messages before it are stored, by any
+ * Builds and starts the two consumers of each telemetry stream: one stores messages, the other
+ * decides on them. Streams share nothing but the connections and the metrics. A message is decided when it and all messages before it are stored, by any
  * scorer, up to the stored low watermark. So an outage of Postgres delays no history, and decisions
  * do not depend on the speed of a process.
  */
-import { deciderConsumer, scorerConsumer } from '#shared/core/telemetry/nats-names.ts'
 import type { StreamOffsets } from '#shared/core/telemetry/stream-offsets.ts'
+import type { TelemetryStream } from '#shared/core/telemetry/telemetry-streams.ts'
 import { findUnraised, raiseAlerts } from '#shared/io/alerts/raise-alerts.ts'
 import type { Clickhouse } from '#shared/io/clickhouse/clickhouse.ts'
 import { publishDeliveryHints } from '#shared/io/deliveries/publish-hints.ts'
 import type { Nats } from '#shared/io/nats/connection.ts'
-import { type ConsumedMessage, type Consumption, consume } from '#shared/io/nats/consume/consume.ts'
+import {
+  type ConsumedMessage,
+  type ConsumeLimits,
+  type Consumption,
+  consume,
+} from '#shared/io/nats/consume/consume.ts'
 import { readDecidedWatermark, readStoredWatermark } from '#shared/io/nats/consume/low-watermark.ts'
 import { createDeadLetters } from '#shared/io/nats/dead-letters.ts'
 import { observeStreams } from '#shared/io/nats/streams/stream-metrics.ts'
@@ -22,7 +27,7 @@ import type { Metrics } from '#shared/io/process/metrics.ts'
 import { createReconciliationWriter } from '#shared/io/reconciliation/reconciliation-rows-store.ts'
 import { findEarlierEvents } from '#shared/io/telemetry/session-events-store.ts'
 import { createTelemetryStore } from '#shared/io/telemetry/telemetry-store.ts'
-import { createProver } from '#shared/io/tenants/directory/proofs.ts'
+import { createProver, type Prover } from '#shared/io/tenants/directory/proofs.ts'
 import type { Tracing } from '#shared/io/tracing/tracing.ts'
 import { createRiskFeatureStore } from '#shared/io/velocity/risk-features.ts'
 import { type DecideBatchDeps, decideBatch } from './decide/decide-batch.ts'
@@ -31,7 +36,12 @@ import {
   quarantineUndecided,
   quarantineUnstored,
 } from './decide/quarantine.ts'
-import { createScorerObserver, createShadowObserver, type ScorerObserver } from './metrics.ts'
+import {
+  createScorerObserver,
+  createShadowObserver,
+  type ScorerObserver,
+  type ShadowObserver,
+} from './metrics.ts'
 import { createShadowDecisions, type ShadowDecisions } from './shadow/shadow-decisions.ts'
 import { createShadowVersions } from './shadow/shadow-versions.ts'
 import { createDecodedMessages, type DecodedMessages } from './store/decoded-messages.ts'
@@ -50,7 +60,7 @@ import { traceBatch } from './trace-batch.ts'
  * 16 MB are about 8,000 events, whose risk features are loaded at once: in a backlog an event then
  * takes ClickHouse a third less CPU than in batches of 8 MB; 24 MB gain nothing more and take 50 MB
  * of memory. With one event per message, as from an edge at a low rate, 2,048 messages are 4 MB:
- * risk features cost half as much per event as in batches of 512.
+ * risk features cost half as much per event as in batches of 512. Several streams share the bytes.
  */
 const storeLimits = {
   batchMessagesMax: 2_048,
@@ -66,7 +76,10 @@ const decideLimits = {
   batchIntervalMs: 50,
   batchIntervalMaxMs: 50,
 }
-/** Bytes of messages whose events stay decoded between storing and deciding: three full batches. */
+/**
+ * Bytes of messages whose events stay decoded between storing and deciding: three full batches.
+ * Several streams share them.
+ */
 const decodedBytesMax = 48 * 1024 * 1024
 
 type ConsumersOptions = {
@@ -83,71 +96,86 @@ type ConsumersOptions = {
   metrics: Metrics
 }
 
-export type ScorerConsumers = {
+/** The consumers of one stream. */
+export type StreamConsumers = {
+  stream: TelemetryStream
   storing: Consumption
   deciding: Consumption
   trimmer: { stop: () => Promise<void> }
-  /** Null while both consumers work, else the reason. */
-  fault: () => string | null
   /** A warning while much of the stream is undecided, else null. */
-  streamWarning: () => Promise<string | null>
+  warning: () => Promise<string | null>
 }
 
-/** What both stages use. */
+/** What all streams use. */
 type Shared = ConsumersOptions & {
-  messages: DecodedMessages
   observe: ScorerObserver
+  observeShadow: ShadowObserver
+  storeDeadLetters: QuarantineDeps['storeDeadLetters']
+  prover: Pick<Prover, 'isProven'>
+}
+
+/** What both stages of a stream use. */
+type OfStream = Shared & {
+  stream: TelemetryStream
+  messages: DecodedMessages
   quarantine: QuarantineDeps
-  readOffsets: (stream: string) => Promise<StreamOffsets>
+  readOffsets: () => Promise<StreamOffsets>
 }
 
 const nowMs = () => performance.now()
 
-/** Starts both consumers, the stream trimmer and the gauges of the streams. */
-export function startConsumers(options: ConsumersOptions): ScorerConsumers {
-  const { nats, log, metrics } = options
-  const shared = createShared(options)
-  const deciding = startDeciding(shared)
-  const storing = startStoring(shared, deciding.wake)
-  observeStreams(nats, metrics)
-  const trimmer = startStreamTrimmer({ nats, log, metrics })
-  return {
-    storing,
-    deciding,
-    trimmer,
-    fault: () => storing.fault() ?? deciding.fault(),
-    streamWarning: trimmer.warning,
+/** Starts the consumers and the trimmer of every stream, and the gauges of the streams. */
+export function startConsumers(options: ConsumersOptions): StreamConsumers[] {
+  const { nats, metrics } = options
+  const observe = createScorerObserver(metrics, nowMs)
+  const shared: Shared = {
+    ...options,
+    observe,
+    observeShadow: createShadowObserver(metrics, observe.timed),
+    storeDeadLetters: createDeadLetters({ nats, nowMs, onLost: observe.deadLetterLost }),
+    prover: createProver(options.telemetryKeys),
   }
+  observeStreams(nats, metrics)
+  return nats.telemetryStreams.map((stream) => startStream(shared, stream))
 }
 
-function createShared(options: ConsumersOptions): Shared {
-  const { nats, clickhouse, metrics } = options
-  const observe = createScorerObserver(metrics, nowMs)
-  const prover = createProver(options.telemetryKeys)
-  const messages = createDecodedMessages(decodedBytesMax, ({ data, proof }) =>
+function startStream(shared: Shared, stream: TelemetryStream): StreamConsumers {
+  const own = createOfStream(shared, stream)
+  const deciding = startDeciding(own)
+  const storing = startStoring(own, deciding.wake)
+  const trimmer = startStreamTrimmer(own)
+  return { stream, storing, deciding, trimmer, warning: trimmer.warning }
+}
+
+function createOfStream(shared: Shared, stream: TelemetryStream): OfStream {
+  const { nats, clickhouse, observe, prover } = shared
+  const bytesMax = Math.floor(decodedBytesMax / nats.telemetryStreams.length)
+  const messages = createDecodedMessages(bytesMax, ({ data, proof }) =>
     prover.isProven(proof, [], data),
   )
   const quarantine: QuarantineDeps = {
     messages,
     observe,
-    storeDeadLetters: createDeadLetters({ nats, nowMs, onLost: observe.deadLetterLost }),
-    reconciliation: createReconciliationWriter(clickhouse),
-    log: options.log,
+    // The id of a letter holds the sequence of its message, which other streams have as well.
+    storeDeadLetters: (letters) =>
+      shared.storeDeadLetters(letters.map((one) => ({ ...one, id: `${one.id}${stream.suffix}` }))),
+    reconciliation: createReconciliationWriter(clickhouse, stream.number),
+    log: shared.log,
     wallMs: Date.now,
   }
-  const readOffsets = createStreamOffsetsReader({ ...options, wallMs: Date.now, nowMs })
-  return { ...options, messages, observe, quarantine, readOffsets }
+  const readOffsets = createStreamOffsetsReader({ ...shared, stream, wallMs: Date.now, nowMs })
+  return { ...shared, stream, messages, quarantine, readOffsets }
 }
 
-function startStoring(shared: Shared, onAcknowledged: () => void): Consumption {
-  const { nats, clickhouse, messages, observe, quarantine, readOffsets, log, metrics } = shared
-  const { tracing } = shared
+function startStoring(own: OfStream, onAcknowledged: () => void): Consumption {
+  const { nats, stream, clickhouse, messages, observe, quarantine, readOffsets, log, metrics } = own
+  const { tracing } = own
   const deps: StoreBatchDeps = {
     messages,
     observe,
     storeDeadLetters: quarantine.storeDeadLetters,
-    telemetry: createTelemetryStore(clickhouse),
-    reconciliation: createReconciliationWriter(clickhouse),
+    telemetry: createTelemetryStore(clickhouse, { stream: stream.number }),
+    reconciliation: createReconciliationWriter(clickhouse, stream.number),
     wallMs: Date.now,
   }
   const store = (batch: readonly ConsumedMessage[]) => storeBatch(batch, deps)
@@ -155,9 +183,9 @@ function startStoring(shared: Shared, onAcknowledged: () => void): Consumption {
     nats,
     log,
     metrics,
-    durable: scorerConsumer,
+    durable: stream.scorer,
     readOffsets,
-    limits: storeLimits,
+    limits: shareBytes(storeLimits, nats),
     handle: (batch) =>
       tracing === null ? store(batch) : traceBatch(tracing, 'store', batch, () => store(batch)),
     quarantine: (message, error) => quarantineUnstored(message, error, quarantine),
@@ -165,17 +193,17 @@ function startStoring(shared: Shared, onAcknowledged: () => void): Consumption {
   })
 }
 
-function startDeciding(shared: Shared): Consumption {
-  const { nats, quarantine, readOffsets, log, metrics, tracing } = shared
-  const decide = createDecideDeps(shared)
+function startDeciding(own: OfStream): Consumption {
+  const { nats, stream, quarantine, readOffsets, log, metrics, tracing } = own
+  const decide = createDecideDeps(own)
   return consume({
     nats,
     log,
     metrics,
-    durable: deciderConsumer,
+    durable: stream.decider,
     readOffsets,
-    limits: decideLimits,
-    readyUpTo: () => readStoredWatermark(nats),
+    limits: shareBytes(decideLimits, nats),
+    readyUpTo: () => readStoredWatermark(nats, stream),
     handle: (batch) =>
       tracing === null
         ? decideBatch(batch, decide)
@@ -204,16 +232,21 @@ function raiseTraced(
   }
 }
 
-function createDecideDeps(shared: Shared): DecideBatchDeps {
-  const { messages, observe, clickhouse, postgres, nats } = shared
+function shareBytes(limits: ConsumeLimits, { telemetryStreams }: Nats): ConsumeLimits {
+  const batchBytesMax = Math.floor(limits.batchBytesMax / telemetryStreams.length)
+  return { ...limits, batchBytesMax }
+}
+
+function createDecideDeps(own: OfStream): DecideBatchDeps {
+  const { messages, observe, clickhouse, postgres, nats, stream } = own
   return {
     messages,
     observe,
-    shadow: createShadow(shared),
-    reconciliation: createReconciliationWriter(clickhouse),
+    shadow: createShadow(own),
+    reconciliation: createReconciliationWriter(clickhouse, stream.number),
     loadRiskFeatures: createRiskFeatureStore(clickhouse).loadRiskFeatures,
     findPolicy: createPolicyDocuments(postgres).findPolicy,
-    readDecidedWatermark: () => readDecidedWatermark(nats),
+    readDecidedWatermark: () => readDecidedWatermark(nats, stream),
     findEarlierEvents: (query) => findEarlierEvents(clickhouse, query),
     findUnraised: (candidates) => findUnraised(postgres, candidates),
     raiseAlerts: (candidates) => raiseAlerts(postgres, candidates),
@@ -221,13 +254,13 @@ function createDecideDeps(shared: Shared): DecideBatchDeps {
   }
 }
 
-function createShadow({ clickhouse, postgres, observe, log, metrics, ...options }: Shared) {
+function createShadow({ clickhouse, postgres, observeShadow, log, ...options }: OfStream) {
   const decisions: ShadowDecisions = createShadowDecisions({
     versions: createShadowVersions(postgres, nowMs),
     findPolicy: createPolicyDocuments(postgres).findPolicy,
     loadRiskFeatures: createRiskFeatureStore(clickhouse).loadRiskFeatures,
     insertDecisions: createShadowDecisionWriter(clickhouse).insertDecisions,
-    observe: createShadowObserver(metrics, observe.timed),
+    observe: observeShadow,
     log,
     nowMs,
     delayMaxMs: options.shadowDelayMaxMs,

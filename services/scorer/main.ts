@@ -4,6 +4,7 @@
  * the work. `consumers.ts` builds the two stages.
  */
 import { clickhousePrivileges } from '#shared/core/permissions/table-privileges.ts'
+import { listTelemetryStreams } from '#shared/core/telemetry/telemetry-streams.ts'
 import { createClickhouse, databaseOf } from '#shared/io/clickhouse/clickhouse.ts'
 import { createClickhouseCheck } from '#shared/io/clickhouse/clickhouse-check.ts'
 import { serveInternally } from '#shared/io/http/internal-server.ts'
@@ -17,7 +18,7 @@ import { createLog } from '#shared/io/process/log.ts'
 import { createMetrics } from '#shared/io/process/metrics.ts'
 import { openTracing } from '#shared/io/tracing/open-tracing.ts'
 import { readScorerConfig, toTelemetryKeys } from './config.ts'
-import { type ScorerConsumers, startConsumers } from './consumers.ts'
+import { type StreamConsumers, startConsumers } from './consumers.ts'
 
 async function main(): Promise<void> {
   const config = readScorerConfig(process.env)
@@ -47,20 +48,23 @@ async function main(): Promise<void> {
 
   const link = openNats(toNatsSettings(config), 'scorer', log)
   lifecycle.onStop('nats', link.close)
-  let consumers: ScorerConsumers | null = null
+  let consumers: StreamConsumers[] = []
   const url = await serveInternally({
     lifecycle,
     log,
     metrics,
     address: config.SCORER_LISTEN,
     readyChecks: {
-      nats: () => link.fault() ?? consumers?.fault() ?? null,
+      nats: () => link.fault() ?? findConsumerFault(consumers),
       clickhouse: checkEngine,
       postgres: checkPostgres,
     },
-    warnings: {
-      stream: () => (link.fault() === null ? (consumers?.streamWarning() ?? null) : null),
-    },
+    warnings: Object.fromEntries(
+      listTelemetryStreams(config.TELEMETRY_STREAMS).map(({ number, suffix }) => [
+        `stream${suffix}`,
+        () => (link.fault() === null ? (consumers[number - 1]?.warning() ?? null) : null),
+      ]),
+    ),
   })
   log.info({ url }, 'listening')
 
@@ -74,11 +78,19 @@ async function main(): Promise<void> {
     log,
     metrics,
   })
-  const { trimmer, deciding, storing } = consumers
-  lifecycle.onStop('trimmer', trimmer.stop)
+  const stopAll = (stage: 'trimmer' | 'deciding' | 'storing') => async () => {
+    await Promise.all(consumers.map((ofStream) => ofStream[stage].stop()))
+  }
+  lifecycle.onStop('trimmer', stopAll('trimmer'))
   // Storing stops first, so that its last batch can be decided here.
-  lifecycle.onStop('deciding', deciding.stop)
-  lifecycle.onStop('storing', storing.stop)
+  lifecycle.onStop('deciding', stopAll('deciding'))
+  lifecycle.onStop('storing', stopAll('storing'))
+}
+
+/** @returns null while the consumers of every stream work, else the reason */
+function findConsumerFault(consumers: readonly StreamConsumers[]): string | null {
+  const faults = consumers.map(({ storing, deciding }) => storing.fault() ?? deciding.fault())
+  return faults.find((fault) => fault !== null) ?? null
 }
 
 run(main)

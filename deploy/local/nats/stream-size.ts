@@ -8,13 +8,13 @@ import { telemetryStreamBytes, telemetryStreamBytesMin } from '#shared/core/base
 const SHARE_OF_FREE = 0.25
 
 /**
- * The initial size of the telemetry stream of a data folder, in bytes. Undefined when the stream
- * exists: it keeps its size.
+ * The initial size of each telemetry stream of a data folder, in bytes. Undefined when there is
+ * one: existing streams keep their size.
  */
-export function chooseStreamBytes(dataDir: string): number | undefined {
+export function chooseStreamBytes(dataDir: string, streams: number): number | undefined {
   const made = globSync('nats/jetstream/*/streams/TELEMETRY', { cwd: dataDir })
   if (made.length > 0) return undefined
   const { bavail, bsize } = statfsSync(dataDir)
-  const bytes = Math.floor(SHARE_OF_FREE * bavail * bsize)
+  const bytes = Math.floor((SHARE_OF_FREE * bavail * bsize) / streams)
   return Math.max(telemetryStreamBytesMin, Math.min(telemetryStreamBytes, bytes))
 }

@@ -39,7 +39,7 @@ export async function completeClickhouse(dataDir: string, url: string): Promise<
     await restoreClickhouse(clickhouse, {
       database: databaseOf(url),
       place: toBackupPlace('restore'),
-      undecidedFrom: manifest.undecided_from,
+      manifest,
     })
   } finally {
     await clickhouse.close()

@@ -66,7 +66,10 @@ export function serviceEnv(
     STOP_DELAY_MS: '0',
   }
   for (const name of SERVICE_NAMES) Object.assign(own, listenEnv(settings, name))
-  const streamBytes = settings.external.nats ? undefined : chooseStreamBytes(settings.dataDir)
+  const streams = Number(settings.env.TELEMETRY_STREAMS || 1)
+  const streamBytes = settings.external.nats
+    ? undefined
+    : chooseStreamBytes(settings.dataDir, streams)
   const defaults = {
     ALLOW_PRIVATE_WEBHOOKS: '1',
     PUBLIC_INGEST_URL: `http://${listenAddress(settings, 'ingest')}`,

@@ -70,6 +70,7 @@ const decidedMaxMs = 30_000
 const oldPartsMaxMs = 15_000
 
 type Counts = { clickhouse: Record<ErasureTable, number>; postgres: AlertCounts; streams: Streams }
+/** `TELEMETRY` is the telemetry stream of the tenant, whatever its number. */
 type Streams = { TELEMETRY: number; DEAD_LETTERS: number }
 
 /** Creates the function that erases. */
@@ -141,8 +142,8 @@ async function erasePass(
 ): Promise<Pass> {
   const { store } = deps
   const nats = requireNats(deps)
-  const cut = await inNats(() => readTelemetryCut(nats, session))
-  await requireDecided(deps, nats, cut.sequence, true)
+  const cut = await inNats(() => readTelemetryCut(nats, session, subject.tenantId))
+  await requireDecided(deps, nats, cut, true)
   const traces = await inClickhouse(() => store.readTraces(subject, cut.streamOffset, earlier))
   track.count('clickhouse', await inClickhouse(() => store.countRows(traces)))
   const erasable = { subject, eventIds: traces.eventIds }
@@ -158,7 +159,7 @@ async function erasePass(
   await track.reach({ streams: 'erasing' })
   track.count('streams', await eraseStreams(nats, subject, cut))
   await track.reach({ streams: 'erased' })
-  await eraseClickhouse(deps, nats, traces)
+  await eraseClickhouse(deps, nats, traces, cut)
   await track.reach({ clickhouse: 'erased' })
   const oldParts = await inClickhouse(() => store.dropOldParts(oldPartsMaxMs))
   return {
@@ -194,24 +195,29 @@ async function eraseStreams(
   }))
 }
 
-async function eraseClickhouse(deps: EraseDeps, nats: Nats, traces: ErasureTraces): Promise<void> {
+async function eraseClickhouse(
+  deps: EraseDeps,
+  nats: Nats,
+  traces: ErasureTraces,
+  { stream }: TelemetryCut,
+): Promise<void> {
   await inClickhouse(() => deps.store.eraseRows(traces))
   // An insert that was under way may have put its aggregates where they were just erased, and its
   // raw events where the rebuild does not see them yet: all that had begun has to end first.
-  const last = await inNats(() => findLastTelemetrySequence(nats))
-  await requireDecided(deps, nats, last, false)
+  const sequence = await inNats(() => findLastTelemetrySequence(nats, stream))
+  await requireDecided(deps, nats, { stream, sequence }, false)
   await inClickhouse(() => deps.store.rebuild(traces))
 }
 
 async function requireDecided(
   deps: EraseDeps,
   nats: Nats,
-  sequence: number,
+  upTo: Pick<TelemetryCut, 'stream' | 'sequence'>,
   decided: boolean,
 ): Promise<void> {
   const limitMs = deps.waitMaxMs ?? decidedMaxMs
   const options = { decided, limitMs, nowMs: deps.nowMs }
-  if (await inNats(() => awaitWorkedOff(nats, sequence, options))) return
+  if (await inNats(() => awaitWorkedOff(nats, upTo, options))) return
   throw unavailable(
     `Accepted events were not stored and decided within ${limitMs} ms: is a scorer running?`,
   )

@@ -21,6 +21,7 @@ import {
   type TenantStatus,
   type TenantView,
 } from '#shared/io/tenants/tenant-store.ts'
+import { chooseTelemetryStream } from '#shared/io/tenants/tenant-streams.ts'
 import { type Maker, makeApiKey, makeHmacSecret, makeWebhookSecret } from './credentials.ts'
 import {
   type DirectoryWriter,
@@ -34,6 +35,8 @@ export type ManageDeps = Maker & {
   /** Connections for changes that hold a tenant's lock while they wait for the edges. */
   locks: Locks
   directory: DirectoryWriter
+  /** How many telemetry streams there are. */
+  telemetryStreams: number
   log: Log
   /** Checks a webhook URL and the addresses of its host. Returns the URL to store. */
   checkWebhookUrl: (
@@ -81,6 +84,7 @@ export async function createTenant(deps: ManageDeps, wanted: CreateTenant): Prom
         webhookUrl,
         policy,
         createdBy: wanted.actor,
+        telemetryStream: await chooseTelemetryStream(tx, deps.telemetryStreams),
       })
       await createCredentialStore(tx).insertCredentials(tenantId, {
         hmac: hmac.stored,

@@ -111,6 +111,7 @@ function toTenant(known: EdgeTenant): Tenant {
     limiter: null,
     byteLimiter: { rate: bytes, bucket: fullBucket(bytes, 0) },
     undecidedShare,
+    telemetryStream: 1,
     lists: { usable: () => true, find: () => [] },
     fault: null,
   }

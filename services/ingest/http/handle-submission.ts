@@ -16,7 +16,6 @@ import type { RefusalLog } from '#shared/io/http/refusal-log.ts'
 import type { Log } from '#shared/io/process/log.ts'
 import type { Span, Tracing } from '#shared/io/tracing/tracing.ts'
 import type { AcceptedTally } from '../accepted-tally.ts'
-import type { Admission } from '../admission.ts'
 import type { BodyBudget } from '../body-budget.ts'
 import {
   type Acceptance,
@@ -26,7 +25,8 @@ import {
   type Refusal,
   refusals,
 } from '../decide-submission.ts'
-import { type GroupCommit, type Settlement, toWaiterBytes, type Waiter } from '../group-commit.ts'
+import { type Settlement, toWaiterBytes, type Waiter } from '../group-commit.ts'
+import type { Intakes } from '../intakes.ts'
 import type { IngestObserver } from '../metrics.ts'
 import type { RefusalDelay } from '../refusal-delay.ts'
 import type { RequestLog } from '../request-log.ts'
@@ -62,8 +62,7 @@ export type SubmissionDeps = {
   /** Memory of incomplete bodies. */
   bodies: BodyBudget
   decide: DecideDeps
-  admission: Admission<Submission>
-  commit: GroupCommit<Pending>
+  intakes: Intakes
   observe: IngestObserver
   refusalDelay: RefusalDelay
   staleSecretRequests: StaleSecretRequests
@@ -72,8 +71,8 @@ export type SubmissionDeps = {
   tally: Pick<AcceptedTally, 'count'>
   /** Null while it is off. */
   tracing: Tracing | null
-  /** Adds a stored event to its tenant's backlog. */
-  addToBacklog: (sequence: number, tenantId: string, bytes: number) => void
+  /** Adds an event that a stream stored to its tenant's backlog. */
+  addToBacklog: (stream: number, sequence: number, tenantId: string, bytes: number) => void
   /** Whether the connection to NATS is up at this moment. */
   connected: () => boolean
   stopping: () => boolean
@@ -93,7 +92,7 @@ export function handleSubmission(
   }
   receiveBody(request, deps.bodies, (body) => {
     if (body instanceof Uint8Array) {
-      deps.admission.admit({ response, body, arrivedMs: deps.decide.nowMs() })
+      deps.intakes.admit({ response, body, arrivedMs: deps.decide.nowMs() })
       return
     }
     // The rest of the body is not read, so the connection cannot serve another request.
@@ -167,7 +166,7 @@ function offer(
   // Too little of its time limit is left to store it.
   if (deps.decide.nowMs() - arrivedMs > queuedMsMax) return refusals.overload
   const { head } = acceptance
-  const offered = deps.commit.offer({
+  const offered = deps.intakes.offer({
     head,
     body,
     bytes: toWaiterBytes(head, body),
@@ -187,7 +186,7 @@ export function respondSettled(
   settlement: Settlement,
 ): void {
   const { response, requestId, acceptance } = pending
-  const { tenantId, rateLimit } = acceptance
+  const { tenantId, telemetryStream, rateLimit } = acceptance
   if (settlement.fault !== null) {
     const refusal = { ...refusals.notStored, verifiedTenantId: tenantId }
     endRefused(pending.span, refusal)
@@ -196,7 +195,7 @@ export function respondSettled(
     refuse(deps, response, { refusal, requestId, rateLimit })
     return
   }
-  deps.addToBacklog(settlement.sequence, tenantId, pending.bytes)
+  deps.addToBacklog(telemetryStream, settlement.sequence, tenantId, pending.bytes)
   deps.tally.count(tenantId, acceptance.receivedAtMs)
   deps.observe.accepted(acceptance, deps.decide.nowMs() - pending.arrivedMs)
   replyAccepted(response, acceptance.answer, { requestId, rateLimit, close: deps.stopping() })

@@ -1,14 +1,15 @@
 /**
- * Reads the offsets of the telemetry stream, and notices when its files were put back to an earlier
+ * Reads the offsets of a telemetry stream, and notices when its files were put back to an earlier
  * copy: the newest message that a scorer recorded is then missing, or another message has its
  * sequence. Repeated sequences get new offsets, so no two events share one. What the copy still
  * holds keeps its offsets, so storing it again changes nothing.
  */
-import { telemetrySubject } from '#shared/core/telemetry/nats-names.ts'
 import { type StreamOffsets, toNextIncarnation } from '#shared/core/telemetry/stream-offsets.ts'
+import type { TelemetryStream } from '#shared/core/telemetry/telemetry-streams.ts'
 import type { Clickhouse } from '#shared/io/clickhouse/clickhouse.ts'
 import type { Nats } from '#shared/io/nats/connection.ts'
 import { isMessageGone } from '#shared/io/nats/jetstream-errors.ts'
+import { countOfStream } from '#shared/io/nats/streams/stream-metrics.ts'
 import { pendingMax } from '#shared/io/nats/streams/telemetry-stream.ts'
 import { type Postgres, PostgresUnavailableError } from '#shared/io/postgres/postgres.ts'
 import type { Log } from '#shared/io/process/log.ts'
@@ -27,6 +28,7 @@ import {
 
 type StreamOffsetsOptions = {
   nats: Nats
+  stream: TelemetryStream
   clickhouse: Clickhouse
   postgres: Postgres
   log: Log
@@ -48,20 +50,26 @@ const behindMaxMs = 20_000
  */
 export function createStreamOffsetsReader(
   options: StreamOffsetsOptions,
-): (stream: string) => Promise<StreamOffsets> {
+): () => Promise<StreamOffsets> {
   const { nats, clickhouse, postgres, log, metrics, wallMs, nowMs } = options
-  const putBack = metrics.counter(
+  const { stream } = options.stream
+  const countPutBack = countOfStream(
+    metrics,
+    options,
     'di_stream_put_back_total',
     'Times that the telemetry stream was found put back to an earlier copy',
   )
-  const read = createIncarnationsReader(postgres)
+  const read = createIncarnationsReader(postgres, stream)
   /** Since when the stream is behind; null while it is not. */
   let behindSinceMs: number | null = null
-  return async (stream) => {
+  return async () => {
     for (;;) {
-      const before = await observeStream(nats, stream, await read(stream))
-      const newest = await readNewestMessage(clickhouse, before.offsets.of(before.firstSequence))
-      const incarnations = await read(stream)
+      const before = await observeStream(nats, stream, await read())
+      const newest = await readNewestMessage(clickhouse, {
+        stream: options.stream.number,
+        fromOffset: before.offsets.of(before.firstSequence),
+      })
+      const incarnations = await read()
       const observed = await observeStream(nats, stream, incarnations)
       // Another scorer has just begun an incarnation.
       if (observed.offsets.start !== before.offsets.start) continue
@@ -78,13 +86,13 @@ export function createStreamOffsetsReader(
       }
       const { createdMs } = observed
       const { nextNumber: number } = incarnations
-      const firstSequence = await findFirstAfter(nats, stream, observed, newest.publishedMs)
+      const firstSequence = await findFirstAfter(nats, options.stream, observed, newest.publishedMs)
       const next = toNextIncarnation(
         { createdMs, firstSequence },
         { newestOffset: newest.streamOffset, pendingMax, nowMs: wallMs() },
       )
       if (!(await addIncarnation(postgres, { stream, number }, next))) continue
-      putBack.inc()
+      countPutBack()
       log.error(
         { stream, first_sequence: firstSequence, newest_recorded: new Date(newest.publishedMs) },
         'the stream was put back to an earlier copy: messages that it lost are not stored unless ' +
@@ -98,15 +106,15 @@ export function createStreamOffsetsReader(
  * While Postgres is away, storing goes on with the incarnations that are known. If one is missing,
  * the newest recorded message is not found, and then Postgres is needed.
  */
-function createIncarnationsReader(postgres: Postgres) {
-  const known = new Map<string, StreamIncarnations>()
-  return async (stream: string): Promise<StreamIncarnations> => {
+function createIncarnationsReader(postgres: Postgres, stream: string) {
+  let known: StreamIncarnations = { all: [], nextNumber: 1 }
+  return async (): Promise<StreamIncarnations> => {
     try {
-      known.set(stream, await readIncarnations(postgres, stream))
+      known = await readIncarnations(postgres, stream)
     } catch (error) {
       if (!(error instanceof PostgresUnavailableError)) throw error
     }
-    return known.get(stream) ?? { all: [], nextNumber: 1 }
+    return known
   }
 }
 
@@ -136,7 +144,7 @@ async function compare(
 /** @returns the sequence of the first message that the stream stored after an instant */
 async function findFirstAfter(
   nats: Nats,
-  stream: string,
+  stream: TelemetryStream,
   { firstSequence, lastSequence }: ObservedStream,
   afterMs: number,
 ): Promise<number> {
@@ -151,9 +159,14 @@ async function findFirstAfter(
 }
 
 /** Whether the first message from a sequence on came after an instant, or there is none. */
-async function isNextAfter(nats: Nats, stream: string, sequence: number, afterMs: number) {
+async function isNextAfter(
+  nats: Nats,
+  { stream, subject }: TelemetryStream,
+  sequence: number,
+  afterMs: number,
+) {
   // The client's type lacks `next_by_subj`, which skips removed messages.
-  const query = { seq: sequence, next_by_subj: telemetrySubject }
+  const query = { seq: sequence, next_by_subj: subject }
   try {
     return (await nats.manager.streams.getMessage(stream, query)).time.getTime() > afterMs
   } catch (error) {

@@ -1,9 +1,8 @@
 /**
- * Trims the telemetry stream: once it is full enough, it removes stored and decided messages,
+ * Trims a telemetry stream: once it is full enough, it removes stored and decided messages,
  * oldest first. Every scorer does so. A purge names the first sequence to keep, so two concurrent
  * purges remove no more than one.
  */
-import { telemetryStream } from '#shared/core/telemetry/nats-names.ts'
 import {
   isTrimDue,
   planTrim,
@@ -12,9 +11,11 @@ import {
   toUndecidedBytes,
   toUndecidedWarning,
 } from '#shared/core/telemetry/stream-capacity.ts'
+import type { TelemetryStream } from '#shared/core/telemetry/telemetry-streams.ts'
 import type { Nats } from '#shared/io/nats/connection.ts'
 import { readLowWatermark } from '#shared/io/nats/consume/low-watermark.ts'
 import { readStreamFill } from '#shared/io/nats/streams/stream-fill.ts'
+import { countOfStream } from '#shared/io/nats/streams/stream-metrics.ts'
 import type { Log } from '#shared/io/process/log.ts'
 import type { Metrics } from '#shared/io/process/metrics.ts'
 import { startPolling } from '#shared/io/process/poll.ts'
@@ -25,48 +26,55 @@ type StreamTrimmer = {
   stop: () => Promise<void>
 }
 
-type TrimOptions = { nats: Nats; log: Log; metrics: Metrics }
+type TrimOptions = { nats: Nats; stream: TelemetryStream; log: Log; metrics: Metrics }
 
 /** Pause after a failed check. */
 const retryMs = 500
 
 /** Starts to check the stream's fill level, until it is stopped. */
-export function startStreamTrimmer({ nats, log, metrics }: TrimOptions): StreamTrimmer {
-  const messages = metrics.counter(
+export function startStreamTrimmer(options: TrimOptions): StreamTrimmer {
+  const { nats, stream, log, metrics } = options
+  const countMessages = countOfStream(
+    metrics,
+    options,
     'di_stream_trimmed_messages_total',
     'Stored and decided messages removed from the telemetry stream',
   )
-  const bytes = metrics.counter(
+  const countBytes = countOfStream(
+    metrics,
+    options,
     'di_stream_trimmed_bytes_total',
     'Bytes of stored and decided messages removed from the telemetry stream, estimated',
   )
-  const failures = metrics.counter(
+  const countFailure = countOfStream(
+    metrics,
+    options,
     'di_stream_trim_failures_total',
     'Failed checks or trims of the telemetry stream',
   )
   const onTrimmed = (before: StreamFill, purged: number) => {
-    messages.inc(purged)
-    bytes.inc((before.bytes * purged) / before.messages)
+    countMessages(purged)
+    countBytes((before.bytes * purged) / before.messages)
   }
   let everyMs = retryMs
   const check = async () => {
-    const fill = await readStreamFill(nats, telemetryStream)
-    if (isTrimDue(fill)) await trim(nats, fill, onTrimmed)
+    const fill = await readStreamFill(nats, stream.stream)
+    if (isTrimDue(fill)) await trim(options, fill, onTrimmed)
     everyMs = toTrimCheckMs(fill.bytesMax)
   }
   const poller = startPolling(check, {
     log,
     everyMs: () => everyMs,
-    failure: 'trimming the telemetry stream failed',
+    failure: `trimming the stream ${stream.stream} failed`,
     onFailure: () => {
-      failures.inc()
+      countFailure()
       everyMs = retryMs
     },
   })
   return {
     warning: async () => {
-      const fill = await readStreamFill(nats, telemetryStream)
-      const undecided = toUndecidedBytes(fill, await readLowWatermark(nats))
+      const fill = await readStreamFill(nats, stream.stream)
+      const undecided = toUndecidedBytes(fill, await readLowWatermark(nats, stream))
       return toUndecidedWarning(undecided, fill.bytesMax)
     },
     stop: poller.stop,
@@ -75,14 +83,14 @@ export function startStreamTrimmer({ nats, log, metrics }: TrimOptions): StreamT
 
 /** Messages differ in size, so it repeats until the stream is trimmed. */
 async function trim(
-  nats: Nats,
+  { nats, stream }: Pick<TrimOptions, 'nats' | 'stream'>,
   first: StreamFill,
   onTrimmed: (before: StreamFill, purged: number) => void,
 ): Promise<void> {
-  for (let fill = first; ; fill = await readStreamFill(nats, telemetryStream)) {
-    const keepFrom = planTrim(fill, await readLowWatermark(nats))
+  for (let fill = first; ; fill = await readStreamFill(nats, stream.stream)) {
+    const keepFrom = planTrim(fill, await readLowWatermark(nats, stream))
     if (keepFrom === null) return
-    const { purged } = await nats.manager.streams.purge(telemetryStream, { seq: keepFrom })
+    const { purged } = await nats.manager.streams.purge(stream.stream, { seq: keepFrom })
     if (purged === 0) return
     onTrimmed(fill, purged)
   }

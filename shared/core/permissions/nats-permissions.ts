@@ -1,24 +1,22 @@
 /**
  * The NATS subjects that each process may use. The JetStream API is subjects as well, so the
- * permission to read a stream is one to create a consumer.
+ * permission to read a stream is one to create a consumer. The rights are those to every telemetry
+ * stream that there can be, so a further stream needs no change of the server.
  */
 import {
   acceptedBucket,
   alertsStream,
   deadLetterStream,
   deadLetterSubject,
-  deciderConsumer,
   deliveryConsumer,
   deliveryHintSubject,
   removalsBucket,
   requestLogAnswerSubject,
   requestLogQuerySubject,
-  scorerConsumer,
   staleSecretBucket,
-  telemetryStream,
-  telemetrySubject,
   tenantsBucket,
 } from '#shared/core/telemetry/nats-names.ts'
+import { telemetryStreams } from '#shared/core/telemetry/telemetry-streams.ts'
 
 /** Subjects of NATS, with `*` and `>`. */
 export type NatsPermissions = {
@@ -72,11 +70,15 @@ const readOf = (stream: string) => [
 ]
 
 /** The durable consumers of other processes, which readers of a whole stream must not touch. */
+const telemetryDurables = telemetryStreams.flatMap(({ stream, subject, scorer, decider }) =>
+  [scorer, decider].map((durable) => [stream, durable, subject] as const),
+)
 const durables = [
-  [telemetryStream, scorerConsumer, telemetrySubject],
-  [telemetryStream, deciderConsumer, telemetrySubject],
+  ...telemetryDurables,
   [alertsStream, deliveryConsumer, deliveryHintSubject],
 ] as const
+/** The names of the telemetry streams. */
+const telemetry = telemetryStreams.map(({ stream }) => stream)
 const touchDurables = durables.flatMap(([stream, durable]) => [
   `${api}.CONSUMER.CREATE.${stream}.${durable}.>`,
   `${api}.CONSUMER.CREATE.${stream}.${durable}`,
@@ -87,17 +89,16 @@ const touchDurables = durables.flatMap(([stream, durable]) => [
 /** Publishes telemetry, watches the tenant directory, announces itself there, answers queries. */
 const ingest: NatsPermissions = {
   publish: [
-    telemetrySubject,
+    ...telemetryStreams.map(({ subject }) => subject),
     `$KV.${tenantsBucket}.edge.*`,
     `$KV.${staleSecretBucket}.>`,
     `$KV.${acceptedBucket}.>`,
     `${api}.INFO`,
     ...readOf(tenants),
-    ...infoOf(telemetryStream, staleSecretRequests, accepted),
-    ...createOf(telemetryStream, tenants, staleSecretRequests, accepted),
+    ...infoOf(...telemetry, staleSecretRequests, accepted),
+    ...createOf(...telemetry, tenants, staleSecretRequests, accepted),
     // The low watermark, for the free space of the stream.
-    consumerInfo(telemetryStream, scorerConsumer),
-    consumerInfo(telemetryStream, deciderConsumer),
+    ...telemetryDurables.map(([stream, durable]) => consumerInfo(stream, durable)),
     requestLogAnswerSubject('*'),
   ],
   subscribe: [...inboxOf('ingest'), requestLogQuerySubject],
@@ -109,12 +110,13 @@ const scorer: NatsPermissions = {
     deadLetterSubject,
     deliveryHintSubject,
     `${api}.INFO`,
-    ...infoOf(telemetryStream, deadLetterStream, alertsStream),
-    ...createOf(telemetryStream, deadLetterStream),
-    ...consumeOf(telemetryStream, scorerConsumer, telemetrySubject),
-    ...consumeOf(telemetryStream, deciderConsumer, telemetrySubject),
-    `${api}.STREAM.MSG.GET.${telemetryStream}`,
-    `${api}.STREAM.PURGE.${telemetryStream}`,
+    ...infoOf(...telemetry, deadLetterStream, alertsStream),
+    ...createOf(...telemetry, deadLetterStream),
+    ...telemetryDurables.flatMap((durable) => consumeOf(...durable)),
+    ...telemetry.flatMap((stream) => [
+      `${api}.STREAM.MSG.GET.${stream}`,
+      `${api}.STREAM.PURGE.${stream}`,
+    ]),
   ],
   subscribe: inboxOf('scorer'),
 }
@@ -139,18 +141,13 @@ const console: NatsPermissions = {
     `$KV.${tenantsBucket}.>`,
     `$KV.${removalsBucket}.>`,
     `${api}.INFO`,
-    ...[
-      tenants,
-      staleSecretRequests,
-      accepted,
-      removals,
-      telemetryStream,
-      deadLetterStream,
-    ].flatMap(readOf),
+    ...[tenants, staleSecretRequests, accepted, removals, ...telemetry, deadLetterStream].flatMap(
+      readOf,
+    ),
     ...createOf(tenants, staleSecretRequests, accepted, removals),
     // Markers of policies that no tenant uses any more.
     `${api}.STREAM.PURGE.${tenants}`,
-    `${api}.STREAM.MSG.DELETE.${telemetryStream}`,
+    ...telemetry.map((stream) => `${api}.STREAM.MSG.DELETE.${stream}`),
     `${api}.STREAM.MSG.DELETE.${deadLetterStream}`,
     requestLogQuerySubject,
   ],

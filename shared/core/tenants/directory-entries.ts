@@ -58,6 +58,8 @@ export const tenantEntrySchema = z.object({
   ingest_share: z.number().positive().lt(1).nullish(),
   /** Shards of its lists that are in the directory; missing for none. An edge needs all of them. */
   list_shards: z.number().int().positive().optional(),
+  /** The number of its telemetry stream; missing for the first one. */
+  telemetry_stream: z.number().int().positive().optional(),
 })
 export type TenantEntry = z.infer<typeof tenantEntrySchema>
 

@@ -41,6 +41,10 @@ const manifestSchema = z.object({
   made_at: z.string(),
   /** Stream offset from which events are among the messages, whether or not they are in ClickHouse. */
   undecided_from: z.number().int(),
+  /** The same of each further telemetry stream, with the tenants that lie on it. */
+  further_streams: z
+    .array(z.object({ undecided_from: z.number().int(), tenants: z.array(z.string()) }))
+    .default([]),
   /** Messages by stream. */
   messages: z.record(z.string(), z.number().int()),
 })

@@ -1,6 +1,9 @@
 /** Backs both databases of a ClickHouse up with its own BACKUP, and restores them. */
+
+import { quoteText } from '#shared/core/scoring/sql/scoring-sql-text.ts'
 import { toAnalyticsDatabase } from '#shared/io/analytics/analytics-database.ts'
 import { type Clickhouse, quoteName } from '#shared/io/clickhouse/clickhouse.ts'
+import type { BackupManifest } from './backup-folder.ts'
 
 const toDatabases = (database: string): string =>
   [database, toAnalyticsDatabase(database)].map((name) => `database ${quoteName(name)}`).join(', ')
@@ -23,11 +26,11 @@ const eventTables = ['telemetry', 'activity', 'shadow_decisions', 'reconciliatio
 /**
  * Replaces both databases. Events that were not decided when the backup began come again from the
  * stream, with other offsets: here they are removed, or their decisions would count as repeats.
- * @param undecidedFrom the stream offset of the first of them
+ * @param manifest names the first of them in each stream
  */
 export async function restoreClickhouse(
   clickhouse: Clickhouse,
-  { database, place, undecidedFrom }: { database: string; place: string; undecidedFrom: number },
+  { database, place, manifest }: { database: string; place: string; manifest: UndecidedFrom },
 ): Promise<void> {
   for (const name of [toAnalyticsDatabase(database), database]) {
     await clickhouse.command({ query: `drop database if exists ${quoteName(name)} sync` })
@@ -35,10 +38,28 @@ export async function restoreClickhouse(
   await clickhouse.command({ query: `restore ${toDatabases(database)} from ${place}` })
   for (const table of eventTables) {
     await clickhouse.command({
-      query: `alter table ${quoteName(database)}.${table}
-        delete where stream_offset >= {offset:UInt64}`,
-      query_params: { offset: undecidedFrom },
-      clickhouse_settings: { mutations_sync: '2' },
+      query: `alter table ${quoteName(database)}.${table} delete where ${toUndecided(manifest)}`,
+      clickhouse_settings: { mutations_sync: '2', max_query_size: String(queryBytesMax) },
     })
   }
+}
+
+/** The first undecided offsets, as a manifest has them. */
+type UndecidedFrom = Pick<BackupManifest, 'undecided_from' | 'further_streams'>
+
+/** A condition with the ids of 50,000 tenants is 4 MB. */
+const queryBytesMax = 16 * 1024 * 1024
+
+/** SQL: tenants that lie on no further stream lie on the first. */
+export function toUndecided({
+  undecided_from: first,
+  further_streams: further,
+}: UndecidedFrom): string {
+  const isOf = (tenants: readonly string[]) =>
+    `has([${tenants.map(quoteText).join(', ')}]::Array(String), tenant_id)`
+  const isFurther = isOf(further.flatMap(({ tenants }) => tenants))
+  return [
+    `stream_offset >= ${first} and not ${isFurther}`,
+    ...further.map((one) => `stream_offset >= ${one.undecided_from} and ${isOf(one.tenants)}`),
+  ].join(' or ')
 }

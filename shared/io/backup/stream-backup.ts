@@ -10,21 +10,20 @@ import {
   deadLetterStream,
   removalsBucket,
   staleSecretBucket,
-  telemetryStream,
 } from '#shared/core/telemetry/nats-names.ts'
 import type { Nats } from '#shared/io/nats/connection.ts'
 import { nullIfMissing } from '#shared/io/nats/streams/restore-streams.ts'
 
 /**
- * In the order in which they are copied. The directory of tenants and hints come again from
- * Postgres. What edges counted comes before the telemetry, so no event is counted that is missing.
+ * In the order in which they are copied whole, before what waits in the telemetry streams. The
+ * directory of tenants and hints come again from Postgres. What edges counted comes before the
+ * telemetry, so no event is counted that is missing.
  */
 export const streamsToCopy = [
-  { stream: `KV_${acceptedBucket}`, isWhole: true },
-  { stream: `KV_${staleSecretBucket}`, isWhole: true },
-  { stream: `KV_${removalsBucket}`, isWhole: true },
-  { stream: deadLetterStream, isWhole: true },
-  { stream: telemetryStream, isWhole: false },
+  `KV_${acceptedBucket}`,
+  `KV_${staleSecretBucket}`,
+  `KV_${removalsBucket}`,
+  deadLetterStream,
 ] as const
 
 type Line = { subject: string; headers: [name: string, value: string][]; data: string }

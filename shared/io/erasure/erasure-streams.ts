@@ -1,27 +1,25 @@
 /**
- * Erases a device or a user from the streams: every message with one of its events is overwritten
- * on disk. A telemetry message also has events of other tenants, so it is erased only after all
+ * Erases a device or a user from the telemetry stream of its tenant and from the dead letters:
+ * every message with one of its events is overwritten on disk. A telemetry message also has events of other tenants, so it is erased only after all
  * messages up to it are stored and decided. Other events of a dead letter are stored again first.
  */
 import { hash } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { headers, type MsgHdrs } from 'nats'
 import { listElements } from '#shared/core/telemetry/event-batch.ts'
-import {
-  deadLetterStream,
-  deadLetterSubject,
-  telemetryStream,
-  telemetrySubject,
-} from '#shared/core/telemetry/nats-names.ts'
+import { deadLetterStream, deadLetterSubject } from '#shared/core/telemetry/nats-names.ts'
+import type { TelemetryStream } from '#shared/core/telemetry/telemetry-streams.ts'
 import type { Nats } from '#shared/io/nats/connection.ts'
 import { readDecidedWatermark, readStoredWatermark } from '#shared/io/nats/consume/low-watermark.ts'
 import { isMessageGone } from '#shared/io/nats/jetstream-errors.ts'
 import type { Queryable } from '#shared/io/postgres/postgres.ts'
 import { readStream } from '#shared/io/telemetry/stream-incarnations.ts'
+import { findTelemetryStream } from '#shared/io/tenants/tenant-streams.ts'
 import { type ErasureSubject, isOfSubject } from './erasure-subject.ts'
 
-/** The end of the stream when the erasure began. */
+/** The end of the tenant's stream when the erasure began. */
 export type TelemetryCut = {
+  stream: TelemetryStream
   /** The last message; 0 when the stream has none. */
   sequence: number
   /** The last stream offset that an event of it can have. */
@@ -32,33 +30,43 @@ export type TelemetryCut = {
 const silenceMaxMs = 10_000
 const watermarkPollMs = 50
 
-/** @returns the end of the telemetry stream at this moment */
-export async function readTelemetryCut(nats: Nats, db: Queryable): Promise<TelemetryCut> {
-  const { lastSequence, offsets } = await readStream(nats, db, telemetryStream)
+/** @returns the end of a tenant's telemetry stream at this moment */
+export async function readTelemetryCut(
+  nats: Nats,
+  db: Queryable,
+  tenantId: string,
+): Promise<TelemetryCut> {
+  const stream = await findTelemetryStream(db, tenantId)
+  const { lastSequence, offsets } = await readStream(nats, db, stream.stream)
   return {
-    sequence: await findLastTelemetrySequence(nats),
+    stream,
+    sequence: await findLastTelemetrySequence(nats, stream),
     streamOffset: offsets.of(lastSequence + 1) - 1,
   }
 }
 
 /** @returns the sequence of the last telemetry message; 0 when the stream has none */
-export function findLastTelemetrySequence(nats: Nats): Promise<number> {
-  return findLastSequence(nats, telemetryStream, telemetrySubject)
+export function findLastTelemetrySequence(
+  nats: Nats,
+  { stream, subject }: TelemetryStream,
+): Promise<number> {
+  return findLastSequence(nats, stream, subject)
 }
 
 /**
- * Waits until all messages up to one are stored, with `decided` also decided.
+ * Waits until all messages of a stream up to one are stored, with `decided` also decided.
  * @returns false when the limit ends before
  */
 export async function awaitWorkedOff(
   nats: Nats,
-  sequence: number,
+  { stream, sequence }: Pick<TelemetryCut, 'stream' | 'sequence'>,
   options: { decided: boolean; limitMs: number; nowMs: () => number },
 ): Promise<boolean> {
   const deadlineMs = options.nowMs() + options.limitMs
   for (;;) {
-    const stored = (await readStoredWatermark(nats)) >= sequence
-    if (stored && (!options.decided || (await readDecidedWatermark(nats)) >= sequence)) return true
+    const stored = (await readStoredWatermark(nats, stream)) >= sequence
+    const isDone = async () => (await readDecidedWatermark(nats, stream)) >= sequence
+    if (stored && (!options.decided || (await isDone()))) return true
     if (options.nowMs() > deadlineMs) return false
     await sleep(watermarkPollMs)
   }
@@ -75,9 +83,10 @@ export async function eraseTelemetryMessages(
   cut: TelemetryCut,
 ): Promise<number> {
   // The last one may have been erased a moment ago, and then it never comes.
-  const last = await findLastTelemetrySequence(nats)
-  const found = await findMessages(nats, telemetryStream, Math.min(last, cut.sequence), subject)
-  for (const { sequence } of found) await eraseMessage(nats, telemetryStream, sequence)
+  const { stream } = cut.stream
+  const last = await findLastTelemetrySequence(nats, cut.stream)
+  const found = await findMessages(nats, stream, Math.min(last, cut.sequence), subject)
+  for (const { sequence } of found) await eraseMessage(nats, stream, sequence)
   return found.length
 }
 

@@ -18,6 +18,10 @@ import {
   type TlsOptions,
 } from 'nats'
 import { describeOldServer } from '#shared/core/base/server-versions.ts'
+import {
+  listTelemetryStreams,
+  type TelemetryStream,
+} from '#shared/core/telemetry/telemetry-streams.ts'
 import { createFaultReporter, type FaultReporter } from '#shared/io/process/connect-faults.ts'
 import type { Log } from '#shared/io/process/log.ts'
 import { parseNatsUrl } from '#shared/io/process/server-addresses.ts'
@@ -28,7 +32,9 @@ export type Nats = {
   manager: JetStreamManager
   /** Replicas of streams and buckets; null leaves existing ones unchanged. */
   replicas: number | null
-  /** `TELEMETRY_STREAM_MAX_BYTES`; undefined leaves the stream's size unchanged. */
+  /** The telemetry streams 1 to `TELEMETRY_STREAMS`. */
+  telemetryStreams: readonly TelemetryStream[]
+  /** `TELEMETRY_STREAM_MAX_BYTES`; undefined leaves the size of a stream unchanged. */
   telemetryBytesMax?: number | undefined
   /** A new reply subject, under the prefix that only this process may read. */
   newInbox: () => string
@@ -45,6 +51,8 @@ export type NatsSettings = {
   url: string
   /** `NATS_REPLICAS` */
   replicas?: number | undefined
+  /** `TELEMETRY_STREAMS`; 1 by default. */
+  telemetryStreams?: number | undefined
   /** `TELEMETRY_STREAM_MAX_BYTES` */
   telemetryBytesMax?: number | undefined
   /** PEM files, read again for every connection. */
@@ -224,7 +232,7 @@ function reportFaults(
 
 async function toNats(
   connection: NatsConnection,
-  { url, replicas, telemetryBytesMax }: NatsSettings,
+  { url, replicas, telemetryStreams = 1, telemetryBytesMax }: NatsSettings,
   { name, log, reporter }: { name: string; log: Log; reporter: FaultReporter },
 ): Promise<Nats> {
   reporter.worked()
@@ -246,6 +254,7 @@ async function toNats(
     jetstream: connection.jetstream({ timeout: 2_000 }),
     manager,
     replicas: replicas ?? null,
+    telemetryStreams: listTelemetryStreams(telemetryStreams),
     telemetryBytesMax,
     newInbox: () => createInbox(inboxPrefix),
     connected: () => connected && answers() && !connection.isClosed(),

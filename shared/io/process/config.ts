@@ -5,7 +5,7 @@
  */
 import { readFileSync } from 'node:fs'
 import { z } from 'zod'
-import { telemetryStreamBytesMin } from '#shared/core/base/limits/stream.ts'
+import { telemetryStreamBytesMin, telemetryStreamsMax } from '#shared/core/base/limits/stream.ts'
 import { sampledRatioDefault } from '#shared/core/base/limits/tracing.ts'
 import { type Network, parseNetwork } from '#shared/core/deliveries/outbound-address.ts'
 import { isSecureOrLocal } from '#shared/core/http/local-hosts.ts'
@@ -169,7 +169,15 @@ export const variables = {
     .number('must be 1, 3 or 5')
     .refine((count) => [1, 3, 5].includes(count), 'must be 1, 3 or 5')
     .optional(),
-  /** Size of the telemetry stream; by default an existing one keeps its size. */
+  /** Number of telemetry streams. It may rise, and never fall below a stream that has a tenant. */
+  TELEMETRY_STREAMS: z.coerce
+    .number(`must be 1 to ${telemetryStreamsMax}`)
+    .refine(
+      (count) => Number.isInteger(count) && count >= 1 && count <= telemetryStreamsMax,
+      `must be 1 to ${telemetryStreamsMax}`,
+    )
+    .default(1),
+  /** Size of each telemetry stream; by default an existing one keeps its size. */
   TELEMETRY_STREAM_MAX_BYTES: z.coerce
     .number('must be a number of bytes')
     .int('must be a whole number of bytes')
@@ -273,6 +281,7 @@ export const variables = {
 export const natsVariables = {
   NATS_URL: variables.NATS_URL,
   NATS_REPLICAS: variables.NATS_REPLICAS,
+  TELEMETRY_STREAMS: variables.TELEMETRY_STREAMS,
   TELEMETRY_STREAM_MAX_BYTES: variables.TELEMETRY_STREAM_MAX_BYTES,
   NATS_CA_FILE: variables.NATS_CA_FILE,
   NATS_CERT_FILE: variables.NATS_CERT_FILE,
@@ -301,6 +310,7 @@ export function toNatsSettings(config: z.output<z.ZodObject<typeof natsVariables
   return {
     url: config.NATS_URL,
     replicas: config.NATS_REPLICAS,
+    telemetryStreams: config.TELEMETRY_STREAMS,
     telemetryBytesMax: config.TELEMETRY_STREAM_MAX_BYTES,
     caFile: config.NATS_CA_FILE,
     certFile: config.NATS_CERT_FILE,

@@ -16,8 +16,8 @@ import {
 import { createRowWriter, type RowWriter } from '#shared/io/clickhouse/row-binary.ts'
 
 const entriesInto = `reconciliation_entries
-  (tenant_id, hour, stage, stream_offset, published_at, events, refused, ids, places)`
-const alertsInto = 'reconciliation_expected_alerts (tenant_id, alert_id, first)'
+  (tenant_id, hour, stage, stream, stream_offset, published_at, events, refused, ids, places)`
+const alertsInto = 'reconciliation_expected_alerts (tenant_id, alert_id, stream, first)'
 
 /** An alert that an event deserves. */
 type ExpectedAlert = { alertId: string; event: AcceptedEvent }
@@ -29,15 +29,18 @@ export type ReconciliationWriter = {
   insertExpectedAlerts: (alerts: readonly ExpectedAlert[]) => Promise<void>
 }
 
-/** What a scorer writes. */
-export function createReconciliationWriter(clickhouse: Clickhouse): ReconciliationWriter {
+/** What a scorer writes. @param stream the number of the telemetry stream */
+export function createReconciliationWriter(
+  clickhouse: Clickhouse,
+  stream = 1,
+): ReconciliationWriter {
   const entryRows = createRowWriter()
   const alertRows = createRowWriter()
   return {
     insertEntries: async (entries) => {
       if (entries.length === 0) return
       entryRows.reset()
-      for (const entry of entries) writeEntry(entryRows, entry)
+      for (const entry of entries) writeEntry(entryRows, entry, stream)
       await insertRowBinary(clickhouse, entriesInto, entryRows.written())
     },
     insertExpectedAlerts: async (alerts) => {
@@ -46,6 +49,7 @@ export function createReconciliationWriter(clickhouse: Clickhouse): Reconciliati
       for (const { alertId, event } of alerts) {
         alertRows.string(event.tenant_id)
         alertRows.string(alertId)
+        alertRows.uint8(stream)
         alertRows.int64(event.streamOffset)
         alertRows.uint32(toHourSeconds(event.received_at))
       }
@@ -63,20 +67,21 @@ const toHourSeconds = (ms: number): number =>
 export type RecordedMessage = { streamOffset: number; publishedMs: number }
 
 /**
- * The stored message with the highest offset, from an offset on; null when there is none.
+ * The stored message of a stream with the highest offset, from an offset on; null when there is
+ * none.
  * @throws when ClickHouse cannot be reached
  */
 export async function readNewestMessage(
   clickhouse: Clickhouse,
-  fromOffset: number,
+  { stream, fromOffset }: { stream: number; fromOffset: number },
 ): Promise<RecordedMessage | null> {
   const result = await clickhouse.query({
     query: `select toFloat64(stream_offset) as streamOffset,
         toUnixTimestamp64Milli(published_at) as publishedMs
       from reconciliation_entries
-      where stage = 'stored' and stream_offset >= {from:UInt64}
+      where stage = 'stored' and stream = {stream:UInt8} and stream_offset >= {from:UInt64}
       order by stream_offset desc limit 1`,
-    query_params: { from: fromOffset },
+    query_params: { stream, from: fromOffset },
     format: 'JSONEachRow',
   })
   const [newest] = await result.json<RecordedMessage>()
@@ -85,10 +90,11 @@ export async function readNewestMessage(
 
 const stageValues = { stored: 1, decided: 2 } as const
 
-function writeEntry(writer: RowWriter, entry: ReconciliationEntry): void {
+function writeEntry(writer: RowWriter, entry: ReconciliationEntry, stream: number): void {
   writer.string(entry.tenantId)
   writer.uint32(toHourSeconds(entry.hourMs))
   writer.uint8(stageValues[entry.stage])
+  writer.uint8(stream)
   writer.int64(entry.streamOffset)
   writer.int64(entry.publishedMs)
   writer.uint16(entry.events)
@@ -118,16 +124,26 @@ export async function insertAcceptedClaims(
   )
 }
 
+/** A stream, and the offset below which everything of it is decided. */
+export type DecidedMark = { stream: number; streamOffset: number }
+
 /**
- * Records that everything before a stream offset was decided at an instant of Postgres' clock.
+ * Records that everything before an offset of each stream was decided at an instant of Postgres'
+ * clock.
  */
 export async function markDecided(
   clickhouse: Clickhouse,
-  { streamOffset, atMs }: { streamOffset: number; atMs: number },
+  { marks, atMs }: { marks: readonly DecidedMark[]; atMs: number },
 ): Promise<void> {
-  await insertRows(clickhouse, 'reconciliation_watermarks', [
-    { at: toInstant(atMs), stream_offset: streamOffset },
-  ])
+  await insertRows(
+    clickhouse,
+    'reconciliation_watermarks',
+    marks.map(({ stream, streamOffset }) => ({
+      at: toInstant(atMs),
+      stream,
+      stream_offset: streamOffset,
+    })),
+  )
 }
 
 /** Before which instants retention removes a tenant's data; null for without limit. */

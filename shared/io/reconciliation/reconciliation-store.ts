@@ -38,9 +38,16 @@ export type ReconciliationStore = {
   /** The hours of a span with any numbers, the latest first. */
   readReconciliation: (span: ReconciliationSpan) => Promise<Ledger>
   /** The number of messages between two offsets of a stream without an entry. */
-  countUnknownMessages: (span: { from: number; to: number; step: number }) => Promise<number>
-  /** The stream offset of the first message with an event since an instant; null without any. */
-  readFirstStreamOffset: (sinceMs: number) => Promise<number | null>
+  countUnknownMessages: (span: {
+    stream: number
+    from: number
+    to: number
+    step: number
+  }) => Promise<number>
+  /**
+   * The offset of the first message of a stream with an event since an instant; null without any.
+   */
+  readFirstStreamOffset: (stream: number, sinceMs: number) => Promise<number | null>
 }
 
 /** Ids shown with a difference. */
@@ -71,28 +78,33 @@ export function createReconciliationStore(
   }
   return {
     readReconciliation: async (span) => {
-      const [[asOfMs, end] = [0, 0]] = await read<[number, number]>(endSql, {})
+      const marks = await read<[stream: number, atMs: number, end: number]>(endsSql, {})
+      const ends = new Map(marks.map(([stream, , end]) => [stream, end]))
       const hours = (
         await read<HourRow>(hoursSql(analytics, span), toParams(span), toBounds(span))
       ).map(toHour)
       const named: NamedHour[] = []
-      for (const hour of hours) named.push(await nameHour(read, hour, end))
-      return { hours: named, asOfMs }
+      for (const hour of hours) {
+        named.push(await nameHour(read, hour, ends.get(hour.stream) ?? 0))
+      }
+      return { hours: named, asOfMs: Math.max(0, ...marks.map(([, atMs]) => atMs)) }
     },
-    countUnknownMessages: async ({ from, to, step }) => {
+    countUnknownMessages: async ({ stream, from, to, step }) => {
       const [row] = await read<[number]>(
         `select uniqExact(stream_offset) from reconciliation_entries
-         where stage = 'stored' and stream_offset >= {from:UInt64} and stream_offset < {to:UInt64}`,
-        { from, to },
+         where stage = 'stored' and stream = {stream:UInt8}
+           and stream_offset >= {from:UInt64} and stream_offset < {to:UInt64}`,
+        { stream, from, to },
       )
       return Math.max(0, (to - from) / step - row![0])
     },
-    readFirstStreamOffset: async (sinceMs) => {
+    readFirstStreamOffset: async (stream, sinceMs) => {
       const [row] = await read<[number, number]>(
         `select min(stream_offset), count() from reconciliation_entries
-         where stage = 'stored' and hour >= fromUnixTimestamp({since:Int64})
+         where stage = 'stored' and stream = {stream:UInt8}
+           and hour >= fromUnixTimestamp({since:Int64})
            and stream_offset > (select max(stream_offset) from reconciliation_start)`,
-        { since: Math.floor(sinceMs / 1_000) },
+        { stream, since: Math.floor(sinceMs / 1_000) },
       )
       return row![1] === 0 ? null : row![0]
     },
@@ -105,16 +117,19 @@ type Read = <Row>(
   settings?: ClickHouseSettings,
 ) => Promise<Row[]>
 
-const endSql = `select toUnixTimestamp64Milli(max(at)), max(stream_offset) from reconciliation_watermarks
-  where at <= (select max(replicated_at) from replication_rounds)`
+const endsSql = `select stream, toUnixTimestamp64Milli(max(at)), max(stream_offset)
+  from reconciliation_watermarks
+  where at <= (select max(replicated_at) from replication_rounds)
+  group by stream`
 
 type HourRow = [tenantId: string, hourSeconds: number, ...counts: number[]]
+type HourOfStream = ReconciliationHour & { stream: number }
 
 const countColumns = [
   ...['accepted', 'stored', 'repeats', 'refused', 'erased', 'rows', 'decided', 'alerts_due'],
   ...['alerts', 'deliveries', 'attempted', 'delivered', 'in_flight', 'accepted_missing'],
   ...['rows_missing', 'decisions_missing', 'alerts_missing', 'deliveries_missing'],
-  ...['alerts_unexplained', 'toUInt8(expired)'],
+  ...['alerts_unexplained', 'toUInt8(expired)', 'stream'],
 ]
 
 const hoursSql = (analytics: string, { tenantId }: ReconciliationSpan): string =>
@@ -156,7 +171,7 @@ const toParams = ({ tenantId, fromMs, toMs }: ReconciliationSpan) => ({
   to: Math.ceil(toMs / 1_000),
 })
 
-function toHour([tenantId, seconds, ...counts]: HourRow): ReconciliationHour {
+function toHour([tenantId, seconds, ...counts]: HourRow): HourOfStream {
   const at = (index: number) => counts[index]!
   return {
     tenantId,
@@ -183,10 +198,11 @@ function toHour([tenantId, seconds, ...counts]: HourRow): ReconciliationHour {
     },
     unexplainedAlerts: at(18),
     expired: at(19) === 1,
+    stream: at(20),
   }
 }
 
-async function nameHour(read: Read, hour: ReconciliationHour, end: number): Promise<NamedHour> {
+async function nameHour(read: Read, hour: HourOfStream, end: number): Promise<NamedHour> {
   const params = { tenant: hour.tenantId, hour: hour.hourMs / 1_000, end }
   const ids = new Map<string, string[]>()
   let { rows, missing } = hour

@@ -1,15 +1,11 @@
 /**
- * Publishes telemetry batches to JetStream. A publish resolves when the telemetry stream has stored
+ * Publishes telemetry batches to a stream. A publish resolves when the stream has stored
  * the batch. A failure is either final: nothing was stored, and a retry is useless for now; or the
  * outcome is unknown, and the same bytes must be published again under the same id.
  */
 import { Events, headers, type Msg, type MsgHdrs } from 'nats'
-import {
-  batchProofHeader,
-  telemetryStream,
-  telemetrySubject,
-  tracedEventsHeader,
-} from '#shared/core/telemetry/nats-names.ts'
+import { batchProofHeader, tracedEventsHeader } from '#shared/core/telemetry/nats-names.ts'
+import type { TelemetryStream } from '#shared/core/telemetry/telemetry-streams.ts'
 import type { Nats } from '#shared/io/nats/connection.ts'
 import {
   isFinal,
@@ -52,17 +48,22 @@ export type PublishBatch = (
 ) => Promise<{ duplicate: boolean; sequence: number }>
 
 /** @param prover for the purpose 'telemetry batch' */
-export function createTelemetryPublisher(nats: Nats, log: Log, prover: Prover): PublishBatch {
-  const restore = createRestorer(nats, log)
-  const request = createRequester(nats)
+export function createTelemetryPublisher(
+  nats: Nats,
+  { stream, subject }: TelemetryStream,
+  log: Log,
+  prover: Prover,
+): PublishBatch {
+  const restore = createRestorer(nats, stream, log)
+  const request = createRequester(nats, subject)
   return async (message, batchId, timeoutMs, tracedEvents = '') => {
     const meta = headers()
     meta.set('Nats-Msg-Id', batchId)
-    meta.set('Nats-Expected-Stream', telemetryStream)
+    meta.set('Nats-Expected-Stream', stream)
     meta.set(batchProofHeader, prover.prove([], message))
     if (tracedEvents !== '') meta.set(tracedEventsHeader, tracedEvents)
     const answer = await request(message, meta, timeoutMs)
-    const failure = toFailure(answer)
+    const failure = toFailure(answer, stream)
     if (failure === null) {
       const { duplicate = false, seq: sequence = 0 } = readAck(answer!)
       return { duplicate, sequence }
@@ -81,11 +82,12 @@ type Ack = {
 }
 
 /**
- * Publishes to the telemetry subject and waits for the response: null when none arrived in time, or
+ * Publishes to a subject and waits for the response: null when none arrived in time, or
  * the connection broke. The client's own requests continue to wait when the connection breaks.
  */
 function createRequester(
   nats: Nats,
+  subject: string,
 ): (message: Uint8Array, meta: MsgHdrs, timeoutMs: number) => Promise<Msg | null> {
   const { connection } = nats
   const waiting = new Map<string, (answer: Msg | null) => void>()
@@ -114,7 +116,7 @@ function createRequester(
       const timer = setTimeout(settle, timeoutMs, null)
       waiting.set(reply, settle)
       try {
-        connection.publish(telemetrySubject, message, { headers: meta, reply })
+        connection.publish(subject, message, { headers: meta, reply })
       } catch {
         // The connection is closed for good.
         settle(null)
@@ -123,13 +125,13 @@ function createRequester(
 }
 
 /** Creates the stream when it is missing, one attempt at a time. */
-function createRestorer(nats: Nats, log: Log): () => void {
+function createRestorer(nats: Nats, stream: string, log: Log): () => void {
   let restoring = false
   return () => {
     if (restoring) return
     restoring = true
-    restoreStream(nats, telemetryStream)
-      .catch((error: unknown) => log.error({ err: error }, 'the stream cannot be created'))
+    restoreStream(nats, stream)
+      .catch((error: unknown) => log.error({ err: error, stream }, 'the stream cannot be created'))
       .finally(() => {
         restoring = false
       })
@@ -137,13 +139,13 @@ function createRestorer(nats: Nats, log: Log): () => void {
 }
 
 /** @returns null when the response confirms that the batch is stored */
-function toFailure(answer: Msg | null): PublishError | null {
+function toFailure(answer: Msg | null, expected: string): PublishError | null {
   if (answer === null) return new PublishError('no_ack', false)
   // No responders: the stream is missing, or its cluster is electing a leader.
   if (answer.headers?.code === 503) return new PublishError('stream_missing', false)
   const { stream, error } = readAck(answer)
   if (error === undefined) {
-    return stream === telemetryStream ? null : new PublishError('no_ack', false)
+    return stream === expected ? null : new PublishError('no_ack', false)
   }
   const { err_code: code = 0, description = '' } = error
   if (code === jetstreamCodes.streamNotMatch) return new PublishError('stream_missing', true)

@@ -27,6 +27,7 @@ export const telemetryColumns = [
   'session_id',
   'event_id',
   'stream_offset',
+  'stream',
   'received_at',
   'occurred_at',
   'user_id',
@@ -67,6 +68,8 @@ type RowOptions = {
   patterns: Pick<PatternBook, 'find'>
   paths: SignalPaths
   withSignals: boolean
+  /** The number of the telemetry stream. */
+  stream: number
 }
 
 // The range of DateTime64. A client's clock beyond it is only in the body.
@@ -83,7 +86,7 @@ const occurredMaxMs = Date.UTC(2299, 11, 31)
 export function writeTelemetryRow(
   writer: RowWriter,
   event: AcceptedEvent,
-  { patterns, paths, withSignals }: RowOptions,
+  { patterns, paths, withSignals, stream }: RowOptions,
 ): number {
   const { body } = event
   const signals = body.signals as Signals
@@ -93,6 +96,7 @@ export function writeTelemetryRow(
   writer.string(body.session_id)
   writer.string(event.event_id)
   writer.int64(event.streamOffset)
+  writer.uint8(stream)
   writer.int64(event.received_at)
   writer.nullableInt64(toOccurredAt(body.occurred_at))
   writer.string(body.user_id ?? '')

@@ -73,11 +73,15 @@ export const telemetryInsert: { into: string; settings: ClickHouseSettings } = {
   },
 }
 
-/** @param paths decides which unknown signals get a path */
+/**
+ * @param options.paths decides which unknown signals get a path
+ * @param options.stream the number of the telemetry stream that the events come from; 1 by default
+ */
 export function createTelemetryStore(
   clickhouse: Clickhouse,
-  paths: SignalPaths = createSignalPaths(() => performance.now()),
+  options: { paths?: SignalPaths; stream?: number } = {},
 ): TelemetryStore {
+  const { paths = createSignalPaths(() => performance.now()), stream = 1 } = options
   // Shards are written at the same time.
   const writers = Array.from({ length: clickhouse.shards.length || 1 }, createRowWriter)
   const patterns = createPatternBook(() => performance.now())
@@ -95,6 +99,7 @@ export function createTelemetryStore(
           writer: writers[shard]!,
           patterns,
           paths,
+          stream,
           outcome,
           stored: 0,
           suspects: [],
@@ -147,6 +152,7 @@ type Insertion = {
   writer: RowWriter
   patterns: PatternBook
   paths: SignalPaths
+  stream: number
   outcome: InsertOutcome
   /** Successful inserts. */
   stored: number
@@ -162,12 +168,12 @@ const pieceBytes = 64 * 1024
 
 function* encodeRows(
   events: Iterable<AcceptedEvent>,
-  { writer, patterns, paths, outcome }: Insertion,
+  { writer, patterns, paths, stream, outcome }: Insertion,
   withSignals: boolean,
 ): Generator<Uint8Array> {
   writer.reset()
   for (const event of events) {
-    const leftOut = writeTelemetryRow(writer, event, { patterns, paths, withSignals })
+    const leftOut = writeTelemetryRow(writer, event, { patterns, paths, stream, withSignals })
     if (leftOut > 0) {
       const { tenant_id: tenantId } = event
       outcome.leftOut.set(tenantId, (outcome.leftOut.get(tenantId) ?? 0) + leftOut)

@@ -52,6 +52,7 @@ export async function recoverTenant(tx: Queryable, state: RecoveredState): Promi
       webhookUrl: null,
       policy: { hash: entry.policy_hash, text: state.policyText },
       createdBy: 'system',
+      telemetryStream: entry.telemetry_stream ?? 1,
     })
   } else if (before.epoch >= entry.epoch) return false
   await insertPolicyVersion(tx, state)

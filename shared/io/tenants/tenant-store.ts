@@ -41,6 +41,8 @@ type NewTenant = {
   webhookUrl: string | null
   policy: PolicyText
   createdBy: string
+  /** The number of its telemetry stream, for good; 1 by default. */
+  telemetryStream?: number
 }
 
 export type Projection = { entry: TenantEntry; policy: PolicyText }
@@ -216,12 +218,20 @@ async function insertTenant(db: Queryable, tenant: NewTenant): Promise<void> {
   try {
     await db.query(
       `with tenant as (
-         insert into tenants (tenant_id, name, environment) values ($1, $2, $3)
+         insert into tenants (tenant_id, name, environment, telemetry_stream)
+         values ($1, $2, $3, $6)
          returning tenant_id
        )
        insert into tenant_policies (tenant_id, version, policy_hash, created_by)
        select tenant_id, 1, $4, $5 from tenant`,
-      [tenantId, tenant.name, tenant.environment, policy.hash, tenant.createdBy],
+      [
+        tenantId,
+        tenant.name,
+        tenant.environment,
+        policy.hash,
+        tenant.createdBy,
+        tenant.telemetryStream ?? 1,
+      ],
     )
   } catch (error) {
     if (!isSqlState(error, sqlStates.uniqueViolation, 'tenants_pkey')) throw error
@@ -289,6 +299,7 @@ type EntryRow = RateColumns & {
   bytes_burst: number | null
   ingest_share: number | null
   list_shards: number
+  telemetry_stream: number
 }
 
 const entrySql = (more = '') => `
@@ -296,7 +307,7 @@ select t.tenant_id, t.environment, t.status, t.epoch, t.policy_version, p.policy
   r.sealed as retired_sealed,
   t.ingest_rate_per_second as per_second, t.ingest_burst as burst,
   t.ingest_bytes_per_second as bytes_per_second, t.ingest_bytes_burst as bytes_burst,
-  t.ingest_share,
+  t.ingest_share, t.telemetry_stream,
   (select count(*) from list_shards l
    where l.tenant_id = t.tenant_id and l.projected_version > 0) as list_shards${more}
 from tenants t
@@ -323,6 +334,7 @@ function toEntry(row: EntryRow): TenantEntry {
     ingest_bytes: toRate({ per_second: row.bytes_per_second, burst: row.bytes_burst }),
     ingest_share: row.ingest_share,
     ...(row.list_shards === 0 ? {} : { list_shards: row.list_shards }),
+    ...(row.telemetry_stream === 1 ? {} : { telemetry_stream: row.telemetry_stream }),
   }
 }
 

@@ -16,7 +16,7 @@ export function* makeDrainRows(options: DrainEvents): Generator<Buffer> {
     const streamOffset = toStreamOffset(options.startedAtMs, ++sequence)
     for (const event of decodeBatch(message, streamOffset).events) {
       writer.reset()
-      writeTelemetryRow(writer, event, { patterns, paths, withSignals: true })
+      writeTelemetryRow(writer, event, { patterns, paths, stream: 1, withSignals: true })
       yield Buffer.from(writer.written())
     }
     patterns.markStored(patterns.listNew())

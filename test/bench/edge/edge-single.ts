@@ -27,9 +27,11 @@ process.on('message', async ({ natsUrl, masterKey }: { natsUrl: string; masterKe
   const { countEdges } = directory
   const edge: Edge = {
     directory,
-    backlog: openBacklogLimit({ nats, log, metrics, countEdges }),
+    streams: nats.telemetryStreams.map((stream) => ({
+      backlog: openBacklogLimit({ nats, stream, log, metrics, countEdges }),
+      publish: createTelemetryPublisher(nats, stream, log, sealer.proverOf('telemetry batch')),
+    })),
     connected: nats.connected,
-    publish: createTelemetryPublisher(nats, log, sealer.proverOf('telemetry batch')),
     close: directory.close,
   }
   const { app } = createIngest({

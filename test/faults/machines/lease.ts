@@ -74,6 +74,7 @@ function tenantWith(secret: number | null): Tenant {
     limiter: null,
     byteLimiter: { rate: { perSecond: 1e9, burst: 1e9 }, bucket: { tokens: 1e9, atMs: 0 } },
     undecidedShare: 0.25,
+    telemetryStream: 1,
     lists: { usable: () => true, find: () => [] },
     policyVersion: 1,
     policyHash: 'p',

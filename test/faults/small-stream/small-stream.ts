@@ -72,7 +72,7 @@ export async function runSmallStream(options: SmallStreamOptions): Promise<Small
       'everything is decided',
       async () => {
         const { lastSequence } = await readStreamFill(nats, telemetryStream)
-        return (await readLowWatermark(nats)) >= lastSequence
+        return (await readLowWatermark(nats, nats.telemetryStreams[0]!)) >= lastSequence
       },
       settleLimitMs,
     )

@@ -286,7 +286,10 @@ describe('an answer', () => {
       await insertAcceptedClaims(clickhouse, [
         { edge_id: 'edge', hour_ms: hourMs, accepted: { acme: some.length } },
       ])
-      await markDecided(clickhouse, { streamOffset: Number.MAX_SAFE_INTEGER, atMs: nowMs })
+      await markDecided(clickhouse, {
+        marks: [{ stream: 1, streamOffset: Number.MAX_SAFE_INTEGER }],
+        atMs: nowMs,
+      })
       await markRound(clickhouse, { round: 2, copiedAtMs: nowMs + minuteMs })
       const store = createReconciliationStore(clickhouse, 'analytics')
       return store.readReconciliation({ tenantId: 'acme', fromMs: hourMs, toMs: hourMs + 1 })

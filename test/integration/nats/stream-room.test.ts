@@ -2,12 +2,14 @@
  * The telemetry stream has space as long as scorers keep up: stored and decided messages are
  * trimmed when space is needed, no others are, and several scorers do not conflict.
  */
+
 import { afterAll, afterEach, beforeAll, expect, it } from 'vitest'
 import {
   scorerConsumer,
   telemetryStream,
   telemetrySubject,
 } from '#shared/core/telemetry/nats-names.ts'
+import { toTelemetryStream } from '#shared/core/telemetry/telemetry-streams.ts'
 import { readLowWatermark } from '#shared/io/nats/consume/low-watermark.ts'
 import { ensureStreams } from '#shared/io/nats/streams/ensure-streams.ts'
 import { until } from '../../support/process/until.ts'
@@ -66,7 +68,10 @@ it('five times its size passes through it and is stored, without a rejection', a
     // At most a quarter of the stream is in flight: scorers keep up.
     await until('less than a quarter of the room waits', async () => {
       const { last_seq } = await readStream()
-      return (last_seq - (await readLowWatermark(rig.nats))) * messageBytes < bytesMax / 4
+      return (
+        (last_seq - (await readLowWatermark(rig.nats, toTelemetryStream(1)))) * messageBytes <
+        bytesMax / 4
+      )
     })
   }
   await rig.drained()

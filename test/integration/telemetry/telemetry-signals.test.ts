@@ -88,7 +88,9 @@ describe('the signals of an event', () => {
     const facts = [...odd, ...fc.sample(anyEvent, { seed, numRuns: 1_500 })]
     const events = makeEvents(facts.map((one, nonce) => ({ ...one, nonce, tenantId: 'binary' })))
     const everyPath = { admit: () => true }
-    const outcome = await createTelemetryStore(clickhouse, everyPath).insertTelemetry(events)
+    const outcome = await createTelemetryStore(clickhouse, { paths: everyPath }).insertTelemetry(
+      events,
+    )
     expect(outcome).toEqual({ withoutSignals: [], refused: [], leftOut: new Map() })
     const writer = createRowWriter()
     for (const event of events) {

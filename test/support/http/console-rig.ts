@@ -148,6 +148,7 @@ export async function createConsoleRig(
       nowMs,
       log: testLog,
       directory: createDirectoryWriter(findNats, sealer, nowMs),
+      telemetryStreams: nats.telemetryStreams.length,
       onOutcome: (outcome) => outcomes.push(outcome),
       onRewrap: () => undefined,
       listEdges: () => listEdges(nats, sealer),

@@ -114,9 +114,15 @@ export type SpawnedEdge = {
 }
 
 /** @param options of the nats-server */
-export async function startEdgeRig(options: { syncAlways?: boolean } = {}): Promise<EdgeRig> {
+export async function startEdgeRig({
+  telemetryStreams,
+  ...options
+}: {
+  syncAlways?: boolean
+  telemetryStreams?: number
+} = {}): Promise<EdgeRig> {
   const server = await startNats(options)
-  const nats = await connectNats(server.url, 'test', quietLog)
+  const nats = await connectNats({ url: server.url, telemetryStreams }, 'test', quietLog)
   await ensureStreams(nats)
   const masterKey = randomBytes(32).toString('base64')
   const sealer = createSealer([masterKey])
@@ -218,7 +224,9 @@ async function readStored(nats: Nats): Promise<AcceptedEvent[]> {
 let edges = 0
 
 async function startEdge(rig: EdgeRig, options: EdgeOptions): Promise<TestEdge> {
-  const nats = await connectNats(options.natsUrl ?? rig.server.url, 'edge', quietLog)
+  const { length: telemetryStreams } = rig.nats.telemetryStreams
+  const settings = { url: options.natsUrl ?? rig.server.url, telemetryStreams }
+  const nats = await connectNats(settings, 'edge', quietLog)
   const metrics = createMetrics('ingest')
   const edgeId = `edge-${process.pid}-${++edges}`
   const sealer = options.sealer ?? rig.sealer
@@ -230,7 +238,6 @@ async function startEdge(rig: EdgeRig, options: EdgeOptions): Promise<TestEdge> 
     edgeId,
     nowMs,
   })
-  const publish = createTelemetryPublisher(nats, quietLog, sealer.proverOf('telemetry batch'))
   const staleSecretRequests = createStaleSecretRequests(metrics, nowMs)
   const reporter = startStaleSecretReporter({
     ...staleSecretRequests,
@@ -253,18 +260,25 @@ async function startEdge(rig: EdgeRig, options: EdgeOptions): Promise<TestEdge> 
   })
   let stopping = false
   const { countEdges } = directory
-  const backlog = openBacklogLimit({ nats, log: quietLog, metrics, countEdges })
+  const batchProver = sealer.proverOf('telemetry batch')
+  const streams = nats.telemetryStreams.map((stream) => {
+    const publish = createTelemetryPublisher(nats, stream, quietLog, batchProver)
+    return {
+      publish: options.wrapPublish?.(publish) ?? publish,
+      backlog: openBacklogLimit({ nats, stream, log: quietLog, metrics, countEdges }),
+    }
+  })
   const edge: Edge = {
     directory,
-    backlog,
+    streams,
     connected: nats.connected,
-    publish: options.wrapPublish?.(publish) ?? publish,
     close: directory.close,
   }
   const ingest = createIngest({
     natsFault: () => (nats.connected() ? null : 'is not connected'),
     log: quietLog,
     metrics,
+    telemetryStreams: nats.telemetryStreams,
     edge: () => edge,
     stopping: () => stopping,
     staleSecretRequests,
@@ -294,7 +308,7 @@ async function startEdge(rig: EdgeRig, options: EdgeOptions): Promise<TestEdge> 
     await ingest.app.close()
     await internal.close()
     answers.close()
-    await backlog.close()
+    for (const { backlog } of streams) await backlog.close()
     await directory.close()
     await reporter.close()
     await nats.close()

@@ -8,12 +8,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
-import {
-  deciderConsumer,
-  scorerConsumer,
-  telemetryStream,
-  telemetrySubject,
-} from '#shared/core/telemetry/nats-names.ts'
+import { toTelemetryStream } from '#shared/core/telemetry/telemetry-streams.ts'
 import { type Clickhouse, createClickhouse } from '#shared/io/clickhouse/clickhouse.ts'
 import { createHistoryStore, type HistoryStore } from '#shared/io/devices/history-store.ts'
 import { connectNats, type Nats } from '#shared/io/nats/connection.ts'
@@ -51,11 +46,13 @@ export type ScorerRig = {
   history: HistoryStore
   killClickhouse: () => Promise<void>
   restartClickhouse: () => Promise<void>
-  addTenant: (tenantId: string) => Promise<void>
+  /** @param stream the number of its telemetry stream, 1 by default */
+  addTenant: (tenantId: string, stream?: number) => Promise<void>
   startScorer: () => Promise<ScorerProcess>
   /** Publishes each list as one batch message. */
   publish: (...batches: readonly EventFacts[][]) => Promise<void>
-  publishRaw: (data: Uint8Array) => Promise<void>
+  /** @param stream 1 by default */
+  publishRaw: (data: Uint8Array, stream?: number) => Promise<void>
   /** Whether every message is acknowledged. */
   isDrained: () => Promise<boolean>
   drained: (limitMs?: number) => Promise<unknown>
@@ -66,7 +63,7 @@ export type ScorerRig = {
   close: () => Promise<void>
 }
 
-export async function createScorerRig(): Promise<ScorerRig> {
+export async function createScorerRig({ telemetryStreams = 1 } = {}): Promise<ScorerRig> {
   const log = createLog('test', 'silent')
   const path = mkdtempSync(join(tmpdir(), 'clickhouse-'))
   const [natsServer, postgresServer, firstClickhouse] = await Promise.all([
@@ -79,7 +76,7 @@ export async function createScorerRig(): Promise<ScorerRig> {
   const postgresUrl = await postgresServer.createDatabase()
   await migratePostgres(postgresUrl)
   await migrateClickhouse(clickhouseUrl)
-  const nats = await connectNats(natsServer.url, 'test', log)
+  const nats = await connectNats({ url: natsServer.url, telemetryStreams }, 'test', log)
   await ensureStreams(nats)
   const postgres = createPostgres(postgresUrl, { role: 'test', log, lockTimeoutMs: 20_000 })
   const clickhouse = createClickhouse(clickhouseUrl, { name: 'test' })
@@ -87,10 +84,12 @@ export async function createScorerRig(): Promise<ScorerRig> {
   // The counts of pending messages lag briefly behind a publish; the acknowledged sequence is never
   // ahead.
   const isDrained = async () => {
-    const { state } = await nats.manager.streams.info(telemetryStream)
-    for (const durable of [scorerConsumer, deciderConsumer]) {
-      const info = await nats.manager.consumers.info(telemetryStream, durable)
-      if (info.ack_floor.stream_seq !== state.last_seq) return false
+    for (const { stream, scorer, decider } of nats.telemetryStreams) {
+      const { state } = await nats.manager.streams.info(stream)
+      for (const durable of [scorer, decider]) {
+        const info = await nats.manager.consumers.info(stream, durable)
+        if (info.ack_floor.stream_seq !== state.last_seq) return false
+      }
     }
     return true
   }
@@ -99,12 +98,14 @@ export async function createScorerRig(): Promise<ScorerRig> {
     POSTGRES_URL: postgresUrl,
     CLICKHOUSE_URL: clickhouseUrl,
     TELEMETRY_KEY: testTelemetryKey,
+    TELEMETRY_STREAMS: String(telemetryStreams),
   }
   const endScorers = async () => {
     await Promise.all(scorers.splice(0).map((scorer) => scorer.end('SIGKILL')))
   }
-  const publishRaw = async (data: Uint8Array) => {
-    await nats.jetstream.publish(telemetrySubject, data, { headers: proveBatch(data) })
+  const publishRaw = async (data: Uint8Array, stream = 1) => {
+    const { subject } = toTelemetryStream(stream)
+    await nats.jetstream.publish(subject, data, { headers: proveBatch(data) })
   }
   return {
     env,
@@ -121,8 +122,12 @@ export async function createScorerRig(): Promise<ScorerRig> {
       const port = Number(new URL(clickhouseUrl).port)
       clickhouseServer = await startClickhouse({ path, port })
     },
-    addTenant: async (tenantId) => {
+    addTenant: async (tenantId, stream = 1) => {
       await insertBareTenants(postgres, [tenantId], 'sandbox')
+      await postgres.query('update tenants set telemetry_stream = $2 where tenant_id = $1', [
+        tenantId,
+        stream,
+      ])
     },
     startScorer: async () => {
       const scorer = await startScorer(env)
@@ -136,8 +141,9 @@ export async function createScorerRig(): Promise<ScorerRig> {
     isDrained,
     drained: (limitMs) => until('everything is acknowledged', isDrained, limitMs),
     redeliverAll: async () => {
-      for (const durable of [scorerConsumer, deciderConsumer]) {
-        await nats.manager.consumers.delete(telemetryStream, durable)
+      for (const { stream, scorer, decider } of nats.telemetryStreams) {
+        for (const durable of [scorer, decider])
+          await nats.manager.consumers.delete(stream, durable)
       }
       await ensureStreams(nats)
     },

@@ -1,6 +1,8 @@
 // When a stream counts as put back: at once on one server, and on several only if it stays behind.
+
 import { beforeEach, expect, test } from 'vitest'
 import { toStreamOffset } from '#shared/core/telemetry/event-batch.ts'
+import { toTelemetryStream } from '#shared/core/telemetry/telemetry-streams.ts'
 import type { Clickhouse } from '#shared/io/clickhouse/clickhouse.ts'
 import type { Nats } from '#shared/io/nats/connection.ts'
 import type { Postgres } from '#shared/io/postgres/postgres.ts'
@@ -8,6 +10,7 @@ import { createLog } from '#shared/io/process/log.ts'
 import { createMetrics } from '#shared/io/process/metrics.ts'
 import { createStreamOffsetsReader } from '../../../services/scorer/store/read-stream-offsets.ts'
 
+const stream = toTelemetryStream(1)
 const createdMs = 1_700_000_000_000
 const recorded = { streamOffset: toStreamOffset(createdMs, 9), publishedMs: createdMs + 500 }
 
@@ -46,7 +49,8 @@ function createReader() {
     json: async () => (from <= recorded.streamOffset ? [recorded] : []),
   })
   return createStreamOffsetsReader({
-    nats: { manager: { streams } } as unknown as Nats,
+    nats: { manager: { streams }, telemetryStreams: [stream] } as unknown as Nats,
+    stream,
     clickhouse: { query: select } as unknown as Clickhouse,
     postgres: { query } as unknown as Postgres,
     log: createLog('test', 'silent'),
@@ -59,7 +63,7 @@ function createReader() {
 test('one server that is behind was put back', async () => {
   replicas = 1
   lastSequence = 5
-  const { of, start } = await createReader()('TELEMETRY')
+  const { of, start } = await createReader()()
   expect(incarnations).toMatchObject([{ number: 1, firstSequence: 6 }])
   expect([of(5), of(6)]).toEqual([toStreamOffset(createdMs, 5), start])
   expect(start).toBeGreaterThan(recorded.streamOffset)
@@ -69,18 +73,18 @@ test('of several servers one may be behind for some seconds', async () => {
   replicas = 3
   lastSequence = 5
   const read = createReader()
-  await expect(read('TELEMETRY')).rejects.toThrow('lacks messages')
+  await expect(read()).rejects.toThrow('lacks messages')
   lastSequence = 9
   times[8] = recorded.publishedMs
-  expect((await read('TELEMETRY')).of(9)).toBe(recorded.streamOffset)
+  expect((await read()).of(9)).toBe(recorded.streamOffset)
   lastSequence = 5
   nowMs += 60_000
-  await expect(read('TELEMETRY')).rejects.toThrow('lacks messages')
+  await expect(read()).rejects.toThrow('lacks messages')
   nowMs += 19_000
-  await expect(read('TELEMETRY')).rejects.toThrow('lacks messages')
+  await expect(read()).rejects.toThrow('lacks messages')
   expect(incarnations).toEqual([])
   nowMs += 1_000
-  await read('TELEMETRY')
+  await read()
   expect(incarnations).toHaveLength(1)
 })
 
@@ -88,6 +92,6 @@ test('another message in the place of the recorded one needs no doubt', async ()
   replicas = 3
   lastSequence = 20
   for (let n = 6; n < 20; n++) times[n] = recorded.publishedMs + n
-  await createReader()('TELEMETRY')
+  await createReader()()
   expect(incarnations).toMatchObject([{ firstSequence: 7 }])
 })

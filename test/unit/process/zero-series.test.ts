@@ -1,5 +1,7 @@
 // Counters that alert rules watch show 0 before their first event.
+
 import { expect, it } from 'vitest'
+import { toTelemetryStream } from '#shared/core/telemetry/telemetry-streams.ts'
 import { createMetrics } from '#shared/io/process/metrics.ts'
 import { createIngestObserver } from '../../../services/ingest/metrics.ts'
 import { createScorerObserver } from '../../../services/scorer/metrics.ts'
@@ -12,7 +14,7 @@ it('the first refusal, failed publish, dead letter and lost one is an increase',
     incompleteBytes: () => 0,
     delayedRefusals: () => 0,
   }
-  createIngestObserver(metrics, backlog, () => 0)
+  createIngestObserver(metrics, { backlog, streams: [toTelemetryStream(1)], nowMs: () => 0 })
   createScorerObserver(metrics, () => 0)
   const page = await metrics.registry.metrics()
   for (const series of [

@@ -25,6 +25,7 @@ const acme: Tenant = {
   limiter: null,
   byteLimiter: { rate: { perSecond: 1e9, burst: 1e9 }, bucket: { tokens: 1e9, atMs: 0 } },
   undecidedShare: 0.25,
+  telemetryStream: 1,
   lists: { usable: () => true, find: () => [] },
   fault: null,
 }

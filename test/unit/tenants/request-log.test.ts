@@ -22,6 +22,7 @@ import { createRequestLog } from '../../../services/ingest/request-log.ts'
 const acceptance: Acceptance = {
   kind: 'accepted',
   tenantId: 'acme',
+  telemetryStream: 1,
   receivedAtMs: 1_700_000_000_000,
   eventId: 'evt_1',
   deviceId: 'device-1',

@@ -2,11 +2,12 @@
  * `di backup` and `di restore`: all of the local stack in one folder. Servers of your own have
  * their own tools: see Backup in deploy/README.md.
  */
+
 import { existsSync } from 'node:fs'
 import { cp, mkdir, open, readdir, rm, writeFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import type { Command } from 'commander'
-import { telemetryStream } from '#shared/core/telemetry/nats-names.ts'
+import { type TelemetryStream, telemetryStreams } from '#shared/core/telemetry/telemetry-streams.ts'
 import {
   type BackupManifest,
   backupLock,
@@ -100,14 +101,12 @@ async function copyStack(context: CliContext, copy: Copy): Promise<BackupManifes
   const { postgres, target } = copy
   await mkdir(target, { recursive: true, mode: 0o700 })
   const { connectAsOperator } = await import('./operator-nats.ts')
-  const { readLowWatermark } = await import('#shared/io/nats/consume/low-watermark.ts')
-  const { readStream } = await import('#shared/io/telemetry/stream-incarnations.ts')
   const { backupPostgres } = await import('#shared/io/backup/postgres-backup.ts')
   const nats = await connectAsOperator(context)
   try {
-    const { state } = await nats.manager.streams.info(telemetryStream)
-    const from = Math.max(state.first_seq, (await readLowWatermark(nats)) + 1)
-    const { offsets } = await readStream(nats, postgres, telemetryStream)
+    const from = new Map<string, number>()
+    for (const one of nats.telemetryStreams) from.set(one.stream, await findUndecided(nats, one))
+    const [first, ...further] = await readUndecided(nats, postgres, from)
     await backupPostgres(postgres, join(dataDir, 'postgres'), join(target, backupParts.postgres))
     await copyClickhouse(dataDir, copy)
     const madeAt = new Date().toISOString()
@@ -116,7 +115,8 @@ async function copyStack(context: CliContext, copy: Copy): Promise<BackupManifes
     const manifest = {
       version: packageFile.version,
       made_at: madeAt,
-      undecided_from: offsets.of(from),
+      undecided_from: first!.undecided_from,
+      further_streams: further,
       messages,
     }
     await writeFile(join(target, backupParts.manifest), `${JSON.stringify(manifest, null, 2)}\n`)
@@ -124,6 +124,34 @@ async function copyStack(context: CliContext, copy: Copy): Promise<BackupManifes
   } finally {
     await nats.close()
   }
+}
+
+/** @returns the sequence from which on messages of a stream may be undecided */
+async function findUndecided(nats: Nats, stream: TelemetryStream): Promise<number> {
+  const { readLowWatermark } = await import('#shared/io/nats/consume/low-watermark.ts')
+  const { state } = await nats.manager.streams.info(stream.stream)
+  return Math.max(state.first_seq, (await readLowWatermark(nats, stream)) + 1)
+}
+
+type Undecided = BackupManifest['further_streams'][number]
+
+/** @param from the first sequences by stream */
+async function readUndecided(
+  nats: Nats,
+  db: Queryable,
+  from: ReadonlyMap<string, number>,
+): Promise<Undecided[]> {
+  const { readStream } = await import('#shared/io/telemetry/stream-incarnations.ts')
+  const { listTenantsOfStream } = await import('#shared/io/tenants/tenant-streams.ts')
+  const undecided: Undecided[] = []
+  for (const { stream, number } of nats.telemetryStreams) {
+    const { offsets } = await readStream(nats, db, stream)
+    undecided.push({
+      undecided_from: offsets.of(from.get(stream)!),
+      tenants: await listTenantsOfStream(db, number),
+    })
+  }
+  return undecided
 }
 
 const clickhouseMaxMs = 6 * 3_600_000
@@ -151,16 +179,16 @@ type Nats = Awaited<ReturnType<typeof import('./operator-nats.ts').connectAsOper
 
 async function backupStreams(
   nats: Nats,
-  { from, folder }: { from: number; folder: string },
+  { from, folder }: { from: ReadonlyMap<string, number>; folder: string },
 ): Promise<Record<string, number>> {
   const { copyMessages, streamsToCopy } = await import('#shared/io/backup/stream-backup.ts')
   await mkdir(folder, { mode: 0o700 })
   const messages: Record<string, number> = {}
-  for (const { stream, isWhole } of streamsToCopy) {
+  for (const stream of [...streamsToCopy, ...from.keys()]) {
     const file = await open(join(folder, `${stream}.jsonl`), 'w', 0o600)
     try {
       const write = (line: string) => file.appendFile(line)
-      messages[stream] = await copyMessages(nats, stream, { from: isWhole ? null : from, write })
+      messages[stream] = await copyMessages(nats, stream, { from: from.get(stream) ?? null, write })
     } finally {
       await file.close()
     }
@@ -188,7 +216,7 @@ async function restore(folder: string, dataDir: string): Promise<BackupManifest>
 }
 
 function toBackupText({ folder, made_at: at, messages }: BackupManifest & { folder: string }) {
-  const waiting = messages.TELEMETRY ?? 0
+  const waiting = telemetryStreams.reduce((sum, { stream }) => sum + (messages[stream] ?? 0), 0)
   return [
     `${folder} has everything that was accepted before ${at}, and ${waiting} messages that were`,
     'on their way. It has the master key as well: keep it as private as the data.',

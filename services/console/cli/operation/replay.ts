@@ -1,6 +1,7 @@
 /** `di replay`: has scorers store and decide again what was accepted since an instant. */
 import type { Command } from 'commander'
 import { parseInstant } from '#shared/core/base/instants.ts'
+import type { Replay } from '#shared/io/nats/replay-telemetry.ts'
 import { type CliContext, CliError } from '../context.ts'
 
 type Replayed = {
@@ -32,12 +33,12 @@ async function replay(context: CliContext, sinceMs: number, wait: boolean): Prom
   const { awaitReplayed, replayTelemetry } = await import('#shared/io/nats/replay-telemetry.ts')
   const nats = await connectAsOperator(context)
   try {
-    const { messages, oldestAt, lastSequence } = await replayTelemetry(nats, sinceMs)
-    if (wait) await awaitReplayed(nats, lastSequence)
+    const replays = await replayTelemetry(nats, sinceMs)
+    if (wait) await awaitReplayed(nats, replays)
     return {
       since: new Date(sinceMs).toISOString(),
-      messages,
-      oldest_at: oldestAt,
+      messages: replays.reduce((sum, { messages }) => sum + messages, 0),
+      oldest_at: findLatestStart(replays),
       replayed: wait ? true : null,
     }
   } catch (error) {
@@ -45,6 +46,12 @@ async function replay(context: CliContext, sinceMs: number, wait: boolean): Prom
   } finally {
     await nats.close()
   }
+}
+
+/** From then on every stream is complete. An empty one misses nothing beside others. */
+function findLatestStart(replays: readonly Pick<Replay, 'oldestAt'>[]): string | null {
+  const starts = replays.flatMap(({ oldestAt }) => (oldestAt === null ? [] : [oldestAt]))
+  return starts.sort().at(-1) ?? null
 }
 
 function toText({ since, messages, oldest_at: oldestAt, replayed }: Replayed): string {

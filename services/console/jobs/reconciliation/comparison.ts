@@ -4,7 +4,7 @@
  */
 import { reconciliationHourMs } from '#shared/core/reconciliation/reconciliation.ts'
 import { offsetsPerMessage } from '#shared/core/telemetry/event-batch.ts'
-import { telemetryStream } from '#shared/core/telemetry/nats-names.ts'
+import type { TelemetryStream } from '#shared/core/telemetry/telemetry-streams.ts'
 import type { Nats } from '#shared/io/nats/connection.ts'
 import { readDecidedWatermark } from '#shared/io/nats/consume/low-watermark.ts'
 import type { Postgres } from '#shared/io/postgres/postgres.ts'
@@ -90,26 +90,33 @@ export function createComparison(
 const toKey = ({ tenantId, hourMs, stage, kind }: FoundDifference): string =>
   `${tenantId} ${hourMs} ${stage} ${kind}`
 
-/** @returns counts messages below the low watermark without an entry of any scorer */
+/** @returns counts messages below the low watermarks without an entry of any scorer */
 function createLostMessageCount({ findNats, postgres, store, wallMs }: ComparisonDeps) {
-  /** The stream offset below which no message of the stream's present incarnation is lost. */
-  let complete: { start: number; streamOffset: number } | null = null
-  return async (): Promise<number> => {
-    const nats = findNats()
-    if (nats?.connected() !== true) return 0
-    const watermark = await readDecidedWatermark(nats)
-    const { offsets } = await readStream(nats, postgres, telemetryStream)
+  /** By stream, the offset below which no message of its present incarnation is lost. */
+  const complete = new Map<number, { start: number; streamOffset: number }>()
+  const countLost = async (nats: Nats, one: TelemetryStream): Promise<number> => {
+    const stream = one.number
+    const watermark = await readDecidedWatermark(nats, one)
+    const { offsets } = await readStream(nats, postgres, one.stream)
     const { start } = offsets
-    const completeTo = complete?.start === start ? complete.streamOffset : 0
+    const before = complete.get(stream)
+    const completeTo = before?.start === start ? before.streamOffset : 0
     // After a start, only recent messages: retention may have removed the rows of older ones.
     const first =
-      completeTo > 0 ? completeTo : await store.readFirstStreamOffset(wallMs() - searchMs)
+      completeTo > 0 ? completeTo : await store.readFirstStreamOffset(stream, wallMs() - searchMs)
     if (first === null) return 0
     const to = offsets.of(watermark + 1)
     const from = Math.max(first, start, to - searchMessagesMax * offsetsPerMessage)
     if (from >= to) return 0
-    const lost = await store.countUnknownMessages({ from, to, step: offsetsPerMessage })
-    if (lost === 0) complete = { start, streamOffset: to }
+    const lost = await store.countUnknownMessages({ stream, from, to, step: offsetsPerMessage })
+    if (lost === 0) complete.set(stream, { start, streamOffset: to })
+    return lost
+  }
+  return async (): Promise<number> => {
+    const nats = findNats()
+    if (nats?.connected() !== true) return 0
+    let lost = 0
+    for (const stream of nats.telemetryStreams) lost += await countLost(nats, stream)
     return lost
   }
 }

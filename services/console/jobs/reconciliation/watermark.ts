@@ -1,9 +1,10 @@
 /**
- * Advances the watermark of reconciliation: the stream offset below which every event is decided,
- * with the counts that edges report. Events above it are in flight and never count as a difference.
+ * Advances the watermarks of reconciliation: the offset of each telemetry stream below which every
+ * event is decided, with the counts that edges report. Events above it are in flight and never count as a difference.
  */
+import { isDeepStrictEqual } from 'node:util'
 import { reconciliationHourMs } from '#shared/core/reconciliation/reconciliation.ts'
-import { telemetryStream } from '#shared/core/telemetry/nats-names.ts'
+import type { TelemetryStream } from '#shared/core/telemetry/telemetry-streams.ts'
 import { readMark } from '#shared/io/analytics/replica-rows-store.ts'
 import type { Clickhouse } from '#shared/io/clickhouse/clickhouse.ts'
 import type { Nats } from '#shared/io/nats/connection.ts'
@@ -13,6 +14,7 @@ import { pause } from '#shared/io/process/pause.ts'
 import { listAcceptedClaims } from '#shared/io/reconciliation/accepted-claims.ts'
 import { readClockMs } from '#shared/io/reconciliation/reconciliation-postgres-store.ts'
 import {
+  type DecidedMark,
   insertAcceptedClaims,
   markDecided,
 } from '#shared/io/reconciliation/reconciliation-rows-store.ts'
@@ -33,7 +35,7 @@ type WatermarkDeps = {
 export type Watermark = {
   /**
    * Waits a few seconds until every published event is decided and replicated, then writes the
-   * watermark and the edges' counts.
+   * watermarks and the edges' counts.
    * @returns false when that took too long; the counts follow with the next call
    * @throws Error when NATS is not connected
    */
@@ -55,7 +57,7 @@ export function createWatermark(deps: WatermarkDeps, stopped: AbortSignal): Wate
   const { clickhouse, postgres, reportProver, nowMs } = deps
   /** The counts that are written, as JSON; null before the first time. */
   let writtenClaims: ReadonlySet<string> | null = null
-  let written: { streamOffset: number; atMs: number } | null = null
+  let written: { marks: readonly DecidedMark[]; atMs: number } | null = null
 
   /** All counts at first, then those of the last hours: an edge reports the current hour only. */
   const readClaims = async (nats: Nats) => {
@@ -68,14 +70,27 @@ export function createWatermark(deps: WatermarkDeps, stopped: AbortSignal): Wate
     return claims
   }
   /** Waits until the scorers' watermark reaches a sequence number. @returns the watermark */
-  const awaitDecided = async (nats: Nats, sequence: number): Promise<number> => {
+  const awaitDecided = async (
+    nats: Nats,
+    stream: TelemetryStream,
+    sequence: number,
+  ): Promise<number> => {
     const deadlineMs = nowMs() + waitMaxMs
-    let decided = await readDecidedWatermark(nats)
+    let decided = await readDecidedWatermark(nats, stream)
     while (decided < sequence && nowMs() < deadlineMs && !stopped.aborted) {
       await pause(decidedPollMs, stopped)
-      decided = await readDecidedWatermark(nats)
+      decided = await readDecidedWatermark(nats, stream)
     }
     return decided
+  }
+  /** Waits until every message that a stream has now is decided, or for some seconds. */
+  const readDecidedMark = async (nats: Nats, stream: TelemetryStream) => {
+    const { state } = await nats.manager.streams.info(stream.stream)
+    const decided = await awaitDecided(nats, stream, state.last_seq)
+    // Read later: a scorer notices a stream that was put back before it decides more of it.
+    const { offsets } = await readStream(nats, postgres, stream.stream)
+    const mark: DecidedMark = { stream: stream.number, streamOffset: offsets.of(decided + 1) }
+    return { mark, isComplete: decided >= state.last_seq }
   }
   const awaitReplicated = async (atMs: number): Promise<boolean> => {
     const deadlineMs = nowMs() + 2 * waitMaxMs
@@ -89,22 +104,21 @@ export function createWatermark(deps: WatermarkDeps, stopped: AbortSignal): Wate
     advance: async () => {
       const nats = deps.findNats()
       if (nats?.connected() !== true) throw new Error('NATS is not connected')
-      // Read the counts before the stream: it then has every message that they count.
+      // Read the counts before the streams: they then have every message that the counts include.
       const all = await readClaims(nats)
       const texts = new Set(all.map((claim) => JSON.stringify(claim)))
       const claims = all.filter((claim) => !writtenClaims?.has(JSON.stringify(claim)))
-      const { state: stream } = await nats.manager.streams.info(telemetryStream)
-      const decided = await awaitDecided(nats, stream.last_seq)
-      const isComplete = decided >= stream.last_seq
-      // Read later: a scorer notices a stream that was put back before it decides more of it.
-      const { offsets } = await readStream(nats, postgres, telemetryStream)
-      const streamOffset = offsets.of(decided + 1)
-      const isIdle = claims.length === 0 && streamOffset === written?.streamOffset
+      const reached = await Promise.all(
+        nats.telemetryStreams.map((stream) => readDecidedMark(nats, stream)),
+      )
+      const marks = reached.map(({ mark }) => mark)
+      const isComplete = reached.every((one) => one.isComplete)
+      const isIdle = claims.length === 0 && isDeepStrictEqual(marks, written?.marks)
       if (isIdle && nowMs() - written!.atMs < idleWriteMs) return isComplete
       // Decisions up to here are committed, so a later replication round copies them.
       const atMs = (await readClockMs(postgres)) + clockMarginMs
-      await markDecided(clickhouse, { streamOffset, atMs })
-      written = { streamOffset, atMs: nowMs() }
+      await markDecided(clickhouse, { marks, atMs })
+      written = { marks, atMs: nowMs() }
       if (!isComplete || !(await awaitReplicated(atMs))) return false
       await insertAcceptedClaims(clickhouse, claims)
       writtenClaims = texts

@@ -11,12 +11,12 @@ export const batchEventsMax = 256
 export const batchBytesMax = 960 * 1024
 
 /**
- * Events that wait for their ack at an edge: twice what the publishes in flight hold, so that the
- * next messages are full. More would be scored earlier than they can be stored.
+ * Events that wait for the ack of one stream at an edge: twice what the publishes in flight hold, so
+ * that the next messages are full. More would be scored earlier than they can be stored.
  */
 export const waitingEventsMax = 1_024
 
-/** Bytes of events that wait for their ack at an edge. */
+/** Bytes of events that wait for the ack of one stream at an edge: 64 MiB of eight streams. */
 export const waitingBytesMax = 8 * 1024 * 1024
 
 /**

@@ -8,6 +8,12 @@ export const telemetryStreamBytes = 16 * 1024 ** 3
 export const telemetryStreamBytesMin = 1024 ** 2
 
 /**
+ * Telemetry streams that there can be. Each publishes, stores and decides for itself: eight take
+ * more than the largest cluster of three servers can sync.
+ */
+export const telemetryStreamsMax = 8
+
+/**
  * Share of the stream that one tenant's undecided events may take while no other tenant has any.
  * The bound depends on the free space: with share s a tenant may have s / (1 - s) of what is free.
  * One tenant alone reaches s of the stream. n tenants that all flood with a share of a quarter

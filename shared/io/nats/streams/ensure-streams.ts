@@ -4,7 +4,6 @@
  */
 import type { ConsumerConfig, StreamConfig } from 'nats'
 import pRetry from 'p-retry'
-import { telemetryStream } from '#shared/core/telemetry/nats-names.ts'
 import type { Log } from '#shared/io/process/log.ts'
 import type { Nats } from '../connection.ts'
 import { isForming } from '../jetstream-errors.ts'
@@ -15,7 +14,7 @@ import {
   openStaleSecretBucket,
   openTenantsBucket,
 } from './buckets.ts'
-import { addStream, nullIfMissing, requireEcho } from './restore-streams.ts'
+import { addStream, isTelemetryStream, nullIfMissing, requireEcho } from './restore-streams.ts'
 import { consumerConfigs, listStreamConfigs } from './stream-configs.ts'
 
 /**
@@ -24,8 +23,10 @@ import { consumerConfigs, listStreamConfigs } from './stream-configs.ts'
  * @throws Error naming the setting that the server does not apply
  */
 export async function ensureStreams(nats: Nats): Promise<void> {
-  for (const config of listStreamConfigs(nats)) await ensureStream(nats, config)
+  const streams = listStreamConfigs(nats)
+  for (const config of streams) await ensureStream(nats, config)
   for (const { stream, config } of Object.values(consumerConfigs)) {
+    if (!streams.some(({ name }) => name === stream)) continue
     const durable = config.durable_name ?? ''
     const present = await nats.manager.consumers.info(stream, durable).catch(nullIfMissing)
     // Where a consumer began cannot change, and differs after a replay.
@@ -79,7 +80,7 @@ function toStart({ deliver_policy, opt_start_time }: ConsumerConfig): Partial<Co
 
 /** An operator may have set size and replicas on the stream: keep them unless configured here. */
 function toUnchanged(nats: Nats, { name, max_bytes, num_replicas }: StreamConfig) {
-  const configured = name === telemetryStream ? nats.telemetryBytesMax : undefined
+  const configured = isTelemetryStream(nats, name) ? nats.telemetryBytesMax : undefined
   return { max_bytes: configured ?? max_bytes, num_replicas: nats.replicas ?? num_replicas }
 }
 

@@ -2,9 +2,11 @@
  * Creates streams and consumers that are missing, as on a broker that lost its store. What exists
  * stays unchanged: only `ensureStreams`, which runs with a migration, changes a stream.
  */
+
 import type { StreamConfig } from 'nats'
 import { telemetryStreamBytesMin } from '#shared/core/base/limits/stream.ts'
-import { deadLetterStream, telemetryStream } from '#shared/core/telemetry/nats-names.ts'
+import { deadLetterStream } from '#shared/core/telemetry/nats-names.ts'
+import { type TelemetryStream, telemetryStreams } from '#shared/core/telemetry/telemetry-streams.ts'
 import type { Nats } from '../connection.ts'
 import { isNotFound, isOutOfStorage } from '../jetstream-errors.ts'
 import { consumerConfigs, listStreamConfigs } from './stream-configs.ts'
@@ -17,7 +19,7 @@ import { consumerConfigs, listStreamConfigs } from './stream-configs.ts'
 export async function restoreConsumer(nats: Nats, durable: string): Promise<void> {
   const { stream, config } = consumerConfigs[durable]!
   await restoreStream(nats, stream)
-  if (stream === telemetryStream) await restoreStream(nats, deadLetterStream)
+  if (isTelemetryStream(nats, stream)) await restoreStream(nats, deadLetterStream)
   const present = await nats.manager.consumers.info(stream, durable).catch(nullIfMissing)
   if (present === null) await nats.manager.consumers.add(stream, config)
 }
@@ -30,7 +32,7 @@ export async function restoreStream(nats: Nats, stream: string): Promise<void> {
 
 /**
  * Creates a stream. The server reserves the full size at once. Where no size is configured and the
- * server has less storage, the size of the telemetry stream is halved until the server accepts it.
+ * server has less storage, the size of a telemetry stream is halved until the server accepts it.
  * @throws Error when a size is configured, or the server has less than the minimum, or ignores a
  *   setting
  */
@@ -40,10 +42,25 @@ export async function addStream(nats: Nats, config: Partial<StreamConfig>): Prom
     requireEcho(`stream ${config.name}`, config, info.config)
   } catch (error) {
     const half = Math.floor((config.max_bytes ?? 0) / 2)
-    const mayShrink = config.name === telemetryStream && nats.telemetryBytesMax === undefined
+    const mayShrink = isTelemetryStream(nats, config.name) && nats.telemetryBytesMax === undefined
     if (!mayShrink || half < telemetryStreamBytesMin || !isOutOfStorage(error)) throw error
     await addStream(nats, { ...config, max_bytes: half })
   }
+}
+
+/** Whether a stream is one of this process's telemetry streams. */
+export function isTelemetryStream(nats: Nats, name: string | undefined): boolean {
+  return nats.telemetryStreams.some(({ stream }) => stream === name)
+}
+
+/** @returns the telemetry streams that the server has @throws when the broker does not answer */
+export async function listPresentStreams(nats: Nats): Promise<TelemetryStream[]> {
+  const present: TelemetryStream[] = []
+  for (const one of telemetryStreams) {
+    const info = await nats.manager.streams.info(one.stream).catch(nullIfMissing)
+    if (info !== null) present.push(one)
+  }
+  return present
 }
 
 /** Turns "not found" into null. @throws every other error */

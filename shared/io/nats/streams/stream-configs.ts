@@ -12,12 +12,13 @@ import { telemetryStreamBytes } from '#shared/core/base/limits/stream.ts'
 import type { Nats } from '../connection.ts'
 import { alertsConsumers, toAlertsStream } from './alerts-stream.ts'
 import { toDeadLetterStream } from './dead-letter-stream.ts'
-import { telemetryConsumers, toTelemetryStream } from './telemetry-stream.ts'
+import { telemetryConsumers, toTelemetryStreamConfig } from './telemetry-stream.ts'
 
 /** Every stream, with the size and the replicas that the process's settings name. */
 export function listStreamConfigs(nats: Nats): Partial<StreamConfig>[] {
+  const bytesMax = nats.telemetryBytesMax ?? telemetryStreamBytes
   const streams = [
-    toTelemetryStream(nats.telemetryBytesMax ?? telemetryStreamBytes),
+    ...nats.telemetryStreams.map((stream) => toTelemetryStreamConfig(stream, bytesMax)),
     toAlertsStream(),
     toDeadLetterStream(),
   ]
@@ -29,7 +30,7 @@ export function listStreamConfigs(nats: Nats): Partial<StreamConfig>[] {
   }))
 }
 
-/** By durable name. A scorer drops poison itself; any other failure is retried without limit. */
+/** By durable name, with those of every stream that there can be. A scorer drops poison itself; any other failure is retried without limit. */
 export const consumerConfigs: Record<string, { stream: string; config: Partial<ConsumerConfig> }> =
   Object.fromEntries(
     [...telemetryConsumers, ...alertsConsumers].map(

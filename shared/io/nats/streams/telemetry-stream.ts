@@ -1,5 +1,5 @@
 /**
- * The telemetry stream: every accepted event, until a scorer has stored it and a scorer has decided
+ * A telemetry stream: every accepted event, until a scorer has stored it and a scorer has decided
  * on it. A full stream refuses new messages, so no accepted event is lost; scorers trim it before
  * it is full. It uses limits retention: a work queue would forget its message ids on a restart, and
  * an event must stay replayable until ClickHouse has it.
@@ -7,21 +7,19 @@
 import { DiscardPolicy, nanos, type StreamConfig } from 'nats'
 import { hourMs } from '#shared/core/base/instants.ts'
 import { publishTimeoutMs } from '#shared/core/base/limits/ingest.ts'
-import {
-  deciderConsumer,
-  scorerConsumer,
-  telemetryStream,
-  telemetrySubject,
-} from '#shared/core/telemetry/nats-names.ts'
+import { type TelemetryStream, telemetryStreams } from '#shared/core/telemetry/telemetry-streams.ts'
 
 /** How long a delivered message is leased without a heartbeat. Too short only causes a repeat. */
 export const ackWaitMs = 6_000
 
 /** @param bytesMax size of the stream */
-export function toTelemetryStream(bytesMax: number): Partial<StreamConfig> {
+export function toTelemetryStreamConfig(
+  { stream, subjects }: TelemetryStream,
+  bytesMax: number,
+): Partial<StreamConfig> {
   return {
-    name: telemetryStream,
-    subjects: ['telemetry.>'],
+    name: stream,
+    subjects: [subjects],
     discard: DiscardPolicy.New,
     max_bytes: bytesMax,
     max_age: nanos(72 * hourMs),
@@ -35,10 +33,6 @@ export function toTelemetryStream(bytesMax: number): Partial<StreamConfig> {
 export const pendingMax = 16_384
 
 /** After `ackWaitMs` another scorer gets the messages of a killed one. */
-export const telemetryConsumers = [scorerConsumer, deciderConsumer].map((durable) => ({
-  durable,
-  stream: telemetryStream,
-  subject: telemetrySubject,
-  ackWaitMs,
-  pendingMax,
-}))
+export const telemetryConsumers = telemetryStreams.flatMap(({ stream, subject, scorer, decider }) =>
+  [scorer, decider].map((durable) => ({ durable, stream, subject, ackWaitMs, pendingMax })),
+)

@@ -160,7 +160,13 @@ function createState(options: TenantDirectoryOptions): State {
     faults.inc({ reason })
     log.error({ reason, about }, 'an entry of the tenant directory cannot be used')
   }
-  const copyOptions = { sealer: options.sealer, nowMs, onFault, previous: () => undefined }
+  const copyOptions = {
+    sealer: options.sealer,
+    telemetryStreams: options.nats.telemetryStreams.length,
+    nowMs,
+    onFault,
+    previous: () => undefined,
+  }
   const empty = createTenantCopy(copyOptions)
   const state: State = {
     ...options,
@@ -229,6 +235,7 @@ async function followOnce(state: State): Promise<void> {
   const jetstream = nats.connection.jetstream({ timeout: leaseMs / 2 })
   const bucket = await openTenantsBucket({ ...nats, jetstream })
   const staging = createTenantCopy({
+    telemetryStreams: state.nats.telemetryStreams.length,
     sealer: state.sealer,
     nowMs,
     onFault: state.onFault,

@@ -25,6 +25,8 @@ type TenantFault =
   | 'older_epoch'
   | 'unsealable_secret'
   | 'policy_missing'
+  /** Its telemetry stream is beyond TELEMETRY_STREAMS of this edge. */
+  | 'stream_unknown'
 
 type ListFault = 'unproven_lists' | 'unreadable_lists'
 
@@ -47,6 +49,8 @@ export type Tenant = {
   byteLimiter: Limiter
   /** Share of the telemetry stream that it may have waiting undecided. */
   undecidedShare: number
+  /** The number of its telemetry stream. */
+  telemetryStream: number
   /** Its allow and deny lists. */
   lists: TenantLists
   fault: TenantFault | null
@@ -82,6 +86,8 @@ export type TenantCopy = {
 
 type TenantCopyOptions = {
   sealer: Sealer
+  /** How many telemetry streams this edge writes to. */
+  telemetryStreams: number
   nowMs: () => number
   /** Called for every entry that cannot be used, without its content. */
   onFault: (fault: TenantFault | 'unreadable_policy' | ListFault, about: string) => void
@@ -123,6 +129,10 @@ export function createTenantCopy(options: TenantCopyOptions): TenantCopy {
       return
     }
     const entry = parsed.data
+    if ((entry.telemetry_stream ?? 1) > options.telemetryStreams) {
+      refuse(tenantId, 'stream_unknown')
+      return
+    }
     if (entry.epoch < findEpoch(tenantId)) {
       refuse(tenantId, 'older_epoch')
       return
@@ -189,6 +199,7 @@ function toTenant(
       entry.ingest_rate === null ? null : toLimiter(entry.ingest_rate, before?.limiter, nowMs),
     byteLimiter: toLimiter(entry.ingest_bytes ?? defaultBytes, before?.byteLimiter, nowMs),
     undecidedShare: entry.ingest_share ?? undecidedShare,
+    telemetryStream: entry.telemetry_stream ?? 1,
     lists,
     fault: sealedElsewhere ? 'unsealable_secret' : policy === null ? 'policy_missing' : null,
   }
@@ -242,6 +253,7 @@ function unusable(tenantId: string, fault: TenantFault, lists: TenantLists): Ten
     limiter: null,
     byteLimiter: { rate: defaultBytes, bucket: fullBucket(defaultBytes, 0) },
     undecidedShare,
+    telemetryStream: 1,
     lists,
     fault,
   }

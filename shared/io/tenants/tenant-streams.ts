@@ -1,0 +1,57 @@
+/**
+ * The telemetry stream of each tenant, by number. It is chosen when the tenant is created and never
+ * changes: an exact order of the tenant's events needs one stream.
+ */
+import {
+  type TelemetryStream,
+  toTelemetryStream,
+} from '#shared/core/telemetry/telemetry-streams.ts'
+import type { Queryable } from '#shared/io/postgres/postgres.ts'
+
+/**
+ * @param streams how many streams there are
+ * @returns the number of the stream with the fewest tenants
+ */
+export async function chooseTelemetryStream(db: Queryable, streams: number): Promise<number> {
+  const { rows } = await db.query<{ stream: number }>(
+    `select stream::integer from generate_series(1, $1) as stream
+     left join tenants on telemetry_stream = stream
+     group by stream order by count(tenant_id), stream limit 1`,
+    [streams],
+  )
+  return rows[0]!.stream
+}
+
+/** @returns the stream of a tenant; the first one for a tenant that does not exist */
+export async function findTelemetryStream(
+  db: Queryable,
+  tenantId: string,
+): Promise<TelemetryStream> {
+  const { rows } = await db.query<{ telemetry_stream: number }>(
+    'select telemetry_stream from tenants where tenant_id = $1',
+    [tenantId],
+  )
+  return toTelemetryStream(rows[0]?.telemetry_stream ?? 1)
+}
+
+/**
+ * @param streams how many streams there are
+ * @returns what is wrong when a tenant lies on a stream beyond them; null when none does
+ */
+export async function findStreamFault(db: Queryable, streams: number): Promise<string | null> {
+  const { rows } = await db.query<{ highest: number | null }>(
+    'select max(telemetry_stream) as highest from tenants',
+  )
+  const highest = rows[0]?.highest ?? 1
+  if (highest <= streams) return null
+  return `TELEMETRY_STREAMS is ${streams}, but there are tenants on telemetry stream ${highest}: set it to ${highest} or more`
+}
+
+/** @returns the ids of the tenants that lie on a stream */
+export async function listTenantsOfStream(db: Queryable, stream: number): Promise<string[]> {
+  const { rows } = await db.query<{ tenant_id: string }>(
+    'select tenant_id from tenants where telemetry_stream = $1 order by tenant_id',
+    [stream],
+  )
+  return rows.map((row) => row.tenant_id)
+}
