@@ -107,6 +107,7 @@ const tenant: Required<z.infer<typeof tenantEntrySchema>> = {
   ingest_bytes: { perSecond: 1_000, burst: 2_000 },
   ingest_share: 0.5,
   list_shards: 1,
+  telemetry_stream: 2,
 }
 
 const requestLogQuery = { query_id: 'query-1', tenant_id: tenantId }

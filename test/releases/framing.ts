@@ -2,6 +2,7 @@
  * The present writers and readers of what processes exchange, without servers: what a writer would
  * publish is returned as text.
  */
+
 import type { KvEntry, MsgHdrs } from 'nats'
 import type { z } from 'zod'
 import {
@@ -11,6 +12,7 @@ import {
 } from '#shared/core/telemetry/event-batch.ts'
 import { batchProofHeader } from '#shared/core/telemetry/nats-names.ts'
 import type { Telemetry } from '#shared/core/telemetry/submission.ts'
+import { toTelemetryStream } from '#shared/core/telemetry/telemetry-streams.ts'
 import { publishTenantHint } from '#shared/io/deliveries/publish-hints.ts'
 import type { Nats } from '#shared/io/nats/connection.ts'
 import { decodeReport, encodeReport } from '#shared/io/nats/kv-reporter.ts'
@@ -181,7 +183,12 @@ export async function writeBatch({
     },
   }
   const nats = { connection, newInbox: () => 'inbox' } as unknown as Nats
-  const publish = createTelemetryPublisher(nats, createLog('test', 'silent'), batchProver)
+  const publish = createTelemetryPublisher(
+    nats,
+    toTelemetryStream(1),
+    createLog('test', 'silent'),
+    batchProver,
+  )
   // Nothing answers.
   await publish(message, 'batch-1', 0).catch(() => undefined)
   return `${proof}\n${Buffer.from(message).toString()}`

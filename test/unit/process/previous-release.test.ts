@@ -45,6 +45,7 @@ describe('an edge', () => {
     const faults: string[] = []
     const copy = createTenantCopy({
       sealer,
+      telemetryStreams: 2,
       nowMs: () => 0,
       onFault: (fault) => faults.push(fault),
       previous: () => undefined,

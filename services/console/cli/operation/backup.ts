@@ -138,7 +138,7 @@ type Undecided = BackupManifest['further_streams'][number]
 /** @param from the first sequences by stream */
 async function readUndecided(
   nats: Nats,
-  db: Queryable,
+  db: Postgres,
   from: ReadonlyMap<string, number>,
 ): Promise<Undecided[]> {
   const { readStream } = await import('#shared/io/telemetry/stream-incarnations.ts')
