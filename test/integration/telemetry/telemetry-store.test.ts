@@ -91,6 +91,7 @@ describe('an accepted event', () => {
       signals_left_out: 0,
       placeholder_ids: [],
       stream_offset: 256,
+      stream: 1,
       filled_categories: 0b000100,
       unknown_signals: [],
       detected_bits: expect.anything(),
