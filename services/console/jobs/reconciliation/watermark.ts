@@ -1,6 +1,7 @@
 /**
  * Advances the watermarks of reconciliation: the offset of each telemetry stream below which every
- * event is decided, with the counts that edges report. Events above it are in flight and never count as a difference.
+ * event is decided, with the counts that edges report. Events above it are in flight and never
+ * count as a difference.
  */
 import { isDeepStrictEqual } from 'node:util'
 import { reconciliationHourMs } from '#shared/core/reconciliation/reconciliation.ts'
