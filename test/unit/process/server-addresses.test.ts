@@ -160,6 +160,7 @@ describe('signing in to NATS', () => {
     expect(() => settings({ NATS_CERT_FILE: file })).toThrow(/NATS_KEY_FILE/)
     expect(settings({ NATS_CERT_FILE: file, NATS_KEY_FILE: file, NATS_NKEY_SEED: seed })).toEqual({
       url: 'nats://127.0.0.1:4222',
+      telemetryStreams: 1,
       certFile: file,
       keyFile: file,
       nkeySeed: seed,
