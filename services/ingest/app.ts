@@ -18,6 +18,7 @@ import {
   waitingBytesMax,
   waitingEventsMax,
 } from '#shared/core/base/limits/ingest.ts'
+import { findTenant } from '#shared/core/telemetry/body-scan.ts'
 import { verifySignature } from '#shared/core/telemetry/signature.ts'
 import {
   listTelemetryStreams,
@@ -39,10 +40,13 @@ import type { CommitLimits } from './group-commit.ts'
 import {
   handleSubmission,
   ingestPath,
+  type Pending,
   processSubmission,
   respondSettled,
+  type Submission,
   type SubmissionDeps,
 } from './http/handle-submission.ts'
+import { tracePublish } from './http/trace-submissions.ts'
 import { createIntakes } from './intakes.ts'
 import { createIngestObserver, type IngestBacklog } from './metrics.ts'
 import { createRefusalDelay } from './refusal-delay.ts'
@@ -202,12 +206,21 @@ function createSubmissionDeps(
       nowMs,
       wallMs: deps.wallMs,
     },
-    intakes: createIntakes({
-      edge,
+    intakes: createIntakes<Submission, Pending>({
       connected: () => submissions.connected(),
       process: (submission) => processSubmission(submissions, submission),
+      guessStream: ({ body }) => {
+        const tenantId = findTenant(body)
+        const tenant = tenantId === null ? undefined : edge()?.directory.find(tenantId)
+        return tenant?.telemetryStream ?? 1
+      },
+      streamOf: ({ acceptance }) => acceptance.telemetryStream,
+      publish: (stream, message, batchId, timeoutMs, batch) => {
+        const publish = (tracedEvents?: string) =>
+          edge()!.streams[stream - 1]!.publish(message, batchId, timeoutMs, tracedEvents)
+        return deps.tracing === null ? publish() : tracePublish(batch, publish)
+      },
       settle: (pending, settlement) => respondSettled(submissions, pending, settlement),
-      isTracing: deps.tracing !== null,
       observers: observe.commits,
       newBatchId: deps.newBatchId,
       nowMs,

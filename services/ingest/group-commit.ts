@@ -24,7 +24,7 @@ type PublishOutcome = { duplicate: boolean; sequence: number }
 /** The outcome of an event: the sequence of its stored message, or why it could not be stored. */
 export type Settlement = { fault: null; sequence: number } | { fault: PublishFault }
 
-type GroupCommitOptions<W extends Waiter> = {
+export type GroupCommitOptions<W extends Waiter> = {
   /**
    * Resolves when the message is stored. Rejects with `final: true` when it is not stored and a
    * retry is useless. After any other rejection the outcome is unknown, and the same bytes are

@@ -8,22 +8,28 @@ import {
   queuedRequestsMax,
   scoringSliceMs,
 } from '#shared/core/base/limits/ingest.ts'
-import { findTenant } from '#shared/core/telemetry/body-scan.ts'
-import { type Admission, createAdmission } from './admission.ts'
-import type { Edge } from './app.ts'
-import type { GroupCommit, Settlement } from './group-commit.ts'
-import { type CommitLimits, type CommitObserver, createGroupCommit } from './group-commit.ts'
-import type { Pending, Submission } from './http/handle-submission.ts'
-import { tracePublish } from './http/trace-submissions.ts'
+import { type Admission, type Arrival, createAdmission } from './admission.ts'
+import {
+  type CommitLimits,
+  type CommitObserver,
+  createGroupCommit,
+  type GroupCommit,
+  type GroupCommitOptions,
+  type Waiter,
+} from './group-commit.ts'
 
-type IntakesOptions = {
-  edge: () => Edge | null
+type IntakesOptions<S extends Arrival, W extends Waiter> = {
   /** Whether the connection to NATS is up at this moment. */
   connected: () => boolean
-  process: (submission: Submission) => void
-  settle: (pending: Pending, settlement: Settlement) => void
-  isTracing: boolean
-  /** One for each stream. */
+  process: (submission: S) => void
+  /** The number of the stream that a submission is probably for. */
+  guessStream: (submission: S) => number
+  /** The number of an event's stream. */
+  streamOf: (waiter: W) => number
+  /** Publishes to the stream of a number. */
+  publish: (stream: number, ...batch: Parameters<Publish<W>>) => ReturnType<Publish<W>>
+  settle: GroupCommitOptions<W>['settle']
+  /** One for each stream, in the order of their numbers. */
   observers: readonly CommitObserver[]
   newBatchId: () => string
   /** The monotonic clock. */
@@ -31,33 +37,39 @@ type IntakesOptions = {
   commitLimits: CommitLimits
 }
 
-export type Intakes = {
+type Publish<W extends Waiter> = GroupCommitOptions<W>['publish']
+
+export type Intakes<S extends Arrival, W extends Waiter> = {
   /** Processes a submission, now or in its turn. */
-  admit: Admission<Submission>['admit']
-  /** Accepts an event for the stream of its tenant. @returns false when there is no capacity */
-  offer: GroupCommit<Pending>['offer']
-  queued: Admission<Submission>['queued']
-  waiting: GroupCommit<Pending>['waiting']
+  admit: Admission<S>['admit']
+  /** Accepts an event for its stream. @returns false when there is no capacity */
+  offer: GroupCommit<W>['offer']
+  queued: Admission<S>['queued']
+  waiting: GroupCommit<W>['waiting']
   /** Resolves when every submission admitted so far is processed and settled. */
   drained: () => Promise<void>
 }
 
-type Intake = { admission: Admission<Submission>; commit: GroupCommit<Pending> }
+type Intake<S extends Arrival, W extends Waiter> = {
+  admission: Admission<S>
+  commit: GroupCommit<W>
+}
 
 /** Creates one for each stream. */
-export function createIntakes(options: IntakesOptions): Intakes {
-  const { edge, observers } = options
+export function createIntakes<S extends Arrival, W extends Waiter>(
+  options: IntakesOptions<S, W>,
+): Intakes<S, W> {
+  const { observers, guessStream, streamOf } = options
   const intakes = observers.map((_, index) => createIntake(options, index))
-  const [first] = intakes as [Intake, ...Intake[]]
-  const findIntake = (body: Buffer): Intake => {
-    if (intakes.length === 1) return first
-    const tenantId = findTenant(body)
-    const tenant = tenantId === null ? undefined : edge()?.directory.find(tenantId)
-    return intakes[(tenant?.telemetryStream ?? 1) - 1] ?? first
-  }
+  const [first] = intakes as [Intake<S, W>, ...Intake<S, W>[]]
   return {
-    admit: (submission) => findIntake(submission.body).admission.admit(submission),
-    offer: (pending) => intakes[pending.acceptance.telemetryStream - 1]!.commit.offer(pending),
+    admit: (submission) => {
+      // With one stream there is nothing to find.
+      const stream = intakes.length === 1 ? 1 : guessStream(submission)
+      const intake = intakes[stream - 1] ?? first
+      intake.admission.admit(submission)
+    },
+    offer: (waiter) => intakes[streamOf(waiter) - 1]!.commit.offer(waiter),
     queued: () => {
       const all = intakes.map(({ admission }) => admission.queued())
       return { requests: sumOf(all, 'requests'), bytes: sumOf(all, 'bytes') }
@@ -77,11 +89,14 @@ function sumOf<K extends string>(all: readonly Record<K, number>[], key: K): num
   return all.reduce((sum, one) => sum + one[key], 0)
 }
 
-function createIntake(options: IntakesOptions, index: number): Intake {
-  const { edge, connected, process, settle, isTracing, observers, nowMs, commitLimits } = options
+function createIntake<S extends Arrival, W extends Waiter>(
+  options: IntakesOptions<S, W>,
+  index: number,
+): Intake<S, W> {
+  const { connected, process, publish, settle, observers, newBatchId, nowMs } = options
   const { length } = observers
-  const intake: Intake = {
-    admission: createAdmission<Submission>({
+  const intake: Intake<S, W> = {
+    admission: createAdmission<S>({
       process,
       // Without a broker submissions do not wait: each is refused.
       hasCapacity: () => !connected() || intake.commit.hasCapacity(),
@@ -94,20 +109,16 @@ function createIntake(options: IntakesOptions, index: number): Intake {
         queuedBytesMax: Math.floor(queuedBytesMax / length),
       },
     }),
-    commit: createGroupCommit<Pending>({
-      publish: (message, batchId, timeoutMs, batch) => {
-        const publish = (tracedEvents?: string) =>
-          edge()!.streams[index]!.publish(message, batchId, timeoutMs, tracedEvents)
-        return isTracing ? tracePublish(batch, publish) : publish()
-      },
+    commit: createGroupCommit<W>({
+      publish: (...batch) => publish(index + 1, ...batch),
       settle,
       onSettled: () => intake.admission.resume(),
       defer: setImmediate,
       later: setTimeout,
       pause: (ms) => new Promise((resolve) => setTimeout(resolve, ms)),
-      newBatchId: options.newBatchId,
+      newBatchId,
       nowMs,
-      limits: commitLimits,
+      limits: options.commitLimits,
       observe: observers[index]!,
     }),
   }

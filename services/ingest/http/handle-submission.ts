@@ -62,7 +62,7 @@ export type SubmissionDeps = {
   /** Memory of incomplete bodies. */
   bodies: BodyBudget
   decide: DecideDeps
-  intakes: Intakes
+  intakes: Intakes<Submission, Pending>
   observe: IngestObserver
   refusalDelay: RefusalDelay
   staleSecretRequests: StaleSecretRequests
