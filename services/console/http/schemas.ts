@@ -92,6 +92,7 @@ export const tenantSchema = z
       .number()
       .nullable()
       .describe("the share of the telemetry stream; null is the product's default"),
+    telemetry_stream: z.number().int().describe('the number of its telemetry stream, for good'),
     rest_rate: rateSchema,
     retention: z
       .object({ events: retentionSchema, alerts: retentionSchema, deliveries: retentionSchema })

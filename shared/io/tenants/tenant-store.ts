@@ -69,6 +69,8 @@ export type TenantView = {
   ingest_bytes: { per_second: number; burst: number } | null
   /** Share of the telemetry stream that may wait undecided. */
   ingest_share: number | null
+  /** The number of its telemetry stream. */
+  telemetry_stream: number
   rest_rate: { per_second: number; burst: number } | null
   /** Days of retention. */
   retention: Record<RetainedKind, RetentionView>
@@ -363,7 +365,7 @@ const viewSql = `
 select t.tenant_id, t.name, t.environment, t.status, t.epoch, t.created_at, t.policy_version,
   coalesce(p.policy_hash, '') as policy_hash,
   t.ingest_rate_per_second, t.ingest_burst, t.rest_rate_per_second, t.rest_burst,
-  t.ingest_bytes_per_second, t.ingest_bytes_burst, t.ingest_share,
+  t.ingest_bytes_per_second, t.ingest_bytes_burst, t.ingest_share, t.telemetry_stream,
   t.event_retention_days, t.alert_retention_days, t.delivery_retention_days,
   w.url as webhook_url, coalesce(w.state, 'off') as webhook_state,
   w.off_reason as webhook_off_reason, w.changed_at as webhook_changed_at,
@@ -406,6 +408,7 @@ function toView(row: ViewRow): TenantView {
     ingest_rate: toViewRate(row.ingest_rate_per_second, row.ingest_burst),
     ingest_bytes: toViewRate(row.ingest_bytes_per_second, row.ingest_bytes_burst),
     ingest_share: row.ingest_share,
+    telemetry_stream: row.telemetry_stream,
     rest_rate: toViewRate(row.rest_rate_per_second, row.rest_burst),
     retention: toRetention(row),
     public_api_key: row.public_api_key,

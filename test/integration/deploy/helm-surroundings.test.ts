@@ -12,11 +12,7 @@ import {
   processNames,
   processPermissions,
 } from '#shared/core/permissions/process-permissions.ts'
-import {
-  deciderConsumer,
-  scorerConsumer,
-  telemetryStream,
-} from '#shared/core/telemetry/nats-names.ts'
+import { listTelemetryStreams } from '#shared/core/telemetry/telemetry-streams.ts'
 import { type KubernetesObject, renderChart } from '../../support/deploy/helm.ts'
 import {
   componentOf,
@@ -74,11 +70,13 @@ it('scales: a scaled process has no fixed number, one with a single pod no budge
     spec: { triggers: { metadata: Record<string, string> }[] }
   }[]
   expect(scaled!.spec.triggers.map(({ metadata }) => metadata)).toMatchObject(
-    [scorerConsumer, deciderConsumer].map((consumer) => ({
-      natsServerMonitoringEndpoint: 'nats.di.svc:8222',
-      stream: telemetryStream,
-      consumer,
-    })),
+    listTelemetryStreams(2).flatMap(({ stream, scorer, decider }) =>
+      [scorer, decider].map((consumer) => ({
+        natsServerMonitoringEndpoint: 'nats.di.svc:8222',
+        stream,
+        consumer,
+      })),
+    ),
   )
 })
 

@@ -19,6 +19,7 @@ export const everything = {
   certificates: { existingSecret: 'pem' },
   settings: {
     NATS_CA_FILE: '/certificates/ca.crt',
+    TELEMETRY_STREAMS: 2,
     TELEMETRY_STREAM_MAX_BYTES: 17_179_869_184,
     OIDC_ISSUER: 'https://idp.example.com:8443/realm',
     OIDC_CLIENT_ID: 'console',
