@@ -1,6 +1,7 @@
 /**
  * The console process: connects, starts the thread of the jobs, serves the admin API, and drains.
  */
+
 import { clickhousePrivileges } from '#shared/core/permissions/table-privileges.ts'
 import { databaseOf } from '#shared/io/clickhouse/clickhouse.ts'
 import { createClickhouseCheck } from '#shared/io/clickhouse/clickhouse-check.ts'
@@ -15,6 +16,7 @@ import { createLifecycle, run } from '#shared/io/process/lifecycle.ts'
 import { createLog, type Log } from '#shared/io/process/log.ts'
 import { createMetrics, joinMetrics } from '#shared/io/process/metrics.ts'
 import { createSealer, type Sealer, toMasterKeys } from '#shared/io/tenants/sealed-secrets.ts'
+import { findStreamFault } from '#shared/io/tenants/tenant-streams.ts'
 import { createConsoleApp } from './app.ts'
 import { readConsoleConfig } from './config.ts'
 import { openConnections, sliceMaxMs } from './connections.ts'
@@ -67,7 +69,12 @@ async function main(): Promise<void> {
     address: config.CONSOLE_INTERNAL_LISTEN,
     readyChecks: { postgres: checkPostgres.writes, nats: connections.natsFault },
     // Most pages work without the jobs and ClickHouse, so a proxy must not take them away.
-    warnings: { jobs: jobs.checkReady, clickhouse: checkEngine },
+    warnings: {
+      jobs: jobs.checkReady,
+      clickhouse: checkEngine,
+      // While Postgres is away, its own check says so.
+      streams: () => findStreamFault(postgres, config.TELEMETRY_STREAMS).catch(() => null),
+    },
   })
   const shared = { log, metrics, nowMs: () => performance.now(), wallMs: Date.now }
   const backtests = createBacktests({

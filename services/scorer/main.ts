@@ -16,6 +16,7 @@ import { toNatsSettings, toShardUrls } from '#shared/io/process/config.ts'
 import { createLifecycle, run } from '#shared/io/process/lifecycle.ts'
 import { createLog } from '#shared/io/process/log.ts'
 import { createMetrics } from '#shared/io/process/metrics.ts'
+import { findStreamFault } from '#shared/io/tenants/tenant-streams.ts'
 import { openTracing } from '#shared/io/tracing/open-tracing.ts'
 import { readScorerConfig, toTelemetryKeys } from './config.ts'
 import { type StreamConsumers, startConsumers } from './consumers.ts'
@@ -58,6 +59,8 @@ async function main(): Promise<void> {
       nats: () => link.fault() ?? findConsumerFault(consumers),
       clickhouse: checkEngine,
       postgres: checkPostgres,
+      // While Postgres is away, its own check says so.
+      streams: () => findStreamFault(postgres, config.TELEMETRY_STREAMS).catch(() => null),
     },
     warnings: Object.fromEntries(
       listTelemetryStreams(config.TELEMETRY_STREAMS).map(({ number, suffix }) => [

@@ -295,6 +295,11 @@ describe('a tenant', () => {
     expect(await findStreamFault(rig.postgres, 1)).toBe(
       'TELEMETRY_STREAMS is 1, but there are tenants on telemetry stream 2: set it to 2 or more',
     )
+    const fewer = await rig.startScorer({ TELEMETRY_STREAMS: '1' })
+    await until('a scorer of fewer streams is not ready', async () =>
+      (await (await fetch(`${fewer.url}/readyz`)).text()).includes('TELEMETRY_STREAMS is 1'),
+    )
+    await fewer.end('SIGTERM')
   })
 })
 

@@ -48,7 +48,7 @@ export type ScorerRig = {
   restartClickhouse: () => Promise<void>
   /** @param stream the number of its telemetry stream, 1 by default */
   addTenant: (tenantId: string, stream?: number) => Promise<void>
-  startScorer: () => Promise<ScorerProcess>
+  startScorer: (more?: Record<string, string>) => Promise<ScorerProcess>
   /** Publishes each list as one batch message. */
   publish: (...batches: readonly EventFacts[][]) => Promise<void>
   /** @param stream 1 by default */
@@ -129,8 +129,8 @@ export async function createScorerRig({ telemetryStreams = 1 } = {}): Promise<Sc
         stream,
       ])
     },
-    startScorer: async () => {
-      const scorer = await startScorer(env)
+    startScorer: async (more = {}) => {
+      const scorer = await startScorer({ ...env, ...more })
       scorers.push(scorer)
       return scorer
     },
