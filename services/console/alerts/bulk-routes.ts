@@ -11,7 +11,6 @@ import {
 import { noteCharactersMax } from '#shared/core/base/limits/http.ts'
 import { operatorText } from '#shared/core/http/operator-text.ts'
 import { Problem } from '#shared/core/http/problem.ts'
-import { findReversedSpan } from '#shared/core/http/query-string.ts'
 import {
   type BulkChange,
   cancelBulkJob,
@@ -32,11 +31,6 @@ import type { AlertReads } from './read-alerts.ts'
 const targetFields = {
   filter: adminAlertsQuery
     .omit({ limit: true, cursor: true })
-    .superRefine((filter, context) => {
-      for (const { path, message } of findReversedSpan(filter)) {
-        context.addIssue({ code: 'custom', path: [path], message })
-      }
-    })
     .optional()
     .describe('the parameters of the list as texts, such as {"disposition": "OPEN,REVIEWED"}'),
   alert_ids: z

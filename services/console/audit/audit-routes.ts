@@ -17,7 +17,7 @@ const listAuditQuery = z.strictObject({
     .describe("who: an operator's email, `admin` for the admin token, `system`, or `unknown`"),
   action: someOf(auditedActions, 'Entries with any of these actions.'),
   from: instantParameter('Entries written at this instant or later.'),
-  to: instantParameter('Entries written before this instant, which must not be before `from`.'),
+  to: instantParameter('Entries written before this instant.'),
 })
 
 const consoleAuditQuery = listAuditQuery.extend({

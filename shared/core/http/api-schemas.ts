@@ -301,9 +301,7 @@ const alertFilters = {
   from: instantParameter(
     'Alerts created at this instant or later. ISO-8601 with an offset; a date is its midnight in UTC.',
   ),
-  to: instantParameter(
-    'Alerts created before this instant, which must not be before `from`. Its format is that of `from`.',
-  ),
+  to: instantParameter('Alerts created before this instant. The format is that of `from`.'),
   updated_after: instantParameter(
     'Alerts that were raised, or whose disposition changed, at this instant or later. When you poll, go back a few seconds before the previous call: what was being written then may not have been in its answer.',
   ),

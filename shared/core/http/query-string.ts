@@ -51,25 +51,11 @@ export function checkQuery<Query>(
   schema: z.ZodType<Query>,
 ): { value: Query } | { error: Problem } {
   const parsed = schema.safeParse(values, { error: describeFault })
-  const more = parsed.success ? findReversedSpan(parsed.data) : toFaults(parsed.error, faults)
-  const all = [...faults, ...more]
-  if (parsed.success && all.length === 0) return { value: parsed.data }
+  if (parsed.success && faults.length === 0) return { value: parsed.data }
+  const all = parsed.success ? faults : [...faults, ...toFaults(parsed.error, faults)]
   const isUnknown = all.some(({ message }) => message === unknownParameter)
   const hint = isUnknown && schema instanceof z.ZodObject ? listParameters(schema) : ''
   return { error: toInvalidQuery(all.slice(0, faultsListedMax), hint) }
-}
-
-/**
- * The faults of a span whose `from` is after its `to`: nothing can match it.
- * @param query parsed; instants are in ms since 1970
- */
-export function findReversedSpan(query: unknown): ProblemDetail[] {
-  const { from, to } = query as { from?: unknown; to?: unknown }
-  if (typeof from !== 'number' || typeof to !== 'number' || from <= to) return []
-  return [
-    { path: 'from', message: 'must not be after `to`' },
-    { path: 'to', message: 'must not be before `from`' },
-  ]
 }
 
 /** The problem of a query with faulty parameters. @param hint what the detail adds */

@@ -215,16 +215,10 @@ describe('alerts', () => {
     'to=2026-05-09T22:10:00Z': (alert) => alert.created_at < '2026-05-09T22:10:00.000Z',
   }
   const nameOf = (filter: string) => filter.split('=')[0]
-  /** Refused: `from` is after `to`. */
-  const reversed = [
-    'from=2026-05-10&to=2026-05-09T22:10:00Z',
-    'from=2026-05-09T22:10:00.0001Z&to=2026-05-09T22:10:00Z',
-  ]
   const pairs = Object.keys(filters).flatMap((a) =>
     Object.keys(filters)
       .filter((b) => a <= b && (a === b || nameOf(a) !== nameOf(b)))
-      .map((b) => (a === b ? [a] : [a, b]))
-      .filter((pair) => !reversed.includes(pair.join('&'))),
+      .map((b) => (a === b ? [a] : [a, b])),
   )
 
   test('are filtered by each parameter and each pair, with the exact total', async () => {
@@ -235,10 +229,6 @@ describe('alerts', () => {
       expect(page.total, pair.join('&')).toBe(expected.length)
       expect(page.data, pair.join('&')).toEqual(expected.slice(0, 7))
       expect(page.next_cursor === null).toBe(expected.length <= 7)
-    }
-    for (const query of reversed) {
-      const { status } = await rig.call(`/v1/di/alerts?${query}`, { key: keys.listed! })
-      expect(status, query).toBe(400)
     }
   })
 

@@ -314,8 +314,6 @@ export function describeAlertWork(getRunning: () => TestStack): void {
       const ids = data.map((row) => row.alert_id)
       const assign = (body: object) => call<Job>('POST', '/tenants/work/alerts/bulk-assign', body)
       const to = { assignee: 'ann@example.com', expected_count: 3 }
-      const reversed = { from: '2026-02-01', to: '2026-01-01' }
-      await expect(assign({ ...to, filter: reversed })).rejects.toThrow(/must not be after `to`/)
       for (const body of [{ ...to, filter: {}, alert_ids: ids }, to, { ...to, alert_ids: [] }]) {
         await expect(assign(body)).rejects.toThrow(/invalid_body/)
       }
