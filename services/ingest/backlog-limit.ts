@@ -1,7 +1,6 @@
 /**
  * Limits the backlog of each tenant of a stream: the bytes of its events in the stream that are not
- * yet
- * decided, as far as this edge stored them. It reads the stream's fill level and low watermark
+ * yet decided, as far as this edge stored them. It reads the stream's fill level and low watermark
  * about once a second.
  */
 import { capacityCheckMinMs } from '#shared/core/base/limits/stream.ts'

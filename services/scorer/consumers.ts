@@ -1,9 +1,8 @@
 /**
  * Builds and starts the two consumers of each telemetry stream: one stores messages, the other
  * decides on them. Streams share nothing but the connections and the metrics. A message is decided
- * when it and all messages before it are stored, by any
- * scorer, up to the stored low watermark. So an outage of Postgres delays no history, and decisions
- * do not depend on the speed of a process.
+ * when it and all messages before it are stored, by any scorer, up to the stored low watermark. So
+ * an outage of Postgres delays no history, and decisions do not depend on the speed of a process.
  */
 import type { StreamOffsets } from '#shared/core/telemetry/stream-offsets.ts'
 import type { TelemetryStream } from '#shared/core/telemetry/telemetry-streams.ts'

@@ -39,8 +39,7 @@ export async function onNodesOf<Value, Result>(
 
 /**
  * Works on every node at the same time, such as a mutation of its own rows, which replicas copy
- * from
- * each other.
+ * from each other.
  */
 export function onEveryNode<Result>(
   clickhouse: Clickhouse,

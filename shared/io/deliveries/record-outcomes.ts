@@ -82,8 +82,7 @@ const openMs = circuitOpenMs.map((ms) => `interval '${ms} milliseconds'`).join('
  * Deliveries, attempts and health in one statement. It locks deliveries in the order of their ids,
  * like every other statement, then webhooks in the order of their tenants. Each is looked up by its
  * key in a subquery: a join that sorts afterwards is planned as a scan of the whole table, since
- * the
- * delivery process's sessions avoid sorts. It locks only webhooks that fail or start to fail: a
+ * the delivery process's sessions avoid sorts. It locks only webhooks that fail or start to fail: a
  * healthy one is only read.
  */
 const recordSql = `

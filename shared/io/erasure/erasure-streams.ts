@@ -1,8 +1,8 @@
 /**
  * Erases a device or a user from the telemetry stream of its tenant and from the dead letters:
  * every message with one of its events is overwritten on disk. A telemetry message also has events
- * of other tenants, so it is erased only after all
- * messages up to it are stored and decided. Other events of a dead letter are stored again first.
+ * of other tenants, so it is erased only after all messages up to it are stored and decided. Other
+ * events of a dead letter are stored again first.
  */
 import { hash } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'

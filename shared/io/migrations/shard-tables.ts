@@ -90,8 +90,7 @@ export async function findOtherSpread(
 
 /**
  * Whether replicas of a server copy its rows: what its tables do already, also when its last
- * replica
- * is not named any more; of an empty server, whether it has replicas.
+ * replica is not named any more; of an empty server, whether it has replicas.
  */
 export async function copiesRows(
   client: ClickhouseNode,

@@ -1,8 +1,7 @@
 /**
  * Sets both consumers of every telemetry stream back, so that scorers store and decide again what
- * was
- * accepted since an instant. It repairs a ClickHouse or a Postgres that was put back to an earlier
- * state: every write is idempotent, so what is there already does not change.
+ * was accepted since an instant. It repairs a ClickHouse or a Postgres that was put back to an
+ * earlier state: every write is idempotent, so what is there already does not change.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type ConsumerInfo, DeliverPolicy } from 'nats'

@@ -132,9 +132,9 @@ export function findClickhouseUrlFault(text: string): string | null {
 
 /**
  * Reads a `CLICKHOUSE_CLUSTER`: the addresses of the servers' HTTP ports, with `;` between shards
- * and
- * `,` between the two replicas of a shard: `http://a:8123,http://b:8123;http://c:8123,http://d:8123`.
- * Credentials and database are those of `CLICKHOUSE_URL`, so the text has no secret.
+ * and `,` between the two replicas of a shard:
+ * `http://a:8123,http://b:8123;http://c:8123,http://d:8123`. Credentials and database are those of
+ * `CLICKHOUSE_URL`, so the text has no secret.
  * @returns the origins of each shard's replicas, in their order
  * @throws Error with what is wrong with it
  */

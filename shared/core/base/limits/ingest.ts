@@ -12,8 +12,7 @@ export const batchBytesMax = 960 * 1024
 
 /**
  * Events that wait for the ack of one stream at an edge: twice what the publishes in flight hold,
- * so
- * that the next messages are full. More would be scored earlier than they can be stored.
+ * so that the next messages are full. More would be scored earlier than they can be stored.
  */
 export const waitingEventsMax = 1_024
 
