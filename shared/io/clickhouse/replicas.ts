@@ -18,7 +18,7 @@ export type ClickhouseRequests = Pick<
  */
 export function joinReplicas(replicas: readonly ClickhouseRequests[]): ClickhouseRequests {
   let current = 0
-  const ask = async <T>(
+  const send = async <T>(
     params: object,
     work: (node: ClickhouseRequests) => Promise<T>,
   ): Promise<T> => {
@@ -35,10 +35,10 @@ export function joinReplicas(replicas: readonly ClickhouseRequests[]): Clickhous
     }
   }
   return {
-    query: (params) => ask(params, (node) => node.query(params)),
-    command: (params) => ask(params, (node) => node.command(params)),
-    exec: (params) => ask(params, (node) => node.exec(params)),
-    insert: (params) => ask(params, (node) => node.insert(params)),
+    query: (params) => send(params, (node) => node.query(params)),
+    command: (params) => send(params, (node) => node.command(params)),
+    exec: (params) => send(params, (node) => node.exec(params)),
+    insert: (params) => send(params, (node) => node.insert(params)),
     close: async () => {
       await Promise.all(replicas.map((replica) => replica.close()))
     },

@@ -9,79 +9,79 @@ const refused = Object.assign(new Error('connect'), { code: 'ECONNREFUSED' })
 const timedOut = new Error('Timeout error.')
 const answered = new ClickHouseError({ message: 'no', code: '242', type: 'TABLE_IS_READ_ONLY' })
 
-/** Two replicas that fail as told; the requests that each got. */
+/** Two replicas that fail when they are set to; the requests that each got. */
 function rig() {
-  const asked: string[] = []
+  const sent: string[] = []
   const faults: Record<string, Error | undefined> = {}
   const replica = (name: string): ClickhouseRequests => {
     const work = async () => {
-      asked.push(name)
+      sent.push(name)
       await Promise.resolve()
       if (faults[name] !== undefined) throw faults[name]
       return name as never
     }
-    const close = async () => void asked.push(`${name} closed`)
+    const close = async () => void sent.push(`${name} closed`)
     return { query: work, insert: work, command: work, exec: work, close }
   }
   const node = joinReplicas([replica('a'), replica('b')])
-  const ask = () => node.command({ query: 'select 1' })
-  return { node, ask, asked, faults }
+  const send = () => node.command({ query: 'select 1' })
+  return { node, send, sent, faults }
 }
 
 it('is the first one, and the next from when a connection fails until that one fails', async () => {
-  const { ask, asked, faults } = rig()
-  await ask()
+  const { send, sent, faults } = rig()
+  await send()
   faults.a = refused
-  expect(await ask()).toBe('b')
+  expect(await send()).toBe('b')
   faults.a = undefined
-  await ask()
+  await send()
   faults.b = refused
-  expect(await ask()).toBe('a')
-  expect(asked).toEqual(['a', 'a', 'b', 'b', 'b', 'a'])
+  expect(await send()).toBe('a')
+  expect(sent).toEqual(['a', 'a', 'b', 'b', 'b', 'a'])
 })
 
 it('fails once none answers, and tries the next one the next time', async () => {
-  const { ask, asked, faults } = rig()
+  const { send, sent, faults } = rig()
   faults.a = refused
   faults.b = refused
-  await expect(ask()).rejects.toBe(refused)
-  expect(asked).toEqual(['a', 'b'])
+  await expect(send()).rejects.toBe(refused)
+  expect(sent).toEqual(['a', 'b'])
 })
 
 it('turns once when many requests fail at the same time', async () => {
-  const { ask, faults } = rig()
+  const { send, faults } = rig()
   faults.a = refused
-  expect(await Promise.all([ask(), ask(), ask()])).toEqual(['b', 'b', 'b'])
-  expect(await ask()).toBe('b')
+  expect(await Promise.all([send(), send(), send()])).toEqual(['b', 'b', 'b'])
+  expect(await send()).toBe('b')
 })
 
 it('repeats no request that took its time, and turns away from that replica', async () => {
-  const { ask, asked, faults } = rig()
+  const { send, sent, faults } = rig()
   faults.a = timedOut
-  await expect(ask()).rejects.toBe(timedOut)
-  expect(await ask()).toBe('b')
-  expect(asked).toEqual(['a', 'b'])
+  await expect(send()).rejects.toBe(timedOut)
+  expect(await send()).toBe('b')
+  expect(sent).toEqual(['a', 'b'])
 })
 
 it('repeats no rows that were streamed', async () => {
-  const { node, asked, faults } = rig()
+  const { node, sent, faults } = rig()
   faults.a = refused
   const insert = () => node.exec({ query: 'insert into t', values: Readable.from(['1']) })
   await expect(insert()).rejects.toBe(refused)
   expect(await insert()).toBe('b')
-  expect(asked).toEqual(['a', 'b'])
+  expect(sent).toEqual(['a', 'b'])
 })
 
 it('stays with a replica that answers with an error', async () => {
-  const { ask, asked, faults } = rig()
+  const { send, sent, faults } = rig()
   faults.a = answered
-  await expect(ask()).rejects.toBe(answered)
-  await expect(ask()).rejects.toBe(answered)
-  expect(asked).toEqual(['a', 'a'])
+  await expect(send()).rejects.toBe(answered)
+  await expect(send()).rejects.toBe(answered)
+  expect(sent).toEqual(['a', 'a'])
 })
 
 it('closes all', async () => {
-  const { node, asked } = rig()
+  const { node, sent } = rig()
   await node.close()
-  expect(asked).toEqual(['a closed', 'b closed'])
+  expect(sent).toEqual(['a closed', 'b closed'])
 })
