@@ -23,13 +23,13 @@ export function joinReplicas(replicas: readonly ClickhouseRequests[]): Clickhous
     work: (node: ClickhouseRequests) => Promise<T>,
   ): Promise<T> => {
     for (let left = replicas.length - 1; ; left--) {
-      const asked = current
+      const tried = current
       try {
-        return await work(replicas[asked]!)
+        return await work(replicas[tried]!)
       } catch (error) {
         if (error instanceof ClickHouseError) throw error
         // Requests that fail at the same time turn to the next replica once.
-        if (current === asked) current = (asked + 1) % replicas.length
+        if (current === tried) current = (tried + 1) % replicas.length
         if (left === 0 || !isConnectionFault(error) || isStreamed(params)) throw error
       }
     }
