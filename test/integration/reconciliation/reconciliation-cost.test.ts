@@ -39,7 +39,7 @@ beforeAll(async () => {
   // merged into one part at once.
   await clickhouse.command({ query: 'system stop merges telemetry' })
   await clickhouse.command({
-    query: 'insert into reconciliation_watermarks values (now64(3), 1000000000000000)',
+    query: 'insert into reconciliation_watermarks values (now64(3), 1, 1000000000000000)',
   })
   await clickhouse.command({
     query:
@@ -62,9 +62,9 @@ async function insertDay(daysAgo: number): Promise<void> {
   const id = `hex(sipHash64(number, ${daysAgo}))`
   const numbers = `from numbers(${24 * eventsPerHour})`
   for (const into of [
-    `reconciliation_entries select 'acme', toStartOfHour(${at}), 'stored', ${streamOffset}, 0, 1, 0,
+    `reconciliation_entries select 'acme', toStartOfHour(${at}), 'stored', 1, ${streamOffset}, 0, 1, 0,
        [toFixedString(toString(number), 17)], [0] ${numbers}`,
-    `reconciliation_entries select 'acme', toStartOfHour(${at}), 'decided', ${streamOffset}, 0, 1, 0, [], []
+    `reconciliation_entries select 'acme', toStartOfHour(${at}), 'decided', 1, ${streamOffset}, 0, 1, 0, [], []
        ${numbers}`,
     `reconciliation_expected_alerts (tenant_id, alert_id, first, day)
        select 'acme', concat('alr_', ${id}), (${streamOffset}, toStartOfHour(${at})), toDate(${at})
