@@ -12,7 +12,7 @@ import { createLog } from '#shared/io/process/log.ts'
 import { addApiKey } from '../../support/http/api-rig.ts'
 import { percentile } from '../../support/process/percentile.ts'
 import { startClickhouse } from '../../support/servers/clickhouse-server.ts'
-import { migratePostgres } from '../../support/servers/databases.ts'
+import { migrateClickhouse, migratePostgres } from '../../support/servers/databases.ts'
 import { startPostgres, type TestPostgres } from '../../support/servers/postgres-server.ts'
 import {
   type BenchChild,
@@ -64,6 +64,7 @@ export async function run(args: string[] = []): Promise<void> {
   print(`seed ${values.seed}`)
   const server = await startPostgres({ settings: serverSettings })
   const clickhouse = await startClickhouse()
+  await migrateClickhouse(clickhouse.url)
   const rigs: Rig[] = []
   try {
     for (const alerts of sizes) {
@@ -106,8 +107,8 @@ async function createRig(
   const key = await addApiKey(postgres, bigTenantId, 'live')
   const api = await startMeasured('api', {
     POSTGRES_URL: url,
-    // The api only checks that ClickHouse runs: alerts are in Postgres.
-    CLICKHOUSE_URL: `${clickhouseUrl}/default`,
+    // The api only checks its schema: alerts are in Postgres.
+    CLICKHOUSE_URL: clickhouseUrl,
   })
   const { worker } = await forkChild('./alerts/alerts-baseline.ts')
   const lister = createLister(api.url, key)
