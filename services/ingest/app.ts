@@ -209,9 +209,10 @@ function createSubmissionDeps(
     intakes: createIntakes<Submission, Pending>({
       connected: () => submissions.connected(),
       process: (submission) => processSubmission(submissions, submission),
-      guessStream: ({ body }) => {
-        const tenantId = findTenant(body)
-        const tenant = tenantId === null ? undefined : edge()?.directory.find(tenantId)
+      guessStream: (submission) => {
+        const named = findTenant(submission.body)
+        submission.named = named
+        const tenant = named === null ? undefined : edge()?.directory.find(named)
         return tenant?.telemetryStream ?? 1
       },
       streamOf: ({ acceptance }) => acceptance.telemetryStream,

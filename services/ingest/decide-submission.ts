@@ -160,16 +160,18 @@ export function isVerified(decision: Acceptance | Refusal): boolean {
 /**
  * Decides on a submission.
  * @param signature the value of `X-Service-Signature`
+ * @param named the tenant that the body names; undefined when it was not looked for yet
  */
 export function decideSubmission(
   body: Buffer,
   signature: string | undefined,
   deps: DecideDeps,
+  named?: string | null,
 ): Acceptance | Refusal {
   if (signature === undefined || signature === '') return refusals.signatureMissing
   // With stale credentials a wrong signature looks like one made with a new secret.
   if (!deps.leaseValid()) return refusals.lease
-  const tenantId = findTenant(body)
+  const tenantId = named === undefined ? findTenant(body) : named
   const tenant = tenantId === null ? undefined : deps.findTenant(tenantId)
   const unverified = verifyTenant(body, signature, tenant, deps)
   if (tenant === undefined || unverified !== null) return unverified ?? refusals.signatureInvalid

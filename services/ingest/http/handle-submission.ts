@@ -43,6 +43,8 @@ export type Submission = {
   body: Buffer
   /** When its body was complete, on the monotonic clock. */
   arrivedMs: number
+  /** The tenant that the body names, once it was looked for; null when it names none. */
+  named?: string | null
 }
 
 /** An accepted submission that waits for the acknowledgement of its message. */
@@ -125,7 +127,7 @@ export function processSubmission(deps: SubmissionDeps, submission: Submission):
 /** @returns why it is refused; null when it waits for its acknowledgement */
 function decideAndCommit(deps: SubmissionDeps, submission: Submission): Refusal | null {
   const { response, body } = submission
-  const decision = decideSubmission(body, signatureOf(response), deps.decide)
+  const decision = decideSubmission(body, signatureOf(response), deps.decide, submission.named)
   if (isVerified(decision)) proveConnection(response.socket)
   const span = startSpan(deps, submission, decision)
   if (decision.kind === 'refused') {
