@@ -6,7 +6,7 @@ import { clickhousePrivileges } from '#shared/core/permissions/table-privileges.
 import { databaseOf } from '#shared/io/clickhouse/clickhouse.ts'
 import { createClickhouseCheck } from '#shared/io/clickhouse/clickhouse-check.ts'
 import { closeHttp } from '#shared/io/http/close-http.ts'
-import { listen } from '#shared/io/http/http-server.ts'
+import { listen, toListenUrl } from '#shared/io/http/http-server.ts'
 import { serveInternally } from '#shared/io/http/internal-server.ts'
 import { createSchemaVersions } from '#shared/io/migrations/schema-versions.ts'
 import { type Postgres, PostgresUnavailableError } from '#shared/io/postgres/postgres.ts'
@@ -83,7 +83,7 @@ async function main(): Promise<void> {
     clickhouse: connections.longClickhouse,
     ...shared,
   })
-  let listening = toListenUrl(config.CONSOLE_LISTEN)
+  let listening = toBrowserUrl(config.CONSOLE_LISTEN)
   const publicUrl = () => config.PUBLIC_URL ?? listening
   const parts = { config, connections, sealer, backtests, publicUrl, ...shared }
   const app = await createConsoleApp(createConsoleDeps(parts), {
@@ -97,15 +97,13 @@ async function main(): Promise<void> {
   })
   lifecycle.onStop('backtests', backtests.stop)
   const url = await listen(app, config.CONSOLE_LISTEN)
-  listening = toListenUrl({ ...config.CONSOLE_LISTEN, port: Number(new URL(url).port) })
+  listening = toBrowserUrl({ ...config.CONSOLE_LISTEN, port: Number(new URL(url).port) })
   log.info({ url, public_url: publicUrl(), internal_url: internalUrl }, 'listening')
 }
 
 /** The default of PUBLIC_URL. A browser reaches an address of all interfaces as localhost. */
-function toListenUrl({ host, port }: Listen): string {
-  const name = ['0.0.0.0', '::'].includes(host) ? 'localhost' : host
-  return `http://${name.includes(':') ? `[${name}]` : name}:${port}`
-}
+const toBrowserUrl = ({ host, port }: Listen): string =>
+  toListenUrl({ host: ['0.0.0.0', '::'].includes(host) ? 'localhost' : host, port })
 
 /** The start goes on while Postgres is away. @throws ConfigError when MASTER_KEY is wrong */
 async function checkMasterKey(postgres: Postgres, sealer: Sealer, log: Log): Promise<void> {

@@ -406,8 +406,14 @@ export async function listen(
   const url = await app.listen({ host, port, backlog: 2_048, ...(reusePort ? shared : {}) })
   const server: Server = app.server
   const address = server.address()
-  return typeof address === 'object' && address !== null ? `http://${host}:${address.port}` : url
+  return typeof address === 'object' && address !== null
+    ? toListenUrl({ host, port: address.port })
+    : url
 }
+
+/** @returns the URL of an address that is listened on; an IPv6 host gets its brackets back */
+export const toListenUrl = ({ host, port }: Listen): string =>
+  `http://${host.includes(':') ? `[${host}]` : host}:${port}`
 
 /** An option of Node that the types of fastify do not have. */
 const shared = { reusePort: true }

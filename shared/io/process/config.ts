@@ -37,7 +37,7 @@ export class ConfigError extends Error {
   }
 }
 
-/** `host:port`, port 0 for any free one. */
+/** `host:port`, with `[...]` around an IPv6 address; port 0 for any free one. */
 const listenSchema = z
   .string()
   .regex(/^.+:\d{1,5}$/, 'must be host:port')
