@@ -9,11 +9,14 @@ import {
 import type { Queryable } from '#shared/io/postgres/postgres.ts'
 
 /**
+ * Call it in the transaction that adds the tenant: another one waits until that ends, and then
+ * counts its tenant too.
  * @param streams how many streams there are
  * @returns the number of the stream with the fewest tenants
  */
-export async function chooseTelemetryStream(db: Queryable, streams: number): Promise<number> {
-  const { rows } = await db.query<{ stream: number }>(
+export async function chooseTelemetryStream(tx: Queryable, streams: number): Promise<number> {
+  await tx.query(`select pg_advisory_xact_lock(hashtextextended('telemetry streams', 3))`)
+  const { rows } = await tx.query<{ stream: number }>(
     `select stream::integer from generate_series(1, $1) as stream
      left join tenants on telemetry_stream = stream
      group by stream order by count(tenant_id), stream limit 1`,

@@ -35,6 +35,7 @@ import {
   type ScorerProcess,
   type ScorerRig,
 } from '../../support/telemetry/scorer-rig.ts'
+import { insertBareTenants } from '../../support/tenants/bare-tenant.ts'
 
 const hourMs = 3_600_000
 const atMs = Math.floor(Date.now() / hourMs) * hourMs - 3 * hourMs
@@ -291,6 +292,16 @@ describe('a tenant', () => {
     await rig.addTenant('fifth', 1)
     expect(await chooseTelemetryStream(rig.postgres, 2)).toBe(2)
     expect(await chooseTelemetryStream(rig.postgres, 3)).toBe(3)
+    const create = (tenantId: string) =>
+      rig.postgres.transaction(async (tx) => {
+        const stream = await chooseTelemetryStream(tx, 2)
+        await insertBareTenants(tx, [tenantId], 'sandbox', stream)
+        // The other one chooses before this commits.
+        await pause(100)
+        return stream
+      })
+    const chosen = await Promise.all([create('sixth'), create('seventh')])
+    expect(chosen.toSorted()).toEqual([1, 2])
     expect(await findStreamFault(rig.postgres, 2)).toBeNull()
     expect(await findStreamFault(rig.postgres, 1)).toBe(
       'TELEMETRY_STREAMS is 1, but there are tenants on telemetry stream 2: set it to 2 or more',

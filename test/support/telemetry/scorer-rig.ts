@@ -122,13 +122,7 @@ export async function createScorerRig({ telemetryStreams = 1 } = {}): Promise<Sc
       const port = Number(new URL(clickhouseUrl).port)
       clickhouseServer = await startClickhouse({ path, port })
     },
-    addTenant: async (tenantId, stream = 1) => {
-      await insertBareTenants(postgres, [tenantId], 'sandbox')
-      await postgres.query('update tenants set telemetry_stream = $2 where tenant_id = $1', [
-        tenantId,
-        stream,
-      ])
-    },
+    addTenant: (tenantId, stream) => insertBareTenants(postgres, [tenantId], 'sandbox', stream),
     startScorer: async (more = {}) => {
       const scorer = await startScorer({ ...env, ...more })
       scorers.push(scorer)

@@ -8,6 +8,7 @@ export async function insertBareTenants(
   db: Db,
   tenantIds: readonly string[],
   environment: 'live' | 'sandbox' = 'live',
+  telemetryStream = 1,
 ): Promise<void> {
   await db.query(
     `insert into policy_documents (policy_hash, document, text) values ('empty', '{}', '{}')
@@ -15,11 +16,12 @@ export async function insertBareTenants(
   )
   await db.query(
     `with added as (
-       insert into tenants (tenant_id, environment) select unnest($1::text[]), $2
+       insert into tenants (tenant_id, environment, telemetry_stream)
+       select unnest($1::text[]), $2, $3
        returning tenant_id
      )
      insert into tenant_policies (tenant_id, version, policy_hash, created_by)
      select tenant_id, 1, 'empty', 'test' from added`,
-    [tenantIds, environment],
+    [tenantIds, environment, telemetryStream],
   )
 }
