@@ -20,6 +20,8 @@ export type Work = {
   events: Record<Stage, number[]>
   /** Rows that each ClickHouse engine wrote. */
   written: number[]
+  /** Messages of each telemetry stream. */
+  messages: number[]
   /** The work of each stage. */
   counts: Record<Stage, Counts>
 }
@@ -42,14 +44,10 @@ const engineCounters: Record<string, string> = {
   SelectedMarks: 'ClickHouse granules read',
 }
 
-/**
- * @param edges the internal URLs of all edges
- * @param scorers of all scorers
- */
+/** @param internalUrls of all processes of these kinds */
 export async function openWorkReader(
   stack: StackFacts,
-  edges: readonly string[],
-  scorers: readonly string[],
+  internalUrls: Record<'ingest' | 'scorer' | 'delivery', readonly string[]>,
 ): Promise<WorkReader> {
   const log = createLog('bench', 'silent')
   const engineUrls = stack.clickhouse_shards ?? [stack.clickhouse]
@@ -67,12 +65,14 @@ export async function openWorkReader(
     )
   const readStreams = async () => {
     const streams = await nats.manager.streams.list().next()
-    const { state } = await nats.manager.streams.info(telemetryStream)
-    return {
+    const telemetry = streams.filter(({ config }) => config.name.startsWith(telemetryStream))
+    const messages = telemetry.map(({ state }) => state.last_seq)
+    const counts = {
       'JetStream messages': sumOf(streams.map(({ state }) => state.last_seq)),
-      'JetStream telemetry messages': state.last_seq,
-      'JetStream telemetry bytes': state.bytes,
+      'JetStream telemetry messages': sumOf(messages),
+      'JetStream telemetry bytes': sumOf(telemetry.map(({ state }) => state.bytes)),
     }
+    return { messages, counts }
   }
   const readPostgres = async () => {
     const { rows } = await postgres.query<Record<string, string>>(
@@ -86,21 +86,21 @@ export async function openWorkReader(
   }
   const readAll = (urls: readonly string[], name: string) =>
     Promise.all(urls.map((url) => readCounter(url, name)))
-  const readDecided = () => readAll(scorers, 'di_events_scored_total')
+  const readDecided = () => readAll(internalUrls.scorer, 'di_events_scored_total')
   return {
     readDecided,
     read: async () => {
       const [accepted, stored, batches, decided] = await Promise.all([
-        readAll(edges, 'di_ingest_accepted_total'),
-        readAll(scorers, 'di_insert_rows_sum'),
-        readAll(scorers, 'di_insert_rows_count'),
+        readAll(internalUrls.ingest, 'di_ingest_accepted_total'),
+        readAll(internalUrls.scorer, 'di_insert_rows_sum'),
+        readAll(internalUrls.scorer, 'di_insert_rows_count'),
         readDecided(),
       ])
       const [byEngine, ofStreams, ofPostgres, webhooks] = await Promise.all([
         readEngines(),
         readStreams(),
         readPostgres(),
-        readCounter(stack.internal.delivery, 'di_delivery_attempts_total'),
+        readAll(internalUrls.delivery, 'di_delivery_attempts_total'),
       ])
       const ofEngines = Object.entries(engineCounters).map(([counter, name]) => [
         name,
@@ -109,10 +109,11 @@ export async function openWorkReader(
       return {
         events: { accepted, stored, decided },
         written: byEngine.map((one) => one.InsertedRows ?? 0),
+        messages: ofStreams.messages,
         counts: {
-          accepted: ofStreams,
+          accepted: ofStreams.counts,
           stored: { 'batches of scorers': sumOf(batches), ...Object.fromEntries(ofEngines) },
-          decided: { ...ofPostgres, webhooks },
+          decided: { ...ofPostgres, webhooks: sumOf(webhooks) },
         },
       }
     },

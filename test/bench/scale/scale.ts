@@ -1,9 +1,10 @@
 /**
  * `npm run bench -- scale [--rate 150] [--events 2400]`: the work that an event makes in one of
- * each process, on two ClickHouse shards, and with two edges and two scorers. Work is counted
- * (messages, statements, rows, bytes), because two cores cannot show whether more machines are
- * faster; the CPU is context. What the idle stack does is subtracted. Each layout is a new stack
- * that gets the same events of a fleet. Void unless every fleet finds everything in place.
+ * each process, on two ClickHouse shards, on two telemetry streams, and in two and three of each
+ * process. Work is counted (messages, statements, rows, bytes), because two cores cannot show
+ * whether more machines are faster; the CPU is context. What the idle stack does is subtracted.
+ * Each layout is a new stack that gets the same events of two tenants' fleets. Void unless every
+ * fleet finds everything in place.
  */
 import { setTimeout as pause } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
@@ -36,13 +37,20 @@ const countedShareMin = 0.8
 const warmUpEvents = 300
 const restEvents = 300
 
-type Layout = { name: string; shards: number; more: ('ingest' | 'scorer')[] }
+type Layout = { name: string; shards: number; streams: number; processes: number }
 
 const layouts: Layout[] = [
-  { name: 'one of each', shards: 1, more: [] },
-  { name: 'two shards', shards: 2, more: [] },
-  { name: 'two edges, two scorers', shards: 1, more: ['ingest', 'scorer'] },
+  { name: 'one of each', shards: 1, streams: 1, processes: 1 },
+  { name: 'two shards', shards: 2, streams: 1, processes: 1 },
+  { name: 'two streams', shards: 1, streams: 2, processes: 1 },
+  { name: 'two of each process', shards: 1, streams: 1, processes: 2 },
+  { name: 'three of each process', shards: 1, streams: 1, processes: 3 },
 ]
+/** Tenants, each with its own fleet: a tenant's events are on one stream. */
+const fleets = 2
+
+type Multiplied = 'ingest' | 'scorer' | 'delivery' | 'api'
+const multiplied: Multiplied[] = ['ingest', 'scorer', 'delivery', 'api']
 
 type Snapshot = Work & {
   atMs: number
@@ -56,7 +64,7 @@ type Measured = {
   events: number
   idle: Span
   busy: Span
-  summary: Summary
+  summaries: Summary[]
   version: string
 }
 
@@ -86,25 +94,34 @@ export async function run(args: string[] = []): Promise<void> {
 async function measure(layout: Layout, rate: number, events: number): Promise<Measured> {
   const test = await startStack({
     args: layout.shards === 1 ? [] : ['--shards', `${layout.shards}`],
-    env: { REUSE_PORT: '1' },
+    env: { REUSE_PORT: '1', TELEMETRY_STREAMS: `${layout.streams}` },
   })
   const closing: (() => unknown)[] = [test.discard]
   try {
-    const more: Record<string, MeasuredService> = {}
-    for (const name of layout.more) {
-      more[name] = await startMeasured(name, toEnv(test))
-      closing.push(more[name].stop)
+    const more: { name: Multiplied; number: number; service: MeasuredService }[] = []
+    for (let number = 2; number <= layout.processes; number++) {
+      for (const name of multiplied) {
+        const service = await startMeasured(name, toEnv(test, layout.streams))
+        closing.push(service.stop)
+        more.push({ name, number, service })
+      }
     }
     const { stack } = test
-    const internalUrlsOf = (name: 'ingest' | 'scorer') => [
+    const internalUrlsOf = (name: Multiplied) => [
       stack.internal[name],
-      ...(more[name] === undefined ? [] : [more[name].internalUrl]),
+      ...more.filter((one) => one.name === name).map(({ service }) => service.internalUrl),
     ]
-    const reader = await openWorkReader(stack, internalUrlsOf('ingest'), internalUrlsOf('scorer'))
+    const reader = await openWorkReader(stack, {
+      ingest: internalUrlsOf('ingest'),
+      scorer: internalUrlsOf('scorer'),
+      delivery: internalUrlsOf('delivery'),
+    })
     closing.push(reader.close)
     const snapshot = async (): Promise<Snapshot> => {
       const cpu = readCpu(test)
-      for (const [name, { pid }] of Object.entries(more)) cpu[`${name}-2`] = readCpuSeconds(pid)
+      for (const { name, number, service } of more) {
+        cpu[`${name}-${number}`] = readCpuSeconds(service.pid)
+      }
       const atMs = performance.now()
       return { atMs, cpu, ...(await reader.read()) }
     }
@@ -118,7 +135,8 @@ async function measure(layout: Layout, rate: number, events: number): Promise<Me
     await pause(restSeconds * 1_000)
     const idle = await during(() => pause(idleSeconds * 1_000))
     const seconds = (warmUpEvents + events + restEvents) / rate
-    const ending = runFleetCommand(test, { rate, devices: rate * 5, seconds })
+    const each = { rate: rate / fleets, devices: (rate / fleets) * 5, seconds }
+    const ending = Promise.all(Array.from({ length: fleets }, () => runFleetCommand(test, each)))
     // Without a summary the events do not come either, which fails below.
     ending.catch(() => undefined)
     await decided(warmUpEvents)
@@ -126,19 +144,22 @@ async function measure(layout: Layout, rate: number, events: number): Promise<Me
     const clickhouse = createClickhouse(stack.clickhouse, { name: 'bench' })
     closing.push(() => clickhouse.close())
     const version = await readClickhouseVersion(clickhouse)
-    return { layout, events, idle, busy, summary: await ending, version }
+    return { layout, events, idle, busy, summaries: await ending, version }
   } finally {
     for (const close of closing.reverse()) await close()
   }
 }
 
-/** The settings of a further edge or scorer, which shares the address of the first edge. */
-const toEnv = ({ stack, dataDir }: TestStack): Record<string, string> => ({
+/** The settings of further processes. Edges share an address, and so do APIs. */
+const toEnv = ({ stack, dataDir }: TestStack, streams: number): Record<string, string> => ({
   NATS_URL: stack.nats,
   POSTGRES_URL: stack.postgres,
   CLICKHOUSE_URL: stack.clickhouse,
   MASTER_KEY: openSecrets(dataDir).master_key,
+  TELEMETRY_STREAMS: `${streams}`,
+  ALLOW_PRIVATE_WEBHOOKS: '1',
   INGEST_LISTEN: new URL(stack.ingest).host,
+  API_LISTEN: new URL(stack.api).host,
   REUSE_PORT: '1',
 })
 
@@ -197,14 +218,17 @@ function toFigures(all: readonly Measured[]): Figure[] {
   ])
 }
 
-function toChecks({ layout, events, busy, summary }: Measured): Check[] {
-  const { accepted, ok, mismatches } = summary
+function toChecks({ layout, events, busy, summaries }: Measured): Check[] {
+  const accepted = sumOf(summaries.map((summary) => summary.accepted))
+  const mismatches = summaries.flatMap((summary) => summary.mismatches)
+  const ok = summaries.every((summary) => summary.ok)
   const grown = (read: (snapshot: Snapshot) => number[]) =>
     read(busy.to).map((value, at) => value - read(busy.from)[at]!)
   const shares = {
     'accepted by edge': grown(({ events }) => events.accepted),
     'stored by scorer': grown(({ events }) => events.stored),
     'rows by engine': grown(({ written }) => written),
+    'messages by stream': grown(({ messages }) => messages),
   }
   return [
     {
@@ -218,7 +242,7 @@ function toChecks({ layout, events, busy, summary }: Measured): Check[] {
       detail: stages.map((stage) => `${eventsOf(busy, stage)} ${stage}`).join(', '),
     },
     {
-      name: `${layout.name}: every process had a part`,
+      name: `${layout.name}: every process, shard and stream had a part`,
       ok: Object.values(shares).every((share) => share.every((one) => one > 0)),
       detail: Object.entries(shares)
         .map(([name, share]) => `${name} ${share.join(' and ')}`)

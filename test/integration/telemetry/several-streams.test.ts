@@ -297,7 +297,7 @@ describe('a tenant', () => {
         const stream = await chooseTelemetryStream(tx, 2)
         await insertBareTenants(tx, [tenantId], 'sandbox', stream)
         // The other one chooses before this commits.
-        await pause(100)
+        await pause(100, new AbortController().signal)
         return stream
       })
     const chosen = await Promise.all([create('sixth'), create('seventh')])
