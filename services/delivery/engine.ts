@@ -128,6 +128,7 @@ export function startEngine(deps: EngineDeps, settings: EngineSettings): Engine 
     countDue: store.countDue,
     wake: loop.wake,
     everyMs: settings.sweepMs ?? deliverySweepMs,
+    monotonicMs,
     log,
     metrics,
   })

@@ -92,7 +92,7 @@ export function createDeliveryMetrics(metrics: Metrics, inFlight: () => number) 
     due: metrics.gauge('di_delivery_due', 'Deliveries that are due, counted up to 100,000'),
     oldestDueSeconds: metrics.gauge(
       'di_delivery_oldest_due_seconds',
-      'Time for which the oldest due delivery has been due, at the last sweep',
+      'Time for which the oldest due delivery has been due, or may have been while sweeps fail',
     ),
   }
 }

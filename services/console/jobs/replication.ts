@@ -92,17 +92,18 @@ export function createReplication(deps: ReplicationDeps): Replication {
   const state: State = {
     ...deps,
     copiedRows: (kind, count) => rows.inc({ kind }, count),
-    copiedAtMs: 0,
+    // Before the first round the age is unknown; it counts from the start.
+    copiedAtMs: deps.wallMs(),
     markedAtMs: Number.NEGATIVE_INFINITY,
     // The first purge is a minute after the start, since a console may stop within the hour.
     purgedAtMs: deps.nowMs() - purgeMs + 60_000,
   }
   metrics.gauge(
     'di_replication_lag_seconds',
-    'Age of the replicated alerts and deliveries in seconds',
+    'Age of the replicated alerts and deliveries; since the start before it is known',
     {
       collect() {
-        if (state.copiedAtMs > 0) this.set(Math.max(0, deps.wallMs() - state.copiedAtMs) / 1000)
+        this.set(Math.max(0, deps.wallMs() - state.copiedAtMs) / 1000)
       },
     },
   )
@@ -111,7 +112,11 @@ export function createReplication(deps: ReplicationDeps): Replication {
       copyRound(state, session),
     )
     // The lag is the same for the rows that another console copied.
-    if (outcome === null) state.copiedAtMs = (await readMark(deps.clickhouse)).copiedAtMs
+    if (outcome === null) {
+      const { copiedAtMs } = await readMark(deps.clickhouse)
+      // There is no mark before the first copy is complete.
+      if (copiedAtMs > 0) state.copiedAtMs = copiedAtMs
+    }
     return outcome ?? 'elsewhere'
   }
   return {

@@ -12,6 +12,7 @@ type SweepDeps = {
   countDue: () => Promise<number>
   wake: (queue: DeliveryQueue) => void
   everyMs: number
+  monotonicMs: () => number
   log: Log
   metrics: DeliveryMetrics
 }
@@ -21,17 +22,20 @@ const sweepsPerCount = 5
 
 /** Sweeps at once, and again `everyMs` after the end of each sweep. */
 export function startSweep(deps: SweepDeps): { stop: () => Promise<void> } {
-  const { log, metrics } = deps
+  const { log, metrics, monotonicMs } = deps
   let timer: NodeJS.Timeout | undefined
   let stopped = false
   let failing = false
   let sweeps = 0
+  let oldestMs = 0
+  let sweptAtMs = monotonicMs()
 
   const sweep = async (): Promise<void> => {
     try {
       const queues = await deps.findDueQueues()
       for (const { tenantId, retry } of queues) deps.wake({ tenantId, retry })
-      const oldestMs = queues.reduce((most, { overdueMs }) => Math.max(most, overdueMs), 0)
+      oldestMs = queues.reduce((most, { overdueMs }) => Math.max(most, overdueMs), 0)
+      sweptAtMs = monotonicMs()
       metrics.oldestDueSeconds.set(oldestMs / 1_000)
       if (sweeps++ % sweepsPerCount === 0) metrics.due.set(await deps.countDue())
       metrics.sweeps.inc({ result: 'ok' })
@@ -39,6 +43,8 @@ export function startSweep(deps: SweepDeps): { stop: () => Promise<void> } {
       failing = false
     } catch (error) {
       metrics.sweeps.inc({ result: 'failed' })
+      // What became due meanwhile waits as long as this at most.
+      metrics.oldestDueSeconds.set((oldestMs + monotonicMs() - sweptAtMs) / 1_000)
       if (!failing) log.warn({ err: error }, 'the sweep for due deliveries fails')
       failing = true
     }

@@ -1,4 +1,4 @@
-/** The metric of reconciliation: differences by stage, 0 while all stages agree. */
+/** The metrics of reconciliation: differences by stage, and how old the last comparison is. */
 import { reconciliationStages } from '#shared/core/reconciliation/reconciliation.ts'
 import type { Metrics } from '#shared/io/process/metrics.ts'
 import type { NamedDifference } from '#shared/io/reconciliation/reconciliation-store.ts'
@@ -19,12 +19,26 @@ export type DifferenceGauge = {
 
 export type Span = { fromMs: number; toMs: number }
 
-/** Creates the gauge with every stage at 0. */
-export function createDifferenceGauge(metrics: Metrics): DifferenceGauge {
+/**
+ * Creates the gauge with every stage at 0.
+ * @param nowMs the monotonic clock
+ */
+export function createDifferenceGauge(metrics: Metrics, nowMs: () => number): DifferenceGauge {
   const gauge = metrics.gauge(
     'di_reconciliation_difference',
     'Events, alerts and deliveries that differ between stages, by stage; 0 when all agree',
     { labels: ['stage'] },
+  )
+  // Before the first comparison the age is unknown; it counts from the start.
+  let comparedAtMs = nowMs()
+  metrics.gauge(
+    'di_reconciliation_age_seconds',
+    'Time since this console compared the stages, or since its start',
+    {
+      collect() {
+        this.set((nowMs() - comparedAtMs) / 1000)
+      },
+    },
   )
   let current: readonly FoundDifference[] = []
   const set = (differences: readonly FoundDifference[]) => {
@@ -44,6 +58,7 @@ export function createDifferenceGauge(metrics: Metrics): DifferenceGauge {
         ({ hourMs }) => hourMs !== null && (hourMs < fromMs || hourMs >= toMs),
       )
       set([...others, ...found])
+      comparedAtMs = nowMs()
     },
     reset: () => set([]),
   }

@@ -72,7 +72,7 @@ const lockEveryMs = 5_000
 /** Creates the reconciliation job of one console. */
 export function createReconciliation(deps: ReconciliationDeps): Reconciliation {
   const stopped = new AbortController()
-  const gauge = createDifferenceGauge(deps.metrics)
+  const gauge = createDifferenceGauge(deps.metrics, deps.nowMs)
   const watermark = createWatermark(deps, stopped.signal)
   const comparison = createComparison(deps, gauge, stopped.signal)
   const run = { deps, gauge, watermark, comparison }
