@@ -59,6 +59,8 @@ export type NatsSettings = {
   caFile?: string | undefined
   certFile?: string | undefined
   keyFile?: string | undefined
+  /** Whether TLS begins before the server greets, as its `handshake_first` requires. */
+  tlsFirst?: boolean | undefined
   /** A credentials file with a JWT and its seed. */
   credsFile?: string | undefined
   /** The seed of an NKEY, `SU...`. */
@@ -136,7 +138,7 @@ export async function connectNats(
 
 function toOptions(settings: NatsSettings, name: string): ConnectionOptions {
   const { hosts, tls, user, password } = parseNatsUrl(settings.url)
-  const { caFile, certFile, keyFile } = settings
+  const { caFile, certFile, keyFile, tlsFirst = false } = settings
   const files = {
     ...(caFile === undefined ? {} : { caFile }),
     ...(certFile === undefined ? {} : { certFile }),
@@ -148,7 +150,7 @@ function toOptions(settings: NatsSettings, name: string): ConnectionOptions {
     inboxPrefix: toInboxPrefix(name),
     ...toSignIn(settings, user, password),
     // Without TLS on the server, the client then disconnects before it sends credentials.
-    ...(tls || Object.keys(files).length > 0 ? { tls: toTls(files, hosts) } : {}),
+    ...(tls || Object.keys(files).length > 0 ? { tls: toTls(files, hosts, tlsFirst) } : {}),
     maxReconnectAttempts: -1,
     // By default two refused sign-ins, even hours apart, end reconnection for good.
     ignoreAuthErrorAbort: true,
@@ -167,7 +169,7 @@ function toOptions(settings: NatsSettings, name: string): ConnectionOptions {
  * The client checks a certificate for `localhost` when a server is given by its address. This check
  * requires one of the configured addresses instead.
  */
-function toTls(files: TlsOptions, hosts: readonly string[]): TlsOptions {
+function toTls(files: TlsOptions, hosts: readonly string[], handshakeFirst: boolean): TlsOptions {
   const names = hosts.map((host) => new URL(`tls://${host}`).hostname.replace(/^\[|\]$/g, ''))
   const addresses = names.filter((name) => isIP(name) !== 0)
   const check = (host: string, certificate: PeerCertificate): Error | undefined => {
@@ -176,7 +178,7 @@ function toTls(files: TlsOptions, hosts: readonly string[]): TlsOptions {
     const faults = accepted.map((name) => checkServerIdentity(name, certificate))
     return faults.includes(undefined) ? undefined : faults[0]
   }
-  return { ...files, checkServerIdentity: check } as TlsOptions
+  return { ...files, handshakeFirst, checkServerIdentity: check } as TlsOptions
 }
 
 /** The prefix of a process's reply subjects; its NATS user may read only these. */

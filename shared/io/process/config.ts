@@ -158,6 +158,11 @@ export const variables = {
   NATS_CA_FILE: readableFileSchema.optional(),
   NATS_CERT_FILE: readableFileSchema.optional(),
   NATS_KEY_FILE: readableFileSchema.optional(),
+  /** `1`: TLS begins before NATS greets, for servers with `handshake_first`. */
+  NATS_TLS_FIRST: z
+    .enum(['0', '1'])
+    .default('0')
+    .transform((text) => text === '1'),
   /** Credentials for NATS outside the URL: a credentials file, or the seed of an NKEY. */
   NATS_CREDS_FILE: readableFileSchema.optional(),
   NATS_NKEY_SEED: z
@@ -286,6 +291,7 @@ export const natsVariables = {
   NATS_CA_FILE: variables.NATS_CA_FILE,
   NATS_CERT_FILE: variables.NATS_CERT_FILE,
   NATS_KEY_FILE: variables.NATS_KEY_FILE,
+  NATS_TLS_FIRST: variables.NATS_TLS_FIRST,
   NATS_CREDS_FILE: variables.NATS_CREDS_FILE,
   NATS_NKEY_SEED: variables.NATS_NKEY_SEED,
 } as const
@@ -300,8 +306,13 @@ export function toNatsSettings(config: z.output<z.ZodObject<typeof natsVariables
   if (has('NATS_CERT_FILE') !== has('NATS_KEY_FILE')) {
     faults.push('NATS_CERT_FILE and NATS_KEY_FILE must be set together')
   }
+  const { tls, user } = parseNatsUrl(config.NATS_URL)
+  const usesTls = tls || has('NATS_CA_FILE') || has('NATS_CERT_FILE') || has('NATS_KEY_FILE')
+  if (config.NATS_TLS_FIRST && !usesTls) {
+    faults.push('NATS_TLS_FIRST needs TLS: tls:// in NATS_URL, or NATS_CA_FILE')
+  }
   const ways = [
-    ...(parseNatsUrl(config.NATS_URL).user === '' ? [] : ['the credentials in NATS_URL']),
+    ...(user === '' ? [] : ['the credentials in NATS_URL']),
     ...(has('NATS_CREDS_FILE') ? ['NATS_CREDS_FILE'] : []),
     ...(has('NATS_NKEY_SEED') ? ['NATS_NKEY_SEED'] : []),
   ]
@@ -315,6 +326,7 @@ export function toNatsSettings(config: z.output<z.ZodObject<typeof natsVariables
     caFile: config.NATS_CA_FILE,
     certFile: config.NATS_CERT_FILE,
     keyFile: config.NATS_KEY_FILE,
+    tlsFirst: config.NATS_TLS_FIRST,
     credsFile: config.NATS_CREDS_FILE,
     nkeySeed: config.NATS_NKEY_SEED,
   }

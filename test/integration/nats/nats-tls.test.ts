@@ -157,6 +157,34 @@ describe('tls://', () => {
   })
 })
 
+describe('TLS first', () => {
+  it('connects to a server that sends nothing before TLS, and verifies it as well', async () => {
+    const first = tls(server, '  handshake_first: true')
+    const { port } = await start([account, ...first])
+    const settings = { caFile: ca.caFile, tlsFirst: true }
+    for (const host of ['127.0.0.1', 'localhost']) {
+      await connects({ ...settings, url: `tls://di:${password}@${host}:${port}` })
+    }
+    const url = `tls://di:${password}@127.0.0.1:${port}`
+    const other = tls(ca.sign('first', 'DNS:elsewhere.test'), '  handshake_first: true')
+    const { port: otherPort } = await start([account, ...other])
+    const otherUrl = `tls://di:${password}@127.0.0.1:${otherPort}`
+    await Promise.all([
+      failsWith({ url, tlsFirst: true }, 'has a certificate of an unknown CA'),
+      failsWith({ ...settings, url: otherUrl }, 'has a certificate for another host name'),
+      failsWith({ url, caFile: ca.caFile }, 'refuses the connection'),
+    ])
+  })
+
+  it('sends nothing in clear text to a server that greets first', async () => {
+    const { port } = await start([account, ...tls(server)])
+    const tap = await listenIn(port)
+    const url = `tls://di:${password}@127.0.0.1:${tap.port}`
+    await failsWith({ url, caFile: ca.caFile, tlsFirst: true }, 'cannot agree on TLS')
+    expect(tap.heard()).not.toMatch(/CONNECT|PING/)
+  })
+})
+
 describe('signing in', () => {
   it('by an NKEY', async () => {
     const [right, wrong] = [createNkey(), createNkey()]

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { nkeys } from 'nats'
-import { findNatsServer, natsGreets } from '../../../deploy/local/nats/nats-server.ts'
+import { findNatsServer } from '../../../deploy/local/nats/nats-server.ts'
 import { awaitReady } from '../../../deploy/local/stack/await-ready.ts'
 import { createLauncher, endChild } from '../../../deploy/local/stack/launch.ts'
 import { choosePort } from '../../../deploy/local/stack/ports.ts'
@@ -43,7 +43,8 @@ export async function startConfigured(
     })
   }
   try {
-    const isReady = () => natsGreets(at)
+    // With `handshake_first` it greets nobody before TLS.
+    const isReady = async () => output.includes('Server is ready')
     await awaitReady({ name: 'nats-server', child, isReady, limitMs: 20_000 })
   } catch (error) {
     throw new Error(`${(error as Error).message}\n${output}`)

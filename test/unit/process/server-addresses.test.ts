@@ -161,10 +161,28 @@ describe('signing in to NATS', () => {
     expect(settings({ NATS_CERT_FILE: file, NATS_KEY_FILE: file, NATS_NKEY_SEED: seed })).toEqual({
       url: 'nats://127.0.0.1:4222',
       telemetryStreams: 1,
+      tlsFirst: false,
       certFile: file,
       keyFile: file,
       nkeySeed: seed,
     })
+  })
+
+  it('begins with TLS only where TLS is required', () => {
+    const first = { NATS_TLS_FIRST: '1' }
+    expect(() => settings(first)).toThrow(ConfigError)
+    expect(() => settings(first)).toThrow(/NATS_TLS_FIRST needs TLS/)
+    expect(() => settings({ NATS_TLS_FIRST: 'yes' })).toThrow(/NATS_TLS_FIRST/)
+    expect(settings({ NATS_TLS_FIRST: '0' })).toMatchObject({ tlsFirst: false })
+    for (const tls of [
+      { NATS_URL: 'tls://h:4222' },
+      { NATS_CA_FILE: file },
+      { NATS_CERT_FILE: file, NATS_KEY_FILE: file },
+    ]) {
+      expect(settings({ ...first, ...tls } as Record<string, string>)).toMatchObject({
+        tlsFirst: true,
+      })
+    }
   })
 
   it('needs files that can be read, and a valid seed', () => {
