@@ -42,7 +42,7 @@ export type Connections = {
 
 export type ConnectionOptions = {
   config: ConsoleConfig
-  /** For the servers' lists of connections: `console` or `console jobs`. */
+  /** For the servers' lists of connections and metrics: `console` or `console jobs`. */
   name: string
   /** The limit of a statement on `longClickhouse`, in ms. */
   longMaxMs: number
@@ -57,7 +57,13 @@ export function openConnections(options: ConnectionOptions): Connections {
   const reporter = createFaultReporter('Postgres', log)
   const postgres = createPostgres(config.POSTGRES_URL, { role: name, log, reporter, metrics })
   steps.onStop('postgres', postgres.close)
-  const locks = createLockPools(config.POSTGRES_URL, { work: postgres, log, reporter })
+  const locks = createLockPools(config.POSTGRES_URL, {
+    name,
+    work: postgres,
+    log,
+    reporter,
+    metrics,
+  })
   steps.onStop('locks', locks.close)
 
   const shardUrls = toShardUrls(config)

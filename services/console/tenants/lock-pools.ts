@@ -7,6 +7,7 @@ import type { Locks } from '#shared/io/postgres/named-lock-store.ts'
 import { createPostgres, type Postgres } from '#shared/io/postgres/postgres.ts'
 import type { FaultReporter } from '#shared/io/process/connect-faults.ts'
 import type { Log } from '#shared/io/process/log.ts'
+import type { Metrics } from '#shared/io/process/metrics.ts'
 
 export type LockPools = {
   /** Of rotations and other changes of a tenant. */
@@ -17,25 +18,26 @@ export type LockPools = {
 }
 
 /**
- * @param work the connections that the work under a lock is done on
- * @param reporter says why none can be made; one of its own for each pool when left out
+ * @param options.name of the process or thread, for the names of the pools
+ * @param options.work the connections that the work under a lock is done on
+ * @param options.reporter says why none can be made; one of its own for each pool when left out
  */
 export function createLockPools(
   url: string,
-  { work, log, reporter }: { work: Postgres; log: Log; reporter?: FaultReporter },
+  options: { name: string; work: Postgres; log: Log; reporter?: FaultReporter; metrics?: Metrics },
 ): LockPools {
+  const { name, work, ...shared } = options
   const createPool = (role: string, connectionsMax: number) =>
     createPostgres(url, {
+      ...shared,
       role,
-      log,
-      ...(reporter === undefined ? {} : { reporter }),
       connectionsMax,
       lockTimeoutMs: 10_000,
       statementTimeoutMs: 15_000,
       connectTimeoutMs: 10_000,
     })
-  const changes = createPool('console changes', changeLocksMax)
-  const jobs = createPool('console jobs', jobLocksMax)
+  const changes = createPool(`${name} change locks`, changeLocksMax)
+  const jobs = createPool(`${name} job locks`, jobLocksMax)
   return {
     changes: { holders: changes, work },
     jobs: { holders: jobs, work },

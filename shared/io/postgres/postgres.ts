@@ -14,6 +14,7 @@ import {
 import type { Log } from '#shared/io/process/log.ts'
 import type { Metrics } from '#shared/io/process/metrics.ts'
 import { parsePostgresUrl } from '#shared/io/process/server-addresses.ts'
+import { observePool } from './pool-metrics.ts'
 import { type ConnectionMode, prepareConnection, type SessionSettings } from './postgres-session.ts'
 
 /** One statement. With a `name` it is prepared once per connection, unless there is a pooler. */
@@ -56,7 +57,7 @@ export type Postgres = Queryable & {
 }
 
 export type PostgresOptions = {
-  /** The process, for `pg_stat_activity`. */
+  /** The pool, for `pg_stat_activity` and metrics: of one process or thread each has its own. */
   role: string
   log: Log
   /** Logs connection failures; shared by the pools of one process. */
@@ -181,7 +182,7 @@ export function createPostgres(url: string, options: PostgresOptions): Postgres 
   // The next query replaces a broken idle connection. Without a listener the event ends the
   // process.
   pool.on('error', (error) => log.warn({ err: error }, 'an idle connection to Postgres was lost'))
-  if (options.metrics !== undefined) observePool(pool, options.metrics)
+  if (options.metrics !== undefined) observePool(options.role, pool, options.metrics)
 
   let diskFullAtMs = Number.NEGATIVE_INFINITY
   const reporter = options.reporter ?? createFaultReporter('Postgres', log)
@@ -336,21 +337,6 @@ function toTypeParser(oid: number, format?: 'text' | 'binary'): unknown {
     if (!Number.isSafeInteger(value)) throw new RangeError('a bigint is above 2^53')
     return value
   }
-}
-
-function observePool(pool: pg.Pool, metrics: Metrics): void {
-  metrics.gauge('di_postgres_connections', 'Connections to Postgres by state', {
-    labels: ['state'],
-    collect() {
-      this.set({ state: 'idle' }, pool.idleCount)
-      this.set({ state: 'busy' }, pool.totalCount - pool.idleCount)
-    },
-  })
-  metrics.gauge('di_postgres_waiting', 'Callers waiting for a connection to Postgres', {
-    collect() {
-      this.set(pool.waitingCount)
-    },
-  })
 }
 
 /**

@@ -113,6 +113,11 @@ it('each metric is shown once, with the connections of both threads', async () =
     expect.arrayContaining(['di_replication_lag_seconds', 'di_console_sign_ins_total']),
   )
   expect(sumOf(text, 'di_postgres_connections', {})).toBeGreaterThan(1)
+  const waiting = [...text.matchAll(/^di_postgres_waiting\{.*pool="([^"]+)"/gm)]
+  expect(waiting.map(([, pool]) => pool).sort()).toEqual([
+    ...['console', 'console change locks', 'console job locks'],
+    ...['console jobs', 'console jobs change locks', 'console jobs job locks'],
+  ])
 })
 
 it('a stop ends both threads in order', async () => {

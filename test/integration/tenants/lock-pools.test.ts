@@ -24,7 +24,7 @@ beforeAll(async () => {
   rig = await createConsoleRig(servers)
   await rig.startEdge()
   postgres = createPostgres(rig.postgresUrl, { role: 'test', log: testLog })
-  pools = createLockPools(rig.postgresUrl, { work: postgres, log: testLog })
+  pools = createLockPools(rig.postgresUrl, { name: 'test', work: postgres, log: testLog })
   for (const tenantId of ['acme', 'globex']) {
     const made = { name: '', environment: 'live', webhookUrl: null, actor: 'test' } as const
     await createTenant(rig.deps, { ...made, tenantId })

@@ -118,7 +118,7 @@ export async function createConsoleRig(
   const metrics = createMetrics('test')
   const nats = await connectNats(servers.nats.url, 'test-console', testLog)
   const postgres = createPostgres(postgresUrl, { role: 'test', log: testLog })
-  const locks = createLockPools(postgresUrl, { work: postgres, log: testLog })
+  const locks = createLockPools(postgresUrl, { name: 'test', work: postgres, log: testLog })
   const findNats = () => nats
   // The database is as empty as the bucket; here no directory reconciler reports that.
   await putSynced({ nats, sealer }, 0)
