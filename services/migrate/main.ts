@@ -2,21 +2,15 @@
  * The migration job: migrates Postgres, ClickHouse and the JetStream streams to this release, then
  * ends. It is safe to run at every start and on several machines at once.
  */
-import { isOlder, oldestDurableNats } from '#shared/core/base/server-versions.ts'
-import {
-  migrateClickhouse,
-  migratePostgres,
-  requireVersion,
-} from '#shared/io/migrations/migrate.ts'
+import { migrateClickhouse, migratePostgres } from '#shared/io/migrations/migrate.ts'
 import { MigrationError } from '#shared/io/migrations/migration-files.ts'
-import { openNats, versionOf } from '#shared/io/nats/connection.ts'
-import { ensureStreamsOnceFormed } from '#shared/io/nats/streams/ensure-streams.ts'
 import { createPostgres } from '#shared/io/postgres/postgres.ts'
 import { toNatsSettings, toShardUrls } from '#shared/io/process/config.ts'
 import { run } from '#shared/io/process/lifecycle.ts'
 import { createLog, type Log } from '#shared/io/process/log.ts'
 import { findStreamFault } from '#shared/io/tenants/tenant-streams.ts'
 import { readMigrateConfig } from './config.ts'
+import { migrateStreams } from './migrate-streams.ts'
 
 /** How long to wait for servers that are starting. */
 const waitMaxMs = 60_000
@@ -39,24 +33,7 @@ async function main(): Promise<void> {
     signal,
     shardUrls,
   })
-  const link = openNats(toNatsSettings(config), 'migrate', log)
-  const overdue = setTimeout(() => {
-    log.fatal(`NATS ${link.fault()}`)
-    process.exit(1)
-  }, waitMaxMs)
-  const nats = await link.opened
-  clearTimeout(overdue)
-  const version = versionOf(nats)
-  requireVersion('NATS', version)
-  if (isOlder(version, oldestDurableNats)) {
-    log.warn(
-      { version },
-      `nats-server before ${oldestDurableNats} cannot sync before it acknowledges: an accepted ` +
-        'event survives a crash of any process, but not a power cut',
-    )
-  }
-  await ensureStreamsOnceFormed(nats, { log, limitMs: waitMaxMs })
-  await link.close()
+  await migrateStreams(toNatsSettings(config), { log, limitMs: waitMaxMs })
   log.info({ postgres: postgres.length, clickhouse: clickhouse.length }, 'migrations are complete')
 }
 

@@ -11,8 +11,9 @@ import { chmod, copyFile, mkdir, readdir, rename, rm, writeFile } from 'node:fs/
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 
+import { isOlder } from '#shared/core/base/server-versions.ts'
 import { findProgram } from '../stack/launch.ts'
-import { type NatsServerBinary, readNatsVersion } from './nats-version.ts'
+import { findOldBinary, type NatsServerBinary, readNatsVersion } from './nats-version.ts'
 
 const run = promisify(execFile)
 
@@ -55,18 +56,17 @@ export function cachedNatsServer(cacheDir: string): NatsServerBinary | null {
     .filter((name) => /^nats-server-\d+\.\d+\.\d+$/.test(name))
     .map((name) => readNatsVersion(join(cacheDir, name)))
     .filter((binary) => binary !== null)
-  return found.sort((a, b) => b.order - a.order)[0] ?? null
+  return found.sort((a, b) => (isOlder(a.version, b.version) ? 1 : -1))[0] ?? null
 }
 
 /**
- * Tries every available source and returns the first binary that runs, with the reasons of failed
- * sources. A binary older than `minOrder` is kept only when no newer one is available.
+ * Tries every available source and returns the first binary that runs and is new enough, with the
+ * reasons of failed sources.
  */
 export async function fetchNatsServer(
-  options: FetchOptions & { minOrder: number },
+  options: FetchOptions,
 ): Promise<{ binary: NatsServerBinary | null; reasons: string[] }> {
   const reasons: string[] = []
-  let lastResort: NatsServerBinary | null = null
   for (const way of [...aptWays(options), archiveWay(options)]) {
     if (options.signal?.aborted) break
     const workDir = join(options.cacheDir, `fetch-${process.pid}-${randomUUID().slice(0, 8)}`)
@@ -74,16 +74,16 @@ export async function fetchNatsServer(
       await mkdir(workDir, { recursive: true })
       const file = await way.fetch(workDir)
       const found = await keepInCache(options.cacheDir, file)
-      if (found.order >= options.minOrder) return { binary: found, reasons }
-      reasons.push(`${way.name}: only ${found.version}`)
-      lastResort ??= found
+      const old = findOldBinary(found)
+      if (old === null) return { binary: found, reasons }
+      reasons.push(`${way.name}: it ${old}`)
     } catch (error) {
       reasons.push(`${way.name}: ${firstLine(error)}`)
     } finally {
       await rm(workDir, { recursive: true, force: true })
     }
   }
-  return { binary: lastResort, reasons }
+  return { binary: null, reasons }
 }
 
 type Way = { name: string; fetch: (workDir: string) => Promise<string> }

@@ -1,13 +1,13 @@
 // The embedded NATS server: finds or fetches a nats-server, writes its configuration and starts
 // it. JetStream lives on disk and syncs before each acknowledgement (`sync_interval: always`), so
-// a stored message survives a power cut. A server older than 2.10 cannot do that;
-// `syncAlways` is false then.
+// a stored message survives a power cut.
 
 import { chmodSync, mkdirSync, writeFileSync } from 'node:fs'
 import { connect } from 'node:net'
 import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
 
+import { oldestServers } from '#shared/core/base/server-versions.ts'
 import { cacheFolder } from '#shared/io/process/cache-folder.ts'
 import {
   type NatsUser,
@@ -19,7 +19,7 @@ import {
 import { findProgram, type LaunchSpec } from '../stack/launch.ts'
 import { StartError } from '../stack/settings.ts'
 import { cachedNatsServer, fetchNatsServer } from './nats-fetch.ts'
-import { type NatsServerBinary, readNatsVersion, SYNC_ALWAYS_ORDER } from './nats-version.ts'
+import { findOldBinary, type NatsServerBinary, readNatsVersion } from './nats-version.ts'
 
 const MAX_PAYLOAD = '8MB'
 /**
@@ -28,46 +28,46 @@ const MAX_PAYLOAD = '8MB'
  */
 const MAX_FILE_STORE = '64GB'
 const WAYS_OUT =
-  'Set NATS_SERVER_BIN to a nats-server 2.10 or newer, put one on the PATH (the package is called' +
-  ' nats-server in Debian, Ubuntu and Homebrew), or set NATS_URL to a server that runs already.'
-
-export type FoundNatsServer = NatsServerBinary & { syncAlways: boolean }
+  `Set NATS_SERVER_BIN to a nats-server ${oldestServers.NATS} or newer, put one on the PATH (the ` +
+  'package is called nats-server in Debian, Ubuntu and Homebrew), or set NATS_URL to a server ' +
+  'that runs already.'
 
 /**
- * Finds a nats-server: `NATS_SERVER_BIN`, the PATH when it is 2.10 or newer, the cache folder, and
- * finally a fetch into the cache. Throws an error with every remedy when there is none.
+ * Finds a nats-server that is new enough: `NATS_SERVER_BIN`, the PATH, the cache folder, and finally
+ * a fetch into the cache. Throws an error with every remedy when there is none.
  */
 export async function findNatsServer(options: {
   env: Record<string, string | undefined>
   projectDir: string
   report?: (line: string) => void
   signal?: AbortSignal
-}): Promise<FoundNatsServer> {
+}): Promise<NatsServerBinary> {
   const report = options.report ?? (() => undefined)
   const named = options.env.NATS_SERVER_BIN
   if (named) {
     const binary = readNatsVersion(named)
     if (!binary)
       throw new StartError(`NATS_SERVER_BIN=${named} is not a nats-server that runs here`)
-    return withSync(binary)
+    const old = findOldBinary(binary)
+    if (old !== null) throw new StartError(`NATS_SERVER_BIN=${named} ${old}`)
+    return binary
   }
   const onPath = findProgram('nats-server', options.env.PATH)
   const ofPath = onPath === null ? null : readNatsVersion(onPath)
-  if (ofPath && ofPath.order >= SYNC_ALWAYS_ORDER) return withSync(ofPath)
+  if (ofPath && findOldBinary(ofPath) === null) return ofPath
   const cacheDir = cacheFolder(options.env, options.projectDir)
   const cached = cachedNatsServer(cacheDir)
-  if (cached && cached.order >= SYNC_ALWAYS_ORDER) return withSync(cached)
+  if (cached && findOldBinary(cached) === null) return cached
 
   const { binary, reasons } = await fetchNatsServer({
     cacheDir,
     pathVar: options.env.PATH,
     report,
     signal: options.signal,
-    minOrder: SYNC_ALWAYS_ORDER,
   })
-  const usable = [binary, ofPath, cached].find((candidate) => candidate !== null)
-  if (usable) return withSync(usable)
-  throw missingNatsServer(reasons)
+  if (binary !== null) return binary
+  const own = ofPath === null ? [] : [`${ofPath.file} ${findOldBinary(ofPath)}`]
+  throw missingNatsServer([...own, ...reasons])
 }
 
 /** The error without a nats-server: why none could be fetched, and every remedy. */
@@ -76,17 +76,15 @@ export function missingNatsServer(reasons: string[]): StartError {
   return new StartError(`no nats-server found, and none could be fetched:\n${why}\n${WAYS_OUT}`)
 }
 
-function withSync(binary: NatsServerBinary): FoundNatsServer {
-  return { ...binary, syncAlways: binary.order >= SYNC_ALWAYS_ORDER }
-}
-
 export type NatsSettings = {
-  binary: FoundNatsServer
+  binary: NatsServerBinary
   /** The folder of the configuration and JetStream's files. */
   dir: string
   port: number
   /** The passwords of all users in `deploy/nats-users.ts`: letters and digits, a letter first. */
   passwords: Readonly<Record<NatsUser, string>>
+  /** By default a message is synced to disk before it is acknowledged. */
+  syncAlways?: boolean | undefined
   /** More lines of the configuration. */
   more?: readonly string[]
 }
@@ -101,7 +99,7 @@ function natsConfig(settings: NatsSettings): string {
     'jetstream {',
     `  store_dir: ${text(settings.dir)}`,
     `  max_file_store: ${MAX_FILE_STORE}`,
-    ...(settings.binary.syncAlways ? ['  sync_interval: always'] : []),
+    ...(settings.syncAlways === false ? [] : ['  sync_interval: always']),
     '}',
     ...(settings.more ?? []),
     ...natsUserNames.map((user) => `${passwordVariable(user)}: ${text(settings.passwords[user])}`),

@@ -1,22 +1,17 @@
-// Reads the version of a nats-server binary. It decides whether an acknowledged message survives a
-// power cut: `sync_interval: always` exists since 2.10.
+// Reads the version of a nats-server binary, and whether this release works with it.
 
 import { spawnSync } from 'node:child_process'
+import { describeOldServer } from '#shared/core/base/server-versions.ts'
 
-export type NatsServerBinary = { file: string; version: string; order: number }
-
-/** A number that orders versions: 2.10.3 is 2_010_003. */
-function versionOrder(version: string): number {
-  const [major = 0, minor = 0, patch = 0] = version.split('.').map(Number)
-  return major * 1_000_000 + minor * 1_000 + patch
-}
-
-/** The first version that can sync before it acknowledges. */
-export const SYNC_ALWAYS_ORDER = versionOrder('2.10.0')
+export type NatsServerBinary = { file: string; version: string }
 
 /** The version of the program in `file`, or null when it is not a nats-server that runs here. */
 export function readNatsVersion(file: string): NatsServerBinary | null {
   const result = spawnSync(file, ['--version'], { encoding: 'utf8', timeout: 10_000 })
   const version = /v(\d+\.\d+\.\d+)/.exec(result.stdout ?? '')?.[1]
-  return version ? { file, version, order: versionOrder(version) } : null
+  return version ? { file, version } : null
 }
+
+/** @returns null, or what is wrong with it: `has version 2.9.10; ...` */
+export const findOldBinary = ({ version }: NatsServerBinary): string | null =>
+  describeOldServer('NATS', version)

@@ -71,24 +71,16 @@ export async function embeddedNats(context: ServerContext): Promise<EmbeddedServ
     report: (text) => context.report('nats', text),
     signal,
   })
-  if (!binary.syncAlways) {
-    context.report(
-      'nats',
-      `warning: nats-server ${binary.version} cannot sync before it acknowledges (2.10 or newer can): ` +
-        'an accepted event survives a crash of any process, but not a power cut',
-    )
-  }
   const server = {
     binary,
     dir: join(settings.dataDir, 'nats'),
     port: ports.nats,
     passwords: natsPasswords(secrets),
   }
-  const sync = binary.syncAlways ? 'synced before every ack' : 'NOT synced before acks'
   return {
     url: natsUrl(server),
     urlOf: (process) => natsUrl(server, process),
-    what: `nats-server ${binary.version}, JetStream ${sync}`,
+    what: `nats-server ${binary.version}, JetStream synced before every ack`,
     spec: {
       name: 'nats',
       launchSpec: () => natsLaunchSpec(server, settings.env),

@@ -3,15 +3,15 @@
 export type ServerName = 'NATS' | 'Postgres' | 'ClickHouse'
 
 /** Postgres has one number, the others two. */
-const oldestServers: Readonly<Record<ServerName, string>> = {
-  NATS: '2.9',
+export const oldestServers: Readonly<Record<ServerName, string>> = {
+  NATS: '2.12',
   Postgres: '15',
   // The first one whose JSON type is ready for production.
   ClickHouse: '25.3',
 }
 
-/** The first nats-server that can sync a message to disk before it acknowledges it. */
-export const oldestDurableNats = '2.10'
+/** The versions of nats-server that keep a stream safe on several servers. */
+export const neededByReplicas = '2.12.15 or newer, but not 2.13'
 
 /**
  * @param version as the server names it: `2.15.1`, `18.4 (Debian 18.4-1)`, `26.7.14.3`
@@ -30,4 +30,16 @@ export function isOlder(version: string, oldest: string): boolean {
 export function describeOldServer(server: ServerName, version: string): string | null {
   const oldest = oldestServers[server]
   return isOlder(version, oldest) ? `has version ${version}; ${oldest} or newer is needed` : null
+}
+
+/**
+ * @param replicas `NATS_REPLICAS`
+ * @returns like `describeOldServer`
+ */
+export function describeOldNats(version: string, replicas: number): string | null {
+  const old = describeOldServer('NATS', version)
+  if (old !== null || replicas === 1) return old
+  const fits =
+    !isOlder(version, '2.14') || (isOlder(version, '2.13') && !isOlder(version, '2.12.15'))
+  return fits ? null : `has version ${version}; NATS_REPLICAS=${replicas} needs ${neededByReplicas}`
 }

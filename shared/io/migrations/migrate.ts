@@ -277,7 +277,7 @@ type Connections = {
 }
 
 /** @throws MigrationError when the server is too old for this release */
-export function requireVersion(server: ServerName, version: string): void {
+function requireVersion(server: ServerName, version: string): void {
   const old = describeOldServer(server, version)
   if (old !== null) throw new MigrationError(`${server} ${old}`)
 }

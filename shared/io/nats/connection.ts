@@ -17,7 +17,7 @@ import {
   nkeyAuthenticator,
   type TlsOptions,
 } from 'nats'
-import { describeOldServer } from '#shared/core/base/server-versions.ts'
+import { describeOldNats } from '#shared/core/base/server-versions.ts'
 import {
   listTelemetryStreams,
   type TelemetryStream,
@@ -99,7 +99,7 @@ export function openNats(settings: NatsSettings, name: string, log: Log): NatsLi
   return {
     find: () => nats,
     fault: () => {
-      if (nats?.connected()) return describeOldServer('NATS', versionOf(nats))
+      if (nats?.connected()) return findOldServer(nats)
       const reason = reporter.fault()
       return reason === null ? 'is not connected' : `is not connected: it ${reason}`
     },
@@ -112,8 +112,9 @@ export function openNats(settings: NatsSettings, name: string, log: Log): NatsLi
   }
 }
 
-/** @returns the version of the server that this connection has at the moment */
-export const versionOf = ({ connection }: Nats): string => connection.info?.version ?? ''
+/** @returns what is wrong with the version of the server that is connected right now, or null */
+export const findOldServer = ({ connection, replicas }: Nats): string | null =>
+  describeOldNats(connection.info?.version ?? '', replicas ?? 1)
 
 /**
  * Connects, and waits for the server without limit.

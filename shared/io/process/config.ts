@@ -75,6 +75,12 @@ const readableFileSchema = z.string().refine((file) => {
   }
 }, 'names a file that cannot be read')
 
+/** `1` is on; off by default. */
+const switchSchema = z
+  .enum(['0', '1'])
+  .default('0')
+  .transform((text) => text === '1')
+
 const keySchema = (missing: string) =>
   z
     .string(missing)
@@ -159,10 +165,7 @@ export const variables = {
   NATS_CERT_FILE: readableFileSchema.optional(),
   NATS_KEY_FILE: readableFileSchema.optional(),
   /** `1`: TLS begins before NATS greets, for servers with `handshake_first`. */
-  NATS_TLS_FIRST: z
-    .enum(['0', '1'])
-    .default('0')
-    .transform((text) => text === '1'),
+  NATS_TLS_FIRST: switchSchema,
   /** Credentials for NATS outside the URL: a credentials file, or the seed of an NKEY. */
   NATS_CREDS_FILE: readableFileSchema.optional(),
   NATS_NKEY_SEED: z
@@ -223,10 +226,7 @@ export const variables = {
   CONSOLE_INTERNAL_LISTEN: listenSchema.prefault('127.0.0.1:8092'),
   LOG_LEVEL: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']).default('info'),
   /** `1` lets sandbox tenants use http and private addresses for webhooks. */
-  ALLOW_PRIVATE_WEBHOOKS: z
-    .enum(['0', '1'])
-    .default('0')
-    .transform((text) => text === '1'),
+  ALLOW_PRIVATE_WEBHOOKS: switchSchema,
   /** Where browsers reach the console, with a path where a proxy serves it under one. */
   PUBLIC_URL: publicUrlSchema.optional(),
   /** Where clients reach the REST API and ingest, for the OpenAPI document and the console. */
@@ -241,10 +241,7 @@ export const variables = {
   OIDC_CLIENT_ID: z.string().max(512, 'must have at most 512 characters').optional(),
   OIDC_CLIENT_SECRET: z.string().optional(),
   /** `1`: nobody signs in by a password. */
-  OIDC_ONLY: z
-    .enum(['0', '1'])
-    .default('0')
-    .transform((text) => text === '1'),
+  OIDC_ONLY: switchSchema,
   /** Addresses and networks of reverse proxies, separated by commas. */
   TRUSTED_PROXIES: z
     .string()
@@ -255,10 +252,7 @@ export const variables = {
   /** Private networks that webhook receivers of all tenants may be in. */
   WEBHOOK_ALLOW_NETWORKS: z.string().default('').transform(toNetworks),
   /** `1` lets several processes listen on one address; the kernel distributes connections. */
-  REUSE_PORT: z
-    .enum(['0', '1'])
-    .default('0')
-    .transform((text) => text === '1'),
+  REUSE_PORT: switchSchema,
   /** How long a process serves on after SIGTERM, while its readiness is 503 already. */
   STOP_DELAY_MS: z.coerce.number().int().min(0).max(60_000).default(0),
   /** How long shadow policies may delay a batch of a scorer. */

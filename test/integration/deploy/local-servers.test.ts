@@ -22,6 +22,7 @@ import { promisify } from 'node:util'
 import { connect, StorageType } from 'nats'
 import { Client } from 'pg'
 import { afterAll, describe, expect, test } from 'vitest'
+import { describeOldServer } from '#shared/core/base/server-versions.ts'
 import { fetchNatsServer, ownSources } from '../../../deploy/local/nats/nats-fetch.ts'
 import {
   findNatsServer,
@@ -29,7 +30,6 @@ import {
   natsGreets,
   natsLaunchSpec,
 } from '../../../deploy/local/nats/nats-server.ts'
-import { SYNC_ALWAYS_ORDER } from '../../../deploy/local/nats/nats-version.ts'
 import { awaitReady } from '../../../deploy/local/stack/await-ready.ts'
 import { createLauncher, endChild, isAlive } from '../../../deploy/local/stack/launch.ts'
 import { choosePort } from '../../../deploy/local/stack/ports.ts'
@@ -45,10 +45,17 @@ const workDir = mkdtempSync(join(tmpdir(), 'di-local-servers-'))
 afterAll(() => rmSync(workDir, { recursive: true, force: true }))
 
 describe('finding a nats-server', () => {
-  test('returns one that can sync before it acknowledges', async () => {
-    const found = await findNatsServer({ env: process.env, projectDir })
-    expect(found.order).toBeGreaterThanOrEqual(SYNC_ALWAYS_ORDER)
-    expect(found.syncAlways).toBe(true)
+  test('returns one that is new enough, although the path has an older one', async () => {
+    const bin = join(workDir, 'old-on-path')
+    mkdirSync(bin)
+    const file = join(bin, 'nats-server')
+    writeFileSync(file, '#!/bin/sh\necho nats-server: v2.11.9\n', { mode: 0o755 })
+    const env = { ...process.env, PATH: `${bin}:${process.env.PATH}` }
+    const found = await findNatsServer({ env, projectDir })
+    expect(found.file).not.toBe(file)
+    expect(describeOldServer('NATS', found.version)).toBeNull()
+    const named = findNatsServer({ env: { ...env, NATS_SERVER_BIN: file }, projectDir })
+    await expect(named).rejects.toThrow(/NATS_SERVER_BIN=.* has version 2\.11\.9; 2\.12 or newer/)
   })
 
   test('prefers NATS_SERVER_BIN, and rejects it when it is not a nats-server', async () => {
@@ -70,7 +77,6 @@ describe('finding a nats-server', () => {
       // No process listens on the discard port.
       releaseOrigin: 'http://127.0.0.1:9',
       report: () => undefined,
-      minOrder: SYNC_ALWAYS_ORDER,
     })
     expect(binary).toBeNull()
     const { message } = missingNatsServer(reasons)
@@ -100,7 +106,6 @@ describe('finding a nats-server', () => {
       aptRoot: join(workDir, 'no-apt-here'),
       releaseOrigin: `http://127.0.0.1:${(site.address() as AddressInfo).port}`,
       report: () => undefined,
-      minOrder: SYNC_ALWAYS_ORDER,
     }
     try {
       const refused = await fetchNatsServer({

@@ -43,7 +43,7 @@ export async function startConfigured(
     })
   }
   try {
-    // With `handshake_first` it greets nobody before TLS.
+    // With `handshake_first` it sends nothing before TLS.
     const isReady = async () => output.includes('Server is ready')
     await awaitReady({ name: 'nats-server', child, isReady, limitMs: 20_000 })
   } catch (error) {

@@ -46,14 +46,14 @@ export async function startNats(
   options: { dir?: string; port?: number; syncAlways?: boolean; more?: string[] } = {},
 ): Promise<TestNats> {
   const env = process.env
-  const found = await findNatsServer({ env, projectDir })
-  const binary = { ...found, syncAlways: options.syncAlways ?? found.syncAlways }
+  const binary = await findNatsServer({ env, projectDir })
   const dir = options.dir ?? (await mkdtemp(join(tmpdir(), 'di-nats-')))
   const port = options.port ?? (await choosePort({}))
   const passwords = Object.fromEntries(
     natsUserNames.map((user) => [user, 'nats-test-password']),
   ) as Record<NatsUser, string>
-  const settings = { binary, dir, port, passwords, more: options.more ?? [] }
+  const { syncAlways, more = [] } = options
+  const settings = { binary, dir, port, passwords, syncAlways, more }
   const launcher = createLauncher({ pathVar: env.PATH })
   let child: ChildProcess = await start()
 

@@ -76,7 +76,7 @@ export function requireEcho(what: string, requested: object, applied: object): v
     if (JSON.stringify(got) === JSON.stringify(value)) continue
     throw new Error(
       `${what}: the server did not apply ${name}: requested ${JSON.stringify(value)}, got ` +
-        `${JSON.stringify(got)}. Is the nats-server older than 2.10?`,
+        `${JSON.stringify(got)}`,
     )
   }
 }
