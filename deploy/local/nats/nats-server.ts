@@ -33,7 +33,8 @@ const WAYS_OUT =
   'that runs already.'
 
 /**
- * Finds a nats-server that is new enough: `NATS_SERVER_BIN`, the PATH, the cache folder, and finally
+ * Finds a nats-server that is new enough: `NATS_SERVER_BIN`, the PATH, the cache folder, and
+ * finally
  * a fetch into the cache. Throws an error with every remedy when there is none.
  */
 export async function findNatsServer(options: {
