@@ -1,6 +1,8 @@
 // Two telemetry streams on real servers: whatever the stream of a tenant, the same events have the
 // same outcome, and what is wrong with one stream does not concern the other.
 import { randomBytes } from 'node:crypto'
+import { cpSync, existsSync, readdirSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { offsetsPerMessage } from '#shared/core/telemetry/event-batch.ts'
@@ -8,6 +10,7 @@ import { deadLetterStream } from '#shared/core/telemetry/nats-names.ts'
 import { toTelemetryStream } from '#shared/core/telemetry/telemetry-streams.ts'
 import { toUndecided } from '#shared/io/backup/clickhouse-backup.ts'
 import { awaitReplayed, replayTelemetry } from '#shared/io/nats/replay-telemetry.ts'
+import { ensureStreams } from '#shared/io/nats/streams/ensure-streams.ts'
 import { createMetrics, type Metrics } from '#shared/io/process/metrics.ts'
 import { pause } from '#shared/io/process/pause.ts'
 import {
@@ -150,6 +153,36 @@ const makeFiller = (count: number): EventFacts[][] =>
     { deviceId: 'ahead', sessionId: 'ahead', nonce, receivedAtMs: atMs + 2 * hourMs + nonce },
   ])
 
+/** Messages of one device, each with an alert of its own session. */
+const makeBlocked = (from: number, count: number): EventFacts[][] =>
+  Array.from({ length: count }, (_, index) => [
+    {
+      deviceId: 'put-back',
+      sessionId: `put-back-${from + index}`,
+      receivedAtMs: atMs + 2_000_000 + from + index,
+      signals: signalsOf.BLOCK,
+    },
+  ])
+
+/** How many events a tenant has, and how many offsets they have. */
+async function countStored(tenantId: TenantId): Promise<{ events: number; offsets: number }> {
+  const result = await rig.clickhouse.query({
+    query: `select toUInt32(uniqExact(event_id)) as events,
+        toUInt32(uniqExact(stream_offset)) as offsets
+      from telemetry final where tenant_id = {tenant:String}`,
+    query_params: { tenant: tenantId },
+    format: 'JSONEachRow',
+  })
+  return (await result.json<{ events: number; offsets: number }>())[0]!
+}
+
+/** The folder of a stream in the folder of its server. */
+function streamFiles(dir: string, stream: string): string {
+  const accounts = join(dir, 'jetstream')
+  const found = readdirSync(accounts).map((account) => join(accounts, account, 'streams', stream))
+  return found.find((path) => existsSync(path))!
+}
+
 const subjectOf = (tenantId: TenantId) => ({ tenantId, kind: 'device', id: 'd1' }) as const
 
 /** The text of every message that a stream has. */
@@ -255,6 +288,66 @@ describe('on either of two streams', () => {
     expect(await count(toUndecided({ undecided_from: 0, further_streams: [] }))).toEqual(all)
   })
 
+  it('a stream that is put back to an earlier copy concerns its own tenants only', async () => {
+    const { natsServer } = rig
+    const files = streamFiles(natsServer.dir, streamTwo.stream)
+    const copy = join(natsServer.dir, 'copy')
+    const before = await Promise.all(tenants.map(countStored))
+    let sent = 0
+    const publishBoth = async (count: number) => {
+      await until('NATS is connected', rig.nats.connected)
+      const batches = makeBlocked(sent, count)
+      await Promise.all(tenants.map((tenantId) => publish(tenantId, ...batches)))
+      sent += count
+    }
+    const changeFiles = async (change: () => void) => {
+      await natsServer.kill('SIGTERM')
+      change()
+      await natsServer.restart()
+    }
+    const putBack = () => {
+      rmSync(files, { recursive: true })
+      cpSync(copy, files, { recursive: true })
+    }
+    await publishBoth(5)
+    await rig.drained(30_000)
+    await changeFiles(() => cpSync(files, copy, { recursive: true }))
+    await publishBoth(15)
+    await rig.drained(30_000)
+    await changeFiles(putBack)
+    await publishBoth(10)
+    await settle()
+    const noticed = ({ stream }: { stream: string }) =>
+      scorer.readMetric('di_stream_put_back_total', `stream="${stream}"`)
+    expect([await noticed(streamOne), await noticed(streamTwo)]).toEqual([0, 1])
+    // Again, and the stream passes the newest stored message before a scorer can notice it.
+    await scorer.end('SIGKILL')
+    await changeFiles(putBack)
+    await publishBoth(25)
+    scorer = await rig.startScorer()
+    await settle()
+
+    const after = await Promise.all(tenants.map(countStored))
+    for (const [index, { events, offsets }] of after.entries()) {
+      expect(events - before[index]!.events).toBe(sent)
+      expect(offsets - before[index]!.offsets).toBe(sent)
+    }
+    expect(await reconciliation.compare(atMs - hourMs)).toEqual([])
+    const [first, second] = await Promise.all(tenants.map(readOutcome))
+    const isHere = ([device]: [string]) => device === 'put-back'
+    const ofDevice = ({ alerts, sessions, hours }: NonNullable<typeof first>) => ({
+      alerts: alerts.filter((one) => one.device_id === 'put-back'),
+      sessions: (sessions as [string][]).filter(isHere),
+      hours: hours.map(({ stored, decided, differences }) => ({ stored, decided, differences })),
+    })
+    expect(ofDevice(second!)).toEqual(ofDevice(first!))
+    expect(ofDevice(second!).alerts).toHaveLength(sent)
+    const { rows } = await rig.postgres.query(
+      'select stream, number from stream_incarnations order by number',
+    )
+    expect(rows).toEqual([1, 2].map((number) => ({ stream: streamTwo.stream, number })))
+  })
+
   // Last: it marks what is not in the streams.
   it('events beyond the mark of their own stream are in flight', async () => {
     const undecided = { tenantId: 'second', hourMs: atMs + hourMs, stage: 'stored' } as const
@@ -344,5 +437,12 @@ describe('an edge', () => {
     expect(JSON.stringify(await ready.json())).toContain('stream_full')
     await streams.update(streamOne.stream, config)
     await until('the stream has room', async () => (await post(one)).status === 200)
+    // As one that was put back, without the newest message that the edge stored.
+    await streams.delete(streamTwo.stream)
+    await ensureStreams(edgeRig.nats)
+    const replaced = (stream: string) => edge.count('di_ingest_stream_replaced_total', { stream })
+    await until('the edge notices', async () => (await replaced('TELEMETRY_2')) === 1)
+    expect(await replaced('TELEMETRY')).toBe(0)
+    expect(await answers()).toEqual([200, 200])
   })
 })
