@@ -117,3 +117,25 @@ helm.sh/chart: {{ printf "%s-%s" $root.Chart.Name $root.Chart.Version | replace 
 {{- end -}}
 {{- end -}}
 {{- end -}}
+
+{{/* Takes (list $ store): the rule of a NetworkPolicy that lets a pod connect to a store. */}}
+{{- define "di.storeEgress" -}}
+{{- $root := index . 0 -}}
+{{- $store := index . 1 -}}
+{{- $where := get $root.Values.networkPolicy.stores $store -}}
+- ports:
+    {{- range $where.ports }}
+    - { protocol: TCP, port: {{ . }} }
+    {{- end }}
+  {{- if (get $root.Values.bundled $store).enabled }}
+  to:
+    - podSelector:
+        matchLabels:
+          {{- include "di.selector" (list $root $store) | nindent 10 }}
+  {{- else }}
+  {{- with $where.to }}
+  to:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
+  {{- end }}
+{{- end -}}

@@ -16,6 +16,7 @@ import { registerFleet } from './fleet.ts'
 import { registerKeys } from './keys.ts'
 import { registerLists } from './lists.ts'
 import { registerBackup } from './operation/backup.ts'
+import { registerServerBackup } from './operation/backup-servers.ts'
 import { registerReplay } from './operation/replay.ts'
 import { registerOperators } from './operators.ts'
 import { registerOverview } from './overview.ts'
@@ -73,6 +74,7 @@ async function parse(env: CliEnv): Promise<void> {
   registerCookbook(program, context)
   registerReplay(program, context)
   registerBackup(program, context)
+  registerServerBackup(program, context)
   registerFleet(program, context)
   await program.parseAsync()
 }

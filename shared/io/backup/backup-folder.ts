@@ -34,17 +34,22 @@ export const toRestoreFolder = (dataDir: string): string => join(dataDir, 'resto
 export const toStreamsToRestore = (dataDir: string): string =>
   join(toRestoreFolder(dataDir), backupParts.streams)
 
-const manifestSchema = z.object({
-  /** Of the code that made it. */
-  version: z.string(),
-  /** Every event that was accepted before is in the backup. */
-  made_at: z.string(),
+/** The first undecided offsets. */
+export const undecidedFromSchema = z.object({
   /** Stream offset from which events are among the messages, whether or not they are in ClickHouse. */
   undecided_from: z.number().int(),
   /** The same of each further telemetry stream, with the tenants that lie on it. */
   further_streams: z
     .array(z.object({ undecided_from: z.number().int(), tenants: z.array(z.string()) }))
     .default([]),
+})
+export type UndecidedFrom = z.infer<typeof undecidedFromSchema>
+
+export const manifestSchema = undecidedFromSchema.extend({
+  /** Of the code that made it. */
+  version: z.string(),
+  /** Every event that was accepted before is in the backup. */
+  made_at: z.string(),
   /** Messages by stream. */
   messages: z.record(z.string(), z.number().int()),
 })

@@ -3,7 +3,7 @@
 import { quoteText } from '#shared/core/scoring/sql/scoring-sql-text.ts'
 import { toAnalyticsDatabase } from '#shared/io/analytics/analytics-database.ts'
 import { type Clickhouse, quoteName } from '#shared/io/clickhouse/clickhouse.ts'
-import type { BackupManifest } from './backup-folder.ts'
+import type { UndecidedFrom } from './backup-folder.ts'
 
 const toDatabases = (database: string): string =>
   [database, toAnalyticsDatabase(database)].map((name) => `database ${quoteName(name)}`).join(', ')
@@ -43,9 +43,6 @@ export async function restoreClickhouse(
     })
   }
 }
-
-/** The first undecided offsets, as a manifest has them. */
-type UndecidedFrom = Pick<BackupManifest, 'undecided_from' | 'further_streams'>
 
 /** A condition with the ids of 50,000 tenants is 4 MB. */
 const queryBytesMax = 16 * 1024 * 1024

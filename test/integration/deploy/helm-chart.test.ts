@@ -37,9 +37,9 @@ describe('the chart', () => {
     expect(await findSchemaFaults([...byDefault, ...full])).toEqual([])
     const kinds = Map.groupBy(full, ({ kind }) => kind)
     expect([...kinds.keys()].sort()).toEqual([
-      ...['ConfigMap', 'Deployment', 'HTTPRoute', 'HorizontalPodAutoscaler', 'Ingress', 'Job'],
-      ...['NetworkPolicy', 'Pod', 'PodDisruptionBudget', 'PrometheusRule', 'ScaledObject'],
-      ...['Service', 'ServiceMonitor', 'StatefulSet'],
+      ...['ConfigMap', 'CronJob', 'Deployment', 'HTTPRoute', 'HorizontalPodAutoscaler'],
+      ...['Ingress', 'Job', 'NetworkPolicy', 'PersistentVolumeClaim', 'Pod', 'PodDisruptionBudget'],
+      ...['PrometheusRule', 'ScaledObject', 'Service', 'ServiceMonitor', 'StatefulSet'],
     ])
   })
 

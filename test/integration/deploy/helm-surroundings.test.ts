@@ -35,9 +35,14 @@ type Selecting = KubernetesObject & {
 }
 
 it('selects pods that exist', () => {
+  const jobs = ofKind(full, 'CronJob').map(
+    (one) => (one as unknown as { spec: { jobTemplate: Workload } }).spec.jobTemplate,
+  )
   const pods = full
     .filter(({ kind }) => ['Deployment', 'Job', 'StatefulSet'].includes(kind))
-    .map((one) => (one as Workload).spec.template.metadata.labels)
+    .map((one) => one as Workload)
+    .concat(jobs)
+    .map(({ spec }) => spec.template.metadata.labels)
   const selectors = full
     .filter(({ kind }) => ['Service', 'NetworkPolicy', 'PodDisruptionBudget'].includes(kind))
     .map((object) => {

@@ -1,13 +1,13 @@
 /**
- * `di backup` and `di restore`: all of the local stack in one folder. Servers of your own have
- * their own tools: see Backup in deploy/README.md.
+ * `di backup` and `di restore`: all of the local stack in one folder. For servers of your own there
+ * is `di backup-servers`.
  */
 
 import { existsSync } from 'node:fs'
-import { cp, mkdir, open, readdir, rm, writeFile } from 'node:fs/promises'
+import { cp, mkdir, readdir, rm, writeFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import type { Command } from 'commander'
-import { type TelemetryStream, telemetryStreams } from '#shared/core/telemetry/telemetry-streams.ts'
+import { telemetryStreams } from '#shared/core/telemetry/telemetry-streams.ts'
 import {
   type BackupManifest,
   backupLock,
@@ -82,10 +82,10 @@ function findOwnStack({ findStack }: CliContext): Stack {
   if (stack === null) throw new CliError('There is no running local stack: start it first.')
   const own = ['nats', 'postgres', 'clickhouse'] as const
   if (own.some((name) => stack.pids[name] === undefined)) {
-    throw new CliError('The stack uses servers of your own: see Backup in deploy/README.md.')
+    throw new CliError('The stack uses servers of your own: see deploy/BACKUP.md.')
   }
   if (stack.clickhouse_shards !== undefined) {
-    throw new CliError('A stack with shards cannot be backed up: see Backup in deploy/README.md.')
+    throw new CliError('A stack with shards cannot be backed up: see deploy/BACKUP.md.')
   }
   return stack
 }
@@ -102,21 +102,20 @@ async function copyStack(context: CliContext, copy: Copy): Promise<BackupManifes
   await mkdir(target, { recursive: true, mode: 0o700 })
   const { connectAsOperator } = await import('./operator-nats.ts')
   const { backupPostgres } = await import('#shared/io/backup/postgres-backup.ts')
+  const { backupStreams, readUndecided } = await import('#shared/io/backup/undecided-messages.ts')
   const nats = await connectAsOperator(context)
   try {
-    const from = new Map<string, number>()
-    for (const one of nats.telemetryStreams) from.set(one.stream, await findUndecided(nats, one))
-    const [first, ...further] = await readUndecided(nats, postgres, from)
+    const { sequences, offsets } = await readUndecided(nats, postgres)
     await backupPostgres(postgres, join(dataDir, 'postgres'), join(target, backupParts.postgres))
     await copyClickhouse(dataDir, copy)
     const madeAt = new Date().toISOString()
-    const messages = await backupStreams(nats, { from, folder: join(target, backupParts.streams) })
+    const folder = join(target, backupParts.streams)
+    const messages = await backupStreams(nats, { sequences, folder })
     await cp(join(dataDir, backupParts.secrets), join(target, backupParts.secrets))
     const manifest = {
       version: packageFile.version,
       made_at: madeAt,
-      undecided_from: first!.undecided_from,
-      further_streams: further,
+      ...offsets,
       messages,
     }
     await writeFile(join(target, backupParts.manifest), `${JSON.stringify(manifest, null, 2)}\n`)
@@ -124,34 +123,6 @@ async function copyStack(context: CliContext, copy: Copy): Promise<BackupManifes
   } finally {
     await nats.close()
   }
-}
-
-/** @returns the sequence from which on messages of a stream may be undecided */
-async function findUndecided(nats: Nats, stream: TelemetryStream): Promise<number> {
-  const { readLowWatermark } = await import('#shared/io/nats/consume/low-watermark.ts')
-  const { state } = await nats.manager.streams.info(stream.stream)
-  return Math.max(state.first_seq, (await readLowWatermark(nats, stream)) + 1)
-}
-
-type Undecided = BackupManifest['further_streams'][number]
-
-/** @param from the first sequences by stream */
-async function readUndecided(
-  nats: Nats,
-  db: Postgres,
-  from: ReadonlyMap<string, number>,
-): Promise<Undecided[]> {
-  const { readStream } = await import('#shared/io/telemetry/stream-incarnations.ts')
-  const { listTenantsOfStream } = await import('#shared/io/tenants/tenant-streams.ts')
-  const undecided: Undecided[] = []
-  for (const { stream, number } of nats.telemetryStreams) {
-    const { offsets } = await readStream(nats, db, stream)
-    undecided.push({
-      undecided_from: offsets.of(from.get(stream)!),
-      tenants: await listTenantsOfStream(db, number),
-    })
-  }
-  return undecided
 }
 
 const clickhouseMaxMs = 6 * 3_600_000
@@ -173,27 +144,6 @@ async function copyClickhouse(dataDir: string, { stack, target }: Copy): Promise
     await rm(written, { recursive: true, force: true })
     await clickhouse.close()
   }
-}
-
-type Nats = Awaited<ReturnType<typeof import('./operator-nats.ts').connectAsOperator>>
-
-async function backupStreams(
-  nats: Nats,
-  { from, folder }: { from: ReadonlyMap<string, number>; folder: string },
-): Promise<Record<string, number>> {
-  const { copyMessages, streamsToCopy } = await import('#shared/io/backup/stream-backup.ts')
-  await mkdir(folder, { mode: 0o700 })
-  const messages: Record<string, number> = {}
-  for (const stream of [...streamsToCopy, ...from.keys()]) {
-    const file = await open(join(folder, `${stream}.jsonl`), 'w', 0o600)
-    try {
-      const write = (line: string) => file.appendFile(line)
-      messages[stream] = await copyMessages(nats, stream, { from: from.get(stream) ?? null, write })
-    } finally {
-      await file.close()
-    }
-  }
-  return messages
 }
 
 async function restore(folder: string, dataDir: string): Promise<BackupManifest> {
