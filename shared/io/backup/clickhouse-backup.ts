@@ -20,6 +20,18 @@ export async function backupClickhouse(
   await clickhouse.command({ query: `backup ${toDatabases(database)} to ${place}` })
 }
 
+/** @returns whether there is an event; false also without the database */
+export async function hasEvents(clickhouse: Clickhouse, database: string): Promise<boolean> {
+  const found = await clickhouse.query({
+    query: `select count() from system.tables
+      where database = {database:String} and name = 'telemetry' and total_rows > 0`,
+    query_params: { database },
+    format: 'JSONCompactEachRow',
+  })
+  const [row] = await found.json<[tables: number]>()
+  return row![0] > 0
+}
+
 /** Tables of events by stream offset. Aggregates of devices and sessions do not change by a repeat. */
 const eventTables = ['telemetry', 'activity', 'shadow_decisions', 'reconciliation_entries'] as const
 

@@ -119,7 +119,7 @@ async function finish(
 async function restore(context: CliContext, folder: string): Promise<ServerBackup> {
   const manifest = await readServerBackup(folder)
   if (manifest === null) throw new CliError(`${folder} has no complete backup of servers.`)
-  const { restoreClickhouse } = await import('#shared/io/backup/clickhouse-backup.ts')
+  const { hasEvents, restoreClickhouse } = await import('#shared/io/backup/clickhouse-backup.ts')
   const { publishMessages } = await import('#shared/io/backup/stream-backup.ts')
   const streams = join(folder, serverBackupParts.streams)
   await withNats(context, async (nats) => {
@@ -127,26 +127,15 @@ async function restore(context: CliContext, folder: string): Promise<ServerBacku
       throw new CliError('NATS has no telemetry stream: run `npm run migrate` first.')
     }
     await withClickhouse(context, async (clickhouse, database) => {
-      await requireEmpty(clickhouse, database)
+      // A restore replaces the databases.
+      if (await hasEvents(clickhouse, database)) {
+        throw new CliError('ClickHouse has events: drop its databases and run `npm run migrate`.')
+      }
       await restoreClickhouse(clickhouse, { database, place: manifest.clickhouse, manifest })
     })
     for (const name of await readdir(streams)) await publishMessages(nats, join(streams, name))
   })
   return manifest
-}
-
-/** A restore replaces the databases. */
-async function requireEmpty(clickhouse: Clickhouse, database: string): Promise<void> {
-  const found = await clickhouse.query({
-    query: `select sum(total_rows) > 0 as filled from system.tables
-      where database = {database:String} and name = 'telemetry'`,
-    query_params: { database },
-    format: 'JSONEachRow',
-  })
-  const [row] = await found.json<{ filled: number | null }>()
-  if (row?.filled) {
-    throw new CliError('ClickHouse has events: drop its databases, run `npm run migrate`, repeat.')
-  }
 }
 
 async function withNats<T>(context: CliContext, work: (nats: Nats) => Promise<T>): Promise<T> {
