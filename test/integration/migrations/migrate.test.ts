@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url'
 import { createClient } from '@clickhouse/client'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { migrateClickhouse, migratePostgres } from '#shared/io/migrations/migrate.ts'
-import { readMigrations } from '#shared/io/migrations/migration-files.ts'
+import { MigrationError, readMigrations } from '#shared/io/migrations/migration-files.ts'
 import { createPostgres } from '#shared/io/postgres/postgres.ts'
 import { createLog } from '#shared/io/process/log.ts'
 import { startClickhouse, type TestClickhouse } from '../../support/servers/clickhouse-server.ts'
@@ -125,6 +125,23 @@ describe('Postgres', () => {
     expect(row).toEqual({ half: null, good: 'good' })
     writeFileSync(join(folder, '0002-bad.sql'), 'create table half (n int);')
     expect(await migratePostgres(url, { log, folder })).toEqual(['0002-bad.sql'])
+  })
+
+  it('changes nothing on a server that is too old', async () => {
+    const url = await server.createDatabase()
+    // The server's own function is shadowed by one that answers as an older server would.
+    await read(url, 'create schema older')
+    await read(
+      url,
+      `create function older.current_setting(text) returns text language sql as $$ select '14.9' $$`,
+    )
+    const aged = new URL(url)
+    aged.searchParams.set('options', '-c search_path=older,pg_catalog,public')
+    await expect(migratePostgres(aged.href, { log })).rejects.toThrow(
+      new MigrationError('Postgres has version 14.9; 15 or newer is needed'),
+    )
+    const tables = "select from pg_tables where schemaname in ('public', 'older')"
+    expect(await read(url, tables)).toEqual([])
   })
 
   it('fails with the reason when no server answers in time', async () => {

@@ -8,6 +8,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { migrateClickhouse } from '#shared/io/migrations/migrate.ts'
+import { MigrationError } from '#shared/io/migrations/migration-files.ts'
 import { createLog } from '#shared/io/process/log.ts'
 
 const files = {
@@ -36,7 +37,7 @@ afterAll(() => {
 })
 
 /** A server that knows which files were applied to it, and notes other statements. */
-async function startDouble() {
+async function startDouble(version = '26.7.1.1') {
   const applied: string[] = []
   const ran: { text: string; settings: URLSearchParams }[] = []
   const server = createServer(async (request, response) => {
@@ -66,7 +67,7 @@ async function startDouble() {
     [/select name from system.tables/, () => [['events']]],
   ]
   const answer = (text: string): string => {
-    if (text.startsWith('select version()')) return '{"data":[{"version":"26.7.1.1"}]}'
+    if (text.startsWith('select version()')) return JSON.stringify({ data: [{ version }] })
     if (text.startsWith('select name, checksum')) return applied.map((row) => `${row}\n`).join('')
     const rows = answers.find(([pattern]) => pattern.test(text))?.[1]() ?? []
     return rows.map((row) => `${JSON.stringify(row)}\n`).join('')
@@ -113,6 +114,16 @@ it('writes and alters on one replica of a shard, and creates on every one', asyn
 
   expect(await migrate(first, second)).toEqual([])
   expect(textsOf(first.take())).toEqual([ofLeader.at(-1)])
+})
+
+it('changes nothing on a server that is too old', async () => {
+  const [old, other] = await Promise.all([startDouble('25.2.9.1'), startDouble()])
+  const migration = migrate(old, other)
+  await expect(migration).rejects.toThrow(MigrationError)
+  await expect(migration).rejects.toThrow(
+    'ClickHouse has version 25.2.9.1; 25.3 or newer is needed',
+  )
+  expect([...old.take(), ...other.take()]).toEqual([])
 })
 
 it('makes a new replica from the one that stayed, also when it is named first', async () => {

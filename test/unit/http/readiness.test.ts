@@ -1,5 +1,8 @@
 /** What `/readyz` answers about the checks of a process. */
 import { expect, it } from 'vitest'
+import { clickhousePrivileges } from '#shared/core/permissions/table-privileges.ts'
+import type { Clickhouse } from '#shared/io/clickhouse/clickhouse.ts'
+import { createClickhouseCheck } from '#shared/io/clickhouse/clickhouse-check.ts'
 import { createInternalServer } from '#shared/io/http/internal-server.ts'
 import { createSchemaVersions } from '#shared/io/migrations/schema-versions.ts'
 import type { Postgres } from '#shared/io/postgres/postgres.ts'
@@ -66,4 +69,33 @@ it('a probe of a process that only warns of a read-only Postgres reads it once',
     expect(queries).toHaveLength(2 * probe)
   }
   await server.close()
+})
+
+it('names a Postgres and a ClickHouse that are too old', async () => {
+  const log = createLog('test', 'silent')
+  const schemas = createSchemaVersions(createMetrics('test', { isThread: true }))
+  const name = '9999-later.sql'
+  const postgres = {
+    checkReady: async () => null,
+    query: async () => ({ rows: [{ version: '14.9', is_read_only: false, name }] }),
+  } as unknown as Postgres
+  const check = createPostgresCheck(postgres, { schemas, log })
+  const old = 'has version 14.9; 15 or newer is needed'
+  expect([await check.reads(), await check.writes()]).toEqual([old, old])
+  const clickhouse = {
+    shards: [],
+    query: async () => ({ text: async () => '1' }),
+    exec: async ({ query }: { query: string }) => {
+      if (query === 'select version()') return { stream: ['25.2.9.1'] }
+      return { stream: [query.startsWith('select max(name)') ? name : '1'] }
+    },
+  } as unknown as Clickhouse
+  const checkEngine = createClickhouseCheck({
+    clickhouse,
+    database: 'device_intelligence',
+    privileges: clickhousePrivileges.api,
+    schemas,
+    log,
+  })
+  expect(await checkEngine()).toBe('has version 25.2.9.1; 25.3 or newer is needed')
 })
