@@ -30,6 +30,7 @@ import { createScorerRig, type ScorerRig } from '../../support/telemetry/scorer-
 const run = promisify(execFile)
 const projectDir = fileURLToPath(new URL('../../..', import.meta.url))
 
+type Egress = { ports: { port: number }[] }
 type Backup = { name: string; pod: PodSpec; spec: Record<string, unknown> }
 
 function renderBackup(
@@ -98,6 +99,17 @@ describe('the CronJob', () => {
     const existing = renderBackup({ storage: { existingClaim: 'nfs' } })
     expect(claimOf(existing)).toBe('nfs')
     expect(ofKind(existing.all, 'PersistentVolumeClaim')).toEqual([])
+  })
+
+  it('connects to the three stores alone, and accepts no connection', () => {
+    const { all } = renderBackup()
+    const [policy] = ofKind(all, 'NetworkPolicy').filter(
+      ({ metadata }) => metadata.name === 'di-device-intelligence-backup',
+    ) as unknown as { spec: { policyTypes: string[]; ingress?: object; egress: Egress[] } }[]
+    const { policyTypes, ingress, egress } = policy!.spec
+    expect({ policyTypes, ingress }).toEqual({ policyTypes: ['Ingress', 'Egress'] })
+    const ports = egress.flatMap((rule) => rule.ports.map(({ port }) => port))
+    expect(ports).toEqual([53, 53, 4222, 5432, 8123, 8443])
   })
 
   it('connects with certificates and a seed where they are set', () => {

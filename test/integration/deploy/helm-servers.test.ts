@@ -37,7 +37,7 @@ let objects: KubernetesObject[]
 beforeAll(() => {
   workDir = mkdtempSync(join(tmpdir(), 'di-chart-'))
   const bundled = Object.fromEntries(servers.map((name) => [name, { enabled: true }]))
-  objects = renderChart({ bundled })
+  objects = renderChart({ bundled, backup: { enabled: true, clickhouseTo: "File('{name}')" } })
 })
 afterAll(() => {
   rmSync(workDir, { recursive: true, force: true })
@@ -66,10 +66,15 @@ describe('bundled servers', () => {
     execFileSync(join(projectDir, 'deploy/make-secrets.sh'), [secrets], { env, stdio: 'pipe' })
     const made = readdirSync(secrets)
     const workloads = objects.filter(({ kind }) => /^(Deployment|Job|StatefulSet)$/.test(kind))
-    const keys = workloads.flatMap(({ kind, metadata }) =>
-      podOf(kind, metadata.name).volumes.flatMap(({ secret }) => secret?.items ?? []),
+    const { jobTemplate } = find<{
+      spec: { jobTemplate: { spec: { template: { spec: PodSpec } } } }
+    }>('CronJob', 'di-device-intelligence-backup').spec
+    const pods = workloads.map(({ kind, metadata }) => podOf(kind, metadata.name))
+    const keys = [...pods, jobTemplate.spec.template.spec].flatMap(({ volumes }) =>
+      volumes.flatMap(({ secret }) => secret?.items ?? []),
     )
     expect(keys.length).toBeGreaterThan(20)
+    expect(keys.map(({ key }) => key)).toContain('nats_url_di')
     expect(keys.filter(({ key }) => !made.includes(key))).toEqual([])
     for (const name of servers) {
       const urls = made.filter((file) => file.startsWith(`${name}_url_`))
