@@ -3,6 +3,7 @@
 // JSON line on stdout when queries are accepted, logs to stderr, and is the only place that uses
 // the engine. Acknowledged rows survive its kill -9. It ends on SIGTERM or SIGINT within five
 // seconds, and by itself when the parent has ended.
+import { flushCompileCache } from 'node:module'
 import { resolve } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
@@ -43,6 +44,9 @@ const host = listen.groups.host!
 const password = process.env.CLICKHOUSE_PASSWORD ?? ''
 // The engine reads its time zone from here; as in ClickHouse's own image, every machine gets UTC.
 process.env.TZ = 'UTC'
+
+// The engine changes its user, who may not write there, and ends without Node's own exit.
+flushCompileCache()
 
 const engine = await startEngine({
   dataDir,

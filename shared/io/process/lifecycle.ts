@@ -3,6 +3,7 @@
  * and the death of its parent drain it within a time limit; an uncaught error is logged and ends
  * it, so that its supervisor restarts it.
  */
+import { flushCompileCache } from 'node:module'
 import { setTimeout as sleep } from 'node:timers/promises'
 import closeWithGrace from 'close-with-grace'
 import { ConfigError } from './config.ts'
@@ -97,9 +98,12 @@ function isAlive(pid: number): boolean {
   }
 }
 
-/** Runs a process's main function. An error at start is printed and ends it with status 1. */
+/**
+ * Runs a process's main function. An error at start is printed and ends it with status 1. Where Node
+ * keeps compiled files, the next start has those of this one, also if this process is killed.
+ */
 export function run(main: () => Promise<void>): void {
-  main().catch((error: unknown) => {
+  main().then(flushCompileCache, (error: unknown) => {
     const text = error instanceof ConfigError ? error.message : describe(error)
     process.stderr.write(`${text}\n`)
     process.exit(1)
