@@ -15,11 +15,10 @@ const timed = [
   ...['starvation', 'strangers'],
 ].map((name) => `test/integration/*/${name}.test.ts`)
 
-// Tests start hundreds of Node processes, which find their files compiled by those before them.
-const env = {
-  NODE_COMPILE_CACHE: join(tmpdir(), 'device-intelligence-compiled'),
-  TMPDIR: process.env.TMPDIR ?? chooseFilesFolder(),
-}
+// Tests start hundreds of Node processes, their own among them, which find their files compiled by
+// those before.
+process.env.NODE_COMPILE_CACHE = join(tmpdir(), 'device-intelligence-compiled')
+const env = { TMPDIR: process.env.TMPDIR ?? chooseFilesFolder() }
 // Randomness that is the same in each run.
 const setupFiles = ['test/support/process/seed.ts']
 const patient = { env, setupFiles, testTimeout: 150_000, hookTimeout: 150_000 }

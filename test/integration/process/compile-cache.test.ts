@@ -13,7 +13,7 @@ const lifecycle = new URL('../../../shared/io/process/lifecycle.ts', import.meta
 const program = `
   const { run } = await import(${JSON.stringify(lifecycle.href)})
   run(async () => void setInterval(() => undefined, 1_000))
-  setImmediate(() => console.log('ready'))
+  setImmediate(() => process.stdout.write('ready'))
 `
 const folder = mkdtempSync(join(tmpdir(), 'compiled-'))
 afterEach(() => rmSync(folder, { recursive: true, force: true }))
