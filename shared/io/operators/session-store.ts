@@ -172,6 +172,15 @@ export async function endSessionsOf(
 }
 
 /**
+ * Ends the sessions of all operators.
+ * @returns how many ended
+ */
+export async function endEverySession(tx: Queryable): Promise<number> {
+  const { rowCount } = await tx.query('delete from operator_sessions')
+  return rowCount
+}
+
+/**
  * Removes sessions that are past their age, oldest first.
  * @param most how many at most; fewer removed means that none is left
  */

@@ -5,9 +5,10 @@
  * intake. The entry is proven, so no one but a console has written it.
  */
 import type { TenantEntry } from '#shared/core/tenants/directory-entries.ts'
+import { endEverySession } from '#shared/io/operators/session-store.ts'
 import { insertPolicyDocument } from '#shared/io/policies/policy-store.ts'
 import { insertAudit } from '#shared/io/postgres/audit-store.ts'
-import type { Queryable } from '#shared/io/postgres/postgres.ts'
+import type { Postgres, Queryable } from '#shared/io/postgres/postgres.ts'
 import { createTenantStore } from './tenant-store.ts'
 
 export type RecoveredState = {
@@ -71,6 +72,26 @@ export async function recoverTenant(tx: Queryable, state: RecoveredState): Promi
     },
   })
   return true
+}
+
+/**
+ * Signs every operator out: sessions that had ended are there again, also those of operators who
+ * were removed or have another role since then.
+ * @returns how many sessions ended
+ */
+export function endRevivedSessions(postgres: Postgres): Promise<number> {
+  return postgres.transaction(async (tx) => {
+    const sessions = await endEverySession(tx)
+    if (sessions > 0) {
+      await insertAudit(tx, {
+        actor: 'system',
+        tenantId: null,
+        action: 'session.ended',
+        before: { sessions },
+      })
+    }
+    return sessions
+  })
 }
 
 async function lockEpoch(tx: Queryable, tenantId: string): Promise<{ epoch: number } | null> {

@@ -4,6 +4,7 @@ import { randomUUID } from 'node:crypto'
 import type { KV } from 'nats'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { leaseMarginMs, leaseMs } from '#shared/core/base/limits/tenants.ts'
+import { hashToken } from '#shared/core/operators/operator-credentials.ts'
 import {
   policyKey,
   syncedKey,
@@ -11,6 +12,8 @@ import {
   tenantKey,
 } from '#shared/core/tenants/directory-entries.ts'
 import { openTenantsBucket } from '#shared/io/nats/streams/buckets.ts'
+import { insertOperator } from '#shared/io/operators/operator-store.ts'
+import { insertSession, listSessions } from '#shared/io/operators/session-store.ts'
 import { insertAudit } from '#shared/io/postgres/audit-store.ts'
 import { openDirectory, readProven } from '#shared/io/tenants/directory/directory-entries.ts'
 import { createTenantStore } from '#shared/io/tenants/tenant-store.ts'
@@ -148,6 +151,44 @@ describe('the projection', () => {
       entry: { status: 'active', hmac_secret_sealed: newest.hmac_secret_sealed },
     })
     expect(await rig.projection.repair()).toBe(0)
+  })
+
+  it('of a Postgres that was put back signs every operator out, once', async () => {
+    const operatorId = `opr_${'a'.repeat(22)}`
+    const nowMs = Date.now()
+    await insertOperator(rig.postgres, {
+      ...{ operatorId, email: 'ann@example.com', name: '', role: 'admin', tenants: 'all' },
+      ...{ passwordHash: '$argon2id$test', subject: null, nowMs, createdBy: 'test' },
+    })
+    const begin = (letter: string) =>
+      insertSession(rig.postgres, {
+        session: {
+          ...{ sessionId: `ses_${letter.repeat(22)}`, operatorId, signedInBy: 'password' },
+          ...{ createdAtMs: nowMs, lastUsedAtMs: nowMs, stepUpUntilMs: null },
+          ...{ address: 'test', userAgent: '' },
+        },
+        tokenHash: hashToken(letter),
+      })
+    await begin('a')
+    await setTenantStatus(rig.deps, { tenantId, status: 'suspended', actor: 'test' })
+    await setTenantStatus(rig.deps, { tenantId, status: 'active', actor: 'test' })
+    const { entry } = await expected()
+    await rig.postgres.query('update tenants set epoch = epoch - 1 where tenant_id = $1', [
+      tenantId,
+    ])
+    await until('Postgres has a newer state', async () => {
+      await rig.projection.repair()
+      return (await expected()).entry.epoch > entry.epoch
+    })
+    expect(await listSessions(rig.postgres, operatorId)).toEqual([])
+    await repaired()
+    const { rows } = await rig.postgres.query(
+      `select actor, before from audit_log where action = 'session.ended'`,
+    )
+    expect(rows).toEqual([{ actor: 'system', before: { sessions: 1 } }])
+    await begin('b')
+    await rig.projection.repair()
+    expect(await listSessions(rig.postgres, operatorId)).toHaveLength(1)
   })
 
   it('gives a Postgres that was put back the tenants that it forgot', async () => {
