@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
+import { removalsBucket } from '#shared/core/telemetry/nats-names.ts'
 import { createRandom } from '../../../services/fleet/phones/random.ts'
 import { admin, createTenant, type Tenant } from '../../support/http/tenant-client.ts'
 import { startStack, type TestStack } from '../../support/process/stack.ts'
@@ -114,6 +115,21 @@ async function awaitDecided({ running }: Pick<World, 'running'>): Promise<void> 
   await until('everything is decided', isDecided, settleLimitMs).finally(nats.close)
 }
 
+/**
+ * Waits until the erasure, and so the rotation before it, is in the second list of what must stay
+ * gone: a console copies it every half minute, and what is put back earlier is not known.
+ */
+async function awaitListed({ running }: Pick<World, 'running'>): Promise<void> {
+  const nats = await connectQuietly(running.stack)
+  const stream = `KV_${removalsBucket}`
+  const isListed = async () => {
+    const filter = { subjects_filter: `$KV.${removalsBucket}.erasure.>` }
+    const { state } = await nats.manager.streams.info(stream, filter)
+    return Object.keys(state.subjects ?? {}).length > 0
+  }
+  await until('the erasure is listed', isListed, settleLimitMs).finally(nats.close)
+}
+
 type Reconciliation = { data: { differences: { stage: string; kind: string; count: number }[] }[] }
 
 async function readDifferences(world: Pick<World, 'running' | 'tenants'>): Promise<string[]> {
@@ -209,6 +225,7 @@ export async function putBack(store: Store, options: RestoreOptions): Promise<Re
     const events = new Set([...before, ...load.accepted])
     const changes = await makeChanges(world.running.stack, tenant)
     await awaitDecided(world)
+    await awaitListed(world)
     const alerts = await readAlertIds(world)
     await restart(() => {
       rmSync(present, { recursive: true })
@@ -229,7 +246,7 @@ export async function putBack(store: Store, options: RestoreOptions): Promise<Re
       '--wait',
     )
     report(`${messages} messages replayed`)
-    const undone = await findUndone(world.running.stack, changes)
+    const undone = await findUndone(world.running.stack, changes, store)
     const missing = await settle(world, { events, alerts })
     return { accepted: events.size, found, alerts: alerts.size, missing, undone }
   } finally {
