@@ -35,7 +35,11 @@ const drills: Record<string, () => Promise<Drill>> = {
   rolling: () => import('./rolling/rolling.ts'),
 }
 
-/** About an hour in all; some drills are shortened. */
+/**
+ * About an hour in all; some drills are shortened. `restore` (five minutes under load and twice
+ * ten) and `soak` would double it. The others are run by name after a change of what they are
+ * about: their short forms in `npm test` inject the same faults.
+ */
 const withinAnHour: [name: string, ...options: string[]][] = [
   ['kills'],
   ['writes', '--sample', '30', '--together', '8', '--rate', '250'],

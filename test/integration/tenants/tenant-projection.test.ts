@@ -157,15 +157,27 @@ describe('the projection', () => {
     const operatorId = `opr_${'a'.repeat(22)}`
     const nowMs = Date.now()
     await insertOperator(rig.postgres, {
-      ...{ operatorId, email: 'ann@example.com', name: '', role: 'admin', tenants: 'all' },
-      ...{ passwordHash: '$argon2id$test', subject: null, nowMs, createdBy: 'test' },
+      operatorId,
+      email: 'ann@example.com',
+      name: '',
+      role: 'admin',
+      tenants: 'all',
+      passwordHash: '$argon2id$test',
+      subject: null,
+      nowMs,
+      createdBy: 'test',
     })
     const begin = (letter: string) =>
       insertSession(rig.postgres, {
         session: {
-          ...{ sessionId: `ses_${letter.repeat(22)}`, operatorId, signedInBy: 'password' },
-          ...{ createdAtMs: nowMs, lastUsedAtMs: nowMs, stepUpUntilMs: null },
-          ...{ address: 'test', userAgent: '' },
+          sessionId: `ses_${letter.repeat(22)}`,
+          operatorId,
+          createdAtMs: nowMs,
+          lastUsedAtMs: nowMs,
+          stepUpUntilMs: null,
+          signedInBy: 'password',
+          address: 'test',
+          userAgent: '',
         },
         tokenHash: hashToken(letter),
       })
