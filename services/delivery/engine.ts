@@ -35,6 +35,7 @@ import {
   type ReleaseReason,
 } from './send/attempt-delivery.ts'
 import { createCircuitBreaker } from './send/circuit-breaker.ts'
+import { toLogFields } from './send/log-fields.ts'
 import { createOutcomeRecorder } from './send/outcome-recorder.ts'
 import { createReadWebhook } from './send/read-webhook.ts'
 import { traceAttempt } from './send/trace-attempt.ts'
@@ -184,7 +185,7 @@ function createAttemptDeps(
     onRedial: () => metrics.redials.inc(),
     onRelease: (claimed, why, error) => {
       metrics.released.inc({ reason: why })
-      logRelease(log, { delivery_id: claimed.deliveryId, tenant_id: claimed.tenantId }, why, error)
+      logRelease(log, toLogFields(claimed), why, error)
     },
     timeoutMs: settings.timeoutMs ?? webhookTimeoutMs,
   }

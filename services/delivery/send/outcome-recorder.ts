@@ -12,6 +12,7 @@ import type {
 import { isPassing } from '#shared/io/postgres/postgres.ts'
 import type { Log } from '#shared/io/process/log.ts'
 import type { DeliveryMetrics } from '../metrics.ts'
+import { toLogFields } from './log-fields.ts'
 
 export type OutcomeRecorder = {
   /** Queues an outcome; it is written as soon as possible. */
@@ -71,7 +72,7 @@ export function createOutcomeRecorder(deps: RecorderDeps): OutcomeRecorder {
         await write([outcome])
       } catch (error) {
         if (isPassing(error)) throw error
-        log.error({ err: error, delivery_id: outcome.deliveryId }, 'an outcome cannot be recorded')
+        log.error({ err: error, ...toLogFields(outcome) }, 'an outcome cannot be recorded')
         // Texts from the receiver are the likely cause: record the outcome without them.
         await write([withoutTexts(outcome)]).catch((again: unknown) => {
           if (isPassing(again)) throw again

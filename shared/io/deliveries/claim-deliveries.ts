@@ -19,6 +19,8 @@ export type QueueLimit = DeliveryQueue & { limit: number }
 export type ClaimedDelivery = {
   tenantId: string
   deliveryId: string
+  /** For the log; null for a test. */
+  alertId: string | null
   /** Proof of the claim, for `recordOutcomes`. */
   claim: string
   event: string
@@ -89,7 +91,7 @@ with queues as materialized (
   update deliveries as d set claimed_by = $5,
     claimed_until = now() + $6 * interval '1 millisecond'
   from picked where d.delivery_id = picked.delivery_id
-  returning d.tenant_id, d.delivery_id, d.event, d.body, d.traceparent, d.attempts,
+  returning d.tenant_id, d.delivery_id, d.alert_id, d.event, d.body, d.traceparent, d.attempts,
     d.attempts_before_replay, d.claimed_until, picked.probe,
     (extract(epoch from now() - d.created_at) * 1000)::float8 as age_ms
 ), ticket as (
@@ -119,6 +121,7 @@ export const deliverySession = {
 type ClaimedRow = {
   tenant_id: string
   delivery_id: string
+  alert_id: string | null
   event: string
   body: Buffer
   traceparent: string | null
@@ -163,6 +166,7 @@ export async function claimDeliveries(
   return rows.map((row) => ({
     tenantId: row.tenant_id,
     deliveryId: row.delivery_id,
+    alertId: row.alert_id,
     claim,
     event: row.event,
     body: row.body,

@@ -25,6 +25,8 @@ export type AttemptRecord = {
 export type DeliveryOutcome = {
   tenantId: string
   deliveryId: string
+  /** For the log; null for a test. */
+  alertId: string | null
   claim: string
   /** Null when nothing was sent: the claim is released, or the delivery is skipped. */
   attempt: AttemptRecord | null

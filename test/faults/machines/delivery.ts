@@ -96,7 +96,7 @@ async function createHistory(postgres: Postgres, note: Note) {
       decided.state === 'pending'
         ? { state: decided.state, dueAtMs: nowMs + decided.delayMs }
         : decided
-    return { tenantId, deliveryId, claim, attempt, next }
+    return { tenantId, deliveryId, alertId: null, claim, attempt, next }
   }
   const apply = (outcome: DeliveryOutcome): boolean => {
     const row = rows.get(outcome.deliveryId)!

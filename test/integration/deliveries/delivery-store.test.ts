@@ -66,12 +66,12 @@ const attempt = (some: Partial<AttemptRecord> = {}): AttemptRecord => ({
   ...some,
 })
 
-type Claimed = { tenantId: string; deliveryId: string; claim: string }
+type Claimed = Pick<DeliveryOutcome, 'tenantId' | 'deliveryId' | 'alertId' | 'claim'>
 const outcome = (
-  { tenantId, deliveryId, claim: held }: Claimed,
+  { tenantId, deliveryId, alertId, claim: held }: Claimed,
   next: DeliveryOutcome['next'],
   made: AttemptRecord | null = attempt(),
-): DeliveryOutcome => ({ tenantId, deliveryId, claim: held, next, attempt: made })
+): DeliveryOutcome => ({ tenantId, deliveryId, alertId, claim: held, next, attempt: made })
 
 const ids = (claimed: { deliveryId: string }[]) => claimed.map((one) => one.deliveryId)
 

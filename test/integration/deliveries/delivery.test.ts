@@ -7,6 +7,7 @@ import { verifyDelivery } from '#shared/core/deliveries/webhook-signing.ts'
 import { createDeliveryStore } from '#shared/io/deliveries/delivery-store.ts'
 import { type DeliveryView, findDeliveries } from '#shared/io/deliveries/list-deliveries.ts'
 import type { Postgres } from '#shared/io/postgres/postgres.ts'
+import type { Log } from '#shared/io/process/log.ts'
 import {
   createClock,
   startTestEngine,
@@ -355,6 +356,42 @@ test('no attempt is spent while no secret is active, and while suspended or paus
   await waitForState(id!, 'delivered')
   expect(there.requests).toHaveLength(1)
   expect(header(there.requests[0]!, 'x-service-attempt')).toBe('1')
+})
+
+test('the log names the alert of a delivery that cannot be attempted or recorded', async () => {
+  const there = await receiver(status(200))
+  const lines: Record<string, unknown>[] = []
+  const add = (fields: object, msg: string) => void lines.push({ ...fields, msg })
+  const log = { debug: add, info: add, warn: add, error: add } as unknown as Log
+  const { tenantId } = await fixtures.addTenant({ url: there.url })
+  const setSecret = (sealed: string) =>
+    postgres.query(`update tenant_secrets set sealed = $2 where tenant_id = $1`, [tenantId, sealed])
+  const { rows } = await postgres.query<{ sealed: string }>(
+    'select sealed from tenant_secrets where tenant_id = $1',
+    [tenantId],
+  )
+  await setSecret('sealed by another key')
+  const [id] = await fixtures.addDeliveries(tenantId, 1)
+  const { alert_id: alertId } = await view(tenantId, id!)
+  const about = { tenant_id: tenantId, delivery_id: id, alert_id: alertId }
+  const first = engine({ log })
+  const unsealable = { ...about, why: 'unsealable', msg: 'a delivery could not be attempted' }
+  await waitFor(async () => expect(lines).toContainEqual(expect.objectContaining(unsealable)))
+  await first.stop(0)
+
+  await setSecret(rows[0]!.sealed)
+  await postgres.query('update deliveries set due_at = now() where delivery_id = $1', [id])
+  const refusing: Postgres = {
+    ...postgres,
+    query: (sql, values) =>
+      typeof sql === 'object' && sql.name === 'record-outcomes'
+        ? Promise.reject(new Error('a text that Postgres cannot store'))
+        : postgres.query(sql, values),
+  }
+  const second = startTestEngine(refusing, { log })
+  closers.push(() => second.stop(0))
+  const unrecorded = { ...about, msg: 'an outcome cannot be recorded' }
+  await waitFor(async () => expect(lines).toContainEqual(expect.objectContaining(unrecorded)))
 })
 
 test('several engines share the work and send nothing twice', async () => {

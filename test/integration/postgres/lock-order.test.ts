@@ -153,6 +153,7 @@ describe('deliveries', () => {
   const outcome = (tenantId: string, alertId: string): DeliveryOutcome => ({
     tenantId,
     deliveryId: toDeliveryId(alertId),
+    alertId,
     claim,
     next: { state: 'delivered' },
     attempt: null,

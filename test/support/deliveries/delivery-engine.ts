@@ -6,7 +6,7 @@ import {
   type OutboundOptions,
 } from '#shared/io/deliveries/outbound/outbound-client.ts'
 import type { Postgres } from '#shared/io/postgres/postgres.ts'
-import { createLog } from '#shared/io/process/log.ts'
+import { createLog, type Log } from '#shared/io/process/log.ts'
 import { createMetrics } from '#shared/io/process/metrics.ts'
 import { createSealer } from '#shared/io/tenants/sealed-secrets.ts'
 import { type Engine, type EngineSettings, startEngine } from '../../../services/delivery/engine.ts'
@@ -39,11 +39,12 @@ export type TestEngine = Engine & {
 export type TestEngineOptions = Partial<EngineSettings> & {
   clock?: Clock
   outbound?: OutboundOptions
+  log?: Log
   random?: () => number
 }
 
 export function startTestEngine(postgres: Postgres, options: TestEngineOptions = {}): TestEngine {
-  const { clock, outbound, random, ...settings } = options
+  const { clock, outbound, random, log, ...settings } = options
   const metrics = createMetrics('test')
   const outboundSide = createOutbound(outbound)
   const engine = startEngine(
@@ -52,7 +53,7 @@ export function startTestEngine(postgres: Postgres, options: TestEngineOptions =
       outbound: outboundSide,
       tracing: null,
       sealer: createSealer([testMasterKey]),
-      log: createLog('test', 'silent'),
+      log: log ?? createLog('test', 'silent'),
       metrics,
       nowMs: clock?.nowMs ?? Date.now,
       monotonicMs: clock?.nowMs ?? (() => performance.now()),

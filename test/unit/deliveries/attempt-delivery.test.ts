@@ -27,6 +27,7 @@ const url = 'https://receiver.example/hook'
 const claimed: FreshClaim = {
   tenantId: 'acme',
   deliveryId: 'dlv_1',
+  alertId: 'alr_1',
   claim: 'claim-1',
   claimedUntilMs: 30_000,
   event: 'risk.alert',
@@ -50,6 +51,7 @@ const plain = { retryAfter: undefined, location: undefined, fault: null }
 const released = (dueAtMs: number) => ({
   tenantId: 'acme',
   deliveryId: 'dlv_1',
+  alertId: 'alr_1',
   claim: 'claim-1',
   attempt: null,
   next: { state: 'pending', dueAtMs },
@@ -116,6 +118,7 @@ test('an attempt sends the stored bytes and records its number, times and answer
   expect(await deliver()).toEqual({
     tenantId: 'acme',
     deliveryId: 'dlv_1',
+    alertId: 'alr_1',
     claim: 'claim-1',
     attempt: {
       attempt: 3,
