@@ -17,9 +17,20 @@ test.each(Object.entries(nodeOptions))(
   },
 )
 
+const image = readFileSync(
+  fileURLToPath(new URL('../../../deploy/Dockerfile', import.meta.url)),
+  'utf8',
+)
+
+test.each(Object.entries(nodeOptions))(
+  'the image has the files of %s compiled for its Node options, as others compile anew',
+  (name, options) => {
+    expect(image).toContain(` compile ${options.join(' ')} services/${name}/main.ts &&`)
+  },
+)
+
 test('malloc has the same settings in the image and in the local stack', () => {
-  const image = readFileSync(fileURLToPath(new URL('../../../deploy/Dockerfile', import.meta.url)))
   for (const [name, value] of Object.entries(mallocEnv)) {
-    expect(image.toString()).toContain(`ENV ${name}=${value}\n`)
+    expect(image).toContain(`ENV ${name}=${value}\n`)
   }
 })
