@@ -25,6 +25,7 @@ export const secretVariables = [
 type ProcessPermissions = {
   nats: NatsPermissions | null
   postgres: 'owner' | TablePrivileges | null
+  /** What an owner needs is in `toClickhouseOwnerGrants`. */
   clickhouse: 'owner' | TablePrivileges | null
   secrets: readonly string[]
 }

@@ -152,3 +152,36 @@ export function toClickhouseGrants(
     toPlaces(table).map((place) => `GRANT ${privileges.join(', ').toUpperCase()} ON ${place}`),
   )
 }
+
+/** The engines of the tables that the migrations create. */
+const tableEngines = ['MergeTree', 'ReplacingMergeTree', 'AggregatingMergeTree'] as const
+
+/** ClickHouse checks these for `create or replace`, of a view as well. */
+const replace = ['SELECT', 'INSERT', 'CREATE DATABASE', 'CREATE TABLE', 'DROP TABLE'] as const
+
+/**
+ * What the user of `migrate` needs on a server, as GRANT statements without a grantee, one for each
+ * privilege.
+ * @param names.all the database of the tables of all shards; null on one node
+ * @param hasReplicas whether the server has tables that copy rows
+ */
+export function toClickhouseOwnerGrants(
+  names: { database: string; all: string | null; analytics: string },
+  hasReplicas: boolean,
+): string[] {
+  const on = (database: string, privileges: readonly string[]) =>
+    privileges.map((privilege) => `GRANT ${privilege} ON \`${database}\`.*`)
+  const engines = [
+    ...tableEngines,
+    ...(hasReplicas ? tableEngines.map((engine) => `Replicated${engine}`) : []),
+  ]
+  return [
+    ...on(names.database, ['SELECT', 'INSERT', 'CREATE DATABASE', 'CREATE TABLE']),
+    ...on(names.database, ['ALTER ADD COLUMN', ...(hasReplicas ? ['SYSTEM SYNC REPLICA'] : [])]),
+    ...on(names.analytics, replace),
+    ...(names.all === null
+      ? []
+      : [...on(names.all, replace), 'GRANT SELECT ON system.clusters', 'GRANT REMOTE ON *.*']),
+    ...engines.map((engine) => `GRANT TABLE ENGINE ON ${engine}`),
+  ]
+}

@@ -20,11 +20,11 @@ import {
   type Clickhouse,
   type ClickhouseNode,
   checkClickhouse,
-  checkMaxMs,
   quoteName,
   serversOf,
   toServerFault,
 } from './clickhouse.ts'
+import { findMissingGrants, readText } from './missing-grants.ts'
 
 type ClickhouseCheckOptions = {
   clickhouse: Clickhouse
@@ -85,10 +85,8 @@ async function requireFitServer(
   const all = toAllDatabase(database)
   const databases = shards.length === 0 ? [database] : [database, all]
   const names = { databases, analytics: toAnalyticsDatabase(database) }
-  const missing: string[] = []
-  for (const grant of toClickhouseGrants(privileges as TablePrivileges, names)) {
-    if ((await readText(node, `check ${grant}`)) !== '1') missing.push(grant.replace('GRANT ', ''))
-  }
+  const grants = toClickhouseGrants(privileges as TablePrivileges, names)
+  const missing = await findMissingGrants(node, grants)
   if (missing.length > 0) {
     throw new UnfitServerError(`does not grant this user: ${missing.join('; ')}`)
   }
@@ -112,13 +110,4 @@ async function readNewestMigration(clickhouse: ClickhouseNode): Promise<string |
     if (error instanceof ClickHouseError && error.type === 'UNKNOWN_TABLE') return null
     throw error
   }
-}
-
-/** Runs a statement with one short answer. `check grant` takes no format. */
-async function readText(clickhouse: ClickhouseNode, query: string): Promise<string> {
-  const abort_signal = AbortSignal.timeout(checkMaxMs)
-  const { stream } = await clickhouse.exec({ query, abort_signal })
-  let text = ''
-  for await (const chunk of stream) text += String(chunk)
-  return text.trim()
 }

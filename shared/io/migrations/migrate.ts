@@ -10,6 +10,7 @@ import { describeOldServer, type ServerName } from '#shared/core/base/server-ver
 import { toAllDatabase } from '#shared/core/base/shards.ts'
 import { splitStatements } from '#shared/core/base/sql-statements.ts'
 import type { ProcessName } from '#shared/core/permissions/process-permissions.ts'
+import { toClickhouseOwnerGrants } from '#shared/core/permissions/table-privileges.ts'
 import { guardViews, prepareAccess } from '#shared/io/analytics/analyst-access-store.ts'
 import { toAnalyticsDatabase } from '#shared/io/analytics/analytics-database.ts'
 import {
@@ -18,6 +19,7 @@ import {
   quoteName,
   type ShardUrls,
 } from '#shared/io/clickhouse/clickhouse.ts'
+import { findMissingGrants, readText } from '#shared/io/clickhouse/missing-grants.ts'
 import { withNamedLock } from '#shared/io/postgres/named-lock-store.ts'
 import {
   createPostgres,
@@ -121,7 +123,8 @@ export async function migratePostgres(url: string, options: MigrateOptions): Pro
  * @param url with the database in its path, `device_intelligence` by default
  * @param postgresUrl where the lock is; null without a lock, for tests
  * @returns the names of the files applied now
- * @throws MigrationError when an applied file was changed, or an earlier one is missing
+ * @throws MigrationError when the user lacks a grant, an applied file was changed, or an earlier
+ *   one is missing
  */
 export async function migrateClickhouse(
   url: string,
@@ -131,9 +134,10 @@ export async function migrateClickhouse(
   const migrations = await readMigrations(options.folder ?? sqlFolders.clickhouse)
   const shardUrls = options.shardUrls ?? []
   const work = async (session: Session | null) => {
-    for (const one of shardUrls.length === 0 ? [url] : shardUrls.flat()) {
-      await awaitClickhouse(one, options)
-    }
+    const servers = shardUrls.length === 0 ? [url] : shardUrls.flat()
+    for (const one of servers) await awaitClickhouse(one, options)
+    // Of all, before any of them changes.
+    for (const one of servers) await requireFitServer(one, shardUrls)
     const common = { migrations, lock: session, options }
     if (shardUrls.length === 0) {
       return applyToServer(url, { ...common, place: null, leaderUrl: null })
@@ -195,9 +199,6 @@ async function applyToServer(
   const all = place === null ? database : toAllDatabase(database)
   const hasReplicas = (place?.replicas ?? 1) > 1
   await withClickhouse(url, 'default', async (client) => {
-    const answer = await client.query({ query: 'select version() as version' })
-    const { data } = await answer.json<{ version: string }>()
-    requireVersion('ClickHouse', data[0]!.version)
     const names = { database, all: toAllDatabase(database) }
     const misplaced = place === null ? null : await findMisplaced(client, place)
     if (misplaced !== null) throw new MigrationError(misplaced)
@@ -274,6 +275,27 @@ type Connections = {
   ofAll: ClickhouseNode
   /** Null on the leader. */
   leader: ClickhouseNode | null
+}
+
+/** @throws MigrationError when the server is too old, or its user lacks a grant */
+async function requireFitServer(url: string, shardUrls: ShardUrls): Promise<void> {
+  const database = databaseOf(url)
+  const names = {
+    database,
+    all: shardUrls.length === 0 ? null : toAllDatabase(database),
+    analytics: toAnalyticsDatabase(database),
+  }
+  const hasReplicas = shardUrls.some((urls) => urls.length > 1)
+  await withClickhouse(url, 'default', async (client) => {
+    requireVersion('ClickHouse', await readText(client, 'select version()', statementMaxMs))
+    const grants = toClickhouseOwnerGrants(names, hasReplicas)
+    const missing = await findMissingGrants(client, grants, statementMaxMs)
+    if (missing.length === 0) return
+    throw new MigrationError(
+      `ClickHouse at ${new URL(url).host} does not grant its user ${missing.join('; ')}. Nothing ` +
+        'was changed in ClickHouse. clickhouse/README.md lists what the user of migrate needs.',
+    )
+  })
 }
 
 /** @throws MigrationError when the server is too old for this release */

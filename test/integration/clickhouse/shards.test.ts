@@ -1,12 +1,15 @@
 // Two real shards beside one node, with the same events: every answer is the same, every row lies
 // where its key belongs, and a shard that is away delays only what needs it.
-import { createHash } from 'node:crypto'
+import { createHash, hash } from 'node:crypto'
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { toCreatedTable } from '#shared/core/base/replicas.ts'
 import { shardOf } from '#shared/core/base/shards.ts'
 import { splitStatements } from '#shared/core/base/sql-statements.ts'
-import { clickhousePrivileges } from '#shared/core/permissions/table-privileges.ts'
+import {
+  clickhousePrivileges,
+  toClickhouseOwnerGrants,
+} from '#shared/core/permissions/table-privileges.ts'
 import { defaultPolicy } from '#shared/core/policies/default-policy.ts'
 import { type Policy, toPolicyHash } from '#shared/core/policies/policy.ts'
 import { presets } from '#shared/core/policies/presets/presets.ts'
@@ -84,6 +87,13 @@ import { type EventFacts, makeEvents, signalsOf } from '../../support/telemetry/
 const minuteMs = 60_000
 /** The tables whose rows lie where their device belongs. */
 const byDevice = ['telemetry', 'sessions', 'devices', 'user_devices', 'shadow_decisions'] as const
+const ownerGrants = toClickhouseOwnerGrants(
+  { database: 'owned', all: 'owned_all', analytics: 'owned_analytics' },
+  false,
+)
+const lacking = 'GRANT REMOTE ON *.*'
+const password = 'password-of-an-owner'
+const passwordSha256Hex = hash('sha256', password, 'hex')
 let server: TestClickhouse
 let cluster: TestShards
 let one: Clickhouse
@@ -94,7 +104,11 @@ const nowMs = Math.floor(Date.now() / minuteMs) * minuteMs - 5 * minuteMs
 
 beforeAll(async () => {
   process.stdout.write(`shards seed ${seed}\n`)
-  ;[server, cluster] = await Promise.all([startClickhouse(), startShards(2)])
+  const users = [
+    { name: 'owner', passwordSha256Hex, grants: ownerGrants },
+    { name: 'lacks_one', passwordSha256Hex, grants: ownerGrants.filter((one) => one !== lacking) },
+  ]
+  ;[server, cluster] = await Promise.all([startClickhouse(), startShards(2, users)])
   const { url, shardUrls } = cluster
   await Promise.all([migrateClickhouse(server.url), migrateClickhouse(url, null, shardUrls)])
   one = createClickhouse(server.url, { name: 'test' })
@@ -670,6 +684,28 @@ describe('readiness', () => {
     const cut: Clickhouse = { ...two, shards }
     const fault = 'shard 2 does not reach the other shards'
     await until('it is named', async () => (await check(cut)) === fault)
+  })
+})
+
+describe('a migration of shards', () => {
+  const migrateAs = (username: string) => {
+    const of = (text: string) => Object.assign(new URL('/owned', text), { username, password }).href
+    const { url, shardUrls } = cluster
+    return migrateClickhouse(
+      of(url),
+      null,
+      shardUrls.map((urls) => urls.map(of)),
+    )
+  }
+
+  it('needs the grants of its list and no others, and names one that is missing', async () => {
+    await expect(migrateAs('lacks_one')).rejects.toThrow(
+      `does not grant its user ${lacking.replace('GRANT ', '')}. Nothing`,
+    )
+    const owned = "select name from system.databases where name like 'owned%'"
+    expect(await rowsOf(two.shards[0]!, owned)).toEqual([])
+    await migrateAs('owner')
+    expect(await rowsOf(two.shards[1]!, owned)).toHaveLength(3)
   })
 })
 

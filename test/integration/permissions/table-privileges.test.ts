@@ -14,6 +14,7 @@ import {
   clickhousePrivileges,
   postgresPrivileges,
   toClickhouseGrants,
+  toClickhouseOwnerGrants,
 } from '#shared/core/permissions/table-privileges.ts'
 import { createClickhouseCheck } from '#shared/io/clickhouse/clickhouse-check.ts'
 import { createSchemaVersions } from '#shared/io/migrations/schema-versions.ts'
@@ -295,16 +296,43 @@ describe('ClickHouse', () => {
     return clickhouse !== null && clickhouse !== 'owner'
   })
 
+  const ownerGrants = toClickhouseOwnerGrants(
+    { database: 'owned', all: null, analytics: 'owned_analytics' },
+    false,
+  )
+  const toUser = (name: string, grants: string[]) => ({
+    name,
+    passwordSha256Hex: hash('sha256', passwordOf(name), 'hex'),
+    grants,
+  })
+  /** By a user of the engine, in the database `owned`. */
+  const migrateAs = (name: string) => {
+    const url = new URL(`${engine.url}/owned`)
+    url.username = name
+    url.password = passwordOf(name)
+    return migrateClickhouse(url.href)
+  }
+
   beforeAll(async () => {
     engine = await startClickhouse({
-      users: names.map((name) => ({
-        name,
-        passwordSha256Hex: hash('sha256', passwordOf(name), 'hex'),
-        grants: toClickhouseGrants(
-          processPermissions[name].clickhouse as Record<string, readonly string[]>,
-          { databases: [database], analytics: 'analytics' },
+      users: [
+        ...names.map((name) =>
+          toUser(
+            name,
+            toClickhouseGrants(
+              processPermissions[name].clickhouse as Record<string, readonly string[]>,
+              { databases: [database], analytics: 'analytics' },
+            ),
+          ),
         ),
-      })),
+        toUser('owner', ownerGrants),
+        ...ownerGrants.map((missing, index) =>
+          toUser(
+            `lacks_${index}`,
+            ownerGrants.filter((grant) => grant !== missing),
+          ),
+        ),
+      ],
     })
     await migrateClickhouse(`${engine.url}/${database}`)
     for (const name of names) {
@@ -409,6 +437,25 @@ describe('ClickHouse', () => {
         'CREATE USER, ALTER USER, DROP USER, ROLE ADMIN, SHOW ACCESS ON *.*',
     )
     expect(warn).toHaveBeenCalledTimes(1)
+  })
+
+  test.each(
+    ownerGrants.map((grant, index) => [grant.replace('GRANT ', ''), `lacks_${index}`] as const),
+  )('a migration without %s is refused before it changes anything', async (missing, name) => {
+    await expect(migrateAs(name)).rejects.toThrow(`does not grant its user ${missing}. Nothing`)
+    const { origin, username, password } = new URL(engine.url)
+    const owner = createClient({ url: origin, username, password })
+    const result = await owner.query({
+      query: `select name from system.databases where name like 'owned%'`,
+      format: 'JSONEachRow',
+    })
+    expect(await result.json()).toEqual([])
+    await owner.close()
+  })
+
+  test('a migration needs no other grants than those of its list', async () => {
+    await migrateAs('owner')
+    await migrateAs('owner')
   })
 
   test.each([

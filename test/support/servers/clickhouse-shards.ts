@@ -2,6 +2,7 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import type { EngineUser } from '../../../deploy/local/clickhouse/server-config.ts'
 import { choosePort } from '../../../deploy/local/stack/ports.ts'
 import { startClickhouse, type TestClickhouse } from './clickhouse-server.ts'
 
@@ -16,12 +17,16 @@ export type TestShards = {
   stop: () => Promise<void>
 }
 
-export async function startShards(count: number): Promise<TestShards> {
+/** @param users of every server, beside `default` */
+export async function startShards(
+  count: number,
+  users: readonly EngineUser[] = [],
+): Promise<TestShards> {
   const folder = mkdtempSync(join(tmpdir(), 'clickhouse-shards-'))
   const ports: number[] = []
   for (let at = 0; at < count; at++) ports.push(await choosePort({ taken: new Set(ports) }))
   const start = (own: number, port = 0) =>
-    startClickhouse({ path: join(folder, String(own)), port, shards: { ports, own } })
+    startClickhouse({ path: join(folder, String(own)), port, users, shards: { ports, own } })
   const servers: TestClickhouse[] = await Promise.all(ports.map((_, own) => start(own)))
   const urls = servers.map((server) => server.url)
   return {

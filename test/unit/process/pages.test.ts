@@ -4,6 +4,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, it } from 'vitest'
+import { toClickhouseOwnerGrants } from '#shared/core/permissions/table-privileges.ts'
 import { variables } from '#shared/io/process/config.ts'
 
 const root = fileURLToPath(new URL('../../..', import.meta.url))
@@ -43,6 +44,20 @@ describe('the pages', () => {
         .map((path) => `${page}: ${path}`)
     })
     expect(missing).toEqual([])
+  })
+
+  it('list the grants of the user that migrates ClickHouse', () => {
+    const lines = read('clickhouse/README.md').matchAll(/^GRANT (.+) ON (\S+) TO di;$/gm)
+    const listed = [...lines].flatMap(([, privileges, place]) =>
+      privileges!.split(', ').map((privilege) => `GRANT ${privilege} ON ${place}`),
+    )
+    const names = {
+      database: 'device_intelligence',
+      all: 'device_intelligence_all',
+      analytics: 'analytics',
+    }
+    const needed = toClickhouseOwnerGrants(names, true).map((grant) => grant.replaceAll('`', ''))
+    expect(listed.sort()).toEqual(needed.sort())
   })
 
   it('name only metrics that exist', () => {
