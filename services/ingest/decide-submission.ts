@@ -53,6 +53,8 @@ export type Refusal = {
   limitedTenantId?: string
   /** The tenant, when the signature was valid. */
   verifiedTenantId?: string
+  /** The event of a valid submission that cannot be stored. */
+  eventId?: string
   /**
    * Set when the signature was made with the secret that the last rotation replaced. Neither bytes
    * nor time of the response reveal it.

@@ -137,8 +137,8 @@ function decideAndCommit(deps: SubmissionDeps, submission: Submission): Refusal 
   const fault = offer(deps, submission, decision, span)
   if (fault === null) return null
   endRefused(span, fault)
-  const { tenantId, rateLimit } = decision
-  const verified = { ...fault, verifiedTenantId: tenantId }
+  const { tenantId, eventId, rateLimit } = decision
+  const verified = { ...fault, verifiedTenantId: tenantId, eventId }
   return rateLimit === null ? verified : { ...verified, rateLimit }
 }
 
@@ -188,9 +188,9 @@ export function respondSettled(
   settlement: Settlement,
 ): void {
   const { response, requestId, acceptance } = pending
-  const { tenantId, telemetryStream, rateLimit } = acceptance
+  const { tenantId, eventId, telemetryStream, rateLimit } = acceptance
   if (settlement.fault !== null) {
-    const refusal = { ...refusals.notStored, verifiedTenantId: tenantId }
+    const refusal = { ...refusals.notStored, verifiedTenantId: tenantId, eventId }
     endRefused(pending.span, refusal)
     deps.observe.refused(refusal)
     deps.requestLog.noteRefused(refusal, pending.body, requestId)
@@ -203,6 +203,7 @@ export function respondSettled(
   replyAccepted(response, acceptance.answer, { requestId, rateLimit, close: deps.stopping() })
   pending.span?.end({ attributes: { 'http.response.status_code': 200 } })
   deps.requestLog.noteAccepted(acceptance, requestId)
+  deps.log.debug({ request_id: requestId, event_id: eventId }, 'an event was accepted')
 }
 
 /** @param body the complete body, when it was read */
@@ -248,12 +249,13 @@ function refuse(
   },
 ): void {
   const { requestId, rateLimit, request } = refused
-  const { reason, problem } = refused.refusal
+  const { reason, problem, eventId } = refused.refusal
   // Read it before the response: a closed connection has no address.
   const source = deps.addresses.of(response.req)
   replyProblem(response, problem, { requestId, rateLimit, request, close: deps.stopping() })
   deps.refusals({
     requestId,
+    eventId,
     status: problemStatus(problem.code),
     code: problem.code,
     reason,

@@ -7,6 +7,8 @@ import type { Log } from '#shared/io/process/log.ts'
 /** Contains no body, header value or requested path. */
 type RefusedRequest = {
   requestId: string
+  /** The event of a request of ingest, once it is known. */
+  eventId?: string | undefined
   status: number
   /** The problem's code. */
   code: string
@@ -36,7 +38,7 @@ export function createRefusalLog(log: Log): RefusalLog {
     log.warn({ left_out: leftOut }, 'more requests were refused than are logged')
     leftOut = {}
   }
-  return ({ requestId, status, code, reason, method, route, source }) => {
+  return ({ requestId, eventId, status, code, reason, method, route, source }) => {
     if (!counting) setTimeout(endWindow, windowMs).unref()
     counting = true
     if (lines >= linesPerSecond) {
@@ -45,7 +47,8 @@ export function createRefusalLog(log: Log): RefusalLog {
     }
     lines++
     const more = reason === undefined ? {} : { reason }
-    const fields = { request_id: requestId, status, code, ...more, method, route, source }
+    const event = eventId === undefined ? {} : { event_id: eventId }
+    const fields = { request_id: requestId, ...event, status, code, ...more, method, route, source }
     log.info(fields, 'a request was refused')
   }
 }

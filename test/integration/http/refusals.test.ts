@@ -4,7 +4,9 @@
  */
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
+import { pino } from 'pino'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { toEventId } from '../../../shared/core/base/ids.ts'
 import {
   unauthenticatedMs,
   unauthenticatedPerSourceMax,
@@ -12,6 +14,7 @@ import {
 import { until } from '../../support/process/until.ts'
 import {
   bodyOf,
+  type EdgeOptions,
   type EdgeRig,
   type SpawnedEdge,
   send,
@@ -20,10 +23,11 @@ import {
 
 let rig: EdgeRig
 let edge: SpawnedEdge
+let acmeSecret: string
 
 beforeAll(async () => {
   rig = await startEdgeRig()
-  await rig.projectTenant('acme')
+  ;({ secret: acmeSecret } = await rig.projectTenant('acme'))
   edge = await rig.spawnEdge()
 })
 
@@ -70,6 +74,45 @@ describe('a refused request', () => {
       await fetch(`${edge.url}/v1/rasp/ingest`),
     ]
     for (const { headers } of answers) expect(headers.get('cache-control')).toBe('no-store')
+  })
+})
+
+describe('a valid submission', () => {
+  const userId = 'a-user-that-must-not-be-logged'
+  const sendOne = async (
+    level: string,
+    { isConnected = true, ...options }: EdgeOptions & { isConnected?: boolean } = {},
+  ) => {
+    const written: Line[] = []
+    const log = pino({ level }, { write: (line: string) => void written.push(JSON.parse(line)) })
+    const own = await rig.startEdge({ log, ...options })
+    if (!isConnected) await own.nats.connection.close()
+    const body = bodyOf('acme', { user_id: userId })
+    const answer = await send(own, body, { secret: acmeSecret })
+    const requestId = answer.headers.get('x-request-id')
+    const lines = written.filter(({ request_id: id }) => id === requestId)
+    expect(JSON.stringify(written)).not.toContain(userId)
+    return { status: answer.status, eventId: toEventId(Buffer.from(body)), lines }
+  }
+
+  it('has its event id in a line at debug when it is stored, and none above', async () => {
+    const shown = await sendOne('debug')
+    expect(shown.status).toBe(200)
+    expect(shown.lines).toMatchObject([{ level: 20, event_id: shown.eventId }])
+    expect((await sendOne('info')).lines).toEqual([])
+  })
+
+  it('has its event id in the line of its refusal when it cannot be stored', async () => {
+    const wrapPublish = () => () =>
+      Promise.reject(Object.assign(new Error('no room'), { fault: 'full', final: true }))
+    for (const [options, reason] of [
+      [{ wrapPublish }, 'not_stored'],
+      [{ isConnected: false }, 'disconnected'],
+    ] as const) {
+      const refused = await sendOne('info', options)
+      expect(refused.status).toBe(503)
+      expect(refused.lines).toMatchObject([{ reason, event_id: refused.eventId }])
+    }
   })
 })
 

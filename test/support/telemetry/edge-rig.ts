@@ -22,7 +22,7 @@ import { listen } from '../../../shared/io/http/http-server.ts'
 import { createInternalServer } from '../../../shared/io/http/internal-server.ts'
 import { connectNats, type Nats } from '../../../shared/io/nats/connection.ts'
 import { ensureStreams } from '../../../shared/io/nats/streams/ensure-streams.ts'
-import { createLog } from '../../../shared/io/process/log.ts'
+import { createLog, type Log } from '../../../shared/io/process/log.ts'
 import { createMetrics } from '../../../shared/io/process/metrics.ts'
 import { answerRequestLogQueries } from '../../../shared/io/telemetry/request-log-answers.ts'
 import {
@@ -87,6 +87,7 @@ export type EdgeOptions = {
   wallMs?: () => number
   /** Replaces the service's own bound. */
   connectionsMax?: number
+  log?: Log
 }
 
 export type TestEdge = {
@@ -276,7 +277,7 @@ async function startEdge(rig: EdgeRig, options: EdgeOptions): Promise<TestEdge> 
   }
   const ingest = createIngest({
     natsFault: () => (nats.connected() ? null : 'is not connected'),
-    log: quietLog,
+    log: options.log ?? quietLog,
     metrics,
     telemetryStreams: nats.telemetryStreams,
     edge: () => edge,
