@@ -1,18 +1,24 @@
 /**
- * `npm run faults -- put-back [--rounds 3] [--events 400]`: a whole stack goes on from an earlier
- * copy of the files of its JetStream, again and again from the same one. Exits with 1 when an event
- * that was accepted and stored before, or accepted afterwards, is missing or there twice, has the
- * stream offset of another, or when reconciliation does not agree.
+ * `npm run faults -- put-back [--rounds 3] [--events 400] [--streams 1]`: a whole stack goes on
+ * from
+ * an earlier copy of the files of its JetStream, again and again from the same one. Of two
+ * telemetry
+ * streams (`--streams 2`) only the second one is put back, and each has a tenant with these events.
+ * Exits with 1 when an event that was accepted and stored before, or accepted afterwards, is
+ * missing
+ * or there twice, has the stream offset of another, or when reconciliation does not agree.
  */
 import { cpSync, mkdtempSync, rmSync } from 'node:fs'
 import { Agent } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { toTelemetryStream } from '#shared/core/telemetry/telemetry-streams.ts'
 import { createClickhouse } from '#shared/io/clickhouse/clickhouse.ts'
 import { postTelemetry } from '../../support/http/send-request.ts'
 import { admin, createTenant, type Tenant, toBody } from '../../support/http/tenant-client.ts'
 import { type StackFacts, startStack, type TestStack } from '../../support/process/stack.ts'
 import { until } from '../../support/process/until.ts'
+import { findStreamFiles } from '../../support/servers/nats-server.ts'
 import { signalsOf } from '../../support/telemetry/accepted-events.ts'
 import { print, readOptions, reportBroken } from '../support/drill.ts'
 
@@ -26,12 +32,16 @@ type Hour = {
   differences: unknown[]
 }
 
+/** Of a tenant. */
 type PutBackResult = {
+  tenantId: string
   accepted: number
   hours: Hour[]
   /** Of the rows of telemetry. */
   events: number
   offsets: number
+  /** The numbers of the streams that its events came from. */
+  streams: number[]
 }
 
 /** Every so many submissions one deserves an alert. */
@@ -39,24 +49,39 @@ const alertEvery = 5
 const atOnce = 16
 const settleLimitMs = 60_000
 
-async function runPutBack(rounds: number, eventsPerRound: number): Promise<PutBackResult> {
+type PutBackOptions = { rounds: number; events: number; streams: number }
+
+/** @returns by tenant, the one of the stream that is put back first */
+async function runPutBack({
+  rounds,
+  events: eventsPerRound,
+  streams,
+}: PutBackOptions): Promise<PutBackResult[]> {
   const dataDir = mkdtempSync(join(tmpdir(), 'di-put-back-'))
-  const files = join(dataDir, 'nats')
   const copy = join(dataDir, 'nats-copy')
-  let running = await startStack({ dataDir })
+  const env = { TELEMETRY_STREAMS: String(streams) }
+  let running = await startStack({ dataDir, env })
   try {
-    const tenant = await createTenant(running.stack, 'put-back')
+    const dir = join(dataDir, 'nats')
+    const files = streams === 1 ? dir : findStreamFiles(dir, toTelemetryStream(streams).stream)
+    const tenants: Tenant[] = []
+    // A tenant gets the stream with the fewest: the first one is that of the demo tenant.
+    for (const name of ['put-back', 'beside'].slice(0, streams)) {
+      tenants.push(await createTenant(running.stack, name))
+    }
     let accepted = 0
     const send = async (events: number) => {
-      await sendAll(running.stack, tenant, { from: accepted, count: events })
+      for (const tenant of tenants) {
+        await sendAll(running.stack, tenant, { from: accepted, count: events })
+      }
       accepted += events
-      await settled(running.stack, accepted)
+      for (const tenant of tenants) await settled(running.stack, tenant, accepted)
     }
     const restart = async (change: () => void): Promise<TestStack> => {
       const { portBase } = running
       await running.stop()
       change()
-      return startStack({ dataDir, portBase })
+      return startStack({ dataDir, portBase, env })
     }
     await send(eventsPerRound)
     running = await restart(() => cpSync(files, copy, { recursive: true }))
@@ -69,7 +94,13 @@ async function runPutBack(rounds: number, eventsPerRound: number): Promise<PutBa
       // Fewer than the copy lacks, as many, and more.
       await send(Math.ceil((eventsPerRound * round) / 2))
     }
-    return { accepted, hours: await readHours(running.stack), ...(await countOffsets(running)) }
+    const results: PutBackResult[] = []
+    for (const tenant of tenants) {
+      const { tenant_id: tenantId } = tenant
+      const hours = await readHours(running.stack, tenant)
+      results.push({ tenantId, accepted, hours, ...(await countOffsets(running, tenant)) })
+    }
+    return results
   } finally {
     await running.discard()
   }
@@ -100,37 +131,48 @@ async function sendAll(
   agent.destroy()
 }
 
-async function readHours(stack: StackFacts): Promise<Hour[]> {
-  const path = '/tenants/put-back/reconciliation'
+async function readHours(stack: StackFacts, tenant: Tenant): Promise<Hour[]> {
+  const path = `/tenants/${tenant.tenant_id}/reconciliation`
   return (await admin<{ data: Hour[] }>(stack, 'GET', path)).data
 }
 
 const sum = (hours: readonly Hour[], of: Exclude<keyof Hour, 'differences'>) =>
   hours.reduce((total, hour) => total + hour[of], 0)
 
-async function settled(stack: StackFacts, accepted: number): Promise<void> {
-  const isSettled = async () => sum(await readHours(stack), 'decided') >= accepted
+async function settled(stack: StackFacts, tenant: Tenant, accepted: number): Promise<void> {
+  const isSettled = async () => sum(await readHours(stack, tenant), 'decided') >= accepted
   await until('everything is decided', isSettled, settleLimitMs).catch(() => undefined)
 }
 
-async function countOffsets({ stack }: TestStack): Promise<{ events: number; offsets: number }> {
+async function countOffsets(
+  { stack }: TestStack,
+  { tenant_id: tenantId }: Tenant,
+): Promise<Pick<PutBackResult, 'events' | 'offsets' | 'streams'>> {
   const clickhouse = createClickhouse(stack.clickhouse, { name: 'drill' })
   try {
     const result = await clickhouse.query({
-      query: `select uniqExact(event_id), uniqExact(stream_offset) from telemetry
-        where tenant_id = 'put-back'`,
+      query: `select uniqExact(event_id), uniqExact(stream_offset),
+          (select groupUniqArray(stream) from reconciliation_entries
+            where tenant_id = {tenant:String})
+        from telemetry where tenant_id = {tenant:String}`,
+      query_params: { tenant: tenantId },
       format: 'JSONCompactEachRow',
     })
-    const [[events, offsets] = [0, 0]] = await result.json<[number, number]>()
-    return { events, offsets }
+    type Counted = [events: number, offsets: number, streams: number[]]
+    const [[events, offsets, streams] = [0, 0, []]] = await result.json<Counted>()
+    return { events, offsets, streams }
   } finally {
     await clickhouse.close()
   }
 }
 
-/** @returns the broken guarantees */
-function judgePutBack({ accepted, hours, events, offsets }: PutBackResult): string[] {
+/** @returns the broken guarantees of a tenant on a stream */
+function judgePutBack(
+  { tenantId, accepted, hours, events, offsets, streams }: PutBackResult,
+  stream: number,
+): string[] {
   const wrong: string[] = []
+  if (String(streams) !== String(stream)) wrong.push(`${streams} is its stream, not ${stream}`)
   for (const what of ['stored', 'rows', 'decided'] as const) {
     const found = sum(hours, what)
     if (found !== accepted) wrong.push(`${accepted} accepted, ${what}: ${found}`)
@@ -144,15 +186,20 @@ function judgePutBack({ accepted, hours, events, offsets }: PutBackResult): stri
   if (offsets !== events) wrong.push(`${events} events have ${offsets} stream offsets`)
   const differences = hours.flatMap((hour) => hour.differences)
   if (differences.length > 0) wrong.push(`reconciliation: ${JSON.stringify(differences)}`)
-  return wrong
+  return wrong.map((one) => `${tenantId}: ${one}`)
 }
 
 /** Runs the drill and prints its report. */
 export async function run(args: string[]): Promise<void> {
-  const { rounds, events } = readOptions(args, { rounds: 3, events: 400 })
-  const result = await runPutBack(rounds, events)
-  print(`${rounds} times put back; ${result.accepted} accepted`)
-  print(`${result.events} events in ClickHouse with ${result.offsets} stream offsets`)
-  print(`alerts that are due: ${sum(result.hours, 'alerts_due')}`)
-  reportBroken(judgePutBack(result))
+  const options = readOptions(args, { rounds: 3, events: 400, streams: 1 })
+  const { rounds, streams } = options
+  if (streams !== 1 && streams !== 2) throw new Error('--streams is 1 or 2')
+  const results = await runPutBack(options)
+  for (const { tenantId, accepted, events, offsets, hours } of results) {
+    print(`${tenantId}: stream ${streams} was put back ${rounds} times; ${accepted} accepted`)
+    print(`${events} events in ClickHouse with ${offsets} stream offsets`)
+    print(`alerts that are due: ${sum(hours, 'alerts_due')}`)
+  }
+  // The second tenant is on the first stream.
+  reportBroken(results.flatMap((result, index) => judgePutBack(result, streams - index)))
 }

@@ -1,7 +1,7 @@
 // Two telemetry streams on real servers: whatever the stream of a tenant, the same events have the
 // same outcome, and what is wrong with one stream does not concern the other.
 import { randomBytes } from 'node:crypto'
-import { cpSync, existsSync, readdirSync, rmSync } from 'node:fs'
+import { cpSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -30,6 +30,7 @@ import {
 import { createReplication } from '../../../services/console/jobs/replication.ts'
 import { testLog } from '../../support/http/console-rig.ts'
 import { until } from '../../support/process/until.ts'
+import { findStreamFiles } from '../../support/servers/nats-server.ts'
 import { type EventFacts, makeMessage, signalsOf } from '../../support/telemetry/accepted-events.ts'
 import { bodyOf, type EdgeRig, send, startEdgeRig } from '../../support/telemetry/edge-rig.ts'
 import { eraseNow } from '../../support/telemetry/erase-now.ts'
@@ -176,13 +177,6 @@ async function countStored(tenantId: TenantId): Promise<{ events: number; offset
   return (await result.json<{ events: number; offsets: number }>())[0]!
 }
 
-/** The folder of a stream in the folder of its server. */
-function streamFiles(dir: string, stream: string): string {
-  const accounts = join(dir, 'jetstream')
-  const found = readdirSync(accounts).map((account) => join(accounts, account, 'streams', stream))
-  return found.find((path) => existsSync(path))!
-}
-
 const subjectOf = (tenantId: TenantId) => ({ tenantId, kind: 'device', id: 'd1' }) as const
 
 /** The text of every message that a stream has. */
@@ -290,7 +284,7 @@ describe('on either of two streams', () => {
 
   it('a stream that is put back to an earlier copy concerns its own tenants only', async () => {
     const { natsServer } = rig
-    const files = streamFiles(natsServer.dir, streamTwo.stream)
+    const files = findStreamFiles(natsServer.dir, streamTwo.stream)
     const copy = join(natsServer.dir, 'copy')
     const before = await Promise.all(tenants.map(countStored))
     let sent = 0

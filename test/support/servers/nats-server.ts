@@ -2,6 +2,7 @@
 // before every acknowledgement). It always ends with the test process.
 
 import type { ChildProcess } from 'node:child_process'
+import { existsSync, readdirSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -35,6 +36,13 @@ export type TestNats = {
   stop: () => Promise<void>
   /** Starts it again on the same port and files; ends it first when it runs. */
   restart: () => Promise<void>
+}
+
+/** The folder of a stream in the folder of its server. */
+export function findStreamFiles(dir: string, stream: string): string {
+  const accounts = join(dir, 'jetstream')
+  const folders = readdirSync(accounts).map((account) => join(accounts, account, 'streams', stream))
+  return folders.find((folder) => existsSync(folder))!
 }
 
 /**
