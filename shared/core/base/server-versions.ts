@@ -4,7 +4,8 @@ export type ServerName = 'NATS' | 'Postgres' | 'ClickHouse'
 
 /** Postgres has one number, the others two. */
 export const oldestServers: Readonly<Record<ServerName, string>> = {
-  NATS: '2.12',
+  // With `sync_interval`, and without the fault that deletes a stream after a kill.
+  NATS: '2.10.23',
   Postgres: '15',
   // The first one whose JSON type is ready for production.
   ClickHouse: '25.3',

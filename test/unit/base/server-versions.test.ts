@@ -30,9 +30,10 @@ it('an old server is named with the version that is needed', () => {
 })
 
 it.each<[string, number, string | null]>([
-  ['2.11.9', 1, 'has version 2.11.9; 2.12 or newer is needed'],
-  ['2.11.9', 3, 'has version 2.11.9; 2.12 or newer is needed'],
-  ['2.12.0', 1, null],
+  ['2.10.22', 1, 'has version 2.10.22; 2.10.23 or newer is needed'],
+  ['2.10.22', 3, 'has version 2.10.22; 2.10.23 or newer is needed'],
+  ['2.10.23', 1, null],
+  ['2.11.0', 1, null],
   ['2.13.2', 1, null],
   ['2.12.15', 3, null],
   ['2.14.0', 3, null],

@@ -23,7 +23,7 @@ async function startDouble(version: string): Promise<string> {
 }
 
 it.each([
-  ['2.11.9', undefined, 'has version 2.11.9; 2.12 or newer is needed'],
+  ['2.9.10', undefined, 'has version 2.9.10; 2.10.23 or newer is needed'],
   ['2.13.1', 3, 'has version 2.13.1; NATS_REPLICAS=3 needs 2.12.15 or newer, but not 2.13'],
 ])('%s with NATS_REPLICAS=%s', async (version, replicas, fault) => {
   const settings = { url: await startDouble(version), replicas }
