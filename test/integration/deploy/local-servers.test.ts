@@ -49,13 +49,13 @@ describe('finding a nats-server', () => {
     const bin = join(workDir, 'old-on-path')
     mkdirSync(bin)
     const file = join(bin, 'nats-server')
-    writeFileSync(file, '#!/bin/sh\necho nats-server: v2.11.9\n', { mode: 0o755 })
+    writeFileSync(file, '#!/bin/sh\necho nats-server: v2.9.10\n', { mode: 0o755 })
     const env = { ...process.env, PATH: `${bin}:${process.env.PATH}` }
     const found = await findNatsServer({ env, projectDir })
     expect(found.file).not.toBe(file)
     expect(describeOldServer('NATS', found.version)).toBeNull()
     const named = findNatsServer({ env: { ...env, NATS_SERVER_BIN: file }, projectDir })
-    await expect(named).rejects.toThrow(/NATS_SERVER_BIN=.* has version 2\.11\.9; 2\.12 or newer/)
+    await expect(named).rejects.toThrow(/NATS_SERVER_BIN=.* has version 2\.9\.10; 2\.10\.23 or newer/)
   })
 
   test('prefers NATS_SERVER_BIN, and rejects it when it is not a nats-server', async () => {
