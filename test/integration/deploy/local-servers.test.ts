@@ -55,7 +55,9 @@ describe('finding a nats-server', () => {
     expect(found.file).not.toBe(file)
     expect(describeOldServer('NATS', found.version)).toBeNull()
     const named = findNatsServer({ env: { ...env, NATS_SERVER_BIN: file }, projectDir })
-    await expect(named).rejects.toThrow(/NATS_SERVER_BIN=.* has version 2\.9\.10; 2\.10\.23 or newer/)
+    await expect(named).rejects.toThrow(
+      /NATS_SERVER_BIN=.* has version 2\.9\.10; 2\.10\.23 or newer/,
+    )
   })
 
   test('prefers NATS_SERVER_BIN, and rejects it when it is not a nats-server', async () => {
