@@ -1,12 +1,10 @@
 /**
  * `npm run faults -- put-back [--rounds 3] [--events 400] [--streams 1]`: a whole stack goes on
- * from
- * an earlier copy of the files of its JetStream, again and again from the same one. Of two
- * telemetry
- * streams (`--streams 2`) only the second one is put back, and each has a tenant with these events.
- * Exits with 1 when an event that was accepted and stored before, or accepted afterwards, is
- * missing
- * or there twice, has the stream offset of another, or when reconciliation does not agree.
+ * from an earlier copy of the files of its JetStream, again and again from the same one. Of two
+ * telemetry streams (`--streams 2`) only the second one is put back, and each has a tenant with
+ * these events. Exits with 1 when an event that was accepted and stored before, or accepted
+ * afterwards, is missing or there twice, has the stream offset of another, or when reconciliation
+ * does not agree.
  */
 import { cpSync, mkdtempSync, rmSync } from 'node:fs'
 import { Agent } from 'node:http'
