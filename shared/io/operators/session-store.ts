@@ -176,7 +176,11 @@ export async function endSessionsOf(
  * @returns how many ended
  */
 export async function endEverySession(tx: Queryable): Promise<number> {
-  const { rowCount } = await tx.query('delete from operator_sessions')
+  // In one order, since several transactions may do this at once.
+  const { rowCount } = await tx.query(
+    `delete from operator_sessions where session_id in (
+       select session_id from operator_sessions order by session_id for update)`,
+  )
   return rowCount
 }
 

@@ -8,7 +8,7 @@ import type { TenantEntry } from '#shared/core/tenants/directory-entries.ts'
 import { endEverySession } from '#shared/io/operators/session-store.ts'
 import { insertPolicyDocument } from '#shared/io/policies/policy-store.ts'
 import { insertAudit } from '#shared/io/postgres/audit-store.ts'
-import type { Postgres, Queryable } from '#shared/io/postgres/postgres.ts'
+import type { Queryable } from '#shared/io/postgres/postgres.ts'
 import { createTenantStore } from './tenant-store.ts'
 
 export type RecoveredState = {
@@ -35,7 +35,7 @@ export async function isUndone(db: Queryable, tenantId: string): Promise<boolean
 
 /**
  * Webhook, API keys, named keys, retention and lists are not in the directory: they stay as
- * Postgres has them, or are missing.
+ * Postgres has them, or are missing. Every operator is signed out.
  * @param tx a transaction
  * @returns false when Postgres has reached the epoch meanwhile, or the tenant cannot be made
  *   without its policy
@@ -71,26 +71,22 @@ export async function recoverTenant(tx: Queryable, state: RecoveredState): Promi
       hmac_secret: state.hmacLast4 === null ? null : { last4: state.hmacLast4 },
     },
   })
+  await endRevivedSessions(tx)
   return true
 }
 
 /**
  * Signs every operator out: sessions that had ended are there again, also those of operators who
  * were removed or have another role since then.
- * @returns how many sessions ended
  */
-export function endRevivedSessions(postgres: Postgres): Promise<number> {
-  return postgres.transaction(async (tx) => {
-    const sessions = await endEverySession(tx)
-    if (sessions > 0) {
-      await insertAudit(tx, {
-        actor: 'system',
-        tenantId: null,
-        action: 'session.ended',
-        before: { sessions },
-      })
-    }
-    return sessions
+async function endRevivedSessions(tx: Queryable): Promise<void> {
+  const sessions = await endEverySession(tx)
+  if (sessions === 0) return
+  await insertAudit(tx, {
+    actor: 'system',
+    tenantId: null,
+    action: 'session.ended',
+    before: { sessions },
   })
 }
 

@@ -15,7 +15,11 @@ import { openTenantsBucket } from '#shared/io/nats/streams/buckets.ts'
 import { insertOperator } from '#shared/io/operators/operator-store.ts'
 import { insertSession, listSessions } from '#shared/io/operators/session-store.ts'
 import { insertAudit } from '#shared/io/postgres/audit-store.ts'
-import { openDirectory, readProven } from '#shared/io/tenants/directory/directory-entries.ts'
+import {
+  openDirectory,
+  putProven,
+  readProven,
+} from '#shared/io/tenants/directory/directory-entries.ts'
 import { createTenantStore } from '#shared/io/tenants/tenant-store.ts'
 import { createTenant, setTenantStatus } from '../../../services/console/tenants/manage-tenants.ts'
 import { rotate } from '../../../services/console/tenants/rotation.ts'
@@ -72,6 +76,37 @@ async function repaired(): Promise<void> {
     )
   })
   await until('the edge serves the tenant', () => edge.judge(tenantId, secret) === 'accepted')
+}
+
+/** Signs an operator in, and returns how many sessions the operator has. */
+async function signIn(): Promise<() => Promise<number>> {
+  const operatorId = `opr_${randomUUID().replaceAll('-', '').slice(0, 22)}`
+  const nowMs = Date.now()
+  await insertOperator(rig.postgres, {
+    operatorId,
+    email: `${operatorId}@example.com`,
+    name: '',
+    role: 'admin',
+    tenants: 'all',
+    passwordHash: '$argon2id$test',
+    subject: null,
+    nowMs,
+    createdBy: 'test',
+  })
+  await insertSession(rig.postgres, {
+    session: {
+      sessionId: operatorId.replace('opr_', 'ses_'),
+      operatorId,
+      createdAtMs: nowMs,
+      lastUsedAtMs: nowMs,
+      stepUpUntilMs: null,
+      signedInBy: 'password',
+      address: 'test',
+      userAgent: '',
+    },
+    tokenHash: hashToken(operatorId),
+  })
+  return async () => (await listSessions(rig.postgres, operatorId)).length
 }
 
 describe('the projection', () => {
@@ -154,34 +189,7 @@ describe('the projection', () => {
   })
 
   it('of a Postgres that was put back signs every operator out, once', async () => {
-    const operatorId = `opr_${'a'.repeat(22)}`
-    const nowMs = Date.now()
-    await insertOperator(rig.postgres, {
-      operatorId,
-      email: 'ann@example.com',
-      name: '',
-      role: 'admin',
-      tenants: 'all',
-      passwordHash: '$argon2id$test',
-      subject: null,
-      nowMs,
-      createdBy: 'test',
-    })
-    const begin = (letter: string) =>
-      insertSession(rig.postgres, {
-        session: {
-          sessionId: `ses_${letter.repeat(22)}`,
-          operatorId,
-          createdAtMs: nowMs,
-          lastUsedAtMs: nowMs,
-          stepUpUntilMs: null,
-          signedInBy: 'password',
-          address: 'test',
-          userAgent: '',
-        },
-        tokenHash: hashToken(letter),
-      })
-    await begin('a')
+    const countSessions = await signIn()
     await setTenantStatus(rig.deps, { tenantId, status: 'suspended', actor: 'test' })
     await setTenantStatus(rig.deps, { tenantId, status: 'active', actor: 'test' })
     const { entry } = await expected()
@@ -192,15 +200,31 @@ describe('the projection', () => {
       await rig.projection.repair()
       return (await expected()).entry.epoch > entry.epoch
     })
-    expect(await listSessions(rig.postgres, operatorId)).toEqual([])
+    expect(await countSessions()).toBe(0)
     await repaired()
     const { rows } = await rig.postgres.query(
       `select actor, before from audit_log where action = 'session.ended'`,
     )
     expect(rows).toEqual([{ actor: 'system', before: { sessions: 1 } }])
-    await begin('b')
+    const countLater = await signIn()
     await rig.projection.repair()
-    expect(await listSessions(rig.postgres, operatorId)).toHaveLength(1)
+    expect(await countLater()).toBe(1)
+  })
+
+  it('signs no operator out for a tenant that cannot be taken from the directory', async () => {
+    const directory = await openDirectory(rig.nats, rig.deps.sealer)
+    const lost = {
+      ...(await readEntry()),
+      tenant_id: `lost-${tenantId}`,
+      policy_hash: 'gone',
+      hmac_secret_sealed: null,
+    }
+    const key = tenantKey(lost.tenant_id)
+    await putProven(directory, key, JSON.stringify(lost), 0)
+    const countSessions = await signIn()
+    for (let look = 0; look < 3; look++) await rig.projection.repair()
+    expect(await countSessions()).toBe(1)
+    await bucket.delete(key)
   })
 
   it('gives a Postgres that was put back the tenants that it forgot', async () => {

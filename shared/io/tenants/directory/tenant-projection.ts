@@ -24,7 +24,7 @@ import type { Postgres } from '#shared/io/postgres/postgres.ts'
 import type { Log } from '#shared/io/process/log.ts'
 import { type Metrics, startAtZero } from '#shared/io/process/metrics.ts'
 import { within } from '#shared/io/process/pause.ts'
-import { endRevivedSessions, recoverTenant } from '#shared/io/tenants/recover-tenant.ts'
+import { recoverTenant } from '#shared/io/tenants/recover-tenant.ts'
 import type { Sealer } from '#shared/io/tenants/sealed-secrets.ts'
 import { createTenantStore, type TenantStore } from '#shared/io/tenants/tenant-store.ts'
 import {
@@ -178,12 +178,6 @@ async function removeUnusedPolicies(state: State, copy: Copy): Promise<void> {
  * bucket that is filled again no edge serves a tenant without its deny list.
  */
 async function repairAll(state: State, copy: Copy, faults: Fault[]): Promise<number> {
-  if (faults.some(({ kind }) => kind === 'ahead')) {
-    const sessions = await endRevivedSessions(state.postgres)
-    if (sessions > 0) {
-      state.log.error({ sessions }, 'Postgres was put back: all operators sign in again')
-    }
-  }
   const isTenant = ({ key }: Fault) => key.startsWith(tenantKey(''))
   const first = await repairSome(
     state,
@@ -352,7 +346,7 @@ async function recover(state: State, copy: Copy, text: string): Promise<boolean>
   if (isDone) {
     state.log.error(
       { tenantId, epoch: entry.epoch },
-      'Postgres was put back: it took this tenant from the directory',
+      'Postgres was put back: it took this tenant from the directory; all operators sign in again',
     )
   }
   return isDone
