@@ -34,8 +34,7 @@ const WAYS_OUT =
 
 /**
  * Finds a nats-server that is new enough: `NATS_SERVER_BIN`, the PATH, the cache folder, and
- * finally
- * a fetch into the cache. Throws an error with every remedy when there is none.
+ * finally a fetch into the cache. Throws an error with every remedy when there is none.
  */
 export async function findNatsServer(options: {
   env: Record<string, string | undefined>

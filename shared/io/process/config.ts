@@ -240,7 +240,7 @@ export const variables = {
     .optional(),
   OIDC_CLIENT_ID: z.string().max(512, 'must have at most 512 characters').optional(),
   OIDC_CLIENT_SECRET: z.string().optional(),
-  /** `1`: nobody signs in by a password. */
+  /** `1`: passwords do not sign in. */
   OIDC_ONLY: switchSchema,
   /** Addresses and networks of reverse proxies, separated by commas. */
   TRUSTED_PROXIES: z

@@ -100,8 +100,7 @@ function isAlive(pid: number): boolean {
 
 /**
  * Runs a process's main function. An error at start is printed and ends it with status 1. Where
- * Node
- * keeps compiled files, the next start has those of this one, also if this process is killed.
+ * Node keeps compiled files, the next start has those of this one, also if this process is killed.
  */
 export function run(main: () => Promise<void>): void {
   main().then(flushCompileCache, (error: unknown) => {

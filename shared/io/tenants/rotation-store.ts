@@ -131,7 +131,7 @@ export async function removeRotationKeys(
   return rowCount > 0
 }
 
-/** Removes the new credentials of every rotation that nobody kept in time. */
+/** Removes the new credentials of every rotation that were not kept in time. */
 export async function removeExpiredRotationKeys(db: Queryable): Promise<void> {
   await db.query(
     `update rotations set keys_sealed = null, keys_until = null where keys_until <= now()`,
