@@ -10,14 +10,12 @@ import {
   toRestoreFolder,
   toStreamsToRestore,
 } from '#shared/io/backup/backup-folder.ts'
-import { restoreClickhouse } from '#shared/io/backup/clickhouse-backup.ts'
+import { backupMaxMs, restoreClickhouse } from '#shared/io/backup/clickhouse-backup.ts'
 import { publishMessages } from '#shared/io/backup/stream-backup.ts'
 import { createClickhouse, databaseOf } from '#shared/io/clickhouse/clickhouse.ts'
 import { connectNats } from '#shared/io/nats/connection.ts'
 import { createLog } from '#shared/io/process/log.ts'
 import { StartError } from './settings.ts'
-
-const RESTORE_LIMIT_MS = 6 * 3_600_000
 
 /**
  * Restores ClickHouse, before the migrations.
@@ -33,7 +31,7 @@ export async function completeClickhouse(dataDir: string, url: string): Promise<
   const clickhouse = createClickhouse(url, {
     name: 'restore',
     database: 'default',
-    requestTimeoutMs: RESTORE_LIMIT_MS,
+    requestTimeoutMs: backupMaxMs,
   })
   try {
     await restoreClickhouse(clickhouse, {

@@ -5,6 +5,9 @@ import { toAnalyticsDatabase } from '#shared/io/analytics/analytics-database.ts'
 import { type Clickhouse, quoteName } from '#shared/io/clickhouse/clickhouse.ts'
 import type { UndecidedFrom } from './backup-folder.ts'
 
+/** How long the server may take for all data. */
+export const backupMaxMs = 6 * 3_600_000
+
 const toDatabases = (database: string): string =>
   [database, toAnalyticsDatabase(database)].map((name) => `database ${quoteName(name)}`).join(', ')
 

@@ -3,7 +3,7 @@
  * server writes; the manifest names the place.
  */
 import { readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { z } from 'zod'
 import { manifestSchema, undecidedFromSchema } from './backup-folder.ts'
 
@@ -62,22 +62,21 @@ async function readJson<T>(path: string, schema: z.ZodType<T>): Promise<T | null
 /** A backup ends within this time, so what is incomplete for longer was interrupted. */
 const incompleteMaxMs = 24 * 3_600_000
 
-/** Removes backups that were interrupted a day ago or earlier. @param parent of their folders */
-export async function removeInterruptedBackups(parent: string): Promise<void> {
-  for (const { folder, madeAt } of await listBackups(parent)) {
-    if (madeAt !== null) continue
+/** Removes backups beside this one that were interrupted a day ago or earlier. */
+export async function removeInterruptedBackups(own: string): Promise<void> {
+  for (const { folder, madeAt } of await listBackups(dirname(own))) {
+    if (folder === own || madeAt !== null) continue
     const { mtimeMs } = await stat(folder)
     if (Date.now() - mtimeMs > incompleteMaxMs) await rm(folder, { recursive: true })
   }
 }
 
 /**
- * Removes complete backups but the newest ones. ClickHouse's parts stay.
- * @param parent of their folders
+ * Removes complete backups beside this one, but the newest. ClickHouse's parts stay.
+ * @param keep how many stay, with this one
  */
-export async function removeOldBackups(parent: string, keep: number): Promise<void> {
-  const backups = await listBackups(parent)
-  const complete = backups.filter((one) => one.madeAt !== null)
+export async function removeOldBackups(own: string, keep: number): Promise<void> {
+  const complete = (await listBackups(dirname(own))).filter((one) => one.madeAt !== null)
   const newestFirst = complete.sort((a, b) => (a.madeAt! < b.madeAt! ? 1 : -1))
   for (const { folder } of newestFirst.slice(keep)) await rm(folder, { recursive: true })
 }

@@ -276,6 +276,10 @@ case "$file" in */failing/*) exit 1 ;; esac
     await migrateClickhouse(url)
   }
 
+  it('take no folder whose name could change the statement', async () => {
+    await expect(runContainer('begin', "x') async; --")).rejects.toThrow('may have letters')
+  })
+
   it('leave no part of a dump that failed', async () => {
     mkdirSync(folderOf('failing'))
     await expect(runContainer('postgres', 'failing')).rejects.toThrow()

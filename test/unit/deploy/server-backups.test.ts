@@ -37,20 +37,21 @@ it('the newest complete ones stay, and everything that is not one', async () => 
   await addBackup('b', '2026-01-01T00:00:00.000Z')
   await addBackup('c', '2026-01-02T00:00:00.000Z')
   await addBackup('running', null)
-  await removeOldBackups(parent, 2)
+  await removeOldBackups(join(parent, 'a'), 2)
   expect(remaining()).toEqual(['a', 'c', 'file', 'lost+found', 'running'])
 })
 
-it('one that was interrupted goes after a day, a complete one does not', async () => {
+it('another that was interrupted goes after a day, this one and a complete one do not', async () => {
   const hoursAgo = (hours: number) => Date.now() / 1_000 - hours * 3_600
   for (const [name, madeAt, hours] of [
     ['complete', '2026-01-03T00:00:00.000Z', 25],
     ['interrupted', null, 25],
     ['running', null, 23],
+    ['this', null, 30],
   ] as const) {
     const folder = await addBackup(name, madeAt)
     utimesSync(folder, hoursAgo(hours), hoursAgo(hours))
   }
-  await removeInterruptedBackups(parent)
-  expect(remaining()).toEqual(['complete', 'file', 'lost+found', 'running'])
+  await removeInterruptedBackups(join(parent, 'this'))
+  expect(remaining()).toEqual(['complete', 'file', 'lost+found', 'running', 'this'])
 })

@@ -4,7 +4,7 @@
  */
 import { existsSync } from 'node:fs'
 import { mkdir, readdir } from 'node:fs/promises'
-import { basename, dirname, join, resolve } from 'node:path'
+import { basename, join, resolve } from 'node:path'
 import { type Command, InvalidArgumentError } from 'commander'
 import {
   type BegunBackup,
@@ -45,7 +45,11 @@ export function registerServerBackup(program: Command, context: CliContext): voi
     .command('finish <folder>')
     .description('back up ClickHouse, and copy the messages that were not decided at the beginning')
     .requiredOption('--clickhouse-to <place>', "where ClickHouse writes: S3(backups, '{name}')")
-    .option('--keep <count>', 'remove older backups beside it', toCount)
+    .option(
+      '--keep <count>',
+      'remove others beside it: older ones, and those interrupted a day ago',
+      toCount,
+    )
     .option('--json', 'print one JSON document')
     .action(async (name: string, options: FinishOptions) => {
       const folder = toFolder(name)
@@ -71,6 +75,7 @@ async function begin(context: CliContext, folder: string): Promise<BegunBackup> 
   if (existsSync(folder) && (await readdir(folder)).length > 0) {
     throw new CliError(`${folder} is not empty.`)
   }
+  requirePlainName(folder)
   // Loaded here and below, because other commands need no server.
   const { readUndecided } = await import('#shared/io/backup/undecided-messages.ts')
   const begun = await withNats(context, (nats) =>
@@ -79,6 +84,13 @@ async function begin(context: CliContext, folder: string): Promise<BegunBackup> 
   await mkdir(folder, { recursive: true, mode: 0o700 })
   await writeBegun(folder, begun)
   return begun
+}
+
+/** @returns the folder's name, which becomes a part of ClickHouse's statement */
+function requirePlainName(folder: string): string {
+  const name = basename(folder)
+  if (/^[\w.-]+$/.test(name)) return name
+  throw new CliError(`The folder's name may have letters, digits, dots, - and _ only: ${name}`)
 }
 
 async function finish(
@@ -94,8 +106,9 @@ async function finish(
   if (!clickhouseTo.includes('{name}')) {
     throw new CliError("--clickhouse-to needs {name}, as in S3(backups, '{name}').")
   }
-  await removeInterruptedBackups(dirname(folder))
-  const place = clickhouseTo.replaceAll('{name}', basename(folder))
+  // First, for the room that they take.
+  if (keep !== undefined) await removeInterruptedBackups(folder)
+  const place = clickhouseTo.replaceAll('{name}', requirePlainName(folder))
   const { backupClickhouse } = await import('#shared/io/backup/clickhouse-backup.ts')
   await withClickhouse(context, (clickhouse, database) =>
     backupClickhouse(clickhouse, database, place),
@@ -112,7 +125,7 @@ async function finish(
     messages,
   }
   await writeServerBackup(folder, backup)
-  if (keep !== undefined) await removeOldBackups(dirname(folder), keep)
+  if (keep !== undefined) await removeOldBackups(folder, keep)
   return backup
 }
 
@@ -156,20 +169,19 @@ async function withPostgres<T>(
   return work(postgres).finally(postgres.close)
 }
 
-const clickhouseMaxMs = 6 * 3_600_000
-
 async function withClickhouse<T>(
   { env }: CliContext,
   work: (clickhouse: Clickhouse, database: string) => Promise<T>,
 ): Promise<T> {
   const { clickhouseVariables, readConfig } = await import('#shared/io/process/config.ts')
+  const { backupMaxMs } = await import('#shared/io/backup/clickhouse-backup.ts')
   const { createClickhouse, databaseOf } = await import('#shared/io/clickhouse/clickhouse.ts')
   const { CLICKHOUSE_URL: url, CLICKHOUSE_CLUSTER: cluster } = readConfig(clickhouseVariables, env)
   if (cluster !== undefined) throw new CliError('Shards have their own BACKUP: see BACKUP.md.')
   const clickhouse = createClickhouse(url, {
     name: 'di',
     database: 'default',
-    requestTimeoutMs: clickhouseMaxMs,
+    requestTimeoutMs: backupMaxMs,
   })
   try {
     return await work(clickhouse, databaseOf(url))

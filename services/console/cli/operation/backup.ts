@@ -125,14 +125,12 @@ async function copyStack(context: CliContext, copy: Copy): Promise<BackupManifes
   }
 }
 
-const clickhouseMaxMs = 6 * 3_600_000
-
 async function copyClickhouse(dataDir: string, { stack, target }: Copy): Promise<void> {
   const { createClickhouse, databaseOf } = await import('#shared/io/clickhouse/clickhouse.ts')
-  const { backupClickhouse } = await import('#shared/io/backup/clickhouse-backup.ts')
+  const { backupClickhouse, backupMaxMs } = await import('#shared/io/backup/clickhouse-backup.ts')
   const clickhouse = createClickhouse(stack.clickhouse, {
     name: 'di',
-    requestTimeoutMs: clickhouseMaxMs,
+    requestTimeoutMs: backupMaxMs,
   })
   // The engine may write only in its own folder.
   const written = toClickhouseBackup(dataDir, 'scratch')
