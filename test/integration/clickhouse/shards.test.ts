@@ -1,6 +1,6 @@
 // Two real shards beside one node, with the same events: every answer is the same, every row lies
 // where its key belongs, and a shard that is away delays only what needs it.
-import { createHash, hash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { toCreatedTable } from '#shared/core/base/replicas.ts'
@@ -11,22 +11,17 @@ import {
   toClickhouseOwnerGrants,
 } from '#shared/core/permissions/table-privileges.ts'
 import { defaultPolicy } from '#shared/core/policies/default-policy.ts'
-import { type Policy, toPolicyHash } from '#shared/core/policies/policy.ts'
+import { toPolicyHash } from '#shared/core/policies/policy.ts'
 import { presets } from '#shared/core/policies/presets/presets.ts'
-import { compileShadow, decideShadow } from '#shared/core/policies/shadow.ts'
+import { toReconciliationHour } from '#shared/core/reconciliation/reconciliation.ts'
 import type { AcceptedEvent } from '#shared/core/telemetry/event-batch.ts'
 import { toKeyHash } from '#shared/core/velocity/key-hash.ts'
-import { decideRisk, type RiskFeatures } from '#shared/core/velocity/risk.ts'
 import { readCookbook } from '#shared/io/analytics/cookbook.ts'
 import { createFleetStore } from '#shared/io/analytics/fleet-store.ts'
-import {
-  createPrevalenceSpikeStore,
-  type StoredSpike,
-} from '#shared/io/analytics/prevalence-spike-store.ts'
+import { createPrevalenceSpikeStore } from '#shared/io/analytics/prevalence-spike-store.ts'
 import {
   insertAlertRows,
   insertRemovals,
-  markRound,
   purgeRemovals,
 } from '#shared/io/analytics/replica-rows-store.ts'
 import {
@@ -52,17 +47,8 @@ import { createSchemaVersions } from '#shared/io/migrations/schema-versions.ts'
 import { findMisplaced, findOtherSpread } from '#shared/io/migrations/shard-tables.ts'
 import { createBacktestStore } from '#shared/io/policies/backtest-store.ts'
 import { createShadowComparisonStore } from '#shared/io/policies/shadow-comparison-store.ts'
-import {
-  createShadowDecisionWriter,
-  type ShadowDecision,
-} from '#shared/io/policies/shadow-decision-store.ts'
 import { createLog } from '#shared/io/process/log.ts'
 import { createMetrics } from '#shared/io/process/metrics.ts'
-import {
-  createReconciliationWriter,
-  insertAcceptedClaims,
-  markDecided,
-} from '#shared/io/reconciliation/reconciliation-rows-store.ts'
 import { createReconciliationStore } from '#shared/io/reconciliation/reconciliation-store.ts'
 import { dropPartitions, removeRows } from '#shared/io/retention/retention-rows-store.ts'
 import { createEventStore } from '#shared/io/telemetry/event-store.ts'
@@ -77,8 +63,18 @@ import {
   insertHistory,
   planHistory,
 } from '../../support/analytics/fleet-history.ts'
+import {
+  findReconciledEvents,
+  hashOfTenant,
+  insertReconciliation,
+  insertShadowDecisions,
+  insertSpikes,
+  shadowHash,
+  spikeKey,
+  spikeTenants,
+} from '../../support/analytics/rows-of-every-kind.ts'
 import { seed } from '../../support/process/seed.ts'
-import { until } from '../../support/process/until.ts'
+import { inTime, until } from '../../support/process/until.ts'
 import { startClickhouse, type TestClickhouse } from '../../support/servers/clickhouse-server.ts'
 import { startShards, type TestShards } from '../../support/servers/clickhouse-shards.ts'
 import { migrateClickhouse } from '../../support/servers/databases.ts'
@@ -125,9 +121,9 @@ beforeAll(async () => {
     await insertTelemetry(events.slice(0, 50))
     // Copied again, as after a change.
     await insertAlertRows(clickhouse, 2, history.alertRows.slice(0, 40))
-    await insertShadowDecisions(clickhouse)
-    await insertSpikes(clickhouse)
-    await insertReconciliation(clickhouse)
+    await insertShadowDecisions(clickhouse, events)
+    await insertSpikes(clickhouse, nowMs)
+    await insertReconciliation(clickhouse, events, nowMs)
   }
 })
 afterAll(async () => {
@@ -150,74 +146,6 @@ const anyFacts: fc.Arbitrary<EventFacts> = fc
   })
   .map((facts) => facts as EventFacts)
 
-/** The decisions of a shadow policy on all events, and of its next version on some of them. */
-async function insertShadowDecisions(clickhouse: Clickhouse): Promise<void> {
-  const { insertDecisions } = createShadowDecisionWriter(clickhouse)
-  await inTime(async () => {
-    await insertDecisions(events.map((event) => toShadowDecision(event, 1)))
-    await insertDecisions(events.slice(0, 50).map((event) => toShadowDecision(event, 2)))
-    return true
-  })
-}
-
-const { root } = defaultPolicy.categories
-/** Blocks what the active policy reviews. */
-const shadowPolicy: Policy = {
-  ...defaultPolicy,
-  name: 'hard on root',
-  categories: {
-    ...defaultPolicy.categories,
-    root: { ...root, cap: 90, signals: { ...root.signals, magisk_detected: 90 } },
-  },
-}
-const shadowHash = toPolicyHash(shadowPolicy)
-const shadow = compileShadow(shadowPolicy)
-const noFeatures: RiskFeatures = {
-  counts: new Map(),
-  details: new Map(),
-  missing: null,
-  retry: false,
-}
-const toShadowDecision = (event: AcceptedEvent, version: number): ShadowDecision => ({
-  event,
-  risk: decideRisk(event, defaultPolicy, noFeatures),
-  shadow: {
-    version,
-    policyHash: shadowHash,
-    verdict: decideShadow(event, shadow, noFeatures),
-  },
-})
-
-/** As `reinterpretAsUInt64(SHA256(tenant_id))` computes it. */
-const hashOfTenant = (tenantId: string) =>
-  String(createHash('sha256').update(tenantId).digest().readBigUInt64LE())
-const spikeTenants = ['acme', 'globex', ...Array.from({ length: 10 }, (_, n) => `tenant-${n}`)]
-/** Of events of `acme`. */
-const spikeKey = { platform: 'android', sdkVersion: '4.2.0', signal: 'root.magisk_detected' }
-
-/** A spike of each tenant, checked twice: every other one has ended by then. */
-async function insertSpikes(clickhouse: Clickhouse): Promise<void> {
-  const store = createPrevalenceSpikeStore(clickhouse)
-  const found: StoredSpike = {
-    ...spikeKey,
-    startedAtMs: nowMs - 24 * 60 * minuteMs,
-    checkedAtMs: nowMs - 60 * minuteMs,
-    endedAtMs: null,
-    prevalence: 0.4,
-    earlierPrevalence: 0.01,
-    elsewherePrevalence: null,
-    zScore: 9,
-    devices: 12,
-    alerts: 3,
-  }
-  for (const [index, tenantId] of spikeTenants.entries()) {
-    await store.saveSpikes(tenantId, [found])
-    const endedAtMs = index % 2 === 0 ? null : nowMs
-    await store.saveSpikes(tenantId, [{ ...found, checkedAtMs: nowMs, endedAtMs, devices: 14 }])
-  }
-  await store.markChecked(nowMs)
-}
-
 /** Parameters with which a fleet as small as this one has answers. */
 const lowLimits: Record<string, Record<string, string>> = {
   '01-device-farms': { devices_min: '2', findings_min: '1' },
@@ -225,53 +153,11 @@ const lowLimits: Record<string, Record<string, string>> = {
   '20-noisy-hours': { alerts_min: '2', times_min: '1' },
 }
 
-const hourMs = Math.floor(nowMs / (60 * minuteMs)) * 60 * minuteMs
-/** The events of `acme` in the hour that is reconciled, each once. */
-const reconciledEvents = () =>
-  events.filter(
-    (event, index) =>
-      event.tenant_id === 'acme' &&
-      event.received_at >= hourMs &&
-      events.findIndex(({ event_id }) => event_id === event.event_id) === index,
-  )
-
-/** Every stage has had the events, and a round of the replication has copied what followed. */
-async function insertReconciliation(clickhouse: Clickhouse): Promise<void> {
-  const some = reconciledEvents()
-  const writer = createReconciliationWriter(clickhouse)
-  const entries = some.map((event) => ({
-    tenantId: 'acme',
-    hourMs,
-    streamOffset: event.streamOffset,
-    events: 1,
-    refused: 0,
-    publishedMs: event.received_at,
-    named: [event],
-  }))
-  for (const stage of ['stored', 'decided'] as const) {
-    const named = (event: AcceptedEvent[]) => (stage === 'stored' ? event : [])
-    await writer.insertEntries(
-      entries.map((entry) => ({ ...entry, stage, named: named(entry.named) })),
-    )
-  }
-  await insertAcceptedClaims(clickhouse, [
-    { edge_id: 'edge', hour_ms: hourMs, accepted: { acme: some.length } },
-  ])
-  await markDecided(clickhouse, {
-    marks: [{ stream: 1, streamOffset: Number.MAX_SAFE_INTEGER }],
-    atMs: nowMs,
-  })
-  await markRound(clickhouse, { round: 2, copiedAtMs: nowMs + minuteMs })
-}
-
 /** The rows of an answer, whatever their order. */
 async function rowsOf(clickhouse: Pick<Clickhouse, 'query'>, query: string): Promise<string[]> {
   const result = await clickhouse.query({ query, format: 'JSONCompactEachRow' })
   return (await result.json()).map((row) => JSON.stringify(row)).sort()
 }
-
-/** Stores limit the time of their queries, which a busy machine may need for itself. */
-const inTime = <T>(query: () => Promise<T>) => until('an answer in time', query)
 
 /** Both answer the same, and not nothing. @returns the answer */
 async function expectSame<T>(query: (clickhouse: Clickhouse) => Promise<T>): Promise<T> {
@@ -448,9 +334,13 @@ describe('an answer', () => {
   it('of reconciliation is that of one node: the shards agree with what was written', async () => {
     const ledger = await expectSame(async (clickhouse) => {
       const store = createReconciliationStore(clickhouse, 'analytics')
-      return store.readReconciliation({ tenantId: 'acme', fromMs: hourMs, toMs: hourMs + 1 })
+      return store.readReconciliation({
+        tenantId: 'acme',
+        fromMs: toReconciliationHour(nowMs),
+        toMs: toReconciliationHour(nowMs) + 1,
+      })
     })
-    const stored = reconciledEvents().length
+    const stored = findReconciledEvents(events, nowMs).length
     expect(ledger.hours.map((hour) => [hour.stored, hour.decided])).toEqual(
       stored === 0 ? [] : [[stored, stored]],
     )

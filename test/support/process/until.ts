@@ -29,3 +29,6 @@ export async function until<T>(
   }
   throw new Error(`gave up after ${limitMs} ms: ${what}`, { cause: failure })
 }
+
+/** Stores limit the time of their queries, which a busy machine may need for itself. */
+export const inTime = <T>(query: () => Promise<T>) => until('an answer in time', query)
