@@ -34,7 +34,7 @@ export const single = (name: string, unit: string, value: number, atMost?: numbe
 export type Check = { name: string; ok: boolean; detail: string }
 
 export type Report = {
-  /** As in `npm run bench -- PART`. */
+  /** As in `npm run bench -- PART`, with what distinguishes it from another report of it. */
   part: string
   /** The command with its options. */
   command: string
@@ -146,6 +146,22 @@ function save(report: Report, files: FilesCost): void {
     Object.entries(results).sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0)),
   )
   writeFileSync(resultsPath, toResultsText(sorted))
+}
+
+type SavedReport = { measured_at: string; figures: (Figure & { keeps_bound: boolean | null })[] }
+
+/** Each figure that misses its target, of the reports that were saved since then. */
+export function readMisses(since: Date): string[] {
+  const reports = Object.values(readResults()) as SavedReport[]
+  return reports
+    .filter(({ measured_at: at }) => new Date(at) >= since)
+    .flatMap(({ figures }) => figures)
+    .filter(({ keeps_bound: kept }) => kept === false)
+    .map((figure) => {
+      const { median } = (figure.bound!.of === 'ratio' ? figure.ratio : undefined) ?? figure.value
+      const unit = figure.bound!.of === 'ratio' ? 'times' : figure.unit
+      return `${figure.name}: ${round(median)} ${unit} ${toBoundText(figure)}`
+    })
 }
 
 /** JSON with one line for each figure, in four significant digits. */

@@ -1,8 +1,13 @@
 /**
- * `npm run bench [-- NAME... [OPTIONS]]`: runs the benchmarks, each a module that starts what it
- * needs and reports by `publishReport`. Every figure has a baseline measured in the same run.
+ * `npm run bench -- NAME [OPTIONS]` runs one benchmark, a module that starts what it needs and
+ * reports by `publishReport`. Every figure has a baseline measured in the same run. `npm run bench`
+ * runs those of `together` in sequence, each in its own process, and lists what misses its target.
+ * It exits with 1 when a benchmark is void; a figure that misses its target is a result.
  */
-import { explainOptions } from '../faults/support/drill.ts'
+import { spawnSync } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
+import { explainOptions, print, seconds } from '../faults/support/drill.ts'
+import { readMisses } from './report.ts'
 
 type Benchmark = { run: (args: string[]) => void | Promise<void> }
 
@@ -28,11 +33,56 @@ const benchmarks: Record<string, () => Promise<Benchmark>> = {
   console: () => import('./console/console.ts'),
 }
 
-const words = process.argv.slice(2)
-const firstOption = words.findIndex((word) => word.startsWith('--'))
-const names = firstOption === -1 ? words : words.slice(0, firstOption)
-const options = firstOption === -1 ? [] : words.slice(firstOption)
-for (const name of names.length > 0 ? names : Object.keys(benchmarks)) {
+/**
+ * Every benchmark, some with fewer rounds and smaller sizes than by default; `freshness` at three
+ * rates. The longest, which fill tables of millions of rows, come last.
+ */
+const together: [name: string, ...options: string[]][] = [
+  ['scoring'],
+  ['unverified'],
+  ['before-signature'],
+  ['edge', '--rounds', '2', '--seconds', '3'],
+  ['freshness', '--rate', '100', '--memory-minutes', '1'],
+  ['freshness', '--rate', '500', '--memory-minutes', '1'],
+  ['freshness', '--rate', '2000', '--memory-minutes', '1'],
+  ['small-insert', '--seconds', '30', '--probe-seconds', '20'],
+  ['cost', '--seconds', '30'],
+  ['scale'],
+  ['drain', '--rounds', '1'],
+  ['inserts', '--rounds', '1'],
+  ['shards'],
+  ['delivery', '--rounds', '2'],
+  ['fairness', '--rounds', '1'],
+  ['risk-features', '--rows', '1000000,10000000'],
+  ['history', '--sizes', '100000,10000000', '--rounds', '1'],
+  ['alerts', '--rounds', '1'],
+  ['backtest', '--pairs', '100000'],
+  ['cookbook'],
+  ['console', '--rounds', '2', '--requests', '10'],
+]
+
+function runTogether(): void {
+  const results = together.map(([name, ...options]) => {
+    const command = [name, ...options].join(' ')
+    print(`\n=== npm run bench -- ${command}`)
+    const startedAt = new Date()
+    const startedMs = performance.now()
+    const file = fileURLToPath(import.meta.url)
+    const { status } = spawnSync(process.execPath, [file, name, ...options], { stdio: 'inherit' })
+    const tookMs = performance.now() - startedMs
+    return { command, measured: status === 0, tookMs, misses: readMisses(startedAt) }
+  })
+  print('')
+  for (const { command, measured, tookMs, misses } of results) {
+    print(`${measured ? 'measured' : 'VOID    '}  ${command} (${seconds(tookMs)})`)
+    for (const miss of misses) print(`            misses: ${miss}`)
+  }
+  if (results.some(({ measured }) => !measured)) process.exitCode = 1
+}
+
+const [name, ...options] = process.argv.slice(2)
+if (name === undefined) runTogether()
+else {
   const load = benchmarks[name]
   if (load === undefined) {
     const known = Object.keys(benchmarks).join(', ')

@@ -14,21 +14,24 @@ import type { StackFacts } from '../../support/process/stack.ts'
 import { until } from '../../support/process/until.ts'
 import { signalsOf } from '../../support/telemetry/accepted-events.ts'
 
+/** A store that is put back. */
+export type Store = 'postgres' | 'clickhouse' | 'jetstream'
+
 export type Changes = { old: Tenant; rotated: Tenant; later: Tenant }
 
-const phone = 'erased-phone'
+export const erasedPhone = 'erased-phone'
 /** No receiver is needed: what counts is whether deliveries may be signed at all. */
 const webhookUrl = 'http://127.0.0.1:1024/'
 const settleLimitMs = 60_000
 
 const send = async (stack: StackFacts, tenant: Tenant, session: string): Promise<number> => {
   const { tenant_id: id, hmac_secret: secret } = tenant
-  const body = toBody(id, { device: phone, session, signals: signalsOf.BLOCK })
+  const body = toBody(id, { device: erasedPhone, session, signals: signalsOf.BLOCK })
   return (await ingest(stack, secret, body)).status
 }
 
 const findPhone = async (stack: StackFacts, { public_api_key: key }: Tenant): Promise<number> =>
-  (await read(stack, key, `/v1/di/devices/${phone}`)).status
+  (await read(stack, key, `/v1/di/devices/${erasedPhone}`)).status
 
 /** Before the state: a tenant with a device. */
 export async function prepareChanges(stack: StackFacts): Promise<Tenant> {
@@ -46,7 +49,7 @@ export async function makeChanges(stack: StackFacts, old: Tenant): Promise<Chang
     ...old,
     ...(await admin<Partial<Tenant>>(stack, 'POST', `${path}/rotate`, wanted)),
   }
-  await admin(stack, 'POST', `${path}/erasures`, { device_id: phone })
+  await admin(stack, 'POST', `${path}/erasures`, { device_id: erasedPhone })
   return { old, rotated, later: await createTenant(stack, 'later') }
 }
 
@@ -57,7 +60,7 @@ export async function makeChanges(stack: StackFacts, old: Tenant): Promise<Chang
 export async function findUndone(
   stack: StackFacts,
   changes: Changes,
-  store: 'postgres' | 'clickhouse',
+  store: Store,
 ): Promise<string[]> {
   const { old, rotated, later } = changes
   const wrong: string[] = []
@@ -86,7 +89,7 @@ export async function findUndone(
     const { body } = await read<{ sessions?: { session_id: string }[] }>(
       stack,
       made.public_api_key!,
-      `/v1/di/devices/${phone}`,
+      `/v1/di/devices/${erasedPhone}`,
     )
     return (body.sessions ?? []).map(({ session_id: id }) => id)
   }

@@ -15,7 +15,7 @@ import { until } from '../../support/process/until.ts'
 import { readProgress } from '../../support/telemetry/read-stream.ts'
 import { type PhoneLoad, startPhoneLoad } from '../support/stack-under-load/phone-load.ts'
 import { connectQuietly, readAllAlerts, readStored } from '../support/stack-under-load/read-back.ts'
-import { findUndone, makeChanges, prepareChanges } from './changes.ts'
+import { erasedPhone, findUndone, makeChanges, prepareChanges, type Store } from './changes.ts'
 
 const root = fileURLToPath(new URL('../../..', import.meta.url))
 const run = promisify(execFile)
@@ -193,11 +193,17 @@ export async function backupAndRestore(options: RestoreOptions): Promise<Restore
   }
 }
 
-export type Store = 'postgres' | 'clickhouse'
+/** The folder of each store in the folder of the stack. */
+const folders: Record<Store, string> = {
+  postgres: 'postgres',
+  clickhouse: 'clickhouse',
+  jetstream: 'nats',
+}
 
 /**
- * Puts one store back to an earlier state while the others are newer, and replays what was accepted
- * since.
+ * Puts one store back to an earlier state while the others are newer, and does what
+ * `deploy/BACKUP.md` tells an operator: a replay of what was accepted since, or for JetStream, which
+ * has no longer what a replay would read, the erasures once more.
  */
 export async function putBack(store: Store, options: RestoreOptions): Promise<RestoreResult> {
   const report = options.onStep ?? (() => undefined)
@@ -216,7 +222,7 @@ export async function putBack(store: Store, options: RestoreOptions): Promise<Re
     // What is accepted and not decided yet is not in the state: a replay has to begin before it.
     await awaitDecided(world)
     const since = new Date().toISOString()
-    const [kept, present] = [join(old, store), join(dataDir, store)]
+    const [kept, present] = [join(old, store), join(dataDir, folders[store])]
     await restart(() => cpSync(present, kept, { recursive: true, preserveTimestamps: true }))
     const before = world.load.accepted
     const load = startLoad(options, world.running, world.tenants)
@@ -238,14 +244,19 @@ export async function putBack(store: Store, options: RestoreOptions): Promise<Re
     report(
       `put back: ${found.events} of ${events.size} events, ${found.alerts} of ${alerts.size} alerts`,
     )
-    const { messages } = await runDi<{ messages: number }>(
-      dataDir,
-      'replay',
-      '--since',
-      since,
-      '--wait',
-    )
-    report(`${messages} messages replayed`)
+    if (store === 'jetstream') {
+      // It is in use again: sequences that it gave before the events of this load are given again.
+      const again = startLoad(options, world.running, world.tenants)
+      await pause(1_000 * options.seconds)
+      await again.stop()
+      for (const id of again.accepted) events.add(id)
+      await awaitDecided(world)
+      await runDi(dataDir, 'erase', tenant.tenant_id, '--device', erasedPhone)
+    } else {
+      const replay = ['replay', '--since', since, '--wait']
+      const { messages } = await runDi<{ messages: number }>(dataDir, ...replay)
+      report(`${messages} messages replayed`)
+    }
     const undone = await findUndone(world.running.stack, changes, store)
     const missing = await settle(world, { events, alerts })
     return { accepted: events.size, found, alerts: alerts.size, missing, undone }
