@@ -10,6 +10,7 @@ import {
   type FleetHistory,
   fleetTenant,
   insertHistory,
+  multiplyHistory,
   planHistory,
 } from '../../support/analytics/fleet-history.ts'
 import { toDashboard, variable } from '../../support/analytics/grafana-dashboard.ts'
@@ -606,4 +607,17 @@ describe('the cookbook', () => {
       expect((await result.json<Record<string, unknown>>()).data.length).toBeGreaterThan(0)
     }
   })
+})
+
+// The last test, because it changes the history.
+it('the benchmark of the cookbook copies this history with its alerts and deliveries', async () => {
+  const count = async (table: string) => {
+    const query = `select count() from ${table} final`
+    const result = await clickhouse.query({ query, format: 'JSONCompactEachRow' })
+    return Number((await result.json<[string]>())[0]![0])
+  }
+  const tables = ['telemetry', 'alerts_replica', 'deliveries_replica']
+  const before = await Promise.all(tables.map(count))
+  await multiplyHistory(clickhouse, history, 2 * history.events.length)
+  expect(await Promise.all(tables.map(count))).toEqual(before.map((rows) => 2 * rows))
 })

@@ -133,11 +133,11 @@ async function insertCopies(run: Run, { from, to }: { from: number; to: number }
     await run(`insert into alerts_replica
       select * replace (${ids([...shared, 'session_id'])}, ${tenantOf}, ${moved('created_at')},
         seq * 10000 + copy as seq) except copy
-      from (${of('seeds_alerts_mirror')}) ${settings}`)
+      from (${of('seeds_alerts_replica')}) ${settings}`)
     await run(`insert into deliveries_replica
       select * replace (${ids([...shared, 'delivery_id'])}, ${tenantOf}, ${moved('created_at')})
         except copy
-      from (${of('seeds_deliveries_mirror')}) ${settings}`)
+      from (${of('seeds_deliveries_replica')}) ${settings}`)
   }
 }
 
