@@ -2,9 +2,8 @@
  * `npm run faults -- restore [--minutes 5] [--rate 100] [--only NAME] [--seed S]`: a whole stack is
  * restored from a backup that was made under load (`all`), and Postgres (`postgres`), ClickHouse
  * (`clickhouse`) or JetStream (`jetstream`) is put back by some minutes while the others are newer.
- * Exits with 1 when
- * anything that was accepted is missing at the end, stages differ, or a rotation, an erasure or a
- * new tenant since then is undone.
+ * Exits with 1 when anything that was accepted is missing at the end, stages differ, or a rotation,
+ * an erasure or a new tenant since then is undone.
  */
 import { print, randomSeed, readOptions, reportBroken } from '../support/drill.ts'
 import {

@@ -203,8 +203,7 @@ const folders: Record<Store, string> = {
 /**
  * Puts one store back to an earlier state while the others are newer, and does what
  * `deploy/BACKUP.md` tells an operator: a replay of what was accepted since, or for JetStream,
- * which
- * has no longer what a replay would read, the erasures once more.
+ * which has no longer what a replay would read, the erasures once more.
  */
 export async function putBack(store: Store, options: RestoreOptions): Promise<RestoreResult> {
   const report = options.onStep ?? (() => undefined)
