@@ -127,7 +127,7 @@ async function insertCopies(
         ) as received_at
       ) except (n, place)
       from (${parts.join(' union all ')})
-      settings max_threads = 1, min_insert_block_size_rows = 300000,
+      settings max_threads = 1, min_insert_block_size_rows = 100000,
         min_insert_block_size_bytes = 4000000000`)
   }
 }
