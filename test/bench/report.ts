@@ -180,11 +180,12 @@ function toResultsText(results: Record<string, unknown>): string {
   return `${text.replace(/"@@(\d+)"/g, (_, at: string) => figures[Number(at)]!)}\n`
 }
 
-/** The short commit of the measured code, with `+` when files differ from it. */
+/** The short commit of the measured code, with `+` when files but the results differ from it. */
 function readCommit(): string {
   const git = (...args: string[]) => execFileSync('git', args, { encoding: 'utf8' }).trim()
   try {
-    const isChanged = git('status', '--porcelain', '--untracked-files=no') !== ''
+    const code = [':/', ':(top,exclude)test/bench/results.json']
+    const isChanged = git('status', '--porcelain', '--untracked-files=no', '--', ...code) !== ''
     return `${git('rev-parse', '--short', 'HEAD')}${isChanged ? '+' : ''}`
   } catch {
     return 'unknown'
