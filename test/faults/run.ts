@@ -36,9 +36,9 @@ const drills: Record<string, () => Promise<Drill>> = {
 }
 
 /**
- * About an hour in all; some drills are shortened. `restore` (some forty minutes) and `soak`
- * would double it. The others are run by name after a change of what they are
- * about: their short forms in `npm test` inject the same faults.
+ * About an hour in all; some drills are shortened. `restore` (some forty minutes) and `soak` would
+ * double it. The others are run by name after a change of what they are about: their short forms in
+ * `npm test` inject the same faults.
  */
 const withinAnHour: [name: string, ...options: string[]][] = [
   ['kills'],

@@ -4,9 +4,8 @@
  * Reports the time of an accepted event to the device API and to the tenant's backend, the CPU of
  * each process per event, the stages of a batch's time, and the memory of each process after some
  * minutes; 0 minutes judge no memory. `--activity` starts with this number of rows of other
- * devices' activity, three per
- * event. Void unless every event with a 200 is stored once, every expected alert was raised once
- * and every webhook is genuine.
+ * devices' activity, three per event. Void unless every event with a 200 is stored once, every
+ * expected alert was raised once and every webhook is genuine.
  */
 import { randomBytes } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'

@@ -194,7 +194,7 @@ export async function backupAndRestore(options: RestoreOptions): Promise<Restore
 }
 
 /** The folder of each store in the folder of the stack. */
-const folders: Record<Store, string> = {
+const folderOf: Record<Store, string> = {
   postgres: 'postgres',
   clickhouse: 'clickhouse',
   jetstream: 'nats',
@@ -222,7 +222,7 @@ export async function putBack(store: Store, options: RestoreOptions): Promise<Re
     // What is accepted and not decided yet is not in the state: a replay has to begin before it.
     await awaitDecided(world)
     const since = new Date().toISOString()
-    const [kept, present] = [join(old, store), join(dataDir, folders[store])]
+    const [kept, present] = [join(old, store), join(dataDir, folderOf[store])]
     await restart(() => cpSync(present, kept, { recursive: true, preserveTimestamps: true }))
     const before = world.load.accepted
     const load = startLoad(options, world.running, world.tenants)
