@@ -1,11 +1,11 @@
 /** How answers of the admin API are kept: fresh for seconds, tried again only when that can help. */
-import { QueryClient } from '@tanstack/react-query'
+import { ChangingQueryClient } from './changing-query-client.ts'
 import { ApiProblem } from './client.ts'
 
 const staleMs = 10_000
 const retriesMax = 2
 
-export const queryClient = new QueryClient({
+export const queryClient = new ChangingQueryClient({
   defaultOptions: {
     queries: {
       staleTime: staleMs,
