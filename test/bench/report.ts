@@ -150,11 +150,12 @@ function save(report: Report, files: FilesCost): void {
 
 type SavedReport = { measured_at: string; figures: (Figure & { keeps_bound: boolean | null })[] }
 
-/** Each figure that misses its target, of the reports that were saved since then. */
-export function readMisses(since: Date): string[] {
+/** Each figure that misses its target, of the reports that were saved in this time. */
+export function readMisses(from: Date, duringMs: number): string[] {
   const reports = Object.values(readResults()) as SavedReport[]
+  const isOfThen = (atMs: number) => atMs >= from.getTime() && atMs <= from.getTime() + duringMs
   return reports
-    .filter(({ measured_at: at }) => new Date(at) >= since)
+    .filter(({ measured_at: at }) => isOfThen(Date.parse(at)))
     .flatMap(({ figures }) => figures)
     .filter(({ keeps_bound: kept }) => kept === false)
     .map((figure) => {

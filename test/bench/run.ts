@@ -4,9 +4,9 @@
  * runs those of `together` in sequence, each in its own process, and lists what misses its target.
  * It exits with 1 when a benchmark is void; a figure that misses its target is a result.
  */
-import { spawnSync } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { explainOptions, print, seconds } from '../faults/support/drill.ts'
+import { runParts } from '../support/process/run-parts.ts'
 import { readMisses } from './report.ts'
 
 type Benchmark = { run: (args: string[]) => void | Promise<void> }
@@ -62,22 +62,16 @@ const together: [name: string, ...options: string[]][] = [
 ]
 
 function runTogether(): void {
-  const results = together.map(([name, ...options]) => {
-    const command = [name, ...options].join(' ')
-    print(`\n=== npm run bench -- ${command}`)
-    const startedAt = new Date()
-    const startedMs = performance.now()
-    const file = fileURLToPath(import.meta.url)
-    const { status } = spawnSync(process.execPath, [file, name, ...options], { stdio: 'inherit' })
-    const tookMs = performance.now() - startedMs
-    return { command, measured: status === 0, tookMs, misses: readMisses(startedAt) }
-  })
-  print('')
-  for (const { command, measured, tookMs, misses } of results) {
-    print(`${measured ? 'measured' : 'VOID    '}  ${command} (${seconds(tookMs)})`)
+  const file = fileURLToPath(import.meta.url)
+  const results = [...runParts('npm run bench --', file, together)].map((part) => ({
+    ...part,
+    misses: readMisses(part.startedAt, part.tookMs),
+  }))
+  for (const { name, ok, tookMs, misses } of results) {
+    print(`${ok ? 'measured' : 'VOID    '}  ${name} (${seconds(tookMs)})`)
     for (const miss of misses) print(`            misses: ${miss}`)
   }
-  if (results.some(({ measured }) => !measured)) process.exitCode = 1
+  if (results.some(({ ok }) => !ok)) process.exitCode = 1
 }
 
 const [name, ...options] = process.argv.slice(2)

@@ -2,8 +2,8 @@
  * `npm run faults -- NAME [options]` runs one drill, a module that prints its report and sets the
  * exit status. `npm run faults` runs those of `withinAnHour` in sequence, each in its own process.
  */
-import { spawnSync } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
+import { runParts } from '../support/process/run-parts.ts'
 import { explainOptions, print, seconds } from './support/drill.ts'
 
 type Drill = { run: (args: string[]) => Promise<void> }
@@ -56,19 +56,12 @@ const withinAnHour: [name: string, ...options: string[]][] = [
 ]
 
 function runAll(): void {
-  const results = withinAnHour.map(([drill, ...options]) => {
-    print(`\n=== npm run faults -- ${[drill, ...options].join(' ')}`)
-    const startedMs = performance.now()
-    const file = fileURLToPath(import.meta.url)
-    const { status } = spawnSync(process.execPath, [file, drill, ...options], { stdio: 'inherit' })
-    const tookMs = performance.now() - startedMs
-    return { drill, held: status === 0, tookMs }
-  })
-  print('')
-  for (const { drill, held, tookMs } of results) {
-    print(`${held ? 'held  ' : 'BROKEN'}  ${drill} (${seconds(tookMs)})`)
+  const file = fileURLToPath(import.meta.url)
+  const results = [...runParts('npm run faults --', file, withinAnHour)]
+  for (const { name, ok, tookMs } of results) {
+    print(`${ok ? 'held  ' : 'BROKEN'}  ${name} (${seconds(tookMs)})`)
   }
-  if (results.some(({ held }) => !held)) process.exitCode = 1
+  if (results.some(({ ok }) => !ok)) process.exitCode = 1
 }
 
 const [name, ...args] = process.argv.slice(2)
