@@ -2,6 +2,7 @@
  * The cost of scoring an event, by kind of event and preset, beside the minimum of reading each
  * value of its signals once. Rounds interleaved, medians, CPU time of the process.
  */
+import { parseArgs } from 'node:util'
 import { presets } from '#shared/core/policies/presets/presets.ts'
 import { compilePolicy } from '#shared/core/scoring/scoring.ts'
 import { categories, type Signals } from '#shared/core/signals/signal-definition.ts'
@@ -67,7 +68,9 @@ function measure(work: () => unknown): number {
   return (user + system) / eventsPerRound
 }
 
-export function run(): void {
+/** @throws on any option: it has none */
+export function run(args: string[]): void {
+  parseArgs({ args, options: {} })
   const figures: Figure[] = []
   for (const [preset, policy] of Object.entries(presets)) {
     const score = compilePolicy(policy)

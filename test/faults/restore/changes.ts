@@ -20,6 +20,8 @@ export type Store = 'postgres' | 'clickhouse' | 'jetstream'
 export type Changes = { old: Tenant; rotated: Tenant; later: Tenant }
 
 export const erasedPhone = 'erased-phone'
+/** Sessions of it before its erasure. */
+const erasedSessions = ['before', 'undecided']
 /** No receiver is needed: what counts is whether deliveries may be signed at all. */
 const webhookUrl = 'http://127.0.0.1:1024/'
 const settleLimitMs = 60_000
@@ -28,6 +30,13 @@ const send = async (stack: StackFacts, tenant: Tenant, session: string): Promise
   const { tenant_id: id, hmac_secret: secret } = tenant
   const body = toBody(id, { device: erasedPhone, session, signals: signalsOf.BLOCK })
   return (await ingest(stack, secret, body)).status
+}
+
+/** The sessions in the history of the device. */
+async function listSessions(stack: StackFacts, { public_api_key: key }: Tenant): Promise<string[]> {
+  const path = `/v1/di/devices/${erasedPhone}`
+  const { body } = await read<{ sessions?: { session_id: string }[] }>(stack, key, path)
+  return (body.sessions ?? []).map(({ session_id: id }) => id)
 }
 
 const findPhone = async (stack: StackFacts, { public_api_key: key }: Tenant): Promise<number> =>
@@ -39,6 +48,21 @@ export async function prepareChanges(stack: StackFacts): Promise<Tenant> {
   await send(stack, tenant, 'before')
   await until('the device is there', async () => (await findPhone(stack, tenant)) === 200)
   return tenant
+}
+
+/** Sends an event of the device that nobody decides, as its scorer is stopped. */
+export async function sendUndecided(stack: StackFacts, tenant: Tenant): Promise<void> {
+  const status = await send(stack, tenant, 'undecided')
+  if (status !== 200) throw new Error(`the event was answered ${status}`)
+}
+
+/**
+ * Waits until that event is decided again.
+ */
+export async function awaitUndecided(stack: StackFacts, tenant: Tenant): Promise<void> {
+  await until('the event that was not decided is there', async () =>
+    (await listSessions(stack, tenant)).includes('undecided'),
+  )
 }
 
 /** After the state. */
@@ -85,15 +109,10 @@ export async function findUndone(
     return found === state
   })
   const made = await admin<Partial<Tenant>>(stack, 'POST', `${path}/rotate`, { api_key: true })
-  const sessions = async () => {
-    const { body } = await read<{ sessions?: { session_id: string }[] }>(
-      stack,
-      made.public_api_key!,
-      `/v1/di/devices/${erasedPhone}`,
-    )
-    return (body.sessions ?? []).map(({ session_id: id }) => id)
-  }
-  await expect('the erased history is gone', async () => !(await sessions()).includes('before'))
+  const found = () => listSessions(stack, { ...rotated, ...made })
+  await expect('the erased history is gone', async () => {
+    return !(await found()).some((session) => erasedSessions.includes(session))
+  })
   if ((await send(stack, old, 'old again')) === 200) wrong.push('the replaced secret stays dead')
   return wrong
 }

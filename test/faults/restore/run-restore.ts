@@ -15,7 +15,16 @@ import { until } from '../../support/process/until.ts'
 import { readProgress } from '../../support/telemetry/read-stream.ts'
 import { type PhoneLoad, startPhoneLoad } from '../support/stack-under-load/phone-load.ts'
 import { connectQuietly, readAllAlerts, readStored } from '../support/stack-under-load/read-back.ts'
-import { erasedPhone, findUndone, makeChanges, prepareChanges, type Store } from './changes.ts'
+import { signalChild } from '../support/stack-under-load/stack-children.ts'
+import {
+  awaitUndecided,
+  erasedPhone,
+  findUndone,
+  makeChanges,
+  prepareChanges,
+  type Store,
+  sendUndecided,
+} from './changes.ts'
 
 const root = fileURLToPath(new URL('../../..', import.meta.url))
 const run = promisify(execFile)
@@ -221,6 +230,11 @@ export async function putBack(store: Store, options: RestoreOptions): Promise<Re
     await world.load.stop()
     // What is accepted and not decided yet is not in the state: a replay has to begin before it.
     await awaitDecided(world)
+    if (store === 'jetstream') {
+      // Scorers read it once more from the state, after its device is erased.
+      signalChild(world.running, 'scorer', 'SIGSTOP')
+      await sendUndecided(world.running.stack, tenant)
+    }
     const since = new Date().toISOString()
     const [kept, present] = [join(old, store), join(dataDir, folderOf[store])]
     await restart(() => cpSync(present, kept, { recursive: true, preserveTimestamps: true }))
@@ -229,6 +243,7 @@ export async function putBack(store: Store, options: RestoreOptions): Promise<Re
     await pause(1_000 * options.seconds)
     await load.stop()
     const events = new Set([...before, ...load.accepted])
+    if (store === 'jetstream') await awaitUndecided(world.running.stack, tenant)
     const changes = await makeChanges(world.running.stack, tenant)
     await awaitDecided(world)
     await awaitListed(world)
@@ -251,6 +266,7 @@ export async function putBack(store: Store, options: RestoreOptions): Promise<Re
       await again.stop()
       for (const id of again.accepted) events.add(id)
       await awaitDecided(world)
+      await awaitUndecided(world.running.stack, changes.rotated)
       await runDi(dataDir, 'erase', tenant.tenant_id, '--device', erasedPhone)
     } else {
       const replay = ['replay', '--since', since, '--wait']
