@@ -7,9 +7,11 @@ import { randomUUID } from 'node:crypto'
 import { readMark } from '#shared/io/analytics/replica-rows-store.ts'
 import type { Clickhouse } from '#shared/io/clickhouse/clickhouse.ts'
 import { requestErasure } from '#shared/io/erasure/erasure-job-store.ts'
+import { findLastTelemetrySequence, type TelemetryCut } from '#shared/io/erasure/erasure-streams.ts'
 import type { ErasureSubject } from '#shared/io/erasure/erasure-subject.ts'
 import { findRevivedAlerts, findRevivedEvents } from '#shared/io/erasure/revived-subjects-store.ts'
 import type { Nats } from '#shared/io/nats/connection.ts'
+import { readDecidedWatermark } from '#shared/io/nats/consume/low-watermark.ts'
 import { type Locks, tryNamedLock } from '#shared/io/postgres/named-lock-store.ts'
 import type { Postgres } from '#shared/io/postgres/postgres.ts'
 import type { Log } from '#shared/io/process/log.ts'
@@ -30,6 +32,7 @@ import {
   retireRevivedKey,
 } from '#shared/io/tenants/removal-store.ts'
 import type { Sealer } from '#shared/io/tenants/sealed-secrets.ts'
+import { listTelemetryStreamsOf } from '#shared/io/tenants/tenant-streams.ts'
 
 export type RemovalsDeps = {
   postgres: Postgres
@@ -51,6 +54,11 @@ export type Removals = {
 
 /** Each round reads the whole list: with ten thousand tenants a third of a second. */
 const everyMs = 30_000
+/**
+ * An erasure this old was listed in NATS long ago. When it is missing there, JetStream was put back,
+ * and scorers may read events again that came before it.
+ */
+const listedAfterMs = 4 * everyMs
 const kinds = ['api_key', 'webhook', 'erasure'] as const
 
 type State = RemovalsDeps & {
@@ -59,7 +67,15 @@ type State = RemovalsDeps & {
   searched: Set<string>
   /** The newest round of replication that ClickHouse had; a lower one shows that it was put back. */
   round: number | null
+  /** Erased subjects that may be there again, by key, until a search finds all that come back. */
+  doubtful: Map<string, Erased>
+  /** Whether some of them have not been sought yet. */
+  isUnsought: boolean
+  /** The ends of their telemetry streams when they became doubtful; null until they are read. */
+  ends: StreamEnd[] | null
 }
+
+type StreamEnd = Pick<TelemetryCut, 'stream' | 'sequence'>
 
 /** Creates the job of one console. */
 export function createRemovals(deps: RemovalsDeps): Removals {
@@ -77,6 +93,9 @@ export function createRemovals(deps: RemovalsDeps): Removals {
     revived: (kind) => counter.inc({ kind }),
     searched: new Set(),
     round: null,
+    doubtful: new Map(),
+    isUnsought: false,
+    ends: null,
   }
   const runRound = async () => {
     await tryNamedLock(deps.locks, 'removals', () => compare(state))
@@ -106,19 +125,69 @@ async function compare(state: State): Promise<void> {
   const toErased = (removals: readonly Removal[]) =>
     removals.filter(isErased).filter(({ tenant_id: tenant }) => tenants.has(tenant))
   const forgotten = toErased(lost).filter((erased) => !state.searched.has(toRemovalKey(erased)))
-  const doubtful = wasPutBack ? toErased([...listed.values(), ...present]) : forgotten
-  await eraseAgain(state, [
-    ...(await findRevivedAlerts(state.postgres, forgotten)),
-    ...(await findRevivedEvents(state.clickhouse, doubtful)),
-  ])
+  const added = present.filter((removal) => isNewer(removal, listed.get(toRemovalKey(removal))))
+  const unlisted = toErased(added).filter(
+    ({ started_at: at }) => Date.parse(at) < state.wallMs() - listedAfterMs,
+  )
+  addDoubtful(
+    state,
+    wasPutBack ? toErased([...listed.values(), ...present]) : [...forgotten, ...unlisted],
+  )
+  await eraseAgain(state, await findRevivedAlerts(state.postgres, forgotten))
   state.round = round
   for (const erased of forgotten) state.searched.add(toRemovalKey(erased))
-  const added = present.filter((removal) => isNewer(removal, listed.get(toRemovalKey(removal))))
   const paused = lost
     .filter(({ kind }) => kind === 'webhook')
     .flatMap((removal) => known.get(toRemovalKey(removal)) ?? [])
   // A webhook that was paused is dealt with: the present secret is the newest from here on.
   await putRemovals(nats, prover, [...added, ...paused])
+  await seekDoubtful(state, nats)
+}
+
+function addDoubtful(state: State, added: readonly Erased[]): void {
+  if (added.length === 0) return
+  for (const erased of added) state.doubtful.set(toRemovalKey(erased), erased)
+  state.isUnsought = true
+  state.ends = null
+}
+
+/**
+ * Seeks doubtful subjects in ClickHouse at once, and again when scorers have decided what the
+ * telemetry streams had by then: a JetStream that was put back gives them old events once more.
+ */
+async function seekDoubtful(state: State, nats: Nats): Promise<void> {
+  const { doubtful, postgres, clickhouse, isUnsought, ends } = state
+  if (doubtful.size === 0) return
+  const isLast = !isUnsought && ends !== null && (await areDecided(nats, ends))
+  const subjects = [...doubtful.values()]
+  if (isUnsought || isLast) await eraseAgain(state, await findRevivedEvents(clickhouse, subjects))
+  state.isUnsought = false
+  if (isLast) doubtful.clear()
+  else state.ends ??= await readEnds(nats, postgres, subjects)
+}
+
+async function readEnds(
+  nats: Nats,
+  postgres: Postgres,
+  subjects: readonly Erased[],
+): Promise<StreamEnd[]> {
+  const tenantIds = subjects.map(({ tenant_id: tenantId }) => tenantId)
+  const streams = await listTelemetryStreamsOf(postgres, tenantIds)
+  return Promise.all(
+    streams.map(async (stream) => ({
+      stream,
+      sequence: await findLastTelemetrySequence(nats, stream),
+    })),
+  )
+}
+
+async function areDecided(nats: Nats, ends: readonly StreamEnd[]): Promise<boolean> {
+  const decided = await Promise.all(
+    ends.map(
+      async ({ stream, sequence }) => (await readDecidedWatermark(nats, stream)) >= sequence,
+    ),
+  )
+  return !decided.includes(false)
 }
 
 const isErased = (removal: Removal): removal is Erased => removal.kind === 'erasure'

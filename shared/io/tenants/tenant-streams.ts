@@ -37,6 +37,18 @@ export async function findTelemetryStream(
   return toTelemetryStream(rows[0]?.telemetry_stream ?? 1)
 }
 
+/** @returns the streams that tenants lie on, each once */
+export async function listTelemetryStreamsOf(
+  db: Queryable,
+  tenantIds: readonly string[],
+): Promise<TelemetryStream[]> {
+  const { rows } = await db.query<{ telemetry_stream: number }>(
+    'select distinct telemetry_stream from tenants where tenant_id = any($1)',
+    [[...new Set(tenantIds)]],
+  )
+  return rows.map((row) => toTelemetryStream(row.telemetry_stream))
+}
+
 /**
  * @param streams how many streams there are
  * @returns what is wrong when a tenant lies on a stream beyond them; null when none does

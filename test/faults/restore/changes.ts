@@ -56,12 +56,22 @@ export async function sendUndecided(stack: StackFacts, tenant: Tenant): Promise<
   if (status !== 200) throw new Error(`the event was answered ${status}`)
 }
 
-/**
- * Waits until that event is decided again.
- */
+/** Waits until that event is decided. */
 export async function awaitUndecided(stack: StackFacts, tenant: Tenant): Promise<void> {
   await until('the event that was not decided is there', async () =>
     (await listSessions(stack, tenant)).includes('undecided'),
+  )
+}
+
+/** Waits until a console has found that an erased device is there again. */
+export async function awaitRevived({ internal }: StackFacts): Promise<void> {
+  await until(
+    'the erased device is erased again',
+    async () => {
+      const text = await (await fetch(`${internal.console}/metrics`)).text()
+      return /^di_revived_total\{.*kind="erasure".*\} [1-9]/m.test(text)
+    },
+    2 * settleLimitMs,
   )
 }
 

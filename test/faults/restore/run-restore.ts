@@ -17,8 +17,8 @@ import { type PhoneLoad, startPhoneLoad } from '../support/stack-under-load/phon
 import { connectQuietly, readAllAlerts, readStored } from '../support/stack-under-load/read-back.ts'
 import { signalChild } from '../support/stack-under-load/stack-children.ts'
 import {
+  awaitRevived,
   awaitUndecided,
-  erasedPhone,
   findUndone,
   makeChanges,
   prepareChanges,
@@ -211,8 +211,8 @@ const folderOf: Record<Store, string> = {
 
 /**
  * Puts one store back to an earlier state while the others are newer, and does what
- * `deploy/BACKUP.md` tells an operator: a replay of what was accepted since, or for JetStream,
- * which has no longer what a replay would read, the erasures once more.
+ * `deploy/BACKUP.md` tells an operator: a replay of what was accepted since. JetStream no longer has
+ * what a replay would read.
  */
 export async function putBack(store: Store, options: RestoreOptions): Promise<RestoreResult> {
   const report = options.onStep ?? (() => undefined)
@@ -266,8 +266,7 @@ export async function putBack(store: Store, options: RestoreOptions): Promise<Re
       await again.stop()
       for (const id of again.accepted) events.add(id)
       await awaitDecided(world)
-      await awaitUndecided(world.running.stack, changes.rotated)
-      await runDi(dataDir, 'erase', tenant.tenant_id, '--device', erasedPhone)
+      await awaitRevived(world.running.stack)
     } else {
       const replay = ['replay', '--since', since, '--wait']
       const { messages } = await runDi<{ messages: number }>(dataDir, ...replay)

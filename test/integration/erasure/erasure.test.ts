@@ -17,6 +17,7 @@ import { addNote, setAssignee } from '#shared/io/alerts/alert-work-store.ts'
 import { startBulkJob } from '#shared/io/alerts/bulk-job-store.ts'
 import type { ErasureReceipt } from '#shared/io/erasure/erasure-job-store.ts'
 import { createErasureStore, type ErasureStore } from '#shared/io/erasure/erasure-store.ts'
+import { openRemovalsBucket } from '#shared/io/nats/streams/buckets.ts'
 import { listAudit } from '#shared/io/postgres/audit-store.ts'
 import { createMetrics } from '#shared/io/process/metrics.ts'
 import type { ErasuresDeps } from '../../../services/console/jobs/erasures.ts'
@@ -480,7 +481,7 @@ describe('a device that continues to send', () => {
 })
 
 describe('a store that was put back', () => {
-  const createJob = () =>
+  const createJob = (wallMs = Date.now) =>
     createRemovals({
       postgres: rig.postgres,
       locks: { holders: rig.postgres, work: rig.postgres },
@@ -489,7 +490,7 @@ describe('a store that was put back', () => {
       sealer: erasureSealer,
       log: testLog,
       metrics: createMetrics('test', { isThread: true }),
-      wallMs: Date.now,
+      wallMs,
     })
   const eraseDue = async () => {
     const erasures = createTestErasures(rig)
@@ -503,11 +504,11 @@ describe('a store that was put back', () => {
     return rows[0]!.n
   }
   /** Events from before the erasure, as a store has them again that was put back. */
-  const publishOld = async (startedAt: string) => {
+  const publishOld = async (startedAt: string, { drained } = { drained: true }) => {
     const receivedAtMs = Date.parse(startedAt) - 60_000
     const old = { tenantId: ids.tenant, userId: ids.eve, signals: signalsOf.BLOCK, receivedAtMs }
     await rig.publish([{ ...old, deviceId: ids.phone, sessionId: 'old' }])
-    await rig.drained()
+    if (drained) await rig.drained()
   }
 
   it('loses an erased subject again, whichever store it was, and keeps what is new', async () => {
@@ -540,6 +541,45 @@ describe('a store that was put back', () => {
     expect(await countRequests()).toBe(2)
     await eraseDue()
     expect(await historyOf(ids.tenant, ids.phone)).toBeNull()
+  })
+
+  it('loses what scorers read again from a JetStream that was put back', async () => {
+    const job = createJob(() => Date.now() + 10 * 60_000)
+    await publishRound()
+    const { started_at: startedAt } = await eraseOf('device', ids.phone)
+    await job.runRound()
+    await job.runRound()
+
+    // JetStream has forgotten the erasure, and has an event from before it that is not decided.
+    const bucket = await openRemovalsBucket(rig.nats)
+    await bucket.purge(`erasure.${ids.tenant}.device.${toHash256(ids.phone)}`)
+    await rig.endScorers()
+    await publishOld(startedAt, { drained: false })
+    await job.runRound()
+    await job.runRound()
+    expect(await countRequests()).toBe(0)
+    await rig.startScorer()
+    await rig.drained()
+    await job.runRound()
+    expect(await countRequests()).toBe(1)
+    await eraseDue()
+    expect(await historyOf(ids.tenant, ids.phone)).toBeNull()
+    await job.runRound()
+    expect(await countRequests()).toBe(1)
+  })
+
+  it('loses them also when every console has started since', async () => {
+    await publishRound()
+    const { started_at: startedAt } = await eraseOf('device', ids.phone)
+    await createJob().runRound()
+    await rig.endScorers()
+    await publishOld(startedAt, { drained: false })
+    const job = createJob()
+    await job.runRound()
+    await rig.startScorer()
+    await rig.drained()
+    await job.runRound()
+    expect(await countRequests()).toBe(1)
   })
 
   it('has no API key that was retired, and sends nothing with an older webhook secret', async () => {
