@@ -55,7 +55,8 @@ export type Removals = {
 /** Each round reads the whole list: with ten thousand tenants a third of a second. */
 const everyMs = 30_000
 /**
- * An erasure this old was listed in NATS long ago. When it is missing there, JetStream was put back,
+ * An erasure this old was listed in NATS long ago. When it is missing there, JetStream was put
+ * back,
  * and scorers may read events again that came before it.
  */
 const listedAfterMs = 4 * everyMs

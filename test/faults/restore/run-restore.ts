@@ -211,7 +211,8 @@ const folderOf: Record<Store, string> = {
 
 /**
  * Puts one store back to an earlier state while the others are newer, and does what
- * `deploy/BACKUP.md` tells an operator: a replay of what was accepted since. JetStream no longer has
+ * `deploy/BACKUP.md` tells an operator: a replay of what was accepted since. JetStream no longer
+ * has
  * what a replay would read.
  */
 export async function putBack(store: Store, options: RestoreOptions): Promise<RestoreResult> {
