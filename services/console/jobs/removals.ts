@@ -55,9 +55,8 @@ export type Removals = {
 /** Each round reads the whole list: with ten thousand tenants a third of a second. */
 const everyMs = 30_000
 /**
- * An erasure this old was listed in NATS long ago. When it is missing there, JetStream was put
- * back,
- * and scorers may read events again that came before it.
+ * An erasure this old was listed in NATS. When it is missing there, JetStream was put back, and
+ * scorers may read events again that came before it.
  */
 const listedAfterMs = 4 * everyMs
 const kinds = ['api_key', 'webhook', 'erasure'] as const
@@ -127,13 +126,10 @@ async function compare(state: State): Promise<void> {
     removals.filter(isErased).filter(({ tenant_id: tenant }) => tenants.has(tenant))
   const forgotten = toErased(lost).filter((erased) => !state.searched.has(toRemovalKey(erased)))
   const added = present.filter((removal) => isNewer(removal, listed.get(toRemovalKey(removal))))
-  const unlisted = toErased(added).filter(
-    ({ started_at: at }) => Date.parse(at) < state.wallMs() - listedAfterMs,
-  )
-  addDoubtful(
-    state,
-    wasPutBack ? toErased([...listed.values(), ...present]) : [...forgotten, ...unlisted],
-  )
+  const listedBefore = new Date(state.wallMs() - listedAfterMs).toISOString()
+  const unlisted = toErased(added).filter(({ started_at: at }) => at < listedBefore)
+  const erased = wasPutBack ? toErased([...listed.values(), ...present]) : []
+  addDoubtful(state, [...erased, ...forgotten, ...unlisted])
   await eraseAgain(state, await findRevivedAlerts(state.postgres, forgotten))
   state.round = round
   for (const erased of forgotten) state.searched.add(toRemovalKey(erased))
