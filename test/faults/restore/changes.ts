@@ -50,7 +50,7 @@ export async function prepareChanges(stack: StackFacts): Promise<Tenant> {
   return tenant
 }
 
-/** Sends an event of the device that nobody decides, as its scorer is stopped. */
+/** Sends an event of the device while the scorer is stopped, so that it stays undecided. */
 export async function sendUndecided(stack: StackFacts, tenant: Tenant): Promise<void> {
   const status = await send(stack, tenant, 'undecided')
   if (status !== 200) throw new Error(`the event was answered ${status}`)

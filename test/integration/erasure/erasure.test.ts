@@ -1,6 +1,3 @@
-// Erasing a device or a user from every store, on real servers with a real scorer: no data of it
-// remains, and no other data is lost.
-import { hash } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
@@ -17,12 +14,8 @@ import { addNote, setAssignee } from '#shared/io/alerts/alert-work-store.ts'
 import { startBulkJob } from '#shared/io/alerts/bulk-job-store.ts'
 import type { ErasureReceipt } from '#shared/io/erasure/erasure-job-store.ts'
 import { createErasureStore, type ErasureStore } from '#shared/io/erasure/erasure-store.ts'
-import { openRemovalsBucket } from '#shared/io/nats/streams/buckets.ts'
 import { listAudit } from '#shared/io/postgres/audit-store.ts'
-import { createMetrics } from '#shared/io/process/metrics.ts'
 import type { ErasuresDeps } from '../../../services/console/jobs/erasures.ts'
-import { createRemovals } from '../../../services/console/jobs/removals.ts'
-import { testLog } from '../../support/http/console-rig.ts'
 import {
   type EventFacts,
   encodeEvent,
@@ -30,7 +23,7 @@ import {
   makeElement,
   signalsOf,
 } from '../../support/telemetry/accepted-events.ts'
-import { createTestErasures, eraseNow, erasureSealer } from '../../support/telemetry/erase-now.ts'
+import { eraseNow } from '../../support/telemetry/erase-now.ts'
 import { createScorerRig, type ScorerRig } from '../../support/telemetry/scorer-rig.ts'
 
 let rig: ScorerRig
@@ -479,162 +472,3 @@ describe('a device that continues to send', () => {
     expect(subjects.state.messages).toBeGreaterThan(0)
   })
 })
-
-describe('a store that was put back', () => {
-  const createJob = (wallMs = Date.now) =>
-    createRemovals({
-      postgres: rig.postgres,
-      locks: { holders: rig.postgres, work: rig.postgres },
-      clickhouse: rig.clickhouse,
-      findNats: () => rig.nats,
-      sealer: erasureSealer,
-      log: testLog,
-      metrics: createMetrics('test', { isThread: true }),
-      wallMs,
-    })
-  const eraseDue = async () => {
-    const erasures = createTestErasures(rig)
-    while (await erasures.runNext(ids.tenant));
-  }
-  const countRequests = async () => {
-    const { rows } = await rig.postgres.query<{ n: number }>(
-      `select count(*) as n from erasures where tenant_id = $1 and requested_by = 'system'`,
-      [ids.tenant],
-    )
-    return rows[0]!.n
-  }
-  /** Events from before the erasure, as a store has them again that was put back. */
-  const publishOld = async (startedAt: string, { drained } = { drained: true }) => {
-    const receivedAtMs = Date.parse(startedAt) - 60_000
-    const old = { tenantId: ids.tenant, userId: ids.eve, signals: signalsOf.BLOCK, receivedAtMs }
-    await rig.publish([{ ...old, deviceId: ids.phone, sessionId: 'old' }])
-    if (drained) await rig.drained()
-  }
-
-  it('loses an erased subject again, whichever store it was, and keeps what is new', async () => {
-    const job = createJob()
-    await publishRound()
-    const { started_at: startedAt } = await eraseOf('device', ids.phone)
-    await job.runRound()
-    // The subject is back by itself: that is new.
-    await rig.publish([{ tenantId: ids.tenant, deviceId: ids.phone, sessionId: 'new' }])
-    await rig.drained()
-    await createJob().runRound()
-    expect(await countRequests()).toBe(0)
-
-    // Postgres has forgotten the erasures.
-    await rig.postgres.query('delete from erasures where tenant_id = $1', [ids.tenant])
-    await publishOld(startedAt)
-    expect(await historyOf(ids.tenant, ids.phone)).not.toBeNull()
-    await job.runRound()
-    await job.runRound()
-    expect(await countRequests()).toBe(1)
-    await eraseDue()
-    expect(await historyOf(ids.tenant, ids.phone)).toBeNull()
-    await job.runRound()
-
-    // ClickHouse has the events again, and Postgres knows the erasure. A console that starts looks.
-    await publishOld(startedAt)
-    await job.runRound()
-    expect(await countRequests()).toBe(1)
-    await createJob().runRound()
-    expect(await countRequests()).toBe(2)
-    await eraseDue()
-    expect(await historyOf(ids.tenant, ids.phone)).toBeNull()
-  })
-
-  it('loses what scorers read again from a JetStream that was put back', async () => {
-    const job = createJob(() => Date.now() + 10 * 60_000)
-    await publishRound()
-    const { started_at: startedAt } = await eraseOf('device', ids.phone)
-    await job.runRound()
-    await job.runRound()
-
-    // JetStream has forgotten the erasure, and has an event from before it that is not decided.
-    const bucket = await openRemovalsBucket(rig.nats)
-    await bucket.purge(`erasure.${ids.tenant}.device.${toHash256(ids.phone)}`)
-    await rig.endScorers()
-    await publishOld(startedAt, { drained: false })
-    await job.runRound()
-    await job.runRound()
-    expect(await countRequests()).toBe(0)
-    await rig.startScorer()
-    await rig.drained()
-    await job.runRound()
-    expect(await countRequests()).toBe(1)
-    await eraseDue()
-    expect(await historyOf(ids.tenant, ids.phone)).toBeNull()
-    await job.runRound()
-    expect(await countRequests()).toBe(1)
-  })
-
-  it('loses them also when every console has started since', async () => {
-    await publishRound()
-    const { started_at: startedAt } = await eraseOf('device', ids.phone)
-    await createJob().runRound()
-    await rig.endScorers()
-    await publishOld(startedAt, { drained: false })
-    const job = createJob()
-    await job.runRound()
-    await rig.startScorer()
-    await rig.drained()
-    await job.runRound()
-    expect(await countRequests()).toBe(1)
-  })
-
-  it('has no API key that was retired, and sends nothing with an older webhook secret', async () => {
-    const key = Buffer.from(toHash256(`key of ${ids.tenant}`), 'hex')
-    await rig.postgres.query(
-      `insert into api_keys (key_hash, tenant_id, state, prefix, last4, retired_at)
-       values ($1, $2, 'retired', 'dpk', 'last', now())`,
-      [key, ids.tenant],
-    )
-    const addSecret = (state: string, last4: string) =>
-      rig.postgres.query(
-        `insert into tenant_secrets (tenant_id, kind, state, sealed, last4, retired_at)
-         values ($1, 'webhook', $2, 'sealed', $3, case when $2 = 'retired' then now() end)`,
-        [ids.tenant, state, last4],
-      )
-    await rig.postgres.query(`delete from tenant_secrets where tenant_id = $1`, [ids.tenant])
-    await addSecret('retired', 'old0')
-    await addSecret('active', 'new0')
-    await rig.postgres.query(
-      `insert into webhooks (tenant_id, url, state) values ($1, 'https://a.example/hook', 'on')
-       on conflict (tenant_id) do update set url = excluded.url, state = 'on', off_reason = null`,
-      [ids.tenant],
-    )
-    const job = createJob()
-    await job.runRound()
-    const read = async () => {
-      const { rows } = await rig.postgres.query<{ key: string; webhook: string }>(
-        `select k.state as key, w.state as webhook from api_keys k join webhooks w using (tenant_id)
-         where k.key_hash = $1`,
-        [key],
-      )
-      return rows[0]
-    }
-    expect(await read()).toEqual({ key: 'retired', webhook: 'on' })
-
-    // As before the rotation.
-    await rig.postgres.query(
-      `update api_keys set state = 'active', retired_at = null where key_hash = $1`,
-      [key],
-    )
-    await rig.postgres.query(`delete from tenant_secrets where tenant_id = $1 and last4 = 'new0'`, [
-      ids.tenant,
-    ])
-    await job.runRound()
-    expect(await read()).toEqual({ key: 'retired', webhook: 'paused' })
-    // An operator has dealt with it.
-    await rig.postgres.query(`update webhooks set state = 'on' where tenant_id = $1`, [ids.tenant])
-    await job.runRound()
-    expect(await read()).toEqual({ key: 'retired', webhook: 'on' })
-    const { rows } = await rig.postgres.query<{ n: number }>(
-      `select count(*) as n from audit_log where tenant_id = $1 and action = 'tenant.recovered'`,
-      [ids.tenant],
-    )
-    expect(rows).toEqual([{ n: 2 }])
-  })
-})
-
-const toHash256 = (text: string) => hash('sha256', text, 'hex')
