@@ -211,9 +211,8 @@ const folderOf: Record<Store, string> = {
 
 /**
  * Puts one store back to an earlier state while the others are newer, and does what
- * `deploy/BACKUP.md` tells an operator: a replay of what was accepted since. After JetStream was
- * put
- * back there is nothing to replay.
+ * `deploy/BACKUP.md` tells an operator: a replay of what was accepted since. For JetStream there is
+ * nothing to replay.
  */
 export async function putBack(store: Store, options: RestoreOptions): Promise<RestoreResult> {
   const report = options.onStep ?? (() => undefined)

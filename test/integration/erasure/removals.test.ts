@@ -1,5 +1,4 @@
-// What must stay gone stays gone when a store is put back to an earlier state, on real servers with
-// a
+// What must stay gone stays gone when a store is put back to an earlier state: real servers and a
 // real scorer.
 import { hash } from 'node:crypto'
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest'
