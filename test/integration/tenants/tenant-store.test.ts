@@ -326,13 +326,18 @@ describe('the connection', () => {
     await insertBareTenants(postgres, ['deadlock-other'])
     const patient = createPostgres(url, { role: 'test', log })
     let tries = 0
+    let locked = 0
+    const bothHoldOne = Promise.withResolvers<void>()
     const touch = (order: string[]) =>
       patient.transaction(async (tx) => {
+        const lock = (id: string) =>
+          tx.query('update tenants set name = name || $2 where tenant_id = $1', [id, '.'])
         tries++
-        for (const id of order) {
-          await tx.query('update tenants set name = name || $2 where tenant_id = $1', [id, '.'])
-          await new Promise((resolve) => setTimeout(resolve, 50))
-        }
+        await lock(order[0]!)
+        // A deadlock for certain: each waits for what the other one holds.
+        if (++locked === 2) bothHoldOne.resolve()
+        await bothHoldOne.promise
+        await lock(order[1]!)
       })
     await Promise.all([touch(ids), touch(ids.toReversed())])
     expect(tries).toBeGreaterThanOrEqual(3)
