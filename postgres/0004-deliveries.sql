@@ -1,6 +1,6 @@
 -- Webhooks and their deliveries. The row is the truth and the JetStream message only a hint: a
 -- delivery is claimed, attempted, and rescheduled or ended. Its body is the bytes that every attempt
--- sends.
+-- sends. Deliveries and attempts are partitioned by the month in which the delivery was created.
 
 create table webhooks (
   tenant_id text primary key references tenants on delete cascade,
@@ -41,7 +41,8 @@ insert into webhook_secret_lease (lease_ms, extended_until) values (1, '-infinit
 
 create table deliveries (
   tenant_id text not null references tenants on delete cascade,
-  delivery_id text primary key,
+  -- Unique: it follows from its alert's id, and whoever creates it has inserted or locked the alert.
+  delivery_id text not null,
   -- Null for a test.
   alert_id text,
   event text not null default 'risk.alert'
@@ -67,15 +68,9 @@ create table deliveries (
   constraint a_claimed_delivery_has_not_ended check (claimed_by is null or ended_at is null),
   constraint an_ended_delivery_has_ended_at
     check ((state in ('delivered', 'failed', 'skipped')) = (ended_at is not null)),
-  constraint a_replay_follows_attempts check (attempts_before_replay between 0 and attempts)
-)
-with (
-  -- A claim changes no indexed column, so it is an update within its page.
-  fillfactor = 60,
-  -- Each attempt leaves two dead row versions at the front of the queues.
-  autovacuum_vacuum_scale_factor = 0.02,
-  autovacuum_vacuum_threshold = 500
-);
+  constraint a_replay_follows_attempts check (attempts_before_replay between 0 and attempts),
+  primary key (delivery_id, created_at)
+) partition by range (created_at);
 -- Every tenant has two queues, first attempts and retries, and each is claimed from its own front,
 -- so a claim never scans the backlog of another tenant.
 create index deliveries_due on deliveries (tenant_id, (attempts > 0), due_at)
@@ -90,6 +85,8 @@ create index deliveries_ended_oldest_first on deliveries (tenant_id, ended_at)
 -- of them costs a quarter of recording. A trigger removes them with their delivery.
 create table delivery_attempts (
   delivery_id text not null,
+  -- When the delivery was created: its attempts are in the partition of the same month.
+  delivery_created_at timestamptz not null,
   attempt integer not null,
   at timestamptz not null,
   duration_ms integer not null,
@@ -106,15 +103,61 @@ create table delivery_attempts (
   answer text,
   -- Replication to ClickHouse finds attempts by the transaction that wrote them.
   written_by_xid xid8 not null default pg_current_xact_id(),
-  primary key (delivery_id, attempt)
-);
+  primary key (delivery_id, delivery_created_at, attempt)
+) partition by range (delivery_created_at);
 create index attempts_by_xid on delivery_attempts (written_by_xid);
 
 create function remove_attempts_of_removed_deliveries() returns trigger language plpgsql as $$
 begin
-  delete from delivery_attempts as a using removed where a.delivery_id = removed.delivery_id;
+  delete from delivery_attempts as a using removed
+  where a.delivery_id = removed.delivery_id and a.delivery_created_at = removed.created_at;
   return null;
 end $$;
 create trigger attempts_go_with_their_delivery after delete on deliveries
   referencing old table as removed
   for each statement execute function remove_attempts_of_removed_deliveries();
+
+-- The partitions. Nothing is lost when a month has none: its rows are then in the default ones.
+
+create table deliveries_default partition of deliveries default
+  with (fillfactor = 60, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 500);
+create table delivery_attempts_default partition of delivery_attempts default;
+
+-- The first instant of a month, in UTC.
+create function delivery_month_start(month date) returns timestamptz language sql immutable as
+  $$ select date_trunc('month', month::timestamp) at time zone 'UTC' $$;
+
+-- Creates the partitions of a month if they are missing. A month whose rows are in the default
+-- partition already gets none.
+create function create_delivery_month(month date) returns void
+  language plpgsql set search_path = pg_catalog, public, pg_temp as $$
+declare
+  suffix text := to_char(month, 'YYYY_MM');
+  bounds text := format('for values from (%L) to (%L)', delivery_month_start(month),
+    delivery_month_start((month + interval '1 month')::date));
+begin
+  if to_regclass('public.deliveries_' || suffix) is not null then return; end if;
+  execute format('create table public.deliveries_%s partition of public.deliveries %s with ('
+    -- A claim changes no indexed column, so it is an update within its page.
+    || 'fillfactor = 60, '
+    -- Each attempt leaves two dead row versions at the front of the queues.
+    || 'autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 500)', suffix, bounds);
+  execute format('create table public.delivery_attempts_%s '
+    || 'partition of public.delivery_attempts %s', suffix, bounds);
+exception when check_violation then return;
+end $$;
+revoke execute on function create_delivery_month(date) from public;
+
+-- Creates the partitions of this month and the next; the console calls it. It runs as the owner.
+create function create_delivery_months() returns void
+  language plpgsql security definer set search_path = pg_catalog, public, pg_temp
+  -- Claims wait behind a lock that waits. The next call tries again, weeks before the month begins.
+  set lock_timeout = '100ms' as $$
+declare
+  today date := now() at time zone 'UTC';
+begin
+  perform create_delivery_month(today);
+  perform create_delivery_month((date_trunc('month', today) + interval '1 month')::date);
+end $$;
+revoke execute on function create_delivery_months() from public;
+select create_delivery_months();

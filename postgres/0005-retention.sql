@@ -6,3 +6,65 @@ create table retention_rounds (
   due_at timestamptz not null default now()
 );
 insert into retention_rounds default values;
+
+-- Drops the oldest month of deliveries in which every delivery has expired; the console calls it until
+-- nothing is left. It runs as the owner. It checks again under the lock, so nothing is lost that was
+-- replayed meanwhile. A tenant that is not named keeps all its deliveries.
+-- @param cutoffs by tenant: what ended before has expired; null: nothing has
+-- @returns the first day of the month; null when there is none
+create function drop_expired_delivery_month(tenant_ids text[], cutoffs timestamptz[]) returns date
+  language plpgsql security definer set search_path = pg_catalog, public, pg_temp
+  -- Claims wait behind a lock that waits. The next round of retention tries again.
+  set lock_timeout = '100ms' as $$
+declare
+  month date;
+  suffix text;
+  has_rows boolean;
+begin
+  for month, suffix in
+    select to_date(parts[1], 'YYYY_MM'), parts[1]
+    from pg_inherits
+    join pg_class on pg_class.oid = inhrelid
+    cross join regexp_match(relname, '^deliveries_(\d{4}_\d{2})$') as parts
+    where inhparent = 'public.deliveries'::regclass and parts is not null
+    order by 1
+  loop
+    -- No transaction that creates deliveries is a day old.
+    exit when delivery_month_start((month + interval '1 month')::date) > now() - interval '1 day';
+    continue when keeps_deliveries(month, tenant_ids, cutoffs);
+    lock table only public.deliveries, only public.delivery_attempts in access exclusive mode;
+    continue when keeps_deliveries(month, tenant_ids, cutoffs);
+    execute format('select exists (select from public.deliveries_%s)', suffix) into has_rows;
+    if has_rows then
+      insert into public.replication_removed_months (month) values (month);
+    end if;
+    execute format('drop table public.deliveries_%s, public.delivery_attempts_%s', suffix, suffix);
+    return month;
+  end loop;
+  return null;
+end $$;
+revoke execute on function drop_expired_delivery_month(text[], timestamptz[]) from public;
+
+-- Whether a month has a delivery that is pending or has not expired: a look at the end of two indexes
+-- for each tenant. Its deliveries in the default partition count as well.
+create function keeps_deliveries(of_month date, tenant_ids text[], cutoffs timestamptz[])
+  returns boolean language plpgsql set search_path = pg_catalog, public, pg_temp as $$
+declare
+  first timestamptz := delivery_month_start(of_month);
+  after timestamptz := delivery_month_start((of_month + interval '1 month')::date);
+begin
+  return exists (
+    select from public.deliveries
+    where created_at >= first and created_at < after and state = 'pending'
+  ) or exists (
+    select from public.tenants as t
+    left join unnest(tenant_ids, cutoffs) as c (tenant_id, cutoff) using (tenant_id)
+    cross join lateral (
+      select from public.deliveries as d
+      where d.tenant_id = t.tenant_id and d.created_at >= first and d.created_at < after
+        and d.ended_at >= coalesce(c.cutoff, '-infinity')
+      limit 1
+    ) as kept
+  );
+end $$;
+revoke execute on function keeps_deliveries(date, text[], timestamptz[]) from public;

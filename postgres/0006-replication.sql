@@ -21,6 +21,13 @@ create table replication_removals (
   primary key (written_by_xid, kind, tenant_id, created_at, id)
 );
 
+-- Months of deliveries that were dropped with rows, by `drop_expired_delivery_month`.
+create table replication_removed_months (
+  written_by_xid xid8 not null default pg_current_xact_id(),
+  month date not null,
+  primary key (written_by_xid, month)
+);
+
 create function record_delivery_change() returns trigger language plpgsql as $$
 begin
   insert into replication_changes (delivery_id) values (new.delivery_id) on conflict do nothing;

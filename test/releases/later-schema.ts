@@ -7,6 +7,7 @@ import { migrateClickhouse, migratePostgres } from '#shared/io/migrations/migrat
 import { readMigrations, sqlFolders } from '#shared/io/migrations/migration-files.ts'
 import { createPostgres } from '#shared/io/postgres/postgres.ts'
 import { createLog } from '#shared/io/process/log.ts'
+import { postgresTablesSql } from '../support/servers/databases.ts'
 
 const log = createLog('test', 'silent')
 
@@ -50,9 +51,7 @@ async function applyLater(
 async function listPostgresTables(url: string): Promise<string[]> {
   const postgres = createPostgres(url, { role: 'test', log })
   try {
-    const { rows } = await postgres.query<{ name: string }>(
-      "select tablename as name from pg_tables where schemaname = 'public'",
-    )
+    const { rows } = await postgres.query<{ name: string }>(postgresTablesSql)
     return rows.map(({ name }) => name)
   } finally {
     await postgres.close()

@@ -68,14 +68,14 @@ export async function readPostgresTables(db: Queryable): Promise<Tables> {
          as type,
        attnotnull and not atthasdef and attidentity = '' as required
      from pg_attribute join pg_class on pg_class.oid = attrelid
-     where relnamespace = 'public'::regnamespace and relkind in ('r', 'p')
+     where relnamespace = 'public'::regnamespace and relkind in ('r', 'p') and not relispartition
        and attnum > 0 and not attisdropped
      order by relname, attname`,
   )
   const constraints = await db.query<Constraint>(
     `select relname as table, pg_get_constraintdef(pg_constraint.oid) as definition
      from pg_constraint join pg_class on pg_class.oid = conrelid
-     where relnamespace = 'public'::regnamespace and contype in ('c', 'f')
+     where relnamespace = 'public'::regnamespace and not relispartition and contype in ('c', 'f')
      union
      select tablename, regexp_replace(indexdef, '^.* USING btree', 'unique') from pg_indexes
      where schemaname = 'public' and indexdef like 'CREATE UNIQUE%'

@@ -13,6 +13,7 @@ import {
   markRound,
   purgeRemovals,
   readMark,
+  removeMonth,
   removeOlderRounds,
 } from '#shared/io/analytics/replica-rows-store.ts'
 import {
@@ -22,6 +23,7 @@ import {
   findChangedDeliveries,
   findDispositioned,
   findRemovals,
+  findRemovedMonths,
   findTenantsBehind,
   fixSnapshot,
   forgetCopied,
@@ -250,6 +252,10 @@ async function copyChanges(round: Round, tx: Queryable, copied: string): Promise
   // A new alert's first delivery is mostly tried by now, and is written with its alert.
   for (const some of pagesOf(changed.filter((id) => !round.deliveryIds.has(id)))) {
     await writeDeliveries(round, await readDeliveries(tx, some))
+  }
+  for (const month of await findRemovedMonths(tx, copied)) {
+    await removeMonth(round.state.clickhouse, await round.numberOf(), month)
+    round.state.copiedRows('removed_month', 1)
   }
   const removals = await findRemovals(tx, copied)
   if (removals.length === 0) return

@@ -25,6 +25,8 @@ import {
   retainedTables,
 } from '#shared/io/retention/retention-rows-store.ts'
 import {
+  createDeliveryMonths,
+  dropExpiredDeliveryMonth,
   findDueRound,
   findOverdue,
   listRetention,
@@ -131,6 +133,7 @@ async function runDue(
   const round = { session, signal, atMs: Math.min(due.nowMs, state.wallMs()) }
   const outcomes = [
     await attempt(state, 'reconciliation', () => recordCutoffs(state, round)),
+    await attempt(state, 'delivery_months', () => changeDeliveryMonths(state, round)),
     await attempt(state, 'deliveries', () => removeEndedDeliveries(state, round)),
     await attempt(state, 'alerts', () => removeOldAlerts(state, round)),
     await attempt(state, 'operator_sessions', () =>
@@ -208,6 +211,23 @@ async function recordCutoffs({ clickhouse }: State, round: Round): Promise<void>
     deliveriesMs: toCutoffMs(days.deliveries, round.atMs),
   }))
   await insertCutoffs(clickhouse, cutoffs)
+}
+
+/** Drops months in which everything has expired before single rows are removed. */
+async function changeDeliveryMonths(state: State, round: Round): Promise<void> {
+  await createDeliveryMonths(state.postgres)
+  for (let more = true; more && !round.signal.aborted; ) {
+    const cutoffs = (await readRetention(round)).map(({ tenantId, days }) => ({
+      tenantId,
+      cutoffMs: toCutoffMs(days.deliveries, round.atMs),
+    }))
+    const month = await dropExpiredDeliveryMonth(state.postgres, cutoffs)
+    if (month !== null) {
+      state.countRemoved('delivery_months', 1)
+      state.log.info({ month }, 'dropped a month of expired deliveries')
+    }
+    more = month !== null
+  }
 }
 
 async function removeEndedDeliveries(state: State, round: Round): Promise<void> {

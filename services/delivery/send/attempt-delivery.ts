@@ -101,8 +101,8 @@ export async function attemptDelivery(
   deps: AttemptDeps,
   stop: StopSignal,
 ): Promise<DeliveryOutcome> {
-  const { tenantId, deliveryId, alertId, claim, webhook } = claimed
-  const base = { tenantId, deliveryId, alertId, claim, attempt: null }
+  const { tenantId, deliveryId, createdAt, alertId, claim, webhook } = claimed
+  const base = { tenantId, deliveryId, createdAt, alertId, claim, attempt: null }
   const url = webhook.state === 'on' ? webhook.url : null
   if (url === null) return { ...base, next: { state: 'skipped', reason: 'no_webhook' } }
   const attempt = claimed.attempts + 1

@@ -75,6 +75,7 @@ export const postgresPrivileges = {
         ...[
           'replication_changes',
           'replication_removals',
+          'replication_removed_months',
           'replication_state',
           'replication_alert_seqs',
         ],
@@ -88,6 +89,9 @@ export const postgresPrivileges = {
     stream_incarnations: read,
     // The only way to remove audit entries, and only expired ones.
     'remove_expired_audit_entries(integer)': ['execute'],
+    // Only the owner can create and drop partitions.
+    'create_delivery_months()': ['execute'],
+    'drop_expired_delivery_month(text[], timestamptz[])': ['execute'],
   },
 } as const satisfies Record<string, TablePrivileges>
 

@@ -62,6 +62,22 @@ export async function insertRemovals(
   }
 }
 
+/**
+ * Removes the deliveries that were created in a month and copied before this round.
+ * @param month its first day, as 2026-01-01
+ */
+export async function removeMonth(
+  clickhouse: Clickhouse,
+  round: number,
+  month: string,
+): Promise<void> {
+  const query = `alter table ${tables.delivery} delete
+    where toStartOfMonth(created_at, 'UTC') = toDate('${month}') and round < ${round}`
+  await onEveryNode(clickhouse, (node) =>
+    node.command({ query, clickhouse_settings: { mutations_sync: '2' } }),
+  )
+}
+
 /** Hides what a copy of everything did not find. */
 export async function removeOlderRounds(clickhouse: Clickhouse, round: number): Promise<void> {
   for (const table of Object.values(tables)) {

@@ -97,7 +97,11 @@ export async function recordCopied(
        on conflict (tenant_id) do update set seq = excluded.seq`,
       [seqs.map((one) => one.tenantId), seqs.map((one) => one.seq)],
     )
-    for (const table of ['replication_changes', 'replication_removals']) {
+    for (const table of [
+      'replication_changes',
+      'replication_removals',
+      'replication_removed_months',
+    ]) {
       await tx.query(
         `delete from ${table} where written_by_xid < pg_snapshot_xmin($1::pg_snapshot)`,
         [snapshot],
@@ -189,6 +193,19 @@ export async function findRemovals(tx: Queryable, copied: string): Promise<Repli
   }))
 }
 
+/**
+ * Months of deliveries that were dropped since a snapshot.
+ * @returns the first day of each, as 2026-01-01
+ */
+export async function findRemovedMonths(tx: Queryable, copied: string): Promise<string[]> {
+  const { rows } = await tx.query<{ month: string }>(
+    `select distinct month::text from replication_removed_months
+     where ${unseen('written_by_xid')} order by 1`,
+    [copied],
+  )
+  return rows.map((row) => row.month)
+}
+
 /** SQL: a time in ms, rounded down, in the format of ClickHouse. */
 const toInstant = (column: string) =>
   `to_char(date_trunc('milliseconds', ${column}) at time zone 'UTC', 'YYYY-MM-DD HH24:MI:SS.MS')`
@@ -261,7 +278,8 @@ const deliverySql = (from: string) => `
       coalesce(json_agg(t.status order by t.attempt), '[]') as attempt_status,
       coalesce(json_agg(coalesce(t.error_kind, '') order by t.attempt), '[]')
         as attempt_error_kind
-    from delivery_attempts as t where t.delivery_id = d.delivery_id
+    from delivery_attempts as t
+    where t.delivery_id = d.delivery_id and t.delivery_created_at = d.created_at
   ) as tried`
 
 /** The deliveries of these alerts. */

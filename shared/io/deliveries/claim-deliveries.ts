@@ -19,6 +19,8 @@ export type QueueLimit = DeliveryQueue & { limit: number }
 export type ClaimedDelivery = {
   tenantId: string
   deliveryId: string
+  /** When it was created, as Postgres writes it: it finds the delivery's partition. */
+  createdAt: string
   /** For the log; null for a test. */
   alertId: string | null
   /** Proof of the claim, for `recordOutcomes`. */
@@ -66,10 +68,10 @@ with queues as materialized (
     and circuit_open_until <= now()
   for update skip locked
 ), picked as (
-  select d.delivery_id, false as probe
+  select d.delivery_id, d.created_at, false as probe
   from queues
   cross join lateral (
-    select due.delivery_id from deliveries as due
+    select due.delivery_id, due.created_at from deliveries as due
     where due.tenant_id = queues.tenant_id and (due.attempts > 0) = queues.retry
       and due.due_at <= now() and ${isFree('due')}
     order by due.due_at
@@ -78,10 +80,10 @@ with queues as materialized (
   ) as d
   where queues.circuit_open is not true
   union all
-  select d.delivery_id, true
+  select d.delivery_id, d.created_at, true
   from probed
   cross join lateral (
-    select due.delivery_id from deliveries as due
+    select due.delivery_id, due.created_at from deliveries as due
     where due.tenant_id = probed.tenant_id and due.due_at <= now() and ${isFree('due')}
     order by (due.attempts > 0), due.due_at
     limit 1
@@ -90,8 +92,8 @@ with queues as materialized (
 ), claimed as (
   update deliveries as d set claimed_by = $5,
     claimed_until = now() + $6 * interval '1 millisecond'
-  from picked where d.delivery_id = picked.delivery_id
-  returning d.tenant_id, d.delivery_id, d.alert_id, d.event, d.body, d.traceparent, d.attempts,
+  from picked where d.delivery_id = picked.delivery_id and d.created_at = picked.created_at
+  returning d.tenant_id, d.delivery_id, d.created_at::text, d.alert_id, d.event, d.body, d.traceparent, d.attempts,
     d.attempts_before_replay, d.claimed_until, picked.probe,
     (extract(epoch from now() - d.created_at) * 1000)::float8 as age_ms
 ), ticket as (
@@ -121,6 +123,7 @@ export const deliverySession = {
 type ClaimedRow = {
   tenant_id: string
   delivery_id: string
+  created_at: string
   alert_id: string | null
   event: string
   body: Buffer
@@ -166,6 +169,7 @@ export async function claimDeliveries(
   return rows.map((row) => ({
     tenantId: row.tenant_id,
     deliveryId: row.delivery_id,
+    createdAt: row.created_at,
     alertId: row.alert_id,
     claim,
     event: row.event,

@@ -74,7 +74,8 @@ select d.delivery_id, d.tenant_id, d.alert_id, d.event, d.reason, d.created_at, 
       'attempt', a.attempt, 'at', a.at, 'duration_ms', a.duration_ms, 'status', a.status,
       'error_kind', a.error_kind, 'error', a.error, 'address', a.address, 'answer', a.answer)
       order by a.attempt)
-    from delivery_attempts as a where a.delivery_id = d.delivery_id), '[]') as attempts
+    from delivery_attempts as a
+    where a.delivery_id = d.delivery_id and a.delivery_created_at = d.created_at), '[]') as attempts
 from deliveries as d`
 
 type ViewRow = Omit<DeliveryView, 'created_at' | 'due_at' | 'ended_at'> & {

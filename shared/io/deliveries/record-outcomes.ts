@@ -25,6 +25,8 @@ export type AttemptRecord = {
 export type DeliveryOutcome = {
   tenantId: string
   deliveryId: string
+  /** When the delivery was created, of its claim. */
+  createdAt: string
   /** For the log; null for a test. */
   alertId: string | null
   claim: string
@@ -93,14 +95,15 @@ with outcomes as (
   from unnest($1::text[], $2::text[], $3::text[], $4::float8[], $5::text[],
     $6::integer[], $7::float8[], $8::integer[], $9::integer[], $10::text[], $11::text[],
     $12::text[], $13::text[], $14::text[], $15::boolean[], $16::text[], $17::boolean[],
-    $18::boolean[])
+    $18::boolean[], $20::timestamptz[])
   as o (delivery_id, claim, state, due_in_ms, reason,
     attempt, at_in_ms, duration_ms, status, error_kind, error, address, answer,
-    url, ok, failure, probe, hold)
+    url, ok, failure, probe, hold, created_at)
 ), locked as materialized (
   select o.* from (select * from outcomes order by delivery_id) as o
   cross join lateral (
-    select from deliveries as d where d.delivery_id = o.delivery_id and d.claimed_by = o.claim
+    select from deliveries as d
+    where d.delivery_id = o.delivery_id and d.created_at = o.created_at and d.claimed_by = o.claim
     for update
   ) as d
 ), recorded as (
@@ -108,13 +111,14 @@ with outcomes as (
   set state = o.state, claimed_by = null, claimed_until = null, reason = o.reason,
     due_at = coalesce(o.due_at, d.due_at), attempts = coalesce(o.attempt, d.attempts),
     ended_at = case when o.state <> 'pending' then now() end
-  from locked as o where d.delivery_id = o.delivery_id
-  returning d.delivery_id, d.tenant_id, o.attempt, o.at, o.duration_ms, o.status, o.error_kind,
+  from locked as o where d.delivery_id = o.delivery_id and d.created_at = o.created_at
+  returning d.delivery_id, d.created_at, d.tenant_id, o.attempt, o.at, o.duration_ms, o.status, o.error_kind,
     o.error, o.address, o.answer, o.url, o.ok, o.failure, o.probe, o.hold
 ), attempted as (
   insert into delivery_attempts
-    (delivery_id, attempt, at, duration_ms, status, error_kind, error, address, answer)
-  select delivery_id, attempt, at, duration_ms, status, error_kind, error, address, answer
+    (delivery_id, delivery_created_at, attempt, at, duration_ms, status, error_kind, error, address,
+      answer)
+  select delivery_id, created_at, attempt, at, duration_ms, status, error_kind, error, address, answer
   from recorded where attempt is not null
 ), tried as (
   select tenant_id, url, bool_or(ok) as ok, count(*) filter (where not ok) as failed,
@@ -221,6 +225,7 @@ async function record(
       ofHealth(({ probe }) => probe),
       ofHealth(({ openCircuit }) => openCircuit),
       circuitOpenMs.length - 1,
+      column(({ createdAt }) => createdAt),
     ],
   })
   const recorded = new Set<string>()

@@ -68,19 +68,20 @@ export async function replayNext(
   const after = progress.after ?? { createdAtUs: (scope.sinceMs ?? 0) * 1_000, deliveryId: '' }
   const { rows } = await db.query<{ delivery_id: string; created_at_us: number }>(
     `with picked as (
-       select d.delivery_id from deliveries as d
+       select d.delivery_id, d.created_at from deliveries as d
        where ${inScope}
          and (d.created_at, d.delivery_id) > (${instantOf('$3')}, $4)
          and d.created_at <= ${instantOf('$5')}
        order by d.created_at, d.delivery_id
        limit ${replayBatchMax}
      ), locked as materialized (
-       select d.delivery_id from deliveries as d join picked using (delivery_id)
+       select d.delivery_id, d.created_at
+       from deliveries as d join picked using (delivery_id, created_at)
        where d.claimed_by is null
        order by d.delivery_id for update of d
      ), replayed as (
        update deliveries as d ${replaySet}
-       from locked where d.delivery_id = locked.delivery_id
+       from locked where d.delivery_id = locked.delivery_id and d.created_at = locked.created_at
        returning d.delivery_id, d.created_at
      )
      select d.delivery_id, ${createdAtUs} as created_at_us from replayed as d
@@ -111,7 +112,8 @@ export async function replayAlert(
   const deliveryId = toDeliveryId(alertId)
   const made = await tx.query(
     `insert into deliveries (tenant_id, delivery_id, alert_id, body, due_at)
-     values ($1, $2, $3, convert_to($4, 'UTF8'), now()) on conflict (delivery_id) do nothing`,
+     select $1, $2, $3, convert_to($4, 'UTF8'), now()
+     where not exists (select from deliveries as d where d.delivery_id = $2)`,
     [tenantId, deliveryId, alertId, JSON.stringify(alert)],
   )
   if (made.rowCount === 1) return { deliveryId, replayed: true }
@@ -123,11 +125,14 @@ export async function replayAlert(
   return { deliveryId, replayed: rowCount === 1 }
 }
 
-/** Reads the alert and locks it against erasure. */
+/**
+ * Reads the alert and locks it against erasure, and against another replay: two would both create the
+ * delivery, since ids are unique only within a partition.
+ */
 async function lockAlert(tx: Queryable, tenantId: string, alertId: string): Promise<Alert | null> {
   if (!canBeStored(alertId)) return null
   const { rows } = await tx.query<AlertRow>(
-    `select ${alertColumns} from alerts where tenant_id = $1 and alert_id = $2 for key share`,
+    `select ${alertColumns} from alerts where tenant_id = $1 and alert_id = $2 for no key update`,
     [tenantId, alertId],
   )
   return rows[0] === undefined ? null : toAlertOfRow(rows[0])

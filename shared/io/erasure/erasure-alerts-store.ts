@@ -53,7 +53,8 @@ export async function countErasableAlerts(
   const { rows } = await db.query<Omit<AlertCounts, 'list_entries'>>(
     `with erasable as (select tenant_id, alert_id from alerts where ${text}),
      sent as (
-       select delivery_id from deliveries join erasable using (tenant_id, alert_id)
+       select d.delivery_id, d.created_at
+       from deliveries as d join erasable using (tenant_id, alert_id)
      )
      select
        (select count(*) from erasable) as alerts,
@@ -63,7 +64,9 @@ export async function countErasableAlerts(
          as alert_assignments,
        (select count(*) from alert_notes join erasable using (tenant_id, alert_id)) as alert_notes,
        (select count(*) from sent) as deliveries,
-       (select count(*) from delivery_attempts join sent using (delivery_id)) as delivery_attempts,
+       (select count(*) from delivery_attempts as a join sent
+          on a.delivery_id = sent.delivery_id and a.delivery_created_at = sent.created_at)
+         as delivery_attempts,
        (select count(*) from bulk_jobs where ${jobsCondition(erasable.subject)}) as bulk_jobs`,
     values,
   )

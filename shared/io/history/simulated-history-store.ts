@@ -54,22 +54,24 @@ export async function endDeliveries(
       column(({ attempts }) => toTime(toEndMs(attempts))),
     ],
   )
-  const attempts = deliveries.flatMap(({ deliveryId, attempts: own }) =>
-    own.map((attempt, index) => ({ deliveryId, number: index + 1, ...attempt })),
+  const attempts = deliveries.flatMap(({ deliveryId, createdAtMs, attempts: own }) =>
+    own.map((attempt, index) => ({ deliveryId, createdAtMs, number: index + 1, ...attempt })),
   )
   await tx.query(
     `insert into delivery_attempts
-       (delivery_id, attempt, at, duration_ms, status, error_kind, address)
-     select delivery_id, attempt, at, duration_ms, status,
+       (delivery_id, delivery_created_at, attempt, at, duration_ms, status, error_kind, address)
+     select delivery_id, delivery_created_at, attempt, at, duration_ms, status,
        case when status >= 300 then 'status' end, '127.0.0.1'
-     from unnest($1::text[], $2::integer[], $3::timestamptz[], $4::integer[], $5::integer[])
-       as a (delivery_id, attempt, at, duration_ms, status)`,
+     from unnest($1::text[], $2::integer[], $3::timestamptz[], $4::integer[], $5::integer[],
+       $6::timestamptz[])
+       as a (delivery_id, attempt, at, duration_ms, status, delivery_created_at)`,
     [
       attempts.map(({ deliveryId }) => deliveryId),
       attempts.map(({ number }) => number),
       attempts.map(({ atMs }) => toTime(atMs)),
       attempts.map(({ durationMs }) => durationMs),
       attempts.map(({ status }) => status),
+      attempts.map(({ createdAtMs }) => toTime(createdAtMs)),
     ],
   )
 }

@@ -120,17 +120,48 @@ export async function findOverdue(
   return candidates.filter((one) => overdue.has(one.tenantId))
 }
 
+/**
+ * Creates the partitions of deliveries of this month and the next where they are missing.
+ * @throws lockNotAvailable when a transaction is using the deliveries for long; call again
+ */
+export async function createDeliveryMonths(db: Queryable): Promise<void> {
+  await db.query('select create_delivery_months()')
+}
+
+/**
+ * Drops the oldest month of deliveries, with their attempts, in which every delivery ended before the
+ * cutoff of its tenant. Replication is told the month instead of each delivery.
+ * @param cutoffs null keeps the tenant's deliveries; so does a tenant that is left out
+ * @returns the month as 2026-01; null when there is none to drop
+ * @throws lockNotAvailable when a transaction is using the deliveries for long; call again
+ */
+export async function dropExpiredDeliveryMonth(
+  db: Queryable,
+  cutoffs: readonly { tenantId: string; cutoffMs: number | null }[],
+): Promise<string | null> {
+  const { rows } = await db.query<{ month: string | null }>(
+    `select to_char(drop_expired_delivery_month($1::text[], $2::timestamptz[]), 'YYYY-MM') as month`,
+    [
+      cutoffs.map((one) => one.tenantId),
+      cutoffs.map((one) => (one.cutoffMs === null ? null : toTime(one.cutoffMs))),
+    ],
+  )
+  return rows[0]!.month
+}
+
 const removeDeliveriesSql = `
 with expired as (
-  select delivery_id from deliveries
+  select delivery_id, created_at from deliveries
   where tenant_id = $1 and ended_at < $2
   order by ended_at limit $3
   for update skip locked
 ), gone_attempts as (
-  delete from delivery_attempts as a using expired where a.delivery_id = expired.delivery_id
+  delete from delivery_attempts as a using expired
+  where a.delivery_id = expired.delivery_id and a.delivery_created_at = expired.created_at
   returning 1
 ), gone as (
-  delete from deliveries as d using expired where d.delivery_id = expired.delivery_id
+  delete from deliveries as d using expired
+  where d.delivery_id = expired.delivery_id and d.created_at = expired.created_at
   returning 1
 )
 select (select count(*) from gone) as deliveries, (select count(*) from gone_attempts) as attempts`
@@ -174,14 +205,16 @@ with expired as (
   order by created_at, alert_id limit $3
   for update skip locked
 ), ended as (
-  select d.delivery_id from deliveries as d join expired using (alert_id)
+  select d.delivery_id, d.created_at from deliveries as d join expired using (alert_id)
   where d.tenant_id = $1 and d.ended_at is not null
   order by d.delivery_id for update of d
 ), gone_deliveries as (
-  delete from deliveries as d using ended where d.delivery_id = ended.delivery_id
+  delete from deliveries as d using ended
+  where d.delivery_id = ended.delivery_id and d.created_at = ended.created_at
   returning 1
 ), gone_attempts as (
-  delete from delivery_attempts as a using ended where a.delivery_id = ended.delivery_id
+  delete from delivery_attempts as a using ended
+  where a.delivery_id = ended.delivery_id and a.delivery_created_at = ended.created_at
   returning 1
 ), gone as (
   delete from alerts as a using expired

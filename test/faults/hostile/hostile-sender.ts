@@ -88,6 +88,7 @@ async function attempt(
   const claimed: FreshClaim = {
     tenantId: `tenant-${n}`,
     deliveryId: `dlv_${n}`,
+    createdAt: new Date().toISOString(),
     alertId: `alr_${n}`,
     claim: 'claim',
     event: 'risk.alert',

@@ -31,7 +31,14 @@ type Row = {
   dueMs: number
   claim: string | null
 }
-type Claimed = { deliveryId: string; claim: string; attempts: number; before: number; body: string }
+type Claimed = {
+  deliveryId: string
+  createdAt: string
+  claim: string
+  attempts: number
+  before: number
+  body: string
+}
 type Process = { claimed: Claimed[] }
 
 const claimMs = 30_000
@@ -63,11 +70,11 @@ async function createHistory(postgres: Postgres, note: Note) {
     const queues = [false, true].map((retry) => ({ tenantId, retry, limit: 100 }))
     const got = await store.claimDeliveries({ queues, claim, claimMs, takeOver })
     untilMs.set(claim, nowMs + claimMs)
-    for (const { deliveryId, attempts, attemptsBefore: before, body } of got) {
+    for (const { deliveryId, createdAt, attempts, attemptsBefore: before, body } of got) {
       const text = body.toString()
       demandEqual(text, bodies.get(deliveryId) ?? text, 'the bytes of a delivery')
       bodies.set(deliveryId, text)
-      process.claimed.push({ deliveryId, claim, attempts, before, body: text })
+      process.claimed.push({ deliveryId, createdAt, claim, attempts, before, body: text })
     }
     return { claim, ids: got.map((one) => one.deliveryId) }
   }
@@ -91,12 +98,12 @@ async function createHistory(postgres: Postgres, note: Note) {
     }
     const tried = { attempt: claimed.attempts - claimed.before + 1, once: false, status }
     const { next: decided } = decideNext({ ...tried, retryAfter: undefined }, nowMs, 0)
-    const { deliveryId, claim } = claimed
+    const { deliveryId, createdAt, claim } = claimed
     const next =
       decided.state === 'pending'
         ? { state: decided.state, dueAtMs: nowMs + decided.delayMs }
         : decided
-    return { tenantId, deliveryId, alertId: null, claim, attempt, next }
+    return { tenantId, deliveryId, createdAt, alertId: null, claim, attempt, next }
   }
   const apply = (outcome: DeliveryOutcome): boolean => {
     const row = rows.get(outcome.deliveryId)!

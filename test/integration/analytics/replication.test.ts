@@ -82,10 +82,11 @@ const attempt = (alertId: string, number: number, status: number) =>
        update deliveries set attempts = $2,
          state = case when $3 < 300 then 'delivered' else 'pending' end,
          ended_at = case when $3 < 300 then now() end
-       where alert_id = $1 returning delivery_id
+       where alert_id = $1 returning delivery_id, created_at
      )
-     insert into delivery_attempts (delivery_id, attempt, at, duration_ms, status, error_kind)
-     select delivery_id, $2, now(), 12, $3, case when $3 < 300 then null else 'status' end
+     insert into delivery_attempts
+       (delivery_id, delivery_created_at, attempt, at, duration_ms, status, error_kind)
+     select delivery_id, created_at, $2, now(), 12, $3, case when $3 < 300 then null else 'status' end
      from tried`,
     [alertId, number, status],
   )
@@ -216,8 +217,9 @@ describe('a replication round', () => {
         [tenantId, late!.alertId],
       )
       await tx.query(
-        `insert into delivery_attempts (delivery_id, attempt, at, duration_ms, status)
-         select delivery_id, 2, now(), 1, 503 from deliveries where alert_id = $1`,
+        `insert into delivery_attempts
+           (delivery_id, delivery_created_at, attempt, at, duration_ms, status)
+         select delivery_id, created_at, 2, now(), 1, 503 from deliveries where alert_id = $1`,
         [late!.alertId],
       )
       await tx.query('update deliveries set attempts = 2 where alert_id = $1', [late!.alertId])

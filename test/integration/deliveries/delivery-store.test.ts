@@ -66,12 +66,20 @@ const attempt = (some: Partial<AttemptRecord> = {}): AttemptRecord => ({
   ...some,
 })
 
-type Claimed = Pick<DeliveryOutcome, 'tenantId' | 'deliveryId' | 'alertId' | 'claim'>
+type Claimed = Pick<DeliveryOutcome, 'tenantId' | 'deliveryId' | 'createdAt' | 'alertId' | 'claim'>
 const outcome = (
-  { tenantId, deliveryId, alertId, claim: held }: Claimed,
+  { tenantId, deliveryId, createdAt, alertId, claim: held }: Claimed,
   next: DeliveryOutcome['next'],
   made: AttemptRecord | null = attempt(),
-): DeliveryOutcome => ({ tenantId, deliveryId, alertId, claim: held, next, attempt: made })
+): DeliveryOutcome => ({
+  tenantId,
+  deliveryId,
+  createdAt,
+  alertId,
+  claim: held,
+  next,
+  attempt: made,
+})
 
 const ids = (claimed: { deliveryId: string }[]) => claimed.map((one) => one.deliveryId)
 
@@ -411,8 +419,10 @@ test('claims and outcomes read only their own rows, however many there are', asy
     }))
     await createDeliveryStore(own).recordOutcomes(outcomes, start)
     const { rows } = await tx.query<{ table: string; fetched: number }>(
-      `select relname as table, idx_tup_fetch + seq_tup_read as fetched
-       from pg_stat_xact_user_tables where relname in ('deliveries', 'webhooks')`,
+      `select case when relname = 'webhooks' then relname else 'deliveries' end as table,
+         sum(idx_tup_fetch + seq_tup_read) as fetched
+       from pg_stat_xact_user_tables where relname = 'webhooks' or relname like 'deliveries_%'
+       group by 1`,
     )
     return { claimed: made, read: new Map(rows.map((row) => [row.table, Number(row.fetched)])) }
   })

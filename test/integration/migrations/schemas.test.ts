@@ -11,7 +11,7 @@ import { readClickhouseTables, readPostgresTables } from '../../releases/present
 import recordedClickhouse from '../../releases/recorded/clickhouse.json' with { type: 'json' }
 import recordedPostgres from '../../releases/recorded/postgres.json' with { type: 'json' }
 import { startClickhouse, type TestClickhouse } from '../../support/servers/clickhouse-server.ts'
-import { migrateClickhouse } from '../../support/servers/databases.ts'
+import { migrateClickhouse, postgresTablesSql } from '../../support/servers/databases.ts'
 import {
   type MigratedPostgres,
   startMigratedPostgres,
@@ -43,9 +43,7 @@ function readBounds(folder: string): string[] {
 }
 
 test('the page of PostgreSQL explains the bound of each table', async () => {
-  const { rows } = await postgres.postgres.query<{ name: string }>(
-    `select tablename as name from pg_tables where schemaname = 'public' order by 1`,
-  )
+  const { rows } = await postgres.postgres.query<{ name: string }>(postgresTablesSql)
   expect(readBounds('postgres')).toEqual(rows.map(({ name }) => name).sort())
 })
 

@@ -24,7 +24,11 @@ import { postgresProcesses, toRole, toScramVerifier } from '#shared/io/postgres/
 import { createLog } from '#shared/io/process/log.ts'
 import { createMetrics } from '#shared/io/process/metrics.ts'
 import { startClickhouse, type TestClickhouse } from '../../support/servers/clickhouse-server.ts'
-import { migrateClickhouse, migratePostgres } from '../../support/servers/databases.ts'
+import {
+  migrateClickhouse,
+  migratePostgres,
+  postgresTablesSql,
+} from '../../support/servers/databases.ts'
 import { startPostgres, type TestPostgres } from '../../support/servers/postgres-server.ts'
 
 const database = 'device_intelligence'
@@ -239,9 +243,7 @@ describe('PostgreSQL', () => {
   test('the console lists every table, so that a new one needs a decision', async () => {
     const owner = new pg.Client({ connectionString: ownerUrl })
     await owner.connect()
-    const { rows } = await owner.query<{ name: string }>(
-      `select tablename as name from pg_tables where schemaname = 'public' order by 1`,
-    )
+    const { rows } = await owner.query<{ name: string }>(postgresTablesSql)
     await owner.end()
     const tables = Object.keys(postgresPrivileges.console).filter((name) => !name.includes('('))
     expect(tables.sort()).toEqual(rows.map(({ name }) => name))

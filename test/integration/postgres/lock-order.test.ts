@@ -150,28 +150,26 @@ describe('the counters of a tenant', () => {
 
 describe('deliveries', () => {
   const claim = 'claim-1'
-  const outcome = (tenantId: string, alertId: string): DeliveryOutcome => ({
-    tenantId,
-    deliveryId: toDeliveryId(alertId),
-    alertId,
-    claim,
-    next: { state: 'delivered' },
-    attempt: null,
-  })
+  /** In random order. */
+  const toOutcomes = async (tenantId: string): Promise<DeliveryOutcome[]> => {
+    const { rows } = await postgres.query<{ id: string; alert: string; created_at: string }>(
+      `select delivery_id as id, alert_id as alert, created_at::text from deliveries
+       where tenant_id = $1 order by alert_id desc`,
+      [tenantId],
+    )
+    return rows.map(({ id: deliveryId, alert: alertId, created_at: createdAt }) => ({
+      ...{ tenantId, deliveryId, createdAt, alertId, claim },
+      next: { state: 'delivered' },
+      attempt: null,
+    }))
+  }
 
   type DeliveryWork = { claimed: boolean; work: Work }
   const writers: Record<string, DeliveryWork> = {
     outcomes: {
       claimed: true,
-      work: (tenantId, alertIds) =>
-        createDeliveryStore(postgres).recordOutcomes(
-          // In random order.
-          [...alertIds]
-            .sort()
-            .reverse()
-            .map((id) => outcome(tenantId, id)),
-          Date.now(),
-        ),
+      work: async (tenantId) =>
+        createDeliveryStore(postgres).recordOutcomes(await toOutcomes(tenantId), Date.now()),
     },
     replay: {
       claimed: false,

@@ -305,8 +305,9 @@ describe('deliveries', () => {
     ])
     for (const id of [delivered, young]) {
       await postgres.query(
-        `insert into delivery_attempts (delivery_id, attempt, at, duration_ms)
-         values ($1, 1, now(), 5), ($1, 2, now(), 5)`,
+        `insert into delivery_attempts (delivery_id, delivery_created_at, attempt, at, duration_ms)
+         select $1, created_at, attempt, now(), 5
+         from deliveries, generate_series(1, 2) as attempt where delivery_id = $1`,
         [id],
       )
     }

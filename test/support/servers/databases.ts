@@ -6,6 +6,12 @@ import { createLog } from '#shared/io/process/log.ts'
 
 const log = createLog('test', 'silent')
 
+/** SQL: the names of our tables in Postgres, sorted; a table's partitions are not tables of their own. */
+export const postgresTablesSql = `
+select relname as name from pg_class
+where relnamespace = 'public'::regnamespace and relkind in ('r', 'p') and not relispartition
+order by 1`
+
 /** Creates the database of this URL when it is missing and applies every migration. */
 export async function migratePostgres(
   url: string,

@@ -27,6 +27,7 @@ const url = 'https://receiver.example/hook'
 const claimed: FreshClaim = {
   tenantId: 'acme',
   deliveryId: 'dlv_1',
+  createdAt: '2027-01-01 00:00:00.000001+00',
   alertId: 'alr_1',
   claim: 'claim-1',
   claimedUntilMs: 30_000,
