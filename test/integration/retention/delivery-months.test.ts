@@ -6,6 +6,7 @@ import { toDeliveryId } from '#shared/core/base/ids.ts'
 import { raiseAlerts } from '#shared/io/alerts/raise-alerts.ts'
 import { type Clickhouse, createClickhouse } from '#shared/io/clickhouse/clickhouse.ts'
 import { beginReplay, replayAlert, replayNext } from '#shared/io/deliveries/replay-deliveries.ts'
+import { sqlStates } from '#shared/io/postgres/postgres.ts'
 import { createMetrics, type Metrics } from '#shared/io/process/metrics.ts'
 import {
   createDeliveryMonths,
@@ -309,17 +310,28 @@ test('the copy in ClickHouse loses a dropped month only, also when a round is re
   expect(await copied()).toEqual(await listIds())
 })
 
-test('a month in use is dropped later, and a waiting drop holds nobody up for long', async () => {
+test('a month in use is dropped later, and claims do not wait for that', async () => {
   const { postgres } = database
   await addRows([ended('usual', 5)])
+  await createDeliveryMonths(postgres)
+  await postgres.query(`drop table deliveries_${nameOf(-1)}, delivery_attempts_${nameOf(-1)}`)
   await postgres.transaction(async (tx) => {
     await tx.query('select from deliveries limit 1')
     expect(await runRetention()).toBe('failed')
     expect(await countOf(/failures_total\{.*store="delivery_months".*\} (\d+)/)).toBe(1)
+    // Both end their wait themselves: whoever comes after them waits as long.
+    for (const change of [createDeliveryMonths, dropExpiredDeliveryMonth] as const) {
+      const changed = postgres.transaction(async (other) => {
+        await other.query('set local lock_timeout = 0')
+        await change(other, cutoffs())
+      })
+      await expect(changed).rejects.toMatchObject({ code: sqlStates.lockNotAvailable })
+    }
   })
-  expect(await listMonths()).toContain(nameOf(5))
   expect(await runRetention()).toBe('done')
-  expect(await listMonths()).not.toContain(nameOf(5))
+  const months = await listMonths()
+  expect(months).not.toContain(nameOf(5))
+  expect(months).toContain(nameOf(-1))
 })
 
 test('a month is not dropped when a replay commits while the drop waits', async () => {
