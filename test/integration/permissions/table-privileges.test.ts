@@ -87,6 +87,9 @@ const forbiddenToAll = {
   'run a program': `copy (select 1) to program 'true'`,
   'read password hashes': 'select * from pg_authid',
   'say what is migrated': `insert into schema_migrations (name, checksum) values ('x', 'y')`,
+  'read a partition instead of its table': 'select from deliveries_default',
+  'create any month of deliveries': `select create_delivery_month('2020-01-01')`,
+  'ask which months are needed': `select keeps_deliveries('2020-01-01', '{}', '{}')`,
 }
 
 const secretsAndKeys = {
@@ -104,8 +107,11 @@ const secretsAndKeys = {
   'redirect a webhook': `update webhooks set url = 'https://elsewhere.example'`,
 }
 
-const audit = {
+/** Functions that run as the owner. */
+const consoleOnly = {
   'remove expired audit entries': 'select remove_expired_audit_entries(1)',
+  'create months of deliveries': 'select create_delivery_months()',
+  'drop a month of deliveries': `select drop_expired_delivery_month('{}', '{}')`,
 }
 
 const alertsAndDeliveries = {
@@ -125,7 +131,7 @@ const without = (tries: Tries, ...allowed: string[]): Tries =>
 
 const forbidden: Record<string, Tries> = {
   scorer: {
-    ...audit,
+    ...consoleOnly,
     ...secretsAndKeys,
     ...without(
       alertsAndDeliveries,
@@ -136,7 +142,7 @@ const forbidden: Record<string, Tries> = {
     ),
   },
   api: {
-    ...audit,
+    ...consoleOnly,
     ...without(secretsAndKeys, 'read hashes of API keys'),
     // It sets dispositions, and therefore changes counters.
     ...without(alertsAndDeliveries, 'hide an alert', 'change a counter'),
@@ -145,7 +151,7 @@ const forbidden: Record<string, Tries> = {
     'change who judged': `update alert_dispositions set actor = 'x'`,
   },
   delivery: {
-    ...audit,
+    ...consoleOnly,
     ...without(secretsAndKeys, 'read the secrets of tenants', 'redirect a webhook'),
     ...without(
       alertsAndDeliveries,
@@ -181,6 +187,10 @@ describe('PostgreSQL', () => {
   )('the %s cannot %s', async (process, _, sql) => {
     // insufficient_privilege; a role that does not exist cannot be set either.
     expect(['42501', '22023']).toContain(await tryPostgres(process, sql))
+  })
+
+  test.each(Object.entries(consoleOnly))('the console can %s', async (_, sql) => {
+    expect(await tryPostgres('console', sql)).toBe('allowed')
   })
 
   test('the console removes expired audit entries, and no others', async () => {
