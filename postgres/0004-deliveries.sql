@@ -43,8 +43,8 @@ create table deliveries (
   tenant_id text not null references tenants on delete cascade,
   -- Unique: it follows from its alert's id, and whoever creates it has inserted or locked the alert.
   delivery_id text not null,
-  -- Null for a test.
-  alert_id text,
+  -- Null for a test. Ordered as in `alerts`, so that an index finds the alert's delivery.
+  alert_id text collate "C",
   event text not null default 'risk.alert'
     constraint delivery_event_is_known check (event in ('risk.alert', 'webhook.test')),
   body bytea not null,

@@ -221,7 +221,6 @@ with raised as (
   select tenant_id, delivery_id, alert_id,
     substring($17::bytea from json_at + reasons_bytes for body_bytes), traceparent
   from raised
-  where not exists (select from deliveries as d where d.delivery_id = raised.delivery_id)
 ), counted as (
   insert into alert_counts_by_day as counts (tenant_id, day, disposition, decision, alert_count)
   select tenant_id, (created_at at time zone 'UTC')::date as day, $18, action, count(*)

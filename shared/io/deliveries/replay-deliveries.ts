@@ -13,6 +13,7 @@ import {
   toAlertOfRow,
 } from '#shared/io/alerts/alert-rows.ts'
 import type { Queryable } from '#shared/io/postgres/postgres.ts'
+import { findByKeys } from './find-by-keys.ts'
 import { createdAtUs, type DeliveryPosition, instantOf } from './list-deliveries.ts'
 
 /**
@@ -61,12 +62,13 @@ export async function beginReplay(db: Queryable): Promise<ReplayProgress> {
  * @returns the ids and the progress; no ids means that nothing is left
  */
 export async function replayNext(
-  db: Queryable,
+  tx: Queryable,
   options: { tenantId: string; scope: ReplayScope; progress: ReplayProgress },
 ): Promise<{ deliveryIds: string[]; progress: ReplayProgress }> {
   const { tenantId, scope, progress } = options
   const after = progress.after ?? { createdAtUs: (scope.sinceMs ?? 0) * 1_000, deliveryId: '' }
-  const { rows } = await db.query<{ delivery_id: string; created_at_us: number }>(
+  await findByKeys(tx)
+  const { rows } = await tx.query<{ delivery_id: string; created_at_us: number }>(
     `with picked as (
        select d.delivery_id, d.created_at from deliveries as d
        where ${inScope}

@@ -5,6 +5,7 @@
  * a total stays exact; `seq` of the other alerts stays what it is, so an erasure leaves gaps in it.
  */
 import { lockSequences } from '#shared/io/alerts/alert-lock.ts'
+import { findByKeys } from '#shared/io/deliveries/find-by-keys.ts'
 import { countListEntriesOf, removeListEntriesOf } from '#shared/io/lists/list-store.ts'
 import { eraseAnswers } from '#shared/io/postgres/idempotent-answers.ts'
 import type { Queryable, Session } from '#shared/io/postgres/postgres.ts'
@@ -46,11 +47,16 @@ const jobsCondition = ({ kind }: ErasureSubject): string =>
 
 /** Counts what `eraseAlerts` would erase. */
 export async function countErasableAlerts(
-  db: Queryable,
+  db: Session,
   erasable: ErasableAlerts,
 ): Promise<AlertCounts> {
+  return db.transaction((tx) => countErasable(tx, erasable))
+}
+
+async function countErasable(tx: Queryable, erasable: ErasableAlerts): Promise<AlertCounts> {
   const { text, values } = toCondition(erasable)
-  const { rows } = await db.query<Omit<AlertCounts, 'list_entries'>>(
+  await findByKeys(tx)
+  const { rows } = await tx.query<Omit<AlertCounts, 'list_entries'>>(
     `with erasable as (select tenant_id, alert_id from alerts where ${text}),
      sent as (
        select d.delivery_id, d.created_at
@@ -70,7 +76,7 @@ export async function countErasableAlerts(
        (select count(*) from bulk_jobs where ${jobsCondition(erasable.subject)}) as bulk_jobs`,
     values,
   )
-  const listed = await countListEntriesOf(db, erasable.subject)
+  const listed = await countListEntriesOf(tx, erasable.subject)
   return { ...rows[0]!, list_entries: listed }
 }
 
@@ -113,6 +119,7 @@ export async function eraseAlerts(db: Session, erasable: ErasableAlerts): Promis
 async function eraseSome(tx: Queryable, erasable: ErasableAlerts): Promise<number> {
   const { tenantId } = erasable.subject
   await lockSequences(tx, [tenantId])
+  await findByKeys(tx)
   const { text, values } = toCondition(erasable)
   const { rows } = await tx.query<{ alert_id: string }>(
     `select alert_id from alerts where ${text} order by alert_id limit ${batchMax} for update`,

@@ -12,6 +12,7 @@ import {
   toStoredDays,
 } from '#shared/core/tenants/retention.ts'
 import { lockSequences } from '#shared/io/alerts/alert-lock.ts'
+import { findByKeys } from '#shared/io/deliveries/find-by-keys.ts'
 import { type Postgres, type Queryable, toTime } from '#shared/io/postgres/postgres.ts'
 
 /** A tenant's limits, its own or the defaults. */
@@ -99,10 +100,10 @@ export async function scheduleNextRound(
 export type Overdue = { tenantId: string; cutoffMs: number }
 
 const overdueSql = {
-  alerts: `exists (select from alerts as a
-    where a.tenant_id = candidates.tenant_id and a.created_at < candidates.cutoff)`,
-  deliveries: `exists (select from deliveries as d
-    where d.tenant_id = candidates.tenant_id and d.ended_at < candidates.cutoff)`,
+  alerts: `select from alerts as a
+    where a.tenant_id = candidates.tenant_id and a.created_at < candidates.cutoff`,
+  deliveries: `select from deliveries as d
+    where d.tenant_id = candidates.tenant_id and d.ended_at < candidates.cutoff`,
 }
 
 /** Those of the tenants that have something to remove: one look at the oldest row of each. */
@@ -113,7 +114,7 @@ export async function findOverdue(
 ): Promise<Overdue[]> {
   const { rows } = await db.query<{ tenant_id: string }>(
     `select candidates.tenant_id from unnest($1::text[], $2::timestamptz[]) as candidates (tenant_id, cutoff)
-     where ${overdueSql[kind]}`,
+     cross join lateral (${overdueSql[kind]} limit 1) as oldest`,
     [candidates.map((one) => one.tenantId), candidates.map((one) => toTime(one.cutoffMs))],
   )
   const overdue = new Set(rows.map((row) => row.tenant_id))
@@ -171,11 +172,12 @@ select (select count(*) from gone) as deliveries, (select count(*) from gone_att
  * @param most how many at most; fewer removed means that none is left
  */
 export async function removeDeliveries(
-  db: Queryable,
+  tx: Queryable,
   { tenantId, cutoffMs }: Overdue,
   most: number,
 ): Promise<Removed> {
-  const { rows } = await db.query<{ deliveries: number; attempts: number }>(removeDeliveriesSql, [
+  await findByKeys(tx)
+  const { rows } = await tx.query<{ deliveries: number; attempts: number }>(removeDeliveriesSql, [
     tenantId,
     toTime(cutoffMs),
     most,
@@ -204,9 +206,13 @@ with expired as (
       where d.tenant_id = a.tenant_id and d.alert_id = a.alert_id and d.ended_at is null)
   order by created_at, alert_id limit $3
   for update skip locked
+), sent as materialized (
+  select d.delivery_id, d.created_at, alert_id from deliveries as d join expired using (alert_id)
+  where d.tenant_id = $1
 ), ended as (
-  select d.delivery_id, d.created_at from deliveries as d join expired using (alert_id)
-  where d.tenant_id = $1 and d.ended_at is not null
+  select d.delivery_id, d.created_at, d.alert_id
+  from deliveries as d join sent using (delivery_id, created_at)
+  where d.ended_at is not null
   order by d.delivery_id for update of d
 ), gone_deliveries as (
   delete from deliveries as d using ended
@@ -219,6 +225,8 @@ with expired as (
 ), gone as (
   delete from alerts as a using expired
   where a.tenant_id = $1 and a.alert_id = expired.alert_id
+    -- Unless its delivery was replayed meanwhile: no delivery is without its alert.
+    and expired.alert_id not in (select alert_id from sent except select alert_id from ended)
   returning a.created_at, a.disposition, a.action
 ), counted as (
   insert into alert_counts_by_day as counts (tenant_id, day, disposition, decision, alert_count)
@@ -250,6 +258,7 @@ export async function removeAlerts(
 ): Promise<Removed> {
   return postgres.transaction(async (tx) => {
     await lockSequences(tx, [tenantId])
+    await findByKeys(tx)
     const cutoff = toTime(cutoffMs)
     const { rows } = await tx.query<Removed>(removeAlertsSql, [tenantId, cutoff, most])
     const removed = rows[0]!

@@ -7,6 +7,7 @@ import { createAlertStore } from '#shared/io/alerts/alert-store.ts'
 import { listAlerts } from '#shared/io/alerts/list-alerts.ts'
 import { raiseAlerts } from '#shared/io/alerts/raise-alerts.ts'
 import { type Clickhouse, createClickhouse } from '#shared/io/clickhouse/clickhouse.ts'
+import { beginReplay, replayNext } from '#shared/io/deliveries/replay-deliveries.ts'
 import { listAudit } from '#shared/io/postgres/audit-store.ts'
 import { createPostgres, type Postgres } from '#shared/io/postgres/postgres.ts'
 import { createMetrics, type Metrics } from '#shared/io/process/metrics.ts'
@@ -19,6 +20,7 @@ import {
 import { setTenantRetention } from '../../../services/console/retention/manage-retention.ts'
 import { makeAlertCandidate } from '../../support/alerts/alert-candidates.ts'
 import { testLog } from '../../support/http/console-rig.ts'
+import { until } from '../../support/process/until.ts'
 import { startClickhouse, type TestClickhouse } from '../../support/servers/clickhouse-server.ts'
 import { migrateClickhouse, migratePostgres } from '../../support/servers/databases.ts'
 import { startPostgres, type TestPostgres } from '../../support/servers/postgres-server.ts'
@@ -257,6 +259,24 @@ describe('alerts', () => {
     expect(await round()).toBe('done')
     expect((await totals(tenantId)).returned[0]).toBe(0)
     expect(await count(`deliveries where alert_id = '${waiting}'`)).toBe(0)
+  })
+
+  it('are kept when their delivery is replayed while they are being removed', async () => {
+    const [alertId] = await raise(tenantId, [20])
+    await endAll('failed', 0)
+    await set({ alerts: 7 })
+    let removing: Promise<unknown> = Promise.resolve()
+    await postgres.transaction(async (tx) => {
+      const scope = { sinceMs: null, onlyFailed: true }
+      await replayNext(tx, { tenantId, scope, progress: await beginReplay(tx) })
+      removing = round()
+      await until('the removal waits', async () => {
+        return (await count('pg_locks where not granted')) > 0
+      })
+    })
+    expect(await removing).toBe('done')
+    expect(await count(`deliveries where state = 'pending'`)).toBe(1)
+    expect(await count(`alerts where alert_id = '${alertId}'`)).toBe(1)
   })
 
   it('are raised, confirmed and removed concurrently with exact totals', async () => {

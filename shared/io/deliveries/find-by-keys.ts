@@ -1,0 +1,14 @@
+/**
+ * Joins with deliveries and their attempts. Postgres gathers statistics of partitions, but not of the
+ * partitioned table. Without them it takes a key for common, and would read whole months to find a
+ * few deliveries.
+ */
+import type { Queryable } from '#shared/io/postgres/postgres.ts'
+
+/** Makes the rest of a transaction look up joined rows by their keys, one by one. */
+export async function findByKeys(tx: Queryable): Promise<void> {
+  await tx.query(
+    `select set_config(name, 'off', true)
+     from unnest('{enable_hashjoin,enable_mergejoin,enable_seqscan}'::text[]) as name`,
+  )
+}
