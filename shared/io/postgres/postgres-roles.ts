@@ -39,10 +39,12 @@ export function toScramVerifier(role: string, password: string): string {
   return `SCRAM-SHA-256$${iterations}:${salt.toString('base64')}$${stored}:${server}`
 }
 
+const isFunction = (name: string): boolean => name.includes('(')
+
 /** The privileges of one role on tables and functions, as statements. */
 function toGrants(role: string, rights: TablePrivileges): string[] {
   return Object.entries(rights).map(([name, privileges]) => {
-    const what = name.includes('(') ? `function ${name}` : quote(name)
+    const what = isFunction(name) ? `function ${name}` : quote(name)
     return `grant ${privileges.join(', ')} on ${what} to ${role}`
   })
 }
@@ -66,6 +68,11 @@ export async function applyRoles(tx: Queryable, options: RoleOptions): Promise<s
   if (wanted.length === 0) return []
   await tx.query(`revoke all on database ${quote(database)} from public`)
   await tx.query('revoke create on schema public from public')
+  // They run as the owner. A dump that was restored without privileges gives them to everybody.
+  const functions = postgresProcesses.flatMap((process) =>
+    Object.keys(processPermissions[process].postgres as TablePrivileges).filter(isFunction),
+  )
+  for (const name of functions) await tx.query(`revoke all on function ${name} from public`)
   for (const process of wanted) {
     const name = toRole(database, process)
     const role = quote(name)

@@ -243,10 +243,15 @@ describe('PostgreSQL', () => {
   test('a right that was removed from the table is revoked', async () => {
     const owner = new pg.Client({ connectionString: ownerUrl })
     await owner.connect()
+    // As in a dump that was restored without privileges.
+    await owner.query('grant execute on all functions in schema public to public')
+    const { 'drop a month of deliveries': drop } = consoleOnly
+    expect(await tryPostgres('api', drop)).toBe('allowed')
     await owner.query(`grant all on tenant_secrets to "${toRole(database, 'api')}"`)
     expect(await tryPostgres('api', 'select * from tenant_secrets')).toBe('allowed')
     await migratePostgres(ownerUrl, { rolePasswords: { api: passwordOf('api') } })
     expect(await tryPostgres('api', 'select * from tenant_secrets')).toBe('42501')
+    expect(await tryPostgres('api', drop)).toBe('42501')
     await owner.end()
   })
 
