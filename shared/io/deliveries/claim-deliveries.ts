@@ -93,8 +93,8 @@ with queues as materialized (
   update deliveries as d set claimed_by = $5,
     claimed_until = now() + $6 * interval '1 millisecond'
   from picked where d.delivery_id = picked.delivery_id and d.created_at = picked.created_at
-  returning d.tenant_id, d.delivery_id, d.created_at::text, d.alert_id, d.event, d.body, d.traceparent, d.attempts,
-    d.attempts_before_replay, d.claimed_until, picked.probe,
+  returning d.tenant_id, d.delivery_id, d.created_at::text, d.alert_id, d.event, d.body,
+    d.traceparent, d.attempts, d.attempts_before_replay, d.claimed_until, picked.probe,
     (extract(epoch from now() - d.created_at) * 1000)::float8 as age_ms
 ), ticket as (
   update webhooks as w set circuit_open_until = claimed.claimed_until

@@ -1,7 +1,7 @@
 /**
- * Joins with deliveries and their attempts. Postgres gathers statistics of partitions, but not of the
- * partitioned table. Without them it takes a key for common, and would read whole months to find a
- * few deliveries.
+ * Joins with deliveries and their attempts. Postgres gathers statistics of partitions, but not of
+ * the partitioned table. Without them it takes a key for common, and would read whole months to
+ * find a few deliveries.
  */
 import type { Queryable } from '#shared/io/postgres/postgres.ts'
 

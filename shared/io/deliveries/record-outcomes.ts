@@ -112,13 +112,14 @@ with outcomes as (
     due_at = coalesce(o.due_at, d.due_at), attempts = coalesce(o.attempt, d.attempts),
     ended_at = case when o.state <> 'pending' then now() end
   from locked as o where d.delivery_id = o.delivery_id and d.created_at = o.created_at
-  returning d.delivery_id, d.created_at, d.tenant_id, o.attempt, o.at, o.duration_ms, o.status, o.error_kind,
-    o.error, o.address, o.answer, o.url, o.ok, o.failure, o.probe, o.hold
+  returning d.delivery_id, d.created_at, d.tenant_id, o.attempt, o.at, o.duration_ms, o.status,
+    o.error_kind, o.error, o.address, o.answer, o.url, o.ok, o.failure, o.probe, o.hold
 ), attempted as (
   insert into delivery_attempts
     (delivery_id, delivery_created_at, attempt, at, duration_ms, status, error_kind, error, address,
       answer)
-  select delivery_id, created_at, attempt, at, duration_ms, status, error_kind, error, address, answer
+  select delivery_id, created_at, attempt, at, duration_ms, status, error_kind, error, address,
+    answer
   from recorded where attempt is not null
 ), tried as (
   select tenant_id, url, bool_or(ok) as ok, count(*) filter (where not ok) as failed,

@@ -128,8 +128,8 @@ export async function replayAlert(
 }
 
 /**
- * Reads the alert and locks it against erasure, and against another replay: two would both create the
- * delivery, since ids are unique only within a partition.
+ * Reads the alert and locks it against erasure, and against another replay: two would both create
+ * the delivery, since no constraint makes its id unique.
  */
 async function lockAlert(tx: Queryable, tenantId: string, alertId: string): Promise<Alert | null> {
   if (!canBeStored(alertId)) return null

@@ -130,8 +130,8 @@ export async function createDeliveryMonths(db: Queryable): Promise<void> {
 }
 
 /**
- * Drops the oldest month of deliveries, with their attempts, in which every delivery ended before the
- * cutoff of its tenant. Replication is told the month instead of each delivery.
+ * Drops the oldest month of deliveries, with their attempts, in which every delivery ended before
+ * the cutoff of its tenant. Replication is told the month instead of each delivery.
  * @param cutoffs null keeps the tenant's deliveries; so does a tenant that is left out
  * @returns the month as 2026-01; null when there is none to drop
  * @throws lockNotAvailable when a transaction is using the deliveries for long; call again

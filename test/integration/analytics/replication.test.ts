@@ -86,7 +86,8 @@ const attempt = (alertId: string, number: number, status: number) =>
      )
      insert into delivery_attempts
        (delivery_id, delivery_created_at, attempt, at, duration_ms, status, error_kind)
-     select delivery_id, created_at, $2, now(), 12, $3, case when $3 < 300 then null else 'status' end
+     select delivery_id, created_at, $2, now(), 12, $3,
+       case when $3 < 300 then null else 'status' end
      from tried`,
     [alertId, number, status],
   )

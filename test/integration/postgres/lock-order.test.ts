@@ -158,7 +158,11 @@ describe('deliveries', () => {
       [tenantId],
     )
     return rows.map(({ id: deliveryId, alert: alertId, created_at: createdAt }) => ({
-      ...{ tenantId, deliveryId, createdAt, alertId, claim },
+      tenantId,
+      deliveryId,
+      createdAt,
+      alertId,
+      claim,
       next: { state: 'delivered' },
       attempt: null,
     }))

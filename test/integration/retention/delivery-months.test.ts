@@ -97,7 +97,8 @@ async function addRows(rows: readonly Row[]): Promise<string[]> {
        returning delivery_id, created_at
      )
      insert into delivery_attempts (delivery_id, delivery_created_at, attempt, at, duration_ms)
-     select delivery_id, created_at, attempt, created_at, 1 from made, generate_series(1, 2) as attempt`,
+     select delivery_id, created_at, attempt, created_at, 1
+     from made, generate_series(1, 2) as attempt`,
     [
       made.map(({ tenant }) => tenant),
       made.map(({ id }) => id),
@@ -242,7 +243,7 @@ test('whatever the tenants keep, a round removes what has expired and nothing el
   )
 })
 
-test('without a partition of their month deliveries are in the default one and expire there', async () => {
+test('deliveries of a month without a partition are in the default one and expire there', async () => {
   const { postgres } = database
   const old = monthStart(20)
   const row = { createdAtMs: old.getTime(), endedAtMs: old.getTime() + 1_000 }
@@ -266,7 +267,7 @@ test('without a partition of their month deliveries are in the default one and e
   expect(await listMonths()).toContain(nameOf(20))
 })
 
-test('the copy in ClickHouse loses a dropped month only, also when a round is repeated', async () => {
+test('the copy loses a dropped month and no more, also when a round is repeated', async () => {
   const { postgres } = database
   const replicate = (to: Clickhouse) =>
     createReplication({
@@ -385,8 +386,8 @@ describe('without statistics of the whole table, which Postgres does not gather,
     const { postgres } = database
     await postgres.query(
       `with made as (
-         insert into deliveries (tenant_id, delivery_id, alert_id, body, state, attempts, created_at,
-           ended_at)
+         insert into deliveries (tenant_id, delivery_id, alert_id, body, state, attempts,
+           created_at, ended_at)
          select 'usual', 'dlv_' || n, 'alr_' || n, '', 'delivered', 1, now() - n * interval '1 ms',
            case when n <= $1 then now() - interval '40 days' else now() end
          from generate_series(1, $2::integer) as n
@@ -400,7 +401,8 @@ describe('without statistics of the whole table, which Postgres does not gather,
       `insert into alerts (tenant_id, alert_id, seq, device_id, session_id, event_id, action,
          risk_score, rasp_score, reasons, policy_version, disposition, created_at)
        select 'usual', 'alr_' || n, n, 'device-1', 's-' || n, 'evt_' || n, 'BLOCK', 90, 90, '[]', 1,
-         'OPEN', now() - n * interval '1 ms' - case when n <= $1 then interval '40 days' else '0' end
+         'OPEN', now() - n * interval '1 ms'
+           - case when n <= $1 then interval '40 days' else '0' end
        from generate_series(1, $2::integer) as n`,
       [some, many],
     )

@@ -6,7 +6,7 @@ import { createLog } from '#shared/io/process/log.ts'
 
 const log = createLog('test', 'silent')
 
-/** SQL: the names of our tables in Postgres, sorted; a table's partitions are not tables of their own. */
+/** SQL: the names of our tables in Postgres, sorted, without partitions. */
 export const postgresTablesSql = `
 select relname as name from pg_class
 where relnamespace = 'public'::regnamespace and relkind in ('r', 'p') and not relispartition

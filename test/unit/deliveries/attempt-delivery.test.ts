@@ -52,6 +52,7 @@ const plain = { retryAfter: undefined, location: undefined, fault: null }
 const released = (dueAtMs: number) => ({
   tenantId: 'acme',
   deliveryId: 'dlv_1',
+  createdAt: '2027-01-01 00:00:00.000001+00',
   alertId: 'alr_1',
   claim: 'claim-1',
   attempt: null,
@@ -119,6 +120,7 @@ test('an attempt sends the stored bytes and records its number, times and answer
   expect(await deliver()).toEqual({
     tenantId: 'acme',
     deliveryId: 'dlv_1',
+    createdAt: '2027-01-01 00:00:00.000001+00',
     alertId: 'alr_1',
     claim: 'claim-1',
     attempt: {
