@@ -118,6 +118,8 @@ create trigger attempts_go_with_their_delivery after delete on deliveries
   for each statement execute function remove_attempts_of_removed_deliveries();
 
 -- The partitions. Nothing is lost when a month has none: its rows are then in the default ones.
+-- A claim changes no indexed column, so with room in its page it is an update within it. Each attempt
+-- leaves two dead row versions at the front of the queues, so they are vacuumed early.
 
 create table deliveries_default partition of deliveries default
   with (fillfactor = 60, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 500);
@@ -127,8 +129,8 @@ create table delivery_attempts_default partition of delivery_attempts default;
 create function delivery_month_start(month date) returns timestamptz language sql immutable as
   $$ select date_trunc('month', month::timestamp) at time zone 'UTC' $$;
 
--- Creates the partitions of a month if they are missing. A month whose rows are in the default
--- partition already gets none.
+-- Creates the partitions of a month if they are missing. A month with rows in the default partition
+-- gets none.
 create function create_delivery_month(month date) returns void
   language plpgsql set search_path = pg_catalog, public, pg_temp as $$
 declare
@@ -137,11 +139,9 @@ declare
     delivery_month_start((month + interval '1 month')::date));
 begin
   if to_regclass('public.deliveries_' || suffix) is not null then return; end if;
-  execute format('create table public.deliveries_%s partition of public.deliveries %s with ('
-    -- A claim changes no indexed column, so it is an update within its page.
-    || 'fillfactor = 60, '
-    -- Each attempt leaves two dead row versions at the front of the queues.
-    || 'autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 500)', suffix, bounds);
+  execute format('create table public.deliveries_%s partition of public.deliveries %s '
+    || 'with (fillfactor = 60, autovacuum_vacuum_scale_factor = 0.02, '
+    || 'autovacuum_vacuum_threshold = 500)', suffix, bounds);
   execute format('create table public.delivery_attempts_%s '
     || 'partition of public.delivery_attempts %s', suffix, bounds);
 exception when check_violation then return;

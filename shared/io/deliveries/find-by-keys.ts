@@ -8,7 +8,8 @@ import type { Queryable } from '#shared/io/postgres/postgres.ts'
 /** Makes the rest of a transaction look up joined rows by their keys, one by one. */
 export async function findByKeys(tx: Queryable): Promise<void> {
   await tx.query(
+    // jit: a plan that needs one of the others looks so expensive that it would be compiled.
     `select set_config(name, 'off', true)
-     from unnest('{enable_hashjoin,enable_mergejoin,enable_seqscan}'::text[]) as name`,
+     from unnest('{enable_hashjoin,enable_mergejoin,enable_seqscan,jit}'::text[]) as name`,
   )
 }

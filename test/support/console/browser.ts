@@ -2,7 +2,7 @@
 // one from npm, which is unpacked once. A context records forbidden behaviour of a page: a request
 // to another origin, a violation of the content security policy, or an uncaught error.
 
-import { existsSync, mkdirSync, readFileSync, renameSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core'
@@ -56,6 +56,15 @@ async function unpackBrowser(): Promise<string> {
     if (before === undefined) delete process.env.TMPDIR
     else process.env.TMPDIR = before
   }
+  // Its own file names folders of another machine, and without any font the browser ends at once.
+  const fonts = join(folder, 'fonts')
+  writeFileSync(
+    join(part, 'fonts', 'fonts.conf'),
+    `<?xml version="1.0"?>
+<!DOCTYPE fontconfig SYSTEM "fonts.dtd">
+<fontconfig><dir>${fonts}</dir><cachedir>${fonts}-cache</cachedir></fontconfig>
+`,
+  )
   renameSync(part, folder)
   return folder
 }
