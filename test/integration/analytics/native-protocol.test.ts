@@ -195,7 +195,7 @@ describe('an answer over the native protocol', () => {
 })
 
 /** A query that for some seconds checks neither the clock nor a kill: one block of rows. */
-const deaf = 'select sum(has(range(1000000), number + 2000000)) from numbers(1000)'
+const deaf = 'select sum(has(range(1000000), number + 2000000)) from numbers(500)'
 const running = (like: string, seconds = 0) =>
   rig.asService(`select count() from system.processes where user = 'analyst'
     and query like '${like}' and query not like '%tokenizeQuery%' and elapsed >= ${seconds}`)
