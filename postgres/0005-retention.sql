@@ -19,7 +19,6 @@ create function drop_expired_delivery_month(tenant_ids text[], cutoffs timestamp
 declare
   month date;
   suffix text;
-  has_rows boolean;
 begin
   for month, suffix in
     select to_date(parts[1], 'YYYY_MM'), parts[1]
@@ -34,10 +33,7 @@ begin
     continue when keeps_deliveries(month, tenant_ids, cutoffs);
     lock table only public.deliveries, only public.delivery_attempts in access exclusive mode;
     continue when keeps_deliveries(month, tenant_ids, cutoffs);
-    execute format('select exists (select from public.deliveries_%s)', suffix) into has_rows;
-    if has_rows then
-      insert into public.replication_removed_months (month) values (month);
-    end if;
+    insert into public.replication_removed_months (month) values (month);
     execute format('drop table public.deliveries_%s, public.delivery_attempts_%s', suffix, suffix);
     return month;
   end loop;
@@ -45,26 +41,28 @@ begin
 end $$;
 revoke execute on function drop_expired_delivery_month(text[], timestamptz[]) from public;
 
--- Whether a month has a delivery that is pending or has not expired: a look at the end of two indexes
--- for each tenant. Its deliveries in the default partition count as well.
+-- Whether a month has a delivery that is pending or has not expired, or rows in the default partition.
+-- It reads least and greatest values from the ends of indexes of the partition itself: to find out that
+-- a condition holds for no row of a month, Postgres may read all of them.
 create function keeps_deliveries(of_month date, tenant_ids text[], cutoffs timestamptz[])
   returns boolean language plpgsql set search_path = pg_catalog, public, pg_temp as $$
 declare
-  first timestamptz := delivery_month_start(of_month);
-  after timestamptz := delivery_month_start((of_month + interval '1 month')::date);
+  keeps boolean;
 begin
-  return exists (
-    select from public.deliveries
-    where created_at >= first and created_at < after and state = 'pending'
-  ) or exists (
-    select from public.tenants as t
-    left join unnest(tenant_ids, cutoffs) as c (tenant_id, cutoff) using (tenant_id)
-    cross join lateral (
-      select from public.deliveries as d
-      where d.tenant_id = t.tenant_id and d.created_at >= first and d.created_at < after
-        and d.ended_at >= coalesce(c.cutoff, '-infinity')
-      limit 1
-    ) as kept
-  );
+  execute format('
+    select (select min(tenant_id) from public.%1$I where state = ''pending'') is not null
+    or exists (
+      select from public.tenants as t
+      left join unnest($1, $2) as c (tenant_id, cutoff) using (tenant_id)
+      cross join lateral (
+        select max(ended_at) as ended_at from public.%1$I as d where d.tenant_id = t.tenant_id
+      ) as last
+      where last.ended_at >= coalesce(c.cutoff, ''-infinity'')
+    ) or exists (
+      select from public.deliveries_default where created_at >= $3 and created_at < $4
+    )', 'deliveries_' || to_char(of_month, 'YYYY_MM'))
+  into keeps using tenant_ids, cutoffs, delivery_month_start(of_month),
+    delivery_month_start((of_month + interval '1 month')::date);
+  return keeps;
 end $$;
 revoke execute on function keeps_deliveries(date, text[], timestamptz[]) from public;

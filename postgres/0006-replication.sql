@@ -21,7 +21,7 @@ create table replication_removals (
   primary key (written_by_xid, kind, tenant_id, created_at, id)
 );
 
--- Months of deliveries that were dropped with rows, by `drop_expired_delivery_month`.
+-- Months of deliveries that `drop_expired_delivery_month` dropped.
 create table replication_removed_months (
   written_by_xid xid8 not null default pg_current_xact_id(),
   month date not null,
