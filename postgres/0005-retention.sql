@@ -41,9 +41,9 @@ begin
 end $$;
 revoke execute on function drop_expired_delivery_month(text[], timestamptz[]) from public;
 
--- Whether a month has a delivery that is pending or has not expired, or rows in the default partition.
--- It reads least and greatest values from the ends of indexes of the partition itself: to find out that
--- a condition holds for no row of a month, Postgres may read all of them.
+-- Whether a month has a delivery that is pending or has not expired. It reads least and greatest values
+-- from the ends of indexes of the partition itself: to find out that a condition holds for no row of a
+-- month, Postgres may read all of them.
 create function keeps_deliveries(of_month date, tenant_ids text[], cutoffs timestamptz[])
   returns boolean language plpgsql set search_path = pg_catalog, public, pg_temp as $$
 declare
@@ -58,11 +58,8 @@ begin
         select max(ended_at) as ended_at from public.%1$I as d where d.tenant_id = t.tenant_id
       ) as last
       where last.ended_at >= coalesce(c.cutoff, ''-infinity'')
-    ) or exists (
-      select from public.deliveries_default where created_at >= $3 and created_at < $4
     )', 'deliveries_' || to_char(of_month, 'YYYY_MM'))
-  into keeps using tenant_ids, cutoffs, delivery_month_start(of_month),
-    delivery_month_start((of_month + interval '1 month')::date);
+  into keeps using tenant_ids, cutoffs;
   return keeps;
 end $$;
 revoke execute on function keeps_deliveries(date, text[], timestamptz[]) from public;

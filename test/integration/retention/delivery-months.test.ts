@@ -266,7 +266,7 @@ test('deliveries of a month without a partition are in the default one and expir
   expect(await listMonths()).not.toContain(nameOf(20))
   expect(await runRetention()).toBe('done')
   expect(await listIds()).toEqual([kept])
-  // A month is not dropped for what the default partition keeps of it.
+  // Without them it is.
   await postgres.query('delete from deliveries')
   await createMonth(20)
   expect(await listMonths()).toContain(nameOf(20))
