@@ -107,7 +107,7 @@ it('no composed statement reads a file', async () => {
       if (status === 200) served++
       expect(text).not.toContain(secretText)
     }),
-    { numRuns: 600 },
+    { numRuns: 300 },
   )
   // No statement that names the function is answered.
   expect(served).toBe(0)
@@ -165,7 +165,7 @@ it('no composed statement reveals another tenant’s rows', async () => {
       if (status === 200) served++
       expect(text).not.toMatch(/globex-|alr_globex|of globex/)
     }),
-    { numRuns: 400 },
+    { numRuns: 200 },
   )
   expect(served).toBeGreaterThan(20)
 })

@@ -10,7 +10,7 @@ let findings: OpenapiFindings
 
 beforeAll(async () => {
   rig = await startOpenapiRig()
-  findings = await drillOpenapi(rig, { calls: 600, callsLeast: 8, seed })
+  findings = await drillOpenapi(rig, { calls: 300, callsLeast: 5, seed })
 })
 afterAll(() => rig?.close())
 

@@ -87,9 +87,8 @@ test.each([150, 500, 2_000])(
       for (const id of ids) expect((await fixtures.read(id)).state).toBe('delivered')
     })
     expect(there.requests).toHaveLength(ids.length)
-    // A claim that becomes too old during the read of the secret is released before a connection
-    // opens.
-    expect(there.connections()).toBeLessThanOrEqual(ids.length)
+    // A claim can become too old on a connection that has just opened, but not again and again.
+    expect(there.connections()).toBeLessThan(2 * ids.length)
     expect(there.requests.every(isSignedWith(secret))).toBe(true)
     expect(there.requests.map(({ headers }) => headers['x-service-attempt'])).toEqual(
       ids.map(() => '1'),

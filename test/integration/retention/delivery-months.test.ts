@@ -244,7 +244,7 @@ test('whatever the tenants keep, a round removes what has expired and nothing el
         await texts('select distinct delivery_id as text from delivery_attempts order by 1'),
       ).toEqual(left)
     }),
-    { numRuns: 25 },
+    { numRuns: 15 },
   )
 })
 

@@ -6,7 +6,7 @@ import { expect, it } from 'vitest'
 import { judgeSmallStream, runSmallStream } from '../../faults/small-stream/small-stream.ts'
 
 it('ingest continues with a stream far smaller than the telemetry', async () => {
-  const options = { seconds: 20, ratePerSecond: 400, streamBytes: 4 * 1024 ** 2 }
+  const options = { seconds: 12, ratePerSecond: 400, streamBytes: 4 * 1024 ** 2 }
   const result = await runSmallStream(options)
   expect(judgeSmallStream(result, options)).toEqual([])
 })

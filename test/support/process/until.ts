@@ -2,7 +2,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
 
 /** Between two checks: a share of the time waited, as a check can cost more than the work itself. */
-const pauseMs = { least: 10, most: 50, share: 0.05 }
+const pauseMs = { least: 10, most: 100, share: 0.05 }
 
 /**
  * @returns the first truthy result of `condition`
