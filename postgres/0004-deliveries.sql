@@ -41,7 +41,7 @@ insert into webhook_secret_lease (lease_ms, extended_until) values (1, '-infinit
 
 create table deliveries (
   tenant_id text not null references tenants on delete cascade,
-  -- Unique: it follows from its alert's id, and whoever creates it has inserted or locked the alert.
+  -- Unique: it follows from its alert's id and is created under the lock of the tenant's alerts.
   delivery_id text not null,
   -- Null for a test. Ordered as in `alerts`, so that an index finds the alert's delivery.
   alert_id text collate "C",

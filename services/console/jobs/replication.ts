@@ -39,7 +39,7 @@ import {
   type TenantSeq,
 } from '#shared/io/analytics/replication-store.ts'
 import type { Clickhouse } from '#shared/io/clickhouse/clickhouse.ts'
-import { findByKeys } from '#shared/io/deliveries/find-by-keys.ts'
+import { preferKeyLookups } from '#shared/io/deliveries/key-lookups.ts'
 import { type Locks, tryNamedLock } from '#shared/io/postgres/named-lock-store.ts'
 import type { Postgres, Queryable, Session } from '#shared/io/postgres/postgres.ts'
 import type { Log } from '#shared/io/process/log.ts'
@@ -148,7 +148,7 @@ async function copyRound(state: State, session: Session): Promise<'copied' | 'id
   const { snapshot, atMs, seqs } = await state.postgres.withSession((own) =>
     own.transaction(async (tx) => {
       const fixed = await fixSnapshot(tx)
-      await findByKeys(tx)
+      await preferKeyLookups(tx)
       return { ...fixed, seqs: await copyAll(round, tx) }
     }),
   )

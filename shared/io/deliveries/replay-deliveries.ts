@@ -6,6 +6,7 @@ import type { Alert } from '#shared/core/alerts/alert-rules.ts'
 import { toDeliveryId } from '#shared/core/base/ids.ts'
 import { replayBatchMax } from '#shared/core/base/limits/deliveries.ts'
 import { webhookTestEvent } from '#shared/core/deliveries/test-event.ts'
+import { lockSequences } from '#shared/io/alerts/alert-lock.ts'
 import {
   type AlertRow,
   alertColumns,
@@ -13,7 +14,7 @@ import {
   toAlertOfRow,
 } from '#shared/io/alerts/alert-rows.ts'
 import type { Queryable } from '#shared/io/postgres/postgres.ts'
-import { findByKeys } from './find-by-keys.ts'
+import { preferKeyLookups } from './key-lookups.ts'
 import { createdAtUs, type DeliveryPosition, instantOf } from './list-deliveries.ts'
 
 /**
@@ -67,7 +68,7 @@ export async function replayNext(
 ): Promise<{ deliveryIds: string[]; progress: ReplayProgress }> {
   const { tenantId, scope, progress } = options
   const after = progress.after ?? { createdAtUs: (scope.sinceMs ?? 0) * 1_000, deliveryId: '' }
-  await findByKeys(tx)
+  await preferKeyLookups(tx)
   const { rows } = await tx.query<{ delivery_id: string; created_at_us: number }>(
     `with picked as (
        select d.delivery_id, d.created_at from deliveries as d
@@ -109,7 +110,9 @@ export async function replayAlert(
   options: { tenantId: string; alertId: string },
 ): Promise<{ deliveryId: string; replayed: boolean } | null> {
   const { tenantId, alertId } = options
-  const alert = await lockAlert(tx, tenantId, alertId)
+  // Retention, erasure and other replays wait: the alert stays, and its delivery is created once.
+  await lockSequences(tx, [tenantId])
+  const alert = await findAlert(tx, tenantId, alertId)
   if (alert === null) return null
   const deliveryId = toDeliveryId(alertId)
   const made = await tx.query(
@@ -127,14 +130,10 @@ export async function replayAlert(
   return { deliveryId, replayed: rowCount === 1 }
 }
 
-/**
- * Reads the alert and locks it against erasure, and against another replay: two would both create
- * the delivery, since no constraint makes its id unique.
- */
-async function lockAlert(tx: Queryable, tenantId: string, alertId: string): Promise<Alert | null> {
+async function findAlert(tx: Queryable, tenantId: string, alertId: string): Promise<Alert | null> {
   if (!canBeStored(alertId)) return null
   const { rows } = await tx.query<AlertRow>(
-    `select ${alertColumns} from alerts where tenant_id = $1 and alert_id = $2 for no key update`,
+    `select ${alertColumns} from alerts where tenant_id = $1 and alert_id = $2`,
     [tenantId, alertId],
   )
   return rows[0] === undefined ? null : toAlertOfRow(rows[0])

@@ -5,7 +5,7 @@
  * a total stays exact; `seq` of the other alerts stays what it is, so an erasure leaves gaps in it.
  */
 import { lockSequences } from '#shared/io/alerts/alert-lock.ts'
-import { findByKeys } from '#shared/io/deliveries/find-by-keys.ts'
+import { preferKeyLookups } from '#shared/io/deliveries/key-lookups.ts'
 import { countListEntriesOf, removeListEntriesOf } from '#shared/io/lists/list-store.ts'
 import { eraseAnswers } from '#shared/io/postgres/idempotent-answers.ts'
 import type { Queryable, Session } from '#shared/io/postgres/postgres.ts'
@@ -55,7 +55,7 @@ export async function countErasableAlerts(
 
 async function countErasable(tx: Queryable, erasable: ErasableAlerts): Promise<AlertCounts> {
   const { text, values } = toCondition(erasable)
-  await findByKeys(tx)
+  await preferKeyLookups(tx)
   const { rows } = await tx.query<Omit<AlertCounts, 'list_entries'>>(
     `with erasable as (select tenant_id, alert_id from alerts where ${text}),
      sent as (
@@ -119,7 +119,7 @@ export async function eraseAlerts(db: Session, erasable: ErasableAlerts): Promis
 async function eraseSome(tx: Queryable, erasable: ErasableAlerts): Promise<number> {
   const { tenantId } = erasable.subject
   await lockSequences(tx, [tenantId])
-  await findByKeys(tx)
+  await preferKeyLookups(tx)
   const { text, values } = toCondition(erasable)
   const { rows } = await tx.query<{ alert_id: string }>(
     `select alert_id from alerts where ${text} order by alert_id limit ${batchMax} for update`,

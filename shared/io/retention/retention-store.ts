@@ -12,7 +12,7 @@ import {
   toStoredDays,
 } from '#shared/core/tenants/retention.ts'
 import { lockSequences } from '#shared/io/alerts/alert-lock.ts'
-import { findByKeys } from '#shared/io/deliveries/find-by-keys.ts'
+import { preferKeyLookups } from '#shared/io/deliveries/key-lookups.ts'
 import { type Postgres, type Queryable, toTime } from '#shared/io/postgres/postgres.ts'
 
 /** A tenant's limits, its own or the defaults. */
@@ -131,7 +131,7 @@ export async function createDeliveryMonths(db: Queryable): Promise<void> {
 
 /**
  * Drops the oldest month of deliveries, with their attempts, in which every delivery ended before
- * the cutoff of its tenant. Replication is told the month instead of each delivery.
+ * the cutoff of its tenant. It records the month for replication, in place of each delivery's key.
  * @param cutoffs null keeps the tenant's deliveries; so does a tenant that is left out
  * @returns the month as 2026-01; null when there is none to drop
  * @throws lockNotAvailable when a transaction is using the deliveries for long; call again
@@ -176,7 +176,7 @@ export async function removeDeliveries(
   { tenantId, cutoffMs }: Overdue,
   most: number,
 ): Promise<Removed> {
-  await findByKeys(tx)
+  await preferKeyLookups(tx)
   const { rows } = await tx.query<{ deliveries: number; attempts: number }>(removeDeliveriesSql, [
     tenantId,
     toTime(cutoffMs),
@@ -258,7 +258,7 @@ export async function removeAlerts(
 ): Promise<Removed> {
   return postgres.transaction(async (tx) => {
     await lockSequences(tx, [tenantId])
-    await findByKeys(tx)
+    await preferKeyLookups(tx)
     const cutoff = toTime(cutoffMs)
     const { rows } = await tx.query<Removed>(removeAlertsSql, [tenantId, cutoff, most])
     const removed = rows[0]!

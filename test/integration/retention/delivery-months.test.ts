@@ -6,7 +6,7 @@ import { toDeliveryId } from '#shared/core/base/ids.ts'
 import { raiseAlerts } from '#shared/io/alerts/raise-alerts.ts'
 import { readDeliveries, readDeliveriesOfAlerts } from '#shared/io/analytics/replication-store.ts'
 import { type Clickhouse, createClickhouse } from '#shared/io/clickhouse/clickhouse.ts'
-import { findByKeys } from '#shared/io/deliveries/find-by-keys.ts'
+import { preferKeyLookups } from '#shared/io/deliveries/key-lookups.ts'
 import { beginReplay, replayAlert, replayNext } from '#shared/io/deliveries/replay-deliveries.ts'
 import { countErasableAlerts, eraseAlerts } from '#shared/io/erasure/erasure-alerts-store.ts'
 import {
@@ -132,19 +132,24 @@ const listMonths = () =>
      where relname ~ '^deliveries_\d{4}_\d{2}$' order by 1`,
   )
 
-async function runRetention(): Promise<string> {
+function toJobDeps(to: Clickhouse) {
   const { postgres } = database
-  metrics = createMetrics('console')
-  await postgres.query(`update retention_rounds set due_at = '-infinity'`)
-  return createRetention({
+  return {
     postgres,
     locks: { holders: postgres, work: postgres },
-    clickhouse,
+    clickhouse: to,
     log: testLog,
     metrics,
     nowMs: () => performance.now(),
     wallMs: Date.now,
-  }).runRound()
+  }
+}
+
+async function runRetention(): Promise<string> {
+  const { postgres } = database
+  metrics = createMetrics('console')
+  await postgres.query(`update retention_rounds set due_at = '-infinity'`)
+  return createRetention(toJobDeps(clickhouse)).runRound()
 }
 
 async function countOf(line: RegExp): Promise<number> {
@@ -274,16 +279,10 @@ test('deliveries of a month without a partition are in the default one and expir
 
 test('the copy loses a dropped month and no more, also when a round is repeated', async () => {
   const { postgres } = database
-  const replicate = (to: Clickhouse) =>
-    createReplication({
-      postgres,
-      locks: { holders: postgres, work: postgres },
-      clickhouse: to,
-      log: testLog,
-      metrics: createMetrics('console'),
-      nowMs: () => performance.now(),
-      wallMs: Date.now,
-    }).runRound()
+  const replicate = (to: Clickhouse) => {
+    metrics = createMetrics('console')
+    return createReplication(toJobDeps(to)).runRound()
+  }
   const copied = async () => {
     const result = await clickhouse.query({
       query: 'select delivery_id from deliveries_replica final order by 1',
@@ -329,7 +328,7 @@ test('a month in use is dropped later, and claims do not wait for that', async (
     await tx.query('select from deliveries limit 1')
     expect(await runRetention()).toBe('failed')
     expect(await countOf(/failures_total\{.*store="delivery_months".*\} (\d+)/)).toBe(1)
-    // Both end their wait themselves: whoever comes after them waits as long.
+    // Each has a lock timeout of its own, since later statements queue behind it.
     for (const change of [createDeliveryMonths, dropExpiredDeliveryMonth] as const) {
       const changed = postgres.transaction(async (other) => {
         await other.query('set local lock_timeout = 0')
@@ -344,11 +343,12 @@ test('a month in use is dropped later, and claims do not wait for that', async (
   expect(months).toContain(nameOf(-1))
 })
 
+const isWaiting = async () =>
+  (await texts(`select 'x' as text from pg_locks where not granted`)).length > 0
+
 test('a month is not dropped when a replay commits while the drop waits', async () => {
   const { postgres } = database
   const [id] = await addRows([ended('usual', 5)])
-  const isWaiting = async () =>
-    (await texts(`select 'x' as text from pg_locks where not granted`)).length > 0
   let dropped: Promise<string | null> = Promise.resolve(null)
   await postgres.transaction(async (tx) => {
     const scope = { sinceMs: null, onlyFailed: false }
@@ -370,12 +370,20 @@ test('a delivery that retention removed is created once by concurrent replays', 
   await raiseAlerts(postgres, [candidate], Date.now)
   await postgres.query('delete from deliveries')
   const { alertId } = candidate
-  const outcomes = await Promise.all(
-    Array.from({ length: 8 }, () =>
-      postgres.transaction((tx) => replayAlert(tx, { tenantId: 'usual', alertId })),
-    ),
-  )
-  expect(new Set(outcomes.map((one) => one?.deliveryId))).toEqual(new Set([toDeliveryId(alertId)]))
+  const replay = (tx: Queryable) => replayAlert(tx, { tenantId: 'usual', alertId })
+  let second: ReturnType<typeof replay> = Promise.resolve(null)
+  let isOver = false
+  const first = await postgres.transaction(async (tx) => {
+    const made = await replay(tx)
+    second = postgres.transaction(replay)
+    void second.finally(() => {
+      isOver = true
+    })
+    await until('the other replay waits', async () => isOver || isWaiting(), 5_000)
+    return made
+  })
+  const replayed = { deliveryId: toDeliveryId(alertId), replayed: true }
+  expect([first, await second]).toEqual([replayed, replayed])
   expect(await listIds()).toEqual([toDeliveryId(alertId)])
 })
 
@@ -430,14 +438,14 @@ describe('without statistics of the whole table, which Postgres does not gather,
   const keys = Array.from({ length: some }, (_, n) => ({ tenantId: 'usual', alertId: idOf(n) }))
   const steps: Record<string, Step> = {
     'replication of deliveries': async (tx) => {
-      await findByKeys(tx)
+      await preferKeyLookups(tx)
       await readDeliveries(
         tx,
         keys.map(({ alertId }) => alertId.replace('alr', 'dlv')),
       )
     },
     'replication of alerts': async (tx) => {
-      await findByKeys(tx)
+      await preferKeyLookups(tx)
       await readDeliveriesOfAlerts(tx, keys)
     },
     'a replay': async (tx) => {

@@ -6,7 +6,7 @@
 import type { Queryable } from '#shared/io/postgres/postgres.ts'
 
 /** Makes the rest of a transaction look up joined rows by their keys, one by one. */
-export async function findByKeys(tx: Queryable): Promise<void> {
+export async function preferKeyLookups(tx: Queryable): Promise<void> {
   await tx.query(
     // jit: a plan that needs one of the others looks so expensive that it would be compiled.
     `select set_config(name, 'off', true)
