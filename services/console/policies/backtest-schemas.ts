@@ -11,10 +11,10 @@ const counts = z.record(z.string(), count)
 const score = z.number().int().min(0).max(100)
 
 const moves = {
-  before: count.describe('expected alerts of the stored verdicts'),
-  after: count.describe('expected alerts of the new policy’s verdicts'),
-  gained: count.describe('new alerts, without those that exist already (see `correlated`)'),
-  lost: count.describe('lost alerts, without those that risk features raised (see `correlated`)'),
+  before: count.describe('alerts that the signals raised under the stored verdicts'),
+  after: count.describe('alerts that they raise under the new policy: before + gained - lost'),
+  gained: count.describe('raised by the new policy alone; see `correlated.would_be_own`'),
+  lost: count.describe('raised by the stored verdicts alone; see `correlated.may_be_lost`'),
 }
 const movesSchema = z.object(moves)
 const namedMovesSchema = z.object({ name: z.string(), ...moves })
@@ -49,8 +49,19 @@ const reportSchema = z
     alerts: movesSchema.describe('a session has at most one per action'),
     by_action: z.record(z.string(), movesSchema),
     by_disposition: z
-      .array(z.object({ name: z.string(), before: count, lost: count }))
-      .describe('the earlier alerts by current disposition; NOT_STORED: the alert was removed'),
+      .array(
+        z.object({
+          name: z.string(),
+          before: count,
+          lost: count,
+          may_stay: count.describe('of those lost: risk features raised it, and may again'),
+        }),
+      )
+      .describe(
+        'the alerts before by current disposition. NOT_STORED: no alert of this session and ' +
+          'action is stored, because risk features raised the action, a list entry decided, or ' +
+          'retention or erasure removed it',
+      ),
     by_platform: z.array(namedMovesSchema),
     by_sdk_version: z.array(namedMovesSchema),
     by_flag: z
@@ -61,8 +72,8 @@ const reportSchema = z
         alerts: count,
         by_action: counts,
         by_disposition: counts,
-        may_be_lost: count.describe('signals alone no longer raise it'),
-        would_be_own: count.describe('signals alone would now raise it'),
+        may_be_lost: count.describe('of all lost: signals no longer raise it, these may'),
+        would_be_own: count.describe('of all gained: it exists already, these raised it'),
       })
       .describe('alerts raised by risk features: a backtest of signals cannot predict them'),
     moved_most: z.array(

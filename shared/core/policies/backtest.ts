@@ -61,11 +61,13 @@ export type SliceFindings = {
 }
 
 /**
- * Alerts: at most one for each session and action. `before` and `after` are those of the events'
- * own scores. `gained` and `lost` exclude those under `correlated`.
+ * Alerts that signals alone raise, at most one for each session and action, under the policies that
+ * scored the events and under the new one. `before + gained - lost` is `after`.
  */
 export type AlertMoves = { before: number; after: number; gained: number; lost: number }
 export type NamedMoves = AlertMoves & { name: string }
+/** `may_stay`: those lost that risk features raised, and may raise again. */
+type DispositionMoves = { name: string; before: number; lost: number; may_stay: number }
 
 export type BacktestReport = {
   events: number
@@ -75,21 +77,21 @@ export type BacktestReport = {
   matrix: ActionMatrix
   alerts: AlertMoves
   by_action: Record<string, AlertMoves>
-  /** The alerts before, by disposition; NOT_STORED are those without a stored alert. */
-  by_disposition: Pick<NamedMoves, 'name' | 'before' | 'lost'>[]
+  /** The alerts before, by disposition; NOT_STORED: no alert of this session and action is stored. */
+  by_disposition: DispositionMoves[]
   /** By the names that clients send, those with most changes first; at most 100. */
   by_platform: NamedMoves[]
   by_sdk_version: NamedMoves[]
   /** Gained by the new flags, lost by the old ones; an alert counts for each of its flags. */
   by_flag: Pick<NamedMoves, 'name' | 'gained' | 'lost'>[]
-  /** Alerts that risk features raised above the event's own score: these may stay. */
+  /** Stored alerts that risk features raised above the event's own score. */
   correlated: {
     alerts: number
     by_action: Record<string, number>
     by_disposition: Record<string, number>
-    /** The session's own score no longer raises it; risk features may still. */
+    /** Of those lost: signals no longer raise it, risk features may still. */
     may_be_lost: number
-    /** The session's own score would now raise an alert that risk features raised. */
+    /** Of those gained: it exists already, because risk features raised it. */
     would_be_own: number
   }
   moved_most: { device_id: string; session_id: string; old_score: number; new_score: number }[]
@@ -168,11 +170,9 @@ function addCorrelated(
 
 function toSplitReport({ dispositions, platforms, versions, flags }: Split) {
   return {
-    by_disposition: toNamed(dispositions, alertsBefore).map(({ name, before, lost }) => ({
-      name,
-      before,
-      lost,
-    })),
+    by_disposition: toNamed(dispositions, alertsBefore).map(
+      ({ name, before, lost, mayStay = 0 }) => ({ name, before, lost, may_stay: mayStay }),
+    ),
     by_platform: toNamed(platforms, alertsBefore),
     by_sdk_version: toNamed(versions, alertsBefore),
     by_flag: toNamed(flags, alertsBefore).map(toGainedLost),
@@ -186,13 +186,15 @@ const toMovedMost = (move: SessionMove): BacktestReport['moved_most'][number] =>
   new_score: move.newScore,
 })
 
-type Split = Record<'dispositions' | 'platforms' | 'versions' | 'flags', Map<string, AlertMoves>>
+/** `mayStay` is counted for dispositions alone. */
+type SplitMoves = AlertMoves & { mayStay?: number }
+type Split = Record<'dispositions' | 'platforms' | 'versions' | 'flags', Map<string, SplitMoves>>
 
-const movesOf = (moves: Map<string, AlertMoves>, name: string) => ofName(moves, name, noMoves)
+const movesOf = (moves: Map<string, SplitMoves>, name: string) => ofName(moves, name, noMoves)
 
 const alertsBefore = ({ before }: AlertMoves) => before
 
-const noMoves = (): AlertMoves => ({ before: 0, after: 0, gained: 0, lost: 0 })
+const noMoves = (): SplitMoves => ({ before: 0, after: 0, gained: 0, lost: 0 })
 
 function addSessions(report: BacktestReport, split: Split, group: SessionGroup): void {
   const { sessions } = group
@@ -204,27 +206,26 @@ function addSessions(report: BacktestReport, split: Split, group: SessionGroup):
     const name = actions[action]!
     const raised = action === 1 ? group.reviewRaised : group.blockRaised
     const disposition = action === 1 ? group.reviewDisposition : group.blockDisposition
-    const lost = before && !after && raised !== byMore
-    const gained = after && !before && raised === notRaised
+    const judged = movesOf(split.dispositions, raised === notRaised ? notStored : disposition)
     const all = [
       ...[report.alerts, report.by_action[name]!, movesOf(split.platforms, group.platform)],
       ...[movesOf(split.versions, group.sdkVersion)],
-      ...(before
-        ? [movesOf(split.dispositions, raised === notRaised ? notStored : disposition)]
-        : []),
+      ...(before ? [judged] : []),
     ]
     for (const moves of all) {
       if (before) moves.before += sessions
       if (after) moves.after += sessions
-      if (gained) moves.gained += sessions
-      if (lost) moves.lost += sessions
+      if (after && !before) moves.gained += sessions
+      if (before && !after) moves.lost += sessions
     }
     if (before === after) continue
-    if (before && !lost) report.correlated.may_be_lost += sessions
-    if (after && !gained) report.correlated.would_be_own += sessions
-    if (!gained && !lost) continue
-    for (const flag of gained ? group.newFlags : group.oldFlags) {
-      movesOf(split.flags, flag)[gained ? 'gained' : 'lost'] += sessions
+    if (before && raised === byMore) {
+      report.correlated.may_be_lost += sessions
+      judged.mayStay = (judged.mayStay ?? 0) + sessions
+    }
+    if (after && raised !== notRaised) report.correlated.would_be_own += sessions
+    for (const flag of after ? group.newFlags : group.oldFlags) {
+      movesOf(split.flags, flag)[after ? 'gained' : 'lost'] += sessions
     }
   }
 }

@@ -75,6 +75,17 @@ function pairsOf() {
   )
 }
 
+/** When the first alert of each device was confirmed. */
+function confirmedMs(): Map<string, number> {
+  const confirmed = history.alerts.filter((one) => one.disposition === 'CONFIRMED')
+  return new Map(
+    [...group(confirmed, (one) => one.deviceId)].map(([device, some]) => [
+      device,
+      Math.min(...some.map((one) => one.judgedAtMs!)),
+    ]),
+  )
+}
+
 const pick = (rows: Answer['rows'], ...columns: string[]) =>
   rows.map((row) => columns.map((column) => row[column]))
 const sorted = <T>(rows: readonly T[]): T[] =>
@@ -232,13 +243,7 @@ describe('a question about signals', () => {
 describe('a question about users', () => {
   it('finds the known users who moved to a device after its confirmed case', async () => {
     const { rows } = await answer('moved-to-a-confirmed-device')
-    const caseMs = new Map(
-      [...history.alerts]
-        .reverse()
-        .flatMap((one) =>
-          one.disposition === 'CONFIRMED' ? [[one.deviceId, one.createdAtMs] as const] : [],
-        ),
-    )
+    const caseMs = confirmedMs()
     const pairs = pairsOf()
     const since = new Map<string, number>()
     for (const { user, firstMs } of pairs) {
@@ -386,11 +391,10 @@ describe('a question about alerts', () => {
 
   it('finds the devices that continued after they had been confirmed', async () => {
     const { rows } = await answer('repeat-offenders')
+    const caseMs = confirmedMs()
     const expected = [...group(history.alerts, (one) => one.deviceId)].flatMap(([device, some]) => {
-      const first = some
-        .filter((one) => one.disposition === 'CONFIRMED')
-        .map((one) => one.createdAtMs)
-      const since = some.filter((one) => one.createdAtMs > Math.min(...first)).length
+      const confirmedAtMs = caseMs.get(device) ?? Infinity
+      const since = some.filter((one) => one.createdAtMs > confirmedAtMs).length
       return since >= 2 ? [[device, since]] : []
     })
     expect(expected.length).toBeGreaterThan(5)

@@ -350,6 +350,10 @@ describe('a report', () => {
       expect(toComparable(report)).toEqual(expected(policy))
       expect(report.recomputed.different).toBeGreaterThan(2)
       expect(report.alerts.gained + report.alerts.lost).toBeGreaterThan(20)
+      const tables = [report.alerts, ...Object.values(report.by_action), ...report.by_platform]
+      for (const { before, after, gained, lost } of [...tables, ...report.by_sdk_version]) {
+        expect(before + gained - lost).toBe(after)
+      }
       expect(report).toMatchObject({
         tenant_id: 'acme',
         since: null,

@@ -27,6 +27,8 @@ export type HistoryAlert = {
   /** The signals that its reasons name. */
   signals: string[]
   disposition: string
+  /** Null without a review. */
+  judgedAtMs: number | null
   createdAtMs: number
 }
 
@@ -78,6 +80,7 @@ export function raiseAlerts(
       codes: candidate.reasons.map(({ code }) => code),
       signals: candidate.reasons.flatMap(({ evidence }) => (evidence.signals as string[]) ?? []),
       disposition: verdict.to,
+      judgedAtMs: verdict.atMs,
       createdAtMs,
     }
     raised.alerts.push(alert)

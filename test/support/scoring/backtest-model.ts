@@ -87,7 +87,7 @@ function countMoves(sessions: readonly Session[], alerts: readonly ModelAlert[])
   const byAction = { REVIEW: noMoves(), BLOCK: noMoves() }
   const byPlatform: Record<string, Moves> = {}
   const byVersion: Record<string, Moves> = {}
-  const byDisposition: Record<string, { before: number; lost: number }> = {}
+  const byDisposition: Record<string, { before: number; lost: number; may_stay: number }> = {}
   const byFlag: Record<string, { gained: number; lost: number }> = {}
   let mayBeLost = 0
   let wouldBeOwn = 0
@@ -101,10 +101,10 @@ function countMoves(sessions: readonly Session[], alerts: readonly ModelAlert[])
         (one) => one.deviceId === deviceId && one.sessionId === sessionId && one.action === action,
       )
       const more = alert !== undefined && alert.riskScore > alert.raspScore
-      const lost = before && !after && !more
-      const gained = after && !before && alert === undefined
-      if (before && !after && more) mayBeLost++
-      if (after && !before && alert !== undefined) wouldBeOwn++
+      const lost = before && !after
+      const gained = after && !before
+      if (lost && more) mayBeLost++
+      if (gained && alert !== undefined) wouldBeOwn++
       byPlatform[meta.platform] ??= noMoves()
       byVersion[meta.sdk_version] ??= noMoves()
       const into = [all, byAction[action], byPlatform[meta.platform]!, byVersion[meta.sdk_version]!]
@@ -116,9 +116,10 @@ function countMoves(sessions: readonly Session[], alerts: readonly ModelAlert[])
       }
       if (before) {
         const name = alert?.disposition ?? 'NOT_STORED'
-        byDisposition[name] ??= { before: 0, lost: 0 }
+        byDisposition[name] ??= { before: 0, lost: 0, may_stay: 0 }
         byDisposition[name].before++
         if (lost) byDisposition[name].lost++
+        if (lost && more) byDisposition[name].may_stay++
       }
       if (!gained && !lost) continue
       const of = events.flatMap<string>(({ event, next }) => {

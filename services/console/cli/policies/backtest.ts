@@ -74,19 +74,16 @@ function toReportText(report: BacktestResult): string {
       toMovesRow('all', alerts),
       ...Object.entries(report.by_action).map(([action, moves]) => toMovesRow(action, moves)),
     ]),
-    toTable(
-      ['DISPOSITION', 'BEFORE', 'LOST'],
-      report.by_disposition.map((one) => [one.name, one.before, one.lost].map(String)),
-    ),
+    toDispositions(report),
     toSplit('PLATFORM', report.by_platform),
     toSplit('SDK', report.by_sdk_version),
     toTable(
       ['FLAG', 'GAINED', 'LOST'],
       report.by_flag.map((one) => [one.name, one.gained, one.lost].map(String)),
     ),
-    `${correlated.alerts} alerts were raised by more than the event's own score and are not in ` +
-      `these: signals alone would no longer raise ${correlated.may_be_lost} of them, and would ` +
-      `now raise ${correlated.would_be_own}.`,
+    `Before and after are alerts that the signals alone raise. What is known of a device or user ` +
+      `raised ${correlated.alerts} stored alerts: ${correlated.may_be_lost} of those lost may ` +
+      `stay, and ${correlated.would_be_own} of those gained exist already.`,
     toTable(
       ['MOVED MOST', 'SESSION', 'FROM', 'TO'],
       report.moved_most.map((one) => [
@@ -107,6 +104,18 @@ function toReportText(report: BacktestResult): string {
     ),
   ]
   return parts.join('\n\n')
+}
+
+function toDispositions({ by_disposition: dispositions }: BacktestResult): string {
+  const table = toTable(
+    ['DISPOSITION', 'BEFORE', 'LOST', 'MAY STAY'],
+    dispositions.map((one) => [one.name, ...[one.before, one.lost, one.may_stay].map(String)]),
+  )
+  if (!dispositions.some(({ name }) => name === 'NOT_STORED')) return table
+  return (
+    `${table}\nNOT_STORED: no alert of this session and action is stored. It was raised with ` +
+    'another action, a list entry decided, or retention or erasure removed it.'
+  )
 }
 
 function toMatrix({ matrix }: BacktestResult): string {

@@ -124,6 +124,12 @@ function ReportView({ report }: { report: Report }) {
         <Tile name="Gained" value={`+${toCount(alerts.gained)}`} />
         <Tile name="Lost" value={`−${toCount(alerts.lost)}`} />
       </div>
+      <p className="text-muted text-sm">
+        Alerts that the signals alone raise: before + gained − lost = after. Of those lost,{' '}
+        {toCount(report.correlated.may_be_lost)} may stay because of what is known of the device or
+        user. Of those gained, {toCount(report.correlated.would_be_own)} exist already for that
+        reason.
+      </p>
       <ConfusionMatrix after="this draft" before="as decided" matrix={report.matrix} />
       <Judged rows={report.by_disposition} />
       <div className="grid gap-4 empty:hidden lg:grid-cols-2">
@@ -147,8 +153,12 @@ function ReportView({ report }: { report: Report }) {
 
 /** Lost alerts by what people said of them: confirmed fraud that would be missed stands out. */
 function Judged({ rows }: { rows: Report['by_disposition'] }) {
-  const missed = rows.find(({ name }) => name === 'CONFIRMED')?.lost ?? 0
-  const saved = rows.find(({ name }) => name === 'FALSE_POSITIVE')?.lost ?? 0
+  const countLost = (disposition: string) => {
+    const row = rows.find(({ name }) => name === disposition)
+    return row === undefined ? 0 : row.lost - row.may_stay
+  }
+  const missed = countLost('CONFIRMED')
+  const saved = countLost('FALSE_POSITIVE')
   if (missed + saved === 0) return null
   return (
     <p className={missed > 0 ? 'text-bad' : 'text-good'}>
