@@ -6,7 +6,7 @@ import { Readable } from 'node:stream'
 import { z } from 'zod'
 import type { Alert } from '#shared/core/alerts/alert-rules.ts'
 import { alertsPageMax } from '#shared/core/base/limits/rest-api.ts'
-import { toCsvRow } from '#shared/core/http/csv.ts'
+import { type CsvForm, toCsvRow, toCsvStart } from '#shared/core/http/csv.ts'
 import type { AlertPosition } from '#shared/io/alerts/alert-query.ts'
 import { type AlertWork, readAlertWork } from '#shared/io/alerts/alert-work-store.ts'
 import type { UncountedPage } from '#shared/io/alerts/list-alerts.ts'
@@ -24,22 +24,28 @@ const header = [
   ...['assignee', 'device_id', 'session_id', 'user_id', 'flags', 'event_id'],
 ]
 
-const toRow = (alert: Alert, assignee: string | null) =>
-  toCsvRow([
-    alert.alert_id,
-    alert.created_at,
-    alert.decision.action,
-    alert.decision.severity,
-    alert.decision.risk_score,
-    alert.rasp_score,
-    alert.disposition,
-    assignee ?? '',
-    alert.entity.device.device_id,
-    alert.entity.session.session_id,
-    alert.entity.user?.user_id ?? '',
-    alert.flags.join(' '),
-    alert.event_id,
-  ])
+const toCells = (alert: Alert, assignee: string | null) => [
+  alert.alert_id,
+  alert.created_at,
+  alert.decision.action,
+  alert.decision.severity,
+  alert.decision.risk_score,
+  alert.rasp_score,
+  alert.disposition,
+  assignee ?? '',
+  alert.entity.device.device_id,
+  alert.entity.session.session_id,
+  alert.entity.user?.user_id ?? '',
+  alert.flags.join(' '),
+  alert.event_id,
+]
+
+const csvQuery = adminAlertsQuery.omit({ limit: true, cursor: true }).extend({
+  form: z
+    .enum(['plain', 'excel'])
+    .default('plain')
+    .describe('`excel`: with a byte order mark, and ids of digits as text'),
+})
 
 /** Adds the route. */
 export function addAlertCsvRoute(
@@ -55,7 +61,7 @@ export function addAlertCsvRoute(
         tags: ['Alerts'],
         summary: 'All alerts of a filter as CSV',
         params: tenantParams,
-        querystring: adminAlertsQuery.omit({ limit: true, cursor: true }),
+        querystring: csvQuery,
         response: {
           200: {
             description: 'A row per alert, after a row of names',
@@ -64,7 +70,7 @@ export function addAlertCsvRoute(
         },
       },
     },
-    async ({ params: { tenant_id: tenantId }, query, principal }, reply) => {
+    async ({ params: { tenant_id: tenantId }, query: { form, ...query }, principal }, reply) => {
       await requireTenant(postgres, tenantId)
       const filters = toAlertFilters(tenantId, query)
       const readPage = (after: AlertPosition | null) =>
@@ -81,20 +87,29 @@ export function addAlertCsvRoute(
       reply.type('text/csv; charset=utf-8')
       reply.header('content-disposition', `attachment; filename="alerts-${tenantId}.csv"`)
       const readWork = (ids: string[]) => readAlertWork(postgres, tenantId, ids)
-      return reply.send(Readable.from(writeRows(first, readPage, readWork)) as never)
+      return reply.send(Readable.from(writeRows(form, { first, readPage, readWork })) as never)
     },
   )
 }
 
 async function* writeRows(
-  first: UncountedPage,
-  readPage: (after: AlertPosition) => Promise<UncountedPage>,
-  readWork: (alertIds: string[]) => Promise<Map<string, AlertWork>>,
+  form: CsvForm,
+  {
+    first,
+    readPage,
+    readWork,
+  }: {
+    first: UncountedPage
+    readPage: (after: AlertPosition) => Promise<UncountedPage>
+    readWork: (alertIds: string[]) => Promise<Map<string, AlertWork>>
+  },
 ): AsyncGenerator<string> {
-  yield toCsvRow(header)
+  yield toCsvStart(form) + toCsvRow(header, form)
   for (let page = first; ; page = await readPage(page.next)) {
     const work = await readWork(page.alerts.map((alert) => alert.alert_id))
-    yield page.alerts.map((one) => toRow(one, work.get(one.alert_id)?.assignee ?? null)).join('')
+    const toRow = (one: Alert) =>
+      toCsvRow(toCells(one, work.get(one.alert_id)?.assignee ?? null), form)
+    yield page.alerts.map(toRow).join('')
     if (page.next === null) return
   }
 }

@@ -3,16 +3,27 @@
 /** A cell that begins with one of these is a formula to a spreadsheet. */
 const formulaStarts = ['=', '+', '-', '@', '\t', '\r']
 
+/** `excel`: as Excel opens it without an import. `plain`: as programs read it. */
+export type CsvForm = 'plain' | 'excel'
+
+/** What a file begins with: Excel takes one without it for another encoding than UTF-8. */
+export const toCsvStart = (form: CsvForm): string => (form === 'excel' ? '\ufeff' : '')
+
+/** Excel keeps 15 digits of a number and drops zeros before it: such a text is an id. */
+const idOfDigits = /^(?:0\d+|\d{16,})$/
+
 /**
  * A row with its line end. A text that begins like a formula gets an apostrophe before it, which a
  * spreadsheet does not show.
+ * @param form in `excel` an id of digits is the formula of its text, so that it keeps all digits
  */
-export function toCsvRow(cells: readonly (string | number)[]): string {
-  return `${cells.map(toCell).join(',')}\r\n`
+export function toCsvRow(cells: readonly (string | number)[], form: CsvForm = 'plain'): string {
+  return `${cells.map((cell) => toCell(cell, form)).join(',')}\r\n`
 }
 
-function toCell(cell: string | number): string {
+function toCell(cell: string | number, form: CsvForm): string {
   if (typeof cell === 'number') return String(cell)
+  if (form === 'excel' && idOfDigits.test(cell)) return `"=""${cell}"""`
   const safe = formulaStarts.includes(cell[0]!) ? `'${cell}` : cell
   return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe
 }

@@ -364,6 +364,20 @@ export function describeAlertWork(getRunning: () => TestStack): void {
     })
   })
 
+  describe('the CSV for Excel', () => {
+    it('has a byte order mark and the same rows', async () => {
+      const { stack } = running
+      const read = async (form: string) => {
+        const path = `/admin/v1/tenants/work/alerts.csv?user_id=u2&form=${form}`
+        const headers = { authorization: `Bearer ${stack.admin_token}` }
+        const answer = await fetch(`${stack.console}${path}`, { headers })
+        expect(answer.status).toBe(200)
+        return Buffer.from(await answer.arrayBuffer()).toString()
+      }
+      expect(await read('excel')).toBe(`\ufeff${await read('plain')}`)
+    })
+  })
+
   describe('a device and a user', () => {
     it('show their history and their alerts', async () => {
       type Page = {

@@ -1,11 +1,21 @@
 import { expect, test } from 'vitest'
-import { createFormulaGuard, toCsvRow } from '#shared/core/http/csv.ts'
+import { createFormulaGuard, toCsvRow, toCsvStart } from '#shared/core/http/csv.ts'
 
 test('a cell that a spreadsheet would run as a formula begins with an apostrophe', () => {
   for (const text of ['=1+1', '+1', '-1', '@x', '\tx', '\rx']) {
     expect(toCsvRow([text]).replaceAll('"', '').startsWith(`'${text[0]}`), text).toBe(true)
   }
   expect(toCsvRow(['a=1', -1, 'x'])).toBe('a=1,-1,x\r\n')
+})
+
+test('in Excel an id of digits keeps its zeros and all its digits', () => {
+  expect(toCsvStart('excel')).toBe('\ufeff')
+  const ids = ['0123', '1234567890123456', '123456789012345', 'a1', -1]
+  expect(toCsvRow(ids, 'excel')).toBe(
+    '"=""0123""","=""1234567890123456""",123456789012345,a1,-1\r\n',
+  )
+  expect(toCsvRow(ids)).toBe('0123,1234567890123456,123456789012345,a1,-1\r\n')
+  expect(toCsvRow(['=1+1', '12\n34'], 'excel')).toBe(`'=1+1,"12\n34"\r\n`)
 })
 
 test('commas, quotes and line ends stay within their cell', () => {

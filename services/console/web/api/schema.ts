@@ -163,7 +163,7 @@ export interface paths {
   }
   '/admin/v1/tenants/{tenant_id}/alerts.csv': {
     get: {
-      parameters: { query?: { disposition?: string; decision?: string; severity?: string; flag?: string; min_score?: number; device_id?: string; user_id?: string; session_id?: string; from?: string; to?: string; updated_after?: string; assignee?: ("none" | string) }; path: { tenant_id: string } }
+      parameters: { query?: { disposition?: string; decision?: string; severity?: string; flag?: string; min_score?: number; device_id?: string; user_id?: string; session_id?: string; from?: string; to?: string; updated_after?: string; assignee?: ("none" | string); form?: "plain" | "excel" }; path: { tenant_id: string } }
       responses: { 200: { content: { 'text/csv': string } } }
     }
   }

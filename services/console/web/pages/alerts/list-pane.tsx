@@ -112,8 +112,8 @@ function AllMenu({
   const [bulk, setBulk] = useState<{ sets: BulkSets; filter: Record<string, string> } | null>(null)
   const begin = (sets: BulkSets) => setBulk({ sets, filter: toQuery(filters, Date.now()) })
   const mayJudge = useMay('analyst')
-  const download = () => {
-    const query = new URLSearchParams(toQuery(filters, Date.now()))
+  const download = (form: 'plain' | 'excel') => {
+    const query = new URLSearchParams({ ...toQuery(filters, Date.now()), form })
     location.assign(`${prefix}/admin/v1/tenants/${tenant}/alerts.csv?${query}`)
   }
   return (
@@ -132,7 +132,8 @@ function AllMenu({
             <MenuItem onSelect={() => begin('assignee')}>Assign them</MenuItem>
           </>
         )}
-        <MenuItem onSelect={download}>Download as CSV</MenuItem>
+        <MenuItem onSelect={() => download('plain')}>Download as CSV</MenuItem>
+        <MenuItem onSelect={() => download('excel')}>Download for Excel</MenuItem>
       </Menu>
       {bulk !== null && (
         <BulkDialog
