@@ -36,6 +36,10 @@ const auditSchema = pageSchema(
     action: z.string(),
     before: z.unknown(),
     after: z.unknown(),
+    written_by: z
+      .string()
+      .nullable()
+      .describe('the database user of the process that wrote it; null in older entries'),
   }),
 )
 

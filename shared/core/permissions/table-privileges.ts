@@ -15,6 +15,9 @@ const change = ['select', 'insert', 'update', 'delete'] as const
 const add = ['select', 'insert'] as const
 const count = ['select', 'insert', 'update'] as const
 
+/** An entry's id, time and writer are the database's. */
+const writeAudit = 'insert(actor, tenant_id, action, before, after)'
+
 /** For readiness: whether the schema is that of the release. */
 const schema: TablePrivileges = { schema_migrations: read }
 const policies: TablePrivileges = { policy_documents: read, tenant_policies: read }
@@ -50,18 +53,27 @@ export const postgresPrivileges = {
     // Allow and deny lists, with a key that has the scope.
     list_entries: change,
     list_shards: count,
-    audit_log: ['insert'],
+    audit_log: [writeAudit],
   },
   delivery: {
     ...schema,
     tenants: read,
     tenant_secrets: read,
-    webhooks: ['select', 'update'],
+    // Health, and switching it off. Where it leads is the console's.
+    webhooks: [
+      'select',
+      'update(state, off_reason, changed_at, failing_since, failed_attempts, last_failure, ' +
+        'circuit_open_until, failed_probes)',
+    ],
     webhook_secret_lease: ['select', 'update'],
-    deliveries: ['select', 'update'],
+    // Claims and outcomes. What is sent was written with the alert.
+    deliveries: [
+      'select',
+      'update(state, attempts, due_at, claimed_by, claimed_until, ended_at, reason)',
+    ],
     delivery_attempts: add,
     replication_changes: add,
-    audit_log: ['insert'],
+    audit_log: [writeAudit],
   },
   console: {
     ...Object.fromEntries(
@@ -83,7 +95,7 @@ export const postgresPrivileges = {
         ...['operators', 'operator_sessions', 'operator_recovery_codes', 'operator_invitations'],
       ].map((table) => [table, change]),
     ),
-    audit_log: add,
+    audit_log: ['select', writeAudit],
     audit_retention: read,
     ...schema,
     stream_incarnations: read,

@@ -24,6 +24,8 @@ export type AuditRow = {
   action: string
   before: unknown
   after: unknown
+  /** The database user that wrote it, which no process can choose; null in older rows. */
+  written_by: string | null
 }
 
 /** Which rows; a filter that is left out does not narrow the list. */
@@ -70,7 +72,7 @@ export async function listAudit(
     ...(page.before === undefined ? [] : [`audit_id < ${bind(page.before)}`]),
   ]
   const { rows } = await db.query<Omit<AuditRow, 'at'> & { at: Date }>(
-    `select audit_id, at, actor, tenant_id, action, before, after from audit_log
+    `select audit_id, at, actor, tenant_id, action, before, after, written_by from audit_log
      ${conditions.length === 0 ? '' : `where ${conditions.join(' and ')}`}
      order by audit_id desc limit ${bind(page.limit)}`,
     values,

@@ -76,6 +76,10 @@ const forbiddenToAll = {
   'replace a trigger':
     'create or replace function note_mirror_change() returns trigger language sql as $$ select 1 $$',
   'switch a trigger off': 'alter table audit_log disable trigger audit_log_is_append_only',
+  'choose when an audit entry was written': `insert into audit_log (actor, action, at)
+    values ('system', 'tenant.tested', now() - interval '1 year')`,
+  'choose who wrote an audit entry': `insert into audit_log (actor, action, written_by)
+    values ('system', 'tenant.tested', 'x')`,
   'rewrite the audit log': `update audit_log set actor = 'nobody'`,
   'shorten the audit log': 'delete from audit_log',
   'shorten how long the audit log is kept': 'update audit_retention set days = 30',
@@ -106,6 +110,16 @@ const secretsAndKeys = {
   'read the audit log': 'select * from audit_log',
   'redirect a webhook': `update webhooks set url = 'https://elsewhere.example'`,
 }
+
+/** Acts under a name. */
+const toAuditEntry = (actor: string) =>
+  `insert into audit_log (actor, action) values ('${actor}', 'policy.tested')`
+const toDisposition = (actor: string) =>
+  `insert into alert_dispositions (tenant_id, alert_id, from_disposition, to_disposition, actor)
+   values ('a', 'alr_1', 'OPEN', 'CONFIRMED', '${actor}')`
+const toListEntry = (actor: string) =>
+  `insert into list_entries (entry_id, tenant_id, list, kind, id, reason, created_by, shard)
+   values ('lst_1', 'a', 'deny', 'device', 'd', '', '${actor}', 0)`
 
 /** Functions that run as the owner. */
 const consoleOnly = {
@@ -149,10 +163,18 @@ const forbidden: Record<string, Tries> = {
     'widen a key': `update api_keys set scopes = '{alerts:write}'`,
     'change what an alert says': `update alerts set risk_score = 0`,
     'change who judged': `update alert_dispositions set actor = 'x'`,
+    'write an audit entry as the admin token': toAuditEntry('admin'),
+    'write an audit entry as the service': toAuditEntry('system'),
+    'judge as an operator': toDisposition('ann@example.com'),
+    'list a device as an operator': toListEntry('ann@example.com'),
   },
   delivery: {
     ...consoleOnly,
-    ...without(secretsAndKeys, 'read the secrets of tenants', 'redirect a webhook'),
+    ...without(secretsAndKeys, 'read the secrets of tenants'),
+    'change what is sent': `update deliveries set body = 'x'`,
+    'give a delivery away': `update deliveries set tenant_id = 'b', alert_id = 'alr_2'`,
+    'write an audit entry as the admin token': toAuditEntry('admin'),
+    'write an audit entry as an operator': toAuditEntry('ann@example.com'),
     ...without(
       alertsAndDeliveries,
       'read what is delivered',
@@ -188,6 +210,23 @@ describe('PostgreSQL', () => {
     // insufficient_privilege; a role that does not exist cannot be set either.
     expect(['42501', '22023']).toContain(await tryPostgres(process, sql))
   })
+
+  test.each([
+    ['api', 'api-key:backend'],
+    ['delivery', 'system'],
+    ['console', 'ann@example.com'],
+    ['console', 'admin'],
+  ] as const)(
+    'the %s writes audit entries as %s, and they name its role',
+    async (process, actor) => {
+      const client = clients.get(process)!
+      await client.query(toAuditEntry(actor))
+      const { rows } = await clients
+        .get('console')!
+        .query('select actor, written_by from audit_log order by audit_id desc limit 1')
+      expect(rows).toEqual([{ actor, written_by: toRole(database, process) }])
+    },
+  )
 
   test.each(Object.entries(consoleOnly))('the console can %s', async (_, sql) => {
     expect(await tryPostgres('console', sql)).toBe('allowed')

@@ -267,13 +267,13 @@ export interface paths {
   '/admin/v1/tenants/{tenant_id}/audit': {
     get: {
       parameters: { query?: { limit?: number; cursor?: string; actor?: string; action?: string; from?: string; to?: string }; path: { tenant_id: string } }
-      responses: { 200: { content: { 'application/json': { data: ({ audit_id: number; at: string; actor: string; tenant_id: (string | null); action: string; before: unknown; after: unknown })[]; limit: number; next_cursor: (string | null) } } } }
+      responses: { 200: { content: { 'application/json': { data: ({ audit_id: number; at: string; actor: string; tenant_id: (string | null); action: string; before: unknown; after: unknown; written_by: (string | null) })[]; limit: number; next_cursor: (string | null) } } } }
     }
   }
   '/admin/v1/audit': {
     get: {
       parameters: { query?: { limit?: number; cursor?: string; actor?: string; action?: string; from?: string; to?: string; tenants?: "none" | "all" } }
-      responses: { 200: { content: { 'application/json': { data: ({ audit_id: number; at: string; actor: string; tenant_id: (string | null); action: string; before: unknown; after: unknown })[]; limit: number; next_cursor: (string | null) } } } }
+      responses: { 200: { content: { 'application/json': { data: ({ audit_id: number; at: string; actor: string; tenant_id: (string | null); action: string; before: unknown; after: unknown; written_by: (string | null) })[]; limit: number; next_cursor: (string | null) } } } }
     }
   }
   '/admin/v1/edges': {
