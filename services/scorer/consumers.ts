@@ -156,7 +156,7 @@ function createOfStream(shared: Shared, stream: TelemetryStream): OfStream {
   const quarantine: QuarantineDeps = {
     messages,
     observe,
-    // The id of a letter holds the sequence of its message, which other streams have as well.
+    // The id of a letter holds the offset of its message, which other streams may have as well.
     storeDeadLetters: (letters) =>
       shared.storeDeadLetters(letters.map((one) => ({ ...one, id: `${one.id}${stream.suffix}` }))),
     reconciliation: createReconciliationWriter(clickhouse, stream.number),

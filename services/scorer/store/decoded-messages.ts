@@ -140,24 +140,24 @@ function decodeProven(
   isProven: (message: ConsumedMessage) => boolean,
 ): Decoded {
   if (isProven(message)) return decode(message)
-  const { data, sequence } = message
+  const { data, streamOffset } = message
   const detail = 'no edge of this service wrote it'
   return {
     events: [],
-    deadLetters: [{ reason: 'unproven_batch', detail, id: `${sequence}`, data }],
+    deadLetters: [{ reason: 'unproven_batch', detail, id: `${streamOffset}`, data }],
   }
 }
 
-function decode({ data, sequence, streamOffset }: ConsumedMessage): Decoded {
+function decode({ data, streamOffset }: ConsumedMessage): Decoded {
   try {
     const { events, invalid } = decodeBatch(data, streamOffset)
     const deadLetters = invalid.map(({ index, detail, data }): DeadLetter => {
-      return { reason: 'invalid_event', detail, id: `${sequence}-${index}`, data }
+      return { reason: 'invalid_event', detail, id: `${streamOffset}-${index}`, data }
     })
     return { events, deadLetters }
   } catch (error) {
     if (!(error instanceof PoisonError)) throw error
     const { reason, message: detail } = error
-    return { events: [], deadLetters: [{ reason, detail, id: `${sequence}`, data }] }
+    return { events: [], deadLetters: [{ reason, detail, id: `${streamOffset}`, data }] }
   }
 }
