@@ -17,7 +17,7 @@ import { toReconciliationText } from '../../../services/console/cli/reconcile.ts
 import { type Summary, toSummaryText } from '../../../services/fleet/check/summary.ts'
 import { startStack, type TestStack } from '../../support/process/stack.ts'
 import { print, randomSeed, readOptions, reportBroken } from '../support/drill.ts'
-import { readDifference, readSettled, startFleet } from '../support/fleet-load.ts'
+import { awaitFlow, readDifference, readSettled, startFleet } from '../support/fleet-load.ts'
 import { signalTree } from '../support/process-tree.ts'
 import { awaitAllReady } from '../support/stack-under-load/stack-children.ts'
 
@@ -59,6 +59,7 @@ async function hangUnderLoad({ server, seconds, rate, seed }: Hang): Promise<str
   try {
     const load = { rate, seconds: 2 * calmSeconds + seconds, seed, settleSeconds: 120 + seconds }
     const fleet = startFleet(running.dataDir, load)
+    await awaitFlow(running)
     await pause(1_000 * calmSeconds)
     const stopped = signalTree(running.stack.pids[server], 'SIGSTOP')
     print(`${server}: ${stopped.length} processes stopped for ${seconds} s`)

@@ -60,6 +60,18 @@ export function readSettled(running: TestStack, tenantId: string): Promise<Recon
   )
 }
 
+/** Waits until the edge accepts what a fleet sends. */
+export async function awaitFlow({ stack }: TestStack): Promise<void> {
+  await until(
+    'telemetry flows',
+    async () => {
+      const text = await (await fetch(`${stack.internal.ingest}/metrics`)).text()
+      return /^di_ingest_accepted_total\{.* [1-9]\d*$/m.test(text)
+    },
+    60_000,
+  )
+}
+
 /** @returns the sum of the metric that alerts on a difference between stages */
 export async function readDifference({ stack }: TestStack): Promise<number> {
   const text = await (await fetch(`${stack.internal.console}/metrics`)).text()
