@@ -340,8 +340,9 @@ function leaveCutOff(connection: NatsConnection, manager: JetStreamManager, log:
   void connection.closed().then(() => clearInterval(timer))
 }
 
-/** How many refused subjects are logged. */
+/** How many refused subjects are logged, and how much of each: the server names them. */
 const refusedSubjectsMax = 100
+const refusedSubjectCharsMax = 200
 
 async function watchStatus(
   connection: NatsConnection,
@@ -352,7 +353,8 @@ async function watchStatus(
   for await (const status of connection.status()) {
     const { permissionContext } = status
     if (permissionContext !== undefined && refused.size < refusedSubjectsMax) {
-      const { operation, subject } = permissionContext
+      const { operation } = permissionContext
+      const subject = permissionContext.subject.slice(0, refusedSubjectCharsMax)
       // Once each: refused requests are repeated.
       if (!refused.has(subject))
         log.warn({ operation, subject }, 'NATS refuses this user a subject')
