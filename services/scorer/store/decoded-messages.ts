@@ -24,6 +24,8 @@ export type DecodedMessages = {
    * Returns the kept events of a message and removes them; decodes the message if there are none.
    */
   decodeToDecide: (message: ConsumedMessage) => Decoded
+  /** Whether its events are kept, so that `decodeToDecide` does not read its bytes. */
+  isKept: (message: ConsumedMessage) => boolean
 }
 
 /** The message that the signals of kept events are decoded from, when they are read. */
@@ -73,6 +75,7 @@ export function createDecodedMessages(
       known.source.message = message
       return known.decoded
     },
+    isKept: ({ streamOffset }) => kept.has(streamOffset),
   }
 }
 
