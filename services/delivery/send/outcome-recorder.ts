@@ -66,8 +66,8 @@ export function createOutcomeRecorder(deps: RecorderDeps): OutcomeRecorder {
     }
   }
   /**
-   * After Postgres rejects a batch: one bad outcome must not block the others. Each leaves the queue
-   * as it is written, so none is written again when Postgres fails at a later one.
+   * After Postgres rejects a batch: one bad outcome must not block the others. Each leaves the
+   * queue as it is written, so none is written again when Postgres fails at a later one.
    */
   const writeOneByOne = async (batch: DeliveryOutcome[]): Promise<void> => {
     for (const outcome of batch) {

@@ -17,8 +17,8 @@ export type DeadLetter = {
   /** What is wrong with it, without its content. */
   detail: string
   /**
-   * Identifies the letter, so that a redelivered one is stored once. By the offset of its message: a
-   * stream that was put back repeats its sequences.
+   * Identifies the letter, so that a redelivered one is stored once. By the offset of its message:
+   * a stream that was put back repeats its sequences.
    */
   id: string
   /** Absent when the tenant is unknown. */

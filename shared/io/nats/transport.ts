@@ -1,8 +1,9 @@
 /**
- * The sockets of the NATS client. Its own transport has two defects that a hung server reveals: an
- * attempt to connect that ran out of time stays open and later ends the good connection of its
- * client, whose socket then feeds the same parser as the next one; and when the parser meets what it
- * cannot read, it prints the bytes to stdout and goes on without a reader.
+ * The sockets of the NATS client. Its own transport has two defects that a hung server reveals. An
+ * attempt to connect that ran out of time stays open; when the server closes it later, the client
+ * leaves the good connection that it has meanwhile and opens another, and then both feed one
+ * parser. And when the parser meets what it cannot read, the client prints the bytes to stdout and
+ * goes on without a reader.
  */
 import { type ConnectionOptions, Events, type NatsConnection } from 'nats'
 import { NatsConnectionImpl } from 'nats/lib/nats-base-client/nats.js'
