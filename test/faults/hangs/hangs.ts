@@ -1,9 +1,9 @@
 /**
  * `npm run faults -- hangs [--only nats,clickhouse,postgres] [--nats 45] [--clickhouse 60]
- * [--postgres 60] [--rate 200] [--seed S]`: under a fleet, all processes of a server are stopped
- * with SIGSTOP for so many seconds and go on with SIGCONT, as in a machine that hangs. Prints what
- * the fleet and the reconciliation found. Exits with 1 when anything accepted is lost, twice or
- * wrong, the stages differ, or a process wrote a line that is not of its log.
+ * [--postgres 60] [--rate 200] [--seed S]`: under a fleet, all processes of one server after the
+ * other are stopped with SIGSTOP for so many seconds and go on with SIGCONT, as in a machine that
+ * hangs. Prints what the fleet and the reconciliation found. Exits with 1 when anything accepted is
+ * lost, twice or wrong, the stages differ, or a process wrote a line that is not of its log.
  */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -21,15 +21,15 @@ import { awaitFlow, readDifference, readSettled, startFleet } from '../support/f
 import { signalTree } from '../support/process-tree.ts'
 import { awaitAllReady } from '../support/stack-under-load/stack-children.ts'
 
-type Hang = { server: ServerName; seconds: number; rate: number; seed: number }
+type Hang = { server: ServerName; seconds: number }
 
-/** Load before the hang, and after it: the backlog must drain under load. */
+/** Load before, between and after the hangs: a backlog must drain under load. */
 const calmSeconds = 12
 
 /** Runs the drill and prints its report. */
 export async function run(args: string[]): Promise<void> {
   const options = readOptions(args, {
-    only: SERVER_NAMES.join(','),
+    only: 'nats,clickhouse,postgres',
     nats: 45,
     clickhouse: 60,
     postgres: 60,
@@ -37,14 +37,13 @@ export async function run(args: string[]): Promise<void> {
     seed: randomSeed(),
   })
   const { rate, seed } = options
-  const servers = options.only.split(',').map(toServer)
-  print(`${servers.map((name) => `${name} ${options[name]} s`).join(', ')}, --seed ${seed}`)
-  const broken: string[] = []
-  for (const server of servers) {
-    const found = await hangUnderLoad({ server, seconds: options[server], rate, seed })
-    for (const line of found) broken.push(`${server}: ${line}`)
-  }
-  reportBroken(broken)
+  const hangs = options.only.split(',').map((name) => {
+    const server = toServer(name)
+    return { server, seconds: options[server] }
+  })
+  const texts = hangs.map(({ server, seconds }) => `${server} ${seconds} s`)
+  print(`${texts.join(', ')} at ${rate} events/s, --seed ${seed}`)
+  reportBroken(await hangUnderLoad(hangs, { rate, seed }))
 }
 
 function toServer(name: string): ServerName {
@@ -54,19 +53,19 @@ function toServer(name: string): ServerName {
 }
 
 /** @returns the broken guarantees */
-async function hangUnderLoad({ server, seconds, rate, seed }: Hang): Promise<string[]> {
+async function hangUnderLoad(
+  hangs: readonly Hang[],
+  { rate, seed }: { rate: number; seed: number },
+): Promise<string[]> {
   const running = await startStack()
   try {
-    const load = { rate, seconds: 2 * calmSeconds + seconds, seed, settleSeconds: 120 + seconds }
-    const fleet = startFleet(running.dataDir, load)
+    const hanging = hangs.reduce((sum, { seconds }) => sum + seconds, 0)
+    const seconds = hanging + (hangs.length + 1) * calmSeconds
+    const fleet = startFleet(running.dataDir, { rate, seconds, seed, settleSeconds: 120 + seconds })
     await awaitFlow(running)
-    await pause(1_000 * calmSeconds)
-    const stopped = signalTree(running.stack.pids[server], 'SIGSTOP')
-    print(`${server}: ${stopped.length} processes stopped for ${seconds} s`)
-    try {
-      await pause(1_000 * seconds)
-    } finally {
-      for (const pid of stopped) resume(pid)
+    for (const hang of hangs) {
+      await pause(1_000 * calmSeconds)
+      await hangOnce(running, hang)
     }
     const summary = await fleet
     print(toSummaryText(summary))
@@ -76,14 +75,27 @@ async function hangUnderLoad({ server, seconds, rate, seed }: Hang): Promise<str
     print(`\n${toReconciliationText(reconciliation)}\n`)
     const stored = reconciliation.data.reduce((sum, hour) => sum + hour.stored, 0)
     return [
-      ...(stopped.length === 0 ? ['nothing was stopped'] : []),
-      ...judgeSummary(summary, server === 'nats'),
+      ...judgeSummary(
+        summary,
+        hangs.some(({ server }) => server === 'nats'),
+      ),
       ...(reconciliation.agrees && difference === 0 ? [] : ['the counts of the stages differ']),
       ...(stored >= summary.accepted ? [] : ['accepted events are missing']),
       ...findForeignLines(running),
     ]
   } finally {
     await running.discard()
+  }
+}
+
+async function hangOnce(running: TestStack, { server, seconds }: Hang): Promise<void> {
+  const stopped = signalTree(running.stack.pids[server], 'SIGSTOP')
+  if (stopped.length === 0) throw new Error(`${server} does not run`)
+  print(`${server}: ${stopped.length} processes stopped for ${seconds} s`)
+  try {
+    await pause(1_000 * seconds)
+  } finally {
+    for (const pid of stopped) resume(pid)
   }
 }
 
