@@ -38,6 +38,7 @@ import type { BacklogLimit } from './backlog-limit.ts'
 import { createBodyBudget } from './body-budget.ts'
 import type { CommitLimits } from './group-commit.ts'
 import {
+  endUnsettled,
   handleSubmission,
   ingestPath,
   type Pending,
@@ -222,6 +223,7 @@ function createSubmissionDeps(
         return deps.tracing === null ? publish() : tracePublish(batch, publish)
       },
       settle: (pending, settlement) => respondSettled(submissions, pending, settlement),
+      onSettleFailed: (pending, error) => endUnsettled(submissions, pending, error),
       observers: observe.commits,
       newBatchId: deps.newBatchId,
       nowMs,

@@ -3,7 +3,7 @@
  * order. The acknowledgement of the message settles them. A message costs the broker the same for
  * any number of events, so a small one lingers for some milliseconds until more events arrive; a
  * single client never waits. Memory is bounded: beyond the limit an event is refused at once. Every
- * accepted event is settled exactly once.
+ * accepted event is settled exactly once, within its own time limit.
  */
 import type { PublishFault } from '#shared/io/telemetry/telemetry-publisher.ts'
 
@@ -39,6 +39,8 @@ export type GroupCommitOptions<W extends Waiter> = {
   ) => Promise<PublishOutcome>
   /** Called once per accepted event. */
   settle: (waiter: W, settlement: Settlement) => void
+  /** Called when `settle` has thrown; the events after it are settled all the same. */
+  onSettleFailed: (waiter: W, error: unknown) => void
   /** Called after a batch was settled: there is capacity again. */
   onSettled: () => void
   /** Runs a function at the end of this turn of the event loop. */
@@ -219,15 +221,11 @@ function nextBatch<W extends Waiter>(queue: W[], limits: CommitLimits): W[] {
 }
 
 async function commit<W extends Waiter>(state: State<W>, batch: W[]): Promise<void> {
-  const settlement = await publishBatch(state, batch)
+  const { open, settlement } = await publishBatch(state, batch)
   state.inFlight--
   // Launch the next message first: writing the responses takes longer.
   launch(state)
-  for (const waiter of batch) {
-    state.waitingEvents--
-    state.waitingBytes -= waiter.bytes
-    state.settle(waiter, settlement)
-  }
+  settleAll(state, open, settlement)
   state.onSettled()
   if (state.waitingEvents > 0) return
   const drains = state.drains
@@ -235,34 +233,81 @@ async function commit<W extends Waiter>(state: State<W>, batch: W[]): Promise<vo
   for (const resolve of drains) resolve()
 }
 
-/** Publishes a batch, with retries until its time limit. Never rejects. */
-async function publishBatch<W extends Waiter>(state: State<W>, batch: W[]): Promise<Settlement> {
+function settleAll<W extends Waiter>(
+  state: State<W>,
+  waiters: readonly W[],
+  settlement: Settlement,
+): void {
+  for (const waiter of waiters) {
+    state.waitingEvents--
+    state.waitingBytes -= waiter.bytes
+    try {
+      state.settle(waiter, settlement)
+    } catch (error) {
+      state.onSettleFailed(waiter, error)
+    }
+  }
+}
+
+/**
+ * Publishes a batch, with retries until it is stored or the time limit of its last event is over.
+ * An event whose limit ends earlier is settled then: its outcome is unknown. Never rejects.
+ * @returns the events that are not settled yet
+ */
+async function publishBatch<W extends Waiter>(
+  state: State<W>,
+  batch: readonly W[],
+): Promise<{ open: readonly W[]; settlement: Settlement }> {
   const { nowMs, limits, observe } = state
-  const deadlineMs = batch[0]!.arrivedMs + limits.publishTimeoutMs
-  const message = encodeBatch(batch)
+  const sent = settleExpired(state, batch, 'no_ack')
+  const message = encodeBatch(sent)
   const batchId = state.newBatchId()
+  let open = sent
   let fault: PublishFault = 'no_ack'
-  for (let attempt = 1; ; attempt++) {
+  for (let attempt = 1; open.length > 0; attempt++) {
     const startedMs = nowMs()
-    const leftMs = deadlineMs - startedMs
-    if (leftMs <= 0) break
     if (attempt > 1) observe.retried(fault)
     try {
-      const timeoutMs = Math.min(leftMs, limits.publishAttemptMs)
-      const { duplicate, sequence } = await state.publish(message, batchId, timeoutMs, batch)
+      const timeoutMs = Math.min(findDeadline(open, limits) - startedMs, limits.publishAttemptMs)
+      const { duplicate, sequence } = await state.publish(message, batchId, timeoutMs, sent)
       const tookMs = nowMs() - startedMs
-      observe.stored({ events: batch.length, bytes: message.length, tookMs, duplicate })
-      return { fault: null, sequence }
+      observe.stored({ events: sent.length, bytes: message.length, tookMs, duplicate })
+      return { open, settlement: { fault: null, sequence } }
     } catch (error) {
       const failure = error as { fault?: PublishFault; final?: boolean }
       fault = failure.fault ?? 'no_ack'
       if (failure.final === true) break
-      const waitMs = Math.min(retryPauseMs, deadlineMs - nowMs())
+      const waitMs = Math.min(retryPauseMs, findDeadline(open, limits) - nowMs())
       if (nowMs() - startedMs < retryPauseMs && waitMs > 0) await state.pause(waitMs)
     }
+    open = settleExpired(state, open, fault)
   }
-  observe.failed({ events: batch.length, fault })
-  return { fault }
+  if (open.length > 0) observe.failed({ events: open.length, fault })
+  return { open, settlement: { fault } }
+}
+
+/** When the first of the events has to be settled, on the monotonic clock. */
+const findDeadline = (open: readonly Waiter[], limits: CommitLimits): number =>
+  Math.min(...open.map(({ arrivedMs }) => arrivedMs)) + limits.publishTimeoutMs
+
+/**
+ * Settles events whose time limit is over, and with them those whose limit ends within the next
+ * pause: events that arrived one after the other do not end an attempt each.
+ * @returns the others
+ */
+function settleExpired<W extends Waiter>(
+  state: State<W>,
+  waiters: readonly W[],
+  fault: PublishFault,
+): readonly W[] {
+  const { limits, nowMs, observe } = state
+  const atMs = nowMs()
+  if (findDeadline(waiters, limits) > atMs) return waiters
+  const isExpired = ({ arrivedMs }: W) => arrivedMs + limits.publishTimeoutMs <= atMs + retryPauseMs
+  const expired = waiters.filter(isExpired)
+  observe.failed({ events: expired.length, fault })
+  settleAll(state, expired, { fault })
+  return waiters.filter((waiter) => !isExpired(waiter))
 }
 
 const openBracket = 0x5b

@@ -29,6 +29,7 @@ type IntakesOptions<S extends Arrival, W extends Waiter> = {
   /** Publishes to the stream of a number. */
   publish: (stream: number, ...batch: Parameters<Publish<W>>) => ReturnType<Publish<W>>
   settle: GroupCommitOptions<W>['settle']
+  onSettleFailed: GroupCommitOptions<W>['onSettleFailed']
   /** One for each stream, in the order of their numbers. */
   observers: readonly CommitObserver[]
   newBatchId: () => string
@@ -93,7 +94,7 @@ function createIntake<S extends Arrival, W extends Waiter>(
   options: IntakesOptions<S, W>,
   index: number,
 ): Intake<S, W> {
-  const { connected, process, publish, settle, observers, newBatchId, nowMs } = options
+  const { connected, process, publish, observers, newBatchId, nowMs } = options
   const { length } = observers
   const intake: Intake<S, W> = {
     admission: createAdmission<S>({
@@ -111,7 +112,8 @@ function createIntake<S extends Arrival, W extends Waiter>(
     }),
     commit: createGroupCommit<W>({
       publish: (...batch) => publish(index + 1, ...batch),
-      settle,
+      settle: options.settle,
+      onSettleFailed: options.onSettleFailed,
       onSettled: () => intake.admission.resume(),
       defer: setImmediate,
       later: setTimeout,

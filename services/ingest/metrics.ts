@@ -12,6 +12,8 @@ import type { CommitObserver } from './group-commit.ts'
 export type IngestObserver = {
   accepted: (acceptance: Acceptance, tookMs: number) => void
   refused: (refusal: Refusal) => void
+  /** A response that failed by a defect. */
+  unanswered: () => void
   /** Of each telemetry stream, in the order of their numbers. */
   commits: CommitObserver[]
   /** Why no stream could store telemetry in the last seconds, or null. */
@@ -69,6 +71,10 @@ export function createIngestObserver(
     'tenant',
     'action',
   ])
+  const unanswered = metrics.counter(
+    'di_ingest_unanswered_total',
+    'Submissions whose response failed by a defect',
+  )
   return {
     accepted: ({ tenantId: tenant, action, platform, unknownSignals }, tookMs) => {
       accepted.inc({ tenant, action })
@@ -76,6 +82,7 @@ export function createIngestObserver(
       seconds.observe(tookMs / 1000)
     },
     refused: createRefusedCounter(metrics),
+    unanswered: () => unanswered.inc(),
     commits: createCommitObservers(metrics, streams, (stream, fault) => {
       if (fault === null) failures.delete(stream)
       else failures.set(stream, { fault, atMs: nowMs() })

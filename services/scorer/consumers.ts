@@ -45,6 +45,7 @@ import {
 import { createShadowDecisions, type ShadowDecisions } from './shadow/shadow-decisions.ts'
 import { createShadowVersions } from './shadow/shadow-versions.ts'
 import { createDecodedMessages, type DecodedMessages } from './store/decoded-messages.ts'
+import { createReadAgain, createStoredReader } from './store/read-again.ts'
 import { createStreamOffsetsReader } from './store/read-stream-offsets.ts'
 import { type StoreBatchDeps, storeBatch } from './store/store-batch.ts'
 import { startStreamTrimmer } from './store/trim-stream.ts'
@@ -120,6 +121,8 @@ type OfStream = Shared & {
   messages: DecodedMessages
   quarantine: QuarantineDeps
   readOffsets: () => Promise<StreamOffsets>
+  /** Whether an edge wrote the message. */
+  isProven: (message: ConsumedMessage) => boolean
 }
 
 const nowMs = () => performance.now()
@@ -150,13 +153,12 @@ function startStream(shared: Shared, stream: TelemetryStream): StreamConsumers {
 function createOfStream(shared: Shared, stream: TelemetryStream): OfStream {
   const { nats, clickhouse, observe, prover } = shared
   const bytesMax = Math.floor(decodedBytesMax / nats.telemetryStreams.length)
-  const messages = createDecodedMessages(bytesMax, ({ data, proof }) =>
-    prover.isProven(proof, [], data),
-  )
+  const isProven = onceEach(({ data, proof }: ConsumedMessage) => prover.isProven(proof, [], data))
+  const messages = createDecodedMessages(bytesMax, isProven)
   const quarantine: QuarantineDeps = {
     messages,
     observe,
-    // The id of a letter holds the sequence of its message, which other streams have as well.
+    // The id of a letter holds the offset of its message, which other streams may have as well.
     storeDeadLetters: (letters) =>
       shared.storeDeadLetters(letters.map((one) => ({ ...one, id: `${one.id}${stream.suffix}` }))),
     reconciliation: createReconciliationWriter(clickhouse, stream.number),
@@ -164,7 +166,34 @@ function createOfStream(shared: Shared, stream: TelemetryStream): OfStream {
     wallMs: Date.now,
   }
   const readOffsets = createStreamOffsetsReader({ ...shared, stream, wallMs: Date.now, nowMs })
-  return { ...shared, stream, messages, quarantine, readOffsets }
+  return { ...shared, stream, messages, quarantine, readOffsets, isProven }
+}
+
+/** Computes a property of a message once: it is asked before a batch is handled and while it is. */
+function onceEach(find: (message: ConsumedMessage) => boolean) {
+  const found = new WeakMap<ConsumedMessage, boolean>()
+  return (message: ConsumedMessage): boolean => {
+    const known = found.get(message)
+    if (known !== undefined) return known
+    const result = find(message)
+    found.set(message, result)
+    return result
+  }
+}
+
+/** Reads messages again that arrived other than the stream has them. */
+function createRereader(
+  { nats, stream: { stream }, observe, log }: OfStream,
+  isProven: (message: ConsumedMessage) => boolean,
+) {
+  return createReadAgain({
+    isProven,
+    readStored: createStoredReader(nats, stream),
+    onGarbled: ({ sequence: seq }) => {
+      observe.garbled()
+      log.error({ stream, seq }, 'a message arrived other than the stream has it')
+    },
+  })
 }
 
 function startStoring(own: OfStream, onAcknowledged: () => void): Consumption {
@@ -178,7 +207,9 @@ function startStoring(own: OfStream, onAcknowledged: () => void): Consumption {
     reconciliation: createReconciliationWriter(clickhouse, stream.number),
     wallMs: Date.now,
   }
-  const store = (batch: readonly ConsumedMessage[]) => storeBatch(batch, deps)
+  const readAgain = createRereader(own, own.isProven)
+  const store = async (batch: readonly ConsumedMessage[]) =>
+    storeBatch(await readAgain(batch), deps)
   return consume({
     nats,
     log,
@@ -195,7 +226,13 @@ function startStoring(own: OfStream, onAcknowledged: () => void): Consumption {
 
 function startDeciding(own: OfStream): Consumption {
   const { nats, stream, quarantine, readOffsets, log, metrics, tracing } = own
-  const decide = createDecideDeps(own)
+  const deps = createDecideDeps(own)
+  const readAgain = createRereader(
+    own,
+    (message) => own.messages.isKept(message) || own.isProven(message),
+  )
+  const decide = async (batch: readonly ConsumedMessage[], using: DecideBatchDeps) =>
+    decideBatch(await readAgain(batch), using)
   return consume({
     nats,
     log,
@@ -206,11 +243,12 @@ function startDeciding(own: OfStream): Consumption {
     readyUpTo: () => readStoredWatermark(nats, stream),
     handle: (batch) =>
       tracing === null
-        ? decideBatch(batch, decide)
+        ? decide(batch, deps)
         : traceBatch(tracing, 'decide', batch, (traceparents) =>
-            decideBatch(batch, raiseTraced(decide, traceparents)),
+            decide(batch, raiseTraced(deps, traceparents)),
           ),
-    quarantine: (message, error) => quarantineUndecided(message, error, { ...quarantine, decide }),
+    quarantine: (message, error) =>
+      quarantineUndecided(message, error, { ...quarantine, decide: deps }),
   })
 }
 

@@ -55,6 +55,8 @@ type StoreObserver = {
   dropped: (deadLetters: readonly Pick<DeadLetter, 'reason'>[]) => void
   /** A dead letter that was dropped instead of stored. */
   deadLetterLost: (loss: DeadLetterLoss) => void
+  /** A message that arrived other than the stream has it. */
+  garbled: () => void
 }
 
 type DecideObserver = {
@@ -112,6 +114,10 @@ function createStoreObserver(metrics: Metrics): StoreObserver {
     'Dead letters dropped, because the stream is full or the tenant exceeds its share of it',
     ['loss'],
   )
+  const garbled = metrics.counter(
+    'di_messages_garbled_total',
+    'Messages that arrived other than the stream has them, and were read again',
+  )
   startAtZero(
     drops,
     dropReasons.map((reason) => ({ reason })),
@@ -132,6 +138,7 @@ function createStoreObserver(metrics: Metrics): StoreObserver {
       countEvents(events, nowMs)
       for (const { unknownSignals } of messages) countUnknownSignals(unknownSignals)
     },
+    garbled: () => garbled.inc(),
     leftOut: (values) => {
       for (const [tenant, count] of values) leftOut.inc({ tenant }, count)
     },

@@ -33,6 +33,7 @@ const drills: Record<string, () => Promise<Drill>> = {
   'put-back': () => import('./put-back/put-back.ts'),
   standby: () => import('./standby/standby.ts'),
   rolling: () => import('./rolling/rolling.ts'),
+  hangs: () => import('./hangs/hangs.ts'),
 }
 
 /**

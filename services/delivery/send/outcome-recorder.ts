@@ -65,7 +65,10 @@ export function createOutcomeRecorder(deps: RecorderDeps): OutcomeRecorder {
       )
     }
   }
-  /** After Postgres rejects a batch: one bad outcome must not block the others. */
+  /**
+   * After Postgres rejects a batch: one bad outcome must not block the others. Each leaves the
+   * queue as it is written, so none is written again when Postgres fails at a later one.
+   */
   const writeOneByOne = async (batch: DeliveryOutcome[]): Promise<void> => {
     for (const outcome of batch) {
       try {
@@ -79,6 +82,7 @@ export function createOutcomeRecorder(deps: RecorderDeps): OutcomeRecorder {
           metrics.unrecorded.inc()
         })
       }
+      queue.shift()
     }
   }
   const run = async (): Promise<void> => {
@@ -89,11 +93,15 @@ export function createOutcomeRecorder(deps: RecorderDeps): OutcomeRecorder {
       const batch = queue.slice(0, batchMax)
       lastWriteMs = monotonicMs()
       try {
-        await write(batch).catch((error: unknown) => {
-          if (isPassing(error)) throw error
-          return writeOneByOne(batch)
-        })
-        queue.splice(0, batch.length)
+        const refused = await write(batch).then(
+          () => false,
+          (error: unknown) => {
+            if (isPassing(error)) throw error
+            return true
+          },
+        )
+        if (refused) await writeOneByOne(batch)
+        else queue.splice(0, batch.length)
         pauseMs = 25
       } catch (error) {
         log.warn({ err: error, waiting: queue.length }, 'outcomes wait for Postgres')

@@ -206,6 +206,14 @@ export function respondSettled(
   deps.log.debug({ request_id: requestId, event_id: eventId }, 'an event was accepted')
 }
 
+/** Ends a submission whose response failed by a defect: its client sends it again. */
+export function endUnsettled(deps: SubmissionDeps, pending: Pending, error: unknown): void {
+  const { response, requestId } = pending
+  deps.observe.unanswered()
+  deps.log.error({ err: error, request_id: requestId }, 'answering a submission failed')
+  response.destroy()
+}
+
 /** @param body the complete body, when it was read */
 function respondRefused(
   deps: SubmissionDeps,

@@ -108,9 +108,9 @@ async function storeDeadLetter(
   },
   { storeDeadLetters, observe, log }: Pick<QuarantineDeps, 'storeDeadLetters' | 'observe' | 'log'>,
 ): Promise<void> {
-  const { data, sequence, error, what, events } = failed
+  const { data, sequence, streamOffset, error, what, events } = failed
   const detail = `${what}: ${error instanceof Error ? error.name : 'unknown'}`
-  await storeDeadLetters([{ reason: 'defect', detail, id: `${sequence}-${what}`, data }])
+  await storeDeadLetters([{ reason: 'defect', detail, id: `${streamOffset}-${what}`, data }])
   observe.dropped([{ reason: 'defect' }])
   const ids = events.map(({ event_id: id }) => id)
   log.error({ seq: sequence, what, event_ids: ids }, 'events are in a dead letter')

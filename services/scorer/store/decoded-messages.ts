@@ -24,6 +24,8 @@ export type DecodedMessages = {
    * Returns the kept events of a message and removes them; decodes the message if there are none.
    */
   decodeToDecide: (message: ConsumedMessage) => Decoded
+  /** Whether its events are kept, so that `decodeToDecide` does not read its bytes. */
+  isKept: (message: ConsumedMessage) => boolean
 }
 
 /** The message that the signals of kept events are decoded from, when they are read. */
@@ -73,6 +75,7 @@ export function createDecodedMessages(
       known.source.message = message
       return known.decoded
     },
+    isKept: ({ streamOffset }) => kept.has(streamOffset),
   }
 }
 
@@ -140,24 +143,24 @@ function decodeProven(
   isProven: (message: ConsumedMessage) => boolean,
 ): Decoded {
   if (isProven(message)) return decode(message)
-  const { data, sequence } = message
+  const { data, streamOffset } = message
   const detail = 'no edge of this service wrote it'
   return {
     events: [],
-    deadLetters: [{ reason: 'unproven_batch', detail, id: `${sequence}`, data }],
+    deadLetters: [{ reason: 'unproven_batch', detail, id: `${streamOffset}`, data }],
   }
 }
 
-function decode({ data, sequence, streamOffset }: ConsumedMessage): Decoded {
+function decode({ data, streamOffset }: ConsumedMessage): Decoded {
   try {
     const { events, invalid } = decodeBatch(data, streamOffset)
     const deadLetters = invalid.map(({ index, detail, data }): DeadLetter => {
-      return { reason: 'invalid_event', detail, id: `${sequence}-${index}`, data }
+      return { reason: 'invalid_event', detail, id: `${streamOffset}-${index}`, data }
     })
     return { events, deadLetters }
   } catch (error) {
     if (!(error instanceof PoisonError)) throw error
     const { reason, message: detail } = error
-    return { events: [], deadLetters: [{ reason, detail, id: `${sequence}`, data }] }
+    return { events: [], deadLetters: [{ reason, detail, id: `${streamOffset}`, data }] }
   }
 }

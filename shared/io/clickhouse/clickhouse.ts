@@ -15,6 +15,7 @@ import {
 import { toAllDatabase } from '#shared/core/base/shards.ts'
 import type { Action } from '#shared/core/scoring/score.ts'
 import { describeConnectFault, type FaultReporter } from '#shared/io/process/connect-faults.ts'
+import { withKnownErrors } from './known-errors.ts'
 import { type ClickhouseRequests, joinReplicas } from './replicas.ts'
 
 /** A connection to one node. On a shard it has the shard's own rows. */
@@ -110,7 +111,7 @@ function createShard(urls: readonly string[], options: ClickhouseOptions): Click
 function createNode(url: string, options: ClickhouseOptions): ClickhouseNode {
   const { username, password, origin, protocol } = new URL(url)
   const requestTimeoutMs = options.requestTimeoutMs ?? 30_000
-  return createClient({
+  const client = createClient({
     url: origin,
     username: username === '' ? 'default' : decodeURIComponent(username),
     password: decodeURIComponent(password),
@@ -140,6 +141,7 @@ function createNode(url: string, options: ClickhouseOptions): ClickhouseNode {
       ...(options.shardUrls?.length ? clusterSettings(requestTimeoutMs) : {}),
     },
   })
+  return withKnownErrors(client)
 }
 
 /** Compiling a query at its third run takes up to 100 ms and gains nothing here. */

@@ -7,7 +7,6 @@ import { isIP } from 'node:net'
 import { checkServerIdentity, type PeerCertificate } from 'node:tls'
 import {
   type ConnectionOptions,
-  connect,
   createInbox,
   credsAuthenticator,
   Events,
@@ -25,6 +24,7 @@ import {
 import { createFaultReporter, type FaultReporter } from '#shared/io/process/connect-faults.ts'
 import type { Log } from '#shared/io/process/log.ts'
 import { parseNatsUrl } from '#shared/io/process/server-addresses.ts'
+import { connect, unreadable } from './transport.ts'
 
 export type Nats = {
   connection: NatsConnection
@@ -65,7 +65,18 @@ export type NatsSettings = {
   credsFile?: string | undefined
   /** The seed of an NKEY, `SU...`. */
   nkeySeed?: string | undefined
+  /** How long to wait for a server that is silent; `defaultPatience` when left out. */
+  patience?: Patience | undefined
 }
+
+type Patience = {
+  /** How often a connection is pinged; two missed pings end it. */
+  pingEveryMs: number
+  /** How long one attempt to connect may take. */
+  dialMaxMs: number
+}
+
+const defaultPatience: Patience = { pingEveryMs: 5_000, dialMaxMs: 20_000 }
 
 /** A connection that is opened, and reopened, in the background. */
 export type NatsLink = {
@@ -139,7 +150,7 @@ export async function connectNats(
 
 function toOptions(settings: NatsSettings, name: string): ConnectionOptions {
   const { hosts, tls, user, password } = parseNatsUrl(settings.url)
-  const { caFile, certFile, keyFile, tlsFirst = false } = settings
+  const { caFile, certFile, keyFile, tlsFirst = false, patience = defaultPatience } = settings
   const files = {
     ...(caFile === undefined ? {} : { caFile }),
     ...(certFile === undefined ? {} : { certFile }),
@@ -161,8 +172,9 @@ function toOptions(settings: NatsSettings, name: string): ConnectionOptions {
     // A stack trace for every request costs more than the request.
     noAsyncTraces: true,
     // Two missed pings reveal a peer that died without closing the connection.
-    pingInterval: 5_000,
+    pingInterval: patience.pingEveryMs,
     maxPingOut: 2,
+    timeout: patience.dialMaxMs,
   }
 }
 
@@ -328,8 +340,9 @@ function leaveCutOff(connection: NatsConnection, manager: JetStreamManager, log:
   void connection.closed().then(() => clearInterval(timer))
 }
 
-/** How many refused subjects are logged. */
+/** How many refused subjects are logged, and how much of each: the server names them. */
 const refusedSubjectsMax = 100
+const refusedSubjectCharsMax = 200
 
 async function watchStatus(
   connection: NatsConnection,
@@ -340,13 +353,16 @@ async function watchStatus(
   for await (const status of connection.status()) {
     const { permissionContext } = status
     if (permissionContext !== undefined && refused.size < refusedSubjectsMax) {
-      const { operation, subject } = permissionContext
+      const { operation } = permissionContext
+      const subject = permissionContext.subject.slice(0, refusedSubjectCharsMax)
       // Once each: refused requests are repeated.
       if (!refused.has(subject))
         log.warn({ operation, subject }, 'NATS refuses this user a subject')
       refused.add(subject)
     }
-    if (status.type === Events.Disconnect) {
+    if (status.type === Events.Error && status.data === unreadable) {
+      log.error('NATS sent what its client cannot read; opening another connection')
+    } else if (status.type === Events.Disconnect) {
       set(false)
       log.warn('the connection to NATS is down')
     } else if (status.type === Events.Reconnect) {

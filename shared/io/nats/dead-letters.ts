@@ -16,7 +16,10 @@ export type DeadLetter = {
   reason: DropReason
   /** What is wrong with it, without its content. */
   detail: string
-  /** Identifies the letter, so that a redelivered one is stored once. */
+  /**
+   * Identifies the letter, so that a redelivered one is stored once. By the offset of its message:
+   * a stream that was put back repeats its sequences.
+   */
   id: string
   /** Absent when the tenant is unknown. */
   tenantId?: string

@@ -46,16 +46,49 @@ export function createLog(service: string, level: string): Log {
 }
 
 /**
- * The logged fields of an error. ClickHouse quotes data in messages: log only its code and type.
+ * The logged fields of an error. What a server sent stays out of the log: ClickHouse, Postgres and
+ * JSON parsers quote data in their messages, and NATS may send anything. Of their errors only the
+ * code and names of the schema are logged, and where they were thrown.
  */
 export function toLogged(error: unknown): Record<string, unknown> {
   if (!(error instanceof Error)) return toLoggedValue(error)
-  const { name, message, stack, code, type } = error as Error & { code?: unknown; type?: unknown }
-  // By name, so that the edge need not load the ClickHouse client.
-  if (error.constructor.name === 'ClickHouseError') {
-    return { type: 'ClickHouseError', message: `ClickHouse answered ${type}`, code }
+  const { name, message, stack, code } = error as Error & { code?: unknown }
+  const answered = describeAnswer(error)
+  if (answered === null) return { type: name, message, stack, code }
+  return { ...answered, code, at: toFrames(error) }
+}
+
+type ServerError = Error & {
+  code?: unknown
+  type?: unknown
+  constraint?: unknown
+  table?: unknown
+  api_error?: { err_code?: unknown }
+}
+
+/** Errors of servers by the name of their class, so that no process loads a client for the log. */
+function describeAnswer(error: Error): Record<string, unknown> | null {
+  const { code, type, constraint, table, api_error: api } = error as ServerError
+  switch (error.constructor.name) {
+    case 'ClickHouseError':
+      return { type: 'ClickHouseError', message: `ClickHouse answered ${type}` }
+    case 'DatabaseError':
+      return { type: 'DatabaseError', message: `Postgres answered ${code}`, constraint, table }
+    case 'NatsError':
+      return { type: 'NatsError', message: `NATS answered ${api?.err_code ?? code}` }
+    case 'SyntaxError':
+      return { type: 'SyntaxError', message: 'a text cannot be parsed' }
+    default:
+      return null
   }
-  return { type: name, message, stack, code }
+}
+
+/** The stack without the message before it; undefined where they cannot be told apart. */
+function toFrames({ stack = '', message }: Error): string | undefined {
+  const at = stack.indexOf(message)
+  if (at === -1) return undefined
+  const frames = stack.slice(at + message.length).trim()
+  return frames === '' ? undefined : frames
 }
 
 /** What was thrown without being an Error, such as `{ code, type }`: the same fields, or its text. */

@@ -168,7 +168,8 @@ with expired as (
 select (select count(*) from gone) as deliveries, (select count(*) from gone_attempts) as attempts`
 
 /**
- * Removes deliveries that ended before the cutoff, with their attempts, oldest first.
+ * Removes deliveries that ended before the cutoff, with their attempts, oldest first. A replay of
+ * an alert that has to create its delivery again waits until it is removed.
  * @param most how many at most; fewer removed means that none is left
  */
 export async function removeDeliveries(
@@ -176,6 +177,7 @@ export async function removeDeliveries(
   { tenantId, cutoffMs }: Overdue,
   most: number,
 ): Promise<Removed> {
+  await lockSequences(tx, [tenantId])
   await preferKeyLookups(tx)
   const { rows } = await tx.query<{ deliveries: number; attempts: number }>(removeDeliveriesSql, [
     tenantId,

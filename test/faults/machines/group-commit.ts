@@ -80,6 +80,9 @@ function createHistory(scheduler: fc.Scheduler, nextFate: () => Fate, note: Note
       note(fault === null ? 'settled as stored' : 'settled as unknown')
       if (fault !== null && holdersOf(name) > 0) note('stored but settled as unknown')
     },
+    onSettleFailed: (_waiter, error) => {
+      throw error
+    },
     onSettled: () => undefined,
     defer: (run) => void turn('end of turn').then(run),
     later: (run, ms) => {

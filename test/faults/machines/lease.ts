@@ -32,6 +32,11 @@ type Entry = { revision: number } & (
   | { edge: number; applied: number }
   | { mark: number }
 )
+/** The bucket keeps the last entry of a key. */
+const keyOfEntry = (entry: Entry): string => {
+  if ('secret' in entry) return 'tenant'
+  return 'edge' in entry ? `edge ${entry.edge}` : 'mark'
+}
 type Edge = {
   lease: EdgeLease
   /** Entries that its watch has not delivered yet. */
@@ -102,7 +107,9 @@ function createHistory(scheduler: fc.Scheduler, chance: Chance, note: Note) {
   const append = (entry: Omit<Entry, 'revision'>): number => {
     const full = { ...entry, revision: log.length + 1 } as Entry
     log.push(full)
-    for (const edge of edges) edge.queue.push(full)
+    for (const edge of edges) {
+      edge.queue = [...edge.queue.filter((one) => keyOfEntry(one) !== keyOfEntry(full)), full]
+    }
     return full.revision
   }
   /**
@@ -147,9 +154,8 @@ function createHistory(scheduler: fc.Scheduler, chance: Chance, note: Note) {
     const last = edge.active()
     // The active secret stays until the new watch is current.
     edge.activate(() => last)
-    const secrets = log.filter((entry) => 'secret' in entry)
-    edge.queue = [...secrets.slice(-1), ...log.filter((entry) => 'edge' in entry)]
-    edge.queue.sort((a, b) => a.revision - b.revision)
+    const newest = new Map(log.map((entry) => [keyOfEntry(entry), entry]))
+    edge.queue = [...newest.values()].sort((a, b) => a.revision - b.revision)
     edge.staging = null
     edge.lease.restart()
     edge.lease.announceChange()
@@ -189,9 +195,10 @@ function createHistory(scheduler: fc.Scheduler, chance: Chance, note: Note) {
     rewatch: (at: number) => watch(edges[at]!),
     deliver: (at: number, count: number) => {
       const edge = edges[at]!
-      for (const entry of edge.queue.splice(0, count)) {
+      for (let left = count; left > 0 && edge.queue.length > 0; left--) {
+        const entry = edge.queue.shift()!
         if ('secret' in entry) edge.staging = entry.secret
-        edge.lease.applied(entry.revision)
+        edge.lease.applied(entry.revision, edge.queue.length)
         if ('secret' in entry) edge.lease.announceChange()
       }
     },

@@ -4,22 +4,19 @@
  * the fleet's tenant. Exits with 1 when its counts do not agree or are not complete, or the fleet
  * finds a fault.
  */
-import { spawn } from 'node:child_process'
 import { setTimeout as pause } from 'node:timers/promises'
 import type { ReconciliationView } from '#shared/core/reconciliation/reconciliation-api.ts'
 import { toReconciliationText } from '../../../services/console/cli/reconcile.ts'
-import { type Summary, toSummaryText } from '../../../services/fleet/check/summary.ts'
-import { admin } from '../../support/http/tenant-client.ts'
+import { toSummaryText } from '../../../services/fleet/check/summary.ts'
 import { startStack, type TestStack } from '../../support/process/stack.ts'
 import { until } from '../../support/process/until.ts'
 import { print, randomSeed, readOptions, reportBroken } from '../support/drill.ts'
+import { readDifference, readSettled, startFleet } from '../support/fleet-load.ts'
 
 const children = [
   ...(['scorer', 'ingest', 'delivery', 'console', 'api'] as const),
   ...(['clickhouse', 'postgres', 'nats'] as const),
 ]
-
-type Options = { rate: number; seconds: number; seed: number }
 
 /** Runs the drill and prints its report. */
 export async function run(args: string[]): Promise<void> {
@@ -50,29 +47,6 @@ export async function run(args: string[]): Promise<void> {
   }
 }
 
-function startFleet(dataDir: string, { rate, seconds, seed }: Options): Promise<Summary> {
-  const load = ['--rate', `${rate}`, '--duration', `${seconds}`, '--seed', `${seed}`]
-  const options = [...load, '--devices', '800']
-  const child = spawn(
-    process.execPath,
-    ['services/console/cli.ts', 'fleet', '--json', '--receive', '--settle', '90', ...options],
-    { env: { ...process.env, DATA_DIR: dataDir }, stdio: ['ignore', 'pipe', 'inherit'] },
-  )
-  let out = ''
-  child.stdout.setEncoding('utf8').on('data', (text: string) => {
-    out += text
-  })
-  return new Promise((resolve, reject) => {
-    child.on('close', (code) => {
-      try {
-        resolve(JSON.parse(out) as Summary)
-      } catch {
-        reject(new Error(`the fleet ended with status ${code}: ${out}`))
-      }
-    })
-  })
-}
-
 /** Kills each process with kill -9 in sequence; the next kill waits until a new process runs. */
 async function killEach(running: TestStack, everyMs: number): Promise<void> {
   for (const child of children) {
@@ -92,36 +66,4 @@ async function killEach(running: TestStack, everyMs: number): Promise<void> {
     )
     await pause(Math.max(0, everyMs - (performance.now() - startedMs)))
   }
-}
-
-/** The reconciliation once nothing is in flight and every alert was delivered. */
-function readSettled(running: TestStack, tenantId: string): Promise<ReconciliationView> {
-  return until(
-    'reconciliation',
-    async () => {
-      const reconciliation = await admin<ReconciliationView>(
-        running.stack,
-        'GET',
-        `/tenants/${tenantId}/reconciliation`,
-      )
-      const settled = reconciliation.data.every(
-        (hour) => hour.in_flight === 0 && hour.delivered === hour.alerts_due,
-      )
-      const now = new Date(Date.now() - 10_000).toISOString()
-      return settled &&
-        reconciliation.data.length > 0 &&
-        reconciliation.as_of !== null &&
-        reconciliation.as_of > now
-        ? reconciliation
-        : null
-    },
-    120_000,
-  )
-}
-
-async function readDifference({ stack }: TestStack): Promise<number> {
-  const text = await (await fetch(`${stack.internal.console}/metrics`)).text()
-  const lines = text.split('\n').filter((line) => line.startsWith('di_reconciliation_difference{'))
-  if (lines.length === 0) throw new Error('the console has no di_reconciliation_difference')
-  return lines.reduce((sum, line) => sum + Number(line.slice(line.lastIndexOf(' '))), 0)
 }

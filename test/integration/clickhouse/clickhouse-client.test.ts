@@ -1,5 +1,5 @@
 // The connections of our ClickHouse client: an aborted request affects no other, and no connection
-// stays open until the server closes it.
+// stays open until the server closes it; what a proxy answers is quoted nowhere.
 import { connect, createServer, type Socket } from 'node:net'
 import { setTimeout as pause } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest'
@@ -71,4 +71,26 @@ it('the client closes an idle connection, seconds before a server would', async 
   expect(open.size).toBe(1)
   await until('it is closed', () => open.size === 0, 4_000)
   expect(await runQuery(clickhouse, 'select 4')).toBe(4)
+})
+
+it('an answer that is not of ClickHouse is in no error', async () => {
+  const wire = createServer((socket) => {
+    socket.on('error', () => undefined)
+    socket.once('data', () => {
+      const body = '<html>device-1234</html>'
+      const head = `HTTP/1.1 502 Bad Gateway\r\ncontent-length: ${body.length}\r\n`
+      socket.end(`${head}connection: close\r\n\r\n${body}`)
+    })
+  })
+  await new Promise<void>((resolve) => wire.listen(0, '127.0.0.1', resolve))
+  const { port } = wire.address() as { port: number }
+  const clickhouse = createClickhouse(`http://127.0.0.1:${port}/default`, { name: 'test' })
+  onTestFinished(async () => {
+    await clickhouse.close()
+    wire.close()
+  })
+  const error = await runQuery(clickhouse, 'select 1').catch((reason: unknown) => reason)
+  expect(error).toBeInstanceOf(Error)
+  expect((error as Error).stack).not.toContain('device-1234')
+  expect((error as Error).message).toContain('an answer that is not its own')
 })

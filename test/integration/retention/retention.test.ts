@@ -7,10 +7,11 @@ import { createAlertStore } from '#shared/io/alerts/alert-store.ts'
 import { listAlerts } from '#shared/io/alerts/list-alerts.ts'
 import { raiseAlerts } from '#shared/io/alerts/raise-alerts.ts'
 import { type Clickhouse, createClickhouse } from '#shared/io/clickhouse/clickhouse.ts'
-import { beginReplay, replayNext } from '#shared/io/deliveries/replay-deliveries.ts'
+import { beginReplay, replayAlert, replayNext } from '#shared/io/deliveries/replay-deliveries.ts'
 import { listAudit } from '#shared/io/postgres/audit-store.ts'
 import { createPostgres, type Postgres } from '#shared/io/postgres/postgres.ts'
 import { createMetrics, type Metrics } from '#shared/io/process/metrics.ts'
+import { removeDeliveries } from '#shared/io/retention/retention-store.ts'
 import { createTenantStore } from '#shared/io/tenants/tenant-store.ts'
 import {
   createRetention,
@@ -303,6 +304,22 @@ describe('alerts', () => {
 })
 
 describe('deliveries', () => {
+  it('that are removed while their alert is replayed are created again', async () => {
+    const [alertId] = await raise(tenantId, [1])
+    await endAll('failed', 31)
+    let replaying: Promise<unknown> = Promise.resolve()
+    await postgres.transaction(async (tx) => {
+      const overdue = { tenantId, cutoffMs: daysAgo(30) }
+      expect(await removeDeliveries(tx, overdue, 10)).toMatchObject({ deliveries: 1 })
+      replaying = postgres.transaction((own) => replayAlert(own, { tenantId, alertId: alertId! }))
+      await until('the replay waits', async () => {
+        return (await count('pg_locks where not granted')) > 0
+      })
+    })
+    expect(await replaying).toMatchObject({ replayed: true })
+    expect(await count(`deliveries where alert_id = '${alertId}' and state = 'pending'`)).toBe(1)
+  })
+
   it('that ended before the limit are removed with their attempts, and no others', async () => {
     await raise(tenantId, [100, 99, 98, 97])
     await raise(otherId, [100])

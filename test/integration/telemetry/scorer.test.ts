@@ -20,6 +20,7 @@ import {
   makeElement,
   signalsOf,
 } from '../../support/telemetry/accepted-events.ts'
+import { startProxy } from '../../support/telemetry/edge-rig.ts'
 import {
   createScorerRig,
   type ScorerProcess,
@@ -438,6 +439,38 @@ describe('poison', () => {
     expect(deadLetter.header.get('Reason')).toBe('invalid_event')
     expect(deadLetter.string()).toBe(foreign)
   })
+})
+
+it('a message that is garbled on its way is read again, stored and decided', async () => {
+  await scorer.end('SIGTERM')
+  let garbled = 0
+  // Every time it is delivered; a message that is read by its sequence comes as base64.
+  const proxy = await startProxy(rig.natsServer.url, (bytes) => {
+    const text = bytes.toString('latin1')
+    if (!text.includes('on-its-way')) return bytes
+    garbled++
+    return Buffer.from(text.replaceAll('on-its-way', 'on-no-ways'), 'latin1')
+  })
+  const behind = await rig.startScorer({ NATS_URL: proxy.url })
+  const letters = async () => (await rig.nats.manager.streams.info(deadLetterStream)).state.messages
+  const before = await letters()
+  try {
+    await rig.publish(
+      [{ tenantId, sessionId: 'before', nonce: 1 }],
+      [{ tenantId, sessionId: 'on-its-way', signals: signalsOf.BLOCK, nonce: 2 }],
+      [{ tenantId, sessionId: 'after', nonce: 3 }],
+    )
+    await rig.drained()
+    expect(garbled).toBeGreaterThan(0)
+    expect(await countEvents()).toBe(3)
+    expect((await readAlerts()).map((alert) => alert.session_id)).toEqual(['on-its-way'])
+    expect(await behind.readMetric('di_messages_garbled_total')).toBeGreaterThan(0)
+    expect(await letters()).toBe(before)
+  } finally {
+    await behind.end('SIGTERM')
+    proxy.close()
+    scorer = await rig.startScorer()
+  }
 })
 
 describe('an outage', () => {

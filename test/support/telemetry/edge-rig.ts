@@ -381,8 +381,14 @@ async function spawnEdge(
   return { url, internalUrl, child, output: () => output }
 }
 
-/** A proxy to a server that can be frozen: it drops all traffic without a notice to either side. */
-export async function startProxy(serverUrl: string) {
+/**
+ * A proxy to a server that can be frozen: it drops all traffic without a notice to either side.
+ * @param toClient changes what the server sends
+ */
+export async function startProxy(
+  serverUrl: string,
+  toClient: (bytes: Buffer) => Buffer = (bytes) => bytes,
+) {
   const target = new URL(serverUrl)
   const sockets = new Set<Socket>()
   let frozen = false
@@ -393,7 +399,7 @@ export async function startProxy(serverUrl: string) {
       [upstream, client],
     ] as const) {
       sockets.add(from)
-      from.on('data', (chunk) => to.write(chunk))
+      from.on('data', (chunk: Buffer) => to.write(to === client ? toClient(chunk) : chunk))
       from.on('error', () => to.destroy())
       from.on('close', () => {
         sockets.delete(from)

@@ -123,6 +123,23 @@ describe('a decoded message', () => {
     expect(messages.decodeToStore(junk).deadLetters[0]!.reason).toBe('unreadable_batch')
   })
 
+  it('has dead letters of its own when a stream that was put back repeats its sequence', () => {
+    const messages = createDecodedMessages(1_000_000, isProven)
+    const broken = makeMessage(facts).toString().replace(/]$/, ',{"event_id":"broken"}]')
+    const kinds = [
+      toConsumed(Buffer.from(broken)),
+      toConsumed(Buffer.from('junk')),
+      toConsumed(makeMessage(facts), { proof: 'of another' }),
+    ]
+    for (const message of kinds) {
+      const idsAt = (streamOffset: number) =>
+        messages.decodeToStore({ ...message, streamOffset }).deadLetters.map(({ id }) => id)
+      expect(idsAt(7_000)).toHaveLength(1)
+      expect(idsAt(7_000)).toEqual(idsAt(7_000))
+      expect(idsAt(7_000)).not.toEqual(idsAt(9_000))
+    }
+  })
+
   it('without the proof of an edge is not decoded: it is quarantined unchanged', () => {
     const messages = createDecodedMessages(1_000_000, isProven)
     const message = toConsumed(makeMessage(facts), { proof: 'of another' })

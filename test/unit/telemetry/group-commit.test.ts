@@ -34,6 +34,8 @@ function createBench(options: {
   publish: (publish: Publish, bench: Bench) => Promise<{ duplicate: boolean }>
   limits?: Partial<CommitLimits>
   defer?: (run: () => void) => void
+  /** The event whose settlement throws. */
+  throwsFor?: string
 }) {
   const settled: { name: string; fault: string | null }[] = []
   const publishes: Publish[] = []
@@ -41,6 +43,7 @@ function createBench(options: {
   const failed: { events: number; fault: string }[] = []
   const stored: { events: number; duplicate: boolean }[] = []
   const later: { run: () => void; ms: number }[] = []
+  const unsettled: string[] = []
   const capacityAt: number[] = []
   let ids = 0
   const bench: Bench = { nowMs: 0, settled, publishes, retried, failed, stored }
@@ -50,7 +53,11 @@ function createBench(options: {
       publishes.push(publish)
       return { sequence: publishes.length, ...(await options.publish(publish, bench)) }
     },
-    settle: ({ name }, { fault }) => settled.push({ name, fault }),
+    settle: ({ name }, { fault }) => {
+      if (name === options.throwsFor) throw new Error(`no response for ${name}`)
+      settled.push({ name, fault })
+    },
+    onSettleFailed: ({ name }, error) => unsettled.push(`${name}: ${(error as Error).message}`),
     onSettled: () => capacityAt.push(settled.length),
     defer: options.defer ?? queueMicrotask,
     later: (run, ms) => later.push({ run, ms }),
@@ -67,7 +74,7 @@ function createBench(options: {
     },
   })
   const offer = (name: string, size = 10) => commit.offer(toWaiter(name, size, bench.nowMs))
-  return { ...bench, bench, commit, offer, later, capacityAt }
+  return { ...bench, bench, commit, offer, later, capacityAt, unsettled }
 }
 
 type Bench = {
@@ -194,6 +201,19 @@ describe('refusing', () => {
   })
 })
 
+it('an event whose settlement throws holds back no other one', async () => {
+  const { offer, commit, settled, unsettled, capacityAt } = createBench({
+    publish: async () => ({ duplicate: false }),
+    throwsFor: 'b',
+  })
+  for (const name of ['a', 'b', 'c']) offer(name)
+  await commit.drained()
+  expect(settled.map(({ name }) => name)).toEqual(['a', 'c'])
+  expect(unsettled).toEqual(['b: no response for b'])
+  expect(commit.waiting()).toEqual({ events: 0, bytes: 0 })
+  expect(capacityAt).toEqual([2])
+})
+
 describe('a failed publish', () => {
   it('is repeated with the same bytes and id until they are stored', async () => {
     let tries = 0
@@ -239,6 +259,31 @@ describe('a failed publish', () => {
     expect(publishes.map(({ timeoutMs }) => timeoutMs)).toEqual([700, 700, 600])
   })
 
+  it('leaves each event its own time: a late one is stored after an early one was refused', async () => {
+    const { offer, commit, settled, stored, failed, bench, publishes } = createBench({
+      publish: async ({ timeoutMs }, bench) => {
+        if (bench.nowMs >= limits.publishTimeoutMs) return { duplicate: true }
+        bench.nowMs += timeoutMs
+        throw Object.assign(new Error('slow'), { fault: 'no_ack' })
+      },
+    })
+    commit.offer(toWaiter('early', 10, 0))
+    commit.offer(toWaiter('with it', 10, 20))
+    bench.nowMs = 1_500
+    offer('late')
+    await turn()
+    expect(settled).toEqual([
+      { name: 'early', fault: 'no_ack' },
+      { name: 'with it', fault: 'no_ack' },
+      { name: 'late', fault: null },
+    ])
+    expect(publishes.map(({ timeoutMs }) => timeoutMs)).toEqual([500, 700])
+    expect(new Set(publishes.map(({ message }) => message)).size).toBe(1)
+    expect(failed).toEqual([{ events: 2, fault: 'no_ack' }])
+    expect(stored).toEqual([{ events: 3, duplicate: true }])
+    expect(commit.waiting()).toEqual({ events: 0, bytes: 0 })
+  })
+
   it('is not repeated in a tight loop when the broker fails at once', async () => {
     const { offer, publishes, bench } = createBench({
       publish: async () => {
@@ -277,8 +322,8 @@ describe('a failed publish', () => {
     hand.open[0]!.resolve()
     await turn()
     expect(settled).toEqual([
-      { name: 'a', fault: null },
       { name: 'b', fault: 'no_ack' },
+      { name: 'a', fault: null },
     ])
     expect(publishes).toHaveLength(1)
   })

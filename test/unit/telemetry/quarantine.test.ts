@@ -60,7 +60,7 @@ describe('a message that cannot be decided', () => {
     expect(entries).toHaveLength(1)
     expect(entries[0]).toMatchObject({ stage: 'decided', events: 2, named: [] })
     expect(deadLetters).toEqual([
-      { reason: 'defect', detail: 'decide: TypeError', id: '7-decide', data: message.data },
+      { reason: 'defect', detail: 'decide: TypeError', id: '7000-decide', data: message.data },
     ])
     expect(dropped).toEqual(['defect'])
     const odd = decodeBatch(message.data, 0).events[1]!
@@ -90,7 +90,7 @@ describe('a message that cannot be stored', () => {
     await quarantineUnstored(message, defect, deps)
     expect(entries).toMatchObject([{ stage: 'stored', events: 3, refused: 3, named: [] }])
     expect(deadLetters).toMatchObject([
-      { reason: 'defect', detail: 'store: TypeError', id: '7-store' },
+      { reason: 'defect', detail: 'store: TypeError', id: '7000-store' },
     ])
     expect(dropped).toEqual(['defect'])
   })

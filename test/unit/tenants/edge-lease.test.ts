@@ -33,9 +33,9 @@ describe('a lease', () => {
     lease.renew()
     await turn()
     expect(lease.valid()).toBe(false)
-    lease.applied(4)
+    lease.applied(4, 0)
     expect(lease.valid()).toBe(false)
-    lease.applied(5)
+    lease.applied(5, 0)
     expect(lease.valid()).toBe(true)
     expect(currents()).toBe(1)
   })
@@ -50,7 +50,7 @@ describe('a lease', () => {
     stored(1)
     await turn()
     clock.nowMs += 900
-    lease.applied(1)
+    lease.applied(1, 0)
     expect(lease.valid()).toBe(true)
     clock.nowMs += 199
     expect(lease.valid()).toBe(true)
@@ -67,7 +67,7 @@ describe('a lease', () => {
     lease.restart()
     stored(1)
     await turn()
-    lease.applied(9)
+    lease.applied(9, 0)
     expect(lease.valid()).toBe(false)
   })
 
@@ -75,10 +75,10 @@ describe('a lease', () => {
     const { lease } = createBench(async () => 1)
     lease.renew()
     await turn()
-    lease.applied(1)
+    lease.applied(1, 0)
     lease.drop()
     expect(lease.valid()).toBe(false)
-    lease.applied(2)
+    lease.applied(2, 0)
     expect(lease.valid()).toBe(false)
   })
 
@@ -86,7 +86,7 @@ describe('a lease', () => {
     const { lease, clock } = createBench(async () => 1)
     lease.renew()
     await turn()
-    lease.applied(1)
+    lease.applied(1, 0)
     lease.restart()
     expect(lease.valid()).toBe(true)
     clock.nowMs += leaseMs
@@ -102,11 +102,11 @@ describe('a lease', () => {
     })
     lease.renew()
     await turn()
-    lease.applied(11)
+    lease.applied(11, 0)
     await turn()
-    lease.applied(17)
+    lease.applied(17, 0)
     lease.restart()
-    lease.applied(3)
+    lease.applied(3, 0)
     lease.renew()
     await turn()
     expect(announced).toEqual([0, 11, 17])
@@ -127,6 +127,24 @@ describe('a lease', () => {
     expect(open).toHaveLength(0)
     expect(outcomes).toEqual(['stored', 'stored'])
     open = []
+  })
+
+  it('is proven only once nothing is on its way to the copy', async () => {
+    const announced: number[] = []
+    const { lease } = createBench(async (applied) => announced.push(applied))
+    lease.announceChange()
+    await turn()
+    lease.applied(1, 2)
+    // A change arrived, and another one is on its way.
+    lease.announceChange()
+    lease.applied(3, 1)
+    await turn()
+    expect(lease.valid()).toBe(false)
+    expect(announced).toEqual([0])
+    lease.applied(4, 0)
+    await turn()
+    expect(lease.valid()).toBe(true)
+    expect(announced.at(-1)).toBe(4)
   })
 
   it('does not repeat a failed announcement in a tight loop', async () => {
@@ -182,7 +200,8 @@ function createModel(scheduler: fc.Scheduler, isLost: () => boolean) {
   const append = (key: string, applied: number) => {
     const entry = { revision: log.length + 1, key, applied }
     log.push(entry)
-    for (const edge of edges) edge.queue.push(entry)
+    // The bucket keeps the last entry of a key: one that is replaced is not delivered any more.
+    for (const edge of edges) edge.queue = [...edge.queue.filter((one) => one.key !== key), entry]
     return entry
   }
   const newestByKey = () => [...new Map(log.map((entry) => [entry.key, entry])).values()]
@@ -220,7 +239,7 @@ function createModel(scheduler: fc.Scheduler, isLost: () => boolean) {
     if (entry === undefined) return
     const isChange = !entry.key.startsWith('edge')
     if (isChange) edge.staging.set(entry.key, entry.revision)
-    edge.lease.applied(entry.revision)
+    edge.lease.applied(entry.revision, edge.queue.length)
     if (isChange && edge.active === edge.staging) edge.lease.announceChange()
   }
   const settle = () => {

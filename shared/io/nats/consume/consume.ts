@@ -17,6 +17,7 @@ import { ackWaitMs } from '../streams/telemetry-stream.ts'
 import { type ConsumeMetrics, observeConsumer } from './consume-metrics.ts'
 import type { DeliveredMessage } from './fetcher.ts'
 import { type ReconnectingFetcher, startFetching } from './reconnecting-fetcher.ts'
+import { createSuspects, type Suspects } from './suspects.ts'
 
 /** A message as handlers get it. */
 export type ConsumedMessage = Pick<
@@ -117,8 +118,7 @@ type State = ConsumeOptions & {
   batch: readonly DeliveredMessage[]
   /** Messages acknowledged so far. */
   acknowledgedCount: number
-  /** By sequence of a message with a defect: `acknowledgedCount` at its first failure. */
-  suspects: Map<number, number>
+  suspects: Suspects
   stopping: AbortController
   fault: string | null
   /** The last failure by an outage, on the monotonic clock; null after a success. */
@@ -155,7 +155,7 @@ export function consume(options: ConsumeOptions): Consumption {
     bufferBytes: 0,
     batch: [],
     acknowledgedCount: 0,
-    suspects: new Map(),
+    suspects: createSuspects(),
     stopping,
     fault: 'has not started',
     failedAtMs: null,
@@ -321,7 +321,7 @@ async function handleBatch(state: State, batch: DeliveredMessage[]): Promise<voi
   const { metered } = state
   metered.batches(batch.length, batch.filter((message) => message.deliveries > 1).length)
   // A message that failed by a defect before would fail the whole batch again.
-  const isSuspect = (message: DeliveredMessage) => state.suspects.has(message.sequence)
+  const isSuspect = (message: DeliveredMessage) => state.suspects.has(message)
   await handleTogether(
     state,
     batch.filter((message) => !isSuspect(message)),
@@ -351,7 +351,7 @@ async function handleTogether(state: State, batch: DeliveredMessage[]): Promise<
 function acknowledge(state: State, batch: readonly DeliveredMessage[]): void {
   for (const message of batch) {
     message.ack()
-    state.suspects.delete(message.sequence)
+    state.suspects.forget(message)
   }
   state.failedAtMs = null
   state.acknowledgedCount += batch.length
@@ -371,8 +371,7 @@ async function handleAlone(state: State, message: DeliveredMessage): Promise<voi
  */
 async function nackDefect(state: State, message: DeliveredMessage, error: unknown): Promise<void> {
   const { quarantine, suspects, acknowledgedCount } = state
-  const before = suspects.get(message.sequence)
-  if (before === undefined) suspects.set(message.sequence, acknowledgedCount)
+  const before = suspects.note(message, acknowledgedCount)
   const othersSucceed = before !== undefined && acknowledgedCount > before
   if (quarantine !== undefined && othersSucceed && message.deliveries >= quarantineDeliveries) {
     try {

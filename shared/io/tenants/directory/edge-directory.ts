@@ -260,7 +260,7 @@ async function followOnce(state: State): Promise<void> {
       if (state.watch !== watch) break
       state.heardMs = nowMs()
       applyEntry(state, directory, entry)
-      lease.applied(entry.revision)
+      lease.applied(entry.revision, entry.delta ?? 0)
       if (entry.key === markKey && state.active === staging) lease.announceChange()
     }
   } finally {

@@ -1,8 +1,9 @@
 /**
  * An edge's lease on its copy of the tenant directory: proof, on the edge's monotonic clock, that
  * the copy was current at most one lease ago. An announcement is a write to the stream that also
- * carries the directory. Once the edge's watch delivers that write, the copy has everything before
- * it, and later changes know of the edge. Without a lease an edge refuses submissions.
+ * carries the directory. Once the edge's watch has delivered that write and everything else that it
+ * had to deliver, the copy has everything before it, and later changes know of the edge. Without a
+ * lease an edge refuses submissions.
  */
 
 type LeaseOptions = {
@@ -25,8 +26,13 @@ export type EdgeLease = {
   renew: () => void
   /** Announces as soon as possible: consoles wait until this edge has applied a change. */
   announceChange: () => void
-  /** The watched copy now holds everything up to this revision. */
-  applied: (revision: number) => void
+  /**
+   * The watch delivered an entry.
+   * @param pending how many newer entries it had to deliver then. Only without any the copy holds
+   *   everything up to the revision: the bucket keeps the last entry of a key, so a change that was
+   *   replaced before its delivery is among those to come
+   */
+  applied: (revision: number, pending: number) => void
   /** A new watch has begun: only announcements made from now on can prove its copy current. */
   restart: () => void
   /** Gives the lease up at once. */
@@ -56,6 +62,9 @@ export function createEdgeLease(options: LeaseOptions): EdgeLease {
   let announcing = false
   let again = false
   let proofs: Proof[] = []
+  /** Whether entries are on their way, and whether to announce once they are applied. */
+  let isBehind = false
+  let changeWaits = false
 
   const settleProofs = () => {
     let askedMs = Number.NEGATIVE_INFINITY
@@ -94,7 +103,8 @@ export function createEdgeLease(options: LeaseOptions): EdgeLease {
     if (!announcing) void run()
   }
   const announceChange = () => {
-    if (announcing) again = true
+    if (isBehind) changeWaits = true
+    else if (announcing) again = true
     else void run()
   }
 
@@ -104,16 +114,23 @@ export function createEdgeLease(options: LeaseOptions): EdgeLease {
     current = false
     appliedRevision = 0
     proofs = []
+    isBehind = false
+    changeWaits = false
   }
 
   return {
     valid: () => nowMs() < validUntilMs,
     renew,
     announceChange,
-    applied: (revision) => {
+    applied: (revision, pending) => {
+      isBehind = pending > 0
+      if (isBehind) return
       appliedRevision = revision
       if (current) servedRevision = revision
       settleProofs()
+      if (!changeWaits) return
+      changeWaits = false
+      announceChange()
     },
     restart,
     drop: () => {
