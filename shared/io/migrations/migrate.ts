@@ -20,20 +20,16 @@ import {
   type ShardUrls,
 } from '#shared/io/clickhouse/clickhouse.ts'
 import { findMissingGrants, readText } from '#shared/io/clickhouse/missing-grants.ts'
-import { withNamedLock } from '#shared/io/postgres/named-lock-store.ts'
-import {
-  createPostgres,
-  isSqlState,
-  type Postgres,
-  type Session,
-  sqlStates,
-  untilPostgresAnswers,
-} from '#shared/io/postgres/postgres.ts'
+import type { Session } from '#shared/io/postgres/postgres.ts'
 import { applyRoles } from '#shared/io/postgres/postgres-roles.ts'
 import { roleSettings } from '#shared/io/postgres/process-sessions.ts'
 import type { Log } from '#shared/io/process/log.ts'
-import { replaceDatabase } from '#shared/io/process/server-addresses.ts'
 import { type Migration, MigrationError, readMigrations, sqlFolders } from './migration-files.ts'
+import {
+  ensurePostgresDatabase,
+  requireFitPostgres,
+  withMigrationLock,
+} from './postgres-database.ts'
 import { awaitCopies, toStatementOfReplica } from './replica-tables.ts'
 import {
   copiesRows,
@@ -62,8 +58,6 @@ export type MigrateOptions = {
 
 /** Time limit of a statement, which may rewrite a large table. */
 const statementMaxMs = 30 * 60_000
-/** One lock for both databases. */
-const migrationLock = 'migrations'
 
 /**
  * Creates the database when it is missing and applies new files, each in one transaction.
@@ -75,10 +69,7 @@ export async function migratePostgres(url: string, options: MigrateOptions): Pro
   const migrations = await readMigrations(options.folder ?? sqlFolders.postgres)
   await ensurePostgresDatabase(url, options)
   return withMigrationLock(url, options, async (session) => {
-    const { rows: found } = await session.query<{ version: string }>(
-      "select current_setting('server_version') as version",
-    )
-    requireVersion('Postgres', found[0]!.version)
+    await requireFitPostgres(session)
     await session.query(
       `create table if not exists schema_migrations (
          name text primary key,
@@ -336,67 +327,6 @@ function findPending(
   if (late === undefined) return { pending, newer }
   throw new MigrationError(`${late.name} is numbered before migrations that ${where} has applied`)
 }
-
-async function withMigrationLock<T>(
-  postgresUrl: string,
-  { log, signal }: MigrateOptions,
-  work: (session: Session) => Promise<T>,
-): Promise<T> {
-  return withPostgres(postgresUrl, log, async (postgres) => {
-    await untilPostgresAnswers(() => postgres.query('select 1'), toWait(log, signal))
-    return withNamedLock({ holders: postgres, work: postgres }, migrationLock, work)
-  })
-}
-
-async function ensurePostgresDatabase(url: string, options: MigrateOptions): Promise<void> {
-  const { log, signal } = options
-  const missing = await withPostgres(url, log, async (postgres) => {
-    try {
-      await untilPostgresAnswers(() => postgres.query('select 1'), toWait(log, signal))
-      return false
-    } catch (error) {
-      if (isSqlState(error, sqlStates.invalidCatalogName)) return true
-      throw error
-    }
-  })
-  if (!missing) return
-  const { url: maintenance, replaced: name } = replaceDatabase(url, 'postgres')
-  await withPostgres(maintenance, log, async (postgres) => {
-    try {
-      await postgres.query(`create database "${name.replaceAll('"', '""')}"`)
-      log.info({ database: name }, 'created the Postgres database')
-    } catch (error) {
-      // Another process created it at the same moment.
-      const raced =
-        isSqlState(error, sqlStates.duplicateDatabase) ||
-        isSqlState(error, sqlStates.uniqueViolation)
-      if (!raced) throw error
-    }
-  })
-}
-
-async function withPostgres<T>(
-  url: string,
-  log: Log,
-  work: (postgres: Postgres) => Promise<T>,
-): Promise<T> {
-  const postgres = createPostgres(url, {
-    role: 'migrate',
-    log,
-    // One for the lock, one for the work.
-    connectionsMax: 2,
-    statementTimeoutMs: 0,
-    lockTimeoutMs: 0,
-  })
-  try {
-    return await work(postgres)
-  } finally {
-    await postgres.close()
-  }
-}
-
-const toWait = (log: Log, signal: AbortSignal | undefined) =>
-  signal === undefined ? { log } : { log, signal }
 
 async function awaitClickhouse(url: string, { log, signal }: MigrateOptions): Promise<void> {
   await withClickhouse(url, 'default', async (client) => {
