@@ -5,7 +5,7 @@
  * Any number of processes may run it at once: a lock in Postgres lets one work, and the others then
  * find nothing to do.
  */
-import { type ClickHouseClient, ClickHouseLogLevel, createClient } from '@clickhouse/client'
+import { ClickHouseError } from '@clickhouse/client'
 import { describeOldServer, type ServerName } from '#shared/core/base/server-versions.ts'
 import { toAllDatabase } from '#shared/core/base/shards.ts'
 import { splitStatements } from '#shared/core/base/sql-statements.ts'
@@ -15,6 +15,7 @@ import { guardViews, prepareAccess } from '#shared/io/analytics/analyst-access-s
 import { toAnalyticsDatabase } from '#shared/io/analytics/analytics-database.ts'
 import {
   type ClickhouseNode,
+  createClickhouse,
   databaseOf,
   quoteName,
   type ShardUrls,
@@ -23,6 +24,7 @@ import { findMissingGrants, readText } from '#shared/io/clickhouse/missing-grant
 import type { Session } from '#shared/io/postgres/postgres.ts'
 import { applyRoles } from '#shared/io/postgres/postgres-roles.ts'
 import { roleSettings } from '#shared/io/postgres/process-sessions.ts'
+import { describeFixedSetting } from '#shared/io/process/connect-faults.ts'
 import type { Log } from '#shared/io/process/log.ts'
 import { type Migration, MigrationError, readMigrations, sqlFolders } from './migration-files.ts'
 import {
@@ -56,6 +58,8 @@ export type MigrateOptions = {
   auditRetentionDays?: number
 }
 
+/** How long a server that is starting may take for its first answer. */
+const answerMaxMs = 10_000
 /** Time limit of a statement, which may rewrite a large table. */
 const statementMaxMs = 30 * 60_000
 
@@ -331,29 +335,36 @@ function findPending(
 async function awaitClickhouse(url: string, { log, signal }: MigrateOptions): Promise<void> {
   await withClickhouse(url, 'default', async (client) => {
     for (let logged = false; ; logged = true) {
-      const answer = await client.ping({ select: true })
-      if (answer.success) return
-      // Waiting does not change a refusal.
-      if ('type' in answer.error) throw answer.error
-      if (!logged) log.warn({ err: answer.error }, 'ClickHouse does not answer; waiting for it')
+      try {
+        await readText(client, 'select 1', answerMaxMs)
+        return
+      } catch (error) {
+        // Waiting does not change a refusal.
+        if (error instanceof ClickHouseError) throw toMigrationError(error)
+        if (!logged) log.warn({ err: error }, 'ClickHouse does not answer; waiting for it')
+      }
       signal?.throwIfAborted()
       await new Promise((resolve) => setTimeout(resolve, 250))
     }
   })
 }
 
+/** A setting that the user may not send is named; every other refusal is what it is. */
+function toMigrationError(error: ClickHouseError): Error {
+  const fault = describeFixedSetting(error)
+  return fault === null ? error : new MigrationError(`ClickHouse ${fault}`)
+}
+
+/** @param database the one of `create database` is not there yet */
 async function withClickhouse<T>(
   url: string,
   database: string,
-  work: (client: ClickHouseClient) => Promise<T>,
+  work: (client: ClickhouseNode) => Promise<T>,
 ): Promise<T> {
-  const address = new URL(url)
-  address.pathname = `/${encodeURIComponent(database)}`
-  const client = createClient({
-    url: address.href,
-    request_timeout: statementMaxMs,
-    // The client's log would print statements to stderr; failures are thrown.
-    log: { level: ClickHouseLogLevel.OFF },
+  const client = createClickhouse(url, {
+    name: 'migrate',
+    database,
+    requestTimeoutMs: statementMaxMs,
   })
   try {
     return await work(client)
