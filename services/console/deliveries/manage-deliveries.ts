@@ -179,8 +179,9 @@ export async function setWebhookPaused(
 }
 
 /**
- * Makes deliveries due of a webhook that is on, and its next probe: deliveries of one that is off are
- * skipped, those of a paused one wait. The webhook is locked after its deliveries, as everywhere.
+ * Makes deliveries due of a webhook that is on, and its next probe: deliveries of one that is off
+ * are skipped, those of a paused one wait. The webhook is locked after its deliveries, as
+ * everywhere.
  */
 async function whileWebhookOn<T>(
   tx: Queryable,

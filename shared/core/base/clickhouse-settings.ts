@@ -1,7 +1,8 @@
 /**
- * The settings of ClickHouse that answers depend on. A user's profile can set each of them otherwise,
- * so every client of ours sends all of them with each request, and the profiles of analysts and of
- * the views' reader have those of `sqlSettings`. A client sets further limits of its own.
+ * The settings of ClickHouse that answers depend on. A user's profile can set each of them
+ * otherwise, so every client of ours sends all of them with each request, and the profiles of
+ * analysts and of the views' reader have those of `sqlSettings`. A client sets further limits of
+ * its own.
  */
 
 type Settings = Readonly<Record<string, number | string>>

@@ -1,6 +1,6 @@
 /**
- * The Postgres of a migration: creates the database when it is missing, says what is wrong with one,
- * and lets one process migrate at a time.
+ * The Postgres of a migration: creates the database when it is missing, says what is wrong with
+ * one, and lets one process migrate at a time.
  */
 import { withNamedLock } from '#shared/io/postgres/named-lock-store.ts'
 import {

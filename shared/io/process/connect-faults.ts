@@ -94,8 +94,8 @@ function describeClickhouse(error: ClickHouseError): string {
 }
 
 /**
- * @returns null, or which of our settings the user's profile fixes to another value, as the end of a
- *   sentence
+ * @returns null, or which of our settings the user's profile fixes to another value, as the end of
+ *   a sentence
  */
 export function describeFixedSetting({ type, message }: ClickHouseError): string | null {
   const fixed = ['READONLY', 'SETTING_CONSTRAINT_VIOLATION', 'UNKNOWN_SETTING']

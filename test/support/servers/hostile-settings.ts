@@ -22,12 +22,8 @@ export const hostilePostgres: Readonly<Record<string, string>> = {
   exit_on_error: 'on',
 }
 
-/** The limits that a session of ours has of its own. */
-export const hostilePostgresLimits: Readonly<Record<string, string>> = {
-  statement_timeout: '100',
-  lock_timeout: '1',
-  idle_in_transaction_session_timeout: '20',
-}
+/** The same behind a pooler: how long it keeps a connection to the server is its own. */
+export const { idle_session_timeout: _, ...hostileBehindPooler } = hostilePostgres
 
 /** The statements that make settings the defaults of a database. */
 export const toDatabaseSettings = (
