@@ -1,7 +1,8 @@
 /**
  * The whole path with PgBouncer between every process and PostgreSQL, in both of its modes and as
- * Debian ships it: migrations, alerts raised and delivered, lists by several filters at once,
- * dispositions, rotations, a policy and an erasure. Nothing may fail or remain.
+ * Debian ships it, and a database whose defaults are far from ours: migrations, alerts raised and
+ * delivered, lists by several filters at once, dispositions, rotations, a policy and an erasure.
+ * Nothing may fail or remain.
  */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { createPostgres, type Postgres } from '#shared/io/postgres/postgres.ts'
@@ -18,6 +19,7 @@ import {
 } from '../support/http/tenant-client.ts'
 import { startStack, type TestStack } from '../support/process/stack.ts'
 import { until } from '../support/process/until.ts'
+import { hostileBehindPooler, toDatabaseSettings } from '../support/servers/hostile-settings.ts'
 import { startPgbouncer, type TestPgbouncer } from '../support/servers/pgbouncer-server.ts'
 import { startPostgres, type TestPostgres } from '../support/servers/postgres-server.ts'
 
@@ -44,6 +46,10 @@ describe.each(['transaction', 'session'] as const)('behind PgBouncer in %s mode'
 
   beforeAll(async () => {
     const url = await server.createDatabase()
+    const own = createPostgres(server.url, { role: 'test', log: createLog('test', 'silent') })
+    const settings = toDatabaseSettings(new URL(url).pathname.slice(1), hostileBehindPooler)
+    for (const sql of settings) await own.query(sql)
+    await own.close()
     bouncer = await startPgbouncer(mode, { url: server.url, poolSize: 70 })
     running = await startStack({ env: { POSTGRES_URL: bouncer.through(url) } })
     direct = createPostgres(url, { role: 'test', log: createLog('test', 'silent') })

@@ -22,6 +22,14 @@ export type EngineUser = {
   passwordSha256Hex: string
   /** Statements without a grantee, such as `GRANT SELECT ON device_intelligence.sessions`. */
   grants: readonly string[]
+  /** Settings of its queries; the default profile's without it. */
+  profile?: EngineProfile
+}
+
+export type EngineProfile = {
+  settings: Readonly<Record<string, number | string>>
+  /** Settings that the user may not change. */
+  fixed: readonly string[]
 }
 
 /** The engine as one of several shards on this machine, which have the same users. */
@@ -123,7 +131,7 @@ export function toUsersXml(facts: ServerConfigFacts): string {
   return `<clickhouse>
   <profiles>
     <default>${profileSettings}
-    </default>${toAnalystProfileXml()}${toReaderProfileXml()}
+    </default>${toAnalystProfileXml()}${toReaderProfileXml()}${facts.users.map(toProfileXml).join('')}
   </profiles>
   <quotas><default></default></quotas>
   <users>
@@ -146,7 +154,20 @@ export function toUsersXml(facts: ServerConfigFacts): string {
 `
 }
 
-function toUserXml({ name, passwordSha256Hex, grants }: EngineUser): string {
+function toProfileXml({ name, profile }: EngineUser): string {
+  if (profile === undefined) return ''
+  const settings = Object.entries(profile.settings).map(
+    ([setting, value]) => `<${setting}>${escapeXml(String(value))}</${setting}>`,
+  )
+  const constraints = profile.fixed.map((setting) => `<${setting}><const/></${setting}>`)
+  return `
+    <${name}>
+      ${settings.join('\n      ')}
+      <constraints>${constraints.join('')}</constraints>
+    </${name}>`
+}
+
+function toUserXml({ name, passwordSha256Hex, grants, profile }: EngineUser): string {
   if (!/^\w+$/.test(name) || !/^[\da-f]{64}$/.test(passwordSha256Hex)) {
     throw new Error(`not a user of the engine: ${name}`)
   }
@@ -154,7 +175,7 @@ function toUserXml({ name, passwordSha256Hex, grants }: EngineUser): string {
     <${name}>
       <password_sha256_hex>${passwordSha256Hex}</password_sha256_hex>
       <networks><ip>127.0.0.1</ip><ip>::1</ip></networks>
-      <profile>default</profile>
+      <profile>${profile === undefined ? 'default' : name}</profile>
       <quota>default</quota>
       <grants>
         ${grants.map((grant) => `<query>${escapeXml(grant)}</query>`).join('\n        ')}

@@ -231,7 +231,9 @@ export async function ensureDatabase(adminUrl: string, name: string): Promise<vo
   await client.connect()
   try {
     const found = await client.query('select 1 from pg_database where datname = $1', [name])
-    if (found.rowCount === 0) await client.query(`create database ${name}`)
+    if (found.rowCount === 0) {
+      await client.query(`create database ${name} encoding 'UTF8' template template0`)
+    }
   } finally {
     await client.end()
   }

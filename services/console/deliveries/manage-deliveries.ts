@@ -18,6 +18,7 @@ import {
   lockWebhook,
   pauseWebhook,
   probeNow,
+  readWebhook,
   resumeWebhook,
   type Webhook,
   type WebhookState,
@@ -73,11 +74,9 @@ async function replayOne(
   const { tenantId, actor } = wanted
   const { alertId } = wanted.what
   return await deps.postgres.transaction(async (tx) => {
-    await requireWebhookOn(tx, tenantId)
-    const found = await replayAlert(tx, { tenantId, alertId })
+    const found = await whileWebhookOn(tx, tenantId, () => replayAlert(tx, { tenantId, alertId }))
     if (found === null) throw new Problem('alert_not_found', `There is no alert ${alertId}.`)
     const replayed = found.replayed ? 1 : 0
-    await probeNow(tx, tenantId)
     const after = { alert_id: alertId, delivery_id: found.deliveryId, replayed }
     await insertAudit(tx, { actor, tenantId, action: 'deliveries.replayed', after })
     return { replayed, first: [found.deliveryId] }
@@ -100,11 +99,10 @@ async function replayAll(
   let progress = await beginReplay(deps.postgres)
   for (let part = 1; ; part++) {
     const step = await deps.postgres.transaction(async (tx) => {
-      await requireWebhookOn(tx, tenantId)
-      const next = await replayNext(tx, { tenantId, scope, progress })
+      const replayPart = () => replayNext(tx, { tenantId, scope, progress })
+      const next = await whileWebhookOn(tx, tenantId, replayPart)
       const { length } = next.deliveryIds
       if (length === 0 && part > 1) return next
-      await probeNow(tx, tenantId)
       const after = { ...filter, replayed: length, part }
       await insertAudit(tx, { actor, tenantId, action: 'deliveries.replayed', after })
       return next
@@ -129,9 +127,9 @@ export async function sendTestEvent(
   const { tenantId, actor } = wanted
   const { deliveryId, event } = toTestEvent(tenantId, deps.randomBytes(16), deps.wallMs())
   return deps.postgres.transaction(async (tx) => {
-    await requireWebhookOn(tx, tenantId)
-    await insertTestEvent(tx, { tenantId, deliveryId, body: JSON.stringify(event) })
-    await probeNow(tx, tenantId)
+    await whileWebhookOn(tx, tenantId, () =>
+      insertTestEvent(tx, { tenantId, deliveryId, body: JSON.stringify(event) }),
+    )
     const after = { delivery_id: deliveryId }
     await insertAudit(tx, { actor, tenantId, action: 'webhook.tested', after })
     const [inserted] = await findDeliveries(tx, tenantId, [deliveryId])
@@ -180,10 +178,25 @@ export async function setWebhookPaused(
   return answer
 }
 
-/** Deliveries of a webhook that is off are skipped, those of a paused one wait. */
-async function requireWebhookOn(tx: Queryable, tenantId: string): Promise<void> {
+/**
+ * Makes deliveries due of a webhook that is on, and its next probe: deliveries of one that is off
+ * are skipped, those of a paused one wait. The webhook is locked after its deliveries, as
+ * everywhere.
+ */
+async function whileWebhookOn<T>(
+  tx: Queryable,
+  tenantId: string,
+  makeDue: () => Promise<T>,
+): Promise<T> {
   await requireTenant(tx, tenantId)
-  const webhook = await lockWebhook(tx, tenantId)
+  requireOn(tenantId, await readWebhook(tx, tenantId))
+  const made = await makeDue()
+  requireOn(tenantId, await lockWebhook(tx, tenantId))
+  await probeNow(tx, tenantId)
+  return made
+}
+
+function requireOn(tenantId: string, webhook: Webhook): void {
   if (webhook.state !== 'on') throw notOn(tenantId, webhook)
 }
 

@@ -4,7 +4,7 @@ import type { Role, TenantScope } from '#shared/core/operators/roles.ts'
 import {
   findOperator,
   listOperators,
-  lockActiveAdmins,
+  lockWithActiveAdmins,
   type Operator,
   updateOperator,
 } from '#shared/io/operators/operator-store.ts'
@@ -33,8 +33,8 @@ export async function changeOperator(
   { operatorId, actor, ...change }: OperatorChange,
 ): Promise<ReturnType<typeof toListedOperator>> {
   await postgres.transaction(async (tx) => {
-    const admins = await lockActiveAdmins(tx)
-    const before = await findOperator(tx, operatorId, { lock: true })
+    const admins = await lockWithActiveAdmins(tx, operatorId)
+    const before = await findOperator(tx, operatorId)
     if (before === null) throw operatorNotFound(operatorId)
     const after: Operator = {
       ...before,

@@ -3,6 +3,7 @@
  * of a query, and settings that a client may change. The users file of the embedded engine and the
  * statements for a real server are both made from it.
  */
+import { sqlSettings } from '#shared/core/base/clickhouse-settings.ts'
 import { tenantIdPattern } from '#shared/core/base/ids.ts'
 import { quoteText } from '#shared/core/scoring/sql/scoring-sql-text.ts'
 
@@ -59,7 +60,6 @@ export const analystSettings: Record<string, number | string> = {
   allow_introspection_functions: 0,
   max_threads: 1,
   max_execution_time: 30,
-  timeout_overflow_mode: 'throw',
   max_memory_usage: 1024 * mebibyte,
   max_memory_usage_for_user: 2048 * mebibyte,
   max_temporary_data_on_disk_size_for_query: 2048 * mebibyte,
@@ -67,7 +67,6 @@ export const analystSettings: Record<string, number | string> = {
   max_rows_to_read: 1_000_000_000,
   max_result_rows: 1_000_000,
   max_result_bytes: 256 * mebibyte,
-  result_overflow_mode: 'throw',
   // A late error then has its HTTP status instead of cutting off a partial answer.
   http_wait_end_of_query: 1,
   // The engine checks time limits and kills between blocks. A row that compares a million values
@@ -85,6 +84,7 @@ export const analystSettings: Record<string, number | string> = {
   allow_suspicious_types_in_group_by: 1,
   allow_suspicious_types_in_order_by: 1,
   cancel_http_readonly_queries_on_client_close: 1,
+  ...sqlSettings,
 }
 
 /**
@@ -132,15 +132,16 @@ export const analystChoices: Record<string, { min: number; max: number } | null>
 }
 
 /**
- * Settings of the reader that hold inside a view. If they were changed, an analyst's condition
- * could be evaluated on other tenants' rows before the row policy, and an error message would show
- * their values. SETTINGS of a subquery bypass all constraints of the analyst's user, but not those
- * of the reader.
+ * Settings of the reader that hold inside a view, whatever the analyst chooses: a view has one
+ * meaning. If one of the first three were changed, an analyst's condition could be evaluated on
+ * other tenants' rows before the row policy, and an error message would show their values. SETTINGS
+ * of a subquery bypass all constraints of the analyst's user, but not those of the reader.
  */
-export const readerSettings: Record<string, number> = {
+export const readerSettings: Record<string, number | string> = {
   apply_row_policy_after_final: 0,
   optimize_move_to_prewhere_if_final: 0,
   use_query_condition_cache: 0,
+  ...sqlSettings,
 }
 
 /**

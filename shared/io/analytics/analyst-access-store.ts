@@ -46,7 +46,7 @@ export function toAccessStatements(names: { database: string; owner: string }): 
   return [
     `create settings profile if not exists ${readerUser}`,
     `alter settings profile ${readerUser} settings ${toList(
-      Object.entries(readerSettings).map(([name, value]) => `${name} = ${value} const`),
+      Object.entries(readerSettings).map(([name, value]) => `${name} = ${toValue(value)} const`),
     )}`,
     `create user if not exists ${readerUser}
   identified with sha256_hash by '${noPassword}' host none
@@ -80,12 +80,16 @@ function toProfile(): string[] {
     const range = analystChoices[name]
     return [
       name,
-      value === undefined ? '' : ` = ${typeof value === 'string' ? `'${value}'` : value}`,
+      value === undefined ? '' : ` = ${toValue(value)}`,
       range ? ` min ${range.min} max ${range.max}` : '',
       name in analystChoices ? ' changeable_in_readonly' : '',
     ].join('')
   })
 }
+
+/** Values are constants of this code: there is nothing to escape. */
+const toValue = (value: number | string): string =>
+  typeof value === 'string' ? `'${value}'` : String(value)
 
 const toList = (items: string[]) => `\n  ${items.join(',\n  ')}`
 

@@ -12,6 +12,7 @@ import {
   type ClickHouseSettings,
   createClient,
 } from '@clickhouse/client'
+import { pinnedClickhouseSettings } from '#shared/core/base/clickhouse-settings.ts'
 import { toAllDatabase } from '#shared/core/base/shards.ts'
 import type { Action } from '#shared/core/scoring/score.ts'
 import { describeConnectFault, type FaultReporter } from '#shared/io/process/connect-faults.ts'
@@ -108,6 +109,9 @@ function createShard(urls: readonly string[], options: ClickhouseOptions): Click
   return { ...joinReplicas(replicas), replicas }
 }
 
+/** The client names each setting and its type; a map is text. */
+const pinnedSettings = pinnedClickhouseSettings as ClickHouseSettings
+
 function createNode(url: string, options: ClickhouseOptions): ClickhouseNode {
   const { username, password, origin, protocol } = new URL(url)
   const requestTimeoutMs = options.requestTimeoutMs ?? 30_000
@@ -123,18 +127,10 @@ function createNode(url: string, options: ClickhouseOptions): ClickhouseNode {
     log: { level: ClickHouseLogLevel.OFF },
     keep_alive: { enabled: true, idle_socket_ttl: 0 },
     clickhouse_settings: {
-      // A response means that the rows are in the table and in the targets of its views.
-      async_insert: 0,
-      wait_for_async_insert: 1,
-      materialized_views_ignore_errors: 0,
-      // Rows have keys: never drop a block because it equals an earlier one.
-      insert_deduplicate: 0,
+      ...pinnedSettings,
       // An abandoned query must not run beside its retry.
       max_execution_time: Math.ceil(requestTimeoutMs / 1_000),
       cancel_http_readonly_queries_on_client_close: 1,
-      date_time_input_format: 'basic',
-      date_time_output_format: 'simple',
-      output_format_json_quote_64bit_integers: 0,
       // For a few rows, threads cost more than they save.
       input_format_parallel_parsing: 0,
       output_format_parallel_formatting: 0,

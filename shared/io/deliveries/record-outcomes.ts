@@ -86,8 +86,8 @@ const openMs = circuitOpenMs.map((ms) => `interval '${ms} milliseconds'`).join('
  * Deliveries, attempts and health in one statement. It locks deliveries in the order of their ids,
  * like every other statement, then webhooks in the order of their tenants. Each is looked up by its
  * key in a subquery: a join that sorts afterwards is planned as a scan of the whole table, since
- * the delivery process's sessions avoid sorts. It locks only webhooks that fail or start to fail: a
- * healthy one is only read.
+ * the delivery process's sessions avoid sorts. It locks only webhooks that fail, start to fail or
+ * are about to be switched off: a healthy one is only read.
  */
 const recordSql = `
 with outcomes as (
@@ -95,10 +95,10 @@ with outcomes as (
   from unnest($1::text[], $2::text[], $3::text[], $4::float8[], $5::text[],
     $6::integer[], $7::float8[], $8::integer[], $9::integer[], $10::text[], $11::text[],
     $12::text[], $13::text[], $14::text[], $15::boolean[], $16::text[], $17::boolean[],
-    $18::boolean[], $20::timestamptz[])
+    $18::boolean[], $20::timestamptz[], $21::text[])
   as o (delivery_id, claim, state, due_in_ms, reason,
     attempt, at_in_ms, duration_ms, status, error_kind, error, address, answer,
-    url, ok, failure, probe, hold, created_at)
+    url, ok, failure, probe, hold, created_at, off_url)
 ), locked as materialized (
   select o.* from (select * from outcomes order by delivery_id) as o
   cross join lateral (
@@ -113,7 +113,8 @@ with outcomes as (
     ended_at = case when o.state <> 'pending' then now() end
   from locked as o where d.delivery_id = o.delivery_id and d.created_at = o.created_at
   returning d.delivery_id, d.created_at, d.tenant_id, o.attempt, o.at, o.duration_ms, o.status,
-    o.error_kind, o.error, o.address, o.answer, o.url, o.ok, o.failure, o.probe, o.hold
+    o.error_kind, o.error, o.address, o.answer, o.url, o.ok, o.failure, o.probe, o.hold,
+    o.off_url
 ), attempted as (
   insert into delivery_attempts
     (delivery_id, delivery_created_at, attempt, at, duration_ms, status, error_kind, error, address,
@@ -122,15 +123,18 @@ with outcomes as (
     answer
   from recorded where attempt is not null
 ), tried as (
-  select tenant_id, url, bool_or(ok) as ok, count(*) filter (where not ok) as failed,
-    min(at) filter (where not ok) as failed_at, max(failure) as failure,
-    bool_or(probe and not ok) as probe_failed, bool_or(hold) as hold
-  from recorded where url is not null group by tenant_id, url
+  select tenant_id, coalesce(url, off_url) as url, bool_or(ok) as ok,
+    count(*) filter (where not ok) as failed, min(at) filter (where not ok) as failed_at,
+    max(failure) as failure, bool_or(probe and not ok) as probe_failed, bool_or(hold) as hold,
+    bool_or(off_url is not null) as is_off
+  from recorded where url is not null or off_url is not null
+  group by tenant_id, coalesce(url, off_url)
 ), known as (
   select t.*, w.circuit_open_until from (select * from tried order by tenant_id) as t
   cross join lateral (
     select w.circuit_open_until from webhooks as w
-    where w.tenant_id = t.tenant_id and w.url = t.url and (w.failing_since is not null or not t.ok)
+    where w.tenant_id = t.tenant_id and w.url = t.url
+      and (w.failing_since is not null or not t.ok or t.is_off)
     for update
   ) as w
 ), health as (
@@ -144,7 +148,7 @@ with outcomes as (
       when t.probe_failed or (t.hold and w.circuit_open_until is null) then now() +
         (array[${openMs}])[least(w.failed_probes + t.probe_failed::integer, $19::integer) + 1]
       else w.circuit_open_until end
-  from known as t where w.tenant_id = t.tenant_id
+  from known as t where w.tenant_id = t.tenant_id and t.ok is not null
   returning w.tenant_id, w.url,
     (extract(epoch from now() - w.failing_since) * 1000)::float8 as failing_for_ms,
     w.failed_attempts, w.circuit_open_until is not null as is_open,
@@ -171,7 +175,7 @@ export async function recordOutcomes(
   return await postgres.transaction(async (tx) => {
     const recorded = await record(tx, outcomes, nowMs)
     const switchedOff: string[] = []
-    // The same lock order as in the statement above.
+    // The statement has locked these webhooks already, all in the order of their tenants.
     const ordered = outcomes.toSorted((a, b) => (a.tenantId < b.tenantId ? -1 : 1))
     for (const { tenantId, deliveryId, switchOff } of ordered) {
       if (switchOff === undefined || !recorded.recorded.has(deliveryId)) continue
@@ -227,6 +231,7 @@ async function record(
       ofHealth(({ openCircuit }) => openCircuit),
       circuitOpenMs.length - 1,
       column(({ createdAt }) => createdAt),
+      column(({ switchOff }) => switchOff?.url ?? null),
     ],
   })
   const recorded = new Set<string>()

@@ -12,13 +12,27 @@ export type Webhook = { state: WebhookState; url: string | null; offReason: stri
 export const resetHealth = `failing_since = null, failed_attempts = 0, last_failure = null,
   circuit_open_until = null, failed_probes = 0`
 
-/** Reads a tenant's webhook and locks it until the transaction ends. */
-export async function lockWebhook(tx: Queryable, tenantId: string): Promise<Webhook> {
-  const { rows } = await tx.query<{
+/** Reads a tenant's webhook. */
+export const readWebhook = (db: Queryable, tenantId: string): Promise<Webhook> =>
+  selectWebhook(db, tenantId, '')
+
+/**
+ * Reads a tenant's webhook and locks it until the transaction ends. A transaction that also locks
+ * deliveries locks them first.
+ */
+export const lockWebhook = (tx: Queryable, tenantId: string): Promise<Webhook> =>
+  selectWebhook(tx, tenantId, 'for update')
+
+async function selectWebhook(
+  db: Queryable,
+  tenantId: string,
+  lock: '' | 'for update',
+): Promise<Webhook> {
+  const { rows } = await db.query<{
     state: WebhookState
     url: string | null
     off_reason: string | null
-  }>('select state, url, off_reason from webhooks where tenant_id = $1 for update', [tenantId])
+  }>(`select state, url, off_reason from webhooks where tenant_id = $1 ${lock}`, [tenantId])
   const row = rows[0]
   if (row === undefined) return { state: 'off', url: null, offReason: null }
   return { state: row.state, url: row.url, offReason: row.off_reason }

@@ -5,7 +5,7 @@
  * Any number of processes may run it at once: a lock in Postgres lets one work, and the others then
  * find nothing to do.
  */
-import { type ClickHouseClient, ClickHouseLogLevel, createClient } from '@clickhouse/client'
+import { ClickHouseError } from '@clickhouse/client'
 import { describeOldServer, type ServerName } from '#shared/core/base/server-versions.ts'
 import { toAllDatabase } from '#shared/core/base/shards.ts'
 import { splitStatements } from '#shared/core/base/sql-statements.ts'
@@ -15,25 +15,23 @@ import { guardViews, prepareAccess } from '#shared/io/analytics/analyst-access-s
 import { toAnalyticsDatabase } from '#shared/io/analytics/analytics-database.ts'
 import {
   type ClickhouseNode,
+  createClickhouse,
   databaseOf,
   quoteName,
   type ShardUrls,
 } from '#shared/io/clickhouse/clickhouse.ts'
 import { findMissingGrants, readText } from '#shared/io/clickhouse/missing-grants.ts'
-import { withNamedLock } from '#shared/io/postgres/named-lock-store.ts'
-import {
-  createPostgres,
-  isSqlState,
-  type Postgres,
-  type Session,
-  sqlStates,
-  untilPostgresAnswers,
-} from '#shared/io/postgres/postgres.ts'
+import type { Session } from '#shared/io/postgres/postgres.ts'
 import { applyRoles } from '#shared/io/postgres/postgres-roles.ts'
 import { roleSettings } from '#shared/io/postgres/process-sessions.ts'
+import { describeFixedSetting } from '#shared/io/process/connect-faults.ts'
 import type { Log } from '#shared/io/process/log.ts'
-import { replaceDatabase } from '#shared/io/process/server-addresses.ts'
 import { type Migration, MigrationError, readMigrations, sqlFolders } from './migration-files.ts'
+import {
+  ensurePostgresDatabase,
+  requireFitPostgres,
+  withMigrationLock,
+} from './postgres-database.ts'
 import { awaitCopies, toStatementOfReplica } from './replica-tables.ts'
 import {
   copiesRows,
@@ -60,10 +58,10 @@ export type MigrateOptions = {
   auditRetentionDays?: number
 }
 
+/** How long a server that is starting may take for its first answer. */
+const answerMaxMs = 10_000
 /** Time limit of a statement, which may rewrite a large table. */
 const statementMaxMs = 30 * 60_000
-/** One lock for both databases. */
-const migrationLock = 'migrations'
 
 /**
  * Creates the database when it is missing and applies new files, each in one transaction.
@@ -75,10 +73,7 @@ export async function migratePostgres(url: string, options: MigrateOptions): Pro
   const migrations = await readMigrations(options.folder ?? sqlFolders.postgres)
   await ensurePostgresDatabase(url, options)
   return withMigrationLock(url, options, async (session) => {
-    const { rows: found } = await session.query<{ version: string }>(
-      "select current_setting('server_version') as version",
-    )
-    requireVersion('Postgres', found[0]!.version)
+    await requireFitPostgres(session)
     await session.query(
       `create table if not exists schema_migrations (
          name text primary key,
@@ -337,93 +332,39 @@ function findPending(
   throw new MigrationError(`${late.name} is numbered before migrations that ${where} has applied`)
 }
 
-async function withMigrationLock<T>(
-  postgresUrl: string,
-  { log, signal }: MigrateOptions,
-  work: (session: Session) => Promise<T>,
-): Promise<T> {
-  return withPostgres(postgresUrl, log, async (postgres) => {
-    await untilPostgresAnswers(() => postgres.query('select 1'), toWait(log, signal))
-    return withNamedLock({ holders: postgres, work: postgres }, migrationLock, work)
-  })
-}
-
-async function ensurePostgresDatabase(url: string, options: MigrateOptions): Promise<void> {
-  const { log, signal } = options
-  const missing = await withPostgres(url, log, async (postgres) => {
-    try {
-      await untilPostgresAnswers(() => postgres.query('select 1'), toWait(log, signal))
-      return false
-    } catch (error) {
-      if (isSqlState(error, sqlStates.invalidCatalogName)) return true
-      throw error
-    }
-  })
-  if (!missing) return
-  const { url: maintenance, replaced: name } = replaceDatabase(url, 'postgres')
-  await withPostgres(maintenance, log, async (postgres) => {
-    try {
-      await postgres.query(`create database "${name.replaceAll('"', '""')}"`)
-      log.info({ database: name }, 'created the Postgres database')
-    } catch (error) {
-      // Another process created it at the same moment.
-      const raced =
-        isSqlState(error, sqlStates.duplicateDatabase) ||
-        isSqlState(error, sqlStates.uniqueViolation)
-      if (!raced) throw error
-    }
-  })
-}
-
-async function withPostgres<T>(
-  url: string,
-  log: Log,
-  work: (postgres: Postgres) => Promise<T>,
-): Promise<T> {
-  const postgres = createPostgres(url, {
-    role: 'migrate',
-    log,
-    // One for the lock, one for the work.
-    connectionsMax: 2,
-    statementTimeoutMs: 0,
-    lockTimeoutMs: 0,
-  })
-  try {
-    return await work(postgres)
-  } finally {
-    await postgres.close()
-  }
-}
-
-const toWait = (log: Log, signal: AbortSignal | undefined) =>
-  signal === undefined ? { log } : { log, signal }
-
 async function awaitClickhouse(url: string, { log, signal }: MigrateOptions): Promise<void> {
   await withClickhouse(url, 'default', async (client) => {
     for (let logged = false; ; logged = true) {
-      const answer = await client.ping({ select: true })
-      if (answer.success) return
-      // Waiting does not change a refusal.
-      if ('type' in answer.error) throw answer.error
-      if (!logged) log.warn({ err: answer.error }, 'ClickHouse does not answer; waiting for it')
+      try {
+        await readText(client, 'select 1', answerMaxMs)
+        return
+      } catch (error) {
+        // Waiting does not change a refusal.
+        if (error instanceof ClickHouseError) throw toMigrationError(error)
+        if (!logged) log.warn({ err: error }, 'ClickHouse does not answer; waiting for it')
+      }
       signal?.throwIfAborted()
       await new Promise((resolve) => setTimeout(resolve, 250))
     }
   })
 }
 
+/** A setting that the user may not send is named; every other refusal is what it is. */
+function toMigrationError(error: ClickHouseError): Error {
+  const fault = describeFixedSetting(error)
+  return fault === null ? error : new MigrationError(`ClickHouse ${fault}`)
+}
+
+/** @param database the one of `create database` is not there yet */
 async function withClickhouse<T>(
   url: string,
   database: string,
-  work: (client: ClickHouseClient) => Promise<T>,
+  work: (client: ClickhouseNode) => Promise<T>,
 ): Promise<T> {
-  const address = new URL(url)
-  address.pathname = `/${encodeURIComponent(database)}`
-  const client = createClient({
-    url: address.href,
-    request_timeout: statementMaxMs,
-    // The client's log would print statements to stderr; failures are thrown.
-    log: { level: ClickHouseLogLevel.OFF },
+  const client = createClickhouse(url, {
+    name: 'migrate',
+    database,
+    requestTimeoutMs: statementMaxMs,
   })
   try {
     return await work(client)

@@ -188,16 +188,21 @@ export async function listOperators(db: Queryable): Promise<ListedOperator[]> {
 }
 
 /**
- * Locks the active admins of all tenants, so that two changes cannot each remove the last but one.
- * @returns their ids
+ * Locks an operator, and the active admins of all tenants, so that two changes cannot each remove
+ * the last but one. Operators are locked in the order of their ids, as everywhere.
+ * @returns the ids of those admins
  */
-export async function lockActiveAdmins(tx: Queryable): Promise<string[]> {
-  const { rows } = await tx.query<{ operator_id: string }>(
-    `select operator_id from operators
-     where role = 'admin' and tenants is null and disabled_at is null
-     order by operator_id for update`,
+export async function lockWithActiveAdmins(tx: Queryable, operatorId: string): Promise<string[]> {
+  const { rows } = await tx.query<{ operator_id: string; is_admin: boolean }>(
+    `with locked as materialized (
+       select operator_id, role = 'admin' and tenants is null and disabled_at is null as is_admin
+       from operators
+       where operator_id = $1 or (role = 'admin' and tenants is null and disabled_at is null)
+       order by operator_id for update)
+     select operator_id, is_admin from locked`,
+    [operatorId],
   )
-  return rows.map((row) => row.operator_id)
+  return rows.filter((row) => row.is_admin).map((row) => row.operator_id)
 }
 
 /** Writes what an admin may change of an operator. */

@@ -8,8 +8,14 @@ import {
   UnfitServerError,
 } from '#shared/io/process/connect-faults.ts'
 import type { Log } from '#shared/io/process/log.ts'
-import { isSqlState, type Postgres, sqlStates } from './postgres.ts'
+import { isSqlState, type Postgres, type Queryable, sqlStates } from './postgres.ts'
 import { ReadOnlyServerError } from './postgres-session.ts'
+import {
+  describeSetting,
+  describeUnfit,
+  type ServerFacts,
+  serverFactsSql,
+} from './session-settings.ts'
 
 export type PostgresCheck = {
   /** Null when it answers, is new enough and has this release's schema; else what is wrong. */
@@ -28,17 +34,16 @@ export function createPostgresCheck(
   const writability = createFaultReporter('Postgres', log)
   const inspect = async (): Promise<Inspection> => {
     const fault = await postgres.checkReady()
-    if (fault !== null) return { fault, isReadOnly: false }
+    if (fault !== null) return { fault, readOnly: null }
     try {
-      const { version, isReadOnly } = await readServer(postgres)
+      const { server, readOnly } = await inspectServer(postgres)
       const unfit =
-        describeOldServer('Postgres', version) ??
-        (await schemas.compare('postgres', await readNewestMigration(postgres)))
-      if (unfit !== null) return { fault: fitness.failed(new UnfitServerError(unfit)), isReadOnly }
+        server ?? (await schemas.compare('postgres', await readNewestMigration(postgres)))
+      if (unfit !== null) return { fault: fitness.failed(new UnfitServerError(unfit)), readOnly }
       fitness.worked()
-      return { fault: null, isReadOnly }
+      return { fault: null, readOnly }
     } catch (error) {
-      return { fault: describeConnectFault(error), isReadOnly: false }
+      return { fault: describeConnectFault(error), readOnly: null }
     }
   }
   // One probe may begin both checks. They share what is read, and the next probe reads again.
@@ -55,25 +60,43 @@ export function createPostgresCheck(
   return {
     reads: async () => (await inspectOnce()).fault,
     writes: async () => {
-      const { fault, isReadOnly } = await inspectOnce()
-      if (fault !== null) return fault
-      if (isReadOnly) return writability.failed(new ReadOnlyServerError())
-      writability.worked()
-      return null
+      const { fault, readOnly } = await inspectOnce()
+      if (readOnly !== null) return writability.failed(readOnly)
+      if (fault === null) writability.worked()
+      return fault
     },
   }
 }
 
-/** What one look at the server found; `fault` is null when it is fit for reads. */
-type Inspection = { fault: string | null; isReadOnly: boolean }
+/** What one look at the server found: what is wrong for reads, and for writes beside that. */
+type Inspection = { fault: string | null; readOnly: UnfitServerError | null }
 
-async function readServer(postgres: Postgres): Promise<{ version: string; isReadOnly: boolean }> {
-  const { rows } = await postgres.query<{ version: string; is_read_only: boolean }>(
-    `select current_setting('server_version') as version,
-       current_setting('transaction_read_only') = 'on' as is_read_only`,
+type Server = {
+  /** Why the server is not what this release needs, as the end of a sentence. */
+  server: string | null
+  /** Why it takes no writes. */
+  readOnly: UnfitServerError | null
+}
+
+/** Looks at the version and the settings of a server. */
+export async function inspectServer(postgres: Queryable): Promise<Server> {
+  const { rows } = await postgres.query<ServerFacts & ReadOnlyFacts & { version: string }>(
+    `select current_setting('server_version') as version, pg_is_in_recovery() as is_standby,
+       current_setting('transaction_read_only') as read_only, ${serverFactsSql}`,
   )
-  const { version, is_read_only: isReadOnly } = rows[0]!
-  return { version, isReadOnly }
+  const [facts] = rows
+  const server = describeOldServer('Postgres', facts!.version) ?? describeUnfit(facts!)
+  return { server, readOnly: toReadOnlyError(facts!) }
+}
+
+type ReadOnlyFacts = { is_standby: boolean; read_only: 'on' | 'off' }
+
+function toReadOnlyError(facts: ServerFacts & ReadOnlyFacts): UnfitServerError | null {
+  if (facts.is_standby) return new ReadOnlyServerError()
+  if (facts.read_only === 'off') return null
+  // Whoever set it may protect a full disk or a replaced primary: it is theirs to take back.
+  const setting = ['default_transaction_read_only', 'on', 'off'] as const
+  return new UnfitServerError(describeSetting(facts, setting))
 }
 
 /** @returns null without a table, and for a role that an earlier release made */

@@ -11,7 +11,7 @@ import {
 } from '#shared/core/permissions/process-permissions.ts'
 import type { TablePrivileges } from '#shared/core/permissions/table-privileges.ts'
 import type { Queryable } from './postgres.ts'
-import type { SessionSettings } from './postgres-session.ts'
+import { type SessionSettings, schemaName } from './session-settings.ts'
 
 /** Processes that connect to PostgreSQL with their own role. */
 export const postgresProcesses = processNames.filter(
@@ -67,12 +67,14 @@ export async function applyRoles(tx: Queryable, options: RoleOptions): Promise<s
   const wanted = postgresProcesses.filter((process) => options.passwords[process] !== undefined)
   if (wanted.length === 0) return []
   await tx.query(`revoke all on database ${quote(database)} from public`)
-  await tx.query('revoke create on schema public from public')
+  await tx.query(`revoke create on schema ${schemaName} from public`)
   // They run as the owner. A dump that was restored without privileges gives them to everybody.
   const functions = postgresProcesses.flatMap((process) =>
     Object.keys(processPermissions[process].postgres as TablePrivileges).filter(isFunction),
   )
   for (const name of functions) await tx.query(`revoke all on function ${name} from public`)
+  const { rows: settings } = await tx.query<{ name: string }>('select name from pg_settings')
+  const known = new Set(settings.map(({ name }) => name))
   for (const process of wanted) {
     const name = toRole(database, process)
     const role = quote(name)
@@ -82,15 +84,17 @@ export async function applyRoles(tx: Queryable, options: RoleOptions): Promise<s
       `${rowCount === 0 ? 'create' : 'alter'} role ${role} login noinherit
          password ${quoteValue(verifier)}`,
       `grant connect on database ${quote(database)} to ${role}`,
-      `grant usage on schema public to ${role}`,
-      `revoke all on all tables in schema public from ${role}`,
-      `revoke all on all functions in schema public from ${role}`,
+      `grant usage on schema ${schemaName} to ${role}`,
+      `revoke all on all tables in schema ${schemaName} from ${role}`,
+      `revoke all on all functions in schema ${schemaName} from ${role}`,
       ...toGrants(role, processPermissions[process].postgres as TablePrivileges),
       `alter role ${role} in database ${quote(database)} reset all`,
-      ...Object.entries(options.settings[process] ?? {}).map(
-        ([setting, value]) =>
-          `alter role ${role} in database ${quote(database)} set ${setting} = ${quoteValue(value)}`,
-      ),
+      ...Object.entries(options.settings[process] ?? {})
+        .filter(([setting]) => known.has(setting))
+        .map(
+          ([setting, value]) =>
+            `alter role ${role} in database ${quote(database)} set ${setting} = ${quoteValue(value)}`,
+        ),
     ]
     for (const statement of statements) await tx.query(statement)
   }

@@ -15,7 +15,8 @@ import type { Log } from '#shared/io/process/log.ts'
 import type { Metrics } from '#shared/io/process/metrics.ts'
 import { parsePostgresUrl } from '#shared/io/process/server-addresses.ts'
 import { observePool } from './pool-metrics.ts'
-import { type ConnectionMode, prepareConnection, type SessionSettings } from './postgres-session.ts'
+import { type ConnectionMode, prepareConnection } from './postgres-session.ts'
+import { pinnedSettings, type SessionSettings } from './session-settings.ts'
 
 /** One statement. With a `name` it is prepared once per connection, unless there is a pooler. */
 export type Sql = { text: string; values?: readonly unknown[]; name?: string }
@@ -71,8 +72,10 @@ export type PostgresOptions = {
   lockTimeoutMs?: number
   /** How long to wait for a free or a new connection; 3 s by default. */
   connectTimeoutMs?: number
-  /** Settings of every session, for statements whose plans must not depend on statistics. */
+  /** Further settings of every session, for plans that must not depend on statistics. */
   settings?: SessionSettings
+  /** `false` for a database that is not the service's, from which that one is created. */
+  own?: boolean
 }
 
 /** Postgres cannot be reached, is shutting down or is full. Clients get a 503. */
@@ -93,6 +96,7 @@ export const sqlStates = {
   deadlockDetected: '40P01',
   duplicateDatabase: '42P04',
   invalidCatalogName: '3D000',
+  invalidParameterValue: '22023',
   undefinedTable: '42P01',
   insufficientPrivilege: '42501',
 } as const
@@ -102,23 +106,24 @@ export const sqlStates = {
  * @param constraint the violated constraint, when it matters
  */
 export function isSqlState(error: unknown, state: string, constraint?: string): boolean {
+  const found = error instanceof PostgresUnavailableError ? error.cause : error
   return (
-    error instanceof pg.DatabaseError &&
-    error.code === state &&
-    (constraint === undefined || error.constraint === constraint)
+    found instanceof pg.DatabaseError &&
+    found.code === state &&
+    (constraint === undefined || found.constraint === constraint)
   )
 }
 
 /** Whether a retry may succeed: the server is away, or another transaction was in the way. */
-export function isPassing(error: unknown): boolean {
-  const { lockNotAvailable, serializationFailure, deadlockDetected } = sqlStates
-  return (
-    error instanceof PostgresUnavailableError ||
-    [lockNotAvailable, serializationFailure, deadlockDetected].some((state) =>
-      isSqlState(error, state),
-    )
-  )
-}
+export const isPassing = (error: unknown): boolean => error instanceof PostgresUnavailableError
+
+/** Whether another transaction was in the way: the connection is as good as before. */
+const isOfOthers = (error: unknown): boolean =>
+  isConflict(error) || isSqlState(error, sqlStates.lockNotAvailable)
+
+/** Whether the same statements can succeed at once. */
+const isConflict = (error: unknown): boolean =>
+  isSqlState(error, sqlStates.serializationFailure) || isSqlState(error, sqlStates.deadlockDetected)
 
 /** Whether the server refused a value, so that a retry is useless. */
 export function isOfValue(error: unknown): boolean {
@@ -127,9 +132,12 @@ export function isOfValue(error: unknown): boolean {
 
 /** Classes of SQLSTATEs, and single ones, that mean a temporary failure. */
 const unavailableClasses = new Set(['08', '28', '53', '58'])
-const unavailableStates = new Set(['57P01', '57P02', '57P03', '57P05', '57014', '25006', '25P03'])
+const unavailableStates = new Set([
+  ...['57P01', '57P02', '57P03', '57P05', '57014', '25006', '25P03'],
+  ...[sqlStates.serializationFailure, sqlStates.deadlockDetected, sqlStates.lockNotAvailable],
+])
 
-/** Errors of the server keep their SQLSTATE; every other error of a connection is an outage. */
+/** Errors of the server keep their SQLSTATE, an outage in its cause; all others are outages. */
 function toPostgresError(error: unknown): unknown {
   if (error instanceof PostgresUnavailableError) return error
   // A value that cannot be sent is a defect, not an outage.
@@ -143,7 +151,8 @@ function toPostgresError(error: unknown): unknown {
 /** An instant, in ms since 1970, as a value of a `timestamptz`. */
 export const toTime = (ms: number): string => new Date(ms).toISOString()
 
-const transactionTriesMax = 5
+/** Of statements and transactions that lost to others. */
+const triesMax = 5
 
 /** How long readiness reports a full disk after a failed write: reads still succeed. */
 const fullDiskMs = 3_000
@@ -176,7 +185,10 @@ export function createPostgres(url: string, options: PostgresOptions): Postgres 
       }
     },
     onConnect: async (client: pg.ClientBase) => {
-      modes.set(client, await prepareConnection(client, { settings, readWrite }))
+      modes.set(
+        client,
+        await prepareConnection(client, { settings, readWrite, own: options.own ?? true }),
+      )
     },
   })
   // The next query replaces a broken idle connection. Without a listener the event ends the
@@ -226,23 +238,20 @@ export function createPostgres(url: string, options: PostgresOptions): Postgres 
       client.release(broken ?? session.dirty())
     }
   }
-  const transaction = async <T>(work: (tx: Queryable) => Promise<T>): Promise<T> => {
+  const repeated = async <T>(work: () => Promise<T>): Promise<T> => {
     for (let attempt = 1; ; attempt++) {
       try {
-        return await withSession((session) => session.transaction(work))
+        return await work()
       } catch (error) {
-        const again =
-          isSqlState(error, sqlStates.serializationFailure) ||
-          isSqlState(error, sqlStates.deadlockDetected)
-        if (!again || attempt === transactionTriesMax) throw error
+        if (!isConflict(error) || attempt === triesMax) throw error
         // Let the other transaction proceed first.
         await new Promise((resolve) => setTimeout(resolve, attempt * 10))
       }
     }
   }
   return {
-    query: (sql, values) => withSession((session) => session.query(sql, values)),
-    transaction,
+    query: (sql, values) => repeated(() => withSession((session) => session.query(sql, values))),
+    transaction: (work) => repeated(() => withSession((session) => session.transaction(work))),
     withSession,
     checkReady: async () => {
       try {
@@ -278,7 +287,7 @@ function toSession(
     } catch (error) {
       const failure = toPostgresError(error)
       // Never return a connection in an unknown state to the pool, even if the error is caught.
-      if (failure instanceof PostgresUnavailableError) dirty = true
+      if (isPassing(failure) && !isOfOthers(failure)) dirty = true
       throw failure
     }
   }
@@ -322,6 +331,7 @@ function toPoolConfig(options: PostgresOptions): pg.PoolConfig {
 export const toSettings = (
   options: Pick<PostgresOptions, 'statementTimeoutMs' | 'lockTimeoutMs' | 'settings'>,
 ): SessionSettings => ({
+  ...pinnedSettings,
   statement_timeout: `${options.statementTimeoutMs ?? statementTimeoutDefaultMs}`,
   lock_timeout: `${options.lockTimeoutMs ?? 5_000}`,
   // The server ends a transaction of a process that hangs.

@@ -6,7 +6,7 @@ import type { ProcessName } from '#shared/core/permissions/process-permissions.t
 import { listingSession } from '#shared/io/alerts/list-alerts.ts'
 import { deliverySession } from '#shared/io/deliveries/claim-deliveries.ts'
 import { type PostgresOptions, toSettings } from './postgres.ts'
-import type { SessionSettings } from './postgres-session.ts'
+import type { SessionSettings } from './session-settings.ts'
 
 type SessionOptions = Pick<
   PostgresOptions,

@@ -4,6 +4,7 @@
  */
 import { ClickHouseError } from '@clickhouse/client'
 import pg from 'pg'
+import { pinnedClickhouseSettings } from '#shared/core/base/clickhouse-settings.ts'
 import type { Log } from './log.ts'
 
 /** By error code: those of Node, of OpenSSL, of the NATS client and SQLSTATEs. */
@@ -85,10 +86,27 @@ function toChain(error: unknown): unknown[] {
   return chain
 }
 
-function describeClickhouse({ type }: ClickHouseError): string {
+function describeClickhouse(error: ClickHouseError): string {
+  const { type } = error
   return type === 'AUTHENTICATION_FAILED' || type === 'REQUIRED_PASSWORD'
     ? 'refuses the credentials'
-    : `answers ${type}`
+    : (describeFixedSetting(error) ?? `answers ${type}`)
+}
+
+/**
+ * @returns null, or which of our settings the user's profile fixes to another value, as the end of
+ *   a sentence
+ */
+export function describeFixedSetting({ type, message }: ClickHouseError): string | null {
+  const fixed = ['READONLY', 'SETTING_CONSTRAINT_VIOLATION', 'UNKNOWN_SETTING']
+  if (!fixed.includes(type ?? '')) return null
+  // Of the message only the name of a setting of ours.
+  const names = message.match(/\w+/g) ?? []
+  const name = names.find((word) => Object.hasOwn(pinnedClickhouseSettings, word))
+  const wanted = name === undefined ? '' : pinnedClickhouseSettings[name]
+  if (type === 'UNKNOWN_SETTING') return `does not know the setting ${name ?? ''}`.trim()
+  const remedy = 'take its constraint, or readonly = 1, from the profile of this user'
+  return `does not let this user set ${name ?? 'a setting'} = '${wanted}': ${remedy}`
 }
 
 function describeTls(code: string): string {

@@ -21,17 +21,29 @@ export type OpenapiRig = {
   documents: { api: OpenapiDocument; admin: OpenapiDocument }
   baseOf: (operation: Operation) => string
   credentials: Credentials
+  /** A tenant whose key stays valid. */
+  reader: Tenant
   running: TestStack
   close: () => Promise<void>
 }
 
 const devices = ['device-1', 'a/b c+d', 'übung-😀', "o'hara"]
 
-/** Starts the stack and fills it; about six seconds. */
-export async function startOpenapiRig(): Promise<OpenapiRig> {
+/**
+ * Starts the stack and fills it; about six seconds.
+ * @param options.env of the stack, for servers that it does not start itself
+ * @param options.hasAnalysts false for a ClickHouse that keeps no users
+ */
+export async function startOpenapiRig({
+  env = {},
+  hasAnalysts = true,
+}: {
+  env?: Record<string, string>
+  hasAnalysts?: boolean
+} = {}): Promise<OpenapiRig> {
   const [running, receiver] = await Promise.all([
     // Wrong tokens come from other addresses, so that their limit does not slow other calls.
-    startStack({ env: { TRUSTED_PROXIES: '127.0.0.1' } }),
+    startStack({ env: { TRUSTED_PROXIES: '127.0.0.1', ...env } }),
     startReceiver(),
   ])
   const { stack } = running
@@ -51,7 +63,8 @@ export async function startOpenapiRig(): Promise<OpenapiRig> {
     { name: 'writer', scopes },
   )
   await admin(stack, 'POST', '/tenants/main/keys', { name: 'spare', scopes: ['read'] })
-  for (const name of ['ana', 'bob']) await admin(stack, 'POST', '/tenants/main/analysts', { name })
+  const analysts = hasAnalysts ? ['ana', 'bob'] : []
+  for (const name of analysts) await admin(stack, 'POST', '/tenants/main/analysts', { name })
   // A second version, so that the list of versions has a second page.
   await admin(stack, 'PUT', '/tenants/main/policy', { preset: 'balanced' })
   await admin(stack, 'PUT', '/tenants/main/policy/shadow', { preset: 'strict' })
@@ -66,6 +79,7 @@ export async function startOpenapiRig(): Promise<OpenapiRig> {
   }
   return {
     running,
+    reader: reader!,
     documents: {
       api: await documentAt(`${stack.api}/openapi.json`),
       admin: await documentAt(`${stack.console}/admin/v1/openapi.json`),

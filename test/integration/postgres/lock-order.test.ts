@@ -1,6 +1,6 @@
 // Writers of alerts, counters and deliveries on a real PostgreSQL: each takes its locks in one
 // order that its statements state, so that they wait for one another without deadlocks.
-import { randomUUID } from 'node:crypto'
+import { randomBytes, randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { toDeliveryId } from '#shared/core/base/ids.ts'
 import { dayMs } from '#shared/core/base/instants.ts'
@@ -15,6 +15,12 @@ import { eraseAlerts } from '#shared/io/erasure/erasure-alerts-store.ts'
 import { createPostgres, type Postgres } from '#shared/io/postgres/postgres.ts'
 import { createLog } from '#shared/io/process/log.ts'
 import { removeAlerts } from '#shared/io/retention/retention-store.ts'
+import {
+  type DeliveryDeps,
+  replayDeliveries,
+} from '../../../services/console/deliveries/manage-deliveries.ts'
+import { changeOperator } from '../../../services/console/operators/change-operator.ts'
+import type { OperatorParts } from '../../../services/console/operators/operator-deps.ts'
 import { makeAlertCandidate } from '../../support/alerts/alert-candidates.ts'
 import { until } from '../../support/process/until.ts'
 import { migratePostgres } from '../../support/servers/databases.ts'
@@ -56,13 +62,15 @@ const deadlocks = async (): Promise<number> => {
   return rows[0]!.n
 }
 
-const isWaiting = async (): Promise<boolean> => {
+/** Sessions that wait for a lock. */
+const waiting = async (): Promise<number> => {
   const { rows } = await postgres.query(
     `select 1 from pg_stat_activity
      where datname = current_database() and wait_event_type = 'Lock'`,
   )
-  return rows.length > 0
+  return rows.length
 }
+const isWaiting = async (): Promise<boolean> => (await waiting()) > 0
 
 type Work = (tenantId: string, alertIds: string[]) => Promise<unknown>
 
@@ -226,4 +234,164 @@ describe('deliveries', () => {
       await done
     },
   )
+
+  const webhookUrl = 'https://receiver.example/hook'
+  const toDeps = (of: Postgres): DeliveryDeps => ({
+    postgres: of,
+    log: createLog('test', 'silent'),
+    randomBytes,
+    wallMs: Date.now,
+    hintDelivery: async () => undefined,
+  })
+  /** Every delivery is claimed, and its attempt failed: the webhook begins to fail. */
+  const toFailures = async (tenantId: string, gone: boolean): Promise<DeliveryOutcome[]> => {
+    await postgres.query('update deliveries set claimed_by = $2 where tenant_id = $1', [
+      tenantId,
+      claim,
+    ])
+    const health = { url: webhookUrl, ok: false, failure: 'x', probe: false, openCircuit: false }
+    const switchOff = { url: webhookUrl, reason: 'gone' } as const
+    return (await toOutcomes(tenantId)).map((outcome) => ({
+      ...outcome,
+      health,
+      ...(gone ? { switchOff } : {}),
+    }))
+  }
+  const addWebhook = async (tenantId: string): Promise<void> => {
+    await postgres.query(
+      `insert into webhooks (tenant_id, url, state) values ($1, $2, 'on')
+       on conflict (tenant_id) do update set url = excluded.url, state = 'on', off_reason = null`,
+      [tenantId, webhookUrl],
+    )
+  }
+  const replayAll = (of: Postgres, tenantId: string) =>
+    replayDeliveries(toDeps(of), {
+      tenantId,
+      what: { sinceMs: null, onlyFailed: false },
+      actor: 'ada',
+    })
+
+  type WebhookWork = (tenantId: string, alertIds: string[]) => Promise<() => Promise<unknown>>
+  const record = (gone: boolean) => async (tenantId: string) => {
+    const outcomes = await toFailures(tenantId, gone)
+    return () => createDeliveryStore(postgres).recordOutcomes(outcomes, Date.now())
+  }
+  const writersOfWebhooks: Record<string, WebhookWork> = {
+    'failed attempts': record(false),
+    'a receiver that is gone': record(true),
+    'a replay': async (tenantId) => () => replayAll(postgres, tenantId),
+    'the replay of one alert': async (tenantId, alertIds) => () =>
+      replayDeliveries(toDeps(postgres), {
+        tenantId,
+        what: { alertId: alertIds[20]! },
+        actor: 'ada',
+      }),
+  }
+
+  test.each(Object.entries(writersOfWebhooks))(
+    'are locked by %s before the webhook',
+    async (_, prepare) => {
+      const { tenantId, alertIds } = await addTenant(40)
+      await addWebhook(tenantId)
+      const work = await prepare(tenantId, alertIds)
+      let done: Promise<unknown> = Promise.resolve()
+      await postgres.transaction(async (tx) => {
+        const held = [toDeliveryId(alertIds[20]!)]
+        await tx.query('select 1 from deliveries where delivery_id = $1 for update', held)
+        done = work()
+        done.catch(() => undefined)
+        await until('it waits', isWaiting, 5_000)
+        // While it waits for a delivery, the webhook is free.
+        await tx.query('select 1 from webhooks where tenant_id = $1 for update nowait', [tenantId])
+      })
+      await done
+    },
+  )
+
+  test('have their webhooks locked in the order of the tenants, also one that is gone', async () => {
+    const tenants = [await addTenant(1), await addTenant(1)].map(({ tenantId }) => tenantId).sort()
+    for (const tenantId of tenants) await addWebhook(tenantId)
+    const [[test], [failed]] = [
+      await toFailures(tenants[0]!, true),
+      await toFailures(tenants[1]!, false),
+    ]
+    // The answer to a test event shows nothing about the webhook's health.
+    const { health: _, ...gone } = test!
+    let done: Promise<unknown> = Promise.resolve()
+    await postgres.transaction(async (tx) => {
+      await tx.query('select 1 from webhooks where tenant_id = $1 for update', [tenants[0]])
+      done = createDeliveryStore(postgres).recordOutcomes([failed!, gone], Date.now())
+      done.catch(() => undefined)
+      await until('it waits', isWaiting, 5_000)
+      await tx.query('select 1 from webhooks where tenant_id = $1 for update nowait', [tenants[1]])
+    })
+    expect(await done).toMatchObject({ switchedOff: [tenants[0]] })
+  })
+
+  test('are replayed while an attempt is recorded, without a deadlock', async () => {
+    const { tenantId, alertIds } = await addTenant(2)
+    await addWebhook(tenantId)
+    const ids = alertIds.map(toDeliveryId).sort()
+    const outcomes = await toFailures(tenantId, false)
+    await postgres.query('update deliveries set claimed_by = null where tenant_id = $1', [tenantId])
+    let tries = 0
+    const counting: Postgres = {
+      ...postgres,
+      transaction: (work) =>
+        postgres.transaction((tx) => {
+          tries++
+          return work(tx)
+        }),
+    }
+    let done: Promise<unknown> = Promise.resolve()
+    await postgres.transaction(async (tx) => {
+      await tx.query('select 1 from deliveries where delivery_id = $1 for update', [ids[0]])
+      const replay = replayAll(counting, tenantId)
+      replay.catch(() => undefined)
+      await until('the replay waits', isWaiting, 5_000)
+      // Meanwhile the other delivery is claimed and its attempt fails.
+      await postgres.query('update deliveries set claimed_by = $2 where delivery_id = $1', [
+        ids[1],
+        claim,
+      ])
+      const own = outcomes.filter(({ deliveryId }) => deliveryId === ids[1])
+      let recorded = false
+      const recording = createDeliveryStore(postgres)
+        .recordOutcomes(own, Date.now())
+        .finally(() => {
+          recorded = true
+        })
+      recording.catch(() => undefined)
+      await until('it is recorded or waits too', async () => recorded || (await waiting()) === 2)
+      done = Promise.all([replay, recording])
+      done.catch(() => undefined)
+    })
+    await done
+    // One part with the deliveries, one that finds none left.
+    expect(tries).toBe(2)
+  })
+})
+
+test('operators are locked in the order of their ids, also administrators', async () => {
+  const [first, admin] = ['a', 'b'].map((letter) => `opr_${letter.repeat(22)}`)
+  for (const [id, role] of [
+    [first, 'viewer'],
+    [admin, 'admin'],
+  ]) {
+    await postgres.query(
+      `insert into operators (operator_id, email, name, role, password_hash, created_at, created_by)
+       values ($1, $1::text || '@x.example', 'x', $2, '$argon2id$x', now(), 'x')`,
+      [id, role],
+    )
+  }
+  let done: Promise<unknown> = Promise.resolve()
+  await postgres.transaction(async (tx) => {
+    await tx.query('select 1 from operators where operator_id = $1 for update', [first])
+    const parts = { postgres, wallMs: Date.now } as unknown as OperatorParts
+    done = changeOperator(parts, { operatorId: first!, role: 'analyst', actor: 'ada' })
+    done.catch(() => undefined)
+    await until('it waits', isWaiting, 5_000)
+    await tx.query('select 1 from operators where operator_id = $1 for update nowait', [admin])
+  })
+  expect(await done).toMatchObject({ role: 'analyst' })
 })

@@ -123,6 +123,30 @@ describe('the check of imports', () => {
     expect(found).toEqual([])
   })
 
+  it('makes every connection to Postgres and ClickHouse in one place, with our settings', () => {
+    const places: { driver: RegExp; made: RegExp; allowed: string[] }[] = [
+      {
+        driver: /from 'pg'/,
+        made: /\b(new|extends) (pg\.)?(Pool|Client)\b/,
+        // The local stack's own server is asked before there is a database of ours.
+        allowed: ['deploy/local/postgres/postgres-server.ts', 'shared/io/postgres/postgres.ts'],
+      },
+      {
+        driver: /from '@clickhouse\/client'/,
+        made: /\bcreateClient\(/,
+        allowed: ['shared/io/clickhouse/clickhouse.ts'],
+      },
+    ]
+    for (const { driver, made, allowed } of places) {
+      const found = sources
+        .filter(
+          ({ path, text }) => !path.startsWith('test/') && driver.test(text) && made.test(text),
+        )
+        .map(({ path }) => path)
+      expect(found.sort()).toEqual(allowed)
+    }
+  })
+
   it('lets production import no development dependency', () => {
     const manifest = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as {
       devDependencies: Record<string, string>
