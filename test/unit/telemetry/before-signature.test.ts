@@ -24,6 +24,7 @@ function decideCounted(body: Buffer, signature: string | undefined) {
     leaseValid: () => true,
     synced: () => true,
     mayWait: () => true,
+    shares: { note: () => undefined, take: () => 0 },
     decoyKey: createSecretKey(randomBytes(43)),
     nowMs: () => 0,
     wallMs: () => 0,

@@ -23,7 +23,7 @@ const acme: Tenant = {
   policyHash: 'a'.repeat(32),
   policy: { hash: '', thresholds: { review: 40, block: 75 }, score: () => noScore },
   limiter: null,
-  byteLimiter: { rate: { perSecond: 1e9, burst: 1e9 }, bucket: { tokens: 1e9, atMs: 0 } },
+  byteLimiter: null,
   undecidedShare: 0.25,
   telemetryStream: 1,
   lists: { usable: () => true, find: () => [] },
@@ -45,6 +45,7 @@ function decide(
     leaseValid,
     synced: () => synced,
     mayWait: () => true,
+    shares: { note: () => undefined, take: () => 0 },
     verify: (bytes, header, key) => {
       keys.push(key)
       expect(bytes).toHaveLength(body.length)

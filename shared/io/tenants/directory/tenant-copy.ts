@@ -5,7 +5,6 @@
  * with its reason: it is never served from an earlier entry.
  */
 import { createSecretKey, type KeyObject } from 'node:crypto'
-import { ingestBytesBurst, ingestBytesPerSecond } from '#shared/core/base/limits/ingest.ts'
 import { undecidedShare } from '#shared/core/base/limits/stream.ts'
 import { type Bucket, fullBucket, type Rate } from '#shared/core/http/rate-limit.ts'
 import {
@@ -45,8 +44,8 @@ export type Tenant = {
   policy: ActivePolicy | null
   /** Null is unlimited. The bucket outlives changes of the entry that keep the rate. */
   limiter: Limiter | null
-  /** The rate in bytes, likewise. */
-  byteLimiter: Limiter
+  /** The rate in bytes, likewise; null shares what the edge can take with the others. */
+  byteLimiter: Limiter | null
   /** Share of the telemetry stream that it may have waiting undecided. */
   undecidedShare: number
   /** The number of its telemetry stream. */
@@ -195,9 +194,8 @@ function toTenant(
     policyVersion: entry.policy_version,
     policyHash: entry.policy_hash,
     policy,
-    limiter:
-      entry.ingest_rate === null ? null : toLimiter(entry.ingest_rate, before?.limiter, nowMs),
-    byteLimiter: toLimiter(entry.ingest_bytes ?? defaultBytes, before?.byteLimiter, nowMs),
+    limiter: toLimiter(entry.ingest_rate, before?.limiter, nowMs),
+    byteLimiter: toLimiter(entry.ingest_bytes, before?.byteLimiter, nowMs),
     undecidedShare: entry.ingest_share ?? undecidedShare,
     telemetryStream: entry.telemetry_stream ?? 1,
     lists,
@@ -231,10 +229,13 @@ function unsealRetired(entry: TenantEntry, sealer: Sealer): RetiredSecret | null
   }
 }
 
-const defaultBytes: Rate = { perSecond: ingestBytesPerSecond, burst: ingestBytesBurst }
-
 /** @param before whose bucket goes on where the rate is the same */
-function toLimiter(rate: Rate, before: Limiter | null | undefined, nowMs: number): Limiter {
+function toLimiter(
+  rate: Rate | null | undefined,
+  before: Limiter | null | undefined,
+  nowMs: number,
+): Limiter | null {
+  if (rate === null || rate === undefined) return null
   if (before?.rate.perSecond === rate.perSecond && before.rate.burst === rate.burst) return before
   return { rate, bucket: fullBucket(rate, nowMs) }
 }
@@ -251,7 +252,7 @@ function unusable(tenantId: string, fault: TenantFault, lists: TenantLists): Ten
     policyHash: '',
     policy: null,
     limiter: null,
-    byteLimiter: { rate: defaultBytes, bucket: fullBucket(defaultBytes, 0) },
+    byteLimiter: null,
     undecidedShare,
     telemetryStream: 1,
     lists,
