@@ -91,6 +91,19 @@ export async function findSessionByToken(
   return row === undefined ? null : { session: toSession(row), operator: toOperator(row) }
 }
 
+/** Which of these are the hashes of tokens of sessions. */
+export async function findExistingTokens(
+  db: Queryable,
+  tokenHashes: readonly Buffer[],
+): Promise<Buffer[]> {
+  const { rows } = await db.query<{ token_hash: Buffer }>({
+    name: 'find-existing-tokens',
+    text: 'select token_hash from operator_sessions where token_hash = any($1::bytea[])',
+    values: [tokenHashes],
+  })
+  return rows.map(({ token_hash }) => token_hash)
+}
+
 /** Moves the last use forward, never back. */
 export async function noteSessionUse(
   db: Queryable,

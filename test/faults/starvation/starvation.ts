@@ -1,9 +1,9 @@
 /**
  * `npm run faults -- starvation [--minutes 10] [--alone 60] [--connections 64]`: one tenant sends
  * as fast as it can. While nobody else sends, it gets nine tenths of what it gets with a rate that
- * never limits, and no 429. When four others come at 50/s each, it must get 429; the others must get
- * only 200 from their first submission on, and, a second later, a p99 of at most twice that without
- * the flood.
+ * never limits, and no 429. When four others come at 50/s each, it must get 429; the others must
+ * get only 200 from their first submission on, and, a second later, a p99 of at most twice that
+ * without the flood.
  */
 import { setTimeout as pause } from 'node:timers/promises'
 import { admin, createTenant } from '../../support/http/tenant-client.ts'

@@ -69,8 +69,8 @@ export const publishTimeoutMs = 2_000
 export const publishAttemptMs = 700
 
 /**
- * What a submission counts in rates of bytes and in fair shares: its bytes, and this at least, since
- * its cost hardly depends on its size below that.
+ * What a submission counts in rates of bytes and in fair shares: its bytes, and this at least,
+ * since its cost hardly depends on its size below that.
  */
 export const ingestBytesMin = 1024
 
