@@ -305,6 +305,33 @@ describe('a session', () => {
     expect(new Set(statuses)).toEqual(new Set([401]))
   })
 
+  it.each([
+    ['the session', 'DELETE', '/session', undefined],
+    ['the account', 'PATCH', '/operators/:id', { disabled: true }],
+    ['the right to the tenant', 'PATCH', '/operators/:id', { tenants: ['elsewhere'] }],
+  ])('ends its streams of alerts together with %s', async (_, method, path, body) => {
+    for (const tenant_id of ['streamed', 'elsewhere']) {
+      await rig.call('POST', '/tenants', { token: rig.adminToken, body: { tenant_id } })
+    }
+    const { operatorId, cookie } = await rig.join('viewer', ['streamed'])
+    const app = await rig.createApp({})
+    const url = await app.listen({ host: '127.0.0.1', port: 0 })
+    const open = (headers: Record<string, string>) =>
+      fetch(`${url}/admin/v1/tenants/streamed/alerts/stream`, { headers })
+    const others = await open({ authorization: `Bearer ${rig.adminToken}` })
+    const own = await open({ cookie: `${cookieName}=${cookie}` })
+    expect([own.status, others.status]).toEqual([200, 200])
+    const of = method === 'DELETE' ? { cookie } : { token: rig.adminToken, body }
+    const answer = await rig.call(method, path.replace(':id', operatorId), of)
+    expect(answer.status).toBeLessThan(300)
+    const beganMs = performance.now()
+    expect(await own.text()).toMatch(/event: ready/)
+    expect(performance.now() - beganMs).toBeLessThan(20_000)
+    const stillOpen = others.body!.getReader()
+    expect((await stillOpen.read()).done).toBe(false)
+    await stillOpen.cancel()
+  })
+
   it('can step up while others guess the password from many addresses', async () => {
     const { email, cookie } = await rig.join('viewer')
     for (let n = 0; n < 12; n++) {
