@@ -63,7 +63,7 @@ export type EdgeStream = {
 
 /** What ingest needs from NATS. */
 export type Edge = {
-  directory: Pick<TenantDirectory, 'find' | 'leaseValid' | 'synced' | 'fault'>
+  directory: Pick<TenantDirectory, 'find' | 'leaseValid' | 'synced' | 'keysKnown' | 'fault'>
   /** In the order of their numbers. */
   streams: readonly EdgeStream[]
   /** Whether the connection to NATS is up at this moment. */
@@ -200,7 +200,10 @@ function createSubmissionDeps(
     decide: {
       findTenant: (tenantId) => edge()?.directory.find(tenantId),
       leaseValid: () => edge()?.directory.leaseValid() === true,
-      synced: () => edge()?.directory.synced() === true,
+      keysKnown: () => {
+        const directory = edge()?.directory
+        return directory?.synced() === true && directory.keysKnown()
+      },
       mayWait: ({ tenantId, telemetryStream, undecidedShare }) => {
         const backlog = edge()?.streams[telemetryStream - 1]?.backlog
         return backlog?.mayWait(tenantId, undecidedShare) !== false

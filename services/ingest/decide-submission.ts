@@ -94,8 +94,8 @@ export type DecideDeps = {
   findTenant: (tenantId: string) => Tenant | undefined
   /** Whether the copy of the credentials is proven current. */
   leaseValid: () => boolean
-  /** Whether the copy has every tenant. */
-  synced: () => boolean
+  /** Whether the copy has every tenant, and the key of each. */
+  keysKnown: () => boolean
   /** Whether the tenant's backlog of undecided events is below its limit. */
   mayWait: (tenant: Tenant) => boolean
   /** The shares of what this edge can take, in bytes. */
@@ -240,7 +240,9 @@ function decideVerified(
 /**
  * Verifies the signature. A tenant that is unknown, suspended or between two secrets gets the same
  * refusal as a wrong signature. A valid signature costs one HMAC and every refused one costs two:
- * the second uses the secret that a rotation replaced, or the decoy.
+ * the second uses the secret that a rotation replaced, or the decoy. Only a valid signature gets an
+ * answer that depends on its tenant: while the key of one tenant is not known, every signature that
+ * is not valid gets a 503, whatever tenant it names.
  * @returns null when the signature is valid, else the refusal
  */
 function verifyTenant(
@@ -252,14 +254,13 @@ function verifyTenant(
   const { decoyKey, verify } = deps
   const active = tenant?.status === 'active'
   const key = tenant?.key ?? null
-  if (verify(body, signature, key ?? decoyKey) && active && key !== null) return null
+  if (verify(body, signature, key ?? decoyKey) && active && key !== null) {
+    return tenant.fault === 'stream_unknown' ? refusals.tenantUnusable : null
+  }
   const retired = tenant?.retired ?? null
   const stale = verify(body, signature, retired?.key ?? decoyKey) && retired !== null
   // This edge is at fault, not the signature: a 401 would make the client give up.
-  if (!deps.synced()) return refusals.notSynced
-  if (active && tenant.fault !== null && tenant.fault !== 'policy_missing') {
-    return refusals.tenantUnusable
-  }
+  if (!deps.keysKnown()) return refusals.notSynced
   if (!stale || tenant === undefined) return refusals.signatureInvalid
   const { kind, reason, problem } = refusals.signatureInvalid
   return { kind, reason, problem, retired: { tenantId: tenant.tenantId, last4: retired.last4 } }

@@ -71,7 +71,7 @@ export function acceptVisits(
   const deps: DecideDeps = {
     findTenant: () => tenant,
     leaseValid: () => true,
-    synced: () => true,
+    keysKnown: () => true,
     mayWait: () => true,
     shares: { note: () => undefined, take: () => 0 },
     verify: verifySignature,

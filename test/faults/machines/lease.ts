@@ -212,7 +212,7 @@ function createHistory(scheduler: fc.Scheduler, chance: Chance, note: Note) {
       const decision = decideSubmission(body, signBody(body, keyOf(secret)), {
         findTenant: () => tenantWith(edge.active()),
         leaseValid: edge.lease.valid,
-        synced: () => true,
+        keysKnown: () => true,
         mayWait: () => true,
         shares: { note: () => undefined, take: () => 0 },
         verify: (bytes, header, key) => {

@@ -65,7 +65,7 @@ function decide(event: { sdk_version: string; platform: string }, atMs: number) 
   const decision = decideSubmission(body, signBody(body, key), {
     findTenant: () => tenant,
     leaseValid: () => true,
-    synced: () => true,
+    keysKnown: () => true,
     mayWait: () => true,
     shares: { note: () => undefined, take: () => 0 },
     verify: verifySignature,

@@ -43,7 +43,7 @@ function decide(
   const decision = decideSubmission(Buffer.from(body), signature, {
     findTenant: (tenantId) => (tenantId === 'acme' ? tenant : undefined),
     leaseValid,
-    synced: () => synced,
+    keysKnown: () => synced,
     mayWait: () => true,
     shares: { note: () => undefined, take: () => 0 },
     verify: (bytes, header, key) => {
@@ -125,6 +125,20 @@ describe('a submission that cannot be verified', () => {
     }
     expect(decide(acme, signed(retired), body, { synced: false }).decision).toBe(refusals.notSynced)
     expect(decide(acme, signed(present), body, { synced: false }).decision.kind).toBe('accepted')
+  })
+})
+
+describe('a tenant whose telemetry stream the edge does not write to', () => {
+  const elsewhere: Tenant = { ...acme, fault: 'stream_unknown', policy: null }
+
+  it('gets a 503 for a valid signature, and the same answer as all others for any other', () => {
+    const valid = decide(elsewhere, signed(present), body).decision
+    expect(valid).toMatchObject({ reason: 'tenant_unusable' })
+    for (const header of [signed(strange), signed(decoy), 'AAAA']) {
+      const { decision, keys } = decide({ ...elsewhere, retired: null }, header, body)
+      expect(decision).toBe(refusals.signatureInvalid)
+      expect(keys).toHaveLength(2)
+    }
   })
 })
 
