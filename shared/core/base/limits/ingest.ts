@@ -112,7 +112,7 @@ export const delayedRefusalsMax = connectionsMax / 8
 
 /**
  * The request log of an edge: the submissions of one tenant that it remembers, and those of all
- * tenants. Accepted ones, refused ones and those without a verified signature are bounded apart. An
+ * tenants, of which each of T tenants keeps 9,000 / T at least. Accepted ones, refused ones and those without a verified signature are bounded apart. An
  * entry has 1 KB at most, and 2 KB with the faults of a body, so the three hold 40 MB at most;
  * without long ids it is 12 MB.
  */
@@ -130,6 +130,9 @@ export const requestLogReadBytes = 4 * 1024
 /** Characters of an id, and of the faults of a body, that the request log keeps of a refused one. */
 export const requestLogIdCharactersMax = 64
 export const requestLogDetailCharactersMax = 200
+
+/** Devices that an erasure names to the edges: of 256 characters 128 KB, below `max_payload`. */
+export const requestLogForgetDevicesMax = 500
 
 /**
  * How long a console waits for the request log of an edge: scoring holds an edge's event loop for
