@@ -178,11 +178,11 @@ function toRefused({ refusal, body, requestId, atMs }: Waiting): RequestLogEntry
 
 function findText(text: string, member: RegExp): string | null {
   const found = member.exec(text)?.[1]
-  return found === undefined ? null : cut(unescape(found), requestLogIdCharactersMax)
+  return found === undefined ? null : cut(unescapeJson(found), requestLogIdCharactersMax)
 }
 
 /** The characters of a JSON text, or the text itself where it is cut in the middle of an escape. */
-function unescape(text: string): string {
+function unescapeJson(text: string): string {
   try {
     return JSON.parse(`"${text}"`) as string
   } catch {

@@ -9,7 +9,7 @@ import type { Sealer } from '#shared/io/tenants/sealed-secrets.ts'
 /**
  * Returns once every edge has forgotten the devices. With very many it forgets the tenant's whole
  * log, which holds no more than its latest submissions.
- * @throws Problem unavailable when an edge does not confirm it: it may be gone soon, so run it again
+ * @throws Problem unavailable when an edge does not confirm it: run it again, it may be gone soon
  */
 export async function forgetRequests(
   { nats, sealer }: { nats: Nats; sealer: Sealer },
