@@ -112,9 +112,9 @@ export const delayedRefusalsMax = connectionsMax / 8
 
 /**
  * The request log of an edge: the submissions of one tenant that it remembers, and those of all
- * tenants; of T tenants each keeps 9,000 / T at least. Accepted ones, refused ones and those without a verified signature are bounded apart. An
- * entry has 1 KB at most, and 2 KB with the faults of a body, so the three hold 40 MB at most;
- * without long ids it is 12 MB.
+ * tenants; of T tenants each keeps 9,000 / T at least. Accepted ones, refused ones and those
+ * without a verified signature are bounded apart. An entry has 1 KB at most, and 2 KB with the
+ * faults of a body, so the three hold 40 MB at most; without long ids it is 12 MB.
  */
 export const requestLogTenantEntriesMax = 50
 export const requestLogEntriesMax = 10_000
