@@ -254,9 +254,7 @@ function verifyTenant(
   const { decoyKey, verify } = deps
   const active = tenant?.status === 'active'
   const key = tenant?.key ?? null
-  if (verify(body, signature, key ?? decoyKey) && active && key !== null) {
-    return tenant.fault === 'stream_unknown' ? refusals.tenantUnusable : null
-  }
+  if (verify(body, signature, key ?? decoyKey) && active && key !== null) return null
   const retired = tenant?.retired ?? null
   const stale = verify(body, signature, retired?.key ?? decoyKey) && retired !== null
   // This edge is at fault, not the signature: a 401 would make the client give up.

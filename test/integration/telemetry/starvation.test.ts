@@ -7,7 +7,7 @@ import { judgeStarvation, runStarvation } from '../../faults/starvation/starvati
 
 it('a tenant at full speed is limited while others send, and others are not', async () => {
   // How busy a machine is that runs other tests as well is not known, so the tenant has a rate.
-  const bytesPerSecond = 256 * 1024
+  const bytesPerSecond = 64 * 1024
   const options = { aloneSeconds: 2, seconds: 4, loneSeconds: 3, connections: 32, bytesPerSecond }
   const result = await runStarvation(options)
   expect(judgeStarvation(result)).toEqual([])
