@@ -43,7 +43,7 @@ import { addSignalRoutes } from './routes/signals.ts'
 import { addUserRoutes } from './routes/users.ts'
 
 export type ApiDeps = {
-  tenants: Pick<TenantStore, 'findTenantByApiKey' | 'recordApiKeyUse'>
+  tenants: Pick<TenantStore, 'findTenantByApiKey' | 'findExistingApiKeys' | 'recordApiKeyUse'>
   alerts: Pick<AlertStore, 'listAlerts' | 'findAlert' | 'setDisposition'>
   /** Changes Postgres once for a call with an `Idempotency-Key`. */
   answerOnce: <T>(
@@ -118,8 +118,11 @@ export async function createApiApp(
   await addCompression(app)
   await addOpenapiRoutes(app, deps.publicUrls ?? {})
   const authenticate = createAuthenticate({
-    findTenantByApiKey: createFindKeyHolder(
-      timed('api_key', deps.tenants.findTenantByApiKey),
+    findKeyHolder: createFindKeyHolder(
+      {
+        findTenantByApiKey: timed('api_key', deps.tenants.findTenantByApiKey),
+        findExistingApiKeys: timed('api_keys', deps.tenants.findExistingApiKeys),
+      },
       metrics,
       deps.monotonicMs,
     ),

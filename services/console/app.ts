@@ -12,7 +12,7 @@ import { addIdempotency } from '#shared/io/http/idempotency.ts'
 import { createQueryLimiter } from '#shared/io/http/limit-queries.ts'
 import { addOpenapi } from '#shared/io/http/openapi.ts'
 import { validatorCompiler } from '#shared/io/http/validate-requests.ts'
-import type { Metrics } from '#shared/io/process/metrics.ts'
+import { type Metrics, startAtZero } from '#shared/io/process/metrics.ts'
 import { type AlertRouteDeps, addAlertRoutes } from './alerts/alert-routes.ts'
 import { addBulkRoutes } from './alerts/bulk-routes.ts'
 import { addAlertCsvRoute } from './alerts/csv-routes.ts'
@@ -41,8 +41,9 @@ import type { ConsoleApp } from './http/admin-app.ts'
 import { createTokenCheck, type TokenCheckDeps } from './http/check-token.ts'
 import { createRefusalAudit } from './http/refusal-audit.ts'
 import { addListRoutes, type ListRouteDeps } from './lists/list-routes.ts'
-import { createAttemptLimits } from './operators/attempt-limits.ts'
+import { createAttemptLimits, limitedBys } from './operators/attempt-limits.ts'
 import { addAuthentication } from './operators/authenticate.ts'
+import { createKnownTokens } from './operators/known-tokens.ts'
 import type { OperatorDeps, OperatorParts } from './operators/operator-deps.ts'
 import { addOperatorRoutes } from './operators/operator-routes.ts'
 import { createPublicOrigin } from './operators/public-origin.ts'
@@ -185,11 +186,21 @@ function createOperatorParts(deps: ConsoleDeps, metrics: Metrics): OperatorParts
     'Sign-ins of operators by outcome: signed_in, or why not',
     ['outcome'],
   )
+  const limited = metrics.counter<'by'>(
+    'di_console_attempts_limited_total',
+    'Tries of passwords, codes and tokens that were refused unseen, by whose limit was reached',
+    ['by'],
+  )
+  startAtZero(
+    limited,
+    limitedBys.map((by) => ({ by })),
+  )
   return {
     ...deps,
     onSignIn: (outcome) => signIns.inc({ outcome }),
     origin: createPublicOrigin(deps.publicUrl),
-    limits: createAttemptLimits(deps.nowMs),
+    limits: createAttemptLimits(deps.nowMs, (by) => limited.inc({ by })),
+    knownTokens: createKnownTokens(),
     refused: createRefusalAudit({
       postgres: deps.postgres,
       log: deps.log,

@@ -18,6 +18,7 @@ import {
   waitingBytesMax,
   waitingEventsMax,
 } from '#shared/core/base/limits/ingest.ts'
+import { createFairShares } from '#shared/core/http/fair-shares.ts'
 import { findTenant } from '#shared/core/telemetry/body-scan.ts'
 import { verifySignature } from '#shared/core/telemetry/signature.ts'
 import {
@@ -36,6 +37,7 @@ import type { Tracing } from '#shared/io/tracing/tracing.ts'
 import type { AcceptedTally } from './accepted-tally.ts'
 import type { BacklogLimit } from './backlog-limit.ts'
 import { createBodyBudget } from './body-budget.ts'
+import { createPressureReader } from './edge-pressure.ts'
 import type { CommitLimits } from './group-commit.ts'
 import {
   endUnsettled,
@@ -62,7 +64,7 @@ export type EdgeStream = {
 
 /** What ingest needs from NATS. */
 export type Edge = {
-  directory: Pick<TenantDirectory, 'find' | 'leaseValid' | 'synced' | 'fault'>
+  directory: Pick<TenantDirectory, 'find' | 'leaseValid' | 'synced' | 'keysKnown' | 'fault'>
   /** In the order of their numbers. */
   streams: readonly EdgeStream[]
   /** Whether the connection to NATS is up at this moment. */
@@ -168,13 +170,15 @@ function createSubmissionDeps(
   streams: readonly TelemetryStream[],
 ): SubmissionDeps {
   const { edge, nowMs } = deps
+  const queueFill = () => submissions.intakes.waiting().events / waitingEventsMax
+  const shares = createFairShares(createPressureReader(queueFill), nowMs())
   const backlog: IngestBacklog = {
     waiting: () => submissions.intakes.waiting(),
     queued: () => submissions.intakes.queued(),
     incompleteBytes: () => submissions.bodies.bytes(),
     delayedRefusals: () => submissions.refusalDelay.delayed(),
   }
-  const observe = createIngestObserver(deps.metrics, { backlog, streams, nowMs })
+  const observe = createIngestObserver(deps.metrics, { backlog, shares, streams, nowMs })
   const submissions: SubmissionDeps = {
     log: deps.log,
     addresses: createClientAddresses(deps.trustedProxies ?? []),
@@ -197,11 +201,15 @@ function createSubmissionDeps(
     decide: {
       findTenant: (tenantId) => edge()?.directory.find(tenantId),
       leaseValid: () => edge()?.directory.leaseValid() === true,
-      synced: () => edge()?.directory.synced() === true,
+      keysKnown: () => {
+        const directory = edge()?.directory
+        return directory?.synced() === true && directory.keysKnown()
+      },
       mayWait: ({ tenantId, telemetryStream, undecidedShare }) => {
         const backlog = edge()?.streams[telemetryStream - 1]?.backlog
         return backlog?.mayWait(tenantId, undecidedShare) !== false
       },
+      shares,
       verify: verifySignature,
       decoyKey: deps.decoyKey,
       nowMs,

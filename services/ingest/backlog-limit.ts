@@ -58,11 +58,14 @@ export function openBacklogLimit(options: BacklogLimitOptions): BacklogLimit {
     'Times that the telemetry stream no longer had the newest message that this edge stored',
   )
   const undecided = createUndecidedBytes()
-  let capacity: { bytesMax: number; undecidedBytes: number } | null = null
+  let capacity: { bytesMax: number; bytes: number; undecidedBytes: number } | null = null
+  /** Bytes that this edge stored since the last reading began. */
+  let stored = 0
   let everyMs = retryMs
   const read = async () => {
     if (!nats.connected()) return
     const newestBefore = undecided.newest()
+    const storedBefore = stored
     const fill = await readStreamFill(nats, stream.stream)
     const lowWatermark = await readLowWatermark(nats, stream)
     const { lastSequence } = fill
@@ -73,7 +76,9 @@ export function openBacklogLimit(options: BacklogLimitOptions): BacklogLimit {
         'the telemetry stream lost messages: it was put back to an earlier copy, or recreated',
       )
     }
-    capacity = { bytesMax: fill.bytesMax, undecidedBytes: toUndecidedBytes(fill, lowWatermark) }
+    const { bytesMax, bytes } = fill
+    capacity = { bytesMax, bytes, undecidedBytes: toUndecidedBytes(fill, lowWatermark) }
+    stored -= storedBefore
     everyMs = Math.max(capacityCheckMinMs, toTrimCheckMs(fill.bytesMax))
   }
   const poller = startPolling(read, {
@@ -85,10 +90,18 @@ export function openBacklogLimit(options: BacklogLimitOptions): BacklogLimit {
       everyMs = retryMs
     },
   })
+  const mayWait = (tenantId: string, share: number): boolean => {
+    if (capacity === null) return true
+    const { bytesMax, bytes, undecidedBytes } = capacity
+    const now = { bytesMax, bytes: bytes + stored, undecidedBytes: undecidedBytes + stored }
+    return undecided.of(tenantId) < toUndecidedLimit(now, share, countEdges())
+  }
   return {
-    add: undecided.add,
-    mayWait: (tenantId, share) =>
-      capacity === null || undecided.of(tenantId) < toUndecidedLimit(capacity, share, countEdges()),
+    add: (sequence, tenantId, bytes) => {
+      stored += bytes
+      undecided.add(sequence, tenantId, bytes)
+    },
+    mayWait,
     warning: () =>
       capacity === null ? null : toUndecidedWarning(capacity.undecidedBytes, capacity.bytesMax),
     close: poller.stop,

@@ -8,6 +8,7 @@ import { toEventId } from '#shared/core/base/ids.ts'
 import { retryAfterSeconds } from '#shared/core/base/limits/http.ts'
 import { ingestBytesMin } from '#shared/core/base/limits/ingest.ts'
 import { undecidedRetryAfterSeconds } from '#shared/core/base/limits/stream.ts'
+import type { FairShares } from '#shared/core/http/fair-shares.ts'
 import { Problem } from '#shared/core/http/problem.ts'
 import { type RateLimitFields, takeToken, toRateLimitFields } from '#shared/core/http/rate-limit.ts'
 import { applyListReason, findListEntry, toListReason } from '#shared/core/lists/lists.ts'
@@ -33,6 +34,7 @@ type RefusalReason =
   | 'signature_invalid'
   | 'rate'
   | 'byte_rate'
+  | 'share'
   | 'undecided'
   | 'body'
   | 'lease'
@@ -92,10 +94,12 @@ export type DecideDeps = {
   findTenant: (tenantId: string) => Tenant | undefined
   /** Whether the copy of the credentials is proven current. */
   leaseValid: () => boolean
-  /** Whether the copy has every tenant. */
-  synced: () => boolean
+  /** Whether the copy has every tenant, and the key of each. */
+  keysKnown: () => boolean
   /** Whether the tenant's backlog of undecided events is below its limit. */
   mayWait: (tenant: Tenant) => boolean
+  /** The shares of what this edge can take, in bytes. */
+  shares: Pick<FairShares, 'note' | 'take'>
   /** Computes one HMAC over the body for any header. */
   verify: typeof verifySignature
   /** Replaces the key of tenants that have none, so that every 401 takes the same time. */
@@ -191,15 +195,25 @@ export function decideSubmission(
   return rateLimit === null ? verified : { ...verified, rateLimit }
 }
 
-/** @returns a refusal when the tenant is over its byte rate or its backlog limit */
+/**
+ * A tenant with a rate of its own has that rate, whatever others send. Others may use what is left.
+ * @returns a refusal when the tenant is over its limit of bytes or its backlog limit
+ */
 function findBytesOverLimit(body: Buffer, tenant: Tenant, deps: DecideDeps): Refusal | null {
   const { byteLimiter } = tenant
   if (!deps.mayWait(tenant)) {
     return refuseLimited(tenant, 'undecided', undecidedRetryAfterSeconds)
   }
   const cost = Math.max(ingestBytesMin, body.length)
-  const token = takeToken(byteLimiter.bucket, byteLimiter.rate, deps.nowMs(), cost)
-  return token.allowed ? null : refuseLimited(tenant, 'byte_rate', token.retryAfterSeconds)
+  const nowMs = deps.nowMs()
+  if (byteLimiter === null) {
+    const retryAfterSeconds = deps.shares.take(tenant.tenantId, cost, nowMs)
+    return retryAfterSeconds === 0 ? null : refuseLimited(tenant, 'share', retryAfterSeconds)
+  }
+  const token = takeToken(byteLimiter.bucket, byteLimiter.rate, nowMs, cost)
+  if (!token.allowed) return refuseLimited(tenant, 'byte_rate', token.retryAfterSeconds)
+  deps.shares.note(tenant.tenantId, cost, nowMs)
+  return null
 }
 
 /** Parses and scores the body of a verified tenant that is within its limits. */
@@ -226,7 +240,9 @@ function decideVerified(
 /**
  * Verifies the signature. A tenant that is unknown, suspended or between two secrets gets the same
  * refusal as a wrong signature. A valid signature costs one HMAC and every refused one costs two:
- * the second uses the secret that a rotation replaced, or the decoy.
+ * the second uses the secret that a rotation replaced, or the decoy. Only a valid signature gets an
+ * answer that depends on its tenant: while the key of one tenant is not known, every signature that
+ * is not valid gets a 503, whatever tenant it names.
  * @returns null when the signature is valid, else the refusal
  */
 function verifyTenant(
@@ -242,10 +258,7 @@ function verifyTenant(
   const retired = tenant?.retired ?? null
   const stale = verify(body, signature, retired?.key ?? decoyKey) && retired !== null
   // This edge is at fault, not the signature: a 401 would make the client give up.
-  if (!deps.synced()) return refusals.notSynced
-  if (active && tenant.fault !== null && tenant.fault !== 'policy_missing') {
-    return refusals.tenantUnusable
-  }
+  if (!deps.keysKnown()) return refusals.notSynced
   if (!stale || tenant === undefined) return refusals.signatureInvalid
   const { kind, reason, problem } = refusals.signatureInvalid
   return { kind, reason, problem, retired: { tenantId: tenant.tenantId, last4: retired.last4 } }
@@ -254,6 +267,7 @@ function verifyTenant(
 const limitDetails = {
   rate: 'The tenant sends more than its rate.',
   byte_rate: 'The tenant sends more bytes than its rate.',
+  share: 'Other tenants are sending too, and the tenant sends more than its share.',
   undecided: 'Too much of what the tenant has sent waits to be processed.',
 } as const
 

@@ -145,6 +145,7 @@ function openEdge(options: {
         log,
         edgeId: directory.edgeId,
         read: requestLog.read,
+        forget: requestLog.forget,
       })
       const { countEdges } = directory
       const batchProver = sealer.proverOf('telemetry batch')

@@ -2,6 +2,8 @@
  * Metrics of ingest: accepted events by tenant and action, refusals by status and reason, stored
  * messages, and what waits in the process.
  */
+
+import type { FairShares } from '#shared/core/http/fair-shares.ts'
 import { problemStatus } from '#shared/core/http/problem.ts'
 import { type TelemetryStream, toStreamLabels } from '#shared/core/telemetry/telemetry-streams.ts'
 import { type Metrics, startAtZero } from '#shared/io/process/metrics.ts'
@@ -39,6 +41,7 @@ export type IngestBacklog = {
 
 type ObserverOptions = {
   backlog: IngestBacklog
+  shares: Pick<FairShares, 'level'>
   streams: readonly TelemetryStream[]
   /** The monotonic clock. */
   nowMs: () => number
@@ -46,7 +49,7 @@ type ObserverOptions = {
 
 export function createIngestObserver(
   metrics: Metrics,
-  { backlog, streams, nowMs }: ObserverOptions,
+  { backlog, shares, streams, nowMs }: ObserverOptions,
 ): IngestObserver {
   const failures = new Map<number, { fault: string; atMs: number }>()
   const findFault = (stream: number): string | null => {
@@ -55,7 +58,13 @@ export function createIngestObserver(
     return `refuses telemetry: ${failure.fault}`
   }
   const isAnyStoring = () => streams.some(({ number }) => findFault(number) === null)
-  addBacklogGauges(metrics, backlog)
+  const addGauge = createGaugeAdder(metrics)
+  addBacklogGauges(addGauge, backlog)
+  addGauge(
+    'di_ingest_share_bytes_per_second',
+    'What one tenant may send while others send too; infinite while there is room for all',
+    () => shares.level(nowMs()),
+  )
   const seconds = metrics.histogram(
     'di_ingest_accept_seconds',
     'Time from the complete body of an accepted submission to its response',
@@ -92,14 +101,19 @@ export function createIngestObserver(
   }
 }
 
-function addBacklogGauges(metrics: Metrics, backlog: IngestBacklog): void {
-  const addGauge = (name: string, help: string, read: () => number) => {
+type AddGauge = (name: string, help: string, read: () => number) => void
+
+function createGaugeAdder(metrics: Metrics): AddGauge {
+  return (name, help, read) => {
     metrics.gauge(name, help, {
       collect() {
         this.set(read())
       },
     })
   }
+}
+
+function addBacklogGauges(addGauge: AddGauge, backlog: IngestBacklog): void {
   const { waiting, queued, incompleteBytes, delayedRefusals } = backlog
   addGauge('di_ingest_waiting_events', 'Accepted events not yet stored', () => waiting().events)
   addGauge('di_ingest_waiting_bytes', 'Bytes of accepted events not yet stored', () => {

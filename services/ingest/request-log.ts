@@ -25,6 +25,8 @@ export type RequestLog = {
   noteRefused: (refusal: Refusal, body: Buffer, requestId: string) => void
   /** What is remembered of a tenant. */
   read: (tenantId: string) => Omit<RequestLogAnswer, 'edge_id'>
+  /** Forgets what is remembered of these devices of a tenant; null for all of the tenant. */
+  forget: (tenantId: string, deviceIds: readonly string[] | null) => void
 }
 
 type RequestLogOptions = {
@@ -41,6 +43,9 @@ type RequestLogOptions = {
 const readAfterMs = 20
 
 type Waiting = { refusal: Refusal; body: Buffer; requestId: string; atMs: number }
+
+/** What stays when all entries are too many: the next 1,000 need no other look at all tenants. */
+const requestLogKeptShare = 0.9
 
 /** Creates an empty log. */
 export function createRequestLog({ hasTenant, wallMs }: RequestLogOptions): RequestLog {
@@ -94,29 +99,60 @@ export function createRequestLog({ hasTenant, wallMs }: RequestLogOptions): Requ
       const entries = [accepted, refused, unverified].flatMap((rings) => rings.read(tenantId))
       return { since_ms: sinceMs, left_out: leftOut, entries }
     },
+    forget: (tenantId, deviceIds) => {
+      readWaiting()
+      // As long as an accepted submission has it, and as a refused one does.
+      const names = deviceIds?.flatMap((id) => [id, cut(id, requestLogIdCharactersMax)])
+      const forgotten = names === undefined ? null : new Set(names)
+      for (const rings of [accepted, refused, unverified]) {
+        rings.keep(tenantId, ({ device_id: id }) => forgotten?.has(id ?? '') === false)
+      }
+    },
   }
 }
 
-type Ring = { entries: RequestLogEntry[]; next: number }
-
-/** The newest entries of each tenant; beyond the bound of all, the least recently used tenant goes. */
+/**
+ * The newest entries of each tenant. When all are too many, each tenant keeps an equal share, so
+ * those with many make room and the few of a quiet tenant stay.
+ */
 function createRings() {
-  // One more, so that a tenant is always removed by the bound of entries, which counts them.
-  const rings = new LRUCache<string, Ring>({ max: requestLogEntriesMax + 1 })
   let count = 0
+  const rings = new LRUCache<string, RequestLogEntry[]>({
+    // Beyond one entry for each, the least recently used tenant goes.
+    max: requestLogEntriesMax,
+    dispose: ({ length }) => {
+      count -= length
+    },
+    noDisposeOnSet: true,
+  })
+  const trim = (entries: RequestLogEntry[], most: number) => {
+    const excess = Math.max(0, entries.length - most)
+    entries.splice(0, excess)
+    count -= excess
+  }
   return {
     add: (tenantId: string, entry: RequestLogEntry): void => {
-      let ring = rings.get(tenantId)
-      if (ring === undefined) {
-        ring = { entries: [], next: 0 }
-        rings.set(tenantId, ring)
-      }
-      if (ring.entries.length < requestLogTenantEntriesMax) count++
-      ring.entries[ring.next] = entry
-      ring.next = (ring.next + 1) % requestLogTenantEntriesMax
-      while (count > requestLogEntriesMax) count -= rings.pop()!.entries.length
+      const entries = rings.get(tenantId) ?? []
+      entries.push(entry)
+      count++
+      trim(entries, requestLogTenantEntriesMax)
+      rings.set(tenantId, entries)
+      if (count <= requestLogEntriesMax) return
+      const share = Math.max(
+        1,
+        Math.floor((requestLogKeptShare * requestLogEntriesMax) / rings.size),
+      )
+      for (const each of rings.values()) trim(each, share)
     },
-    read: (tenantId: string): RequestLogEntry[] => rings.peek(tenantId)?.entries ?? [],
+    read: (tenantId: string): readonly RequestLogEntry[] => rings.peek(tenantId) ?? [],
+    keep: (tenantId: string, isKept: (entry: RequestLogEntry) => boolean): void => {
+      const entries = rings.peek(tenantId)
+      if (entries === undefined) return
+      const kept = entries.filter(isKept)
+      count -= entries.length - kept.length
+      entries.splice(0, entries.length, ...kept)
+      if (kept.length === 0) rings.delete(tenantId)
+    },
   }
 }
 
@@ -142,7 +178,16 @@ function toRefused({ refusal, body, requestId, atMs }: Waiting): RequestLogEntry
 
 function findText(text: string, member: RegExp): string | null {
   const found = member.exec(text)?.[1]
-  return found === undefined ? null : cut(found, requestLogIdCharactersMax)
+  return found === undefined ? null : cut(unescapeJson(found), requestLogIdCharactersMax)
+}
+
+/** The characters of a JSON text, or the text itself where it is cut in the middle of an escape. */
+function unescapeJson(text: string): string {
+  try {
+    return JSON.parse(`"${text}"`) as string
+  } catch {
+    return text
+  }
 }
 
 /** The first faults of a body, whose paths have names that the sender chose. */

@@ -1,19 +1,20 @@
 // Fetches a nats-server binary into a cache folder when the machine has none that is new enough.
 // There are two sources, and neither changes the system: on Debian and its derivatives the signed
-// package of a newer suite, from the machine's own mirrors with apt-get in separate folders;
-// everywhere else the project's release archive, pinned by version and SHA-256. The finished binary
-// appears in the cache by one rename, so several stacks may fetch at the same time.
+// package of a newer suite, from the machine's own mirrors with apt-get in separate folders, which
+// takes nothing without a valid signature of the distribution; everywhere else the project's
+// release archive, pinned by version and SHA-256. The finished binary appears in the cache by one
+// rename, under its digest (nats-cache.ts), so several stacks may fetch at the same time.
 
 import { execFile } from 'node:child_process'
 import { createHash, randomUUID } from 'node:crypto'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
-import { chmod, copyFile, mkdir, readdir, rename, rm, writeFile } from 'node:fs/promises'
+import { mkdir, readdir, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 
-import { isOlder } from '#shared/core/base/server-versions.ts'
 import { findProgram } from '../stack/launch.ts'
-import { findOldBinary, type NatsServerBinary, readNatsVersion } from './nats-version.ts'
+import { keepInCache } from './nats-cache.ts'
+import { findOldBinary, type NatsServerBinary } from './nats-version.ts'
 
 const run = promisify(execFile)
 
@@ -42,21 +43,6 @@ export type FetchOptions = {
   /** The origin of release archives; tests serve their own. */
   releaseOrigin?: string
   releaseSha256?: Record<string, string>
-}
-
-/** The newest binary already in the cache folder, or null. */
-export function cachedNatsServer(cacheDir: string): NatsServerBinary | null {
-  let names: string[] = []
-  try {
-    names = readdirSync(cacheDir)
-  } catch {
-    return null
-  }
-  const found = names
-    .filter((name) => /^nats-server-\d+\.\d+\.\d+$/.test(name))
-    .map((name) => readNatsVersion(join(cacheDir, name)))
-    .filter((binary) => binary !== null)
-  return found.sort((a, b) => (isOlder(a.version, b.version) ? 1 : -1))[0] ?? null
 }
 
 /**
@@ -162,6 +148,10 @@ function aptConfig(workDir: string, parts: string): string {
     ['Dir::State::Lists', join(workDir, 'lists')],
     ['Dir::Cache', join(workDir, 'cache')],
     ['Acquire::Languages', 'none'],
+    // Also where the machine allows it otherwise: what has no valid signature is not taken.
+    ['Acquire::AllowInsecureRepositories', 'false'],
+    ['Acquire::AllowWeakRepositories', 'false'],
+    ['APT::Get::AllowUnauthenticated', 'false'],
     ['Acquire::Retries', '1'],
     ['Acquire::http::Timeout', '15'],
     ['Acquire::https::Timeout', '15'],
@@ -180,8 +170,8 @@ function aptConfig(workDir: string, parts: string): string {
 export type AptSource = { format: 'sources' | 'list'; withSuite: (suite: string) => string }
 
 /**
- * The machine's own distribution sources (not security or updates, not other vendors' components),
- * each usable with another suite of the same mirror.
+ * The machine's own distribution sources (not security or updates, not other vendors' components,
+ * none that is trusted without a signature), each usable with another suite of the same mirror.
  */
 export function ownSources(aptDir: string, codename: string): AptSource[] {
   const files = [join(aptDir, 'sources.list')]
@@ -208,6 +198,7 @@ function deb822Sources(text: string, names: ReadonlySet<string>): AptSource[] {
         field('Types').includes('deb') &&
         field('Suites').some((suite) => names.has(suite)) &&
         field('Components').includes('main') &&
+        !/^(Trusted|Allow-Insecure|Allow-Weak):\s*yes/im.test(stanza) &&
         !/^Enabled:\s*no/im.test(stanza)
       )
     })
@@ -223,6 +214,7 @@ function classicSources(text: string, names: ReadonlySet<string>): AptSource[] {
     .split('\n')
     .map((line) => /^deb\s+(\[[^\]]*\]\s+)?(\S+)\s+(\S+)\s+(.+)$/.exec(line.trim()))
     .filter((match) => match !== null)
+    .filter((match) => !/\b(trusted|allow-insecure|allow-weak)=yes\b/i.test(match[1] ?? ''))
     .filter((match) => names.has(match[3] ?? '') && (match[4] ?? '').split(/\s+/).includes('main'))
     .map((match) => ({
       format: 'list' as const,
@@ -271,17 +263,6 @@ async function download(url: string, signal: AbortSignal | undefined): Promise<B
   clearTimeout(timer)
   if (!response.ok) throw new Error(`HTTP ${response.status}`)
   return Buffer.from(await response.arrayBuffer())
-}
-
-async function keepInCache(cacheDir: string, file: string): Promise<NatsServerBinary> {
-  await chmod(file, 0o755)
-  const fetched = readNatsVersion(file)
-  if (!fetched) throw new Error('the fetched program does not run here')
-  const kept = join(cacheDir, `nats-server-${fetched.version}`)
-  const fresh = `${kept}.${randomUUID().slice(0, 8)}.tmp`
-  await copyFile(file, fresh)
-  await rename(fresh, kept)
-  return { ...fetched, file: kept }
 }
 
 function firstLine(error: unknown): string {

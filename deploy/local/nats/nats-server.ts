@@ -18,7 +18,8 @@ import {
 } from '../../nats-users.ts'
 import { findProgram, type LaunchSpec } from '../stack/launch.ts'
 import { StartError } from '../stack/settings.ts'
-import { cachedNatsServer, fetchNatsServer } from './nats-fetch.ts'
+import { cachedNatsServer } from './nats-cache.ts'
+import { fetchNatsServer } from './nats-fetch.ts'
 import { findOldBinary, type NatsServerBinary, readNatsVersion } from './nats-version.ts'
 
 const MAX_PAYLOAD = '8MB'
@@ -56,7 +57,7 @@ export async function findNatsServer(options: {
   const ofPath = onPath === null ? null : readNatsVersion(onPath)
   if (ofPath && findOldBinary(ofPath) === null) return ofPath
   const cacheDir = cacheFolder(options.env, options.projectDir)
-  const cached = cachedNatsServer(cacheDir)
+  const cached = await cachedNatsServer(cacheDir, report)
   if (cached && findOldBinary(cached) === null) return cached
 
   const { binary, reasons } = await fetchNatsServer({

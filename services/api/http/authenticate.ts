@@ -13,6 +13,7 @@ import { proveConnection } from '#shared/io/http/connection-guard.ts'
 import type { Log } from '#shared/io/process/log.ts'
 import type { Metrics } from '#shared/io/process/metrics.ts'
 import type { KeyHolder, TenantStore } from '#shared/io/tenants/tenant-store.ts'
+import type { FindKeyHolder } from './find-key-holder.ts'
 import type { RateLimits } from './rate-limits.ts'
 
 /** The tenant of an authenticated call. A handler may read only the data of `tenantId`. */
@@ -38,7 +39,8 @@ declare module 'fastify' {
   }
 }
 
-type AuthenticateDeps = Pick<TenantStore, 'findTenantByApiKey' | 'recordApiKeyUse'> & {
+type AuthenticateDeps = Pick<TenantStore, 'recordApiKeyUse'> & {
+  findKeyHolder: FindKeyHolder
   rateLimits: RateLimits
   /** The wall clock. */
   nowMs: () => number
@@ -69,12 +71,13 @@ export function createAuthenticate(
 
   const findHolder = async (
     authorization: string | undefined,
+    address: string,
   ): Promise<KeyHolder & { keyHash: Buffer }> => {
     if (authorization === undefined) return reject('missing')
     const text = /^Bearer +([^ ]+) *$/i.exec(authorization)?.[1]
     const key = text === undefined ? null : parseApiKey(text)
     if (key === null) return reject('malformed')
-    const holder = await deps.findTenantByApiKey(key.hash)
+    const holder = await deps.findKeyHolder(key.hash, address)
     if (holder === null) return reject('unknown')
     if (holder.status !== 'active') return reject('suspended')
     recordUse(key.hash, holder.lastUsedMs)
@@ -82,7 +85,7 @@ export function createAuthenticate(
   }
 
   return async (request, reply) => {
-    const holder = await findHolder(request.headers.authorization)
+    const holder = await findHolder(request.headers.authorization, request.ip)
     const { tenantId, restRate, keyName, scopes, keyHash } = holder
     proveConnection(request.raw.socket)
     deps.rateLimits.take(tenantId, restRate, reply, request.routeOptions.config.calls ?? 1)

@@ -1,7 +1,7 @@
 /**
- * Looks up the holder of an API key. Any key that was not found recently may be a guess: these
- * look-ups share a small semaphore, so guesses never delay tenants, and a key that does not exist
- * is cached as unknown for a second.
+ * Looks up the holder of an API key. Any key that was not found recently may be a guess: whether it
+ * exists is asked for many keys at once, in turn by source address, so guesses never delay tenants.
+ * A key that does not exist is cached as unknown for a second.
  */
 import { LRUCache } from 'lru-cache'
 import {
@@ -9,25 +9,25 @@ import {
   keyCacheMs,
   unknownKeyCacheMax,
   unknownKeyCacheMs,
-  unverifiedKeyLookups,
 } from '#shared/core/base/limits/rest-api.ts'
 import { unavailable } from '#shared/core/http/problem.ts'
+import { createGuessScreen } from '#shared/io/http/guess-screen.ts'
 import type { Metrics } from '#shared/io/process/metrics.ts'
-import { createTenantSemaphore } from '#shared/io/process/tenant-semaphore.ts'
 import type { KeyHolder, TenantStore } from '#shared/io/tenants/tenant-store.ts'
 
-type FindKeyHolder = TenantStore['findTenantByApiKey']
+/** @param address of the client: many unknown keys of one address delay no other address */
+export type FindKeyHolder = (keyHash: Buffer, address: string) => Promise<KeyHolder | null>
 
 /**
  * Limits look-ups of unknown keys.
- * @param lookUp queries Postgres
+ * @param store queries Postgres
  * @param monotonicMs a clock that never goes back
- * @returns the same look-up, limited. A new key works at once, or within a second if it was tried
- *   just before its creation.
+ * @returns the look-up, limited. A new key works at once, or within a second if it was tried just
+ *   before its creation.
  * @throws Problem unavailable when too many unknown keys are looked up
  */
 export function createFindKeyHolder(
-  lookUp: FindKeyHolder,
+  store: Pick<TenantStore, 'findTenantByApiKey' | 'findExistingApiKeys'>,
   metrics: Metrics,
   monotonicMs: () => number,
 ): FindKeyHolder {
@@ -43,37 +43,32 @@ export function createFindKeyHolder(
     ttl: unknownKeyCacheMs,
     ...clock,
   })
-  const semaphore = createTenantSemaphore(unverifiedKeyLookups)
+  const screen = createGuessScreen(store.findExistingApiKeys)
 
-  const lookUpOnce = async (keyHash: Buffer, id: string): Promise<KeyHolder | null> => {
-    const holder = await lookUp(keyHash)
-    lookups.inc({ outcome: holder === null ? 'not_found' : 'found' })
-    if (holder === null) {
-      found.delete(id)
-      unknown.set(id, true)
-    } else {
-      found.set(id, true)
-    }
-    return holder
+  const noteMissing = (id: string): null => {
+    lookups.inc({ outcome: 'not_found' })
+    found.delete(id)
+    unknown.set(id, true)
+    return null
   }
-  const lookUpWithPermit = async (keyHash: Buffer, id: string): Promise<KeyHolder | null> => {
-    const permit = await semaphore.acquire('')
-    if (permit === null) {
-      lookups.inc({ outcome: 'refused' })
-      throw unavailable('Too many unknown API keys are being looked up.')
-    }
-    try {
-      return await lookUpOnce(keyHash, id)
-    } finally {
-      permit.release()
-    }
-  }
-  return async (keyHash) => {
+  return async (keyHash, address) => {
     const id = keyHash.toString('base64')
     if (unknown.has(id)) {
       lookups.inc({ outcome: 'remembered' })
       return null
     }
-    return found.has(id) ? lookUpOnce(keyHash, id) : lookUpWithPermit(keyHash, id)
+    if (!found.has(id)) {
+      const exists = await screen.exists(keyHash, address)
+      if (exists === null) {
+        lookups.inc({ outcome: 'refused' })
+        throw unavailable('Too many unknown API keys are being looked up.')
+      }
+      if (!exists) return noteMissing(id)
+    }
+    const holder = await store.findTenantByApiKey(keyHash)
+    if (holder === null) return noteMissing(id)
+    lookups.inc({ outcome: 'found' })
+    found.set(id, true)
+    return holder
   }
 }

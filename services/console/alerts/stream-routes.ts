@@ -1,13 +1,17 @@
 /**
  * Server-sent events: how many alerts of a tenant are new. Each event has the tenant's last `seq`
  * as its id, so a client that reconnects with `Last-Event-ID` learns what it missed. One query a
- * tenant and interval serves all its streams.
+ * tenant and interval serves all its streams. A stream ends with the session or the rights of its
+ * operator.
  */
 import { PassThrough } from 'node:stream'
 import { z } from 'zod'
 import { alertStreamsMax, alertStreamsPerOperatorMax } from '#shared/core/base/limits/alerts.ts'
 import { Problem, unavailable } from '#shared/core/http/problem.ts'
+import { seesTenant } from '#shared/core/operators/roles.ts'
+import { isSessionValid } from '#shared/core/operators/session-times.ts'
 import { readLastSeqs } from '#shared/io/alerts/alert-work-store.ts'
+import { findSessions } from '#shared/io/operators/session-store.ts'
 import type { Postgres } from '#shared/io/postgres/postgres.ts'
 import type { Log } from '#shared/io/process/log.ts'
 import { type Poller, startPolling } from '#shared/io/process/poll.ts'
@@ -17,23 +21,51 @@ import { requireTenant } from '../tenants/manage-tenants.ts'
 
 /** Below the second in which a new alert must be announced. */
 const pollMs = 500
+/** How often the sessions of open streams are looked at, in one query. */
+const sessionsCheckedMs = 2_000
 /** A line for proxies, which close a silent connection. */
 const heartbeatMs = 15_000
 /** A stream ends after this, and the client opens it again: its session is checked anew. */
 const streamMs = 5 * 60_000
 
-type Stream = { tenantId: string; actor: string; lastSeq: number; out: PassThrough }
+type Stream = {
+  tenantId: string
+  actor: string
+  /** Null for the bearer of ADMIN_TOKEN. */
+  sessionId: string | null
+  lastSeq: number
+  out: PassThrough
+}
 
 /** Adds the route. */
 export function addAlertStreamRoute(
   app: ConsoleApp,
-  { postgres, log }: { postgres: Postgres; log: Log },
+  { postgres, log, wallMs }: { postgres: Postgres; log: Log; wallMs: () => number },
 ): void {
   const streams = new Set<Stream>()
   let poller: Poller | null = null
+  let sessionsCheckedAtMs = Number.NEGATIVE_INFINITY
+  const endWithoutSession = async (): Promise<void> => {
+    const ids = [...streams].flatMap(({ sessionId }) => (sessionId === null ? [] : [sessionId]))
+    if (ids.length === 0 || wallMs() - sessionsCheckedAtMs < sessionsCheckedMs) return
+    sessionsCheckedAtMs = wallMs()
+    const found = await findSessions(postgres, ids)
+    const usable = new Map(found.map((one) => [one.session.sessionId, one] as const))
+    for (const { sessionId, tenantId, out } of streams) {
+      if (sessionId === null || !ids.includes(sessionId)) continue
+      const { session, operator } = usable.get(sessionId) ?? {}
+      const goesOn =
+        session !== undefined &&
+        operator?.disabled === false &&
+        isSessionValid(session, wallMs()) &&
+        seesTenant(operator.tenants, tenantId)
+      if (!goesOn) out.end()
+    }
+  }
   const announce = async (): Promise<void> => {
     const tenantIds = [...new Set([...streams].map((stream) => stream.tenantId))]
     if (tenantIds.length === 0) return
+    await endWithoutSession()
     const seqs = await readLastSeqs(postgres, tenantIds)
     for (const stream of streams) send(stream, seqs.get(stream.tenantId) ?? stream.lastSeq)
   }
@@ -74,7 +106,8 @@ export function addAlertStreamRoute(
       }
       const present = seqs.get(tenantId) ?? 0
       const lastSeq = readLastId(headers['last-event-id'], present)
-      const stream: Stream = { tenantId, actor, lastSeq, out: new PassThrough() }
+      const sessionId = principal?.kind === 'operator' ? principal.session.sessionId : null
+      const stream: Stream = { tenantId, actor, sessionId, lastSeq, out: new PassThrough() }
       const heartbeat = setInterval(() => stream.out.write(': alive\n\n'), heartbeatMs)
       const forget = () => {
         clearInterval(heartbeat)

@@ -1,6 +1,5 @@
 /** `di tenants rates`: a tenant's limits for telemetry and for the API. */
 import { type Command, InvalidArgumentError } from 'commander'
-import { ingestBytesBurst, ingestBytesPerSecond } from '#shared/core/base/limits/ingest.ts'
 import { restBurst, restRatePerSecond } from '#shared/core/base/limits/rest-api.ts'
 import { undecidedShare, undecidedShareMax } from '#shared/core/base/limits/stream.ts'
 import type { TenantView } from '#shared/io/tenants/tenant-store.ts'
@@ -77,12 +76,12 @@ function toShare(text: string): number | 'default' {
 }
 
 function toText({ tenant_id, ingest_rate, ingest_bytes, ingest_share, rest_rate }: Rates): string {
-  const bytes = { per_second: ingestBytesPerSecond, burst: ingestBytesBurst }
   const rest = { per_second: restRatePerSecond, burst: restBurst }
   return toFields({
     tenant_id,
     ingest: ingest_rate === null ? 'without limit (the default)' : toRateText(ingest_rate, null),
-    ingest_bytes: toRateText(ingest_bytes, bytes),
+    ingest_bytes:
+      ingest_bytes === null ? 'what others leave (the default)' : toRateText(ingest_bytes, null),
     ingest_share: ingest_share ?? `${undecidedShare} (the default)`,
     rest: toRateText(rest_rate, rest),
   })

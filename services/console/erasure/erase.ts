@@ -33,6 +33,8 @@ import { type ErasureSubject, toSubjectSha256 } from '#shared/io/erasure/erasure
 import type { Nats } from '#shared/io/nats/connection.ts'
 import type { Locks } from '#shared/io/postgres/named-lock-store.ts'
 import { isSqlState, type Session, sqlStates } from '#shared/io/postgres/postgres.ts'
+import type { Sealer } from '#shared/io/tenants/sealed-secrets.ts'
+import { forgetRequests } from './forget-requests.ts'
 
 export type EraseDeps = {
   /** Connections for the lock of replication. */
@@ -40,6 +42,7 @@ export type EraseDeps = {
   /** Its client must allow requests as long as a mutation. */
   store: ErasureStore
   findNats: () => Nats | null
+  sealer: Sealer
   /** The monotonic clock. */
   nowMs: () => number
   wallMs: () => number
@@ -160,6 +163,9 @@ async function erasePass(
   track.count('streams', await eraseStreams(nats, subject, cut))
   await track.reach({ streams: 'erased' })
   await eraseClickhouse(deps, nats, traces, cut)
+  const { tenantId, kind, id } = subject
+  const deviceIds = kind === 'device' ? [id] : traces.devices.map((device) => device.id)
+  await inNats(() => forgetRequests({ nats, sealer: deps.sealer }, { tenantId, deviceIds }))
   await track.reach({ clickhouse: 'erased' })
   const oldParts = await inClickhouse(() => store.dropOldParts(oldPartsMaxMs))
   return {

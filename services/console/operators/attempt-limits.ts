@@ -5,20 +5,24 @@
  */
 import { hash } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
+import {
+  triesCountedMax,
+  triesOfAccount,
+  triesOfAddress,
+  triesOfOperator,
+} from '#shared/core/base/limits/operators.ts'
 import { Problem } from '#shared/core/http/problem.ts'
 import { type Bucket, fullBucket, type Rate, takeToken } from '#shared/core/http/rate-limit.ts'
 import { toSourceKey } from '#shared/io/http/connection-guard.ts'
-import type { HashClass } from '#shared/io/operators/password-hash.ts'
 
-/** Ten tries at once, then one a minute: 1,450 a day. */
-const ofAccount: Rate = { perSecond: 1 / 60, burst: 10 }
-/** An office behind one address: thirty tries at once, then one in five seconds. */
-const ofAddress: Rate = { perSecond: 0.2, burst: 30 }
-/** Accounts, addresses and known pairs that are counted, at some 200 bytes each. */
-const countedMax = 10_000
+/** Whose limit was reached, a metric label. `session` is an operator at one address. */
+export const limitedBys = ['account', 'address', 'operator', 'session'] as const
+
+export type LimitedBy = (typeof limitedBys)[number]
 
 export type Attempt = {
-  hashClass: HashClass
+  /** The source address of a caller that no sign-in is known of; null for a known one. */
+  stranger: string | null
   /** The attempt was right: it does not count, and the pair is known from now on. */
   succeeded: () => void
 }
@@ -37,6 +41,7 @@ export type AttemptLimits = {
   begin: (attempt: { email: string; address: string }) => Attempt
   /**
    * The same for an operator with a session: guesses of others at the account do not count here.
+   * It counts for the operator as well, unless the operator signed in from this address before.
    * @throws Problem rate_limited
    */
   beginSignedIn: (attempt: { operatorId: string; address: string }) => TokenAttempt
@@ -45,18 +50,28 @@ export type AttemptLimits = {
    * @throws Problem rate_limited
    */
   beginToken: (address: string) => TokenAttempt
+  /** Notes that an operator signed in from an address. */
+  noteSignedIn: (of: { operatorId: string; address: string }) => void
 }
 
-/** @param nowMs a clock that never goes back */
-export function createAttemptLimits(nowMs: () => number): AttemptLimits {
-  const buckets = new LRUCache<string, Bucket>({ max: countedMax })
-  const known = new LRUCache<string, true>({ max: countedMax })
-  const take = (key: string, rate: Rate): Bucket => {
+/**
+ * @param nowMs a clock that never goes back
+ * @param onLimited called for each attempt that is refused
+ */
+export function createAttemptLimits(
+  nowMs: () => number,
+  onLimited: (by: LimitedBy) => void,
+): AttemptLimits {
+  const buckets = new LRUCache<string, Bucket>({ max: triesCountedMax })
+  const known = new LRUCache<string, true>({ max: triesCountedMax })
+  const take = (by: LimitedBy, of: string, rate: Rate): Bucket => {
+    const key = `${by} ${of}`
     const bucket = buckets.get(key) ?? fullBucket(rate, nowMs())
     buckets.set(key, bucket)
     const { allowed, retryAfterSeconds } = takeToken(bucket, rate, nowMs())
-    if (!allowed) throw tooMany(retryAfterSeconds)
-    return bucket
+    if (allowed) return bucket
+    onLimited(by)
+    throw tooMany(retryAfterSeconds)
   }
   return {
     begin: ({ email, address }) => {
@@ -66,25 +81,32 @@ export function createAttemptLimits(nowMs: () => number): AttemptLimits {
       const pair = `${account} ${source}`
       const isKnown = known.has(pair)
       const taken = isKnown
-        ? [take(`pair ${pair}`, ofAccount)]
-        : [take(`address ${source}`, ofAddress), take(`account ${account}`, ofAccount)]
+        ? [take('account', pair, triesOfAccount)]
+        : [take('address', source, triesOfAddress), take('account', account, triesOfAccount)]
       return {
-        hashClass: isKnown ? 'known' : 'stranger',
+        stranger: isKnown ? null : source,
         succeeded: () => {
           known.set(pair, true)
           for (const bucket of taken) bucket.tokens++
         },
       }
     },
-    beginSignedIn: ({ operatorId, address }) =>
-      toAttempt(take(`operator ${operatorId} ${toSourceKey(address)}`, ofAccount)),
-    beginToken: (address) => toAttempt(take(`address ${toSourceKey(address)}`, ofAddress)),
+    beginSignedIn: ({ operatorId, address }) => {
+      const session = toPair(operatorId, address)
+      const taken = [take('session', session, triesOfAccount)]
+      if (!known.has(session)) taken.push(take('operator', operatorId, triesOfOperator))
+      return toAttempt(taken)
+    },
+    beginToken: (address) => toAttempt([take('address', toSourceKey(address), triesOfAddress)]),
+    noteSignedIn: ({ operatorId, address }) => void known.set(toPair(operatorId, address), true),
   }
 }
 
-const toAttempt = (taken: Bucket): TokenAttempt => ({
+const toPair = (operatorId: string, address: string) => `${operatorId} ${toSourceKey(address)}`
+
+const toAttempt = (taken: readonly Bucket[]): TokenAttempt => ({
   succeeded: (tries = 1) => {
-    taken.tokens += tries
+    for (const bucket of taken) bucket.tokens += tries
   },
 })
 

@@ -4,7 +4,6 @@
  * unsafe request with a cookie comes from our own pages.
  */
 import type { FastifyInstance, FastifyRequest } from 'fastify'
-import { LRUCache } from 'lru-cache'
 import { Problem } from '#shared/core/http/problem.ts'
 import { hashToken, tokenPattern } from '#shared/core/operators/operator-credentials.ts'
 import {
@@ -15,8 +14,12 @@ import {
 } from '#shared/core/operators/roles.ts'
 import { isLastUseDue, isSessionValid } from '#shared/core/operators/session-times.ts'
 import { proveConnection } from '#shared/io/http/connection-guard.ts'
-import { findSessionByToken, noteSessionUse } from '#shared/io/operators/session-store.ts'
-import { createTenantSemaphore } from '#shared/io/process/tenant-semaphore.ts'
+import { createGuessScreen } from '#shared/io/http/guess-screen.ts'
+import {
+  findExistingTokens,
+  findSessionByToken,
+  noteSessionUse,
+} from '#shared/io/operators/session-store.ts'
 import type { OperatorPrincipal } from '../http/admin-app.ts'
 import type { TokenCheck } from '../http/check-token.ts'
 import { tenantNotFound } from '../tenants/directory.ts'
@@ -24,14 +27,6 @@ import { tooMany } from './attempt-limits.ts'
 import type { OperatorParts } from './operator-deps.ts'
 
 const safeMethods = new Set(['GET', 'HEAD', 'OPTIONS'])
-
-/**
- * Look-ups of tokens that no session was found by lately: two of the console's ten connections to
- * Postgres, at a millisecond each. Of the others fifty wait.
- */
-const strangerLookups = { perTenant: 2, total: 2, queuePerTenant: 50, waitMs: 1_000 }
-/** Tokens that a session was found by, at some 100 bytes each. */
-const foundMax = 10_000
 
 /**
  * Adds the check to a scope, before its routes are added.
@@ -68,7 +63,7 @@ export function addAuthentication(
       request.principal = { kind: 'token' }
       return
     }
-    const principal = await findPrincipal(origin.readCookie(request))
+    const principal = await findPrincipal(origin.readCookie(request), request.ip)
     if (principal === null) {
       const detail = 'The admin API needs a session, or the admin token as a bearer token.'
       throw new Problem('unauthorized', detail)
@@ -107,26 +102,22 @@ function requireAccess(
 function createPrincipalLookup({
   postgres,
   wallMs,
-}: OperatorParts): (token: string | null) => Promise<OperatorPrincipal | null> {
-  const found = new LRUCache<string, true>({ max: foundMax })
-  const strangers = createTenantSemaphore(strangerLookups)
-  const lookUp = async (tokenHash: Buffer) => {
-    const key = tokenHash.toString('base64url')
-    if (found.has(key)) return findSessionByToken(postgres, tokenHash)
-    const permit = await strangers.acquire('')
-    if (permit === null) throw tooMany(1)
-    try {
-      const hit = await findSessionByToken(postgres, tokenHash)
-      if (hit !== null) found.set(key, true)
-      return hit
-    } finally {
-      permit.release()
+  knownTokens,
+}: OperatorParts): (token: string | null, address: string) => Promise<OperatorPrincipal | null> {
+  const screen = createGuessScreen((hashes) => findExistingTokens(postgres, hashes))
+  const lookUp = async (tokenHash: Buffer, address: string) => {
+    if (!knownTokens.has(tokenHash)) {
+      const exists = await screen.exists(tokenHash, address)
+      if (exists === null) throw tooMany(1)
+      if (!exists) return null
+      knownTokens.add(tokenHash)
     }
+    return findSessionByToken(postgres, tokenHash)
   }
-  return async (token) => {
+  return async (token, address) => {
     if (token === null || !tokenPattern.test(token)) return null
     const tokenHash = hashToken(token)
-    const hit = await lookUp(tokenHash)
+    const hit = await lookUp(tokenHash, address)
     if (hit === null || hit.operator.disabled) return null
     const { session, operator } = hit
     const atMs = wallMs()

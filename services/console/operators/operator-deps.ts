@@ -6,6 +6,7 @@ import type { Log } from '#shared/io/process/log.ts'
 import type { Sealer } from '#shared/io/tenants/sealed-secrets.ts'
 import type { RefusalAudit } from '../http/refusal-audit.ts'
 import type { AttemptLimits } from './attempt-limits.ts'
+import type { KnownTokens } from './known-tokens.ts'
 import type { PublicOrigin } from './public-origin.ts'
 
 export type OperatorDeps = {
@@ -30,6 +31,7 @@ export type OperatorDeps = {
 export type OperatorParts = OperatorDeps & {
   origin: PublicOrigin
   limits: AttemptLimits
+  knownTokens: KnownTokens
   refused: RefusalAudit
   /** Called for each sign-in: `signed_in`, or the code of the problem. */
   onSignIn: (outcome: string) => void

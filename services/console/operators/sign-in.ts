@@ -70,7 +70,7 @@ export async function signIn(
   const found = emailPattern.test(email) ? await findOperatorByEmail(postgres, email) : null
   const usable = found === null || found.disabled ? null : found
   const stored = usable?.passwordHash ?? null
-  const right = await passwords.verify(tried.password, stored, attempt.hashClass)
+  const right = await passwords.verify(tried.password, stored, attempt.stranger)
   if (right === null) throw tooMany(busySeconds)
   if (!right || usable === null) {
     refused.note(caller.address, found?.email)
@@ -111,7 +111,7 @@ async function requireCode(
 
 /** Begins a session with a new token. Call it in the transaction of what let the person in. */
 export async function beginSession(
-  { randomBytes, wallMs }: OperatorParts,
+  { randomBytes, wallMs, knownTokens, limits }: OperatorParts,
   tx: Queryable,
   wanted: {
     operator: Operator
@@ -133,7 +133,10 @@ export async function beginSession(
     address: caller.address,
     userAgent: caller.userAgent.slice(0, userAgentCharactersMax),
   }
-  await insertSession(tx, { session, tokenHash: hashToken(token) })
+  const tokenHash = hashToken(token)
+  await insertSession(tx, { session, tokenHash })
+  knownTokens.add(tokenHash)
+  limits.noteSignedIn({ operatorId: operator.operatorId, address: caller.address })
   await noteSignIn(tx, operator.operatorId, atMs)
   await insertAudit(tx, {
     actor: operator.email,
@@ -235,7 +238,7 @@ export async function checkPassword(
   password: string,
 ): Promise<boolean> {
   const found = await findOperator(postgres, operatorId)
-  const right = await passwords.verify(password, found?.passwordHash ?? null, 'known')
+  const right = await passwords.verify(password, found?.passwordHash ?? null)
   if (right === null) throw tooMany(busySeconds)
   return right
 }
@@ -245,18 +248,20 @@ export async function checkPassword(
  * @throws Problem unauthorized when the session has ended or got another token meanwhile
  */
 export async function renewToken(
-  { randomBytes }: OperatorParts,
+  { randomBytes, knownTokens }: OperatorParts,
   tx: Queryable,
   { session, tokenHash }: OperatorPrincipal,
   stepUpUntilMs?: number,
 ): Promise<string> {
   const token = toToken(randomBytes(tokenBytes))
+  const to = hashToken(token)
   const renewed = await replaceToken(tx, {
     sessionId: session.sessionId,
     from: tokenHash,
-    to: hashToken(token),
+    to,
     ...(stepUpUntilMs === undefined ? {} : { stepUpUntilMs }),
   })
   if (!renewed) throw new Problem('unauthorized', 'The session has ended.')
+  knownTokens.add(to)
   return token
 }

@@ -5,9 +5,7 @@
  */
 import { createSecretKey } from 'node:crypto'
 import { toEventId } from '#shared/core/base/ids.ts'
-import { ingestBytesBurst, ingestBytesPerSecond } from '#shared/core/base/limits/ingest.ts'
 import { undecidedShare } from '#shared/core/base/limits/stream.ts'
-import { fullBucket } from '#shared/core/http/rate-limit.ts'
 import type { Policy } from '#shared/core/policies/policy.ts'
 import { compilePolicy } from '#shared/core/scoring/scoring.ts'
 import { signBody, verifySignature } from '#shared/core/telemetry/signature.ts'
@@ -73,8 +71,9 @@ export function acceptVisits(
   const deps: DecideDeps = {
     findTenant: () => tenant,
     leaseValid: () => true,
-    synced: () => true,
+    keysKnown: () => true,
     mayWait: () => true,
+    shares: { note: () => undefined, take: () => 0 },
     verify: verifySignature,
     decoyKey: key,
     nowMs: () => nowMs - startMs,
@@ -97,7 +96,6 @@ export function acceptVisits(
 
 function toTenant(known: EdgeTenant): Tenant {
   const { policy, policyHash: hash } = known
-  const bytes = { perSecond: ingestBytesPerSecond, burst: ingestBytesBurst }
   return {
     tenantId: known.tenantId,
     environment: 'sandbox',
@@ -109,7 +107,7 @@ function toTenant(known: EdgeTenant): Tenant {
     policyHash: hash,
     policy: { hash, thresholds: policy.thresholds, score: compilePolicy(policy) },
     limiter: null,
-    byteLimiter: { rate: bytes, bucket: fullBucket(bytes, 0) },
+    byteLimiter: null,
     undecidedShare,
     telemetryStream: 1,
     lists: { usable: () => true, find: () => [] },

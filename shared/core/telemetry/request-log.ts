@@ -27,7 +27,12 @@ export const requestLogEntrySchema = z.object({
 export type RequestLogEntry = z.infer<typeof requestLogEntrySchema>
 
 /** What a console wants to know of every edge. */
-export const requestLogQuerySchema = z.object({ query_id: z.string(), tenant_id: z.string() })
+export const requestLogQuerySchema = z.object({
+  query_id: z.string(),
+  tenant_id: z.string(),
+  /** Devices to forget before the answer; null for the whole log of the tenant. */
+  forget: z.object({ device_ids: z.array(z.string()).nullable() }).optional(),
+})
 export type RequestLogQuery = z.infer<typeof requestLogQuerySchema>
 
 /** What one edge remembers of a tenant, in no order. */

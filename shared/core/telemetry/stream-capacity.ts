@@ -10,6 +10,7 @@ import {
   trimCheckMinMs,
   trimFromShare,
   trimToShare,
+  undecidedShareMax,
   undecidedWarnShare,
 } from '#shared/core/base/limits/stream.ts'
 
@@ -71,18 +72,25 @@ export function toUndecidedWarning(undecidedBytes: number, bytesMax: number): st
     : `is ${Math.min(100, Math.floor(100 * share))} % full of undecided events`
 }
 
+const toTimesFree = (share: number) => share / (1 - share)
+
 /**
  * The undecided bytes that one edge grants a tenant; see `undecidedShare` for the arithmetic.
- * @param stream the stream's limit, and the undecided bytes of all tenants
+ * Decided messages count as free, because scorers trim them. While no scorer runs they fill the
+ * stream as well, so the same rule with the largest share holds for the space that is really free.
+ * @param stream the stream's limit, what is in it, and the undecided bytes of all tenants
  * @param share of the stream, between 0 and 1, that the tenant may take while no other has any
  * @param edges live edges, this one included
  */
 export function toUndecidedLimit(
-  stream: { bytesMax: number; undecidedBytes: number },
+  stream: { bytesMax: number; bytes: number; undecidedBytes: number },
   share: number,
   edges: number,
 ): number {
-  const free = Math.max(0, stream.bytesMax - stream.undecidedBytes)
-  const granted = ((share / (1 - share)) * free) / Math.max(1, edges)
-  return Math.max(granted, stream.bytesMax / 1_024, tenantUndecidedBytesMin)
+  const { bytesMax, bytes, undecidedBytes } = stream
+  const granted = Math.min(
+    toTimesFree(share) * (bytesMax - undecidedBytes),
+    toTimesFree(undecidedShareMax) * (bytesMax - bytes),
+  )
+  return Math.max(granted / Math.max(1, edges), bytesMax / 1_024, tenantUndecidedBytesMin)
 }

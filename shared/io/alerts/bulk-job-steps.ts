@@ -4,6 +4,9 @@
  */
 import type { Disposition } from '#shared/core/alerts/alert-rules.ts'
 import { bulkStepAlerts } from '#shared/core/base/limits/alerts.ts'
+import { includesRole, seesTenant } from '#shared/core/operators/roles.ts'
+import { findOperatorByEmail } from '#shared/io/operators/operator-store.ts'
+import { insertAudit } from '#shared/io/postgres/audit-store.ts'
 import type { Postgres, Queryable } from '#shared/io/postgres/postgres.ts'
 import { lockSequences } from './alert-lock.ts'
 import { type BulkJobRow, bulkJobColumns, toJobFilters } from './bulk-job-store.ts'
@@ -24,7 +27,8 @@ type Step = {
 }
 
 /**
- * Changes the next alerts of a job and ends its lease; after the last one it ends the job.
+ * Changes the next alerts of a job and ends its lease; after the last one it ends the job. A job
+ * whose author may not change alerts any more is cancelled.
  * @returns whether it goes on
  */
 export function stepBulkJob(postgres: Postgres, jobId: string): Promise<boolean> {
@@ -40,6 +44,10 @@ export function stepBulkJob(postgres: Postgres, jobId: string): Promise<boolean>
     if (job === undefined || job.state !== 'running') return false
     // Another console has made this step meanwhile.
     if (job.after_alert_id !== first.after_alert_id) return true
+    if (!(await mayChange(tx, job))) {
+      await cancelForLackOfRights(tx, job)
+      return false
+    }
     const step = await (job.undo_of === null ? change(tx, job, page) : undo(tx, job, job.undo_of))
     await tx.query(
       `update bulk_jobs set done = done + $2, changed = changed + $3, kept = kept + $4,
@@ -57,6 +65,25 @@ export function stepBulkJob(postgres: Postgres, jobId: string): Promise<boolean>
     )
     return step.more
   })
+}
+
+/** Whether the author of a job could begin it now. `admin` is the bearer of ADMIN_TOKEN. */
+async function mayChange(tx: Queryable, { actor, tenant_id: tenantId }: BulkJobRow) {
+  if (actor === 'admin') return true
+  const author = await findOperatorByEmail(tx, actor)
+  if (author === null || author.disabled) return false
+  return includesRole(author.role, 'analyst') && seesTenant(author.tenants, tenantId)
+}
+
+async function cancelForLackOfRights(tx: Queryable, job: BulkJobRow): Promise<void> {
+  await tx.query(
+    `update bulk_jobs set state = 'cancelled', ended_at = clock_timestamp() where job_id = $1`,
+    [job.job_id],
+  )
+  const { job_id, tenant_id: tenantId, done, changed } = job
+  const why = `${job.actor} may not change alerts of the tenant any more`
+  const after = { job_id, done, changed, why }
+  await insertAudit(tx, { actor: 'system', tenantId, action: 'alert.bulk_cancelled', after })
 }
 
 /** Alerts that a step looks at, and where the next one begins. */

@@ -4,6 +4,7 @@
  */
 import { type Argon2Parameters, argon2, randomBytes, timingSafeEqual } from 'node:crypto'
 import { promisify } from 'node:util'
+import { knownHashes, strangerHashes } from '#shared/core/base/limits/operators.ts'
 import { normalizePassword } from '#shared/core/operators/password-rules.ts'
 import { createTenantSemaphore } from '#shared/io/process/tenant-semaphore.ts'
 
@@ -14,27 +15,20 @@ const costDefault: HashCost = { memory: 64 * 1024, passes: 3, parallelism: 4 }
 const saltBytes = 16
 const tagBytes = 32
 
-/**
- * Two hashes at once: 128 MiB, and half of the four threads of Node's pool. Sixteen of each class
- * wait: at a third of a second each, five seconds with both queues full.
- */
-const limits = { perTenant: 2, total: 2, queuePerTenant: 16, waitMs: 6_000 }
-
-/**
- * Callers that a successful sign-in is known of, and all others: the queue of one never delays the
- * other by more than a hash.
- */
-export type HashClass = 'known' | 'stranger'
-
 export type PasswordHasher = {
   /** @returns the PHC string, or null when the queue is full */
-  hash: (password: string, of?: HashClass) => Promise<string | null>
+  hash: (password: string) => Promise<string | null>
   /**
    * Compares in the same time whether there is a hash or not.
    * @param stored the PHC string; null when there is no such account
+   * @param stranger the source address of a caller that no sign-in is known of; null for others
    * @returns null when the queue is full
    */
-  verify: (password: string, stored: string | null, of?: HashClass) => Promise<boolean | null>
+  verify: (
+    password: string,
+    stored: string | null,
+    stranger?: string | null,
+  ) => Promise<boolean | null>
 }
 
 const phcPattern =
@@ -53,10 +47,11 @@ export function createPasswordHasher(
   cost: HashCost = costDefault,
   deriveKey: DeriveKey = promisify(argon2),
 ): PasswordHasher {
-  const semaphore = createTenantSemaphore(limits)
+  const known = createTenantSemaphore(knownHashes)
+  const strangers = createTenantSemaphore(strangerHashes)
   const absent: Parts = { ...cost, salt: randomBytes(saltBytes), tag: randomBytes(tagBytes) }
-  const limited = async <T>(of: HashClass, work: () => Promise<T>): Promise<T | null> => {
-    const permit = await semaphore.acquire(of)
+  const limited = async <T>(stranger: string | null, work: () => Promise<T>): Promise<T | null> => {
+    const permit = await (stranger === null ? known.acquire('') : strangers.acquire(stranger))
     if (permit === null) return null
     try {
       return await work()
@@ -65,13 +60,13 @@ export function createPasswordHasher(
     }
   }
   return {
-    hash: (password, of = 'known') =>
-      limited(of, async () => {
+    hash: (password) =>
+      limited(null, async () => {
         const salt = randomBytes(saltBytes)
         return toPhc({ ...cost, salt, tag: await derive(deriveKey, password, { ...cost, salt }) })
       }),
-    verify: (password, stored, of = 'stranger') =>
-      limited(of, async () => {
+    verify: (password, stored, stranger = null) =>
+      limited(stranger, async () => {
         const parts = stored === null ? absent : parsePhc(stored)
         const tag = await derive(deriveKey, password, parts)
         return timingSafeEqual(tag, parts.tag) && stored !== null

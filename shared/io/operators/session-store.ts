@@ -91,6 +91,34 @@ export async function findSessionByToken(
   return row === undefined ? null : { session: toSession(row), operator: toOperator(row) }
 }
 
+/** Sessions by id with their operators, valid or not. */
+export async function findSessions(
+  db: Queryable,
+  sessionIds: readonly string[],
+): Promise<{ session: Session; operator: Operator }[]> {
+  const { rows } = await db.query<SessionRow & OperatorRow>({
+    name: 'find-operator-sessions',
+    text: `select ${sessionColumns}, ${operatorColumns}
+           from operator_sessions s join operators o using (operator_id)
+           where s.session_id = any($1)`,
+    values: [sessionIds],
+  })
+  return rows.map((row) => ({ session: toSession(row), operator: toOperator(row) }))
+}
+
+/** Which of these are the hashes of tokens of sessions. */
+export async function findExistingTokens(
+  db: Queryable,
+  tokenHashes: readonly Buffer[],
+): Promise<Buffer[]> {
+  const { rows } = await db.query<{ token_hash: Buffer }>({
+    name: 'find-existing-tokens',
+    text: 'select token_hash from operator_sessions where token_hash = any($1::bytea[])',
+    values: [tokenHashes],
+  })
+  return rows.map(({ token_hash }) => token_hash)
+}
+
 /** Moves the last use forward, never back. */
 export async function noteSessionUse(
   db: Queryable,

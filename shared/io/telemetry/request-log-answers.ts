@@ -25,6 +25,8 @@ type AnswerOptions = {
   edgeId: () => string
   /** What this edge remembers of a tenant. */
   read: (tenantId: string) => Omit<RequestLogAnswer, 'edge_id'>
+  /** Forgets these devices of a tenant, or all of it. */
+  forget: (tenantId: string, deviceIds: readonly string[] | null) => void
 }
 
 /** Answers until it is closed, also after reconnections. */
@@ -34,6 +36,7 @@ export function answerRequestLogQueries(options: AnswerOptions): { close: () => 
     const { proof, text } = splitProof(whole)
     if (!prover.isProven(proof, requestLogQueryContext, text)) return
     const query = requestLogQuerySchema.parse(JSON.parse(text))
+    if (query.forget !== undefined) options.forget(query.tenant_id, query.forget.device_ids)
     const remembered = options.read(query.tenant_id)
     const answered = JSON.stringify({ edge_id: options.edgeId(), ...remembered })
     nats.connection.publish(

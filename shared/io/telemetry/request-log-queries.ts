@@ -33,6 +33,8 @@ type QueryOptions = {
   tenantId: string
   /** The edges that are announced. */
   edgeIds: readonly string[]
+  /** What the edges forget before they answer. */
+  forget?: RequestLogQuery['forget']
   waitMs?: number
 }
 
@@ -42,9 +44,9 @@ type QueryOptions = {
  * @throws when NATS is away
  */
 export async function queryRequestLogs(options: QueryOptions): Promise<RequestLogs> {
-  const { nats, prover, tenantId, edgeIds, waitMs = requestLogWaitMs } = options
+  const { nats, prover, tenantId, edgeIds, forget, waitMs = requestLogWaitMs } = options
   if (!nats.connected()) throw new Error('NATS is not connected')
-  const query: RequestLogQuery = { query_id: randomUUID(), tenant_id: tenantId }
+  const query: RequestLogQuery = { query_id: randomUUID(), tenant_id: tenantId, forget }
   const answers = new Map<string, RequestLogAnswer>()
   const listSilent = () => edgeIds.filter((edgeId) => !answers.has(edgeId))
   if (edgeIds.length === 0) return { answers: [], silent: [] }

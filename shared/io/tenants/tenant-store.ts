@@ -102,6 +102,8 @@ export type TenantStore = {
   insertTenant: (tenant: NewTenant) => Promise<void>
   /** The holder of the key with this SHA-256; null for unknown and retired keys. */
   findTenantByApiKey: (keyHash: Buffer) => Promise<KeyHolder | null>
+  /** Which of these are the hashes of API keys in use. */
+  findExistingApiKeys: (keyHashes: readonly Buffer[]) => Promise<Buffer[]>
   /** Records the use of a key, at most once a minute and never an earlier time. */
   recordApiKeyUse: (keyHash: Buffer, atMs: number) => Promise<void>
   findTenant: (tenantId: string) => Promise<TenantView | null>
@@ -133,6 +135,15 @@ export function createTenantStore(db: Queryable): TenantStore {
   return {
     insertTenant: (tenant) => insertTenant(db, tenant),
     findTenantByApiKey: (keyHash) => findTenantByApiKey(db, keyHash),
+    findExistingApiKeys: async (keyHashes) => {
+      const { rows } = await db.query<{ key_hash: Buffer }>({
+        name: 'find-existing-api-keys',
+        text: `select key_hash from api_keys
+               where key_hash = any($1::bytea[]) and state = 'active'`,
+        values: [keyHashes],
+      })
+      return rows.map(({ key_hash }) => key_hash)
+    },
     recordApiKeyUse: (keyHash, atMs) => recordApiKeyUse(db, keyHash, atMs),
     findTenant: async (tenantId) => {
       const { rows } = await db.query<ViewRow>(`${viewSql} where t.tenant_id = $1`, [tenantId])

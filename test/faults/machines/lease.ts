@@ -77,7 +77,7 @@ function tenantWith(secret: number | null): Tenant {
     epoch: 1,
     retired: null,
     limiter: null,
-    byteLimiter: { rate: { perSecond: 1e9, burst: 1e9 }, bucket: { tokens: 1e9, atMs: 0 } },
+    byteLimiter: null,
     undecidedShare: 0.25,
     telemetryStream: 1,
     lists: { usable: () => true, find: () => [] },
@@ -219,8 +219,9 @@ function createHistory(scheduler: fc.Scheduler, chance: Chance, note: Note) {
       const decision = decideSubmission(body, signBody(body, keyOf(secret)), {
         findTenant: () => tenantWith(edge.active()),
         leaseValid: edge.lease.valid,
-        synced: () => true,
+        keysKnown: () => true,
         mayWait: () => true,
+        shares: { note: () => undefined, take: () => 0 },
         verify: (bytes, header, key) => {
           // A process can be paused anywhere while time passes for the others.
           const pausedMs = chance.pauseMs()

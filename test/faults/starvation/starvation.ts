@@ -1,7 +1,9 @@
 /**
  * `npm run faults -- starvation [--minutes 10] [--alone 60] [--connections 64]`: one tenant sends
- * as fast as it can beside four others at 50/s each. It must get 429; the others must get only 200,
- * and a p99 of at most twice that without the flood.
+ * as fast as it can. While nobody else sends, it gets nine tenths of what it gets with a rate that
+ * never limits, and no 429. When four others come at 50/s each, it must get 429; the others must
+ * get only 200 from their first submission on, and, a second later, a p99 of at most twice that
+ * without the flood.
  */
 import { setTimeout as pause } from 'node:timers/promises'
 import { admin, createTenant } from '../../support/http/tenant-client.ts'
@@ -12,18 +14,26 @@ import { print, readOptions, reportBroken } from '../support/drill.ts'
 import { startSteadyLoad } from '../support/steady-load.ts'
 import { type FloodResult, startFlood } from './flood.ts'
 
+type Measured = { statuses: ReadonlyMap<number, number>; p50Ms: number; p99Ms: number }
+
 export type StarvationResult = {
+  /** The flood while the others are there. */
   flood: FloodResult
-  /** The others, alone and beside the flood. */
-  alone: { statuses: ReadonlyMap<number, number>; p50Ms: number; p99Ms: number }
-  beside: { statuses: ReadonlyMap<number, number>; p50Ms: number; p99Ms: number }
+  /** The flood with nobody else: as by default, and with a rate that never limits. */
+  lone: FloodResult
+  unlimited: FloodResult
+  /** The others without a flood, in the first second beside it, and from then on. */
+  alone: Measured
+  arriving: Measured
+  beside: Measured
 }
 
 export type StarvationOptions = {
   aloneSeconds: number
   seconds: number
+  loneSeconds: number
   connections: number
-  /** The limit of the flooding tenant; the product's default when omitted. */
+  /** The rate of the flooding tenant beside the others; what they leave when omitted. */
   bytesPerSecond?: number
 }
 
@@ -31,6 +41,9 @@ const others = 4
 const ratePerSecond = 50 * others
 /** The first seconds after a start are not measured. */
 const warmSeconds = 3
+/** How long the flood is alone before the others come. */
+const headStartSeconds = 2
+const neverLimits = 1e9
 
 /** Runs on its own stack. */
 export async function runStarvation(options: StarvationOptions): Promise<StarvationResult> {
@@ -42,9 +55,16 @@ export async function runStarvation(options: StarvationOptions): Promise<Starvat
       Array.from({ length: others }, (_, n) => createTenant(stack, `other-${n}`)),
     )
     const tenant = await createTenant(stack, 'flood')
-    if (options.bytesPerSecond !== undefined) {
-      const ingest_bytes = { per_second: options.bytesPerSecond, burst: options.bytesPerSecond }
-      await admin(stack, 'PUT', '/tenants/flood/rates', { ingest_bytes })
+    const setRate = (rate: number | undefined) => {
+      const ingest_bytes = rate === undefined ? null : { per_second: rate, burst: rate }
+      return admin(stack, 'PUT', '/tenants/flood/rates', { ingest_bytes })
+    }
+    const flood = () => startFlood({ ingestUrl, tenant, connections: options.connections })
+    const floodAlone = async (rate: number | undefined) => {
+      await setRate(rate)
+      const flooding = flood()
+      await pause(1_000 * options.loneSeconds)
+      return flooding.stop()
     }
     const measure = async (label: string, seconds: number) => {
       const load = startSteadyLoad({ ingestUrl, tenants, ratePerSecond, label })
@@ -55,16 +75,23 @@ export async function runStarvation(options: StarvationOptions): Promise<Starvat
     }
     await measure('warm', warmSeconds)
     const alone = await measure('alone', options.aloneSeconds)
-    const flooding = startFlood({ ingestUrl, tenant, connections: options.connections })
+    await setRate(options.bytesPerSecond)
+    const flooding = flood()
+    await pause(1_000 * headStartSeconds)
+    const arriving = await measure('arriving', 1)
     const beside = await measure('beside', options.seconds)
-    return { flood: await flooding.stop(), alone, beside }
+    const flooded = await flooding.stop()
+    const unlimited = await floodAlone(neverLimits)
+    const lone = await floodAlone(undefined)
+    return { flood: flooded, lone, unlimited, alone, arriving, beside }
   } finally {
     await running.discard()
   }
 }
 
 /** @returns the broken guarantees about responses */
-export function judgeStarvation({ flood, alone, beside }: StarvationResult): string[] {
+export function judgeStarvation(result: StarvationResult): string[] {
+  const { flood, lone, unlimited, alone, arriving, beside } = result
   const wrong: string[] = []
   const refused = flood.statuses.get(429) ?? 0
   if (refused === 0) wrong.push('the flood was never refused')
@@ -73,11 +100,22 @@ export function judgeStarvation({ flood, alone, beside }: StarvationResult): str
     wrong.push(`${flood.withoutRetryAfter} refusals of the flood without Retry-After`)
   const odd = [...flood.statuses.keys()].filter((status) => ![200, 429].includes(status))
   if (odd.length > 0) wrong.push(`the flood got ${describeCounts(flood.statuses)}`)
-  for (const [when, { statuses }] of Object.entries({ alone, beside })) {
+  for (const [name, { statuses }] of Object.entries({ lone, unlimited })) {
+    if (statuses.size === 1 && statuses.has(200)) continue
+    wrong.push(`the ${name} flood got ${describeCounts(statuses)}`)
+  }
+  for (const [when, { statuses }] of Object.entries({ alone, arriving, beside })) {
     if (statuses.size === 1 && statuses.has(200)) continue
     wrong.push(`others got ${describeCounts(statuses)} ${when}`)
   }
   return wrong
+}
+
+/** @returns the broken promise when a lone tenant gets less than nine tenths of what there is */
+export function judgeLone({ lone, unlimited }: StarvationResult): string[] {
+  const [taken, all] = [lone, unlimited].map(({ statuses }) => statuses.get(200) ?? 0)
+  if (taken! >= 0.9 * all!) return []
+  return [`a lone tenant got ${taken} of ${all} that the edge takes`]
 }
 
 /** @returns the broken guarantee when the others wait more than twice as long as alone */
@@ -93,16 +131,24 @@ export async function run(args: string[]): Promise<void> {
     alone: 60,
     connections: 64,
   })
-  const options = { seconds: 60 * minutes, aloneSeconds: alone, connections }
+  const loneSeconds = Math.min(alone, 20)
+  const options = { seconds: 60 * minutes, aloneSeconds: alone, loneSeconds, connections }
   print(`${minutes} minutes of a flood over ${connections} connections`)
   const result = await runStarvation(options)
-  for (const when of ['alone', 'beside'] as const) {
+  for (const when of ['alone', 'arriving', 'beside'] as const) {
     const { statuses, p50Ms, p99Ms } = result[when]
     const times = `p50 ${p50Ms.toFixed(1)} ms, p99 ${p99Ms.toFixed(1)} ms`
     print(`others ${when}: ${describeCounts(statuses)}; ${times}`)
   }
-  const perSecond = (status: number) =>
-    Math.round((result.flood.statuses.get(status) ?? 0) / options.seconds)
-  print(`the flood: ${perSecond(200)} accepted and ${perSecond(429)} refused per second`)
-  reportBroken([...judgeStarvation(result), ...judgeLatency(result)])
+  const floodSeconds = headStartSeconds + 1 + options.seconds
+  for (const [name, seconds] of [
+    ['flood', floodSeconds],
+    ['lone', loneSeconds],
+    ['unlimited', loneSeconds],
+  ] as const) {
+    const perSecond = (status: number) =>
+      Math.round((result[name].statuses.get(status) ?? 0) / seconds)
+    print(`the ${name}: ${perSecond(200)} accepted and ${perSecond(429)} refused per second`)
+  }
+  reportBroken([...judgeStarvation(result), ...judgeLatency(result), ...judgeLone(result)])
 }

@@ -1,7 +1,9 @@
 // Bulk changes of alerts and their undo on a real PostgreSQL: exact counters, every alert once,
 // also when consoles die in or between steps or work concurrently.
+import { randomBytes, randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { operatorIdBytes, toOperatorsId } from '#shared/core/operators/operator-credentials.ts'
 import { lockSequences } from '#shared/io/alerts/alert-lock.ts'
 import { createAlertStore } from '#shared/io/alerts/alert-store.ts'
 import { setAssignee } from '#shared/io/alerts/alert-work-store.ts'
@@ -20,6 +22,7 @@ import type { FilterQuery } from '#shared/io/alerts/list-by-query.ts'
 import { raiseAlerts } from '#shared/io/alerts/raise-alerts.ts'
 import { setDisposition } from '#shared/io/alerts/set-disposition.ts'
 import { startBulkUndo } from '#shared/io/alerts/undo-bulk-job.ts'
+import { insertOperator } from '#shared/io/operators/operator-store.ts'
 import { createPostgres, type Postgres } from '#shared/io/postgres/postgres.ts'
 import { createLog } from '#shared/io/process/log.ts'
 import { makeAlertCandidate } from '../../support/alerts/alert-candidates.ts'
@@ -35,11 +38,26 @@ beforeAll(async () => {
   const url = await server.createDatabase()
   await migratePostgres(url)
   postgres = createPostgres(url, { role: 'test', log: createLog('test', 'silent') })
+  for (const name of ['ada', 'bob', 'eve']) await addOperator(name)
 })
 afterAll(async () => {
   await postgres?.close()
   await server?.stop()
 })
+
+/** An analyst of all tenants. */
+const addOperator = (name: string) =>
+  insertOperator(postgres, {
+    operatorId: toOperatorsId('opr', randomBytes(operatorIdBytes)),
+    email: `${name}@example.com`,
+    name,
+    role: 'analyst',
+    tenants: 'all',
+    passwordHash: null,
+    subject: { issuer: 'https://id.example', subject: name },
+    nowMs: Date.now(),
+    createdBy: 'admin',
+  })
 
 /** A tenant with 250 alerts. */
 async function fill(tenantId: string): Promise<void> {
@@ -147,6 +165,40 @@ test('a job skips alerts that others changed or that were raised after its start
   expect([await now(judged.alert_id), await now(late.alertId)]).toEqual(['FALSE_POSITIVE', 'OPEN'])
   expect(await counts('meanwhile')).toEqual({ counted: 249, hours: 249, real: 249 })
 })
+
+test.each([
+  ['is disabled', `disabled_at = now()`],
+  ['is a viewer now', `role = 'viewer'`],
+  ['sees other tenants only', `tenants = array['elsewhere']`],
+])(
+  'a job whose author %s ends at its next step, with the reason in the audit log',
+  async (_, set) => {
+    const tenantId = `rights-${randomUUID().slice(0, 8)}`
+    const jobId = `blk_${tenantId}`
+    await fill(tenantId)
+    await start(tenantId, jobId, 250)
+    expect(await stepBulkJob(postgres, jobId)).toBe(true)
+    await postgres.query(`update operators set ${set} where email = 'ada@example.com'`)
+    try {
+      expect(await stepBulkJob(postgres, jobId)).toBe(false)
+      const job = await findBulkJob(postgres, { jobId, scope: 'all' })
+      expect(job).toMatchObject({ state: 'cancelled', done: 100, changed: 100 })
+      expect((await counts(tenantId)).real).toBe(100)
+      const { rows } = await postgres.query(
+        `select actor, after->>'why' as why from audit_log
+       where tenant_id = $1 and action = 'alert.bulk_cancelled'`,
+        [tenantId],
+      )
+      const why = 'ada@example.com may not change alerts of the tenant any more'
+      expect(rows).toEqual([{ actor: 'system', why }])
+    } finally {
+      await postgres.query(
+        `update operators set disabled_at = null, role = 'analyst', tenants = null
+       where email = 'ada@example.com'`,
+      )
+    }
+  },
+)
 
 test('a cancelled job stops at its step; excess jobs and wrong counts are rejected', async () => {
   await fill('cancelled')

@@ -67,6 +67,21 @@ async function getAlerts(query = '', of = key): Promise<Page> {
 }
 
 describe('authentication', () => {
+  test('of a key that was not used yet goes on while strangers send made-up keys', async () => {
+    const guess = (n: number) =>
+      rig.call('/v1/di/alerts?limit=1', { key: toApiKey('live', Buffer.alloc(32, `guess ${n}`)) })
+    const guesses = Array.from({ length: 400 }, (_, n) => guess(n))
+    const cold = await Promise.all(
+      Array.from({ length: 5 }, async (_, n) => {
+        const fresh = await rig.addTenant(`cold-${n}`)
+        return rig.call('/v1/di/alerts?limit=1', { key: fresh })
+      }),
+    )
+    expect(cold.map(({ status }) => status)).toEqual(cold.map(() => 200))
+    const statuses = (await Promise.all(guesses)).map(({ status }) => status)
+    expect(new Set(statuses)).toEqual(new Set([401]))
+  })
+
   test('rejects every key that is not an active tenant’s, with equal answers', async () => {
     const retired = await rig.addTenant('retired')
     await rig.postgres.query(

@@ -195,7 +195,7 @@ describe('tenants', () => {
     }
     expect(await diJson('tenants', 'rates', 'rated', ...options)).toMatchObject(set)
     const shown = await di(['tenants', 'rates', 'rated', '--ingest-bytes', 'default'])
-    expect(shown.stdout).toMatch(/^ingest_bytes +4194304\/s, bursts of 8388608 \(the default\)$/m)
+    expect(shown.stdout).toMatch(/^ingest_bytes +what others leave \(the default\)$/m)
     expect(shown.stdout).toMatch(/^ingest_share +0\.5$/m)
     for (const wrong of ['0', '0.91', 'much']) {
       const refused = await di(['tenants', 'rates', 'rated', '--ingest-share', wrong])

@@ -6,6 +6,7 @@ import { createHash } from 'node:crypto'
 import {
   chmodSync,
   copyFileSync,
+  existsSync,
   mkdirSync,
   mkdtempSync,
   readFileSync,
@@ -23,6 +24,7 @@ import { connect, StorageType } from 'nats'
 import { Client } from 'pg'
 import { afterAll, describe, expect, test } from 'vitest'
 import { describeOldServer } from '#shared/core/base/server-versions.ts'
+import { cachedNatsServer, keepInCache } from '../../../deploy/local/nats/nats-cache.ts'
 import { fetchNatsServer, ownSources } from '../../../deploy/local/nats/nats-fetch.ts'
 import {
   findNatsServer,
@@ -133,6 +135,43 @@ describe('finding a nats-server', () => {
     }
   })
 
+  test('never runs a cached program that is not the one that was verified', async () => {
+    const found = await findNatsServer({ env: process.env, projectDir })
+    const cacheDir = join(workDir, 'checked-cache')
+    mkdirSync(cacheDir, { mode: 0o755 })
+    const { file } = await keepInCache(cacheDir, found.file)
+    const lines: string[] = []
+    const cached = () => cachedNatsServer(cacheDir, (line) => lines.push(line))
+    expect(await cached()).toEqual({ ...found, file })
+    // A program that leaves a trace where it runs.
+    const trace = join(workDir, 'it-ran')
+    const evil = `#!/bin/sh\ntouch ${trace}\necho nats-server: v${found.version}\n`
+    writeFileSync(file, evil)
+    expect(await cached()).toBeNull()
+    expect(lines.join()).toContain('its SHA-256 is another one')
+    for (const shared of [file, cacheDir]) {
+      await keepInCache(cacheDir, found.file)
+      chmodSync(shared, 0o777)
+      expect(await cached()).toBeNull()
+      expect(lines.at(-1)).toContain(`others can change ${shared}`)
+      chmodSync(shared, 0o755)
+    }
+    expect(await cached()).toEqual({ ...found, file })
+    expect(existsSync(trace)).toBe(false)
+  })
+
+  test('goes on with the program that the previous release cached, under its digest', async () => {
+    const found = await findNatsServer({ env: process.env, projectDir })
+    const cacheDir = join(workDir, 'earlier-cache')
+    mkdirSync(cacheDir, { mode: 0o755 })
+    copyFileSync(found.file, join(cacheDir, `nats-server-${found.version}`))
+    const lines: string[] = []
+    const first = await cachedNatsServer(cacheDir, (line) => lines.push(line))
+    expect(first?.file).toMatch(/nats-server-[\d.]+-[0-9a-f]{64}$/)
+    expect(lines.join()).toContain('has no digest yet')
+    expect(await cachedNatsServer(cacheDir, () => expect.fail())).toEqual(first)
+  })
+
   test('uses apt with the distribution’s own sources only, with the suite replaced', () => {
     const apt = join(workDir, 'apt')
     mkdirSync(join(apt, 'sources.list.d'), { recursive: true })
@@ -140,11 +179,12 @@ describe('finding a nats-server', () => {
       '# a comment\nTypes: deb deb-src\nURIs: http://mirror.test/debian\nSuites: bookworm bookworm-updates\nComponents: main\nSigned-By: /k.gpg',
       'Types: deb\nURIs: http://mirror.test/debian-security\nSuites: bookworm-security\nComponents: main',
       'Types: deb\nURIs: http://vendor.test/repo\nSuites: bookworm\nComponents: stable',
+      'Types: deb\nURIs: http://unsigned.test/debian\nSuites: bookworm\nComponents: main\nTrusted: yes',
     ]
     writeFileSync(join(apt, 'sources.list.d/a.sources'), stanzas.join('\n\n'))
     writeFileSync(
       join(apt, 'sources.list'),
-      'deb [signed-by=/k.gpg] http://old.test/debian bookworm main contrib\ndeb-src http://old.test/debian bookworm main\n',
+      'deb [signed-by=/k.gpg] http://old.test/debian bookworm main contrib\ndeb-src http://old.test/debian bookworm main\ndeb [trusted=yes] http://unsigned.test/debian bookworm main\n',
     )
     const written = ownSources(apt, 'bookworm').map((source) => source.withSuite('sid'))
     expect(written.sort()).toEqual([

@@ -15,7 +15,13 @@ import { startBulkJob } from '#shared/io/alerts/bulk-job-store.ts'
 import type { ErasureReceipt } from '#shared/io/erasure/erasure-job-store.ts'
 import { createErasureStore, type ErasureStore } from '#shared/io/erasure/erasure-store.ts'
 import { listAudit } from '#shared/io/postgres/audit-store.ts'
+import { createMetrics } from '#shared/io/process/metrics.ts'
+import { answerRequestLogQueries } from '#shared/io/telemetry/request-log-answers.ts'
+import { openTenantDirectory } from '#shared/io/tenants/directory/edge-directory.ts'
+import { listEdges } from '#shared/io/tenants/directory/list-edges.ts'
 import type { ErasuresDeps } from '../../../services/console/jobs/erasures.ts'
+import { testLog } from '../../support/http/console-rig.ts'
+import { until } from '../../support/process/until.ts'
 import {
   type EventFacts,
   encodeEvent,
@@ -23,7 +29,7 @@ import {
   makeElement,
   signalsOf,
 } from '../../support/telemetry/accepted-events.ts'
-import { eraseNow } from '../../support/telemetry/erase-now.ts'
+import { eraseNow, erasureSealer } from '../../support/telemetry/erase-now.ts'
 import { createScorerRig, type ScorerRig } from '../../support/telemetry/scorer-rig.ts'
 
 let rig: ScorerRig
@@ -402,6 +408,40 @@ describe('an erasure that cannot run', () => {
     }
     expect(afters(await eraseOf('user', ids.eve))).toBe(0)
     expect((await historyOf(ids.tenant, ids.phone))?.users).toEqual([ids.bob])
+  })
+
+  it('clears the request logs of the edges, of a user those of all its devices', async () => {
+    const forgotten: unknown[] = []
+    const shared = { nats: rig.nats, log: testLog }
+    const directory = openTenantDirectory({
+      ...shared,
+      sealer: erasureSealer,
+      metrics: createMetrics('ingest'),
+      edgeId: 'edge-of-a-test',
+      nowMs: () => performance.now(),
+    })
+    const answers = answerRequestLogQueries({
+      ...shared,
+      prover: erasureSealer.proverOf('request log'),
+      edgeId: directory.edgeId,
+      read: () => ({ since_ms: 0, left_out: 0, entries: [] }),
+      forget: (tenantId, deviceIds) => void forgotten.push([tenantId, deviceIds?.toSorted()]),
+    })
+    try {
+      await until('the edge is announced', async () => {
+        return (await listEdges(rig.nats, erasureSealer)).edges.length === 1
+      })
+      await publishRound()
+      await eraseOf('device', ids.tablet)
+      await eraseOf('user', ids.eve)
+      expect(forgotten).toEqual([
+        [ids.tenant, [ids.tablet]],
+        [ids.tenant, [ids.phone]],
+      ])
+    } finally {
+      answers.close()
+      await directory.close()
+    }
   })
 
   it('waits for another of its tenant', async () => {

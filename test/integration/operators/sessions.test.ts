@@ -1,6 +1,7 @@
 // Sessions of operators on a real Postgres: how they start, last and end, and that other sites
 // cannot use them.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { tokenBytes, toToken } from '#shared/core/operators/operator-credentials.ts'
 import { removeExpiredSessions } from '#shared/io/operators/session-store.ts'
 import { createMetrics } from '#shared/io/process/metrics.ts'
 import { createConsoleApp } from '../../../services/console/app.ts'
@@ -288,6 +289,49 @@ describe('a session', () => {
     expect(shown.body.session.session_id).toBe(stepped.body.session.session_id)
   })
 
+  it('is found at once while strangers send hundreds of made-up cookies', async () => {
+    const { operatorId } = await rig.join('viewer')
+    const app = await rig.createApp({})
+    const guesses = Array.from({ length: 400 }, (_, n) => {
+      const cookie = toToken(Buffer.alloc(tokenBytes, `guess ${n}`))
+      return rig.call('GET', '/session', { app, cookie, address: '203.0.115.1' })
+    })
+    // A session that this console has not seen yet: from the same address, and from another one.
+    const cookie = await rig.openSession(operatorId)
+    for (const address of ['203.0.115.1', '203.0.115.2']) {
+      expect((await rig.call('GET', '/session', { app, cookie, address })).status).toBe(200)
+    }
+    const statuses = (await Promise.all(guesses)).map(({ status }) => status)
+    expect(new Set(statuses)).toEqual(new Set([401]))
+  })
+
+  it.each([
+    ['the session', 'DELETE', '/session', undefined],
+    ['the account', 'PATCH', '/operators/:id', { disabled: true }],
+    ['the right to the tenant', 'PATCH', '/operators/:id', { tenants: ['elsewhere'] }],
+  ])('ends its streams of alerts together with %s', async (_, method, path, body) => {
+    for (const tenant_id of ['streamed', 'elsewhere']) {
+      await rig.call('POST', '/tenants', { token: rig.adminToken, body: { tenant_id } })
+    }
+    const { operatorId, cookie } = await rig.join('viewer', ['streamed'])
+    const app = await rig.createApp({})
+    const url = await app.listen({ host: '127.0.0.1', port: 0 })
+    const open = (headers: Record<string, string>) =>
+      fetch(`${url}/admin/v1/tenants/streamed/alerts/stream`, { headers })
+    const others = await open({ authorization: `Bearer ${rig.adminToken}` })
+    const own = await open({ cookie: `${cookieName}=${cookie}` })
+    expect([own.status, others.status]).toEqual([200, 200])
+    const of = method === 'DELETE' ? { cookie } : { token: rig.adminToken, body }
+    const answer = await rig.call(method, path.replace(':id', operatorId), of)
+    expect(answer.status).toBeLessThan(300)
+    const beganMs = performance.now()
+    expect(await own.text()).toMatch(/event: ready/)
+    expect(performance.now() - beganMs).toBeLessThan(20_000)
+    const stillOpen = others.body!.getReader()
+    expect((await stillOpen.read()).done).toBe(false)
+    await stillOpen.cancel()
+  })
+
   it('can step up while others guess the password from many addresses', async () => {
     const { email, cookie } = await rig.join('viewer')
     for (let n = 0; n < 12; n++) {
@@ -296,6 +340,28 @@ describe('a session', () => {
     }
     expect((await rig.signIn(email, { address: '203.0.114.200' })).status).toBe(429)
     await rig.must(200, 'POST', '/session/step-up', { cookie, body: { password } })
+  })
+
+  it('is no way to many guesses from many addresses, and the operator can step up meanwhile', async () => {
+    const { email } = await rig.join('viewer')
+    const { value: cookie } = (await rig.signIn(email, { address: '198.51.100.20' })).setCookie!
+    const metrics = createMetrics('console')
+    const app = await createConsoleApp(rig.deps, { log: testLog, metrics })
+    const home = '198.51.100.20'
+    await rig.must(200, 'POST', '/session', { app, address: home, body: { email, password } })
+    const statuses: number[] = []
+    for (let n = 0; n < 25; n++) {
+      const address = `203.0.116.${n}`
+      const body = { password: 'wrong wrong wrong' }
+      const answer = await rig.call('POST', '/session/step-up', { app, cookie, body, address })
+      statuses.push(answer.status)
+    }
+    expect(statuses).toEqual([...Array(20).fill(403), ...Array(5).fill(429)])
+    const limited = await metrics.registry.metrics()
+    expect(sumOf(limited, 'di_console_attempts_limited_total', { by: 'operator' })).toBe(5)
+    const own = { app, cookie, body: { password }, address: home }
+    await rig.must(200, 'POST', '/session/step-up', own)
+    await app.close()
   })
 
   it('does not step up by a wrong password, and slows such attempts', async () => {

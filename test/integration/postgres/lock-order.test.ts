@@ -88,7 +88,7 @@ const writersOfCounters: Record<string, Work> = {
     const jobId = `blk_${randomUUID()}`
     await postgres.query(
       `insert into bulk_jobs (job_id, tenant_id, sets, alert_ids, disposition, actor, total)
-       values ($1, $2, 'disposition', $3, 'CONFIRMED', 'ada', 3)`,
+       values ($1, $2, 'disposition', $3, 'CONFIRMED', 'admin', 3)`,
       [jobId, tenantId, alertIds],
     )
     await stepBulkJob(postgres, jobId)

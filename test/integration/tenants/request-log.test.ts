@@ -19,10 +19,12 @@ import { createMetrics } from '#shared/io/process/metrics.ts'
 import { attachProof, splitProof } from '#shared/io/tenants/directory/proofs.ts'
 import { createSealer } from '#shared/io/tenants/sealed-secrets.ts'
 import { createConsoleApp } from '../../../services/console/app.ts'
+import { forgetRequests } from '../../../services/console/erasure/forget-requests.ts'
 import { createTenant, setTenantRates } from '../../../services/console/tenants/manage-tenants.ts'
 import type { Requests } from '../../../services/console/tenants/request-log-routes.ts'
 import { rotate } from '../../../services/console/tenants/rotation.ts'
 import { type ConsoleRig, createConsoleRig, testLog } from '../../support/http/console-rig.ts'
+import { until } from '../../support/process/until.ts'
 import { startPostgres, type TestPostgres } from '../../support/servers/postgres-server.ts'
 import {
   bodyOf,
@@ -75,9 +77,31 @@ async function read(tenantId: string, query = ''): Promise<Requests> {
   return answer.json()
 }
 
+const forget = (tenantId: string, deviceIds: string[]) =>
+  forgetRequests({ nats: edges.nats, sealer: edges.sealer }, { tenantId, deviceIds })
+
 const named = (requestId: string) => ({ headers: { 'x-request-id': requestId } })
 
 describe('the request log of a tenant', () => {
+  it('forgets an erased device at every edge, and the erasure waits for each', async () => {
+    const { tenantId, secret } = await create()
+    for (const one of [edge, other]) {
+      for (const device_id of ['erased', 'kept']) {
+        const sent = await send(one, bodyOf(tenantId, { device_id }), { secret })
+        expect(sent.status).toBe(200)
+        await send(one, bodyOf(tenantId, { device_id }), { secret: 'wrong' })
+      }
+    }
+    await until('all are noted', async () => (await read(tenantId)).data.length === 8)
+    await forget(tenantId, ['erased'])
+    const left = (await read(tenantId)).data.map((entry) => entry.device_id)
+    expect(left).toEqual(['kept', 'kept', 'kept', 'kept'])
+    const mute = await edges.startEdge()
+    mute.beSilent()
+    await expect(forget(tenantId, ['kept'])).rejects.toThrow(mute.edgeId)
+    await mute.close()
+  })
+
   it('lists accepted submissions of all edges, newest first, with score and event', async () => {
     const { tenantId, secret } = await create()
     const first = await send(edge, bodyOf(tenantId, { device_id: 'phone-1' }), { secret })

@@ -161,6 +161,17 @@ describe('an invalid entry', () => {
     expect([answer.status, answer.headers.get('retry-after')]).toEqual([503, '1'])
     expect(JSON.stringify(answer.body)).not.toContain('sealed')
     expect(await statusOf(edge, fine)).toBe(200)
+    // A stranger learns of no tenant: one without a readable key answers like any other.
+    const strangers = () =>
+      Promise.all(
+        ['sealed', 'fine', 'nobody'].map(async (tenantId) => {
+          const { status, body } = await send(edge, bodyOf(tenantId), { secret: 'wrong' })
+          return { status, code: body.code, detail: body.detail }
+        }),
+      )
+    const [guess, ...others] = await strangers()
+    expect(guess!.status).toBe(503)
+    for (const other of others) expect(other).toEqual(guess)
     expect((await fetch(`${edge.internalUrl}/readyz`)).status).toBe(200)
     const faults = { reason: 'unsealable_secret' }
     expect(await edge.count('di_directory_faults_total', faults)).toBe(1)
@@ -169,6 +180,7 @@ describe('an invalid entry', () => {
     expect(right.revision).toBeGreaterThan(tenant.revision)
     await waitFor(right.revision)
     expect(await statusOf(edge, right)).toBe(200)
+    for (const { status } of await strangers()) expect(status).toBe(401)
   })
 
   it('for every tenant, under another key, is reported in readiness', async () => {

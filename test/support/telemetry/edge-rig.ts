@@ -258,6 +258,7 @@ async function startEdge(rig: EdgeRig, options: EdgeOptions): Promise<TestEdge> 
     log: quietLog,
     edgeId: directory.edgeId,
     read: requestLog.read,
+    forget: requestLog.forget,
   })
   let stopping = false
   const { countEdges } = directory

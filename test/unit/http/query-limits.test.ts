@@ -35,6 +35,7 @@ beforeEach(async () => {
         const tenantId = tenantOf.get(keyHash.toString('hex'))
         return tenantId && { tenantId, status: 'active', restRate: null, lastUsedMs: Date.now() }
       },
+      findExistingApiKeys: async (keyHashes: readonly Buffer[]) => keyHashes,
       recordApiKeyUse: async () => undefined,
     },
     history: { findSmallDevice: findDevice },

@@ -101,7 +101,8 @@ async function readSeriesAtStart(): Promise<Series[]> {
     incompleteBytes: () => 0,
     delayedRefusals: () => 0,
   }
-  createIngestObserver(metrics, { backlog, streams: [stream], nowMs })
+  const shares = { level: () => 0 }
+  createIngestObserver(metrics, { backlog, shares, streams: [stream], nowMs })
   const directory = openTenantDirectory({ ...shared, nats, sealer, edgeId: 'edge' })
   createScorerObserver(metrics, nowMs)
   createStreamOffsetsReader({ ...shared, nats, stream, clickhouse, postgres })

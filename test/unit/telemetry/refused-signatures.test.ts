@@ -23,7 +23,7 @@ const acme: Tenant = {
   policyHash: 'a'.repeat(32),
   policy: { hash: '', thresholds: { review: 40, block: 75 }, score: () => noScore },
   limiter: null,
-  byteLimiter: { rate: { perSecond: 1e9, burst: 1e9 }, bucket: { tokens: 1e9, atMs: 0 } },
+  byteLimiter: null,
   undecidedShare: 0.25,
   telemetryStream: 1,
   lists: { usable: () => true, find: () => [] },
@@ -43,8 +43,9 @@ function decide(
   const decision = decideSubmission(Buffer.from(body), signature, {
     findTenant: (tenantId) => (tenantId === 'acme' ? tenant : undefined),
     leaseValid,
-    synced: () => synced,
+    keysKnown: () => synced,
     mayWait: () => true,
+    shares: { note: () => undefined, take: () => 0 },
     verify: (bytes, header, key) => {
       keys.push(key)
       expect(bytes).toHaveLength(body.length)
@@ -124,6 +125,20 @@ describe('a submission that cannot be verified', () => {
     }
     expect(decide(acme, signed(retired), body, { synced: false }).decision).toBe(refusals.notSynced)
     expect(decide(acme, signed(present), body, { synced: false }).decision.kind).toBe('accepted')
+  })
+})
+
+describe('a tenant whose telemetry stream the edge does not write to', () => {
+  const elsewhere: Tenant = { ...acme, fault: 'stream_unknown', policy: null }
+
+  it('gets a 503 for a valid signature, and the same answer as all others for any other', () => {
+    const valid = decide(elsewhere, signed(present), body).decision
+    expect(valid).toMatchObject({ reason: 'tenant_unusable' })
+    for (const header of [signed(strange), signed(decoy), 'AAAA']) {
+      const { decision, keys } = decide({ ...elsewhere, retired: null }, header, body)
+      expect(decision).toBe(refusals.signatureInvalid)
+      expect(keys).toHaveLength(2)
+    }
   })
 })
 

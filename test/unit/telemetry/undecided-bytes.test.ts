@@ -77,7 +77,11 @@ describe('undecided bytes', () => {
 })
 
 describe('the share of a tenant', () => {
-  const streamWith = (undecidedBytes: number) => ({ bytesMax: 16 * gb, undecidedBytes })
+  const streamWith = (undecidedBytes: number, decidedBytes = 0) => ({
+    bytesMax: 16 * gb,
+    bytes: undecidedBytes + decidedBytes,
+    undecidedBytes,
+  })
 
   it('leaves space for any number of flooding tenants and edges', () => {
     for (const edges of [1, 3]) {
@@ -91,14 +95,38 @@ describe('the share of a tenant', () => {
           })
         }
         const used = waiting.reduce((sum, one) => sum + one, 0) / (16 * gb)
-        expect(used).toBeCloseTo(tenants / (tenants + 3), 1)
+        const expected = (3 * tenants) / (3 * tenants + 1)
+        expect(used).toBeGreaterThan(expected - 0.05)
+        expect(used).toBeLessThan(1)
       }
+    }
+  })
+
+  it('leaves space for another tenant, also where no scorer trims what is decided', () => {
+    for (const decided of [0, 0.3, 0.55, 0.74]) {
+      const decidedBytes = decided * 16 * gb
+      const fill = (others: number) => {
+        let bytes = 0
+        while (
+          bytes < toUndecidedLimit(streamWith(others + bytes, decidedBytes), undecidedShare, 1)
+        ) {
+          bytes += gb / 256
+        }
+        return bytes
+      }
+      const lone = fill(0)
+      const rest = 16 * gb - decidedBytes
+      expect(lone).toBeGreaterThan(0.89 * Math.min(rest, (0.75 / 0.9) * 16 * gb))
+      const comer = fill(lone)
+      expect(comer).toBeGreaterThan(0.5 * (rest - lone))
+      expect(lone + comer).toBeLessThan(rest)
     }
   })
 
   it('is never below the guaranteed minimum', () => {
     expect(toUndecidedLimit(streamWith(16 * gb), undecidedShare, 1)).toBe(16 * 1024 ** 2)
-    const small = { bytesMax: 4 * 1024 ** 2, undecidedBytes: 4 * 1024 ** 2 }
+    const bytes = 4 * 1024 ** 2
+    const small = { bytesMax: bytes, bytes, undecidedBytes: bytes }
     expect(toUndecidedLimit(small, undecidedShare, 1)).toBe(tenantUndecidedBytesMin)
   })
 })

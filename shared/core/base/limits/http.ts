@@ -65,3 +65,13 @@ export const retryAfterSeconds = 1
 export const urlCharactersMax = 2_048
 export const noteCharactersMax = 2_000
 export const nameCharactersMax = 200
+
+/**
+ * Secrets that strangers sent (API keys, cookies) and nobody knows yet are looked up together: one
+ * query at a time over one connection to Postgres, so 256 of a millisecond each answer more guesses
+ * than a process can receive. Of one source address 512 wait, of all as many as there are
+ * connections; at 200 bytes each that is 1.6 MB.
+ */
+export const guessesPerQuery = 256
+export const guessesWaitingPerSourceMax = 512
+export const guessesWaitingMax = connectionsMax

@@ -69,14 +69,38 @@ export const publishTimeoutMs = 2_000
 export const publishAttemptMs = 700
 
 /**
- * Ingest rate per tenant and edge in bytes, and burst. 4 MiB/s are 2,800 events/s of 1.5 KB: less
- * than half of what an edge takes on one core and what a scorer decides on two, so one tenant at
- * full speed leaves the larger half of both. A submission counts as `ingestBytesMin` at least,
- * since its cost hardly depends on its size below that: 4,096 events/s at most.
+ * What a submission counts in rates of bytes and in fair shares: its bytes, and this at least,
+ * since its cost hardly depends on its size below that.
  */
-export const ingestBytesPerSecond = 4 * 1024 ** 2
-export const ingestBytesBurst = 8 * 1024 ** 2
 export const ingestBytesMin = 1024
+
+/**
+ * Fair shares of an edge (`shared/core/http/fair-shares.ts`). A tenant counts as active for a second
+ * after it sent something verified. Shares are computed at most every 100 ms and only while
+ * something arrives, so a tenant is cut within 100 ms after another one came, and an idle edge does
+ * nothing.
+ */
+export const activeTenantMs = 1_000
+export const fairTickMs = 100
+
+/**
+ * An edge is busy from this part of its time on. While a tenant below its share is active, all
+ * tenants together get this part of what the edge can take: 12,000 events/s of an edge with a core
+ * of its own. The rest keeps waits short, also where scorers and servers use the same cores: a
+ * machine of two cores that runs everything takes some 4,500 events/s, and half of that leaves a
+ * fifth of its CPU free. Tenants that all want more than their share divide the whole edge.
+ */
+export const busyShare = 0.5
+
+/**
+ * The least that an edge counts as its capacity, in bytes per second: 2,700 events of 1.5 KB, which
+ * an eighth of a core takes. Requests without a valid signature make an edge busy too. They must
+ * not make it refuse tenants that send little.
+ */
+export const fairCapacityMin = 4 * 1024 ** 2
+
+/** How much the estimate grows every 100 ms while the edge is not busy: 1.6 times in a second. */
+export const fairCapacityGrowth = 1.05
 
 /**
  * How long an edge delays the answer to a tenant over a limit, and how many answers it delays.
@@ -88,9 +112,9 @@ export const delayedRefusalsMax = connectionsMax / 8
 
 /**
  * The request log of an edge: the submissions of one tenant that it remembers, and those of all
- * tenants. Accepted ones, refused ones and those without a verified signature are bounded apart. An
- * entry has 1 KB at most, and 2 KB with the faults of a body, so the three hold 40 MB at most;
- * without long ids it is 12 MB.
+ * tenants; of T tenants each keeps 9,000 / T at least. Accepted ones, refused ones and those
+ * without a verified signature are bounded apart. An entry has 1 KB at most, and 2 KB with the
+ * faults of a body, so the three hold 40 MB at most; without long ids it is 12 MB.
  */
 export const requestLogTenantEntriesMax = 50
 export const requestLogEntriesMax = 10_000
@@ -106,6 +130,9 @@ export const requestLogReadBytes = 4 * 1024
 /** Characters of an id, and of the faults of a body, that the request log keeps of a refused one. */
 export const requestLogIdCharactersMax = 64
 export const requestLogDetailCharactersMax = 200
+
+/** Devices that an erasure names to the edges: of 256 characters 128 KB, below `max_payload`. */
+export const requestLogForgetDevicesMax = 500
 
 /**
  * How long a console waits for the request log of an edge: scoring holds an edge's event loop for

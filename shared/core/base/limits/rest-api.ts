@@ -72,17 +72,6 @@ export const keyCacheMs = 600_000
 export const unknownKeyCacheMax = 10_000
 export const unknownKeyCacheMs = 1_000
 
-/**
- * Look-ups of keys that may be guesses: 4 of the api's 20 connections to Postgres. At a millisecond
- * each they answer 4,000 guesses a second. A hundred more queue, the rest get a 503.
- */
-export const unverifiedKeyLookups = {
-  perTenant: 4,
-  total: 4,
-  queuePerTenant: 100,
-  waitMs: 1_000,
-} as const
-
 /** REST rate per tenant: requests per second and burst. */
 export const restRatePerSecond = 1_000
 export const restBurst = 2_000

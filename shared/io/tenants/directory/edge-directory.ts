@@ -66,6 +66,8 @@ export type TenantDirectory = {
   leaseValid: () => boolean
   /** Whether the copy has every tenant; otherwise a missing one may not have been written yet. */
   synced: () => boolean
+  /** Whether the key of every tenant in the copy is known. */
+  keysKnown: () => boolean
   /** The newest revision of the bucket that the copy reflects. */
   revision: () => number
   /** The id under which this edge is announced. It changes when the edge was marked gone. */
@@ -118,6 +120,7 @@ export function openTenantDirectory(options: TenantDirectoryOptions): TenantDire
     find: (tenantId) => state.active.tenants.get(tenantId),
     leaseValid: state.lease.valid,
     synced: () => state.active.synced(),
+    keysKnown: () => state.active.keysKnown(),
     revision: state.lease.servedRevision,
     edgeId: () => state.registeredAs,
     countEdges: () => state.others.size + 1,

@@ -5,7 +5,6 @@
  * with its reason: it is never served from an earlier entry.
  */
 import { createSecretKey, type KeyObject } from 'node:crypto'
-import { ingestBytesBurst, ingestBytesPerSecond } from '#shared/core/base/limits/ingest.ts'
 import { undecidedShare } from '#shared/core/base/limits/stream.ts'
 import { type Bucket, fullBucket, type Rate } from '#shared/core/http/rate-limit.ts'
 import {
@@ -45,8 +44,8 @@ export type Tenant = {
   policy: ActivePolicy | null
   /** Null is unlimited. The bucket outlives changes of the entry that keep the rate. */
   limiter: Limiter | null
-  /** The rate in bytes, likewise. */
-  byteLimiter: Limiter
+  /** The rate in bytes, likewise; null shares what the edge can take with the others. */
+  byteLimiter: Limiter | null
   /** Share of the telemetry stream that it may have waiting undecided. */
   undecidedShare: number
   /** The number of its telemetry stream. */
@@ -65,6 +64,8 @@ export type TenantCopy = {
   tenants: ReadonlyMap<string, Tenant>
   /** Whether every tenant is in the snapshot, by the count that the console wrote. */
   synced: () => boolean
+  /** Whether the key of every tenant is known, or known to be off. */
+  keysKnown: () => boolean
   /** Sets the count of tenants that makes the snapshot synced; undefined removes it. */
   setSynced: (entry: unknown) => void
   /** Applies a tenant's entry, unless it is older than a known one; undefined removes the tenant. */
@@ -109,17 +110,26 @@ export function createTenantCopy(options: TenantCopyOptions): TenantCopy {
 
   const findEpoch = (tenantId: string) =>
     (tenants.get(tenantId) ?? options.previous(tenantId))?.epoch ?? 0
+  /** Tenants whose key is not known. */
+  const keyless = new Set<string>()
+  const put = (tenantId: string, tenant: Tenant) => {
+    tenants.set(tenantId, tenant)
+    const { key, fault } = tenant
+    if (key === null && fault !== null && fault !== 'policy_missing') keyless.add(tenantId)
+    else keyless.delete(tenantId)
+  }
   /** Refuses a tenant until a console writes an entry that is not older than the newest known. */
-  const refuse = (tenantId: string, fault: TenantFault) => {
+  const refuse = (tenantId: string, fault: TenantFault, known: Partial<Tenant> = {}) => {
     options.onFault(fault, tenantId)
     policies.release(tenantId)
     const epoch = findEpoch(tenantId)
-    tenants.set(tenantId, { ...unusable(tenantId, fault, lists.of(tenantId, 0)), epoch })
+    put(tenantId, { ...unusable(tenantId, fault, lists.of(tenantId, 0)), ...known, epoch })
   }
 
   const setTenant = (tenantId: string, value: unknown) => {
     if (value === undefined) {
       tenants.delete(tenantId)
+      keyless.delete(tenantId)
       policies.release(tenantId)
       return
     }
@@ -130,7 +140,8 @@ export function createTenantCopy(options: TenantCopyOptions): TenantCopy {
     }
     const entry = parsed.data
     if ((entry.telemetry_stream ?? 1) > options.telemetryStreams) {
-      refuse(tenantId, 'stream_unknown')
+      const { status } = entry
+      refuse(tenantId, 'stream_unknown', { key: unsealKey(entry, options.sealer).key, status })
       return
     }
     if (entry.epoch < findEpoch(tenantId)) {
@@ -140,7 +151,7 @@ export function createTenantCopy(options: TenantCopyOptions): TenantCopy {
     const policy = policies.use(tenantId, entry.policy_hash)
     const facts = { policy, lists: lists.of(tenantId, entry.list_shards ?? 0) }
     const tenant = toTenant(entry, facts, options)
-    tenants.set(tenantId, tenant)
+    put(tenantId, tenant)
     // A policy that is still to come is no fault yet; one that stays away shows in the gauge.
     if (tenant.fault === 'unsealable_secret') options.onFault(tenant.fault, tenantId)
   }
@@ -152,7 +163,7 @@ export function createTenantCopy(options: TenantCopyOptions): TenantCopy {
     for (const tenantId of used?.tenantIds ?? []) {
       const tenant = tenants.get(tenantId)
       if (tenant?.fault !== 'policy_missing' || tenant.policyHash !== hash) continue
-      tenants.set(tenantId, { ...tenant, policy: used!.policy, fault: null })
+      put(tenantId, { ...tenant, policy: used!.policy, fault: null })
     }
   }
 
@@ -161,6 +172,7 @@ export function createTenantCopy(options: TenantCopyOptions): TenantCopy {
   return {
     tenants,
     synced,
+    keysKnown: () => keyless.size === 0,
     setSynced,
     setTenant,
     setUnproven,
@@ -195,9 +207,8 @@ function toTenant(
     policyVersion: entry.policy_version,
     policyHash: entry.policy_hash,
     policy,
-    limiter:
-      entry.ingest_rate === null ? null : toLimiter(entry.ingest_rate, before?.limiter, nowMs),
-    byteLimiter: toLimiter(entry.ingest_bytes ?? defaultBytes, before?.byteLimiter, nowMs),
+    limiter: toLimiter(entry.ingest_rate, before?.limiter, nowMs),
+    byteLimiter: toLimiter(entry.ingest_bytes, before?.byteLimiter, nowMs),
     undecidedShare: entry.ingest_share ?? undecidedShare,
     telemetryStream: entry.telemetry_stream ?? 1,
     lists,
@@ -231,10 +242,13 @@ function unsealRetired(entry: TenantEntry, sealer: Sealer): RetiredSecret | null
   }
 }
 
-const defaultBytes: Rate = { perSecond: ingestBytesPerSecond, burst: ingestBytesBurst }
-
 /** @param before whose bucket goes on where the rate is the same */
-function toLimiter(rate: Rate, before: Limiter | null | undefined, nowMs: number): Limiter {
+function toLimiter(
+  rate: Rate | null | undefined,
+  before: Limiter | null | undefined,
+  nowMs: number,
+): Limiter | null {
+  if (rate === null || rate === undefined) return null
   if (before?.rate.perSecond === rate.perSecond && before.rate.burst === rate.burst) return before
   return { rate, bucket: fullBucket(rate, nowMs) }
 }
@@ -251,7 +265,7 @@ function unusable(tenantId: string, fault: TenantFault, lists: TenantLists): Ten
     policyHash: '',
     policy: null,
     limiter: null,
-    byteLimiter: { rate: defaultBytes, bucket: fullBucket(defaultBytes, 0) },
+    byteLimiter: null,
     undecidedShare,
     telemetryStream: 1,
     lists,

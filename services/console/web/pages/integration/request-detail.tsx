@@ -17,6 +17,7 @@ const reasons: Record<string, string> = {
   retired_secret: 'It is signed with the secret that the last rotation replaced.',
   rate: 'The tenant sends more requests than its rate.',
   byte_rate: 'The tenant sends more bytes than its rate.',
+  share: 'Other tenants are sending too, and the tenant sends more than its share.',
   undecided: 'Too much of what the tenant has sent waits to be processed.',
   body: 'The signature is right, and the body is not valid.',
   tenant_unusable: 'The edge cannot read the entry of the tenant. See the alerts of the service.',
