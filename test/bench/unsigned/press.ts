@@ -1,0 +1,94 @@
+/** Sends one shape of traffic to a process for a bounded time, and measures what it cost. */
+import { writeFileSync } from 'node:fs'
+import { connect, type Socket } from 'node:net'
+import { setImmediate as nextTurn, setTimeout as pause } from 'node:timers/promises'
+import { readCpuSeconds, readMemoryMb } from '../measured-process.ts'
+import type { Shape } from './shapes.ts'
+
+export type Cost = {
+  /** Of the wire, that the process has taken. */
+  kilobytes: number
+  connections: number
+  answers: number
+  /** Connections that were open at the end of the time. */
+  open: number
+  cpuMs: number
+  /** Peak above what the process had before, in MB. */
+  memoryMb: number
+  peakMb: number
+}
+
+const pressMs = 700
+const connectionsMax = 2_000
+const bytesMax = 48 * 1024 * 1024
+/** Until the process has worked off what it had received. */
+const settleMs = 150
+
+/** @param pid of the process that listens on the port */
+export async function press(port: number, pid: number, shape: Shape): Promise<Cost> {
+  const before = readMemoryMb(pid).now
+  resetPeak(pid)
+  const cpuBefore = readCpuSeconds(pid)
+  const opening = Buffer.from(shape.opening, 'latin1')
+  const repeated = Buffer.from(shape.repeated ?? '', 'latin1')
+  const sockets = new Set<Socket>()
+  const untilMs = performance.now() + pressMs
+  let [bytes, connections, answers] = [0, 0, 0]
+  const isOver = () => performance.now() > untilMs || bytes > bytesMax
+  const open = (): void => {
+    if (isOver() || connections === connectionsMax) return
+    connections++
+    const socket = connect({ port, host: '127.0.0.1', noDelay: true })
+    let counted = 0
+    const count = () => {
+      const taken = socket.bytesWritten - socket.writableLength
+      bytes += taken - counted
+      counted = taken
+    }
+    const closed = new Promise<void>((resolve) => socket.once('close', () => resolve()))
+    const write = (piece: Buffer) =>
+      Promise.race([new Promise((resolve) => socket.write(piece, resolve)), closed])
+    const send = async () => {
+      await write(opening)
+      while (repeated.length > 0 && !socket.destroyed && !isOver()) {
+        await write(repeated)
+        count()
+        if (shape.pauseMs === undefined) await nextTurn()
+        else await pause(shape.pauseMs)
+      }
+    }
+    sockets.add(socket)
+    if (shape.unread !== true) {
+      socket.on('data', (chunk) => {
+        answers += chunk.toString('latin1').split('HTTP/1.1 ').length - 1
+      })
+    }
+    socket.on('error', () => undefined)
+    socket.once('connect', () => void send())
+    socket.on('close', () => {
+      count()
+      sockets.delete(socket)
+      open()
+    })
+  }
+  for (let n = 0; n < shape.connections; n++) open()
+  while (!isOver()) await pause(20)
+  const still = sockets.size
+  for (const socket of sockets) socket.destroy()
+  await pause(settleMs)
+  const { peak } = readMemoryMb(pid)
+  return {
+    kilobytes: bytes / 1_024,
+    connections,
+    answers,
+    open: still,
+    cpuMs: (readCpuSeconds(pid) - cpuBefore) * 1_000,
+    memoryMb: Math.max(0, peak - before),
+    peakMb: peak,
+  }
+}
+
+/** Lets the system measure the peak of the memory anew. */
+function resetPeak(pid: number): void {
+  writeFileSync(`/proc/${pid}/clear_refs`, '5')
+}
