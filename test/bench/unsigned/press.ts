@@ -1,12 +1,12 @@
 /** Sends one shape of traffic to a process for a bounded time, and measures what it cost. */
-import { writeFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
 import { setImmediate as nextTurn, setTimeout as pause } from 'node:timers/promises'
 import { readCpuSeconds, readMemoryMb } from '../measured-process.ts'
 import type { Shape } from './shapes.ts'
 
 export type Cost = {
-  /** Of the wire, that the process has taken. */
+  /** That the process has read. */
   kilobytes: number
   connections: number
   answers: number
@@ -29,6 +29,7 @@ export async function press(port: number, pid: number, shape: Shape): Promise<Co
   const before = readMemoryMb(pid).now
   resetPeak(pid)
   const cpuBefore = readCpuSeconds(pid)
+  const readBefore = readBytesRead(pid)
   const opening = Buffer.from(shape.opening, 'latin1')
   const repeated = Buffer.from(shape.repeated ?? '', 'latin1')
   const sockets = new Set<Socket>()
@@ -39,12 +40,6 @@ export async function press(port: number, pid: number, shape: Shape): Promise<Co
     if (isOver() || connections === connectionsMax) return
     connections++
     const socket = connect({ port, host: '127.0.0.1', noDelay: true })
-    let counted = 0
-    const count = () => {
-      const taken = socket.bytesWritten - socket.writableLength
-      bytes += taken - counted
-      counted = taken
-    }
     const closed = new Promise<void>((resolve) => socket.once('close', () => resolve()))
     const write = (piece: Buffer) =>
       Promise.race([new Promise((resolve) => socket.write(piece, resolve)), closed])
@@ -52,7 +47,7 @@ export async function press(port: number, pid: number, shape: Shape): Promise<Co
       await write(opening)
       while (repeated.length > 0 && !socket.destroyed && !isOver()) {
         await write(repeated)
-        count()
+        bytes += repeated.length
         if (shape.pauseMs === undefined) await nextTurn()
         else await pause(shape.pauseMs)
       }
@@ -66,7 +61,6 @@ export async function press(port: number, pid: number, shape: Shape): Promise<Co
     socket.on('error', () => undefined)
     socket.once('connect', () => void send())
     socket.on('close', () => {
-      count()
       sockets.delete(socket)
       open()
     })
@@ -78,7 +72,7 @@ export async function press(port: number, pid: number, shape: Shape): Promise<Co
   await pause(settleMs)
   const { peak } = readMemoryMb(pid)
   return {
-    kilobytes: bytes / 1_024,
+    kilobytes: (readBytesRead(pid) - readBefore) / 1_024,
     connections,
     answers,
     open: still,
@@ -86,6 +80,12 @@ export async function press(port: number, pid: number, shape: Shape): Promise<Co
     memoryMb: Math.max(0, peak - before),
     peakMb: peak,
   }
+}
+
+/** Bytes that the process has read so far, nearly all of them from its connections. */
+function readBytesRead(pid: number): number {
+  const [, bytes] = /^rchar: (\d+)$/m.exec(readFileSync(`/proc/${pid}/io`, 'utf8')) ?? []
+  return Number(bytes)
 }
 
 /** Lets the system measure the peak of the memory anew. */

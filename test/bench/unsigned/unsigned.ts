@@ -16,7 +16,7 @@ import { makeShapes, type Shape, type Target } from './shapes.ts'
 /** What a connection, an answered request and a kilobyte may cost, in µs: a µs for 64 bytes. */
 const allowed = { connection: 500, request: 500, kilobyte: 16 }
 const memoryMbMax = 256
-const answerLimitMs = 2_000
+const answerLimitMs = 5_000
 
 /** @param args `--only TEXT` runs the shapes whose listener and name have the text */
 export async function run(args: string[] = []): Promise<void> {

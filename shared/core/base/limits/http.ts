@@ -29,9 +29,6 @@ export const payloadBytesPerChunk = 64
  */
 export const framingBytesMax = 192 * 1024
 
-/** First size of the buffer of a body in several pieces: most submissions fit. */
-export const bodyBufferBytesMin = 4 * 1024
-
 /**
  * Requests of one connection that wait for their answers. Clients that pipeline at all have a few;
  * each takes some 5 KB, so 1,024 connections of one address hold 80 MB at most.

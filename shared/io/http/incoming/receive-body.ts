@@ -3,7 +3,7 @@
  * incomplete bodies together are bounded as well. The server's time limits cut off slow clients.
  */
 import type { IncomingMessage } from 'node:http'
-import { bodyBufferBytesMin } from '#shared/core/base/limits/http.ts'
+import { createByteBuffer } from '#shared/io/process/byte-buffer.ts'
 import type { BodyBudget, IncompleteBody } from './body-budget.ts'
 import { hasTooManyPieces, onAbsurdChunks } from './request-framing.ts'
 
@@ -21,8 +21,6 @@ type Limits = {
   budget: BodyBudget
 }
 
-const empty = Buffer.alloc(0)
-
 /**
  * Reads a body.
  * @param done called once, with the complete body or why it is refused: then nothing more of it is
@@ -39,8 +37,9 @@ export function receiveBody(
     done('too_large')
     return
   }
-  let body: Buffer = empty
-  let bytes = 0
+  const buffer = createByteBuffer(declared || bytesMax)
+  /** The only piece of a body, as it came: most bodies have one. */
+  let whole: Buffer | null = null
   let pieces = 0
   let isOver = false
   const stop = (): void => {
@@ -53,49 +52,29 @@ export function receiveBody(
   const refuse = (fault: BodyFault): void => {
     if (isOver) return
     stop()
-    body = empty
+    buffer.clear()
     // What Node still delivers is dropped.
     request.resume()
     done(fault)
   }
   const incomplete: IncompleteBody = { cut: () => refuse('cut') }
-  const findFault = (end: number): BodyFault | null => {
-    if (end > bytesMax) return 'too_large'
-    return hasTooManyPieces(pieces, end) ? 'framing' : null
+  const findFault = (bytes: number): BodyFault | null => {
+    if (bytes > bytesMax) return 'too_large'
+    return hasTooManyPieces(pieces, bytes) ? 'framing' : null
   }
   const onData = (piece: Buffer): void => {
-    const end = bytes + piece.length
     pieces++
-    const fault = findFault(end)
-    if (fault !== null) {
-      refuse(fault)
-      return
-    }
-    const kept = body.length
-    // The first piece completes most bodies, and is kept as it is.
-    if (bytes === 0) body = piece
-    else if (end > body.length) {
-      body = grow(body, bytes, Math.min(toCapacity(end), declared || bytesMax))
-    }
-    if (bytes > 0) piece.copy(body, bytes)
-    bytes = end
-    if (end !== declared && body.length !== kept) budget.add(incomplete, body.length - kept)
+    const fault = findFault(buffer.length() + piece.length)
+    if (fault !== null) refuse(fault)
+    else if (pieces === 1 && piece.length === declared) whole = piece
+    else budget.add(incomplete, buffer.add(piece))
   }
   const onEnd = (): void => {
     stop()
-    // Without the spare room, which would be kept with it.
-    done(body.length === bytes ? body : Buffer.from(body.subarray(0, bytes)))
+    done(whole ?? buffer.take())
   }
   request.on('data', onData)
   request.on('end', onEnd)
   request.on('close', stop)
   onAbsurdChunks(request, () => refuse('framing'))
-}
-
-const toCapacity = (bytes: number): number => Math.max(bodyBufferBytesMin, 2 * bytes)
-
-function grow(body: Buffer, bytes: number, capacity: number): Buffer {
-  const larger = Buffer.allocUnsafeSlow(capacity)
-  body.copy(larger, 0, 0, bytes)
-  return larger
 }
