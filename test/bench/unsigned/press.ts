@@ -18,14 +18,27 @@ export type Cost = {
   peakMb: number
 }
 
-const pressMs = 700
-const connectionsMax = 2_000
-const bytesMax = 48 * 1024 * 1024
-/** Until the process has worked off what it had received. */
-const settleMs = 150
+/** Of one shape: bytes of the wire, connections, and the time when the process is slow. */
+const bytesMax = 6 * 1024 * 1024
+const connectionsMax = 1_000
+const pressMs = 1_200
+/** How long the process may take to work off what it has received. */
+const settleMs = 5_000
 
-/** @param pid of the process that listens on the port */
-export async function press(port: number, pid: number, shape: Shape): Promise<Cost> {
+export type Pressed = {
+  port: number
+  pid: number
+  /** Answers when the process has worked off what came before. */
+  healthUrl: string
+  /** The CPU of the idle process, as a share of one core. */
+  idleShare: number
+}
+
+export async function press(
+  { port, pid, healthUrl, idleShare }: Pressed,
+  shape: Shape,
+): Promise<Cost> {
+  const startMs = performance.now()
   const before = readMemoryMb(pid).now
   resetPeak(pid)
   const cpuBefore = readCpuSeconds(pid)
@@ -45,6 +58,7 @@ export async function press(port: number, pid: number, shape: Shape): Promise<Co
       Promise.race([new Promise((resolve) => socket.write(piece, resolve)), closed])
     const send = async () => {
       await write(opening)
+      bytes += opening.length
       while (repeated.length > 0 && !socket.destroyed && !isOver()) {
         await write(repeated)
         bytes += repeated.length
@@ -67,19 +81,38 @@ export async function press(port: number, pid: number, shape: Shape): Promise<Co
   }
   for (let n = 0; n < shape.connections; n++) open()
   while (!isOver()) await pause(20)
+  await settle(healthUrl)
   const still = sockets.size
   for (const socket of sockets) socket.destroy()
-  await pause(settleMs)
+  await settle(healthUrl)
   const { peak } = readMemoryMb(pid)
   return {
     kilobytes: (readBytesRead(pid) - readBefore) / 1_024,
     connections,
     answers,
     open: still,
-    cpuMs: (readCpuSeconds(pid) - cpuBefore) * 1_000,
+    cpuMs: Math.max(
+      0,
+      (readCpuSeconds(pid) - cpuBefore) * 1_000 - idleShare * (performance.now() - startMs),
+    ),
     memoryMb: Math.max(0, peak - before),
     peakMb: peak,
   }
+}
+
+async function settle(healthUrl: string): Promise<void> {
+  for (let turn = 0; turn < 3; turn++) {
+    await fetch(healthUrl, { signal: AbortSignal.timeout(settleMs) }).catch(() => undefined)
+    await pause(20)
+  }
+}
+
+/** @returns the CPU of an idle process, as a share of one core */
+export async function measureIdle(pid: number): Promise<number> {
+  const startMs = performance.now()
+  const before = readCpuSeconds(pid)
+  await pause(1_500)
+  return ((readCpuSeconds(pid) - before) * 1_000) / (performance.now() - startMs)
 }
 
 /** Bytes that the process has read so far, nearly all of them from its connections. */
