@@ -43,6 +43,12 @@ export const pipelinedRequestsMax = 16
 export const discardedBytesMax = 1024 * 1024
 export const lingerMs = 1_000
 
+/**
+ * How long such a connection may wait for its last answers: a submission is answered within a
+ * second in the queue and two of its publish, and a client that reads nothing is cut off.
+ */
+export const stoppedMsMax = 10_000
+
 /** Connections of one process, idle ones included, at about 10 KB each. */
 export const connectionsMax = 8_192
 

@@ -5,7 +5,7 @@
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
-import { discardedBytesMax, lingerMs } from '#shared/core/base/limits/http.ts'
+import { discardedBytesMax, lingerMs, stoppedMsMax } from '#shared/core/base/limits/http.ts'
 
 /** Connections that serve no further request. */
 const ending = new WeakSet<Socket>()
@@ -32,8 +32,13 @@ export function stopReading(socket: Socket): void {
   stopped.add(socket)
   socket.destroySoon = () => linger(socket)
   const restore = silenceParser(socket as ParsedSocket)
+  // A client that reads no answers must not keep the connection.
+  const timer = setTimeout(() => socket.destroy(), stoppedMsMax)
   // Before Node gives the parser to another connection.
-  socket.prependOnceListener('close', restore)
+  socket.prependOnceListener('close', () => {
+    clearTimeout(timer)
+    restore()
+  })
   // After the bytes that Node has read already went through its parser.
   setImmediate(() => {
     restore()
