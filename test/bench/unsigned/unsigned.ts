@@ -17,7 +17,7 @@ import { makeShapes, type Shape, type Target } from './shapes.ts'
 /** What a connection, an answered request and a kilobyte may cost, in µs: a µs for 64 bytes. */
 const allowed = { connection: 500, request: 500, kilobyte: 16 }
 const memoryMbMax = 256
-const answerLimitMs = 5_000
+const answerLimitMs = 20_000
 /** Of all shapes. They take a minute; a busy machine leaves some out. */
 const allMs = 150_000
 
