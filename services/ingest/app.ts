@@ -27,6 +27,7 @@ import {
 } from '#shared/core/telemetry/telemetry-streams.ts'
 import { createClientAddresses } from '#shared/io/http/client-address.ts'
 import { createHttpServer } from '#shared/io/http/http-server.ts'
+import { createBodyBudget } from '#shared/io/http/incoming/body-budget.ts'
 import type { ReadyCheck } from '#shared/io/http/internal-server.ts'
 import { createRefusalLog } from '#shared/io/http/refusal-log.ts'
 import type { Log } from '#shared/io/process/log.ts'
@@ -36,7 +37,6 @@ import type { TenantDirectory } from '#shared/io/tenants/directory/edge-director
 import type { Tracing } from '#shared/io/tracing/tracing.ts'
 import type { AcceptedTally } from './accepted-tally.ts'
 import type { BacklogLimit } from './backlog-limit.ts'
-import { createBodyBudget } from './body-budget.ts'
 import { createPressureReader } from './edge-pressure.ts'
 import type { CommitLimits } from './group-commit.ts'
 import {

@@ -22,6 +22,7 @@ import { findForcedScore } from '#shared/core/telemetry/sandbox.ts'
 import { findSignalWarnings } from '#shared/core/telemetry/signal-warnings.ts'
 import type { verifySignature } from '#shared/core/telemetry/signature.ts'
 import type { Telemetry } from '#shared/core/telemetry/submission.ts'
+import { framingFaults } from '#shared/io/http/incoming/request-framing.ts'
 import type { ActivePolicy } from '#shared/io/tenants/directory/active-policies.ts'
 import type { Tenant } from '#shared/io/tenants/directory/tenant-copy.ts'
 
@@ -30,6 +31,7 @@ type RefusalReason =
   | 'content_type'
   | 'too_large'
   | 'body_cut'
+  | 'framing'
   | 'signature_missing'
   | 'signature_invalid'
   | 'rate'
@@ -131,6 +133,7 @@ export const refusals = {
     'body_cut',
     new Problem('request_timeout', 'Too many bodies are incomplete, and this one is the oldest.'),
   ),
+  framing: refuse('framing', framingFaults.chunks.problem),
   signatureMissing: refuse(
     'signature_missing',
     new Problem(

@@ -29,11 +29,13 @@ export type MeasuredService = {
  * options of Node that it has in production; the variable `BENCH_NODE_OPTIONS` adds others, for
  * profiles.
  * @param env its settings; it gets free ports unless its listen variable is among them
+ * @param options further options of Node
  * @throws when it ends or is not ready within 30 s
  */
 export async function startMeasured(
   name: 'ingest' | 'scorer' | 'api' | 'delivery' | 'console',
   env: Record<string, string>,
+  options: readonly string[] = [],
 ): Promise<MeasuredService> {
   const addresses = await chooseAddresses(name)
   const listen = env[`${name.toUpperCase()}_LISTEN`]
@@ -42,7 +44,7 @@ export async function startMeasured(
   const more = process.env.BENCH_NODE_OPTIONS?.split(' ') ?? []
   const child = spawn(
     process.execPath,
-    [...nodeOptions[name], ...more, `services/${name}/main.ts`],
+    [...nodeOptions[name], ...options, ...more, `services/${name}/main.ts`],
     {
       cwd: projectDir,
       env: {

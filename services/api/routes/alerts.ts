@@ -1,6 +1,7 @@
 /** The tenant's alerts: the list with its filters and exact total, one alert, its disposition. */
 import { z } from 'zod'
 import type { Alert } from '#shared/core/alerts/alert-rules.ts'
+import { dispositionBodyBytesMax } from '#shared/core/base/limits/http.ts'
 import { alertsPageDefault, callsPerChange } from '#shared/core/base/limits/rest-api.ts'
 import { alertPageSchema, alertSchema, alertsQuerySchema } from '#shared/core/http/api-schemas.ts'
 import { Problem } from '#shared/core/http/problem.ts'
@@ -53,6 +54,7 @@ export function addAlertRoutes(app: ZodApp, deps: AlertRouteDeps): void {
   app.post(
     '/v1/di/alerts/:alert_id/disposition',
     {
+      bodyLimit: dispositionBodyBytesMax,
       config: { calls: callsPerChange },
       schema: {
         operationId: 'setDisposition',

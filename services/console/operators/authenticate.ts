@@ -4,6 +4,7 @@
  * unsafe request with a cookie comes from our own pages.
  */
 import type { FastifyInstance, FastifyRequest } from 'fastify'
+import { publicBodyBytesMax } from '#shared/core/base/limits/http.ts'
 import { Problem } from '#shared/core/http/problem.ts'
 import { hashToken, tokenPattern } from '#shared/core/operators/operator-credentials.ts'
 import {
@@ -42,8 +43,13 @@ export function addAuthentication(
   const accessOf = (method: string, url: string) => findAccess(method, url.slice(prefix.length))
 
   scope.decorateRequest('principal', null)
-  scope.addHook('onRoute', ({ method, url }) => {
-    const missing = [method].flat().filter((one) => accessOf(one, url) === undefined)
+  scope.addHook('onRoute', (route) => {
+    const { method, url } = route
+    const entries = [method].flat().map((one) => [one, accessOf(one, url)] as const)
+    if (entries.some(([, access]) => access?.who === 'public')) {
+      route.bodyLimit = publicBodyBytesMax
+    }
+    const missing = entries.flatMap(([one, access]) => (access === undefined ? [one] : []))
     if (missing.length === 0) return
     throw new Error(`shared/core/operators/roles.ts has no entry for ${missing.join()} ${url}`)
   })

@@ -10,7 +10,7 @@ import helmet from '@fastify/helmet'
 import serveStatic from '@fastify/static'
 import type { FastifyInstance, FastifyReply } from 'fastify'
 import { Problem } from '#shared/core/http/problem.ts'
-import { sendProblem } from '#shared/io/http/http-server.ts'
+import { sendProblem } from '#shared/io/http/problem-answers.ts'
 import { pagesFolder } from './pages-folder.ts'
 
 export type PagesDeps = {

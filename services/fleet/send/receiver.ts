@@ -8,6 +8,7 @@ import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { standardWebhooksKey, verifyDelivery } from '#shared/core/deliveries/webhook-signing.ts'
+import { createByteBuffer } from '#shared/io/process/byte-buffer.ts'
 import type { Random } from '../phones/random.ts'
 
 export type ReceivedDelivery = {
@@ -94,14 +95,12 @@ export async function startReceiver(options: ReceiverOptions): Promise<Receiver>
 }
 
 async function readBody(request: IncomingMessage): Promise<Buffer> {
-  const chunks: Buffer[] = []
-  let bytes = 0
+  const body = createByteBuffer(bodyBytesMax)
   for await (const chunk of request as AsyncIterable<Buffer>) {
-    bytes += chunk.length
-    if (bytes > bodyBytesMax) throw new Error('the delivery is too large')
-    chunks.push(chunk)
+    if (body.length() + chunk.length > bodyBytesMax) throw new Error('the delivery is too large')
+    body.add(chunk)
   }
-  return Buffer.concat(chunks)
+  return body.take()
 }
 
 function respond(response: ServerResponse, status: number): void {

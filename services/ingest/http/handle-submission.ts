@@ -5,18 +5,21 @@
  * (`npm run bench -- edge`).
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import { bodyBytesMax } from '#shared/core/base/limits/http.ts'
 import { queuedMsMax } from '#shared/core/base/limits/ingest.ts'
 import { problemStatus, type RefusedRequest } from '#shared/core/http/problem.ts'
 import type { RateLimitFields } from '#shared/core/http/rate-limit.ts'
 import { describeRefusedRequest } from '#shared/core/telemetry/signature-form.ts'
 import type { ClientAddresses } from '#shared/io/http/client-address.ts'
 import { proveConnection } from '#shared/io/http/connection-guard.ts'
-import { toRequestId } from '#shared/io/http/http-server.ts'
+import type { BodyBudget } from '#shared/io/http/incoming/body-budget.ts'
+import { type BodyFault, receiveBody } from '#shared/io/http/incoming/receive-body.ts'
+import { afterHead } from '#shared/io/http/incoming/stop-reading.ts'
+import { toRequestId } from '#shared/io/http/problem-answers.ts'
 import type { RefusalLog } from '#shared/io/http/refusal-log.ts'
 import type { Log } from '#shared/io/process/log.ts'
 import type { Span, Tracing } from '#shared/io/tracing/tracing.ts'
 import type { AcceptedTally } from '../accepted-tally.ts'
-import type { BodyBudget } from '../body-budget.ts'
 import {
   type Acceptance,
   type DecideDeps,
@@ -31,7 +34,7 @@ import type { IngestObserver } from '../metrics.ts'
 import type { RefusalDelay } from '../refusal-delay.ts'
 import type { RequestLog } from '../request-log.ts'
 import type { StaleSecretRequests } from '../stale-secret-requests.ts'
-import { checkHeaders, discardBody, receiveBody } from './receive-body.ts'
+import { checkHeaders } from './check-headers.ts'
 import { replyAccepted, replyProblem } from './reply.ts'
 import { endRefused, traceSubmission } from './trace-submissions.ts'
 
@@ -80,6 +83,12 @@ export type SubmissionDeps = {
   stopping: () => boolean
 }
 
+const bodyFaults = {
+  too_large: refusals.tooLarge,
+  cut: refusals.bodyCut,
+  framing: refusals.framing,
+} as const satisfies Record<BodyFault, Refusal>
+
 /** Handles one request that Node's server has read the head of. Always sends a response. */
 export function handleSubmission(
   deps: SubmissionDeps,
@@ -88,18 +97,12 @@ export function handleSubmission(
 ): void {
   const refusal = checkHeaders(request)
   if (refusal !== null) {
-    discardBody(request)
-    respondRefused(deps, response, refusal)
+    afterHead(request, () => respondRefused(deps, response, refusal))
     return
   }
-  receiveBody(request, deps.bodies, (body) => {
-    if (body instanceof Uint8Array) {
-      deps.intakes.admit({ response, body, arrivedMs: deps.decide.nowMs() })
-      return
-    }
-    // The rest of the body is not read, so the connection cannot serve another request.
-    if (body === refusals.bodyCut) response.setHeader('connection', 'close')
-    respondRefused(deps, response, body)
+  receiveBody(request, { bytesMax: bodyBytesMax, budget: deps.bodies }, (body) => {
+    if (typeof body === 'string') respondRefused(deps, response, bodyFaults[body])
+    else deps.intakes.admit({ response, body, arrivedMs: deps.decide.nowMs() })
   })
 }
 

@@ -2,7 +2,7 @@
 import type { ServerResponse } from 'node:http'
 import type { Problem, RefusedRequest } from '#shared/core/http/problem.ts'
 import type { RateLimitFields } from '#shared/core/http/rate-limit.ts'
-import { writeProblem } from '#shared/io/http/http-server.ts'
+import { writeProblem } from '#shared/io/http/problem-answers.ts'
 
 /** Headers of a response. */
 type ReplyMeta = {
@@ -37,6 +37,7 @@ export function replyProblem(
   meta: ReplyMeta & { request: RefusedRequest | undefined },
 ): void {
   setCommonHeaders(response, meta)
+  // Also ends the connection when the body was not read to its end.
   writeProblem(response, problem, meta.requestId, meta.request)
 }
 

@@ -11,7 +11,8 @@ import type { Lifecycle } from '#shared/io/process/lifecycle.ts'
 import type { Log } from '#shared/io/process/log.ts'
 import type { MetricsPage } from '#shared/io/process/metrics.ts'
 import { within } from '#shared/io/process/pause.ts'
-import { listen, sendProblem, toProblem, toRequestId } from './http-server.ts'
+import { endUnreadRequests, listen, toProblem } from './http-server.ts'
+import { sendProblem, toRequestId } from './problem-answers.ts'
 import { createRefusalLog } from './refusal-log.ts'
 
 /** One dependency's state for `/readyz`: null when it works, else what is missing. */
@@ -50,6 +51,7 @@ export function createInternalServer(options: InternalOptions): FastifyInstance 
   app.addHook('onRequest', async (request, reply) => {
     reply.header('cache-control', 'no-store').header('x-request-id', request.id)
   })
+  endUnreadRequests(app)
   app.setErrorHandler((error, request, reply) => sendProblem(reply, toProblem(error, request.log)))
   app.setNotFoundHandler((request, reply) => {
     const problem = new Problem('not_found', 'There is nothing at this address.')

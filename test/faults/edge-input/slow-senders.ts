@@ -131,7 +131,9 @@ export async function neverRead(port: number, bytesMax: number): Promise<number>
   const closed = new Promise<false>((resolve) => socket.once('close', () => resolve(false)))
   let sentBytes = 0
   while (sentBytes < bytesMax) {
-    const written = new Promise<true>((resolve) => socket.write(requests, () => resolve(true)))
+    const written = new Promise<boolean>((resolve) =>
+      socket.write(requests, (error) => resolve(error === null || error === undefined)),
+    )
     const silence = new Promise<false>((resolve) => setTimeout(resolve, 2_000, false))
     if (!(await Promise.race([written, closed, silence]))) break
     sentBytes += requests.length

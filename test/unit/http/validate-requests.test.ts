@@ -78,7 +78,7 @@ it.each([
   ['is not valid JSON: it is cut off after 10 bytes', '{"tags":[]'],
   ['is not valid JSON at byte 1 of 11, counted from 0', "{'tags':[]}"],
   ['is not valid JSON at byte 14 of 16, counted from 0', '{"tags":["ü",]}'],
-  ['is not valid JSON: it is cut off after 0 bytes', ''],
+  ['is not valid JSON: it is cut off after 1 bytes', ' '],
   ['is not valid JSON', '['.repeat(50_000)],
   ['has a key that is not allowed: __proto__, or constructor', '{"tags":[],"__proto__":{}}'],
 ])('a broken body is rejected with its place: %s', async (message, payload) => {

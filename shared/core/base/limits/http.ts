@@ -6,10 +6,48 @@
 export const bodyBytesMax = 64 * 1024
 
 /**
- * Bytes of a refused body that are read and discarded, so that its sender can read the answer. Then
- * the connection is closed. A mistake is a few megabytes, more is an attack.
+ * Largest body of the routes that anyone may call: signing in, invitations. The longest is the code
+ * of an identity provider, of some 2 KB. 8,192 connections with half of one are 32 MB, and
+ * `incompleteBodiesBytesMax` bounds them before.
  */
-export const refusedBodyBytesMax = 16 * 1024 * 1024
+export const publicBodyBytesMax = 8 * 1024
+
+/** Largest body of a disposition: a note of 2,000 characters, each as an escape of six bytes. */
+export const dispositionBodyBytesMax = 16 * 1024
+
+/**
+ * Pieces of a body: 32 and one for each 64 bytes. A piece is a chunk or a read of the connection,
+ * and costs Node about a microsecond, so a body costs a microsecond for 64 bytes at most. Clients
+ * send chunks of kilobytes, and the smallest usual packet has 536 bytes.
+ */
+export const chunksMin = 32
+export const payloadBytesPerChunk = 64
+
+/**
+ * Bytes of a chunked request besides its payload: chunk sizes and extensions. Node counts a read of
+ * 64 KiB before its payload is known, so it is three of them.
+ */
+export const framingBytesMax = 192 * 1024
+
+/**
+ * Requests of one connection that wait for their answers. Clients that pipeline at all have a few;
+ * each takes some 5 KB, so 1,024 connections of one address hold 80 MB at most.
+ */
+export const pipelinedRequestsMax = 16
+
+/**
+ * What is discarded of a connection that ends while its client still sends, and for how long after
+ * the answer. Nothing of it is parsed: 1 MiB takes some 0.4 ms. A body that is too large by mistake
+ * is mostly smaller.
+ */
+export const discardedBytesMax = 1024 * 1024
+export const lingerMs = 1_000
+
+/**
+ * How long such a connection may wait for its last answers: a submission is answered within a
+ * second in the queue and two of its publish, and a client that reads nothing is cut off.
+ */
+export const stoppedMsMax = 10_000
 
 /** Connections of one process, idle ones included, at about 10 KB each. */
 export const connectionsMax = 8_192

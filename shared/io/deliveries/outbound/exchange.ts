@@ -13,6 +13,7 @@ import {
   webhookAnswerKeptBytesMax,
   webhookAnswerPiecesMax,
 } from '#shared/core/base/limits/deliveries.ts'
+import { createByteBuffer } from '#shared/io/process/byte-buffer.ts'
 import { lenientHeadBytesMax, readHeadLeniently } from './lenient-head.ts'
 import { OutboundError } from './outbound-error.ts'
 
@@ -152,7 +153,7 @@ function readAnswer(connection: Connection, sent: ClientRequest): Promise<Outbou
   const isFirst = connection.begun === 1
   return new Promise((resolve, reject) => {
     let head: Omit<OutboundAnswer, 'body' | 'address'> | undefined
-    const headPieces: Buffer[] = []
+    const headBytes = createByteBuffer(lenientHeadBytesMax)
     let answered = false
     let kept: Buffer | undefined
     let [otherBytes, bodyBytes, bodyPieces, keptBytes, informational] = [0, 0, 0, 0, 0]
@@ -166,9 +167,9 @@ function readAnswer(connection: Connection, sent: ClientRequest): Promise<Outbou
       if (otherBytes > boundBytes) abort(tooLongHead)
       otherBytes += piece.length
       answered = true
-      if (head === undefined) headPieces.push(piece)
-      // The lenient parser never reads a head this large.
-      if (otherBytes > lenientHeadBytesMax) headPieces.length = 0
+      // The lenient parser never reads a larger head.
+      if (otherBytes > lenientHeadBytesMax) headBytes.clear()
+      else if (head === undefined) headBytes.add(piece)
     }
     let ended = false
     const end = (error?: Error) => {
@@ -177,7 +178,7 @@ function readAnswer(connection: Connection, sent: ClientRequest): Promise<Outbou
       if (error !== undefined) {
         // After an answer that was cut short the socket cannot be used again.
         socket.destroy()
-        head ??= readHeadLeniently(error, headPieces)
+        head ??= readHeadLeniently(error, headBytes.take())
       }
       connection.onRead = () => socket.destroy()
       if (head !== undefined)
@@ -204,7 +205,7 @@ function readAnswer(connection: Connection, sent: ClientRequest): Promise<Outbou
       const isTooLong = Number(headers['content-length']) > webhookAnswerBytesMax
       if (isTooLong) bodyBytesMax = webhookAnswerKeptBytesMax - 1
       otherBytes = 0
-      headPieces.length = 0
+      headBytes.clear()
       response.on('data', (piece: Buffer) => {
         const wanted = Math.min(piece.length, webhookAnswerKeptBytesMax - keptBytes)
         // Copied, because a chunk may be a tiny view of a large buffer.

@@ -18,16 +18,12 @@ type LenientHead = {
 
 /**
  * @param error of Node's parser
- * @param pieces all bytes read of the response
+ * @param bytes all that was read of the response
  * @returns the final head, or undefined when it is incomplete or cannot be parsed
  */
-export function readHeadLeniently(
-  error: Error,
-  pieces: readonly Buffer[],
-): LenientHead | undefined {
+export function readHeadLeniently(error: Error, bytes: Buffer): LenientHead | undefined {
   const { code = '', reason } = error as Error & { code?: string; reason?: string }
   if (!code.startsWith('HPE_')) return undefined
-  const bytes = Buffer.concat(pieces)
   // Folded lines are obsolete, and this parser takes more than linear time for them.
   if (bytes.length > lenientHeadBytesMax || /\n[ \t]/.test(bytes.toString('latin1'))) return
   let found: LenientHead | undefined

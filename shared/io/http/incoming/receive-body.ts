@@ -1,0 +1,80 @@
+/**
+ * Reads the body of a request into one buffer, within its limit. What is kept is counted, so many
+ * incomplete bodies together are bounded as well. The server's time limits cut off slow clients.
+ */
+import type { IncomingMessage } from 'node:http'
+import { createByteBuffer } from '#shared/io/process/byte-buffer.ts'
+import type { BodyBudget, IncompleteBody } from './body-budget.ts'
+import { hasTooManyPieces, onAbsurdChunks } from './request-framing.ts'
+
+/** Why a body was not read to its end. */
+export type BodyFault =
+  /** It is larger than its limit. */
+  | 'too_large'
+  /** Incomplete bodies have too much memory, and this one is the oldest. */
+  | 'cut'
+  /** It came in too many pieces. */
+  | 'framing'
+
+type Limits = {
+  bytesMax: number
+  budget: BodyBudget
+}
+
+/**
+ * Reads a body.
+ * @param done called once, with the complete body or why it is refused: then nothing more of it is
+ *   kept. It is not called when the client disconnects.
+ */
+export function receiveBody(
+  request: IncomingMessage,
+  { bytesMax, budget }: Limits,
+  done: (body: Buffer | BodyFault) => void,
+): void {
+  // Node has checked that it is a number, and delivers no more bytes than that.
+  const declared = Number(request.headers['content-length'] ?? Number.NaN)
+  if (declared > bytesMax) {
+    done('too_large')
+    return
+  }
+  const buffer = createByteBuffer(declared || bytesMax)
+  /** The only piece of a body, as it came: most bodies have one. */
+  let whole: Buffer | null = null
+  let pieces = 0
+  let isOver = false
+  const stop = (): void => {
+    isOver = true
+    budget.release(incomplete)
+    request.removeListener('data', onData)
+    request.removeListener('end', onEnd)
+    request.removeListener('close', stop)
+  }
+  const refuse = (fault: BodyFault): void => {
+    if (isOver) return
+    stop()
+    buffer.clear()
+    // What Node still delivers is dropped.
+    request.resume()
+    done(fault)
+  }
+  const incomplete: IncompleteBody = { cut: () => refuse('cut') }
+  const findFault = (bytes: number): BodyFault | null => {
+    if (bytes > bytesMax) return 'too_large'
+    return hasTooManyPieces(pieces, bytes) ? 'framing' : null
+  }
+  const onData = (piece: Buffer): void => {
+    pieces++
+    const fault = findFault(buffer.length() + piece.length)
+    if (fault !== null) refuse(fault)
+    else if (pieces === 1 && piece.length === declared) whole = piece
+    else budget.add(incomplete, buffer.add(piece))
+  }
+  const onEnd = (): void => {
+    stop()
+    done(whole ?? buffer.take())
+  }
+  request.on('data', onData)
+  request.on('end', onEnd)
+  request.on('close', stop)
+  onAbsurdChunks(request, () => refuse('framing'))
+}
