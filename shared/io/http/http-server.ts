@@ -31,7 +31,7 @@ import { parseQuery } from '#shared/core/http/query-string.ts'
 import type { Listen } from '#shared/io/process/config.ts'
 import type { Log } from '#shared/io/process/log.ts'
 import { latencyBucketsSeconds, type Metrics } from '#shared/io/process/metrics.ts'
-import { type ClientAddresses, createClientAddresses } from './client-address.ts'
+import { type ClientAddresses, createClientAddresses, toAddress } from './client-address.ts'
 import { guardConnections } from './connection-guard.ts'
 import { addUnroutedAnswers } from './http-methods.ts'
 import { parseJsonBodies } from './json-bodies.ts'
@@ -241,12 +241,17 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
     return503OnClosing: false,
     // `validatorCompiler` checks what the parser returns.
     routerOptions: { maxParamLength: pathPartCharactersMax, querystringParser: parseQuery },
-    trustProxy: addresses.trusts,
     clientErrorHandler: createClientErrorHandler(metrics, refusals),
     frameworkErrors: (error, request, reply) => {
       const problem = toProblem(error, log)
       sendProblem(reply as FastifyReply, problem)
       note(request, problemStatus(problem.code), 0)
+    },
+  })
+  // In one spelling, whatever a proxy writes: fastify's own would be what stands in the header.
+  app.decorateRequest('ip', {
+    getter(this: FastifyRequest) {
+      return addresses.of(this.raw)
     },
   })
   app.server.maxHeadersCount = headersCountMax
@@ -366,7 +371,7 @@ function createClientErrorHandler(
     const problem = toUnreadable(code)
     const body = JSON.stringify(toProblemBody(problem, requestId))
     const status = problemStatus(code)
-    const source = socket.remoteAddress ?? 'unknown'
+    const source = toAddress(socket.remoteAddress ?? '') ?? 'unknown'
     refusals({ requestId, status, code, method: 'unknown', route: 'unknown', source })
     socket.write(
       `HTTP/1.1 ${status} Error\r\ncontent-type: ${problemType}\r\n` +
