@@ -49,7 +49,7 @@ export async function buildPages(): Promise<boolean> {
       plugins: [tailwind()],
       // Whatever NODE_ENV says, for example in tests: React has another build for development.
       define: { 'process.env.NODE_ENV': '"production"' },
-      oxc: { jsx: { runtime: 'automatic', development: false } },
+      oxc: { jsx: { runtime: 'automatic', importSource: '#jsx', development: false } },
       build: {
         outDir: made,
         emptyOutDir: true,
