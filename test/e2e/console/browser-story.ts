@@ -2,6 +2,8 @@
  * The part of the console's story about what stands around it: the browser's connections, clock,
  * time zone and translator, and what answers in place of the console.
  */
+import { once } from 'node:events'
+import { connect as connectHttp2 } from 'node:http2'
 import type { Browser, BrowserContext, BrowserContextOptions, Page, Request } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { findOverflow, findViolations } from '../../support/console/accessibility.ts'
@@ -16,6 +18,7 @@ import {
 } from '../../support/http/tenant-client.ts'
 import type { TestStack } from '../../support/process/stack.ts'
 import { until } from '../../support/process/until.ts'
+import { startNginx } from '../../support/servers/nginx-server.ts'
 
 export type BrowserStory = { running: TestStack; browser: Browser }
 
@@ -115,6 +118,32 @@ export function describeBrowsers(getStory: () => BrowserStory): void {
       await shown.getByRole('button', { name: '3 new', exact: true }).waitFor()
       expect(streams.size).toBe(1)
       expect([...streams.values()]).toEqual([shown])
+    })
+
+    it('nginx in front, as in deploy/proxy, has any number of streams over one connection', async () => {
+      const nginx = await startNginx([new URL(stack().console).host], 'nginx-console.conf')
+      const client = connectHttp2(nginx.url, { rejectUnauthorized: false })
+      const get = (path: string) =>
+        client.request({
+          ':path': `/admin/v1${path}`,
+          authorization: `Bearer ${stack().admin_token}`,
+        })
+      try {
+        const first: Buffer[] = []
+        for (let n = 0; n < 4; n++) {
+          const stream = get('/tenants/hooli/alerts/stream')
+          const [headers] = await once(stream, 'response')
+          expect(headers[':status']).toBe(200)
+          const [bytes] = await once(stream, 'data')
+          first.push(bytes as Buffer)
+        }
+        expect(first.map(String)).toEqual(first.map(() => expect.stringContaining('event: ready')))
+        const [headers] = await once(get('/tenants'), 'response')
+        expect(headers[':status']).toBe(200)
+      } finally {
+        client.destroy()
+        await nginx.stop()
+      }
     })
 
     it('a poll with the token of before a step-up does not cover the page', async () => {
