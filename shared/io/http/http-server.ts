@@ -115,13 +115,18 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
     return503OnClosing: false,
     // `validatorCompiler` checks what the parser returns.
     routerOptions: { maxParamLength: pathPartCharactersMax, querystringParser: parseQuery },
-    trustProxy: addresses.trusts,
     clientErrorHandler: createClientErrorHandler(metrics, refusals),
     frameworkErrors: (error, request, reply) => {
       const problem = toProblem(error, log)
       endIfUnread(reply.raw)
       sendProblem(reply as FastifyReply, problem)
       note(request, problemStatus(problem.code), 0)
+    },
+  })
+  // In one spelling, whatever a proxy writes: fastify's own would be what stands in the header.
+  app.decorateRequest('ip', {
+    getter(this: FastifyRequest) {
+      return addresses.of(this.raw)
     },
   })
   // One more, so that a request with too many is seen as such.

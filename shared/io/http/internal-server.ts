@@ -11,6 +11,7 @@ import type { Lifecycle } from '#shared/io/process/lifecycle.ts'
 import type { Log } from '#shared/io/process/log.ts'
 import type { MetricsPage } from '#shared/io/process/metrics.ts'
 import { within } from '#shared/io/process/pause.ts'
+import { toAddress } from './client-address.ts'
 import { endUnreadRequests, listen, toProblem } from './http-server.ts'
 import { sendProblem, toRequestId } from './problem-answers.ts'
 import { createRefusalLog } from './refusal-log.ts'
@@ -55,7 +56,8 @@ export function createInternalServer(options: InternalOptions): FastifyInstance 
   app.setErrorHandler((error, request, reply) => sendProblem(reply, toProblem(error, request.log)))
   app.setNotFoundHandler((request, reply) => {
     const problem = new Problem('not_found', 'There is nothing at this address.')
-    const { id: requestId, method, ip: source } = request
+    const { id: requestId, method, ip } = request
+    const source = toAddress(ip) ?? 'unknown'
     refusals({ requestId, status: 404, code: problem.code, method, route: 'unknown', source })
     return sendProblem(reply, problem)
   })

@@ -130,7 +130,7 @@ describe('the internal listener', () => {
 
 describe('a trusted proxy', () => {
   const call = async (of: SpawnedEdge, id: string) => {
-    const headers = { 'x-request-id': id, 'x-forwarded-for': '198.51.100.7, 203.0.113.9' }
+    const headers = { 'x-request-id': id, 'x-forwarded-for': '198.51.100.7, 203.0.113.9:4711' }
     await fetch(`${of.url}/nothing`, { headers })
   }
 

@@ -177,6 +177,30 @@ describe('a sign-in', () => {
     expect(beside.status).toBe(429)
   })
 
+  it('is slowed per address behind a proxy that writes the port of each connection', async () => {
+    const app = await rig.createApp({ auditEveryMs: 20 }, ['10.0.0.1'])
+    const guess = async (client: string, n: number) => {
+      const body = { email: `port-${n}@example.com`, password: 'wrong wrong wrong' }
+      const headers = { 'x-forwarded-for': client }
+      return (await rig.call('POST', '/session', { app, body, headers, address: '10.0.0.1' }))
+        .status
+    }
+    for (const [address, same] of [
+      ['203.0.113.230', '[::ffff:203.0.113.230]:51000'],
+      ['[2001:db8:9::1]', '2001:DB8:9:0:0:0:0:2'],
+    ] as const) {
+      const statuses = []
+      for (let n = 0; n < 34; n++) statuses.push(await guess(`${address}:${50_000 + n}`, n))
+      expect(statuses.at(-1)).toBe(429)
+      expect(await guess(same, 99)).toBe(429)
+    }
+    expect(await guess('203.0.113.231:50000', 99)).toBe(401)
+    await app.close()
+    const text = JSON.stringify(await rig.readAudit())
+    expect(text).toContain('"203.0.113.230"')
+    expect(text).not.toContain('203.0.113.230:')
+  })
+
   it('leaves rejections in the audit log, summed up and without text from strangers', async () => {
     const app = await rig.createApp({ auditEveryMs: 20 })
     const { email } = await rig.join('viewer')

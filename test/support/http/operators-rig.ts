@@ -104,7 +104,7 @@ export type OperatorsRig = {
   /** An edge that holds a lease. */
   startEdge: () => Promise<TestEdge>
   /** Another console on the same database. */
-  createApp: (more: Partial<ConsoleDeps>) => Promise<FastifyInstance>
+  createApp: (more: Partial<ConsoleDeps>, trustedProxies?: string[]) => Promise<FastifyInstance>
   /** The audit entries without a tenant, newest first. */
   readAudit: () => Promise<Entry[]>
   close: () => Promise<void>
@@ -128,9 +128,9 @@ export async function createOperatorsRig(more: Partial<ConsoleDeps> = {}): Promi
     ...more,
   }
   const apps: FastifyInstance[] = []
-  const createApp = async (other: Partial<ConsoleDeps>) => {
-    const metrics = createMetrics('console')
-    const app = await createConsoleApp({ ...deps, ...other }, { log: testLog, metrics })
+  const createApp: OperatorsRig['createApp'] = async (other, trustedProxies = []) => {
+    const http = { log: testLog, metrics: createMetrics('console'), trustedProxies }
+    const app = await createConsoleApp({ ...deps, ...other }, http)
     apps.push(app)
     return app
   }
