@@ -129,7 +129,7 @@ describe('a body of 65,536 chunks of one byte', () => {
 
 describe('chunks', () => {
   it.each([
-    ['of 64 bytes', 64, 1_024],
+    ['of 256 bytes', 256, 256],
     ['of 1 KiB', 1_024, 64],
     ['of 64 KiB', 65_536, 1],
     ['of one byte, a few', 1, 30],
