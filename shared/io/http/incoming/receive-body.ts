@@ -5,7 +5,7 @@
 import type { IncomingMessage } from 'node:http'
 import { createByteBuffer } from '#shared/io/process/byte-buffer.ts'
 import type { BodyBudget, IncompleteBody } from './body-budget.ts'
-import { hasTooManyPieces, onAbsurdChunks } from './request-framing.ts'
+import { onAbsurdChunks } from './request-framing.ts'
 
 /** Why a body was not read to its end. */
 export type BodyFault =
@@ -13,7 +13,7 @@ export type BodyFault =
   | 'too_large'
   /** Incomplete bodies have too much memory, and this one is the oldest. */
   | 'cut'
-  /** It came in too many pieces. */
+  /** It came in too many chunks. */
   | 'framing'
 
 type Limits = {
@@ -40,7 +40,6 @@ export function receiveBody(
   const buffer = createByteBuffer(declared || bytesMax)
   /** The only piece of a body, as it came: most bodies have one. */
   let whole: Buffer | null = null
-  let pieces = 0
   let isOver = false
   const stop = (): void => {
     isOver = true
@@ -58,15 +57,9 @@ export function receiveBody(
     done(fault)
   }
   const incomplete: IncompleteBody = { cut: () => refuse('cut') }
-  const findFault = (bytes: number): BodyFault | null => {
-    if (bytes > bytesMax) return 'too_large'
-    return hasTooManyPieces(pieces, bytes) ? 'framing' : null
-  }
   const onData = (piece: Buffer): void => {
-    pieces++
-    const fault = findFault(buffer.length() + piece.length)
-    if (fault !== null) refuse(fault)
-    else if (pieces === 1 && piece.length === declared) whole = piece
+    if (buffer.length() + piece.length > bytesMax) refuse('too_large')
+    else if (piece.length === declared) whole = piece
     else budget.add(incomplete, buffer.add(piece))
   }
   const onEnd = (): void => {
