@@ -10,6 +10,7 @@ import { preferKeyLookups } from '#shared/io/deliveries/key-lookups.ts'
 import { beginReplay, replayAlert, replayNext } from '#shared/io/deliveries/replay-deliveries.ts'
 import { countErasableAlerts, eraseAlerts } from '#shared/io/erasure/erasure-alerts-store.ts'
 import {
+  isSqlState,
   type Postgres,
   type Queryable,
   type Session,
