@@ -45,8 +45,6 @@ export const sqlSettings: Settings = {
   final: 0,
   limit: 0,
   offset: 0,
-  additional_table_filters: '{}',
-  additional_result_filter: '',
   apply_deleted_mask: 1,
   optimize_move_to_prewhere_if_final: 0,
   distributed_group_by_no_merge: 0,
@@ -71,6 +69,9 @@ export const sqlSettings: Settings = {
 export const pinnedClickhouseSettings: Settings = {
   ...sqlSettings,
   allow_experimental_analyzer: 1,
+  // Not of a profile: as a constant there, the engine answers views otherwise.
+  additional_table_filters: '{}',
+  additional_result_filter: '',
   do_not_merge_across_partitions_select_final: 0,
   extremes: 0,
   implicit_transaction: 0,

@@ -3,9 +3,10 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { webhookSecretLeaseMs } from '#shared/core/base/limits/deliveries.ts'
 import type { DeliveryQueue } from '#shared/io/deliveries/claim-deliveries.ts'
 import { createDeliveryStore, type DeliveryStore } from '#shared/io/deliveries/delivery-store.ts'
+import { findDueQueues } from '#shared/io/deliveries/find-due-deliveries.ts'
 import { type DeliveryQuery, listDeliveries } from '#shared/io/deliveries/list-deliveries.ts'
 import type { AttemptRecord, DeliveryOutcome } from '#shared/io/deliveries/record-outcomes.ts'
-import { createPostgres, type Postgres } from '#shared/io/postgres/postgres.ts'
+import { createPostgres, type Postgres, type Queryable } from '#shared/io/postgres/postgres.ts'
 import { processSessions } from '#shared/io/postgres/process-sessions.ts'
 import { createLog } from '#shared/io/process/log.ts'
 import {
@@ -13,10 +14,12 @@ import {
   type DeliveryFixtures,
 } from '../../support/deliveries/delivery-fixtures.ts'
 import { atTime } from '../../support/servers/database-clock.ts'
+import { migratePostgres } from '../../support/servers/databases.ts'
 import {
   type MigratedPostgres,
   startMigratedPostgres,
 } from '../../support/servers/migrated-postgres.ts'
+import { insertBareTenants } from '../../support/tenants/bare-tenant.ts'
 
 let database: MigratedPostgres
 let postgres: Postgres
@@ -430,4 +433,43 @@ test('claims and outcomes read only their own rows, however many there are', asy
   expect(claimed).toHaveLength(20)
   expect(read.get('deliveries')).toBeLessThan(waiting / 10)
   expect(read.get('webhooks')).toBeLessThan(30)
+})
+
+test('a sweep with nothing due reads as much with 300 tenants that wait as with one', async () => {
+  const { server } = database
+  const url = await server.createDatabase()
+  await migratePostgres(url)
+  const log = createLog('test', 'silent')
+  const own = createPostgres(url, { role: 'test', log, ...processSessions.delivery })
+  const addWaiting = async (from: number, to: number) => {
+    const tenants = Array.from({ length: to - from }, (_, n) => `waiting-${from + n}`)
+    await insertBareTenants(own, tenants)
+    await own.query(
+      `insert into deliveries (tenant_id, delivery_id, body, due_at)
+       select t, t, 'x', now() + interval '1 day' from unnest($1::text[]) as t`,
+      [tenants],
+    )
+    await own.query('vacuum analyze deliveries')
+  }
+  const countBlocks = async (): Promise<number> => {
+    let blocks = 0
+    const explaining: Queryable = {
+      query: async (sql) => {
+        const { text } = sql as { text: string }
+        const { rows } = await own.query<{ 'QUERY PLAN': [{ Plan: Record<string, number> }] }>(
+          `explain (analyze, buffers, format json) ${text}`,
+        )
+        const { Plan: plan } = rows[0]!['QUERY PLAN'][0]
+        blocks += plan['Shared Hit Blocks']! + plan['Shared Read Blocks']!
+        return { rows: [{ seen: 0, tenant_id: null }] as never, rowCount: 1 }
+      },
+    }
+    expect(await findDueQueues(explaining)).toEqual([])
+    return blocks
+  }
+  await addWaiting(0, 1)
+  const one = await countBlocks()
+  await addWaiting(1, 300)
+  expect(await countBlocks()).toBeLessThan(one + 20)
+  await own.close()
 })

@@ -8,7 +8,8 @@ import { createClient } from '@clickhouse/client'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { migrateClickhouse, migratePostgres } from '#shared/io/migrations/migrate.ts'
 import { MigrationError, readMigrations } from '#shared/io/migrations/migration-files.ts'
-import { createPostgres } from '#shared/io/postgres/postgres.ts'
+import { requireFitPostgres } from '#shared/io/migrations/postgres-database.ts'
+import { createPostgres, type Queryable } from '#shared/io/postgres/postgres.ts'
 import { createLog } from '#shared/io/process/log.ts'
 import { startClickhouse, type TestClickhouse } from '../../support/servers/clickhouse-server.ts'
 import { startPostgres, type TestPostgres } from '../../support/servers/postgres-server.ts'
@@ -127,21 +128,18 @@ describe('Postgres', () => {
     expect(await migratePostgres(url, { log, folder })).toEqual(['0002-bad.sql'])
   })
 
-  it('changes nothing on a server that is too old', async () => {
-    const url = await server.createDatabase()
-    // The server's own function is shadowed by one that answers as an older server would.
-    await read(url, 'create schema older')
-    await read(
-      url,
-      `create function older.current_setting(text) returns text language sql as $$ select '14.9' $$`,
-    )
-    const aged = new URL(url)
-    aged.searchParams.set('options', '-c search_path=older,pg_catalog,public')
-    await expect(migratePostgres(aged.href, { log })).rejects.toThrow(
+  it('names a server that is too old', async () => {
+    const older: Queryable = {
+      query: async (sql, values) => {
+        const { rows, rowCount } = await present.query(sql, values)
+        return { rows: rows.map((row) => ({ ...row, version: '14.9' })) as never, rowCount }
+      },
+    }
+    const present = createPostgres(server.url, { role: 'test', log })
+    await expect(requireFitPostgres(older)).rejects.toThrow(
       new MigrationError('Postgres has version 14.9; 15 or newer is needed'),
     )
-    const tables = "select from pg_tables where schemaname in ('public', 'older')"
-    expect(await read(url, tables)).toEqual([])
+    await present.close()
   })
 
   it('fails with the reason when no server answers in time', async () => {
