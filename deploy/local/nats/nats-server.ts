@@ -17,6 +17,7 @@ import {
   renderNatsUsers,
 } from '../../nats-users.ts'
 import { findProgram, type LaunchSpec } from '../stack/launch.ts'
+import { isListenedOn } from '../stack/ports.ts'
 import { StartError } from '../stack/settings.ts'
 import { cachedNatsServer, fetchNatsServer } from './nats-fetch.ts'
 import { findOldBinary, type NatsServerBinary, readNatsVersion } from './nats-version.ts'
@@ -143,7 +144,8 @@ export function natsUrl(
  * True once the server greets on its port. nats-server opens it only after JetStream has recovered
  * its streams, so a greeting means that it is ready.
  */
-export function natsGreets(port: number): Promise<boolean> {
+export async function natsGreets(port: number): Promise<boolean> {
+  if (!(await isListenedOn(port))) return false
   return new Promise((resolve) => {
     const socket = connect({ port, host: '127.0.0.1' })
     const end = (answer: boolean) => {

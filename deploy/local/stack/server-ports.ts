@@ -4,7 +4,7 @@
 import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { toClickhouseBackup } from '#shared/io/backup/backup-folder.ts'
-import { choosePort, isPortFree } from './ports.ts'
+import { choosePort, explainOutgoing, isPortFree } from './ports.ts'
 import type { ShardPorts } from './servers.ts'
 import {
   type LocalSettings,
@@ -19,16 +19,20 @@ import { readJson, writeJson } from './state-files.ts'
 /** @throws StartError naming every port of a service that is taken */
 export async function requireFreePorts(settings: LocalSettings): Promise<void> {
   const taken: string[] = []
+  const ports: number[] = []
   for (const name of SERVICE_NAMES) {
     for (const address of Object.values(listenEnv(settings, name))) {
       const port = Number(address?.split(':')[1])
-      if (!(await isPortFree(port))) taken.push(`${port} (${name})`)
+      if (await isPortFree(port)) continue
+      taken.push(`${port} (${name})`)
+      ports.push(port)
     }
   }
   if (taken.length === 0) return
   throw new StartError(
     `in use by another program: port ${taken.join(', ')}. ` +
-      'Set PORT_BASE to n where n to n+4 and n+10 to n+12 are free, for example PORT_BASE=18080.',
+      'Set PORT_BASE to n where n to n+4 and n+10 to n+12 are free, for example PORT_BASE=18080. ' +
+      explainOutgoing(ports),
   )
 }
 

@@ -15,6 +15,7 @@ import {
   preparePostgres,
 } from '../postgres/postgres-server.ts'
 import type { Launcher } from './launch.ts'
+import { isListenedOn } from './ports.ts'
 import {
   clickhousePasswords,
   natsPasswords,
@@ -187,8 +188,9 @@ function pickEngineEnv(env: Env): Env {
   return Object.fromEntries(names.map((name) => [name, env[name]]))
 }
 
-/** True when a GET answers 200 within two seconds. */
+/** True when a GET of a server on this machine answers 200 within two seconds. */
 export async function answersOk(url: string): Promise<boolean> {
+  if (!(await isListenedOn(Number(new URL(url).port)))) return false
   try {
     const response = await fetch(url, { signal: AbortSignal.timeout(2_000) })
     await response.body?.cancel()

@@ -18,6 +18,7 @@ import {
 } from '../demo-history.ts'
 import { ensureDemoTenant } from '../demo-tenant.ts'
 import { type FirstSignIn, inviteFirstOperator } from '../first-operator.ts'
+import { requireLocalPackages } from '../local-packages.ts'
 import { type Analysts, openAnalysts } from './analysts.ts'
 import {
   type ChildLog,
@@ -141,7 +142,7 @@ export async function startStack(options: {
   }
   options.onStoppable({ stop, kill })
   try {
-    const pages = ensureConsolePages(stack.screen)
+    const pages = ensureConsolePages(stack.screen, settings.projectDir)
     const env = await startServers(stack)
     // Analysts need one node: row policies do not reach other shards.
     if (settings.external.clickhouse === undefined && stack.shardUrls.length === 0) {
@@ -195,6 +196,7 @@ async function openStack(options: {
     }
     removeStackFile(settings.dataDir)
     const secrets = openSecrets(settings.dataDir)
+    requireLocalPackages(settings)
     await requireFreePorts(settings)
     const reaper = startOrphanReaper(settings.env)
     const launcher = createLauncher({ pathVar: settings.env.PATH, onLaunch: reaper.add })

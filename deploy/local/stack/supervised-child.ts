@@ -7,6 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { awaitReady } from './await-ready.ts'
 import type { ChildLog } from './child-log.ts'
 import { type Exit, endChild, exitOf, type LaunchSpec } from './launch.ts'
+import { explainOutgoing } from './ports.ts'
 import { StartError } from './settings.ts'
 import type { ChildName } from './state-files.ts'
 
@@ -155,5 +156,9 @@ function describeExit(exit: Exit): string {
 }
 
 function withLastLines(text: string, log: ChildLog): string {
-  return [text, ...log.lastLines().map((line) => `  | ${line.slice(0, 400)}`)].join('\n')
+  const lines = log.lastLines()
+  const [, port] = /EADDRINUSE.*:(\d+)/.exec(lines.join('\n')) ?? []
+  const why = port === undefined ? '' : explainOutgoing([Number(port)])
+  const shown = lines.map((line) => `  | ${line.slice(0, 400)}`)
+  return [text, ...shown, ...(why === '' ? [] : [why])].join('\n')
 }
