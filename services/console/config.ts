@@ -29,6 +29,8 @@ export function readConsoleConfig(env: Env) {
       OIDC_CLIENT_ID: variables.OIDC_CLIENT_ID,
       OIDC_CLIENT_SECRET: variables.OIDC_CLIENT_SECRET,
       OIDC_ONLY: variables.OIDC_ONLY,
+      OIDC_TRUST_EMAILS_OF: variables.OIDC_TRUST_EMAILS_OF,
+      OIDC_STEP_UP: variables.OIDC_STEP_UP,
       TRUSTED_PROXIES: variables.TRUSTED_PROXIES,
       STOP_DELAY_MS: variables.STOP_DELAY_MS,
       ALLOW_PRIVATE_WEBHOOKS: variables.ALLOW_PRIVATE_WEBHOOKS,
@@ -49,6 +51,10 @@ export function readConsoleConfig(env: Env) {
   if (issuer === undefined && config.OIDC_ONLY) {
     faults.push('OIDC_ONLY needs OIDC_ISSUER: without it there is no way to sign in')
   }
+  const { OIDC_TRUST_EMAILS_OF: trusted } = config
+  if (trusted !== undefined && trusted !== issuer) {
+    faults.push('OIDC_TRUST_EMAILS_OF must be the text of OIDC_ISSUER: trust is in one provider')
+  }
   if (faults.length > 0) throw new ConfigError(faults)
   return config
 }
@@ -57,7 +63,9 @@ export function readConsoleConfig(env: Env) {
 export function toOidcSettings(config: ConsoleConfig): OidcSettings | null {
   const { OIDC_ISSUER: issuer, OIDC_CLIENT_ID: clientId, OIDC_CLIENT_SECRET: secret } = config
   if (issuer === undefined || clientId === undefined) return null
-  return { issuer, clientId, clientSecret: secret }
+  const { OIDC_TRUST_EMAILS_OF: trusted, OIDC_STEP_UP: stepUp } = config
+  const trustsEmails = trusted === issuer
+  return { issuer, clientId, clientSecret: secret, trustsEmails, stepsUp: stepUp === 'provider' }
 }
 
 export type ConsoleConfig = ReturnType<typeof readConsoleConfig>

@@ -22,6 +22,7 @@ import type { TokenCheck } from '../http/check-token.ts'
 import { tenantNotFound } from '../tenants/directory.ts'
 import { tooMany } from './attempt-limits.ts'
 import type { OperatorParts } from './operator-deps.ts'
+import { mayEnrol } from './sign-in.ts'
 
 const safeMethods = new Set(['GET', 'HEAD', 'OPTIONS'])
 
@@ -74,7 +75,9 @@ export function addAuthentication(
       throw new Problem('unauthorized', detail)
     }
     if (isUnsafe) origin.requireSameOrigin(request)
-    requireAccess(access, principal, request, wallMs())
+    const isEnrolling = access.who === 'session' && access.orFirst === true
+    const proven = isEnrolling && mayEnrol(parts, principal)
+    requireAccess(access, principal, request, { nowMs: wallMs(), proven })
     request.principal = principal
     proveConnection(request.raw.socket)
   })
@@ -85,7 +88,7 @@ function requireAccess(
   access: EndpointAccess,
   { operator, session }: OperatorPrincipal,
   { params }: FastifyRequest,
-  nowMs: number,
+  { nowMs, proven }: { nowMs: number; proven: boolean },
 ): void {
   const { role, tenants } = operator
   const { stepUpUntilMs } = session
@@ -98,7 +101,7 @@ function requireAccess(
   }
   const { tenant_id: tenantId } = params as { tenant_id?: string }
   if (tenantId !== undefined && !seesTenant(tenants, tenantId)) throw tenantNotFound(tenantId)
-  if (fault === 'step_up') {
+  if (fault === 'step_up' && !proven) {
     throw new Problem('step_up_required', 'Enter your password or a code again to do this.')
   }
 }

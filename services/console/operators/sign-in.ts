@@ -158,8 +158,21 @@ export function toStepUpWays(
   return [
     ...(operator.totp ? (['code'] as const) : []),
     ...(byPassword ? (['password'] as const) : []),
-    ...(operator.oidc && oidc !== null ? (['oidc'] as const) : []),
+    ...(operator.oidc && oidc?.stepsUp === true ? (['oidc'] as const) : []),
   ]
+}
+
+/**
+ * Whether a session may set up its first way to step up. Where the identity provider confirms no
+ * step-up, the sign-in through it does, for as long as a step-up would.
+ */
+export function mayEnrol(
+  parts: OperatorParts,
+  of: { operator: Operator; session: Session },
+): boolean {
+  const { signedInBy, createdAtMs } = of.session
+  const isFresh = signedInBy === 'oidc' && parts.wallMs() - createdAtMs < stepUpMs
+  return isFresh && parts.oidc?.stepsUp === false && toStepUpWays(parts, of).length === 0
 }
 
 /**

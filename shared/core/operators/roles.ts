@@ -18,8 +18,11 @@ export const toSlugs = (scope: TenantScope): readonly string[] | null =>
 export type EndpointAccess =
   /** Anyone: it checks what it needs itself. */
   | { who: 'public' }
-  /** An operator with a session, whatever the role; never a bearer token. */
-  | { who: 'session'; stepUp?: true }
+  /**
+   * An operator with a session, whatever the role; never a bearer token. `orFirst`: without a
+   * step-up right after a sign-in through a provider that confirms none, for the first way to.
+   */
+  | { who: 'session'; stepUp?: true; orFirst?: true }
   /**
    * An operator of this role or more, or the bearer token. `allTenants` refuses operators that are
    * limited to some tenants; `stepUp` needs the password or a code again.
@@ -50,7 +53,7 @@ export const endpointAccess: Readonly<Record<string, EndpointAccess>> = {
   'DELETE /session': session,
   'POST /session/step-up': session,
   'PUT /session/password': session,
-  'POST /session/totp': { who: 'session', stepUp: true },
+  'POST /session/totp': { who: 'session', stepUp: true, orFirst: true },
   'POST /session/totp/confirm': session,
   'DELETE /session/totp': { who: 'session', stepUp: true },
   'GET /sessions': session,

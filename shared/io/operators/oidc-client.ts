@@ -4,14 +4,23 @@
  * an outage is known before a browser is sent there.
  */
 import * as oidc from 'openid-client'
+import { type OidcChecks, oidcClockSkewMs } from '#shared/core/operators/oidc-attempt.ts'
 import {
-  type OidcChecks,
-  oidcAttemptMs,
-  oidcClockSkewMs,
-} from '#shared/core/operators/oidc-attempt.ts'
-import { describeConnectFault } from '#shared/io/process/connect-faults.ts'
+  OidcRefusedError,
+  oidcTimeoutSeconds,
+  rejectUnavailable,
+  toOidcFault,
+} from './oidc-faults.ts'
 
-export type OidcSettings = { issuer: string; clientId: string; clientSecret?: string | undefined }
+export type OidcSettings = {
+  issuer: string
+  clientId: string
+  clientSecret?: string | undefined
+  /** An email of this provider counts as verified unless it says that it is not. */
+  trustsEmails?: boolean
+  /** False for a provider that does not say when a person proved who they are. */
+  stepsUp?: boolean
+}
 
 /** Who signed in at the provider, as its signed answer says. */
 export type OidcIdentity = {
@@ -19,7 +28,8 @@ export type OidcIdentity = {
   /** The provider's name for the person, which never changes. */
   subject: string
   email: string | null
-  emailVerified: boolean
+  /** Null when it does not say. */
+  emailVerified: boolean | null
   /** When the person last proved who they are; null when it does not say. */
   authenticatedAtMs: number | null
 }
@@ -27,6 +37,8 @@ export type OidcIdentity = {
 export type OidcClient = {
   /** As the settings name it. */
   issuer: string
+  /** Whether a step-up goes through the provider. */
+  stepsUp: boolean
   /**
    * The address at the provider to send a browser to.
    * @param options.fresh asks the person to prove again who they are
@@ -41,26 +53,8 @@ export type OidcClient = {
    * @param returned the address of the return, with its query
    * @throws OidcUnavailableError, OidcRefusedError
    */
-  redeem: (returned: URL, checks: OidcChecks, options: { fresh: boolean }) => Promise<OidcIdentity>
+  redeem: (returned: URL, checks: OidcChecks) => Promise<OidcIdentity>
 }
-
-/** The provider cannot be used now; the message is the end of a sentence about it. */
-export class OidcUnavailableError extends Error {
-  constructor(message: string, options?: ErrorOptions) {
-    super(message, options)
-    this.name = 'OidcUnavailableError'
-  }
-}
-
-/** The provider, or what it was asked, says no; the message is for the person. */
-export class OidcRefusedError extends Error {
-  constructor(message: string, options?: ErrorOptions) {
-    super(message, options)
-    this.name = 'OidcRefusedError'
-  }
-}
-
-const timeoutSeconds = 5
 
 /** @param settings.issuer https, or http on this machine */
 export function createOidcClient(settings: OidcSettings): OidcClient {
@@ -76,6 +70,7 @@ export function createOidcClient(settings: OidcSettings): OidcClient {
   }
   return {
     issuer: settings.issuer,
+    stepsUp: settings.stepsUp ?? true,
     toSignInUrl: async ({ state, nonce, verifier }, { redirectUri, fresh }) => {
       const config = await find()
       const url = oidc.buildAuthorizationUrl(config, {
@@ -89,23 +84,29 @@ export function createOidcClient(settings: OidcSettings): OidcClient {
       })
       return url.href
     },
-    redeem: async (returned, checks, { fresh }) => {
+    redeem: async (returned, checks) => {
       const config = found ?? (await find())
+      if (returned.searchParams.get('state') !== checks.state) {
+        const words = 'This answer of the identity provider belongs to another sign-in.'
+        throw new OidcRefusedError('state_mismatch', words)
+      }
       try {
         const tokens = await oidc.authorizationCodeGrant(config, returned, {
           expectedState: checks.state,
           expectedNonce: checks.nonce,
           pkceCodeVerifier: checks.verifier,
           idTokenExpected: true,
-          // That it is there; how old it may be depends on when the attempt began.
-          ...(fresh ? { maxAge: oidcAttemptMs / 1_000 } : {}),
         })
         const claims = tokens.claims()!
-        const more =
-          claims.email === undefined ? await readUserInfo(config, tokens, claims.sub) : {}
-        return toIdentity({ ...more, ...claims })
+        const { iss, sub, auth_time: authTime } = claims
+        return {
+          issuer: iss,
+          subject: sub,
+          ...(await findEmail(settings, claims, () => readUserInfo(config, tokens, sub))),
+          authenticatedAtMs: typeof authTime === 'number' ? authTime * 1_000 : null,
+        }
       } catch (error) {
-        throw toFault(error)
+        throw toOidcFault(error)
       }
     },
   }
@@ -121,7 +122,7 @@ async function discover({ issuer, clientId, clientSecret }: OidcSettings) {
   const metadata = { [oidc.clockTolerance]: oidcClockSkewMs / 1_000 }
   const config = await oidc.discovery(server, clientId, metadata, oidc.None(), {
     execute,
-    timeout: timeoutSeconds,
+    timeout: oidcTimeoutSeconds,
   })
   if (clientSecret === undefined) return config
   const methods = config.serverMetadata().token_endpoint_auth_methods_supported
@@ -131,73 +132,45 @@ async function discover({ issuer, clientId, clientSecret }: OidcSettings) {
     ? oidc.ClientSecretBasic(clientSecret)
     : oidc.ClientSecretPost(clientSecret)
   const own = new oidc.Configuration(config.serverMetadata(), clientId, metadata, authentication)
-  own.timeout = timeoutSeconds
+  own.timeout = oidcTimeoutSeconds
   for (const apply of execute) apply(own)
   return own
 }
 
-/** What the provider says of a person whose email is not in the signed answer. */
-const readUserInfo = (
+type Claims = Record<string, unknown>
+type Email = Pick<OidcIdentity, 'email' | 'emailVerified'>
+
+/** What the provider says of a person beside the signed answer; null where it says nothing. */
+async function readUserInfo(
   config: oidc.Configuration,
   tokens: { access_token: string },
   subject: string,
-): Promise<Record<string, unknown>> => oidc.fetchUserInfo(config, tokens.access_token, subject)
-
-function toIdentity(claims: Record<string, unknown>): OidcIdentity {
-  const { iss, sub, email, email_verified: verified, auth_time: authTime } = claims
-  return {
-    issuer: String(iss),
-    subject: String(sub),
-    email: typeof email === 'string' ? email : null,
-    // A text such as "false" is no proof.
-    emailVerified: verified === true,
-    authenticatedAtMs: typeof authTime === 'number' ? authTime * 1_000 : null,
-  }
+): Promise<Claims | null> {
+  if (config.serverMetadata().userinfo_endpoint === undefined) return null
+  return oidc.fetchUserInfo(config, tokens.access_token, subject)
 }
 
-const rejectUnavailable = (error: unknown): never => {
-  throw new OidcUnavailableError(describeFault(error), { cause: error })
+/**
+ * The email of the signed answer and whether it is verified. What is missing there may be in the
+ * user information, which counts for its own email only.
+ */
+async function findEmail(
+  settings: OidcSettings,
+  claims: Claims,
+  ask: () => Promise<Claims | null>,
+): Promise<Email> {
+  const signed = toEmail(settings, claims)
+  if (signed.email === null) return toEmail(settings, (await ask()) ?? {})
+  if (signed.emailVerified !== null) return signed
+  // Its signed answer is enough for an account that is bound already.
+  const asked = toEmail(settings, (await ask().catch(() => null)) ?? {})
+  return asked.email === signed.email ? asked : signed
 }
 
-/** Errors of the console's own registration at the provider. */
-const registrationErrors = ['invalid_client', 'unauthorized_client']
-
-function toFault(error: unknown): Error {
-  if (error instanceof oidc.AuthorizationResponseError) {
-    const code = /^[a-z_]{1,40}$/.test(error.error) ? error.error : 'an error'
-    return new OidcRefusedError(`The identity provider answered ${code}.`, { cause: error })
-  }
-  if (isRegistrationFault(error)) {
-    const why = 'does not take the client id and secret of this console'
-    return new OidcUnavailableError(why, { cause: error })
-  }
-  if (isOutage(error)) return new OidcUnavailableError(describeFault(error), { cause: error })
-  const text = 'The answer of the identity provider is not valid here, or was used already.'
-  return new OidcRefusedError(text, { cause: error })
-}
-
-const isRegistrationFault = (error: unknown): boolean =>
-  error instanceof oidc.WWWAuthenticateChallengeError ||
-  (error instanceof oidc.ResponseBodyError && registrationErrors.includes(error.error))
-
-const codeOf = (error: unknown): unknown => (error as { code?: unknown } | null)?.code
-
-function isOutage(error: unknown): boolean {
-  if (codeOf(error) === 'OAUTH_TIMEOUT') return true
-  if (error instanceof TypeError && error.message === 'fetch failed') return true
-  return (findStatus(error) ?? 0) >= 500
-}
-
-/** The status of an answer that the library did not take. */
-function findStatus(error: unknown): number | null {
-  const { cause } = (error ?? {}) as { cause?: unknown }
-  return cause instanceof Response ? cause.status : null
-}
-
-function describeFault(error: unknown): string {
-  if (codeOf(error) === 'OAUTH_TIMEOUT') return `does not answer within ${timeoutSeconds} s`
-  const status = findStatus(error)
-  if (status !== null) return `answers with HTTP ${status}`
-  if (error instanceof TypeError) return describeConnectFault(error)
-  return 'has metadata that this console cannot use: check OIDC_ISSUER'
+function toEmail({ trustsEmails = false }: OidcSettings, claims: Claims): Email {
+  const { email, email_verified: said } = claims
+  // Some providers write a text. That "true" is meant is known of a provider that is trusted.
+  const isFalse = said === false || said === 'false'
+  const verified = said === true ? true : isFalse ? false : trustsEmails ? true : null
+  return { email: typeof email === 'string' ? email : null, emailVerified: verified }
 }

@@ -242,6 +242,10 @@ export const variables = {
   OIDC_CLIENT_SECRET: z.string().optional(),
   /** `1`: passwords do not sign in. */
   OIDC_ONLY: switchSchema,
+  /** The issuer, named again, whose emails count as verified though it does not say so. */
+  OIDC_TRUST_EMAILS_OF: z.string().optional(),
+  /** `totp`: the provider does not say when someone proved who they are, so codes confirm. */
+  OIDC_STEP_UP: z.enum(['provider', 'totp']).default('provider'),
   /** Addresses and networks of reverse proxies, separated by commas. */
   TRUSTED_PROXIES: z
     .string()

@@ -1,17 +1,21 @@
 // Signing in through a real identity provider on this machine: access, use of the provider's
 // answer, step-up, and behaviour during an outage of the provider.
 import { hash, randomBytes } from 'node:crypto'
+import { Secret, TOTP } from 'otpauth'
+import { pino } from 'pino'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import {
   oidcSecretBytes,
   toAttemptCookie,
   toOidcChecks,
 } from '#shared/core/operators/oidc-attempt.ts'
-import { createOidcClient } from '#shared/io/operators/oidc-client.ts'
+import { createOidcClient, type OidcSettings } from '#shared/io/operators/oidc-client.ts'
+import type { Log } from '#shared/io/process/log.ts'
 import { createMetrics } from '#shared/io/process/metrics.ts'
-import { createConsoleApp } from '../../../services/console/app.ts'
+import { type ConsoleDeps, createConsoleApp } from '../../../services/console/app.ts'
 import { testLog } from '../../support/http/console-rig.ts'
 import {
+  type Identity,
   startProvider,
   type TestProvider,
   visitProvider,
@@ -35,8 +39,20 @@ let people = 0
 /** Each call from its own address: other tests cover the limits. */
 const address = () => `10.9.${++people >> 8}.${people & 255}`
 
-const toClient = (of: TestProvider, clientSecret = of.clientSecret) =>
-  createOidcClient({ issuer: of.issuer, clientId: of.clientId, clientSecret })
+const toClient = (of: TestProvider, more: Partial<OidcSettings> = {}) => {
+  const { issuer, clientId, clientSecret } = of
+  return createOidcClient({ issuer, clientId, clientSecret, ...more })
+}
+/** A console whose log is read, with the reasons of refusals. */
+async function createLogged(more: Partial<ConsoleDeps> = {}) {
+  const reasons: string[] = []
+  const write = (line: string) => {
+    const { reason } = JSON.parse(line) as { reason?: string }
+    if (reason !== undefined) reasons.push(reason)
+  }
+  const app = await rig.createApp({ log: pino({ level: 'warn' }, { write }) as Log, ...more })
+  return { app, reasons }
+}
 
 beforeAll(async () => {
   provider = await startProvider({ redirectUri })
@@ -48,6 +64,7 @@ afterAll(async () => {
 })
 beforeEach(() => {
   provider.person = null
+  provider.claims = (claims) => claims
 })
 
 const newPerson = () => `person-${++people}`
@@ -96,7 +113,7 @@ const handIn = (
     },
   })
 
-const signIn = async (identity: ReturnType<typeof identityOf>, of: Call = {}) => {
+const signIn = async (identity: Identity, of: Call = {}) => {
   provider.person = { identity }
   return handIn(await begin('/session/oidc', of), of)
 }
@@ -187,7 +204,7 @@ describe('a sign-in through the identity provider', () => {
     await inToken.stop()
   })
 
-  it('gets equal rejections without account, unverified and when disabled', async () => {
+  it('gets equal rejections without account and when disabled', async () => {
     const { email: unverified } = await rig.join('viewer')
     const { email: disabled, operatorId } = await rig.join('viewer')
     await rig.must(200, 'PATCH', `/operators/${operatorId}`, {
@@ -207,7 +224,10 @@ describe('a sign-in through the identity provider', () => {
       expect(answer.status).toBe(403)
       expect(answer.setCookie).toBeUndefined()
     }
-    for (const body of bodies) expect(body).toEqual(bodies[0])
+    const [stranger, ofUnverified, ofDisabled, withoutEmail] = bodies
+    expect(ofDisabled).toEqual(stranger)
+    expect(ofUnverified?.detail).toContain('is not verified')
+    expect(withoutEmail?.detail).toContain('does not say your email address')
     for (const email of [unverified, disabled]) {
       expect(await findOperator(email)).toMatchObject({ oidc: false })
     }
@@ -227,6 +247,145 @@ describe('a sign-in through the identity provider', () => {
       403,
       'The identity provider answered access_denied. Begin again.',
     ])
+  })
+})
+
+describe('an email that the provider', () => {
+  it('gives in its signed answer is verified by its user information, for the same email', async () => {
+    const { email } = await rig.join('viewer')
+    const sub = newPerson()
+    // The signed answer has the email alone; the user information has both.
+    provider.claims = (claims) => ({ ...claims, email })
+    const other = await signIn(identityOf(sub, 'other@example.com'))
+    expect([other.status, other.body.detail]).toEqual([
+      403,
+      expect.stringContaining('does not say whether your email address is verified'),
+    ])
+    expect((await signIn(identityOf(sub, email, false))).body.detail).toContain('is not verified')
+    expect((await signIn(identityOf(sub, email))).status).toBe(200)
+  })
+
+  it.each([
+    ['leaves without a word', undefined],
+    ['calls verified in a text', 'true'],
+  ])('%s counts only where its issuer is trusted by name', async (_, said) => {
+    const { email } = await rig.join('viewer')
+    const sub = newPerson()
+    const identity = { sub, email, ...(said === undefined ? {} : { email_verified: said }) }
+    provider.claims = (claims) => ({ ...claims, ...identity })
+    const refused = await signIn(identity)
+    expect([refused.status, refused.body.detail]).toEqual([
+      403,
+      expect.stringContaining('OIDC_TRUST_EMAILS_OF'),
+    ])
+    const oidc = toClient(provider, { trustsEmails: true })
+    const { app, reasons } = await createLogged({ oidc })
+    for (const no of [false, 'false']) {
+      const unverified = { ...identity, email_verified: no }
+      provider.claims = (claims) => ({ ...claims, ...unverified })
+      expect((await signIn(unverified, { app })).status).toBe(403)
+    }
+    expect(reasons).toEqual(['email_unverified', 'email_unverified'])
+    provider.claims = (claims) => ({ ...claims, ...identity })
+    expect((await signIn(identity, { app })).status).toBe(200)
+  })
+})
+
+describe('each cause of a refusal', () => {
+  it('has its own words, and its own code in the log', async () => {
+    const { app, reasons } = await createLogged()
+    const { sub } = await join()
+    provider.person = { identity: identityOf(sub) }
+    const found: string[] = []
+    const refuse = async (begun: Pick<Begun, 'attempt' | 'query'>) => {
+      const answer = await handIn(begun, { app })
+      expect(answer.status, answer.text).toBe(403)
+      found.push(answer.body.detail)
+    }
+    const wrong = async (change: (claims: Record<string, unknown>) => Record<string, unknown>) => {
+      provider.claims = change
+      await refuse(await begin())
+      provider.claims = (claims) => claims
+    }
+    const seconds = Math.floor(Date.now() / 1_000)
+    await wrong((claims) => ({ ...claims, iat: seconds - 9_000, exp: seconds - 5_000 }))
+    await wrong((claims) => ({ ...claims, nonce: 'another' }))
+    const spent = await begin()
+    expect((await handIn(spent)).status).toBe(200)
+    // Another console does not know that it was used: the provider does.
+    await refuse(spent)
+    await refuse(spent)
+    const [one, other] = [await begin(), await begin()]
+    await refuse({ attempt: one.attempt, query: other.query })
+    await refuse({ attempt: '', query: other.query })
+    await refuse({ attempt: other.attempt.replace(/.$/, '-'), query: other.query })
+    provider.person = null
+    await refuse(await begin())
+    provider.person = { identity: identityOf(newPerson()) }
+    await refuse(await begin())
+    expect(reasons).toEqual([
+      ...['clock', 'claim_mismatch', 'code_refused', 'attempt_used', 'state_mismatch'],
+      ...['attempt_missing', 'attempt_other', 'provider_access_denied', 'no_account'],
+    ])
+    expect(new Set(found).size).toBe(found.length)
+  })
+})
+
+describe('a provider that does not say when someone proved who they are', () => {
+  const withoutTime = ({ auth_time: _, ...claims }: Record<string, unknown>) => claims
+
+  it('cannot confirm a step-up, and the answer says why and what to do', async () => {
+    const { app, reasons } = await createLogged()
+    const { sub, cookie } = await join()
+    provider.person = { identity: identityOf(sub) }
+    provider.claims = withoutTime
+    const begun = await begin('/session/step-up/oidc', { cookie, app })
+    const answer = await handIn(begun, { path: '/session/step-up/oidc/return', cookie, app })
+    expect([answer.status, answer.body.code]).toEqual([403, 'step_up_refused'])
+    expect(answer.body.detail).toContain('auth_time')
+    expect(answer.body.detail).toContain('OIDC_STEP_UP=totp')
+    expect(reasons).toEqual(['no_auth_time'])
+  })
+
+  it('leaves it to codes, which are set up right after the sign-in and no later', async () => {
+    const app = await rig.createApp({ oidc: toClient(provider, { stepsUp: false }) })
+    const { sub, cookie: elsewhere } = await join()
+    // Where the provider confirms, it must.
+    const path = '/session/totp'
+    expect((await rig.call('POST', path, { cookie: elsewhere })).body.code).toBe('step_up_required')
+    provider.claims = withoutTime
+    const signedIn = await signIn(identityOf(sub), { app })
+    expect(signedIn.body).toMatchObject({ step_up_by: [] })
+    const cookie = signedIn.setCookie!.value
+    const begun = await rig.call('POST', '/session/step-up/oidc', { app, cookie, body: {} })
+    expect([begun.status, begun.body.code]).toEqual([403, 'step_up_refused'])
+    // Not by a session that began otherwise, and not later.
+    const { operator } = signedIn.body
+    const other = await rig.openSession(operator.operator_id)
+    expect((await rig.call('POST', path, { app, cookie: other })).body.code).toBe(
+      'step_up_required',
+    )
+    const later = await rig.createApp({
+      oidc: toClient(provider, { stepsUp: false }),
+      wallMs: () => rig.deps.wallMs() + 600_000,
+    })
+    const late = await rig.call('POST', path, { app: later, cookie })
+    expect(late.body.code).toBe('step_up_required')
+
+    const { body } = await rig.must(200, 'POST', path, { app, cookie })
+    const codeAt = (steps: number) =>
+      new TOTP({ secret: Secret.fromBase32(body.secret) }).generate({
+        timestamp: rig.deps.wallMs() + steps * 30_000,
+      })
+    const confirm = { app, cookie, body: { code: codeAt(0) } }
+    await rig.must(200, 'POST', '/session/totp/confirm', confirm)
+    const shown = await rig.must(200, 'GET', '/session', { app, cookie })
+    expect(shown.body).toMatchObject({ step_up_by: ['code'], session: { step_up_until: null } })
+    // It is a step-up that takes it off again.
+    expect((await rig.call('DELETE', path, { app, cookie })).body.code).toBe('step_up_required')
+    const proof = { app, cookie, body: { code: codeAt(1) } }
+    const stepped = await rig.must(200, 'POST', '/session/step-up', proof)
+    await rig.must(204, 'DELETE', path, { app, cookie: stepped.setCookie!.value })
   })
 })
 
@@ -393,7 +552,9 @@ describe('during an outage of the identity provider', () => {
   })
 
   it('a wrong client secret is reported as such', async () => {
-    const app = await rig.createApp({ oidc: toClient(provider, 'not the secret') })
+    const app = await rig.createApp({
+      oidc: toClient(provider, { clientSecret: 'not the secret' }),
+    })
     provider.person = { identity: identityOf('anyone') }
     const answer = await handIn(await begin('/session/oidc', { app }), { app })
     expect(answer.status).toBe(503)

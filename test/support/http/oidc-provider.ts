@@ -1,11 +1,13 @@
 // An identity provider for tests: `oidc-provider` on 127.0.0.1, whose sign-in page signs in the
 // person chosen by the test.
-import { generateKeyPairSync, randomBytes } from 'node:crypto'
-import { createServer, type Server } from 'node:http'
+import { generateKeyPairSync, randomBytes, sign } from 'node:crypto'
+import { createServer, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { Provider } from 'oidc-provider'
 
-export type Identity = { sub: string; email?: string; email_verified?: boolean }
+/** Some providers write `email_verified` as a text. */
+export type Identity = { sub: string; email?: string; email_verified?: boolean | string }
+type Claims = Record<string, unknown>
 
 export type TestProvider = {
   issuer: string
@@ -13,6 +15,8 @@ export type TestProvider = {
   clientSecret: string
   /** The next person to sign in, and the age of that sign-in; null: the person cancels. */
   person: { identity: Identity; signedInSecondsAgo?: number } | null
+  /** Changes the claims of the next signed answers, as other providers write them. */
+  claims: (claims: Claims) => Claims
   /** Requests that have come so far, by path. */
   requests: string[]
   /** Stops the server; `start` restarts it at the same address. */
@@ -76,6 +80,7 @@ export async function startProvider({
     clientId,
     clientSecret,
     person: null,
+    claims: (claims) => claims,
     requests,
     start,
     stop: () =>
@@ -88,6 +93,15 @@ export async function startProvider({
   handle = (request, response) => {
     const path = new URL(request.url ?? '', issuer).pathname
     requests.push(path)
+    if (path === '/token') {
+      rewriteToken(response, (token) => {
+        const [head = '', body = ''] = token.split('.')
+        const claims = test.claims(JSON.parse(Buffer.from(body, 'base64url').toString()) as Claims)
+        const signed = `${head}.${Buffer.from(JSON.stringify(claims)).toString('base64url')}`
+        const signature = sign('sha256', Buffer.from(signed), privateKey).toString('base64url')
+        return `${signed}.${signature}`
+      })
+    }
     if (!path.startsWith('/interaction/')) return void answer(request, response)
     const { person } = test
     if (person !== null) identities.set(person.identity.sub, person.identity)
@@ -101,6 +115,18 @@ export async function startProvider({
       .catch((error) => response.writeHead(500).end(String(error)))
   }
   return test
+}
+
+/** Replaces the signed answer in a response that is about to be sent. */
+function rewriteToken(response: ServerResponse, rewrite: (token: string) => string): void {
+  const end = response.end.bind(response) as (text: string) => ServerResponse
+  response.end = ((sent: string | Buffer) => {
+    const body = JSON.parse(String(sent)) as { id_token?: string }
+    if (body.id_token !== undefined) body.id_token = rewrite(body.id_token)
+    const text = JSON.stringify(body)
+    response.setHeader('content-length', Buffer.byteLength(text))
+    return end(text)
+  }) as ServerResponse['end']
 }
 
 /**

@@ -59,6 +59,13 @@ describe('the settings of the identity provider', () => {
       issuer: 'https://login.example.com',
       clientId: 'console',
       clientSecret: undefined,
+      trustsEmails: false,
+      stepsUp: true,
+    })
+    const others = { OIDC_TRUST_EMAILS_OF: provider.OIDC_ISSUER, OIDC_STEP_UP: 'totp' }
+    expect(toOidcSettings(read({ ...provider, ...others }))).toMatchObject({
+      trustsEmails: true,
+      stepsUp: false,
     })
     const withSecret = { ...provider, OIDC_CLIENT_SECRET: 'secret', OIDC_ONLY: '1' }
     expect(toOidcSettings(read(withSecret))).toMatchObject({ clientSecret: 'secret' })
@@ -71,6 +78,10 @@ describe('the settings of the identity provider', () => {
     [{ OIDC_CLIENT_ID: 'console' }, 'must be set together'],
     [{ OIDC_CLIENT_SECRET: 'secret' }, 'OIDC_CLIENT_SECRET needs'],
     [{ OIDC_ONLY: '1' }, 'OIDC_ONLY needs OIDC_ISSUER'],
+    [{ ...provider, OIDC_TRUST_EMAILS_OF: '1' }, 'OIDC_TRUST_EMAILS_OF must be the text'],
+    [{ ...provider, OIDC_TRUST_EMAILS_OF: `${provider.OIDC_ISSUER}/` }, 'must be the text'],
+    [{ OIDC_TRUST_EMAILS_OF: provider.OIDC_ISSUER }, 'OIDC_TRUST_EMAILS_OF must be the text'],
+    [{ ...provider, OIDC_STEP_UP: 'yes' }, 'OIDC_STEP_UP'],
     [{ ...provider, OIDC_ISSUER: 'http://login.example.com' }, 'must be an https URL'],
     [{ ...provider, OIDC_ISSUER: 'https://login.example.com/?a=b' }, 'must have no query'],
   ])('%j is rejected', (env, why) => {

@@ -17,17 +17,13 @@ import {
   toAttemptKey,
   toOidcChecks,
 } from '#shared/core/operators/oidc-attempt.ts'
-import {
-  type OidcClient,
-  type OidcIdentity,
-  OidcRefusedError,
-  OidcUnavailableError,
-} from '#shared/io/operators/oidc-client.ts'
+import type { OidcClient, OidcIdentity } from '#shared/io/operators/oidc-client.ts'
+import { OidcRefusedError, OidcUnavailableError } from '#shared/io/operators/oidc-faults.ts'
 import { type ConsoleApp, type OperatorPrincipal, operatorOf } from '../../http/admin-app.ts'
 import type { OperatorParts } from '../operator-deps.ts'
 import { signedInSchema } from '../operator-schemas.ts'
 import { callerOf, sendSignedIn } from '../session-routes.ts'
-import { signInByOidc, stepUpByOidc } from './oidc-sign-in.ts'
+import { oidcRefusedLine, signInByOidc, stepUpByOidc } from './oidc-sign-in.ts'
 
 /** A code of a provider and what comes with it; the longest codes known have some 2,000. */
 const queryCharactersMax = 8_192
@@ -140,7 +136,7 @@ function addStepUp(app: ConsoleApp, parts: OperatorParts, attempts: Attempts): v
         tags: ['Sessions'],
         summary: 'Begin to step up through the identity provider, which checks again who it is',
         body: beginBody,
-        problems: ['not_found'],
+        problems: ['not_found', 'step_up_refused'],
         response: { 200: begunSchema },
       },
     },
@@ -202,6 +198,10 @@ function createAttempts(parts: OperatorParts): Attempts {
     begin: async (request, reply, of) => {
       const { purpose, sessionId } = of
       const oidc = requireOidc(parts)
+      if (purpose === 'up' && !oidc.stepsUp) {
+        const detail = 'The identity provider confirms nothing here: use a code of your app.'
+        throw new Problem('step_up_refused', detail)
+      }
       origin.requireSecure()
       count(request, of)
       const attempt = { secret: randomBytes(oidcSecretBytes), begunAtMs: wallMs() }
@@ -219,19 +219,19 @@ function createAttempts(parts: OperatorParts): Attempts {
       const counting = count(request, of)
       const attempt = cookies.read(origin.readAttempt(request), of)
       origin.clearAttempt(reply)
-      if (attempt === null || used.has(toAttemptKey(attempt))) {
+      const fault =
+        typeof attempt === 'string' ? attempt : used.has(toAttemptKey(attempt)) ? 'used' : null
+      if (typeof attempt === 'string' || fault !== null) {
         refused.note(request.ip)
-        throw new Problem(
-          'forbidden',
-          'This sign-in was used already or took too long: begin again.',
-        )
+        parts.log.warn({ reason: `attempt_${fault}` }, oidcRefusedLine)
+        throw new Problem('forbidden', `${attemptWords[fault!]} Begin again.`)
       }
       used.set(toAttemptKey(attempt), true)
       const returned = new URL(origin.toReturnUrl())
       returned.search = query
       const checks = toOidcChecks(attempt, purpose, sessionId)
       try {
-        const identity = await oidc.redeem(returned, checks, { fresh: purpose === 'up' })
+        const identity = await oidc.redeem(returned, checks)
         return { identity, attempt, succeeded: () => counting.succeeded(2) }
       } catch (error) {
         if (error instanceof OidcRefusedError) refused.note(request.ip)
@@ -253,13 +253,26 @@ function createAttemptCookies({ sealer, wallMs }: OperatorParts) {
       const text = toAttemptCookie(attempt)
       return `${text}.${prover().prove([purpose, sessionId], text)}`
     },
-    /** @returns null for what is no attempt of this purpose, or is over */
-    read: (cookie: string | null, { purpose, sessionId }: AttemptOf): OidcAttempt | null => {
-      const [, text = '', proof = ''] = /^([^.]*\.[^.]*)\.(.*)$/.exec(cookie ?? '') ?? []
-      if (!prover().isProven(proof, [purpose, sessionId], text)) return null
-      return parseAttemptCookie(text, wallMs())
+    /** @returns the attempt, or why the cookie has none of this purpose that goes on */
+    read: (
+      cookie: string | null,
+      { purpose, sessionId }: AttemptOf,
+    ): OidcAttempt | 'missing' | 'other' | 'over' => {
+      if (cookie === null) return 'missing'
+      const [, text = '', proof = ''] = /^([^.]*\.[^.]*)\.(.*)$/.exec(cookie) ?? []
+      if (!prover().isProven(proof, [purpose, sessionId], text)) return 'other'
+      return parseAttemptCookie(text, wallMs()) ?? 'over'
     },
   }
+}
+
+/** Why what the provider returned belongs to no attempt. */
+const attemptWords = {
+  missing:
+    'This browser has not begun to sign in, or keeps no cookies: it must return in the same one.',
+  other: 'This browser has begun another sign-in since, or one for something else.',
+  over: 'This sign-in took longer than ten minutes.',
+  used: 'This sign-in was used already.',
 }
 
 function requireOidc({ oidc }: OperatorParts): OidcClient {
@@ -270,7 +283,7 @@ function requireOidc({ oidc }: OperatorParts): OidcClient {
 /** @throws Problem forbidden, or unavailable with the reason and the other ways in */
 function refuse({ log, oidc, passwordsOff }: OperatorParts, error: unknown): never {
   if (error instanceof OidcRefusedError) {
-    log.warn({ err: error.cause }, 'a sign-in through the identity provider was refused')
+    log.warn({ err: error.cause, reason: error.reason }, oidcRefusedLine)
     throw new Problem('forbidden', `${error.message} Begin again.`, { cause: error })
   }
   if (!(error instanceof OidcUnavailableError)) throw error

@@ -108,7 +108,8 @@ export function StepUp({ signedIn: { operator, step_up_by: ways } }: { signedIn:
         {waits && <p className="text-muted">Sign in again in the window that has opened.</p>}
         {ways.length === 0 && (
           <p className="text-muted">
-            This session cannot do that: sign out, and in again through single sign-on.
+            This session cannot do that: sign out, and in again through single sign-on. Within ten
+            minutes you can then set up an authenticator app, whose codes confirm from then on.
           </p>
         )}
         <Refused error={error} />
