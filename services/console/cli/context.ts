@@ -7,6 +7,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { isAbsolute, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { toVisible } from '#shared/core/base/visible-text.ts'
+import { describeForeignAnswer, isOwnAnswer } from '#shared/core/http/foreign-answer.ts'
 import type { ProblemBody } from '#shared/core/http/problem.ts'
 
 export type CliEnv = Record<string, string | undefined>
@@ -161,7 +162,8 @@ async function send(
   { method, path, body }: AdminRequest,
   signal: AbortSignal | null,
 ): Promise<Response> {
-  return fetch(`${url}/admin/v1${path}`, {
+  const target = `${url}/admin/v1${path}`
+  const answer = await fetch(target, {
     method,
     headers: {
       authorization: `Bearer ${token}`,
@@ -172,6 +174,13 @@ async function send(
   }).catch((error: unknown) => {
     throw new CliError(`${url} cannot be reached. Is the console running?`, { cause: error })
   })
+  const { status, headers } = answer
+  const contentType = headers.get('content-type')
+  if (isOwnAnswer(status, contentType)) return answer
+  const redirectedTo = answer.redirected ? answer.url : undefined
+  const text = await answer.text().catch(() => '')
+  const fault = describeForeignAnswer({ status, contentType, redirectedTo, text })
+  throw new CliError(`${toVisible(fault)} Is CONSOLE_URL right?`)
 }
 
 async function* readLines(admin: Admin, request: AdminRequest): AsyncGenerator<unknown, void> {
@@ -195,12 +204,7 @@ async function* readText(admin: Admin, request: AdminRequest): AsyncGenerator<st
 
 /** The detail, then one line per faulty field; a detail can repeat what clients sent. */
 function describeProblem(status: number, text: string): string {
-  let problem: Partial<ProblemBody>
-  try {
-    problem = JSON.parse(text)
-  } catch {
-    return `The console answered ${status} with an unknown body. Is CONSOLE_URL right?`
-  }
+  const problem = JSON.parse(text) as Partial<ProblemBody>
   const fields = (problem.errors ?? []).map(({ path, message }) => `  ${path}: ${message}`)
   const what = problem.detail ?? problem.title ?? 'The request failed.'
   const lines = [`${what} (${problem.code ?? status}, ${problem.request_id ?? ''})`, ...fields]

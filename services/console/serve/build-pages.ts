@@ -4,12 +4,23 @@
  * tests call it each time. Vite itself is loaded only when there is something to build.
  */
 import { createHash } from 'node:crypto'
-import { existsSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import {
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { brotliCompressSync, gzipSync } from 'node:zlib'
 import { pagesFolder, webFolder } from './pages-folder.ts'
 
+const projectFolder = fileURLToPath(new URL('../../..', import.meta.url))
 /** Holds the hash of the sources that a build was made from. */
 const stampFile = join(pagesFolder, '.sources')
 /** The programs that the pages show with a tenant's values. */
@@ -39,17 +50,20 @@ export async function buildPages(): Promise<boolean> {
   // Another process may serve the pages or build them too: a whole build takes the place of
   // another.
   const made = `${pagesFolder}-${process.pid}`
+  const plain = linkPlainly(webFolder)
   try {
     await build({
       configFile: false,
-      root: webFolder,
+      root: plain.folder,
+      // Else the link would be followed.
+      resolve: { preserveSymlinks: plain.isLink },
       // Relative addresses: one build serves any prefix.
       base: './',
       logLevel: 'error',
       plugins: [tailwind()],
       // Whatever NODE_ENV says, for example in tests: React has another build for development.
       define: { 'process.env.NODE_ENV': '"production"' },
-      oxc: { jsx: { runtime: 'automatic', development: false } },
+      oxc: { jsx: { runtime: 'automatic', importSource: '#jsx', development: false } },
       build: {
         outDir: made,
         emptyOutDir: true,
@@ -65,9 +79,24 @@ export async function buildPages(): Promise<boolean> {
     writeFileSync(join(made, '.sources'), stamp)
     replaceFolder(made)
   } finally {
+    plain.remove()
     rmSync(made, { recursive: true, force: true })
   }
   return true
+}
+
+/**
+ * A path to a folder that Vite can read: it takes what follows `#` or `?` for a part of an address,
+ * so a project in such a folder is built through a link.
+ */
+function linkPlainly(folder: string): { folder: string; isLink: boolean; remove: () => void } {
+  if (!/[#?]/.test(folder)) return { folder, isLink: false, remove: () => undefined }
+  const own = mkdtempSync(join(tmpdir(), 'di-pages-'))
+  // Of the whole project, because the pages also import what lies beside them.
+  const link = join(own, 'project')
+  symlinkSync(projectFolder, link)
+  const remove = () => rmSync(own, { recursive: true, force: true })
+  return { folder: join(link, relative(projectFolder, folder)), isLink: true, remove }
 }
 
 function replaceFolder(made: string): void {

@@ -17,6 +17,7 @@ import { describeAccount } from './account-story.ts'
 import { describeAlerts } from './alert-story.ts'
 import { describeAnalytics } from './analytics-story.ts'
 import { describeAudit } from './audit-story.ts'
+import { describeBrowsers } from './browser-story.ts'
 import { describeBulk } from './bulk-story.ts'
 import { describeEntities } from './entity-story.ts'
 import { describeIntegration } from './integration-story.ts'
@@ -381,6 +382,7 @@ describeAlerts(() => ({ running, page, email }))
 describeBulk(() => ({ running, page, email }))
 describeEntities(() => ({ running, page }))
 describeAccount(() => ({ running, browser }))
+describeBrowsers(() => ({ running, browser }))
 describeSingleSignOn(() => ({ running, browser, provider, email, password }))
 describeAudit(() => ({ running, page, email, password }))
 

@@ -6,6 +6,8 @@ import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { createHmac, randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
@@ -449,6 +451,22 @@ describe('failures', () => {
         DATA_DIR: '/none',
       }),
     ])
+  })
+
+  it('name a page of something between the command and the console', async () => {
+    let status = 200
+    const between = createServer((_, response) => {
+      response.writeHead(status, { 'content-type': 'text/html' })
+      response.end('<html><head><title>Acme</title></head><body><h1>Log in</h1></body></html>')
+    })
+    await once(between.listen(0, '127.0.0.1'), 'listening')
+    const { port } = between.address() as AddressInfo
+    for (status of [200, 403]) {
+      const env = { CONSOLE_URL: `http://127.0.0.1:${port}` }
+      await fails(['tenants', 'list'], `did not come from the console`, env)
+      await fails(['tenants', 'list'], `HTTP ${status}, text/html; it says “Acme Log in”`, env)
+    }
+    between.close()
   })
 
   it('never print the token', async () => {

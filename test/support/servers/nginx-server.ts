@@ -1,4 +1,4 @@
-/** A real nginx for tests, with deploy/proxy/nginx.conf; only addresses and the certificate differ. */
+/** A real nginx for tests, as in deploy/proxy; only addresses and the certificate differ. */
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { request } from 'node:https'
 import { tmpdir } from 'node:os'
@@ -14,17 +14,23 @@ const vector = (name: string) => join(projectDir, 'test/vectors', name)
 
 export type TestNginx = { url: string; stop: () => Promise<void> }
 
-/** @param edges `host:port` of each */
-export async function startNginx(edges: readonly string[]): Promise<TestNginx> {
+/**
+ * @param servers `host:port` of each: edges, or consoles
+ * @param name the file in deploy/proxy
+ */
+export async function startNginx(
+  servers: readonly string[],
+  name: 'nginx.conf' | 'nginx-console.conf' = 'nginx.conf',
+): Promise<TestNginx> {
   const program = await findDebianProgram('usr/sbin/nginx', {
     bookworm: ['nginx'],
     trixie: ['nginx'],
   })
   const dir = mkdtempSync(join(tmpdir(), 'di-nginx-'))
   const port = await choosePort({})
-  const servers = edges.map((edge) => `server ${edge} max_fails=0;`).join(' ')
-  const site = readFileSync(join(projectDir, 'deploy/proxy/nginx.conf'), 'utf8')
-    .replace('server 127.0.0.1:8080 max_fails=0;', servers)
+  const lines = servers.map((server) => `server ${server} max_fails=0;`).join(' ')
+  const site = readFileSync(join(projectDir, 'deploy/proxy', name), 'utf8')
+    .replace(/server 127\.0\.0\.1:808[02] max_fails=0;/, lines)
     .replace('listen 443', `listen 127.0.0.1:${port}`)
     .replace('/etc/nginx/di.crt', vector('receiver-cert.pem'))
     .replace('/etc/nginx/di.key', vector('receiver-key.pem'))

@@ -1,6 +1,11 @@
 // Times as an operator reads them.
-import { expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { toExact, toIso, toRelative } from '../../../services/console/web/components/time/clock.ts'
+import {
+  noteServerTime,
+  onServerTimeFound,
+  serverNowMs,
+} from '../../../services/console/web/components/time/server-clock.ts'
 
 const atMs = Date.parse('2026-11-25T14:03:09.250Z')
 
@@ -27,4 +32,40 @@ it.each([
 
 it('is ISO in UTC when it is copied', () => {
   expect(toIso(atMs)).toBe('2026-11-25T14:03:09.250Z')
+})
+
+describe('the time of the server', () => {
+  const hourMs = 3_600_000
+  const toHeader = (ms: number) => new Date(ms).toUTCString()
+
+  it('is counted from its answers, whatever the clock of the browser says', () => {
+    const trueMs = Date.parse('2026-11-25T14:03:09Z')
+    const clock = vi.spyOn(Date, 'now')
+    let heard = 0
+    const end = onServerTimeFound(() => heard++)
+    try {
+      const answerAt = (aheadMs: number, delayMs: number) => {
+        clock.mockReturnValue(trueMs + aheadMs + delayMs)
+        noteServerTime(toHeader(trueMs))
+        return serverNowMs() - trueMs
+      }
+      // Right clocks: a slow answer moves nothing.
+      expect(answerAt(0, 0)).toBe(0)
+      expect(answerAt(0, 3_000)).toBe(3_000)
+      expect(heard).toBe(0)
+      for (const aheadMs of [3 * hourMs, -3 * hourMs]) {
+        expect(answerAt(aheadMs, 0)).toBe(0)
+        expect(answerAt(aheadMs, 3_000)).toBe(3_000)
+      }
+      expect(heard).toBe(2)
+      // Without a readable date nothing changes; once the clock is set right, it counts again.
+      for (const header of [null, '', 'tomorrow']) noteServerTime(header)
+      expect(heard).toBe(2)
+      expect(answerAt(0, 1_000)).toBe(1_000)
+      expect(heard).toBe(3)
+    } finally {
+      end()
+      clock.mockRestore()
+    }
+  })
 })

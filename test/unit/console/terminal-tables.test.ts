@@ -34,7 +34,8 @@ describe('texts that others typed', () => {
   it('are escaped in the message of a failed call', async () => {
     const errors = [{ path: '$.id', message: hostile }]
     const body = JSON.stringify({ detail: hostile, code: 'conflict', request_id: 'req', errors })
-    const server = createServer((_, answer) => answer.writeHead(409).end(body))
+    const type = { 'content-type': 'application/problem+json' }
+    const server = createServer((_, answer) => answer.writeHead(409, type).end(body))
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
     const { port } = server.address() as AddressInfo
     const env = { ADMIN_TOKEN: 'token', CONSOLE_URL: `http://127.0.0.1:${port}` }

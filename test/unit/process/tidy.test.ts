@@ -114,6 +114,26 @@ describe('the check of imports', () => {
     expect(starters).toEqual(['services/console/jobs/jobs-worker.ts'])
   })
 
+  it('lets the pages do in one place what is easily done wrong in a browser', () => {
+    const place: [what: RegExp, path: string][] = [
+      // A browser's clock can be hours wrong.
+      [/\bDate\.now\(|new Date\(\)/, 'components/time/server-clock.ts'],
+      // A year is typed digit by digit.
+      [
+        /\btype="(?:date|datetime-local|month|week|time)"|'datetime-local'/,
+        'components/time/moment-input.tsx',
+      ],
+      // Each holds one of six connections.
+      [/\b(?:EventSource|WebSocket)\(/, 'pages/alerts/live/alert-stream.ts'],
+      // Something else may answer.
+      [/(?<![.\w])fetch\(|XMLHttpRequest/, 'api/client.ts'],
+    ]
+    for (const [what, path] of place) {
+      const found = under('services/console/web').filter(({ text }) => what.test(text))
+      expect(found.map((file) => file.path)).toEqual([`services/console/web/${path}`])
+    }
+  })
+
   it('keeps NATS, ClickHouse and Postgres drivers in shared/io', () => {
     const drivers = ['nats', 'pg', '@clickhouse/client', 'undici']
     const found = violations(

@@ -1,10 +1,12 @@
 /**
  * The admin API as the pages call it: typed by the generated `schema.ts`, from the same origin and
- * prefix that served the document. Two answers concern the whole console and are handled here: a
- * 401 asks the person to sign in again, and `step_up_required` asks for the password or a code and
- * repeats the call.
+ * prefix that served the document. Three answers concern the whole console and are handled here: a
+ * 401 asks the person to sign in again, `step_up_required` asks for the password or a code and
+ * repeats the call, and what something else answered in the console's place is named.
  */
 import createClient from 'openapi-fetch'
+import { describeForeignAnswer, isOwnAnswer } from '#shared/core/http/foreign-answer.ts'
+import { noteServerTime } from '../components/time/server-clock.ts'
 import type { paths } from './schema.ts'
 
 /** The prefix under which the console is served, without a slash at its end. */
@@ -59,16 +61,48 @@ export const demands = {
 
 const sessionPath = /\/admin\/v1\/(session$|session\/oidc|invitations\/)/
 
-/** Calls the admin API; a body that can be sent twice is needed for a step-up. */
+/** Calls the admin API; a body that can be sent twice is needed for a second try. */
 async function send(request: Request): Promise<Response> {
   const again = request.clone()
-  const response = await fetchOrProblem(request)
+  const response = await fetchOwn(request)
   const { pathname } = new URL(request.url)
-  if (response.status === 401 && !sessionPath.test(pathname)) demands.signIn()
+  if (response.status === 401 && !sessionPath.test(pathname)) {
+    // The token is new since a step-up or a sign-in in another tab: this call had the one before.
+    if (await hasSession()) return fetchOwn(again)
+    demands.signIn()
+  }
   if (response.status !== 403 || pathname.endsWith('/session/step-up')) return response
   const problem = (await response.clone().json()) as { code?: string }
   if (problem.code !== 'step_up_required' || !(await demands.stepUp())) return response
-  return fetchOrProblem(again)
+  return fetchOwn(again)
+}
+
+/** A look at the session that is under way, for all calls that need it. */
+let looking: Promise<boolean> | null = null
+
+/** Whether this browser has a session now. */
+function hasSession(): Promise<boolean> {
+  looking ??= fetchOwn(new Request(`${location.origin}${prefix}/admin/v1/session`))
+    .then(({ ok: isThere }) => isThere)
+    .finally(() => {
+      looking = null
+    })
+  return looking
+}
+
+/** @throws ApiProblem without an answer, or with one that is not the console's */
+async function fetchOwn(request: Request): Promise<Response> {
+  const response = await fetchOrProblem(request)
+  const { status, headers, redirected, url } = response
+  const contentType = headers.get('content-type')
+  if (isOwnAnswer(status, contentType)) {
+    noteServerTime(headers.get('date'))
+    return response
+  }
+  const text = await response.text().catch(() => '')
+  const redirectedTo = redirected ? url : undefined
+  const detail = describeForeignAnswer({ status, contentType, redirectedTo, text })
+  throw new ApiProblem({ status, code: 'foreign_answer', detail, requestId: null })
 }
 
 async function fetchOrProblem(request: Request): Promise<Response> {

@@ -22,7 +22,7 @@ export const sessionQuery = queryOptions({
     try {
       return await ok(api.GET('/admin/v1/session', { params: {} }))
     } catch (error) {
-      if (error instanceof ApiProblem && error.status === 401) return null
+      if (error instanceof ApiProblem && error.code === 'unauthorized') return null
       throw error
     }
   },
@@ -37,7 +37,7 @@ export async function signOut(): Promise<void> {
   try {
     await ok(api.DELETE('/admin/v1/session', { params: {} }))
   } catch (error) {
-    if (!(error instanceof ApiProblem && error.status === 401)) throw error
+    if (!(error instanceof ApiProblem && error.code === 'unauthorized')) throw error
   }
 }
 

@@ -17,6 +17,8 @@ type FieldProps = {
   label: string
   hint?: ReactNode
   error?: string | undefined
+  /** A line of a toolbar, instead of a field of a form. */
+  inLine?: boolean | undefined
 }
 
 /** Lays out a label, a control and what is said about it; `children` gets the ids to use. */
@@ -24,6 +26,7 @@ export function Field({
   label,
   hint,
   error,
+  inLine = false,
   children,
 }: FieldProps & {
   children: (control: {
@@ -35,8 +38,8 @@ export function Field({
   const id = useId()
   const text = error ?? hint
   return (
-    <div className="grid gap-1">
-      <label className="wrap-anywhere font-medium" htmlFor={id}>
+    <div className={inLine ? 'flex flex-wrap items-center gap-1 text-sm' : 'grid gap-1'}>
+      <label className={inLine ? 'text-muted' : 'wrap-anywhere font-medium'} htmlFor={id}>
         {label}
       </label>
       {children({

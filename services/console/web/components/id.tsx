@@ -31,7 +31,11 @@ export function useCopy(): [copied: boolean, copy: (text: string) => void] {
 
 /** An id as a text, for links; invisible characters are escaped. */
 export function IdText({ value }: { value: string }) {
-  return <bdi title={toVisible(value)}>{toVisible(value)}</bdi>
+  return (
+    <bdi title={toVisible(value)} translate="no">
+      {toVisible(value)}
+    </bdi>
+  )
 }
 
 export function Id({ value, most }: { value: string; most?: number }) {

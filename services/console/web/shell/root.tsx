@@ -5,18 +5,20 @@
  * page is a dialog then, because another dialog may be open.
  */
 import { useQuery, useQueryClient } from '@tanstack/react-query'
-import { useLocation } from '@tanstack/react-router'
+import { lazyRouteComponent, useLocation } from '@tanstack/react-router'
 import { Dialog } from 'radix-ui'
-import { useEffect, useState } from 'react'
+import { Suspense, useEffect, useState } from 'react'
 import { demands } from '../api/client.ts'
 import { type SignedIn, sessionQuery } from '../api/session.ts'
 import { Failed } from '../components/states.tsx'
 import { Toasts } from '../components/toast.tsx'
-import { Invite } from './invite.tsx'
-import { OidcReturn } from './oidc/return.tsx'
 import { Shell } from './shell.tsx'
 import { SignIn } from './sign-in.tsx'
 import { StepUp } from './step-up.tsx'
+
+// Few people see these, and each of them once.
+const Invite = lazyRouteComponent(() => import('./invite.tsx'), 'Invite')
+const OidcReturn = lazyRouteComponent(() => import('./oidc/return.tsx'), 'OidcReturn')
 
 export function Root() {
   const session = useQuery(sessionQuery)
@@ -41,8 +43,14 @@ export function Root() {
     void client.invalidateQueries({ predicate: ({ queryKey }) => queryKey[0] !== 'session' })
   }
 
-  if (pathname === '/invite') return <Invite onSignedIn={enter} />
-  if (pathname === '/oidc') return <OidcReturn onSignedIn={enter} />
+  if (pathname === '/invite' || pathname === '/oidc') {
+    const Page = pathname === '/invite' ? Invite : OidcReturn
+    return (
+      <Suspense>
+        <Page onSignedIn={enter} />
+      </Suspense>
+    )
+  }
   if (session.isPending) return null
   if (shown === undefined) {
     return <Failed error={session.error} onRetry={() => void session.refetch()} />

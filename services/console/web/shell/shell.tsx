@@ -1,15 +1,18 @@
 /** The frame around every page: navigation, tenant switcher, account menu and command palette. */
-import { Outlet, useLocation } from '@tanstack/react-router'
+import { lazyRouteComponent, Outlet, useLocation } from '@tanstack/react-router'
 import { Dialog } from 'radix-ui'
-import { useEffect, useState } from 'react'
+import { Suspense, useEffect, useState } from 'react'
 import type { SignedIn } from '../api/session.ts'
 import { Button, IconButton } from '../components/button.tsx'
 import { AccountMenu } from './account-menu.tsx'
-import { CommandPalette, type PaletteKind } from './command-palette.tsx'
+import type { PaletteKind } from './command-palette.tsx'
 import { Mark } from './doorway.tsx'
 import { AdminTabs, Navigation } from './navigation.tsx'
 import { OperatorContext } from './operator.ts'
 import { TenantSwitcher } from './tenant-switcher.tsx'
+
+/** Loaded once the first page is shown, before anyone opens it. */
+const CommandPalette = lazyRouteComponent(() => import('./command-palette.tsx'), 'CommandPalette')
 
 export function Shell({ signedIn }: { signedIn: SignedIn }) {
   const { operator } = signedIn
@@ -86,7 +89,9 @@ export function Shell({ signedIn }: { signedIn: SignedIn }) {
           </Dialog.Content>
         </Dialog.Portal>
       </Dialog.Root>
-      <CommandPalette kind={palette} onClose={() => setPalette(null)} />
+      <Suspense>
+        <CommandPalette kind={palette} onClose={() => setPalette(null)} />
+      </Suspense>
     </OperatorContext>
   )
 }

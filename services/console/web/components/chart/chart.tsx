@@ -7,6 +7,7 @@ import { useEffect, useRef, useState } from 'react'
 import { Button } from '../button.tsx'
 import { usePreferences } from '../preferences.ts'
 import { Table } from '../table.tsx'
+import { toIso } from '../time/clock.ts'
 import { useExact } from '../time/time.tsx'
 import type { Series } from './series.ts'
 
@@ -14,6 +15,8 @@ type ChartProps = {
   title: string
   /** Milliseconds, ascending. */
   times: number[]
+  /** The times are days, which no time zone moves. */
+  areDays?: boolean
   series: Series[]
   height?: number
   /** The last values are of a span that has not ended: they are dashed and marked "so far". */
@@ -24,7 +27,7 @@ type ChartProps = {
 const plain = (value: number) => value.toLocaleString('en')
 
 export function Chart(props: ChartProps) {
-  const { title, times, series, format = plain } = props
+  const { title } = props
   const [asTable, setAsTable] = useState(false)
   return (
     <figure className="grid grid-cols-[minmax(0,1fr)] gap-2">
@@ -34,11 +37,7 @@ export function Chart(props: ChartProps) {
           {asTable ? 'Chart' : 'Table'}
         </Button>
       </figcaption>
-      {asTable ? (
-        <ChartTable format={format} series={series} times={times} title={title} />
-      ) : (
-        <Plot {...props} />
-      )}
+      {asTable ? <ChartTable {...props} /> : <Plot {...props} />}
     </figure>
   )
 }
@@ -49,6 +48,7 @@ function Plot({
   series,
   height = 180,
   isLastOpen = false,
+  areDays = false,
   format = plain,
 }: ChartProps) {
   const box = useRef<HTMLDivElement>(null)
@@ -60,7 +60,8 @@ function Plot({
     let gone = false
     nameLanguage()
     void import('./plot.ts').then(({ drawPlot }) => {
-      const chart = { times, series, height, format, isLastOpen, utc: zone === 'utc' }
+      const utc = areDays || zone === 'utc'
+      const chart = { times, series, height, format, isLastOpen, utc }
       if (!gone) end = drawPlot(element, chart)
     })
     return () => {
@@ -68,7 +69,7 @@ function Plot({
       end()
     }
     // The theme changes the colours that are read from the page.
-  }, [times, series, height, format, isLastOpen, zone, theme, isSystemDark])
+  }, [times, series, height, format, isLastOpen, areDays, zone, theme, isSystemDark])
   const labels = series.map(({ label, values }) => {
     const last = values.findLast((value) => value !== null)
     return { label, text: last === undefined || last === null ? 'no data' : format(last) }
@@ -106,8 +107,9 @@ function nameLanguage(): void {
 
 const swatches = { accent: 'bg-accent-text', warn: 'bg-warn', bad: 'bg-bad' }
 
-function ChartTable({ title, times, series, format = plain }: ChartProps) {
-  const toText = useExact()
+function ChartTable({ title, times, series, areDays, format = plain }: ChartProps) {
+  const toExact = useExact()
+  const toText = (atMs: number) => (areDays ? toIso(atMs).slice(0, 10) : toExact(atMs))
   return (
     <Table
       columns={[

@@ -1,8 +1,11 @@
 /** The time range of a page, in its URL: the last hours or days, or from one moment to another. */
 
+import { useEffect, useState } from 'react'
 import { controlClasses } from '../field.tsx'
 import { useUrlSearch } from '../url-state.ts'
 import { toIso } from './clock.ts'
+import { MomentInput } from './moment-input.tsx'
+import { serverNowMs } from './server-clock.ts'
 import { useNowMs } from './time.tsx'
 
 const hourMs = 3_600_000
@@ -38,8 +41,11 @@ export function TimeRange({ usual = '24h' }: { usual?: string }) {
   const [search, change] = useUrlSearch()
   const { span, from, to } = useTimeRange(usual)
   const choose = (value: string) => {
-    if (value === 'own') change({ span: '', from, to: to ?? toIso(Date.now()) })
-    else change({ span: value === usual ? '' : value, from: '', to: '' })
+    if (value === 'own') {
+      // The beginning of all time is no date to begin typing at.
+      const begin = span === 'any' ? toIso(serverNowMs() - 24 * hourMs) : from
+      change({ span: '', from: begin, to: to ?? toIso(serverNowMs()) })
+    } else change({ span: value === usual ? '' : value, from: '', to: '' })
   }
   return (
     <>
@@ -57,31 +63,55 @@ export function TimeRange({ usual = '24h' }: { usual?: string }) {
         <option value="own">From … to …</option>
       </select>
       {search.from && (
-        <>
-          <Moment label="From" name="from" value={from} />
-          <Moment label="To" name="to" value={to ?? ''} />
-        </>
+        <OwnRange
+          from={from.slice(0, minuteCharacters)}
+          onChange={change}
+          to={(to ?? '').slice(0, minuteCharacters)}
+        />
       )}
     </>
   )
 }
 
-/** A moment in UTC; what is typed is read as UTC, as its label says. */
-function Moment({ label, name, value }: { label: string; name: string; value: string }) {
-  const [, change] = useUrlSearch()
+/** Characters of `2026-11-25T14:03`. */
+const minuteCharacters = 16
+
+/** Two moments in UTC, as their labels say. They are in force while the first is before the other. */
+function OwnRange({
+  from,
+  to,
+  onChange,
+}: {
+  from: string
+  to: string
+  onChange: (range: { from: string; to: string }) => void
+}) {
+  const [typed, setTyped] = useState({ from, to })
+  useEffect(() => setTyped({ from, to }), [from, to])
+  const isOrdered = typed.to === '' || typed.from < typed.to
+  const set = (part: Partial<typeof typed>) => {
+    const next = { ...typed, ...part }
+    setTyped(next)
+    const [fromMs, toMs] = [Date.parse(`${next.from}Z`), Date.parse(`${next.to}Z`)]
+    if (next.to === '') onChange({ from: toIso(fromMs), to: '' })
+    else if (fromMs < toMs) onChange({ from: toIso(fromMs), to: toIso(toMs) })
+  }
   return (
-    <label className="flex items-center gap-1 text-muted text-sm">
-      {label}
-      <input
-        className={`${controlClasses} h-8 w-auto!`}
-        onChange={({ target }) => {
-          const atMs = Date.parse(`${target.value}Z`)
-          if (!Number.isNaN(atMs)) change({ [name]: toIso(atMs) })
-        }}
-        type="datetime-local"
-        value={value.slice(0, 16)}
+    <>
+      <MomentInput
+        inLine
+        label="From (UTC)"
+        onChange={(value) => set({ from: value })}
+        required
+        value={typed.from}
       />
-      UTC
-    </label>
+      <MomentInput
+        error={isOrdered ? undefined : 'From must be before To.'}
+        inLine
+        label="To (UTC)"
+        onChange={(value) => set({ to: value })}
+        value={typed.to}
+      />
+    </>
   )
 }

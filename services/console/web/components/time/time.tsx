@@ -2,16 +2,19 @@
 import { useSyncExternalStore } from 'react'
 import { usePreferences } from '../preferences.ts'
 import { toExact, toIso, toRelative } from './clock.ts'
+import { onServerTimeFound, serverNowMs } from './server-clock.ts'
 
 const tickMs = 15_000
-let nowMs = Date.now()
+let nowMs = serverNowMs()
 const listeners = new Set<() => void>()
-setInterval(() => {
-  nowMs = Date.now()
+const tick = () => {
+  nowMs = serverNowMs()
   for (const listener of listeners) listener()
-}, tickMs)
+}
+setInterval(tick, tickMs)
+onServerTimeFound(tick)
 
-/** The time now, as often as a relative time can change. */
+/** The server's time now, as often as a relative time can change. */
 export function useNowMs(): number {
   return useSyncExternalStore(
     (listener) => {
@@ -40,7 +43,7 @@ export function Time({ at, exact = false }: { at: string | null; exact?: boolean
   if (at === null) return <span className="text-muted">never</span>
   const atMs = Date.parse(at)
   const full = toText(at)
-  const ago = toRelative(atMs, Math.max(now, Date.now() - tickMs))
+  const ago = toRelative(atMs, Math.max(now, serverNowMs() - tickMs))
   return (
     <time
       className={exact ? undefined : 'whitespace-nowrap'}

@@ -7,6 +7,7 @@ import { Icon } from '../../components/icons.tsx'
 import { LiveSwitch, useLive } from '../../components/live-switch.tsx'
 import { Menu, MenuItem } from '../../components/menu.tsx'
 import { Empty, Failed, Refused, SkeletonRows } from '../../components/states.tsx'
+import { serverNowMs } from '../../components/time/server-clock.ts'
 import { useUrlSearch } from '../../components/url-state.ts'
 import { useMay } from '../../shell/operator.ts'
 import type { Alert } from '../alert/alert.ts'
@@ -110,10 +111,10 @@ function AllMenu({
 }) {
   // A span begins at the moment when the dialog was opened, for the count and for the change.
   const [bulk, setBulk] = useState<{ sets: BulkSets; filter: Record<string, string> } | null>(null)
-  const begin = (sets: BulkSets) => setBulk({ sets, filter: toQuery(filters, Date.now()) })
+  const begin = (sets: BulkSets) => setBulk({ sets, filter: toQuery(filters, serverNowMs()) })
   const mayJudge = useMay('analyst')
   const download = () => {
-    const query = new URLSearchParams(toQuery(filters, Date.now()))
+    const query = new URLSearchParams(toQuery(filters, serverNowMs()))
     location.assign(`${prefix}/admin/v1/tenants/${tenant}/alerts.csv?${query}`)
   }
   return (

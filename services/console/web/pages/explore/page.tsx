@@ -13,6 +13,7 @@ import { Input } from '../../components/field.tsx'
 import { Page as Frame, Panel } from '../../components/page.tsx'
 import { Empty, Refused } from '../../components/states.tsx'
 import { Tabs } from '../../components/tabs.tsx'
+import { serverNowMs } from '../../components/time/server-clock.ts'
 import { useUrlSearch } from '../../components/url-state.ts'
 import { findParameters, toDefault } from './parameters.ts'
 import { rememberQuery } from './query-history.ts'
@@ -49,7 +50,7 @@ function Explore({ tenant }: { tenant: string }) {
       ),
     [views.data],
   )
-  const [openedAtMs] = useState(() => Date.now())
+  const [openedAtMs] = useState(serverNowMs)
   const toValue = (name: string) =>
     search[`${parameterPrefix}${name}`] ?? toDefault(name, openedAtMs)
   const statement = (): Statement => ({
@@ -183,7 +184,7 @@ function useSqlQuery(tenant: string) {
       ),
     onSettled: (rows, error, { given }) => {
       if (isCancelled(error)) return
-      rememberQuery(tenant, { ...given, atMs: Date.now(), rows: rows?.rows.length ?? null })
+      rememberQuery(tenant, { ...given, atMs: serverNowMs(), rows: rows?.rows.length ?? null })
     },
   })
   useEffect(() => () => stop.current?.abort(), [])
@@ -196,7 +197,7 @@ function useSqlQuery(tenant: string) {
     run: (given: Statement) => {
       stop.current?.abort()
       stop.current = new AbortController()
-      setStartedMs(Date.now())
+      setStartedMs(performance.now())
       setStatement(given)
       mutation.mutate({ given, signal: stop.current.signal })
     },
@@ -214,7 +215,7 @@ function RunState({ query: { isRunning, rows, startedMs } }: { query: SqlQuery }
   const [nowMs, setNowMs] = useState(startedMs)
   useEffect(() => {
     if (!isRunning) return
-    const timer = setInterval(() => setNowMs(Date.now()), 250)
+    const timer = setInterval(() => setNowMs(performance.now()), 250)
     return () => clearInterval(timer)
   }, [isRunning])
   const seconds = Math.max(0, nowMs - startedMs) / 1_000

@@ -9,7 +9,9 @@ import { useUrlState } from '../../components/url-state.ts'
 export type Rows = AnswerOf<'/admin/v1/tenants/{tenant_id}/sql', 'post'>
 
 const numberType = /^(?:Nullable\(|LowCardinality\()*(?:U?Int|Float|Decimal)/
-const timeType = /^(?:Nullable\()?Date/
+const timeType = /^(?:Nullable\(|LowCardinality\()*Date/
+/** A day without a time, and so without a zone. */
+const dayType = /^(?:Nullable\(|LowCardinality\()*Date(?:32)?\)*$/
 const columnsShown = 60
 const barsMax = 40
 const linesMax = 3
@@ -31,7 +33,11 @@ export function ResultTable({ rows: { columns, rows } }: { rows: Rows }) {
           cell: (row) => {
             const text = toCell(rows[row]?.[at])
             return (
-              <span className={text === 'null' ? 'text-muted' : ''} title={text.slice(0, 1_000)}>
+              <span
+                className={text === 'null' ? 'text-muted' : ''}
+                title={text.slice(0, 1_000)}
+                translate="no"
+              >
                 {text.slice(0, 200)}
               </span>
             )
@@ -99,6 +105,7 @@ function TimeChart({ rows, timeAt, numbers }: { rows: Rows; timeAt: number; numb
   return (
     <div className="p-4">
       <Chart
+        areDays={dayType.test(rows.columns[timeAt]!.type)}
         height={280}
         series={series}
         times={times}

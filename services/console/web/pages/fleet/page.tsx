@@ -10,6 +10,7 @@ import { LiveSwitch, useLive } from '../../components/live-switch.tsx'
 import { Page as Frame, Panel } from '../../components/page.tsx'
 import { Empty, Loaded, Skeleton } from '../../components/states.tsx'
 import { type Column, Table } from '../../components/table.tsx'
+import { serverNowMs } from '../../components/time/server-clock.ts'
 import { Time } from '../../components/time/time.tsx'
 import { TimeRange, useTimeRange } from '../../components/time/time-range.tsx'
 import { type Fleet, toPercent, toVersionName } from './fleet-texts.ts'
@@ -75,7 +76,7 @@ function Content({ fleet }: { fleet: Fleet }) {
   const { totals } = fleet
   const times = useMemo(() => fleet.times.map((at) => Date.parse(at)), [fleet])
   const charts = useMemo(() => toCharts(fleet), [fleet])
-  const isLastOpen = (times.at(-1) ?? 0) + fleet.step_seconds * 1_000 > Date.now()
+  const isLastOpen = (times.at(-1) ?? 0) + fleet.step_seconds * 1_000 > serverNowMs()
   const tiles: [name: string, value: number][] = [
     ['Events', totals.events],
     ['Devices', totals.devices],

@@ -7,6 +7,7 @@ import { Button } from '../../components/button.tsx'
 import { Dialog, DialogActions } from '../../components/dialog.tsx'
 import { Input, Select } from '../../components/field.tsx'
 import { Refused } from '../../components/states.tsx'
+import { MomentInput } from '../../components/time/moment-input.tsx'
 import { toast } from '../../components/toast.tsx'
 import { addEntry, type ListEntry, type Listed, listNames, listsKey } from './lists.ts'
 
@@ -95,12 +96,11 @@ export function AddEntry({
           spellCheck={false}
           value={reason}
         />
-        <Input
+        <MomentInput
           error={problem?.of('expires_at')}
           hint="Leave it empty for an entry that never expires."
           label="Expires"
-          onChange={({ target }) => setExpires(target.value)}
-          type="datetime-local"
+          onChange={setExpires}
           value={expires}
         />
         {(problem === null || problem.errors.length === 0 || listed !== undefined) && (

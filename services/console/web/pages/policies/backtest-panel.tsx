@@ -4,6 +4,7 @@ import { Button } from '../../components/button.tsx'
 import { controlClasses } from '../../components/field.tsx'
 import { Panel } from '../../components/page.tsx'
 import { Empty, Refused } from '../../components/states.tsx'
+import { serverNowMs } from '../../components/time/server-clock.ts'
 import { cancelBacktest, type Report, startBacktest, useBacktest } from './backtest-run.ts'
 import { ConfusionMatrix, MovedMost, NamedChanges, Tile } from './outcome.tsx'
 
@@ -23,7 +24,7 @@ export function BacktestPanel({
   const backtest = useBacktest(tenant)
   const [days, setDays] = useState('30')
   const start = () => {
-    const since = days === '' ? null : new Date(Date.now() - Number(days) * dayMs).toISOString()
+    const since = days === '' ? null : new Date(serverNowMs() - Number(days) * dayMs).toISOString()
     void startBacktest(tenant, { text, since })
   }
   const running = backtest?.running === true

@@ -60,7 +60,7 @@ export function PolicyForm(props: FormProps) {
         {({ categories }) => (
           <div className="grid gap-2">
             {categories.map((category) => (
-              <CategoryForm {...props} category={category} key={category.category} />
+              <CategoryForm key={category.category} {...props} category={category} />
             ))}
           </div>
         )}

@@ -1,6 +1,8 @@
 /** Suppressions of a draft: signals that score nothing for an SDK version until a date. */
 import { Button } from '../../components/button.tsx'
 import { Input } from '../../components/field.tsx'
+import { MomentInput } from '../../components/time/moment-input.tsx'
+import { serverNowMs } from '../../components/time/server-clock.ts'
 import type { Search } from '../../components/url-state.ts'
 import type { FormProps, PolicyDocument, Suppression } from './policy-document.ts'
 
@@ -19,7 +21,7 @@ export function readSuppression(search: Search): Suppression | null {
     signals,
     ...(versions.length > 0 ? { sdkVersions: versions } : {}),
     ...(platforms.length > 0 ? { platforms } : {}),
-    expiresAt: new Date(Math.ceil(Date.now() / dayMs + usualDays) * dayMs).toISOString(),
+    expiresAt: new Date(Math.ceil(serverNowMs() / dayMs + usualDays) * dayMs).toISOString(),
     reason: search.reason ?? 'A prevalence spike',
   }
 }
@@ -105,17 +107,14 @@ function SuppressionRow({
         placeholder="all"
         value={(value.platforms ?? []).join(',')}
       />
-      <Input
+      <MomentInput
         error={errorOf('.expiresAt')}
         hint={value.expiresAt === null ? 'Empty is for good.' : 'Midnight in UTC.'}
+        kind="date"
         label="Until"
-        onChange={({ target }) =>
-          onChange({
-            ...value,
-            expiresAt: target.value === '' ? null : `${target.value}T00:00:00Z`,
-          })
+        onChange={(day) =>
+          onChange({ ...value, expiresAt: day === '' ? null : `${day}T00:00:00Z` })
         }
-        type="date"
         value={value.expiresAt?.slice(0, 10) ?? ''}
       />
       <div className="grid gap-2">

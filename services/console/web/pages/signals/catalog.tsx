@@ -7,6 +7,7 @@ import { controlClasses } from '../../components/field.tsx'
 import { Facts, Panel } from '../../components/page.tsx'
 import { Empty, Loaded } from '../../components/states.tsx'
 import { type Column, Table } from '../../components/table.tsx'
+import { serverNowMs } from '../../components/time/server-clock.ts'
 import { Time } from '../../components/time/time.tsx'
 import { useUrlSearch } from '../../components/url-state.ts'
 
@@ -37,7 +38,7 @@ export function Catalog({ tenant }: { tenant: string }) {
   const fleet = useQuery({
     queryKey: ['fleet', tenant, 'week'],
     queryFn: () => {
-      const from = new Date(Date.now() - weekMs).toISOString()
+      const from = new Date(serverNowMs() - weekMs).toISOString()
       return ok(
         api.GET('/admin/v1/tenants/{tenant_id}/fleet', { params: { path, query: { from } } }),
       )

@@ -4,9 +4,10 @@ import { useState } from 'react'
 import { ApiProblem, api, ok } from '../../api/client.ts'
 import { Button, Spinner } from '../../components/button.tsx'
 import { Dialog, DialogActions } from '../../components/dialog.tsx'
-import { Checkbox, Input } from '../../components/field.tsx'
+import { Checkbox } from '../../components/field.tsx'
 import { usePreferences } from '../../components/preferences.ts'
 import { Refused } from '../../components/states.tsx'
+import { MomentInput } from '../../components/time/moment-input.tsx'
 import { useExact } from '../../components/time/time.tsx'
 import { deliveriesKey, useRefreshWebhook } from './webhook-actions.ts'
 
@@ -70,13 +71,12 @@ export function ReplayMany({ tenantId, onClose }: { tenantId: string; onClose: (
           label="Only failed and skipped deliveries"
           onChange={({ target }) => setFailed(target.checked)}
         />
-        <Input
+        <MomentInput
           error={badSince}
           hint={sinceMs === null ? 'All of them when left empty.' : `From ${toExact(sinceMs)} on.`}
           label={`Created since (${isUtc ? 'UTC' : 'local time'})`}
-          onChange={({ target }) => setSince(target.value)}
+          onChange={setSince}
           required={!failed}
-          type="datetime-local"
           value={since}
         />
         <p aria-live="polite" className="flex min-h-5 items-center gap-2">

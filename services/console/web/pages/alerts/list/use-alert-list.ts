@@ -4,6 +4,7 @@
  */
 import { useInfiniteQuery } from '@tanstack/react-query'
 import { api, ok } from '../../../api/client.ts'
+import { serverNowMs } from '../../../components/time/server-clock.ts'
 import { toQuery } from '../filters/filter-values.ts'
 
 const pageAlerts = 100
@@ -15,7 +16,7 @@ export function useAlertList(tenant: string, filters: Record<string, string>) {
     queryKey: ['alerts', tenant, filters],
     queryFn: async ({ pageParam: place }) => {
       // A cursor belongs to its filters: all pages of a span begin at the same moment.
-      const nowMs = place?.nowMs ?? Date.now()
+      const nowMs = place?.nowMs ?? serverNowMs()
       const query = {
         ...toQuery(filters, nowMs),
         limit: pageAlerts,
