@@ -49,6 +49,8 @@ describe('a text of the pages', () => {
   it('that is code or an id is not translated', () => {
     expect(write('code', 'a')).toBe('<code translate="no">a</code>')
     expect(write('b', 'a', { className: 'x font-mono' })).toContain(' translate="no"')
+    const Link = (props: object) => jsx('a', props)
+    expect(write(Link, 'evt_1', { className: 'font-mono' })).toContain(' translate="no"')
     expect(write('b', 'a', { className: 'font-monospace' })).toBe('<b class="font-monospace">a</b>')
   })
 })

@@ -24,8 +24,8 @@ const codeElements = new Set<unknown>(['code', 'pre', 'kbd', 'samp'])
 
 function toStable(type: Type, props: Props): object {
   const { children, className = '' } = props
-  const isCode =
-    codeElements.has(type) || (typeof type === 'string' && /\bfont-mono\b/.test(className))
+  // A component passes it on, such as a link that is an id.
+  const isCode = codeElements.has(type) || /\bfont-mono\b/.test(className)
   const given = isCode ? { translate: 'no', ...props } : props
   if (type === Fragment) return { ...given, children: wrapTexts([children].flat()) }
   if (!Array.isArray(children)) return given

@@ -41,8 +41,11 @@ export function TimeRange({ usual = '24h' }: { usual?: string }) {
   const [search, change] = useUrlSearch()
   const { span, from, to } = useTimeRange(usual)
   const choose = (value: string) => {
-    if (value === 'own') change({ span: '', from, to: to ?? toIso(serverNowMs()) })
-    else change({ span: value === usual ? '' : value, from: '', to: '' })
+    if (value === 'own') {
+      // The beginning of all time is no date to begin typing at.
+      const begin = span === 'any' ? toIso(serverNowMs() - 24 * hourMs) : from
+      change({ span: '', from: begin, to: to ?? toIso(serverNowMs()) })
+    } else change({ span: value === usual ? '' : value, from: '', to: '' })
   }
   return (
     <>
