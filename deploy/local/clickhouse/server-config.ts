@@ -5,11 +5,16 @@
 import { createHmac } from 'node:crypto'
 import {
   analystChoices,
+  analystGrants,
+  analystQuota,
+  analystRole,
+  analystSettings,
   guardedTables,
   localAnalystSettings,
   readerSettings,
   readerUser,
   sharedTables,
+  tenantOfUser,
   toRowFilter,
 } from '#shared/core/analytics/analyst-access.ts'
 import { clusterName } from '#shared/core/base/shards.ts'
@@ -22,6 +27,10 @@ export type EngineUser = {
   passwordSha256Hex: string
   /** Statements without a grantee, such as `GRANT SELECT ON device_intelligence.sessions`. */
   grants: readonly string[]
+  /** With the role and settings of a server's analyst; only tests have such a user here. */
+  isAnalyst?: true
+  /** With its quota as well. */
+  hasQuota?: boolean
 }
 
 /** The engine as one of several shards on this machine, which have the same users. */
@@ -38,7 +47,7 @@ export type ServerConfigFacts = {
   logLevel: string
   /** SHA-256 of the password of user `default`, in hex; null leaves the server open. */
   passwordSha256Hex: string | null
-  /** SHA-256 of the password of user `analyst`, which only the analysts' proxy uses. */
+  /** SHA-256 of the password of user `analyst`, which only the analysts' front uses. */
   analystPasswordSha256Hex: string
   /** Port on 127.0.0.1 of the startup gate (see startup-gate.ts); used only with a password. */
   startupGatePort: number | null
@@ -104,11 +113,13 @@ function toShardsXml({ shards }: ServerConfigFacts): string {
   </remote_servers>`
 }
 
-/** The header with the tenant of an analyst's request. */
+/** The header with the tenant of an analyst's request; the front sets it. */
 export const tenantHeader = 'X-Analyst-Tenant'
 
-// Only the proxy sets it: SQL cannot change a header.
-const tenantOfRequest = `getClientHTTPHeader('${tenantHeader}')`
+/** The engine's user as whom the front runs the queries of all analysts. */
+export const analystUser = 'analyst'
+
+const tenantOfRequest = `if(currentUser() = '${analystUser}', getClientHTTPHeader('${tenantHeader}'), ${tenantOfUser})`
 
 /** The databases of the local stack; analysts are confined to the views of these. */
 const internalDatabase = 'device_intelligence'
@@ -123,9 +134,13 @@ export function toUsersXml(facts: ServerConfigFacts): string {
   return `<clickhouse>
   <profiles>
     <default>${profileSettings}
-    </default>${toAnalystProfileXml()}${toReaderProfileXml()}
+    </default>${toAnalystProfileXml('local_analyst', localAnalystSettings)}${toAnalystProfileXml('analyst', analystSettings)}${toReaderProfileXml()}
   </profiles>
-  <quotas><default></default></quotas>
+  <quotas>
+    <default></default>${toQuotaXml()}
+  </quotas>
+  <roles>${toRoleXml()}
+  </roles>
   <users>
     <default>${toAuthenticationXml(facts)}
       <networks><ip>127.0.0.1</ip><ip>::1</ip></networks>
@@ -134,50 +149,77 @@ export function toUsersXml(facts: ServerConfigFacts): string {
       <access_management>1</access_management>
       <named_collection_control>1</named_collection_control>
     </default>
-    <analyst>
+    <${analystUser}>
       <password_sha256_hex>${facts.analystPasswordSha256Hex}</password_sha256_hex>
       <networks><ip>127.0.0.1</ip><ip>::1</ip></networks>
-      <profile>analyst</profile>
+      <profile>local_analyst</profile>
       <quota>default</quota>
-      <grants><query>GRANT SELECT ON ${analyticsDatabase}.*</query></grants>
-    </analyst>${facts.users.map(toUserXml).join('')}${toReaderXml(facts)}
+      <default_database>${analyticsDatabase}</default_database>
+      <grants><query>GRANT ${analystRole}</query></grants>
+    </${analystUser}>${facts.users.map(toUserXml).join('')}${toReaderXml(facts)}
   </users>
 </clickhouse>
 `
 }
 
-function toUserXml({ name, passwordSha256Hex, grants }: EngineUser): string {
-  if (!/^\w+$/.test(name) || !/^[\da-f]{64}$/.test(passwordSha256Hex)) {
+function toRoleXml(): string {
+  const grants = analystGrants(analyticsDatabase).map((grant) => `<query>${grant}</query>`)
+  return `
+    <${analystRole}>
+      <grants>
+        ${grants.join('\n        ')}
+      </grants>
+    </${analystRole}>`
+}
+
+function toUserXml(user: EngineUser): string {
+  const { name, passwordSha256Hex, grants, isAnalyst, hasQuota } = user
+  const own = isAnalyst ? [`GRANT ${analystRole}`, ...grants] : grants
+  if (!/^[\w.]+$/.test(name) || !/^[\da-f]{64}$/.test(passwordSha256Hex)) {
     throw new Error(`not a user of the engine: ${name}`)
   }
   return `
     <${name}>
       <password_sha256_hex>${passwordSha256Hex}</password_sha256_hex>
       <networks><ip>127.0.0.1</ip><ip>::1</ip></networks>
-      <profile>default</profile>
-      <quota>default</quota>
+      <profile>${isAnalyst ? 'analyst' : 'default'}</profile>
+      <quota>${hasQuota ? 'analyst' : 'default'}</quota>
       <grants>
-        ${grants.map((grant) => `<query>${escapeXml(grant)}</query>`).join('\n        ')}
+        ${own.map((grant) => `<query>${escapeXml(grant)}</query>`).join('\n        ')}
       </grants>
     </${name}>`
 }
 
 const escapeXml = (text: string) => text.replaceAll('&', '&amp;').replaceAll('<', '&lt;')
 
-function toAnalystProfileXml(): string {
-  const settings = Object.entries(localAnalystSettings).map(
-    ([name, value]) => `<${name}>${value}</${name}>`,
+function toAnalystProfileXml(name: string, settings: typeof analystSettings): string {
+  const values = Object.entries(settings).map(
+    ([setting, value]) => `<${setting}>${value}</${setting}>`,
   )
-  const choices = Object.entries(analystChoices).map(([name, range]) => {
+  const choices = Object.entries(analystChoices).map(([setting, range]) => {
     const limits = range ? `<min>${range.min}</min><max>${range.max}</max>` : ''
-    return `<${name}>${limits}<changeable_in_readonly/></${name}>`
+    return `<${setting}>${limits}<changeable_in_readonly/></${setting}>`
   })
   return `
-    <analyst>
-      ${settings.join('\n      ')}
+    <${name}>
+      ${values.join('\n      ')}
       <constraints>
         ${choices.join('\n        ')}
       </constraints>
+    </${name}>`
+}
+
+function toQuotaXml(): string {
+  const intervals = analystQuota.map(
+    ({ seconds, queries, executionSeconds }) => `
+      <interval>
+        <duration>${seconds}</duration>
+        <queries>${queries}</queries>
+        <execution_time>${executionSeconds}</execution_time>
+      </interval>`,
+  )
+  return `
+    <analyst>${intervals.join('')}
     </analyst>`
 }
 
@@ -194,7 +236,8 @@ function toReaderProfileXml(): string {
 
 // No password has this hash, and no address is among its networks.
 function toReaderXml({ users }: ServerConfigFacts): string {
-  const services = ['default', ...users.map(({ name }) => name)]
+  const processes = users.filter(({ isAnalyst }) => !isAnalyst).map(({ name }) => name)
+  const services = ['default', ...processes]
   const filter = toRowFilter(services, tenantOfRequest)
   const tables = [...guardedTables, ...sharedTables].map(
     (table) => `<query>GRANT SELECT ON ${internalDatabase}.${table}</query>`,
