@@ -202,16 +202,16 @@ create role if not exists analyst settings profile 'analyst';
 
 GRANT SELECT ON `analytics`.* to analyst;
 
+create quota if not exists analyst keyed by user_name
+  for interval 60 second max queries = 600, execution_time = 60,
+  for interval 86400 second max queries = 50000, execution_time = 7200
+  to analyst;
+
 GRANT SELECT ON information_schema.* to analyst;
 
 GRANT SELECT ON INFORMATION_SCHEMA.* to analyst;
 
 GRANT SELECT ON system.parts to analyst;
-
-create quota if not exists analyst keyed by user_name
-  for interval 60 second max queries = 600, execution_time = 60,
-  for interval 86400 second max queries = 50000, execution_time = 7200
-  to analyst;
 
 -- By hand, where all analysts together must leave processors to others. The console does not run
 -- these: a server has one tree of workloads, which may be another one.

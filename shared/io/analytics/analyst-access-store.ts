@@ -40,6 +40,7 @@ const noPassword = '0'.repeat(64)
 export function toAccessStatements(names: { database: string; owner: string }): string[] {
   const database = quoteName(names.database)
   const analytics = quoteName(toAnalyticsDatabase(names.database))
+  const [ofViews, ...ofNames] = analystGrants(analytics)
   const filter = toRowFilter([names.owner, ...clickhouseProcesses], tenantOfUser)
   return [
     `create settings profile if not exists ${readerUser}`,
@@ -63,7 +64,7 @@ export function toAccessStatements(names: { database: string; owner: string }): 
     `create settings profile if not exists ${analystRole}`,
     `alter settings profile ${analystRole} settings ${toList(toProfile())}`,
     `create role if not exists ${analystRole} settings profile '${analystRole}'`,
-    ...analystGrants(analytics).map((grant) => `${grant} to ${analystRole}`),
+    `${ofViews} to ${analystRole}`,
     `create quota if not exists ${analystRole} keyed by user_name${toList(
       analystQuota.map(
         ({ seconds, queries, executionSeconds }) =>
@@ -72,6 +73,8 @@ export function toAccessStatements(names: { database: string; owner: string }): 
       ),
     )}
   to ${analystRole}`,
+    // Last: whoever may not give these has the rest.
+    ...ofNames.map((grant) => `${grant} to ${analystRole}`),
   ]
 }
 

@@ -45,6 +45,9 @@ export class AnalystQueryError extends Error {
 /** The code of an engine that does not know the user or the password. */
 export const authenticationFailed = 516
 
+/** The code of an engine that runs as many queries of the user as it may. */
+export const tooManyQueries = 202
+
 /** The query has a FORMAT of its own, so its answer cannot be read. */
 export class FormatClauseError extends Error {}
 

@@ -19,6 +19,7 @@ import {
   queryCsv,
   queryRows,
   RowTooLargeError,
+  tooManyQueries,
 } from '#shared/io/analytics/analyst-query.ts'
 import { toAnalyticsDatabase } from '#shared/io/analytics/analytics-database.ts'
 import { listAnalyticsViews } from '#shared/io/analytics/analytics-schema-store.ts'
@@ -171,7 +172,7 @@ const unreadable = (error: unknown): never => {
   throw unavailable('ClickHouse cannot be read at the moment.', toLoggable(error))
 }
 
-/** Statuses of an engine, or of the analysts' proxy, that cannot be reached or is busy. */
+/** Statuses of a ClickHouse that is busy, and of an address whose engine cannot be reached. */
 const busyStatuses = [502, 503, 504]
 
 /** @throws Problem query_failed with the engine's own words, or unavailable */
@@ -186,7 +187,8 @@ function refuse(error: unknown, signal: AbortSignal): never {
     throw new Problem('query_failed', 'Leave FORMAT out: a query is answered as rows or as a CSV.')
   }
   if (!(error instanceof AnalystQueryError) || error.engineCode === 0) unreadable(error)
-  const { message, status } = error as AnalystQueryError
-  if (busyStatuses.includes(status)) throw unavailable(message, error)
+  const { engineCode, message, status } = error as AnalystQueryError
+  const isBusy = busyStatuses.includes(status) || engineCode === tooManyQueries
+  if (isBusy) throw unavailable(message, error)
   throw new Problem('query_failed', message)
 }
