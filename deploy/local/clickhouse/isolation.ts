@@ -14,7 +14,8 @@ export type Isolation = 'user' | 'namespace' | 'none'
 
 /** Decides how the engine whose folders are in this data folder can be kept from secrets. */
 export function chooseIsolation(dataDir: string, pathVar: string | undefined): Isolation {
-  if (process.getuid?.() === 0 && findClosedFolder(dataDir) === null) return 'user'
+  const closed = findClosedFolder(join(dataDir, 'clickhouse'))
+  if (process.getuid?.() === 0 && closed === null) return 'user'
   return hasNamespaces(pathVar) ? 'namespace' : 'none'
 }
 

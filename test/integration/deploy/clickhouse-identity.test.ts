@@ -15,7 +15,7 @@ import {
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { hasNamespaces } from '../../../deploy/local/clickhouse/isolation.ts'
+import { chooseIsolation, hasNamespaces } from '../../../deploy/local/clickhouse/isolation.ts'
 import { callClickhouse } from '../../support/servers/clickhouse-request.ts'
 import { startClickhouse, type TestClickhouse } from '../../support/servers/clickhouse-server.ts'
 
@@ -51,6 +51,18 @@ describe.runIf(process.getuid?.() === 0)('the engine that root starts', () => {
       expect(text).toContain('Permission denied')
     },
   )
+
+  it('is one where that user may enter the folders, and in namespaces elsewhere', () => {
+    const elsewhere = hasNamespaces(process.env.PATH) ? 'namespace' : 'none'
+    for (const [mode, isolation] of [
+      [0o711, 'user'],
+      [0o700, elsewhere],
+    ] as const) {
+      chmodSync(folder, mode)
+      expect(chooseIsolation(folder, process.env.PATH)).toBe(isolation)
+    }
+    chmodSync(folder, 0o755)
+  })
 
   it('reports where it cannot change the user', async () => {
     const closed = mkdtempSync(join(tmpdir(), 'closed-'))
