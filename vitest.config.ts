@@ -9,7 +9,7 @@ import { chooseFilesFolder } from './test/support/process/files-in-memory.ts'
 // more of their files run side by side than there are cores. Files that judge how long something
 // took have a core each, by limits that tell a moment from a time-out.
 const timed = [
-  ...['analyst-limits', 'analysts', 'api-outages', 'clickhouse-http-inserts', 'delivery'],
+  ...['analysts', 'api-outages', 'clickhouse-http-inserts', 'delivery'],
   ...['delivery-process', 'edge-lease', 'ingest-storage', 'outages', 'outbound-hostile'],
   ...['outbound-http', 'rolling', 'rotation', 'rotation-under-load', 'small-stream'],
   ...['starvation', 'strangers'],
@@ -43,7 +43,7 @@ const long = [
     'isolation',
     'nats-tls',
   ],
-  ...['fleet', 'small-stream', 'native-protocol', 'scorer', 'starvation', 'analyst-limits'],
+  ...['fleet', 'small-stream', 'scorer', 'starvation', 'analysts'],
   ...['reconciliation', 'kills', 'path', 'cli', 'ingest-storage'],
 ].map((name) => `/${name}.test.ts`)
 const toRank = ({ moduleId }: TestSpecification) => {

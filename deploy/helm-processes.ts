@@ -38,8 +38,8 @@ const readers: Record<ProcessName, (env: Env) => unknown> = {
 
 /** Read by Node itself. */
 const nodeVariables = ['NODE_EXTRA_CA_CERTS']
-/** For several processes in one place: a container has one, and its addresses are fixed. */
-const notInContainers = /^(PARENT_PID|REUSE_PORT|\w+_LISTEN)$/
+/** Of the local stack, and of several processes in one place: a container has one. */
+const notInContainers = /^(CLICKHOUSE_EMBEDDED|PARENT_PID|REUSE_PORT|\w+_LISTEN)$/
 
 /**
  * The variables that a process reads.

@@ -71,6 +71,10 @@ function printReady(screen: Screen, stack: RunningStack, settings: LocalSettings
   stack.shardUrls.forEach((url, at) => {
     screen.note('shard', `${at + 1} of ${stack.shardUrls.length} of clickhouse: ${url}`)
   })
+  if (stack.analystsUrl !== null) {
+    screen.note('analysts', `${stack.analystsUrl}, the views of one tenant each, but no wall:`)
+    screen.note('', 'SQL of this engine can read the rows of every tenant')
+  }
   if (stack.firstSignIn !== null) {
     const { url, email, expiresAt } = stack.firstSignIn
     screen.line()

@@ -20,6 +20,7 @@ export function readConsoleConfig(env: Env) {
       MASTER_KEY_PREVIOUS: variables.MASTER_KEY_PREVIOUS,
       ADMIN_TOKEN: variables.ADMIN_TOKEN,
       ANALYSTS_URL: variables.ANALYSTS_URL,
+      CLICKHOUSE_EMBEDDED: variables.CLICKHOUSE_EMBEDDED,
       CONSOLE_LISTEN: variables.CONSOLE_LISTEN,
       CONSOLE_INTERNAL_LISTEN: variables.CONSOLE_INTERNAL_LISTEN,
       PUBLIC_URL: variables.PUBLIC_URL,

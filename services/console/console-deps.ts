@@ -113,6 +113,7 @@ export function createConsoleDeps(parts: ConsoleParts): ConsoleDeps {
       database: databaseOf(config.CLICKHOUSE_URL),
       clickhouseUrl: config.CLICKHOUSE_URL,
       url: config.ANALYSTS_URL ?? null,
+      isEmbedded: config.CLICKHOUSE_EMBEDDED,
     },
     wallMs,
     backtests,

@@ -1,6 +1,6 @@
 // The embedded ClickHouse as a separate process: `node deploy/local/clickhouse/clickhouse-server.ts
-// --path DIR --listen 127.0.0.1:PORT [--parent-pid PID] [--shards PORTS --shard N]`. It prints one
-// JSON line on stdout when queries are accepted, logs to stderr, and is the only place that uses
+// --path DIR --listen 127.0.0.1:PORT [--parent-pid PID] [--isolated] [--shards PORTS --shard N]`.
+// `--isolated` says that it has namespaces of its own (isolation.ts). It prints one JSON line on stdout when queries are accepted, logs to stderr, and is the only place that uses
 // the engine. Acknowledged rows survive its kill -9. It ends on SIGTERM or SIGINT within five
 // seconds, and by itself when the parent has ended.
 import { flushCompileCache } from 'node:module'
@@ -24,6 +24,7 @@ const { values: flags } = parseArgs({
     path: { type: 'string' },
     listen: { type: 'string', default: '127.0.0.1:8123' },
     'parent-pid': { type: 'string' },
+    isolated: { type: 'boolean', default: false },
     // Of a shard: the native ports of all shards in their order, and which of them is its own.
     shards: { type: 'string' },
     shard: { type: 'string' },
@@ -55,6 +56,7 @@ const engine = await startEngine({
   password,
   users: readUsers(process.env.ENGINE_USERS),
   logLevel: toEngineLogLevel(process.env.LOG_LEVEL),
+  isIsolated: flags.isolated,
   shards:
     flags.shards === undefined
       ? null

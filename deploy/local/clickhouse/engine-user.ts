@@ -1,6 +1,6 @@
 // The operating-system user of the embedded engine. A process that root starts changes to its own
 // user before the engine runs, so the engine's functions read neither the stack's secrets nor the
-// other servers' data. A process of an ordinary user does not change.
+// other servers' data. A process of an ordinary user has namespaces instead (isolation.ts).
 import { statSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { changeOwner } from '../stack/change-owner.ts'
@@ -18,9 +18,7 @@ const othersMayEnter = 0o001
 export function becomeEngineUser(dataDir: string): string | null {
   if (process.getuid?.() !== 0) return null
   const closed = findClosedFolder(dataDir)
-  if (closed !== null) {
-    return `only root may enter ${closed}, so the engine runs as root; move DATA_DIR elsewhere`
-  }
+  if (closed !== null) return `only root may enter ${closed}, so the engine runs as root`
   changeOwner(dataDir, engineUser)
   process.setgroups?.([])
   process.setgid?.(engineUser.gid)
@@ -28,7 +26,8 @@ export function becomeEngineUser(dataDir: string): string | null {
   return null
 }
 
-function findClosedFolder(dataDir: string): string | null {
+/** A folder above the data folder that only its owner may enter, or null. */
+export function findClosedFolder(dataDir: string): string | null {
   for (let folder = dirname(dataDir); ; folder = dirname(folder)) {
     if ((statSync(folder).mode & othersMayEnter) === 0) return folder
     if (folder === dirname(folder)) return null

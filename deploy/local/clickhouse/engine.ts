@@ -37,6 +37,8 @@ export type EngineOptions = {
   users: readonly EngineUser[]
   /** ClickHouse's log level: `critical`, `debug`, `trace`, ... Lines go to stderr as JSON. */
   logLevel: string
+  /** Whether this process is in namespaces of its own, where it is not really root. */
+  isIsolated: boolean
   /**
    * Null for an engine that is alone. Shards speak the native protocol with each other: a broken
    * greeting there ends this engine, so it listens on 127.0.0.1, for shards only.
@@ -68,9 +70,9 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
   open({ library, path: libchdbPath() })
   const runDir = join(options.dataDir, 'run')
   mkdirSync(runDir, { recursive: true, mode: 0o700 })
-  const warning = becomeEngineUser(options.dataDir)
+  const warning = options.isIsolated ? null : becomeEngineUser(options.dataDir)
   if (warning !== null) process.stderr.write(`clickhouse-server: warning: ${warning}\n`)
-  // The kernel drops the signal set by setpriv when a process changes its user.
+  // The kernel drops the signal set by setpriv when a process changes its user or namespace.
   else
     callInt('prctl', [DataType.I32, DataType.I32], [parentDeathSignal, constants.signals.SIGTERM])
   lockDirectory(options.dataDir)

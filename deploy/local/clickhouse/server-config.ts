@@ -5,11 +5,16 @@
 import { createHmac } from 'node:crypto'
 import {
   analystChoices,
+  analystGrants,
+  analystQuota,
+  analystRole,
+  analystSettings,
   guardedTables,
   localAnalystSettings,
   readerSettings,
   readerUser,
   sharedTables,
+  tenantOfUser,
   toRowFilter,
 } from '#shared/core/analytics/analyst-access.ts'
 import { clusterName } from '#shared/core/base/shards.ts'
@@ -24,6 +29,10 @@ export type EngineUser = {
   grants: readonly string[]
   /** Settings of its queries; the default profile's without it. */
   profile?: EngineProfile
+  /** With the role and settings of a server's analyst; only tests have such a user here. */
+  isAnalyst?: true
+  /** With its quota as well. */
+  hasQuota?: boolean
 }
 
 export type EngineProfile = {
@@ -46,7 +55,7 @@ export type ServerConfigFacts = {
   logLevel: string
   /** SHA-256 of the password of user `default`, in hex; null leaves the server open. */
   passwordSha256Hex: string | null
-  /** SHA-256 of the password of user `analyst`, which only the analysts' proxy uses. */
+  /** SHA-256 of the password of user `analyst`, which only the analysts' front uses. */
   analystPasswordSha256Hex: string
   /** Port on 127.0.0.1 of the startup gate (see startup-gate.ts); used only with a password. */
   startupGatePort: number | null
@@ -112,11 +121,13 @@ function toShardsXml({ shards }: ServerConfigFacts): string {
   </remote_servers>`
 }
 
-/** The header with the tenant of an analyst's request. */
+/** The header with the tenant of an analyst's request; the front sets it. */
 export const tenantHeader = 'X-Analyst-Tenant'
 
-// Only the proxy sets it: SQL cannot change a header.
-const tenantOfRequest = `getClientHTTPHeader('${tenantHeader}')`
+/** The engine's user as whom the front runs the queries of all analysts. */
+export const analystUser = 'analyst'
+
+const tenantOfRequest = `if(currentUser() = '${analystUser}', getClientHTTPHeader('${tenantHeader}'), ${tenantOfUser})`
 
 /** The databases of the local stack; analysts are confined to the views of these. */
 const internalDatabase = 'device_intelligence'
@@ -131,9 +142,13 @@ export function toUsersXml(facts: ServerConfigFacts): string {
   return `<clickhouse>
   <profiles>
     <default>${profileSettings}
-    </default>${toAnalystProfileXml()}${toReaderProfileXml()}${facts.users.map(toProfileXml).join('')}
+    </default>${toAnalystProfileXml('local_analyst', localAnalystSettings)}${toAnalystProfileXml('analyst', analystSettings)}${toReaderProfileXml()}${facts.users.map(toProfileXml).join('')}
   </profiles>
-  <quotas><default></default></quotas>
+  <quotas>
+    <default></default>${toQuotaXml()}
+  </quotas>
+  <roles>${toRoleXml()}
+  </roles>
   <users>
     <default>${toAuthenticationXml(facts)}
       <networks><ip>127.0.0.1</ip><ip>::1</ip></networks>
@@ -142,13 +157,14 @@ export function toUsersXml(facts: ServerConfigFacts): string {
       <access_management>1</access_management>
       <named_collection_control>1</named_collection_control>
     </default>
-    <analyst>
+    <${analystUser}>
       <password_sha256_hex>${facts.analystPasswordSha256Hex}</password_sha256_hex>
       <networks><ip>127.0.0.1</ip><ip>::1</ip></networks>
-      <profile>analyst</profile>
+      <profile>local_analyst</profile>
       <quota>default</quota>
-      <grants><query>GRANT SELECT ON ${analyticsDatabase}.*</query></grants>
-    </analyst>${facts.users.map(toUserXml).join('')}${toReaderXml(facts)}
+      <default_database>${analyticsDatabase}</default_database>
+      <grants><query>GRANT ${analystRole}</query></grants>
+    </${analystUser}>${facts.users.map(toUserXml).join('')}${toReaderXml(facts)}
   </users>
 </clickhouse>
 `
@@ -167,38 +183,69 @@ function toProfileXml({ name, profile }: EngineUser): string {
     </${name}>`
 }
 
-function toUserXml({ name, passwordSha256Hex, grants, profile }: EngineUser): string {
-  if (!/^\w+$/.test(name) || !/^[\da-f]{64}$/.test(passwordSha256Hex)) {
+function toRoleXml(): string {
+  const grants = analystGrants(analyticsDatabase).map((grant) => `<query>${grant}</query>`)
+  return `
+    <${analystRole}>
+      <grants>
+        ${grants.join('\n        ')}
+      </grants>
+    </${analystRole}>`
+}
+
+function toProfileName({ name, profile, isAnalyst }: EngineUser): string {
+  if (profile !== undefined) return name
+  return isAnalyst ? 'analyst' : 'default'
+}
+
+function toUserXml(user: EngineUser): string {
+  const { name, passwordSha256Hex, grants, isAnalyst, hasQuota } = user
+  const own = isAnalyst ? [`GRANT ${analystRole}`, ...grants] : grants
+  if (!/^[\w.]+$/.test(name) || !/^[\da-f]{64}$/.test(passwordSha256Hex)) {
     throw new Error(`not a user of the engine: ${name}`)
   }
   return `
     <${name}>
       <password_sha256_hex>${passwordSha256Hex}</password_sha256_hex>
       <networks><ip>127.0.0.1</ip><ip>::1</ip></networks>
-      <profile>${profile === undefined ? 'default' : name}</profile>
-      <quota>default</quota>
+      <profile>${toProfileName(user)}</profile>
+      <quota>${hasQuota ? 'analyst' : 'default'}</quota>
       <grants>
-        ${grants.map((grant) => `<query>${escapeXml(grant)}</query>`).join('\n        ')}
+        ${own.map((grant) => `<query>${escapeXml(grant)}</query>`).join('\n        ')}
       </grants>
     </${name}>`
 }
 
 const escapeXml = (text: string) => text.replaceAll('&', '&amp;').replaceAll('<', '&lt;')
 
-function toAnalystProfileXml(): string {
-  const settings = Object.entries(localAnalystSettings).map(
-    ([name, value]) => `<${name}>${value}</${name}>`,
+function toAnalystProfileXml(name: string, settings: typeof analystSettings): string {
+  const values = Object.entries(settings).map(
+    ([setting, value]) => `<${setting}>${value}</${setting}>`,
   )
-  const choices = Object.entries(analystChoices).map(([name, range]) => {
+  const choices = Object.entries(analystChoices).map(([setting, range]) => {
     const limits = range ? `<min>${range.min}</min><max>${range.max}</max>` : ''
-    return `<${name}>${limits}<changeable_in_readonly/></${name}>`
+    return `<${setting}>${limits}<changeable_in_readonly/></${setting}>`
   })
   return `
-    <analyst>
-      ${settings.join('\n      ')}
+    <${name}>
+      ${values.join('\n      ')}
       <constraints>
         ${choices.join('\n        ')}
       </constraints>
+    </${name}>`
+}
+
+function toQuotaXml(): string {
+  const intervals = analystQuota.map(
+    ({ seconds, queries, executionSeconds }) => `
+      <interval>
+        <duration>${seconds}</duration>
+        <queries>${queries}</queries>
+        <execution_time>${executionSeconds}</execution_time>
+      </interval>`,
+  )
+  return `
+    <analyst>${intervals.join('')}
     </analyst>`
 }
 
@@ -215,7 +262,8 @@ function toReaderProfileXml(): string {
 
 // No password has this hash, and no address is among its networks.
 function toReaderXml({ users }: ServerConfigFacts): string {
-  const services = ['default', ...users.map(({ name }) => name)]
+  const processes = users.filter(({ isAnalyst }) => !isAnalyst).map(({ name }) => name)
+  const services = ['default', ...processes]
   const filter = toRowFilter(services, tenantOfRequest)
   const tables = [...guardedTables, ...sharedTables].map(
     (table) => `<query>GRANT SELECT ON ${internalDatabase}.${table}</query>`,

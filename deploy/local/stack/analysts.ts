@@ -1,4 +1,4 @@
-// The analysts' proxy of the local stack. It runs in the stack's own process, so it survives a
+// The analysts' address of the local stack. It runs in the stack's own process, so it survives a
 // restart of the engine. The console shows its URL.
 
 import { join } from 'node:path'
@@ -8,18 +8,14 @@ import { createInternalServer } from '#shared/io/http/internal-server.ts'
 import { createPostgres } from '#shared/io/postgres/postgres.ts'
 import { createLog } from '#shared/io/process/log.ts'
 import { createMetrics } from '#shared/io/process/metrics.ts'
-import { type AnalystProxy, openAnalystProxy } from '../clickhouse/analyst-proxy.ts'
+import { type AnalystFront, openAnalystFront } from '../clickhouse/analyst-front.ts'
 import { choosePort } from './ports.ts'
 import { readJson, writeJson } from './state-files.ts'
 
 /** `internalUrl` serves `/readyz` and `/metrics`, whose counts are of all tenants. */
-export type Analysts = Pick<AnalystProxy, 'url' | 'close'> & {
-  internalUrl: string
-  /** In `stack.json`. */
-  addresses: { analysts: string; analysts_native: string }
-}
+export type Analysts = AnalystFront & { internalUrl: string }
 
-/** Opens the proxy and its internal listener, on the ports of the last start where free. */
+/** Opens the address and its internal listener, on the ports of the last start where free. */
 export async function openAnalysts(options: {
   dataDir: string
   clickhouseUrl: string
@@ -29,17 +25,11 @@ export async function openAnalysts(options: {
   const { clickhouseUrl, stopping } = options
   const file = join(options.dataDir, 'ports.json')
   const ports = readJson<Record<string, number>>(file) ?? {}
-  const { analysts, analysts_internal: internal, analysts_native: native, ...others } = ports
+  const { analysts, analysts_internal: internal, ...others } = ports
   const taken = new Set(Object.values(others))
   const port = await choosePort({ preferred: analysts, taken })
   const internalPort = await choosePort({ preferred: internal, taken: taken.add(port) })
-  const nativePort = await choosePort({ preferred: native, taken: taken.add(internalPort) })
-  writeJson(file, {
-    ...others,
-    analysts: port,
-    analysts_internal: internalPort,
-    analysts_native: nativePort,
-  })
+  writeJson(file, { ...others, analysts: port, analysts_internal: internalPort })
   // The analyst receives each failure as a response, so none goes to the terminal.
   const log = createLog('analysts', 'silent')
   const metrics = createMetrics('analysts')
@@ -48,21 +38,20 @@ export async function openAnalysts(options: {
     log,
     connectionsMax: 2,
   })
-  const proxy = await openAnalystProxy({
+  const front = await openAnalystFront({
     port,
-    nativePort,
     clickhouseUrl,
+    log,
     metrics,
     isAnalyst: (analyst) => isAnalyst(postgres, analyst),
   })
   const readyChecks = { postgres: postgres.checkReady }
   const own = createInternalServer({ log, metrics, readyChecks, stopping })
   return {
-    url: proxy.url,
-    addresses: { analysts: proxy.url, analysts_native: proxy.native },
+    url: front.url,
     internalUrl: await listen(own, { host: '127.0.0.1', port: internalPort }),
     close: async () => {
-      await proxy.close()
+      await front.close()
       await own.close()
       await postgres.close()
     },

@@ -5,6 +5,7 @@ import { fileURLToPath } from 'node:url'
 
 import type { ProcessName } from '#shared/core/permissions/process-permissions.ts'
 import { toRole } from '#shared/io/postgres/postgres-roles.ts'
+import { chooseIsolation, isolate, isolationNotes } from '../clickhouse/isolation.ts'
 import { requirePinnedEngine } from '../clickhouse/pinned-engine.ts'
 import { findNatsServer, natsGreets, natsLaunchSpec, natsUrl } from '../nats/nats-server.ts'
 import {
@@ -128,7 +129,10 @@ export async function embeddedPostgres(context: ServerContext): Promise<Embedded
 }
 
 export async function embeddedClickHouse(context: ServerContext): Promise<EmbeddedServer> {
-  requirePinnedEngine(context.settings.projectDir)
+  const { settings, report } = context
+  requirePinnedEngine(settings.projectDir)
+  const note = isolationNotes[chooseIsolation(settings.dataDir, settings.env.PATH)]
+  if (note !== null) report('clickhouse', note)
   return toEngine(context, 0)
 }
 
@@ -147,11 +151,15 @@ function toEngine(context: ServerContext, shard: number): EmbeddedServer {
   const address = `127.0.0.1:${shards[shard]?.http ?? ports.clickhouse}`
   const name = toEngineName(shard)
   const natives = shards.map(({ native }) => native)
-  const args = [
-    ...[script, '--path', join(settings.dataDir, name), '--listen', address],
+  const isIsolated = chooseIsolation(settings.dataDir, settings.env.PATH) === 'namespace'
+  const own = [
+    ...[process.execPath, script, '--path', join(settings.dataDir, name), '--listen', address],
     ...['--parent-pid', `${process.pid}`],
+    ...(isIsolated ? ['--isolated'] : []),
     ...(natives.length === 0 ? [] : ['--shards', `${natives}`, '--shard', `${shard + 1}`]),
   ]
+  const place = { dataDir: settings.dataDir, name, pathVar: settings.env.PATH }
+  const [command, ...args] = isIsolated ? isolate(own, place) : own
   return {
     url: `http://default:${secrets.clickhouse_password}@${address}/${DATABASE}`,
     urlOf: (process) => {
@@ -164,7 +172,7 @@ function toEngine(context: ServerContext, shard: number): EmbeddedServer {
     spec: {
       name,
       launchSpec: () => ({
-        command: process.execPath,
+        command: command!,
         args,
         env: {
           ...pickEngineEnv(settings.env),

@@ -57,6 +57,7 @@ export function serviceEnv(
     POSTGRES_URL: urls.postgres,
     CLICKHOUSE_URL: urls.clickhouse,
     ...(settings.external.clickhouse ? {} : { CLICKHOUSE_CLUSTER: toCluster(shardUrls) }),
+    CLICKHOUSE_EMBEDDED: settings.external.clickhouse ? '0' : '1',
     MASTER_KEY: masterKey,
     TELEMETRY_KEY: deriveKey(masterKey, 'telemetry batch'),
     ...(previous ? { TELEMETRY_KEY_PREVIOUS: deriveKey(previous, 'telemetry batch') } : {}),

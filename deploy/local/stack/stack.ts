@@ -84,6 +84,8 @@ export type RunningStack = {
   urls: Record<ServiceName | ServerName, string>
   /** The engines of ClickHouse, where there are several. */
   shardUrls: readonly string[]
+  /** The analysts' address of the embedded engine. */
+  analystsUrl: string | null
   /** The demo tenant's credentials when they were created in this start. */
   newDemo: DemoTenant | null
   /** The link of the first administrator; null once there is an operator. */
@@ -111,7 +113,7 @@ type Stack = {
    * The URL of a server with the credentials of one process, for servers with a user for each.
    */
   urlOf: Partial<Record<ServerName, (process: ProcessName) => string>>
-  /** The analysts' proxy to the embedded ClickHouse; null with an external ClickHouse. */
+  /** The analysts' address of the embedded ClickHouse; null with an external ClickHouse. */
   analysts: Analysts | null
   /** While a history is being created. */
   history: DemoHistory | null
@@ -169,7 +171,8 @@ export async function startStack(options: {
     publish(stack)
     const makeHistory = () => beginHistory(stack, isWanted)
     const { urls, shardUrls } = stack
-    return { urls, shardUrls, newDemo, firstSignIn, makeHistory, stop, kill }
+    const analystsUrl = stack.analysts?.url ?? null
+    return { urls, shardUrls, analystsUrl, newDemo, firstSignIn, makeHistory, stop, kill }
   } catch (error) {
     await stop()
     throw error
@@ -420,7 +423,7 @@ function publish(stack: Stack): void {
     internal: internalUrls(stack),
     admin_token: stack.secrets.admin_token,
     pids,
-    ...stack.analysts?.addresses,
+    ...(stack.analysts ? { analysts: stack.analysts.url } : {}),
     ...(demo ? { demo } : {}),
   }
   writeJson(stackFilePath(stack.settings.dataDir), content)

@@ -1,11 +1,13 @@
 /**
  * A tenant's analysts: users who may query the tenant's analytics views. A ClickHouse server stores
- * them as its own users and enforces their limits. The embedded engine stores no users, so an
- * analyst signs in at the local stack's proxy. The password appears in one response only.
+ * them as its own users and keeps them to their tenant. The embedded engine stores no users and
+ * separates no tenants: there an analyst is a convenience of an operator who may see all tenants,
+ * and signs in at an address of the local stack. The password appears in one response only.
  */
 import { hash } from 'node:crypto'
 import { reservedAnalyst, toAnalystUser } from '#shared/core/analytics/analyst-access.ts'
 import { Problem } from '#shared/core/http/problem.ts'
+import type { TenantScope } from '#shared/core/operators/roles.ts'
 import {
   guardViews,
   keepsUsers,
@@ -16,6 +18,7 @@ import {
 } from '#shared/io/analytics/analyst-access-store.ts'
 import {
   type AnalystView,
+  changeAnalystPassword,
   insertAnalyst,
   listAnalysts,
   removeAnalyst,
@@ -24,7 +27,7 @@ import { toAnalyticsDatabase } from '#shared/io/analytics/analytics-database.ts'
 import type { Clickhouse } from '#shared/io/clickhouse/clickhouse.ts'
 import { rejectUnavailable } from '#shared/io/clickhouse/unavailable.ts'
 import { insertAudit } from '#shared/io/postgres/audit-store.ts'
-import type { Postgres } from '#shared/io/postgres/postgres.ts'
+import type { Postgres, Queryable } from '#shared/io/postgres/postgres.ts'
 import { requireTenant } from '../tenants/manage-tenants.ts'
 
 export type AnalystDeps = {
@@ -36,12 +39,14 @@ export type AnalystDeps = {
     database: string
     /** The address of ClickHouse for the service itself. */
     clickhouseUrl: string
-    /** The address for analysts. Required for an engine that stores no users. */
+    /** The address for analysts; the embedded engine needs one. */
     url: string | null
+    /** Whether ClickHouse is the local stack's engine. */
+    isEmbedded: boolean
   }
 }
 
-/** A new analyst. This is the only time that the password is shown. */
+/** An analyst with a new password. This is the only time that it is shown. */
 export type CreatedAnalyst = {
   tenant_id: string
   name: string
@@ -49,7 +54,14 @@ export type CreatedAnalyst = {
   user: string
   password: string
   database: string
+  /** What the analyst does not hold; missing on a server. */
+  warning?: string
 }
+
+/** Of an analyst on the embedded engine. */
+const noWall =
+  'This user has the views of one tenant and is no wall: on the embedded ClickHouse engine its SQL ' +
+  'can read the rows of every tenant. Give it to nobody who may not see all of them.'
 
 type AnalystChange = { tenantId: string; name: string; actor: string }
 
@@ -63,21 +75,47 @@ export async function createAnalyst(
   change: AnalystChange,
 ): Promise<CreatedAnalyst> {
   const { tenantId, name, actor } = change
-  await requireTenant(deps.postgres, tenantId)
-  const { clickhouse, url, clickhouseUrl } = deps.analysts
-  requireOneNode(clickhouse)
-  const storedByClickhouse = await storesUsers(clickhouse)
-  if (!storedByClickhouse && url === null) throw noAnalystsPossible()
-  const password = toText(deps.randomBytes(32))
-  await deps.postgres.transaction(async (tx) => {
-    const passwordHash = storedByClickhouse ? null : hash('sha256', password, 'buffer')
+  return setPassword(deps, change, async (tx, passwordHash) => {
     const inserted = await insertAnalyst(tx, { tenantId, name, passwordHash, createdBy: actor })
     if (!inserted) {
       throw new Problem('analyst_exists', `Tenant ${tenantId} has an analyst ${name} already.`)
     }
     await insertAudit(tx, { actor, tenantId, action: 'analyst.created', after: { name } })
+  })
+}
+
+/**
+ * Gives an analyst a new password; the old one stops working.
+ * @throws Problem tenant_not_found, analyst_not_found, analysts_not_possible
+ */
+export async function resetAnalystPassword(
+  deps: AnalystDeps,
+  change: AnalystChange,
+): Promise<CreatedAnalyst> {
+  const { tenantId, name, actor } = change
+  return setPassword(deps, change, async (tx, passwordHash) => {
+    if (!(await changeAnalystPassword(tx, { tenantId, name, passwordHash }))) {
+      throw analystNotFound(tenantId, name)
+    }
+    await insertAudit(tx, { actor, tenantId, action: 'analyst.password_reset', after: { name } })
+  })
+}
+
+/** @param record writes who the analyst is; the hash is null where ClickHouse keeps it */
+async function setPassword(
+  deps: AnalystDeps,
+  change: AnalystChange,
+  record: (tx: Queryable, passwordHash: Buffer | null) => Promise<void>,
+): Promise<CreatedAnalyst> {
+  const { tenantId, name } = change
+  await requireTenant(deps.postgres, tenantId)
+  const { url, clickhouseUrl, database, isEmbedded } = deps.analysts
+  await requireAnalysts(deps)
+  const password = toText(deps.randomBytes(32))
+  await deps.postgres.transaction(async (tx) => {
+    await record(tx, isEmbedded ? hash('sha256', password, 'buffer') : null)
     // The last step: if it fails, the transaction is rolled back.
-    if (storedByClickhouse) await createUser(deps, change, password)
+    if (!isEmbedded) await createUser(deps, change, password)
   })
   return {
     tenant_id: tenantId,
@@ -85,7 +123,8 @@ export async function createAnalyst(
     url: url ?? new URL(clickhouseUrl).origin,
     user: toAnalystUser(tenantId, name),
     password,
-    database: toAnalyticsDatabase(deps.analysts.database),
+    database: toAnalyticsDatabase(database),
+    ...(isEmbedded ? { warning: noWall } : {}),
   }
 }
 
@@ -129,16 +168,57 @@ export async function removeTenantAnalyst(
 ): Promise<{ tenant_id: string; name: string }> {
   const { tenantId, name, actor } = change
   await requireTenant(deps.postgres, tenantId)
-  const { clickhouse } = deps.analysts
-  const storedByClickhouse = await storesUsers(clickhouse)
+  const { clickhouse, isEmbedded } = deps.analysts
+  const storedByClickhouse = !isEmbedded && (await storesUsers(clickhouse))
   await deps.postgres.transaction(async (tx) => {
-    if (!(await removeAnalyst(tx, tenantId, name))) {
-      throw new Problem('analyst_not_found', `Tenant ${tenantId} has no analyst ${name}.`)
-    }
+    if (!(await removeAnalyst(tx, tenantId, name))) throw analystNotFound(tenantId, name)
     await insertAudit(tx, { actor, tenantId, action: 'analyst.removed', before: { name } })
     if (storedByClickhouse) await runStatements(clickhouse, [toRemovalStatement(tenantId, name)])
   })
   return { tenant_id: tenantId, name }
+}
+
+const analystNotFound = (tenantId: string, name: string) =>
+  new Problem('analyst_not_found', `Tenant ${tenantId} has no analyst ${name}.`)
+
+/**
+ * Whether an operator's SQL, and analysts that the operator makes, need a ClickHouse server: its
+ * own users, grants and row policies separate tenants, and the embedded engine does not.
+ */
+export const needsServer = ({ analysts }: Pick<AnalystDeps, 'analysts'>, scope: TenantScope) =>
+  analysts.isEmbedded && scope !== 'all'
+
+/** @throws Problem analysts_need_a_server */
+export function requireServer(deps: Pick<AnalystDeps, 'analysts'>, scope: TenantScope): void {
+  if (!needsServer(deps, scope)) return
+  throw new Problem(
+    'analysts_need_a_server',
+    'SQL on the embedded ClickHouse engine can read the rows of every tenant, so only operators ' +
+      'who may see all tenants run it here. Set CLICKHOUSE_URL to a ClickHouse server that keeps ' +
+      "users: there each tenant's analysts are its own users (deploy/clickhouse/analysts.sql).",
+  )
+}
+
+/**
+ * Row policies keep an analyst to the rows of a tenant, and ClickHouse does not apply them to a
+ * table of all shards. A server must also keep users.
+ * @throws Problem analysts_not_possible, unavailable
+ */
+export async function requireAnalysts({ analysts }: Pick<AnalystDeps, 'analysts'>): Promise<void> {
+  const { clickhouse, isEmbedded } = analysts
+  if (clickhouse.shards.length > 0) {
+    throw new Problem(
+      'analysts_not_possible',
+      'Analysts need ClickHouse on one node: its row policies, which keep them to the rows of ' +
+        'their tenant, do not reach other shards.',
+    )
+  }
+  if (isEmbedded || (await storesUsers(clickhouse))) return
+  throw new Problem(
+    'analysts_not_possible',
+    'This ClickHouse stores no users: it has no writable user directory. Set access_control_path ' +
+      'on the server.',
+  )
 }
 
 /** @throws Problem unavailable */
@@ -147,27 +227,5 @@ async function storesUsers(clickhouse: Clickhouse): Promise<boolean> {
     rejectUnavailable('ClickHouse does not answer at the moment.'),
   )
 }
-
-/**
- * Row policies keep an analyst to the rows of a tenant, and ClickHouse does not apply them to a
- * table of all shards.
- * @throws Problem analysts_not_possible
- */
-export function requireOneNode(clickhouse: Clickhouse): void {
-  if (clickhouse.shards.length === 0) return
-  throw new Problem(
-    'analysts_not_possible',
-    'Analysts need ClickHouse on one node: its row policies, which keep them to the rows of their ' +
-      'tenant, do not reach other shards.',
-  )
-}
-
-/** @returns Problem analysts_not_possible */
-export const noAnalystsPossible = () =>
-  new Problem(
-    'analysts_not_possible',
-    'This ClickHouse stores no users: it has no writable user directory. Set access_control_path ' +
-      'on the server, or start the local stack (npm start), which has its own address for analysts.',
-  )
 
 const toText = (random: Uint8Array) => Buffer.from(random).toString('base64url')

@@ -1,11 +1,14 @@
 /**
  * The access of analysts to ClickHouse: the tables behind the views and their row policies, limits
- * of a query, and settings that a client may change. The users file of the embedded engine and the
- * statements for a real server are both made from it.
+ * of a query, and settings that a client may change. The statements for a real server and the users
+ * file of the embedded engine are both made from it.
  */
 import { sqlSettings } from '#shared/core/base/clickhouse-settings.ts'
 import { tenantIdPattern } from '#shared/core/base/ids.ts'
 import { quoteText } from '#shared/core/scoring/sql/scoring-sql-text.ts'
+
+/** SQL: the tenant in the current user's name, also within a view. No setting can change it. */
+export const tenantOfUser = "splitByChar('.', currentUser())[2]"
 
 /** The definer of the views, which reads the internal tables. It cannot sign in. */
 export const readerUser = 'analytics_reader'
@@ -75,6 +78,8 @@ export const analystSettings: Record<string, number | string> = {
   function_range_max_elements_in_block: 1_000_000,
   // The service's own queries have priority, where the process may change priorities.
   os_threads_nice_value_query: 15,
+  // Has no effect where there is no workload of this name.
+  workload: 'analysts',
   max_concurrent_queries_for_user: 4,
   // A cache that tenants share could leak data of one to another.
   use_query_cache: 0,
@@ -88,8 +93,8 @@ export const analystSettings: Record<string, number | string> = {
 }
 
 /**
- * The same in the local stack, where all analysts share one user of the engine. The proxy limits
- * concurrency, and four queries together fit into that user's memory.
+ * The same in the local stack, where all analysts share one user of the engine: as many queries at
+ * once as the console runs, and together the memory of four.
  */
 export const localAnalystSettings: typeof analystSettings = {
   ...analystSettings,
@@ -97,16 +102,22 @@ export const localAnalystSettings: typeof analystSettings = {
   max_memory_usage_for_user: 4 * 512 * mebibyte,
   max_temporary_data_on_disk_size_for_query: 1024 * mebibyte,
   max_temporary_data_on_disk_size_for_user: 4 * 1024 * mebibyte,
-  max_concurrent_queries_for_user: 0,
+  max_concurrent_queries_for_user: 16,
 }
 
 /**
- * The settings that a client may change: result formats, and limits that it may lower. Drivers and
- * Grafana send them by default.
+ * The settings that a client may change: result formats, and limits within a range. Drivers and
+ * tools send them by default: Grafana 60 s, Metabase and JDBC a number of rows with `break`, and
+ * DBeaver its format of JSON.
  */
 export const analystChoices: Record<string, { min: number; max: number } | null> = {
-  max_execution_time: { min: 1, max: 30 },
+  max_execution_time: { min: 1, max: 60 },
   max_result_rows: { min: 1, max: 1_000_000 },
+  max_block_size: { min: 1, max: 1_024 },
+  // ClickHouse itself shares its threads between queries that ask for many.
+  max_threads: { min: 1, max: 64 },
+  result_overflow_mode: null,
+  cancel_http_readonly_queries_on_client_close: null,
   date_time_input_format: null,
   date_time_output_format: null,
   enable_http_compression: null,
@@ -116,7 +127,10 @@ export const analystChoices: Record<string, { min: number; max: number } | null>
   http_write_exception_in_output_format: null,
   http_zlib_compression_level: { min: 1, max: 6 },
   join_use_nulls: null,
+  log_comment: null,
   output_format_arrow_string_as_string: null,
+  output_format_binary_encode_types_in_binary_format: null,
+  output_format_binary_write_json_as_string: null,
   output_format_json_array_of_rows: null,
   output_format_json_named_tuples_as_objects: null,
   output_format_json_quote_64bit_floats: null,
@@ -131,6 +145,36 @@ export const analystChoices: Record<string, { min: number; max: number } | null>
   session_timezone: null,
 }
 
+/** Of all analysts; users with it may read the views. */
+export const analystRole = 'analyst'
+
+/** What an analyst may read: the views, and what their names and columns are. */
+export const analystGrants = (analytics: string): string[] => [
+  `GRANT SELECT ON ${analytics}.*`,
+  'GRANT SELECT ON information_schema.*',
+  'GRANT SELECT ON INFORMATION_SCHEMA.*',
+  // For information_schema.tables. It has the parts of tables that a user may see: here none.
+  'GRANT SELECT ON system.parts',
+]
+
+/** How many queries an analyst may run in each interval, and for how many seconds in all. */
+export const analystQuota = [
+  { seconds: 60, queries: 600, executionSeconds: 60 },
+  { seconds: 86_400, queries: 50_000, executionSeconds: 7_200 },
+] as const
+
+/**
+ * The indexes of ids on guarded tables. The views do without them: an index of a block of rows that
+ * two tenants share tells of both, so EXPLAIN and the number of rows read would say whether another
+ * tenant has a user.
+ */
+export const sharedIndexes = [
+  ...['event_id_bloom', 'user_id_bloom', 'account_id_bloom'],
+  ...['alert_device_bloom', 'alert_user_bloom', 'alert_id_bloom'],
+  ...['delivery_device_bloom', 'delivery_user_bloom', 'delivery_alert_bloom'],
+  ...['shadow_device_bloom', 'shadow_user_bloom', 'shadow_account_bloom'],
+] as const
+
 /**
  * Settings of the reader that hold inside a view, whatever the analyst chooses: a view has one
  * meaning. If one of the first three were changed, an analyst's condition could be evaluated on
@@ -138,36 +182,12 @@ export const analystChoices: Record<string, { min: number; max: number } | null>
  * of a subquery bypass all constraints of the analyst's user, but not those of the reader.
  */
 export const readerSettings: Record<string, number | string> = {
+  ignore_data_skipping_indices: sharedIndexes.join(','),
   apply_row_policy_after_final: 0,
   optimize_move_to_prewhere_if_final: 0,
   use_query_condition_cache: 0,
   ...sqlSettings,
 }
-
-/**
- * Concurrent analyst queries of an embedded engine, each in one thread. One tenant never has all
- * permits, so there are at least two. A query takes at most `analystQueryMaxMs`, so a tenant waits
- * at most twice that for two other tenants.
- * @param cores of the machine
- */
-export function toAnalystQueryLimits(cores: number) {
-  const total = Math.min(4, Math.max(2, cores - 1))
-  return {
-    perTenant: Math.min(2, total - 1),
-    total,
-    queuePerTenant: 16,
-    waitMs: 2 * analystQueryMaxMs,
-  }
-}
-
-/** The engine's limit of 30 s, and two seconds in which it ends the query itself. */
-export const analystQueryMaxMs = 32_000
-
-/**
- * Bytes of an answer of the local stack, which buffers it: four at once are 256 MiB in the proxy
- * and as much in the engine.
- */
-export const analystAnswerBytesMax = 64 * mebibyte
 
 /** An analyst's name within the tenant. */
 export const analystNamePattern = /^[a-z0-9][a-z0-9-]{0,31}$/

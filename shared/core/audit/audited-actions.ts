@@ -16,6 +16,7 @@ export const auditedActions = [
   'alert.exported',
   'alert.noted',
   'analyst.created',
+  'analyst.password_reset',
   'analyst.removed',
   'api_key.created',
   'api_key.removed',

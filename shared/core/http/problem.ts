@@ -59,6 +59,7 @@ export const problemCodes = {
   operator_exists: [409, 'The operator exists already'],
   last_admin: [409, 'One administrator must stay'],
   analysts_not_possible: [409, 'There can be no analysts here'],
+  analysts_need_a_server: [409, 'Analysts of one tenant need a ClickHouse server'],
   policy_conflict: [409, 'The policy was changed meanwhile'],
   webhook_not_on: [409, 'The webhook is not on'],
   webhook_has_no_url: [409, 'The webhook has no URL'],

@@ -102,6 +102,7 @@ export const endpointAccess: Readonly<Record<string, EndpointAccess>> = {
 
   'GET /tenants/:tenant_id/analysts': admin,
   'POST /tenants/:tenant_id/analysts': adminStepUp,
+  'POST /tenants/:tenant_id/analysts/:name/password': adminStepUp,
   'DELETE /tenants/:tenant_id/analysts/:name': adminStepUp,
 
   'PUT /tenants/:tenant_id/webhook': engineer,

@@ -7,20 +7,21 @@
 import { ClickHouseError } from '@clickhouse/client'
 import {
   analystChoices,
+  analystGrants,
+  analystQuota,
+  analystRole,
   analystSettings,
   guardedTables,
   readerSettings,
   readerUser,
   sharedTables,
+  tenantOfUser,
   toAnalystUser,
   toRowFilter,
 } from '#shared/core/analytics/analyst-access.ts'
 import { processNames, processPermissions } from '#shared/core/permissions/process-permissions.ts'
 import { type ClickhouseNode, quoteName } from '#shared/io/clickhouse/clickhouse.ts'
 import { toAnalyticsDatabase } from './analytics-database.ts'
-
-/** Of all analysts; users with it may read the views. */
-const analystRole = 'analyst'
 
 /** Processes that sign in to ClickHouse with a user of their own, called like them. */
 export const clickhouseProcesses = processNames.filter(
@@ -31,9 +32,6 @@ export const clickhouseProcesses = processNames.filter(
 /** SHA-256 as 64 zeros: no password has it, and no host is let in either. */
 const noPassword = '0'.repeat(64)
 
-/** SQL: the tenant in the current user's name, also within a view. No setting can change it. */
-const tenantOfUser = "splitByChar('.', currentUser())[2]"
-
 /**
  * Everything that a server needs once, for any number of tenants. Saying it again is harmless.
  * @param names.database the internal one
@@ -42,6 +40,7 @@ const tenantOfUser = "splitByChar('.', currentUser())[2]"
 export function toAccessStatements(names: { database: string; owner: string }): string[] {
   const database = quoteName(names.database)
   const analytics = quoteName(toAnalyticsDatabase(names.database))
+  const [ofViews, ...ofNames] = analystGrants(analytics)
   const filter = toRowFilter([names.owner, ...clickhouseProcesses], tenantOfUser)
   return [
     `create settings profile if not exists ${readerUser}`,
@@ -65,13 +64,29 @@ export function toAccessStatements(names: { database: string; owner: string }): 
     `create settings profile if not exists ${analystRole}`,
     `alter settings profile ${analystRole} settings ${toList(toProfile())}`,
     `create role if not exists ${analystRole} settings profile '${analystRole}'`,
-    `grant select on ${analytics}.* to ${analystRole}`,
-    `create quota if not exists ${analystRole} keyed by user_name
-  for interval 1 minute max queries = 600, execution_time = 60,
-  for interval 1 day max queries = 50000, execution_time = 7200
+    `${ofViews} to ${analystRole}`,
+    `create quota if not exists ${analystRole} keyed by user_name${toList(
+      analystQuota.map(
+        ({ seconds, queries, executionSeconds }) =>
+          `for interval ${seconds} second max queries = ${queries}, ` +
+          `execution_time = ${executionSeconds}`,
+      ),
+    )}
   to ${analystRole}`,
+    // Last: whoever may not give these has the rest.
+    ...ofNames.map((grant) => `${grant} to ${analystRole}`),
   ]
 }
+
+/**
+ * Bounds the threads of all analysts together, by the workload that their settings name. For an
+ * administrator to run: a server has one tree of workloads, which is not ours.
+ */
+export const workloadStatements = [
+  'create resource if not exists cpu (master thread, worker thread)',
+  'create workload if not exists `all`',
+  `create workload if not exists analysts in \`all\` settings max_concurrent_threads = 4`,
+]
 
 function toProfile(): string[] {
   const names = new Set([...Object.keys(analystSettings), ...Object.keys(analystChoices)])

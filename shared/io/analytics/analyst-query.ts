@@ -11,6 +11,11 @@ export type AnalystStatement = {
   sql: string
   /** Values of `{name:Type}`. */
   parameters: Record<string, string>
+  /**
+   * Only a SELECT is run: no EXPLAIN, whose estimates count rows of other tenants. The engine lets
+   * an analyst explain nothing within a SELECT.
+   */
+  isSelect?: boolean
 }
 
 export type SqlColumn = { name: string; type: string }
@@ -39,6 +44,9 @@ export class AnalystQueryError extends Error {
 
 /** The code of an engine that does not know the user or the password. */
 export const authenticationFailed = 516
+
+/** The code of an engine that runs as many queries of the user as it may. */
+export const tooManyQueries = 202
 
 /** The query has a FORMAT of its own, so its answer cannot be read. */
 export class FormatClauseError extends Error {}
@@ -100,7 +108,7 @@ export async function queryCsv(
 
 async function send(
   login: AnalystLogin,
-  { sql, parameters }: AnalystStatement,
+  { sql, parameters, isSelect = false }: AnalystStatement,
   format: string,
   signal: AbortSignal,
 ): Promise<Response> {
@@ -121,17 +129,33 @@ async function send(
       'x-clickhouse-user': login.user,
       'x-clickhouse-key': login.password,
     },
-    body: sql,
+    body: isSelect ? toSelect(sql) : sql,
     redirect: 'error',
     signal,
   })
-  if (!response.ok) throw toQueryError(response.status, await response.text())
+  if (!response.ok) {
+    const error = toQueryError(response.status, await response.text())
+    throw isSelect ? withoutOpening(error) : error
+  }
   const given = response.headers.get('x-clickhouse-format')
   if (given !== null && given !== format) {
     await response.body?.cancel()
     throw new FormatClauseError(given)
   }
   return response
+}
+
+const selectOpening = 'select * from (\n'
+
+/** The statement as a subquery. */
+const toSelect = (sql: string): string => `${selectOpening}${sql.replace(/[;\s]+$/, '')}\n)`
+
+/** The error with the places of the text that a person wrote. */
+function withoutOpening({ engineCode, status, message }: AnalystQueryError): AnalystQueryError {
+  const own = message
+    .replace(/(?<=failed at position )\d+/, (at) => `${Math.max(1, +at - selectOpening.length)}`)
+    .replace(/(?<=\(line )\d+(?=, col )/, (line) => `${Math.max(1, +line - 1)}`)
+  return new AnalystQueryError(engineCode, status, own)
 }
 
 /** Parameters as a query has them in its URL, in ASCII. */

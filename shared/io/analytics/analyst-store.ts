@@ -34,6 +34,22 @@ export async function saveAnalyst(
   )
 }
 
+/**
+ * Gives an analyst a new password.
+ * @param analyst.passwordHash as of `insertAnalyst`
+ * @returns false when there is none of that name
+ */
+export async function changeAnalystPassword(
+  tx: Queryable,
+  analyst: { tenantId: string; name: string; passwordHash: Buffer | null },
+): Promise<boolean> {
+  const { rowCount } = await tx.query(
+    'update analysts set password_hash = $3 where tenant_id = $1 and name = $2',
+    [analyst.tenantId, analyst.name, analyst.passwordHash],
+  )
+  return rowCount === 1
+}
+
 /** @returns false when there was none of that name */
 export async function removeAnalyst(
   tx: Queryable,

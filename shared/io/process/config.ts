@@ -196,6 +196,8 @@ export const variables = {
   ),
   /** The shards of ClickHouse and their replicas; without it CLICKHOUSE_URL is the only node. */
   CLICKHOUSE_CLUSTER: address(toFault(parseClickhouseCluster)).optional(),
+  /** `1`: ClickHouse is the local stack's engine, which separates no tenants. The stack sets it. */
+  CLICKHOUSE_EMBEDDED: switchSchema,
   POSTGRES_URL: address(findPostgresUrlFault).default(
     'postgres://postgres@127.0.0.1:5432/device_intelligence',
   ),

@@ -16,12 +16,6 @@ export type SemaphoreLimits = {
 export type Permit = {
   /** Releases the permit. Calling it again does nothing. */
   release: () => void
-  /**
-   * Releases only the part of the total limit: other tenants may run, and the tenant's own limit
-   * still counts this permit. For work that is over for its caller and still ends elsewhere.
-   * Calling it again does nothing.
-   */
-  releaseTotal: () => void
 }
 
 export type TenantSemaphore = {
@@ -43,24 +37,17 @@ export function createTenantSemaphore(limits: SemaphoreLimits): TenantSemaphore 
   function issuePermit(tenantId: string): Permit {
     total++
     running.set(tenantId, (running.get(tenantId) ?? 0) + 1)
-    let countsInTotal = true
     let released = false
-    const releaseTotal = () => {
-      if (!countsInTotal) return
-      countsInTotal = false
-      total--
-      startNext()
-    }
     const release = () => {
       if (released) return
       released = true
+      total--
       const left = running.get(tenantId)! - 1
       if (left === 0) running.delete(tenantId)
       else running.set(tenantId, left)
-      if (countsInTotal) releaseTotal()
-      else startNext()
+      startNext()
     }
-    return { release, releaseTotal }
+    return { release }
   }
 
   function startNext(): void {

@@ -256,7 +256,7 @@ export function describeWebhooks(getStory: () => WebhookStory): void {
       })
     })
 
-    it('creates an analyst, whose password is shown once, and removes it', async () => {
+    it('creates an analyst, whose password is shown once, resets and removes it', async () => {
       const { page } = getStory()
       const list = async () => (await read<{ data: { name: string }[] }>('/analysts')).data
       await page.goto(`/manage/analysts?tenant=${slug}`)
@@ -265,7 +265,12 @@ export function describeWebhooks(getStory: () => WebhookStory): void {
       await button('Create an analyst').click()
       await inDialog('Create').click()
       await page.getByText('The password is shown only now.').waitFor()
+      await page.getByText('This user has the views of one tenant and is no wall').waitFor()
       expect(await findViolations(page)).toEqual([])
+      await button('I have kept it').click()
+      await button('New password of analyst').click()
+      await inDialog('Give a new password').click()
+      await page.getByText('The password is shown only now.').waitFor()
       await button('I have kept it').click()
       await page.getByRole('cell', { name: 'analyst', exact: true }).waitFor()
       expect(await list()).toMatchObject([{ name: 'analyst' }])

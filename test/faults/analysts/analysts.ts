@@ -1,6 +1,6 @@
-/** `npm run faults -- analysts`: every attempt of an analyst to read or do more than allowed. */
+/** `npm run faults -- analysts`: what an analyst of a server attempts, and what the engine answers. */
 import { attempts } from '../../support/analytics/analyst-attempts.ts'
-import { createAnalystsRig } from '../../support/analytics/analysts-rig.ts'
+import { createAnalystsRig, toOutcome } from '../../support/analytics/analysts-rig.ts'
 import { print } from '../support/drill.ts'
 
 export async function run(): Promise<void> {
@@ -11,7 +11,7 @@ export async function run(): Promise<void> {
     for (const [aim, list] of Object.entries(attempts)) {
       print(`\n${aim}`)
       for (const one of list) {
-        const { got } = await rig.attempt(one)
+        const got = toOutcome((await rig.runOnServer(one)).text)
         const right = got === one.gets
         count++
         if (!right) failed++

@@ -289,6 +289,10 @@ function toCredentials(
     'POST /admin/v1/tenants/{tenant_id}/sql': { tenant_id: ['main'], sql: ['select 1 as one'] },
     'GET /admin/v1/policy-presets/{name}': { name: ['strict', 'balanced', 'permissive'] },
     'POST /admin/v1/tenants/{tenant_id}/analysts': { tenant_id: ['main'], name: ['eve', 'ida'] },
+    'POST /admin/v1/tenants/{tenant_id}/analysts/{name}/password': {
+      tenant_id: ['main'],
+      name: ['ana', 'bob'],
+    },
     'DELETE /admin/v1/tenants/{tenant_id}/analysts/{name}': {
       tenant_id: ['main'],
       name: ['eve', 'ida'],

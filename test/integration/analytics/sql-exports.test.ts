@@ -8,7 +8,6 @@ import type { FastifyInstance } from 'fastify'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { createMetrics } from '#shared/io/process/metrics.ts'
 import { createSealer } from '#shared/io/tenants/sealed-secrets.ts'
-import type { AnalystProxy } from '../../../deploy/local/clickhouse/analyst-proxy.ts'
 import { type ConsoleDeps, createConsoleApp } from '../../../services/console/app.ts'
 import { registerCookbook } from '../../../services/console/cli/analytics/cookbook.ts'
 import { createCliContext } from '../../../services/console/cli/context.ts'
@@ -18,19 +17,16 @@ import { testLog } from '../../support/http/console-rig.ts'
 const adminToken = randomBytes(32).toString('base64url')
 const million = 1_000_000
 let rig: AnalystsRig
-let proxy: AnalystProxy
 let app: FastifyInstance
 let consoleUrl: string
 /** The console's address of analysts; a test may replace it. */
-const analysts = { url: '' }
+const analysts = {} as AnalystsRig['deps']['analysts']
 
 beforeAll(async () => {
   rig = await createAnalystsRig()
-  proxy = await rig.openProxy({ answerBytesMax: 64 * 1024 * 1024 })
-  analysts.url = proxy.url
   const deps = {
     ...rig.deps,
-    analysts: Object.assign(analysts, { ...rig.deps.analysts, url: proxy.url }),
+    analysts: Object.assign(analysts, rig.deps.analysts),
     publicUrl: () => 'http://127.0.0.1:8082',
     adminToken,
     log: testLog,
@@ -47,7 +43,6 @@ beforeAll(async () => {
 })
 afterAll(async () => {
   await app?.close()
-  await proxy?.close()
   await rig?.close()
 })
 
@@ -63,7 +58,7 @@ const lineCount = (text: string) => text.split('\n').length - 1
 /** What a client would have, with a status that says that it is whole. */
 describe('an export', () => {
   it('of as many rows as an analyst may have is whole', async () => {
-    const direct = await rig.runQuery({ query: numbers(million) }, rig.acme, proxy)
+    const direct = await rig.runQuery({ query: numbers(million) })
     expect([direct.status, lineCount(direct.text)]).toEqual([200, million])
     const csv = await exportCsv(numbers(million))
     const text = await csv.text()
@@ -74,14 +69,12 @@ describe('an export', () => {
   it('of two million rows is an error with its status, and not a part', async () => {
     const settings = [
       {},
-      { wait_end_of_query: '0' },
-      { buffer_size: '1' },
-      { default_format: 'JSONEachRow', send_progress_in_http_headers: '1' },
+      { default_format: 'JSONEachRow' },
       { compress: '1' },
       { enable_http_compression: '1' },
     ]
     for (const params of settings) {
-      const direct = await rig.runQuery({ query: numbers(2 * million), params }, rig.acme, proxy)
+      const direct = await rig.runQuery({ query: numbers(2 * million), params })
       expect([params, direct.status]).toEqual([params, 500])
       expect(direct.text.length).toBeLessThan(1_000)
     }
@@ -93,7 +86,7 @@ describe('an export', () => {
 
   it('that fails in its last row is an error, also when most of it was made', async () => {
     const late = `select throwIf(number = ${million - 2}, 'late') from numbers(${million - 1})`
-    const direct = await rig.runQuery({ query: late }, rig.acme, proxy)
+    const direct = await rig.runQuery({ query: late })
     expect([direct.status, direct.text.length < 1_000]).toEqual([500, true])
     expect((await exportCsv(late)).status).toBe(422)
   })
@@ -108,14 +101,14 @@ describe('an export', () => {
     const csv = await exportCsv(numbers(10))
     await expect(csv.text()).rejects.toThrow()
     await expect(di('run', 'acme', 'hit-rate-by-day', '--csv')).rejects.toThrow('cut off')
-    analysts.url = proxy.url
+    analysts.url = rig.front.url
     half.close()
     half.closeAllConnections()
   })
 })
 
 describe('signals', () => {
-  const query = (sql: string) => rig.runQuery({ query: sql }, rig.acme, proxy)
+  const query = (sql: string) => rig.runQuery({ query: sql })
 
   it('are grouped and ordered by in events without a cast', async () => {
     const { status, text } = await query(

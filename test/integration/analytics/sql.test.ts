@@ -25,7 +25,6 @@ import { until } from '../../support/process/until.ts'
 const adminToken = randomBytes(32).toString('base64url')
 let rig: AnalystsRig
 let app: FastifyInstance
-const closings: (() => Promise<void>)[] = []
 let port = 0
 let aheadMs = 0
 /** The statements that wait in the console's connection to Postgres, and their release. */
@@ -38,9 +37,6 @@ const releaseHeld = () => {
 
 beforeAll(async () => {
   rig = await createAnalystsRig()
-  // Its answers may be larger than a page shows.
-  const wide = await rig.openProxy({ answerBytesMax: 8 * sqlRowsBytesMax })
-  closings.push(wide.close)
   const query: typeof rig.postgres.query = async (sql, values) => {
     const all = typeof sql === 'string' ? values : sql.values
     if (isHeld(all ?? [])) await new Promise<void>((resolve) => waitingStatements.push(resolve))
@@ -49,7 +45,6 @@ beforeAll(async () => {
   const deps = {
     ...rig.deps,
     postgres: { ...rig.postgres, query },
-    analysts: { ...rig.deps.analysts, url: wide.url },
     publicUrl: () => 'http://127.0.0.1:8082',
     adminToken,
     log: testLog,
@@ -68,7 +63,6 @@ beforeAll(async () => {
 })
 afterAll(async () => {
   await app?.close()
-  for (const close of closings) await close()
   await rig?.close()
 })
 

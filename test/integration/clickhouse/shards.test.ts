@@ -55,7 +55,7 @@ import { createEventStore } from '#shared/io/telemetry/event-store.ts'
 import { findEarlierEvents } from '#shared/io/telemetry/session-events-store.ts'
 import { createTelemetryStore } from '#shared/io/telemetry/telemetry-store.ts'
 import { createRiskFeatureStore } from '#shared/io/velocity/risk-features.ts'
-import { requireOneNode } from '../../../services/console/analytics/manage-analysts.ts'
+import { requireAnalysts } from '../../../services/console/analytics/manage-analysts.ts'
 import { runQuestion } from '../../support/analytics/cookbook.ts'
 import {
   type FleetHistory,
@@ -605,8 +605,11 @@ describe('what shards refuse', () => {
     const turned = migrateClickhouse(url, null, [...shardUrls].reverse())
     await expect(turned).rejects.toThrow(MigrationError)
     await expect(turned).rejects.toThrow(/Shard 1 .* is 2 of the 2 shards/)
-    expect(() => requireOneNode(two)).toThrow(/on one node/)
-    expect(() => requireOneNode(one)).not.toThrow()
+    const analysts = { database: '', clickhouseUrl: '', url: '', isEmbedded: true }
+    await expect(requireAnalysts({ analysts: { ...analysts, clickhouse: two } })).rejects.toThrow(
+      /on one node/,
+    )
+    await requireAnalysts({ analysts: { ...analysts, clickhouse: one } })
   })
 
   it('is another number of shards than the rows are on', async () => {

@@ -1,7 +1,25 @@
-import { type Attempt, filePlaces, fileSpellings, filesInStrings } from './analyst-file-attempts.ts'
+/**
+ * An attempt of tenant acme's analyst to break out: its goal, its query, and the required result:
+ * an error's name, or an answer without data of other tenants.
+ */
+export type Attempt = {
+  what: string
+  query: string
+  /** URL parameters. */
+  params?: Record<string, string>
+  headers?: Record<string, string>
+  /** A user other than the analyst, or another password. */
+  user?: string
+  password?: string
+  method?: string
+  path?: string
+  /** The name of an error, or the exact answer. */
+  gets: string
+}
 
 const denied = 'ACCESS_DENIED'
 const readonly = 'READONLY'
+const beyond = 'SETTING_CONSTRAINT_VIOLATION'
 const unsigned = 'AUTHENTICATION_FAILED'
 
 /** The views with a tenant in every row. */
@@ -160,8 +178,12 @@ const internalTables: Attempt[] = [
     "select * from mergeTreeParts('device_intelligence', 'telemetry')",
     'UNKNOWN_FUNCTION',
   ],
-  ['joinGet', "select joinGet('device_intelligence.telemetry', 'body', 1)", denied],
-  ['dictGet', "select dictGet('device_intelligence.telemetry', 'body', 1)", denied],
+  [
+    'joinGet',
+    "select joinGet('device_intelligence.telemetry', 'body', 1)",
+    'ILLEGAL_TYPE_OF_ARGUMENT',
+  ],
+  ['dictGet', "select dictGet('device_intelligence.telemetry', 'body', 1)", 'BAD_ARGUMENTS'],
   [
     'hasColumnInTable',
     "select hasColumnInTable('device_intelligence', 'telemetry', 'body')",
@@ -186,34 +208,19 @@ const internalTables: Attempt[] = [
 const outside: Attempt[] = [
   ['url()', "select * from url('http://127.0.0.1:1/', 'TSV', 'a String')", denied],
   ['file()', "select * from file('/etc/passwd', 'LineAsString')", denied],
-  ['the function file', "select file('/etc/passwd')", denied],
-  ['file, quoted with an escape', "select `f\\x69le`('/etc/passwd')", denied],
-  ['file, quoted otherwise', 'select "fil\\x65"(\'/etc/passwd\')', denied],
-  ['file, behind a comment', "select file/**/('/etc/passwd')", denied],
-  ['file, by its name alone', "select arrayMap(file, ['/etc/passwd'])", denied],
-  ['file, applied to a column', "select * apply(file) from (select '/etc/passwd')", denied],
-  [
-    'file, by a parameter',
-    "select arrayMap({f:Identifier}, ['/etc/passwd'])",
-    denied,
-    { param_f: 'file' },
-  ],
-  [
-    'file, by an escaped parameter',
-    "select arrayMap({f:Identifier}, ['/etc/passwd'])",
-    denied,
-    { param_f: 'f\\x69le' },
-  ],
   ['a file as a table', 'select * from default.`/etc/passwd`', denied],
   ['a file as a string', "select * from '/etc/passwd'", 'UNKNOWN_TABLE'],
-  ['a function of a language model', "select aiGenerate('a', 'b')", denied],
-  ['the settings of the server', "select getServerSetting('path')", denied],
+  ['a function of a language model', "select aiGenerate('a', 'b')", 'SUPPORT_IS_DISABLED'],
   ['remote()', "select * from remote('127.0.0.1', 'device_intelligence', 'telemetry')", denied],
-  ['cluster()', "select * from cluster('default', 'device_intelligence', 'telemetry')", denied],
+  [
+    'cluster()',
+    "select * from cluster('default', 'device_intelligence', 'telemetry')",
+    'CLUSTER_DOESNT_EXIST',
+  ],
   [
     'clusterAllReplicas()',
     "select * from clusterAllReplicas('default', device_intelligence.telemetry)",
-    denied,
+    'CLUSTER_DOESNT_EXIST',
   ],
   ['s3()', "select * from s3('http://127.0.0.1:1/a.csv', 'CSV', 'a String')", denied],
   ['gcs()', "select * from gcs('http://127.0.0.1:1/a.csv', 'CSV', 'a String')", denied],
@@ -236,14 +243,12 @@ const outside: Attempt[] = [
   ['iceberg()', "select * from icebergLocal('/etc')", denied],
   ['INTO OUTFILE', "select 1 into outfile '/tmp/x.tsv'", 'INTO_OUTFILE_NOT_ALLOWED'],
   ['FORMAT with a schema file', 'select 1 format Protobuf', 'BAD_ARGUMENTS'],
-  ['a schema file by the address', 'select 1', readonly, { format_schema: '/etc/passwd:a' }],
   ['addresses of the program', 'select addressToLine(1)', denied],
 ].map(toAttempt)
 
 const systemTables: Attempt[] = [
   ...[
     'processes',
-    'parts',
     'parts_columns',
     'users',
     'grants',
@@ -272,21 +277,35 @@ const systemTables: Attempt[] = [
   ]),
   [
     'names in system.tables',
-    "select count() from system.tables where database not in ('analytics', 'system')",
+    "select count() from system.tables where lower(database) not in ('analytics', 'system', 'information_schema')",
     '0',
   ],
   [
     'names in system.columns',
-    "select count() from system.columns where database not in ('analytics', 'system')",
+    "select count() from system.columns where lower(database) not in ('analytics', 'system', 'information_schema')",
     '0',
   ],
-  ['names in system.databases', 'select groupArray(name) from system.databases', "['analytics']"],
+  [
+    'names in system.databases',
+    "select groupArray(name) from system.databases where lower(name) != 'information_schema'",
+    "['analytics','system']",
+  ],
+  ['parts in system.parts', 'select count() from system.parts', '0'],
+  [
+    'names in information_schema',
+    "select count() from information_schema.tables where table_schema = 'device_intelligence' or table_name = 'telemetry'",
+    '0',
+  ],
+  [
+    'numbers of rows in information_schema',
+    'select count() from information_schema.tables where table_rows is not null',
+    '0',
+  ],
   [
     'names in system.completions',
     "select count() from system.completions where word = 'telemetry' or belongs = 'telemetry'",
     '0',
   ],
-  ['information_schema', 'select * from information_schema.tables', denied],
 ].map((one) => toAttempt(one as [string, string, string]))
 
 const changes: Attempt[] = [
@@ -327,7 +346,7 @@ const changes: Attempt[] = [
   ['DROP ROW POLICY', 'drop row policy p on device_intelligence.telemetry', denied],
   ['SET ROLE', 'set role all', ''],
   ['EXECUTE AS', 'execute as default select 1', 'SUPPORT_IS_DISABLED'],
-  ['SET', 'set max_threads = 8', readonly],
+  ['SET', 'set max_memory_usage = 0', readonly],
   ['SET of nothing forbidden', 'set join_use_nulls = 1', ''],
   ['USE', 'use device_intelligence', denied],
   ['KILL QUERY', 'kill query where 1', denied],
@@ -351,40 +370,23 @@ const changes: Attempt[] = [
 
 const limits: Attempt[] = [
   ['SETTINGS readonly', 'select 1 settings readonly = 0', readonly],
-  ['SETTINGS in a subquery', 'select * from (select 1 settings max_threads = 8)', readonly],
-  ['SETTINGS in view()', 'select * from view(select 1 SeTtInGs max_threads = 8)', readonly],
-  ['SETTINGS after a heredoc', 'select * from (select $$a$$settings max_threads = 8)', readonly],
-  [
-    'SETTINGS after a comment',
-    'select * from (select 1 -- system.\nsettings max_threads = 8)',
-    readonly,
-  ],
-  ['SETTINGS after a number', 'select * from (select 1.settings max_threads = 8)', 'SYNTAX_ERROR'],
-  [
-    'SETTINGS after a table of that name',
-    'select * from (select 1 from system.settings settings max_threads = 8)',
-    readonly,
-  ],
-  ['SETTINGS across query and body', 'settings max_threads = 8', readonly, { query: 'select 1' }],
+  ['SETTINGS memory', 'select 1 settings max_memory_usage = 0', readonly],
   ['readonly by the address', 'select 1', readonly, { readonly: '0' }],
-  ['threads by the address', 'select 1', readonly, { max_threads: '8' }],
   ['memory by the address', 'select 1', readonly, { max_memory_usage: '0' }],
-  [
-    'more time by the address',
-    'select 1',
-    'SETTING_CONSTRAINT_VIOLATION',
-    { max_execution_time: '3600' },
-  ],
-  [
-    'no end by the address',
-    'select 1',
-    'SETTING_CONSTRAINT_VIOLATION',
-    { max_execution_time: '0' },
-  ],
-  ['the trace of an error', 'select 1', readonly, { stacktrace: '1' }],
-  ['a role', 'select 1', readonly, { role: 'admin' }],
+  ['a workload by the address', 'select 1', readonly, { workload: 'all' }],
   ['a header setting', 'select 1', readonly, { allow_get_client_http_header: '1' }],
-  ['the headers of the request', "select getClientHTTPHeader('X-Analyst-Tenant')", denied],
+  ['a schema file by the address', 'select 1', readonly, { format_schema: '/etc/passwd:a' }],
+  ['a profile without limits', "select getSetting('readonly')", '1', { profile: 'default' }],
+  ['more time', 'select 1', beyond, { max_execution_time: '61' }],
+  ['no end', 'select 1', beyond, { max_execution_time: '0' }],
+  ['more threads', 'select 1', beyond, { max_threads: '65' }],
+  ['more rows', 'select 1', beyond, { max_result_rows: '0' }],
+  ['a role', 'select 1', 'UNKNOWN_ROLE', { role: 'admin' }],
+  [
+    'the headers of the request',
+    "select getClientHTTPHeader('X-Analyst-Tenant')",
+    'FUNCTION_NOT_ALLOWED',
+  ],
   [
     'a memory bomb',
     'select length(groupArray(repeat(toString(number), 1000))) from numbers(10000000)',
@@ -392,29 +394,21 @@ const limits: Attempt[] = [
   ],
   ['a string of gigabytes', "select length(repeat('x', 5000000000))", 'TOO_LARGE_STRING_SIZE'],
   ['an array of gigabytes', 'select length(range(5000000000))', 'ARGUMENT_OUT_OF_BOUND'],
-  ['an edit distance', "select editDistance(repeat('a', 60000), repeat('b', 60000))", denied],
-  [
-    'an edit distance by its other name',
-    "select levenshteinDistance(repeat('a', 60000), repeat('b', 60000))",
-    denied,
-  ],
-  [
-    'an edit distance of arrays',
-    'select arrayLevenshteinDistance(range(60000), range(60000))',
-    denied,
-  ],
-  ['a similarity', "select jaroWinklerSimilarity(repeat('a', 60000), repeat('b', 60000))", denied],
   ['too many rows', 'select number from numbers(1000001)', 'TOO_MANY_ROWS_OR_BYTES'],
-  ['too many bytes', "select repeat('x', 1000) from numbers(20000)", 'TOO_MANY_ROWS_OR_BYTES'],
+  [
+    'too many bytes',
+    "select materialize(repeat('x', 1000)) from numbers(300000)",
+    'TOO_MANY_ROWS_OR_BYTES',
+  ],
   ['too many rows read', 'select sum(number) from numbers(10000000000)', 'TOO_MANY_ROWS'],
-  ['sleepEachRow', 'select sleepEachRow(1) from numbers(100)', denied],
-  ['sleep', 'select sleep(3)', denied],
+  ['sleepEachRow', 'select sleepEachRow(1) from numbers(100)', 'TOO_SLOW'],
+  ['sleep', 'select sleep(3)', 'TOO_SLOW'],
   ['a query larger than is read', `select '${'x'.repeat(300_000)}'`, 'SYNTAX_ERROR'],
-  ['a query of as many bytes in fewer letters', `select '${'€'.repeat(40_000)}'`, 'SYNTAX_ERROR'],
   ['deep nesting', `select ${'('.repeat(3_000)}1${')'.repeat(3_000)}`, 'TOO_DEEP_RECURSION'],
 ].map(toAttempt)
 
-const identity: Attempt[] = [
+/** At the local stack's address, which signs an analyst in. */
+export const identityAttempts: Attempt[] = [
   { what: 'no password', query: 'select 1', password: '', gets: unsigned },
   { what: 'a wrong password', query: 'select 1', password: 'x'.repeat(43), gets: unsigned },
   {
@@ -462,53 +456,17 @@ const identity: Attempt[] = [
     headers: { 'X-ClickHouse-SSL-Certificate-Auth': 'on' },
     gets: 'analyst',
   },
-  {
-    what: 'a session that keeps state',
-    query: "select getSetting('join_use_nulls')",
-    params: { session_id: 'mine' },
-    gets: 'false',
-  },
-  {
-    what: 'a database of the request that is not for analysts',
-    query: 'show tables',
-    params: { database: 'device_intelligence' },
-    gets: '',
-  },
-  {
-    what: 'a form that hides the query',
-    query: '--b\r\ncontent-disposition: form-data; name="session_id"\r\n\r\nx\r\n--b--',
-    headers: { 'Content-Type': 'multipart/form-data; boundary=b' },
-    gets: 'BAD_ARGUMENTS',
-  },
-  {
-    what: 'a compressed body',
-    query: 'x',
-    headers: { 'Content-Encoding': 'gzip' },
-    gets: 'BAD_ARGUMENTS',
-  },
-  {
-    what: 'one parameter twice',
-    query: 'select 1',
-    path: '/?database=analytics&database=device_intelligence',
-    gets: 'BAD_ARGUMENTS',
-  },
-  { what: 'PUT', query: 'select 1', method: 'PUT', gets: 'BAD_ARGUMENTS' },
-  { what: 'the engine’s own pages', query: 'select 1', path: '/play', gets: 'BAD_ARGUMENTS' },
-  { what: 'the engine’s metrics', query: 'select 1', path: '/metrics', gets: 'BAD_ARGUMENTS' },
-  { what: 'an address that is no URL', query: 'select 1', path: '//', gets: 'BAD_ARGUMENTS' },
 ]
 
-/** All attempts, by their goal. */
+/** All others, by their goal. */
 export const attempts: Record<string, Attempt[]> = {
   'rows of other tenants': [...foreignRows, ...elsewhere],
   'internal tables': internalTables,
   'the machine and the network': outside,
-  'a file by another spelling': fileSpellings,
-  'a file from another place': [...filePlaces, ...filesInStrings],
+
   'what the server knows': systemTables,
   changes,
   'limits and settings': limits,
-  'another identity': identity,
 }
 
 function toAttempt(

@@ -1,15 +1,16 @@
-// The local stack's analysts on real servers: the engine with its views, Postgres with the
-// analysts, the proxy between them, and two tenants with distinguishable rows.
-import { randomBytes } from 'node:crypto'
+// Analysts on real servers: the engine with its views, Postgres with the analysts, the local
+// stack's address for them, and two tenants with distinguishable rows. The engine also has the two
+// users that the console would make on a ClickHouse server, from its file of users.
+import { hash, randomBytes } from 'node:crypto'
 import { isAnalyst } from '#shared/io/analytics/analyst-store.ts'
 import { createClickhouse } from '#shared/io/clickhouse/clickhouse.ts'
 import { createPostgres, type Postgres } from '#shared/io/postgres/postgres.ts'
-import { createMetrics } from '#shared/io/process/metrics.ts'
+import { createMetrics, type Metrics } from '#shared/io/process/metrics.ts'
 import {
-  type AnalystProxy,
-  type AnalystProxyOptions,
-  openAnalystProxy,
-} from '../../../deploy/local/clickhouse/analyst-proxy.ts'
+  type AnalystFront,
+  openAnalystFront,
+} from '../../../deploy/local/clickhouse/analyst-front.ts'
+import type { EngineUser } from '../../../deploy/local/clickhouse/server-config.ts'
 import {
   type AnalystDeps,
   type CreatedAnalyst,
@@ -21,29 +22,27 @@ import { startClickhouse, type TestClickhouse } from '../servers/clickhouse-serv
 import { migrateClickhouse, migratePostgres } from '../servers/databases.ts'
 import { startPostgres } from '../servers/postgres-server.ts'
 import { insertBareTenants } from '../tenants/bare-tenant.ts'
-import type { Attempt } from './analyst-file-attempts.ts'
-
-type ProxyLimits = Partial<
-  Pick<AnalystProxyOptions, 'answerBytesMax' | 'limits' | 'metrics' | 'queryMaxMs' | 'sendMaxMs'>
->
+import type { Attempt } from './analyst-attempts.ts'
 
 export type AnalystsRig = {
   engine: TestClickhouse
   postgres: Postgres
-  proxy: AnalystProxy
+  front: AnalystFront
+  /** The metrics of the front. */
+  metrics: Metrics
   deps: AnalystDeps
   /** Runs a statement as the service. */
   asService: (statement: string) => Promise<string>
-  /** One query through the proxy, by default as an analyst of acme. */
+  /** One query at the local stack's address, by default as an analyst of acme. */
   runQuery: (
     attempt: Omit<Attempt, 'what' | 'gets'> & { signal?: AbortSignal },
     as?: CreatedAnalyst,
-    at?: AnalystProxy,
   ) => Promise<ClickhouseReply>
-  /** Another proxy to the same engine. */
-  openProxy: (options: ProxyLimits) => Promise<AnalystProxy>
-  /** The result of an attempt: an error's name, or the answer. */
-  attempt: (attempt: Attempt) => Promise<{ got: string; text: string }>
+  /** One query at the engine itself, as a user that a server would have for an analyst. */
+  runOnServer: (
+    attempt: Omit<Attempt, 'what' | 'gets'> & { signal?: AbortSignal },
+    analyst?: (typeof serverAnalysts)[number],
+  ) => Promise<ClickhouseReply>
   acme: CreatedAnalyst
   globex: CreatedAnalyst
   close: () => Promise<void>
@@ -74,7 +73,8 @@ const rowsOf = (tenant: string) => [
 ]
 
 export async function createAnalystsRig(): Promise<AnalystsRig> {
-  const [engine, server] = await Promise.all([startClickhouse(), startPostgres()])
+  const users = serverAnalysts.map(toServerUser)
+  const [engine, server] = await Promise.all([startClickhouse({ users }), startPostgres()])
   const clickhouseUrl = `${engine.url}/device_intelligence`
   const postgresUrl = await server.createDatabase()
   await Promise.all([migrateClickhouse(clickhouseUrl), migratePostgres(postgresUrl)])
@@ -90,30 +90,33 @@ export async function createAnalystsRig(): Promise<AnalystsRig> {
     await insertBareTenants(postgres, [tenant])
     for (const statement of rowsOf(tenant)) await asService(statement)
   }
-  const openProxy = (own: ProxyLimits = {}) =>
-    openAnalystProxy({
-      port: 0,
-      nativePort: 0,
-      clickhouseUrl,
-      metrics: createMetrics('analysts'),
-      answerBytesMax: 8 * 1024 * 1024,
-      isAnalyst: (analyst) => isAnalyst(postgres, analyst),
-      ...own,
-    })
-  const proxy = await openProxy()
+  const metrics = createMetrics('analysts')
+  const front = await openAnalystFront({
+    port: 0,
+    clickhouseUrl,
+    log: testLog,
+    metrics,
+    isAnalyst: (analyst) => isAnalyst(postgres, analyst),
+  })
   const deps: AnalystDeps = {
     postgres,
     randomBytes,
-    analysts: { clickhouse, database: 'device_intelligence', clickhouseUrl, url: proxy.url },
+    analysts: {
+      clickhouse,
+      database: 'device_intelligence',
+      clickhouseUrl,
+      url: front.url,
+      isEmbedded: true,
+    },
   }
   const create = (tenantId: string) =>
     createAnalyst(deps, { tenantId, name: 'own', actor: 'admin' })
   const acme = await create('acme')
   const globex = await create('globex')
-  const runQuery: AnalystsRig['runQuery'] = (attempt, as = acme, at = proxy) => {
-    const { query, params, headers, user = as.user, password = as.password } = attempt
+  const call = (url: string, attempt: CallOf, login: { user: string; password: string }) => {
+    const { query, params, headers, user = login.user, password = login.password } = attempt
     const basic = Buffer.from(`${user}:${password}`).toString('base64')
-    return callClickhouse(at.url, {
+    return callClickhouse(url, {
       method: attempt.method ?? 'POST',
       path: attempt.path ?? '/',
       body: query,
@@ -125,22 +128,47 @@ export async function createAnalystsRig(): Promise<AnalystsRig> {
   return {
     engine,
     postgres,
-    proxy,
+    front,
+    metrics,
     deps,
     asService,
-    runQuery,
-    openProxy,
+    runQuery: (attempt, as = acme) => call(front.url, attempt, as),
+    runOnServer: (attempt, analyst = 'analyst.acme.own') =>
+      call(
+        new URL('/', engine.url).origin,
+        { ...attempt, params: { database: 'analytics', ...attempt.params } },
+        { user: analyst, password: toServerPassword(analyst) },
+      ),
     acme,
     globex,
-    attempt: async (attempt) => {
-      const { text } = await runQuery(attempt).catch(() => ({ text: 'Code: 0. (CUT_OFF)' }))
-      const error = /^Code: \d+\. [\s\S]*?\(([A-Z_0-9]+)\)(?: \(version [^)]*\))?\s*$/.exec(text)
-      return { text, got: (error?.[1] ?? text.trim()).slice(0, 1_000) }
-    },
     close: async () => {
-      await proxy.close()
+      await front.close()
       await Promise.all([clickhouse.close(), postgres.close()])
       await Promise.all([engine.stop(), server.stop()])
     },
   }
+}
+
+type CallOf = Parameters<AnalystsRig['runQuery']>[0]
+
+/**
+ * The analysts that the engine has as users. Its file of users gives no quota to a name with a dot,
+ * so the one with a quota has none.
+ */
+const serverAnalysts = ['analyst.acme.own', 'analyst.globex.own', 'metered'] as const
+
+const toServerPassword = (analyst: string) => `password of ${analyst}`
+
+const toServerUser = (analyst: string): EngineUser => ({
+  name: analyst,
+  passwordSha256Hex: hash('sha256', toServerPassword(analyst)),
+  grants: [],
+  isAnalyst: true,
+  hasQuota: analyst === 'metered',
+})
+
+/** The name of the error that a ClickHouse answered, or its answer. */
+export function toOutcome(text: string): string {
+  const error = /^Code: \d+\. [\s\S]*?\(([A-Z_0-9]+)\)(?: \(version [^)]*\))?\s*$/.exec(text)
+  return (error?.[1] ?? text.trim()).slice(0, 1_000)
 }

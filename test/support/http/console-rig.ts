@@ -176,6 +176,7 @@ export async function createConsoleRig(
         database: 'device_intelligence',
         clickhouseUrl: 'http://127.0.0.1:1',
         url: null,
+        isEmbedded: false,
       },
       readReconciliation: async () => ({ hours: [], asOfMs: 0 }),
       hintDelivery: (hint) => publishTenantHint(nats, hint),

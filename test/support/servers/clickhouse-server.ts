@@ -4,9 +4,10 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { basename, dirname, join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
+import { isolate } from '../../../deploy/local/clickhouse/isolation.ts'
 import type { EngineShards, EngineUser } from '../../../deploy/local/clickhouse/server-config.ts'
 
 export type TestClickhouse = {
@@ -34,35 +35,32 @@ export async function startClickhouse(
     password?: string
     /** Users beside `default`. */
     users?: readonly EngineUser[]
+    /** In namespaces of its own; `path` then is a folder of a data folder. */
+    isIsolated?: boolean
     /** As one of several shards. */
     shards?: EngineShards
   } = {},
 ): Promise<TestClickhouse> {
   const path = options.path ?? mkdtempSync(join(tmpdir(), 'clickhouse-'))
   const password = options.password ?? 'test'
-  const server = spawn(
+  const own = [
     join(root, 'node_modules/.bin/node'),
-    [
-      join(root, 'deploy/local/clickhouse/clickhouse-server.ts'),
-      ...[
-        '--path',
-        path,
-        '--listen',
-        `127.0.0.1:${options.port ?? 0}`,
-        '--parent-pid',
-        `${process.pid}`,
-      ],
-      ...toShardFlags(options.shards),
-    ],
-    {
-      stdio: ['ignore', 'pipe', 'pipe'],
-      env: {
-        ...process.env,
-        CLICKHOUSE_PASSWORD: password,
-        ENGINE_USERS: JSON.stringify(options.users ?? []),
-      },
+    join(root, 'deploy/local/clickhouse/clickhouse-server.ts'),
+    ...['--path', path, '--listen', `127.0.0.1:${options.port ?? 0}`],
+    ...['--parent-pid', `${process.pid}`],
+    ...(options.isIsolated ? ['--isolated'] : []),
+    ...toShardFlags(options.shards),
+  ]
+  const place = { dataDir: dirname(path), name: basename(path), pathVar: process.env.PATH }
+  const [command, ...args] = options.isIsolated ? isolate(own, place) : own
+  const server = spawn(command!, args, {
+    stdio: ['ignore', 'pipe', 'pipe'],
+    env: {
+      ...process.env,
+      CLICKHOUSE_PASSWORD: password,
+      ENGINE_USERS: JSON.stringify(options.users ?? []),
     },
-  )
+  })
   const ended = once(server, 'exit').then(([code]) => code as number | null)
   const kill = (signal: NodeJS.Signals) => {
     server.kill(signal)

@@ -83,7 +83,7 @@ describe('the pages', () => {
     const page = read('deploy/README.md')
     const unlisted = Object.keys(variables).filter((name) => !page.includes(`\`${name}\``))
     // The local stack alone sets it.
-    expect(unlisted).toEqual(['PARENT_PID'])
+    expect(unlisted).toEqual(['CLICKHOUSE_EMBEDDED', 'PARENT_PID'])
   })
 
   it('list every command of the command line', () => {

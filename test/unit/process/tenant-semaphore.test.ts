@@ -38,22 +38,6 @@ describe('the semaphore of tenants', () => {
     expect(started).toEqual(['a1', 'a2', 'b1', 'c1', 'a3', 'b2', 'a4'])
   })
 
-  it('lets other tenants run after releaseTotal, the same one only after release', async () => {
-    const { acquire, started, permits, settled } = createRun({ total: 1 })
-    for (const name of ['a1', 'a2', 'b1']) void acquire(name)
-    await settled()
-    permits.get('a1')!.releaseTotal()
-    permits.get('a1')!.releaseTotal()
-    await settled()
-    permits.get('b1')!.release()
-    await settled()
-    expect(started).toEqual(['a1', 'b1'])
-    permits.get('a1')!.release()
-    permits.get('a1')!.release()
-    await settled()
-    expect(started).toEqual(['a1', 'b1', 'a2'])
-  })
-
   it('rejects a caller when the queue is full, and a waiter when its wait is over', async () => {
     const { acquire, started, settled } = createRun({ queuePerTenant: 1, waitMs: 10 })
     const waited = [acquire('a1'), acquire('a2'), acquire('a3')]

@@ -7,7 +7,6 @@
 import { hash } from 'node:crypto'
 import { reservedAnalyst, toAnalystUser } from '#shared/core/analytics/analyst-access.ts'
 import { dayMs } from '#shared/core/base/instants.ts'
-import { keepsUsers } from '#shared/io/analytics/analyst-access-store.ts'
 import {
   type AnalystLogin,
   AnalystQueryError,
@@ -16,12 +15,7 @@ import {
 import { saveAnalyst } from '#shared/io/analytics/analyst-store.ts'
 import { toAnalyticsDatabase } from '#shared/io/analytics/analytics-database.ts'
 import type { Sealer } from '#shared/io/tenants/sealed-secrets.ts'
-import {
-  type AnalystDeps,
-  createUser,
-  noAnalystsPossible,
-  requireOneNode,
-} from '../manage-analysts.ts'
+import { type AnalystDeps, createUser, requireAnalysts } from '../manage-analysts.ts'
 
 export type ConsoleAnalystDeps = AnalystDeps & {
   sealer: Pick<Sealer, 'proverOf'>
@@ -39,17 +33,15 @@ export function createConsoleAnalyst(deps: ConsoleAnalystDeps): ConsoleAnalyst {
   const toLogin = async (tenantId: string): Promise<AnalystLogin> => {
     const day = Math.floor(deps.wallMs() / dayMs)
     const password = deps.sealer.proverOf('console analyst').prove([tenantId, day], '')
-    const { clickhouse, clickhouseUrl, database, url } = deps.analysts
-    requireOneNode(clickhouse)
-    const keptByClickhouse = await keepsUsers(clickhouse)
-    if (!keptByClickhouse && url === null) throw noAnalystsPossible()
+    const { clickhouseUrl, database, isEmbedded, url } = deps.analysts
+    await requireAnalysts(deps)
     if (made.get(tenantId) !== password) {
-      await makeAnalyst(deps, { tenantId, password, keptByClickhouse })
+      await makeAnalyst(deps, tenantId, password)
       made.set(tenantId, password)
     }
     return {
       // ANALYSTS_URL of a server is where people reach it, which may be another network.
-      url: keptByClickhouse ? new URL(clickhouseUrl).origin : url!,
+      url: isEmbedded ? url! : new URL(clickhouseUrl).origin,
       user: toAnalystUser(tenantId, reservedAnalyst),
       password,
       database: toAnalyticsDatabase(database),
@@ -73,17 +65,15 @@ const isUnknown = (error: unknown): boolean =>
 
 async function makeAnalyst(
   deps: ConsoleAnalystDeps,
-  {
-    tenantId,
-    password,
-    keptByClickhouse,
-  }: { tenantId: string; password: string; keptByClickhouse: boolean },
+  tenantId: string,
+  password: string,
 ): Promise<void> {
+  const { isEmbedded } = deps.analysts
   await saveAnalyst(deps.postgres, {
     tenantId,
     name: reservedAnalyst,
-    passwordHash: keptByClickhouse ? null : hash('sha256', password, 'buffer'),
+    passwordHash: isEmbedded ? hash('sha256', password, 'buffer') : null,
     createdBy: 'system',
   })
-  if (keptByClickhouse) await createUser(deps, { tenantId, name: reservedAnalyst }, password)
+  if (!isEmbedded) await createUser(deps, { tenantId, name: reservedAnalyst }, password)
 }

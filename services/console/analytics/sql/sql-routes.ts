@@ -19,6 +19,7 @@ import {
   queryCsv,
   queryRows,
   RowTooLargeError,
+  tooManyQueries,
 } from '#shared/io/analytics/analyst-query.ts'
 import { toAnalyticsDatabase } from '#shared/io/analytics/analytics-database.ts'
 import { listAnalyticsViews } from '#shared/io/analytics/analytics-schema-store.ts'
@@ -26,9 +27,10 @@ import { readCookbook } from '#shared/io/analytics/cookbook.ts'
 import { toLoggable } from '#shared/io/clickhouse/clickhouse.ts'
 import { insertAudit } from '#shared/io/postgres/audit-store.ts'
 import { createTenantSemaphore, type TenantSemaphore } from '#shared/io/process/tenant-semaphore.ts'
-import { actorOf, type ConsoleApp } from '../../http/admin-app.ts'
+import { actorOf, type ConsoleApp, tenantsOf } from '../../http/admin-app.ts'
 import { tenantParams } from '../../http/schemas.ts'
 import { requireTenant } from '../../tenants/manage-tenants.ts'
+import { needsServer, requireServer } from '../manage-analysts.ts'
 import { type ConsoleAnalystDeps, createConsoleAnalyst } from './console-analyst.ts'
 import { cookbookSchema, sqlBody, sqlRowsSchema, viewsSchema } from './sql-schemas.ts'
 
@@ -47,10 +49,10 @@ export function addSqlRoutes(app: ConsoleApp, deps: SqlRouteDeps): void {
         response: { 200: viewsSchema },
       },
     },
-    async () => {
+    async ({ principal }) => {
       const database = toAnalyticsDatabase(deps.analysts.database)
       const data = await listAnalyticsViews(deps.analysts.clickhouse, database).catch(unreadable)
-      return { database, data }
+      return { database, data, needs_server: needsServer(deps, tenantsOf(principal)) }
     },
   )
   app.get(
@@ -79,10 +81,13 @@ function addQueryRoute(app: ConsoleApp, deps: SqlRouteDeps): void {
         summary: 'Run a query over the analytics views of a tenant',
         description:
           'It runs as an analyst of the tenant: it reads the rows of this tenant alone, changes ' +
-          'nothing, and has the limits of analysts. It ends when the connection does.',
+          'nothing, and has the limits of analysts. It ends when the connection does. On the ' +
+          'embedded engine of the local stack, where this is no wall, only operators who may see ' +
+          'all tenants run queries. For an operator who is limited to some tenants a query is a ' +
+          'SELECT, and what ClickHouse read for it is not said: that counts rows of other tenants.',
         params: tenantParams,
         body: sqlBody,
-        problems: ['query_failed', 'analysts_not_possible'],
+        problems: ['query_failed', 'analysts_not_possible', 'analysts_need_a_server'],
         response: {
           200: {
             description: 'The rows, or a CSV of all of them.',
@@ -95,6 +100,8 @@ function addQueryRoute(app: ConsoleApp, deps: SqlRouteDeps): void {
       },
     },
     async ({ params: { tenant_id: tenantId }, body, principal }, reply) => {
+      const scope = tenantsOf(principal)
+      requireServer(deps, scope)
       await requireTenant(deps.postgres, tenantId)
       const signal = await beginQuery(semaphore, tenantId, reply.raw)
       const { sql, format } = body
@@ -102,8 +109,10 @@ function addQueryRoute(app: ConsoleApp, deps: SqlRouteDeps): void {
       const entry = { actor: actorOf(principal), tenantId, action: 'sql.queried' as const, after }
       await insertAudit(deps.postgres, entry)
       const startedMs = deps.nowMs()
+      const isLimited = scope !== 'all'
       const statement: AnalystStatement = {
         sql,
+        isSelect: isLimited,
         parameters: { ...body.parameters, tenant: tenantId },
       }
       if (format === 'csv') {
@@ -121,8 +130,9 @@ function addQueryRoute(app: ConsoleApp, deps: SqlRouteDeps): void {
       const durationMs = Math.round(deps.nowMs() - startedMs)
       return {
         ...found,
-        rows_read: read?.rows ?? null,
-        bytes_read: read?.bytes ?? null,
+        // The engine counts rows before it applies the row policy.
+        rows_read: isLimited ? null : (read?.rows ?? null),
+        bytes_read: isLimited ? null : (read?.bytes ?? null),
         duration_ms: durationMs,
       }
     },
@@ -162,7 +172,7 @@ const unreadable = (error: unknown): never => {
   throw unavailable('ClickHouse cannot be read at the moment.', toLoggable(error))
 }
 
-/** Statuses of an engine, or of the analysts' proxy, that cannot be reached or is busy. */
+/** Statuses of a ClickHouse that is busy, and of an address whose engine cannot be reached. */
 const busyStatuses = [502, 503, 504]
 
 /** @throws Problem query_failed with the engine's own words, or unavailable */
@@ -177,7 +187,8 @@ function refuse(error: unknown, signal: AbortSignal): never {
     throw new Problem('query_failed', 'Leave FORMAT out: a query is answered as rows or as a CSV.')
   }
   if (!(error instanceof AnalystQueryError) || error.engineCode === 0) unreadable(error)
-  const { message, status } = error as AnalystQueryError
-  if (busyStatuses.includes(status)) throw unavailable(message, error)
+  const { engineCode, message, status } = error as AnalystQueryError
+  const isBusy = busyStatuses.includes(status) || engineCode === tooManyQueries
+  if (isBusy) throw unavailable(message, error)
   throw new Problem('query_failed', message)
 }

@@ -39,13 +39,16 @@ export const sqlRowsSchema = z.object({
     .array(z.array(z.unknown()))
     .describe('values in the order of the columns; integers of 64 bits are text'),
   truncated: z.boolean().describe('whether there are more rows'),
-  rows_read: z.number().nullable(),
-  bytes_read: z.number().nullable(),
+  rows_read: z.number().nullable().describe('null for operators who are limited to some tenants'),
+  bytes_read: z.number().nullable().describe('as `rows_read`'),
   duration_ms: z.number().int(),
 })
 
 export const viewsSchema = z.object({
   database: z.string(),
+  needs_server: z
+    .boolean()
+    .describe('whether queries of this operator are refused with `analysts_need_a_server`'),
   data: z.array(
     z.object({
       name: z.string(),

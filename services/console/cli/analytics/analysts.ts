@@ -20,10 +20,15 @@ export function registerAnalysts(program: Command, context: CliContext): void {
     .option('--json', 'print one JSON document')
     .action(async (slug: string, { name }: { name: string }) => {
       const created = await context.adminFetch('POST', pathOf(slug), { name })
-      context.out(
-        created as CreatedAnalyst,
-        (analyst) => `${toFields(analyst)}\n\nKeep it now: the password is never shown again.`,
-      )
+      context.out(created as CreatedAnalyst, toCreatedText)
+    })
+  analysts
+    .command('reset <slug> <name>')
+    .description('give an analyst a new password and show it, once; the old one stops working')
+    .option('--json', 'print one JSON document')
+    .action(async (slug: string, name: string) => {
+      const path = `${pathOf(slug)}/${encodeURIComponent(name)}/password`
+      context.out((await context.adminFetch('POST', path, {})) as CreatedAnalyst, toCreatedText)
     })
   analysts
     .command('list <slug>')
@@ -49,4 +54,9 @@ export function registerAnalysts(program: Command, context: CliContext): void {
       const removed = await context.adminFetch('DELETE', path)
       context.out(removed as { tenant_id: string; name: string }, (one) => toFields(one))
     })
+}
+
+function toCreatedText({ warning, ...analyst }: CreatedAnalyst): string {
+  const kept = `${toFields(analyst)}\n\nKeep it now: the password is never shown again.`
+  return warning === undefined ? kept : `${kept}\nWarning: ${warning}`
 }

@@ -457,11 +457,17 @@ export interface paths {
     post: {
       parameters: { path: { tenant_id: string } }
       requestBody: { content: { 'application/json': { name?: string } } }
-      responses: { 201: { content: { 'application/json': { tenant_id: string; name: string; url: string; user: string; password: string; database: string } } } }
+      responses: { 201: { content: { 'application/json': { tenant_id: string; name: string; url: string; user: string; password: string; database: string; warning?: string } } } }
     }
     get: {
       parameters: { path: { tenant_id: string } }
       responses: { 200: { content: { 'application/json': { tenant_id: string; data: ({ name: string; user: string; created_at: string; created_by: string })[] } } } }
+    }
+  }
+  '/admin/v1/tenants/{tenant_id}/analysts/{name}/password': {
+    post: {
+      parameters: { path: { tenant_id: string; name: string } }
+      responses: { 200: { content: { 'application/json': { tenant_id: string; name: string; url: string; user: string; password: string; database: string; warning?: string } } } }
     }
   }
   '/admin/v1/tenants/{tenant_id}/analysts/{name}': {
@@ -480,7 +486,7 @@ export interface paths {
   '/admin/v1/sql/views': {
     get: {
       parameters: {  }
-      responses: { 200: { content: { 'application/json': { database: string; data: ({ name: string; comment: string; columns: ({ name: string; type: string; comment: string })[] })[] } } } }
+      responses: { 200: { content: { 'application/json': { database: string; needs_server: boolean; data: ({ name: string; comment: string; columns: ({ name: string; type: string; comment: string })[] })[] } } } }
     }
   }
   '/admin/v1/sql/cookbook': {

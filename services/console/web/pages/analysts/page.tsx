@@ -15,6 +15,8 @@ import { TenantSelect } from '../../components/tenant-select.tsx'
 import { Time } from '../../components/time/time.tsx'
 import { toast } from '../../components/toast.tsx'
 import { useUrlState } from '../../components/url-state.ts'
+import { NeedsServer } from '../explore/needs-server.tsx'
+import { useViews } from '../explore/sidebar.tsx'
 
 type Analysts = AnswerOf<'/admin/v1/tenants/{tenant_id}/analysts', 'get'>
 type Analyst = Analysts['data'][number]
@@ -28,6 +30,8 @@ export function Page() {
   const tenantId = chosen || (last ?? '')
   const [creating, setCreating] = useState(false)
   const [removing, setRemoving] = useState<string | null>(null)
+  const [resetting, setResetting] = useState<string | null>(null)
+  const needsServer = useViews().data?.needs_server === true
   const analysts = useQuery({
     queryKey: analystsKey(tenantId),
     queryFn: () =>
@@ -53,6 +57,21 @@ export function Page() {
       width: '8rem',
     },
     {
+      id: 'reset',
+      head: <span className="sr-only">New password</span>,
+      cell: ({ name }) => (
+        <Button
+          aria-label={`New password of ${name}`}
+          disabled={needsServer}
+          onClick={() => setResetting(name)}
+          small
+        >
+          New password
+        </Button>
+      ),
+      width: '9rem',
+    },
+    {
       id: 'remove',
       head: <span className="sr-only">Remove</span>,
       cell: ({ name }) => (
@@ -68,7 +87,7 @@ export function Page() {
       about="An analyst has a ClickHouse user that reads the analytics views of one tenant and changes nothing, for tools outside this console."
       action={
         <Button
-          disabled={tenantId === ''}
+          disabled={tenantId === '' || needsServer}
           icon="plus"
           look="primary"
           onClick={() => setCreating(true)}
@@ -87,7 +106,9 @@ export function Page() {
         ) : (
           <Loaded query={analysts}>
             {({ data }) =>
-              data.length === 0 ? (
+              data.length === 0 && needsServer ? (
+                <NeedsServer />
+              ) : data.length === 0 ? (
                 <Empty title={`${tenantId} has no analyst`}>
                   <p>Create one to query its views from a BI tool or a notebook.</p>
                 </Empty>
@@ -104,6 +125,9 @@ export function Page() {
         )}
       </Panel>
       {creating && <CreateAnalyst onClose={() => setCreating(false)} tenantId={tenantId} />}
+      {resetting !== null && (
+        <ResetPassword name={resetting} onClose={() => setResetting(null)} tenantId={tenantId} />
+      )}
       {removing !== null && (
         <RemoveAnalyst name={removing} onClose={() => setRemoving(null)} tenantId={tenantId} />
       )}
@@ -181,10 +205,52 @@ function Credentials({ created, onClose }: { created: Created; onClose: () => vo
         <CopyLine label="Database" value={created.database} />
         <CopyLine label="User" value={created.user} />
         <CopyLine label="Password" value={created.password} />
+        {created.warning !== undefined && (
+          <p className="rounded-md bg-warn-soft px-3 py-2 text-warn">{created.warning}</p>
+        )}
       </div>
       <DialogActions>
         <Button look="primary" onClick={onClose}>
           I have kept it
+        </Button>
+      </DialogActions>
+    </Dialog>
+  )
+}
+
+function ResetPassword({
+  tenantId,
+  name,
+  onClose,
+}: {
+  tenantId: string
+  name: string
+  onClose: () => void
+}) {
+  const reset = useMutation({
+    mutationFn: () =>
+      ok(
+        api.POST('/admin/v1/tenants/{tenant_id}/analysts/{name}/password', {
+          params: { path: { tenant_id: tenantId, name } },
+        }),
+      ),
+  })
+  if (reset.data !== undefined) return <Credentials created={reset.data} onClose={onClose} />
+  return (
+    <Dialog
+      description="From then on no query starts with the old password. Tools that use it need the new one."
+      locked={reset.isPending}
+      onClose={onClose}
+      open
+      title={`Give the analyst ${name} a new password`}
+    >
+      <Refused error={reset.error} />
+      <DialogActions>
+        <Button disabled={reset.isPending} onClick={onClose}>
+          Cancel
+        </Button>
+        <Button busy={reset.isPending} look="primary" onClick={() => reset.mutate()}>
+          Give a new password
         </Button>
       </DialogActions>
     </Dialog>

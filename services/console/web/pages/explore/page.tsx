@@ -15,6 +15,7 @@ import { Empty, Refused } from '../../components/states.tsx'
 import { Tabs } from '../../components/tabs.tsx'
 import { serverNowMs } from '../../components/time/server-clock.ts'
 import { useUrlSearch } from '../../components/url-state.ts'
+import { NeedsServer } from './needs-server.tsx'
 import { findParameters, toDefault } from './parameters.ts'
 import { rememberQuery } from './query-history.ts'
 import { ResultChart, ResultTable, type Rows } from './results.tsx'
@@ -80,11 +81,22 @@ function Explore({ tenant }: { tenant: string }) {
     [query.statement, query.error, sql],
   )
   const question = cookbook.data?.data.find(({ name }) => name === search.example)
+  const frame = {
+    about:
+      "SQL over this tenant's events, devices, alerts and deliveries. It reads only, ends after 30 seconds, and every query is in the audit log.",
+    title: 'Explore',
+  }
+  if (views.data?.needs_server) {
+    return (
+      <Frame {...frame}>
+        <Panel>
+          <NeedsServer />
+        </Panel>
+      </Frame>
+    )
+  }
   return (
-    <Frame
-      about="SQL over this tenant's events, devices, alerts and deliveries. It reads only, ends after 30 seconds, and every query is in the audit log."
-      title="Explore"
-    >
+    <Frame {...frame}>
       <div className="grid items-start gap-4 xl:grid-cols-[minmax(0,1fr)_20rem]">
         <div className="grid min-w-0 gap-4">
           <Panel>
