@@ -1,11 +1,12 @@
 /**
- * `di secrets rewrap` seals every stored secret again under the current MASTER_KEY. `di secrets
- * telemetry-key` prints the key that scorers need instead of MASTER_KEY.
+ * `di secrets rewrap` seals every stored secret again under the current MASTER_KEY. `di secrets keys`
+ * prints the keys that the other processes need, which have no MASTER_KEY.
  */
 import type { Command } from 'commander'
+import { type DerivedKey, processKeys, toPrevious } from '#shared/core/permissions/process-keys.ts'
 import { readConfig, variables } from '#shared/io/process/config.ts'
-import { deriveKey } from '#shared/io/tenants/directory/proofs.ts'
-import type { RewrapResult } from '../tenants/rewrap.ts'
+import { toDerivedKey, toDerivedKeys } from '#shared/io/tenants/keys/process-keys.ts'
+import type { RewrapResult } from '../keys/rewrap.ts'
 import { type CliContext, CliError } from './context.ts'
 
 /** Adds the group `secrets`. */
@@ -20,13 +21,22 @@ export function registerSecrets(program: Command, context: CliContext): void {
         { MASTER_KEY: variables.MASTER_KEY },
         context.env,
       )
-      const answer = { telemetry_key: deriveKey(masterKey, 'telemetry batch') }
+      const answer = { telemetry_key: toDerivedKey(masterKey, 'TELEMETRY_KEY') }
       context.out(answer, ({ telemetry_key: key }) => key)
     })
   secrets
+    .command('keys')
+    .description(
+      "print every process's own keys, derived from MASTER_KEY of the environment; with " +
+        'MASTER_KEY_PREVIOUS those of both',
+    )
+    .option('--json', 'print one JSON document')
+    .action(() => context.out(listProcessKeys(context), toKeysText))
+  secrets
     .command('rewrap')
     .description(
-      'seal every stored secret again under MASTER_KEY, so that MASTER_KEY_PREVIOUS can go',
+      'seal every stored secret again under MASTER_KEY and in the present form, so that ' +
+        'MASTER_KEY_PREVIOUS can go',
     )
     .option('--json', 'print one JSON document')
     .action(async () => {
@@ -39,6 +49,33 @@ export function registerSecrets(program: Command, context: CliContext): void {
       )
     })
 }
+
+type ProcessKeys = Record<string, Record<string, string>>
+
+/** By process, the variables that it needs. */
+function listProcessKeys({ env }: CliContext): ProcessKeys {
+  const config = readConfig(
+    { MASTER_KEY: variables.MASTER_KEY, MASTER_KEY_PREVIOUS: variables.MASTER_KEY_PREVIOUS },
+    env,
+  )
+  const all = toDerivedKeys(config.MASTER_KEY, config.MASTER_KEY_PREVIOUS)
+  const named = (Object.keys(processKeys) as (keyof typeof processKeys)[]).map((process) => {
+    const own = Object.keys(processKeys[process]) as DerivedKey[]
+    const wanted = own.flatMap((variable) => [variable, toPrevious(variable)])
+    const values = wanted.flatMap((name) => (name in all ? [[name, all[name]!] as const] : []))
+    return [process, Object.fromEntries(values)] as const
+  })
+  return Object.fromEntries(named.filter(([, values]) => Object.keys(values).length > 0))
+}
+
+const toKeysText = (keys: ProcessKeys) =>
+  Object.entries(keys)
+    .map(([process, values]) =>
+      [`# ${process}`, ...Object.entries(values).map(([name, value]) => `${name}=${value}`)].join(
+        '\n',
+      ),
+    )
+    .join('\n\n')
 
 /** One request works for about twenty seconds, so it is repeated while it makes progress. */
 async function rewrapAll(context: CliContext): Promise<RewrapResult> {

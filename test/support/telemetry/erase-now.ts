@@ -11,7 +11,7 @@ import {
 import { createErasureStore } from '#shared/io/erasure/erasure-store.ts'
 import type { ErasureSubject } from '#shared/io/erasure/erasure-subject.ts'
 import { createMetrics } from '#shared/io/process/metrics.ts'
-import { createSealer } from '#shared/io/tenants/sealed-secrets.ts'
+import { createSealer } from '#shared/io/tenants/keys/console-keys.ts'
 import {
   createErasures,
   type Erasures,
