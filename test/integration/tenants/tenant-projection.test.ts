@@ -12,11 +12,7 @@ import {
 } from '#shared/core/tenants/directory-entries.ts'
 import { openTenantsBucket } from '#shared/io/nats/streams/buckets.ts'
 import { insertAudit } from '#shared/io/postgres/audit-store.ts'
-import {
-  openDirectory,
-  putProven,
-  readProven,
-} from '#shared/io/tenants/directory/directory-entries.ts'
+import { openDirectory, readProven } from '#shared/io/tenants/directory/directory-entries.ts'
 import { createTenantStore } from '#shared/io/tenants/tenant-store.ts'
 import { createTenant, setTenantStatus } from '../../../services/console/tenants/manage-tenants.ts'
 import { rotate } from '../../../services/console/tenants/rotation.ts'
