@@ -4,7 +4,7 @@
  */
 import type { Command } from 'commander'
 import { type DerivedKey, processKeys, toPrevious } from '#shared/core/permissions/process-keys.ts'
-import { readConfig, variables } from '#shared/io/process/config.ts'
+import { ConfigError, readConfig, variables } from '#shared/io/process/config.ts'
 import { toDerivedKey, toDerivedKeys } from '#shared/io/tenants/keys/process-keys.ts'
 import type { RewrapResult } from '../keys/rewrap.ts'
 import { type CliContext, CliError } from './context.ts'
@@ -17,10 +17,7 @@ export function registerSecrets(program: Command, context: CliContext): void {
     .description('print the TELEMETRY_KEY of scorers, derived from MASTER_KEY of the environment')
     .option('--json', 'print one JSON document')
     .action(() => {
-      const { MASTER_KEY: masterKey } = readConfig(
-        { MASTER_KEY: variables.MASTER_KEY },
-        context.env,
-      )
+      const { MASTER_KEY: masterKey } = readMasterKeys(context)
       const answer = { telemetry_key: toDerivedKey(masterKey, 'TELEMETRY_KEY') }
       context.out(answer, ({ telemetry_key: key }) => key)
     })
@@ -50,14 +47,22 @@ export function registerSecrets(program: Command, context: CliContext): void {
     })
 }
 
+/** @throws CliError when MASTER_KEY is missing or none */
+function readMasterKeys({ env }: CliContext) {
+  const { MASTER_KEY, MASTER_KEY_PREVIOUS } = variables
+  try {
+    return readConfig({ MASTER_KEY, MASTER_KEY_PREVIOUS }, env)
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error
+    throw new CliError(error.message)
+  }
+}
+
 type ProcessKeys = Record<string, Record<string, string>>
 
 /** By process, the variables that it needs. */
-function listProcessKeys({ env }: CliContext): ProcessKeys {
-  const config = readConfig(
-    { MASTER_KEY: variables.MASTER_KEY, MASTER_KEY_PREVIOUS: variables.MASTER_KEY_PREVIOUS },
-    env,
-  )
+function listProcessKeys(context: CliContext): ProcessKeys {
+  const config = readMasterKeys(context)
   const all = toDerivedKeys(config.MASTER_KEY, config.MASTER_KEY_PREVIOUS)
   const named = (Object.keys(processKeys) as (keyof typeof processKeys)[]).map((process) => {
     const own = Object.keys(processKeys[process]) as DerivedKey[]

@@ -202,7 +202,7 @@ describe('the new credentials of a rotation', () => {
         )
       ).rows[0]!
     const { text, sealed } = await find()
-    expect(sealed).toMatch(/^v1\./)
+    expect(sealed).toMatch(/^v2\./)
     expect(text).not.toContain(secret)
     await removeExpiredRotationKeys(rig.postgres)
     expect((await find()).sealed).toBe(sealed)
