@@ -11,6 +11,7 @@ import { readDeliveryConfig } from '../services/delivery/config.ts'
 import { readIngestConfig } from '../services/ingest/config.ts'
 import { readMigrateConfig } from '../services/migrate/config.ts'
 import { readScorerConfig } from '../services/scorer/config.ts'
+import { mayHaveMasterKey, toPrevious } from '../shared/core/permissions/process-keys.ts'
 import {
   type ProcessName,
   processNames,
@@ -115,7 +116,9 @@ function toEntry(name: ProcessName, { command, environment, mem_limit }: Compose
 }
 
 function mayHave(name: ProcessName, variable: string): boolean {
-  const isKey = (secretVariables as readonly string[]).includes(variable)
+  const isMasterKey = ['MASTER_KEY', toPrevious('MASTER_KEY')].includes(variable)
+  if (isMasterKey && mayHaveMasterKey.includes(name)) return true
+  const isKey = secretVariables.includes(variable)
   return !isKey || processPermissions[name].secrets.includes(variable)
 }
 

@@ -55,11 +55,19 @@ once nats_cluster "$(
   echo "]"
 )"
 
-# The scorers' key in place of MASTER_KEY: HKDF-SHA256 of it, with no salt.
+# The keys of the other processes, which have no MASTER_KEY: HKDF-SHA256 of it, with no salt. `di
+# secrets keys` prints the same.
 hmac() { openssl dgst -sha256 -mac HMAC -macopt "hexkey:$1" -binary; }
 zeros=$(printf '0%.0s' $(seq 64))
 extracted=$(read_secret master_key | base64 -d | hmac "$zeros" | od -An -tx1 | tr -d ' \n')
-once telemetry_key "$(printf 'device-intelligence telemetry batch v1\001' | hmac "$extracted" | base64)"
+derive() { printf 'device-intelligence %s v1\001' "$1" | hmac "$extracted"; }
+once edge_key "$(derive edge | base64)"
+once telemetry_key "$(derive 'telemetry batch' | base64)"
+once webhook_key "$(derive 'webhook secret' | base64)"
+# The public half of an Ed25519 key: what stands before 32 bytes of a private key in DER is RFC 8410.
+ed25519='\x30\x2e\x02\x01\x00\x30\x05\x06\x03\x2b\x65\x70\x04\x22\x04\x20'
+once directory_public_key "$({ printf "$ed25519"; derive 'directory signature'; } |
+  openssl pkey -inform DER -pubout -outform DER | tail -c 32 | base64)"
 database=device_intelligence
 once postgres_url_migrate "postgres://di:$(read_secret postgres_password)@postgres:5432/$database"
 once postgres_role_passwords "$(

@@ -19,6 +19,8 @@ export function createConsoleCall(options: {
   consoleUrl: string
   adminToken: string
   signal: AbortSignal
+  /** Of one try; 15 s by default. */
+  timeoutMs?: number
 }): ConsoleCall {
   return async (method, path, body) => {
     const deadline = performance.now() + PATIENCE_MS
@@ -38,9 +40,10 @@ export function createConsoleCall(options: {
 }
 
 async function tryConsole(
-  { consoleUrl, adminToken }: { consoleUrl: string; adminToken: string },
+  options: { consoleUrl: string; adminToken: string; timeoutMs?: number },
   { method, path, body }: { method: string; path: string; body: unknown },
 ): Promise<Answer> {
+  const { consoleUrl, adminToken, timeoutMs = CALL_TIMEOUT_MS } = options
   const response = await fetch(`${consoleUrl}/admin/v1${path}`, {
     method,
     headers: {
@@ -48,7 +51,7 @@ async function tryConsole(
       ...(body === undefined ? {} : { 'content-type': 'application/json' }),
     },
     ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-    signal: AbortSignal.timeout(CALL_TIMEOUT_MS),
+    signal: AbortSignal.timeout(timeoutMs),
   })
   const text = await response.text()
   return { status: response.status, body: text === '' ? null : JSON.parse(text) }

@@ -40,6 +40,8 @@ import type { ExplainDeps } from './events/explain-event.ts'
 import type { ConsoleApp } from './http/admin-app.ts'
 import { createTokenCheck, type TokenCheckDeps } from './http/check-token.ts'
 import { createRefusalAudit } from './http/refusal-audit.ts'
+import type { RewrapDeps } from './keys/rewrap.ts'
+import { addSecretRoutes } from './keys/secret-routes.ts'
 import { addListRoutes, type ListRouteDeps } from './lists/list-routes.ts'
 import { createAttemptLimits, limitedBys } from './operators/attempt-limits.ts'
 import { addAuthentication } from './operators/authenticate.ts'
@@ -55,6 +57,7 @@ import {
   addReconciliationRoutes,
   type ReconciliationRouteDeps,
 } from './reconciliation/reconciliation-routes.ts'
+import { addRecoveryRoutes, type RecoveryRouteDeps } from './recovery/recovery-routes.ts'
 import { addRetentionRoutes } from './retention/retention-routes.ts'
 import { toAdminDocument } from './serve/admin-document.ts'
 import { addPages, type PagesDeps, withoutPrefix } from './serve/serve-pages.ts'
@@ -64,9 +67,7 @@ import { addEdgeRoutes, type EdgeRouteDeps } from './tenants/edge-routes.ts'
 import { addKeyRoutes } from './tenants/key-routes.ts'
 import type { ManageDeps } from './tenants/manage-tenants.ts'
 import { addRequestLogRoute, type RequestLogRouteDeps } from './tenants/request-log-routes.ts'
-import type { RewrapDeps } from './tenants/rewrap.ts'
 import { addRotationRoutes } from './tenants/rotation-routes.ts'
-import { addSecretRoutes } from './tenants/secret-routes.ts'
 import { addSignatureRoutes, type SignatureRouteDeps } from './tenants/signature-routes.ts'
 import { addStaleSecretRoutes, type StaleSecretDeps } from './tenants/stale-secret-routes.ts'
 import { addTenantRoutes } from './tenants/tenant-routes.ts'
@@ -74,6 +75,7 @@ import { addTenantRoutes } from './tenants/tenant-routes.ts'
 export type ConsoleDeps = ManageDeps &
   CredentialRouteDeps &
   RewrapDeps &
+  RecoveryRouteDeps &
   ExplainDeps &
   StaleSecretDeps &
   RequestLogRouteDeps &
@@ -171,6 +173,7 @@ function addRoutes(app: ConsoleApp, deps: ConsoleDeps, metrics: Metrics): void {
   addSignalRoutes(app, deps)
   addRulePerformanceRoutes(app, deps)
   addSecretRoutes(app, deps)
+  addRecoveryRoutes(app, deps)
   addRetentionRoutes(app, deps)
   addErasureRoutes(app, deps)
   addListRoutes(app, deps)

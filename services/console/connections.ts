@@ -16,6 +16,7 @@ import {
   createReconciliationStore,
   type ReconciliationStore,
 } from '#shared/io/reconciliation/reconciliation-store.ts'
+import { readsNewForm } from '#shared/io/tenants/keys/key-form.ts'
 import type { ConsoleConfig } from './config.ts'
 import { createLockPools } from './tenants/lock-pools.ts'
 
@@ -55,7 +56,13 @@ export type ConnectionOptions = {
 export function openConnections(options: ConnectionOptions): Connections {
   const { config, name, longMaxMs, steps, log, metrics } = options
   const reporter = createFaultReporter('Postgres', log)
-  const postgres = createPostgres(config.POSTGRES_URL, { role: name, log, reporter, metrics })
+  const postgres = createPostgres(config.POSTGRES_URL, {
+    role: name,
+    nameEnd: readsNewForm,
+    log,
+    reporter,
+    metrics,
+  })
   steps.onStop('postgres', postgres.close)
   const locks = createLockPools(config.POSTGRES_URL, {
     name,

@@ -21,9 +21,13 @@ import type { Metrics } from '#shared/io/process/metrics.ts'
 import { createEventStore } from '#shared/io/telemetry/event-store.ts'
 import { queryRequestLogs } from '#shared/io/telemetry/request-log-queries.ts'
 import { createUnknownSignalStore } from '#shared/io/telemetry/unknown-signal-store.ts'
-import { listTenantsToReproject } from '#shared/io/tenants/directory/directory-scan.ts'
+import {
+  listTenantsToReproject,
+  proveOthersAgain,
+} from '#shared/io/tenants/directory/directory-scan.ts'
 import { listEdges } from '#shared/io/tenants/directory/list-edges.ts'
-import type { Sealer } from '#shared/io/tenants/sealed-secrets.ts'
+import type { Sealer } from '#shared/io/tenants/keys/console-keys.ts'
+import type { KnownForm } from '#shared/io/tenants/keys/key-form.ts'
 import { listStaleSecretRequests } from '#shared/io/tenants/stale-secret-requests.ts'
 import { createRiskFeatureStore } from '#shared/io/velocity/risk-features.ts'
 import type { ConsoleDeps } from './app.ts'
@@ -39,6 +43,7 @@ type ConsoleParts = {
   config: ConsoleConfig
   connections: Connections
   sealer: Sealer
+  keyForm: KnownForm
   backtests: Backtests
   log: Log
   metrics: Metrics
@@ -50,7 +55,7 @@ type ConsoleParts = {
 }
 
 export function createConsoleDeps(parts: ConsoleParts): ConsoleDeps {
-  const { config, connections, sealer, backtests, log, metrics, nowMs, wallMs } = parts
+  const { config, connections, sealer, keyForm, backtests, log, metrics, nowMs, wallMs } = parts
   const { postgres, clickhouse, findNats } = connections
   const rewraps = metrics.counter(
     'di_secrets_rewrapped_total',
@@ -84,6 +89,9 @@ export function createConsoleDeps(parts: ConsoleParts): ConsoleDeps {
     onRewrap: (outcome, count) => rewraps.inc({ outcome }, count),
     listEdges: async () => listEdges(requireNats(), sealer),
     listTenantsToReproject: async () => listTenantsToReproject(requireNats(), sealer),
+    proveOthersAgain: async () => proveOthersAgain(requireNats(), sealer),
+    keyForm,
+    requireNats,
     checkWebhookUrl: (url, environment) =>
       checkWebhookTarget(url, {
         environment,

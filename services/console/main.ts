@@ -15,15 +15,16 @@ import type { Listen } from '#shared/io/process/config.ts'
 import { createLifecycle, run } from '#shared/io/process/lifecycle.ts'
 import { createLog, type Log } from '#shared/io/process/log.ts'
 import { createMetrics, joinMetrics } from '#shared/io/process/metrics.ts'
-import { createSealer, type Sealer, toMasterKeys } from '#shared/io/tenants/sealed-secrets.ts'
+import { createSealer, type Sealer, toMasterKeys } from '#shared/io/tenants/keys/console-keys.ts'
+import { createKnownForm } from '#shared/io/tenants/keys/key-form.ts'
 import { findStreamFault } from '#shared/io/tenants/tenant-streams.ts'
 import { createConsoleApp } from './app.ts'
 import { readConsoleConfig } from './config.ts'
 import { openConnections, sliceMaxMs } from './connections.ts'
 import { createConsoleDeps } from './console-deps.ts'
 import { startJobsThread } from './jobs/jobs-thread.ts'
+import { requireMasterKey } from './keys/require-master-key.ts'
 import { createBacktests } from './policies/backtest.ts'
-import { requireMasterKey } from './tenants/require-master-key.ts'
 
 /**
  * How long a stop waits for requests and jobs: a rotation waits for edges; others end sooner.
@@ -38,8 +39,6 @@ async function main(): Promise<void> {
     stopDelayMs: config.STOP_DELAY_MS,
   })
   const metrics = createMetrics('console')
-  const sealer = createSealer(toMasterKeys(config))
-
   const connections = openConnections({
     config,
     steps: lifecycle,
@@ -49,6 +48,8 @@ async function main(): Promise<void> {
     longMaxMs: sliceMaxMs,
   })
   const { postgres } = connections
+  const keyForm = createKnownForm(postgres)
+  const sealer = createSealer(toMasterKeys(config), keyForm.read)
   const schemas = createSchemaVersions(metrics)
   const checkPostgres = createPostgresCheck(postgres, { schemas, log })
   const checkEngine = createClickhouseCheck({
@@ -61,6 +62,7 @@ async function main(): Promise<void> {
   // Only operators query ClickHouse, so the start does not wait; a failure is logged at once.
   void checkEngine()
   await checkMasterKey(postgres, sealer, log)
+  lifecycle.onStop('key form', keyForm.start(log).stop)
   const jobs = startJobsThread({ config, log, metrics })
   const internalUrl = await serveInternally({
     lifecycle,
@@ -72,6 +74,7 @@ async function main(): Promise<void> {
     warnings: {
       jobs: jobs.checkReady,
       clickhouse: checkEngine,
+      recovery: jobs.checkRecovery,
       // While Postgres is away, its own check says so.
       streams: () => findStreamFault(postgres, config.TELEMETRY_STREAMS).catch(() => null),
     },
@@ -85,7 +88,7 @@ async function main(): Promise<void> {
   })
   let listening = toBrowserUrl(config.CONSOLE_LISTEN)
   const publicUrl = () => config.PUBLIC_URL ?? listening
-  const parts = { config, connections, sealer, backtests, publicUrl, ...shared }
+  const parts = { config, connections, sealer, keyForm, backtests, publicUrl, ...shared }
   const app = await createConsoleApp(createConsoleDeps(parts), {
     log,
     metrics,

@@ -11,14 +11,21 @@ import {
   readConfig,
   variables,
 } from '#shared/io/process/config.ts'
+import { requireKeys } from '#shared/io/tenants/keys/process-keys.ts'
 import { tracingVariables } from '#shared/io/tracing/tracing.ts'
+
+/** What delivery cannot work without. */
+export const deliveryKeyVariables = ['WEBHOOK_KEY'] as const
 
 const count = z.coerce.number().int().min(1).max(10_000)
 
 const shape = {
   ...natsVariables,
   POSTGRES_URL: variables.POSTGRES_URL,
-  MASTER_KEY: variables.MASTER_KEY,
+  WEBHOOK_KEY: variables.WEBHOOK_KEY,
+  WEBHOOK_KEY_PREVIOUS: variables.WEBHOOK_KEY_PREVIOUS,
+  /** Deprecated: WEBHOOK_KEY is derived from it. */
+  MASTER_KEY: variables.MASTER_KEY.optional(),
   MASTER_KEY_PREVIOUS: variables.MASTER_KEY_PREVIOUS,
   DELIVERY_LISTEN: variables.DELIVERY_LISTEN,
   ...tracingVariables,
@@ -37,6 +44,7 @@ export type DeliveryConfig = z.output<z.ZodObject<typeof shape>>
 /** @throws ConfigError with every fault */
 export function readDeliveryConfig(env: Env): DeliveryConfig {
   const config = readConfig(shape, env)
+  requireKeys(config, deliveryKeyVariables)
   if (config.DELIVERY_TENANT_CONCURRENCY > config.DELIVERY_CONCURRENCY) {
     throw new ConfigError(['DELIVERY_TENANT_CONCURRENCY must not be above DELIVERY_CONCURRENCY'])
   }

@@ -22,7 +22,7 @@ import { type Postgres, PostgresUnavailableError } from '#shared/io/postgres/pos
 import type { Log } from '#shared/io/process/log.ts'
 import type { Metrics } from '#shared/io/process/metrics.ts'
 import { within } from '#shared/io/process/pause.ts'
-import type { Sealer } from '#shared/io/tenants/sealed-secrets.ts'
+import type { Opener } from '#shared/io/tenants/sealed-secrets.ts'
 import type { Tracing } from '#shared/io/tracing/tracing.ts'
 import { createClaimLoop } from './claim/claim-loop.ts'
 import { createSendLimiter, type SendLimits } from './claim/send-limiter.ts'
@@ -45,7 +45,8 @@ import { createStopSignal } from './stop-signal.ts'
 type EngineDeps = {
   postgres: Postgres
   outbound: Outbound
-  sealer: Sealer
+  /** Of webhook secrets. */
+  opener: Opener
   /** Null while it is off. */
   tracing: Tracing | null
   log: Log
@@ -169,7 +170,7 @@ function createAttemptDeps(
       },
       monotonicMs,
     }),
-    openKeys: createKeyCache(deps.sealer),
+    openKeys: createKeyCache(deps.opener),
     recordAttempt: (tenantId, url, ok) => breaker.record(tenantId, url, ok, monotonicMs()),
     findTarget: createFindTarget({
       allowPrivate: settings.allowPrivate,
@@ -243,14 +244,14 @@ function toFreshClaim(
 }
 
 /** Caches one unsealed secret per tenant. A rotated secret has another sealed text. */
-function createKeyCache(sealer: Sealer): AttemptDeps['openKeys'] {
+function createKeyCache(opener: Opener): AttemptDeps['openKeys'] {
   const opened = new LRUCache<string, { sealed: string; keys: WebhookKeys }>({
     max: webhooksCachedMax,
   })
   return (sealed, tenantId) => {
     const cached = opened.get(tenantId)
     if (cached?.sealed === sealed) return cached.keys
-    const keys = toWebhookKeys(sealer.unseal(sealed, { tenantId, kind: 'webhook' }))
+    const keys = toWebhookKeys(opener.unseal(sealed, { tenantId, kind: 'webhook' }))
     opened.set(tenantId, { sealed, keys })
     return keys
   }

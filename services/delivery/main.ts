@@ -16,11 +16,12 @@ import { toNatsSettings } from '#shared/io/process/config.ts'
 import { createLifecycle, run } from '#shared/io/process/lifecycle.ts'
 import { createLog, type Log } from '#shared/io/process/log.ts'
 import { createMetrics, type Metrics } from '#shared/io/process/metrics.ts'
-import { createMasterKeyCheck } from '#shared/io/tenants/sealed-secret-store.ts'
-import { createSealer, toMasterKeys } from '#shared/io/tenants/sealed-secrets.ts'
+import { readsNewForm } from '#shared/io/tenants/keys/key-form.ts'
+import { createWebhookOpener, warnOfMasterKey } from '#shared/io/tenants/keys/process-keys.ts'
+import { createSecretsCheck } from '#shared/io/tenants/sealed-secret-store.ts'
 import { openTracing } from '#shared/io/tracing/open-tracing.ts'
 import { handleHint } from './claim/handle-hint.ts'
-import { type DeliveryConfig, readDeliveryConfig } from './config.ts'
+import { type DeliveryConfig, deliveryKeyVariables, readDeliveryConfig } from './config.ts'
 import { type Engine, startEngine } from './engine.ts'
 
 /** How long a stop waits for requests in flight. Recording follows within the stop's limit. */
@@ -32,12 +33,14 @@ const connectTimeoutMs = 10_000
 async function main(): Promise<void> {
   const config = readDeliveryConfig(process.env)
   const log = createLog('delivery', config.LOG_LEVEL)
+  warnOfMasterKey(log, config, deliveryKeyVariables)
   const lifecycle = createLifecycle(log, { parentPid: config.PARENT_PID })
   const metrics = createMetrics('delivery')
   const tracing = await openTracing(config, { service: 'delivery', lifecycle, log, metrics })
 
   const postgres = createPostgres(config.POSTGRES_URL, {
     role: 'delivery',
+    nameEnd: readsNewForm,
     log,
     metrics,
     ...processSessions.delivery,
@@ -46,23 +49,23 @@ async function main(): Promise<void> {
   lifecycle.onStop('postgres', postgres.close)
   const schemas = createSchemaVersions(metrics)
   const checkPostgres = createPostgresCheck(postgres, { schemas, log })
-  const sealer = createSealer(toMasterKeys(config))
+  const opener = createWebhookOpener(config)
   const monotonicMs = () => performance.now()
-  const checkMasterKey = createMasterKeyCheck({
+  const checkSecrets = createSecretsCheck({
     postgres,
-    sealer,
+    opener,
     log,
     metrics,
     nowMs: monotonicMs,
   })
-  void checkMasterKey()
+  void checkSecrets()
   const outbound = createOutbound()
   lifecycle.onStop('outbound', outbound.close)
   const engine = startEngine(
     {
       postgres,
       outbound,
-      sealer,
+      opener,
       tracing,
       log,
       metrics,
@@ -89,7 +92,7 @@ async function main(): Promise<void> {
     log,
     metrics,
     address: config.DELIVERY_LISTEN,
-    readyChecks: { postgres: checkPostgres.writes, master_key: checkMasterKey },
+    readyChecks: { postgres: checkPostgres.writes, webhook_key: checkSecrets },
   })
   lifecycle.onStop('engine', async () => {
     await Promise.all([engine.stop(stopGraceMs), hints.stop()])

@@ -1,12 +1,24 @@
 /** What the ingest process needs from its environment. */
 import { type Env, natsVariables, readConfig, variables } from '#shared/io/process/config.ts'
+import { requireKeys } from '#shared/io/tenants/keys/process-keys.ts'
 import { tracingVariables } from '#shared/io/tracing/tracing.ts'
 
+/** What an edge cannot work without. */
+export const edgeKeyVariables = ['DIRECTORY_PUBLIC_KEY', 'EDGE_KEY', 'TELEMETRY_KEY'] as const
+
+/** @throws ConfigError with every fault */
 export function readIngestConfig(env: Env) {
-  return readConfig(
+  const config = readConfig(
     {
       ...natsVariables,
-      MASTER_KEY: variables.MASTER_KEY,
+      DIRECTORY_PUBLIC_KEY: variables.DIRECTORY_PUBLIC_KEY,
+      DIRECTORY_PUBLIC_KEY_PREVIOUS: variables.DIRECTORY_PUBLIC_KEY_PREVIOUS,
+      EDGE_KEY: variables.EDGE_KEY,
+      EDGE_KEY_PREVIOUS: variables.EDGE_KEY_PREVIOUS,
+      TELEMETRY_KEY: variables.TELEMETRY_KEY,
+      TELEMETRY_KEY_PREVIOUS: variables.TELEMETRY_KEY_PREVIOUS,
+      /** Deprecated: the keys above are derived from it. */
+      MASTER_KEY: variables.MASTER_KEY.optional(),
       MASTER_KEY_PREVIOUS: variables.MASTER_KEY_PREVIOUS,
       INGEST_LISTEN: variables.INGEST_LISTEN,
       INGEST_INTERNAL_LISTEN: variables.INGEST_INTERNAL_LISTEN,
@@ -19,6 +31,8 @@ export function readIngestConfig(env: Env) {
     },
     env,
   )
+  requireKeys(config, edgeKeyVariables)
+  return config
 }
 
 export type IngestConfig = ReturnType<typeof readIngestConfig>

@@ -18,13 +18,14 @@ import { startClaimReporter } from '#shared/io/reconciliation/accepted-claims.ts
 import { answerRequestLogQueries } from '#shared/io/telemetry/request-log-answers.ts'
 import { createTelemetryPublisher } from '#shared/io/telemetry/telemetry-publisher.ts'
 import { openTenantDirectory } from '#shared/io/tenants/directory/edge-directory.ts'
-import { createSealer, toMasterKeys } from '#shared/io/tenants/sealed-secrets.ts'
+import { createEdgeKeys } from '#shared/io/tenants/keys/edge-keys.ts'
+import { readEdgeKeys, warnOfMasterKey } from '#shared/io/tenants/keys/process-keys.ts'
 import { startStaleSecretReporter } from '#shared/io/tenants/stale-secret-requests.ts'
 import { openTracing } from '#shared/io/tracing/open-tracing.ts'
 import { type AcceptedTally, createAcceptedTally } from './accepted-tally.ts'
 import { createIngest, type Edge } from './app.ts'
 import { openBacklogLimit } from './backlog-limit.ts'
-import { type IngestConfig, readIngestConfig } from './config.ts'
+import { edgeKeyVariables, type IngestConfig, readIngestConfig } from './config.ts'
 import { createRequestLog, type RequestLog } from './request-log.ts'
 import { createStaleSecretRequests, type StaleSecretRequests } from './stale-secret-requests.ts'
 
@@ -36,6 +37,7 @@ const unfinishedMs = 4_500
 async function main(): Promise<void> {
   const config = readIngestConfig(process.env)
   const log = createLog('ingest', config.LOG_LEVEL)
+  warnOfMasterKey(log, config, edgeKeyVariables)
   const lifecycle = createLifecycle(log, {
     parentPid: config.PARENT_PID,
     stopDelayMs: config.STOP_DELAY_MS,
@@ -115,12 +117,12 @@ function openEdge(options: {
 }): () => Edge | null {
   const { config, link, log, metrics, lifecycle, staleSecretRequests, tally, requestLog } = options
   let edge: Edge | null = null
-  const sealer = createSealer(toMasterKeys(config))
+  const keys = createEdgeKeys(readEdgeKeys(config))
   link.opened.then(
     (nats) => {
       const edgeId = randomBytes(9).toString('base64url')
-      const directory = openTenantDirectory({ nats, sealer, log, metrics, edgeId, nowMs })
-      const prover = sealer.proverOf('edge report')
+      const directory = openTenantDirectory({ nats, keys, log, metrics, edgeId, nowMs })
+      const prover = keys.proverOf('edge report')
       const reporter = startStaleSecretReporter({
         nats,
         prover,
@@ -141,14 +143,14 @@ function openEdge(options: {
       })
       const answers = answerRequestLogQueries({
         nats,
-        prover: sealer.proverOf('request log'),
+        prover: keys.proverOf('request log'),
         log,
         edgeId: directory.edgeId,
         read: requestLog.read,
         forget: requestLog.forget,
       })
       const { countEdges } = directory
-      const batchProver = sealer.proverOf('telemetry batch')
+      const batchProver = keys.batches
       const streams = nats.telemetryStreams.map((stream) => ({
         publish: createTelemetryPublisher(nats, stream, log, batchProver),
         backlog: openBacklogLimit({ nats, stream, log, metrics, countEdges }),

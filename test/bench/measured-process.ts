@@ -8,6 +8,7 @@ import { readFileSync } from 'node:fs'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { mallocEnv, nodeOptions } from '../../deploy/local/stack/services.ts'
+import { withOwnKeys } from '../support/process/own-keys.ts'
 import { chooseAddresses } from '../support/servers/service-addresses.ts'
 
 const projectDir = fileURLToPath(new URL('../..', import.meta.url))
@@ -53,7 +54,7 @@ export async function startMeasured(
         LOG_LEVEL: 'warn',
         PARENT_PID: String(process.pid),
         ...addresses.env,
-        ...env,
+        ...withOwnKeys(name, env),
       },
       stdio: ['ignore', 'pipe', 'inherit'],
     },

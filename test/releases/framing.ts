@@ -26,7 +26,7 @@ import {
   readProven,
 } from '#shared/io/tenants/directory/directory-entries.ts'
 import { attachProof, type ProofPurpose, splitProof } from '#shared/io/tenants/directory/proofs.ts'
-import { createSealer } from '#shared/io/tenants/sealed-secrets.ts'
+import { createSealer } from '#shared/io/tenants/keys/console-keys.ts'
 import { encodeBatch } from '../../services/ingest/group-commit.ts'
 
 export type Format<Value> = {
@@ -40,8 +40,8 @@ export type Format<Value> = {
   read: (text: string, key: string) => unknown
 }
 
-/** MASTER_KEY of what is recorded. */
-export const sealer = createSealer([Buffer.alloc(32, 1).toString('base64')])
+/** MASTER_KEY of what is recorded, in the form of keys before the switch of `rewrap`. */
+export const sealer = createSealer([Buffer.alloc(32, 1).toString('base64')], () => 'old')
 
 /** Proofs bind when the bucket was made and the revision of an entry. */
 const createdAt = '2026-01-01T00:00:00Z'

@@ -4,10 +4,16 @@
 import type { ChildProcess } from 'node:child_process'
 import { join } from 'node:path'
 
-import { deriveKey } from '#shared/io/tenants/directory/proofs.ts'
+import {
+  type ProcessName,
+  processPermissions,
+  secretVariables,
+} from '#shared/core/permissions/process-permissions.ts'
+import { toDerivedKeys } from '#shared/io/tenants/keys/process-keys.ts'
 import { chooseStreamBytes } from '../nats/stream-size.ts'
 import type { ChildLog } from './child-log.ts'
 import { endChild, exitOf, type LaunchSpec } from './launch.ts'
+import { postgresPasswords } from './server-passwords.ts'
 import { answersOk } from './servers.ts'
 import {
   type Env,
@@ -15,6 +21,7 @@ import {
   type LocalSettings,
   listenAddress,
   listenEnv,
+  SERVER_NAMES,
   SERVICE_NAMES,
   type ServerName,
   type ServiceName,
@@ -43,7 +50,7 @@ export const nodeOptions: Record<ServiceName, string[]> = {
 /** The same as in the Dockerfile, which explains it. */
 export const mallocEnv = { MALLOC_ARENA_MAX: '2' }
 
-/** The environment of every process. */
+/** The environment of all processes; each gets the secrets of its own permissions. */
 export function serviceEnv(
   settings: LocalSettings,
   secrets: Secrets,
@@ -59,8 +66,7 @@ export function serviceEnv(
     ...(settings.external.clickhouse ? {} : { CLICKHOUSE_CLUSTER: toCluster(shardUrls) }),
     CLICKHOUSE_EMBEDDED: settings.external.clickhouse ? '0' : '1',
     MASTER_KEY: masterKey,
-    TELEMETRY_KEY: deriveKey(masterKey, 'telemetry batch'),
-    ...(previous ? { TELEMETRY_KEY_PREVIOUS: deriveKey(previous, 'telemetry batch') } : {}),
+    ...toDerivedKeys(masterKey, previous || undefined),
     ADMIN_TOKEN: settings.env.ADMIN_TOKEN || secrets.admin_token,
     PARENT_PID: `${process.pid}`,
     // The stack has no balancer, and its supervisor ends a process after ten seconds.
@@ -81,6 +87,33 @@ export function serviceEnv(
   // `NAME_FILE` would override the value that the stack sets.
   for (const name of Object.keys(own)) delete env[`${name}_FILE`]
   return env
+}
+
+/** Where the servers are, and the URLs with a process's own user of a server, if it has users. */
+type ServerAccess = {
+  secrets: Secrets
+  urls: Record<ServerName, string>
+  urlOf: Partial<Record<ServerName, (process: ProcessName) => string>>
+}
+
+/**
+ * The environment of one process: its own server users, and only the URLs and secrets it may use.
+ */
+export function toProcessEnv(access: ServerAccess, env: Env, process: ProcessName): Env {
+  const own: Env = { ...env }
+  for (const name of SERVER_NAMES) {
+    const variable = `${name.toUpperCase()}_URL`
+    if (processPermissions[process][name] === null) delete own[variable]
+    else own[variable] = access.urlOf[name]?.(process) ?? access.urls[name]
+  }
+  if (processPermissions[process].clickhouse === null) delete own.CLICKHOUSE_CLUSTER
+  for (const secret of secretVariables) {
+    if (!processPermissions[process].secrets.includes(secret)) delete own[secret]
+  }
+  if (process === 'migrate' && access.urlOf.postgres !== undefined) {
+    own.POSTGRES_ROLE_PASSWORDS = JSON.stringify(postgresPasswords(access.secrets))
+  }
+  return own
 }
 
 const toCluster = (shardUrls: readonly string[]) =>

@@ -3,11 +3,7 @@
 // that has started.
 
 import { join } from 'node:path'
-import {
-  type ProcessName,
-  processPermissions,
-  secretVariables,
-} from '#shared/core/permissions/process-permissions.ts'
+import type { ProcessName } from '#shared/core/permissions/process-permissions.ts'
 import { compiledFolder } from '#shared/io/process/cache-folder.ts'
 import { type ConsoleCall, createConsoleCall } from '../console-call.ts'
 import {
@@ -19,6 +15,7 @@ import {
 import { ensureDemoTenant } from '../demo-tenant.ts'
 import { type FirstSignIn, inviteFirstOperator } from '../first-operator.ts'
 import { requireLocalPackages } from '../local-packages.ts'
+import { needsSwitch, switchKeys } from '../switch-keys.ts'
 import { type Analysts, openAnalysts } from './analysts.ts'
 import {
   type ChildLog,
@@ -32,7 +29,6 @@ import { ensureConsolePages } from './console-pages.ts'
 import { type DataLock, endLeftovers, lockDataDir } from './data-lock.ts'
 import { createLauncher, type Launcher } from './launch.ts'
 import type { Screen } from './screen.ts'
-import { postgresPasswords } from './server-passwords.ts'
 import { choosePorts, chooseShardPorts, requireFreePorts } from './server-ports.ts'
 import {
   type EmbeddedServer,
@@ -42,7 +38,7 @@ import {
   embeddedShards,
   type ServerContext,
 } from './servers.ts'
-import { runMigrations, serviceEnv, serviceSpec } from './services.ts'
+import { runMigrations, serviceEnv, serviceSpec, toProcessEnv } from './services.ts'
 import {
   type Env,
   internalAddress,
@@ -73,6 +69,8 @@ const STOP = { servicesMs: 5_500, serversMs: 2_500 }
 /** After npm has ended, the stack stops within two seconds. */
 const HURRIED_STOP = { servicesMs: 800, serversMs: 500 }
 const HISTORY_STOP_MS = 500
+/** A call that seals secrets again works for about 20 s, and then waits for the edges. */
+const SWITCH_CALL_MS = 60_000
 
 const TO_SHOW: Record<ServerName, (line: string) => string | null> = {
   nats: showNatsWarnings,
@@ -310,34 +308,23 @@ async function startServices(stack: Stack, env: Env): Promise<void> {
 
   const stopTogether = new AbortController()
   const signal = AbortSignal.any([stack.signal, stopTogether.signal])
-  const starts = SERVICE_NAMES.map(async (name: ServiceName) => {
+  const start = async (name: ServiceName) => {
     const begun = performance.now()
     const onMessage = name === 'console' ? saveRotatedDemo(stack) : undefined
     const child = serviceSpec(settings, name, toProcessEnv(stack, env, name), onMessage)
     await addChild(stack, child, showJsonWarnings).start(signal)
     screen.step(name, stack.urls[name], begun)
-  })
-  await allOrNone(starts, stopTogether)
-}
-
-/**
- * The environment of one process: its own server users, and only the URLs and secrets it may use.
- */
-function toProcessEnv(stack: Stack, env: Env, process: ProcessName): Env {
-  const own: Env = { ...env }
-  for (const name of SERVER_NAMES) {
-    const variable = `${name.toUpperCase()}_URL`
-    if (processPermissions[process][name] === null) delete own[variable]
-    else own[variable] = stack.urlOf[name]?.(process) ?? stack.urls[name]
   }
-  if (processPermissions[process].clickhouse === null) delete own.CLICKHOUSE_CLUSTER
-  for (const secret of secretVariables) {
-    if (!processPermissions[process].secrets.includes(secret)) delete own[secret]
+  const startAll = (names: readonly ServiceName[]) => allOrNone(names.map(start), stopTogether)
+  if (!(await needsSwitch(toProcessEnv(stack, env, 'migrate').POSTGRES_URL ?? ''))) {
+    return startAll(SERVICE_NAMES)
   }
-  if (process === 'migrate' && stack.urlOf.postgres !== undefined) {
-    own.POSTGRES_ROLE_PASSWORDS = JSON.stringify(postgresPasswords(stack.secrets))
-  }
-  return own
+  await startAll(['console'])
+  const switching = performance.now()
+  const access = { consoleUrl: stack.urls.console, adminToken: env.ADMIN_TOKEN ?? '' }
+  await switchKeys(createConsoleCall({ ...access, signal, timeoutMs: SWITCH_CALL_MS }))
+  screen.step('keys', 'every process has its own from here on', switching)
+  await startAll(SERVICE_NAMES.filter((name) => name !== 'console'))
 }
 
 async function makeDemoTenant(stack: Stack, call: ConsoleCall): Promise<DemoTenant | null> {

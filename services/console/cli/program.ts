@@ -17,6 +17,7 @@ import { registerKeys } from './keys.ts'
 import { registerLists } from './lists.ts'
 import { registerBackup } from './operation/backup.ts'
 import { registerServerBackup } from './operation/backup-servers.ts'
+import { registerRecovery } from './operation/recovery.ts'
 import { registerReplay } from './operation/replay.ts'
 import { registerOperators } from './operators.ts'
 import { registerOverview } from './overview.ts'
@@ -72,6 +73,7 @@ async function parse(env: CliEnv): Promise<void> {
   registerErase(program, context)
   registerAnalysts(program, context)
   registerCookbook(program, context)
+  registerRecovery(program, context)
   registerReplay(program, context)
   registerBackup(program, context)
   registerServerBackup(program, context)

@@ -33,7 +33,7 @@ import { type ErasureSubject, toSubjectSha256 } from '#shared/io/erasure/erasure
 import type { Nats } from '#shared/io/nats/connection.ts'
 import type { Locks } from '#shared/io/postgres/named-lock-store.ts'
 import { isSqlState, type Session, sqlStates } from '#shared/io/postgres/postgres.ts'
-import type { Sealer } from '#shared/io/tenants/sealed-secrets.ts'
+import type { Sealer } from '#shared/io/tenants/keys/console-keys.ts'
 import { forgetRequests } from './forget-requests.ts'
 
 export type EraseDeps = {

@@ -17,6 +17,8 @@ export type JobsAnswers = {
   metrics: MetricValues
   /** What a job cannot reach; null when nothing. */
   fault: string | null
+  /** What an operator must recover (see `recovery`): tenants, keys, webhooks and erasures. */
+  pending: number
 }
 export type JobsQuestion = { id: number; about: keyof JobsAnswers } | { about: 'stop' }
 export type JobsAnswer = { id: number; answer: JobsAnswers[keyof JobsAnswers] }
@@ -26,6 +28,8 @@ export type JobsThread = {
   readMetrics: () => Promise<MetricValues>
   /** For `/readyz`: null while the thread answers and reaches its stores, else the reason. */
   checkReady: () => Promise<string | null>
+  /** For `/readyz`: what waits for an operator, null when nothing does. */
+  checkRecovery: () => Promise<string | null>
   /** Ends the jobs in order. A job that has not ended after `limitMs` is cut; it is repeated. */
   stop: (limitMs: number) => Promise<void>
 }
@@ -85,6 +89,11 @@ export function startJobsThread(options: {
     checkReady: async () => {
       const fault = await ask('fault')
       return fault === undefined ? 'do not answer' : fault
+    },
+    checkRecovery: async () => {
+      const pending = (await ask('pending')) ?? 0
+      if (pending === 0) return null
+      return `is pending: ${pending} things that Postgres has forgotten, see \`di recovery list\``
     },
     stop: async (limitMs) => {
       if (state === 'ended') return

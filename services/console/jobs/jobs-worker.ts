@@ -6,7 +6,8 @@ import { createStopSteps } from '#shared/io/process/lifecycle.ts'
 import { createLog } from '#shared/io/process/log.ts'
 import { createMetrics } from '#shared/io/process/metrics.ts'
 import { createTenantProjection } from '#shared/io/tenants/directory/tenant-projection.ts'
-import { createSealer, toMasterKeys } from '#shared/io/tenants/sealed-secrets.ts'
+import { createSealer, toMasterKeys } from '#shared/io/tenants/keys/console-keys.ts'
+import { createKnownForm } from '#shared/io/tenants/keys/key-form.ts'
 import { mutationMaxMs, openConnections } from '../connections.ts'
 import { createDirectoryWriter } from '../tenants/directory.ts'
 import { startJobs } from './jobs.ts'
@@ -17,7 +18,6 @@ const port = parentPort!
 const log = createLog('console', config.LOG_LEVEL).child({ thread: 'jobs' })
 const metrics = createMetrics('console', { isThread: true })
 const steps = createStopSteps(log)
-const sealer = createSealer(toMasterKeys(config))
 const connections = openConnections({
   config,
   steps,
@@ -27,11 +27,14 @@ const connections = openConnections({
   longMaxMs: mutationMaxMs,
 })
 const { postgres, findNats, natsFault } = connections
+const keyForm = createKnownForm(postgres)
+const sealer = createSealer(toMasterKeys(config), keyForm.read)
+steps.onStop('key form', keyForm.start(log).stop)
 // The start does not wait for ClickHouse; a failure is logged at once.
 void checkClickhouse(connections.clickhouse, createFaultReporter('ClickHouse', log))
 const shared = { log, metrics, nowMs: () => performance.now(), wallMs: Date.now }
 
-startJobs({
+const jobs = startJobs({
   ...shared,
   steps,
   sealer,
@@ -42,6 +45,7 @@ startJobs({
 
 const answers: { [K in keyof JobsAnswers]: () => Promise<JobsAnswers[K]> } = {
   metrics: () => metrics.registry.getMetricsAsJSON(),
+  pending: async () => jobs.countPending(),
   fault: async () => {
     const faults = { postgres: await postgres.checkReady(), nats: natsFault() }
     const found = Object.entries(faults).find(([, fault]) => fault !== null)

@@ -7,7 +7,7 @@ import type { StopSteps } from '#shared/io/process/lifecycle.ts'
 import type { Log } from '#shared/io/process/log.ts'
 import type { Metrics } from '#shared/io/process/metrics.ts'
 import type { TenantProjection } from '#shared/io/tenants/directory/tenant-projection.ts'
-import type { Sealer } from '#shared/io/tenants/sealed-secrets.ts'
+import type { Sealer } from '#shared/io/tenants/keys/console-keys.ts'
 import type { Connections } from '../connections.ts'
 import type { DirectoryWriter } from '../tenants/directory.ts'
 import { countRotations } from '../tenants/rotation.ts'
@@ -34,13 +34,24 @@ type JobDeps = {
   wallMs: () => number
 }
 
+export type Jobs = {
+  /** What waits for an operator to recover it. */
+  countPending: () => number
+}
+
 /** Starts every job; a stop ends them, the last first. */
-export function startJobs(deps: JobDeps): void {
+export function startJobs(deps: JobDeps): Jobs {
   const { steps, directory, projection, sealer, connections, ...shared } = deps
   const { postgres, clickhouse, longClickhouse, jobLocks, reconciliation } = connections
   const onOutcome = countRotations(deps.metrics)
   const rotation = { ...shared, locks: connections.changeLocks, directory, onOutcome }
   const common = { ...shared, postgres, clickhouse, locks: jobLocks }
+  const removals = createRemovals({
+    ...common,
+    clickhouse: longClickhouse,
+    sealer,
+    findNats: connections.findNats,
+  })
   const jobs = {
     'directory reconciler': () => startDirectoryReconciler({ ...shared, rotation, projection }),
     'list projector': () =>
@@ -57,13 +68,7 @@ export function startJobs(deps: JobDeps): void {
         store: createErasureStore(longClickhouse),
         findNats: connections.findNats,
       }).start(),
-    removals: () =>
-      createRemovals({
-        ...common,
-        clickhouse: longClickhouse,
-        sealer,
-        findNats: connections.findNats,
-      }).start(),
+    removals: removals.start,
     reconciliation: () =>
       createReconciliation({
         ...common,
@@ -73,4 +78,22 @@ export function startJobs(deps: JobDeps): void {
       }).start(),
   }
   for (const [name, start] of Object.entries(jobs)) steps.onStop(name, start().stop)
+  const countPending = () => ({ tenant: projection.countAhead(), ...removals.countPending() })
+  observePending(deps.metrics, countPending)
+  return {
+    countPending: () => Object.values(countPending()).reduce((sum, count) => sum + count, 0),
+  }
+}
+
+function observePending(metrics: Metrics, read: () => Record<string, number>): void {
+  metrics.gauge(
+    'di_recovery_pending',
+    'What a Postgres that was put back has forgotten and an operator must recover, by kind',
+    {
+      labels: ['kind'],
+      collect() {
+        for (const [kind, count] of Object.entries(read())) this.set({ kind }, count)
+      },
+    },
+  )
 }

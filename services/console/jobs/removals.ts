@@ -1,14 +1,15 @@
 /**
  * Keeps what must stay gone in two stores, and notices when one of them was put back to an earlier
- * state: API keys that were retired are retired again, a webhook with an older secret is paused,
- * and erased subjects that are there again are erased again. A named lock lets one console run it.
+ * state. What Postgres knows to be erased and is there again is erased again. What only the list in
+ * NATS knows waits for an operator, who confirms it (see `recovery`): nothing in NATS changes
+ * Postgres, or erases, by itself. A named lock lets one console run it.
  */
 import { randomUUID } from 'node:crypto'
 import { readMark } from '#shared/io/analytics/replica-rows-store.ts'
 import type { Clickhouse } from '#shared/io/clickhouse/clickhouse.ts'
 import { requestErasure } from '#shared/io/erasure/erasure-job-store.ts'
 import { findLastTelemetrySequence, type TelemetryCut } from '#shared/io/erasure/erasure-streams.ts'
-import type { ErasureSubject } from '#shared/io/erasure/erasure-subject.ts'
+import { type ErasureSubject, toSubjectSha256 } from '#shared/io/erasure/erasure-subject.ts'
 import { findRevivedAlerts, findRevivedEvents } from '#shared/io/erasure/revived-subjects-store.ts'
 import type { Nats } from '#shared/io/nats/connection.ts'
 import { readDecidedWatermark } from '#shared/io/nats/consume/low-watermark.ts'
@@ -17,7 +18,7 @@ import type { Postgres } from '#shared/io/postgres/postgres.ts'
 import type { Log } from '#shared/io/process/log.ts'
 import { type Metrics, startAtZero } from '#shared/io/process/metrics.ts'
 import { type Poller, startPolling } from '#shared/io/process/poll.ts'
-import { listTenantIds } from '#shared/io/reconciliation/reconciliation-postgres-store.ts'
+import type { Sealer } from '#shared/io/tenants/keys/console-keys.ts'
 import {
   type Erased,
   isNewer,
@@ -27,11 +28,13 @@ import {
   toRemovalKey,
 } from '#shared/io/tenants/removal-list.ts'
 import {
+  endSearch,
+  findLostRemovals,
+  type LostRemovals,
+  listDealtWith,
   listRemovals,
-  pauseRevivedWebhook,
-  retireRevivedKey,
+  listUnsearched,
 } from '#shared/io/tenants/removal-store.ts'
-import type { Sealer } from '#shared/io/tenants/sealed-secrets.ts'
 import { listTelemetryStreamsOf } from '#shared/io/tenants/tenant-streams.ts'
 
 export type RemovalsDeps = {
@@ -49,6 +52,8 @@ export type RemovalsDeps = {
 export type Removals = {
   /** Compares both lists once. */
   runRound: () => Promise<void>
+  /** What waits for an operator, as the last round has found it. */
+  countPending: () => Record<Removal['kind'], number>
   start: () => Poller
 }
 
@@ -57,9 +62,10 @@ const everyMs = 30_000
 const kinds = ['api_key', 'webhook', 'erasure'] as const
 
 type State = RemovalsDeps & {
-  revived: (kind: Removal['kind']) => void
-  /** Erasures that only NATS knows and that were dealt with. */
-  searched: Set<string>
+  revived: () => void
+  pending: Record<Removal['kind'], number>
+  /** Who confirmed an erasure that only NATS knew, by key. */
+  actors: Map<string, string>
   /** The newest round of replication that ClickHouse had; a lower one shows that it was put back. */
   round: number | null
   /** Erased subjects that may come back, by key. */
@@ -74,17 +80,15 @@ type StreamEnd = Pick<TelemetryCut, 'stream' | 'sequence'>
 export function createRemovals(deps: RemovalsDeps): Removals {
   const counter = deps.metrics.counter(
     'di_revived_total',
-    'Retired keys, replaced webhook secrets and erased subjects that a restored store had again',
+    'Erased subjects that a restored store had again, and that are erased again',
     ['kind'],
   )
-  startAtZero(
-    counter,
-    kinds.map((kind) => ({ kind })),
-  )
+  startAtZero(counter, [{ kind: 'erasure' }])
   const state: State = {
     ...deps,
-    revived: (kind) => counter.inc({ kind }),
-    searched: new Set(),
+    revived: () => counter.inc({ kind: 'erasure' }),
+    pending: { api_key: 0, webhook: 0, erasure: 0 },
+    actors: new Map(),
     round: null,
     doubtful: new Map(),
     ends: null,
@@ -95,6 +99,7 @@ export function createRemovals(deps: RemovalsDeps): Removals {
   const failure = 'what must stay gone cannot be compared'
   return {
     runRound,
+    countPending: () => state.pending,
     start: () => startPolling(runRound, { log: deps.log, everyMs, failure, logFromFailure: 2 }),
   }
 }
@@ -102,35 +107,36 @@ export function createRemovals(deps: RemovalsDeps): Removals {
 async function compare(state: State): Promise<void> {
   const nats = state.findNats()
   if (nats === null) return
+  const { postgres } = state
   const prover = state.sealer.proverOf('removal')
+  const nowMs = state.wallMs()
   const listed = await readRemovals(nats, prover)
-  const present = await listRemovals(state.postgres, state.wallMs())
-  const known = new Map(present.map((removal) => [toRemovalKey(removal), removal]))
-  const lost = [...listed.entries()]
-    .filter(([key, removal]) => isNewer(removal, known.get(key)))
-    .map(([, removal]) => removal)
-  for (const removal of lost) await apply(state, removal)
+  const present = await listRemovals(postgres, nowMs)
+  noteLost(state, await findLostRemovals(postgres, { listed, present, nowMs }))
   const { round } = await readMark(state.clickhouse)
   // After a start it is not known whether ClickHouse was put back before.
   const wasPutBack = state.round === null || round < state.round
-  const tenants = await listTenantIds(state.postgres)
-  const toErased = (removals: readonly Removal[]) =>
-    removals.filter(isErased).filter(({ tenant_id: tenant }) => tenants.has(tenant))
-  const forgotten = toErased(lost).filter((erased) => !state.searched.has(toRemovalKey(erased)))
   const added = present.filter((removal) => isNewer(removal, listed.get(toRemovalKey(removal))))
+  const recovered = await listUnsearched(postgres)
+  for (const erased of recovered) state.actors.set(toRemovalKey(erased), erased.actor)
   // NATS does not list an erasure that has just ended, or one that a JetStream forgot.
-  const unlisted = toErased(added)
-  const all = wasPutBack ? toErased([...listed.values(), ...present]) : []
-  addDoubtful(state, [...all, ...forgotten, ...unlisted])
-  await eraseAgain(state, await findRevivedAlerts(state.postgres, forgotten))
+  addDoubtful(state, [...(wasPutBack ? present : added).filter(isErased), ...recovered])
+  await eraseAgain(state, await findRevivedAlerts(postgres, recovered))
   state.round = round
-  for (const erased of forgotten) state.searched.add(toRemovalKey(erased))
-  const paused = lost
-    .filter(({ kind }) => kind === 'webhook')
-    .flatMap((removal) => known.get(toRemovalKey(removal)) ?? [])
-  // A webhook that was paused is dealt with: the present secret is the newest from here on.
-  await putRemovals(nats, prover, [...added, ...paused])
+  const dealtWith = await listDealtWith(postgres, { listed, present })
+  await putRemovals(nats, prover, [...added, ...dealtWith])
   await searchDoubtful(state, nats)
+  await endSearch(postgres, recovered, nowMs)
+}
+
+/** Logs once what an operator must confirm. */
+function noteLost(state: State, lost: LostRemovals): void {
+  const { api_keys, webhooks, erasures } = lost
+  const pending = { api_key: api_keys.length, webhook: webhooks.length, erasure: erasures.length }
+  if (kinds.some((kind) => pending[kind] > state.pending[kind])) {
+    state.log.error(pending, 'Postgres has forgotten what must stay gone: see `di recovery list`')
+  }
+  state.pending = pending
 }
 
 function addDoubtful(state: State, added: readonly Erased[]): void {
@@ -179,29 +185,27 @@ async function areDecided(nats: Nats, ends: readonly StreamEnd[]): Promise<boole
 
 const isErased = (removal: Removal): removal is Erased => removal.kind === 'erasure'
 
-async function apply({ postgres, log, revived }: State, removal: Removal): Promise<void> {
-  const { kind, tenant_id: tenantId } = removal
-  if (kind === 'api_key' && (await retireRevivedKey(postgres, removal))) {
-    revived(kind)
-    log.error({ tenantId }, 'Postgres was put back: a retired API key is retired again')
-  }
-  if (kind === 'webhook' && (await pauseRevivedWebhook(postgres, tenantId))) {
-    revived(kind)
-    log.error({ tenantId }, 'Postgres was put back: a webhook with a replaced secret is paused')
-  }
-}
-
 async function eraseAgain(state: State, subjects: readonly ErasureSubject[]): Promise<void> {
-  const { postgres, sealer, log, revived } = state
+  const { postgres, sealer, log, revived, actors } = state
   const distinct = new Map(subjects.map((subject) => [JSON.stringify(subject), subject]))
   for (const subject of distinct.values()) {
     const { tenantId, kind } = subject
     const erasureId = `era_${randomUUID()}`
-    const wanted = { erasureId, subject, actor: 'system', waitingMax: Number.POSITIVE_INFINITY }
+    const actor = actors.get(toErasureKey(subject)) ?? 'system'
+    const wanted = { erasureId, subject, actor, waitingMax: Number.POSITIVE_INFINITY }
     const erasure = await requestErasure(postgres, sealer, wanted)
     // One that waits already was counted when it was requested.
     if (erasure === 'busy' || erasure.erasure_id !== erasureId) continue
-    revived('erasure')
+    revived()
     log.error({ tenantId, kind }, 'an erased subject was there again: it is erased again')
   }
 }
+
+const toErasureKey = (subject: ErasureSubject) =>
+  toRemovalKey({
+    kind: 'erasure',
+    tenant_id: subject.tenantId,
+    subject: subject.kind,
+    sha256: toSubjectSha256(subject),
+    started_at: '',
+  })

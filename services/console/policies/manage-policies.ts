@@ -13,6 +13,7 @@ import { createPolicyStore, type PolicyVersion } from '#shared/io/policies/polic
 import { insertAudit } from '#shared/io/postgres/audit-store.ts'
 import type { Queryable } from '#shared/io/postgres/postgres.ts'
 import { withTenantLock } from '#shared/io/tenants/tenant-lock.ts'
+import { requireRecovered } from '../tenants/directory.ts'
 import { type ManageDeps, requireTenant, updateEdges } from '../tenants/manage-tenants.ts'
 
 export type PolicyDeps = Pick<ManageDeps, 'locks' | 'directory'> & {
@@ -55,6 +56,7 @@ export async function setTenantPolicy(deps: PolicyDeps, change: SetPolicy): Prom
   const policy = readPolicy(change.document)
   return withTenantLock(deps.locks, tenantId, async (session) => {
     await requireTenant(session, tenantId)
+    await requireRecovered(deps.directory, session, tenantId)
     const store = createPolicyStore(session)
     const before = await store.findInForce(tenantId)
     let after: PolicyVersion | null = before

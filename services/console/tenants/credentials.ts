@@ -10,7 +10,7 @@ import {
   toWebhookSecret,
 } from '#shared/core/tenants/credentials.ts'
 import type { SealedSecret, StoredKey } from '#shared/io/tenants/credential-store.ts'
-import type { Sealer } from '#shared/io/tenants/sealed-secrets.ts'
+import type { Sealer } from '#shared/io/tenants/keys/console-keys.ts'
 
 export type Maker = {
   sealer: Sealer

@@ -11,14 +11,20 @@ import {
   awaitEdges,
   type EdgeListener,
   type EdgesWaited,
+  findProvenEpoch,
   projectTenant,
 } from '#shared/io/tenants/directory/tenant-directory.ts'
-import type { Sealer } from '#shared/io/tenants/sealed-secrets.ts'
+import type { Sealer } from '#shared/io/tenants/keys/console-keys.ts'
+import { isUndone } from '#shared/io/tenants/recover-tenant.ts'
 import { createTenantStore, type Projection } from '#shared/io/tenants/tenant-store.ts'
 
 export type DirectoryWriter = {
   /** Whether NATS answers right now. */
   connected: () => boolean
+  /**
+   * The epoch that the directory has of a tenant; null for none, or while NATS is away.
+   */
+  findEpoch: (tenantId: string) => Promise<number | null>
   /** @returns the revision that carries this state */
   project: (projection: Projection) => Promise<number>
   /** Returns once every edge has applied the revision, or once its lease has expired. */
@@ -43,6 +49,15 @@ export function createDirectoryWriter(
   }
   return {
     connected: () => findNats()?.connected() ?? false,
+    findEpoch: async (tenantId) => {
+      const nats = findNats()
+      if (nats?.connected() !== true) return null
+      try {
+        return await findProvenEpoch(await openDirectory(nats, sealer), tenantId)
+      } catch (error) {
+        throw unavailable('The tenant directory cannot be read. Nothing was changed.', error)
+      }
+    },
     project: async ({ entry, policy }) =>
       projectTenant(await openDirectory(requireNats(), sealer), entry, policy),
     awaitEdges: (revision, onEdge) =>
@@ -62,6 +77,38 @@ export function createDirectoryWriter(
 export function requireDirectory(directory: DirectoryWriter): void {
   if (directory.connected()) return
   throw unavailable('The edges cannot be updated: NATS is not connected. Nothing was changed.')
+}
+
+/**
+ * Refuses a change of a tenant whose state in Postgres is older than the directory's: an operator
+ * recovers it first, so that no replaced secret comes back. Call it under the tenant's lock, before
+ * anything changes.
+ * @throws Problem recovery_pending
+ */
+export async function requireRecovered(
+  directory: DirectoryWriter,
+  db: Queryable,
+  tenantId: string,
+): Promise<void> {
+  if (!(await isBehind(directory, db, tenantId))) return
+  throw new Problem(
+    'recovery_pending',
+    `Postgres knows an older state of tenant ${tenantId} than the edges: it was put back. An ` +
+      'administrator looks at `di recovery list` and confirms it first.',
+  )
+}
+
+/** Whether the directory knows a newer state of a tenant than Postgres. */
+export async function isBehind(
+  directory: DirectoryWriter,
+  db: Queryable,
+  tenantId: string,
+): Promise<boolean> {
+  const epoch = await directory.findEpoch(tenantId)
+  if (epoch === null) return false
+  const projection = await createTenantStore(db).findProjection(tenantId)
+  if (projection !== null) return epoch > projection.entry.epoch
+  return !(await isUndone(db, tenantId))
 }
 
 /**

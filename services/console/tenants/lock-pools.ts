@@ -9,6 +9,8 @@ import type { FaultReporter } from '#shared/io/process/connect-faults.ts'
 import type { Log } from '#shared/io/process/log.ts'
 import type { Metrics } from '#shared/io/process/metrics.ts'
 
+import { readsNewForm } from '#shared/io/tenants/keys/key-form.ts'
+
 export type LockPools = {
   /** Of rotations and other changes of a tenant. */
   changes: Locks
@@ -31,6 +33,7 @@ export function createLockPools(
     createPostgres(url, {
       ...shared,
       role,
+      nameEnd: readsNewForm,
       connectionsMax,
       lockTimeoutMs: 10_000,
       statementTimeoutMs: 15_000,

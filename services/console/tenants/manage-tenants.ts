@@ -27,6 +27,7 @@ import {
   type DirectoryWriter,
   projectCurrentState,
   requireDirectory,
+  requireRecovered,
   tenantNotFound,
 } from './directory.ts'
 
@@ -75,6 +76,7 @@ export async function createTenant(deps: ManageDeps, wanted: CreateTenant): Prom
   const webhook = makeWebhookSecret(deps, tenantId)
   const apiKey = makeApiKey(deps, environment)
   await withTenantLock(deps.locks, tenantId, async (session) => {
+    await requireRecovered(deps.directory, session, tenantId)
     await session.transaction(async (tx) => {
       const policy = { hash: toPolicyHash(defaultPolicy), text: JSON.stringify(defaultPolicy) }
       await createTenantStore(tx).insertTenant({
@@ -144,6 +146,7 @@ export async function setTenantStatus(
   const { tenantId, status, actor } = wanted
   await withTenantLock(deps.locks, tenantId, async (session) => {
     const before = await requireTenant(session, tenantId)
+    await requireRecovered(deps.directory, session, tenantId)
     await session.transaction(async (tx) => {
       if (!(await createTenantStore(tx).setStatus(tenantId, status))) return
       await insertAudit(tx, {
@@ -170,6 +173,7 @@ export async function setTenantRates(
   const { tenantId, actor, ...rates } = wanted
   return withTenantLock(deps.locks, tenantId, async (session) => {
     const before = await requireTenant(session, tenantId)
+    await requireRecovered(deps.directory, session, tenantId)
     const after = await session.transaction(async (tx) => {
       await setRates(tx, tenantId, rates)
       const after = await requireTenant(tx, tenantId)

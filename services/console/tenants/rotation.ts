@@ -25,8 +25,10 @@ import {
 } from './credentials.ts'
 import {
   type DirectoryWriter,
+  isBehind,
   projectCurrentState,
   requireDirectory,
+  requireRecovered,
   tenantNotFound,
 } from './directory.ts'
 
@@ -112,6 +114,7 @@ export async function rotate(
     const [made, edges] = await withTenantLock(deps.locks, tenantId, async (session) => {
       const tenant = await createTenantStore(session).findTenant(tenantId)
       if (tenant === null) throw tenantNotFound(tenantId)
+      await requireRecovered(deps.directory, session, tenantId)
       await request.onBegin?.()
       await deps.checkpoint?.('locked')
       const made = makeCredentials(deps, request, tenant)
@@ -356,9 +359,11 @@ async function undo(
 export async function undoAbandonedRotations(deps: UndoDeps): Promise<number> {
   let undone = 0
   for (const tenantId of await createCredentialStore(deps.locks.work).listRotating()) {
-    const done = await tryTenantLock(deps.locks, tenantId, (session) =>
-      undo(deps, session, tenantId, 'system'),
-    )
+    const done = await tryTenantLock(deps.locks, tenantId, async (session) => {
+      // A Postgres that was put back may have a rotation that ended long ago.
+      if (await isBehind(deps.directory, session, tenantId)) return false
+      return undo(deps, session, tenantId, 'system')
+    })
     if (done) {
       undone++
       deps.log.warn({ tenantId }, 'an abandoned rotation was undone')

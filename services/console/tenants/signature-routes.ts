@@ -5,7 +5,7 @@ import { type CheckedSecrets, checkSignature } from '#shared/core/telemetry/sign
 import { insertAudit } from '#shared/io/postgres/audit-store.ts'
 import type { Postgres } from '#shared/io/postgres/postgres.ts'
 import { findSealedSecrets } from '#shared/io/tenants/credential-store.ts'
-import type { Sealer } from '#shared/io/tenants/sealed-secrets.ts'
+import type { Sealer } from '#shared/io/tenants/keys/console-keys.ts'
 import { actorOf, type ConsoleApp } from '../http/admin-app.ts'
 import { tenantParams } from '../http/schemas.ts'
 import { requireTenant } from './manage-tenants.ts'

@@ -112,5 +112,12 @@ export const pages: PageEntry[] = [
     nav: { name: 'Erasure', of: 'admin' },
     role: 'admin',
   },
+  {
+    path: '/manage/recovery',
+    load: () => import('./pages/recovery.tsx'),
+    nav: { name: 'Recovery', of: 'admin' },
+    role: 'admin',
+    allTenants: true,
+  },
   { path: '/help', load: () => import('./pages/help/page.tsx') },
 ]

@@ -43,6 +43,7 @@ export const auditedActions = [
   'policy.set',
   'policy.shadow_off',
   'policy.shadow_set',
+  'recovery.applied',
   'secrets.rewrapped',
   'session.ended',
   'signature.checked',

@@ -70,6 +70,8 @@ export const endpointAccess: Readonly<Record<string, EndpointAccess>> = {
   'GET /edges': viewer,
   'GET /addresses': viewer,
   'POST /secrets/rewrap': everyTenantAdmin,
+  'GET /recovery': everyTenantAdmin,
+  'POST /recovery': everyTenantStepUp,
 
   'GET /tenants': viewer,
   'POST /tenants': everyTenantAdmin,

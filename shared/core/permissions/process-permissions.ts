@@ -4,6 +4,7 @@
  * connect.
  */
 import { type NatsPermissions, natsPermissions } from './nats-permissions.ts'
+import { derivedKeys, type KeyVariable, toKeyVariables, toPrevious } from './process-keys.ts'
 import {
   clickhousePrivileges,
   postgresPrivileges,
@@ -17,10 +18,13 @@ export type StoreName = 'nats' | 'postgres' | 'clickhouse'
 export type ProcessName = (typeof processNames)[number]
 
 /** Environment variables with secrets, apart from addresses. */
-export const secretVariables = [
-  ...['MASTER_KEY', 'MASTER_KEY_PREVIOUS', 'TELEMETRY_KEY', 'TELEMETRY_KEY_PREVIOUS'],
+export const secretVariables: readonly string[] = [
+  ...(['MASTER_KEY', ...Object.keys(derivedKeys)] as KeyVariable[]).flatMap((key) => [
+    key,
+    toPrevious(key),
+  ]),
   'ADMIN_TOKEN',
-] as const
+]
 
 type ProcessPermissions = {
   nats: NatsPermissions | null
@@ -30,15 +34,18 @@ type ProcessPermissions = {
   secrets: readonly string[]
 }
 
-const masterKeys = ['MASTER_KEY', 'MASTER_KEY_PREVIOUS'] as const
-
 export const processPermissions: Readonly<Record<ProcessName, ProcessPermissions>> = {
-  ingest: { nats: natsPermissions.ingest, postgres: null, clickhouse: null, secrets: masterKeys },
+  ingest: {
+    nats: natsPermissions.ingest,
+    postgres: null,
+    clickhouse: null,
+    secrets: toKeyVariables('ingest'),
+  },
   scorer: {
     nats: natsPermissions.scorer,
     postgres: postgresPrivileges.scorer,
     clickhouse: clickhousePrivileges.scorer,
-    secrets: ['TELEMETRY_KEY', 'TELEMETRY_KEY_PREVIOUS'],
+    secrets: toKeyVariables('scorer'),
   },
   api: {
     nats: null,
@@ -50,13 +57,13 @@ export const processPermissions: Readonly<Record<ProcessName, ProcessPermissions
     nats: natsPermissions.delivery,
     postgres: postgresPrivileges.delivery,
     clickhouse: null,
-    secrets: masterKeys,
+    secrets: toKeyVariables('delivery'),
   },
   console: {
     nats: natsPermissions.console,
     postgres: postgresPrivileges.console,
     clickhouse: clickhousePrivileges.console,
-    secrets: [...masterKeys, 'ADMIN_TOKEN'],
+    secrets: [...toKeyVariables('console'), 'ADMIN_TOKEN'],
   },
   migrate: { nats: natsPermissions.migrate, postgres: 'owner', clickhouse: 'owner', secrets: [] },
 }

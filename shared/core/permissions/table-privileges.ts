@@ -82,7 +82,13 @@ export const postgresPrivileges = {
         ...['rotations', 'webhooks', 'webhook_secret_lease', 'analysts', 'retention_rounds'],
         ...['alerts', 'alert_sequences', 'alert_counts_by_day', 'alert_counts_by_hour'],
         ...['alert_dispositions', 'alert_assignments', 'alert_notes', 'bulk_jobs'],
-        ...['erasures', 'deliveries', 'delivery_attempts', 'idempotent_answers'],
+        ...[
+          'erasures',
+          'recovered_erasures',
+          'deliveries',
+          'delivery_attempts',
+          'idempotent_answers',
+        ],
         ...['list_entries', 'list_shards'],
         ...[
           'replication_changes',
@@ -97,6 +103,7 @@ export const postgresPrivileges = {
     ),
     audit_log: ['select', writeAudit],
     audit_retention: read,
+    key_form: ['select', 'update'],
     ...schema,
     stream_incarnations: read,
     // The only way to remove audit entries, and only expired ones.

@@ -29,7 +29,7 @@ export const syncedKey = 'synced'
 export const syncedEntrySchema = z.object({ tenants: z.number().int().min(0) })
 export type SyncedEntry = z.infer<typeof syncedEntrySchema>
 
-/** A tenant as the edges see it. The secret is sealed under MASTER_KEY. */
+/** A tenant as the edges see it. Its secrets are sealed for edges. */
 export const tenantEntrySchema = z.object({
   tenant_id: z.string(),
   environment: z.enum(['live', 'sandbox']),
@@ -87,7 +87,12 @@ export const listShardSchema = z.object({
 export type ListShard = z.infer<typeof listShardSchema>
 
 /** An edge's announcement: the newest revision of the tenants bucket that it has applied. */
-export const edgeEntrySchema = z.object({ edge_id: z.string(), applied_revision: z.number().int() })
+export const edgeEntrySchema = z.object({
+  edge_id: z.string(),
+  applied_revision: z.number().int(),
+  /** The forms of entries that it reads: 1 under MASTER_KEY, 2 signed; missing is 1 alone. */
+  forms: z.array(z.number().int()).optional(),
+})
 export type EdgeEntry = z.infer<typeof edgeEntrySchema>
 /**
  * The last entry of an edge's id: it has no lease and never gets one again. An edge that is still

@@ -6,7 +6,9 @@ import { dayMs } from '#shared/core/base/instants.ts'
 import { erasuresKeptDays } from '#shared/core/base/limits/tenants.ts'
 import { insertAudit } from '#shared/io/postgres/audit-store.ts'
 import type { Postgres, Queryable, Session } from '#shared/io/postgres/postgres.ts'
-import { type Sealer, UnsealError } from '#shared/io/tenants/sealed-secrets.ts'
+import type { Sealer } from '#shared/io/tenants/keys/console-keys.ts'
+import { toHeadSql } from '#shared/io/tenants/sealed-secret-store.ts'
+import { UnsealError } from '#shared/io/tenants/sealed-secrets.ts'
 import { type ErasureSubject, toSubjectSha256 } from './erasure-subject.ts'
 
 /** In the order in which they are erased. */
@@ -282,8 +284,8 @@ export async function rewrapErasures(
 ): Promise<{ rewrapped: number; remaining: number }> {
   const { rows } = await tx.query<{ erasure_id: string; sealed: string }>(
     `select erasure_id, sealed from erasures
-     where ended_at is null and split_part(sealed, '.', 2) <> $1 for update`,
-    [sealer.keyId],
+     where ended_at is null and ${toHeadSql('sealed')} <> all($1) for update`,
+    [sealer.currentHeads()],
   )
   let rewrapped = 0
   for (const { erasure_id: erasureId, sealed } of rows) {

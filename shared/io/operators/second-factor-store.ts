@@ -3,7 +3,9 @@
  * statement, so of two uses at the same time one fails.
  */
 import type { Queryable } from '#shared/io/postgres/postgres.ts'
-import { type Sealer, UnsealError } from '#shared/io/tenants/sealed-secrets.ts'
+import type { Sealer } from '#shared/io/tenants/keys/console-keys.ts'
+import { toHeadSql } from '#shared/io/tenants/sealed-secret-store.ts'
+import { UnsealError } from '#shared/io/tenants/sealed-secrets.ts'
 
 /** Stores a secret that is not in force until a code of it was confirmed. */
 export async function setPendingTotp(
@@ -76,7 +78,7 @@ export async function useRecoveryCode(
 }
 
 /**
- * Seals TOTP secrets again that are sealed under another key than the sealer's.
+ * Seals TOTP secrets again that are sealed under another key than the sealer's, or in another form.
  * @returns how many, and how many cannot be opened and stay as they are
  */
 export async function rewrapTotpSecrets(
@@ -85,9 +87,9 @@ export async function rewrapTotpSecrets(
 ): Promise<{ rewrapped: number; remaining: number }> {
   const { rows } = await tx.query<{ operator_id: string; totp_sealed: string }>(
     `select operator_id, totp_sealed from operators
-     where totp_sealed is not null and split_part(totp_sealed, '.', 2) <> $1
+     where totp_sealed is not null and ${toHeadSql('totp_sealed')} <> all($1)
      order by operator_id for update`,
-    [sealer.keyId],
+    [sealer.currentHeads()],
   )
   let rewrapped = 0
   for (const { operator_id: operatorId, totp_sealed: sealed } of rows) {

@@ -60,6 +60,8 @@ export type Postgres = Queryable & {
 export type PostgresOptions = {
   /** The pool, for `pg_stat_activity` and metrics: of one process or thread each has its own. */
   role: string
+  /** What the name of its connections in `pg_stat_activity` ends with. */
+  nameEnd?: string
   log: Log
   /** Logs connection failures; shared by the pools of one process. */
   reporter?: FaultReporter
@@ -315,7 +317,7 @@ const statementTimeoutDefaultMs = 10_000
 function toPoolConfig(options: PostgresOptions): pg.PoolConfig {
   const statementTimeoutMs = options.statementTimeoutMs ?? statementTimeoutDefaultMs
   return {
-    application_name: `device-intelligence ${options.role}`,
+    application_name: `device-intelligence ${options.role}${options.nameEnd ?? ''}`,
     max: options.connectionsMax ?? 10,
     connectionTimeoutMillis: options.connectTimeoutMs ?? 3_000,
     idleTimeoutMillis: 30_000,

@@ -9,7 +9,10 @@ import { telemetryStreamBytesMin, telemetryStreamsMax } from '#shared/core/base/
 import { sampledRatioDefault } from '#shared/core/base/limits/tracing.ts'
 import { type Network, parseNetwork } from '#shared/core/deliveries/outbound-address.ts'
 import { isSecureOrLocal } from '#shared/core/http/local-hosts.ts'
-import { processNames } from '#shared/core/permissions/process-permissions.ts'
+import {
+  processNames,
+  secretVariables as secretKeys,
+} from '#shared/core/permissions/process-permissions.ts'
 import {
   auditDaysDefault,
   auditDaysMin,
@@ -204,9 +207,15 @@ export const variables = {
   MASTER_KEY: keySchema('is required: 32 random bytes in base64'),
   /** The previous key, while secrets are still sealed under it. */
   MASTER_KEY_PREVIOUS: keySchema('').optional(),
-  /** The key of edges' proofs, derived from MASTER_KEY, for scorers. */
+  /** Keys derived from MASTER_KEY, for the processes that have no MASTER_KEY. */
+  DIRECTORY_PUBLIC_KEY: keySchema('').optional(),
+  DIRECTORY_PUBLIC_KEY_PREVIOUS: keySchema('').optional(),
+  EDGE_KEY: keySchema('').optional(),
+  EDGE_KEY_PREVIOUS: keySchema('').optional(),
   TELEMETRY_KEY: keySchema('').optional(),
   TELEMETRY_KEY_PREVIOUS: keySchema('').optional(),
+  WEBHOOK_KEY: keySchema('').optional(),
+  WEBHOOK_KEY_PREVIOUS: keySchema('').optional(),
   ADMIN_TOKEN: z
     .string('is required: the bearer token of the admin API')
     .min(16, 'must have at least 16 characters'),
@@ -364,11 +373,7 @@ const secretVariables = new Set([
   'NATS_NKEY_SEED',
   'CLICKHOUSE_URL',
   'POSTGRES_URL',
-  'MASTER_KEY',
-  'MASTER_KEY_PREVIOUS',
-  'TELEMETRY_KEY',
-  'TELEMETRY_KEY_PREVIOUS',
-  'ADMIN_TOKEN',
+  ...secretKeys,
   'OIDC_CLIENT_SECRET',
   'OTEL_EXPORTER_OTLP_HEADERS',
   'POSTGRES_ROLE_PASSWORDS',

@@ -15,6 +15,9 @@ const redactedPaths = [
   'password',
   'signature',
   'master_key',
+  'edge_key',
+  'webhook_key',
+  'telemetry_key',
   'admin_token',
 ].flatMap((name) => [name, `*.${name}`, `*.*.${name}`])
 

@@ -42,8 +42,10 @@ type CredentialStore = {
   undoHmacRotation: (tenantId: string) => Promise<RotationStep | null>
   /** Tenants with an unfinished rotation, running or abandoned. */
   listRotating: () => Promise<string[]>
-  /** One stored secret for every master key that any secret is sealed under. */
-  listSealedSamples: () => Promise<{ owner: SecretOwner; sealed: string }[]>
+  /** One stored secret for every key that secrets of these kinds are sealed under. */
+  listSealedSamples: (
+    kinds: readonly SecretKind[],
+  ) => Promise<{ owner: SecretOwner; sealed: string }[]>
   /** Replaces the webhook secret; returns the old one's last four characters. */
   replaceWebhookSecret: (tenantId: string, next: SealedSecret) => Promise<string | null>
   /** Replaces the API key; returns the old one's last four characters. */
@@ -68,12 +70,14 @@ export function createCredentialStore(tx: Queryable): CredentialStore {
       )
       return rows.map((row) => row.tenant_id)
     },
-    listSealedSamples: async () => {
-      // The key's id is the second part of a sealed text.
+    listSealedSamples: async (kinds) => {
+      // The first two parts of a sealed text are its form and its key's id.
       const { rows } = await tx.query<{ tenant_id: string; kind: SecretKind; sealed: string }>(
-        `select distinct on (split_part(sealed, '.', 2)) tenant_id, kind, sealed
-         from tenant_secrets where sealed is not null
-         order by split_part(sealed, '.', 2), secret_id desc`,
+        `select distinct on (split_part(sealed, '.', 1), split_part(sealed, '.', 2))
+           tenant_id, kind, sealed
+         from tenant_secrets where sealed is not null and kind = any($1)
+         order by split_part(sealed, '.', 1), split_part(sealed, '.', 2), secret_id desc`,
+        [kinds],
       )
       return rows.map((row) => ({
         owner: { tenantId: row.tenant_id, kind: row.kind },

@@ -2,7 +2,7 @@
  * Takes a tenant's state from its entry in the directory, where Postgres was put back to an earlier
  * state: an epoch of the directory that Postgres has not reached was committed once. A secret that
  * a rotation replaced since then stays dead, and a tenant that was created since then keeps its
- * intake. The entry is proven, so no one but a console has written it.
+ * intake. An operator has seen the entry and confirmed it.
  */
 import type { TenantEntry } from '#shared/core/tenants/directory-entries.ts'
 import { endEverySession } from '#shared/io/operators/session-store.ts'
@@ -17,6 +17,8 @@ export type RecoveredState = {
   policyText: string | null
   /** The last four characters of the entry's HMAC secret; null when it has none. */
   hmacLast4: string | null
+  /** The operator who has confirmed it. */
+  actor: string
 }
 
 /**
@@ -35,7 +37,7 @@ export async function isUndone(db: Queryable, tenantId: string): Promise<boolean
 
 /**
  * Webhook, API keys, named keys, retention and lists are not in the directory: they stay as
- * Postgres has them, or are missing. Every operator is signed out.
+ * Postgres has them, or are missing.
  * @param tx a transaction
  * @returns false when Postgres has reached the epoch meanwhile, or the tenant cannot be made
  *   without its policy
@@ -52,7 +54,7 @@ export async function recoverTenant(tx: Queryable, state: RecoveredState): Promi
       environment: entry.environment,
       webhookUrl: null,
       policy: { hash: entry.policy_hash, text: state.policyText },
-      createdBy: 'system',
+      createdBy: state.actor,
       telemetryStream: entry.telemetry_stream ?? 1,
     })
   } else if (before.epoch >= entry.epoch) return false
@@ -60,7 +62,7 @@ export async function recoverTenant(tx: Queryable, state: RecoveredState): Promi
   await updateTenant(tx, entry)
   await replaceSecret(tx, state)
   await insertAudit(tx, {
-    actor: 'system',
+    actor: state.actor,
     tenantId,
     action: 'tenant.recovered',
     before,
@@ -71,7 +73,6 @@ export async function recoverTenant(tx: Queryable, state: RecoveredState): Promi
       hmac_secret: state.hmacLast4 === null ? null : { last4: state.hmacLast4 },
     },
   })
-  await endRevivedSessions(tx)
   return true
 }
 
@@ -79,11 +80,11 @@ export async function recoverTenant(tx: Queryable, state: RecoveredState): Promi
  * Signs every operator out: sessions that had ended are there again, also those of operators who
  * were removed or have another role since then.
  */
-async function endRevivedSessions(tx: Queryable): Promise<void> {
+export async function endRevivedSessions(tx: Queryable, actor: string): Promise<void> {
   const sessions = await endEverySession(tx)
   if (sessions === 0) return
   await insertAudit(tx, {
-    actor: 'system',
+    actor,
     tenantId: null,
     action: 'session.ended',
     before: { sessions },
@@ -101,14 +102,14 @@ async function lockEpoch(tx: Queryable, tenantId: string): Promise<{ epoch: numb
 /** A version that was published since with another document stays what it is. */
 async function insertPolicyVersion(
   tx: Queryable,
-  { entry, policyText }: RecoveredState,
+  { entry, policyText, actor }: RecoveredState,
 ): Promise<void> {
   if (policyText === null) return
   await insertPolicyDocument(tx, { hash: entry.policy_hash, text: policyText })
   await tx.query(
     `insert into tenant_policies (tenant_id, version, policy_hash, created_by)
-     values ($1, $2, $3, 'system') on conflict do nothing`,
-    [entry.tenant_id, entry.policy_version, entry.policy_hash],
+     values ($1, $2, $3, $4) on conflict do nothing`,
+    [entry.tenant_id, entry.policy_version, entry.policy_hash, actor],
   )
 }
 

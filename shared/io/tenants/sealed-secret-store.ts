@@ -1,39 +1,48 @@
 /**
- * Sealed secrets in Postgres and their master keys: finds secrets sealed under another key, seals
- * them again, and checks that the configured keys open all secrets. Sealing again does not change a
- * secret; when the edges have its sealed text, the tenant's epoch rises in the same transaction.
+ * Sealed secrets in Postgres and their keys: finds secrets sealed under another key or in another
+ * form, seals them again, and checks that the configured keys open all secrets. Sealing again does
+ * not change a secret; when the edges have its sealed text, the tenant's epoch rises in the same
+ * transaction.
  */
 import { insertAudit } from '#shared/io/postgres/audit-store.ts'
 import type { Queryable } from '#shared/io/postgres/postgres.ts'
 import type { Log } from '#shared/io/process/log.ts'
 import type { Metrics } from '#shared/io/process/metrics.ts'
 import { createCredentialStore } from './credential-store.ts'
-import { type Sealer, type SecretKind, UnsealError } from './sealed-secrets.ts'
+import type { Sealer } from './keys/console-keys.ts'
+import { type Opener, type SecretKind, UnsealError } from './sealed-secrets.ts'
 import { createTenantStore } from './tenant-store.ts'
 
-// The key's id is the second part of a sealed text.
-const keyIdSql = "split_part(sealed, '.', 2)"
+/**
+ * SQL: the form and key of a sealed text, as `Sealer.currentHeads` has them.
+ * @param column with the sealed text
+ */
+export const toHeadSql = (column: string) =>
+  `split_part(${column}, '.', 1) || '.' || split_part(${column}, '.', 2)`
 
-/** Counts the secrets sealed under this key, and the tenants with a sealed secret. */
+/** Counts the secrets with one of these heads, and the tenants with a sealed secret. */
 export async function countSealed(
   db: Queryable,
-  keyId: string,
+  heads: readonly string[],
 ): Promise<{ already: number; tenants: number }> {
   const { rows } = await db.query<{ already: number; tenants: number }>(
-    `select count(*) filter (where ${keyIdSql} = $1) as already,
+    `select count(*) filter (where ${toHeadSql('sealed')} = any($1)) as already,
        count(distinct tenant_id) as tenants
      from tenant_secrets where sealed is not null`,
-    [keyId],
+    [heads],
   )
   return rows[0]!
 }
 
-/** Lists tenants with a secret, in any state, that is sealed under another key. */
-export async function listTenantsToRewrap(db: Queryable, keyId: string): Promise<string[]> {
+/** Lists tenants with a secret, in any state, that has none of these heads. */
+export async function listTenantsToRewrap(
+  db: Queryable,
+  heads: readonly string[],
+): Promise<string[]> {
   const { rows } = await db.query<{ tenant_id: string }>(
     `select distinct tenant_id from tenant_secrets
-     where sealed is not null and ${keyIdSql} <> $1 order by tenant_id`,
-    [keyId],
+     where sealed is not null and ${toHeadSql('sealed')} <> all($1) order by tenant_id`,
+    [heads],
   )
   return rows.map((row) => row.tenant_id)
 }
@@ -53,9 +62,9 @@ export async function rewrapTenant(
   await tx.query('select 1 from tenants where tenant_id = $1 for no key update', [tenantId])
   const { rows } = await tx.query<{ secret_id: number; kind: SecretKind; sealed: string }>(
     `select secret_id, kind, sealed from tenant_secrets
-     where tenant_id = $1 and sealed is not null and ${keyIdSql} <> $2
+     where tenant_id = $1 and sealed is not null and ${toHeadSql('sealed')} <> all($2)
      order by secret_id for update`,
-    [tenantId, sealer.keyId],
+    [tenantId, sealer.currentHeads()],
   )
   if (rows.length === 0) return 0
   const before = await readEntry(tx, tenantId)
@@ -80,16 +89,20 @@ async function readEntry(tx: Queryable, tenantId: string): Promise<string> {
 }
 
 /**
- * Opens one stored secret per master key.
+ * Opens one stored secret per key that secrets of these kinds are sealed under.
  * @returns null when the configured keys open all of them, else the reason, for an operator
  */
-export async function findMasterKeyFault(db: Queryable, sealer: Sealer): Promise<string | null> {
-  for (const { owner, sealed } of await createCredentialStore(db).listSealedSamples()) {
+export async function findSecretsFault(
+  db: Queryable,
+  opener: Opener,
+  kinds: readonly SecretKind[] = ['hmac', 'webhook'],
+): Promise<string | null> {
+  for (const { owner, sealed } of await createCredentialStore(db).listSealedSamples(kinds)) {
     try {
-      sealer.unseal(sealed, owner)
+      opener.unseal(sealed, owner)
     } catch (error) {
       if (!(error instanceof UnsealError)) throw error
-      return `MASTER_KEY does not open what is stored: ${error.message}`
+      return error.message
     }
   }
   return null
@@ -99,25 +112,25 @@ export async function findMasterKeyFault(db: Queryable, sealer: Sealer): Promise
 const faultAgeMaxMs = 5_000
 
 /**
- * `findMasterKeyFault` for `/readyz` and `/metrics`, at most every five seconds. While Postgres is
- * away the last result applies. Only the log names the secret.
+ * `findSecretsFault` of webhook secrets for `/readyz` and `/metrics`, at most every five seconds.
+ * While Postgres is away the last result applies. Only the log names the secret.
  * @param nowMs the monotonic clock
  */
-export function createMasterKeyCheck(options: {
+export function createSecretsCheck(options: {
   postgres: Queryable
-  sealer: Sealer
+  opener: Opener
   log: Log
   metrics: Metrics
   nowMs: () => number
 }): () => Promise<string | null> {
-  const { postgres, sealer, log, nowMs } = options
+  const { postgres, opener, log, nowMs } = options
   let checked: { fault: Promise<string | null>; atMs: number } | null = null
   let last: string | null = null
   const readFault = async () => {
-    const fault = await findMasterKeyFault(postgres, sealer).catch(() => last)
+    const fault = await findSecretsFault(postgres, opener, ['webhook']).catch(() => last)
     if (fault !== null && fault !== last) log.error({ fault }, 'stored secrets cannot be opened')
     last = fault
-    return fault === null ? null : 'MASTER_KEY does not open what is stored'
+    return fault === null ? null : 'WEBHOOK_KEY does not open what is stored'
   }
   const check = () => {
     if (checked === null || nowMs() - checked.atMs > faultAgeMaxMs) {
@@ -127,7 +140,7 @@ export function createMasterKeyCheck(options: {
   }
   options.metrics.gauge(
     'di_master_key_opens_stored',
-    'Whether the master keys of this process open the secrets in Postgres',
+    'Whether the keys of this process open the secrets in Postgres',
     {
       collect() {
         // The previous result: metrics do not wait for Postgres.

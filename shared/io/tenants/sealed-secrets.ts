@@ -1,15 +1,13 @@
 /**
- * Secrets at rest: AES-256-GCM under MASTER_KEY with owner and kind as associated data, so a
- * sealed secret copied to another owner or kind cannot be opened. The key's own short id stands in
- * the sealed text, so that two keys can be in use while one replaces the other.
+ * Secrets at rest: AES-256-GCM with owner and kind as associated data, so a sealed secret copied to
+ * another owner or kind cannot be opened. Each kind has a key of its own, derived from MASTER_KEY,
+ * so that a process gets the key of what it opens. The key's short id stands in the sealed text, so
+ * that two keys can be in use while one replaces the other.
+ *
+ * The form before sealed every kind under MASTER_KEY itself (`v1`); the console still reads it.
  */
 import { createCipheriv, createDecipheriv, hash, randomBytes } from 'node:crypto'
-import {
-  createProver,
-  deriveKey,
-  type ProofPurpose,
-  type Prover,
-} from '#shared/io/tenants/directory/proofs.ts'
+import { deriveKey, type KeyPurpose } from '#shared/io/tenants/directory/proofs.ts'
 
 export type SecretKind = 'hmac' | 'webhook'
 /**
@@ -21,15 +19,9 @@ export type SecretOwner =
   | { operatorId: string; kind: 'totp' }
   | { erasureId: string; kind: 'subject' }
 
-export type Sealer = {
-  /** @returns `v1.<key id>.<nonce>.<ciphertext and tag>`, base64url parts */
-  seal: (secret: string, owner: SecretOwner) => string
+export type Opener = {
   /** @throws UnsealError when the text was not sealed for this owner under a configured key */
   unseal: (sealed: string, owner: SecretOwner) => string
-  /** The id of the key that seals. */
-  keyId: string
-  /** Creates the prover of a purpose, with keys derived from the master keys. */
-  proverOf: (purpose: ProofPurpose) => Prover
 }
 
 /** A sealed secret cannot be unsealed; the message names the reason and nothing of the secret. */
@@ -51,67 +43,79 @@ function toOwnerName(owner: SecretOwner): string {
   return `${owner.kind === 'subject' ? 'erasure' : 'tenant'} ${toId(owner)}`
 }
 
-const associatedData = (owner: SecretOwner) =>
-  Buffer.from(JSON.stringify(['device-intelligence', 1, toId(owner), owner.kind]))
+/** The keys that a process has for one kind of secret: each form has its own. */
+export type SealingKeys = Partial<Record<SealingVersion, readonly string[]>>
+export type SealingVersion = 'v1' | 'v2'
 
-/** The public short id of a master key. */
-function toKeyId(masterKey: Buffer): string {
-  return hash('sha256', Buffer.concat([Buffer.from('key-id:'), masterKey]), 'base64url').slice(0, 8)
-}
+const versionNumbers = { v1: 1, v2: 2 } as const
 
-/** The id of the key that a sealed text names, or null when the text is of another form. */
-export function toSealingKeyId(sealed: string): string | null {
-  const [version, id, , text] = sealed.split('.')
-  return version === 'v1' && id !== undefined && text !== undefined ? id : null
-}
-
-/** The keys of a process's configuration, the one that seals first. */
-export function toMasterKeys(config: {
-  MASTER_KEY: string
-  MASTER_KEY_PREVIOUS?: string | undefined
-}): [string, ...string[]] {
-  const { MASTER_KEY: key, MASTER_KEY_PREVIOUS: previous } = config
-  return previous === undefined ? [key] : [key, previous]
-}
-
-/**
- * @param masterKeys base64 keys of 32 bytes; the first seals, all of them unseal
- */
-export function createSealer(masterKeys: readonly [string, ...string[]]): Sealer {
-  const keys = new Map(
-    masterKeys.map((text) => {
-      const key = Buffer.from(text, 'base64')
-      return [toKeyId(key), key] as const
-    }),
+const associatedData = (version: SealingVersion, owner: SecretOwner) =>
+  Buffer.from(
+    JSON.stringify(['device-intelligence', versionNumbers[version], toId(owner), owner.kind]),
   )
-  const keyId = toKeyId(Buffer.from(masterKeys[0], 'base64'))
-  const sealingKey = keys.get(keyId)!
+
+/** The public short id of a sealing key. */
+export function toSealingKeyId(key: string): string {
+  const named = Buffer.concat([Buffer.from('key-id:'), Buffer.from(key, 'base64')])
+  return hash('sha256', named, 'base64url').slice(0, 8)
+}
+
+/** The form and key of a sealed text, `v2.<key id>`; null when the text is of another form. */
+export function toSealingHead(sealed: string): string | null {
+  const [version = '', id, nonce, text] = sealed.split('.')
+  const isSealed = version in versionNumbers && id !== undefined && nonce !== undefined
+  return isSealed && text !== undefined ? `${version}.${id}` : null
+}
+
+/** The key of each kind: an edge derives that of HMAC secrets from EDGE_KEY. */
+export const toHmacKey = (edgeKey: string) => deriveKey(edgeKey, 'hmac secret')
+
+const purposes = {
+  webhook: 'webhook secret',
+  rotated: 'rotated credentials',
+  totp: 'totp secret',
+  subject: 'erasure subject',
+} as const satisfies Record<Exclude<SecretOwner['kind'], 'hmac'>, KeyPurpose>
+
+export const secretKinds = ['hmac', 'webhook', 'rotated', 'totp', 'subject'] as const
+
+/** @param masterKey 32 bytes in base64 @returns the key of one kind, likewise */
+export function toKindKey(masterKey: string, kind: SecretOwner['kind']): string {
+  if (kind === 'hmac') return toHmacKey(deriveKey(masterKey, 'edge'))
+  return deriveKey(masterKey, purposes[kind])
+}
+
+/** @returns `<version>.<key id>.<nonce>.<ciphertext and tag>`, base64url parts */
+export function sealUnder(
+  key: string,
+  version: SealingVersion,
+  secret: string,
+  owner: SecretOwner,
+): string {
+  const nonce = randomBytes(12)
+  const cipher = createCipheriv('aes-256-gcm', Buffer.from(key, 'base64'), nonce)
+  cipher.setAAD(associatedData(version, owner))
+  const sealed = Buffer.concat([cipher.update(secret, 'utf8'), cipher.final()])
+  const text = Buffer.concat([sealed, cipher.getAuthTag()]).toString('base64url')
+  return `${version}.${toSealingKeyId(key)}.${nonce.toString('base64url')}.${text}`
+}
+
+/** @param keysOf the keys of a kind; none where a process may not open it */
+export function createOpener(keysOf: (kind: SecretOwner['kind']) => SealingKeys): Opener {
+  const held = new Map(secretKinds.map((kind) => [kind, toHeld(keysOf(kind))]))
   return {
-    keyId,
-    proverOf: (purpose) => {
-      const [first, ...others] = masterKeys
-      const derive = (key: string) => deriveKey(key, purpose)
-      return createProver([derive(first), ...others.map(derive)])
-    },
-    seal: (secret, owner) => {
-      const nonce = randomBytes(12)
-      const cipher = createCipheriv('aes-256-gcm', sealingKey, nonce)
-      cipher.setAAD(associatedData(owner))
-      const sealed = Buffer.concat([cipher.update(secret, 'utf8'), cipher.final()])
-      const text = Buffer.concat([sealed, cipher.getAuthTag()])
-      return `v1.${keyId}.${nonce.toString('base64url')}.${text.toString('base64url')}`
-    },
     unseal: (sealed, owner) => {
-      const [version, id, nonce, text] = sealed.split('.')
-      if (version !== 'v1' || id === undefined || nonce === undefined || text === undefined) {
-        throw new UnsealError(owner, 'it has an unknown form')
-      }
-      const key = keys.get(id)
-      if (key === undefined) throw new UnsealError(owner, 'it was sealed under another MASTER_KEY')
+      const keys = held.get(owner.kind)!
+      if (keys.size === 0) throw new UnsealError(owner, 'this process has no key of its kind')
+      const head = toSealingHead(sealed)
+      if (head === null) throw new UnsealError(owner, 'it has an unknown form')
+      const key = keys.get(head)
+      if (key === undefined) throw new UnsealError(owner, 'it was sealed under another key')
+      const [version, , nonce, text] = sealed.split('.') as [SealingVersion, string, string, string]
       const bytes = Buffer.from(text, 'base64url')
       try {
         const decipher = createDecipheriv('aes-256-gcm', key, Buffer.from(nonce, 'base64url'))
-        decipher.setAAD(associatedData(owner))
+        decipher.setAAD(associatedData(version, owner))
         decipher.setAuthTag(bytes.subarray(-16))
         return decipher.update(bytes.subarray(0, -16), undefined, 'utf8') + decipher.final('utf8')
       } catch {
@@ -119,4 +123,14 @@ export function createSealer(masterKeys: readonly [string, ...string[]]): Sealer
       }
     },
   }
+}
+
+/** The keys by the head of what they open. */
+function toHeld(keys: SealingKeys): Map<string, Buffer> {
+  const entries = Object.entries(keys) as [SealingVersion, readonly string[]][]
+  return new Map(
+    entries.flatMap(([version, texts]) =>
+      texts.map((text) => [`${version}.${toSealingKeyId(text)}`, Buffer.from(text, 'base64')]),
+    ),
+  )
 }

@@ -9,7 +9,7 @@ import { createLog } from '#shared/io/process/log.ts'
 import { createMetrics } from '#shared/io/process/metrics.ts'
 import { createTelemetryPublisher } from '#shared/io/telemetry/telemetry-publisher.ts'
 import { openTenantDirectory } from '#shared/io/tenants/directory/edge-directory.ts'
-import { createSealer } from '#shared/io/tenants/sealed-secrets.ts'
+import { createEdgeKeys, toEdgeKeyTexts } from '#shared/io/tenants/keys/edge-keys.ts'
 import { createAcceptedTally } from '../../../services/ingest/accepted-tally.ts'
 import { createIngest, type Edge } from '../../../services/ingest/app.ts'
 import { openBacklogLimit } from '../../../services/ingest/backlog-limit.ts'
@@ -22,14 +22,14 @@ process.on('message', async ({ natsUrl, masterKey }: { natsUrl: string; masterKe
   const nowMs = () => performance.now()
   const nats = await connectNats(natsUrl, 'edge', log)
   const edgeId = randomBytes(9).toString('base64url')
-  const sealer = createSealer([masterKey])
-  const directory = openTenantDirectory({ nats, sealer, log, metrics, edgeId, nowMs })
+  const keys = createEdgeKeys(toEdgeKeyTexts([masterKey]))
+  const directory = openTenantDirectory({ nats, keys, log, metrics, edgeId, nowMs })
   const { countEdges } = directory
   const edge: Edge = {
     directory,
     streams: nats.telemetryStreams.map((stream) => ({
       backlog: openBacklogLimit({ nats, stream, log, metrics, countEdges }),
-      publish: createTelemetryPublisher(nats, stream, log, sealer.proverOf('telemetry batch')),
+      publish: createTelemetryPublisher(nats, stream, log, keys.batches),
     })),
     connected: nats.connected,
     close: directory.close,

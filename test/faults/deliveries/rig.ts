@@ -171,7 +171,7 @@ async function settle(
   await until('Postgres has ended all that the killed process began', async () => {
     const { rows } = await postgres.query<{ n: number }>(
       `select count(*) as n from pg_stat_activity
-       where application_name = 'device-intelligence delivery'`,
+       where application_name like 'device-intelligence delivery%'`,
     )
     return rows[0]!.n === 0
   })

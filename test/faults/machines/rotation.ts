@@ -73,6 +73,7 @@ async function createHistory(rig: ConsoleRig, edges: TestEdge[], note: Note) {
       ...rig.deps,
       directory: {
         connected: directory.connected,
+        findEpoch: directory.findEpoch,
         project: async (projection: Parameters<typeof directory.project>[0]) => {
           projected = await directory.project(projection)
           return projected

@@ -22,7 +22,7 @@ import {
   embeddedPostgres,
   type ServerContext,
 } from '../../../deploy/local/stack/servers.ts'
-import { serviceEnv, serviceSpec } from '../../../deploy/local/stack/services.ts'
+import { serviceEnv, serviceSpec, toProcessEnv } from '../../../deploy/local/stack/services.ts'
 import {
   type Env,
   internalAddress,
@@ -116,8 +116,10 @@ async function startAll(
   await migratePostgres(urls.postgres)
   await migrateClickhouse(urls.clickhouse, urls.postgres)
   const stores = await openStores(urls, closing)
+  const all = serviceEnv(settings, secrets, urls, [])
+  const access = { secrets, urls, urlOf: {} }
   const services = mapNames(SERVICE_NAMES, (name) =>
-    supervisor.keep(serviceSpec(settings, name, serviceEnv(settings, secrets, urls, []))),
+    supervisor.keep(serviceSpec(settings, name, toProcessEnv(access, all, name))),
   )
   await Promise.all(SERVICE_NAMES.map((name) => services[name].start()))
   const serviceUrls = mapNames(SERVICE_NAMES, (name) => `http://${listenAddress(settings, name)}`)

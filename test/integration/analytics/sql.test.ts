@@ -16,7 +16,7 @@ import {
 import { createFleetStore } from '#shared/io/analytics/fleet-store.ts'
 import { listAudit } from '#shared/io/postgres/audit-store.ts'
 import { createMetrics } from '#shared/io/process/metrics.ts'
-import { createSealer } from '#shared/io/tenants/sealed-secrets.ts'
+import { createSealer } from '#shared/io/tenants/keys/console-keys.ts'
 import { type ConsoleDeps, createConsoleApp } from '../../../services/console/app.ts'
 import { type AnalystsRig, createAnalystsRig } from '../../support/analytics/analysts-rig.ts'
 import { testLog } from '../../support/http/console-rig.ts'

@@ -16,6 +16,8 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { toAlertId } from '#shared/core/base/ids.ts'
 import { createAlertStore } from '#shared/io/alerts/alert-store.ts'
 import { createPostgres } from '#shared/io/postgres/postgres.ts'
+import { createLog } from '#shared/io/process/log.ts'
+import { toDerivedKeys } from '#shared/io/tenants/keys/process-keys.ts'
 import { testLog } from '../../support/http/console-rig.ts'
 import { toBody } from '../../support/http/tenant-client.ts'
 import { nodeEnv } from '../../support/process/node-env.ts'
@@ -472,6 +474,61 @@ describe('failures', () => {
   it('never print the token', async () => {
     const { stderr } = await di(['tenants', 'list'], { CONSOLE_URL: 'http://127.0.0.1:1' })
     expect(stderr).not.toContain(adminToken)
+  })
+})
+
+describe('keys', () => {
+  it('are printed for each process, from MASTER_KEY alone', async () => {
+    const env = { MASTER_KEY: masterKey, CONSOLE_URL: 'http://127.0.0.1:1' }
+    const { status, stdout } = await di(['secrets', 'keys', '--json'], env)
+    expect(status).toBe(0)
+    const all = toDerivedKeys(masterKey)
+    expect(JSON.parse(stdout)).toEqual({
+      ingest: {
+        DIRECTORY_PUBLIC_KEY: all.DIRECTORY_PUBLIC_KEY,
+        EDGE_KEY: all.EDGE_KEY,
+        TELEMETRY_KEY: all.TELEMETRY_KEY,
+      },
+      scorer: { TELEMETRY_KEY: all.TELEMETRY_KEY },
+      delivery: { WEBHOOK_KEY: all.WEBHOOK_KEY },
+    })
+    const text = await di(['secrets', 'keys'], env)
+    expect(text.stdout).toContain(`# delivery\nWEBHOOK_KEY=${all.WEBHOOK_KEY}`)
+    const older = await di(['secrets', 'telemetry-key'], env)
+    expect(older.stdout).toBe(`${all.TELEMETRY_KEY}\n`)
+    const previous = randomBytes(32).toString('base64')
+    const both = await di(['secrets', 'keys'], { ...env, MASTER_KEY_PREVIOUS: previous })
+    expect(both.stdout).toContain(`EDGE_KEY_PREVIOUS=${toDerivedKeys(previous).EDGE_KEY}`)
+    const none = await di(['secrets', 'keys'])
+    expect(none).toMatchObject({ status: 1, stdout: '' })
+    expect(none.stderr).toContain('MASTER_KEY is required')
+  })
+})
+
+describe('recovery', () => {
+  it('shows what Postgres has forgotten, and takes over exactly that', async () => {
+    expect((await di(['recovery', 'list'])).stdout).toBe('Nothing is to be recovered.\n')
+    await diJson('tenants', 'create', 'forgotten')
+    const db = createPostgres(postgresUrl, { role: 'test', log: createLog('test', 'silent') })
+    await db.query(`delete from tenants where tenant_id = 'forgotten'`)
+    await db.close()
+    const { stdout } = await di(['recovery', 'list'])
+    expect(stdout).toMatch(
+      /^tenant forgotten: Postgres has nothing; the edges have epoch 1, active/,
+    )
+    const digest = /di recovery apply (\w+)$/m.exec(stdout)![1]!
+    const wrong = await di(['recovery', 'apply', 'x'.repeat(16)])
+    expect(wrong).toMatchObject({ status: 1, stderr: expect.stringContaining('Look again') })
+    const refused = await di(['tenants', 'create', 'forgotten'])
+    expect(refused.stderr).toContain('recovery_pending')
+    expect(await diJson('recovery', 'apply', digest)).toEqual({
+      tenants: 1,
+      api_keys: 0,
+      webhooks: 0,
+      erasures: 0,
+    })
+    expect(await diJson('tenants', 'show', 'forgotten')).toMatchObject({ status: 'active' })
+    expect((await di(['recovery', 'list'])).stdout).toBe('Nothing is to be recovered.\n')
   })
 })
 

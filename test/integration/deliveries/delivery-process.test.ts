@@ -14,6 +14,7 @@ import { connectNats, type Nats } from '#shared/io/nats/connection.ts'
 import { ensureStreams } from '#shared/io/nats/streams/ensure-streams.ts'
 import { createPostgres, type Postgres } from '#shared/io/postgres/postgres.ts'
 import { createLog } from '#shared/io/process/log.ts'
+import { toDerivedKey } from '#shared/io/tenants/keys/process-keys.ts'
 import {
   createDeliveryFixtures,
   type DeliveryFixtures,
@@ -73,7 +74,7 @@ async function startProcess(
       ...nodeEnv(),
       POSTGRES_URL: databaseUrl,
       NATS_URL: natsServer.url,
-      MASTER_KEY: testMasterKey,
+      WEBHOOK_KEY: toDerivedKey(testMasterKey, 'WEBHOOK_KEY'),
       DELIVERY_LISTEN: '127.0.0.1:0',
       ALLOW_PRIVATE_WEBHOOKS: '1',
       LOG_LEVEL: 'debug',
@@ -258,11 +259,11 @@ test('NODE_EXTRA_CA_CERTS makes it trust a receiver with a company certificate',
 
 test('every fault of the configuration is listed at once', async () => {
   const started = startProcess({
-    MASTER_KEY: 'short',
+    WEBHOOK_KEY: 'short',
     POSTGRES_URL: 'http://x',
     DELIVERY_CONCURRENCY: '0',
   })
-  await expect(started).rejects.toThrow(/MASTER_KEY(.|\n)*DELIVERY_CONCURRENCY|POSTGRES_URL/)
+  await expect(started).rejects.toThrow(/WEBHOOK_KEY(.|\n)*DELIVERY_CONCURRENCY|POSTGRES_URL/)
   const networks = startProcess({ WEBHOOK_ALLOW_NETWORKS: '10.0.0.0/8,10.1.2.3/16, 127.0.0.0/8' })
   await expect(networks).rejects.toThrow(/10.1.2.3\/16 has bits(.|\n)*127.0.0.0\/8 can never/)
   const laws = startProcess({ DELIVERY_CONCURRENCY: '4', DELIVERY_TENANT_CONCURRENCY: '5' })

@@ -63,6 +63,7 @@ const rotation: Omit<RotationDeps, 'locks'> = {
   randomBytes,
   directory: {
     connected: () => false,
+    findEpoch: async () => null,
     project: () => Promise.reject(new Error('no edge is told of a webhook secret')),
     awaitEdges: () => Promise.reject(new Error('no edge is told of a webhook secret')),
   },

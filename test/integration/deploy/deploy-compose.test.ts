@@ -39,7 +39,7 @@ import { awaitReady } from '../../../deploy/local/stack/await-ready.ts'
 import { createLauncher, endChild, type LaunchSpec } from '../../../deploy/local/stack/launch.ts'
 import { choosePort } from '../../../deploy/local/stack/ports.ts'
 import { renderNatsUsersFile } from '../../../deploy/nats-users.ts'
-import { deriveKey } from '../../../shared/io/tenants/directory/proofs.ts'
+import { toDerivedKeys } from '../../../shared/io/tenants/keys/process-keys.ts'
 import { until } from '../../support/process/until.ts'
 import { startClickhouse, type TestClickhouse } from '../../support/servers/clickhouse-server.ts'
 import { startPostgres, type TestPostgres } from '../../support/servers/postgres-server.ts'
@@ -345,7 +345,9 @@ describe('the services of compose.yaml', () => {
       Buffer.from(readFileSync(join(secretsDir, 'master_key'), 'utf8'), 'base64'),
     ).toHaveLength(32)
     const secret = (name: string) => readFileSync(join(secretsDir, name), 'utf8').trim()
-    expect(secret('telemetry_key')).toBe(deriveKey(secret('master_key'), 'telemetry batch'))
+    for (const [name, key] of Object.entries(toDerivedKeys(secret('master_key')))) {
+      expect(secret(name.toLowerCase())).toBe(key)
+    }
     const before = made.map((name) => readFileSync(join(secretsDir, name), 'utf8'))
     const { stdout } = await run(join(projectDir, 'deploy/make-secrets.sh'), [secretsDir])
     expect(stdout).toBe('')

@@ -29,7 +29,7 @@ import {
   makeElement,
   signalsOf,
 } from '../../support/telemetry/accepted-events.ts'
-import { eraseNow, erasureSealer } from '../../support/telemetry/erase-now.ts'
+import { eraseNow, erasureEdgeKeys, erasureSealer } from '../../support/telemetry/erase-now.ts'
 import { createScorerRig, type ScorerRig } from '../../support/telemetry/scorer-rig.ts'
 
 let rig: ScorerRig
@@ -415,14 +415,14 @@ describe('an erasure that cannot run', () => {
     const shared = { nats: rig.nats, log: testLog }
     const directory = openTenantDirectory({
       ...shared,
-      sealer: erasureSealer,
+      keys: erasureEdgeKeys,
       metrics: createMetrics('ingest'),
       edgeId: 'edge-of-a-test',
       nowMs: () => performance.now(),
     })
     const answers = answerRequestLogQueries({
       ...shared,
-      prover: erasureSealer.proverOf('request log'),
+      prover: erasureEdgeKeys.proverOf('request log'),
       edgeId: directory.edgeId,
       read: () => ({ since_ms: 0, left_out: 0, entries: [] }),
       forget: (tenantId, deviceIds) => void forgotten.push([tenantId, deviceIds?.toSorted()]),

@@ -5,6 +5,8 @@ import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest'
 import { openRemovalsBucket } from '#shared/io/nats/streams/buckets.ts'
 import { createMetrics } from '#shared/io/process/metrics.ts'
 import { createRemovals } from '../../../services/console/jobs/removals.ts'
+import { applyRecovery } from '../../../services/console/recovery/apply-recovery.ts'
+import { readRecovery } from '../../../services/console/recovery/read-recovery.ts'
 import { testLog } from '../../support/http/console-rig.ts'
 import { signalsOf } from '../../support/telemetry/accepted-events.ts'
 import { createTestErasures, eraseNow, erasureSealer } from '../../support/telemetry/erase-now.ts'
@@ -64,10 +66,20 @@ const eraseDue = async () => {
   while (await erasures.runNext(ids.tenant));
 }
 
-const countRequests = async () => {
+const operator = 'ada@example.com'
+
+/** As an operator does who has looked at the list. */
+async function confirm(): Promise<void> {
+  const locks = { holders: rig.postgres, work: rig.postgres }
+  const parts = { ...rig, sealer: erasureSealer, locks, log: testLog, wallMs: Date.now }
+  const { digest } = await readRecovery(parts)
+  await applyRecovery(parts, { digest, actor: operator })
+}
+
+const countRequests = async (actor = 'system') => {
   const { rows } = await rig.postgres.query<{ n: number }>(
-    `select count(*) as n from erasures where tenant_id = $1 and requested_by = 'system'`,
-    [ids.tenant],
+    `select count(*) as n from erasures where tenant_id = $1 and requested_by = $2`,
+    [ids.tenant, actor],
   )
   return rows[0]!.n
 }
@@ -88,16 +100,24 @@ it('loses an erased subject again, whichever store it was, and keeps what is new
   await job.runRound()
   // The subject is back by itself: that is new.
   await publishNew('new')
+  await job.runRound()
   await createJob().runRound()
   expect(await countRequests()).toBe(0)
 
-  // Postgres has forgotten the erasures.
+  // Postgres has forgotten the erasures: only NATS knows, and an operator confirms it.
   await rig.postgres.query('delete from erasures where tenant_id = $1', [ids.tenant])
   await publishOld(startedAt)
   expect(await findHistory()).not.toBeNull()
   await job.runRound()
+  await createJob().runRound()
+  expect(job.countPending()).toEqual({ api_key: 0, webhook: 0, erasure: 1 })
+  expect(await countRequests()).toBe(0)
+  expect(await countRequests(operator)).toBe(0)
+  await confirm()
   await job.runRound()
-  expect(await countRequests()).toBe(1)
+  await job.runRound()
+  expect(job.countPending()).toEqual({ api_key: 0, webhook: 0, erasure: 0 })
+  expect([await countRequests(), await countRequests(operator)]).toEqual([0, 1])
   expect(await metrics.registry.metrics()).toMatch(/^di_revived_total\{.*kind="erasure".*\} 1$/m)
   await eraseDue()
   expect(await findHistory()).toBeNull()
@@ -108,9 +128,9 @@ it('loses an erased subject again, whichever store it was, and keeps what is new
   // ClickHouse has the events again, and Postgres knows the erasure. A console that starts looks.
   await publishOld(startedAt)
   await job.runRound()
-  expect(await countRequests()).toBe(1)
+  expect(await countRequests()).toBe(0)
   await createJob().runRound()
-  expect(await countRequests()).toBe(2)
+  expect(await countRequests()).toBe(1)
   await eraseDue()
   expect(await findHistory()).toBeNull()
 })
@@ -196,7 +216,11 @@ it('has no API key that was retired, and sends nothing with an older webhook sec
     ids.tenant,
   ])
   await job.runRound()
+  expect(await read()).toEqual({ key: 'active', webhook: 'on' })
+  expect(job.countPending()).toEqual({ api_key: 1, webhook: 1, erasure: 0 })
+  await confirm()
   expect(await read()).toEqual({ key: 'retired', webhook: 'paused' })
+  await job.runRound()
   // An operator has dealt with it.
   await rig.postgres.query(`update webhooks set state = 'on' where tenant_id = $1`, [ids.tenant])
   await job.runRound()

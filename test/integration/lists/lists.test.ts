@@ -12,6 +12,7 @@ import { listKey, syncedKey, tenantKey } from '#shared/core/tenants/directory-en
 import { eraseAlerts } from '#shared/io/erasure/erasure-alerts-store.ts'
 import { removeExpiredListEntries } from '#shared/io/lists/list-store.ts'
 import { openTenantsBucket } from '#shared/io/nats/streams/buckets.ts'
+import { insertAudit } from '#shared/io/postgres/audit-store.ts'
 import { createMetrics } from '#shared/io/process/metrics.ts'
 import type { Poller } from '#shared/io/process/poll.ts'
 import { createConsoleApp } from '../../../services/console/app.ts'
@@ -284,12 +285,23 @@ describe('the directory', () => {
     }
   })
 
-  it('forgets the lists of a removed tenant', async () => {
+  it('forgets the lists of a removed tenant, not those of one that Postgres forgot', async () => {
     await add(acme, {})
     await become(acme, denied)
     const [key] = await shardsOf(acme)
     await rig.postgres.query('delete from tenants where tenant_id = $1', [acme.tenantId])
     const bucket = await openTenantsBucket(rig.nats)
+    // Postgres may have been put back: until an operator has recovered it, the edges keep them.
+    const kept = (await bucket.get(key!))!.string()
+    for (let round = 0; round < 4; round++) await rig.projection.repair()
+    expect((await bucket.get(key!))!.string()).toBe(kept)
+    await insertAudit(rig.postgres, {
+      actor: 'test',
+      tenantId: acme.tenantId,
+      action: 'tenant.creation_undone',
+    })
+    // As a console that starts: the removal and its audit entry are one transaction.
+    rig.projection.stop()
     await until('the shard is cleared', async () => {
       await rig.projection.repair()
       return (await bucket.get(key!))!.string().endsWith('\nnull')

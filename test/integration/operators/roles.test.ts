@@ -162,6 +162,8 @@ describe('the table of roles', () => {
       'POST /operators/invitations',
       'GET /audit',
       'POST /secrets/rewrap',
+      'GET /recovery',
+      'POST /recovery',
       'POST /tenants',
     ])
     for (const endpoint of wide) {

@@ -12,6 +12,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { endChild } from '../../../deploy/local/stack/launch.ts'
 import type { ServiceName } from '../../../deploy/local/stack/settings.ts'
 import { nodeEnv } from '../../support/process/node-env.ts'
+import { withOwnKeys } from '../../support/process/own-keys.ts'
 import { until } from '../../support/process/until.ts'
 import { startClickhouse, type TestClickhouse } from '../../support/servers/clickhouse-server.ts'
 import { createCa, makeFolder, startConfigured } from '../../support/servers/nats-configured.ts'
@@ -62,7 +63,7 @@ async function startProcess(name: ServiceName, env: Record<string, string>) {
     stdio: ['ignore', 'pipe', 'pipe'],
     env: {
       ...nodeEnv(),
-      MASTER_KEY: randomBytes(32).toString('base64'),
+      ...withOwnKeys(name, { MASTER_KEY: randomBytes(32).toString('base64') }),
       ADMIN_TOKEN: 'x'.repeat(32),
       ...addresses.env,
       ...env,

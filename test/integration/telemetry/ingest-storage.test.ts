@@ -23,6 +23,7 @@ import {
   type Answer,
   bodyOf,
   type EdgeRig,
+  edgeEnvOf,
   nowMs,
   send,
   startEdgeRig,
@@ -440,7 +441,7 @@ describe('a stop', () => {
     // Without NATS there is nothing to drain: the process logs its stop and ends at once.
     const env = {
       MAIN: fileURLToPath(new URL('../../../services/ingest/main.ts', import.meta.url)),
-      MASTER_KEY: rig.masterKey,
+      ...edgeEnvOf(rig.masterKey),
       NATS_URL: 'nats://127.0.0.1:1',
       INGEST_LISTEN: '127.0.0.1:0',
       INGEST_INTERNAL_LISTEN: '127.0.0.1:0',

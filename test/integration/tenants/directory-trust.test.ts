@@ -17,7 +17,7 @@ import {
   putAnnouncement,
 } from '../../../shared/io/tenants/directory/directory-entries.ts'
 import { awaitEdges, forgetEdge } from '../../../shared/io/tenants/directory/tenant-directory.ts'
-import { createSealer } from '../../../shared/io/tenants/sealed-secrets.ts'
+import { createSealer } from '../../../shared/io/tenants/keys/console-keys.ts'
 import { until } from '../../support/process/until.ts'
 import {
   bodyOf,

@@ -8,24 +8,28 @@ import { requestErasure } from '#shared/io/erasure/erasure-job-store.ts'
 import { openTenantsBucket } from '#shared/io/nats/streams/buckets.ts'
 import { createMetrics } from '#shared/io/process/metrics.ts'
 import { createCredentialStore } from '#shared/io/tenants/credential-store.ts'
-import { listTenantsToReproject } from '#shared/io/tenants/directory/directory-scan.ts'
-import { createTenantProjection } from '#shared/io/tenants/directory/tenant-projection.ts'
 import {
-  createMasterKeyCheck,
-  findMasterKeyFault,
+  listTenantsToReproject,
+  proveOthersAgain,
+} from '#shared/io/tenants/directory/directory-scan.ts'
+import { createTenantProjection } from '#shared/io/tenants/directory/tenant-projection.ts'
+import { createSealer, toMasterKeys } from '#shared/io/tenants/keys/console-keys.ts'
+import { createWebhookOpener, toDerivedKey } from '#shared/io/tenants/keys/process-keys.ts'
+import {
+  createSecretsCheck,
+  findSecretsFault,
   listTenantsToRewrap,
   rewrapTenant,
 } from '#shared/io/tenants/sealed-secret-store.ts'
-import { createSealer, toMasterKeys, toSealingKeyId } from '#shared/io/tenants/sealed-secrets.ts'
 import { createTenantStore } from '#shared/io/tenants/tenant-store.ts'
 import { readConsoleConfig } from '../../../services/console/config.ts'
+import { requireMasterKey } from '../../../services/console/keys/require-master-key.ts'
+import { type RewrapDeps, rewrapSecrets } from '../../../services/console/keys/rewrap.ts'
 import { createDirectoryWriter } from '../../../services/console/tenants/directory.ts'
 import {
   type CreatedTenant,
   createTenant,
 } from '../../../services/console/tenants/manage-tenants.ts'
-import { requireMasterKey } from '../../../services/console/tenants/require-master-key.ts'
-import { type RewrapDeps, rewrapSecrets } from '../../../services/console/tenants/rewrap.ts'
 import { rotate, undoAbandonedRotations } from '../../../services/console/tenants/rotation.ts'
 import {
   type ConsoleRig,
@@ -66,6 +70,7 @@ function sealedUnder(...keys: [string, ...string[]]): RewrapDeps & ConsoleRig['d
     sealer,
     directory: createDirectoryWriter(() => rig.nats, sealer, nowMs),
     listTenantsToReproject: () => listTenantsToReproject(rig.nats, sealer),
+    proveOthersAgain: () => proveOthersAgain(rig.nats, sealer),
   }
 }
 
@@ -151,8 +156,8 @@ async function readSealed(tenantId: string) {
 
 async function expectNewKeyAlone() {
   const alone = createSealer([after])
-  expect(await findMasterKeyFault(rig.postgres, alone)).toBeNull()
-  expect(await listTenantsToRewrap(rig.postgres, alone.keyId)).toEqual([])
+  expect(await findSecretsFault(rig.postgres, alone)).toBeNull()
+  expect(await listTenantsToRewrap(rig.postgres, alone.currentHeads())).toEqual([])
   for (const { tenant_id, hmac_secret, webhook_secret } of tenants) {
     for (const { kind, state, sealed } of await readSealed(tenant_id)) {
       const secret = alone.unseal(sealed, { tenantId: tenant_id, kind })
@@ -214,17 +219,17 @@ describe('sealing again', () => {
     )
     const metrics = createMetrics('delivery')
     const nowMs = () => performance.now()
-    const check = createMasterKeyCheck({
+    const check = createSecretsCheck({
       postgres: rig.postgres,
-      sealer: alone,
+      opener: createWebhookOpener({ WEBHOOK_KEY: toDerivedKey(before, 'WEBHOOK_KEY') }),
       log: testLog,
       metrics,
       nowMs,
     })
-    expect(await check()).toContain('MASTER_KEY')
+    expect(await check()).toContain('WEBHOOK_KEY')
     expect(await metrics.registry.metrics()).toMatch(/di_master_key_opens_stored\{.*\} 0/)
     const edge = await startEdge(before)
-    expect(edge.directory.fault()).toContain('MASTER_KEY')
+    expect(edge.directory.fault()).toContain('the keys of this edge')
     const [tenant] = tenants
     expect(edge.judge(tenant!.tenant_id, tenant!.hmac_secret)).toBe('refused')
   })
@@ -298,7 +303,8 @@ describe('sealing again', () => {
     }
     await expect(rewrapSecrets(cut, { actor })).rejects.toMatchObject({ code: 'unavailable' })
     const done =
-      tenants.length - (await listTenantsToRewrap(rig.postgres, createSealer([after]).keyId)).length
+      tenants.length -
+      (await listTenantsToRewrap(rig.postgres, createSealer([after]).currentHeads())).length
     expect(done).toBeGreaterThan(5)
     expect(done).toBeLessThan(tenants.length)
     const answer = await rewrapSecrets(sealedUnder(after, before), { actor })
@@ -391,7 +397,7 @@ describe('sealing again', () => {
     // A secret that was moved to another tenant is never sealed for that one.
     await expect(tampered).rejects.toMatchObject({ name: 'UnsealError' })
     for (const { sealed } of await readSealed(other!.tenant_id)) {
-      expect(toSealingKeyId(sealed)).toBe(createSealer([before]).keyId)
+      expect(createSealer([before]).isCurrent(sealed)).toBe(true)
     }
   })
 })
@@ -423,7 +429,7 @@ describe('the configuration', () => {
     const sealer = createSealer(toMasterKeys(config))
     const owner = { tenantId: 'acme', kind: 'hmac' } as const
     expect(sealer.unseal(createSealer([before]).seal('s', owner), owner)).toBe('s')
-    expect(toSealingKeyId(sealer.seal('s', owner))).toBe(createSealer([after]).keyId)
+    expect(createSealer([after]).isCurrent(sealer.seal('s', owner))).toBe(true)
   })
 
   it('rejects an invalid key without repeating it', () => {

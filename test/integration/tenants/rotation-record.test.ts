@@ -6,8 +6,8 @@ import { randomBytes, randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { rotationMaxMs } from '#shared/core/base/limits/tenants.ts'
 import type { RotationProgress } from '#shared/core/tenants/rotation-progress.ts'
+import { createSealer } from '#shared/io/tenants/keys/console-keys.ts'
 import { removeExpiredRotationKeys } from '#shared/io/tenants/rotation-store.ts'
-import { createSealer } from '#shared/io/tenants/sealed-secrets.ts'
 import type { RotationStage } from '../../../services/console/tenants/rotation.ts'
 import {
   type Answer,
@@ -202,7 +202,7 @@ describe('the new credentials of a rotation', () => {
         )
       ).rows[0]!
     const { text, sealed } = await find()
-    expect(sealed).toMatch(/^v1\./)
+    expect(sealed).toMatch(/^v2\./)
     expect(text).not.toContain(secret)
     await removeExpiredRotationKeys(rig.postgres)
     expect((await find()).sealed).toBe(sealed)

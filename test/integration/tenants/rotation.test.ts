@@ -124,6 +124,7 @@ describe('a rotation', () => {
     const { directory } = rig.deps
     const slow: RotationDeps['directory'] = {
       connected: directory.connected,
+      findEpoch: directory.findEpoch,
       project: async (projection) => {
         const revision = await directory.project(projection)
         const on = projection.entry.hmac_secret_sealed !== null

@@ -17,11 +17,12 @@ import { createMetrics } from '../../../shared/io/process/metrics.ts'
 import { openDirectory } from '../../../shared/io/tenants/directory/directory-entries.ts'
 import { openTenantDirectory } from '../../../shared/io/tenants/directory/edge-directory.ts'
 import { awaitEdges, forgetEdge } from '../../../shared/io/tenants/directory/tenant-directory.ts'
-import { createSealer } from '../../../shared/io/tenants/sealed-secrets.ts'
+import { createSealer } from '../../../shared/io/tenants/keys/console-keys.ts'
 import { until } from '../../support/process/until.ts'
 import {
   bodyOf,
   type EdgeRig,
+  edgeKeysOf,
   nowMs,
   putEntry,
   putSynced,
@@ -184,11 +185,11 @@ describe('an invalid entry', () => {
   })
 
   it('for every tenant, under another key, is reported in readiness', async () => {
-    const edge = await startEdge({ sealer: createSealer([randomBytes(32).toString('base64')]) })
-    expect(edge.directory.fault()).toContain('MASTER_KEY')
+    const edge = await startEdge({ keys: edgeKeysOf(randomBytes(32).toString('base64')) })
+    expect(edge.directory.fault()).toContain('the keys of this edge')
     const readiness = await fetch(`${edge.internalUrl}/readyz`)
     expect(readiness.status).toBe(503)
-    expect(await readiness.text()).toContain('MASTER_KEY')
+    expect(await readiness.text()).toContain('the keys of this edge')
   })
 
   it('takes its tenant out of service, and never back to its previous state', async () => {
@@ -416,7 +417,7 @@ describe('after a loss of the bucket or the watch', () => {
     for (let waitMs = 0; waitMs < 20; waitMs += 0.25) {
       const directory = openTenantDirectory({
         nats: rig.nats,
-        sealer: rig.sealer,
+        keys: edgeKeysOf(rig.masterKey),
         log: quietLog,
         metrics: createMetrics('test-edge'),
         edgeId: `closed-${waitMs}`,

@@ -4,7 +4,6 @@ import { randomUUID } from 'node:crypto'
 import type { KV } from 'nats'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { leaseMarginMs, leaseMs } from '#shared/core/base/limits/tenants.ts'
-import { hashToken } from '#shared/core/operators/operator-credentials.ts'
 import {
   policyKey,
   syncedKey,
@@ -12,14 +11,8 @@ import {
   tenantKey,
 } from '#shared/core/tenants/directory-entries.ts'
 import { openTenantsBucket } from '#shared/io/nats/streams/buckets.ts'
-import { insertOperator } from '#shared/io/operators/operator-store.ts'
-import { insertSession, listSessions } from '#shared/io/operators/session-store.ts'
 import { insertAudit } from '#shared/io/postgres/audit-store.ts'
-import {
-  openDirectory,
-  putProven,
-  readProven,
-} from '#shared/io/tenants/directory/directory-entries.ts'
+import { openDirectory, readProven } from '#shared/io/tenants/directory/directory-entries.ts'
 import { createTenantStore } from '#shared/io/tenants/tenant-store.ts'
 import { createTenant, setTenantStatus } from '../../../services/console/tenants/manage-tenants.ts'
 import { rotate } from '../../../services/console/tenants/rotation.ts'
@@ -78,37 +71,6 @@ async function repaired(): Promise<void> {
   await until('the edge serves the tenant', () => edge.judge(tenantId, secret) === 'accepted')
 }
 
-/** Signs an operator in, and returns how many sessions the operator has. */
-async function signIn(): Promise<() => Promise<number>> {
-  const operatorId = `opr_${randomUUID().replaceAll('-', '').slice(0, 22)}`
-  const nowMs = Date.now()
-  await insertOperator(rig.postgres, {
-    operatorId,
-    email: `${operatorId}@example.com`,
-    name: '',
-    role: 'admin',
-    tenants: 'all',
-    passwordHash: '$argon2id$test',
-    subject: null,
-    nowMs,
-    createdBy: 'test',
-  })
-  await insertSession(rig.postgres, {
-    session: {
-      sessionId: operatorId.replace('opr_', 'ses_'),
-      operatorId,
-      createdAtMs: nowMs,
-      lastUsedAtMs: nowMs,
-      stepUpUntilMs: null,
-      signedInBy: 'password',
-      address: 'test',
-      userAgent: '',
-    },
-    tokenHash: hashToken(operatorId),
-  })
-  return async () => (await listSessions(rig.postgres, operatorId)).length
-}
-
 describe('the projection', () => {
   it('is unchanged while it is correct', async () => {
     await rig.projection.repair()
@@ -145,100 +107,6 @@ describe('the projection', () => {
       await rig.projection.repair()
       return (await readText(tenantKey('left-over'))) === 'null'
     })
-  })
-
-  it('is right when Postgres was put back: a replaced secret stays dead', async () => {
-    const { rows: secrets } = await rig.postgres.query<{ sealed: string; last4: string }>(
-      `select sealed, last4 from tenant_secrets where tenant_id = $1 and kind = 'hmac'`,
-      [tenantId],
-    )
-    const old = await expected()
-    const all = { hmac: true, webhook: false, apiKey: false }
-    const rotated = await rotate(rig.deps, { tenantId, actor: 'test', ...all })
-    await setTenantStatus(rig.deps, { tenantId, status: 'suspended', actor: 'test' })
-    await setTenantStatus(rig.deps, { tenantId, status: 'active', actor: 'test' })
-    const newest = await readEntry()
-    // As it was before the rotation.
-    await rig.postgres.transaction(async (tx) => {
-      await tx.query('update tenants set epoch = $2 where tenant_id = $1', [
-        tenantId,
-        old.entry.epoch,
-      ])
-      await tx.query(`delete from tenant_secrets where tenant_id = $1 and kind = 'hmac'`, [
-        tenantId,
-      ])
-      await tx.query(
-        `insert into tenant_secrets (tenant_id, kind, state, sealed, last4)
-         values ($1, 'hmac', 'active', $2, $3)`,
-        [tenantId, secrets[0]!.sealed, secrets[0]!.last4],
-      )
-    })
-    const judged = new Set<string>()
-    await until('Postgres has the newest state', async () => {
-      await rig.projection.repair()
-      judged.add(edge.judge(tenantId, secret))
-      return (await expected()).entry.epoch > newest.epoch
-    })
-    secret = rotated.hmac_secret!
-    await repaired()
-    expect([...judged]).toEqual(['refused'])
-    expect(await expected()).toMatchObject({
-      entry: { status: 'active', hmac_secret_sealed: newest.hmac_secret_sealed },
-    })
-    expect(await rig.projection.repair()).toBe(0)
-  })
-
-  it('of a Postgres that was put back signs every operator out, once', async () => {
-    const countSessions = await signIn()
-    await setTenantStatus(rig.deps, { tenantId, status: 'suspended', actor: 'test' })
-    await setTenantStatus(rig.deps, { tenantId, status: 'active', actor: 'test' })
-    const { entry } = await expected()
-    await rig.postgres.query('update tenants set epoch = epoch - 1 where tenant_id = $1', [
-      tenantId,
-    ])
-    await until('Postgres has a newer state', async () => {
-      await rig.projection.repair()
-      return (await expected()).entry.epoch > entry.epoch
-    })
-    expect(await countSessions()).toBe(0)
-    await repaired()
-    const { rows } = await rig.postgres.query(
-      `select actor, before from audit_log where action = 'session.ended'`,
-    )
-    expect(rows).toEqual([{ actor: 'system', before: { sessions: 1 } }])
-    const countLater = await signIn()
-    await rig.projection.repair()
-    expect(await countLater()).toBe(1)
-  })
-
-  it('signs no operator out for a tenant that cannot be taken from the directory', async () => {
-    const directory = await openDirectory(rig.nats, rig.deps.sealer)
-    const lost = {
-      ...(await readEntry()),
-      tenant_id: `lost-${tenantId}`,
-      policy_hash: 'gone',
-      hmac_secret_sealed: null,
-    }
-    const key = tenantKey(lost.tenant_id)
-    await putProven(directory, key, JSON.stringify(lost), 0)
-    const countSessions = await signIn()
-    for (let look = 0; look < 3; look++) await rig.projection.repair()
-    expect(await countSessions()).toBe(1)
-    await bucket.delete(key)
-  })
-
-  it('gives a Postgres that was put back the tenants that it forgot', async () => {
-    await rig.postgres.query('delete from tenants where tenant_id = $1', [tenantId])
-    await until('Postgres has it again', async () => {
-      await rig.projection.repair()
-      return (await createTenantStore(rig.postgres).findTenant(tenantId)) !== null
-    })
-    await repaired()
-    const { rows } = await rig.postgres.query<{ action: string }>(
-      'select action from audit_log where tenant_id = $1 order by audit_id desc limit 1',
-      [tenantId],
-    )
-    expect(rows).toEqual([{ action: 'tenant.recovered' }])
   })
 
   it('is created again when the whole bucket is destroyed', async () => {

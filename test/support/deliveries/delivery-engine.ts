@@ -8,7 +8,7 @@ import {
 import type { Postgres } from '#shared/io/postgres/postgres.ts'
 import { createLog, type Log } from '#shared/io/process/log.ts'
 import { createMetrics } from '#shared/io/process/metrics.ts'
-import { createSealer } from '#shared/io/tenants/sealed-secrets.ts'
+import { createWebhookOpener, toDerivedKey } from '#shared/io/tenants/keys/process-keys.ts'
 import { type Engine, type EngineSettings, startEngine } from '../../../services/delivery/engine.ts'
 import { atTime } from '../servers/database-clock.ts'
 import { testMasterKey } from './delivery-fixtures.ts'
@@ -52,7 +52,7 @@ export function startTestEngine(postgres: Postgres, options: TestEngineOptions =
       postgres: clock === undefined ? postgres : atTime(postgres, clock),
       outbound: outboundSide,
       tracing: null,
-      sealer: createSealer([testMasterKey]),
+      opener: createWebhookOpener({ WEBHOOK_KEY: toDerivedKey(testMasterKey, 'WEBHOOK_KEY') }),
       log: log ?? createLog('test', 'silent'),
       metrics,
       nowMs: clock?.nowMs ?? Date.now,

@@ -1,5 +1,6 @@
 /** The delivery process as a child that tests kill and start again. */
 import type { ChildProcess } from 'node:child_process'
+import { withOwnKeys } from '../process/own-keys.ts'
 import { killChild, spawnService } from '../process/service-process.ts'
 
 export type DeliveryProcess = {
@@ -24,7 +25,7 @@ export function startDelivery(env: Record<string, string>): DeliveryProcess {
     output = (output + chunk).slice(-outputCharactersMax)
   }
   const launch = (): ChildProcess => {
-    const child = spawnService('delivery/main.ts', env)
+    const child = spawnService('delivery/main.ts', withOwnKeys('delivery', env))
     child.stdout!.on('data', keep)
     child.stderr!.on('data', keep)
     return child

@@ -12,7 +12,13 @@ export const everything = {
   secrets: {
     existingSecret: 'own',
     also: [
-      ...['MASTER_KEY_PREVIOUS', 'TELEMETRY_KEY_PREVIOUS', 'OIDC_CLIENT_SECRET', 'NATS_NKEY_SEED'],
+      ...[
+        'MASTER_KEY',
+        'MASTER_KEY_PREVIOUS',
+        'DIRECTORY_PUBLIC_KEY_PREVIOUS',
+        'EDGE_KEY_PREVIOUS',
+      ],
+      ...['TELEMETRY_KEY_PREVIOUS', 'WEBHOOK_KEY_PREVIOUS', 'OIDC_CLIENT_SECRET', 'NATS_NKEY_SEED'],
       'OTEL_EXPORTER_OTLP_HEADERS',
     ],
   },

@@ -16,7 +16,10 @@ import { createPostgres, type Postgres } from '#shared/io/postgres/postgres.ts'
 import { createLog } from '#shared/io/process/log.ts'
 import { createMetrics } from '#shared/io/process/metrics.ts'
 import { queryRequestLogs } from '#shared/io/telemetry/request-log-queries.ts'
-import { listTenantsToReproject } from '#shared/io/tenants/directory/directory-scan.ts'
+import {
+  listTenantsToReproject,
+  proveOthersAgain,
+} from '#shared/io/tenants/directory/directory-scan.ts'
 import {
   openTenantDirectory,
   type TenantDirectory,
@@ -26,7 +29,8 @@ import {
   createTenantProjection,
   type TenantProjection,
 } from '#shared/io/tenants/directory/tenant-projection.ts'
-import { createSealer } from '#shared/io/tenants/sealed-secrets.ts'
+import { createSealer } from '#shared/io/tenants/keys/console-keys.ts'
+import { createKnownForm } from '#shared/io/tenants/keys/key-form.ts'
 import { listStaleSecretRequests } from '#shared/io/tenants/stale-secret-requests.ts'
 import type { FleetRouteDeps } from '../../../services/console/analytics/fleet/fleet-routes.ts'
 import type { AnalystDeps } from '../../../services/console/analytics/manage-analysts.ts'
@@ -36,25 +40,26 @@ import type { EntityDeps } from '../../../services/console/entities/entity-route
 import type { SignalChangeDeps } from '../../../services/console/entities/signal-change-routes.ts'
 import type { EraseRouteDeps } from '../../../services/console/erasure/erasure-routes.ts'
 import type { ExplainDeps } from '../../../services/console/events/explain-event.ts'
+import type { RewrapDeps } from '../../../services/console/keys/rewrap.ts'
 import type { OperatorDeps } from '../../../services/console/operators/operator-deps.ts'
 import type { PeriodOverviewDeps } from '../../../services/console/overview/overview-routes.ts'
 import type { BacktestRouteDeps } from '../../../services/console/policies/backtest-routes.ts'
 import type { ShadowRouteDeps } from '../../../services/console/policies/shadow-routes.ts'
 import type { ReconciliationRouteDeps } from '../../../services/console/reconciliation/reconciliation-routes.ts'
+import type { RecoveryRouteDeps } from '../../../services/console/recovery/recovery-routes.ts'
 import type { AddressRouteDeps } from '../../../services/console/tenants/address-routes.ts'
 import { createDirectoryWriter } from '../../../services/console/tenants/directory.ts'
 import type { EdgeRouteDeps } from '../../../services/console/tenants/edge-routes.ts'
 import { createLockPools } from '../../../services/console/tenants/lock-pools.ts'
 import type { ManageDeps } from '../../../services/console/tenants/manage-tenants.ts'
 import type { RequestLogRouteDeps } from '../../../services/console/tenants/request-log-routes.ts'
-import type { RewrapDeps } from '../../../services/console/tenants/rewrap.ts'
 import type { RotationDeps } from '../../../services/console/tenants/rotation.ts'
 import type { StaleSecretDeps } from '../../../services/console/tenants/stale-secret-routes.ts'
 import { until } from '../process/until.ts'
 import { migratePostgres } from '../servers/databases.ts'
 import type { TestNats } from '../servers/nats-server.ts'
 import type { TestPostgres } from '../servers/postgres-server.ts'
-import { putSynced } from '../telemetry/edge-rig.ts'
+import { edgeKeysOf, putSynced } from '../telemetry/edge-rig.ts'
 
 export const testLog = createLog('test', 'silent')
 const nowMs = () => performance.now()
@@ -78,6 +83,7 @@ export type ConsoleRig = {
   projection: TenantProjection
   /** Without ClickHouse: every event is unknown. */
   deps: ManageDeps &
+    RecoveryRouteDeps &
     RotationDeps &
     RewrapDeps &
     ExplainDeps &
@@ -114,10 +120,12 @@ export async function createConsoleRig(
 ): Promise<ConsoleRig> {
   const postgresUrl = await servers.postgres.createDatabase()
   await migratePostgres(postgresUrl)
-  const sealer = createSealer([masterKey])
+  const sealer = createSealer([masterKey], () => keyForm.read())
   const metrics = createMetrics('test')
   const nats = await connectNats(servers.nats.url, 'test-console', testLog)
   const postgres = createPostgres(postgresUrl, { role: 'test', log: testLog })
+  const keyForm = createKnownForm(postgres)
+  await keyForm.refresh()
   const locks = createLockPools(postgresUrl, { name: 'test', work: postgres, log: testLog })
   const findNats = () => nats
   // The database is as empty as the bucket; here no directory reconciler reports that.
@@ -153,6 +161,9 @@ export async function createConsoleRig(
       onRewrap: () => undefined,
       listEdges: () => listEdges(nats, sealer),
       listTenantsToReproject: () => listTenantsToReproject(nats, sealer),
+      proveOthersAgain: () => proveOthersAgain(nats, sealer),
+      keyForm,
+      requireNats: findNats,
       checkWebhookUrl: async (url) => ({ ok: true, url }),
       findEvent: async () => null,
       history: createHistoryStore(absentClickhouse),
@@ -207,7 +218,7 @@ async function startEdge(natsUrl: string, masterKeys: [string, ...string[]]): Pr
   const edgeNats = await connectNats(natsUrl, 'test-edge', testLog)
   const directory = openTenantDirectory({
     nats: edgeNats,
-    sealer: createSealer(masterKeys),
+    keys: edgeKeysOf(...masterKeys),
     log: testLog,
     metrics: createMetrics('test-edge'),
     edgeId: `edge-${randomUUID()}`,

@@ -6,6 +6,7 @@ import { fileURLToPath } from 'node:url'
 import type { ServiceName } from '../../../deploy/local/stack/settings.ts'
 import { chooseAddresses } from '../servers/service-addresses.ts'
 import { nodeEnv } from './node-env.ts'
+import { withOwnKeys } from './own-keys.ts'
 import { until } from './until.ts'
 
 export type ProcessEnd = { code: number | null; signal: NodeJS.Signals | null; tookMs: number }
@@ -76,7 +77,7 @@ export async function createServiceProcess(
     output = (output + chunk).slice(-outputCharactersMax)
   }
   const launch = () => {
-    child = spawnService(`${name}/main.ts`, { ...env, ...listen }, nodeOptions)
+    child = spawnService(`${name}/main.ts`, { ...withOwnKeys(name, env), ...listen }, nodeOptions)
     child.stdout!.on('data', keep)
     child.stderr!.on('data', keep)
   }

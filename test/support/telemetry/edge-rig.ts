@@ -35,7 +35,13 @@ import {
   type TenantDirectory,
 } from '../../../shared/io/tenants/directory/edge-directory.ts'
 import { projectTenant } from '../../../shared/io/tenants/directory/tenant-directory.ts'
-import { createSealer, type Sealer } from '../../../shared/io/tenants/sealed-secrets.ts'
+import { createSealer, type Sealer } from '../../../shared/io/tenants/keys/console-keys.ts'
+import {
+  createEdgeKeys,
+  type EdgeKeys,
+  toEdgeKeyTexts,
+} from '../../../shared/io/tenants/keys/edge-keys.ts'
+import { toDerivedKeys } from '../../../shared/io/tenants/keys/process-keys.ts'
 import { startStaleSecretReporter } from '../../../shared/io/tenants/stale-secret-requests.ts'
 import { nodeEnv } from '../process/node-env.ts'
 import { until } from '../process/until.ts'
@@ -79,7 +85,8 @@ export type EdgeRig = {
 export type EdgeOptions = {
   /** Another URL of the server than the direct one. */
   natsUrl?: string
-  sealer?: Sealer
+  /** The rig's own by default. */
+  keys?: EdgeKeys
   /** Wraps the publisher, for example to lose acknowledgements. */
   wrapPublish?: (publish: PublishBatch) => PublishBatch
   /** Whether to wait until the edge may accept telemetry. */
@@ -160,6 +167,20 @@ export async function startEdgeRig({
   return rig
 }
 
+/** The keys of an edge, as an installation with these master keys gives them to it. */
+export const edgeKeysOf = (...masterKeys: [string, ...string[]]): EdgeKeys =>
+  createEdgeKeys(toEdgeKeyTexts(masterKeys))
+
+/** The variables of an edge's keys. */
+export function edgeEnvOf(masterKey: string): Record<string, string> {
+  const { DIRECTORY_PUBLIC_KEY, EDGE_KEY, TELEMETRY_KEY } = toDerivedKeys(masterKey)
+  return {
+    DIRECTORY_PUBLIC_KEY: DIRECTORY_PUBLIC_KEY!,
+    EDGE_KEY: EDGE_KEY!,
+    TELEMETRY_KEY: TELEMETRY_KEY!,
+  }
+}
+
 /** Marks the bucket as synced, as a console does, with at least this number of tenants. */
 export function putSynced(deps: { nats: Nats; sealer: Sealer }, tenants: number): Promise<number> {
   return putEntry(deps, syncedKey, { tenants })
@@ -230,10 +251,10 @@ async function startEdge(rig: EdgeRig, options: EdgeOptions): Promise<TestEdge> 
   const nats = await connectNats(settings, 'edge', quietLog)
   const metrics = createMetrics('ingest')
   const edgeId = `edge-${process.pid}-${++edges}`
-  const sealer = options.sealer ?? rig.sealer
+  const keys = options.keys ?? edgeKeysOf(rig.masterKey)
   const directory = openTenantDirectory({
     nats,
-    sealer,
+    keys,
     log: quietLog,
     metrics,
     edgeId,
@@ -243,7 +264,7 @@ async function startEdge(rig: EdgeRig, options: EdgeOptions): Promise<TestEdge> 
   const reporter = startStaleSecretReporter({
     ...staleSecretRequests,
     nats,
-    prover: sealer.proverOf('edge report'),
+    prover: keys.proverOf('edge report'),
     edgeId,
     metrics,
     log: quietLog,
@@ -254,7 +275,7 @@ async function startEdge(rig: EdgeRig, options: EdgeOptions): Promise<TestEdge> 
   const requestLog = createRequestLog({ hasTenant, wallMs })
   const answers = answerRequestLogQueries({
     nats,
-    prover: sealer.proverOf('request log'),
+    prover: keys.proverOf('request log'),
     log: quietLog,
     edgeId: directory.edgeId,
     read: requestLog.read,
@@ -262,7 +283,7 @@ async function startEdge(rig: EdgeRig, options: EdgeOptions): Promise<TestEdge> 
   })
   let stopping = false
   const { countEdges } = directory
-  const batchProver = sealer.proverOf('telemetry batch')
+  const batchProver = keys.batches
   const streams = nats.telemetryStreams.map((stream) => {
     const publish = createTelemetryPublisher(nats, stream, quietLog, batchProver)
     return {
@@ -356,7 +377,7 @@ async function spawnEdge(
     env: {
       ...nodeEnv(),
       NATS_URL: rig.server.url,
-      MASTER_KEY: rig.masterKey,
+      ...edgeEnvOf(rig.masterKey),
       ...env,
       ...more,
       PARENT_PID: String(process.pid),

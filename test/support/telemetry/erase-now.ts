@@ -11,7 +11,8 @@ import {
 import { createErasureStore } from '#shared/io/erasure/erasure-store.ts'
 import type { ErasureSubject } from '#shared/io/erasure/erasure-subject.ts'
 import { createMetrics } from '#shared/io/process/metrics.ts'
-import { createSealer } from '#shared/io/tenants/sealed-secrets.ts'
+import { createSealer } from '#shared/io/tenants/keys/console-keys.ts'
+import { createEdgeKeys, toEdgeKeyTexts } from '#shared/io/tenants/keys/edge-keys.ts'
 import {
   createErasures,
   type Erasures,
@@ -20,7 +21,10 @@ import {
 import { testLog } from '../http/console-rig.ts'
 import type { ScorerRig } from './scorer-rig.ts'
 
-export const erasureSealer = createSealer([randomBytes(32).toString('base64')])
+const masterKey = randomBytes(32).toString('base64')
+export const erasureSealer = createSealer([masterKey])
+/** What an edge has of it. */
+export const erasureEdgeKeys = createEdgeKeys(toEdgeKeyTexts([masterKey]))
 
 type Of = Pick<ScorerRig, 'postgres' | 'clickhouse' | 'nats'>
 

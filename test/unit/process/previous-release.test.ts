@@ -44,7 +44,7 @@ describe('an edge', () => {
   it('serves a tenant that a console of the recorded release wrote', () => {
     const faults: string[] = []
     const copy = createTenantCopy({
-      sealer,
+      opener: sealer,
       telemetryStreams: 2,
       nowMs: () => 0,
       onFault: (fault) => faults.push(fault),

@@ -14,7 +14,8 @@ import { createLog } from '#shared/io/process/log.ts'
 import { createMetrics } from '#shared/io/process/metrics.ts'
 import { openTenantDirectory } from '#shared/io/tenants/directory/edge-directory.ts'
 import { createTenantProjection } from '#shared/io/tenants/directory/tenant-projection.ts'
-import { createSealer } from '#shared/io/tenants/sealed-secrets.ts'
+import { createSealer } from '#shared/io/tenants/keys/console-keys.ts'
+import { createEdgeKeys, toEdgeKeyTexts } from '#shared/io/tenants/keys/edge-keys.ts'
 import { createRemovals } from '../../../services/console/jobs/removals.ts'
 import { createIngestObserver } from '../../../services/ingest/metrics.ts'
 import { createScorerObserver } from '../../../services/scorer/metrics.ts'
@@ -83,7 +84,9 @@ async function readSeriesAtStart(): Promise<Series[]> {
   const metrics = createMetrics('any', { isThread: true })
   const nowMs = () => 0
   const shared = { log: createLog('test', 'silent'), metrics, nowMs, wallMs: nowMs }
-  const sealer = createSealer([randomBytes(32).toString('base64')])
+  const masterKey = randomBytes(32).toString('base64')
+  const sealer = createSealer([masterKey])
+  const keys = createEdgeKeys(toEdgeKeyTexts([masterKey]))
   const stream = toTelemetryStream(1)
   const nats = {
     connection: { jetstream: () => ({}), status: async function* () {} },
@@ -103,7 +106,7 @@ async function readSeriesAtStart(): Promise<Series[]> {
   }
   const shares = { level: () => 0 }
   createIngestObserver(metrics, { backlog, shares, streams: [stream], nowMs })
-  const directory = openTenantDirectory({ ...shared, nats, sealer, edgeId: 'edge' })
+  const directory = openTenantDirectory({ ...shared, nats, keys, edgeId: 'edge' })
   createScorerObserver(metrics, nowMs)
   createStreamOffsetsReader({ ...shared, nats, stream, clickhouse, postgres })
   createTenantProjection({ ...shared, findNats, sealer, postgres })

@@ -173,5 +173,8 @@ function toBackupText({ folder, made_at: at, messages }: BackupManifest & { fold
 }
 
 function toRestoreText({ data_dir: dataDir, made_at: at }: BackupManifest & { data_dir: string }) {
-  return `${dataDir} has the backup of ${at}. \`npm start\` completes the restore.`
+  return [
+    `${dataDir} has the backup of ${at}. \`npm start\` completes the restore.`,
+    'Then `di recovery list` shows what is to be confirmed, if NATS is a server of your own and newer.',
+  ].join('\n')
 }

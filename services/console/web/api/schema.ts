@@ -412,6 +412,17 @@ export interface paths {
       responses: { 200: { content: { 'application/json': { rewrapped: number; already: number; tenants: number; remaining: number; duration_ms: number } } } }
     }
   }
+  '/admin/v1/recovery': {
+    get: {
+      parameters: {  }
+      responses: { 200: { content: { 'application/json': { digest: string; tenants: ({ tenant_id: string; directory: { epoch: number; status: "active" | "suspended"; environment: "live" | "sandbox"; policy_version: number; hmac_last4: (string | null) }; postgres: ({ epoch: number; status: "active" | "suspended"; environment: "live" | "sandbox"; policy_version: number; hmac_last4: (string | null) } | null) })[]; api_keys: ({ tenant_id: string; sha256: string; last4: string })[]; webhooks: ({ tenant_id: string; secret_id: number })[]; erasures: ({ tenant_id: string; subject: "device" | "user"; sha256: string; started_at: string })[] } } } }
+    }
+    post: {
+      parameters: {  }
+      requestBody: { content: { 'application/json': { digest: string } } }
+      responses: { 200: { content: { 'application/json': { tenants: number; api_keys: number; webhooks: number; erasures: number } } } }
+    }
+  }
   '/admin/v1/tenants/{tenant_id}/retention': {
     put: {
       parameters: { path: { tenant_id: string } }

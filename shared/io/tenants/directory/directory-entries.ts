@@ -1,9 +1,9 @@
 /**
- * The entries of the tenant directory in NATS, each with its proof. A proof covers the whole entry,
- * its key, the stream and, for what a console writes, the very revision at which it stands. A
- * revision is used once, so an entry that is put back, even by a party that may write the bucket,
- * stands at a revision for which there is no proof. An edge that has just started sees that as
- * well as any other.
+ * The entries of the tenant directory in NATS, each with its proof. What a console writes is
+ * signed: an edge can check it and write none. A proof covers the whole entry, its key, the stream
+ * and, for what a console writes, the very revision at which it stands. A revision is used once, so
+ * an entry that is put back, even by a party that may write the bucket, stands at a revision for
+ * which there is no proof. An edge that has just started sees that as well as any other.
  *
  * The text of an entry is its proof, a line break, and JSON; JSON `null` says that it was removed.
  */
@@ -12,19 +12,27 @@ import { tenantsBucket } from '#shared/core/telemetry/nats-names.ts'
 import type { Nats } from '#shared/io/nats/connection.ts'
 import { isWrongRevision } from '#shared/io/nats/jetstream-errors.ts'
 import { openTenantsBucket } from '#shared/io/nats/streams/buckets.ts'
-import type { Sealer } from '#shared/io/tenants/sealed-secrets.ts'
-import { attachProof, type Prover, splitProof, toProvingKeyId } from './proofs.ts'
+import type { Sealer } from '#shared/io/tenants/keys/console-keys.ts'
+import type { EdgeKeys } from '#shared/io/tenants/keys/edge-keys.ts'
+import { attachProof, type Prover, splitProof, toProvingKeyId, type Verifier } from './proofs.ts'
 
-export type Directory = {
+type Opened = {
   nats: Nats
   bucket: KV
   /** When its stream was made: another creation is another stream. */
   createdAt: string
+}
+
+/** The directory as an edge has it: it checks consoles' entries, and cannot write one. */
+export type EdgeDirectory = Opened & {
   /** Of consoles' entries. */
-  entries: Prover
+  entries: Verifier
   /** Of what edges announce. */
   announcements: Prover
 }
+
+/** The directory as a console has it. */
+export type Directory = EdgeDirectory & { entries: Prover }
 
 /** Opens the bucket, which is made when it is missing. @throws when NATS is away */
 export async function openDirectory(nats: Nats, sealer: Sealer): Promise<Directory> {
@@ -33,15 +41,17 @@ export async function openDirectory(nats: Nats, sealer: Sealer): Promise<Directo
   return toDirectory({ nats, bucket, createdAt: String(streamInfo.created) }, sealer)
 }
 
-export function toDirectory(
-  opened: Pick<Directory, 'nats' | 'bucket' | 'createdAt'>,
-  sealer: Sealer,
-): Directory {
+export function toDirectory(opened: Opened, sealer: Sealer): Directory {
   return {
     ...opened,
     entries: sealer.proverOf('directory entry'),
     announcements: sealer.proverOf('edge announcement'),
   }
+}
+
+export function toEdgeDirectory(opened: Opened, keys: EdgeKeys): EdgeDirectory {
+  const { entries } = keys
+  return { ...opened, entries, announcements: keys.proverOf('edge announcement') }
 }
 
 export type ProvenEntry = {
@@ -54,7 +64,7 @@ export type ProvenEntry = {
 
 /** @returns null when a console did not write this entry at this revision */
 export function readProven(
-  { entries, createdAt }: Pick<Directory, 'entries' | 'createdAt'>,
+  { entries, createdAt }: Pick<EdgeDirectory, 'entries' | 'createdAt'>,
   entry: KvEntry,
 ): ProvenEntry | null {
   return read(entries, [createdAt, entry.key, entry.revision], entry)
@@ -62,21 +72,21 @@ export function readProven(
 
 /** @returns null when no edge wrote this announcement under this key */
 export function readAnnouncement(
-  { announcements, createdAt }: Pick<Directory, 'announcements' | 'createdAt'>,
+  { announcements, createdAt }: Pick<EdgeDirectory, 'announcements' | 'createdAt'>,
   entry: KvEntry,
 ): ProvenEntry | null {
   return read(announcements, [createdAt, entry.key], entry)
 }
 
 function read(
-  prover: Prover,
+  verifier: Verifier,
   context: readonly (string | number)[],
   entry: KvEntry,
 ): ProvenEntry | null {
   if (entry.operation !== 'PUT') return null
   const { proof, text } = splitProof(entry.string())
-  if (!prover.isProven(proof, context, text)) return null
-  const byPresentKey = toProvingKeyId(proof) === prover.keyId
+  if (!verifier.isProven(proof, context, text)) return null
+  const byPresentKey = toProvingKeyId(proof) === verifier.keyId
   return { text, value: JSON.parse(text) as unknown, byPresentKey }
 }
 
@@ -87,7 +97,7 @@ function read(
  * @throws when there is another by now
  */
 export function putAnnouncement(
-  { bucket, announcements, createdAt }: Directory,
+  { bucket, announcements, createdAt }: EdgeDirectory,
   key: string,
   value: object,
   previousRevision: number,

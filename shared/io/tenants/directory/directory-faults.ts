@@ -6,6 +6,7 @@ import {
   listKey,
   listKeyPrefix,
   listShardSchema,
+  parseListKey,
   policyKey,
   type TenantEntry,
   tenantEntrySchema,
@@ -16,8 +17,12 @@ import { createPolicyStore } from '#shared/io/policies/policy-store.ts'
 import type { Postgres } from '#shared/io/postgres/postgres.ts'
 import { isUndone } from '#shared/io/tenants/recover-tenant.ts'
 import type { TenantStore } from '#shared/io/tenants/tenant-store.ts'
-import { type Directory, readProven } from './directory-entries.ts'
+import { type Directory, type ProvenEntry, readProven } from './directory-entries.ts'
+import { splitProof } from './proofs.ts'
 import { isPolicyDocument } from './tenant-directory.ts'
+
+/** What is known of an entry that a console wrote; the version is that of a shard of lists. */
+type Checked = Omit<ProvenEntry, 'value'> & { version: number | null }
 
 type Stores = { store: TenantStore; postgres: Postgres }
 
@@ -25,8 +30,8 @@ type Stores = { store: TenantStore; postgres: Postgres }
 export type Copy = Directory & {
   watch: QueuedIterator<KvEntry>
   held: Map<string, KvEntry>
-  /** What `readShardVersion` has read: all lists together are megabytes. */
-  shardVersions: WeakMap<KvEntry, number | null>
+  /** What was checked before, and under which key: a signature takes 0.1 ms. */
+  proofs: WeakMap<KvEntry, { keyId: string; checked: Checked | null }>
   /** Rises with every change of a tenant or policy. */
   changes: number
   revision: number
@@ -35,15 +40,8 @@ export type Copy = Directory & {
   sinceMs: number
 }
 
-/** `ahead`: Postgres was put back, and takes the entry; of all others Postgres is right. */
-export const repairKinds = [
-  'missing',
-  'unproven',
-  'differs',
-  'left_over',
-  'policy',
-  'ahead',
-] as const
+/** Of what differs Postgres is right. An entry that is ahead of it is no fault: see `Ahead`. */
+export const repairKinds = ['missing', 'unproven', 'differs', 'left_over', 'policy'] as const
 export type RepairKind = (typeof repairKinds)[number]
 
 export type Fault = {
@@ -56,19 +54,30 @@ export type Fault = {
 }
 
 /**
+ * A tenant of which the directory knows more than Postgres, which was put back to an earlier state.
+ * Nothing is written for it before an operator has confirmed what is to be recovered.
+ */
+export type Ahead = { entry: TenantEntry; revision: number }
+
+/**
  * Reads the bucket, then Postgres. In this order, an entry that changed in between
  * has another revision by now, and writing on the one we saw is refused.
  */
 export async function findFaults(
   state: Stores,
   copy: Copy,
-): Promise<{ faults: Fault[]; tenants: number; policiesInUse: ReadonlySet<string> }> {
+): Promise<{
+  faults: Fault[]
+  ahead: Ahead[]
+  tenants: number
+  policiesInUse: ReadonlySet<string>
+}> {
   const held = new Map(copy.held)
   const entries = await state.store.listEntries()
   const faults: Fault[] = []
   const compare = (key: string, wanted: string, kind: RepairKind) => {
     const present = held.get(key)
-    const proven = present === undefined ? null : readProven(copy, present)
+    const proven = present === undefined ? null : readHeld(copy, present)
     // Tenants that exist are proven again as their secrets are sealed again.
     const isCurrent = kind !== 'left_over' || proven?.byPresentKey === true
     if (proven?.text === wanted && isCurrent) return
@@ -76,7 +85,11 @@ export async function findFaults(
     const found = proven === null ? unproven : kind
     faults.push({ kind: found, key, revision: present?.revision ?? 0, wanted })
   }
-  const policiesInUse = new Set(entries.map((entry) => entry.policy_hash))
+  const ahead = await findAhead(state, copy, held, entries)
+  const isAhead = new Set(ahead.map(({ entry }) => entry.tenant_id))
+  const policiesInUse = new Set(
+    [...entries, ...ahead.map(({ entry }) => entry)].map((entry) => entry.policy_hash),
+  )
   for (const policyHash of policiesInUse) {
     const key = policyKey(policyHash)
     const present = held.get(key)
@@ -89,32 +102,58 @@ export async function findFaults(
   for (const entry of entries) {
     const key = tenantKey(entry.tenant_id)
     known.add(key)
-    const ahead = findEntry(copy, held.get(key))
-    if (ahead !== null && ahead.entry.epoch > entry.epoch) faults.push(ahead.fault)
-    else compare(key, JSON.stringify(entry), 'differs')
+    if (!isAhead.has(entry.tenant_id)) compare(key, JSON.stringify(entry), 'differs')
   }
   faults.push(...(await findListFaults(state, copy, held)))
-  for (const [key, present] of held) {
+  for (const key of held.keys()) {
     if (!key.startsWith(tenantKey('')) || known.has(key)) continue
-    const forgotten = findEntry(copy, present)
-    const isForgotten =
-      forgotten !== null && !(await isUndone(state.postgres, forgotten.entry.tenant_id))
-    if (isForgotten) faults.push(forgotten.fault)
-    else compare(key, 'null', 'left_over')
+    if (!isAhead.has(key.slice(tenantKey('').length))) compare(key, 'null', 'left_over')
   }
-  return { faults, tenants: entries.length, policiesInUse }
+  const isOfAhead = ({ key }: Fault) => isAhead.has(parseListKey(key)?.tenantId ?? '')
+  return {
+    faults: faults.filter((fault) => !isOfAhead(fault)),
+    ahead,
+    tenants: entries.length,
+    policiesInUse,
+  }
 }
 
-/** @returns the proven entry of a tenant, as one that Postgres does not have */
-function findEntry(
-  copy: Copy,
-  present: KvEntry | undefined,
-): { entry: TenantEntry; fault: Fault } | null {
-  const proven = present === undefined ? null : readProven(copy, present)
-  const parsed = tenantEntrySchema.safeParse(proven?.value)
-  if (present === undefined || proven === null || !parsed.success) return null
-  const { key, revision } = present
-  return { entry: parsed.data, fault: { kind: 'ahead', key, revision, wanted: proven.text } }
+/**
+ * Tenants whose proven entry has an epoch that Postgres has not reached, or that Postgres does not
+ * have at all, in the order of their ids.
+ * @param held the entries of the bucket by key, read before those of Postgres
+ * @param entries what Postgres has
+ */
+export async function findAhead(
+  { postgres }: Pick<Stores, 'postgres'>,
+  directory: Pick<Directory, 'entries' | 'createdAt'>,
+  held: ReadonlyMap<string, KvEntry>,
+  entries: readonly TenantEntry[],
+): Promise<Ahead[]> {
+  const epochs = new Map(entries.map(({ tenant_id, epoch }) => [tenant_id, epoch]))
+  const ahead: Ahead[] = []
+  for (const [key, present] of held) {
+    if (!key.startsWith(tenantKey('')) || present.operation !== 'PUT') continue
+    const entry = readUnchecked(present)
+    const epoch = epochs.get(entry?.tenant_id ?? '')
+    if (entry === null || key !== tenantKey(entry.tenant_id)) continue
+    if (epoch !== undefined && epoch >= entry.epoch) continue
+    // Only what is ahead has its signature checked: those are few.
+    if (readProven(directory, present) === null) continue
+    if (epoch === undefined && (await isUndone(postgres, entry.tenant_id))) continue
+    ahead.push({ entry, revision: present.revision })
+  }
+  return ahead.sort((a, b) => (a.entry.tenant_id < b.entry.tenant_id ? -1 : 1))
+}
+
+/** What a tenant's entry says, whoever wrote it. */
+function readUnchecked(present: KvEntry): TenantEntry | null {
+  try {
+    const value: unknown = JSON.parse(splitProof(present.string()).text)
+    return tenantEntrySchema.safeParse(value).data ?? null
+  } catch {
+    return null
+  }
 }
 
 /** Compares versions: one version of a shard names one content. */
@@ -127,7 +166,7 @@ async function findListFaults(
   const known = new Set<string>()
   const add = (key: string, kind: RepairKind, wanted: string) => {
     const present = held.get(key)
-    const proven = present === undefined ? null : readProven(copy, present)
+    const proven = present === undefined ? null : readHeld(copy, present)
     const unproven = present === undefined ? 'missing' : 'unproven'
     const found = proven === null ? unproven : kind
     faults.push({ kind: found, key, revision: present?.revision ?? 0, wanted })
@@ -142,7 +181,7 @@ async function findListFaults(
   }
   for (const [key, entry] of held) {
     if (!key.startsWith(listKeyPrefix) || known.has(key)) continue
-    const proven = readProven(copy, entry)
+    const proven = readHeld(copy, entry)
     if (proven?.text !== 'null' || !proven.byPresentKey) add(key, 'left_over', 'null')
   }
   return faults
@@ -150,13 +189,25 @@ async function findListFaults(
 
 /** @returns the version of a shard that is readable and proven by the present key, else null */
 function readShardVersion(copy: Copy, entry: KvEntry): number | null {
-  const known = copy.shardVersions.get(entry)
-  if (known !== undefined) return known
+  const checked = readHeld(copy, entry)
+  return checked?.byPresentKey ? checked.version : null
+}
+
+/** Checks an entry of the copy, once for each key that may prove it. */
+function readHeld(copy: Copy, entry: KvEntry): Checked | null {
+  const { keyId } = copy.entries
+  const known = copy.proofs.get(entry)
+  if (known?.keyId === keyId) return known.checked
   const proven = readProven(copy, entry)
-  const parsed = listShardSchema.safeParse(proven?.value)
-  const version = parsed.success && proven?.byPresentKey ? parsed.data.version : null
-  copy.shardVersions.set(entry, version)
-  return version
+  const { data } = listShardSchema.safeParse(proven?.value)
+  // Of lists only the version is kept: all of them together are megabytes.
+  const toChecked = ({ text, byPresentKey }: ProvenEntry): Checked =>
+    data === undefined
+      ? { text, byPresentKey, version: null }
+      : { text: '', byPresentKey, version: data.version }
+  const checked = proven === null ? null : toChecked(proven)
+  copy.proofs.set(entry, { keyId, checked })
+  return checked
 }
 
 /** Whether an entry is the document of this hash. */

@@ -1,13 +1,16 @@
 /**
- * Looks through the tenant directory in NATS for what is still sealed under another key: Postgres
- * may have been sealed again by a console that failed before it updated the edges.
+ * Looks through the tenant directory in NATS for what is still sealed or proven under another key:
+ * Postgres may have been sealed again by a console that failed before it updated the edges.
  */
 import type { KvEntry } from 'nats'
-import { tenantKey } from '#shared/core/tenants/directory-entries.ts'
+import { edgeKey, policyKey, tenantKey } from '#shared/core/tenants/directory-entries.ts'
 import type { Nats } from '#shared/io/nats/connection.ts'
+import { isWrongRevision } from '#shared/io/nats/jetstream-errors.ts'
 import { readEntries } from '#shared/io/nats/kv-entries.ts'
 import { openTenantsBucket } from '#shared/io/nats/streams/buckets.ts'
-import { type Sealer, toSealingKeyId } from '#shared/io/tenants/sealed-secrets.ts'
+import type { Sealer } from '#shared/io/tenants/keys/console-keys.ts'
+import { toSealingHead } from '#shared/io/tenants/sealed-secrets.ts'
+import { openDirectory, putProven, readProven } from './directory-entries.ts'
 import { splitProof, toProvingKeyId } from './proofs.ts'
 
 /**
@@ -23,7 +26,7 @@ export async function listTenantsToReproject(nats: Nats, sealer: Sealer): Promis
     const { proof, text } = splitProof(entry.string())
     // Of a tenant that was removed nothing is left to seal again.
     if (text === 'null') return false
-    return toProvingKeyId(proof) !== provingKeyId || isSealedElsewhere(text, sealer.keyId)
+    return toProvingKeyId(proof) !== provingKeyId || isSealedElsewhere(text, sealer)
   }
   return [...entries.values()]
     .filter((entry) => entry.operation === 'PUT' && isElsewhere(entry))
@@ -32,13 +35,13 @@ export async function listTenantsToReproject(nats: Nats, sealer: Sealer): Promis
 }
 
 /** Whichever of an entry's fields are sealed texts. */
-function isSealedElsewhere(text: string, keyId: string): boolean {
+function isSealedElsewhere(text: string, sealer: Sealer): boolean {
   const value = parse(text)
   if (typeof value !== 'object' || value === null) return false
-  return Object.values(value).some((field) => {
-    const sealedUnder = typeof field === 'string' ? toSealingKeyId(field) : null
-    return sealedUnder !== null && sealedUnder !== keyId
-  })
+  return Object.values(value).some(
+    (field) =>
+      typeof field === 'string' && toSealingHead(field) !== null && !sealer.isCurrent(field),
+  )
 }
 
 function parse(text: string): unknown {
@@ -47,4 +50,29 @@ function parse(text: string): unknown {
   } catch {
     return null
   }
+}
+
+/**
+ * Proves everything again that a console wrote besides tenants, which come from Postgres: lists,
+ * the mark that the bucket is synced, and what says that a tenant was removed.
+ * @returns how many entries are still proven under another key: others wrote them meanwhile
+ * @throws when NATS is away
+ */
+export async function proveOthersAgain(nats: Nats, sealer: Sealer): Promise<number> {
+  const directory = await openDirectory(nats, sealer)
+  const entries = await readEntries(nats, directory.bucket, '>')
+  let left = 0
+  for (const entry of entries.values()) {
+    if (entry.key.startsWith(edgeKey('')) || entry.key.startsWith(policyKey(''))) continue
+    const proven = readProven(directory, entry)
+    const isTenant = entry.key.startsWith(tenantKey('')) && proven?.text !== 'null'
+    if (proven === null || proven.byPresentKey || isTenant) continue
+    try {
+      await putProven(directory, entry.key, proven.text, entry.revision)
+    } catch (error) {
+      if (!isWrongRevision(error)) throw error
+      left++
+    }
+  }
+  return left
 }

@@ -34,14 +34,14 @@ import { readJson } from '#shared/io/nats/kv-entries.ts'
 import { openTenantsBucket } from '#shared/io/nats/streams/buckets.ts'
 import type { Log } from '#shared/io/process/log.ts'
 import { type Metrics, startAtZero } from '#shared/io/process/metrics.ts'
-import type { Sealer } from '#shared/io/tenants/sealed-secrets.ts'
+import type { EdgeKeys } from '#shared/io/tenants/keys/edge-keys.ts'
 import type { ActivePolicies } from './active-policies.ts'
 import {
-  type Directory,
+  type EdgeDirectory,
   putAnnouncement,
   readAnnouncement,
   readProven,
-  toDirectory,
+  toEdgeDirectory,
 } from './directory-entries.ts'
 import { createEdgeLease, type EdgeLease } from './edge-lease.ts'
 import { observeDirectory } from './observe-directory.ts'
@@ -50,7 +50,7 @@ import { forgetEdge, isPolicyDocument, markKey } from './tenant-directory.ts'
 
 type TenantDirectoryOptions = {
   nats: Nats
-  sealer: Sealer
+  keys: EdgeKeys
   log: Log
   metrics: Metrics
   /** Unique per start of a process; letters, digits, `-` and `_`. */
@@ -86,7 +86,7 @@ type ReloadReason = 'ended' | 'stalled' | 'reconnected' | 'lost'
 
 type State = TenantDirectoryOptions & {
   lease: EdgeLease
-  directory: Directory | null
+  directory: EdgeDirectory | null
   watch: QueuedIterator<KvEntry> | null
   /** The active snapshot, and the one that the watch fills: the same once it is current. */
   active: TenantCopy
@@ -164,7 +164,7 @@ function createState(options: TenantDirectoryOptions): State {
     log.error({ reason, about }, 'an entry of the tenant directory cannot be used')
   }
   const copyOptions = {
-    sealer: options.sealer,
+    opener: options.keys,
     telemetryStreams: options.nats.telemetryStreams.length,
     nowMs,
     onFault,
@@ -239,7 +239,7 @@ async function followOnce(state: State): Promise<void> {
   const bucket = await openTenantsBucket({ ...nats, jetstream })
   const staging = createTenantCopy({
     telemetryStreams: state.nats.telemetryStreams.length,
-    sealer: state.sealer,
+    opener: state.keys,
     nowMs,
     onFault: state.onFault,
     previous: (tenantId) => state.active.tenants.get(tenantId),
@@ -251,7 +251,7 @@ async function followOnce(state: State): Promise<void> {
     // A close while these were awaited had no watch to stop.
     if (state.closed) return
     const opened = { nats, bucket, createdAt: String(streamInfo.created) }
-    const directory = toDirectory(opened, state.sealer)
+    const directory = toEdgeDirectory(opened, state.keys)
     state.directory = directory
     state.watch = watch
     state.staging = staging
@@ -271,7 +271,7 @@ async function followOnce(state: State): Promise<void> {
   }
 }
 
-function applyEntry(state: State, directory: Directory, entry: KvEntry): void {
+function applyEntry(state: State, directory: EdgeDirectory, entry: KvEntry): void {
   const { key } = entry
   const { staging } = state
   if (key.startsWith(edgeKey(''))) {
@@ -292,7 +292,7 @@ function applyEntry(state: State, directory: Directory, entry: KvEntry): void {
   }
 }
 
-function applyLists(staging: TenantCopy, directory: Directory, entry: KvEntry): void {
+function applyLists(staging: TenantCopy, directory: EdgeDirectory, entry: KvEntry): void {
   const parsed = parseListKey(entry.key)
   if (parsed === null) return
   const { tenantId, shard } = parsed
@@ -309,7 +309,7 @@ function applyPolicy({ staging, onFault }: State, policyHash: string, entry: KvE
   } else onFault('unproven_policy', policyHash)
 }
 
-function noteEdge(state: State, directory: Directory, edgeId: string, entry: KvEntry): void {
+function noteEdge(state: State, directory: EdgeDirectory, edgeId: string, entry: KvEntry): void {
   const gone = isGone(directory, entry)
   if (edgeId !== state.registeredAs) {
     // An entry without a proof is recorded as well; it is removed once it stays silent.
@@ -323,7 +323,7 @@ function noteEdge(state: State, directory: Directory, edgeId: string, entry: KvE
   }
 }
 
-const isGone = (directory: Directory, entry: KvEntry): boolean =>
+const isGone = (directory: EdgeDirectory, entry: KvEntry): boolean =>
   edgeGoneSchema.safeParse(readAnnouncement(directory, entry)?.value).success
 
 /** The registration was marked gone: takes a new id and loads everything again. */
@@ -339,7 +339,8 @@ function leaveRegistration(state: State): void {
 async function announce(state: State, appliedRevision: number): Promise<number> {
   const { directory, closed, registeredAs } = state
   if (directory === null || closed) throw new Error('there is no bucket to announce to')
-  const entry: EdgeEntry = { edge_id: registeredAs, applied_revision: appliedRevision }
+  const { forms } = state.keys
+  const entry: EdgeEntry = { edge_id: registeredAs, applied_revision: appliedRevision, forms }
   const put = async () => {
     const revision = await putAnnouncement(
       directory,
@@ -368,7 +369,7 @@ async function announce(state: State, appliedRevision: number): Promise<number> 
  * @returns whether the present entry may be replaced: it is this edge's own, whose acknowledgement
  *   was lost, or it has no valid proof
  */
-async function findOwnEntry(state: State, directory: Directory): Promise<boolean> {
+async function findOwnEntry(state: State, directory: EdgeDirectory): Promise<boolean> {
   const present = await directory.bucket.get(edgeKey(state.registeredAs))
   if (present !== null && present.revision >= state.ownRevision && !isGone(directory, present)) {
     state.ownRevision = present.revision
@@ -431,7 +432,7 @@ function findFault(state: State): string | null {
     ({ fault }) => fault === 'unsealable_secret' || fault === 'unproven_entry',
   )
   if (tenants.length > 0 && foreign.length === tenants.length) {
-    return 'no tenant entry is proven, or can be unsealed, with this MASTER_KEY'
+    return 'no tenant entry is proven, or can be unsealed, with the keys of this edge'
   }
   return state.active.synced() ? null : 'the tenant directory is not complete'
 }

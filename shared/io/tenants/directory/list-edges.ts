@@ -9,11 +9,17 @@ import {
 import type { Nats } from '#shared/io/nats/connection.ts'
 import { isMessageGone } from '#shared/io/nats/jetstream-errors.ts'
 import { readEntries } from '#shared/io/nats/kv-entries.ts'
-import type { Sealer } from '#shared/io/tenants/sealed-secrets.ts'
+import type { Sealer } from '#shared/io/tenants/keys/console-keys.ts'
 import { openDirectory, readAnnouncement } from './directory-entries.ts'
 
 /** What an edge last announced. */
-export type EdgeView = { edge_id: string; applied_revision: number; announced_at: string }
+export type EdgeView = {
+  edge_id: string
+  applied_revision: number
+  announced_at: string
+  /** The forms of directory entries that it reads; missing for an older release. */
+  forms?: number[] | undefined
+}
 
 /** @param revision the newest that a tenant or policy has; 0 when there is none */
 export type EdgeList = { revision: number; edges: EdgeView[] }

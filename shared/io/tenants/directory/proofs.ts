@@ -1,7 +1,8 @@
 /**
- * Proofs of origin: a MAC under a key that is derived from MASTER_KEY for one purpose. The key of a
- * purpose is enough to create and check its proofs, and reveals nothing of MASTER_KEY. A proof
- * contains the key's short id, so that two keys can be in use while one replaces the other.
+ * Proofs of origin: a MAC under a key that is derived from another one for one purpose. The key of
+ * a purpose is enough to create and check its proofs, and reveals nothing of the key above it. A
+ * proof contains the key's short id, so that two keys can be in use while one replaces the other.
+ * What the console alone may say is signed instead (see signatures.ts).
  */
 import { createHmac, hash, hkdfSync, timingSafeEqual } from 'node:crypto'
 
@@ -16,29 +17,39 @@ export type ProofPurpose =
   | 'console analyst'
   | 'sign-in attempt'
 
-export type Prover = {
-  /**
-   * @param context what else the proof binds, such as a key and a revision
-   * @returns `p1.<key id>.<mac>`, base64url parts
-   */
-  prove: (context: readonly (string | number)[], data: Uint8Array | string) => string
+/** What a derived key is for. */
+export type KeyPurpose =
+  | ProofPurpose
+  | 'directory signature'
+  | 'edge'
+  | 'hmac secret'
+  | 'webhook secret'
+  | 'totp secret'
+  | 'erasure subject'
+  | 'rotated credentials'
+
+/** What else a proof binds, such as a key and a revision. */
+export type ProofContext = readonly (string | number)[]
+
+export type Verifier = {
   /** Whether a proof was made for this context and data under a configured key. */
-  isProven: (
-    proof: string,
-    context: readonly (string | number)[],
-    data: Uint8Array | string,
-  ) => boolean
-  /** The id of the key that proves. */
-  keyId: string
+  isProven: (proof: string, context: ProofContext, data: Uint8Array | string) => boolean
+  /** The id of the key that proves now. */
+  readonly keyId: string
+}
+
+export type Prover = Verifier & {
+  /** @returns `<form>.<key id>.<proof>`, base64url parts; the form is `p1`, or `s1` if signed */
+  prove: (context: ProofContext, data: Uint8Array | string) => string
 }
 
 const keyBytes = 32
 
-/** The key of a purpose. @param masterKey 32 bytes in base64 @returns 32 bytes in base64 */
-export function deriveKey(masterKey: string, purpose: ProofPurpose): string {
+/** The key of a purpose. @param key 32 bytes in base64 @returns 32 bytes in base64 */
+export function deriveKey(key: string, purpose: KeyPurpose): string {
   const info = `device-intelligence ${purpose} v1`
-  const key = hkdfSync('sha256', Buffer.from(masterKey, 'base64'), '', info, keyBytes)
-  return Buffer.from(key).toString('base64')
+  const derived = hkdfSync('sha256', Buffer.from(key, 'base64'), '', info, keyBytes)
+  return Buffer.from(derived).toString('base64')
 }
 
 /** @param keys of one purpose, 32 bytes each in base64; the first one proves, all of them check */
@@ -65,23 +76,27 @@ export function createProver(keys: readonly [string, ...string[]]): Prover {
 }
 
 /** JSON has no line break of its own, so context and data cannot be confused. */
-function mac(key: Buffer, context: readonly (string | number)[], data: Uint8Array | string) {
-  return createHmac('sha256', key)
-    .update(`${JSON.stringify(context)}\n`)
-    .update(data)
-    .digest()
+export const toProvenHead = (context: ProofContext) => `${JSON.stringify(context)}\n`
+
+function mac(key: Buffer, context: ProofContext, data: Uint8Array | string) {
+  return createHmac('sha256', key).update(toProvenHead(context)).update(data).digest()
 }
 
 function toKeyId(key: Buffer): string {
   return hash('sha256', Buffer.concat([Buffer.from('proof-key-id:'), key]), 'base64url').slice(0, 8)
 }
 
+/** @returns a verifier that takes what any of these does; its key is the first one's */
+export function anyOf(first: Verifier, ...others: readonly Verifier[]): Verifier {
+  const all = [first, ...others]
+  return {
+    keyId: first.keyId,
+    isProven: (proof, context, data) => all.some((one) => one.isProven(proof, context, data)),
+  }
+}
+
 /** A text with its proof before it, on a line of its own. */
-export function attachProof(
-  prover: Prover,
-  context: readonly (string | number)[],
-  text: string,
-): string {
+export function attachProof(prover: Prover, context: ProofContext, text: string): string {
   return `${prover.prove(context, text)}\n${text}`
 }
 
@@ -96,5 +111,6 @@ export function splitProof(whole: string): { proof: string; text: string } {
 /** The id of the key that a proof names, or null when the text is none. */
 export function toProvingKeyId(proof: string): string | null {
   const [version, id, text] = proof.split('.')
-  return version === 'p1' && id !== undefined && text !== undefined ? id : null
+  const isProof = version === 'p1' || version === 's1'
+  return isProof && id !== undefined && text !== undefined ? id : null
 }

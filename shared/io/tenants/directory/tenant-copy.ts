@@ -12,7 +12,7 @@ import {
   type TenantEntry,
   tenantEntrySchema,
 } from '#shared/core/tenants/directory-entries.ts'
-import type { Sealer } from '#shared/io/tenants/sealed-secrets.ts'
+import type { Opener } from '#shared/io/tenants/sealed-secrets.ts'
 import { type ActivePolicies, type ActivePolicy, createActivePolicies } from './active-policies.ts'
 import { createDirectoryLists, type TenantLists } from './tenant-lists.ts'
 
@@ -86,7 +86,8 @@ export type TenantCopy = {
 }
 
 type TenantCopyOptions = {
-  sealer: Sealer
+  /** Of HMAC secrets. */
+  opener: Opener
   /** How many telemetry streams this edge writes to. */
   telemetryStreams: number
   nowMs: () => number
@@ -141,7 +142,7 @@ export function createTenantCopy(options: TenantCopyOptions): TenantCopy {
     const entry = parsed.data
     if ((entry.telemetry_stream ?? 1) > options.telemetryStreams) {
       const { status } = entry
-      refuse(tenantId, 'stream_unknown', { key: unsealKey(entry, options.sealer).key, status })
+      refuse(tenantId, 'stream_unknown', { key: unsealKey(entry, options.opener).key, status })
       return
     }
     if (entry.epoch < findEpoch(tenantId)) {
@@ -194,7 +195,7 @@ function toTenant(
   { policy, lists }: Pick<Tenant, 'policy' | 'lists'>,
   options: TenantCopyOptions,
 ): Tenant {
-  const { key, sealedElsewhere } = unsealKey(entry, options.sealer)
+  const { key, sealedElsewhere } = unsealKey(entry, options.opener)
   const before = options.previous(entry.tenant_id)
   const nowMs = options.nowMs()
   return {
@@ -203,7 +204,7 @@ function toTenant(
     status: entry.status,
     epoch: entry.epoch,
     key,
-    retired: unsealRetired(entry, options.sealer),
+    retired: unsealRetired(entry, options.opener),
     policyVersion: entry.policy_version,
     policyHash: entry.policy_hash,
     policy,
@@ -218,12 +219,12 @@ function toTenant(
 
 function unsealKey(
   entry: TenantEntry,
-  sealer: Sealer,
+  opener: Opener,
 ): { key: KeyObject | null; sealedElsewhere: boolean } {
   if (entry.hmac_secret_sealed === null) return { key: null, sealedElsewhere: false }
   try {
     const owner = { tenantId: entry.tenant_id, kind: 'hmac' as const }
-    const secret = sealer.unseal(entry.hmac_secret_sealed, owner)
+    const secret = opener.unseal(entry.hmac_secret_sealed, owner)
     return { key: createSecretKey(secret, 'utf8'), sealedElsewhere: false }
   } catch {
     return { key: null, sealedElsewhere: true }
@@ -231,11 +232,11 @@ function unsealKey(
 }
 
 /** A retired secret that cannot be unsealed counts as a wrong one. */
-function unsealRetired(entry: TenantEntry, sealer: Sealer): RetiredSecret | null {
+function unsealRetired(entry: TenantEntry, opener: Opener): RetiredSecret | null {
   if (entry.hmac_secret_retired_sealed === undefined) return null
   try {
     const owner = { tenantId: entry.tenant_id, kind: 'hmac' as const }
-    const secret = sealer.unseal(entry.hmac_secret_retired_sealed, owner)
+    const secret = opener.unseal(entry.hmac_secret_retired_sealed, owner)
     return { key: createSecretKey(secret, 'utf8'), last4: secret.slice(-4) }
   } catch {
     return null

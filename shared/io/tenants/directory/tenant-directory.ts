@@ -23,9 +23,10 @@ import type { Nats } from '#shared/io/nats/connection.ts'
 import { isWrongRevision } from '#shared/io/nats/jetstream-errors.ts'
 import { listKeys } from '#shared/io/nats/kv-entries.ts'
 import { within } from '#shared/io/process/pause.ts'
-import type { Sealer } from '#shared/io/tenants/sealed-secrets.ts'
+import type { Sealer } from '#shared/io/tenants/keys/console-keys.ts'
 import {
   type Directory,
+  type EdgeDirectory,
   openDirectory,
   putAnnouncement,
   putProven,
@@ -74,6 +75,16 @@ export async function projectTenant(
       if (!isWrongRevision(error)) throw error
     }
   }
+}
+
+/** The epoch of a tenant's proven entry; null when there is none. @throws when NATS is away */
+export async function findProvenEpoch(
+  directory: Directory,
+  tenantId: string,
+): Promise<number | null> {
+  const held = await directory.bucket.get(tenantKey(tenantId))
+  const proven = held === null ? null : readProven(directory, held)
+  return tenantEntrySchema.safeParse(proven?.value).data?.epoch ?? null
 }
 
 async function usesPolicy(directory: Directory, key: string, policyHash: string) {
@@ -275,7 +286,7 @@ function applyAnnouncement(
  * is alive, it notices, loads everything again and takes another id before another lease.
  */
 export async function forgetEdge(
-  directory: Directory,
+  directory: EdgeDirectory,
   edgeId: string,
   revision: number,
 ): Promise<void> {

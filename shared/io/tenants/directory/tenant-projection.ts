@@ -1,19 +1,18 @@
 /**
  * Keeps the projection of the tenants in NATS equal to Postgres: it repairs missing, stale, edited
  * and leftover entries within seconds, and counts them. An entry that is ahead of Postgres shows
- * that Postgres was put back to an earlier state: then Postgres takes the tenant from the
- * directory. A repair never races with a rotation: it writes only if the entry still has the
- * revision from before the read of Postgres. When nothing is missing it writes a synced entry: then
- * edges may call a tenant unknown, and rotations trust the list of edges.
+ * that Postgres was put back to an earlier state: it stays as it is until an operator recovers the
+ * tenant. Nothing in NATS changes Postgres by itself. A repair never races with a rotation: it
+ * writes only if the entry still has the revision from before the read of Postgres. When nothing is
+ * missing it writes a synced entry: then edges may call a tenant unknown, and rotations trust the
+ * list of edges.
  */
 import { leaseMarginMs, leaseMs, unusedPolicyMs } from '#shared/core/base/limits/tenants.ts'
 import {
   edgeKey,
-  policyKey,
   type SyncedEntry,
   syncedEntrySchema,
   syncedKey,
-  tenantEntrySchema,
   tenantKey,
 } from '#shared/core/tenants/directory-entries.ts'
 import { readListMarker } from '#shared/io/lists/list-store.ts'
@@ -24,8 +23,7 @@ import type { Postgres } from '#shared/io/postgres/postgres.ts'
 import type { Log } from '#shared/io/process/log.ts'
 import { type Metrics, startAtZero } from '#shared/io/process/metrics.ts'
 import { within } from '#shared/io/process/pause.ts'
-import { recoverTenant } from '#shared/io/tenants/recover-tenant.ts'
-import type { Sealer } from '#shared/io/tenants/sealed-secrets.ts'
+import type { Sealer } from '#shared/io/tenants/keys/console-keys.ts'
 import { createTenantStore, type TenantStore } from '#shared/io/tenants/tenant-store.ts'
 import {
   type Directory,
@@ -35,10 +33,10 @@ import {
   toDirectory,
 } from './directory-entries.ts'
 import {
+  type Ahead,
   type Copy,
   type Fault,
   findFaults,
-  isPolicy,
   type RepairKind,
   repairKinds,
 } from './directory-faults.ts'
@@ -51,6 +49,8 @@ export type TenantProjection = {
    * @throws when Postgres or NATS is away
    */
   repair: () => Promise<number>
+  /** Tenants that wait for an operator to recover them. */
+  countAhead: () => number
   stop: () => void
 }
 
@@ -78,6 +78,7 @@ type State = TenantProjectionOptions & {
   policiesInUse: ReadonlySet<string>
   unusedPolicies: UnusedPolicies
   removedPolicies: (count: number) => void
+  ahead: number
   /** Faults of the last look, by key: what changes at this moment looks wrong for an instant. */
   suspects: Map<string, string>
   repaired: (kind: RepairKind) => void
@@ -112,11 +113,13 @@ export function createTenantProjection(options: TenantProjectionOptions): Tenant
     policiesInUse: new Set(),
     unusedPolicies: createUnusedPolicies(options.unusedPolicyMs ?? unusedPolicyMs, options.nowMs),
     removedPolicies: (count) => removals.inc(count),
+    ahead: 0,
     suspects: new Map(),
     repaired: (kind) => repairs.inc({ kind }),
   }
   return {
     repair: () => repair(state),
+    countAhead: () => state.ahead,
     stop: () => state.copy?.watch.stop(),
   }
 }
@@ -136,7 +139,8 @@ async function repair(state: State): Promise<number> {
     await removeUnusedPolicies(state, copy)
     return 0
   }
-  const { faults: found, tenants, policiesInUse } = await findFaults(state, copy)
+  const { faults: found, ahead, tenants, policiesInUse } = await findFaults(state, copy)
+  noteAhead(state, ahead)
   // A change is in Postgres a moment before it is here. What a fresh load misses is missing, and
   // what proves nothing was not written by us; anything else is at fault when the next look finds
   // it unchanged.
@@ -162,6 +166,18 @@ async function repair(state: State): Promise<number> {
     )
   }
   return written
+}
+
+/** Logs once what an operator must confirm. */
+function noteAhead(state: State, ahead: readonly Ahead[]): void {
+  if (ahead.length > state.ahead) {
+    const tenants = ahead.slice(0, loggedKeysMax).map(({ entry }) => entry.tenant_id)
+    state.log.error(
+      { count: ahead.length, tenants },
+      'Postgres is behind the tenant directory: look at `di recovery list`',
+    )
+  }
+  state.ahead = ahead.length
 }
 
 /** Postgres and the bucket are equal, so the policies in use are known. */
@@ -284,7 +300,7 @@ async function loadCopy(directory: Directory, sinceMs: number): Promise<Copy> {
     ...directory,
     watch,
     held: new Map(),
-    shardVersions: new WeakMap(),
+    proofs: new WeakMap(),
     changes: 0,
     revision: 0,
     ended: false,
@@ -316,11 +332,6 @@ async function repairOne(
   copy: Copy,
   { kind, key, revision, wanted }: Fault,
 ): Promise<boolean> {
-  if (kind === 'ahead') {
-    if (!(await recover(state, copy, wanted))) return false
-    state.repaired(kind)
-    return true
-  }
   try {
     // A policy document is proven by its address.
     if (kind === 'policy') await copy.bucket.put(key, wanted, { previousSeq: revision })
@@ -331,23 +342,4 @@ async function repairOne(
   }
   state.repaired(kind)
   return true
-}
-
-/** Puts into Postgres what the directory has. The next comparison writes it with a newer epoch. */
-async function recover(state: State, copy: Copy, text: string): Promise<boolean> {
-  const entry = tenantEntrySchema.parse(JSON.parse(text))
-  const { tenant_id: tenantId, hmac_secret_sealed: sealed, policy_hash: policyHash } = entry
-  const document = copy.held.get(policyKey(policyHash))
-  const policyText = isPolicy(document, policyHash) ? document!.string() : null
-  const hmacLast4 =
-    sealed === null ? null : state.sealer.unseal(sealed, { tenantId, kind: 'hmac' }).slice(-4)
-  const recovered = { entry, policyText, hmacLast4 }
-  const isDone = await state.postgres.transaction((tx) => recoverTenant(tx, recovered))
-  if (isDone) {
-    state.log.error(
-      { tenantId, epoch: entry.epoch },
-      'Postgres was put back: it took this tenant from the directory; all operators sign in again',
-    )
-  }
-  return isDone
 }

@@ -1,7 +1,8 @@
 /**
- * Rotation of MASTER_KEY: seals every stored secret again under the current key, tenant by tenant
- * under the tenant's lock, and updates the edges, which open both while both keys are set. A call
- * continues an earlier one, however that ended. Concurrent calls share the work.
+ * Rotation of MASTER_KEY, and the switch to the present form of keys: seals every stored secret
+ * again under the current keys, tenant by tenant under the tenant's lock, and updates the edges,
+ * which open both while both keys are set. A call continues an earlier one, however that ended.
+ * Concurrent calls share the work.
  */
 import { Problem, unavailable } from '#shared/core/http/problem.ts'
 import { rewrapErasures } from '#shared/io/erasure/erasure-job-store.ts'
@@ -11,17 +12,19 @@ import type { Locks } from '#shared/io/postgres/named-lock-store.ts'
 import type { Postgres, Session } from '#shared/io/postgres/postgres.ts'
 import type { Log } from '#shared/io/process/log.ts'
 import { StaleEntryError } from '#shared/io/tenants/directory/tenant-directory.ts'
+import type { Sealer } from '#shared/io/tenants/keys/console-keys.ts'
 import {
   countSealed,
   listTenantsToRewrap,
   rewrapTenant,
 } from '#shared/io/tenants/sealed-secret-store.ts'
-import { type Sealer, UnsealError } from '#shared/io/tenants/sealed-secrets.ts'
+import { UnsealError } from '#shared/io/tenants/sealed-secrets.ts'
 import { withTenantLock } from '#shared/io/tenants/tenant-lock.ts'
 import { createTenantStore } from '#shared/io/tenants/tenant-store.ts'
-import { type DirectoryWriter, requireDirectory } from './directory.ts'
+import { type DirectoryWriter, requireDirectory, requireRecovered } from '../tenants/directory.ts'
+import { beginSwitch, endSwitch, type SwitchDeps } from './switch-keys.ts'
 
-export type RewrapDeps = {
+export type RewrapDeps = SwitchDeps & {
   postgres: Postgres
   /** Connections for changes that hold a tenant's lock. */
   locks: Locks
@@ -29,6 +32,8 @@ export type RewrapDeps = {
   directory: DirectoryWriter
   /** Tenants whose entry at the edges is sealed or proven under another key than the sealer's. */
   listTenantsToReproject: () => Promise<string[]>
+  /** Proves the other entries of the directory again. @returns how many are left */
+  proveOthersAgain: () => Promise<number>
   log: Log
   /** The monotonic clock. */
   nowMs: () => number
@@ -64,26 +69,29 @@ export async function rewrapSecrets(
   const startedMs = nowMs()
   const inTime = () => nowMs() - startedMs < callMs
   requireDirectory(directory)
-  const { already, tenants } = await countSealed(postgres, sealer.keyId)
+  await beginSwitch(deps)
+  const { already, tenants } = await countSealed(postgres, sealer.currentHeads())
   let rewrapped = 0
   let revision = 0
   const project = async (session: Session, tenantId: string) => {
     const projected = await projectAgain(deps, session, tenantId)
     revision = Math.max(revision, projected)
   }
-  const pending = await listTenantsToRewrap(postgres, sealer.keyId)
+  const pending = await listTenantsToRewrap(postgres, sealer.currentHeads())
   await forEachConcurrently(pending, inTime, async (tenantId) => {
     const done = await rewrapOne(deps, { tenantId, actor }, project)
     rewrapped += done
   })
   // Tenants of an earlier call that was interrupted between Postgres and the edges.
-  const undone = new Set(await listTenantsToRewrap(postgres, sealer.keyId))
-  const stale = (await listStaleEntries(deps)).filter((tenantId) => !undone.has(tenantId))
+  const undone = new Set(await listTenantsToRewrap(postgres, sealer.currentHeads()))
+  const stale = (await readDirectory(deps.listTenantsToReproject)).filter(
+    (tenantId) => !undone.has(tenantId),
+  )
   await forEachConcurrently(stale, inTime, (tenantId) =>
     withTenantLock(deps.locks, tenantId, (session) => project(session, tenantId)),
   )
+  let remaining = await readDirectory(deps.proveOthersAgain)
   if (revision > 0) await directory.awaitEdges(revision)
-  let remaining = 0
   for (const rewrapOthers of [rewrapTotpSecrets, rewrapErasures]) {
     const others = await postgres.transaction((tx) => rewrapOthers(tx, sealer))
     deps.onRewrap('rewrapped', others.rewrapped)
@@ -92,10 +100,11 @@ export async function rewrapSecrets(
     remaining += others.remaining
   }
   const left = new Set([
-    ...(await listTenantsToRewrap(postgres, sealer.keyId)),
-    ...(await listStaleEntries(deps)),
+    ...(await listTenantsToRewrap(postgres, sealer.currentHeads())),
+    ...(await readDirectory(deps.listTenantsToReproject)),
   ])
   const answer = { rewrapped, already, tenants, remaining: left.size + remaining }
+  if (answer.remaining === 0) await endSwitch(deps)
   const after = { ...answer, key_id: sealer.keyId }
   await insertAudit(postgres, { actor, tenantId: null, action: 'secrets.rewrapped', after })
   return { ...answer, duration_ms: Math.round(nowMs() - startedMs) }
@@ -112,6 +121,7 @@ async function rewrapOne(
   const { tenantId } = wanted
   try {
     return await withTenantLock(deps.locks, tenantId, async (session) => {
+      await requireRecovered(deps.directory, session, tenantId)
       const done = await session.transaction((tx) => rewrapTenant(tx, deps.sealer, wanted))
       deps.onRewrap('rewrapped', done)
       if (done > 0) await project(session, tenantId)
@@ -126,8 +136,9 @@ async function rewrapOne(
   }
 }
 
-/** Another change kept the tenant's lock for too long. */
-const isConflict = (error: unknown) => error instanceof Problem && error.code === 'conflict'
+/** Another change kept the tenant's lock for too long, or an operator must recover the tenant. */
+const isConflict = (error: unknown) =>
+  error instanceof Problem && ['conflict', 'recovery_pending'].includes(error.code)
 
 /** @returns the revision to wait for; 0 when there is nothing to wait for */
 async function projectAgain(deps: RewrapDeps, session: Session, tenantId: string): Promise<number> {
@@ -142,9 +153,9 @@ async function projectAgain(deps: RewrapDeps, session: Session, tenantId: string
   }
 }
 
-async function listStaleEntries(deps: RewrapDeps): Promise<string[]> {
+async function readDirectory<T>(read: () => Promise<T>): Promise<T> {
   try {
-    return await deps.listTenantsToReproject()
+    return await read()
   } catch (error) {
     throw unavailable(
       'The tenant directory cannot be read. Finished tenants stay; repeat the call.',

@@ -26,8 +26,10 @@ export function addSecretRoutes(app: ConsoleApp, deps: RewrapDeps): void {
         tags: ['Credentials'],
         summary: 'Seal every stored secret again under MASTER_KEY',
         description:
-          'Use it while MASTER_KEY_PREVIOUS is set. A call takes at most about twenty seconds; the ' +
-          'next call continues.',
+          'Use it while MASTER_KEY_PREVIOUS is set, and once after an upgrade from a release where ' +
+          'edges and delivery had MASTER_KEY. A call takes at most about twenty seconds; the next ' +
+          'call continues.',
+        problems: ['older_processes'],
         response: { 200: rewrappedSchema },
       },
     },

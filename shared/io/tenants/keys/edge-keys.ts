@@ -1,0 +1,81 @@
+/**
+ * The keys of an edge: it opens HMAC secrets, proves its own words, and checks what a console has
+ * signed. None of them signs an entry or opens another kind of secret. An edge that still gets
+ * MASTER_KEY derives them, and reads the form of the release before as well.
+ */
+import {
+  anyOf,
+  createProver,
+  deriveKey,
+  type Prover,
+  type Verifier,
+} from '#shared/io/tenants/directory/proofs.ts'
+import { createOpener, type Opener, toHmacKey } from '#shared/io/tenants/sealed-secrets.ts'
+import { createVerifier, toDirectoryPublicKey } from './signatures.ts'
+
+/** What an edge says itself. */
+export type EdgePurpose = 'edge announcement' | 'edge report' | 'request log'
+
+export type EdgeKeys = Opener & {
+  /** Of consoles' entries. */
+  entries: Verifier
+  proverOf: (purpose: EdgePurpose) => Prover
+  /** Of telemetry batches. */
+  batches: Prover
+  /** The forms of directory entries that it reads: 1 under MASTER_KEY, 2 signed. */
+  forms: number[]
+}
+
+/** 32 bytes each in base64, the present key first. */
+export type EdgeKeyTexts = {
+  directory: [string, ...string[]]
+  edge: [string, ...string[]]
+  telemetry: [string, ...string[]]
+  /** Where the process has them: deprecated. */
+  master: string[]
+  /** Whether its own keys come from MASTER_KEY, so that it speaks as the release before. */
+  speaksOld: boolean
+}
+
+export function createEdgeKeys(keys: EdgeKeyTexts): EdgeKeys {
+  const { master, speaksOld } = keys
+  const underMaster = (purpose: Parameters<typeof deriveKey>[1]): Prover[] =>
+    isSome(master) ? [createProver(mapSome(master, (key) => deriveKey(key, purpose)))] : []
+  const opener = createOpener((kind) =>
+    kind === 'hmac' ? { v1: master, v2: keys.edge.map(toHmacKey) } : {},
+  )
+  return {
+    ...opener,
+    entries: anyOf(createVerifier(keys.directory), ...underMaster('directory entry')),
+    proverOf: (purpose) => {
+      const own = createProver(mapSome(keys.edge, (key) => deriveKey(key, purpose)))
+      const [old] = underMaster(purpose)
+      if (old === undefined) return own
+      const speaker = speaksOld ? old : own
+      return { prove: speaker.prove, ...anyOf(speaker, own, old) }
+    },
+    batches: createProver(keys.telemetry),
+    forms: master.length > 0 ? [1, 2] : [2],
+  }
+}
+
+/** All keys of an edge that has MASTER_KEY alone. */
+export function toEdgeKeyTexts(masterKeys: readonly [string, ...string[]]): EdgeKeyTexts {
+  return {
+    directory: mapSome(masterKeys, toDirectoryPublicKey),
+    edge: mapSome(masterKeys, (key) => deriveKey(key, 'edge')),
+    telemetry: mapSome(masterKeys, (key) => deriveKey(key, 'telemetry batch')),
+    master: [],
+    speaksOld: false,
+  }
+}
+
+const isSome = (texts: readonly string[]): texts is readonly [string, ...string[]] =>
+  texts.length > 0
+
+function mapSome(
+  [first, ...others]: readonly [string, ...string[]],
+  change: (text: string) => string,
+): [string, ...string[]] {
+  return [change(first), ...others.map(change)]
+}
