@@ -149,7 +149,7 @@ function openEdge(options: {
       const { countEdges } = directory
       const batchProver = sealer.proverOf('telemetry batch')
       const streams = nats.telemetryStreams.map((stream) => ({
-        publish: createTelemetryPublisher(nats, stream, log, batchProver),
+        publish: createTelemetryPublisher(nats, stream, batchProver),
         backlog: openBacklogLimit({ nats, stream, log, metrics, countEdges }),
       }))
       edge = {

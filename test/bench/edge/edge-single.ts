@@ -29,7 +29,7 @@ process.on('message', async ({ natsUrl, masterKey }: { natsUrl: string; masterKe
     directory,
     streams: nats.telemetryStreams.map((stream) => ({
       backlog: openBacklogLimit({ nats, stream, log, metrics, countEdges }),
-      publish: createTelemetryPublisher(nats, stream, log, sealer.proverOf('telemetry batch')),
+      publish: createTelemetryPublisher(nats, stream, sealer.proverOf('telemetry batch')),
     })),
     connected: nats.connected,
     close: directory.close,

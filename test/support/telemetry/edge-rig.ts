@@ -263,7 +263,7 @@ async function startEdge(rig: EdgeRig, options: EdgeOptions): Promise<TestEdge> 
   const { countEdges } = directory
   const batchProver = sealer.proverOf('telemetry batch')
   const streams = nats.telemetryStreams.map((stream) => {
-    const publish = createTelemetryPublisher(nats, stream, quietLog, batchProver)
+    const publish = createTelemetryPublisher(nats, stream, batchProver)
     return {
       publish: options.wrapPublish?.(publish) ?? publish,
       backlog: openBacklogLimit({ nats, stream, log: quietLog, metrics, countEdges }),

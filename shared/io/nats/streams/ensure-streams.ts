@@ -7,13 +7,6 @@ import pRetry from 'p-retry'
 import type { Log } from '#shared/io/process/log.ts'
 import type { Nats } from '../connection.ts'
 import { isForming } from '../jetstream-errors.ts'
-import {
-  bucketNames,
-  openAcceptedBucket,
-  openRemovalsBucket,
-  openStaleSecretBucket,
-  openTenantsBucket,
-} from './buckets.ts'
 import { addStream, isTelemetryStream, nullIfMissing, requireEcho } from './restore-streams.ts'
 import { consumerConfigs, listStreamConfigs } from './stream-configs.ts'
 
@@ -38,11 +31,6 @@ export async function ensureStreams(nats: Nats): Promise<void> {
     const info = await nats.manager.consumers.info(stream, durable)
     requireEcho(`consumer ${durable}`, wanted, info.config)
   }
-  await openTenantsBucket(nats)
-  await openStaleSecretBucket(nats)
-  await openAcceptedBucket(nats)
-  await openRemovalsBucket(nats)
-  for (const bucket of bucketNames) await setReplicas(nats, bucket)
 }
 
 /**
@@ -82,13 +70,4 @@ function toStart({ deliver_policy, opt_start_time }: ConsumerConfig): Partial<Co
 function toUnchanged(nats: Nats, { name, max_bytes, num_replicas }: StreamConfig) {
   const configured = isTelemetryStream(nats, name) ? nats.telemetryBytesMax : undefined
   return { max_bytes: configured ?? max_bytes, num_replicas: nats.replicas ?? num_replicas }
-}
-
-async function setReplicas(nats: Nats, bucket: string): Promise<void> {
-  const name = `KV_${bucket}`
-  const { config } = await nats.manager.streams.info(name)
-  const requested = { num_replicas: nats.replicas ?? config.num_replicas }
-  if (requested.num_replicas === config.num_replicas) return
-  const info = await nats.manager.streams.update(name, { ...config, ...requested })
-  requireEcho(`bucket ${bucket}`, requested, info.config)
 }

@@ -1,18 +1,19 @@
 /**
- * The tenant directory on an edge: all tenants and policies in memory, updated by a watch over the
- * NATS KV bucket and trusted only under a lease (see edge-lease.ts). After a dead watch, a lost
+ * The tenant directory on an edge: all tenants and policies in memory, read from the NATS KV bucket
+ * on and on, and trusted only under a lease (see edge-lease.ts). The server tells of every change;
+ * the edge then reads on, as it does after each announcement. After a lost connection, a lost
  * bucket or an unreadable entry the edge refuses requests and loads everything again; it never
  * answers from an old copy. While a new bucket is being filled, the edge serves the tenants that it
  * has read, and an unknown tenant gets 503, not 401.
  */
-import { Events, type KvEntry, type QueuedIterator } from 'nats'
+import { Events, type KvEntry } from 'nats'
 import {
   deadEdgeMs,
   leaseMs,
   leaseRenewMs,
   leaseStallMs,
 } from '#shared/core/base/limits/tenants.ts'
-import { tenantsBucket } from '#shared/core/telemetry/nats-names.ts'
+import { directoryChanges, tenantsBucket } from '#shared/core/telemetry/nats-names.ts'
 import {
   type EdgeEntry,
   edgeGoneSchema,
@@ -23,6 +24,11 @@ import {
   syncedKey,
   tenantKey,
 } from '#shared/core/tenants/directory-entries.ts'
+import {
+  type BucketRead,
+  type BucketReader,
+  createBucketReader,
+} from '#shared/io/nats/bucket-reader.ts'
 import type { Nats } from '#shared/io/nats/connection.ts'
 import {
   hasNoResponders,
@@ -80,13 +86,17 @@ export type TenantDirectory = {
   close: () => Promise<void>
 }
 
-type ReloadReason = 'ended' | 'stalled' | 'reconnected' | 'lost'
+type ReloadReason = 'stalled' | 'reconnected' | 'lost'
 
 type State = TenantDirectoryOptions & {
   lease: EdgeLease
   directory: Directory | null
-  watch: QueuedIterator<KvEntry> | null
-  /** The active snapshot, and the one that the watch fills: the same once it is current. */
+  reader: BucketReader | null
+  /** Why the bucket cannot be read; null while it can. */
+  readFault: string | null
+  /** The newest revision that was read. */
+  readRevision: number
+  /** The active snapshot, and the one that is being filled: the same once it is current. */
   active: TenantCopy
   staging: TenantCopy
   loaded: boolean
@@ -98,7 +108,7 @@ type State = TenantDirectoryOptions & {
   ownRevision: number
   /** Settles with the latest announcement. */
   announcing: Promise<unknown>
-  /** When the watch last delivered anything. */
+  /** When the bucket was last read. */
   heardMs: number
   /** Other edges by id: the revision of their newest announcement, and when it arrived. */
   others: Map<string, { revision: number; heardMs: number }>
@@ -127,7 +137,7 @@ export function openTenantDirectory(options: TenantDirectoryOptions): TenantDire
       state.closed = true
       clearInterval(timer)
       state.lease.drop()
-      state.watch?.stop()
+      state.reader?.stop()
       // An announcement in flight would replace the entry that says that the edge is gone.
       await state.announcing
       const { directory, registeredAs, ownRevision } = state
@@ -182,7 +192,9 @@ function createState(options: TenantDirectoryOptions): State {
       onAnnounced: (outcome) => announcements.inc({ outcome }),
     }),
     directory: null,
-    watch: null,
+    reader: null,
+    readFault: null,
+    readRevision: 0,
     active: empty,
     staging: empty,
     loaded: false,
@@ -200,40 +212,44 @@ function createState(options: TenantDirectoryOptions): State {
   return state
 }
 
-/** Waits between two attempts to watch. */
-const rewatchMs = 250
+/** Waits between two attempts to read the bucket. */
+const rereadMs = 250
 
 async function follow(state: State): Promise<void> {
-  let failing = false
   while (!state.closed) {
     try {
       await followOnce(state)
-      failing = false
-      if (!state.closed && state.watch !== null) state.onReload('ended')
-      state.watch = null
+      state.reader = null
     } catch (error) {
-      // NATS does not answer: the lease expires without a renewal.
-      if (!failing) state.log.warn({ err: error }, 'the tenant directory cannot be watched')
-      failing = true
+      noteReadFault(state, error)
     }
-    if (!state.closed) await new Promise((resolve) => setTimeout(resolve, rewatchMs))
+    if (!state.closed) await new Promise((resolve) => setTimeout(resolve, rereadMs))
   }
 }
 
-/** The client notices only after many seconds that a watch has ended with its server. */
+/** NATS does not answer, or has no bucket: the lease expires without a renewal. */
+function noteReadFault(state: State, error: unknown): void {
+  if (state.readFault === null) {
+    state.log.warn({ err: error }, 'the tenant directory cannot be read')
+  }
+  state.readFault = (error as Error).message
+}
+
 async function watchConnection(state: State): Promise<void> {
   for await (const { type } of state.nats.connection.status()) {
     if (state.closed) return
+    // Meanwhile the bucket may have been put back to an earlier copy.
     if (type === Events.Reconnect) reload(state, 'reconnected')
   }
 }
 
-/** Reads the bucket and then its changes into a staging snapshot, until the watch ends. */
+/** Reads the bucket and then its changes into a staging snapshot, until the reader is stopped. */
 async function followOnce(state: State): Promise<void> {
   const { nats, lease, nowMs } = state
   // A reply after more than half a lease is too late to renew it.
   const jetstream = nats.connection.jetstream({ timeout: leaseMs / 2 })
   const bucket = await openTenantsBucket({ ...nats, jetstream })
+  const createdAt = await readCreation(nats)
   const staging = createTenantCopy({
     telemetryStreams: state.nats.telemetryStreams.length,
     sealer: state.sealer,
@@ -241,30 +257,55 @@ async function followOnce(state: State): Promise<void> {
     onFault: state.onFault,
     previous: (tenantId) => state.active.tenants.get(tenantId),
   })
-  const watch = await bucket.watch()
+  const directory = toDirectory({ nats, bucket, createdAt }, state.sealer)
+  const reader = createBucketReader({
+    nats,
+    bucket: tenantsBucket,
+    onFailure: (error) => noteReadFault(state, error),
+  })
+  const notices = nats.connection.subscribe(`${directoryChanges}.>`, {
+    callback: (_error, { subject, headers }) => {
+      // What other edges announce is read with this edge's next announcement.
+      const key = subject.slice(directoryChanges.length + 1)
+      if (key !== markKey && key.startsWith(edgeKey(''))) return
+      reader.wake(Number(headers?.get('Nats-Sequence') ?? 0))
+    },
+  })
   try {
-    // Read after the watch has begun: it ends when the stream is replaced in between.
-    const { streamInfo } = await bucket.status()
-    // A close while these were awaited had no watch to stop.
+    // A close while these were awaited had no reader to stop.
     if (state.closed) return
-    const opened = { nats, bucket, createdAt: String(streamInfo.created) }
-    const directory = toDirectory(opened, state.sealer)
-    state.directory = directory
-    state.watch = watch
-    state.staging = staging
-    state.heardMs = nowMs()
+    Object.assign(state, { directory, reader, staging, heardMs: nowMs(), readRevision: 0 })
     state.others.clear()
     lease.restart()
     lease.announceChange()
-    for await (const entry of watch) {
-      if (state.watch !== watch) break
-      state.heardMs = nowMs()
-      applyEntry(state, directory, entry)
-      lease.applied(entry.revision)
-      if (entry.key === markKey && state.active === staging) lease.announceChange()
+    let isFirst = true
+    for await (const read of reader.reads()) {
+      if (state.reader !== reader) break
+      applyRead(state, directory, read)
+      // The bucket may have been replaced before the first entry was read.
+      if (isFirst && read.isToEnd && (await readCreation(nats)) !== createdAt) break
+      isFirst &&= !read.isToEnd
+      if (read.isToEnd) lease.applied(state.readRevision)
+      const hasMark = read.entries.some(({ key }) => key === markKey)
+      if (hasMark && state.active === staging) lease.announceChange()
     }
   } finally {
-    watch.stop()
+    reader.stop()
+    notices.unsubscribe()
+  }
+}
+
+/** When the stream of the bucket was made: another creation is another stream. */
+async function readCreation(nats: Nats): Promise<string> {
+  return String((await nats.manager.streams.info(`KV_${tenantsBucket}`)).created)
+}
+
+function applyRead(state: State, directory: Directory, { entries }: BucketRead): void {
+  state.heardMs = state.nowMs()
+  state.readFault = null
+  for (const entry of entries) {
+    applyEntry(state, directory, entry)
+    state.readRevision = entry.revision
   }
 }
 
@@ -338,6 +379,7 @@ async function announce(state: State, appliedRevision: number): Promise<number> 
   if (directory === null || closed) throw new Error('there is no bucket to announce to')
   const entry: EdgeEntry = { edge_id: registeredAs, applied_revision: appliedRevision }
   const put = async () => {
+    const readBefore = state.readRevision
     const revision = await putAnnouncement(
       directory,
       edgeKey(registeredAs),
@@ -345,6 +387,11 @@ async function announce(state: State, appliedRevision: number): Promise<number> 
       state.ownRevision,
     )
     if (state.registeredAs !== registeredAs) throw new Error('this edge was marked gone')
+    if (revision <= readBefore) {
+      reload(state, 'lost')
+      throw new Error('the tenants bucket was put back to an earlier copy')
+    }
+    state.reader?.wake(revision)
     state.ownRevision = Math.max(state.ownRevision, revision)
     return revision
   }
@@ -387,10 +434,10 @@ async function isBucketGone({ nats }: State, error: unknown): Promise<boolean> {
 
 function reload(state: State, reason: ReloadReason): void {
   if (reason === 'lost') state.lease.drop()
-  if (state.watch === null) return
+  if (state.reader === null) return
   state.onReload(reason)
-  state.watch.stop()
-  state.watch = null
+  state.reader.stop()
+  state.reader = null
 }
 
 /** Makes the staging snapshot active, because it is current. */
@@ -421,7 +468,10 @@ function tick(state: State): void {
 }
 
 function findFault(state: State): string | null {
-  if (!state.loaded) return 'the tenant directory is not loaded'
+  if (!state.loaded) {
+    const { readFault } = state
+    return `the tenant directory is not loaded${readFault === null ? '' : `: ${readFault}`}`
+  }
   if (!state.lease.valid()) return 'the credential lease has run out'
   const tenants = [...state.active.tenants.values()]
   const foreign = tenants.filter(

@@ -1,8 +1,8 @@
 /**
  * An edge's lease on its copy of the tenant directory: proof, on the edge's monotonic clock, that
  * the copy was current at most one lease ago. An announcement is a write to the stream that also
- * carries the directory. Once the edge's watch delivers that write, the copy has everything before
- * it, and later changes know of the edge. Without a lease an edge refuses submissions.
+ * carries the directory. Once the edge has read that write, and on to the end, the copy has everything
+ * before it, and later changes know of the edge. Without a lease an edge refuses submissions.
  */
 
 type LeaseOptions = {
@@ -11,7 +11,7 @@ type LeaseOptions = {
    * stored before. Rejects when it is unknown whether it was stored.
    */
   announce: (appliedRevision: number) => Promise<number>
-  /** Called when the watched copy is current for the first time since `restart`. */
+  /** Called when the copy is current for the first time since `restart`. */
   onCurrent: () => void
   onAnnounced: (outcome: 'stored' | 'failed') => void
   nowMs: () => number
@@ -25,15 +25,14 @@ export type EdgeLease = {
   renew: () => void
   /** Announces as soon as possible: consoles wait until this edge has applied a change. */
   announceChange: () => void
-  /** The watched copy now holds everything up to this revision. */
+  /** The copy was read to the end of the bucket, which was this revision. */
   applied: (revision: number) => void
-  /** A new watch has begun: only announcements made from now on can prove its copy current. */
+  /** Reading began anew: only announcements made from now on can prove its copy current. */
   restart: () => void
   /** Gives the lease up at once. */
   drop: () => void
   /**
-   * Milliseconds since the oldest stored announcement that the watch has not brought back; 0 if
-   * none.
+   * Milliseconds since the oldest stored announcement that was not read back; 0 if none.
    */
   unprovenMs: () => number
   /** The newest revision that the active snapshot reflects. */
@@ -49,7 +48,7 @@ const proofsMax = 16
 export function createEdgeLease(options: LeaseOptions): EdgeLease {
   const { announce, onCurrent, onAnnounced, nowMs, leaseMs } = options
   let validUntilMs = Number.NEGATIVE_INFINITY
-  let watch = 0
+  let reading = 0
   let current = false
   let appliedRevision = 0
   let servedRevision = 0
@@ -72,15 +71,15 @@ export function createEdgeLease(options: LeaseOptions): EdgeLease {
   }
 
   const run = async () => {
-    const askedBy = watch
+    const askedBy = reading
     announcing = true
     do {
       again = false
       const askedMs = nowMs()
       const revision = await announce(servedRevision).catch(() => null)
       onAnnounced(revision === null ? 'failed' : 'stored')
-      // An announcement of an earlier watch proves nothing to the new one.
-      if (askedBy !== watch) return
+      // An announcement before a restart proves nothing after it.
+      if (askedBy !== reading) return
       // The next renewal tries again; a change that waits must not spin on a broken connection.
       if (revision === null) break
       if (proofs.length === proofsMax) proofs.shift()
@@ -99,7 +98,7 @@ export function createEdgeLease(options: LeaseOptions): EdgeLease {
   }
 
   const restart = () => {
-    watch++
+    reading++
     announcing = false
     current = false
     appliedRevision = 0
