@@ -167,7 +167,6 @@ const console: NatsPermissions = {
       readOf,
     ),
     ...infoOf(alertsStream),
-    `${api}.STREAM.LIST`,
     ...createOf(tenants, staleSecretRequests, accepted, removals, ...telemetry),
     ...createOf(deadLetterStream, alertsStream),
     ...durables.flatMap(([stream, durable, subject]) => durableOf(stream, durable, subject)),
@@ -186,7 +185,6 @@ const migrate: NatsPermissions = {
   account: jetstreamAccount,
   publish: [
     `${api}.INFO`,
-    `${api}.STREAM.LIST`,
     `${api}.STREAM.INFO.*`,
     `${api}.STREAM.CREATE.*`,
     `${api}.STREAM.UPDATE.*`,

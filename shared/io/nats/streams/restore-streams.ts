@@ -19,16 +19,12 @@ import { consumerConfigs, listStreamConfigs } from './stream-configs.ts'
  */
 export async function restoreStreams(nats: Nats): Promise<string[]> {
   const created: string[] = []
-  const configs = listStreamConfigs(nats)
-  const present = new Set<string>()
-  for await (const { config } of nats.manager.streams.list()) present.add(config.name)
-  for (const config of configs) {
-    if (present.has(config.name!)) continue
-    await addStream(nats, config)
-    created.push(`stream ${config.name}`)
+  const names = listStreamConfigs(nats).map(({ name }) => name!)
+  for (const stream of names) {
+    if (await restoreStream(nats, stream)) created.push(`stream ${stream}`)
   }
   for (const [durable, { stream, config }] of Object.entries(consumerConfigs)) {
-    if (!configs.some(({ name }) => name === stream)) continue
+    if (!names.includes(stream)) continue
     const found = await nats.manager.consumers.info(stream, durable).catch(nullIfMissing)
     if (found !== null) continue
     await nats.manager.consumers.add(stream, config)
@@ -37,10 +33,15 @@ export async function restoreStreams(nats: Nats): Promise<string[]> {
   return created
 }
 
-/** Creates a stream when it is missing. @throws when the broker does not answer */
-export async function restoreStream(nats: Nats, stream: string): Promise<void> {
-  if ((await nats.manager.streams.info(stream).catch(nullIfMissing)) !== null) return
+/**
+ * Creates a stream when it is missing.
+ * @returns whether it was
+ * @throws when the broker does not answer
+ */
+export async function restoreStream(nats: Nats, stream: string): Promise<boolean> {
+  if ((await nats.manager.streams.info(stream).catch(nullIfMissing)) !== null) return false
   await addStream(nats, listStreamConfigs(nats).find(({ name }) => name === stream)!)
+  return true
 }
 
 /** Opens the tenant directory's bucket, which is made when it is missing. @throws likewise */
