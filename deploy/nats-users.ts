@@ -180,13 +180,18 @@ export function toNatsClaims(
   return {
     exports: account === jetstreamAccount ? exports : [],
     imports: account === jetstreamAccount ? [] : imports,
-    users: Object.fromEntries(
-      users.map((user) => {
-        const { publish = [], denyPublish = [], subscribe = [] } = rightsOf(user) ?? {}
-        return [user, { pub: { allow: publish, deny: denyPublish }, sub: { allow: subscribe } }]
-      }),
-    ),
+    users: Object.fromEntries(users.map((user) => [user, toUserClaims(user)])),
   }
+}
+
+/**
+ * What a user of an account may read. What it may publish is what the account imports; a list of
+ * that would make its JWT longer than a server takes by default.
+ */
+function toUserClaims(user: NatsUser): { pub: object; sub: object } {
+  const rights = rightsOf(user)
+  if (rights === null || rights.account === jetstreamAccount) return { pub: {}, sub: {} }
+  return { pub: {}, sub: { allow: rights.subscribe } }
 }
 
 /** With placeholders for the keys of the accounts. */

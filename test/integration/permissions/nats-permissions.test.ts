@@ -1,5 +1,7 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { connect, type NatsConnection, StorageType } from 'nats'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { jetstreamAccount } from '#shared/core/permissions/nats-permissions.ts'
 import {
   type ProcessName,
@@ -18,6 +20,11 @@ import { connectNats, type Nats, toInboxPrefix } from '#shared/io/nats/connectio
 import { openTenantsBucket } from '#shared/io/nats/streams/buckets.ts'
 import { ensureStreams } from '#shared/io/nats/streams/ensure-streams.ts'
 import { type NatsUser, natsUserNames } from '../../../deploy/nats-users.ts'
+import {
+  createServiceAccounts,
+  makeFolder,
+  startConfigured,
+} from '../../support/servers/nats-configured.ts'
 import { startNats, type TestNats } from '../../support/servers/nats-server.ts'
 import { quietLog } from '../../support/telemetry/edge-rig.ts'
 
@@ -237,5 +244,43 @@ describe('the operator', () => {
     }
     const { state } = await manager.streams.info(deadLetterStream)
     expect(state.messages).toBeGreaterThan(0)
+  })
+})
+
+describe('a server in operator mode, with the same table in its JWTs', () => {
+  it('gives each process what it needs, and no more', async () => {
+    const { dir, remove } = makeFolder()
+    onTestFinished(remove)
+    const { lines, creds } = createServiceAccounts()
+    const store = `jetstream { store_dir: ${JSON.stringify(dir)}, max_file_store: 64GB }`
+    const own = await startConfigured(dir, [...lines, store])
+    onTestFinished(own.stop)
+    const open = async (user: NatsUser) => {
+      const credsFile = join(dir, `${user}.creds`)
+      writeFileSync(credsFile, creds[user]!)
+      const nats = await connectNats(
+        { url: `nats://127.0.0.1:${own.port}`, credsFile },
+        user,
+        quietLog,
+      )
+      onTestFinished(nats.close)
+      return nats
+    }
+    await ensureStreams(await open('migrate'))
+    await (await openTenantsBucket(await open('console'))).put('tenant.acme', 'sealed')
+    const ingest = await open('ingest')
+    expect((await ingest.jetstream.publish(telemetrySubject, '[]')).seq).toBe(1)
+    const bucket = await openTenantsBucket(ingest)
+    expect((await bucket.get('tenant.acme'))?.string()).toBe('sealed')
+    await expect(bucket.put('tenant.acme', 'forged')).rejects.toThrow()
+    await expect(ingest.manager.consumers.add(telemetryStream, {})).rejects.toThrow()
+    const scorer = await open('scorer')
+    const inbox = scorer.newInbox()
+    const pulled = scorer.connection.subscribe(inbox, { max: 1 })
+    const next = `$JS.API.CONSUMER.MSG.NEXT.${telemetryStream}.${scorerConsumer}`
+    scorer.connection.publish(next, '{"batch":1,"no_wait":true}', { reply: inbox })
+    for await (const message of pulled) {
+      expect([message.subject, message.string()]).toEqual([telemetrySubject, '[]'])
+    }
   })
 })

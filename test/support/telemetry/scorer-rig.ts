@@ -65,7 +65,10 @@ export type ScorerRig = {
   close: () => Promise<void>
 }
 
-export async function createScorerRig({ telemetryStreams = 1 } = {}): Promise<ScorerRig> {
+export async function createScorerRig({
+  telemetryStreams = 1,
+  keepsStreams = true,
+} = {}): Promise<ScorerRig> {
   const log = createLog('test', 'silent')
   const path = mkdtempSync(join(tmpdir(), 'clickhouse-'))
   const [natsServer, postgresServer, firstClickhouse] = await Promise.all([
@@ -80,11 +83,8 @@ export async function createScorerRig({ telemetryStreams = 1 } = {}): Promise<Sc
   await migrateClickhouse(clickhouseUrl)
   const nats = await connectNats({ url: natsServer.url, telemetryStreams }, 'test', log)
   await ensureStreams(nats)
-  const keeper = startStreamKeeper({
-    findNats: () => nats,
-    log,
-    metrics: createMetrics('console'),
-  })
+  const metrics = createMetrics('console')
+  const keeper = keepsStreams ? startStreamKeeper({ findNats: () => nats, log, metrics }) : null
   const postgres = createPostgres(postgresUrl, { role: 'test', log, lockTimeoutMs: 20_000 })
   const clickhouse = createClickhouse(clickhouseUrl, { name: 'test' })
   const scorers: ScorerProcess[] = []
@@ -151,7 +151,7 @@ export async function createScorerRig({ telemetryStreams = 1 } = {}): Promise<Sc
     endScorers,
     close: async () => {
       await endScorers()
-      await keeper.stop()
+      await keeper?.stop()
       await nats.close()
       await clickhouse.close()
       await postgres.close()
