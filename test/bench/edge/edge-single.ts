@@ -20,7 +20,7 @@ process.on('message', async ({ natsUrl, masterKey }: { natsUrl: string; masterKe
   const log = createLog('bench', 'silent')
   const metrics = createMetrics('ingest')
   const nowMs = () => performance.now()
-  const nats = await connectNats(natsUrl, 'edge', log)
+  const nats = await connectNats(natsUrl, 'ingest', log)
   const edgeId = randomBytes(9).toString('base64url')
   const sealer = createSealer([masterKey])
   const directory = openTenantDirectory({ nats, sealer, log, metrics, edgeId, nowMs })
