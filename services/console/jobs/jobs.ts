@@ -1,7 +1,7 @@
 /**
  * The console's background jobs, all in one thread of their own. A lock lets one of any number of
- * consoles run each of them; the stream keeper, the directory reconciler and the list projector run in
- * every console.
+ * consoles run each of them; the stream keeper, the directory reconciler and the list projector run
+ * in every console.
  */
 import { createErasureStore } from '#shared/io/erasure/erasure-store.ts'
 import { startStreamKeeper } from '#shared/io/nats/streams/stream-keeper.ts'

@@ -13,7 +13,7 @@ import {
   leaseRenewMs,
   leaseStallMs,
 } from '#shared/core/base/limits/tenants.ts'
-import { directoryChanges, tenantsBucket } from '#shared/core/telemetry/nats-names.ts'
+import { tenantsBucket } from '#shared/core/telemetry/nats-names.ts'
 import {
   type EdgeEntry,
   edgeGoneSchema,
@@ -24,11 +24,7 @@ import {
   syncedKey,
   tenantKey,
 } from '#shared/core/tenants/directory-entries.ts'
-import {
-  type BucketRead,
-  type BucketReader,
-  createBucketReader,
-} from '#shared/io/nats/bucket-reader.ts'
+import type { BucketRead } from '#shared/io/nats/bucket-reader.ts'
 import type { Nats } from '#shared/io/nats/connection.ts'
 import {
   hasNoResponders,
@@ -37,7 +33,6 @@ import {
   jetstreamCodes,
 } from '#shared/io/nats/jetstream-errors.ts'
 import { readJson } from '#shared/io/nats/kv-entries.ts'
-import { openTenantsBucket } from '#shared/io/nats/streams/buckets.ts'
 import type { Log } from '#shared/io/process/log.ts'
 import { type Metrics, startAtZero } from '#shared/io/process/metrics.ts'
 import type { Sealer } from '#shared/io/tenants/sealed-secrets.ts'
@@ -49,6 +44,7 @@ import {
   readProven,
   toDirectory,
 } from './directory-entries.ts'
+import { type DirectoryReads, openDirectoryReads } from './directory-reads.ts'
 import { createEdgeLease, type EdgeLease } from './edge-lease.ts'
 import { observeDirectory } from './observe-directory.ts'
 import { createTenantCopy, type Tenant, type TenantCopy } from './tenant-copy.ts'
@@ -91,7 +87,8 @@ type ReloadReason = 'stalled' | 'reconnected' | 'lost'
 type State = TenantDirectoryOptions & {
   lease: EdgeLease
   directory: Directory | null
-  reader: BucketReader | null
+  /** Null while the bucket is not read. */
+  reads: DirectoryReads | null
   /** Why the bucket cannot be read; null while it can. */
   readFault: string | null
   /** The newest revision that was read. */
@@ -137,7 +134,7 @@ export function openTenantDirectory(options: TenantDirectoryOptions): TenantDire
       state.closed = true
       clearInterval(timer)
       state.lease.drop()
-      state.reader?.stop()
+      state.reads?.stop()
       // An announcement in flight would replace the entry that says that the edge is gone.
       await state.announcing
       const { directory, registeredAs, ownRevision } = state
@@ -192,7 +189,7 @@ function createState(options: TenantDirectoryOptions): State {
       onAnnounced: (outcome) => announcements.inc({ outcome }),
     }),
     directory: null,
-    reader: null,
+    reads: null,
     readFault: null,
     readRevision: 0,
     active: empty,
@@ -219,7 +216,7 @@ async function follow(state: State): Promise<void> {
   while (!state.closed) {
     try {
       await followOnce(state)
-      state.reader = null
+      state.reads = null
     } catch (error) {
       noteReadFault(state, error)
     }
@@ -229,9 +226,7 @@ async function follow(state: State): Promise<void> {
 
 /** NATS does not answer, or has no bucket: the lease expires without a renewal. */
 function noteReadFault(state: State, error: unknown): void {
-  if (state.readFault === null) {
-    state.log.warn({ err: error }, 'the tenant directory cannot be read')
-  }
+  if (state.readFault === null) state.log.warn({ err: error }, 'the directory cannot be read')
   state.readFault = (error as Error).message
 }
 
@@ -243,61 +238,33 @@ async function watchConnection(state: State): Promise<void> {
   }
 }
 
-/** Reads the bucket and then its changes into a staging snapshot, until the reader is stopped. */
+/** Reads the bucket and then its changes into a staging snapshot, until the reads are stopped. */
 async function followOnce(state: State): Promise<void> {
   const { nats, lease, nowMs } = state
-  // A reply after more than half a lease is too late to renew it.
-  const jetstream = nats.connection.jetstream({ timeout: leaseMs / 2 })
-  const bucket = await openTenantsBucket({ ...nats, jetstream })
-  const createdAt = await readCreation(nats)
-  const staging = createTenantCopy({
-    telemetryStreams: state.nats.telemetryStreams.length,
-    sealer: state.sealer,
-    nowMs,
-    onFault: state.onFault,
-    previous: (tenantId) => state.active.tenants.get(tenantId),
-  })
-  const directory = toDirectory({ nats, bucket, createdAt }, state.sealer)
-  const reader = createBucketReader({
-    nats,
-    bucket: tenantsBucket,
-    onFailure: (error) => noteReadFault(state, error),
-  })
-  const notices = nats.connection.subscribe(`${directoryChanges}.>`, {
-    callback: (_error, { subject, headers }) => {
-      // What other edges announce is read with this edge's next announcement.
-      const key = subject.slice(directoryChanges.length + 1)
-      if (key !== markKey && key.startsWith(edgeKey(''))) return
-      reader.wake(Number(headers?.get('Nats-Sequence') ?? 0))
-    },
-  })
+  const reads = await openDirectoryReads(nats, (error) => noteReadFault(state, error))
+  const { bucket, createdAt } = reads
+  const { sealer, onFault } = state
+  const previous = (tenantId: string) => state.active.tenants.get(tenantId)
+  const telemetryStreams = nats.telemetryStreams.length
+  const staging = createTenantCopy({ telemetryStreams, sealer, nowMs, onFault, previous })
+  const directory = toDirectory({ nats, bucket, createdAt }, sealer)
   try {
-    // A close while these were awaited had no reader to stop.
+    // A close while it was opened had nothing to stop.
     if (state.closed) return
-    Object.assign(state, { directory, reader, staging, heardMs: nowMs(), readRevision: 0 })
+    Object.assign(state, { directory, reads, staging, heardMs: nowMs(), readRevision: 0 })
     state.others.clear()
     lease.restart()
     lease.announceChange()
-    let isFirst = true
-    for await (const read of reader.reads()) {
-      if (state.reader !== reader) break
+    for await (const read of reads.all()) {
+      if (state.reads !== reads) break
       applyRead(state, directory, read)
-      // The bucket may have been replaced before the first entry was read.
-      if (isFirst && read.isToEnd && (await readCreation(nats)) !== createdAt) break
-      isFirst &&= !read.isToEnd
       if (read.isToEnd) lease.applied(state.readRevision)
       const hasMark = read.entries.some(({ key }) => key === markKey)
       if (hasMark && state.active === staging) lease.announceChange()
     }
   } finally {
-    reader.stop()
-    notices.unsubscribe()
+    reads.stop()
   }
-}
-
-/** When the stream of the bucket was made: another creation is another stream. */
-async function readCreation(nats: Nats): Promise<string> {
-  return String((await nats.manager.streams.info(`KV_${tenantsBucket}`)).created)
 }
 
 function applyRead(state: State, directory: Directory, { entries }: BucketRead): void {
@@ -391,7 +358,7 @@ async function announce(state: State, appliedRevision: number): Promise<number> 
       reload(state, 'lost')
       throw new Error('the tenants bucket was put back to an earlier copy')
     }
-    state.reader?.wake(revision)
+    state.reads?.wake(revision)
     state.ownRevision = Math.max(state.ownRevision, revision)
     return revision
   }
@@ -434,10 +401,10 @@ async function isBucketGone({ nats }: State, error: unknown): Promise<boolean> {
 
 function reload(state: State, reason: ReloadReason): void {
   if (reason === 'lost') state.lease.drop()
-  if (state.reader === null) return
+  if (state.reads === null) return
   state.onReload(reason)
-  state.reader.stop()
-  state.reader = null
+  state.reads.stop()
+  state.reads = null
 }
 
 /** Makes the staging snapshot active, because it is current. */
@@ -468,10 +435,8 @@ function tick(state: State): void {
 }
 
 function findFault(state: State): string | null {
-  if (!state.loaded) {
-    const { readFault } = state
-    return `the tenant directory is not loaded${readFault === null ? '' : `: ${readFault}`}`
-  }
+  const { readFault: why } = state
+  if (!state.loaded) return `the tenant directory is not loaded${why === null ? '' : `: ${why}`}`
   if (!state.lease.valid()) return 'the credential lease has run out'
   const tenants = [...state.active.tenants.values()]
   const foreign = tenants.filter(

@@ -1,8 +1,9 @@
 /**
  * An edge's lease on its copy of the tenant directory: proof, on the edge's monotonic clock, that
  * the copy was current at most one lease ago. An announcement is a write to the stream that also
- * carries the directory. Once the edge has read that write, and on to the end, the copy has everything
- * before it, and later changes know of the edge. Without a lease an edge refuses submissions.
+ * carries the directory. Once the edge has read that write, and on to the end, the copy has
+ * everything before it, and later changes know of the edge. Without a lease an edge refuses
+ * submissions.
  */
 
 type LeaseOptions = {
