@@ -30,8 +30,8 @@ export async function openDirectoryReads(
 ): Promise<DirectoryReads> {
   // A reply after more than half a lease is too late to renew it.
   const jetstream = nats.connection.jetstream({ timeout: leaseMs / 2 })
-  const bucket = await openTenantsBucket({ ...nats, jetstream })
-  const createdAt = await readCreation(nats)
+  const opening = openTenantsBucket({ ...nats, jetstream })
+  const [bucket, createdAt] = await Promise.all([opening, readCreation(nats)])
   const reader = createBucketReader({ nats, bucket: tenantsBucket, onFailure })
   const notices = nats.connection.subscribe(`${directoryChanges}.>`, {
     callback: (error, { subject, headers }) => {
