@@ -19,10 +19,10 @@ export const leaseMarginMs = 250
 export const leaseStallMs = 1_000
 
 /**
- * What one request to a bucket brings: two of them load 10,000 tenants of 1 KB. The server ends a
+ * What one request to a bucket brings: ten of them load 10,000 tenants of 1 KB. The server ends a
  * connection that has 64 MB pending.
  */
-export const bucketReadEntries = 5_000
+export const bucketReadEntries = 1_000
 export const bucketReadBytes = 8 * 1024 * 1024
 
 /** An edge without an announcement for five leases is gone, and its announcement is removed. */
