@@ -152,7 +152,7 @@ function openEdge(options: {
       const { countEdges } = directory
       const batchProver = keys.batches
       const streams = nats.telemetryStreams.map((stream) => ({
-        publish: createTelemetryPublisher(nats, stream, log, batchProver),
+        publish: createTelemetryPublisher(nats, stream, batchProver),
         backlog: openBacklogLimit({ nats, stream, log, metrics, countEdges }),
       }))
       edge = {

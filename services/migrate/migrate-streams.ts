@@ -8,19 +8,20 @@ import { within } from '#shared/io/process/pause.ts'
 /**
  * Creates or updates the streams, consumers and buckets of this release.
  * @param limitMs how long to wait for a server that is starting, and for several to form a cluster
+ * @returns the names of the streams that did not exist
  * @throws MigrationError when NATS does not answer in time, or is too old for this release
  */
 export async function migrateStreams(
   settings: NatsSettings,
   { log, limitMs }: { log: Log; limitMs: number },
-): Promise<void> {
+): Promise<string[]> {
   const link = openNats(settings, 'migrate', log)
   try {
     if (!(await within(link.opened, limitMs))) throw new MigrationError(`NATS ${link.fault()}`)
     const nats = await link.opened
     const old = findOldServer(nats)
     if (old !== null) throw new MigrationError(`NATS ${old}`)
-    await ensureStreamsOnceFormed(nats, { log, limitMs })
+    return await ensureStreamsOnceFormed(nats, { log, limitMs })
   } finally {
     await link.close()
   }

@@ -16,7 +16,6 @@ import { toTelemetryStream } from '#shared/core/telemetry/telemetry-streams.ts'
 import { publishTenantHint } from '#shared/io/deliveries/publish-hints.ts'
 import type { Nats } from '#shared/io/nats/connection.ts'
 import { decodeReport, encodeReport } from '#shared/io/nats/kv-reporter.ts'
-import { createLog } from '#shared/io/process/log.ts'
 import { createTelemetryPublisher } from '#shared/io/telemetry/telemetry-publisher.ts'
 import {
   type Directory,
@@ -183,12 +182,7 @@ export async function writeBatch({
     },
   }
   const nats = { connection, newInbox: () => 'inbox' } as unknown as Nats
-  const publish = createTelemetryPublisher(
-    nats,
-    toTelemetryStream(1),
-    createLog('test', 'silent'),
-    batchProver,
-  )
+  const publish = createTelemetryPublisher(nats, toTelemetryStream(1), batchProver)
   // Nothing answers.
   await publish(message, 'batch-1', 0).catch(() => undefined)
   return `${proof}\n${Buffer.from(message).toString()}`

@@ -2,12 +2,13 @@
 // it. JetStream lives on disk and syncs before each acknowledgement (`sync_interval: always`), so
 // a stored message survives a power cut.
 
-import { chmodSync, mkdirSync, writeFileSync } from 'node:fs'
+import { chmodSync, existsSync, mkdirSync, renameSync, writeFileSync } from 'node:fs'
 import { connect } from 'node:net'
 import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
 
 import { oldestServers } from '#shared/core/base/server-versions.ts'
+import { jetstreamAccount } from '#shared/core/permissions/nats-permissions.ts'
 import { cacheFolder } from '#shared/io/process/cache-folder.ts'
 import {
   type NatsUser,
@@ -116,12 +117,23 @@ function natsConfig(settings: NatsSettings): string {
  */
 const toGoCores = (cores: number) => String(Math.max(1, Math.floor(cores / 2)))
 
+/**
+ * Gives the streams of an earlier release, which were in the server's global account, to the
+ * account that has JetStream now: an account is a folder, and its files do not name it.
+ */
+function adoptGlobalAccount(dir: string): void {
+  const folderOf = (account: string) => join(dir, 'jetstream', account)
+  const [before, now] = [folderOf('$G'), folderOf(jetstreamAccount)]
+  if (existsSync(before) && !existsSync(now)) renameSync(before, now)
+}
+
 /** Writes the configuration and returns the launch spec. */
 export function natsLaunchSpec(
   settings: NatsSettings,
   env: Record<string, string | undefined>,
 ): LaunchSpec {
   mkdirSync(settings.dir, { recursive: true, mode: 0o700 })
+  adoptGlobalAccount(settings.dir)
   const file = join(settings.dir, 'nats-server.conf')
   writeFileSync(file, natsConfig(settings), { mode: 0o600 })
   chmodSync(file, 0o600)

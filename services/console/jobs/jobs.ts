@@ -1,8 +1,10 @@
 /**
  * The console's background jobs, all in one thread of their own. A lock lets one of any number of
- * consoles run each of them; the directory reconciler and the list projector run in every console.
+ * consoles run each of them; the stream keeper, the directory reconciler and the list projector run
+ * in every console.
  */
 import { createErasureStore } from '#shared/io/erasure/erasure-store.ts'
+import { startStreamKeeper } from '#shared/io/nats/streams/stream-keeper.ts'
 import type { StopSteps } from '#shared/io/process/lifecycle.ts'
 import type { Log } from '#shared/io/process/log.ts'
 import type { Metrics } from '#shared/io/process/metrics.ts'
@@ -53,6 +55,7 @@ export function startJobs(deps: JobDeps): Jobs {
     findNats: connections.findNats,
   })
   const jobs = {
+    'stream keeper': () => startStreamKeeper({ ...shared, findNats: connections.findNats }),
     'directory reconciler': () => startDirectoryReconciler({ ...shared, rotation, projection }),
     'list projector': () =>
       startListProjector({ ...common, sealer, findNats: connections.findNats }),

@@ -1,7 +1,16 @@
 /**
- * The NATS subjects that each process may use. The JetStream API is subjects as well, so the
- * permission to read a stream is one to create a consumer. The rights are those to every telemetry
- * stream that there can be, so a further stream needs no change of the server.
+ * The NATS subjects that each process may use, and the account that it is in.
+ *
+ * A permission on subjects alone is no wall inside one account: the server answers on any reply
+ * subject that a client names, and acts on what a request says (a consumer that delivers to a
+ * subject, a stream that copies others), and checks none of that. So JetStream lies in an account
+ * of its own with `migrate` and the console, which hold the keys of what they write. Every other
+ * process is in its own account and imports single subjects. What the server then does for it,
+ * replies included, stays in its own account. No import is one that creates or changes a stream or
+ * a consumer: such a request would be carried out among the streams.
+ *
+ * The rights are those to every telemetry stream that there can be, so a further stream needs no
+ * change of the server.
  */
 import {
   acceptedBucket,
@@ -10,6 +19,8 @@ import {
   deadLetterSubject,
   deliveryConsumer,
   deliveryHintSubject,
+  directoryChanges,
+  lostSubjects,
   removalsBucket,
   requestLogAnswerSubject,
   requestLogQuerySubject,
@@ -18,8 +29,14 @@ import {
 } from '#shared/core/telemetry/nats-names.ts'
 import { telemetryStreams } from '#shared/core/telemetry/telemetry-streams.ts'
 
+/** The account with JetStream, and those of the processes that import subjects from it. */
+export const jetstreamAccount = 'DEVICE_INTELLIGENCE'
+export type NatsAccount = typeof jetstreamAccount | 'DI_INGEST' | 'DI_SCORER' | 'DI_DELIVERY'
+
 /** Subjects of NATS, with `*` and `>`. */
 export type NatsPermissions = {
+  /** In another account than JetStream's, `publish` and `subscribe` are also all that it imports. */
+  account: NatsAccount
   publish: readonly string[]
   /** Exceptions of `publish`. */
   denyPublish?: readonly string[]
@@ -36,7 +53,7 @@ const removals = bucketStream(removalsBucket)
 /** The inbox of replies, which no other user may read. */
 const inboxOf = (process: string) => [`_INBOX.${process}.>`]
 const infoOf = (...streams: string[]) => streams.map((stream) => `${api}.STREAM.INFO.${stream}`)
-/** Creates a stream if it is missing; it cannot change an existing one. */
+/** Creates a stream; it cannot change an existing one. */
 const createOf = (...streams: string[]) => streams.map((stream) => `${api}.STREAM.CREATE.${stream}`)
 const consumerInfo = (stream: string, durable: string) =>
   `${api}.CONSUMER.INFO.${stream}.${durable}`
@@ -49,8 +66,8 @@ const durableOf = (stream: string, durable: string, subject: string) => [
 ]
 
 /** Pulls messages of a durable consumer and acknowledges them. */
-const consumeOf = (stream: string, durable: string, subject: string) => [
-  ...durableOf(stream, durable, subject),
+const consumeOf = (stream: string, durable: string) => [
+  consumerInfo(stream, durable),
   `${api}.CONSUMER.MSG.NEXT.${stream}.${durable}`,
   `$JS.ACK.${stream}.${durable}.>`,
 ]
@@ -79,40 +96,40 @@ const durables = [
 ] as const
 /** The names of the telemetry streams. */
 const telemetry = telemetryStreams.map(({ stream }) => stream)
-const touchDurables = durables.flatMap(([stream, durable]) => [
-  `${api}.CONSUMER.CREATE.${stream}.${durable}.>`,
-  `${api}.CONSUMER.CREATE.${stream}.${durable}`,
+const takeFromDurables = durables.flatMap(([stream, durable]) => [
   `${api}.CONSUMER.DELETE.${stream}.${durable}`,
   `${api}.CONSUMER.MSG.NEXT.${stream}.${durable}`,
 ])
 
-/** Publishes telemetry, watches the tenant directory, announces itself there, answers queries. */
+/** Publishes telemetry, reads the tenant directory, announces itself there, answers queries. */
 const ingest: NatsPermissions = {
+  account: 'DI_INGEST',
   publish: [
     ...telemetryStreams.map(({ subject }) => subject),
     `$KV.${tenantsBucket}.edge.*`,
     `$KV.${staleSecretBucket}.>`,
     `$KV.${acceptedBucket}.>`,
     `${api}.INFO`,
-    ...readOf(tenants),
-    ...infoOf(...telemetry, staleSecretRequests, accepted),
-    ...createOf(...telemetry, tenants, staleSecretRequests, accepted),
+    `${api}.DIRECT.GET.${tenants}`,
+    `${api}.DIRECT.GET.${tenants}.>`,
+    ...infoOf(tenants, staleSecretRequests, accepted, ...telemetry),
     // The low watermark, for the free space of the stream.
     ...telemetryDurables.map(([stream, durable]) => consumerInfo(stream, durable)),
     requestLogAnswerSubject('*'),
   ],
-  subscribe: [...inboxOf('ingest'), requestLogQuerySubject],
+  subscribe: [...inboxOf('ingest'), `${directoryChanges}.>`, requestLogQuerySubject],
 }
 
 /** Consumes telemetry, trims the stream, stores dead letters, publishes delivery hints. */
 const scorer: NatsPermissions = {
+  account: 'DI_SCORER',
   publish: [
     deadLetterSubject,
     deliveryHintSubject,
     `${api}.INFO`,
     ...infoOf(...telemetry, deadLetterStream, alertsStream),
-    ...createOf(...telemetry, deadLetterStream),
-    ...telemetryDurables.flatMap((durable) => consumeOf(...durable)),
+    ...telemetryDurables.flatMap(([stream, durable]) => consumeOf(stream, durable)),
+    // A purge destroys no more than the scorer could by acknowledging what it did not store.
     ...telemetry.flatMap((stream) => [
       `${api}.STREAM.MSG.GET.${stream}`,
       `${api}.STREAM.PURGE.${stream}`,
@@ -123,18 +140,23 @@ const scorer: NatsPermissions = {
 
 /** Consumes delivery hints. */
 const delivery: NatsPermissions = {
+  account: 'DI_DELIVERY',
   publish: [
     `${api}.INFO`,
     ...infoOf(alertsStream),
-    ...createOf(alertsStream),
-    ...consumeOf(alertsStream, deliveryConsumer, deliveryHintSubject),
+    ...consumeOf(alertsStream, deliveryConsumer),
     `${api}.STREAM.MSG.GET.${alertsStream}`,
   ],
   subscribe: inboxOf('delivery'),
 }
 
-/** Writes the tenant directory, reads the reports of edges and queries them, erases from streams. */
+/**
+ * Writes the tenant directory, reads the reports of edges and queries them, erases from streams,
+ * and creates streams, buckets and consumers that were lost. In the account of JetStream the list
+ * only prevents mistakes.
+ */
 const console: NatsPermissions = {
+  account: jetstreamAccount,
   publish: [
     deadLetterSubject,
     deliveryHintSubject,
@@ -144,19 +166,23 @@ const console: NatsPermissions = {
     ...[tenants, staleSecretRequests, accepted, removals, ...telemetry, deadLetterStream].flatMap(
       readOf,
     ),
-    ...createOf(tenants, staleSecretRequests, accepted, removals),
+    ...infoOf(alertsStream),
+    ...createOf(tenants, staleSecretRequests, accepted, removals, ...telemetry),
+    ...createOf(deadLetterStream, alertsStream),
+    ...durables.flatMap(([stream, durable, subject]) => durableOf(stream, durable, subject)),
     // Markers of policies that no tenant uses any more.
     `${api}.STREAM.PURGE.${tenants}`,
     ...telemetry.map((stream) => `${api}.STREAM.MSG.DELETE.${stream}`),
     `${api}.STREAM.MSG.DELETE.${deadLetterStream}`,
     requestLogQuerySubject,
   ],
-  denyPublish: touchDurables,
-  subscribe: [...inboxOf('console'), requestLogAnswerSubject('*')],
+  denyPublish: takeFromDurables,
+  subscribe: [...inboxOf('console'), requestLogAnswerSubject('*'), ...lostSubjects],
 }
 
 /** Creates and changes streams and consumers, without reading or writing messages. */
 const migrate: NatsPermissions = {
+  account: jetstreamAccount,
   publish: [
     `${api}.INFO`,
     `${api}.STREAM.INFO.*`,

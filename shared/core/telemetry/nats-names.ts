@@ -16,6 +16,11 @@ export const deadLetterStream = 'DEAD_LETTERS'
 export const deadLetterSubject = 'dead.telemetry'
 /** KV bucket of the tenant directory's projection and of the revision that each edge applied. */
 export const tenantsBucket = 'tenants'
+/**
+ * The start of the subjects on which the server says that a key of `tenants` has a new entry:
+ * followed by the key, without the entry. Edges then read on.
+ */
+export const directoryChanges = 'tenants.changed'
 /** KV bucket of the edges' reports of requests that are still signed with a retired secret. */
 export const staleSecretBucket = 'stale_secret_requests'
 /** KV bucket of the counts of events that edges accepted, for reconciliation. */
@@ -26,3 +31,8 @@ export const removalsBucket = 'removals'
 export const requestLogQuerySubject = 'request_log.query'
 /** The answers to one query; `*` stands for any. */
 export const requestLogAnswerSubject = (queryId: string): string => `request_log.answer.${queryId}`
+/** On these the server tells that a stream, or a consumer, was deleted. */
+export const lostSubjects = [
+  '$JS.EVENT.ADVISORY.STREAM.DELETED.>',
+  '$JS.EVENT.ADVISORY.CONSUMER.DELETED.>',
+]

@@ -13,8 +13,6 @@ import {
   type JetstreamFailure,
   jetstreamCodes,
 } from '#shared/io/nats/jetstream-errors.ts'
-import { restoreStream } from '#shared/io/nats/streams/restore-streams.ts'
-import type { Log } from '#shared/io/process/log.ts'
 import type { Prover } from '#shared/io/tenants/directory/proofs.ts'
 
 /** Why a batch was not stored; a metric label. */
@@ -51,10 +49,8 @@ export type PublishBatch = (
 export function createTelemetryPublisher(
   nats: Nats,
   { stream, subject }: TelemetryStream,
-  log: Log,
   prover: Prover,
 ): PublishBatch {
-  const restore = createRestorer(nats, stream, log)
   const request = createRequester(nats, subject)
   return async (message, batchId, timeoutMs, tracedEvents = '') => {
     const meta = headers()
@@ -68,7 +64,6 @@ export function createTelemetryPublisher(
       const { duplicate = false, seq: sequence = 0 } = readAck(answer!)
       return { duplicate, sequence }
     }
-    if (failure.fault === 'stream_missing') restore()
     throw failure
   }
 }
@@ -122,20 +117,6 @@ function createRequester(
         settle(null)
       }
     })
-}
-
-/** Creates the stream when it is missing, one attempt at a time. */
-function createRestorer(nats: Nats, stream: string, log: Log): () => void {
-  let restoring = false
-  return () => {
-    if (restoring) return
-    restoring = true
-    restoreStream(nats, stream)
-      .catch((error: unknown) => log.error({ err: error, stream }, 'the stream cannot be created'))
-      .finally(() => {
-        restoring = false
-      })
-  }
 }
 
 /** @returns null when the response confirms that the batch is stored */

@@ -70,3 +70,9 @@ export async function listTenantsOfStream(db: Queryable, stream: number): Promis
   )
   return rows.map((row) => row.tenant_id)
 }
+
+/** @returns whether there is any tenant */
+export async function hasAnyTenant(db: Queryable): Promise<boolean> {
+  const { rows } = await db.query<{ found: boolean }>('select exists(select from tenants) as found')
+  return rows[0]!.found
+}

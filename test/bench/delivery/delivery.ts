@@ -211,7 +211,7 @@ export async function run(args: string[] = []): Promise<void> {
   }
   const delivery = await startMeasured('delivery', {
     POSTGRES_URL: url,
-    NATS_URL: natsServer.url,
+    NATS_URL: natsServer.urlOf('delivery'),
     MASTER_KEY: testMasterKey,
     ALLOW_PRIVATE_WEBHOOKS: '1',
   })

@@ -146,7 +146,7 @@ async function start(closing: Closing): Promise<Bench> {
   const listen = `127.0.0.1:${await choosePort({})}`
   const delivery = startDelivery({
     POSTGRES_URL: postgresUrl,
-    NATS_URL: server.url,
+    NATS_URL: server.urlOf('delivery'),
     MASTER_KEY: testMasterKey,
     DELIVERY_LISTEN: listen,
     ALLOW_PRIVATE_WEBHOOKS: '1',

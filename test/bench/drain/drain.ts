@@ -258,7 +258,7 @@ async function measureDrain(rig: Rig, filled: Filled, database: string): Promise
   }
   await ensureStreams(nats)
   const scorer = await startMeasured('scorer', {
-    NATS_URL: server.url,
+    NATS_URL: server.urlOf('scorer'),
     POSTGRES_URL: postgresUrl,
     CLICKHOUSE_URL: clickhouseUrl,
     TELEMETRY_KEY: testTelemetryKey,

@@ -38,7 +38,7 @@ export async function run(args: string[] = []): Promise<void> {
   const { worker: baseline } = await forkChild('./edge/edge-baseline.ts')
   const bare = { port: await baseline.request<number>(tenant.secret), pid: baseline.child.pid! }
   const process = await startMeasured('ingest', {
-    NATS_URL: rig.server.url,
+    NATS_URL: rig.server.urlOf('ingest'),
     MASTER_KEY: rig.masterKey,
     LOG_LEVEL: 'warn',
     TRUSTED_PROXIES: '127.0.0.1',

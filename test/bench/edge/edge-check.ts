@@ -17,7 +17,7 @@ export async function countStored({ server, masterKey }: EdgeRig): Promise<numbe
   await migratePostgres(postgresUrl)
   await migrateClickhouse(clickhouse.url, postgresUrl)
   const scorer = await startMeasured('scorer', {
-    NATS_URL: server.url,
+    NATS_URL: server.urlOf('scorer'),
     POSTGRES_URL: postgresUrl,
     CLICKHOUSE_URL: clickhouse.url,
     TELEMETRY_KEY: deriveKey(masterKey, 'telemetry batch'),

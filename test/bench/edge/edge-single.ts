@@ -20,7 +20,7 @@ process.on('message', async ({ natsUrl, masterKey }: { natsUrl: string; masterKe
   const log = createLog('bench', 'silent')
   const metrics = createMetrics('ingest')
   const nowMs = () => performance.now()
-  const nats = await connectNats(natsUrl, 'edge', log)
+  const nats = await connectNats(natsUrl, 'ingest', log)
   const edgeId = randomBytes(9).toString('base64url')
   const keys = createEdgeKeys(toEdgeKeyTexts([masterKey]))
   const directory = openTenantDirectory({ nats, keys, log, metrics, edgeId, nowMs })
@@ -29,7 +29,7 @@ process.on('message', async ({ natsUrl, masterKey }: { natsUrl: string; masterKe
     directory,
     streams: nats.telemetryStreams.map((stream) => ({
       backlog: openBacklogLimit({ nats, stream, log, metrics, countEdges }),
-      publish: createTelemetryPublisher(nats, stream, log, keys.batches),
+      publish: createTelemetryPublisher(nats, stream, keys.batches),
     })),
     connected: nats.connected,
     close: directory.close,

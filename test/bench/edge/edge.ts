@@ -106,7 +106,7 @@ async function startBench(options: Options, syncAlways: boolean): Promise<Bench>
 async function startEdge(rig: EdgeRig, sharedPort?: number): Promise<MeasuredService> {
   // One machine sends for thousands of clients, as a proxy does.
   const crowded = { TRUSTED_PROXIES: '127.0.0.1' }
-  const env = { NATS_URL: rig.server.url, MASTER_KEY: rig.masterKey, ...crowded }
+  const env = { NATS_URL: rig.server.urlOf('ingest'), MASTER_KEY: rig.masterKey, ...crowded }
   if (sharedPort === undefined) return startMeasured('ingest', env)
   const listen = { INGEST_LISTEN: `127.0.0.1:${sharedPort}`, REUSE_PORT: '1' }
   return startMeasured('ingest', { ...env, ...listen })
@@ -212,7 +212,10 @@ async function compareWithBaseline(bench: Bench, syncAlways: boolean): Promise<F
 async function publishSingly(bench: Bench): Promise<Figure> {
   const { worker: single } = await forkChild('./edge/edge-single.ts')
   const { rig } = bench
-  const port = await single.request<number>({ natsUrl: rig.server.url, masterKey: rig.masterKey })
+  const port = await single.request<number>({
+    natsUrl: rig.server.urlOf('ingest'),
+    masterKey: rig.masterKey,
+  })
   const other = { port, pid: single.child.pid! }
   const edge = { port: portOf(bench.edge.url), pid: bench.edge.pid }
   await runClosed(bench, other, { seconds: 1 })

@@ -8,6 +8,7 @@ import { createClickhouse } from '#shared/io/clickhouse/clickhouse.ts'
 import { connectNats, type Nats } from '#shared/io/nats/connection.ts'
 import { createPostgres, type Postgres } from '#shared/io/postgres/postgres.ts'
 import type { ServiceName } from '../../../deploy/local/stack/settings.ts'
+import type { NatsUser } from '../../../deploy/nats-users.ts'
 import { callAdmin } from '../../support/http/tenant-client.ts'
 import { type Closing, startWhole } from '../../support/process/closing.ts'
 import { createServiceProcess, spawnService } from '../../support/process/service-process.ts'
@@ -72,7 +73,8 @@ async function startAll(closing: Closing, stop: () => Promise<void>): Promise<Cl
   }
   await migrate(env)
   const start = async (name: ServiceName) => {
-    const service = await createServiceProcess(name, env)
+    const NATS_URL = cluster.urlOf(name as NatsUser)
+    const service = await createServiceProcess(name, { ...env, NATS_URL })
     closing.push(service.kill)
     await service.start()
     return service

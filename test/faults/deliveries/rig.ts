@@ -75,7 +75,7 @@ async function startAll(
   const { receiver, tenantIds } = await startReceiver(options, postgres, closing)
   const env = {
     POSTGRES_URL: postgresUrl,
-    NATS_URL: server.url,
+    NATS_URL: server.urlOf('delivery'),
     MASTER_KEY: testMasterKey,
     DELIVERY_LISTEN: '127.0.0.1:0',
     ALLOW_PRIVATE_WEBHOOKS: '1',

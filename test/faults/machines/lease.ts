@@ -198,7 +198,8 @@ function createHistory(scheduler: fc.Scheduler, chance: Chance, note: Note) {
       for (let left = count; left > 0 && edge.queue.length > 0; left--) {
         const entry = edge.queue.shift()!
         if ('secret' in entry) edge.staging = entry.secret
-        edge.lease.applied(entry.revision, edge.queue.length)
+        // Only a copy that was read to the end has all that came before.
+        if (edge.queue.length === 0) edge.lease.applied(entry.revision)
         if ('secret' in entry) edge.lease.announceChange()
       }
     },

@@ -51,7 +51,7 @@ export async function rollEdges(options: RollOptions): Promise<RollResult> {
   try {
     const { tenantId, secret } = await rig.projectTenant('rolled')
     const env = {
-      NATS_URL: rig.server.url,
+      NATS_URL: rig.server.urlOf('ingest'),
       MASTER_KEY: rig.masterKey,
       STOP_DELAY_MS: String(stopDelayMs),
       LOG_LEVEL: 'warn',

@@ -49,7 +49,6 @@ async function startAll(closing: Closing, stop: () => Promise<void>): Promise<Pr
   closing.push(postgres.close, () => clickhouse.close())
   const adminToken = randomBytes(32).toString('base64url')
   const env = {
-    NATS_URL: server.url,
     POSTGRES_URL: postgresUrl,
     CLICKHOUSE_URL: engine.url,
     MASTER_KEY: randomBytes(32).toString('base64'),
@@ -59,7 +58,10 @@ async function startAll(closing: Closing, stop: () => Promise<void>): Promise<Pr
   }
   const services = {} as Record<ServiceName, ServiceProcess>
   for (const name of SERVICE_NAMES) {
-    services[name] = await createServiceProcess(name, env)
+    services[name] = await createServiceProcess(name, {
+      ...env,
+      NATS_URL: name === 'api' ? server.url : server.urlOf(name),
+    })
     closing.push(services[name].kill)
   }
   await Promise.all(SERVICE_NAMES.map((name) => services[name].start()))

@@ -155,10 +155,10 @@ describe('its commands', () => {
   beforeAll(async () => {
     workDir = mkdtempSync(join(tmpdir(), 'di-backups-'))
     for (const folder of ['secrets', 'backups', 'bin']) mkdirSync(join(workDir, folder))
-    rig = await createScorerRig()
-    const { NATS_URL, POSTGRES_URL, CLICKHOUSE_URL } = rig.env as Record<string, string>
+    rig = await createScorerRig({ keepsStreams: false })
+    const { POSTGRES_URL, CLICKHOUSE_URL } = rig.env as Record<string, string>
     const secrets = {
-      nats_url_di: NATS_URL,
+      nats_url_di: rig.natsServer.url,
       postgres_url_migrate: POSTGRES_URL,
       clickhouse_url_migrate: CLICKHOUSE_URL,
     }

@@ -144,7 +144,7 @@ it('loses what scorers read again from a JetStream that was put back', async () 
 
   // JetStream has forgotten the erasure, and has an event from before it that is not decided.
   const bucket = await openRemovalsBucket(rig.nats)
-  await bucket.purge(`erasure.${ids.tenant}.device.${toHash256(ids.phone)}`)
+  await bucket.delete(`erasure.${ids.tenant}.device.${toHash256(ids.phone)}`)
   await rig.endScorers()
   await publishOld(startedAt, { drained: false })
   await job.runRound()

@@ -4,8 +4,8 @@
 import { expect, it } from 'vitest'
 import { telemetrySubject, tenantsBucket } from '#shared/core/telemetry/nats-names.ts'
 import { connectNats, type Nats } from '#shared/io/nats/connection.ts'
-import { openTenantsBucket } from '#shared/io/nats/streams/buckets.ts'
 import { ensureStreamsOnceFormed } from '#shared/io/nats/streams/ensure-streams.ts'
+import { restoreTenantsBucket } from '#shared/io/nats/streams/restore-streams.ts'
 import { findBroken } from '../../faults/cluster/cluster.ts'
 import { runCluster } from '../../faults/cluster/run-cluster.ts'
 import { seed } from '../../support/process/seed.ts'
@@ -24,7 +24,7 @@ it('streams are put on three servers, and clients leave one that is cut off', as
     await areOn(after, 3)
     await before.manager.streams.delete(`KV_${tenantsBucket}`)
     await isGone(after, `KV_${tenantsBucket}`)
-    await openTenantsBucket(after)
+    await restoreTenantsBucket(after)
     await areOn(after, 3)
     // A process without a number of replicas leaves everything unchanged.
     await ensure(before)

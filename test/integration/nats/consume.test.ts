@@ -15,8 +15,10 @@ import {
   consume,
 } from '#shared/io/nats/consume/consume.ts'
 import { ensureStreams } from '#shared/io/nats/streams/ensure-streams.ts'
+import { startStreamKeeper } from '#shared/io/nats/streams/stream-keeper.ts'
 import { createLog } from '#shared/io/process/log.ts'
 import { createMetrics, type Metrics } from '#shared/io/process/metrics.ts'
+import type { Poller } from '#shared/io/process/poll.ts'
 import { until } from '../../support/process/until.ts'
 import { startNats, type TestNats } from '../../support/servers/nats-server.ts'
 
@@ -31,14 +33,22 @@ type Handle = (messages: readonly ConsumedMessage[]) => Promise<void>
 
 let server: TestNats
 let nats: Nats
+/** What the consumer under test has: the rights of a scorer, in another account. */
+let scorer: Nats
+let keeper: Poller
 let metrics: Metrics
 let consumptions: Consumption[]
 
 beforeAll(async () => {
   server = await startNats()
   nats = await connectNats(server.url, 'test', log)
+  scorer = await connectNats(server.urlOf('scorer'), 'scorer', log)
+  const keeperMetrics = createMetrics('console')
+  keeper = startStreamKeeper({ findNats: () => nats, log, metrics: keeperMetrics })
 })
 afterAll(async () => {
+  await keeper?.stop()
+  await scorer?.close()
   await nats?.close()
   await server?.stop()
 })
@@ -59,7 +69,7 @@ type More = Partial<
 function begin(handle: Handle, some: Partial<typeof limits> = {}, more: More = {}): Consumption {
   metrics = createMetrics('test')
   const consumption = consume({
-    nats,
+    nats: scorer,
     durable: scorerConsumer,
     handle,
     ...more,

@@ -12,6 +12,7 @@ import { connectNats, type Nats } from '#shared/io/nats/connection.ts'
 import { readEntries } from '#shared/io/nats/kv-entries.ts'
 import { encodeReport } from '#shared/io/nats/kv-reporter.ts'
 import { openAcceptedBucket, openStaleSecretBucket } from '#shared/io/nats/streams/buckets.ts'
+import { ensureStreams } from '#shared/io/nats/streams/ensure-streams.ts'
 import { createMetrics } from '#shared/io/process/metrics.ts'
 import {
   listAcceptedClaims,
@@ -30,6 +31,7 @@ let nats: Nats
 beforeAll(async () => {
   server = await startNats()
   nats = await connectNats(server.url, 'test', testLog)
+  await ensureStreams(nats)
 })
 afterAll(async () => {
   await nats?.close()

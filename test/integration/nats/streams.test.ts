@@ -2,26 +2,36 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { AckPolicy, StorageType } from 'nats'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import {
+  acceptedBucket,
   scorerConsumer,
   telemetryStream,
   telemetrySubject,
+  tenantsBucket,
 } from '#shared/core/telemetry/nats-names.ts'
 import { copyMessages, publishMessages } from '#shared/io/backup/stream-backup.ts'
 import { connectNats, type Nats } from '#shared/io/nats/connection.ts'
+import { openTenantsBucket } from '#shared/io/nats/streams/buckets.ts'
 import { ensureStreams } from '#shared/io/nats/streams/ensure-streams.ts'
+import { startStreamKeeper } from '#shared/io/nats/streams/stream-keeper.ts'
 import { ackWaitMs } from '#shared/io/nats/streams/telemetry-stream.ts'
 import { readConfig, variables } from '#shared/io/process/config.ts'
 import { createLog } from '#shared/io/process/log.ts'
+import { createMetrics } from '#shared/io/process/metrics.ts'
+import { until } from '../../support/process/until.ts'
+import { makeFolder, startConfigured } from '../../support/servers/nats-configured.ts'
 import { startNats, type TestNats } from '../../support/servers/nats-server.ts'
+
+const silent = createLog('test', 'silent')
 
 let server: TestNats
 let nats: Nats
 
 beforeAll(async () => {
   server = await startNats()
-  nats = await connectNats(server.url, 'test', createLog('test', 'silent'))
+  nats = await connectNats(server.url, 'test', silent)
 })
 afterAll(async () => {
   await nats?.close()
@@ -76,9 +86,73 @@ describe('ensureStreams', () => {
   })
 
   it('does not start on fewer servers than NATS_REPLICAS', async () => {
-    const wanting = await connectNats(server.url, 'test', createLog('test', 'silent'), 3)
+    const wanting = await connectNats(server.url, 'test', silent, 3)
     await expect(ensureStreams(wanting)).rejects.toThrow(/replicas/i)
     await wanting.close()
+  })
+})
+
+/** Streams and buckets as the release before made them, in the account of a server without any. */
+async function makeEarlierData(dir: string): Promise<void> {
+  const store = `jetstream { store_dir: ${JSON.stringify(dir)} }`
+  const earlier = await startConfigured(dir, [store])
+  const own = await connectNats(`nats://127.0.0.1:${earlier.port}`, 'test', silent)
+  const { manager, jetstream, connection } = own
+  await manager.streams.add({ name: telemetryStream, subjects: ['telemetry.>'] })
+  const durable = { durable_name: scorerConsumer, filter_subject: telemetrySubject }
+  await manager.consumers.add(telemetryStream, { ...durable, ack_policy: AckPolicy.Explicit })
+  for (const text of ['one', 'two', 'three']) await jetstream.publish(telemetrySubject, text)
+  const pull = await jetstream.consumers.get(telemetryStream, scorerConsumer)
+  for await (const message of await pull.fetch({ max_messages: 2, expires: 2_000 })) {
+    // The second one is with a scorer that ends.
+    if (message.seq === 1) expect(await message.ackAck()).toBe(true)
+  }
+  const bucket = await jetstream.views.kv(tenantsBucket, { history: 1, storage: StorageType.File })
+  await bucket.put('tenant.acme', 'sealed')
+  await connection.flush()
+  await own.close()
+  await earlier.stop()
+}
+
+describe('the data of the release before', () => {
+  it('is in the account of JetStream after a start, with its consumers, and new settings', async () => {
+    const { dir, remove } = makeFolder()
+    onTestFinished(remove)
+    await makeEarlierData(dir)
+    const later = await startNats({ dir })
+    onTestFinished(later.stop)
+    const own = await connectNats(later.url, 'test', silent)
+    onTestFinished(own.close)
+    await ensureStreams(own)
+    const { manager } = own
+    expect((await manager.streams.info(telemetryStream)).state.messages).toBe(3)
+    const consumer = await manager.consumers.info(telemetryStream, scorerConsumer)
+    expect(consumer).toMatchObject({ num_pending: 1, num_ack_pending: 1 })
+    expect(consumer.ack_floor.stream_seq).toBe(1)
+    const bucket = await openTenantsBucket(own)
+    expect((await bucket.get('tenant.acme'))?.string()).toBe('sealed')
+    const { config } = await manager.streams.info(`KV_${tenantsBucket}`)
+    expect(config).toMatchObject({ allow_rollup_hdrs: false, republish: { headers_only: true } })
+  })
+})
+
+describe('startStreamKeeper', () => {
+  it('creates at once what is deleted, and what it finds missing at the start', async () => {
+    await ensureStreams(nats)
+    await nats.manager.streams.delete(`KV_${acceptedBucket}`)
+    const metrics = createMetrics('console')
+    const keeper = startStreamKeeper({ findNats: () => nats, log: silent, metrics })
+    onTestFinished(keeper.stop)
+    const exists = (stream: string) => async () =>
+      (await nats.manager.streams.info(stream).catch(() => null)) !== null
+    await until('the bucket is there', exists(`KV_${acceptedBucket}`))
+    await nats.manager.streams.delete(telemetryStream)
+    await until('the stream is there', exists(telemetryStream), 5_000)
+    await nats.manager.consumers.delete(telemetryStream, scorerConsumer)
+    const isBack = async () =>
+      (await nats.manager.consumers.info(telemetryStream, scorerConsumer).catch(() => null)) !==
+      null
+    await until('the consumer is there', isBack, 5_000)
   })
 })
 

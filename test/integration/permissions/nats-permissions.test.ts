@@ -1,18 +1,13 @@
-/**
- * What the NATS user of each process must not be able to do, tested on a real nats-server with the
- * users of `npm start`, compose and the cluster. All other tests on a stack show that they can do
- * what they must.
- */
-import { randomBytes } from 'node:crypto'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { connect, type NatsConnection, StorageType } from 'nats'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
+import { jetstreamAccount } from '#shared/core/permissions/nats-permissions.ts'
 import {
   type ProcessName,
   processPermissions,
 } from '#shared/core/permissions/process-permissions.ts'
-import { acceptedKey } from '#shared/core/reconciliation/accepted-claims.ts'
 import {
-  acceptedBucket,
   deadLetterStream,
   deadLetterSubject,
   deciderConsumer,
@@ -22,12 +17,14 @@ import {
   telemetrySubject,
 } from '#shared/core/telemetry/nats-names.ts'
 import { connectNats, type Nats, toInboxPrefix } from '#shared/io/nats/connection.ts'
-import { openAcceptedBucket, openTenantsBucket } from '#shared/io/nats/streams/buckets.ts'
+import { openTenantsBucket } from '#shared/io/nats/streams/buckets.ts'
 import { ensureStreams } from '#shared/io/nats/streams/ensure-streams.ts'
-import { listAcceptedClaims } from '#shared/io/reconciliation/accepted-claims.ts'
-import { createProver } from '#shared/io/tenants/directory/proofs.ts'
 import { type NatsUser, natsUserNames } from '../../../deploy/nats-users.ts'
-import { until } from '../../support/process/until.ts'
+import {
+  createServiceAccounts,
+  makeFolder,
+  startConfigured,
+} from '../../support/servers/nats-configured.ts'
 import { startNats, type TestNats } from '../../support/servers/nats-server.ts'
 import { quietLog } from '../../support/telemetry/edge-rig.ts'
 
@@ -151,6 +148,14 @@ const attempts: Record<string, { subject: string; allowed: ProcessName[] }> = {
   },
   'purge the telemetry stream': { subject: `${api}.STREAM.PURGE.TELEMETRY`, allowed: ['scorer'] },
   'purge the directory': { subject: `${api}.STREAM.PURGE.KV_tenants`, allowed: ['console'] },
+  'create the telemetry stream': {
+    subject: `${api}.STREAM.CREATE.TELEMETRY`,
+    allowed: ['console', 'migrate'],
+  },
+  'create the consumer of scorers': {
+    subject: `${api}.CONSUMER.CREATE.TELEMETRY.scorer.telemetry.batch`,
+    allowed: ['console', 'migrate'],
+  },
   'delete the telemetry stream': { subject: `${api}.STREAM.DELETE.TELEMETRY`, allowed: [] },
   'delete the directory': { subject: `${api}.STREAM.DELETE.KV_tenants`, allowed: [] },
   'change the telemetry stream': {
@@ -206,16 +211,12 @@ describe('the user of a process', () => {
     }
   })
 
-  it('may route an answer into the edges’ reports, which no reader then accepts', async () => {
-    const prover = createProver([randomBytes(32).toString('base64')])
-    const accepted = await openAcceptedBucket(operator)
-    for (const user of ['scorer', 'delivery'] as const) {
-      const key = acceptedKey(user, 1, 0)
-      // NATS checks the subjects of a user's publishes, but not those of the server's replies.
-      connections.get(user)!.publish(`${api}.INFO`, '', { reply: `$KV.${acceptedBucket}.${key}` })
-      await until('the answer is there', async () => (await accepted.get(key)) !== null)
-    }
-    expect(await listAcceptedClaims(operator, prover, null)).toEqual([])
+  it('is in an account of its own, beside the one with JetStream', () => {
+    const accounts = processes.map((user) => processPermissions[user as ProcessName].nats!.account)
+    expect(accounts.filter((account) => account !== jetstreamAccount)).toHaveLength(3)
+    expect(new Set(accounts).size).toBe(4)
+    expect(processPermissions.console.nats!.account).toBe(jetstreamAccount)
+    expect(processPermissions.migrate.nats!.account).toBe(jetstreamAccount)
   })
 
   it('differs for each process, and the api has none', () => {
@@ -243,5 +244,43 @@ describe('the operator', () => {
     }
     const { state } = await manager.streams.info(deadLetterStream)
     expect(state.messages).toBeGreaterThan(0)
+  })
+})
+
+describe('a server in operator mode, with the same table in its JWTs', () => {
+  it('gives each process what it needs, and no more', async () => {
+    const { dir, remove } = makeFolder()
+    onTestFinished(remove)
+    const { lines, creds } = createServiceAccounts()
+    const store = `jetstream { store_dir: ${JSON.stringify(dir)}, max_file_store: 64GB }`
+    const own = await startConfigured(dir, [...lines, store])
+    onTestFinished(own.stop)
+    const open = async (user: NatsUser) => {
+      const credsFile = join(dir, `${user}.creds`)
+      writeFileSync(credsFile, creds[user]!)
+      const nats = await connectNats(
+        { url: `nats://127.0.0.1:${own.port}`, credsFile },
+        user,
+        quietLog,
+      )
+      onTestFinished(nats.close)
+      return nats
+    }
+    await ensureStreams(await open('migrate'))
+    await (await openTenantsBucket(await open('console'))).put('tenant.acme', 'sealed')
+    const ingest = await open('ingest')
+    expect((await ingest.jetstream.publish(telemetrySubject, '[]')).seq).toBe(1)
+    const bucket = await openTenantsBucket(ingest)
+    expect((await bucket.get('tenant.acme'))?.string()).toBe('sealed')
+    await expect(bucket.put('tenant.acme', 'forged')).rejects.toThrow()
+    await expect(ingest.manager.consumers.add(telemetryStream, {})).rejects.toThrow()
+    const scorer = await open('scorer')
+    const inbox = scorer.newInbox()
+    const pulled = scorer.connection.subscribe(inbox, { max: 1 })
+    const next = `$JS.API.CONSUMER.MSG.NEXT.${telemetryStream}.${scorerConsumer}`
+    scorer.connection.publish(next, '{"batch":1,"no_wait":true}', { reply: inbox })
+    for await (const message of pulled) {
+      expect([message.subject, message.string()]).toEqual([telemetrySubject, '[]'])
+    }
   })
 })

@@ -341,7 +341,7 @@ describe('the stream', () => {
     expect((await readiness(edge)).status).toBe(200)
   })
 
-  it('when deleted: a 503, and a recovery on the stream that the edge creates', async () => {
+  it('when deleted: a 503, and a recovery on the stream that the console creates', async () => {
     const edge = await startEdge()
     await rig.nats.manager.streams.delete(telemetryStream)
     const body = bodyOf('acme')

@@ -198,7 +198,7 @@ export async function createConsoleRig(
       prevalenceSpikes: { listSpikes: refuse, findAffected: refuse, readCheckedAt: refuse },
     },
     startEdge: async (masterKeys = [masterKey]) => {
-      const edge = await startEdge(servers.nats.url, masterKeys)
+      const edge = await startEdge(servers.nats.urlOf('ingest'), masterKeys)
       edges.push(edge)
       return edge
     },

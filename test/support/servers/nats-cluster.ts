@@ -17,7 +17,7 @@ import {
   type LaunchSpec,
 } from '../../../deploy/local/stack/launch.ts'
 import { choosePort } from '../../../deploy/local/stack/ports.ts'
-import { natsUserNames, passwordVariable } from '../../../deploy/nats-users.ts'
+import { type NatsUser, natsUserNames, passwordVariable } from '../../../deploy/nats-users.ts'
 import { until } from '../process/until.ts'
 import { startProxy } from '../telemetry/edge-rig.ts'
 
@@ -47,6 +47,8 @@ export type NatsCluster = {
   nodes: ClusterNode[]
   /** All three, in the form of NATS_URL. */
   url: string
+  /** The same for the user of one process. */
+  urlOf: (user: NatsUser) => string
   version: string
   /** Resolves once all servers are up to date. */
   settled: (limitMs?: number) => Promise<unknown>
@@ -99,9 +101,11 @@ export async function startNatsCluster(): Promise<NatsCluster> {
     throw error
   }
   const hosts = plans.map(({ port }) => `127.0.0.1:${port}`)
+  const urlOf = (user: NatsUser) => `nats://${user}:${password}@${hosts.join()}`
   return {
     nodes,
-    url: `nats://di:${password}@${hosts.join()}`,
+    url: urlOf('di'),
+    urlOf,
     version: binary.version,
     settled,
     stop,

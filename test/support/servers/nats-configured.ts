@@ -6,10 +6,12 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { nkeys } from 'nats'
+import { jetstreamAccount, type NatsAccount } from '#shared/core/permissions/nats-permissions.ts'
 import { findNatsServer } from '../../../deploy/local/nats/nats-server.ts'
 import { awaitReady } from '../../../deploy/local/stack/await-ready.ts'
 import { createLauncher, endChild } from '../../../deploy/local/stack/launch.ts'
 import { choosePort } from '../../../deploy/local/stack/ports.ts'
+import { natsAccounts, toNatsClaims } from '../../../deploy/nats-users.ts'
 
 const projectDir = fileURLToPath(new URL('../../..', import.meta.url))
 
@@ -103,6 +105,42 @@ function toJwt(issuer: KeyPair, subject: KeyPair, name: string, claims: object):
   return `${text}.${Buffer.from(issuer.sign(Buffer.from(text))).toString('base64url')}`
 }
 
+/** What a JWT allows without a limit. */
+const accountLimits = {
+  subs: -1,
+  data: -1,
+  payload: -1,
+  conn: -1,
+  leaf: -1,
+  imports: -1,
+  exports: -1,
+}
+const userLimits = { subs: -1, data: -1, payload: -1 }
+const storeLimits = { mem_storage: -1, disk_storage: -1, streams: -1, consumer: -1 }
+
+/** A credentials file. */
+const toCreds = (jwt: string, user: KeyPair): string =>
+  [
+    '-----BEGIN NATS USER JWT-----',
+    jwt,
+    '------END NATS USER JWT------',
+    '',
+    '-----BEGIN USER NKEY SEED-----',
+    seedOf(user),
+    '------END USER NKEY SEED------',
+    '',
+  ].join('\n')
+
+/** The lines of an operator's server with these accounts, by public key. */
+function toOperatorLines(operator: KeyPair, accounts: Record<string, string>): string[] {
+  const preload = Object.entries(accounts).map(([key, jwt]) => `${key}: "${jwt}"`)
+  return [
+    `operator: "${toJwt(operator, operator, 'operator', { type: 'operator' })}"`,
+    'resolver: MEMORY',
+    `resolver_preload: { ${preload.join(', ')} }`,
+  ]
+}
+
 /** An operator with one account and one user: configuration, and the user's credentials file. */
 export function createOperatorMode(): { lines: string[]; creds: string } {
   const [operator, account, user] = [
@@ -110,34 +148,45 @@ export function createOperatorMode(): { lines: string[]; creds: string } {
     nkeys.createAccount(),
     nkeys.createUser(),
   ]
-  const limits = { subs: -1, data: -1, payload: -1, conn: -1, leaf: -1, imports: -1, exports: -1 }
-  const accountJwt = toJwt(operator, account, 'service', {
-    type: 'account',
-    limits: { ...limits, wildcards: true },
-  })
-  const userJwt = toJwt(account, user, 'ingest', {
-    type: 'user',
-    pub: {},
-    sub: {},
-    subs: -1,
-    data: -1,
-    payload: -1,
-  })
+  const limits = { ...accountLimits, wildcards: true }
+  const accountJwt = toJwt(operator, account, 'service', { type: 'account', limits })
+  const userJwt = toJwt(account, user, 'ingest', { type: 'user', pub: {}, sub: {}, ...userLimits })
   return {
-    lines: [
-      `operator: "${toJwt(operator, operator, 'operator', { type: 'operator' })}"`,
-      'resolver: MEMORY',
-      `resolver_preload: { ${account.getPublicKey()}: "${accountJwt}" }`,
-    ],
-    creds: [
-      '-----BEGIN NATS USER JWT-----',
-      userJwt,
-      '------END NATS USER JWT------',
-      '',
-      '-----BEGIN USER NKEY SEED-----',
-      seedOf(user),
-      '------END USER NKEY SEED------',
-      '',
-    ].join('\n'),
+    lines: toOperatorLines(operator, { [account.getPublicKey()]: accountJwt }),
+    creds: toCreds(userJwt, user),
+  }
+}
+
+/**
+ * An operator with the accounts and users of the service, from the table of `nats-users.ts`:
+ * configuration, and the credentials file of each user.
+ */
+export function createServiceAccounts(): { lines: string[]; creds: Record<string, string> } {
+  const [operator, system] = [nkeys.createOperator(), nkeys.createAccount()]
+  const pairs = natsAccounts.map((account) => [account, nkeys.createAccount()] as const)
+  const keys = Object.fromEntries(
+    pairs.map(([account, pair]) => [account, pair.getPublicKey()]),
+  ) as Record<NatsAccount, string>
+  const limits = { ...accountLimits, wildcards: true }
+  const jwts: Record<string, string> = {
+    [system.getPublicKey()]: toJwt(operator, system, 'SYS', { type: 'account', limits }),
+  }
+  const creds: Record<string, string> = {}
+  for (const [account, pair] of pairs) {
+    const { exports, imports, users } = toNatsClaims(account, keys)
+    const store = account === jetstreamAccount ? storeLimits : {}
+    const claims = { type: 'account', exports, imports, limits: { ...limits, ...store } }
+    jwts[pair.getPublicKey()] = toJwt(operator, pair, account, claims)
+    for (const [name, rights] of Object.entries(users)) {
+      const user = nkeys.createUser()
+      creds[name] = toCreds(
+        toJwt(pair, user, name, { type: 'user', ...rights, ...userLimits }),
+        user,
+      )
+    }
+  }
+  return {
+    lines: [...toOperatorLines(operator, jwts), `system_account: ${system.getPublicKey()}`],
+    creds,
   }
 }

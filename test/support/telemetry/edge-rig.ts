@@ -22,6 +22,7 @@ import { listen } from '../../../shared/io/http/http-server.ts'
 import { createInternalServer } from '../../../shared/io/http/internal-server.ts'
 import { connectNats, type Nats } from '../../../shared/io/nats/connection.ts'
 import { ensureStreams } from '../../../shared/io/nats/streams/ensure-streams.ts'
+import { startStreamKeeper } from '../../../shared/io/nats/streams/stream-keeper.ts'
 import { createLog, type Log } from '../../../shared/io/process/log.ts'
 import { createMetrics } from '../../../shared/io/process/metrics.ts'
 import { answerRequestLogQueries } from '../../../shared/io/telemetry/request-log-answers.ts'
@@ -135,6 +136,11 @@ export async function startEdgeRig({
   const masterKey = randomBytes(32).toString('base64')
   const sealer = createSealer([masterKey])
   await putSynced({ nats, sealer }, 0)
+  const keeper = startStreamKeeper({
+    findNats: () => nats,
+    log: quietLog,
+    metrics: createMetrics('console'),
+  })
   const closing: (() => Promise<void>)[] = []
   const rig: EdgeRig = {
     server,
@@ -160,6 +166,7 @@ export async function startEdgeRig({
     },
     stop: async () => {
       await Promise.all(closing.map((close) => close()))
+      await keeper.stop()
       await nats.close()
       await server.stop()
     },
@@ -247,8 +254,8 @@ let edges = 0
 
 async function startEdge(rig: EdgeRig, options: EdgeOptions): Promise<TestEdge> {
   const { length: telemetryStreams } = rig.nats.telemetryStreams
-  const settings = { url: options.natsUrl ?? rig.server.url, telemetryStreams }
-  const nats = await connectNats(settings, 'edge', quietLog)
+  const settings = { url: options.natsUrl ?? rig.server.urlOf('ingest'), telemetryStreams }
+  const nats = await connectNats(settings, 'ingest', quietLog)
   const metrics = createMetrics('ingest')
   const edgeId = `edge-${process.pid}-${++edges}`
   const keys = options.keys ?? edgeKeysOf(rig.masterKey)
@@ -285,7 +292,7 @@ async function startEdge(rig: EdgeRig, options: EdgeOptions): Promise<TestEdge> 
   const { countEdges } = directory
   const batchProver = keys.batches
   const streams = nats.telemetryStreams.map((stream) => {
-    const publish = createTelemetryPublisher(nats, stream, quietLog, batchProver)
+    const publish = createTelemetryPublisher(nats, stream, batchProver)
     return {
       publish: options.wrapPublish?.(publish) ?? publish,
       backlog: openBacklogLimit({ nats, stream, log: quietLog, metrics, countEdges }),
@@ -376,7 +383,7 @@ async function spawnEdge(
     stdio: ['ignore', 'pipe', 'pipe'],
     env: {
       ...nodeEnv(),
-      NATS_URL: rig.server.url,
+      NATS_URL: rig.server.urlOf('ingest'),
       ...edgeEnvOf(rig.masterKey),
       ...env,
       ...more,

@@ -13,8 +13,10 @@ import { type Clickhouse, createClickhouse } from '#shared/io/clickhouse/clickho
 import { createHistoryStore, type HistoryStore } from '#shared/io/devices/history-store.ts'
 import { connectNats, type Nats } from '#shared/io/nats/connection.ts'
 import { ensureStreams } from '#shared/io/nats/streams/ensure-streams.ts'
+import { startStreamKeeper } from '#shared/io/nats/streams/stream-keeper.ts'
 import { createPostgres, type Postgres } from '#shared/io/postgres/postgres.ts'
 import { createLog } from '#shared/io/process/log.ts'
+import { createMetrics } from '#shared/io/process/metrics.ts'
 import { nodeEnv } from '../process/node-env.ts'
 import { until } from '../process/until.ts'
 import { startClickhouse, type TestClickhouse } from '../servers/clickhouse-server.ts'
@@ -63,7 +65,10 @@ export type ScorerRig = {
   close: () => Promise<void>
 }
 
-export async function createScorerRig({ telemetryStreams = 1 } = {}): Promise<ScorerRig> {
+export async function createScorerRig({
+  telemetryStreams = 1,
+  keepsStreams = true,
+} = {}): Promise<ScorerRig> {
   const log = createLog('test', 'silent')
   const path = mkdtempSync(join(tmpdir(), 'clickhouse-'))
   const [natsServer, postgresServer, firstClickhouse] = await Promise.all([
@@ -78,6 +83,8 @@ export async function createScorerRig({ telemetryStreams = 1 } = {}): Promise<Sc
   await migrateClickhouse(clickhouseUrl)
   const nats = await connectNats({ url: natsServer.url, telemetryStreams }, 'test', log)
   await ensureStreams(nats)
+  const metrics = createMetrics('console')
+  const keeper = keepsStreams ? startStreamKeeper({ findNats: () => nats, log, metrics }) : null
   const postgres = createPostgres(postgresUrl, { role: 'test', log, lockTimeoutMs: 20_000 })
   const clickhouse = createClickhouse(clickhouseUrl, { name: 'test' })
   const scorers: ScorerProcess[] = []
@@ -94,7 +101,7 @@ export async function createScorerRig({ telemetryStreams = 1 } = {}): Promise<Sc
     return true
   }
   const env = {
-    NATS_URL: natsServer.url,
+    NATS_URL: natsServer.urlOf('scorer'),
     POSTGRES_URL: postgresUrl,
     CLICKHOUSE_URL: clickhouseUrl,
     TELEMETRY_KEY: testTelemetryKey,
@@ -144,6 +151,7 @@ export async function createScorerRig({ telemetryStreams = 1 } = {}): Promise<Sc
     endScorers,
     close: async () => {
       await endScorers()
+      await keeper?.stop()
       await nats.close()
       await clickhouse.close()
       await postgres.close()

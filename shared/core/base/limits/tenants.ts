@@ -13,10 +13,17 @@ export const leaseRenewMs = 500
 export const leaseMarginMs = 250
 
 /**
- * A KV watch that has not delivered an edge's own announcement for this long is restarted: a
- * hundred times what it normally takes, half of a lease.
+ * An edge that has not read its own announcement for this long loads the directory again: a hundred
+ * times what it normally takes, half of a lease.
  */
 export const leaseStallMs = 1_000
+
+/**
+ * What one request to a bucket brings: ten of them load 10,000 tenants of 1 KB. The server ends a
+ * connection that has 64 MB pending.
+ */
+export const bucketReadEntries = 1_000
+export const bucketReadBytes = 8 * 1024 * 1024
 
 /** An edge without an announcement for five leases is gone, and its announcement is removed. */
 export const deadEdgeMs = 10_000

@@ -7,7 +7,6 @@ import type { Log } from '#shared/io/process/log.ts'
 import { pause } from '#shared/io/process/pause.ts'
 import type { Nats } from '../connection.ts'
 import { isConsumerMissing } from '../jetstream-errors.ts'
-import { restoreConsumer } from '../streams/restore-streams.ts'
 import { type AckGate, createAckGate } from './ack-gate.ts'
 import { type DeliveredMessage, type Fetcher, type FetchRequest, openFetcher } from './fetcher.ts'
 
@@ -44,6 +43,9 @@ const retryMaxMs = 1_000
 /** How often to check whether the broker is back. */
 const connectedPollMs = 50
 const cannotFetch = 'messages cannot be fetched'
+/** Neither is created here: a process that could create them could read and write every stream. */
+const toMissing = ({ stream, durable }: { stream: string; durable: string }) =>
+  `the stream ${stream} or its consumer ${durable} is missing: the console creates it`
 
 /** Starts it; it runs until `signal` aborts. */
 export function startFetching(options: ReconnectingFetcherOptions): ReconnectingFetcher {
@@ -93,11 +95,10 @@ async function keepOpen(
       if (reason !== null) throw reason
     } catch (error) {
       if (signal.aborted) return
-      onFault(cannotFetch)
+      onFault(isConsumerMissing(error) ? toMissing(options) : cannotFetch)
       if (broken.aborted) continue
       options.onFailure()
       if (failures === 0) options.log.warn({ err: error }, cannotFetch)
-      if (isConsumerMissing(error)) await restore(options)
       await pause(Math.min(retryMaxMs, 50 * 2 ** failures++), signal)
     }
   }
@@ -166,13 +167,5 @@ async function unlessBroken<T>(answer: Promise<T>, broken: AbortSignal): Promise
     return await Promise.race([answer, ended])
   } finally {
     broken.removeEventListener('abort', end)
-  }
-}
-
-async function restore({ nats, durable, log }: ReconnectingFetcherOptions): Promise<void> {
-  try {
-    await restoreConsumer(nats, durable)
-  } catch (error) {
-    log.error({ err: error }, 'the stream or its consumer cannot be created')
   }
 }

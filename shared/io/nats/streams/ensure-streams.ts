@@ -7,24 +7,21 @@ import pRetry from 'p-retry'
 import type { Log } from '#shared/io/process/log.ts'
 import type { Nats } from '../connection.ts'
 import { isForming } from '../jetstream-errors.ts'
-import {
-  bucketNames,
-  openAcceptedBucket,
-  openRemovalsBucket,
-  openStaleSecretBucket,
-  openTenantsBucket,
-} from './buckets.ts'
 import { addStream, isTelemetryStream, nullIfMissing, requireEcho } from './restore-streams.ts'
 import { consumerConfigs, listStreamConfigs } from './stream-configs.ts'
 
 /**
  * Creates or updates every stream, bucket and consumer. Several processes may run it at once.
  * Consumers have as many replicas as their stream.
+ * @returns the names of the streams that did not exist
  * @throws Error naming the setting that the server does not apply
  */
-export async function ensureStreams(nats: Nats): Promise<void> {
+export async function ensureStreams(nats: Nats): Promise<string[]> {
   const streams = listStreamConfigs(nats)
-  for (const config of streams) await ensureStream(nats, config)
+  const created: string[] = []
+  for (const config of streams) {
+    if (await ensureStream(nats, config)) created.push(config.name!)
+  }
   for (const { stream, config } of Object.values(consumerConfigs)) {
     if (!streams.some(({ name }) => name === stream)) continue
     const durable = config.durable_name ?? ''
@@ -38,23 +35,20 @@ export async function ensureStreams(nats: Nats): Promise<void> {
     const info = await nats.manager.consumers.info(stream, durable)
     requireEcho(`consumer ${durable}`, wanted, info.config)
   }
-  await openTenantsBucket(nats)
-  await openStaleSecretBucket(nats)
-  await openAcceptedBucket(nats)
-  await openRemovalsBucket(nats)
-  for (const bucket of bucketNames) await setReplicas(nats, bucket)
+  return created
 }
 
 /**
  * `ensureStreams` for servers that have just started: three of them need seconds to form a cluster,
  * and after a change a stream has no leader for a moment.
+ * @returns what `ensureStreams` returns
  * @throws what `ensureStreams` throws, once `limitMs` have passed
  */
 export async function ensureStreamsOnceFormed(
   nats: Nats,
   { log, limitMs }: { log: Log; limitMs: number },
-): Promise<void> {
-  await pRetry(() => ensureStreams(nats), {
+): Promise<string[]> {
+  return await pRetry(() => ensureStreams(nats), {
     retries: Number.POSITIVE_INFINITY,
     minTimeout: 250,
     maxTimeout: 2_000,
@@ -65,13 +59,18 @@ export async function ensureStreamsOnceFormed(
   })
 }
 
-async function ensureStream(nats: Nats, config: Partial<StreamConfig>): Promise<void> {
+/** @returns whether it did not exist */
+async function ensureStream(nats: Nats, config: Partial<StreamConfig>): Promise<boolean> {
   const name = config.name!
   const present = await nats.manager.streams.info(name).catch(nullIfMissing)
-  if (present === null) return addStream(nats, config)
+  if (present === null) {
+    await addStream(nats, config)
+    return true
+  }
   const requested = { ...config, ...toUnchanged(nats, present.config) }
   const info = await nats.manager.streams.update(name, { ...present.config, ...requested })
   requireEcho(`stream ${name}`, requested, info.config)
+  return false
 }
 
 function toStart({ deliver_policy, opt_start_time }: ConsumerConfig): Partial<ConsumerConfig> {
@@ -82,13 +81,4 @@ function toStart({ deliver_policy, opt_start_time }: ConsumerConfig): Partial<Co
 function toUnchanged(nats: Nats, { name, max_bytes, num_replicas }: StreamConfig) {
   const configured = isTelemetryStream(nats, name) ? nats.telemetryBytesMax : undefined
   return { max_bytes: configured ?? max_bytes, num_replicas: nats.replicas ?? num_replicas }
-}
-
-async function setReplicas(nats: Nats, bucket: string): Promise<void> {
-  const name = `KV_${bucket}`
-  const { config } = await nats.manager.streams.info(name)
-  const requested = { num_replicas: nats.replicas ?? config.num_replicas }
-  if (requested.num_replicas === config.num_replicas) return
-  const info = await nats.manager.streams.update(name, { ...config, ...requested })
-  requireEcho(`bucket ${bucket}`, requested, info.config)
 }

@@ -1,33 +1,53 @@
 /**
- * Creates streams and consumers that are missing, as on a broker that lost its store. What exists
- * stays unchanged: only `ensureStreams`, which runs with a migration, changes a stream.
+ * Creates streams, buckets and consumers that are missing, as on a broker that lost its store. What
+ * exists stays unchanged: only `ensureStreams`, which runs with a migration, changes a stream. Only
+ * `migrate` and the console may create: other processes wait.
  */
-
-import type { StreamConfig } from 'nats'
+import type { KV, StreamConfig } from 'nats'
 import { telemetryStreamBytesMin } from '#shared/core/base/limits/stream.ts'
-import { deadLetterStream } from '#shared/core/telemetry/nats-names.ts'
+import { tenantsBucket } from '#shared/core/telemetry/nats-names.ts'
 import { type TelemetryStream, telemetryStreams } from '#shared/core/telemetry/telemetry-streams.ts'
 import type { Nats } from '../connection.ts'
 import { isNotFound, isOutOfStorage } from '../jetstream-errors.ts'
+import { openTenantsBucket } from './buckets.ts'
 import { consumerConfigs, listStreamConfigs } from './stream-configs.ts'
 
 /**
- * Creates a durable consumer, its stream, and the stream that a scorer writes dead letters to.
- * @param durable a key of `consumerConfigs`
+ * Creates every stream, bucket and consumer that is missing.
+ * @returns the names of what it created, such as `stream TELEMETRY`
  * @throws when the broker does not answer
  */
-export async function restoreConsumer(nats: Nats, durable: string): Promise<void> {
-  const { stream, config } = consumerConfigs[durable]!
-  await restoreStream(nats, stream)
-  if (isTelemetryStream(nats, stream)) await restoreStream(nats, deadLetterStream)
-  const present = await nats.manager.consumers.info(stream, durable).catch(nullIfMissing)
-  if (present === null) await nats.manager.consumers.add(stream, config)
+export async function restoreStreams(nats: Nats): Promise<string[]> {
+  const created: string[] = []
+  const names = listStreamConfigs(nats).map(({ name }) => name!)
+  for (const stream of names) {
+    if (await restoreStream(nats, stream)) created.push(`stream ${stream}`)
+  }
+  for (const [durable, { stream, config }] of Object.entries(consumerConfigs)) {
+    if (!names.includes(stream)) continue
+    const found = await nats.manager.consumers.info(stream, durable).catch(nullIfMissing)
+    if (found !== null) continue
+    await nats.manager.consumers.add(stream, config)
+    created.push(`consumer ${durable}`)
+  }
+  return created
 }
 
-/** Creates a stream when it is missing. @throws when the broker does not answer */
-export async function restoreStream(nats: Nats, stream: string): Promise<void> {
-  if ((await nats.manager.streams.info(stream).catch(nullIfMissing)) !== null) return
+/**
+ * Creates a stream when it is missing.
+ * @returns whether it was
+ * @throws when the broker does not answer
+ */
+export async function restoreStream(nats: Nats, stream: string): Promise<boolean> {
+  if ((await nats.manager.streams.info(stream).catch(nullIfMissing)) !== null) return false
   await addStream(nats, listStreamConfigs(nats).find(({ name }) => name === stream)!)
+  return true
+}
+
+/** Opens the tenant directory's bucket, which is made when it is missing. @throws likewise */
+export async function restoreTenantsBucket(nats: Nats): Promise<KV> {
+  await restoreStream(nats, `KV_${tenantsBucket}`)
+  return openTenantsBucket(nats)
 }
 
 /**

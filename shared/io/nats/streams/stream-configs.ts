@@ -11,16 +11,18 @@ import {
 import { telemetryStreamBytes } from '#shared/core/base/limits/stream.ts'
 import type { Nats } from '../connection.ts'
 import { alertsConsumers, toAlertsStream } from './alerts-stream.ts'
+import { listBucketConfigs } from './buckets.ts'
 import { toDeadLetterStream } from './dead-letter-stream.ts'
 import { telemetryConsumers, toTelemetryStreamConfig } from './telemetry-stream.ts'
 
-/** Every stream, with the size and the replicas that the process's settings name. */
+/** Every stream and bucket, with the size and the replicas that the process's settings name. */
 export function listStreamConfigs(nats: Nats): Partial<StreamConfig>[] {
   const bytesMax = nats.telemetryBytesMax ?? telemetryStreamBytes
   const streams = [
     ...nats.telemetryStreams.map((stream) => toTelemetryStreamConfig(stream, bytesMax)),
     toAlertsStream(),
     toDeadLetterStream(),
+    ...listBucketConfigs(),
   ]
   return streams.map((stream) => ({
     ...stream,

@@ -11,7 +11,7 @@ import type { KV, KvEntry, NatsConnection } from 'nats'
 import { tenantsBucket } from '#shared/core/telemetry/nats-names.ts'
 import type { Nats } from '#shared/io/nats/connection.ts'
 import { isWrongRevision } from '#shared/io/nats/jetstream-errors.ts'
-import { openTenantsBucket } from '#shared/io/nats/streams/buckets.ts'
+import { restoreTenantsBucket } from '#shared/io/nats/streams/restore-streams.ts'
 import type { Sealer } from '#shared/io/tenants/keys/console-keys.ts'
 import type { EdgeKeys } from '#shared/io/tenants/keys/edge-keys.ts'
 import { attachProof, type Prover, splitProof, toProvingKeyId, type Verifier } from './proofs.ts'
@@ -36,7 +36,7 @@ export type Directory = EdgeDirectory & { entries: Prover }
 
 /** Opens the bucket, which is made when it is missing. @throws when NATS is away */
 export async function openDirectory(nats: Nats, sealer: Sealer): Promise<Directory> {
-  const bucket = await openTenantsBucket(nats)
+  const bucket = await restoreTenantsBucket(nats)
   const { streamInfo } = await bucket.status()
   return toDirectory({ nats, bucket, createdAt: String(streamInfo.created) }, sealer)
 }

@@ -1,11 +1,12 @@
 /**
- * The tenant directory on an edge: all tenants and policies in memory, updated by a watch over the
- * NATS KV bucket and trusted only under a lease (see edge-lease.ts). After a dead watch, a lost
+ * The tenant directory on an edge: all tenants and policies in memory, read from the NATS KV bucket
+ * on and on, and trusted only under a lease (see edge-lease.ts). The server tells of every change;
+ * the edge then reads on, as it does after each announcement. After a lost connection, a lost
  * bucket or an unreadable entry the edge refuses requests and loads everything again; it never
  * answers from an old copy. While a new bucket is being filled, the edge serves the tenants that it
  * has read, and an unknown tenant gets 503, not 401.
  */
-import { Events, type KvEntry, type QueuedIterator } from 'nats'
+import { Events, type KvEntry } from 'nats'
 import {
   deadEdgeMs,
   leaseMs,
@@ -23,6 +24,7 @@ import {
   syncedKey,
   tenantKey,
 } from '#shared/core/tenants/directory-entries.ts'
+import type { BucketRead } from '#shared/io/nats/bucket-reader.ts'
 import type { Nats } from '#shared/io/nats/connection.ts'
 import {
   hasNoResponders,
@@ -31,7 +33,6 @@ import {
   jetstreamCodes,
 } from '#shared/io/nats/jetstream-errors.ts'
 import { readJson } from '#shared/io/nats/kv-entries.ts'
-import { openTenantsBucket } from '#shared/io/nats/streams/buckets.ts'
 import type { Log } from '#shared/io/process/log.ts'
 import { type Metrics, startAtZero } from '#shared/io/process/metrics.ts'
 import type { EdgeKeys } from '#shared/io/tenants/keys/edge-keys.ts'
@@ -43,6 +44,7 @@ import {
   readProven,
   toEdgeDirectory,
 } from './directory-entries.ts'
+import { type DirectoryReads, openDirectoryReads } from './directory-reads.ts'
 import { createEdgeLease, type EdgeLease } from './edge-lease.ts'
 import { observeDirectory } from './observe-directory.ts'
 import { createTenantCopy, type Tenant, type TenantCopy } from './tenant-copy.ts'
@@ -82,13 +84,18 @@ export type TenantDirectory = {
   close: () => Promise<void>
 }
 
-type ReloadReason = 'ended' | 'stalled' | 'reconnected' | 'lost'
+type ReloadReason = 'stalled' | 'reconnected' | 'lost'
 
 type State = TenantDirectoryOptions & {
   lease: EdgeLease
   directory: EdgeDirectory | null
-  watch: QueuedIterator<KvEntry> | null
-  /** The active snapshot, and the one that the watch fills: the same once it is current. */
+  /** Null while the bucket is not read. */
+  reads: DirectoryReads | null
+  /** Why the bucket cannot be read; null while it can. */
+  readFault: string | null
+  /** The newest revision that was read. */
+  readRevision: number
+  /** The active snapshot, and the one that is being filled: the same once it is current. */
   active: TenantCopy
   staging: TenantCopy
   loaded: boolean
@@ -100,7 +107,7 @@ type State = TenantDirectoryOptions & {
   ownRevision: number
   /** Settles with the latest announcement. */
   announcing: Promise<unknown>
-  /** When the watch last delivered anything. */
+  /** When the bucket was last read. */
   heardMs: number
   /** Other edges by id: the revision of their newest announcement, and when it arrived. */
   others: Map<string, { revision: number; heardMs: number }>
@@ -130,7 +137,7 @@ export function openTenantDirectory(options: TenantDirectoryOptions): TenantDire
       state.closed = true
       clearInterval(timer)
       state.lease.drop()
-      state.watch?.stop()
+      state.reads?.stop()
       // An announcement in flight would replace the entry that says that the edge is gone.
       await state.announcing
       const { directory, registeredAs, ownRevision } = state
@@ -185,7 +192,9 @@ function createState(options: TenantDirectoryOptions): State {
       onAnnounced: (outcome) => announcements.inc({ outcome }),
     }),
     directory: null,
-    watch: null,
+    reads: null,
+    readFault: null,
+    readRevision: 0,
     active: empty,
     staging: empty,
     loaded: false,
@@ -203,71 +212,76 @@ function createState(options: TenantDirectoryOptions): State {
   return state
 }
 
-/** Waits between two attempts to watch. */
-const rewatchMs = 250
+/** Waits between two attempts to read the bucket. */
+const rereadMs = 250
 
 async function follow(state: State): Promise<void> {
-  let failing = false
   while (!state.closed) {
     try {
       await followOnce(state)
-      failing = false
-      if (!state.closed && state.watch !== null) state.onReload('ended')
-      state.watch = null
+      state.reads = null
     } catch (error) {
-      // NATS does not answer: the lease expires without a renewal.
-      if (!failing) state.log.warn({ err: error }, 'the tenant directory cannot be watched')
-      failing = true
+      noteReadFault(state, error)
     }
-    if (!state.closed) await new Promise((resolve) => setTimeout(resolve, rewatchMs))
+    if (!state.closed) await new Promise((resolve) => setTimeout(resolve, rereadMs))
   }
 }
 
-/** The client notices only after many seconds that a watch has ended with its server. */
+/** NATS does not answer, or has no bucket: the lease expires without a renewal. */
+function noteReadFault(state: State, error: unknown): void {
+  if (state.readFault === null) state.log.warn({ err: error }, 'the directory cannot be read')
+  state.readFault = (error as Error).message
+}
+
 async function watchConnection(state: State): Promise<void> {
   for await (const { type } of state.nats.connection.status()) {
     if (state.closed) return
+    // Meanwhile the bucket may have been put back to an earlier copy.
     if (type === Events.Reconnect) reload(state, 'reconnected')
   }
 }
 
-/** Reads the bucket and then its changes into a staging snapshot, until the watch ends. */
+/** Reads the bucket and then its changes into a staging snapshot, until the reads are stopped. */
 async function followOnce(state: State): Promise<void> {
   const { nats, lease, nowMs } = state
-  // A reply after more than half a lease is too late to renew it.
-  const jetstream = nats.connection.jetstream({ timeout: leaseMs / 2 })
-  const bucket = await openTenantsBucket({ ...nats, jetstream })
+  const reads = await openDirectoryReads(nats, (error) => noteReadFault(state, error))
+  const { bucket, createdAt } = reads
+  const { keys, onFault } = state
+  const previous = (tenantId: string) => state.active.tenants.get(tenantId)
+  const telemetryStreams = nats.telemetryStreams.length
   const staging = createTenantCopy({
-    telemetryStreams: state.nats.telemetryStreams.length,
-    opener: state.keys,
+    telemetryStreams,
+    opener: keys,
     nowMs,
-    onFault: state.onFault,
-    previous: (tenantId) => state.active.tenants.get(tenantId),
+    onFault,
+    previous,
   })
-  const watch = await bucket.watch()
+  const directory = toEdgeDirectory({ nats, bucket, createdAt }, keys)
   try {
-    // Read after the watch has begun: it ends when the stream is replaced in between.
-    const { streamInfo } = await bucket.status()
-    // A close while these were awaited had no watch to stop.
+    // A close while it was opened had nothing to stop.
     if (state.closed) return
-    const opened = { nats, bucket, createdAt: String(streamInfo.created) }
-    const directory = toEdgeDirectory(opened, state.keys)
-    state.directory = directory
-    state.watch = watch
-    state.staging = staging
-    state.heardMs = nowMs()
+    Object.assign(state, { directory, reads, staging, heardMs: nowMs(), readRevision: 0 })
     state.others.clear()
     lease.restart()
     lease.announceChange()
-    for await (const entry of watch) {
-      if (state.watch !== watch) break
-      state.heardMs = nowMs()
-      applyEntry(state, directory, entry)
-      lease.applied(entry.revision, entry.delta ?? 0)
-      if (entry.key === markKey && state.active === staging) lease.announceChange()
+    for await (const read of reads.all()) {
+      if (state.reads !== reads) break
+      applyRead(state, directory, read)
+      if (read.isToEnd) lease.applied(state.readRevision)
+      const hasMark = read.entries.some(({ key }) => key === markKey)
+      if (hasMark && state.active === staging) lease.announceChange()
     }
   } finally {
-    watch.stop()
+    reads.stop()
+  }
+}
+
+function applyRead(state: State, directory: EdgeDirectory, { entries }: BucketRead): void {
+  state.heardMs = state.nowMs()
+  state.readFault = null
+  for (const entry of entries) {
+    applyEntry(state, directory, entry)
+    state.readRevision = entry.revision
   }
 }
 
@@ -342,6 +356,7 @@ async function announce(state: State, appliedRevision: number): Promise<number> 
   const { forms } = state.keys
   const entry: EdgeEntry = { edge_id: registeredAs, applied_revision: appliedRevision, forms }
   const put = async () => {
+    const readBefore = state.readRevision
     const revision = await putAnnouncement(
       directory,
       edgeKey(registeredAs),
@@ -349,6 +364,11 @@ async function announce(state: State, appliedRevision: number): Promise<number> 
       state.ownRevision,
     )
     if (state.registeredAs !== registeredAs) throw new Error('this edge was marked gone')
+    if (revision <= readBefore) {
+      reload(state, 'lost')
+      throw new Error('the tenants bucket was put back to an earlier copy')
+    }
+    state.reads?.wake(revision)
     state.ownRevision = Math.max(state.ownRevision, revision)
     return revision
   }
@@ -391,10 +411,10 @@ async function isBucketGone({ nats }: State, error: unknown): Promise<boolean> {
 
 function reload(state: State, reason: ReloadReason): void {
   if (reason === 'lost') state.lease.drop()
-  if (state.watch === null) return
+  if (state.reads === null) return
   state.onReload(reason)
-  state.watch.stop()
-  state.watch = null
+  state.reads.stop()
+  state.reads = null
 }
 
 /** Makes the staging snapshot active, because it is current. */
@@ -425,7 +445,8 @@ function tick(state: State): void {
 }
 
 function findFault(state: State): string | null {
-  if (!state.loaded) return 'the tenant directory is not loaded'
+  const { readFault: why } = state
+  if (!state.loaded) return `the tenant directory is not loaded${why === null ? '' : `: ${why}`}`
   if (!state.lease.valid()) return 'the credential lease has run out'
   const tenants = [...state.active.tenants.values()]
   const foreign = tenants.filter(

@@ -1,9 +1,9 @@
 /**
  * An edge's lease on its copy of the tenant directory: proof, on the edge's monotonic clock, that
  * the copy was current at most one lease ago. An announcement is a write to the stream that also
- * carries the directory. Once the edge's watch has delivered that write and everything else that it
- * had to deliver, the copy has everything before it, and later changes know of the edge. Without a
- * lease an edge refuses submissions.
+ * carries the directory. Once the edge has read that write, and on to the end, the copy has
+ * everything before it, and later changes know of the edge. Without a lease an edge refuses
+ * submissions.
  */
 
 type LeaseOptions = {
@@ -12,7 +12,7 @@ type LeaseOptions = {
    * stored before. Rejects when it is unknown whether it was stored.
    */
   announce: (appliedRevision: number) => Promise<number>
-  /** Called when the watched copy is current for the first time since `restart`. */
+  /** Called when the copy is current for the first time since `restart`. */
   onCurrent: () => void
   onAnnounced: (outcome: 'stored' | 'failed') => void
   nowMs: () => number
@@ -26,20 +26,14 @@ export type EdgeLease = {
   renew: () => void
   /** Announces as soon as possible: consoles wait until this edge has applied a change. */
   announceChange: () => void
-  /**
-   * The watch delivered an entry.
-   * @param pending how many newer entries it had to deliver then. Only without any the copy holds
-   *   everything up to the revision: the bucket keeps the last entry of a key, so a change that was
-   *   replaced before its delivery is among those to come
-   */
-  applied: (revision: number, pending: number) => void
-  /** A new watch has begun: only announcements made from now on can prove its copy current. */
+  /** The copy was read to the end of the bucket, which was this revision. */
+  applied: (revision: number) => void
+  /** Reading began anew: only announcements made from now on can prove its copy current. */
   restart: () => void
   /** Gives the lease up at once. */
   drop: () => void
   /**
-   * Milliseconds since the oldest stored announcement that the watch has not brought back; 0 if
-   * none.
+   * Milliseconds since the oldest stored announcement that was not read back; 0 if none.
    */
   unprovenMs: () => number
   /** The newest revision that the active snapshot reflects. */
@@ -55,16 +49,13 @@ const proofsMax = 16
 export function createEdgeLease(options: LeaseOptions): EdgeLease {
   const { announce, onCurrent, onAnnounced, nowMs, leaseMs } = options
   let validUntilMs = Number.NEGATIVE_INFINITY
-  let watch = 0
+  let reading = 0
   let current = false
   let appliedRevision = 0
   let servedRevision = 0
   let announcing = false
   let again = false
   let proofs: Proof[] = []
-  /** Whether entries are on their way, and whether to announce once they are applied. */
-  let isBehind = false
-  let changeWaits = false
 
   const settleProofs = () => {
     let askedMs = Number.NEGATIVE_INFINITY
@@ -81,15 +72,15 @@ export function createEdgeLease(options: LeaseOptions): EdgeLease {
   }
 
   const run = async () => {
-    const askedBy = watch
+    const askedBy = reading
     announcing = true
     do {
       again = false
       const askedMs = nowMs()
       const revision = await announce(servedRevision).catch(() => null)
       onAnnounced(revision === null ? 'failed' : 'stored')
-      // An announcement of an earlier watch proves nothing to the new one.
-      if (askedBy !== watch) return
+      // An announcement before a restart proves nothing after it.
+      if (askedBy !== reading) return
       // The next renewal tries again; a change that waits must not spin on a broken connection.
       if (revision === null) break
       if (proofs.length === proofsMax) proofs.shift()
@@ -103,34 +94,26 @@ export function createEdgeLease(options: LeaseOptions): EdgeLease {
     if (!announcing) void run()
   }
   const announceChange = () => {
-    if (isBehind) changeWaits = true
-    else if (announcing) again = true
+    if (announcing) again = true
     else void run()
   }
 
   const restart = () => {
-    watch++
+    reading++
     announcing = false
     current = false
     appliedRevision = 0
     proofs = []
-    isBehind = false
-    changeWaits = false
   }
 
   return {
     valid: () => nowMs() < validUntilMs,
     renew,
     announceChange,
-    applied: (revision, pending) => {
-      isBehind = pending > 0
-      if (isBehind) return
+    applied: (revision) => {
       appliedRevision = revision
       if (current) servedRevision = revision
       settleProofs()
-      if (!changeWaits) return
-      changeWaits = false
-      announceChange()
     },
     restart,
     drop: () => {

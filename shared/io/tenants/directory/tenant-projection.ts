@@ -18,7 +18,7 @@ import {
 import { readListMarker } from '#shared/io/lists/list-store.ts'
 import type { Nats } from '#shared/io/nats/connection.ts'
 import { isWrongRevision } from '#shared/io/nats/jetstream-errors.ts'
-import { openTenantsBucket } from '#shared/io/nats/streams/buckets.ts'
+import { restoreTenantsBucket } from '#shared/io/nats/streams/restore-streams.ts'
 import type { Postgres } from '#shared/io/postgres/postgres.ts'
 import type { Log } from '#shared/io/process/log.ts'
 import { type Metrics, startAtZero } from '#shared/io/process/metrics.ts'
@@ -260,7 +260,7 @@ async function putSynced(copy: Copy, synced: SyncedEntry): Promise<void> {
 async function openCopy(state: State): Promise<Copy> {
   const nats = state.findNats()
   if (nats === null) throw new Error('NATS is not connected')
-  const bucket = await openTenantsBucket(nats)
+  const bucket = await restoreTenantsBucket(nats)
   const { streamInfo } = await bucket.status()
   const createdAt = String(streamInfo.created)
   const directory = toDirectory({ nats, bucket, createdAt }, state.sealer)

@@ -95,7 +95,7 @@ async function startAll(closing: Closing, stop: () => Promise<void>): Promise<Ed
   const token = randomBytes(32).toString('base64url')
   const admin = await createServiceProcess('console', {
     ...shared,
-    NATS_URL: server.url,
+    NATS_URL: server.urlOf('console'),
     POSTGRES_URL: postgresUrl,
     ADMIN_TOKEN: token,
   })
@@ -103,7 +103,12 @@ async function startAll(closing: Closing, stop: () => Promise<void>): Promise<Ed
   const call = (path: string, body: object) =>
     callAdmin<Record<string, unknown>>(admin.url, token, { method: 'POST', path, body })
   const starting = clocks.map((shiftsMs, at) =>
-    startEdge(`edge ${at + 1}`, { natsUrl: server.url, shiftsMs, env: shared, closing }),
+    startEdge(`edge ${at + 1}`, {
+      natsUrl: server.urlOf('ingest'),
+      shiftsMs,
+      env: shared,
+      closing,
+    }),
   )
   const [edges] = await Promise.all([Promise.all(starting), admin.start()])
   const tenantId = 'acme'
