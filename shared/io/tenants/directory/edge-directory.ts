@@ -34,7 +34,7 @@ import {
 } from '#shared/io/nats/jetstream-errors.ts'
 import { readJson } from '#shared/io/nats/kv-entries.ts'
 import type { Log } from '#shared/io/process/log.ts'
-import { type Metrics, startAtZero } from '#shared/io/process/metrics.ts'
+import type { Metrics } from '#shared/io/process/metrics.ts'
 import type { EdgeKeys } from '#shared/io/tenants/keys/edge-keys.ts'
 import type { ActivePolicies } from './active-policies.ts'
 import {
@@ -46,7 +46,7 @@ import {
 } from './directory-entries.ts'
 import { type DirectoryReads, openDirectoryReads } from './directory-reads.ts'
 import { createEdgeLease, type EdgeLease } from './edge-lease.ts'
-import { observeDirectory } from './observe-directory.ts'
+import { countDirectory, observeDirectory, type ReloadReason } from './observe-directory.ts'
 import { createTenantCopy, type Tenant, type TenantCopy } from './tenant-copy.ts'
 import { forgetEdge, isPolicyDocument, markKey } from './tenant-directory.ts'
 
@@ -83,8 +83,6 @@ export type TenantDirectory = {
   /** Drops the lease, stops the watch and removes this edge's registration. */
   close: () => Promise<void>
 }
-
-type ReloadReason = 'stalled' | 'reconnected' | 'lost'
 
 type State = TenantDirectoryOptions & {
   lease: EdgeLease
@@ -151,25 +149,8 @@ export function openTenantDirectory(options: TenantDirectoryOptions): TenantDire
 }
 
 function createState(options: TenantDirectoryOptions): State {
-  const { metrics, log, nowMs } = options
-  const labels: 'reason'[] = ['reason']
-  const faults = metrics.counter('di_directory_faults_total', 'Entries that cannot be used', labels)
-  startAtZero(
-    faults,
-    (['unproven_entry', 'unproven_policy', 'unproven_lists', 'older_epoch'] as const).map(
-      (reason) => ({ reason }),
-    ),
-  )
-  const reloads = metrics.counter('di_directory_reloads_total', 'Watches begun anew', labels)
-  const announcements = metrics.counter(
-    'di_directory_announcements_total',
-    'Lease renewals tried',
-    ['outcome'],
-  )
-  const onFault = (reason: string, about: string) => {
-    faults.inc({ reason })
-    log.error({ reason, about }, 'an entry of the tenant directory cannot be used')
-  }
+  const { nowMs } = options
+  const { onFault, onReload, onAnnounced } = countDirectory(options)
   const copyOptions = {
     opener: options.keys,
     telemetryStreams: options.nats.telemetryStreams.length,
@@ -189,7 +170,7 @@ function createState(options: TenantDirectoryOptions): State {
         return announced
       },
       onCurrent: () => serve(state),
-      onAnnounced: (outcome) => announcements.inc({ outcome }),
+      onAnnounced,
     }),
     directory: null,
     reads: null,
@@ -207,7 +188,7 @@ function createState(options: TenantDirectoryOptions): State {
     others: new Map(),
     leaseWasValid: false,
     onFault,
-    onReload: (reason) => reloads.inc({ reason }),
+    onReload,
   }
   return state
 }

@@ -1,7 +1,38 @@
-/** The gauges of an edge's copy of the tenant directory. */
-import type { Metrics } from '#shared/io/process/metrics.ts'
+/** The metrics of an edge's copy of the tenant directory. */
+import type { Log } from '#shared/io/process/log.ts'
+import { type Metrics, startAtZero } from '#shared/io/process/metrics.ts'
 import type { EdgeLease } from './edge-lease.ts'
 import type { TenantCopy } from './tenant-copy.ts'
+
+/** Why an edge begins to read the directory anew. */
+export type ReloadReason = 'stalled' | 'reconnected' | 'lost'
+
+const faultReasons = ['unproven_entry', 'unproven_policy', 'unproven_lists', 'older_epoch'] as const
+
+/** Creates the counters, and functions that count what happens to the copy. */
+export function countDirectory({ metrics, log }: { metrics: Metrics; log: Log }) {
+  const faults = metrics.counter('di_directory_faults_total', 'Entries that cannot be used', [
+    'reason',
+  ])
+  startAtZero(
+    faults,
+    faultReasons.map((reason) => ({ reason })),
+  )
+  const reloads = metrics.counter('di_directory_reloads_total', 'Readings begun anew', ['reason'])
+  const announcements = metrics.counter(
+    'di_directory_announcements_total',
+    'Lease renewals tried',
+    ['outcome'],
+  )
+  return {
+    onFault: (reason: string, about: string) => {
+      faults.inc({ reason })
+      log.error({ reason, about }, 'an entry of the tenant directory cannot be used')
+    },
+    onReload: (reason: ReloadReason) => reloads.inc({ reason }),
+    onAnnounced: (outcome: string) => announcements.inc({ outcome }),
+  }
+}
 
 /** @param observed.active the snapshot that is in use at the moment */
 export function observeDirectory(observed: {
