@@ -42,9 +42,16 @@ it('a check that the caller excludes is a warning; a stop cannot be excluded', a
   await server.close()
 })
 
+/** What a Postgres says of itself that lacks nothing. */
+const fitPostgres = {
+  ...{ version: '18.1', is_standby: false, read_only: 'off', name: '9999-later.sql' },
+  ...{ encoding: 'UTF8', replication_role: 'origin', synchronous_commit: 'on' },
+  ...{ may_use_schema: true, database: 'device_intelligence', role: 'api' },
+}
+
 it('a probe of a process that only warns of a read-only Postgres reads it once', async () => {
   const queries: string[] = []
-  const answers = { version: '18.1', is_read_only: true, name: '9999-later.sql' }
+  const answers = { ...fitPostgres, is_standby: true }
   const postgres = {
     checkReady: async () => null,
     query: async (sql: string) => {
@@ -77,10 +84,9 @@ it('a probe of a process that only warns of a read-only Postgres reads it once',
 it('names a Postgres and a ClickHouse that are too old', async () => {
   const log = createLog('test', 'silent')
   const schemas = createSchemaVersions(createMetrics('test', { isThread: true }))
-  const name = '9999-later.sql'
   const postgres = {
     checkReady: async () => null,
-    query: async () => ({ rows: [{ version: '14.9', is_read_only: false, name }] }),
+    query: async () => ({ rows: [{ ...fitPostgres, version: '14.9' }] }),
   } as unknown as Postgres
   const check = createPostgresCheck(postgres, { schemas, log })
   const old = 'has version 14.9; 15 or newer is needed'
@@ -90,7 +96,7 @@ it('names a Postgres and a ClickHouse that are too old', async () => {
     query: async () => ({ text: async () => '1' }),
     exec: async ({ query }: { query: string }) => {
       if (query === 'select version()') return { stream: ['25.2.9.1'] }
-      return { stream: [query.startsWith('select max(name)') ? name : '1'] }
+      return { stream: [query.startsWith('select max(name)') ? fitPostgres.name : '1'] }
     },
   } as unknown as Clickhouse
   const checkEngine = createClickhouseCheck({
