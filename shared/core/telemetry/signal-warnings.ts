@@ -8,6 +8,7 @@ import {
   warningsMax,
   warningTextsMax,
 } from '#shared/core/base/limits/telemetry.ts'
+import { toVisible } from '#shared/core/base/visible-text.ts'
 import { balancedPolicy } from '#shared/core/policies/presets/balanced.ts'
 import { strictPolicy } from '#shared/core/policies/presets/strict.ts'
 import { type Category, categories, type Signals } from '#shared/core/signals/signal-definition.ts'
@@ -102,6 +103,23 @@ function warnOfValue(
     return { path, message: `has an unknown value; did you mean ${nearest}?`, nearest }
   }
   return null
+}
+
+const paths: ReadonlySet<string> = new Set(known.map(({ path }) => path))
+
+/**
+ * Checks a signal that a person names for a question, such as `root.su_binary`.
+ * @returns null when the catalog has it; else what is wrong, with the nearest known one
+ */
+export function describeUnknownPath(path: string): string | null {
+  if (paths.has(path)) return null
+  const shown = path.slice(0, warningNameCharactersMax)
+  const plain = toPlain(shown)
+  // Without its category, or with another one.
+  const alike = known.find((one) => plain.endsWith(one.plain))
+  const nearest = alike?.path ?? findNearest(shown, [...paths])
+  const hint = nearest === null ? '' : `; did you mean ${nearest}?`
+  return `${toVisible(shown)} is not category.signal of the catalog${hint}`
 }
 
 /** The name without case and separators: `suBinary` and `su_binary` are alike. */

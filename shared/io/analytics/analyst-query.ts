@@ -3,7 +3,7 @@
  * to it. The answer is read as it arrives: rows up to a bound, or the bytes of a CSV.
  */
 
-import { createFormulaGuard } from '#shared/core/http/csv.ts'
+import { type CsvCell, type CsvForm, toCsvRow, toCsvStart } from '#shared/core/http/csv.ts'
 
 export type AnalystLogin = { url: string; user: string; password: string; database: string }
 
@@ -55,7 +55,8 @@ export class FormatClauseError extends Error {}
 export class RowTooLargeError extends Error {}
 
 const rowsFormat = 'JSONCompactEachRowWithNamesAndTypes'
-const csvFormat = 'CSVWithNames'
+/** Rows of a CSV that are written at once. */
+const csvCharacters = 64 * 1024
 const errorCharactersMax = 2_000
 
 /**
@@ -88,22 +89,45 @@ export async function queryRows(
 }
 
 /**
- * The whole answer as CSV with a head, safe to open in a spreadsheet.
- * @throws AnalystQueryError, FormatClauseError
+ * The whole answer as CSV with a head, safe to open in a spreadsheet, in pieces.
+ * @throws AnalystQueryError, FormatClauseError; the pieces throw what `fetch` throws
  */
 export async function queryCsv(
   login: AnalystLogin,
   statement: AnalystStatement,
-  signal: AbortSignal,
-): Promise<ReadableStream<Uint8Array>> {
-  const response = await send(login, statement, csvFormat, signal)
-  const guard = createFormulaGuard()
-  const guarded = new TransformStream<Uint8Array, Uint8Array>({
-    transform: (chunk, output) => {
-      for (const part of guard(chunk)) output.enqueue(part)
-    },
-  })
-  return (response.body ?? new Blob([]).stream()).pipeThrough(guarded)
+  { form, signal }: { form: CsvForm; signal: AbortSignal },
+): Promise<AsyncGenerator<string, void>> {
+  return toCsv(await send(login, statement, rowsFormat, signal), form)
+}
+
+async function* toCsv(response: Response, form: CsvForm): AsyncGenerator<string, void> {
+  let names: string[] | null = null
+  let numeric: boolean[] | null = null
+  let piece = toCsvStart(form)
+  for await (const line of linesOf(response, Number.POSITIVE_INFINITY)) {
+    const values = JSON.parse(line!) as unknown[]
+    if (names === null) {
+      names = values as string[]
+      piece += toCsvRow(names, form)
+    } else if (numeric === null) numeric = values.map((type) => isNumeric(String(type)))
+    else {
+      const cells = values.map((value, at) => toCsvCell(value, numeric![at]!, form))
+      piece += toCsvRow(cells, form)
+    }
+    if (piece.length < csvCharacters) continue
+    yield piece
+    piece = ''
+  }
+  if (piece !== '') yield piece
+}
+
+const isNumeric = (type: string): boolean =>
+  /^(?:Nullable\(|LowCardinality\()*(?:U?Int|Float|Decimal)/.test(type)
+
+function toCsvCell(value: unknown, isNumber: boolean, form: CsvForm): CsvCell {
+  if (value === null) return form === 'excel' ? '' : '\\N'
+  if (typeof value === 'string') return isNumber ? { digits: value } : value
+  return typeof value === 'number' ? value : JSON.stringify(value)
 }
 
 async function send(
@@ -120,6 +144,9 @@ async function send(
     date_time_output_format: 'iso',
     // Beyond 2^53 a number of JavaScript is another one.
     output_format_json_quote_64bit_integers: '1',
+    output_format_json_quote_decimals: '1',
+    // Else NaN and infinities are null.
+    output_format_json_quote_denormals: '1',
   })
   url.search = `${settings}&${encodeParameters(parameters)}`
   const response = await fetch(url, {

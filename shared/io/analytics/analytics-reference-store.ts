@@ -46,6 +46,11 @@ at the end. Beside an internal database of another name than \`device_intelligen
 An answer is whole or an error with its status. A million rows or 256 MiB are the most (64 MiB in
 the local stack). Beyond that it is a 500 that says so: ask for a part at a time, as by
 \`received_at\`.
+
+In \`events\` a signal has the type of each value, so \`avg(signals.x.y)\` is an error. Use
+\`typed_events\`, which has a typed column for every signal of the catalog, or cast the signal:
+\`signals.x.y::Nullable(Float64)\`. An instant is \`'2026-11-25 14:03:00.000'\` in UTC, or
+\`parseDateTime64BestEffort('2026-11-25T14:03:00.000Z', 3)\`.
 `
 
 /** The page as Markdown. A view that takes parameters has no columns of its own in the database. */

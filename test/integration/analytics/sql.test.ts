@@ -154,10 +154,10 @@ describe('a query', () => {
     expect([exact.body.rows.length, exact.body.truncated]).toEqual([sqlRowsMax, false])
     const csv = await call('POST', '/tenants/acme/sql', { sql, format: 'csv' })
     expect([csv.status, csv.headers['content-type']]).toEqual([200, 'text/csv; charset=utf-8'])
-    const lines = csv.text.trimEnd().split('\n')
+    const lines = csv.text.trimEnd().split('\r\n')
     expect([lines.length, lines[0], lines.at(-1)]).toEqual([
       sqlRowsMax + 6,
-      '"number"',
+      'number',
       `${sqlRowsMax + 4}`,
     ])
   })
@@ -205,12 +205,52 @@ describe('a query', () => {
 
   it('as CSV has no cell that a spreadsheet would run, and numbers unchanged', async () => {
     const sql = `select '=1+1' as a, -5 as b, toInt64(-9007199254740993) as "=c", 'x,"=y' as d,
-      '"=z' as e, '' as f, ['-1'] as g, concat(char(9), 'x') as h`
+      '"=z' as e, '' as f, ['-1'] as g, concat(char(9), 'x') as h, null as i`
     const { text } = await call('POST', '/tenants/acme/sql', { sql, format: 'csv' })
     expect(text).toBe(
-      `"a","b","'=c","d","e","f","g","h"\n` +
-        `"'=1+1",-5,-9007199254740993,"x,""=y","""=z","","['-1']","'\tx"\n`,
+      `a,b,'=c,d,e,f,g,h,i\r\n` +
+        `'=1+1,-5,-9007199254740993,"x,""=y","""=z",,"[""-1""]",'\tx,\\N\r\n`,
     )
+  })
+
+  it('for Excel has a byte order mark, and ids of digits as text', async () => {
+    const sql = `select '00123' as a, toUInt64(1234567890123456789) as b, 12 as c, null as d`
+    const { text } = await call('POST', '/tenants/acme/sql', { sql, format: 'excel' })
+    expect(text).toBe(`\ufeffa,b,c,d\r\n"=""00123""","=""1234567890123456789""",12,\r\n`)
+  })
+
+  it('shows numbers that JSON does not have', async () => {
+    const { body } = await runSql('select nan as a, inf as b, -inf as c')
+    expect(body.rows).toEqual([['nan', 'inf', '-inf']])
+  })
+
+  it('says how to compare with an instant as the API writes it', async () => {
+    const { body } = await runSql('select received_at as at from events order by at limit 1')
+    const at = String(body.rows[0]![0])
+    expect(at).toMatch(/Z$/)
+    const compare = (instant: string) =>
+      runSql(`select count() > 0 as a from events where received_at between ${instant} and now()`)
+    const { body: plain } = await compare(`'${at}'`)
+    expect(plain.detail).toContain('Write parseDateTime64BestEffort(')
+    const { body: found } = await compare(`parseDateTime64BestEffort('${at}', 3)`)
+    expect(found.rows).toEqual([[1]])
+  })
+
+  it('points to typed columns, and to the signal that was meant', async () => {
+    const untyped = await runSql('select avg(signals.network.vpn_active) from events')
+    expect([untyped.status, untyped.body.detail]).toEqual([
+      422,
+      expect.stringContaining('typed_events'),
+    ])
+    const parameters = { signal: 'su_binary' }
+    const { body } = await runSql('select {signal:String} as a', { parameters })
+    expect(body.hints).toEqual([
+      'su_binary is not category.signal of the catalog; did you mean root.su_binary?',
+    ])
+    const known = await runSql('select {signal:String} as a', {
+      parameters: { signal: 'root.su_binary' },
+    })
+    expect(known.body.hints).toEqual([])
   })
 
   it('has at most the bytes of a page, and reports a first row that is larger', async () => {

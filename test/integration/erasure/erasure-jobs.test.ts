@@ -24,6 +24,7 @@ beforeAll(async () => {
   await rig.startScorer()
   admin = await createServiceProcess('console', {
     ...rig.env,
+    NATS_URL: rig.natsServer.urlOf('console'),
     MASTER_KEY: randomBytes(32).toString('base64'),
     ADMIN_TOKEN: token,
     LOG_LEVEL: 'warn',

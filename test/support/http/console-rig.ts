@@ -215,7 +215,7 @@ const refuse = async (): Promise<never> => {
 }
 
 async function startEdge(natsUrl: string, masterKeys: [string, ...string[]]): Promise<TestEdge> {
-  const edgeNats = await connectNats(natsUrl, 'test-edge', testLog)
+  const edgeNats = await connectNats(natsUrl, 'ingest', testLog)
   const directory = openTenantDirectory({
     nats: edgeNats,
     keys: edgeKeysOf(...masterKeys),

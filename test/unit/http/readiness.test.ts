@@ -44,9 +44,16 @@ it('a check that the caller excludes is a warning; a stop cannot be excluded', a
 
 /** What a Postgres says of itself that lacks nothing. */
 const fitPostgres = {
-  ...{ version: '18.1', is_standby: false, read_only: 'off', name: '9999-later.sql' },
-  ...{ encoding: 'UTF8', replication_role: 'origin', synchronous_commit: 'on' },
-  ...{ may_use_schema: true, database: 'device_intelligence', role: 'api' },
+  version: '18.1',
+  is_standby: false,
+  read_only: 'off',
+  name: '9999-later.sql',
+  encoding: 'UTF8',
+  replication_role: 'origin',
+  synchronous_commit: 'on',
+  may_use_schema: true,
+  database: 'device_intelligence',
+  role: 'api',
 }
 
 it('a probe of a process that only warns of a read-only Postgres reads it once', async () => {

@@ -12,6 +12,7 @@ import {
   sqlRowsMax,
 } from '#shared/core/base/limits/analytics.ts'
 import { Problem, unavailable } from '#shared/core/http/problem.ts'
+import { describeUnknownPath } from '#shared/core/telemetry/signal-warnings.ts'
 import {
   AnalystQueryError,
   type AnalystStatement,
@@ -115,13 +116,16 @@ function addQueryRoute(app: ConsoleApp, deps: SqlRouteDeps): void {
         isSelect: isLimited,
         parameters: { ...body.parameters, tenant: tenantId },
       }
-      if (format === 'csv') {
+      if (format !== 'rows') {
+        const form = format === 'csv' ? 'plain' : format
         const csv = await analyst
-          .signedIn(tenantId, (login) => queryCsv(login, statement, signal))
+          .signedIn(tenantId, (login) => queryCsv(login, statement, { form, signal }))
           .catch((error: unknown) => refuse(error, signal))
+        // Before the answer begins, so that it can still be refused.
+        const first = await csv.next().catch((error: unknown) => refuse(error, signal))
         reply.header('content-type', 'text/csv; charset=utf-8')
         // A CSV is no answer to be written by the schema.
-        return reply.send(Readable.fromWeb(csv as never) as never)
+        return reply.send(Readable.from(afterFirst(first, csv)) as never)
       }
       const bounds = { rowsMax: sqlRowsMax, bytesMax: sqlRowsBytesMax, signal }
       const { read, ...found } = await analyst
@@ -130,6 +134,7 @@ function addQueryRoute(app: ConsoleApp, deps: SqlRouteDeps): void {
       const durationMs = Math.round(deps.nowMs() - startedMs)
       return {
         ...found,
+        hints: findHints(body.parameters),
         // The engine counts rows before it applies the row policy.
         rows_read: isLimited ? null : (read?.rows ?? null),
         bytes_read: isLimited ? null : (read?.bytes ?? null),
@@ -137,6 +142,15 @@ function addQueryRoute(app: ConsoleApp, deps: SqlRouteDeps): void {
       }
     },
   )
+}
+
+async function* afterFirst(
+  first: IteratorResult<string, void>,
+  rest: AsyncGenerator<string, void>,
+): AsyncGenerator<string, void> {
+  if (first.done) return
+  yield first.value
+  yield* rest
 }
 
 /**
@@ -190,5 +204,27 @@ function refuse(error: unknown, signal: AbortSignal): never {
   const { engineCode, message, status } = error as AnalystQueryError
   const isBusy = busyStatuses.includes(status) || engineCode === tooManyQueries
   if (isBusy) throw unavailable(message, error)
-  throw new Problem('query_failed', message)
+  throw new Problem('query_failed', addHint(message))
+}
+
+/** What people meet first, with what to write instead. */
+const hints: readonly [RegExp, string][] = [
+  [
+    /\bDynamic\b/,
+    'Signals of events have no fixed type: read them from typed_events, or cast them, as in ' +
+      'signals.network.vpn_active::Nullable(Bool).',
+  ],
+  [
+    /Cannot convert string '[\d-]+T[\d:.]+Z' to type DateTime/,
+    "Write parseDateTime64BestEffort('2026-11-25T14:03:00.000Z', 3), or '2026-11-25 14:03:00.000'.",
+  ],
+]
+
+const addHint = (message: string): string =>
+  [message, ...hints.flatMap(([form, hint]) => (form.test(message) ? [hint] : []))].join(' ')
+
+/** A parameter named `signal` is category.signal. */
+function findHints({ signal }: Record<string, string>): string[] {
+  const fault = signal === undefined ? null : describeUnknownPath(signal)
+  return fault === null ? [] : [fault]
 }

@@ -28,16 +28,20 @@ export const sqlBody = z.strictObject({
         `at most ${sqlParametersBytesMax} bytes, encoded as in a URL`,
     ),
   format: z
-    .enum(['rows', 'csv'])
+    .enum(['rows', 'csv', 'excel'])
     .default('rows')
-    .describe(`rows: at most ${sqlRowsMax} for a page; csv: all, within the limits of analysts`),
+    .describe(
+      `rows: at most ${sqlRowsMax} for a page; csv: all, within the limits of analysts; excel: ` +
+        'the same with a byte order mark, and long ids of digits as text',
+    ),
 })
 
 export const sqlRowsSchema = z.object({
   columns: z.array(z.object({ name: z.string(), type: z.string() })),
   rows: z
     .array(z.array(z.unknown()))
-    .describe('values in the order of the columns; integers of 64 bits are text'),
+    .describe('values in the order of the columns; integers of 64 bits, nan and inf are text'),
+  hints: z.array(z.string()).describe('what may be wrong with the parameters'),
   truncated: z.boolean().describe('whether there are more rows'),
   rows_read: z.number().nullable().describe('null for operators who are limited to some tenants'),
   bytes_read: z.number().nullable().describe('as `rows_read`'),

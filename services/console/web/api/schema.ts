@@ -490,8 +490,8 @@ export interface paths {
   '/admin/v1/tenants/{tenant_id}/sql': {
     post: {
       parameters: { path: { tenant_id: string } }
-      requestBody: { content: { 'application/json': { sql: string; parameters?: Record<string, string>; format?: "rows" | "csv" } } }
-      responses: { 200: { content: { 'application/json': { columns: ({ name: string; type: string })[]; rows: ((unknown)[])[]; truncated: boolean; rows_read: (number | null); bytes_read: (number | null); duration_ms: number } } } }
+      requestBody: { content: { 'application/json': { sql: string; parameters?: Record<string, string>; format?: "rows" | "csv" | "excel" } } }
+      responses: { 200: { content: { 'application/json': { columns: ({ name: string; type: string })[]; rows: ((unknown)[])[]; hints: (string)[]; truncated: boolean; rows_read: (number | null); bytes_read: (number | null); duration_ms: number } } } }
     }
   }
   '/admin/v1/sql/views': {

@@ -271,6 +271,11 @@ function Answer({ query }: { query: SqlQuery }) {
   }
   return (
     <div className={query.isRunning ? 'opacity-60' : ''}>
+      {query.rows.hints.map((hint) => (
+        <p className="pb-2 text-warn" key={hint} role="status">
+          {hint}
+        </p>
+      ))}
       <Tabs
         name="result"
         tabs={[
@@ -301,11 +306,11 @@ function Answer({ query }: { query: SqlQuery }) {
 /** Runs the query again for all of its rows. */
 function Csv({ tenant, statement }: { tenant: string; statement: Statement }) {
   const csv = useMutation({
-    mutationFn: () =>
+    mutationFn: (format: 'csv' | 'excel') =>
       ok(
         api.POST('/admin/v1/tenants/{tenant_id}/sql', {
           params: { path: { tenant_id: tenant } },
-          body: { ...statement, format: 'csv' },
+          body: { ...statement, format },
           parseAs: 'blob',
         }),
       ),
@@ -319,8 +324,11 @@ function Csv({ tenant, statement }: { tenant: string; statement: Statement }) {
   })
   return (
     <>
-      <Button busy={csv.isPending} onClick={() => csv.mutate()}>
+      <Button busy={csv.isPending} onClick={() => csv.mutate('csv')}>
         Download CSV
+      </Button>
+      <Button busy={csv.isPending} onClick={() => csv.mutate('excel')}>
+        Download for Excel
       </Button>
       {csv.error && <Refused error={csv.error} />}
     </>
