@@ -13,6 +13,8 @@ const parts: Record<string, { code: ProblemCode; detail: string }> = {
   params: { code: 'invalid_path', detail: 'The path has parameters that cannot be used.' },
 }
 
+const noBody = { path: '$', message: 'must be JSON, and the request has no body' }
+
 /**
  * For fastify's `setValidatorCompiler`. The server parses queries with `parseQuery`, and this
  * checks the result, so an unknown or repeated parameter is a fault.
@@ -24,6 +26,9 @@ export const validatorCompiler: FastifySchemaCompiler<z.ZodType> = ({ schema, ht
     const parsed = schema.safeParse(value, { error: describeFault })
     if (parsed.success) return { value: parsed.data }
     const { code, detail } = parts[part] ?? { code: 'malformed_request', detail: 'Not valid.' }
+    if (part === 'body' && (value === undefined || value === null)) {
+      return { error: new Problem(code, detail, { errors: [noBody] }) }
+    }
     const errors = parsed.error.issues.slice(0, faultsListedMax).map((issue) => ({
       path: toPath(part, issue),
       message: issue.message,

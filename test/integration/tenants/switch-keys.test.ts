@@ -14,7 +14,7 @@ import {
 } from '#shared/io/tenants/directory/directory-entries.ts'
 import { openTenantDirectory } from '#shared/io/tenants/directory/edge-directory.ts'
 import { createEdgeKeys } from '#shared/io/tenants/keys/edge-keys.ts'
-import { readKeyForm } from '#shared/io/tenants/keys/key-form.ts'
+import { listOlderProcesses, readKeyForm } from '#shared/io/tenants/keys/key-form.ts'
 import {
   createWebhookOpener,
   readEdgeKeys,
@@ -142,6 +142,8 @@ it('is refused by name while an edge or a delivery process reads the old form on
     message: expect.stringMatching(/: delivery\./),
   })
   await delivery.close()
+  const isGone = async () => (await listOlderProcesses(rig.postgres)).length === 0
+  await until('its connections are gone', isGone)
   expect(await readKeyForm(rig.postgres)).toBe('old')
   expect(await readHeads()).toEqual(['v1'])
 })
