@@ -174,8 +174,12 @@ async function send(
 
 const selectOpening = 'select * from (\n'
 
-/** The statement as a subquery. */
-const toSelect = (sql: string): string => `${selectOpening}${sql.replace(/[;\s]+$/, '')}\n)`
+/** The statement as a subquery, without the semicolons at its end. */
+function toSelect(sql: string): string {
+  let statement = sql.trimEnd()
+  while (statement.endsWith(';')) statement = statement.slice(0, -1).trimEnd()
+  return `${selectOpening}${statement}\n)`
+}
 
 /** The error with the places of the text that a person wrote. */
 function withoutOpening({ engineCode, status, message }: AnalystQueryError): AnalystQueryError {

@@ -26,6 +26,10 @@ const harmless: Record<string, string> = {
   '/=+$/': 'credentials that the service made itself',
   '/^[a-z][a-z0-9+.-]*:(?=\\/\\/)/i': 'NATS_URL, from the configuration',
   '/^(?:create table if not exists|alter table) (\\w+)/m': 'the SQL files of the schema',
+  '/<(script|style)\\b.*?(?:<\\/\\1\\s*>|$)/gis': 'the first 4,000 characters of an answer',
+  '/(?<=failed at position )\\d+/': "the engine's message, at most 2,000 characters",
+  '/(?<=\\(line )\\d+(?=, col )/': "the engine's message, at most 2,000 characters",
+  '/EADDRINUSE.*:(\\d+)/': 'the last lines of a process of our own',
   '/^Answer: ([\\s\\S]+?)\\n(?=Do:)/m': 'files of the cookbook',
   '/^Do: ([\\s\\S]+?)(?=\\nParameters:|$(?![\\s\\S]))/m': 'files of the cookbook',
 }
