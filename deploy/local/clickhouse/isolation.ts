@@ -55,7 +55,7 @@ export function isolate(
 const hideDataFolder = `data="$1" name="$2" place="$3"
 shift 3
 engine="$data/$name"
-mkdir -p "$place"
+mkdir -p "$engine" "$place"
 mount -t tmpfs -o mode=711 none "$place"
 mkdir "$place/$name"
 mount --rbind "$engine" "$place/$name"

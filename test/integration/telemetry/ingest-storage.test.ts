@@ -10,7 +10,7 @@ import { fileURLToPath } from 'node:url'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { telemetryStream } from '#shared/core/telemetry/nats-names.ts'
 import { toEventId } from '../../../shared/core/base/ids.ts'
-import { retryAfterSeconds } from '../../../shared/core/base/limits/http.ts'
+import { pipelinedRequestsMax, retryAfterSeconds } from '../../../shared/core/base/limits/http.ts'
 import {
   queuedMsMax,
   queuedRequestsMax,
@@ -218,10 +218,9 @@ describe('more requests than the process may keep', () => {
     })
     const before = (await rig.readStored()).length
     const extra = 200
-    const sockets = 64
-    const requests = Array.from({ length: waitingEventsMax + queuedRequestsMax + extra }, () =>
-      toRequest(bodyOf('acme')),
-    )
+    const crowd = waitingEventsMax + queuedRequestsMax + extra
+    const requests = Array.from({ length: crowd }, () => toRequest(bodyOf('acme')))
+    const sockets = Math.ceil(crowd / pipelinedRequestsMax)
     let text = ''
     const pipelines = Array.from({ length: sockets }, (_, at) => {
       const socket = connect(Number(new URL(edge.url).port), '127.0.0.1')
