@@ -14,7 +14,13 @@ import {
   retireRevivedKey,
 } from '#shared/io/tenants/removal-store.ts'
 import { withTenantLock } from '#shared/io/tenants/tenant-lock.ts'
-import { findLast4, findPolicyText, type RecoveryParts, readRecovery } from './read-recovery.ts'
+import {
+  findLast4,
+  findPolicyText,
+  type RecoveryParts,
+  readRecovery,
+  rejectUnread,
+} from './read-recovery.ts'
 
 export type ApplyParts = RecoveryParts & { locks: Locks; log: Log }
 
@@ -40,9 +46,9 @@ export async function applyRecovery(
     )
   }
   const done: Recovered = { tenants: 0, api_keys: 0, webhooks: 0, erasures: 0 }
-  const directory = await openDirectory(nats, sealer)
+  const directory = await openDirectory(nats, sealer).catch(rejectUnread)
   for (const entry of recovery.entries) {
-    const policyText = await findPolicyText(directory, entry)
+    const policyText = await findPolicyText(directory, entry).catch(rejectUnread)
     const state = { entry, policyText, hmacLast4: findLast4(sealer, entry), actor }
     const isDone = await withTenantLock(parts.locks, entry.tenant_id, (session) =>
       session.transaction((tx) => recoverTenant(tx, state)),

@@ -4,6 +4,7 @@
  * exactly this.
  */
 import { hash } from 'node:crypto'
+import { unavailable } from '#shared/core/http/problem.ts'
 import { policyKey, type TenantEntry, tenantKey } from '#shared/core/tenants/directory-entries.ts'
 import type { Nats } from '#shared/io/nats/connection.ts'
 import { readEntries } from '#shared/io/nats/kv-entries.ts'
@@ -47,13 +48,14 @@ export type Recovery = LostRemovals & {
 
 export type RecoveryParts = { nats: Nats; sealer: Sealer; postgres: Postgres; wallMs: () => number }
 
-/** NATS is read before Postgres, so what is written meanwhile is never ahead. @throws when it is away */
+/**
+ * NATS is read before Postgres, so what is written meanwhile is never ahead.
+ * @throws Problem unavailable when NATS does not answer, or has not every bucket
+ */
 export async function readRecovery(parts: RecoveryParts): Promise<Recovery> {
-  const { nats, sealer, postgres } = parts
+  const { sealer, postgres } = parts
   const nowMs = parts.wallMs()
-  const directory = await openDirectory(nats, sealer)
-  const held = await readEntries(nats, directory.bucket, tenantKey('*'))
-  const listed = await readRemovals(nats, sealer.proverOf('removal'))
+  const { directory, held, listed } = await readHeld(parts).catch(rejectUnread)
   const present = await createTenantStore(postgres).listEntries()
   const ahead = await findAhead({ postgres }, directory, held, present)
   const known = new Map(present.map((entry) => [entry.tenant_id, entry]))
@@ -76,6 +78,17 @@ export async function readRecovery(parts: RecoveryParts): Promise<Recovery> {
   const lost = await findLostRemovals(postgres, { listed, present: removals, nowMs })
   const entries = ahead.map(({ entry }) => entry)
   return { ...lost, tenants, entries, digest: toDigest({ entries, tenants, lost }) }
+}
+
+async function readHeld({ nats, sealer }: RecoveryParts) {
+  const directory = await openDirectory(nats, sealer)
+  const held = await readEntries(nats, directory.bucket, tenantKey('*'))
+  return { directory, held, listed: await readRemovals(nats, sealer.proverOf('removal')) }
+}
+
+/** For `catch` of what reads NATS. */
+export function rejectUnread(error: unknown): never {
+  throw unavailable('What NATS knows cannot be read: it does not answer.', error)
 }
 
 const toDigest = (all: object) => hash('sha256', JSON.stringify(all), 'hex').slice(0, 16)

@@ -74,6 +74,8 @@ export async function startOpenapiRig({
     ...(await readKnown(running, { reader: reader!, hook, eventIds: eventIds.flat() })),
     people: await signPeopleIn(running),
     ...(await startJobs(running)),
+    // Of nothing: nothing here is put back.
+    recoveryDigest: (await admin<{ digest: string }>(stack, 'GET', '/recovery')).digest,
     readerEntries: await addEntries(running, 'reader'),
     mainEntries: await addEntries(running, 'main'),
   }
@@ -249,6 +251,7 @@ async function readKnown(
 type Known = Awaited<ReturnType<typeof readKnown>> &
   Awaited<ReturnType<typeof startJobs>> & {
     people: Awaited<ReturnType<typeof signPeopleIn>>
+    recoveryDigest: string
     readerEntries: string[]
     mainEntries: string[]
   }
@@ -318,6 +321,7 @@ function toCredentials(
       tenant_id: ['main'],
       entry_id: known.mainEntries,
     },
+    'POST /admin/v1/recovery': { digest: [known.recoveryDigest] },
     'POST /admin/v1/session': { email: [email], password: [password] },
     'POST /admin/v1/session/step-up': { password: [password] },
     'DELETE /admin/v1/sessions/{session_id}': { session_id: known.people.sessionIds },

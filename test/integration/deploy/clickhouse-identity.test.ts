@@ -16,6 +16,11 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { chooseIsolation, hasNamespaces } from '../../../deploy/local/clickhouse/isolation.ts'
+import {
+  analystUser,
+  tenantHeader,
+  toAnalystPassword,
+} from '../../../deploy/local/clickhouse/server-config.ts'
 import { callClickhouse } from '../../support/servers/clickhouse-request.ts'
 import { startClickhouse, type TestClickhouse } from '../../support/servers/clickhouse-server.ts'
 
@@ -122,6 +127,18 @@ describe.runIf(hasNamespaces(process.env.PATH))('the engine in namespaces of its
       expect(own).toBe('1\n')
     },
   )
+
+  it('lives on after a query of an analyst, whose threads it cannot give a priority', async () => {
+    // The one that an analyst begins in.
+    expect(await asOwner('create database analytics')).toBe('')
+    const url = new URL(engine.url)
+    url.username = analystUser
+    url.password = toAnalystPassword(url.password)
+    const headers = { [tenantHeader]: 'acme' }
+    const ask = () => callClickhouse(url.href, { headers, body: 'select 1' })
+    for (let at = 0; at < 3; at++) expect((await ask()).text).toBe('1\n')
+    expect(await asOwner('select 1')).toBe('1\n')
+  })
 
   it('works like others, keeps its process id, and its files are the user’s', async () => {
     expect(await asOwner('create table t (a Int8) engine = MergeTree order by a')).toBe('')

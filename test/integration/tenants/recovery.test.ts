@@ -3,8 +3,10 @@
 import { hash, randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest'
 import { hashToken } from '#shared/core/operators/operator-credentials.ts'
+import { removalsBucket } from '#shared/core/telemetry/nats-names.ts'
 import { tenantKey } from '#shared/core/tenants/directory-entries.ts'
 import { openTenantsBucket } from '#shared/io/nats/streams/buckets.ts'
+import { restoreStreams } from '#shared/io/nats/streams/restore-streams.ts'
 import { insertOperator } from '#shared/io/operators/operator-store.ts'
 import { insertSession, listSessions } from '#shared/io/operators/session-store.ts'
 import { openDirectory, putProven } from '#shared/io/tenants/directory/directory-entries.ts'
@@ -285,4 +287,13 @@ it('a tenant whose policy the directory has lost stays to be recovered', async (
   expect(await countSessions()).toBe(1)
   expect((await look()).tenants).toMatchObject([{ tenant_id: lost.tenant_id }])
   await directory.bucket.delete(key)
+})
+
+it('is unavailable, and no defect, while NATS has lost the list of what must stay gone', async () => {
+  const { digest } = await look()
+  await rig.nats.manager.streams.delete(`KV_${removalsBucket}`)
+  await expect(look()).rejects.toMatchObject({ code: 'unavailable' })
+  await expect(confirm(digest)).rejects.toMatchObject({ code: 'unavailable' })
+  await restoreStreams(rig.nats)
+  expect(await look()).toMatchObject({ erasures: [], api_keys: [] })
 })

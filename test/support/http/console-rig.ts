@@ -11,6 +11,7 @@ import { createLinkStore } from '#shared/io/devices/link-store.ts'
 import { createSignalHistoryStore } from '#shared/io/devices/signal-history-store.ts'
 import { createUserStore } from '#shared/io/devices/user-store.ts'
 import { connectNats, type Nats } from '#shared/io/nats/connection.ts'
+import { ensureStreams } from '#shared/io/nats/streams/ensure-streams.ts'
 import { createPasswordHasher } from '#shared/io/operators/password-hash.ts'
 import { createPostgres, type Postgres } from '#shared/io/postgres/postgres.ts'
 import { createLog } from '#shared/io/process/log.ts'
@@ -128,6 +129,7 @@ export async function createConsoleRig(
   await keyForm.refresh()
   const locks = createLockPools(postgresUrl, { name: 'test', work: postgres, log: testLog })
   const findNats = () => nats
+  await ensureStreams(nats)
   // The database is as empty as the bucket; here no directory reconciler reports that.
   await putSynced({ nats, sealer }, 0)
   const projection = createTenantProjection({
