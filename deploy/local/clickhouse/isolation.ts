@@ -51,10 +51,11 @@ export function isolate(
   ])
 }
 
-/** An empty folder, with the engine's own in it, is laid over the data folder. */
+/** Lays an empty folder, with the engine's own in it, over the data folder. A shard's may be new. */
 const hideDataFolder = `data="$1" name="$2" place="$3"
 shift 3
 engine="$data/$name"
+mkdir -p -m 700 "$engine"
 mount -t tmpfs -o mode=711 none "$place"
 mkdir "$place/$name"
 mount --rbind "$engine" "$place/$name"
