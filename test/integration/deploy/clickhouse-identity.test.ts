@@ -15,6 +15,7 @@ import {
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { analystSettings } from '#shared/core/analytics/analyst-access.ts'
 import { chooseIsolation, hasNamespaces } from '../../../deploy/local/clickhouse/isolation.ts'
 import { callClickhouse } from '../../support/servers/clickhouse-request.ts'
 import { startClickhouse, type TestClickhouse } from '../../support/servers/clickhouse-server.ts'
@@ -122,6 +123,13 @@ describe.runIf(hasNamespaces(process.env.PATH))('the engine in namespaces of its
       expect(own).toBe('1\n')
     },
   )
+
+  it('has no capability, and goes on after queries with the settings of analysts', async () => {
+    const { os_threads_nice_value_query: nice } = analystSettings
+    const query = `select 1 settings os_threads_nice_value_query = ${nice}`
+    for (let n = 0; n < 3; n += 1) expect(await asOwner(query)).toBe('1\n')
+    expect(readFileSync(`/proc/${engine.pid}/status`, 'utf8')).toMatch(/^CapEff:\t0+$/m)
+  })
 
   it('works like others, keeps its process id, and its files are the user’s', async () => {
     expect(await asOwner('create table t (a Int8) engine = MergeTree order by a')).toBe('')
