@@ -3,6 +3,8 @@
 // user of its own (engine-user.ts). Where an ordinary user does, the kernel gives the engine a user
 // namespace, in which it reads no memory or environment of other processes, and a mount namespace,
 // in which the data folder has nothing but the engine's own folder. Both are util-linux' `unshare`.
+// Its `setpriv` takes the namespace's capabilities from the engine, which would take them for those
+// of the machine and end at the first query with a nice value, because it cannot lower that again.
 
 import { spawnSync } from 'node:child_process'
 import { join } from 'node:path'
@@ -21,7 +23,8 @@ export function chooseIsolation(dataDir: string, pathVar: string | undefined): I
 
 /** Whether this user may make namespaces and mounts in them. */
 export function hasNamespaces(pathVar: string | undefined): boolean {
-  const [program, ...args] = enterNamespaces(pathVar, ['mount', '-t', 'tmpfs', 'none', '/tmp'])
+  const attempt = `mount -t tmpfs none /tmp; exec ${dropCapabilities} true`
+  const [program, ...args] = enterNamespaces(pathVar, ['sh', '-ec', attempt])
   return spawnSync(program!, args, { stdio: 'ignore' }).status === 0
 }
 
@@ -51,16 +54,18 @@ export function isolate(
   ])
 }
 
-/** An empty folder, with the engine's own in it, is laid over the data folder. */
+const dropCapabilities = 'setpriv --bounding-set=-all --'
+
+/** Lays an empty folder with the engine's own in it over the data folder. A shard's may be new. */
 const hideDataFolder = `data="$1" name="$2" place="$3"
 shift 3
 engine="$data/$name"
-mkdir -p "$engine" "$place"
+mkdir -p -m 700 "$engine" "$place"
 mount -t tmpfs -o mode=711 none "$place"
 mkdir "$place/$name"
 mount --rbind "$engine" "$place/$name"
 mount --rbind "$place" "$data"
-exec "$@"`
+exec ${dropCapabilities} "$@"`
 
 const enterNamespaces = (pathVar: string | undefined, command: readonly string[]): string[] => [
   findProgram('unshare', pathVar) ?? 'unshare',

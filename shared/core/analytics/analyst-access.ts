@@ -98,9 +98,6 @@ export const analystSettings: Record<string, number | string> = {
  */
 export const localAnalystSettings: typeof analystSettings = {
   ...analystSettings,
-  // Within a namespace of an ordinary user the engine may lower a thread's priority and not raise
-  // it again: it then ends.
-  os_threads_nice_value_query: 0,
   max_memory_usage: 512 * mebibyte,
   max_memory_usage_for_user: 4 * 512 * mebibyte,
   max_temporary_data_on_disk_size_for_query: 1024 * mebibyte,

@@ -190,13 +190,14 @@ export function describeAnalytics(getStory: () => AnalyticsStory): void {
       await page.getByLabel('findings_min').fill('1')
       await page.getByRole('button', { name: /^Run/ }).click()
       await button('Download CSV').waitFor()
-      const [download] = await Promise.all([
-        page.waitForEvent('download'),
-        button('Download CSV').click(),
-      ])
-      const csv = readFileSync(await download.path(), 'utf8')
-      expect(csv.split('\n')[0]).toMatch(/^"platform","sdk_version","findings"/)
+      const download = async (name: string) => {
+        const [file] = await Promise.all([page.waitForEvent('download'), button(name).click()])
+        return readFileSync(await file.path(), 'utf8')
+      }
+      const csv = await download('Download CSV')
+      expect(csv).toMatch(/^platform,sdk_version,findings,/)
       expect(csv).toContain('root.magisk_detected')
+      expect(await download('Download for Excel')).toBe(`\uFEFF${csv}`)
     })
 
     it('with an error shows the engine’s message and the request id', async () => {

@@ -23,7 +23,6 @@ const notOfPersons: AuditedAction[] = [
   'admin_token.refused',
   'secrets.rewrapped',
   'tenant.creation_undone',
-  'tenant.recovered',
   'tenant.rotation_undone',
 ]
 /** Actions that other tests cover, with other operators or more alerts. */
@@ -38,6 +37,8 @@ const ofOthers: AuditedAction[] = [
   'operator.reset',
   'operator.totp_switched_off',
   'operator.totp_switched_on',
+  'recovery.applied',
+  'tenant.recovered',
 ]
 const slug = 'audited'
 const hooked = { debugger: { frida_detected: true, native_hooks: true } }

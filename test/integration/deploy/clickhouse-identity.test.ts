@@ -15,12 +15,8 @@ import {
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { analystSettings } from '#shared/core/analytics/analyst-access.ts'
 import { chooseIsolation, hasNamespaces } from '../../../deploy/local/clickhouse/isolation.ts'
-import {
-  analystUser,
-  tenantHeader,
-  toAnalystPassword,
-} from '../../../deploy/local/clickhouse/server-config.ts'
 import { callClickhouse } from '../../support/servers/clickhouse-request.ts'
 import { startClickhouse, type TestClickhouse } from '../../support/servers/clickhouse-server.ts'
 
@@ -128,16 +124,16 @@ describe.runIf(hasNamespaces(process.env.PATH))('the engine in namespaces of its
     },
   )
 
-  it('lives on after a query of an analyst, whose threads it cannot give a priority', async () => {
-    // The one that an analyst begins in.
-    expect(await asOwner('create database analytics')).toBe('')
-    const url = new URL(engine.url)
-    url.username = analystUser
-    url.password = toAnalystPassword(url.password)
-    const headers = { [tenantHeader]: 'acme' }
-    const ask = () => callClickhouse(url.href, { headers, body: 'select 1' })
-    for (let at = 0; at < 3; at++) expect((await ask()).text).toBe('1\n')
-    expect(await asOwner('select 1')).toBe('1\n')
+  const nice = 'os_threads_nice_value_query'
+  it('has no capability, and goes on after queries with the settings of analysts', async () => {
+    const params = { [nice]: String(analystSettings[nice]) }
+    const ask = async (body: string) =>
+      (await callClickhouse(engine.url, { method: 'POST', params, body })).text
+    for (let n = 0; n < 3; n += 1) {
+      expect(await ask('select no_such_column')).toContain('UNKNOWN_IDENTIFIER')
+      expect(await ask('select sum(number) from numbers(10)')).toBe('45\n')
+    }
+    expect(readFileSync(`/proc/${engine.pid}/status`, 'utf8')).toMatch(/^CapEff:\t0+$/m)
   })
 
   it('works like others, keeps its process id, and its files are the user’s', async () => {
