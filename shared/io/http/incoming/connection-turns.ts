@@ -74,9 +74,13 @@ function endWith(response: ServerResponse): void {
 
 /** The responses that a connection waits for. They end in order. */
 function findUnanswered(socket: Socket): ServerResponse[] {
-  const responses = awaited.get(socket) ?? []
+  const responses = awaited.get(socket)
+  if (responses === undefined) {
+    const none: ServerResponse[] = []
+    awaited.set(socket, none)
+    return none
+  }
   while (responses[0]?.writableFinished === true) responses.shift()
-  awaited.set(socket, responses)
   return responses
 }
 

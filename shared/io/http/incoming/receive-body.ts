@@ -3,7 +3,7 @@
  * incomplete bodies together are bounded as well. The server's time limits cut off slow clients.
  */
 import type { IncomingMessage } from 'node:http'
-import { createByteBuffer } from '#shared/io/process/byte-buffer.ts'
+import { type ByteBuffer, createByteBuffer } from '#shared/io/process/byte-buffer.ts'
 import type { BodyBudget, IncompleteBody } from './body-budget.ts'
 import { onAbsurdChunks } from './request-framing.ts'
 
@@ -15,6 +15,8 @@ export type BodyFault =
   | 'cut'
   /** It came in too many chunks. */
   | 'framing'
+
+const empty = Buffer.alloc(0)
 
 type Limits = {
   bytesMax: number
@@ -37,9 +39,9 @@ export function receiveBody(
     done('too_large')
     return
   }
-  const buffer = createByteBuffer(declared || bytesMax)
-  /** The only piece of a body, as it came: most bodies have one. */
+  /** The only piece of a body, as it came: most bodies have one, and need no buffer. */
   let whole: Buffer | null = null
+  let buffer: ByteBuffer | null = null
   let isOver = false
   const stop = (): void => {
     isOver = true
@@ -51,23 +53,30 @@ export function receiveBody(
   const refuse = (fault: BodyFault): void => {
     if (isOver) return
     stop()
-    buffer.clear()
+    buffer?.clear()
     // What Node still delivers is dropped.
     request.resume()
     done(fault)
   }
   const incomplete: IncompleteBody = { cut: () => refuse('cut') }
   const onData = (piece: Buffer): void => {
+    if (piece.length === declared) {
+      whole = piece
+      return
+    }
+    buffer ??= createByteBuffer(declared || bytesMax)
     if (buffer.length() + piece.length > bytesMax) refuse('too_large')
-    else if (piece.length === declared) whole = piece
     else budget.add(incomplete, buffer.add(piece))
   }
   const onEnd = (): void => {
     stop()
-    done(whole ?? buffer.take())
+    done(whole ?? buffer?.take() ?? empty)
   }
   request.on('data', onData)
   request.on('end', onEnd)
   request.on('close', stop)
-  onAbsurdChunks(request, () => refuse('framing'))
+  // An entry for every request would cost more than the rest of this function.
+  if (request.headers['transfer-encoding'] !== undefined) {
+    onAbsurdChunks(request, () => refuse('framing'))
+  }
 }
