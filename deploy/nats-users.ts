@@ -194,7 +194,7 @@ function toUserClaims(user: NatsUser): { pub: object; sub: object } {
   return { pub: {}, sub: { allow: rights.subscribe } }
 }
 
-/** With placeholders for the keys of the accounts. */
+/** The public keys of the accounts are to be filled in. */
 function renderClaims(): string {
   const keys = Object.fromEntries(
     natsAccounts.map((account) => [account, `PUBLIC_KEY_OF_${account}`]),

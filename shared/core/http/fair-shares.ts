@@ -1,8 +1,8 @@
 /**
  * Shares what one process can take among the tenants that send to it. A tenant may use all that
- * others leave: alone it has no limit. While others are active too, the shares are max-min fair:
- * whoever needs less than an equal share gets what it needs, and the rest divide what is left. It
- * is plain state: the caller passes the monotonic time, and how busy the process was.
+ * others leave: alone it has no limit. While others are active too, the shares are max-min fair: a
+ * tenant that needs less than an equal share gets what it needs, and the others divide what is
+ * left. It is plain state: the caller passes the monotonic time, and how busy the process was.
  *
  * What the process can take is measured: what it took, divided by how busy it was. It is measured
  * only while the process is busy. While it is not, the estimate grows, since there is more room.
@@ -48,7 +48,7 @@ const stepSeconds = 0.1
  * others leave. Water filling: the sum of what is served never exceeds the capacity, and a demand
  * of an equal part of it is always served.
  * @param demands of each active tenant, in cost per second
- * @returns `Infinity` for a lone tenant: it waits for nobody
+ * @returns `Infinity` for a lone tenant: no other tenant needs a share
  */
 export function toFairLevel(demands: readonly number[], capacity: number): number {
   if (demands.length < 2) return Number.POSITIVE_INFINITY

@@ -3,6 +3,7 @@
  * to it. The answer is read as it arrives: rows up to a bound, or the bytes of a CSV.
  */
 
+import { sqlCsvRowBytesMax } from '#shared/core/base/limits/analytics.ts'
 import { type CsvCell, type CsvForm, toCsvRow, toCsvStart } from '#shared/core/http/csv.ts'
 
 export type AnalystLogin = { url: string; user: string; password: string; database: string }
@@ -51,7 +52,7 @@ export const tooManyQueries = 202
 /** The query has a FORMAT of its own, so its answer cannot be read. */
 export class FormatClauseError extends Error {}
 
-/** The first row of the answer has more bytes than the bounds let through. */
+/** A row has more bytes than the bounds let through; the message is for a person. */
 export class RowTooLargeError extends Error {}
 
 const rowsFormat = 'JSONCompactEachRowWithNamesAndTypes'
@@ -83,7 +84,8 @@ export async function queryRows(
     } else found.rows.push(row)
   }
   if (found.truncated && found.rows.length === 0) {
-    throw new RowTooLargeError(`the first row has more than ${bounds.bytesMax} bytes`)
+    const most = `the ${bounds.bytesMax} bytes of a page`
+    throw new RowTooLargeError(`A row has more than ${most}: take it as CSV.`)
   }
   return found
 }
@@ -104,7 +106,7 @@ async function* toCsv(response: Response, form: CsvForm): AsyncGenerator<string,
   let names: string[] | null = null
   let numeric: boolean[] | null = null
   let piece = toCsvStart(form)
-  for await (const line of linesOf(response, Number.POSITIVE_INFINITY)) {
+  for await (const line of linesOf(response, Number.POSITIVE_INFINITY, sqlCsvRowBytesMax)) {
     const values = JSON.parse(line!) as unknown[]
     if (names === null) {
       names = values as string[]
@@ -202,11 +204,19 @@ export function encodeParameters(parameters: AnalystStatement['parameters']): st
 const escapeValue = (value: string): string =>
   value.replaceAll('\\', '\\\\').replaceAll('\t', '\\t').replaceAll('\n', '\\n')
 
-/** The lines within the first `bytesMax` bytes, and null when there is more than those. */
-async function* linesOf(response: Response, bytesMax: number): AsyncGenerator<string | null, void> {
+/**
+ * The lines within the first `bytesMax` bytes, and null when there is more than those.
+ * @throws RowTooLargeError for a line of more than `lineBytesMax`
+ */
+async function* linesOf(
+  response: Response,
+  bytesMax: number,
+  lineBytesMax = bytesMax,
+): AsyncGenerator<string | null, void> {
   if (response.body === null) return
   let left = bytesMax
   let pieces: Uint8Array[] = []
+  let kept = 0
   for await (const chunk of response.body as unknown as AsyncIterable<Uint8Array>) {
     const within = chunk.subarray(0, left)
     left -= within.length
@@ -214,10 +224,15 @@ async function* linesOf(response: Response, bytesMax: number): AsyncGenerator<st
     for (let end = within.indexOf(lineEnd); end !== -1; end = within.indexOf(lineEnd, from)) {
       yield Buffer.concat([...pieces, within.subarray(from, end)]).toString()
       pieces = []
+      kept = 0
       from = end + 1
     }
     if (within.length < chunk.length) return yield null
     pieces.push(within.subarray(from))
+    kept += within.length - from
+    if (kept > lineBytesMax) {
+      throw new RowTooLargeError(`A row has more than ${lineBytesMax} bytes: select less of it.`)
+    }
   }
   const rest = Buffer.concat(pieces).toString()
   if (rest !== '') yield rest

@@ -213,6 +213,12 @@ describe('a query', () => {
     )
   })
 
+  it('as CSV refuses a row that would fill the memory', async () => {
+    const sql = 'select repeat(repeat(char(97), 1000000), 20) as a'
+    const { status, text } = await call('POST', '/tenants/acme/sql', { sql, format: 'csv' })
+    expect([status, text]).toEqual([422, expect.stringContaining('select less of it')])
+  })
+
   it('for Excel has a byte order mark, and ids of digits as text', async () => {
     const sql = `select '00123' as a, toUInt64(1234567890123456789) as b, 12 as c, null as d`
     const { text } = await call('POST', '/tenants/acme/sql', { sql, format: 'excel' })

@@ -193,10 +193,7 @@ const busyStatuses = [502, 503, 504]
 function refuse(error: unknown, signal: AbortSignal): never {
   if (error instanceof Problem) throw error
   if (signal.aborted) throw ended()
-  if (error instanceof RowTooLargeError) {
-    const detail = `A row has more than the ${sqlRowsBytesMax} bytes of a page: take it as CSV.`
-    throw new Problem('query_failed', detail)
-  }
+  if (error instanceof RowTooLargeError) throw new Problem('query_failed', error.message)
   if (error instanceof FormatClauseError) {
     throw new Problem('query_failed', 'Leave FORMAT out: a query is answered as rows or as a CSV.')
   }

@@ -17,6 +17,12 @@ export const sqlRowsMax = 10_000
 export const sqlRowsBytesMax = 8 * 1024 * 1024
 
 /**
+ * Bytes of one row of a CSV, which is kept as bytes, text and values at once: four times as much.
+ * With the queries of `sqlQueries` at once that is some hundred MB; a submission has 64 KiB.
+ */
+export const sqlCsvRowBytesMax = 4 * 1024 * 1024
+
+/**
  * Queries of one console at once, until their last byte is sent: 16 answers of 8 MiB are 128 MiB. A
  * tenant has the four that its analyst may run at once; eight more wait.
  */
