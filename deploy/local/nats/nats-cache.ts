@@ -75,7 +75,7 @@ function readVerified(
   return null
 }
 
-/** Whether nobody but its user and root can have changed a file. */
+/** Whether only its owner and root may write to a file. */
 function isOurs(file: string, report: (line: string) => void): boolean {
   const isSafe = ({ uid, mode }: Stats) =>
     (uid === 0 || uid === process.getuid?.()) && (mode & 0o002) === 0

@@ -39,7 +39,7 @@ const OTHER_ADDRESS = '127.0.0.2'
 const LOOK_LIMIT_MS = 1_000
 
 /**
- * Whether a server listens on a port of 127.0.0.1. A connection to a port on which nobody listens
+ * Whether a server listens on a port of 127.0.0.1. A connection to a port without a listener
  * yet can get that very port as its own end: it then is connected to itself, and the server finds
  * its port in use. From another address it cannot. Without one the answer is always true.
  */

@@ -61,7 +61,7 @@ export type CreatedAnalyst = {
 /** Of an analyst on the embedded engine. */
 const noWall =
   'This user has the views of one tenant and is no wall: on the embedded ClickHouse engine its SQL ' +
-  'can read the rows of every tenant. Give it to nobody who may not see all of them.'
+  'can read the rows of every tenant. Keep it from people who are limited to some tenants.'
 
 type AnalystChange = { tenantId: string; name: string; actor: string }
 

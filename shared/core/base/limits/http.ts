@@ -105,7 +105,7 @@ export const noteCharactersMax = 2_000
 export const nameCharactersMax = 200
 
 /**
- * Secrets that strangers sent (API keys, cookies) and nobody knows yet are looked up together: one
+ * API keys and cookies of strangers that this process does not know are looked up together: one
  * query at a time over one connection to Postgres, so 256 of a millisecond each answer more guesses
  * than a process can receive. Of one source address 512 wait, of all as many as there are
  * connections; at 200 bytes each that is 1.6 MB.
