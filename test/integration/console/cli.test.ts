@@ -23,7 +23,6 @@ import { toBody } from '../../support/http/tenant-client.ts'
 import { type CommandResult, runDi } from '../../support/process/command-line.ts'
 import { nodeEnv } from '../../support/process/node-env.ts'
 import { until } from '../../support/process/until.ts'
-import { migratePostgres } from '../../support/servers/databases.ts'
 import { startNats, type TestNats } from '../../support/servers/nats-server.ts'
 import { startPostgres, type TestPostgres } from '../../support/servers/postgres-server.ts'
 
@@ -41,8 +40,7 @@ const folder = mkdtempSync(join(tmpdir(), 'cli-'))
 
 beforeAll(async () => {
   ;[postgres, nats] = await Promise.all([startPostgres(), startNats()])
-  postgresUrl = await postgres.createDatabase()
-  await migratePostgres(postgresUrl)
+  postgresUrl = await postgres.createMigratedDatabase()
   ;({ server, url: consoleUrl } = await startConsole(masterKey))
 })
 afterAll(async () => {

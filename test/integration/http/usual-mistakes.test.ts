@@ -11,7 +11,7 @@ import { ingestMistakes, type RightSubmission } from '../../support/mistakes/ing
 import { type Mistake, readWords } from '../../support/mistakes/mistake.ts'
 import { until } from '../../support/process/until.ts'
 import { startClickhouse, type TestClickhouse } from '../../support/servers/clickhouse-server.ts'
-import { migrateClickhouse, migratePostgres } from '../../support/servers/databases.ts'
+import { migrateClickhouse } from '../../support/servers/databases.ts'
 import { startPostgres, type TestPostgres } from '../../support/servers/postgres-server.ts'
 import {
   type EdgeRig,
@@ -77,8 +77,8 @@ describe('the REST API', () => {
 
   beforeAll(async () => {
     ;[postgres, clickhouse] = await Promise.all([startPostgres(), startClickhouse()])
-    const url = await postgres.createDatabase()
-    await Promise.all([migratePostgres(url), migrateClickhouse(clickhouse.url)])
+    const url = await postgres.createMigratedDatabase()
+    await migrateClickhouse(clickhouse.url)
     rig = await createApiRig({ postgres: url, clickhouse: clickhouse.url })
     right = await prepare()
   })

@@ -14,7 +14,7 @@ import { createReconciliation } from '../../../services/console/jobs/reconciliat
 import { testLog } from '../../support/http/console-rig.ts'
 import { until } from '../../support/process/until.ts'
 import { startClickhouse, type TestClickhouse } from '../../support/servers/clickhouse-server.ts'
-import { migrateClickhouse, migratePostgres } from '../../support/servers/databases.ts'
+import { migrateClickhouse } from '../../support/servers/databases.ts'
 import { startPostgres, type TestPostgres } from '../../support/servers/postgres-server.ts'
 
 const hourMs = 3_600_000
@@ -156,8 +156,7 @@ describe('several consoles', () => {
 
   beforeAll(async () => {
     postgresServer = await startPostgres()
-    const url = await postgresServer.createDatabase()
-    await migratePostgres(url)
+    const url = await postgresServer.createMigratedDatabase()
     postgres = createPostgres(url, { role: 'test', log: testLog })
   })
   afterAll(async () => {

@@ -20,7 +20,7 @@ import { createMetrics } from '#shared/io/process/metrics.ts'
 import { nodeEnv } from '../process/node-env.ts'
 import { until } from '../process/until.ts'
 import { startClickhouse, type TestClickhouse } from '../servers/clickhouse-server.ts'
-import { migrateClickhouse, migratePostgres } from '../servers/databases.ts'
+import { migrateClickhouse } from '../servers/databases.ts'
 import { startNats, type TestNats } from '../servers/nats-server.ts'
 import { startPostgres, type TestPostgres } from '../servers/postgres-server.ts'
 import { insertBareTenants } from '../tenants/bare-tenant.ts'
@@ -78,8 +78,7 @@ export async function createScorerRig({
   ])
   let clickhouseServer: TestClickhouse = firstClickhouse
   const clickhouseUrl = clickhouseServer.url
-  const postgresUrl = await postgresServer.createDatabase()
-  await migratePostgres(postgresUrl)
+  const postgresUrl = await postgresServer.createMigratedDatabase()
   await migrateClickhouse(clickhouseUrl)
   const nats = await connectNats({ url: natsServer.url, telemetryStreams }, 'test', log)
   await ensureStreams(nats)
