@@ -25,7 +25,7 @@ process.env.TEST_TEMPLATES = join(env.TMPDIR, `di-templates-${process.pid}-${Dat
 const setupFiles = ['test/support/process/seed.ts']
 const patient = {
   env,
-  globalSetup: 'test/support/servers/migrated-cluster.ts',
+  globalSetup: 'test/support/servers/templates.ts',
   setupFiles,
   testTimeout: 150_000,
   hookTimeout: 150_000,

@@ -16,7 +16,6 @@ import {
 import { toDashboard, variable } from '../../support/analytics/grafana-dashboard.ts'
 import type { HistoryEvent } from '../../support/analytics/history-alerts.ts'
 import { startClickhouse, type TestClickhouse } from '../../support/servers/clickhouse-server.ts'
-import { migrateClickhouse } from '../../support/servers/databases.ts'
 
 const seed = 7
 const devices = 1_000
@@ -26,8 +25,7 @@ let clickhouse: Clickhouse
 let history: FleetHistory
 
 beforeAll(async () => {
-  server = await startClickhouse()
-  await migrateClickhouse(server.url)
+  server = await startClickhouse({ isMigrated: true })
   clickhouse = createClickhouse(server.url, { name: 'test' })
   history = planHistory(seed, devices)
   await insertHistory(clickhouse, history)

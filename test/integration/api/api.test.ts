@@ -16,7 +16,6 @@ import {
 } from '../../support/http/api-rig.ts'
 import { until } from '../../support/process/until.ts'
 import { startClickhouse, type TestClickhouse } from '../../support/servers/clickhouse-server.ts'
-import { migrateClickhouse } from '../../support/servers/databases.ts'
 import { startPostgres, type TestPostgres } from '../../support/servers/postgres-server.ts'
 
 let postgres: TestPostgres
@@ -25,9 +24,11 @@ let rig: ApiRig
 let key: string
 
 beforeAll(async () => {
-  ;[postgres, clickhouse] = await Promise.all([startPostgres(), startClickhouse()])
+  ;[postgres, clickhouse] = await Promise.all([
+    startPostgres(),
+    startClickhouse({ isMigrated: true }),
+  ])
   const url = await postgres.createMigratedDatabase()
-  await migrateClickhouse(clickhouse.url)
   rig = await createApiRig({ postgres: url, clickhouse: clickhouse.url })
   key = await rig.addTenant('acme')
 })

@@ -22,7 +22,7 @@ import { awaitReady } from '../../../deploy/local/stack/await-ready.ts'
 import { createLauncher, endChild, exitOf, sendSignal } from '../../../deploy/local/stack/launch.ts'
 import { choosePort } from '../../../deploy/local/stack/ports.ts'
 import { migratePostgres } from './databases.ts'
-import { findMigratedCluster, templateDatabase } from './migrated-cluster.ts'
+import { findTemplate } from './templates.ts'
 
 const run = promisify(execFile)
 
@@ -54,7 +54,7 @@ export async function startPostgres(
   const launcher = createLauncher({ pathVar: env.PATH })
   const base = options.dir ?? (await mkdtemp(join(tmpdir(), 'di-postgres-')))
   // A folder of the test's own may have any release's tables.
-  const migrated = options.dir === undefined ? await findMigratedCluster(makeMigrated) : null
+  const migrated = options.dir === undefined ? await findTemplate('postgres', makeMigrated) : null
   if (options.dir === undefined) {
     await copyCluster(migrated ?? (await findFreshCluster()), base)
   }
@@ -125,6 +125,8 @@ export async function startPostgres(
 }
 
 const account = { user: 'di', password: 'postgres-test-password' }
+/** In a cluster of the template. */
+const templateDatabase = 'migrated'
 const toNewName = () => `t_${randomUUID().replaceAll('-', '').slice(0, 16)}`
 
 /** Copies the cluster of one server's folder to another's. */
