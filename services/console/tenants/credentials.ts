@@ -1,4 +1,6 @@
 /** Creates credentials: the plain text for one response, and the form that is stored. */
+
+import type { StoredKey } from '#shared/core/tenants/credentials.ts'
 import {
   credentialBytes,
   type Environment,
@@ -9,8 +11,8 @@ import {
   toLast4,
   toWebhookSecret,
 } from '#shared/core/tenants/credentials.ts'
-import type { SealedSecret, StoredKey } from '#shared/io/tenants/credential-store.ts'
-import type { Sealer } from '#shared/io/tenants/keys/console-keys.ts'
+import type { Sealer } from '#shared/io/keys/console-keys.ts'
+import type { SealedSecret } from '#shared/io/tenants/credential-store.ts'
 
 export type Maker = {
   sealer: Sealer

@@ -9,7 +9,7 @@ import { connectNats, type Nats } from '#shared/io/nats/connection.ts'
 import { openTenantsBucket } from '#shared/io/nats/streams/buckets.ts'
 import { ensureStreams } from '#shared/io/nats/streams/ensure-streams.ts'
 import { createPostgres, type Postgres } from '#shared/io/postgres/postgres.ts'
-import { createSealer } from '#shared/io/tenants/keys/console-keys.ts'
+import { createSealer } from '#shared/io/keys/console-keys.ts'
 import { callAdmin } from '../../../support/http/tenant-client.ts'
 import { type Closing, startWhole } from '../../../support/process/closing.ts'
 import {

@@ -5,7 +5,7 @@
 import { dayMs } from '#shared/core/base/instants.ts'
 import { idempotentAnswersMax } from '#shared/core/base/limits/http.ts'
 import { Problem } from '#shared/core/http/problem.ts'
-import type { Postgres, Queryable, Session } from './postgres.ts'
+import type { Postgres, Queryable, Session } from '#shared/io/postgres/postgres.ts'
 
 /** A call that must change things once. */
 export type OnceCall = {
