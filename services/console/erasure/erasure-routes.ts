@@ -63,7 +63,7 @@ export function addErasureRoutes(app: ConsoleApp, deps: EraseRouteDeps): void {
         operationId: 'findErasure',
         conditional: true,
         tags: ['Erasure'],
-        summary: 'Show an erasure: how far it is by store, and its receipt',
+        summary: 'Show an erasure: progress by store, and its receipt',
         params: erasureParams,
         problems: ['erasure_not_found'],
         response: { 200: erasureSchema },

@@ -20,21 +20,21 @@ export type Maker = {
   randomBytes: (count: number) => Buffer
 }
 
-export type Made<Stored> = { plain: string; stored: Stored }
+export type NewCredential<Stored> = { plain: string; stored: Stored }
 
-export function makeHmacSecret(maker: Maker, tenantId: string): Made<SealedSecret> {
+export function makeHmacSecret(maker: Maker, tenantId: string): NewCredential<SealedSecret> {
   const plain = toHmacSecret(maker.randomBytes(credentialBytes))
   const sealed = maker.sealer.seal(plain, { tenantId, kind: 'hmac' })
   return { plain, stored: { sealed, last4: toLast4(plain) } }
 }
 
-export function makeWebhookSecret(maker: Maker, tenantId: string): Made<SealedSecret> {
+export function makeWebhookSecret(maker: Maker, tenantId: string): NewCredential<SealedSecret> {
   const plain = toWebhookSecret(maker.randomBytes(credentialBytes))
   const sealed = maker.sealer.seal(plain, { tenantId, kind: 'webhook' })
   return { plain, stored: { sealed, last4: toLast4(plain) } }
 }
 
-export function makeApiKey(maker: Maker, environment: Environment): Made<StoredKey> {
+export function makeApiKey(maker: Maker, environment: Environment): NewCredential<StoredKey> {
   const plain = toApiKey(environment, maker.randomBytes(credentialBytes))
   const prefix = toApiKeyPrefix(environment)
   return { plain, stored: { hash: hashApiKey(plain), prefix, last4: toLast4(plain) } }

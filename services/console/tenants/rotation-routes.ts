@@ -1,4 +1,4 @@
-/** Routes of the latest rotation of a tenant: how far it is, and its new credentials. */
+/** Routes of the latest rotation of a tenant: progress, and its new credentials. */
 import { z } from 'zod'
 import { Problem } from '#shared/core/http/problem.ts'
 import { rotationProgressSchema } from '#shared/core/tenants/rotation-progress.ts'
