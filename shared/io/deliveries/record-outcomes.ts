@@ -125,7 +125,8 @@ with outcomes as (
 ), attempts_by_webhook as (
   select tenant_id, coalesce(url, off_url) as url, bool_or(ok) as ok,
     count(*) filter (where not ok) as failed, min(at) filter (where not ok) as failed_at,
-    max(failure) as failure, bool_or(probe and not ok) as probe_failed, bool_or(open_circuit) as open_circuit,
+    max(failure) as failure, bool_or(probe and not ok) as probe_failed,
+    bool_or(open_circuit) as open_circuit,
     bool_or(off_url is not null) as is_off
   from recorded where url is not null or off_url is not null
   group by tenant_id, coalesce(url, off_url)
