@@ -16,6 +16,7 @@ import { createReplication, type Replication } from '../../../services/console/j
 import { makeAlertCandidate } from '../../support/alerts/alert-candidates.ts'
 import { testLog } from '../../support/http/console-rig.ts'
 import { startClickhouse, type TestClickhouse } from '../../support/servers/clickhouse-server.ts'
+import { migrateClickhouse } from '../../support/servers/databases.ts'
 import { startPostgres, type TestPostgres } from '../../support/servers/postgres-server.ts'
 
 let servers: { postgres: TestPostgres; clickhouse: TestClickhouse }
@@ -27,10 +28,7 @@ let tenantId: string
 let database: string
 
 beforeAll(async () => {
-  const [postgresServer, clickhouseServer] = await Promise.all([
-    startPostgres(),
-    startClickhouse({ isMigrated: true }),
-  ])
+  const [postgresServer, clickhouseServer] = await Promise.all([startPostgres(), startClickhouse()])
   servers = { postgres: postgresServer, clickhouse: clickhouseServer }
 })
 afterAll(async () => {
@@ -40,6 +38,7 @@ beforeEach(async () => {
   database = `copy_${randomUUID().slice(0, 8)}`
   const postgresUrl = await servers.postgres.createMigratedDatabase()
   const clickhouseUrl = `${servers.clickhouse.url}/${database}`
+  await migrateClickhouse(clickhouseUrl)
   postgres = createPostgres(postgresUrl, { role: 'test', log: testLog })
   clickhouse = createClickhouse(clickhouseUrl, { name: 'test' })
   tenantId = 'acme'

@@ -8,12 +8,10 @@ import { rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { until } from '../process/until.ts'
 
-/** Vitest's main process removes the templates when the run has ended. */
-export default function setup(): () => Promise<void> {
-  return async () => {
-    if (process.env.TEST_TEMPLATES === undefined) return
-    await rm(process.env.TEST_TEMPLATES, { recursive: true, force: true })
-  }
+/** Called by Vitest's main process when the run has ended. */
+export async function teardown(): Promise<void> {
+  if (process.env.TEST_TEMPLATES === undefined) return
+  await rm(process.env.TEST_TEMPLATES, { recursive: true, force: true })
 }
 
 /**
