@@ -3,6 +3,7 @@
  * their columns carry in the database.
  */
 
+import { formerNames } from '#shared/core/analytics/view-sql.ts'
 import type { Clickhouse } from '#shared/io/clickhouse/clickhouse.ts'
 import { toAnalyticsDatabase } from './analytics-database.ts'
 
@@ -53,12 +54,16 @@ In \`events\` a signal has the type of each value, so \`avg(signals.x.y)\` is an
 \`parseDateTime64BestEffort('2026-11-25T14:03:00.000Z', 3)\`.
 `
 
-/** The page as Markdown. A view that takes parameters has no columns of its own in the database. */
+/**
+ * The page as Markdown. A view that takes parameters has no columns of its own in the database, and
+ * one under a former name has those of the view that it is.
+ */
 export function toReferencePage(views: readonly AnalyticsView[]): string {
   return [head, ...views.map(toSection)].join('\n')
 }
 
 function toSection({ name, comment, columns }: AnalyticsView): string {
-  const list = columns.map((one) => `- \`${one.name}\` \`${one.type}\`: ${one.comment}`)
+  const listed = name in formerNames ? [] : columns
+  const list = listed.map((one) => `- \`${one.name}\` \`${one.type}\`: ${one.comment}`)
   return [`## ${name}`, '', comment, ...(list.length === 0 ? [] : ['', ...list]), ''].join('\n')
 }
