@@ -2,8 +2,8 @@
  * Migrates both databases to the schema of this release: numbered SQL files, forward only, each
  * applied once, and then the views of analysts. The applied files must be a prefix of the folder's
  * files, byte for byte, or the migration is refused. A release that was rolled back finds a newer
- * schema and leaves it as it is. Any number of processes may run it at once: a lock in Postgres lets
- * one work, and the others then find nothing to do.
+ * schema and leaves it as it is. Any number of processes may run it at once: a lock in Postgres
+ * lets one work, and the others then find nothing to do.
  */
 import { ClickHouseError } from '@clickhouse/client'
 import type { toViewParts } from '#shared/core/analytics/view-sql.ts'

@@ -32,13 +32,11 @@ import {
   toClickhouseGrants,
 } from '#shared/core/permissions/table-privileges.ts'
 import { clickhouseProcesses } from '#shared/io/analytics/analyst-access-store.ts'
-import { renderClickhouseUsers } from '../../../deploy/clickhouse-users.ts'
 import type { EngineUser } from '../../../deploy/local/clickhouse/server-config.ts'
 import { findNatsServer, natsGreets } from '../../../deploy/local/nats/nats-server.ts'
 import { awaitReady } from '../../../deploy/local/stack/await-ready.ts'
 import { createLauncher, endChild, type LaunchSpec } from '../../../deploy/local/stack/launch.ts'
 import { choosePort } from '../../../deploy/local/stack/ports.ts'
-import { renderNatsUsersFile } from '../../../deploy/nats-users.ts'
 import { toDerivedKeys } from '../../../shared/io/tenants/keys/process-keys.ts'
 import { until } from '../../support/process/until.ts'
 import { startClickhouse, type TestClickhouse } from '../../support/servers/clickhouse-server.ts'
@@ -154,10 +152,6 @@ describe('compose.yaml', () => {
   })
 })
 
-test('users.xml of ClickHouse follows from the table of rights', () => {
-  expect(read('deploy/clickhouse/users.xml')).toBe(renderClickhouseUsers())
-})
-
 test('every container is in the networks of its stores and no others, within bounds', () => {
   const stores = ['nats', 'postgres', 'clickhouse'] as const
   for (const name of [...processNames, ...stores]) {
@@ -188,10 +182,6 @@ test('every container has the secrets of its process and no others', () => {
       expect(urls).toEqual(processPermissions[name][store] === null ? [] : [`${store}_url_${name}`])
     }
   }
-})
-
-test('nats-users.conf follows from the table of rights', () => {
-  expect(read('deploy/nats-users.conf')).toBe(renderNatsUsersFile())
 })
 
 describe('the services of compose.yaml', () => {

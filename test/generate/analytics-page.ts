@@ -4,18 +4,15 @@
  */
 
 import { formerNames } from '#shared/core/analytics/view-sql.ts'
-import type { Clickhouse } from '#shared/io/clickhouse/clickhouse.ts'
-import { toAnalyticsDatabase } from './analytics-database.ts'
+import { toAnalyticsDatabase } from '#shared/io/analytics/analytics-database.ts'
+import { type Clickhouse, defaultDatabase } from '#shared/io/clickhouse/clickhouse.ts'
 
 type AnalyticsColumn = { name: string; type: string; comment: string }
 type AnalyticsView = { name: string; comment: string; columns: AnalyticsColumn[] }
 
-/** The views beside this internal database by name, their columns in order. */
-export async function listAnalyticsViews(
-  clickhouse: Clickhouse,
-  internal: string,
-): Promise<AnalyticsView[]> {
-  const database = toAnalyticsDatabase(internal)
+/** The views by name, their columns in order; also views that take parameters, without columns. */
+export async function listDocumentedViews(clickhouse: Clickhouse): Promise<AnalyticsView[]> {
+  const database = toAnalyticsDatabase(defaultDatabase)
   const result = await clickhouse.query({
     query: `select name, comment, columns from (
       select name, comment from system.tables where database = {database:String}
@@ -37,12 +34,13 @@ export async function listAnalyticsViews(
   }))
 }
 
-const head = `# The \`analytics\` database
+const head = `<!-- Made by \`npm run generate\` from the comments of the views: do not edit. -->
+
+# The \`analytics\` database
 
 Views for fraud teams, beside the service's internal tables. Names and types stay; what is new comes
 at the end. Beside an internal database of another name than \`device_intelligence\` it is called
-\`<name>_analytics\`. This page is written from the database's own comments by
-\`npm run docs:analytics\`.
+\`<name>_analytics\`.
 
 An answer is whole or an error with its status. A million rows or 256 MiB are the most (64 MiB in
 the local stack). Beyond that it is a 500 that says so: ask for a part at a time, as by
@@ -58,7 +56,8 @@ In \`events\` a signal has the type of each value, so \`avg(signals.x.y)\` is an
  * The page as Markdown. A view that takes parameters has no columns of its own in the database, and
  * one under a former name has those of the view that it is.
  */
-export function toReferencePage(views: readonly AnalyticsView[]): string {
+export async function renderAnalyticsPage(clickhouse: Clickhouse): Promise<string> {
+  const views = await listDocumentedViews(clickhouse)
   return [head, ...views.map(toSection)].join('\n')
 }
 
