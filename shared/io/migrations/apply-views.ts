@@ -61,7 +61,8 @@ export async function applyViews(
 
 const closedViews =
   'analysts cannot read these views: the user that migrates may not set their definer. ' +
-  `Grant it SET DEFINER ON ${readerUser} and run di analysts create or reset`
+  `Grant it SET DEFINER ON ${readerUser} and ALTER VIEW MODIFY SQL SECURITY ON the database of ` +
+  'the views, and migrate again'
 
 type Applied = { name: string; checksum: string; version: number }
 
