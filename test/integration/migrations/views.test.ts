@@ -13,7 +13,7 @@ import { createClickhouseCheck } from '#shared/io/clickhouse/clickhouse-check.ts
 import { type MigrateOptions, migrateClickhouse } from '#shared/io/migrations/migrate.ts'
 import { sqlFolders } from '#shared/io/migrations/migration-files.ts'
 import { createSchemaVersions } from '#shared/io/migrations/schema-versions.ts'
-import { readViews } from '#shared/io/migrations/view-files.ts'
+import { readViews, readViewVersion } from '#shared/io/migrations/view-files.ts'
 import { createLog } from '#shared/io/process/log.ts'
 import { createMetrics } from '#shared/io/process/metrics.ts'
 import { migrateAsBefore } from '../../support/analytics/previous-views.ts'
@@ -108,7 +108,7 @@ describe('an installation of the release before', () => {
     }
     const root = { ...signalCatalog.root, new_check: newCheck }
     const applied = await migrate(url, {
-      folder: makeRelease(2, { events: saying('Changed.') }),
+      folder: makeRelease(1_000, { events: saying('Changed.') }),
       viewParts: toViewParts({ ...signalCatalog, root }),
     })
     const { views } = await readViews(sqlFolders.clickhouse)
@@ -134,7 +134,8 @@ describe('views', () => {
     const url = `${engine.url}/changed`
     await migrate(url)
     expect(await migrate(url)).toEqual([])
-    const folder = makeRelease(1, { alerts: saying('One.') })
+    const version = await readViewVersion(sqlFolders.clickhouse)
+    const folder = makeRelease(version, { alerts: saying('One.') })
     expect(await migrate(url, { folder })).toEqual(['views/alerts.sql'])
     // Undone before it was released: the version is the same.
     expect(await migrate(url)).toEqual(['views/alerts.sql'])
