@@ -27,19 +27,14 @@ create or replace view {analytics:Identifier}.events (
     comment 'All signals, by path: signals.root.su_binary.',
   body String comment 'The submission, byte for byte.',
   platform_sent LowCardinality(String) comment 'The platform as the SDK spells it.',
-  app_version LowCardinality(String) comment 'The version of the app; empty when none was sent.',
-  os_version LowCardinality(String)
-    comment 'The version of the operating system; empty when none was sent.',
-  device_brand LowCardinality(String) comment 'The maker of the phone; empty when none was sent.',
-  device_model LowCardinality(String) comment 'The model of the phone; empty when none was sent.'
+  {{optional_columns}}
 ) as
 select
   tenant_id, received_at, device_id, session_id, user_id, account_id, event_id, occurred_at,
   {{platform}} as platform,
   sdk_version, batch_type, rasp_score, rasp_action, flags, reasons, policy_version,
   policy_hash, client_score, client_action, client_flags, detected_signals, unknown_signals,
-  signals, body, telemetry.platform as platform_sent, app_version, os_version, device_brand,
-  device_model
+  signals, body, telemetry.platform as platform_sent, {{optional_values}}
 from telemetry final
 -- A redelivered event is the same row of the same month, so months need not be read together.
 settings do_not_merge_across_partitions_select_final = 1, defer_partition_pruning_after_final = 0

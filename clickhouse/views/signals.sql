@@ -10,17 +10,12 @@ create or replace view {analytics:Identifier}.signals (
   sdk_version LowCardinality(String) comment 'The SDK''s version.',
   signal LowCardinality(String) comment 'category.signal',
   category LowCardinality(String) comment 'root, emulator, debugger, tamper, ecosystem, network.',
-  app_version LowCardinality(String) comment 'The version of the app; empty when none was sent.',
-  os_version LowCardinality(String)
-    comment 'The version of the operating system; empty when none was sent.',
-  device_brand LowCardinality(String) comment 'The maker of the phone; empty when none was sent.',
-  device_model LowCardinality(String) comment 'The model of the phone; empty when none was sent.'
+  {{optional_columns}}
 ) as
 select
   tenant_id, received_at, device_id, session_id, user_id, account_id, event_id,
   {{platform}} as platform,
-  sdk_version, signal, substringIndex(signal, '.', 1) as category, app_version, os_version,
-  device_brand, device_model
+  sdk_version, signal, substringIndex(signal, '.', 1) as category, {{optional_values}}
 from telemetry final
 array join detected_signals as signal
 settings do_not_merge_across_partitions_select_final = 1, defer_partition_pruning_after_final = 0

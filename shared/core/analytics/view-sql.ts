@@ -15,6 +15,17 @@ const platform = `replaceRegexpOne(
     '^(ios|iphone|ipad).*$', 'ios'
   )`
 
+/**
+ * What each column of `telemetry` has that only some SDKs send, for every view of events. New ones
+ * come at the end.
+ */
+const optionalTexts: Readonly<Record<string, string>> = {
+  app_version: 'The version of the app',
+  os_version: 'The version of the operating system',
+  device_brand: 'The maker of the phone',
+  device_model: 'The model of the phone',
+}
+
 /** The column of a type, and its value by the signal's path. */
 const typed: Record<SignalType, { type: string; value: (path: string) => string }> = {
   boolean: { type: 'Nullable(Bool)', value: (path) => `${path}.:Bool` },
@@ -28,6 +39,9 @@ const typed: Record<SignalType, { type: string; value: (path: string) => string 
     value: (path) => `arrayMap(one -> ifNull(one, ''), ${path}.:\`Array(Nullable(String))\`)`,
   },
 }
+
+const textType = 'LowCardinality(String)'
+const whenAbsent = 'empty when none was sent.'
 
 type Catalog = Readonly<Record<string, Readonly<Record<string, SignalDefinition>>>>
 
@@ -43,8 +57,13 @@ export function toViewParts(catalog: Catalog = signalCatalog): Readonly<Record<s
       ...typed[type],
     })),
   )
+  const texts = Object.entries(optionalTexts)
   return {
     platform,
+    optional_columns: texts
+      .map(([name, what]) => `${name} ${textType} comment ${quote(`${what}; ${whenAbsent}`)}`)
+      .join(',\n  '),
+    optional_values: texts.map(([name]) => name).join(', '),
     signal_columns: signals
       .map(({ path, type, description }) => `\`${path}\` ${type} comment ${quote(description)}`)
       .join(',\n  '),

@@ -8,7 +8,7 @@ export const historyStartMs = Date.UTC(2026, 6, 1)
 export const historyEndMs = historyStartMs + historyDays * dayMs
 
 /** The fleet of the history. */
-export const cookbookFleet = { seed: 7, devices: 1_000 }
+export const cookbookFleet = { seed: 9, devices: 1_000 }
 
 /** No phone is used on its last day. */
 export const cookbookSpan: HistorySpan = {
