@@ -1,5 +1,5 @@
 // What compose.yaml says agrees with the files beside it and with the table of rights.
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import {
@@ -11,7 +11,6 @@ import {
 import { readComposeFile } from '../../support/deploy/compose-file.ts'
 
 const projectDir = join(import.meta.dirname, '../../..')
-const read = (file: string) => readFileSync(join(projectDir, file), 'utf8')
 const compose = readComposeFile()
 const service = (name: string) => compose.services[name]!
 
