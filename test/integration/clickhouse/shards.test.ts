@@ -149,6 +149,7 @@ const anyFacts: fc.Arbitrary<EventFacts> = fc
 /** Parameters with which a fleet as small as this one has answers. */
 const lowLimits: Record<string, Record<string, string>> = {
   '01-device-farms': { devices_min: '2', findings_min: '1' },
+  '03-many-devices-of-a-user': { devices_min: '2' },
   '09-velocity-outliers': { sessions_min: '2' },
   '20-noisy-hours': { alerts_min: '2', times_min: '1' },
 }
