@@ -2,12 +2,8 @@
  * Examples for the OpenAPI document: one device's story, scored and raised by the same code as a
  * real one, so that what the page shows is what the service does.
  */
-import {
-  type Alert,
-  decideAlert,
-  initialDisposition,
-  toAlert,
-} from '#shared/core/alerts/alert-rules.ts'
+import { type Alert, initialDisposition, toAlert } from '#shared/core/alerts/alert.ts'
+import { decideAlert } from '#shared/core/alerts/decide-alert.ts'
 import { toEventId } from '#shared/core/base/ids.ts'
 import { defaultPolicy } from '#shared/core/policies/default-policy.ts'
 import { toPolicyHash } from '#shared/core/policies/policy.ts'

@@ -1,6 +1,6 @@
 /** The tenant's alerts: the list with its filters and exact total, one alert, its disposition. */
 import { z } from 'zod'
-import type { Alert } from '#shared/core/alerts/alert-rules.ts'
+import type { Alert } from '#shared/core/alerts/alert.ts'
 import { dispositionBodyBytesMax } from '#shared/core/base/limits/http.ts'
 import { alertsPageDefault, callsPerChange } from '#shared/core/base/limits/rest-api.ts'
 import { alertPageSchema, alertSchema, alertsQuerySchema } from '#shared/core/http/api-schemas.ts'

@@ -1,6 +1,7 @@
 /** Alerts of a tenant for operators: the list, one alert with all about it, disposition, notes. */
 import { z } from 'zod'
 import { notesPerAlertMax } from '#shared/core/base/limits/alerts.ts'
+import { adminAlertsQuerySchema } from '#shared/core/http/api-schemas.ts'
 import { Problem } from '#shared/core/http/problem.ts'
 import { type AlertStore, createAlertStore } from '#shared/io/alerts/alert-store.ts'
 import { addNote, readAlertWork, setAssignee } from '#shared/io/alerts/alert-work-store.ts'
@@ -13,7 +14,6 @@ import { alertParams, alertSchema, dispositionBody, tenantParams } from '../http
 import { requireTenant } from '../tenants/manage-tenants.ts'
 import {
   adminAlertPageSchema,
-  adminAlertsQuery,
   alertDetailSchema,
   assigneeBody,
   noteBody,
@@ -46,7 +46,7 @@ function addReads(
         tags: ['Alerts'],
         summary: 'List and filter the alerts of a tenant, with the exact total',
         params: tenantParams,
-        querystring: adminAlertsQuery,
+        querystring: adminAlertsQuerySchema,
         response: { 200: adminAlertPageSchema },
       },
     },

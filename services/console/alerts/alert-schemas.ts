@@ -1,24 +1,16 @@
 /** Schemas of the alerts of the admin API. */
 import { z } from 'zod'
-import { dispositions } from '#shared/core/alerts/alert-rules.ts'
+import { dispositions } from '#shared/core/alerts/alert.ts'
 import { noteCharactersMax } from '#shared/core/base/limits/http.ts'
-import { alertSchema, alertsQuerySchema } from '#shared/core/http/api-schemas.ts'
+import { alertSchema } from '#shared/core/http/api-schemas.ts'
 import { operatorText } from '#shared/core/http/operator-text.ts'
-import { actions, reasonSchema } from '#shared/core/scoring/score.ts'
-import { unassigned } from '#shared/io/alerts/list-by-query.ts'
+import { emailSchema } from '#shared/core/operators/email-schema.ts'
+import { reasonSchema } from '#shared/core/scoring/reason-schema.ts'
+import { actions } from '#shared/core/scoring/score.ts'
 import { deliverySchema } from '../deliveries/delivery-schemas.ts'
 import { eventExplanationSchema } from '../events/explanation-schemas.ts'
-import { emailSchema } from '../operators/operator-schemas.ts'
 
 const dispositionSchema = z.enum(dispositions)
-
-/** The filters of a list, and the assignee: `none` for alerts without one. */
-export const adminAlertsQuery = alertsQuerySchema.extend({
-  assignee: z
-    .union([z.literal(unassigned), emailSchema])
-    .optional()
-    .describe('alerts of this assignee, an operator’s email; `none`: alerts without one'),
-})
 
 export const adminAlertSchema = alertSchema.extend({
   assignee: z.string().nullable().describe('the email of an operator'),

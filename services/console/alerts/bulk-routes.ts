@@ -2,15 +2,17 @@
 import { randomUUID } from 'node:crypto'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { z } from 'zod'
-import { dispositions } from '#shared/core/alerts/alert-rules.ts'
+import { dispositions } from '#shared/core/alerts/alert.ts'
 import {
   bulkJobsListedMax,
   bulkJobsRunningMax,
   bulkSelectionMax,
 } from '#shared/core/base/limits/alerts.ts'
 import { noteCharactersMax } from '#shared/core/base/limits/http.ts'
+import { adminAlertsQuerySchema } from '#shared/core/http/api-schemas.ts'
 import { operatorText } from '#shared/core/http/operator-text.ts'
 import { Problem } from '#shared/core/http/problem.ts'
+import { emailSchema } from '#shared/core/operators/email-schema.ts'
 import {
   type BulkChange,
   cancelBulkJob,
@@ -23,13 +25,11 @@ import type { Postgres } from '#shared/io/postgres/postgres.ts'
 import { actorOf, type ConsoleApp, tenantsOf } from '../http/admin-app.ts'
 import { changeOnce } from '../http/answer-once.ts'
 import { idSchema, limitSchema, tenantParams } from '../http/schemas.ts'
-import { emailSchema } from '../operators/operator-schemas.ts'
 import { requireTenant } from '../tenants/manage-tenants.ts'
-import { adminAlertsQuery } from './alert-schemas.ts'
 import type { AlertReads } from './read-alerts.ts'
 
 const targetFields = {
-  filter: adminAlertsQuery
+  filter: adminAlertsQuerySchema
     .omit({ limit: true, cursor: true })
     .optional()
     .describe('the parameters of the list as texts, such as {"disposition": "OPEN,REVIEWED"}'),

@@ -4,19 +4,18 @@
  */
 import { Readable } from 'node:stream'
 import { z } from 'zod'
-import type { Alert } from '#shared/core/alerts/alert-rules.ts'
+import type { Alert } from '#shared/core/alerts/alert.ts'
 import { alertsPageMax } from '#shared/core/base/limits/rest-api.ts'
+import { adminAlertsQuerySchema } from '#shared/core/http/api-schemas.ts'
 import { type CsvForm, toCsvRow, toCsvStart } from '#shared/core/http/csv.ts'
 import type { AlertPosition } from '#shared/io/alerts/alert-query.ts'
 import { type AlertWork, readAlertWork } from '#shared/io/alerts/alert-work-store.ts'
 import type { UncountedPage } from '#shared/io/alerts/list-alerts.ts'
-import { toAlertFilters } from '#shared/io/alerts/list-by-query.ts'
 import { insertAudit } from '#shared/io/postgres/audit-store.ts'
 import type { Postgres } from '#shared/io/postgres/postgres.ts'
 import { actorOf, type ConsoleApp } from '../http/admin-app.ts'
 import { tenantParams } from '../http/schemas.ts'
 import { requireTenant } from '../tenants/manage-tenants.ts'
-import { adminAlertsQuery } from './alert-schemas.ts'
 import type { AlertReads } from './read-alerts.ts'
 
 const header = [
@@ -40,7 +39,7 @@ const toCells = (alert: Alert, assignee: string | null) => [
   alert.event_id,
 ]
 
-const csvQuery = adminAlertsQuery.omit({ limit: true, cursor: true }).extend({
+const csvQuery = adminAlertsQuerySchema.omit({ limit: true, cursor: true }).extend({
   form: z
     .enum(['plain', 'excel'])
     .default('plain')
@@ -70,14 +69,13 @@ export function addAlertCsvRoute(
         },
       },
     },
-    async ({ params: { tenant_id: tenantId }, query: { form, ...query }, principal }, reply) => {
+    async ({ params: { tenant_id: tenantId }, query: { form, ...filter }, principal }, reply) => {
       await requireTenant(postgres, tenantId)
-      const filters = toAlertFilters(tenantId, query)
       const readPage = (after: AlertPosition | null) =>
-        listUncounted({ ...filters, limit: alertsPageMax, after })
+        listUncounted({ tenantId, filter, limit: alertsPageMax, after })
       // Before the answer begins, so that it is refused as a whole.
       const first = await readPage(null)
-      const after = { filter: query }
+      const after = { filter }
       await insertAudit(postgres, {
         actor: actorOf(principal),
         tenantId,

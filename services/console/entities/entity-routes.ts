@@ -1,5 +1,7 @@
 /** A device and a user as operators investigate them: history and alerts. */
+
 import { z } from 'zod'
+import type { AlertFilter } from '#shared/core/alerts/alert-filters.ts'
 import { toIso } from '#shared/core/base/instants.ts'
 import {
   type CursorScope,
@@ -9,7 +11,6 @@ import {
 } from '#shared/core/http/pagination.ts'
 import { Problem } from '#shared/core/http/problem.ts'
 import { idSchema } from '#shared/core/telemetry/submission.ts'
-import type { AlertFilters } from '#shared/io/alerts/alert-query.ts'
 import { readAlertWork } from '#shared/io/alerts/alert-work-store.ts'
 import { rejectUnavailable } from '#shared/io/clickhouse/unavailable.ts'
 import type { DeviceHistory, HistoryStore } from '#shared/io/devices/history-store.ts'
@@ -78,7 +79,7 @@ function addDevice(app: ConsoleApp, deps: BoundedDeps): void {
       if (device === null) {
         throw new Problem('device_not_found', 'There is no telemetry of this device.')
       }
-      const alerts = await readAlerts(deps, { tenantId, deviceId })
+      const alerts = await readAlerts(deps, tenantId, { device_id: deviceId })
       return { device: toDevice(device, scope), alerts }
     },
   )
@@ -114,7 +115,7 @@ function addUser(app: ConsoleApp, deps: BoundedDeps): void {
       const devices = found.slice(0, limit)
       const deviceIds = devices.map((device) => device.deviceId)
       const [alerts, sessions] = await Promise.all([
-        readAlerts(deps, { tenantId, userId }),
+        readAlerts(deps, tenantId, { user_id: userId }),
         deps.links
           .listUserSessions({ tenantId, deviceIds, userId, limit: sessionsShownMax })
           .catch(reject),
@@ -146,10 +147,14 @@ function addUser(app: ConsoleApp, deps: BoundedDeps): void {
 }
 
 /** The newest alerts of a device or a user, with the exact total. */
-async function readAlerts({ postgres, listAlerts }: BoundedDeps, filters: AlertFilters) {
-  const page = await listAlerts({ ...filters, limit: alertsShownMax, after: null })
+async function readAlerts(
+  { postgres, listAlerts }: BoundedDeps,
+  tenantId: string,
+  filter: AlertFilter,
+) {
+  const page = await listAlerts({ tenantId, filter, limit: alertsShownMax, after: null })
   const ids = page.alerts.map((alert) => alert.alert_id)
-  const work = await readAlertWork(postgres, filters.tenantId, ids)
+  const work = await readAlertWork(postgres, tenantId, ids)
   const data = page.alerts.map((alert) => withWork(alert, work.get(alert.alert_id)))
   return { total: page.total, data }
 }

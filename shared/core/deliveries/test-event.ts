@@ -3,7 +3,7 @@
  * so that a receiver runs its real code on it. Its event name, its field `test` and its ids show
  * that it is no alert.
  */
-import { type Alert, initialDisposition, toAlert } from '#shared/core/alerts/alert-rules.ts'
+import { type Alert, initialDisposition, toAlert } from '#shared/core/alerts/alert.ts'
 import { toDeliveryId, toTestAlertId } from '#shared/core/base/ids.ts'
 import { sandboxForced } from '#shared/core/telemetry/sandbox.ts'
 

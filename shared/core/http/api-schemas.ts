@@ -4,8 +4,16 @@
  * clients.
  */
 import { z } from 'zod'
-import { decisions, dispositions } from '#shared/core/alerts/alert-rules.ts'
-
+import { decisions, dispositions } from '#shared/core/alerts/alert.ts'
+import {
+  type AlertFilter,
+  alertFilters,
+  type FilterEntry,
+  type FilterName,
+  filterNames,
+  type OperatorsFilter,
+  unassigned,
+} from '#shared/core/alerts/alert-filters.ts'
 import { parseInstant } from '#shared/core/base/instants.ts'
 import { bodyBytesMax } from '#shared/core/base/limits/http.ts'
 import {
@@ -15,8 +23,9 @@ import {
   sessionsPageMax,
 } from '#shared/core/base/limits/rest-api.ts'
 import { membersMax } from '#shared/core/base/limits/telemetry.ts'
+import { emailSchema } from '#shared/core/operators/email-schema.ts'
 import { actions, severities } from '#shared/core/scoring/score.ts'
-import { type Flag, flags } from '#shared/core/signals/flags.ts'
+import { flags } from '#shared/core/signals/flags.ts'
 import { idSchema, telemetrySchema } from '#shared/core/telemetry/submission.ts'
 import { problemCodes } from './problem.ts'
 
@@ -288,28 +297,37 @@ const scoreParameter = (description: string) =>
     .optional()
     .meta({ type: 'integer', minimum: 0, maximum: 100, pattern: undefined, description })
 
-/** The filters of a list of alerts. */
-const alertFilters = {
-  disposition: someOf(dispositions, 'Alerts with this disposition.'),
-  decision: someOf(decisions, 'Alerts with this action.'),
-  severity: someOf(severities, 'Alerts of this severity.'),
-  flag: someOf(Object.keys(flags) as [Flag, ...Flag[]], 'Alerts with this flag.'),
-  min_score: scoreParameter('Alerts with this `decision.risk_score` or more.'),
-  device_id: idSchema.optional().meta({ description: 'Alerts of this device.' }),
-  user_id: idSchema.optional().meta({ description: 'Alerts of this user or account.' }),
-  session_id: idSchema.optional().meta({ description: 'Alerts of this session.' }),
-  from: instantParameter(
-    'Alerts created at this instant or later. ISO-8601 with an offset; a date is its midnight in UTC.',
-  ),
-  to: instantParameter('Alerts created before this instant. The format is that of `from`.'),
-  updated_after: instantParameter(
-    'Alerts that were raised, or whose disposition changed, at this instant or later. When you poll, go back a few seconds before the previous call: what was being written then may not have been in its answer.',
-  ),
+/** The parameter of a filter. */
+function toFilterParameter({ takes, description }: FilterEntry) {
+  if (typeof takes !== 'string') return someOf(takes, description)
+  if (takes === 'score') return scoreParameter(description)
+  if (takes === 'instant') return instantParameter(description)
+  if (takes === 'id') return idSchema.optional().meta({ description })
+  return z
+    .union([z.literal(unassigned), emailSchema])
+    .optional()
+    .meta({ description })
 }
+
+type FilterParameters<Name extends FilterName> = {
+  [Key in Name]: z.ZodOptional<z.ZodType<NonNullable<AlertFilter[Key]>, string>>
+}
+
+/** The parameters of some filters. Parsed, they are an `AlertFilter`. */
+const toFilterParameters = <Name extends FilterName>(names: readonly Name[]) =>
+  Object.fromEntries(
+    names.map((name) => [name, toFilterParameter(alertFilters[name])]),
+  ) as unknown as FilterParameters<Name>
+
+const isForOperators = (name: FilterName): name is OperatorsFilter =>
+  'operatorsOnly' in alertFilters[name]
+const tenantFilters = filterNames.filter(
+  (name): name is Exclude<FilterName, OperatorsFilter> => !isForOperators(name),
+)
 
 /** The query of `GET /v1/di/alerts`. Instants become milliseconds. */
 export const alertsQuerySchema = z.strictObject({
-  ...alertFilters,
+  ...toFilterParameters(tenantFilters),
   limit: pageSize(
     alertsPageMax,
     alertsPageDefault,
@@ -319,7 +337,11 @@ export const alertsQuerySchema = z.strictObject({
     '`next_cursor` of the previous page, with the same filters. The page starts after its last alert, whatever was added or changed since.',
   ),
 })
-export type AlertsQuery = z.output<typeof alertsQuerySchema>
+
+/** The query of the admin API's list: also the filters of operators. */
+export const adminAlertsQuerySchema = alertsQuerySchema.extend(
+  toFilterParameters(filterNames.filter(isForOperators)),
+)
 
 /** The path of `GET /v1/di/devices/{device_id}`. */
 export const devicePathSchema = z.object({

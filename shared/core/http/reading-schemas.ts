@@ -3,7 +3,7 @@
  * alert.
  */
 import { z } from 'zod'
-import { dispositions } from '#shared/core/alerts/alert-rules.ts'
+import { dispositions } from '#shared/core/alerts/alert.ts'
 import { noteCharactersMax } from '#shared/core/base/limits/http.ts'
 import { userDevicesPageMax } from '#shared/core/base/limits/rest-api.ts'
 import { idSchema } from '#shared/core/telemetry/submission.ts'

@@ -5,7 +5,7 @@ import {
   type Decision,
   type Disposition,
   toAlert,
-} from '#shared/core/alerts/alert-rules.ts'
+} from '#shared/core/alerts/alert.ts'
 import { type TenantScope, toSlugs } from '#shared/core/operators/roles.ts'
 import type { Queryable } from '#shared/io/postgres/postgres.ts'
 

@@ -2,7 +2,7 @@
  * The operations on alerts in Postgres: the scorer raises them, the api lists them, operators set
  * dispositions. Each operation has its own file in this folder.
  */
-import type { Alert, AlertCandidate } from '#shared/core/alerts/alert-rules.ts'
+import type { Alert, AlertCandidate } from '#shared/core/alerts/alert.ts'
 import type { Postgres } from '#shared/io/postgres/postgres.ts'
 import type { AlertQuery } from './alert-query.ts'
 import { type AlertId, findAlert } from './alert-rows.ts'

@@ -3,16 +3,17 @@
  * that were selected. They begin, are listed and are cancelled here; bulk-job-steps.ts does the
  * work, and undo-bulk-job.ts takes it back.
  */
-import type { Disposition } from '#shared/core/alerts/alert-rules.ts'
+import type { Disposition } from '#shared/core/alerts/alert.ts'
+import type { AlertFilter } from '#shared/core/alerts/alert-filters.ts'
 import { dayMs } from '#shared/core/base/instants.ts'
 import { bulkLeaseMs } from '#shared/core/base/limits/alerts.ts'
 import { type TenantScope, toSlugs } from '#shared/core/operators/roles.ts'
 import { insertAudit } from '#shared/io/postgres/audit-store.ts'
 import type { Postgres, Queryable } from '#shared/io/postgres/postgres.ts'
 import { lockSequences } from './alert-lock.ts'
+import type { AlertSelection } from './alert-query.ts'
 import { canBeStored } from './alert-rows.ts'
 import { listAlerts } from './list-alerts.ts'
-import { type FilterQuery, toAlertFilters } from './list-by-query.ts'
 
 /** What a job sets. An undo has neither: each alert goes back to what it was. */
 export type BulkChange =
@@ -21,7 +22,7 @@ export type BulkChange =
 
 /** Which alerts a job means: those of a filter, as `countMatching` found them, or a selection. */
 export type BulkTarget =
-  | { filter: FilterQuery; matching: Matching }
+  | { filter: AlertFilter; matching: Matching }
   | { alertIds: readonly string[] }
 
 /** A job as operators see it. Times are ISO-8601. */
@@ -51,7 +52,7 @@ export type BulkJob = {
 }
 
 export type BulkJobRow = Omit<BulkJob, 'created_at' | 'ended_at'> & {
-  filter: FilterQuery | null
+  filter: AlertFilter | null
   alert_ids: string[] | null
   created_at: Date
   ended_at: Date | null
@@ -86,10 +87,9 @@ export const toBulkJob = (row: BulkJobRow): BulkJob => ({
   ended_at: row.ended_at?.toISOString() ?? null,
 })
 
-/** The filters of a job: alerts that were raised after its start are not meant. */
-export function toJobFilters(tenantId: string, filter: FilterQuery, untilAt: Date) {
-  const filters = toAlertFilters(tenantId, filter)
-  return { ...filters, toMs: Math.min(filters.toMs ?? Infinity, untilAt.getTime()) }
+/** The alerts of a job with a filter: those that were raised after its start are not meant. */
+export function toMeant(tenantId: string, filter: AlertFilter, untilAt: Date): AlertSelection {
+  return { tenantId, filter: { ...filter, to: Math.min(filter.to ?? Infinity, untilAt.getTime()) } }
 }
 
 /** Alerts that a filter matches, and the end of what was raised when they were counted. */
@@ -102,7 +102,7 @@ export type Matching = { total: number; untilAt: Date }
  */
 export async function countMatching(
   db: Queryable,
-  { tenantId, filter }: { tenantId: string; filter: FilterQuery },
+  { tenantId, filter }: { tenantId: string; filter: AlertFilter },
 ): Promise<Matching> {
   const { rows } = await db.query<{ until_at: Date }>(
     `select coalesce(max(created_at), 'epoch') + interval '1 millisecond' as until_at
@@ -110,8 +110,8 @@ export async function countMatching(
     [tenantId],
   )
   const { until_at } = rows[0]!
-  const filters = toJobFilters(tenantId, filter, until_at)
-  const { total } = await listAlerts(db, { ...filters, limit: 1, after: null })
+  const meant = toMeant(tenantId, filter, until_at)
+  const { total } = await listAlerts(db, { ...meant, limit: 1, after: null })
   return { total, untilAt: until_at }
 }
 

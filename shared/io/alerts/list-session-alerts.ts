@@ -1,5 +1,5 @@
 /** Lists the alerts of one session, one per action at most, each with the event that raised it. */
-import type { Alert } from '#shared/core/alerts/alert-rules.ts'
+import type { Alert } from '#shared/core/alerts/alert.ts'
 import type { Queryable } from '#shared/io/postgres/postgres.ts'
 import { type AlertRow, alertColumns, canBeStored, toAlertOfRow } from './alert-rows.ts'
 

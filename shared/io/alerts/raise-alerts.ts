@@ -8,7 +8,7 @@ import {
   type AlertCandidate,
   initialDisposition,
   toAlert,
-} from '#shared/core/alerts/alert-rules.ts'
+} from '#shared/core/alerts/alert.ts'
 import { toDeliveryId } from '#shared/core/base/ids.ts'
 import {
   isSqlState,

@@ -2,7 +2,7 @@
  * Sets the disposition of an alert. The alert, its counters, its history and the audit log change
  * in one transaction, so every total is always exact.
  */
-import type { Alert, Disposition } from '#shared/core/alerts/alert-rules.ts'
+import type { Alert, Disposition } from '#shared/core/alerts/alert.ts'
 import { invalidKey, Problem } from '#shared/core/http/problem.ts'
 import { type TenantScope, toSlugs } from '#shared/core/operators/roles.ts'
 import { insertAudit } from '#shared/io/postgres/audit-store.ts'

@@ -2,7 +2,7 @@
  * Replays deliveries. A replay keeps the delivery's id, body and attempts and restarts its retry
  * schedule. It runs in parts, so that no lock lasts long, and skips deliveries that are being sent.
  */
-import type { Alert } from '#shared/core/alerts/alert-rules.ts'
+import type { Alert } from '#shared/core/alerts/alert.ts'
 import { toDeliveryId } from '#shared/core/base/ids.ts'
 import { replayBatchMax } from '#shared/core/base/limits/deliveries.ts'
 import { webhookTestEvent } from '#shared/core/deliveries/test-event.ts'

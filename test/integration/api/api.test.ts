@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs'
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { type Alert, dispositions } from '#shared/core/alerts/alert-rules.ts'
+import { type Alert, dispositions } from '#shared/core/alerts/alert.ts'
 import { alertPageSchema, deviceSchema, problemSchema } from '#shared/core/http/api-schemas.ts'
 import { problemCodes } from '#shared/core/http/problem.ts'
 import { toApiKey } from '#shared/core/tenants/credentials.ts'

@@ -3,7 +3,7 @@
 import { randomBytes } from 'node:crypto'
 import { request } from 'node:http'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
-import type { Alert } from '#shared/core/alerts/alert-rules.ts'
+import type { Alert } from '#shared/core/alerts/alert.ts'
 import { alertSchema } from '#shared/core/http/api-schemas.ts'
 import { eventSchema, userSchema } from '#shared/core/http/reading-schemas.ts'
 import { hashApiKey } from '#shared/core/tenants/credentials.ts'

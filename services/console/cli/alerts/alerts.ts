@@ -1,6 +1,6 @@
 /** `di alerts ...`: dispositions of alerts. */
 import type { Command } from 'commander'
-import { type Alert, dispositions } from '#shared/core/alerts/alert-rules.ts'
+import { type Alert, dispositions } from '#shared/core/alerts/alert.ts'
 import { toVisible } from '#shared/core/base/visible-text.ts'
 import { type CliContext, toTenantPath } from '../context.ts'
 import { toFields, toTable, toTime } from '../tables.ts'

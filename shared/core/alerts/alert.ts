@@ -1,8 +1,5 @@
-/** Alert rules: when an event raises an alert, and its shape in the REST API and in webhooks. */
-import { toAlertId } from '#shared/core/base/ids.ts'
+/** An alert: what people decide of it, and its shape in the REST API and in webhooks. */
 import { type Reason, type Severity, toSeverity } from '#shared/core/scoring/score.ts'
-import type { AcceptedEvent } from '#shared/core/telemetry/event-batch.ts'
-import type { Risk } from '#shared/core/velocity/correlation.ts'
 
 export const dispositions = ['OPEN', 'REVIEWED', 'FALSE_POSITIVE', 'CONFIRMED'] as const
 export type Disposition = (typeof dispositions)[number]
@@ -49,33 +46,6 @@ export type Alert = {
   reasons: Reason[]
   disposition: Disposition
   created_at: string
-}
-
-/**
- * Decides whether an event raises an alert.
- * @returns null when the action is ALLOW
- */
-export function decideAlert(event: AcceptedEvent, risk: Risk): AlertCandidate | null {
-  if (risk.action === 'ALLOW') return null
-  const { device_id: deviceId, session_id: sessionId } = event.body
-  return {
-    alertId: toAlertId({
-      tenantId: event.tenant_id,
-      deviceId,
-      sessionId,
-      action: risk.action,
-    }),
-    tenantId: event.tenant_id,
-    deviceId,
-    sessionId,
-    userId: event.body.user_id ?? event.body.account_id ?? null,
-    eventId: event.event_id,
-    action: risk.action,
-    riskScore: risk.riskScore,
-    raspScore: event.rasp_score,
-    reasons: risk.reasons,
-    policyVersion: event.policy_version,
-  }
 }
 
 /**

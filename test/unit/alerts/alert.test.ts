@@ -1,7 +1,8 @@
 // When an alert is raised, its id, and its public fields.
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { decideAlert, toAlert } from '#shared/core/alerts/alert-rules.ts'
+import { toAlert } from '#shared/core/alerts/alert.ts'
+import { decideAlert } from '#shared/core/alerts/decide-alert.ts'
 import { toAlertId, toDeliveryId } from '#shared/core/base/ids.ts'
 import { alertSchema } from '#shared/core/http/api-schemas.ts'
 import type { Action, Reason } from '#shared/core/scoring/score.ts'
