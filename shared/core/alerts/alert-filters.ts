@@ -8,8 +8,8 @@ import { type Flag, flags } from '#shared/core/signals/flags.ts'
 import { decisions, dispositions } from './alert.ts'
 
 /**
- * What a parameter takes: some of these words, an id, a score from 0 to 100, an ISO-8601 instant, or
- * the email of an operator and `unassigned`.
+ * What a parameter takes: some of these words, an id, a score from 0 to 100, an ISO-8601 instant,
+ * or the email of an operator and `unassigned`.
  */
 export type FilterValues = readonly [string, ...string[]] | 'id' | 'score' | 'instant' | 'assignee'
 

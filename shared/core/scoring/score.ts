@@ -1,7 +1,4 @@
 /** The result of scoring: score, action, reasons and severity. */
-import type { Policy } from '#shared/core/policies/policy.ts'
-import type { Signals } from '#shared/core/signals/signal-definition.ts'
-import type { ScoringContext } from './suppressions.ts'
 
 export const actions = ['ALLOW', 'REVIEW', 'BLOCK'] as const
 export type Action = (typeof actions)[number]
@@ -10,13 +7,12 @@ export type Action = (typeof actions)[number]
 export type Reason = { code: string; weight: number; evidence: Record<string, unknown> }
 
 export type Score = { score: number; action: Action; reasons: Reason[] }
-export type Scorer = (signals: Signals, context: ScoringContext) => Score
 
 /**
  * The action of a score.
  * @param score 0..100
  */
-export function toAction(score: number, thresholds: Policy['thresholds']): Action {
+export function toAction(score: number, thresholds: { review: number; block: number }): Action {
   if (score >= thresholds.block) return 'BLOCK'
   return score >= thresholds.review ? 'REVIEW' : 'ALLOW'
 }

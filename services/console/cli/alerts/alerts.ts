@@ -1,6 +1,7 @@
 /** `di alerts ...`: dispositions of alerts. */
-import type { Command } from 'commander'
+import { type Command, Option } from 'commander'
 import { type Alert, dispositions } from '#shared/core/alerts/alert.ts'
+import { alertFilters, filterNames } from '#shared/core/alerts/alert-filters.ts'
 import { toVisible } from '#shared/core/base/visible-text.ts'
 import { type CliContext, toTenantPath } from '../context.ts'
 import { toFields, toTable, toTime } from '../tables.ts'
@@ -21,18 +22,11 @@ type Detail = {
   notes: { at: string; author: string; note: string }[]
 }
 
-/** Options of `alerts list`, each a parameter of the list. */
-const filters = [
-  'disposition',
-  'decision',
-  'severity',
-  'flag',
-  'device',
-  'user',
-  'session',
-] as const
-const parameterOf = (name: string) =>
-  ['device', 'user', 'session'].includes(name) ? `${name}_id` : name
+/** The option of each filter: `--min-score` for `min_score`, `--device` for `device_id`. */
+const filterOptions = filterNames.map((name) => {
+  const flag = name.replace('_id', '').replaceAll('_', '-')
+  return { name, option: new Option(`--${flag} <value>`, alertFilters[name].description) }
+})
 
 /** Adds the group `alerts`. */
 export function registerAlerts(program: Command, context: CliContext): void {
@@ -66,16 +60,17 @@ function registerList(alerts: Command, context: CliContext): void {
   const list = alerts
     .command('list <slug>')
     .description('list the alerts of a tenant, newest first')
-  for (const name of filters) list.option(`--${name} <value>`, `only of this ${name}`)
+  for (const { option } of filterOptions) list.addOption(option)
   list
     .option('--limit <n>', 'how many', '50')
     .option('--cursor <cursor>', '`next_cursor` of the previous page')
     .option('--json', 'print one JSON document')
     .action(async (slug: string, options: Record<string, string | undefined>) => {
-      const query = new URLSearchParams()
-      for (const name of [...filters, 'limit', 'cursor']) {
-        const value = options[name]
-        if (value !== undefined) query.set(parameterOf(name), value)
+      const query = new URLSearchParams({ limit: options.limit! })
+      if (options.cursor !== undefined) query.set('cursor', options.cursor)
+      for (const { name, option } of filterOptions) {
+        const value = options[option.attributeName()]
+        if (value !== undefined) query.set(name, value)
       }
       const page = await context.adminFetch('GET', `${toTenantPath(slug)}/alerts?${query}`)
       context.out(page as Page, ({ data, total }) =>
