@@ -1,8 +1,8 @@
 /** Schemas of the alerts of the admin API. */
 import { z } from 'zod'
-import { dispositions } from '#shared/core/alerts/alert.ts'
+import { operatorAlertSchema } from '#shared/core/alerts/alert-schema.ts'
+import { dispositions } from '#shared/core/alerts/dispositions.ts'
 import { noteCharactersMax } from '#shared/core/base/limits/http.ts'
-import { alertSchema } from '#shared/core/http/api-schemas.ts'
 import { operatorText } from '#shared/core/http/operator-text.ts'
 import { emailSchema } from '#shared/core/operators/email-schema.ts'
 import { reasonSchema } from '#shared/core/scoring/reason-schema.ts'
@@ -12,17 +12,14 @@ import { eventExplanationSchema } from '../events/explanation-schemas.ts'
 
 const dispositionSchema = z.enum(dispositions)
 
-export const adminAlertSchema = alertSchema.extend({
-  assignee: z.string().nullable().describe('the email of an operator'),
-  notes: z.int().min(0).describe('how many notes it has'),
-})
-
 export const adminAlertPageSchema = z.object({
-  data: z.array(adminAlertSchema).describe('newest first'),
+  data: z.array(operatorAlertSchema).describe('newest first'),
   total: z.int().min(0).describe('exact, on all pages'),
   limit: z.int(),
   next_cursor: z.string().nullable().describe('`cursor` of the next page; null on the last one'),
 })
+
+export type AlertPage = z.infer<typeof adminAlertPageSchema>
 
 export const noteSchema = z.object({
   note_id: z.int(),
@@ -47,7 +44,7 @@ const policyVerdictSchema = z
   .nullable()
 
 export const alertDetailSchema = z.object({
-  alert: adminAlertSchema,
+  alert: operatorAlertSchema,
   policy_version: z.int().describe('that of the event that raised it'),
   notes: z.array(noteSchema).describe('oldest first'),
   history: z

@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { z } from 'zod'
-import { dispositions } from '#shared/core/alerts/alert.ts'
+import { dispositions } from '#shared/core/alerts/dispositions.ts'
 import {
   bulkJobsListedMax,
   bulkJobsRunningMax,

@@ -4,7 +4,8 @@
  */
 import { Readable } from 'node:stream'
 import { z } from 'zod'
-import type { Alert } from '#shared/core/alerts/alert.ts'
+import { alertFields } from '#shared/core/alerts/alert.ts'
+import type { Alert } from '#shared/core/alerts/alert-schema.ts'
 import { alertsPageMax } from '#shared/core/base/limits/rest-api.ts'
 import { adminAlertsQuerySchema } from '#shared/core/http/api-schemas.ts'
 import { type CsvForm, toCsvRow, toCsvStart } from '#shared/core/http/csv.ts'
@@ -17,27 +18,7 @@ import { actorOf, type ConsoleApp } from '../http/admin-app.ts'
 import { tenantParams } from '../http/schemas.ts'
 import { requireTenant } from '../tenants/manage-tenants.ts'
 import type { AlertReads } from './read-alerts.ts'
-
-const header = [
-  ...['alert_id', 'created_at', 'action', 'severity', 'risk_score', 'rasp_score', 'disposition'],
-  ...['assignee', 'device_id', 'session_id', 'user_id', 'flags', 'event_id'],
-]
-
-const toCells = (alert: Alert, assignee: string | null) => [
-  alert.alert_id,
-  alert.created_at,
-  alert.decision.action,
-  alert.decision.severity,
-  alert.decision.risk_score,
-  alert.rasp_score,
-  alert.disposition,
-  assignee ?? '',
-  alert.entity.device.device_id,
-  alert.entity.session.session_id,
-  alert.entity.user?.user_id ?? '',
-  alert.flags.join(' '),
-  alert.event_id,
-]
+import { withWork } from './show-alert.ts'
 
 const csvQuery = adminAlertsQuerySchema.omit({ limit: true, cursor: true }).extend({
   form: z
@@ -90,6 +71,8 @@ export function addAlertCsvRoute(
   )
 }
 
+const cells = Object.values(alertFields)
+
 async function* writeRows(
   form: CsvForm,
   {
@@ -102,11 +85,16 @@ async function* writeRows(
     readWork: (alertIds: string[]) => Promise<Map<string, AlertWork>>
   },
 ): AsyncGenerator<string> {
-  yield toCsvStart(form) + toCsvRow(header, form)
+  yield toCsvStart(form) + toCsvRow(Object.keys(alertFields), form)
   for (let page = first; ; page = await readPage(page.next)) {
     const work = await readWork(page.alerts.map((alert) => alert.alert_id))
-    const toRow = (one: Alert) =>
-      toCsvRow(toCells(one, work.get(one.alert_id)?.assignee ?? null), form)
+    const toRow = (one: Alert) => {
+      const alert = withWork(one, work.get(one.alert_id))
+      return toCsvRow(
+        cells.map((of) => of(alert)),
+        form,
+      )
+    }
     yield page.alerts.map(toRow).join('')
     if (page.next === null) return
   }

@@ -5,7 +5,7 @@
  */
 import { severities } from '#shared/core/scoring/score.ts'
 import { type Flag, flags } from '#shared/core/signals/flags.ts'
-import { decisions, dispositions } from './alert.ts'
+import { decisions, dispositions } from './dispositions.ts'
 
 /**
  * What a parameter takes: some of these words, an id, a score from 0 to 100, an ISO-8601 instant,

@@ -1,80 +1,90 @@
-/** An alert: what people decide of it, and its shape in the REST API and in webhooks. */
-import { type Reason, type Severity, toSeverity } from '#shared/core/scoring/score.ts'
+/** An alert as Postgres has it, and what clients and people see of it. */
+import { type Reason, toSeverity } from '#shared/core/scoring/score.ts'
+import type { Alert, OperatorAlert } from './alert-schema.ts'
+import type { Decision, Disposition } from './dispositions.ts'
 
-export const dispositions = ['OPEN', 'REVIEWED', 'FALSE_POSITIVE', 'CONFIRMED'] as const
-export type Disposition = (typeof dispositions)[number]
-
-/** The disposition of a new alert. An operator can set any of the four later. */
-export const initialDisposition: Disposition = 'OPEN'
-
-/** The actions that raise an alert. */
-export const decisions = ['REVIEW', 'BLOCK'] as const
-export type Decision = (typeof decisions)[number]
-
-/** An alert that an event raises, before it has its `seq`. */
-export type AlertCandidate = {
-  alertId: string
-  tenantId: string
-  deviceId: string
-  sessionId: string
-  userId: string | null
-  eventId: string
-  action: Decision
-  riskScore: number
-  raspScore: number
-  reasons: Reason[]
-  policyVersion: number
-  /** Continues the trace of the event; left out when it is not traced. */
-  traceparent?: string
-}
-
-/** An alert as clients see it, in the REST API and in webhooks. */
-export type Alert = {
-  alert_id: string
+/** A row of the table `alerts`, as far as an alert is made of it. */
+export type AlertRow = {
   tenant_id: string
+  alert_id: string
   /** The event that raised it. */
   event_id: string
+  /** The place among the tenant's alerts. */
   seq: number
-  decision: { action: Decision; severity: Severity; risk_score: number }
+  device_id: string
+  session_id: string
+  user_id: string | null
+  action: Decision
+  risk_score: number
   rasp_score: number
-  entity: {
-    device: { device_id: string }
-    session: { session_id: string }
-    user?: { user_id: string }
-  }
-  flags: string[]
   reasons: Reason[]
   disposition: Disposition
-  created_at: string
+  created_at: Date
 }
 
-/**
- * The alert as the REST API and webhooks show it.
- * @param more `createdAt` is the commit time, rendered as ISO-8601 UTC with milliseconds
- */
-export function toAlert(
-  candidate: Omit<AlertCandidate, 'policyVersion'>,
-  more: { seq: number; disposition: Disposition; createdAt: Date },
-): Alert {
-  return {
-    alert_id: candidate.alertId,
-    tenant_id: candidate.tenantId,
-    event_id: candidate.eventId,
-    seq: more.seq,
-    decision: {
-      action: candidate.action,
-      severity: toSeverity(candidate.riskScore),
-      risk_score: candidate.riskScore,
-    },
-    rasp_score: candidate.raspScore,
-    entity: {
-      device: { device_id: candidate.deviceId },
-      session: { session_id: candidate.sessionId },
-      ...(candidate.userId === null ? {} : { user: { user_id: candidate.userId } }),
-    },
-    flags: candidate.reasons.map((reason) => reason.code),
-    reasons: candidate.reasons,
-    disposition: more.disposition,
-    created_at: more.createdAt.toISOString(),
-  }
+const columnsOfRow: Record<keyof AlertRow, true> = {
+  tenant_id: true,
+  alert_id: true,
+  event_id: true,
+  seq: true,
+  device_id: true,
+  session_id: true,
+  user_id: true,
+  action: true,
+  risk_score: true,
+  rasp_score: true,
+  reasons: true,
+  disposition: true,
+  created_at: true,
 }
+
+/** The columns of one alert, for every statement that returns alerts. */
+export const alertColumns = Object.keys(columnsOfRow).join(', ')
+
+/** The alert as the REST API and webhooks show it. */
+export const toAlert = (row: AlertRow): Alert => ({
+  alert_id: row.alert_id,
+  tenant_id: row.tenant_id,
+  event_id: row.event_id,
+  seq: row.seq,
+  decision: {
+    action: row.action,
+    severity: toSeverity(row.risk_score),
+    risk_score: row.risk_score,
+  },
+  rasp_score: row.rasp_score,
+  entity: {
+    device: { device_id: row.device_id },
+    session: { session_id: row.session_id },
+    ...(row.user_id === null ? {} : { user: { user_id: row.user_id } }),
+  },
+  flags: row.reasons.map(({ code }) => code),
+  reasons: row.reasons,
+  disposition: row.disposition,
+  created_at: row.created_at.toISOString(),
+})
+
+/** An alert, with its assignee where it is known. */
+type ShownAlert = Alert & Partial<Pick<OperatorAlert, 'assignee'>>
+
+/**
+ * The fields of an alert one by one, as people read them: the columns of CSV, what `di alerts show`
+ * prints, and the facts of the console's page.
+ */
+export const alertFields = {
+  alert_id: (alert) => alert.alert_id,
+  created_at: (alert) => alert.created_at,
+  action: (alert) => alert.decision.action,
+  severity: (alert) => alert.decision.severity,
+  risk_score: (alert) => alert.decision.risk_score,
+  rasp_score: (alert) => alert.rasp_score,
+  disposition: (alert) => alert.disposition,
+  assignee: (alert) => alert.assignee ?? '',
+  device_id: (alert) => alert.entity.device.device_id,
+  session_id: (alert) => alert.entity.session.session_id,
+  user_id: (alert) => alert.entity.user?.user_id ?? '',
+  flags: (alert) => alert.flags.join(' '),
+  event_id: (alert) => alert.event_id,
+} satisfies Record<string, (alert: ShownAlert) => string | number>
+export type AlertField = keyof typeof alertFields
+export const alertFieldNames = Object.keys(alertFields) as AlertField[]

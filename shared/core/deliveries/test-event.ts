@@ -3,7 +3,10 @@
  * so that a receiver runs its real code on it. Its event name, its field `test` and its ids show
  * that it is no alert.
  */
-import { type Alert, initialDisposition, toAlert } from '#shared/core/alerts/alert.ts'
+
+import { toAlert } from '#shared/core/alerts/alert.ts'
+import type { Alert } from '#shared/core/alerts/alert-schema.ts'
+import { initialDisposition } from '#shared/core/alerts/dispositions.ts'
 import { toDeliveryId, toTestAlertId } from '#shared/core/base/ids.ts'
 import { sandboxForced } from '#shared/core/telemetry/sandbox.ts'
 
@@ -29,21 +32,21 @@ export function toTestEvent(
   nowMs: number,
 ): { deliveryId: string; event: TestEvent } {
   const alertId = toTestAlertId(random)
-  const alert = toAlert(
-    {
-      alertId,
-      tenantId,
-      deviceId: testEntityId,
-      sessionId: testEntityId,
-      eventId: testEntityId,
-      userId: null,
-      action: 'REVIEW',
-      riskScore: testScore,
-      raspScore: testScore,
-      reasons: [{ code: sandboxForced, weight: testScore, evidence: { test: true } }],
-    },
+  const alert = toAlert({
+    alert_id: alertId,
+    tenant_id: tenantId,
+    event_id: testEntityId,
     // Receivers expect a number from 1. One that tracks `seq` skips 1 as already processed.
-    { seq: 1, disposition: initialDisposition, createdAt: new Date(nowMs) },
-  )
+    seq: 1,
+    device_id: testEntityId,
+    session_id: testEntityId,
+    user_id: null,
+    action: 'REVIEW',
+    risk_score: testScore,
+    rasp_score: testScore,
+    reasons: [{ code: sandboxForced, weight: testScore, evidence: { test: true } }],
+    disposition: initialDisposition,
+    created_at: new Date(nowMs),
+  })
   return { deliveryId: toDeliveryId(alertId), event: { test: true, ...alert } }
 }

@@ -4,7 +4,6 @@
  * clients.
  */
 import { z } from 'zod'
-import { decisions, dispositions } from '#shared/core/alerts/alert.ts'
 import {
   type AlertFilter,
   alertFilters,
@@ -24,136 +23,16 @@ import {
 } from '#shared/core/base/limits/rest-api.ts'
 import { membersMax } from '#shared/core/base/limits/telemetry.ts'
 import { emailSchema } from '#shared/core/operators/email-schema.ts'
-import { actions, severities } from '#shared/core/scoring/score.ts'
-import { flags } from '#shared/core/signals/flags.ts'
+import { actions } from '#shared/core/scoring/score.ts'
 import { idSchema, telemetrySchema } from '#shared/core/telemetry/submission.ts'
+import {
+  actionSchema,
+  dispositionSchema,
+  flagSchema,
+  instantSchema,
+  riskSchema,
+} from './field-schemas.ts'
 import { problemCodes } from './problem.ts'
-
-export const instantSchema = z.iso.datetime({ precision: 3 }).meta({
-  description: 'ISO-8601 in UTC with milliseconds.',
-  examples: ['2026-03-01T09:30:00.123Z'],
-})
-export const riskSchema = z.int().min(0).max(100)
-export const flagSchema = z
-  .string()
-  .meta({
-    description: `A reason flag. New ones may be added. ${Object.entries(flags)
-      .map(([flag, meaning]) => `\`${flag}\`: ${meaning}`)
-      .join(' ')}`,
-    examples: ['VPN_SUSPECTED', 'HIGH_VELOCITY'],
-  })
-  .meta({ id: 'Flag' })
-
-export const dispositionSchema = z
-  .enum(dispositions)
-  .meta({ description: 'The operator’s judgement of the alert. Every alert begins as OPEN.' })
-  .meta({ id: 'Disposition' })
-const decisionSchema = z.enum(decisions)
-export const actionSchema = z
-  .enum(actions)
-  .meta({ description: 'The authoritative action. It replaces whatever the client computed.' })
-  .meta({ id: 'Action' })
-
-const paths = (description: string) => z.array(z.string()).optional().meta({ description })
-const of = (description: string) => z.number().optional().meta({ description })
-
-/** What the score's reasons and the device's history name; new fields may be added. */
-const evidenceSchema = z
-  .looseObject({
-    signals: paths('The signals, by path.'),
-    caps: z
-      .array(
-        z.object({
-          category: z.string(),
-          group: z.array(z.string()).optional(),
-          cap: z.number(),
-          sum: z.number(),
-        }),
-      )
-      .optional()
-      .meta({ description: 'Caps that lowered the weight, with the sum that each limited.' }),
-    strong_evidence: paths('Critical signals that filled their category to its cap.'),
-    halved_by: paths('Signals by which the category counts half.'),
-    soft_limit: of('The most points of all soft categories.'),
-    floor: z
-      .object({ signal: z.string(), score: z.number() })
-      .optional()
-      .meta({ description: 'The signal with a floor, and the score that it raised the event to.' }),
-    metric: z.string().optional().meta({ description: 'What was counted.' }),
-    count: of('How many there were.'),
-    threshold: of('More than so many is a reason.'),
-    window: z
-      .string()
-      .optional()
-      .meta({ description: 'In which time.', examples: ['5m', '30d', 'event'] }),
-    capped: z.boolean().optional().meta({ description: 'Whether the history’s cap lowered it.' }),
-  })
-  .meta({
-    description: 'Signals by path, or a count with its window. New fields may be added.',
-  })
-  .meta({ id: 'Evidence' })
-
-export const reasonObjectSchema = z
-  .object({
-    code: flagSchema,
-    weight: z.int().meta({ description: 'The points that this reason adds to the score.' }),
-    evidence: evidenceSchema,
-  })
-  .meta({ description: 'Why a score is what it is. The weights add up to the score.' })
-  .meta({ id: 'Reason' })
-
-export const alertSchema = z
-  .object({
-    alert_id: z
-      .string()
-      .meta({ description: 'Opaque.', examples: ['alr_4mPs_cj1Qjk-Ovhjwc-EHurODL'] }),
-    tenant_id: z.string(),
-    event_id: z.string().meta({ description: 'The event that raised the alert.' }),
-    seq: z.int().min(1).meta({
-      description: 'The place among the tenant’s alerts: ascending, without a gap.',
-    }),
-    decision: z.object({
-      action: decisionSchema,
-      severity: z.enum(severities).meta({
-        description: 'From `risk_score`: LOW below 40, MEDIUM to 59, HIGH to 79, CRITICAL from 80.',
-      }),
-      risk_score: riskSchema.meta({
-        description: '`rasp_score`, raised by the device’s history.',
-      }),
-    }),
-    rasp_score: riskSchema.meta({ description: 'The score of the signals alone.' }),
-    entity: z.object({
-      device: z.object({ device_id: z.string() }),
-      session: z.object({ session_id: z.string() }),
-      user: z.object({ user_id: z.string() }).optional().meta({
-        description: 'Present where the telemetry named a user or an account.',
-      }),
-    }),
-    flags: z.array(flagSchema).meta({ description: 'The codes of `reasons`.' }),
-    reasons: z.array(reasonObjectSchema),
-    disposition: dispositionSchema,
-    created_at: instantSchema,
-  })
-  .meta({
-    description:
-      'A risky device; there is one alert per device, session and action. REST and webhook have the same object.',
-  })
-  .meta({ id: 'Alert' })
-
-export const alertPageSchema = z
-  .object({
-    data: z.array(alertSchema).meta({
-      description: 'Newest first: by `created_at`, then `alert_id`, both descending.',
-    }),
-    total: z.int().min(0).meta({
-      description: 'The exact number of alerts that match the filters, on all pages.',
-    }),
-    limit: z.int().min(1).max(alertsPageMax).meta({ description: 'The page size in effect.' }),
-    next_cursor: z.string().nullable().meta({
-      description: 'Pass it as `cursor` for the next page; null on the last one.',
-    }),
-  })
-  .meta({ id: 'AlertPage' })
 
 const sessionSchema = z
   .object({

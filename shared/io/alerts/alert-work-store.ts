@@ -3,7 +3,7 @@ import { Problem } from '#shared/core/http/problem.ts'
 import { type TenantScope, toSlugs } from '#shared/core/operators/roles.ts'
 import { insertAudit } from '#shared/io/postgres/audit-store.ts'
 import type { Postgres, Queryable } from '#shared/io/postgres/postgres.ts'
-import { canBeStored } from './alert-rows.ts'
+import { canBeStored } from './find-alert.ts'
 import { setAssignees } from './set-assignees.ts'
 import { lockAlert } from './set-disposition.ts'
 

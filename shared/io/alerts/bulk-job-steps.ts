@@ -2,8 +2,9 @@
  * The work of a bulk job. A step changes some alerts and moves the job's position in one
  * transaction, so each alert is changed once, whichever console does it and whenever one dies.
  */
-import type { Disposition } from '#shared/core/alerts/alert.ts'
+
 import type { AlertFilter } from '#shared/core/alerts/alert-filters.ts'
+import type { Disposition } from '#shared/core/alerts/dispositions.ts'
 import { bulkStepAlerts } from '#shared/core/base/limits/alerts.ts'
 import { includesRole, seesTenant } from '#shared/core/operators/roles.ts'
 import { findOperatorByEmail } from '#shared/io/operators/operator-store.ts'

@@ -3,8 +3,9 @@
  * that were selected. They begin, are listed and are cancelled here; bulk-job-steps.ts does the
  * work, and undo-bulk-job.ts takes it back.
  */
-import type { Disposition } from '#shared/core/alerts/alert.ts'
+
 import type { AlertFilter } from '#shared/core/alerts/alert-filters.ts'
+import type { Disposition } from '#shared/core/alerts/dispositions.ts'
 import { dayMs } from '#shared/core/base/instants.ts'
 import { bulkLeaseMs } from '#shared/core/base/limits/alerts.ts'
 import { type TenantScope, toSlugs } from '#shared/core/operators/roles.ts'
@@ -12,7 +13,7 @@ import { insertAudit } from '#shared/io/postgres/audit-store.ts'
 import type { Postgres, Queryable } from '#shared/io/postgres/postgres.ts'
 import { lockSequences } from './alert-lock.ts'
 import type { AlertSelection } from './alert-query.ts'
-import { canBeStored } from './alert-rows.ts'
+import { canBeStored } from './find-alert.ts'
 import { listAlerts } from './list-alerts.ts'
 
 /** What a job sets. An undo has neither: each alert goes back to what it was. */

@@ -3,8 +3,10 @@
  * and the total a sum of counters; at the ends of a time range two counts of at most half an hour
  * each are added or taken away. Only a device's few alerts are counted one by one.
  */
-import { decisions, dispositions } from '#shared/core/alerts/alert.ts'
+
+import { alertColumns } from '#shared/core/alerts/alert.ts'
 import type { AlertFilter, CountedFilter } from '#shared/core/alerts/alert-filters.ts'
+import { decisions, dispositions } from '#shared/core/alerts/dispositions.ts'
 import { type SignedSpan, type Span, splitSpan } from '#shared/core/base/instants.ts'
 import {
   type AlertQuery,
@@ -15,7 +17,6 @@ import {
   toPageConditions,
   toSqlTime,
 } from './alert-query.ts'
-import { alertColumns } from './alert-rows.ts'
 
 type Filters = Record<'disposition' | 'decision' | 'device', string | undefined>
 

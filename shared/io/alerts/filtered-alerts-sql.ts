@@ -6,6 +6,8 @@
  * is read. A total costs as much as there are alerts in the range of the index, which is why
  * callers bound such lists per tenant.
  */
+
+import { alertColumns } from '#shared/core/alerts/alert.ts'
 import {
   type AlertFilter,
   alertFilters,
@@ -27,7 +29,6 @@ import {
   toPageConditions,
   toSqlTime,
 } from './alert-query.ts'
-import { alertColumns } from './alert-rows.ts'
 
 /** Whether a query has a filter that no counter knows. */
 export const isFiltered = ({ filter = {}, alertIds }: AlertSelection): boolean =>

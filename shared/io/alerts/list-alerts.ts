@@ -4,11 +4,11 @@
  * filtered-alerts-sql.ts.
  */
 import { hash } from 'node:crypto'
-import type { Alert } from '#shared/core/alerts/alert.ts'
+import { type AlertRow, toAlert } from '#shared/core/alerts/alert.ts'
+import type { Alert } from '#shared/core/alerts/alert-schema.ts'
 import { alertsPageMax } from '#shared/core/base/limits/rest-api.ts'
 import type { Queryable, Sql } from '#shared/io/postgres/postgres.ts'
 import { type AlertPosition, type AlertQuery, newestFirst, toBounds } from './alert-query.ts'
-import { type AlertRow, toAlertOfRow } from './alert-rows.ts'
 import { toCountedSql } from './counted-alerts-sql.ts'
 import { isFiltered, toFilteredSql } from './filtered-alerts-sql.ts'
 
@@ -61,7 +61,7 @@ function toPage(found: AlertRow[], limit: number): UncountedPage {
   const last = page.at(-1)
   const more = found.length > page.length && last !== undefined
   return {
-    alerts: page.map(toAlertOfRow),
+    alerts: page.map(toAlert),
     next: more ? { createdAtMs: last.created_at.getTime(), alertId: last.alert_id } : null,
   }
 }

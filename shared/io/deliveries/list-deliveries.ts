@@ -1,6 +1,6 @@
 /** Lists deliveries for operators, each with all its attempts. */
 import { toDeliveryId } from '#shared/core/base/ids.ts'
-import { canBeStored } from '#shared/io/alerts/alert-rows.ts'
+import { canBeStored } from '#shared/io/alerts/find-alert.ts'
 import type { Queryable } from '#shared/io/postgres/postgres.ts'
 
 /** States that operators see: `sending` is a delivery with a claim. */

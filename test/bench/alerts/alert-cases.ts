@@ -3,7 +3,7 @@
  * of them, and deep cursors, with random values for each request; and the same queries for Postgres
  * by `count(*)` and by a plain sort.
  */
-import type { Decision, Disposition } from '#shared/core/alerts/alert.ts'
+import type { Decision, Disposition } from '#shared/core/alerts/dispositions.ts'
 import type { AlertQuery } from '#shared/io/alerts/alert-query.ts'
 import type { Sql } from '#shared/io/postgres/postgres.ts'
 import { bigTenantId, type FilledSpan } from './alert-rows.ts'

@@ -4,13 +4,14 @@ import { isDeepStrictEqual } from 'node:util'
 import fc from 'fast-check'
 import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
-import { type Alert, dispositions } from '#shared/core/alerts/alert.ts'
 import {
   type AlertFilter,
   type FilterName,
   listGiven,
   unassigned,
 } from '#shared/core/alerts/alert-filters.ts'
+import type { Alert } from '#shared/core/alerts/alert-schema.ts'
+import { dispositions } from '#shared/core/alerts/dispositions.ts'
 import { toDeliveryId } from '#shared/core/base/ids.ts'
 import { dayMs, hourMs } from '#shared/core/base/instants.ts'
 import { severities } from '#shared/core/scoring/score.ts'

@@ -2,7 +2,7 @@
 // exact at every moment, undelivered work is never removed, and several consoles share the work.
 import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import type { AlertCandidate } from '#shared/core/alerts/alert.ts'
+import type { AlertCandidate } from '#shared/core/alerts/decide-alert.ts'
 import { createAlertStore } from '#shared/io/alerts/alert-store.ts'
 import { listAlerts } from '#shared/io/alerts/list-alerts.ts'
 import { raiseAlerts } from '#shared/io/alerts/raise-alerts.ts'

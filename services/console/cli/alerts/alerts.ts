@@ -1,26 +1,14 @@
 /** `di alerts ...`: dispositions of alerts. */
 import { type Command, Option } from 'commander'
-import { type Alert, dispositions } from '#shared/core/alerts/alert.ts'
+import { alertFields } from '#shared/core/alerts/alert.ts'
 import { alertFilters, filterNames } from '#shared/core/alerts/alert-filters.ts'
+import type { Alert } from '#shared/core/alerts/alert-schema.ts'
+import { dispositions } from '#shared/core/alerts/dispositions.ts'
 import { toVisible } from '#shared/core/base/visible-text.ts'
+import type { AlertDetail, AlertPage } from '../../alerts/alert-schemas.ts'
 import { type CliContext, toTenantPath } from '../context.ts'
 import { toFields, toTable, toTime } from '../tables.ts'
 import { registerBulk } from './bulk-jobs.ts'
-
-type Row = Alert & { assignee: string | null }
-type Page = { data: Row[]; total: number; next_cursor: string | null }
-type Detail = {
-  alert: Row
-  history: {
-    at: string
-    actor: string
-    from: string
-    to: string
-    note: string | null
-    undo: boolean
-  }[]
-  notes: { at: string; author: string; note: string }[]
-}
 
 /** The option of each filter: `--min-score` for `min_score`, `--device` for `device_id`. */
 const filterOptions = filterNames.map((name) => {
@@ -39,7 +27,7 @@ export function registerAlerts(program: Command, context: CliContext): void {
     .option('--json', 'print one JSON document')
     .action(async (alertId: string) => {
       const detail = await context.adminFetch('GET', `/alerts/${encodeURIComponent(alertId)}`)
-      context.out(detail as Detail, toDetailText)
+      context.out(detail as AlertDetail, toDetailText)
     })
   alerts
     .command('disposition <alert-id> <disposition>')
@@ -73,7 +61,7 @@ function registerList(alerts: Command, context: CliContext): void {
         if (value !== undefined) query.set(name, value)
       }
       const page = await context.adminFetch('GET', `${toTenantPath(slug)}/alerts?${query}`)
-      context.out(page as Page, ({ data, total }) =>
+      context.out(page as AlertPage, ({ data, total }) =>
         data.length === 0
           ? 'There are no such alerts.'
           : `${toTable(
@@ -92,7 +80,7 @@ function registerList(alerts: Command, context: CliContext): void {
     })
 }
 
-function toDetailText({ alert, history, notes }: Detail): string {
+function toDetailText({ alert, history, notes }: AlertDetail): string {
   const reasons = alert.reasons.map((reason) => [String(reason.weight), reason.code])
   return [
     toAlertText(alert),
@@ -105,13 +93,7 @@ function toDetailText({ alert, history, notes }: Detail): string {
   ].join('\n')
 }
 
-function toAlertText(alert: Alert): string {
-  return toFields({
-    alert_id: alert.alert_id,
-    disposition: alert.disposition,
-    decision: `${alert.decision.action} (${alert.decision.severity} ${alert.decision.risk_score})`,
-    device: alert.entity.device.device_id,
-    flags: alert.flags.join(', '),
-    created: toTime(alert.created_at),
-  })
-}
+const toAlertText = (alert: Alert): string =>
+  toFields(
+    Object.fromEntries(Object.entries(alertFields).map(([name, of]) => [name, of(alert) || '-'])),
+  )

@@ -1,5 +1,5 @@
 /** One alert: what was decided and why, what happened to it since, and its disposition. */
-import type { Disposition } from '#shared/core/alerts/alert.ts'
+import type { Disposition } from '#shared/core/alerts/dispositions.ts'
 import { ActionBadge, SeverityBadge } from '../../components/badge.tsx'
 import { Panel } from '../../components/page.tsx'
 import { Failed, SkeletonRows } from '../../components/states.tsx'

@@ -6,7 +6,7 @@
 
 import { type QueryClient, useQueryClient } from '@tanstack/react-query'
 import { useMemo } from 'react'
-import type { Disposition } from '#shared/core/alerts/alert.ts'
+import type { Disposition } from '#shared/core/alerts/dispositions.ts'
 import { ApiProblem, api, ok } from '../../api/client.ts'
 import { dismissToast, toast } from '../../components/toast.tsx'
 import { type Alert, patchAlerts } from './alert.ts'

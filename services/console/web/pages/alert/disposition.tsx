@@ -1,5 +1,5 @@
 /** What an operator thinks of an alert: a badge, and the control that sets it. */
-import { type Disposition, dispositions } from '#shared/core/alerts/alert.ts'
+import { type Disposition, dispositions } from '#shared/core/alerts/dispositions.ts'
 import { Badge, type Tone } from '../../components/badge.tsx'
 import { classes } from '../../components/classes.ts'
 

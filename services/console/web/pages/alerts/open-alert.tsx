@@ -2,7 +2,7 @@
 
 import { useQuery, useQueryClient } from '@tanstack/react-query'
 import { useEffect } from 'react'
-import type { Disposition } from '#shared/core/alerts/alert.ts'
+import type { Disposition } from '#shared/core/alerts/dispositions.ts'
 import { Loaded } from '../../components/states.tsx'
 import { type Alert, alertQuery, patchAlerts } from '../alert/alert.ts'
 import { AlertDetail } from '../alert/alert-detail.tsx'

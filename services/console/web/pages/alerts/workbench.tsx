@@ -2,7 +2,7 @@
 
 import { Link } from '@tanstack/react-router'
 import { lazy, Suspense, useEffect, useMemo, useState } from 'react'
-import { type Disposition, dispositions } from '#shared/core/alerts/alert.ts'
+import { type Disposition, dispositions } from '#shared/core/alerts/dispositions.ts'
 import { Button, buttonClasses, IconButton } from '../../components/button.tsx'
 import { classes } from '../../components/classes.ts'
 import { useTitle } from '../../components/page.tsx'

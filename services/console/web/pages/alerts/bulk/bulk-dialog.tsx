@@ -2,7 +2,7 @@
 
 import { useQuery } from '@tanstack/react-query'
 import { useState } from 'react'
-import { type Disposition, dispositions } from '#shared/core/alerts/alert.ts'
+import { type Disposition, dispositions } from '#shared/core/alerts/dispositions.ts'
 import { ApiProblem } from '../../../api/client.ts'
 import { Button } from '../../../components/button.tsx'
 import { Dialog, DialogActions } from '../../../components/dialog.tsx'

@@ -2,7 +2,7 @@
 
 import { queryOptions, useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { useEffect } from 'react'
-import type { Disposition } from '#shared/core/alerts/alert.ts'
+import type { Disposition } from '#shared/core/alerts/dispositions.ts'
 import { type AnswerOf, api, ok } from '../../../api/client.ts'
 import { useUrlState } from '../../../components/url-state.ts'
 import { whenPointerIsAway } from '../list/when-pointer-is-away.ts'

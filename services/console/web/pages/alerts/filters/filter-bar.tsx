@@ -1,5 +1,5 @@
 /** The filters above the list, each of them in the URL. */
-import { type Disposition, dispositions } from '#shared/core/alerts/alert.ts'
+import { type Disposition, dispositions } from '#shared/core/alerts/dispositions.ts'
 import { Button } from '../../../components/button.tsx'
 import { useUrlSearch } from '../../../components/url-state.ts'
 import { dispositionText } from '../../alert/disposition.tsx'

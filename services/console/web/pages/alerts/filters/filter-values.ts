@@ -1,10 +1,6 @@
 /** The filters of the list of alerts, as the URL and the API have them. Pure. */
-import {
-  alertFilters,
-  type FilterEntry,
-  type FilterName,
-  filterNames,
-} from '#shared/core/alerts/alert-filters.ts'
+import { alertFilters, type FilterEntry, filterNames } from '#shared/core/alerts/alert-filters.ts'
+import { toWords } from '../../../components/words.ts'
 
 type Search = Record<string, string>
 
@@ -14,21 +10,15 @@ const names = [...filterNames, 'span']
 /** Filters whose values are words to choose from. */
 export const choiceFilters = filterNames.flatMap((name) => {
   const { takes }: FilterEntry = alertFilters[name]
-  return typeof takes === 'string' ? [] : [{ name, text: toText(name), words: takes }]
+  return typeof takes === 'string' ? [] : [{ name, text: toWords(name), words: takes }]
 })
 
 /** Filters with one value that is typed; the range of time and the assignee have their own control. */
 export const typedFilters = filterNames.flatMap((name) => {
   const { takes, test }: FilterEntry = alertFilters[name]
   if (typeof takes !== 'string' || takes === 'assignee' || test === 'page') return []
-  return [{ name, text: toText(name) }]
+  return [{ name, text: toWords(name) }]
 })
-
-/** `Device` of `device_id`, `Min score` of `min_score`. */
-function toText(name: FilterName): string {
-  const words = name.replace('_id', '').replaceAll('_', ' ')
-  return words.slice(0, 1).toUpperCase() + words.slice(1)
-}
 
 /** The parameters that are filters, in one order, so that equal filters are equal texts. */
 export function pickFilters(search: Search): Search {

@@ -1,7 +1,7 @@
 /** What is done with the alerts that are selected. */
 
 import { useState } from 'react'
-import { type Disposition, dispositions } from '#shared/core/alerts/alert.ts'
+import { type Disposition, dispositions } from '#shared/core/alerts/dispositions.ts'
 import { Button } from '../../../components/button.tsx'
 import { useMay } from '../../../shell/operator.ts'
 import { dispositionText } from '../../alert/disposition.tsx'
