@@ -1,16 +1,15 @@
 /** Schemas of the alerts of the admin API. */
+
 import { z } from 'zod'
 import { operatorAlertSchema } from '#shared/core/alerts/alert-schema.ts'
-import { dispositions } from '#shared/core/alerts/dispositions.ts'
+import { dispositionChangeSchema, noteSchema } from '#shared/core/alerts/alert-work-schemas.ts'
 import { noteCharactersMax } from '#shared/core/base/limits/http.ts'
+import { deliverySchema } from '#shared/core/deliveries/delivery-schema.ts'
 import { operatorText } from '#shared/core/http/operator-text.ts'
 import { emailSchema } from '#shared/core/operators/email-schema.ts'
 import { reasonSchema } from '#shared/core/scoring/reason-schema.ts'
 import { actions } from '#shared/core/scoring/score.ts'
-import { deliverySchema } from '../deliveries/delivery-schemas.ts'
 import { eventExplanationSchema } from '../events/explanation-schemas.ts'
-
-const dispositionSchema = z.enum(dispositions)
 
 export const adminAlertPageSchema = z.object({
   data: z.array(operatorAlertSchema).describe('newest first'),
@@ -20,13 +19,6 @@ export const adminAlertPageSchema = z.object({
 })
 
 export type AlertPage = z.infer<typeof adminAlertPageSchema>
-
-export const noteSchema = z.object({
-  note_id: z.int(),
-  author: z.string(),
-  note: z.string(),
-  at: z.string(),
-})
 
 const policyVerdictSchema = z
   .object({
@@ -48,17 +40,7 @@ export const alertDetailSchema = z.object({
   policy_version: z.int().describe('that of the event that raised it'),
   notes: z.array(noteSchema).describe('oldest first'),
   history: z
-    .array(
-      z.object({
-        at: z.string(),
-        actor: z.string(),
-        from: dispositionSchema,
-        to: dispositionSchema,
-        note: z.string().nullable(),
-        job_id: z.string().nullable().describe('the bulk change that did it'),
-        undo: z.boolean().describe('whether it put back what was before a bulk change'),
-      }),
-    )
+    .array(dispositionChangeSchema)
     .describe('the changes of its disposition, oldest first'),
   deliveries: z.array(deliverySchema),
   explanation: eventExplanationSchema

@@ -1,7 +1,9 @@
 /** Bulk changes of alerts, by filter or by selection: begin, list, watch, cancel, undo. */
+
 import { randomUUID } from 'node:crypto'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { z } from 'zod'
+import { bulkJobSchema } from '#shared/core/alerts/alert-work-schemas.ts'
 import { dispositions } from '#shared/core/alerts/dispositions.ts'
 import {
   bulkJobsListedMax,
@@ -66,29 +68,8 @@ const assignBody = z
   })
   .refine(namesOneTarget, oneTarget)
 
-const jobSchema = z
-  .object({
-    job_id: z.string(),
-    tenant_id: z.string(),
-    sets: z.enum(['disposition', 'assignee']),
-    disposition: z.enum(dispositions).nullable().describe('what it sets; null of an undo'),
-    assignee: z.string().nullable().describe('whom it assigns; null: it takes assignees away'),
-    note: z.string().nullable(),
-    actor: z.string(),
-    state: z.enum(['running', 'done', 'cancelled']),
-    total: z.int().describe('alerts that were meant when it began'),
-    done: z.int().describe('alerts looked at; fewer than `total` where others changed some first'),
-    changed: z.int().describe('alerts that it changed'),
-    kept: z.int().describe('of an undo: alerts that were changed again after the job, which stay'),
-    undo_of: z.string().nullable().describe('the job that this one undoes'),
-    undone_by: z.string().nullable().describe('the job that undoes this one'),
-    created_at: z.string(),
-    ended_at: z.string().nullable(),
-  })
-  .meta({ id: 'BulkJob' })
-
 const jobParams = z.object({ job_id: idSchema })
-const jobsSchema = z.object({ data: z.array(jobSchema).describe('newest first') })
+const jobsSchema = z.object({ data: z.array(bulkJobSchema).describe('newest first') })
 
 const jobNotFound = () => new Problem('bulk_job_not_found', 'There is no such job.')
 const newJobId = () => `blk_${randomUUID()}`
@@ -155,7 +136,7 @@ function addStarts(app: ConsoleApp, { postgres, countMatching }: BulkDeps): void
         params: tenantParams,
         body: dispositionBody,
         problems: ['conflict'],
-        response: { 202: jobSchema },
+        response: { 202: bulkJobSchema },
       },
     },
     async (request, reply) => {
@@ -177,7 +158,7 @@ function addStarts(app: ConsoleApp, { postgres, countMatching }: BulkDeps): void
         params: tenantParams,
         body: assignBody,
         problems: ['conflict'],
-        response: { 202: jobSchema },
+        response: { 202: bulkJobSchema },
       },
     },
     async (request, reply) => {
@@ -217,7 +198,7 @@ function addReads(app: ConsoleApp, { postgres }: BulkDeps): void {
         summary: 'The progress of a bulk change',
         params: jobParams,
         problems: ['bulk_job_not_found'],
-        response: { 200: jobSchema },
+        response: { 200: bulkJobSchema },
       },
     },
     async ({ params, principal }) => {
@@ -239,7 +220,7 @@ function addEnds(app: ConsoleApp, { postgres }: BulkDeps): void {
         summary: 'Cancel a bulk change; what it changed stays',
         params: jobParams,
         problems: ['bulk_job_not_found'],
-        response: { 200: jobSchema },
+        response: { 200: bulkJobSchema },
       },
     },
     async ({ params, principal }) => {
@@ -262,7 +243,7 @@ function addEnds(app: ConsoleApp, { postgres }: BulkDeps): void {
           'Begins a job that puts each alert back to what it was before. Alerts that were changed again since stay, and are counted in `kept`. A job is undone once; an undo that was cancelled can be continued by another call.',
         params: jobParams,
         problems: ['bulk_job_not_found', 'conflict'],
-        response: { 202: jobSchema },
+        response: { 202: bulkJobSchema },
       },
     },
     async (request, reply) => {

@@ -5,6 +5,7 @@
  */
 
 import type { AlertFilter } from '#shared/core/alerts/alert-filters.ts'
+import type { BulkJob } from '#shared/core/alerts/alert-work-schemas.ts'
 import type { Disposition } from '#shared/core/alerts/dispositions.ts'
 import { dayMs } from '#shared/core/base/instants.ts'
 import { bulkLeaseMs } from '#shared/core/base/limits/alerts.ts'
@@ -25,32 +26,6 @@ export type BulkChange =
 export type BulkTarget =
   | { filter: AlertFilter; matching: Matching }
   | { alertIds: readonly string[] }
-
-/** A job as operators see it. Times are ISO-8601. */
-export type BulkJob = {
-  job_id: string
-  tenant_id: string
-  sets: BulkChange['sets']
-  disposition: Disposition | null
-  assignee: string | null
-  note: string | null
-  actor: string
-  state: 'running' | 'done' | 'cancelled'
-  /** Alerts that were meant when it began. */
-  total: number
-  /** Alerts looked at so far. */
-  done: number
-  /** Alerts that it changed. */
-  changed: number
-  /** Of an undo: alerts that were changed again after the job, which stay. */
-  kept: number
-  /** The job that this one undoes. */
-  undo_of: string | null
-  /** The job that undoes this one. */
-  undone_by: string | null
-  created_at: string
-  ended_at: string | null
-}
 
 export type BulkJobRow = Omit<BulkJob, 'created_at' | 'ended_at'> & {
   filter: AlertFilter | null
