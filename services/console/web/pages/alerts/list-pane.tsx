@@ -2,7 +2,7 @@
 import { useState } from 'react'
 import { prefix } from '../../api/client.ts'
 import { Button, IconButton } from '../../components/button.tsx'
-import { counted } from '../../components/counted.ts'
+import { counted } from '../../components/words.ts'
 import { Icon } from '../../components/icons.tsx'
 import { LiveSwitch, useLive } from '../../components/live-switch.tsx'
 import { Menu, MenuItem } from '../../components/menu.tsx'

@@ -2,7 +2,7 @@
 import { useQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
 import { type AnswerOf, api, ok } from '../../api/client.ts'
-import { counted } from '../../components/counted.ts'
+import { counted } from '../../components/words.ts'
 import { IdText } from '../../components/id.tsx'
 import { Panel } from '../../components/page.tsx'
 import { Empty, Loaded } from '../../components/states.tsx'

@@ -2,7 +2,7 @@
 import { useQuery } from '@tanstack/react-query'
 import { Badge, type Tone } from '../../components/badge.tsx'
 import { Spinner } from '../../components/button.tsx'
-import { counted } from '../../components/counted.ts'
+import { counted } from '../../components/words.ts'
 import { Id } from '../../components/id.tsx'
 import { Facts, Panel } from '../../components/page.tsx'
 import { Empty, Loaded } from '../../components/states.tsx'
