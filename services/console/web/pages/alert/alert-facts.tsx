@@ -8,7 +8,6 @@ import { cutMiddle, Id } from '../../components/id.tsx'
 import { Facts } from '../../components/page.tsx'
 import { toWords } from '../../components/words.ts'
 import { useMay, useSignedIn } from '../../shell/operator.ts'
-import { deviceAddress, userAddress } from '../entities/addresses.ts'
 import type { Alert } from './alert.ts'
 import { useChangeAlerts } from './changes.ts'
 import { SessionLink } from './session-link.tsx'
@@ -32,12 +31,16 @@ export function AlertFacts({ alert }: { alert: Alert }) {
     alert_id: <Id value={alert.alert_id} />,
     assignee: <Assignee alert={alert} />,
     device_id: (
-      <Link className="break-all" to={deviceAddress(tenant, device) as '/'}>
+      <Link
+        className="break-all"
+        params={{ tenant, deviceId: device }}
+        to="/t/$tenant/devices/$deviceId"
+      >
         {device}
       </Link>
     ),
     user_id: user && (
-      <Link className="break-all" to={userAddress(tenant, user) as '/'}>
+      <Link className="break-all" params={{ tenant, userId: user }} to="/t/$tenant/users/$userId">
         {user}
       </Link>
     ),
@@ -46,7 +49,8 @@ export function AlertFacts({ alert }: { alert: Alert }) {
       <Link
         className="font-mono text-sm"
         title={eventId}
-        to={`/t/${tenant}/events/${eventId}` as '/'}
+        params={{ tenant, eventId }}
+        to="/t/$tenant/events/$eventId"
       >
         {cutMiddle(eventId)}
       </Link>

@@ -94,7 +94,8 @@ export function Workbench({ tenant }: { tenant: string }) {
           <div className="ml-auto flex flex-wrap items-center gap-2">
             <Link
               className={`${buttonClasses()} no-underline!`}
-              to={`/t/${tenant}/bulk-changes` as '/'}
+              params={{ tenant }}
+              to="/t/$tenant/bulk-changes"
             >
               Bulk changes
             </Link>
