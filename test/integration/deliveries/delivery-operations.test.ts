@@ -10,7 +10,7 @@ import type { FastifyInstance } from 'fastify'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
 import type { Alert } from '#shared/core/alerts/alert-schema.ts'
 import { alertSchema } from '#shared/core/alerts/alert-schema.ts'
-import { toAlertId, toDeliveryId } from '#shared/core/base/ids.ts'
+import { toDeliveryId } from '#shared/core/base/ids.ts'
 import type { Delivery } from '#shared/core/deliveries/delivery-schema.ts'
 import { verifyDelivery } from '#shared/core/deliveries/webhook-signing.ts'
 import { createAlertStore } from '#shared/io/alerts/alert-store.ts'
@@ -19,6 +19,7 @@ import { ensureStreams } from '#shared/io/nats/streams/ensure-streams.ts'
 import { createMetrics } from '#shared/io/process/metrics.ts'
 import { removeDeliveries } from '#shared/io/retention/retention-store.ts'
 import { createConsoleApp } from '../../../services/console/app.ts'
+import { makeAlertCandidate } from '../../support/alerts/alert-candidates.ts'
 import { startTestEngine, type TestEngine } from '../../support/deliveries/delivery-engine.ts'
 import { testMasterKey } from '../../support/deliveries/delivery-fixtures.ts'
 import { type Receiver, startReceiver } from '../../support/deliveries/receiver.ts'
@@ -107,19 +108,9 @@ async function addTenant(url: string | null = receiver.url) {
 
 /** Raises alerts as the scorer does; returns their ids. */
 async function raise(tenantId: string, count: number): Promise<string[]> {
-  const candidates = Array.from({ length: count }, () => {
-    const fact = { tenantId, deviceId: 'd', sessionId: randomUUID(), action: 'BLOCK' as const }
-    return {
-      ...fact,
-      alertId: toAlertId(fact),
-      userId: null,
-      eventId: 'evt_1',
-      riskScore: 80,
-      raspScore: 80,
-      reasons: [{ code: 'ROOTED', weight: 80, evidence: { root: true } }],
-      policyVersion: 1,
-    }
-  })
+  const candidates = Array.from({ length: count }, () =>
+    makeAlertCandidate({ tenantId, sessionId: randomUUID(), action: 'BLOCK' }),
+  )
   await createAlertStore(rig.postgres).raiseAlerts(candidates, Date.now)
   return candidates.map(({ alertId }) => alertId)
 }
