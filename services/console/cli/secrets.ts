@@ -4,8 +4,8 @@
  */
 import type { Command } from 'commander'
 import { type DerivedKey, processKeys, toPrevious } from '#shared/core/permissions/process-keys.ts'
+import { toDerivedKey, toDerivedKeys } from '#shared/io/keys/process-keys.ts'
 import { ConfigError, readConfig, variables } from '#shared/io/process/config.ts'
-import { toDerivedKey, toDerivedKeys } from '#shared/io/tenants/keys/process-keys.ts'
 import type { RewrapResult } from '../keys/rewrap.ts'
 import { type CliContext, CliError } from './context.ts'
 
