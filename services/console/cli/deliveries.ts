@@ -1,6 +1,6 @@
 /** `di deliveries ...`: list and show deliveries, replay them, test the webhook. */
 import { type Command, InvalidArgumentError } from 'commander'
-import type { Delivery } from '../deliveries/delivery-schemas.ts'
+import type { Delivery } from '#shared/core/deliveries/delivery-schema.ts'
 import { type CliContext, CliError, toTenantPath } from './context.ts'
 import { toFields, toTable, toTime } from './tables.ts'
 

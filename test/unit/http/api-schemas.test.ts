@@ -4,9 +4,8 @@ import { readFileSync } from 'node:fs'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import type { z } from 'zod'
+import { alertPageSchema, alertSchema } from '#shared/core/alerts/alert-schema.ts'
 import {
-  alertPageSchema,
-  alertSchema,
   alertsQuerySchema,
   deviceQuerySchema,
   deviceSchema,

@@ -1,6 +1,6 @@
 /** `di alerts bulk ...`: the bulk changes of a tenant's alerts, which can be cancelled and undone. */
 import type { Command } from 'commander'
-import type { BulkJob } from '#shared/io/alerts/bulk-job-store.ts'
+import type { BulkJob } from '#shared/core/alerts/alert-work-schemas.ts'
 import { type CliContext, toTenantPath } from '../context.ts'
 import { toLimit } from '../deliveries.ts'
 import { toFields, toTable, toTime } from '../tables.ts'

@@ -1,5 +1,7 @@
 /** `di policy shadow`: sets a shadow policy and compares its decisions with the active policy's. */
+
 import type { Command } from 'commander'
+import { actions } from '#shared/core/scoring/score.ts'
 import type { ShadowResult } from '../../policies/manage-shadow.ts'
 import type { ShadowComparisonBody } from '../../policies/shadow-schemas.ts'
 import { type CliContext, CliError, toTenantPath } from '../context.ts'
@@ -96,8 +98,6 @@ async function compareShadow(
   const path = `${pathOf(slug)}/comparison?${query}`
   context.out((await context.adminFetch('GET', path)) as ShadowComparisonBody, toComparisonText)
 }
-
-const actions = ['ALLOW', 'REVIEW', 'BLOCK']
 
 function toComparisonText(report: ShadowComparisonBody): string {
   const { shadow, events, sessions, alerts } = report

@@ -2,9 +2,10 @@
  * Compares the clients' records with the stores and the APIs after a drill: events, alerts,
  * webhooks and the history of every device.
  */
+import type { Alert } from '#shared/core/alerts/alert-schema.ts'
 import type { Random } from '../../../../services/fleet/phones/random.ts'
 import { shuffle } from '../../../../services/fleet/phones/random.ts'
-import type { ApiAlert, Tenant } from '../../../support/http/tenant-client.ts'
+import type { Tenant } from '../../../support/http/tenant-client.ts'
 import type { TestStack } from '../../../support/process/stack.ts'
 import { until } from '../../../support/process/until.ts'
 import { readProgress } from '../../../support/telemetry/read-stream.ts'
@@ -182,7 +183,7 @@ async function compareAlerts(comparison: Comparison): Promise<AlertFindings> {
   return { count, breaches }
 }
 
-function isNewestFirst(alerts: readonly ApiAlert[]): boolean {
+function isNewestFirst(alerts: readonly Alert[]): boolean {
   return alerts.every((alert, at) => {
     const newer = alerts[at - 1]
     if (newer === undefined || newer.created_at > alert.created_at) return true
