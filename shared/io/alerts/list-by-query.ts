@@ -3,7 +3,7 @@
  * from parameters, and cursors that belong to one tenant and one set of filters.
  */
 import { z } from 'zod'
-import { type AlertFilter, listGiven } from '#shared/core/alerts/alert-filters.ts'
+import { type AlertFilter, type FilterName, listGiven } from '#shared/core/alerts/alert-filters.ts'
 import {
   type CursorScope,
   decodeCursor,
@@ -14,6 +14,20 @@ import type { AlertStore } from './alert-store.ts'
 
 const positionSchema = z.tuple([instantMsSchema, z.string().regex(/^alr_[A-Za-z0-9_-]{1,60}$/)])
 
+/**
+ * A cursor binds these filters by their place, given or not, and others by name when they are
+ * given: so it outlives releases that add filters. Add none here.
+ */
+const boundByPlace = [
+  ...(['disposition', 'decision', 'severity', 'flag', 'min_score', 'device_id'] as const),
+  ...(['user_id', 'session_id', 'assignee', 'from', 'to', 'updated_after'] as const),
+] satisfies FilterName[]
+
+const boundByName = (filter: AlertFilter) =>
+  listGiven(filter)
+    .filter(({ name }) => !boundByPlace.some((bound) => bound === name))
+    .map(({ name, value }) => [name, value])
+
 type Page = { limit: number; cursor?: string | undefined }
 
 /** Lists a page. @throws Problem invalid_query for a cursor of another list */
@@ -22,9 +36,9 @@ export async function listAlertsByQuery(
   tenantId: string,
   { limit, cursor, ...filter }: AlertFilter & Page,
 ) {
-  // Only filters that are given: a cursor outlives the next filter. The page size may change.
-  const given = listGiven(filter).map(({ name, value }) => [name, value])
-  const scope: CursorScope = { list: 'alerts', tenantId, filters: given }
+  // The page size may change between pages.
+  const filters = [tenantId, ...boundByPlace.map((name) => filter[name]), ...boundByName(filter)]
+  const scope: CursorScope = { list: 'alerts', tenantId, filters }
   const after = cursor === undefined ? null : toPosition(scope, cursor)
   const { alerts, total, next } = await listAlerts({ tenantId, filter, limit, after })
   const nextCursor = next && encodeCursor(scope, [next.createdAtMs, next.alertId])
