@@ -1,13 +1,13 @@
 /** `di tenants retention`: how long a tenant's events, alerts and deliveries are kept. */
-import { type Command, InvalidArgumentError } from 'commander'
+import { InvalidArgumentError, Option } from 'commander'
 import {
   type RetentionSetting,
   type RetentionView,
   retainedKinds,
   retentionDaysMax,
 } from '#shared/core/tenants/retention.ts'
-import type { TenantView } from '#shared/io/tenants/tenant-store.ts'
-import { type CliContext, toTenantPath } from './context.ts'
+import { type Answer, command } from './commands.ts'
+import { toTenantPath } from './context.ts'
 import { toFields } from './tables.ts'
 
 type Options = {
@@ -16,37 +16,35 @@ type Options = {
   deliveries?: RetentionSetting
 }
 
-/** Adds `retention` to the group `tenants`, which must be there. */
-export function registerRetention(program: Command, context: CliContext): void {
-  const tenants = program.commands.find((command) => command.name() === 'tenants')!
-  const days = 'a number of days, `default` or `forever`'
-  tenants
-    .command('retention <slug>')
-    .description('show or set retention periods; older data is removed for good within minutes')
-    .option('--events <days>', `telemetry and the history of devices: ${days}`, toSetting)
-    .option('--alerts <days>', `alerts with their deliveries: ${days}`, toSetting)
-    .option('--deliveries <days>', `deliveries that have ended: ${days}`, toSetting)
-    .option('--json', 'print one JSON document')
-    .action(async (slug: string, { events, alerts, deliveries }: Options) => {
-      const path = toTenantPath(slug)
-      const settings = { events, alerts, deliveries }
-      const nothing = Object.values(settings).every((setting) => setting === undefined)
-      const tenant = (
-        nothing
-          ? await context.adminFetch('GET', path)
-          : await context.adminFetch('PUT', `${path}/retention`, settings)
-      ) as Pick<TenantView, 'tenant_id' | 'retention'>
-      const { tenant_id, retention } = tenant
-      context.out({ tenant_id, retention }, (answer) =>
-        toFields({
-          tenant_id,
-          ...Object.fromEntries(
-            retainedKinds.map((kind) => [kind, toText(answer.retention[kind])]),
-          ),
-        }),
-      )
+const days = 'a number of days, `default` or `forever`'
+const daysOption = (flags: string, description: string) =>
+  new Option(flags, `${description}: ${days}`).argParser(toSetting)
+
+/** Of the group `tenants`. */
+export const retention = command<Options>(
+  'retention <slug>',
+  'show or set retention periods; older data is removed for good within minutes',
+  [
+    daysOption('--events <days>', 'telemetry and the history of devices'),
+    daysOption('--alerts <days>', 'alerts with their deliveries'),
+    daysOption('--deliveries <days>', 'deliveries that have ended'),
+  ],
+  async (context, [slug], { events, alerts, deliveries }) => {
+    const path = toTenantPath(slug!)
+    const settings = { events, alerts, deliveries }
+    const isRead = Object.values(settings).every((setting) => setting === undefined)
+    const tenant = (
+      isRead
+        ? await context.adminFetch('GET', path)
+        : await context.adminFetch('PUT', `${path}/retention`, settings)
+    ) as Pick<Answer<'/tenants/{tenant_id}'>, 'tenant_id' | 'retention'>
+    const { tenant_id, retention } = tenant
+    context.out({ tenant_id, retention }, () => {
+      const kept = retainedKinds.map((kind) => [kind, toText(retention[kind])])
+      return toFields({ tenant_id, ...Object.fromEntries(kept) })
     })
-}
+  },
+)
 
 function toSetting(text: string): RetentionSetting {
   if (text === 'default' || text === 'forever') return text

@@ -1,102 +1,124 @@
 /** `di tenants ...`: create, list, show and change tenants. */
-import type { Command } from 'commander'
-import type { WebhookHealth } from '#shared/io/tenants/tenant-store.ts'
-import type { CreatedTenant } from '../tenants/manage-tenants.ts'
-import type { RotationResult } from '../tenants/rotation.ts'
-import type { LatestRotation } from '../tenants/rotation-routes.ts'
-import type { StaleSecretReport } from '../tenants/stale-secret-routes.ts'
+import { type Answer, change, command, group, read } from './commands.ts'
 import { type CliContext, CliError, toTenantPath } from './context.ts'
-import { toFields, toTable, toTime } from './tables.ts'
+import { rates } from './rates.ts'
+import { retention } from './retention.ts'
+import { type Column, toColumns, toFields, toTable, toTime } from './tables.ts'
 
-/** A tenant in the admin API. */
-type Tenant = {
-  tenant_id: string
-  name: string
-  environment: string
-  status: string
-  epoch: number
-  created_at: string
-  webhook_url: string | null
-  webhook_state: string
-  webhook_off_reason: string | null
-  webhook_changed_at: string | null
-  webhook_health: WebhookHealth | null
-  policy_version: number
-  policy_hash: string
-  public_api_key: { prefix: string; last4: string; last_used_at: string | null } | null
-  hmac_secret: { last4: string; created_at: string; state: string } | null
-  webhook_secret: { last4: string; created_at: string } | null
-}
+const path = '/tenants/{tenant_id}'
 
+type Tenant = Answer<typeof path>
+type WebhookHealth = NonNullable<Tenant['webhook_health']>
+type StaleSecretReport = Answer<`${typeof path}/stale-secret-requests`>
 type StaleSecretRequests = Omit<StaleSecretReport, 'tenant_id'>
 
 type CreateOptions = { name?: string; sandbox?: true; webhookUrl?: string }
-type RotateOptions = { hmac?: true; webhook?: true; apiKey?: true }
-type TenantPage = { data: Tenant[]; total: number; next_cursor: string | null }
+type RotateOptions = { hmac?: boolean; webhook?: boolean; apiKey?: boolean }
+type WebhookOptions = { url?: string; off?: true; pause?: true; resume?: true }
 
-/** Adds the group `tenants`. */
-export function registerTenants(program: Command, context: CliContext): void {
-  const tenants = program.command('tenants').description('create, list, show and change tenants')
-  addCreate(tenants, context)
-  addReads(tenants, context)
-  addRotate(tenants, context)
-  addRotation(tenants, context)
-  addWebhook(tenants, context)
-  for (const [verb, description] of [
-    ['suspend', 'reject all of its requests; returns once every edge does'],
-    ['resume', 'accept its requests again'],
-  ] as const) {
-    tenants
-      .command(`${verb} <slug>`)
-      .description(description)
-      .option('--json', 'print one JSON document')
-      .action(async (slug: string) => {
-        const answer = await context.adminFetch('POST', `${toTenantPath(slug)}/${verb}`)
-        context.out(answer as Pick<Tenant, 'tenant_id' | 'status'>, (tenant) => toFields(tenant))
-      })
+const columns: readonly Column<Tenant>[] = [
+  ['TENANT', 'tenant_id'],
+  ['ENVIRONMENT', 'environment'],
+  ['STATUS', 'status'],
+  ['KEY', ({ public_api_key: key }) => `...${key?.last4 ?? '-'}`],
+  ['LAST USED', ({ public_api_key: key }) => toTime(key?.last_used_at ?? null)],
+  ['WEBHOOK', 'webhook_state'],
+  ['CREATED', 'created_at'],
+]
+
+export const tenants = group('tenants', 'create, list, show and change tenants', [
+  change('create <slug>', 'create a tenant and show its credentials, once', ['post', '/tenants'], {
+    options: [
+      ['--name <name>', 'a name for people'],
+      ['--sandbox', 'a tenant to try things out (default: live)'],
+      ['--webhook-url <url>', 'where alerts are delivered'],
+    ],
+    body: ({ name, sandbox, webhookUrl }: CreateOptions, [slug]) => ({
+      tenant_id: slug,
+      environment: sandbox ? 'sandbox' : 'live',
+      name,
+      webhook_url: webhookUrl,
+    }),
+    text: (tenant) => `${toFields(tenant)}\n\nKeep these now: the secrets are never shown again.`,
+  }),
+  command('list', 'list all tenants', [], async (context) => {
+    context.out(await listAll(context), ({ data }) =>
+      data.length === 0 ? 'There are no tenants yet.' : toColumns(columns, data),
+    )
+  }),
+  command('show <slug>', 'show one tenant, without secrets', [], async (context, [slug]) => {
+    const tenant = (await context.adminFetch('GET', toTenantPath(slug!))) as Tenant
+    const use = await findStaleSecretRequests(context, slug!)
+    context.out({ ...tenant, stale_secret_requests: use }, toShownText)
+  }),
+  change(
+    'rotate <slug>',
+    'replace credentials; returns once the old ones work nowhere. Without an option the ' +
+      'HMAC and the webhook secret are rotated',
+    ['post', `${path}/rotate`],
+    {
+      options: [
+        ['--hmac', 'the private HMAC secret'],
+        ['--webhook', 'the webhook signing secret'],
+        ['--api-key', 'the public API key'],
+      ],
+      body: ({ hmac = false, webhook = false, apiKey = false }: RotateOptions) => {
+        return { hmac, webhook, api_key: apiKey }
+      },
+      text: toRotatedText,
+    },
+  ),
+  read(
+    'rotation <slug>',
+    'how far the latest rotation is, and what each edge has confirmed',
+    `${path}/rotation`,
+    { text: toRotationText },
+  ),
+  command<WebhookOptions>(
+    'webhook <slug>',
+    'set the webhook URL, or switch, pause or resume the webhook',
+    [
+      ['--url <url>', 'deliver alerts there'],
+      ['--off', 'deliver nothing'],
+      ['--pause', 'let deliveries wait'],
+      ['--resume', 'deliver again, also after the webhook was switched off for failing'],
+    ],
+    async (context, [slug], options) => {
+      const webhook = await changeWebhook(context, slug!, options)
+      context.out(webhook, (tenant) => toFields(tenant))
+    },
+  ),
+  change(
+    'suspend <slug>',
+    'reject all of its requests; returns once every edge does',
+    ['post', `${path}/suspend`],
+    { text: toFields },
+  ),
+  change('resume <slug>', 'accept its requests again', ['post', `${path}/resume`], {
+    text: toFields,
+  }),
+  rates,
+  retention,
+])
+
+type WebhookSet = Pick<Tenant, 'tenant_id' | 'webhook_url'> & { webhook_state?: string }
+
+async function changeWebhook(
+  context: CliContext,
+  slug: string,
+  { url, off, pause, resume }: WebhookOptions,
+): Promise<WebhookSet> {
+  const of = `${toTenantPath(slug)}/webhook`
+  if ([url, off, pause, resume].filter((one) => one !== undefined).length !== 1) {
+    throw new CliError('Give one of --url URL, --off, --pause and --resume.')
   }
-}
-
-function addCreate(tenants: Command, context: CliContext): void {
-  tenants
-    .command('create <slug>')
-    .description('create a tenant and show its credentials, once')
-    .option('--name <name>', 'a name for people')
-    .option('--sandbox', 'a tenant to try things out (default: live)')
-    .option('--webhook-url <url>', 'where alerts are delivered')
-    .option('--json', 'print one JSON document')
-    .action(async (slug: string, options: CreateOptions) => {
-      const created = await context.adminFetch('POST', '/tenants', {
-        tenant_id: slug,
-        environment: options.sandbox ? 'sandbox' : 'live',
-        ...(options.name === undefined ? {} : { name: options.name }),
-        ...(options.webhookUrl === undefined ? {} : { webhook_url: options.webhookUrl }),
-      })
-      context.out(
-        created as CreatedTenant,
-        (tenant) => `${toFields(tenant)}\n\nKeep these now: the secrets are never shown again.`,
-      )
-    })
-}
-
-function addReads(tenants: Command, context: CliContext): void {
-  tenants
-    .command('list')
-    .description('list all tenants')
-    .option('--json', 'print one JSON document')
-    .action(async () => {
-      const all = await listAll(context)
-      context.out(all, ({ data }) => toTenantTable(data))
-    })
-  tenants
-    .command('show <slug>')
-    .description('show one tenant, without secrets')
-    .option('--json', 'print one JSON document')
-    .action(async (slug: string) => {
-      const tenant = (await context.adminFetch('GET', toTenantPath(slug))) as Tenant
-      const use = await findStaleSecretRequests(context, slug)
-      context.out({ ...tenant, stale_secret_requests: use }, toShownText)
-    })
+  const answer =
+    url !== undefined
+      ? await context.adminFetch('PUT', of, { url })
+      : off
+        ? await context.adminFetch('DELETE', of)
+        : await context.adminFetch('POST', `${of}/${pause ? 'pause' : 'resume'}`)
+  return answer as WebhookSet
 }
 
 /** Requests signed with the previous secret; null when the edges' reports cannot be read. */
@@ -104,9 +126,9 @@ async function findStaleSecretRequests(
   context: CliContext,
   slug: string,
 ): Promise<StaleSecretRequests | null> {
-  const path = `${toTenantPath(slug)}/stale-secret-requests`
+  const of = `${toTenantPath(slug)}/stale-secret-requests`
   try {
-    const { tenant_id: _, ...use } = (await context.adminFetch('GET', path)) as StaleSecretReport
+    const { tenant_id: _, ...use } = (await context.adminFetch('GET', of)) as StaleSecretReport
     return use
   } catch (error) {
     if (error instanceof CliError) return null
@@ -118,27 +140,11 @@ async function listAll(context: CliContext): Promise<{ data: Tenant[]; total: nu
   const data: Tenant[] = []
   for (let cursor = ''; ; ) {
     const query = cursor === '' ? '' : `?cursor=${encodeURIComponent(cursor)}`
-    const page = (await context.adminFetch('GET', `/tenants${query}`)) as TenantPage
+    const page = (await context.adminFetch('GET', `/tenants${query}`)) as Answer<'/tenants'>
     data.push(...page.data)
     if (page.next_cursor === null) return { data, total: data.length }
     cursor = page.next_cursor
   }
-}
-
-function toTenantTable(tenants: Tenant[]): string {
-  if (tenants.length === 0) return 'There are no tenants yet.'
-  return toTable(
-    ['TENANT', 'ENVIRONMENT', 'STATUS', 'KEY', 'LAST USED', 'WEBHOOK', 'CREATED'],
-    tenants.map((tenant) => [
-      tenant.tenant_id,
-      tenant.environment,
-      tenant.status,
-      `...${tenant.public_api_key?.last4 ?? '-'}`,
-      toTime(tenant.public_api_key?.last_used_at ?? null),
-      tenant.webhook_state,
-      toTime(tenant.created_at),
-    ]),
-  )
 }
 
 function toShownText(
@@ -207,28 +213,7 @@ function toHealthText(health: WebhookHealth): string {
   return `${failing}; deliveries are held, next probe ${toTime(heldUntil)}`
 }
 
-function addRotate(tenants: Command, context: CliContext): void {
-  tenants
-    .command('rotate <slug>')
-    .description(
-      'replace credentials; returns once the old ones work nowhere. Without an option the ' +
-        'HMAC and the webhook secret are rotated',
-    )
-    .option('--hmac', 'the private HMAC secret')
-    .option('--webhook', 'the webhook signing secret')
-    .option('--api-key', 'the public API key')
-    .option('--json', 'print one JSON document')
-    .action(async (slug: string, options: RotateOptions) => {
-      const answer = await context.adminFetch('POST', `${toTenantPath(slug)}/rotate`, {
-        hmac: options.hmac === true,
-        webhook: options.webhook === true,
-        api_key: options.apiKey === true,
-      })
-      context.out(answer as RotationResult, toRotatedText)
-    })
-}
-
-function toRotatedText(answer: RotationResult): string {
+function toRotatedText(answer: Answer<`${typeof path}/rotate`, 'post'>): string {
   const { duration_ms: ms, confirmed_edges: confirmed, lease_expired_edges: silent } = answer
   const secrets = toFields({
     tenant_id: answer.tenant_id,
@@ -246,18 +231,7 @@ function toRotatedText(answer: RotationResult): string {
   )
 }
 
-function addRotation(tenants: Command, context: CliContext): void {
-  tenants
-    .command('rotation <slug>')
-    .description('how far the latest rotation is, and what each edge has confirmed')
-    .option('--json', 'print one JSON document')
-    .action(async (slug: string) => {
-      const latest = await context.adminFetch('GET', `${toTenantPath(slug)}/rotation`)
-      context.out(latest as LatestRotation, toRotationText)
-    })
-}
-
-function toRotationText({ rotation }: LatestRotation): string {
+function toRotationText({ rotation }: Answer<`${typeof path}/rotation`>): string {
   if (rotation === null) return 'The credentials were never rotated.'
   const fields = toFields({
     rotation_id: rotation.rotation_id,
@@ -272,32 +246,4 @@ function toRotationText({ rotation }: LatestRotation): string {
   const show = (of: Edge['old_off']) => (of === null ? '-' : `${of.outcome} ${toTime(of.at)}`)
   const rows = rotation.edges.map((edge) => [edge.edge_id, show(edge.old_off), show(edge.new_on)])
   return `${fields}\n\n${toTable(['EDGE', 'REFUSES THE OLD', 'ACCEPTS THE NEW'], rows)}`
-}
-
-type WebhookOptions = { url?: string; off?: true; pause?: true; resume?: true }
-type WebhookSet = Pick<Tenant, 'tenant_id' | 'webhook_url'> & { webhook_state?: string }
-
-function addWebhook(tenants: Command, context: CliContext): void {
-  tenants
-    .command('webhook <slug>')
-    .description('set the webhook URL, or switch, pause or resume the webhook')
-    .option('--url <url>', 'deliver alerts there')
-    .option('--off', 'deliver nothing')
-    .option('--pause', 'let deliveries wait')
-    .option('--resume', 'deliver again, also after the webhook was switched off for failing')
-    .option('--json', 'print one JSON document')
-    .action(async (slug: string, options: WebhookOptions) => {
-      const path = `${toTenantPath(slug)}/webhook`
-      const { url, off, pause, resume } = options
-      if ([url, off, pause, resume].filter((one) => one !== undefined).length !== 1) {
-        throw new CliError('Give one of --url URL, --off, --pause and --resume.')
-      }
-      const answer =
-        url !== undefined
-          ? await context.adminFetch('PUT', path, { url })
-          : off
-            ? await context.adminFetch('DELETE', path)
-            : await context.adminFetch('POST', `${path}/${pause ? 'pause' : 'resume'}`)
-      context.out(answer as WebhookSet, (tenant) => toFields(tenant))
-    })
 }

@@ -35,7 +35,7 @@ const rotationSchema = z.object({
 })
 
 const latestSchema = z.object({ tenant_id: z.string(), rotation: rotationSchema.nullable() })
-export type LatestRotation = z.infer<typeof latestSchema>
+type LatestRotation = z.infer<typeof latestSchema>
 
 /** Adds the routes. */
 export function addRotationRoutes(app: ConsoleApp, deps: RotationRouteDeps): void {

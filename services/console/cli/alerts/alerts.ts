@@ -4,7 +4,7 @@ import { type Alert, dispositions } from '#shared/core/alerts/alert-rules.ts'
 import { toVisible } from '#shared/core/base/visible-text.ts'
 import { type CliContext, toTenantPath } from '../context.ts'
 import { toFields, toTable, toTime } from '../tables.ts'
-import { registerBulk } from './bulk-jobs.ts'
+import { bulk } from './bulk-jobs.ts'
 
 type Row = Alert & { assignee: string | null }
 type Page = { data: Row[]; total: number; next_cursor: string | null }
@@ -38,7 +38,7 @@ const parameterOf = (name: string) =>
 export function registerAlerts(program: Command, context: CliContext): void {
   const alerts = program.command('alerts').description('find and judge alerts')
   registerList(alerts, context)
-  registerBulk(alerts, context)
+  bulk(alerts, context)
   alerts
     .command('show <alert-id>')
     .description('show one alert: why, notes, history, deliveries')
