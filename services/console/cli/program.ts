@@ -8,7 +8,7 @@ import { registerAlerts } from './alerts/alerts.ts'
 import { analysts } from './analytics/analysts.ts'
 import { cookbook } from './analytics/cookbook.ts'
 import type { Entry } from './commands.ts'
-import { type CliEnv, CliError, createCliContext } from './context.ts'
+import { type CliContext, type CliEnv, CliError, createCliContext } from './context.ts'
 import { deliveries } from './deliveries.ts'
 import { devices, users } from './entities.ts'
 import { erase, erasures } from './erase.ts'
@@ -28,7 +28,7 @@ import { rulePerformance } from './rule-performance.ts'
 import { secrets } from './secrets.ts'
 import { signals } from './signals.ts'
 import { requests, signature, telemetry } from './submissions.ts'
-import { tenants } from './tenants.ts'
+import { tenants } from './tenants/tenants.ts'
 
 /** All commands, in the order of the help. */
 const entries: readonly Entry[] = [
@@ -63,6 +63,11 @@ const entries: readonly Entry[] = [
   registerFleet,
 ]
 
+/** Adds all commands. */
+export function addCommands(program: Command, context: CliContext): void {
+  for (const add of entries) add(program, context)
+}
+
 async function parse(env: CliEnv): Promise<void> {
   let json = false
   const program = new Command('di')
@@ -85,7 +90,7 @@ async function parse(env: CliEnv): Promise<void> {
         process.stdout.write(text, () => resolve())
       }),
   })
-  for (const add of entries) add(program, context)
+  addCommands(program, context)
   await program.parseAsync()
 }
 

@@ -2,9 +2,9 @@
 import { InvalidArgumentError, Option } from 'commander'
 import { restBurst, restRatePerSecond } from '#shared/core/base/limits/rest-api.ts'
 import { undecidedShare, undecidedShareMax } from '#shared/core/base/limits/stream.ts'
-import { type Answer, command } from './commands.ts'
-import { toTenantPath } from './context.ts'
-import { toFields } from './tables.ts'
+import { type Answer, command } from '../commands.ts'
+import { toTenantPath } from '../context.ts'
+import { toFields } from '../tables.ts'
 
 type Rate = { per_second: number; burst: number }
 /** As given: commander turns null into text. */

@@ -6,9 +6,9 @@ import {
   retainedKinds,
   retentionDaysMax,
 } from '#shared/core/tenants/retention.ts'
-import { type Answer, command } from './commands.ts'
-import { toTenantPath } from './context.ts'
-import { toFields } from './tables.ts'
+import { type Answer, command } from '../commands.ts'
+import { toTenantPath } from '../context.ts'
+import { toFields } from '../tables.ts'
 
 type Options = {
   events?: RetentionSetting

@@ -1,9 +1,9 @@
 /** `di tenants ...`: create, list, show and change tenants. */
-import { type Answer, change, command, group, read } from './commands.ts'
-import { type CliContext, CliError, toTenantPath } from './context.ts'
+import { type Answer, change, command, group, read } from '../commands.ts'
+import { type CliContext, CliError, toTenantPath } from '../context.ts'
+import { type Column, toColumns, toFields, toTable, toTime } from '../tables.ts'
 import { rates } from './rates.ts'
 import { retention } from './retention.ts'
-import { type Column, toColumns, toFields, toTable, toTime } from './tables.ts'
 
 const path = '/tenants/{tenant_id}'
 
