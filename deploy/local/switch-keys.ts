@@ -1,9 +1,9 @@
 // A data folder of a release where every process had the master key: before the other processes
 // start, which have only their own keys, the console seals and signs everything for them.
 
+import { readKeyForm } from '#shared/io/keys/key-form.ts'
 import { createPostgres } from '#shared/io/postgres/postgres.ts'
 import { createLog } from '#shared/io/process/log.ts'
-import { readKeyForm } from '#shared/io/tenants/keys/key-form.ts'
 import type { ConsoleCall } from './console-call.ts'
 import { StartError } from './stack/settings.ts'
 

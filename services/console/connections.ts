@@ -4,6 +4,7 @@
  */
 import { toAnalyticsDatabase } from '#shared/io/analytics/analytics-database.ts'
 import { type Clickhouse, createClickhouse, databaseOf } from '#shared/io/clickhouse/clickhouse.ts'
+import { readsNewForm } from '#shared/io/keys/key-form.ts'
 import { type Nats, type NatsLink, openNats } from '#shared/io/nats/connection.ts'
 import type { Locks } from '#shared/io/postgres/named-lock-store.ts'
 import { createPostgres, type Postgres } from '#shared/io/postgres/postgres.ts'
@@ -16,7 +17,6 @@ import {
   createReconciliationStore,
   type ReconciliationStore,
 } from '#shared/io/reconciliation/reconciliation-store.ts'
-import { readsNewForm } from '#shared/io/tenants/keys/key-form.ts'
 import type { ConsoleConfig } from './config.ts'
 import { createLockPools } from './tenants/lock-pools.ts'
 

@@ -4,6 +4,7 @@ import {
   deliveriesInFlightMax,
   deliveriesInFlightPerTenantMax,
 } from '#shared/core/base/limits/deliveries.ts'
+import { requireKeys } from '#shared/io/keys/process-keys.ts'
 import {
   ConfigError,
   type Env,
@@ -11,7 +12,6 @@ import {
   readConfig,
   variables,
 } from '#shared/io/process/config.ts'
-import { requireKeys } from '#shared/io/tenants/keys/process-keys.ts'
 import { tracingVariables } from '#shared/io/tracing/tracing.ts'
 
 /** What delivery cannot work without. */

@@ -1,6 +1,7 @@
 /** What the ingest process needs from its environment. */
+
+import { requireKeys } from '#shared/io/keys/process-keys.ts'
 import { type Env, natsVariables, readConfig, variables } from '#shared/io/process/config.ts'
-import { requireKeys } from '#shared/io/tenants/keys/process-keys.ts'
 import { tracingVariables } from '#shared/io/tracing/tracing.ts'
 
 /** What an edge cannot work without. */

@@ -1,9 +1,10 @@
 /** The part of the migration that is in NATS. */
 import { MigrationError } from '#shared/io/migrations/migration-files.ts'
-import { findOldServer, type NatsSettings, openNats } from '#shared/io/nats/connection.ts'
+import { findOldServer, openNats } from '#shared/io/nats/connection.ts'
 import { ensureStreamsOnceFormed } from '#shared/io/nats/streams/ensure-streams.ts'
 import type { Log } from '#shared/io/process/log.ts'
 import { within } from '#shared/io/process/pause.ts'
+import type { NatsSettings } from '#shared/io/process/server-addresses.ts'
 
 /**
  * Creates or updates the streams, consumers and buckets of this release.

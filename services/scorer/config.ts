@@ -1,5 +1,6 @@
 /** The scorer's configuration from the environment. */
 import type { z } from 'zod'
+import { readKeys, requireKeys } from '#shared/io/keys/process-keys.ts'
 import {
   clickhouseVariables,
   type Env,
@@ -7,7 +8,6 @@ import {
   readConfig,
   variables,
 } from '#shared/io/process/config.ts'
-import { readKeys, requireKeys } from '#shared/io/tenants/keys/process-keys.ts'
 import { tracingVariables } from '#shared/io/tracing/tracing.ts'
 
 /** What a scorer cannot work without. */

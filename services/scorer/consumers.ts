@@ -9,6 +9,7 @@ import type { TelemetryStream } from '#shared/core/telemetry/telemetry-streams.t
 import { findUnraised, raiseAlerts } from '#shared/io/alerts/raise-alerts.ts'
 import type { Clickhouse } from '#shared/io/clickhouse/clickhouse.ts'
 import { publishDeliveryHints } from '#shared/io/deliveries/publish-hints.ts'
+import { createProver, type Prover } from '#shared/io/keys/proofs.ts'
 import type { Nats } from '#shared/io/nats/connection.ts'
 import {
   type ConsumedMessage,
@@ -27,7 +28,6 @@ import type { Metrics } from '#shared/io/process/metrics.ts'
 import { createReconciliationWriter } from '#shared/io/reconciliation/reconciliation-rows-store.ts'
 import { findEarlierEvents } from '#shared/io/telemetry/session-events-store.ts'
 import { createTelemetryStore } from '#shared/io/telemetry/telemetry-store.ts'
-import { createProver, type Prover } from '#shared/io/tenants/directory/proofs.ts'
 import type { Tracing } from '#shared/io/tracing/tracing.ts'
 import { createRiskFeatureStore } from '#shared/io/velocity/risk-features.ts'
 import { type DecideBatchDeps, decideBatch } from './decide/decide-batch.ts'

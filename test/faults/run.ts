@@ -34,6 +34,7 @@ const drills: Record<string, () => Promise<Drill>> = {
   standby: () => import('./standby/standby.ts'),
   rolling: () => import('./rolling/rolling.ts'),
   hangs: () => import('./hangs/hangs.ts'),
+  image: () => import('./image/image.ts'),
 }
 
 /**

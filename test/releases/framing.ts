@@ -14,8 +14,9 @@ import { batchProofHeader } from '#shared/core/telemetry/nats-names.ts'
 import type { Telemetry } from '#shared/core/telemetry/submission.ts'
 import { toTelemetryStream } from '#shared/core/telemetry/telemetry-streams.ts'
 import { publishTenantHint } from '#shared/io/deliveries/publish-hints.ts'
+import { createSealer } from '#shared/io/keys/console-keys.ts'
+import { attachProof, type ProofPurpose, splitProof } from '#shared/io/keys/proofs.ts'
 import type { Nats } from '#shared/io/nats/connection.ts'
-import { decodeReport, encodeReport } from '#shared/io/nats/kv-reporter.ts'
 import { createTelemetryPublisher } from '#shared/io/telemetry/telemetry-publisher.ts'
 import {
   type Directory,
@@ -24,8 +25,7 @@ import {
   readAnnouncement,
   readProven,
 } from '#shared/io/tenants/directory/directory-entries.ts'
-import { attachProof, type ProofPurpose, splitProof } from '#shared/io/tenants/directory/proofs.ts'
-import { createSealer } from '#shared/io/tenants/keys/console-keys.ts'
+import { decodeReport, encodeReport } from '#shared/io/tenants/directory/kv-reporter.ts'
 import { encodeBatch } from '../../services/ingest/group-commit.ts'
 
 export type Format<Value> = {

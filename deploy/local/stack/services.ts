@@ -9,7 +9,7 @@ import {
   processPermissions,
   secretVariables,
 } from '#shared/core/permissions/process-permissions.ts'
-import { toDerivedKeys } from '#shared/io/tenants/keys/process-keys.ts'
+import { toDerivedKeys } from '#shared/io/keys/process-keys.ts'
 import { chooseStreamBytes } from '../nats/stream-size.ts'
 import type { ChildLog } from './child-log.ts'
 import { endChild, exitOf, type LaunchSpec } from './launch.ts'

@@ -9,10 +9,10 @@ import {
   toListPageSchema,
 } from '#shared/core/lists/list-schemas.ts'
 import { readOnceCall, sendOnce } from '#shared/io/http/idempotency.ts'
+import type { OnceAnswer, OnceCall } from '#shared/io/http/idempotent-answers.ts'
 import type { ZodApp } from '#shared/io/http/openapi.ts'
 import type { createKeyedLists, NewEntry } from '#shared/io/lists/change-lists.ts'
 import type { ListEntryView } from '#shared/io/lists/list-store.ts'
-import type { OnceAnswer, OnceCall } from '#shared/io/postgres/idempotent-answers.ts'
 import { requireScope } from '../http/authenticate.ts'
 import { listEntryExample } from '../openapi/examples.ts'
 

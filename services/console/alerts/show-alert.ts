@@ -24,7 +24,7 @@ import {
   readBody,
 } from '../events/explain-event.ts'
 import type { AlertDetail } from './alert-schemas.ts'
-import { judgeAgain } from './judge-again.ts'
+import { scoreWithCurrentPolicy } from './score-with-current-policy.ts'
 
 export type ShowAlertDeps = ExplainDeps & { findAlert: AlertStore['findAlert'] }
 
@@ -83,8 +83,8 @@ async function explain(
       createCurrentPolicyStore(deps.postgres).findCurrentPolicy(tenantId),
       findShadow(deps.postgres, tenantId),
     ])
-    if (active !== null) now.active = await judgeAgain(deps, judged, active)
-    if (shadow !== null) now.shadow = await judgeAgain(deps, judged, shadow)
+    if (active !== null) now.active = await scoreWithCurrentPolicy(deps, judged, active)
+    if (shadow !== null) now.shadow = await scoreWithCurrentPolicy(deps, judged, shadow)
     return { explanation, unexplained: null, now }
   } catch (error) {
     if (!(error instanceof Problem)) throw error

@@ -3,8 +3,8 @@
  * prints the keys that the other processes need, which have no MASTER_KEY.
  */
 import { type DerivedKey, processKeys, toPrevious } from '#shared/core/permissions/process-keys.ts'
+import { toDerivedKey, toDerivedKeys } from '#shared/io/keys/process-keys.ts'
 import { ConfigError, readConfig, variables } from '#shared/io/process/config.ts'
-import { toDerivedKey, toDerivedKeys } from '#shared/io/tenants/keys/process-keys.ts'
 import { type Answer, command, group } from './commands.ts'
 import { type CliContext, CliError } from './context.ts'
 

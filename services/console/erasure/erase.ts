@@ -30,10 +30,10 @@ import {
   type TelemetryCut,
 } from '#shared/io/erasure/erasure-streams.ts'
 import { type ErasureSubject, toSubjectSha256 } from '#shared/io/erasure/erasure-subject.ts'
+import type { Sealer } from '#shared/io/keys/console-keys.ts'
 import type { Nats } from '#shared/io/nats/connection.ts'
 import type { Locks } from '#shared/io/postgres/named-lock-store.ts'
 import { isSqlState, type Session, sqlStates } from '#shared/io/postgres/postgres.ts'
-import type { Sealer } from '#shared/io/tenants/keys/console-keys.ts'
 import { forgetRequests } from './forget-requests.ts'
 
 export type EraseDeps = {

@@ -12,9 +12,9 @@ import {
   listErasures,
   requestErasure,
 } from '#shared/io/erasure/erasure-job-store.ts'
+import type { Sealer } from '#shared/io/keys/console-keys.ts'
 import type { Postgres } from '#shared/io/postgres/postgres.ts'
 import { pause } from '#shared/io/process/pause.ts'
-import type { Sealer } from '#shared/io/tenants/keys/console-keys.ts'
 import { actorOf, type ConsoleApp } from '../http/admin-app.ts'
 import { readCursor, toPage } from '../http/paging.ts'
 import { idSchema, tenantParams } from '../http/schemas.ts'
@@ -63,7 +63,7 @@ export function addErasureRoutes(app: ConsoleApp, deps: EraseRouteDeps): void {
         operationId: 'findErasure',
         conditional: true,
         tags: ['Erasure'],
-        summary: 'Show an erasure: how far it is by store, and its receipt',
+        summary: 'Show an erasure: progress by store, and its receipt',
         params: erasureParams,
         problems: ['erasure_not_found'],
         response: { 200: erasureSchema },

@@ -1,10 +1,10 @@
 /** Erases devices from the request logs that the edges keep in memory. */
 import { requestLogForgetDevicesMax } from '#shared/core/base/limits/ingest.ts'
 import { unavailable } from '#shared/core/http/problem.ts'
+import type { Sealer } from '#shared/io/keys/console-keys.ts'
 import type { Nats } from '#shared/io/nats/connection.ts'
 import { queryRequestLogs } from '#shared/io/telemetry/request-log-queries.ts'
 import { listEdges } from '#shared/io/tenants/directory/list-edges.ts'
-import type { Sealer } from '#shared/io/tenants/keys/console-keys.ts'
 
 /**
  * Returns once every edge has forgotten the devices. With very many it forgets the tenant's whole

@@ -1,7 +1,7 @@
 /** Changes by operators with an `Idempotency-Key`. */
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { readOnceCall, sendOnce } from '#shared/io/http/idempotency.ts'
-import { answerOnce } from '#shared/io/postgres/idempotent-answers.ts'
+import { answerOnce } from '#shared/io/http/idempotent-answers.ts'
 import type { Postgres } from '#shared/io/postgres/postgres.ts'
 import { actorOf, type Principal, tenantsOf } from './admin-app.ts'
 

@@ -14,12 +14,12 @@ import {
   postponeErasure,
   saveErasureProgress,
 } from '#shared/io/erasure/erasure-job-store.ts'
+import type { Sealer } from '#shared/io/keys/console-keys.ts'
+import { UnsealError } from '#shared/io/keys/sealed-secrets.ts'
 import type { Postgres, Session } from '#shared/io/postgres/postgres.ts'
 import type { Log } from '#shared/io/process/log.ts'
 import type { Metrics } from '#shared/io/process/metrics.ts'
 import { type Poller, startPolling } from '#shared/io/process/poll.ts'
-import type { Sealer } from '#shared/io/tenants/keys/console-keys.ts'
-import { UnsealError } from '#shared/io/tenants/sealed-secrets.ts'
 import { tryTenantLock } from '#shared/io/tenants/tenant-lock.ts'
 import { createErase, type Erase, type EraseDeps } from '../erasure/erase.ts'
 

@@ -4,12 +4,12 @@
  * in every console.
  */
 import { createErasureStore } from '#shared/io/erasure/erasure-store.ts'
+import type { Sealer } from '#shared/io/keys/console-keys.ts'
 import { startStreamKeeper } from '#shared/io/nats/streams/stream-keeper.ts'
 import type { StopSteps } from '#shared/io/process/lifecycle.ts'
 import type { Log } from '#shared/io/process/log.ts'
 import type { Metrics } from '#shared/io/process/metrics.ts'
 import type { TenantProjection } from '#shared/io/tenants/directory/tenant-projection.ts'
-import type { Sealer } from '#shared/io/tenants/keys/console-keys.ts'
 import type { Connections } from '../connections.ts'
 import type { DirectoryWriter } from '../tenants/directory.ts'
 import { countRotations } from '../tenants/rotation.ts'

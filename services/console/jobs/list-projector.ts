@@ -4,14 +4,14 @@
  */
 import { listProjectMs } from '#shared/core/base/limits/lists.ts'
 import { unavailable } from '#shared/core/http/problem.ts'
-import { projectChangedLists } from '#shared/io/lists/project-lists.ts'
+import type { Sealer } from '#shared/io/keys/console-keys.ts'
 import type { Nats } from '#shared/io/nats/connection.ts'
 import type { Queryable } from '#shared/io/postgres/postgres.ts'
 import type { Log } from '#shared/io/process/log.ts'
 import type { Metrics } from '#shared/io/process/metrics.ts'
 import { type Poller, startPolling } from '#shared/io/process/poll.ts'
 import { openDirectory } from '#shared/io/tenants/directory/directory-entries.ts'
-import type { Sealer } from '#shared/io/tenants/keys/console-keys.ts'
+import { projectChangedLists } from '#shared/io/tenants/directory/project-lists.ts'
 
 type ListProjectorDeps = {
   postgres: Queryable

@@ -11,6 +11,7 @@ import { requestErasure } from '#shared/io/erasure/erasure-job-store.ts'
 import { findLastTelemetrySequence, type TelemetryCut } from '#shared/io/erasure/erasure-streams.ts'
 import { type ErasureSubject, toSubjectSha256 } from '#shared/io/erasure/erasure-subject.ts'
 import { findRevivedAlerts, findRevivedEvents } from '#shared/io/erasure/revived-subjects-store.ts'
+import type { Sealer } from '#shared/io/keys/console-keys.ts'
 import type { Nats } from '#shared/io/nats/connection.ts'
 import { readDecidedWatermark } from '#shared/io/nats/consume/low-watermark.ts'
 import { type Locks, tryNamedLock } from '#shared/io/postgres/named-lock-store.ts'
@@ -18,7 +19,6 @@ import type { Postgres } from '#shared/io/postgres/postgres.ts'
 import type { Log } from '#shared/io/process/log.ts'
 import { type Metrics, startAtZero } from '#shared/io/process/metrics.ts'
 import { type Poller, startPolling } from '#shared/io/process/poll.ts'
-import type { Sealer } from '#shared/io/tenants/keys/console-keys.ts'
 import {
   type Erased,
   isNewer,

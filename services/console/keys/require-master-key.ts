@@ -1,7 +1,8 @@
 /** Checks at start that MASTER_KEY opens the stored secrets. */
+
+import type { Sealer } from '#shared/io/keys/console-keys.ts'
 import type { Queryable } from '#shared/io/postgres/postgres.ts'
 import { ConfigError } from '#shared/io/process/config.ts'
-import type { Sealer } from '#shared/io/tenants/keys/console-keys.ts'
 import { findSecretsFault } from '#shared/io/tenants/sealed-secret-store.ts'
 
 /**

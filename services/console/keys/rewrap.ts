@@ -6,19 +6,19 @@
  */
 import { Problem, unavailable } from '#shared/core/http/problem.ts'
 import { rewrapErasures } from '#shared/io/erasure/erasure-job-store.ts'
+import type { Sealer } from '#shared/io/keys/console-keys.ts'
+import { UnsealError } from '#shared/io/keys/sealed-secrets.ts'
 import { rewrapTotpSecrets } from '#shared/io/operators/second-factor-store.ts'
 import { insertAudit } from '#shared/io/postgres/audit-store.ts'
 import type { Locks } from '#shared/io/postgres/named-lock-store.ts'
 import type { Postgres, Session } from '#shared/io/postgres/postgres.ts'
 import type { Log } from '#shared/io/process/log.ts'
 import { StaleEntryError } from '#shared/io/tenants/directory/tenant-directory.ts'
-import type { Sealer } from '#shared/io/tenants/keys/console-keys.ts'
 import {
   countSealed,
   listTenantsToRewrap,
   rewrapTenant,
 } from '#shared/io/tenants/sealed-secret-store.ts'
-import { UnsealError } from '#shared/io/tenants/sealed-secrets.ts'
 import { withTenantLock } from '#shared/io/tenants/tenant-lock.ts'
 import { createTenantStore } from '#shared/io/tenants/tenant-store.ts'
 import { type DirectoryWriter, requireDirectory, requireRecovered } from '../tenants/directory.ts'

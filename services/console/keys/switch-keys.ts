@@ -6,14 +6,14 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { leaseMs } from '#shared/core/base/limits/tenants.ts'
 import { Problem, unavailable } from '#shared/core/http/problem.ts'
-import type { Postgres } from '#shared/io/postgres/postgres.ts'
-import type { EdgeList } from '#shared/io/tenants/directory/list-edges.ts'
 import {
   changeKeyForm,
   type KnownForm,
   keyFormPollMs,
   listOlderProcesses,
-} from '#shared/io/tenants/keys/key-form.ts'
+} from '#shared/io/keys/key-form.ts'
+import type { Postgres } from '#shared/io/postgres/postgres.ts'
+import type { EdgeList } from '#shared/io/tenants/directory/list-edges.ts'
 
 export type SwitchDeps = {
   postgres: Postgres

@@ -1,9 +1,10 @@
 /** What the routes of operators are built from, and what they share. */
+
+import type { Sealer } from '#shared/io/keys/console-keys.ts'
 import type { OidcClient } from '#shared/io/operators/oidc-client.ts'
 import type { PasswordHasher } from '#shared/io/operators/password-hash.ts'
 import type { Postgres } from '#shared/io/postgres/postgres.ts'
 import type { Log } from '#shared/io/process/log.ts'
-import type { Sealer } from '#shared/io/tenants/keys/console-keys.ts'
 import type { RefusalAudit } from '../http/refusal-audit.ts'
 import type { AttemptLimits } from './attempt-limits.ts'
 import type { KnownTokens } from './known-tokens.ts'

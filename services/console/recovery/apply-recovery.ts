@@ -6,8 +6,8 @@ import { Problem } from '#shared/core/http/problem.ts'
 import { insertAudit } from '#shared/io/postgres/audit-store.ts'
 import type { Locks } from '#shared/io/postgres/named-lock-store.ts'
 import type { Log } from '#shared/io/process/log.ts'
+import { endRevivedSessions, recoverTenant } from '#shared/io/recovery/recover-tenant.ts'
 import { openDirectory } from '#shared/io/tenants/directory/directory-entries.ts'
-import { endRevivedSessions, recoverTenant } from '#shared/io/tenants/recover-tenant.ts'
 import {
   pauseRevivedWebhook,
   recoverErasure,

@@ -6,19 +6,19 @@
 import { hash } from 'node:crypto'
 import { unavailable } from '#shared/core/http/problem.ts'
 import { policyKey, type TenantEntry, tenantKey } from '#shared/core/tenants/directory-entries.ts'
+import type { Sealer } from '#shared/io/keys/console-keys.ts'
+import { UnsealError } from '#shared/io/keys/sealed-secrets.ts'
 import type { Nats } from '#shared/io/nats/connection.ts'
 import { readEntries } from '#shared/io/nats/kv-entries.ts'
 import type { Postgres } from '#shared/io/postgres/postgres.ts'
 import { type Directory, openDirectory } from '#shared/io/tenants/directory/directory-entries.ts'
 import { findAhead, isPolicy } from '#shared/io/tenants/directory/directory-faults.ts'
-import type { Sealer } from '#shared/io/tenants/keys/console-keys.ts'
 import { readRemovals } from '#shared/io/tenants/removal-list.ts'
 import {
   findLostRemovals,
   type LostRemovals,
   listRemovals,
 } from '#shared/io/tenants/removal-store.ts'
-import { UnsealError } from '#shared/io/tenants/sealed-secrets.ts'
 import { createTenantStore } from '#shared/io/tenants/tenant-store.ts'
 
 /** A tenant's state as an operator compares it. */

@@ -31,7 +31,7 @@ export function addCredentialRoutes(app: ConsoleApp, deps: CredentialRouteDeps):
         summary: 'Rotate credentials; returns once the old ones are dead everywhere',
         description:
           'An empty body rotates the HMAC secret and the webhook secret. It goes on when the caller ' +
-          'leaves; `/rotation` shows how far it is, and gives a person the new credentials for 15 ' +
+          'leaves; `/rotation` shows progress, and gives a person the new credentials for 15 ' +
           'minutes.',
         params: tenantParams,
         body: rotateBody,

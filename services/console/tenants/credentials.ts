@@ -1,4 +1,6 @@
 /** Creates credentials: the plain text for one response, and the form that is stored. */
+
+import type { StoredKey } from '#shared/core/tenants/credentials.ts'
 import {
   credentialBytes,
   type Environment,
@@ -9,8 +11,8 @@ import {
   toLast4,
   toWebhookSecret,
 } from '#shared/core/tenants/credentials.ts'
-import type { SealedSecret, StoredKey } from '#shared/io/tenants/credential-store.ts'
-import type { Sealer } from '#shared/io/tenants/keys/console-keys.ts'
+import type { Sealer } from '#shared/io/keys/console-keys.ts'
+import type { SealedSecret } from '#shared/io/tenants/credential-store.ts'
 
 export type Maker = {
   sealer: Sealer
@@ -18,21 +20,21 @@ export type Maker = {
   randomBytes: (count: number) => Buffer
 }
 
-export type Made<Stored> = { plain: string; stored: Stored }
+export type NewCredential<Stored> = { plain: string; stored: Stored }
 
-export function makeHmacSecret(maker: Maker, tenantId: string): Made<SealedSecret> {
+export function makeHmacSecret(maker: Maker, tenantId: string): NewCredential<SealedSecret> {
   const plain = toHmacSecret(maker.randomBytes(credentialBytes))
   const sealed = maker.sealer.seal(plain, { tenantId, kind: 'hmac' })
   return { plain, stored: { sealed, last4: toLast4(plain) } }
 }
 
-export function makeWebhookSecret(maker: Maker, tenantId: string): Made<SealedSecret> {
+export function makeWebhookSecret(maker: Maker, tenantId: string): NewCredential<SealedSecret> {
   const plain = toWebhookSecret(maker.randomBytes(credentialBytes))
   const sealed = maker.sealer.seal(plain, { tenantId, kind: 'webhook' })
   return { plain, stored: { sealed, last4: toLast4(plain) } }
 }
 
-export function makeApiKey(maker: Maker, environment: Environment): Made<StoredKey> {
+export function makeApiKey(maker: Maker, environment: Environment): NewCredential<StoredKey> {
   const plain = toApiKey(environment, maker.randomBytes(credentialBytes))
   const prefix = toApiKeyPrefix(environment)
   return { plain, stored: { hash: hashApiKey(plain), prefix, last4: toLast4(plain) } }

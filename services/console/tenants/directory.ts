@@ -4,6 +4,7 @@
  */
 import { leaseMarginMs, leaseMs } from '#shared/core/base/limits/tenants.ts'
 import { Problem, unavailable } from '#shared/core/http/problem.ts'
+import type { Sealer } from '#shared/io/keys/console-keys.ts'
 import type { Nats } from '#shared/io/nats/connection.ts'
 import type { Queryable } from '#shared/io/postgres/postgres.ts'
 import { openDirectory } from '#shared/io/tenants/directory/directory-entries.ts'
@@ -14,9 +15,8 @@ import {
   findProvenEpoch,
   projectTenant,
 } from '#shared/io/tenants/directory/tenant-directory.ts'
-import type { Sealer } from '#shared/io/tenants/keys/console-keys.ts'
-import { isUndone } from '#shared/io/tenants/recover-tenant.ts'
 import { createTenantStore, type Projection } from '#shared/io/tenants/tenant-store.ts'
+import { isUndone } from '#shared/io/tenants/undone-creations.ts'
 
 export type DirectoryWriter = {
   /** Whether NATS answers right now. */

@@ -3,13 +3,12 @@
  * which may take hours. So a rotation always has a connection.
  */
 import { changeLocksMax, jobLocksMax } from '#shared/core/base/limits/tenants.ts'
+import { readsNewForm } from '#shared/io/keys/key-form.ts'
 import type { Locks } from '#shared/io/postgres/named-lock-store.ts'
 import { createPostgres, type Postgres } from '#shared/io/postgres/postgres.ts'
 import type { FaultReporter } from '#shared/io/process/connect-faults.ts'
 import type { Log } from '#shared/io/process/log.ts'
 import type { Metrics } from '#shared/io/process/metrics.ts'
-
-import { readsNewForm } from '#shared/io/tenants/keys/key-form.ts'
 
 export type LockPools = {
   /** Of rotations and other changes of a tenant. */

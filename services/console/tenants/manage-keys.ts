@@ -5,14 +5,14 @@
 import { apiKeysMax } from '#shared/core/base/limits/tenants.ts'
 import { Problem } from '#shared/core/http/problem.ts'
 import type { ApiKeyScope } from '#shared/core/tenants/api-key-scopes.ts'
-import { insertAudit } from '#shared/io/postgres/audit-store.ts'
-import type { Postgres } from '#shared/io/postgres/postgres.ts'
 import {
   type ApiKeyView,
   insertNamedKey,
   listNamedKeys,
   removeNamedKey,
-} from '#shared/io/tenants/api-key-store.ts'
+} from '#shared/io/api-keys/api-key-store.ts'
+import { insertAudit } from '#shared/io/postgres/audit-store.ts'
+import type { Postgres } from '#shared/io/postgres/postgres.ts'
 import { type Maker, makeApiKey } from './credentials.ts'
 import { requireTenant } from './manage-tenants.ts'
 

@@ -1,16 +1,16 @@
-/** Routes of the latest rotation of a tenant: how far it is, and its new credentials. */
+/** Routes of the latest rotation of a tenant: progress, and its new credentials. */
 import { z } from 'zod'
 import { Problem } from '#shared/core/http/problem.ts'
 import { rotationProgressSchema } from '#shared/core/tenants/rotation-progress.ts'
+import type { Sealer } from '#shared/io/keys/console-keys.ts'
+import { UnsealError } from '#shared/io/keys/sealed-secrets.ts'
 import { insertAudit } from '#shared/io/postgres/audit-store.ts'
 import type { Postgres } from '#shared/io/postgres/postgres.ts'
-import type { Sealer } from '#shared/io/tenants/keys/console-keys.ts'
 import {
   findRotation,
   removeRotationKeys,
   type StoredRotation,
 } from '#shared/io/tenants/rotation-store.ts'
-import { UnsealError } from '#shared/io/tenants/sealed-secrets.ts'
 import { actorOf, type ConsoleApp, type Principal } from '../http/admin-app.ts'
 import { rotationKeysSchema, tenantParams } from '../http/schemas.ts'
 import { requireTenant } from './manage-tenants.ts'

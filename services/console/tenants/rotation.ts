@@ -17,11 +17,11 @@ import type { EdgesWaited } from '#shared/io/tenants/directory/tenant-directory.
 import { tryTenantLock, withTenantLock } from '#shared/io/tenants/tenant-lock.ts'
 import { createTenantStore, type TenantView } from '#shared/io/tenants/tenant-store.ts'
 import {
-  type Made,
   type Maker,
   makeApiKey,
   makeHmacSecret,
   makeWebhookSecret,
+  type NewCredential,
 } from './credentials.ts'
 import {
   type DirectoryWriter,
@@ -93,9 +93,9 @@ export type RotationResult = {
 }
 
 type NewCredentials = {
-  hmac?: Made<{ sealed: string; last4: string }>
-  webhook?: Made<{ sealed: string; last4: string }>
-  apiKey?: Made<{ hash: Buffer; prefix: string; last4: string }>
+  hmac?: NewCredential<{ sealed: string; last4: string }>
+  webhook?: NewCredential<{ sealed: string; last4: string }>
+  apiKey?: NewCredential<{ hash: Buffer; prefix: string; last4: string }>
 }
 
 /**

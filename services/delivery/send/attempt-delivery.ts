@@ -20,8 +20,8 @@ import type {
   AttemptRecord,
   DeliveryOutcome,
 } from '#shared/io/deliveries/record-outcomes.ts'
+import { UnsealError } from '#shared/io/keys/sealed-secrets.ts'
 import { PostgresUnavailableError } from '#shared/io/postgres/postgres.ts'
-import { UnsealError } from '#shared/io/tenants/sealed-secrets.ts'
 import type { StopSignal } from '../stop-signal.ts'
 import { decideNext, type NextDecision } from './decide-next.ts'
 import type { FreshWebhook, ReadWebhook } from './read-webhook.ts'

@@ -6,6 +6,9 @@ import { hash } from 'node:crypto'
 
 export type Environment = 'live' | 'sandbox'
 
+/** What is kept of an API key: its SHA-256, and what people know it by. */
+export type StoredKey = { hash: Buffer; prefix: string; last4: string }
+
 /** Bytes of randomness in every credential. */
 export const credentialBytes = 32
 

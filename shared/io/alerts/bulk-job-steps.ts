@@ -152,12 +152,12 @@ export const changesOfJobs = {
  * A change of the job that is undone; `latest`: the alert was not changed since. Later changes that
  * were undone themselves, and their undos, leave the alert as it was.
  */
-type Made = { change_id: number; alert_id: string; before: string | null; latest: boolean }
+type AppliedChange = { change_id: number; alert_id: string; before: string | null; latest: boolean }
 
 /** Puts the next alerts that the other job changed back, unless they were changed since. */
 async function undo(tx: Queryable, job: BulkJobRow, undoOf: string): Promise<Step> {
   const { table, key, before } = changesOfJobs[job.sets]
-  const { rows } = await tx.query<Made>(
+  const { rows } = await tx.query<AppliedChange>(
     `select made.${key} as change_id, made.alert_id, made.${before} as before, not exists (
        select 1 from ${table} as later where later.tenant_id = made.tenant_id
          and later.alert_id = made.alert_id and later.${key} > made.${key}

@@ -115,7 +115,7 @@ export async function countMatching(
   return { total, untilAt: until_at }
 }
 
-type Wanted = {
+type NewBulkJob = {
   jobId: string
   tenantId: string
   target: BulkTarget
@@ -133,7 +133,7 @@ type Wanted = {
  */
 export async function startBulkJob(
   postgres: Postgres,
-  wanted: Wanted,
+  wanted: NewBulkJob,
 ): Promise<BulkJob | number | 'busy'> {
   const { jobId, tenantId, change, note, actor } = wanted
   const { total, filter, untilAt, alertIds } = await findTarget(postgres, wanted)
@@ -161,7 +161,7 @@ export async function startBulkJob(
 }
 
 /** The columns of a job that say which alerts it means, and how many they are. */
-async function findTarget(db: Queryable, { target, tenantId }: Wanted) {
+async function findTarget(db: Queryable, { target, tenantId }: NewBulkJob) {
   if ('filter' in target) return { ...target.matching, filter: target.filter, alertIds: null }
   const { rows } = await db.query<{ alert_id: string }>(
     'select alert_id from alerts where tenant_id = $1 and alert_id = any($2) order by alert_id',

@@ -5,9 +5,9 @@
 import type { Alert, Disposition } from '#shared/core/alerts/alert-rules.ts'
 import { invalidKey, Problem } from '#shared/core/http/problem.ts'
 import { type TenantScope, toSlugs } from '#shared/core/operators/roles.ts'
+import { lockActiveKey } from '#shared/io/api-keys/api-key-store.ts'
 import { insertAudit } from '#shared/io/postgres/audit-store.ts'
 import { type Queryable, type Session, toTime } from '#shared/io/postgres/postgres.ts'
-import { lockActiveKey } from '#shared/io/tenants/api-key-store.ts'
 import { lockSequences } from './alert-lock.ts'
 import { type AlertRow, alertColumns, canBeStored, toAlertOfRow } from './alert-rows.ts'
 

@@ -36,7 +36,7 @@ function parseQuestion(file: string, text: string): Question {
     /^Parameters: (.+)$/m,
   ].map((form) => form.exec(head.join('\n'))?.[1]?.replaceAll('\n', ' '))
   if (!/^\d\d-[a-z-]+\.sql$/.test(file) || !question || !answer || !advice) {
-    throw new Error(`${file} is no question of the cookbook`)
+    throw new Error(`${file} is not a known cookbook query`)
   }
   return {
     name: file.replace('.sql', ''),

@@ -98,7 +98,7 @@ with outcomes as (
     $18::boolean[], $20::timestamptz[], $21::text[])
   as o (delivery_id, claim, state, due_in_ms, reason,
     attempt, at_in_ms, duration_ms, status, error_kind, error, address, answer,
-    url, ok, failure, probe, hold, created_at, off_url)
+    url, ok, failure, probe, open_circuit, created_at, off_url)
 ), locked as materialized (
   select o.* from (select * from outcomes order by delivery_id) as o
   cross join lateral (
@@ -113,7 +113,7 @@ with outcomes as (
     ended_at = case when o.state <> 'pending' then now() end
   from locked as o where d.delivery_id = o.delivery_id and d.created_at = o.created_at
   returning d.delivery_id, d.created_at, d.tenant_id, o.attempt, o.at, o.duration_ms, o.status,
-    o.error_kind, o.error, o.address, o.answer, o.url, o.ok, o.failure, o.probe, o.hold,
+    o.error_kind, o.error, o.address, o.answer, o.url, o.ok, o.failure, o.probe, o.open_circuit,
     o.off_url
 ), attempted as (
   insert into delivery_attempts
@@ -122,15 +122,16 @@ with outcomes as (
   select delivery_id, created_at, attempt, at, duration_ms, status, error_kind, error, address,
     answer
   from recorded where attempt is not null
-), tried as (
+), attempts_by_webhook as (
   select tenant_id, coalesce(url, off_url) as url, bool_or(ok) as ok,
     count(*) filter (where not ok) as failed, min(at) filter (where not ok) as failed_at,
-    max(failure) as failure, bool_or(probe and not ok) as probe_failed, bool_or(hold) as hold,
+    max(failure) as failure, bool_or(probe and not ok) as probe_failed,
+    bool_or(open_circuit) as open_circuit,
     bool_or(off_url is not null) as is_off
   from recorded where url is not null or off_url is not null
   group by tenant_id, coalesce(url, off_url)
-), known as (
-  select t.*, w.circuit_open_until from (select * from tried order by tenant_id) as t
+), locked_webhooks as (
+  select t.*, w.circuit_open_until from (select * from attempts_by_webhook order by tenant_id) as t
   cross join lateral (
     select w.circuit_open_until from webhooks as w
     where w.tenant_id = t.tenant_id and w.url = t.url
@@ -145,10 +146,10 @@ with outcomes as (
     failed_probes = case when t.ok then 0 else w.failed_probes + t.probe_failed::integer end,
     circuit_open_until = case
       when t.ok then null
-      when t.probe_failed or (t.hold and w.circuit_open_until is null) then now() +
+      when t.probe_failed or (t.open_circuit and w.circuit_open_until is null) then now() +
         (array[${openMs}])[least(w.failed_probes + t.probe_failed::integer, $19::integer) + 1]
       else w.circuit_open_until end
-  from known as t where w.tenant_id = t.tenant_id and t.ok is not null
+  from locked_webhooks as t where w.tenant_id = t.tenant_id and t.ok is not null
   returning w.tenant_id, w.url,
     (extract(epoch from now() - w.failing_since) * 1000)::float8 as failing_for_ms,
     w.failed_attempts, w.circuit_open_until is not null as is_open,

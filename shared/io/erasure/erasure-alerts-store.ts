@@ -6,8 +6,8 @@
  */
 import { lockSequences } from '#shared/io/alerts/alert-lock.ts'
 import { preferKeyLookups } from '#shared/io/deliveries/key-lookups.ts'
+import { eraseAnswers } from '#shared/io/http/idempotent-answers.ts'
 import { countListEntriesOf, removeListEntriesOf } from '#shared/io/lists/list-store.ts'
-import { eraseAnswers } from '#shared/io/postgres/idempotent-answers.ts'
 import type { Queryable, Session } from '#shared/io/postgres/postgres.ts'
 import type { ErasureSubject } from './erasure-subject.ts'
 

@@ -4,11 +4,10 @@
  */
 import { dayMs } from '#shared/core/base/instants.ts'
 import { erasuresKeptDays } from '#shared/core/base/limits/tenants.ts'
+import type { Sealer } from '#shared/io/keys/console-keys.ts'
+import { toHeadSql, UnsealError } from '#shared/io/keys/sealed-secrets.ts'
 import { insertAudit } from '#shared/io/postgres/audit-store.ts'
 import type { Postgres, Queryable, Session } from '#shared/io/postgres/postgres.ts'
-import type { Sealer } from '#shared/io/tenants/keys/console-keys.ts'
-import { toHeadSql } from '#shared/io/tenants/sealed-secret-store.ts'
-import { UnsealError } from '#shared/io/tenants/sealed-secrets.ts'
 import { type ErasureSubject, toSubjectSha256 } from './erasure-subject.ts'
 
 /** In the order in which they are erased. */

@@ -27,7 +27,7 @@ export function findRevivedAlerts(
 
 async function findRevived(
   erased: readonly Erased[],
-  find: (wanted: Wanted) => Promise<Found[]>,
+  find: (wanted: SubjectHashes) => Promise<Found[]>,
 ): Promise<ErasureSubject[]> {
   const groups = Map.groupBy(erased, ({ tenant_id, subject }) => `${tenant_id} ${subject}`)
   const revived: ErasureSubject[] = []
@@ -44,11 +44,11 @@ async function findRevived(
   return revived
 }
 
-type Wanted = { tenantId: string; kind: ErasureSubject['kind']; hashes: string[] }
+type SubjectHashes = { tenantId: string; kind: ErasureSubject['kind']; hashes: string[] }
 
 async function findInClickhouse(
   clickhouse: Clickhouse,
-  { tenantId, kind, hashes }: Wanted,
+  { tenantId, kind, hashes }: SubjectHashes,
 ): Promise<Found[]> {
   const [table, column] = kind === 'device' ? ['devices', 'device_id'] : ['user_devices', 'user_id']
   const result = await clickhouse.query({
@@ -66,7 +66,7 @@ async function findInClickhouse(
 
 async function findInPostgres(
   postgres: Queryable,
-  { tenantId, kind, hashes }: Wanted,
+  { tenantId, kind, hashes }: SubjectHashes,
 ): Promise<Found[]> {
   const column = kind === 'device' ? 'device_id' : 'user_id'
   const { rows } = await postgres.query<{ id: string; sha256: string; first: Date }>(

@@ -5,7 +5,7 @@
 import { hash } from 'node:crypto'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { Problem } from '#shared/core/http/problem.ts'
-import type { OnceAnswer, OnceCall } from '#shared/io/postgres/idempotent-answers.ts'
+import type { OnceAnswer, OnceCall } from '#shared/io/http/idempotent-answers.ts'
 import { type Json, toHeaderRef } from './openapi-problems.ts'
 
 declare module 'fastify' {

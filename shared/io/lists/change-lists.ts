@@ -18,9 +18,9 @@ import {
   type ListEntryBody,
   listEntryPath,
 } from '#shared/core/lists/list-schemas.ts'
+import { lockActiveKey } from '#shared/io/api-keys/api-key-store.ts'
 import { insertAudit } from '#shared/io/postgres/audit-store.ts'
 import type { Queryable, Session } from '#shared/io/postgres/postgres.ts'
-import { lockActiveKey } from '#shared/io/tenants/api-key-store.ts'
 import { type ListEntryView, listEntries, putListEntry, removeListEntry } from './list-store.ts'
 
 type Author = {

@@ -21,9 +21,9 @@ import {
   type ShardUrls,
 } from '#shared/io/clickhouse/clickhouse.ts'
 import { findMissingGrants, readText } from '#shared/io/clickhouse/missing-grants.ts'
+import { roleSettings } from '#shared/io/migrations/process-sessions.ts'
 import type { Session } from '#shared/io/postgres/postgres.ts'
 import { applyRoles } from '#shared/io/postgres/postgres-roles.ts'
-import { roleSettings } from '#shared/io/postgres/process-sessions.ts'
 import { describeFixedSetting } from '#shared/io/process/connect-faults.ts'
 import type { Log } from '#shared/io/process/log.ts'
 import { type Migration, MigrationError, readMigrations, sqlFolders } from './migration-files.ts'

@@ -2,6 +2,8 @@
  * The Postgres of a migration: creates the database when it is missing, says what is wrong with
  * one, and lets one process migrate at a time.
  */
+
+import { inspectServer } from '#shared/io/migrations/postgres-check.ts'
 import { withNamedLock } from '#shared/io/postgres/named-lock-store.ts'
 import {
   createPostgres,
@@ -12,7 +14,6 @@ import {
   sqlStates,
   untilPostgresAnswers,
 } from '#shared/io/postgres/postgres.ts'
-import { inspectServer } from '#shared/io/postgres/postgres-check.ts'
 import { ReadOnlyServerError } from '#shared/io/postgres/postgres-session.ts'
 import { schemaName } from '#shared/io/postgres/session-settings.ts'
 import { UnfitServerError } from '#shared/io/process/connect-faults.ts'

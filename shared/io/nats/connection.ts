@@ -23,7 +23,11 @@ import {
 } from '#shared/core/telemetry/telemetry-streams.ts'
 import { createFaultReporter, type FaultReporter } from '#shared/io/process/connect-faults.ts'
 import type { Log } from '#shared/io/process/log.ts'
-import { parseNatsUrl } from '#shared/io/process/server-addresses.ts'
+import {
+  type NatsPatience,
+  type NatsSettings,
+  parseNatsUrl,
+} from '#shared/io/process/server-addresses.ts'
 import { connect, unreadable } from './transport.ts'
 
 export type Nats = {
@@ -46,37 +50,7 @@ export type Nats = {
   close: () => Promise<void>
 }
 
-export type NatsSettings = {
-  /** In the form of `parseNatsUrl`. With `tls://`, a CA or a certificate, TLS is required. */
-  url: string
-  /** `NATS_REPLICAS` */
-  replicas?: number | undefined
-  /** `TELEMETRY_STREAMS`; 1 by default. */
-  telemetryStreams?: number | undefined
-  /** `TELEMETRY_STREAM_MAX_BYTES` */
-  telemetryBytesMax?: number | undefined
-  /** PEM files, read again for every connection. */
-  caFile?: string | undefined
-  certFile?: string | undefined
-  keyFile?: string | undefined
-  /** Whether TLS begins before the server greets, as its `handshake_first` requires. */
-  tlsFirst?: boolean | undefined
-  /** A credentials file with a JWT and its seed. */
-  credsFile?: string | undefined
-  /** The seed of an NKEY, `SU...`. */
-  nkeySeed?: string | undefined
-  /** How long to wait for a server that is silent; `defaultPatience` when left out. */
-  patience?: Patience | undefined
-}
-
-type Patience = {
-  /** How often a connection is pinged; two missed pings end it. */
-  pingEveryMs: number
-  /** How long one attempt to connect may take. */
-  dialMaxMs: number
-}
-
-const defaultPatience: Patience = { pingEveryMs: 5_000, dialMaxMs: 20_000 }
+const defaultPatience: NatsPatience = { pingEveryMs: 5_000, dialMaxMs: 20_000 }
 
 /** A connection that is opened, and reopened, in the background. */
 export type NatsLink = {

@@ -36,7 +36,7 @@ const phcPattern =
 
 type DeriveKey = (algorithm: 'argon2id', parameters: Argon2Parameters) => Promise<Buffer>
 
-type Parts = HashCost & { salt: Buffer; tag: Buffer }
+type HashParts = HashCost & { salt: Buffer; tag: Buffer }
 
 /**
  * Makes the one hasher of a process.
@@ -49,7 +49,7 @@ export function createPasswordHasher(
 ): PasswordHasher {
   const known = createTenantSemaphore(knownHashes)
   const strangers = createTenantSemaphore(strangerHashes)
-  const absent: Parts = { ...cost, salt: randomBytes(saltBytes), tag: randomBytes(tagBytes) }
+  const absent: HashParts = { ...cost, salt: randomBytes(saltBytes), tag: randomBytes(tagBytes) }
   const limited = async <T>(stranger: string | null, work: () => Promise<T>): Promise<T | null> => {
     const permit = await (stranger === null ? known.acquire('') : strangers.acquire(stranger))
     if (permit === null) return null
@@ -77,7 +77,7 @@ export function createPasswordHasher(
 function derive(
   deriveKey: DeriveKey,
   password: string,
-  { salt, memory, passes, parallelism }: Omit<Parts, 'tag'>,
+  { salt, memory, passes, parallelism }: Omit<HashParts, 'tag'>,
 ): Promise<Buffer> {
   return deriveKey('argon2id', {
     message: normalizePassword(password),
@@ -89,13 +89,13 @@ function derive(
   })
 }
 
-function toPhc({ memory, passes, parallelism, salt, tag }: Parts): string {
+function toPhc({ memory, passes, parallelism, salt, tag }: HashParts): string {
   const encode = (bytes: Buffer) => bytes.toString('base64').replaceAll('=', '')
   return `$argon2id$v=19$m=${memory},t=${passes},p=${parallelism}$${encode(salt)}$${encode(tag)}`
 }
 
 /** @throws Error when the text is of another form: the database holds only ours */
-function parsePhc(text: string): Parts {
+function parsePhc(text: string): HashParts {
   const match = phcPattern.exec(text)
   if (match === null) throw new Error('a stored password hash has an unknown form')
   const [memory, passes, parallelism] = match.slice(1, 4).map(Number) as [number, number, number]

@@ -2,10 +2,10 @@
  * TOTP secrets and recovery codes in Postgres. What a code may be used for once is decided by one
  * statement, so of two uses at the same time one fails.
  */
+
+import type { Sealer } from '#shared/io/keys/console-keys.ts'
+import { toHeadSql, UnsealError } from '#shared/io/keys/sealed-secrets.ts'
 import type { Queryable } from '#shared/io/postgres/postgres.ts'
-import type { Sealer } from '#shared/io/tenants/keys/console-keys.ts'
-import { toHeadSql } from '#shared/io/tenants/sealed-secret-store.ts'
-import { UnsealError } from '#shared/io/tenants/sealed-secrets.ts'
 
 /** Stores a secret that is not in force until a code of it was confirmed. */
 export async function setPendingTotp(

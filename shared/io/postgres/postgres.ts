@@ -127,11 +127,6 @@ const isOfOthers = (error: unknown): boolean =>
 const isConflict = (error: unknown): boolean =>
   isSqlState(error, sqlStates.serializationFailure) || isSqlState(error, sqlStates.deadlockDetected)
 
-/** Whether the server refused a value, so that a retry is useless. */
-export function isOfValue(error: unknown): boolean {
-  return error instanceof pg.DatabaseError && error.code?.startsWith('22') === true
-}
-
 /** Classes of SQLSTATEs, and single ones, that mean a temporary failure. */
 const unavailableClasses = new Set(['08', '28', '53', '58'])
 const unavailableStates = new Set([

@@ -4,6 +4,7 @@
  * (`NAME_FILE`).
  */
 import { readFileSync } from 'node:fs'
+import proxyaddr from '@fastify/proxy-addr'
 import { z } from 'zod'
 import { telemetryStreamBytesMin, telemetryStreamsMax } from '#shared/core/base/limits/stream.ts'
 import { sampledRatioDefault } from '#shared/core/base/limits/tracing.ts'
@@ -19,11 +20,10 @@ import {
   isAuditRetention,
   retentionDaysMax,
 } from '#shared/core/tenants/retention.ts'
-import { createClientAddresses } from '#shared/io/http/client-address.ts'
-import type { NatsSettings } from '#shared/io/nats/connection.ts'
 import {
   findClickhouseUrlFault,
   findPostgresUrlFault,
+  type NatsSettings,
   parseClickhouseCluster,
   parseNatsUrl,
 } from './server-addresses.ts'
@@ -94,7 +94,7 @@ const keySchema = (missing: string) =>
 
 function areAddresses(proxies: readonly string[]): boolean {
   try {
-    createClientAddresses(proxies)
+    proxyaddr.compile([...proxies])
     return true
   } catch {
     return false

@@ -1,5 +1,5 @@
 /** Distinguishes defects from outages. */
-import { isOfValue } from '#shared/io/postgres/postgres.ts'
+import pg from 'pg'
 
 /**
  * Whether an error comes from the code or from a value in a message, so that waiting is useless.
@@ -12,4 +12,9 @@ export function isDefect(error: unknown): boolean {
     error instanceof ReferenceError ||
     error instanceof SyntaxError
   )
+}
+
+/** Whether Postgres refused a value, so that a retry is useless. */
+function isOfValue(error: unknown): boolean {
+  return error instanceof pg.DatabaseError && error.code?.startsWith('22') === true
 }

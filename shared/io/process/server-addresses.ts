@@ -13,6 +13,37 @@ type NatsAddress = {
   password: string
 }
 
+export type NatsSettings = {
+  /** In the form of `parseNatsUrl`. With `tls://`, a CA or a certificate, TLS is required. */
+  url: string
+  /** `NATS_REPLICAS` */
+  replicas?: number | undefined
+  /** `TELEMETRY_STREAMS`; 1 by default. */
+  telemetryStreams?: number | undefined
+  /** `TELEMETRY_STREAM_MAX_BYTES` */
+  telemetryBytesMax?: number | undefined
+  /** PEM files, read again for every connection. */
+  caFile?: string | undefined
+  certFile?: string | undefined
+  keyFile?: string | undefined
+  /** Whether TLS begins before the server greets, as its `handshake_first` requires. */
+  tlsFirst?: boolean | undefined
+  /** A credentials file with a JWT and its seed. */
+  credsFile?: string | undefined
+  /** The seed of an NKEY, `SU...`. */
+  nkeySeed?: string | undefined
+  /** How long to wait for a server that is silent; `defaultPatience` when left out. */
+  patience?: NatsPatience | undefined
+}
+
+/** How long to wait for a server that is silent. */
+export type NatsPatience = {
+  /** How often a connection is pinged; two missed pings end it. */
+  pingEveryMs: number
+  /** How long one attempt to connect may take. */
+  dialMaxMs: number
+}
+
 const natsSchemes: Record<string, { tls: boolean }> = {
   'nats:': { tls: false },
   'tls:': { tls: true },

@@ -11,13 +11,17 @@ import {
   acceptedSchema,
 } from '#shared/core/reconciliation/accepted-claims.ts'
 import { acceptedBucket } from '#shared/core/telemetry/nats-names.ts'
+import type { Prover } from '#shared/io/keys/proofs.ts'
 import type { Nats } from '#shared/io/nats/connection.ts'
 import { readEntries } from '#shared/io/nats/kv-entries.ts'
-import { decodeReport, type KvReporter, startKvReporter } from '#shared/io/nats/kv-reporter.ts'
 import { openAcceptedBucket } from '#shared/io/nats/streams/buckets.ts'
 import type { Log } from '#shared/io/process/log.ts'
 import type { Metrics } from '#shared/io/process/metrics.ts'
-import type { Prover } from '#shared/io/tenants/directory/proofs.ts'
+import {
+  decodeReport,
+  type KvReporter,
+  startKvReporter,
+} from '#shared/io/tenants/directory/kv-reporter.ts'
 
 type Part = { hourMs: number; part: number; accepted: Record<string, number> }
 

@@ -12,9 +12,9 @@ import {
   requestLogQueryContext,
   requestLogQuerySchema,
 } from '#shared/core/telemetry/request-log.ts'
+import { attachProof, type Prover, splitProof } from '#shared/io/keys/proofs.ts'
 import type { Nats } from '#shared/io/nats/connection.ts'
 import type { Log } from '#shared/io/process/log.ts'
-import { attachProof, type Prover, splitProof } from '#shared/io/tenants/directory/proofs.ts'
 
 type AnswerOptions = {
   nats: Nats

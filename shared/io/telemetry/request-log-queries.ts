@@ -16,8 +16,8 @@ import {
   requestLogAnswerSchema,
   requestLogQueryContext,
 } from '#shared/core/telemetry/request-log.ts'
+import { attachProof, type Prover, splitProof } from '#shared/io/keys/proofs.ts'
 import type { Nats } from '#shared/io/nats/connection.ts'
-import { attachProof, type Prover, splitProof } from '#shared/io/tenants/directory/proofs.ts'
 
 export type RequestLogs = {
   /** One answer of each edge that answered. */

@@ -6,6 +6,7 @@
 import { Events, headers, type Msg, type MsgHdrs } from 'nats'
 import { batchProofHeader, tracedEventsHeader } from '#shared/core/telemetry/nats-names.ts'
 import type { TelemetryStream } from '#shared/core/telemetry/telemetry-streams.ts'
+import type { Prover } from '#shared/io/keys/proofs.ts'
 import type { Nats } from '#shared/io/nats/connection.ts'
 import {
   isFinal,
@@ -13,7 +14,6 @@ import {
   type JetstreamFailure,
   jetstreamCodes,
 } from '#shared/io/nats/jetstream-errors.ts'
-import type { Prover } from '#shared/io/tenants/directory/proofs.ts'
 
 /** Why a batch was not stored; a metric label. */
 export const publishFaults = ['stream_full', 'stream_missing', 'rejected', 'no_ack'] as const

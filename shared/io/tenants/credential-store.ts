@@ -3,12 +3,12 @@
  * guarantee that a tenant never has two active secrets of a kind: a new HMAC secret cannot be
  * written while the old one is active, and cannot be activated before the old one is retired.
  */
+import type { StoredKey } from '#shared/core/tenants/credentials.ts'
+import type { SecretKind, SecretOwner } from '#shared/io/keys/sealed-secrets.ts'
 import type { Queryable } from '#shared/io/postgres/postgres.ts'
-import type { SecretKind, SecretOwner } from './sealed-secrets.ts'
 
 /** A sealed secret; only its last four characters are in plain text. */
 export type SealedSecret = { sealed: string; last4: string }
-export type StoredKey = { hash: Buffer; prefix: string; last4: string }
 
 type RotationStep = {
   /** The epoch the tenant has after this step. */

@@ -5,11 +5,11 @@
  */
 import { z } from 'zod'
 import { removalsBucket } from '#shared/core/telemetry/nats-names.ts'
+import type { Prover } from '#shared/io/keys/proofs.ts'
 import type { Nats } from '#shared/io/nats/connection.ts'
 import { readEntries } from '#shared/io/nats/kv-entries.ts'
-import { decodeReport, encodeReport } from '#shared/io/nats/kv-reporter.ts'
 import { openRemovalsBucket } from '#shared/io/nats/streams/buckets.ts'
-import type { Prover } from '#shared/io/tenants/directory/proofs.ts'
+import { decodeReport, encodeReport } from '#shared/io/tenants/directory/kv-reporter.ts'
 
 export const removalSchema = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('api_key'), tenant_id: z.string(), sha256: z.string() }),

@@ -4,21 +4,20 @@
  * not change a secret; when the edges have its sealed text, the tenant's epoch rises in the same
  * transaction.
  */
+
+import type { Sealer } from '#shared/io/keys/console-keys.ts'
+import {
+  type Opener,
+  type SecretKind,
+  toHeadSql,
+  UnsealError,
+} from '#shared/io/keys/sealed-secrets.ts'
 import { insertAudit } from '#shared/io/postgres/audit-store.ts'
 import type { Queryable } from '#shared/io/postgres/postgres.ts'
 import type { Log } from '#shared/io/process/log.ts'
 import type { Metrics } from '#shared/io/process/metrics.ts'
 import { createCredentialStore } from './credential-store.ts'
-import type { Sealer } from './keys/console-keys.ts'
-import { type Opener, type SecretKind, UnsealError } from './sealed-secrets.ts'
 import { createTenantStore } from './tenant-store.ts'
-
-/**
- * SQL: the form and key of a sealed text, as `Sealer.currentHeads` has them.
- * @param column with the sealed text
- */
-export const toHeadSql = (column: string) =>
-  `split_part(${column}, '.', 1) || '.' || split_part(${column}, '.', 2)`
 
 /** Counts the secrets with one of these heads, and the tenants with a sealed secret. */
 export async function countSealed(

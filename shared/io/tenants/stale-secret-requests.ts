@@ -10,13 +10,17 @@ import {
   staleSecretKey,
   staleSecretReportSchema,
 } from '#shared/core/tenants/stale-secret-reports.ts'
+import type { Prover } from '#shared/io/keys/proofs.ts'
 import type { Nats } from '#shared/io/nats/connection.ts'
 import { readEntries } from '#shared/io/nats/kv-entries.ts'
-import { decodeReport, type KvReporter, startKvReporter } from '#shared/io/nats/kv-reporter.ts'
 import { openStaleSecretBucket } from '#shared/io/nats/streams/buckets.ts'
 import type { Log } from '#shared/io/process/log.ts'
 import type { Metrics } from '#shared/io/process/metrics.ts'
-import type { Prover } from './directory/proofs.ts'
+import {
+  decodeReport,
+  type KvReporter,
+  startKvReporter,
+} from '#shared/io/tenants/directory/kv-reporter.ts'
 
 type ReporterOptions = {
   nats: Nats

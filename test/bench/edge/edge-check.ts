@@ -1,7 +1,7 @@
 /** Lets a scorer store the accepted events, and counts the rows. */
 import { createClickhouse } from '#shared/io/clickhouse/clickhouse.ts'
+import { deriveKey } from '#shared/io/keys/proofs.ts'
 import { connectNats } from '#shared/io/nats/connection.ts'
-import { deriveKey } from '#shared/io/tenants/directory/proofs.ts'
 import { startClickhouse } from '../../support/servers/clickhouse-server.ts'
 import { migrateClickhouse, migratePostgres } from '../../support/servers/databases.ts'
 import { startPostgres } from '../../support/servers/postgres-server.ts'

@@ -4,12 +4,12 @@
  */
 import { createSecretKey, randomBytes, randomUUID } from 'node:crypto'
 import { listen } from '#shared/io/http/http-server.ts'
+import { createEdgeKeys, toEdgeKeyTexts } from '#shared/io/keys/edge-keys.ts'
 import { connectNats } from '#shared/io/nats/connection.ts'
 import { createLog } from '#shared/io/process/log.ts'
 import { createMetrics } from '#shared/io/process/metrics.ts'
 import { createTelemetryPublisher } from '#shared/io/telemetry/telemetry-publisher.ts'
 import { openTenantDirectory } from '#shared/io/tenants/directory/edge-directory.ts'
-import { createEdgeKeys, toEdgeKeyTexts } from '#shared/io/tenants/keys/edge-keys.ts'
 import { createAcceptedTally } from '../../../services/ingest/accepted-tally.ts'
 import { createIngest, type Edge } from '../../../services/ingest/app.ts'
 import { openBacklogLimit } from '../../../services/ingest/backlog-limit.ts'

@@ -201,7 +201,7 @@ export function describeAlerts(getStory: () => Story): void {
       expect(total).toBe(alertsMade)
       await page.goto('/t/alerts/alerts?decision=BLOCK')
       await page.getByRole('button', { name: 'All of them' }).click()
-      await page.getByRole('menuitem', { name: 'Change their disposition' }).click()
+      await page.getByRole('menuitem', { name: 'Set disposition' }).click()
       await page.getByText(`${total} alerts match now.`).waitFor()
       expect(await findViolations(page)).toEqual([])
       await page.getByLabel('New disposition').selectOption('CONFIRMED')

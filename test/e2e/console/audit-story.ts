@@ -213,7 +213,7 @@ export function describeAudit(getStory: () => AuditStory): void {
 
     it('is filtered by tenant and by instants', async () => {
       const { page } = getStory()
-      await page.getByLabel('Whose log').selectOption(slug)
+      await page.getByLabel('Log', { exact: true }).selectOption(slug)
       await page.getByRole('row', { name: /tenant\.rotated/ }).waitFor()
       // Rows of the previous filter are gone by then.
       expect(await page.getByRole('row', { name: /operator\./ }).count()).toBe(0)

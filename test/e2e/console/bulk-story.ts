@@ -188,7 +188,7 @@ export function describeBulk(getStory: () => Story): void {
       const { total, data } = await list('decision=BLOCK')
       const later = data[5]!.alert_id
       await goto('?decision=BLOCK')
-      await withAll('Change their disposition')
+      await withAll('Set disposition')
       await page.getByText(`${total} alerts match now.`).waitFor()
       await page.getByLabel('New disposition').selectOption('CONFIRMED')
       await button(`Set ${total} alerts to Confirmed`).click()

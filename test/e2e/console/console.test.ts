@@ -256,7 +256,7 @@ describe('a first administrator', () => {
 
   it('finds each change in the audit log, with its previous and new values', async () => {
     await page.getByRole('link', { name: 'Audit' }).click()
-    await page.getByLabel('Whose log').selectOption('acme')
+    await page.getByLabel('Log', { exact: true }).selectOption('acme')
     const created = page.getByRole('cell', { name: 'tenant.created' })
     await until('the log is that of one tenant', async () => (await created.count()) === 1)
     await created.click()

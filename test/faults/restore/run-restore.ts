@@ -92,7 +92,7 @@ async function readAlertIds(world: Pick<World, 'running' | 'tenants'>): Promise<
   return ids
 }
 
-type Wanted = { events: ReadonlySet<string>; alerts: ReadonlySet<string> }
+type ExpectedIds = { events: ReadonlySet<string>; alerts: ReadonlySet<string> }
 
 const without = (wanted: ReadonlySet<string>, found: ReadonlySet<string>): string[] =>
   [...wanted].filter((id) => !found.has(id))
@@ -100,7 +100,7 @@ const without = (wanted: ReadonlySet<string>, found: ReadonlySet<string>): strin
 /** Waits until nothing is missing and all stages agree, or until the limit. */
 async function settle(
   world: Pick<World, 'running' | 'tenants'>,
-  wanted: Wanted,
+  wanted: ExpectedIds,
 ): Promise<RestoreResult['missing']> {
   let missing: RestoreResult['missing'] = { events: [], alerts: [], differences: [] }
   const look = async () => {

@@ -42,10 +42,13 @@ const unfinishedEach: Record<ServiceName, number> = {
 /** The last byte comes within this time, before the process closes unfinished requests. */
 const lastByteMaxMs = 1_500
 
-type Made = { request: Buffer; note: (answer: string) => void }
+type StopRequest = { request: Buffer; note: (answer: string) => void }
 
 /** A request to one process. */
-function makeRequest({ load, processes, apiKey, created }: StopsDeps, name: ServiceName): Made {
+function makeRequest(
+  { load, processes, apiKey, created }: StopsDeps,
+  name: ServiceName,
+): StopRequest {
   const head = (line: string, more = '') => `${line} HTTP/1.1\r\nHost: stop\r\n${more}\r\n`
   if (name === 'ingest') return load.make()
   if (name === 'console') {

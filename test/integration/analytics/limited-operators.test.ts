@@ -7,7 +7,7 @@ import type { FastifyInstance } from 'fastify'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { dayMs } from '#shared/core/base/instants.ts'
 import { type Clickhouse, createClickhouse } from '#shared/io/clickhouse/clickhouse.ts'
-import { createSealer } from '#shared/io/tenants/keys/console-keys.ts'
+import { createSealer } from '#shared/io/keys/console-keys.ts'
 import {
   createOperatorsRig,
   type Member,

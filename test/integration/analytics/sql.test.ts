@@ -14,9 +14,9 @@ import {
   sqlRowsMax,
 } from '#shared/core/base/limits/analytics.ts'
 import { createFleetStore } from '#shared/io/analytics/fleet-store.ts'
+import { createSealer } from '#shared/io/keys/console-keys.ts'
 import { listAudit } from '#shared/io/postgres/audit-store.ts'
 import { createMetrics } from '#shared/io/process/metrics.ts'
-import { createSealer } from '#shared/io/tenants/keys/console-keys.ts'
 import { type ConsoleDeps, createConsoleApp } from '../../../services/console/app.ts'
 import { type AnalystsRig, createAnalystsRig } from '../../support/analytics/analysts-rig.ts'
 import { testLog } from '../../support/http/console-rig.ts'

@@ -9,7 +9,7 @@ import {
   eraseAnswers,
   type OnceCall,
   removeExpiredAnswers,
-} from '#shared/io/postgres/idempotent-answers.ts'
+} from '#shared/io/http/idempotent-answers.ts'
 import type { Queryable } from '#shared/io/postgres/postgres.ts'
 import { createKey } from '../../../services/console/tenants/manage-keys.ts'
 import { makeAlertCandidate } from '../../support/alerts/alert-candidates.ts'

@@ -30,13 +30,13 @@ import {
   checkClickhouse,
   createClickhouse,
 } from '#shared/io/clickhouse/clickhouse.ts'
-import { createClickhouseCheck } from '#shared/io/clickhouse/clickhouse-check.ts'
 import { onEveryNode, onEveryServer } from '#shared/io/clickhouse/shards.ts'
 import { createHistoryStore } from '#shared/io/devices/history-store.ts'
 import { createLinkStore } from '#shared/io/devices/link-store.ts'
 import { createSignalHistoryStore } from '#shared/io/devices/signal-history-store.ts'
 import { createUserStore } from '#shared/io/devices/user-store.ts'
 import { createErasureStore } from '#shared/io/erasure/erasure-store.ts'
+import { createClickhouseCheck } from '#shared/io/migrations/clickhouse-check.ts'
 import {
   MigrationError,
   readMigrations,

@@ -10,11 +10,11 @@ import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { deliveryHintSubject } from '#shared/core/telemetry/nats-names.ts'
+import { toDerivedKey } from '#shared/io/keys/process-keys.ts'
 import { connectNats, type Nats } from '#shared/io/nats/connection.ts'
 import { ensureStreams } from '#shared/io/nats/streams/ensure-streams.ts'
 import { createPostgres, type Postgres } from '#shared/io/postgres/postgres.ts'
 import { createLog } from '#shared/io/process/log.ts'
-import { toDerivedKey } from '#shared/io/tenants/keys/process-keys.ts'
 import {
   createDeliveryFixtures,
   type DeliveryFixtures,

@@ -6,8 +6,8 @@ import { createDeliveryStore, type DeliveryStore } from '#shared/io/deliveries/d
 import { findDueQueues } from '#shared/io/deliveries/find-due-deliveries.ts'
 import { type DeliveryQuery, listDeliveries } from '#shared/io/deliveries/list-deliveries.ts'
 import type { AttemptRecord, DeliveryOutcome } from '#shared/io/deliveries/record-outcomes.ts'
+import { processSessions } from '#shared/io/migrations/process-sessions.ts'
 import { createPostgres, type Postgres, type Queryable } from '#shared/io/postgres/postgres.ts'
-import { processSessions } from '#shared/io/postgres/process-sessions.ts'
 import { createLog } from '#shared/io/process/log.ts'
 import {
   createDeliveryFixtures,

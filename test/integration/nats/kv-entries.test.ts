@@ -8,9 +8,9 @@ import {
   type StaleSecretReport,
   staleSecretKey,
 } from '#shared/core/tenants/stale-secret-reports.ts'
+import { createProver } from '#shared/io/keys/proofs.ts'
 import { connectNats, type Nats } from '#shared/io/nats/connection.ts'
 import { readEntries } from '#shared/io/nats/kv-entries.ts'
-import { encodeReport } from '#shared/io/nats/kv-reporter.ts'
 import { openAcceptedBucket, openStaleSecretBucket } from '#shared/io/nats/streams/buckets.ts'
 import { ensureStreams } from '#shared/io/nats/streams/ensure-streams.ts'
 import { createMetrics } from '#shared/io/process/metrics.ts'
@@ -18,7 +18,7 @@ import {
   listAcceptedClaims,
   startClaimReporter,
 } from '#shared/io/reconciliation/accepted-claims.ts'
-import { createProver } from '#shared/io/tenants/directory/proofs.ts'
+import { encodeReport } from '#shared/io/tenants/directory/kv-reporter.ts'
 import { listStaleSecretRequests } from '#shared/io/tenants/stale-secret-requests.ts'
 import { testLog } from '../../support/http/console-rig.ts'
 import { startNats } from '../../support/servers/nats-server.ts'

@@ -7,8 +7,9 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { type AddressInfo, createServer, connect as dial } from 'node:net'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
-import { type NatsLink, type NatsSettings, openNats } from '#shared/io/nats/connection.ts'
+import { type NatsLink, openNats } from '#shared/io/nats/connection.ts'
 import type { Log } from '#shared/io/process/log.ts'
+import type { NatsSettings } from '#shared/io/process/server-addresses.ts'
 import { until } from '../../support/process/until.ts'
 import {
   type Certificate,

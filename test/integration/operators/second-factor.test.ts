@@ -2,7 +2,7 @@
 import { randomBytes } from 'node:crypto'
 import { Secret, TOTP } from 'otpauth'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { createSealer } from '#shared/io/tenants/keys/console-keys.ts'
+import { createSealer } from '#shared/io/keys/console-keys.ts'
 import {
   createOperatorsRig,
   type Member,

@@ -16,10 +16,10 @@ import {
   toClickhouseGrants,
   toClickhouseOwnerGrants,
 } from '#shared/core/permissions/table-privileges.ts'
-import { createClickhouseCheck } from '#shared/io/clickhouse/clickhouse-check.ts'
+import { createClickhouseCheck } from '#shared/io/migrations/clickhouse-check.ts'
+import { createPostgresCheck } from '#shared/io/migrations/postgres-check.ts'
 import { createSchemaVersions } from '#shared/io/migrations/schema-versions.ts'
 import { createPostgres } from '#shared/io/postgres/postgres.ts'
-import { createPostgresCheck } from '#shared/io/postgres/postgres-check.ts'
 import { postgresProcesses, toRole, toScramVerifier } from '#shared/io/postgres/postgres-roles.ts'
 import { createLog } from '#shared/io/process/log.ts'
 import { createMetrics } from '#shared/io/process/metrics.ts'

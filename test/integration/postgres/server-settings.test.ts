@@ -6,6 +6,7 @@ import { raiseAlerts } from '#shared/io/alerts/raise-alerts.ts'
 import { setDisposition } from '#shared/io/alerts/set-disposition.ts'
 import { migratePostgres } from '#shared/io/migrations/migrate.ts'
 import { MigrationError } from '#shared/io/migrations/migration-files.ts'
+import { createPostgresCheck } from '#shared/io/migrations/postgres-check.ts'
 import { createSchemaVersions } from '#shared/io/migrations/schema-versions.ts'
 import {
   createPostgres,
@@ -14,7 +15,6 @@ import {
   PostgresUnavailableError,
   sqlStates,
 } from '#shared/io/postgres/postgres.ts'
-import { createPostgresCheck } from '#shared/io/postgres/postgres-check.ts'
 import { pinnedSettings } from '#shared/io/postgres/session-settings.ts'
 import { createLog } from '#shared/io/process/log.ts'
 import { createMetrics } from '#shared/io/process/metrics.ts'

@@ -3,13 +3,13 @@
 import { randomBytes } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type Clickhouse, createClickhouse } from '#shared/io/clickhouse/clickhouse.ts'
+import { createProver } from '#shared/io/keys/proofs.ts'
 import { createPostgres, type Postgres } from '#shared/io/postgres/postgres.ts'
 import { createMetrics } from '#shared/io/process/metrics.ts'
 import {
   createReconciliationStore,
   type ReconciliationStore,
 } from '#shared/io/reconciliation/reconciliation-store.ts'
-import { createProver } from '#shared/io/tenants/directory/proofs.ts'
 import { createReconciliation } from '../../../services/console/jobs/reconciliation/reconciliation.ts'
 import { testLog } from '../../support/http/console-rig.ts'
 import { until } from '../../support/process/until.ts'

@@ -10,9 +10,10 @@ import type { ReconciliationStage } from '#shared/core/reconciliation/reconcilia
 import { reconciliationSchema } from '#shared/core/reconciliation/reconciliation-api.ts'
 import { createAlertStore } from '#shared/io/alerts/alert-store.ts'
 import { createUserStore } from '#shared/io/devices/user-store.ts'
+import { answerOnce } from '#shared/io/http/idempotent-answers.ts'
+import { createProver } from '#shared/io/keys/proofs.ts'
 import { createKeyedLists } from '#shared/io/lists/change-lists.ts'
 import { createCurrentPolicyStore } from '#shared/io/policies/current-policy-store.ts'
-import { answerOnce } from '#shared/io/postgres/idempotent-answers.ts'
 import { createMetrics, type Metrics } from '#shared/io/process/metrics.ts'
 import { insertAcceptedClaims } from '#shared/io/reconciliation/reconciliation-rows-store.ts'
 import {
@@ -20,7 +21,6 @@ import {
   type ReconciliationStore,
 } from '#shared/io/reconciliation/reconciliation-store.ts'
 import { createEventStore } from '#shared/io/telemetry/event-store.ts'
-import { createProver } from '#shared/io/tenants/directory/proofs.ts'
 import { createTenantStore } from '#shared/io/tenants/tenant-store.ts'
 import { createApiApp } from '../../../services/api/app.ts'
 import {

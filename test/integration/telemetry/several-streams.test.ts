@@ -9,6 +9,7 @@ import { offsetsPerMessage } from '#shared/core/telemetry/event-batch.ts'
 import { deadLetterStream } from '#shared/core/telemetry/nats-names.ts'
 import { toTelemetryStream } from '#shared/core/telemetry/telemetry-streams.ts'
 import { toUndecided } from '#shared/io/backup/clickhouse-backup.ts'
+import { createProver } from '#shared/io/keys/proofs.ts'
 import { awaitReplayed, replayTelemetry } from '#shared/io/nats/replay-telemetry.ts'
 import { ensureStreams } from '#shared/io/nats/streams/ensure-streams.ts'
 import { createMetrics, type Metrics } from '#shared/io/process/metrics.ts'
@@ -21,7 +22,6 @@ import {
   createReconciliationStore,
   type ReconciliationStore,
 } from '#shared/io/reconciliation/reconciliation-store.ts'
-import { createProver } from '#shared/io/tenants/directory/proofs.ts'
 import { chooseTelemetryStream, findStreamFault } from '#shared/io/tenants/tenant-streams.ts'
 import {
   createReconciliation,

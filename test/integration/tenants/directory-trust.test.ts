@@ -10,6 +10,7 @@ import { headers, type KV } from 'nats'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { edgeKey, policyKey, syncedKey, tenantKey } from '#shared/core/tenants/directory-entries.ts'
 import { leaseMarginMs, leaseMs } from '../../../shared/core/base/limits/tenants.ts'
+import { createSealer } from '../../../shared/io/keys/console-keys.ts'
 import { openTenantsBucket } from '../../../shared/io/nats/streams/buckets.ts'
 import { restoreTenantsBucket } from '../../../shared/io/nats/streams/restore-streams.ts'
 import {
@@ -18,7 +19,6 @@ import {
   putAnnouncement,
 } from '../../../shared/io/tenants/directory/directory-entries.ts'
 import { awaitEdges, forgetEdge } from '../../../shared/io/tenants/directory/tenant-directory.ts'
-import { createSealer } from '../../../shared/io/tenants/keys/console-keys.ts'
 import { until } from '../../support/process/until.ts'
 import {
   bodyOf,

@@ -15,9 +15,9 @@ import {
   requestLogAnswerContext,
   requestLogQueryContext,
 } from '#shared/core/telemetry/request-log.ts'
+import { createSealer } from '#shared/io/keys/console-keys.ts'
+import { attachProof, splitProof } from '#shared/io/keys/proofs.ts'
 import { createMetrics } from '#shared/io/process/metrics.ts'
-import { attachProof, splitProof } from '#shared/io/tenants/directory/proofs.ts'
-import { createSealer } from '#shared/io/tenants/keys/console-keys.ts'
 import { createConsoleApp } from '../../../services/console/app.ts'
 import { forgetRequests } from '../../../services/console/erasure/forget-requests.ts'
 import { createTenant, setTenantRates } from '../../../services/console/tenants/manage-tenants.ts'

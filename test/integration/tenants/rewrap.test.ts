@@ -5,6 +5,8 @@ import { randomBytes, randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest'
 import { tenantKey } from '#shared/core/tenants/directory-entries.ts'
 import { requestErasure } from '#shared/io/erasure/erasure-job-store.ts'
+import { createSealer, toMasterKeys } from '#shared/io/keys/console-keys.ts'
+import { createWebhookOpener, toDerivedKey } from '#shared/io/keys/process-keys.ts'
 import { openTenantsBucket } from '#shared/io/nats/streams/buckets.ts'
 import { createMetrics } from '#shared/io/process/metrics.ts'
 import { createCredentialStore } from '#shared/io/tenants/credential-store.ts'
@@ -13,8 +15,6 @@ import {
   proveOthersAgain,
 } from '#shared/io/tenants/directory/directory-scan.ts'
 import { createTenantProjection } from '#shared/io/tenants/directory/tenant-projection.ts'
-import { createSealer, toMasterKeys } from '#shared/io/tenants/keys/console-keys.ts'
-import { createWebhookOpener, toDerivedKey } from '#shared/io/tenants/keys/process-keys.ts'
 import {
   createSecretsCheck,
   findSecretsFault,

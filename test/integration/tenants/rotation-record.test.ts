@@ -6,7 +6,7 @@ import { randomBytes, randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { rotationMaxMs } from '#shared/core/base/limits/tenants.ts'
 import type { RotationProgress } from '#shared/core/tenants/rotation-progress.ts'
-import { createSealer } from '#shared/io/tenants/keys/console-keys.ts'
+import { createSealer } from '#shared/io/keys/console-keys.ts'
 import { removeExpiredRotationKeys } from '#shared/io/tenants/rotation-store.ts'
 import type { RotationStage } from '../../../services/console/tenants/rotation.ts'
 import {

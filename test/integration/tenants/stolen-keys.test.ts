@@ -5,23 +5,14 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { type DerivedKey, processKeys } from '#shared/core/permissions/process-keys.ts'
 import { removalsBucket, tenantsBucket } from '#shared/core/telemetry/nats-names.ts'
 import { listKey, policyKey, syncedKey, tenantKey } from '#shared/core/tenants/directory-entries.ts'
-import { encodeReport } from '#shared/io/nats/kv-reporter.ts'
+import { createEdgeKeys } from '#shared/io/keys/edge-keys.ts'
+import { createWebhookOpener, readEdgeKeys, toDerivedKey } from '#shared/io/keys/process-keys.ts'
+import { createProver, deriveKey, type KeyPurpose, type Prover } from '#shared/io/keys/proofs.ts'
+import { createOpener, type SecretOwner, secretKinds } from '#shared/io/keys/sealed-secrets.ts'
+import { createSigner } from '#shared/io/keys/signatures.ts'
 import { openRemovalsBucket, openTenantsBucket } from '#shared/io/nats/streams/buckets.ts'
-import {
-  createProver,
-  deriveKey,
-  type KeyPurpose,
-  type Prover,
-} from '#shared/io/tenants/directory/proofs.ts'
-import { createEdgeKeys } from '#shared/io/tenants/keys/edge-keys.ts'
-import {
-  createWebhookOpener,
-  readEdgeKeys,
-  toDerivedKey,
-} from '#shared/io/tenants/keys/process-keys.ts'
-import { createSigner } from '#shared/io/tenants/keys/signatures.ts'
+import { encodeReport } from '#shared/io/tenants/directory/kv-reporter.ts'
 import { type Removal, readRemovals, toRemovalKey } from '#shared/io/tenants/removal-list.ts'
-import { createOpener, type SecretOwner, secretKinds } from '#shared/io/tenants/sealed-secrets.ts'
 import { createTenantStore } from '#shared/io/tenants/tenant-store.ts'
 import { readRecovery } from '../../../services/console/recovery/read-recovery.ts'
 import {

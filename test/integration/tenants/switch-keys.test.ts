@@ -4,6 +4,9 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { edgeKey, listKey } from '#shared/core/tenants/directory-entries.ts'
+import { createEdgeKeys } from '#shared/io/keys/edge-keys.ts'
+import { listOlderProcesses, readKeyForm } from '#shared/io/keys/key-form.ts'
+import { createWebhookOpener, readEdgeKeys, toDerivedKey } from '#shared/io/keys/process-keys.ts'
 import { connectNats } from '#shared/io/nats/connection.ts'
 import { createPostgres } from '#shared/io/postgres/postgres.ts'
 import { createMetrics } from '#shared/io/process/metrics.ts'
@@ -13,13 +16,6 @@ import {
   putProven,
 } from '#shared/io/tenants/directory/directory-entries.ts'
 import { openTenantDirectory } from '#shared/io/tenants/directory/edge-directory.ts'
-import { createEdgeKeys } from '#shared/io/tenants/keys/edge-keys.ts'
-import { listOlderProcesses, readKeyForm } from '#shared/io/tenants/keys/key-form.ts'
-import {
-  createWebhookOpener,
-  readEdgeKeys,
-  toDerivedKey,
-} from '#shared/io/tenants/keys/process-keys.ts'
 import { rewrapSecrets } from '../../../services/console/keys/rewrap.ts'
 import {
   type CreatedTenant,

@@ -5,10 +5,10 @@ import {
   createOutbound,
   type OutboundOptions,
 } from '#shared/io/deliveries/outbound/outbound-client.ts'
+import { createWebhookOpener, toDerivedKey } from '#shared/io/keys/process-keys.ts'
 import type { Postgres } from '#shared/io/postgres/postgres.ts'
 import { createLog, type Log } from '#shared/io/process/log.ts'
 import { createMetrics } from '#shared/io/process/metrics.ts'
-import { createWebhookOpener, toDerivedKey } from '#shared/io/tenants/keys/process-keys.ts'
 import { type Engine, type EngineSettings, startEngine } from '../../../services/delivery/engine.ts'
 import { atTime } from '../servers/database-clock.ts'
 import { testMasterKey } from './delivery-fixtures.ts'

@@ -3,8 +3,8 @@
 import { randomBytes } from 'node:crypto'
 import { toAlertId, toDeliveryId } from '#shared/core/base/ids.ts'
 import type { Environment } from '#shared/core/tenants/credentials.ts'
+import { createSealer, type Sealer } from '#shared/io/keys/console-keys.ts'
 import type { Queryable } from '#shared/io/postgres/postgres.ts'
-import { createSealer, type Sealer } from '#shared/io/tenants/keys/console-keys.ts'
 import { insertBareTenants } from '../tenants/bare-tenant.ts'
 
 export const testMasterKey = Buffer.alloc(32, 7).toString('base64')

@@ -10,6 +10,8 @@ import { createHistoryStore } from '#shared/io/devices/history-store.ts'
 import { createLinkStore } from '#shared/io/devices/link-store.ts'
 import { createSignalHistoryStore } from '#shared/io/devices/signal-history-store.ts'
 import { createUserStore } from '#shared/io/devices/user-store.ts'
+import { createSealer } from '#shared/io/keys/console-keys.ts'
+import { createKnownForm } from '#shared/io/keys/key-form.ts'
 import { connectNats, type Nats } from '#shared/io/nats/connection.ts'
 import { ensureStreams } from '#shared/io/nats/streams/ensure-streams.ts'
 import { createPasswordHasher } from '#shared/io/operators/password-hash.ts'
@@ -30,8 +32,6 @@ import {
   createTenantProjection,
   type TenantProjection,
 } from '#shared/io/tenants/directory/tenant-projection.ts'
-import { createSealer } from '#shared/io/tenants/keys/console-keys.ts'
-import { createKnownForm } from '#shared/io/tenants/keys/key-form.ts'
 import { listStaleSecretRequests } from '#shared/io/tenants/stale-secret-requests.ts'
 import type { FleetRouteDeps } from '../../../services/console/analytics/fleet/fleet-routes.ts'
 import type { AnalystDeps } from '../../../services/console/analytics/manage-analysts.ts'

@@ -1,7 +1,7 @@
 /** The keys of a process as an operator sets them: its own, derived from the master key. */
 import { type KeyVariable, processKeys } from '#shared/core/permissions/process-keys.ts'
 import type { ProcessName } from '#shared/core/permissions/process-permissions.ts'
-import { toDerivedKeys } from '#shared/io/tenants/keys/process-keys.ts'
+import { toDerivedKeys } from '#shared/io/keys/process-keys.ts'
 
 /** @returns the environment with the process's own keys in place of MASTER_KEY */
 export function withOwnKeys(

@@ -20,6 +20,9 @@ import { createStaleSecretRequests } from '../../../services/ingest/stale-secret
 import { signBody } from '../../../shared/core/telemetry/signature.ts'
 import { listen } from '../../../shared/io/http/http-server.ts'
 import { createInternalServer } from '../../../shared/io/http/internal-server.ts'
+import { createSealer, type Sealer } from '../../../shared/io/keys/console-keys.ts'
+import { createEdgeKeys, type EdgeKeys, toEdgeKeyTexts } from '../../../shared/io/keys/edge-keys.ts'
+import { toDerivedKeys } from '../../../shared/io/keys/process-keys.ts'
 import { connectNats, type Nats } from '../../../shared/io/nats/connection.ts'
 import { ensureStreams } from '../../../shared/io/nats/streams/ensure-streams.ts'
 import { startStreamKeeper } from '../../../shared/io/nats/streams/stream-keeper.ts'
@@ -36,13 +39,6 @@ import {
   type TenantDirectory,
 } from '../../../shared/io/tenants/directory/edge-directory.ts'
 import { projectTenant } from '../../../shared/io/tenants/directory/tenant-directory.ts'
-import { createSealer, type Sealer } from '../../../shared/io/tenants/keys/console-keys.ts'
-import {
-  createEdgeKeys,
-  type EdgeKeys,
-  toEdgeKeyTexts,
-} from '../../../shared/io/tenants/keys/edge-keys.ts'
-import { toDerivedKeys } from '../../../shared/io/tenants/keys/process-keys.ts'
 import { startStaleSecretReporter } from '../../../shared/io/tenants/stale-secret-requests.ts'
 import { nodeEnv } from '../process/node-env.ts'
 import { until } from '../process/until.ts'

@@ -10,9 +10,9 @@ import {
 } from '#shared/io/erasure/erasure-job-store.ts'
 import { createErasureStore } from '#shared/io/erasure/erasure-store.ts'
 import type { ErasureSubject } from '#shared/io/erasure/erasure-subject.ts'
+import { createSealer } from '#shared/io/keys/console-keys.ts'
+import { createEdgeKeys, toEdgeKeyTexts } from '#shared/io/keys/edge-keys.ts'
 import { createMetrics } from '#shared/io/process/metrics.ts'
-import { createSealer } from '#shared/io/tenants/keys/console-keys.ts'
-import { createEdgeKeys, toEdgeKeyTexts } from '#shared/io/tenants/keys/edge-keys.ts'
 import {
   createErasures,
   type Erasures,

@@ -3,7 +3,7 @@
 import { randomBytes } from 'node:crypto'
 import { headers, type MsgHdrs } from 'nats'
 import { batchProofHeader } from '#shared/core/telemetry/nats-names.ts'
-import { createProver } from '../../../shared/io/tenants/directory/proofs.ts'
+import { createProver } from '../../../shared/io/keys/proofs.ts'
 
 /** TELEMETRY_KEY of the scorers that tests start. */
 export const testTelemetryKey = randomBytes(32).toString('base64')

@@ -8,8 +8,8 @@ import {
   OutboundError,
   StaleConnectionError,
 } from '#shared/io/deliveries/outbound/outbound-client.ts'
+import { UnsealError } from '#shared/io/keys/sealed-secrets.ts'
 import { PostgresUnavailableError } from '#shared/io/postgres/postgres.ts'
-import { UnsealError } from '#shared/io/tenants/sealed-secrets.ts'
 import {
   type AttemptDeps,
   attemptDelivery,

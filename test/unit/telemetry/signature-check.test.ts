@@ -4,6 +4,7 @@
  */
 import { createHash, createHmac } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
+import { signaturePattern } from '#shared/core/telemetry/signature.ts'
 import { checkSignature } from '#shared/core/telemetry/signature-check.ts'
 import { describeRefusedRequest, readSignatureForm } from '#shared/core/telemetry/signature-form.ts'
 import { hostileBodies } from '../../support/telemetry/hostile-bodies.ts'
@@ -252,6 +253,15 @@ describe('the content of a 401', () => {
 
   it('is only the form, for any header', () => {
     expect(readSignatureForm(sign()).text).toBe('base64 of 32 bytes, as expected')
+    for (const length of [31, 32, 33, 64]) {
+      for (const last of [...'AEQgw048B+/=']) {
+        for (const end of ['', '=', '==']) {
+          const header = `${Buffer.alloc(length, 7).toString('base64').slice(0, 42)}${last}${end}`
+          const isRight = signaturePattern.test(header)
+          expect(readSignatureForm(header).faults.length === 0, header).toBe(isRight)
+        }
+      }
+    }
     expect(describeRefusedRequest(Buffer.from('{}'), undefined).received).toEqual({
       bytes: 2,
       sha256: createHash('sha256').update('{}').digest('hex'),

@@ -4,10 +4,10 @@ import { readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { renderProcessKeys } from '#shared/core/permissions/process-keys.ts'
 import { processPermissions } from '#shared/core/permissions/process-permissions.ts'
-import { createSealer, type KeyForm } from '#shared/io/tenants/keys/console-keys.ts'
-import { createEdgeKeys, toEdgeKeyTexts } from '#shared/io/tenants/keys/edge-keys.ts'
-import { readEdgeKeys, toDerivedKeys } from '#shared/io/tenants/keys/process-keys.ts'
-import { createSigner, createVerifier } from '#shared/io/tenants/keys/signatures.ts'
+import { createSealer, type KeyForm } from '#shared/io/keys/console-keys.ts'
+import { createEdgeKeys, toEdgeKeyTexts } from '#shared/io/keys/edge-keys.ts'
+import { readEdgeKeys, toDerivedKeys } from '#shared/io/keys/process-keys.ts'
+import { createSigner, createVerifier } from '#shared/io/keys/signatures.ts'
 
 const masterKey = Buffer.alloc(32, 1).toString('base64')
 const context = ['2026-01-01T00:00:00Z', 'tenant.acme', 7]

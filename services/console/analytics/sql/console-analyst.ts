@@ -14,7 +14,7 @@ import {
 } from '#shared/io/analytics/analyst-query.ts'
 import { saveAnalyst } from '#shared/io/analytics/analyst-store.ts'
 import { toAnalyticsDatabase } from '#shared/io/analytics/analytics-database.ts'
-import type { Sealer } from '#shared/io/tenants/keys/console-keys.ts'
+import type { Sealer } from '#shared/io/keys/console-keys.ts'
 import { type AnalystDeps, createUser, requireAnalysts } from '../manage-analysts.ts'
 
 export type ConsoleAnalystDeps = AnalystDeps & {

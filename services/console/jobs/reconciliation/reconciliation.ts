@@ -9,6 +9,7 @@ import {
   toReconciliationHour,
 } from '#shared/core/reconciliation/reconciliation.ts'
 import type { Clickhouse } from '#shared/io/clickhouse/clickhouse.ts'
+import type { Prover } from '#shared/io/keys/proofs.ts'
 import type { Nats } from '#shared/io/nats/connection.ts'
 import { type Locks, tryNamedLock } from '#shared/io/postgres/named-lock-store.ts'
 import type { Postgres, Session } from '#shared/io/postgres/postgres.ts'
@@ -16,7 +17,6 @@ import type { Log } from '#shared/io/process/log.ts'
 import type { Metrics } from '#shared/io/process/metrics.ts'
 import { requireLock } from '#shared/io/reconciliation/reconciliation-postgres-store.ts'
 import type { ReconciliationStore } from '#shared/io/reconciliation/reconciliation-store.ts'
-import type { Prover } from '#shared/io/tenants/directory/proofs.ts'
 import { type Poller, poll } from '../../../../shared/io/process/poll.ts'
 import { type Comparison, createComparison } from './comparison.ts'
 import {

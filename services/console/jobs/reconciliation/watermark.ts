@@ -8,6 +8,7 @@ import { reconciliationHourMs } from '#shared/core/reconciliation/reconciliation
 import type { TelemetryStream } from '#shared/core/telemetry/telemetry-streams.ts'
 import { readMark } from '#shared/io/analytics/replica-rows-store.ts'
 import type { Clickhouse } from '#shared/io/clickhouse/clickhouse.ts'
+import type { Prover } from '#shared/io/keys/proofs.ts'
 import type { Nats } from '#shared/io/nats/connection.ts'
 import { readDecidedWatermark } from '#shared/io/nats/consume/low-watermark.ts'
 import type { Postgres } from '#shared/io/postgres/postgres.ts'
@@ -20,7 +21,6 @@ import {
   markDecided,
 } from '#shared/io/reconciliation/reconciliation-rows-store.ts'
 import { readStream } from '#shared/io/telemetry/stream-incarnations.ts'
-import type { Prover } from '#shared/io/tenants/directory/proofs.ts'
 
 type WatermarkDeps = {
   findNats: () => Nats | null

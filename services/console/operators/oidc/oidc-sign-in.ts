@@ -31,7 +31,7 @@ type Fault =
   | 'disabled'
 
 /** What is wrong with an account is not for a stranger: all of these get one answer. */
-const notWelcome =
+const operatorNotAllowed =
   'This identity cannot sign in here. It needs an invitation to its email address, and an ' +
   'identity provider that has verified the address.'
 /** These say nothing of accounts, only of what the provider said. */
@@ -63,7 +63,7 @@ export async function signInByOidc(
   if (signedIn !== null) return signedIn
   parts.refused.note(caller.address, refusedOf)
   parts.log.warn({ reason: fault }, oidcRefusedLine)
-  throw new Problem('forbidden', (fault && words[fault]) ?? notWelcome)
+  throw new Problem('forbidden', (fault && words[fault]) ?? operatorNotAllowed)
 }
 
 /** The line of the log for a refusal, with its `reason`. */

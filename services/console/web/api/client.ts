@@ -52,7 +52,7 @@ export class ApiProblem extends Error {
 }
 
 /** What the shell does for calls; it sets them when it is mounted. */
-export const demands = {
+export const sessionPrompts = {
   /** The session has ended: show the sign-in page over what is there. */
   signIn: (): void => undefined,
   /** @returns whether the person has proved again who they are */
@@ -69,11 +69,11 @@ async function send(request: Request): Promise<Response> {
   if (response.status === 401 && !sessionPath.test(pathname)) {
     // The token is new since a step-up or a sign-in in another tab: this call had the one before.
     if (await hasSession()) return fetchOwn(again)
-    demands.signIn()
+    sessionPrompts.signIn()
   }
   if (response.status !== 403 || pathname.endsWith('/session/step-up')) return response
   const problem = (await response.clone().json()) as { code?: string }
-  if (problem.code !== 'step_up_required' || !(await demands.stepUp())) return response
+  if (problem.code !== 'step_up_required' || !(await sessionPrompts.stepUp())) return response
   return fetchOwn(again)
 }
 

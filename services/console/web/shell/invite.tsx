@@ -10,9 +10,9 @@ import { acceptInvitation, findInvitation, type SignedIn, waysQuery } from '../a
 import { Button } from '../components/button.tsx'
 import { Input } from '../components/field.tsx'
 import { Loaded, Refused, Skeleton } from '../components/states.tsx'
-import { Doorway } from './doorway.tsx'
 import { OidcSignIn, Or } from './oidc/sign-in.tsx'
 import { passwordCharactersMin, passwordHint } from './password-rule.ts'
+import { SignedOutLayout } from './signed-out-layout.tsx'
 
 /** A tenant's id: nothing that leads elsewhere. */
 const slug = /^[a-z0-9][a-z0-9-]*$/
@@ -59,17 +59,17 @@ export function Invite({ onSignedIn }: { onSignedIn: (signedIn: SignedIn) => voi
 
   if (token === '' || (invitation.error instanceof ApiProblem && invitation.error.status === 404)) {
     return (
-      <Doorway title="This invitation cannot be used">
+      <SignedOutLayout title="This invitation cannot be used">
         <p className="text-muted">
           It was used already, has run out, or the link is not complete. An administrator can invite
           you again.
         </p>
         <a href={`${prefix}/`}>Go to sign in</a>
-      </Doorway>
+      </SignedOutLayout>
     )
   }
   return (
-    <Doorway title="Welcome">
+    <SignedOutLayout title="Welcome">
       <Loaded query={both} skeleton={<Skeleton className="h-56" />}>
         {([{ email, role, reset }, { oidc, passwords }]) => (
           <>
@@ -126,6 +126,6 @@ export function Invite({ onSignedIn }: { onSignedIn: (signedIn: SignedIn) => voi
           </>
         )}
       </Loaded>
-    </Doorway>
+    </SignedOutLayout>
   )
 }

@@ -8,7 +8,7 @@ import { useQuery, useQueryClient } from '@tanstack/react-query'
 import { lazyRouteComponent, useLocation } from '@tanstack/react-router'
 import { Dialog } from 'radix-ui'
 import { Suspense, useEffect, useState } from 'react'
-import { demands } from '../api/client.ts'
+import { sessionPrompts } from '../api/client.ts'
 import { type SignedIn, sessionQuery } from '../api/session.ts'
 import { Failed } from '../components/states.tsx'
 import { Toasts } from '../components/toast.tsx'
@@ -28,9 +28,9 @@ export function Root() {
   const shown = session.data
 
   useEffect(() => {
-    demands.signIn = () => setEnded(true)
+    sessionPrompts.signIn = () => setEnded(true)
     return () => {
-      demands.signIn = () => undefined
+      sessionPrompts.signIn = () => undefined
     }
   }, [])
 

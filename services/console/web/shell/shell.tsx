@@ -6,9 +6,9 @@ import type { SignedIn } from '../api/session.ts'
 import { Button, IconButton } from '../components/button.tsx'
 import { AccountMenu } from './account-menu.tsx'
 import type { PaletteKind } from './command-palette.tsx'
-import { Mark } from './doorway.tsx'
 import { AdminTabs, Navigation } from './navigation.tsx'
 import { OperatorContext } from './operator.ts'
+import { Mark } from './signed-out-layout.tsx'
 import { TenantSwitcher } from './tenant-switcher.tsx'
 
 /** Loaded once the first page is shown, before anyone opens it. */

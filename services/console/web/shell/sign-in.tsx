@@ -9,8 +9,8 @@ import { type SignedIn, signIn, waysQuery } from '../api/session.ts'
 import { Button } from '../components/button.tsx'
 import { Input } from '../components/field.tsx'
 import { Refused, Skeleton } from '../components/states.tsx'
-import { Doorway } from './doorway.tsx'
 import { OidcSignIn, Or } from './oidc/sign-in.tsx'
+import { SignedOutLayout } from './signed-out-layout.tsx'
 
 /** @param email whose session has ended, when one has */
 export function SignIn({
@@ -92,7 +92,7 @@ export function SignIn({
     </form>
   )
   return (
-    <Doorway title="Sign in">
+    <SignedOutLayout title="Sign in">
       {email && (
         <p className="-mt-2 text-muted">
           Your session has ended. Sign in to go on where you were; nothing is lost.
@@ -120,6 +120,6 @@ export function SignIn({
           </>
         )
       )}
-    </Doorway>
+    </SignedOutLayout>
   )
 }

@@ -4,7 +4,7 @@
  */
 import { useQueryClient } from '@tanstack/react-query'
 import { type FormEvent, useEffect, useRef, useState } from 'react'
-import { demands } from '../api/client.ts'
+import { sessionPrompts } from '../api/client.ts'
 import { type SignedIn, sessionQuery, stepUp } from '../api/session.ts'
 import { Button } from '../components/button.tsx'
 import { Dialog, DialogActions } from '../components/dialog.tsx'
@@ -25,7 +25,7 @@ export function StepUp({ signedIn: { operator, step_up_by: ways } }: { signedIn:
   const typed = byCode || ways.includes('password')
 
   useEffect(() => {
-    demands.stepUp = () => {
+    sessionPrompts.stepUp = () => {
       // Calls that need it at the same time share one dialog.
       if (waiting.current !== null) return waiting.current.answer
       const { promise, resolve } = Promise.withResolvers<boolean>()
@@ -36,7 +36,7 @@ export function StepUp({ signedIn: { operator, step_up_by: ways } }: { signedIn:
       return promise
     }
     return () => {
-      demands.stepUp = async () => false
+      sessionPrompts.stepUp = async () => false
       waiting.current?.settle(false)
       waiting.current = null
     }

@@ -9,12 +9,18 @@
  */
 import type { KV, KvEntry, NatsConnection } from 'nats'
 import { tenantsBucket } from '#shared/core/telemetry/nats-names.ts'
+import type { Sealer } from '#shared/io/keys/console-keys.ts'
+import type { EdgeKeys } from '#shared/io/keys/edge-keys.ts'
+import {
+  attachProof,
+  type Prover,
+  splitProof,
+  toProvingKeyId,
+  type Verifier,
+} from '#shared/io/keys/proofs.ts'
 import type { Nats } from '#shared/io/nats/connection.ts'
 import { isWrongRevision } from '#shared/io/nats/jetstream-errors.ts'
 import { restoreTenantsBucket } from '#shared/io/nats/streams/restore-streams.ts'
-import type { Sealer } from '#shared/io/tenants/keys/console-keys.ts'
-import type { EdgeKeys } from '#shared/io/tenants/keys/edge-keys.ts'
-import { attachProof, type Prover, splitProof, toProvingKeyId, type Verifier } from './proofs.ts'
 
 type Opened = {
   nats: Nats

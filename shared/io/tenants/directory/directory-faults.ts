@@ -12,13 +12,13 @@ import {
   tenantEntrySchema,
   tenantKey,
 } from '#shared/core/tenants/directory-entries.ts'
+import { splitProof } from '#shared/io/keys/proofs.ts'
 import { findListShard, listShardVersions } from '#shared/io/lists/list-store.ts'
 import { createPolicyStore } from '#shared/io/policies/policy-store.ts'
 import type { Postgres } from '#shared/io/postgres/postgres.ts'
-import { isUndone } from '#shared/io/tenants/recover-tenant.ts'
 import type { TenantStore } from '#shared/io/tenants/tenant-store.ts'
+import { isUndone } from '#shared/io/tenants/undone-creations.ts'
 import { type Directory, type ProvenEntry, readProven } from './directory-entries.ts'
-import { splitProof } from './proofs.ts'
 import { isPolicyDocument } from './tenant-directory.ts'
 
 /** What is known of an entry that a console wrote; the version is that of a shard of lists. */

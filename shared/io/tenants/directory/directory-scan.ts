@@ -4,14 +4,14 @@
  */
 import type { KvEntry } from 'nats'
 import { edgeKey, policyKey, tenantKey } from '#shared/core/tenants/directory-entries.ts'
+import type { Sealer } from '#shared/io/keys/console-keys.ts'
+import { splitProof, toProvingKeyId } from '#shared/io/keys/proofs.ts'
+import { toSealingHead } from '#shared/io/keys/sealed-secrets.ts'
 import type { Nats } from '#shared/io/nats/connection.ts'
 import { isWrongRevision } from '#shared/io/nats/jetstream-errors.ts'
 import { readEntries } from '#shared/io/nats/kv-entries.ts'
 import { openTenantsBucket } from '#shared/io/nats/streams/buckets.ts'
-import type { Sealer } from '#shared/io/tenants/keys/console-keys.ts'
-import { toSealingHead } from '#shared/io/tenants/sealed-secrets.ts'
 import { openDirectory, putProven, readProven } from './directory-entries.ts'
-import { splitProof, toProvingKeyId } from './proofs.ts'
 
 /**
  * Reads every tenant's entry once.

@@ -24,6 +24,7 @@ import {
   syncedKey,
   tenantKey,
 } from '#shared/core/tenants/directory-entries.ts'
+import type { EdgeKeys } from '#shared/io/keys/edge-keys.ts'
 import type { BucketRead } from '#shared/io/nats/bucket-reader.ts'
 import type { Nats } from '#shared/io/nats/connection.ts'
 import {
@@ -35,7 +36,6 @@ import {
 import { readJson } from '#shared/io/nats/kv-entries.ts'
 import type { Log } from '#shared/io/process/log.ts'
 import type { Metrics } from '#shared/io/process/metrics.ts'
-import type { EdgeKeys } from '#shared/io/tenants/keys/edge-keys.ts'
 import type { ActivePolicies } from './active-policies.ts'
 import {
   type EdgeDirectory,

@@ -6,10 +6,10 @@ import {
   policyKey,
   tenantKey,
 } from '#shared/core/tenants/directory-entries.ts'
+import type { Sealer } from '#shared/io/keys/console-keys.ts'
 import type { Nats } from '#shared/io/nats/connection.ts'
 import { isMessageGone } from '#shared/io/nats/jetstream-errors.ts'
 import { readEntries } from '#shared/io/nats/kv-entries.ts'
-import type { Sealer } from '#shared/io/tenants/keys/console-keys.ts'
 import { openDirectory, readAnnouncement } from './directory-entries.ts'
 
 /** What an edge last announced. */

@@ -12,7 +12,7 @@ import {
   type TenantEntry,
   tenantEntrySchema,
 } from '#shared/core/tenants/directory-entries.ts'
-import type { Opener } from '#shared/io/tenants/sealed-secrets.ts'
+import type { Opener } from '#shared/io/keys/sealed-secrets.ts'
 import { type ActivePolicies, type ActivePolicy, createActivePolicies } from './active-policies.ts'
 import { createDirectoryLists, type TenantLists } from './tenant-lists.ts'
 

@@ -19,11 +19,11 @@ import {
   tenantEntrySchema,
   tenantKey,
 } from '#shared/core/tenants/directory-entries.ts'
+import type { Sealer } from '#shared/io/keys/console-keys.ts'
 import type { Nats } from '#shared/io/nats/connection.ts'
 import { isWrongRevision } from '#shared/io/nats/jetstream-errors.ts'
 import { listKeys } from '#shared/io/nats/kv-entries.ts'
 import { within } from '#shared/io/process/pause.ts'
-import type { Sealer } from '#shared/io/tenants/keys/console-keys.ts'
 import {
   type Directory,
   type EdgeDirectory,

@@ -15,6 +15,7 @@ import {
   syncedKey,
   tenantKey,
 } from '#shared/core/tenants/directory-entries.ts'
+import type { Sealer } from '#shared/io/keys/console-keys.ts'
 import { readListMarker } from '#shared/io/lists/list-store.ts'
 import type { Nats } from '#shared/io/nats/connection.ts'
 import { isWrongRevision } from '#shared/io/nats/jetstream-errors.ts'
@@ -23,7 +24,14 @@ import type { Postgres } from '#shared/io/postgres/postgres.ts'
 import type { Log } from '#shared/io/process/log.ts'
 import { type Metrics, startAtZero } from '#shared/io/process/metrics.ts'
 import { within } from '#shared/io/process/pause.ts'
-import type { Sealer } from '#shared/io/tenants/keys/console-keys.ts'
+import {
+  type Ahead,
+  type Copy,
+  type Fault,
+  findFaults,
+  type RepairKind,
+  repairKinds,
+} from '#shared/io/tenants/directory/directory-faults.ts'
 import { createTenantStore, type TenantStore } from '#shared/io/tenants/tenant-store.ts'
 import {
   type Directory,
@@ -32,14 +40,6 @@ import {
   readProven,
   toDirectory,
 } from './directory-entries.ts'
-import {
-  type Ahead,
-  type Copy,
-  type Fault,
-  findFaults,
-  type RepairKind,
-  repairKinds,
-} from './directory-faults.ts'
 import { createUnusedPolicies, type UnusedPolicies } from './unused-policies.ts'
 
 export type TenantProjection = {

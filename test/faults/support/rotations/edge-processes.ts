@@ -5,11 +5,11 @@
 import { randomBytes } from 'node:crypto'
 import { fileURLToPath } from 'node:url'
 import { edgeKey } from '#shared/core/tenants/directory-entries.ts'
+import { createSealer } from '#shared/io/keys/console-keys.ts'
 import { connectNats, type Nats } from '#shared/io/nats/connection.ts'
 import { openTenantsBucket } from '#shared/io/nats/streams/buckets.ts'
 import { ensureStreams } from '#shared/io/nats/streams/ensure-streams.ts'
 import { createPostgres, type Postgres } from '#shared/io/postgres/postgres.ts'
-import { createSealer } from '#shared/io/tenants/keys/console-keys.ts'
 import { callAdmin } from '../../../support/http/tenant-client.ts'
 import { type Closing, startWhole } from '../../../support/process/closing.ts'
 import {

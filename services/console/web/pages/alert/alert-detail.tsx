@@ -29,7 +29,7 @@ export function AlertDetail({
   onRetry: () => void
   onDisposition: (disposition: Disposition) => void
 }) {
-  const mayJudge = useMay('analyst')
+  const maySetDisposition = useMay('analyst')
   const { decision, disposition } = alert
   return (
     <div className="grid min-w-0 grid-cols-[minmax(0,1fr)] content-start gap-4">
@@ -41,7 +41,7 @@ export function AlertDetail({
           <Time at={alert.created_at} exact />
         </span>
       </div>
-      {mayJudge ? (
+      {maySetDisposition ? (
         <DispositionButtons onChoose={onDisposition} value={disposition} />
       ) : (
         <div>

@@ -67,12 +67,7 @@ export function ListPane({
         <span className="ml-auto" />
         <LiveSwitch connected={fresh.connected} />
         {total > 0 && <AllMenu filters={filters} onStarted={watch} tenant={tenant} />}
-        <IconButton
-          disabled={list.isFetching}
-          icon="refresh"
-          label="Read the list again"
-          onClick={readAgain}
-        />
+        <IconButton disabled={list.isFetching} icon="refresh" label="Refresh" onClick={readAgain} />
       </div>
       {job && <BulkProgress job={job} onClose={() => watch('')} onUndo={watch} />}
       {error !== null && <Refused error={error} />}
@@ -112,7 +107,7 @@ function AllMenu({
   // A span begins at the moment when the dialog was opened, for the count and for the change.
   const [bulk, setBulk] = useState<{ sets: BulkSets; filter: Record<string, string> } | null>(null)
   const begin = (sets: BulkSets) => setBulk({ sets, filter: toQuery(filters, serverNowMs()) })
-  const mayJudge = useMay('analyst')
+  const maySetDisposition = useMay('analyst')
   const download = (form: 'plain' | 'excel') => {
     const query = new URLSearchParams({ ...toQuery(filters, serverNowMs()), form })
     location.assign(`${prefix}/admin/v1/tenants/${tenant}/alerts.csv?${query}`)
@@ -127,9 +122,9 @@ function AllMenu({
           </Button>
         }
       >
-        {mayJudge && (
+        {maySetDisposition && (
           <>
-            <MenuItem onSelect={() => begin('disposition')}>Change their disposition</MenuItem>
+            <MenuItem onSelect={() => begin('disposition')}>Set disposition</MenuItem>
             <MenuItem onSelect={() => begin('assignee')}>Assign them</MenuItem>
           </>
         )}

@@ -35,7 +35,7 @@ export function Workbench({ tenant }: { tenant: string }) {
   const [openId, open] = useOpenAlert()
   const { checked, check, clear } = useSelection(filters)
   const [help, setHelp] = useState(false)
-  const mayJudge = useMay('analyst')
+  const maySetDisposition = useMay('analyst')
   const { operator } = useSignedIn()
   const { setDisposition, assign } = useChangeAlerts()
   const bulk = useBulkJob()
@@ -67,7 +67,7 @@ export function Workbench({ tenant }: { tenant: string }) {
     k: () => move(-1),
     Escape: () => (checked.size > 0 ? clear() : open('')),
     '?': () => setHelp(true),
-    ...(mayJudge
+    ...(maySetDisposition
       ? {
           ...judgeBy,
           u: undoLast,
@@ -126,7 +126,7 @@ export function Workbench({ tenant }: { tenant: string }) {
             <SelectionBar
               checked={checked}
               onDrop={clear}
-              onJudge={judge}
+              onSetDisposition={judge}
               onStarted={(jobId) => {
                 clear()
                 bulk.watch(jobId)
@@ -164,7 +164,11 @@ export function Workbench({ tenant }: { tenant: string }) {
           )}
         </section>
       </div>
-      <KeyHelpDialog mayJudge={mayJudge} onClose={() => setHelp(false)} open={help} />
+      <KeyHelpDialog
+        maySetDisposition={maySetDisposition}
+        onClose={() => setHelp(false)}
+        open={help}
+      />
     </div>
   )
 }

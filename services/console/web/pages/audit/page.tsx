@@ -63,7 +63,7 @@ export function Page() {
       controls={
         <>
           <select
-            aria-label="Whose log"
+            aria-label="Log"
             className={`${controlClasses} h-8 w-auto!`}
             onChange={({ target }) => change({ of: target.value, row: '' })}
             value={of}

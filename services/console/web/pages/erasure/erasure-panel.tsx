@@ -1,4 +1,4 @@
-/** One erasure: how far it is by store, and at its end the receipt. */
+/** One erasure: progress by store, and at its end the receipt. */
 import { useQuery } from '@tanstack/react-query'
 import { Badge, type Tone } from '../../components/badge.tsx'
 import { Spinner } from '../../components/button.tsx'

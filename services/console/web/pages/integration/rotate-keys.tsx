@@ -10,10 +10,10 @@ import { Checkbox, Input } from '../../components/field.tsx'
 import { CopyLine } from '../../components/secret.tsx'
 import { Refused } from '../../components/states.tsx'
 import { Time } from '../../components/time/time.tsx'
-import { type NewKeys, type Rotation, useForgetKeys, type Wanted } from './rotation.ts'
+import { type NewKeys, type Rotation, type RotationChoice, useForgetKeys } from './rotation.ts'
 import { EdgeTable, toSeconds } from './rotation-panel.tsx'
 
-const choices: [key: keyof Wanted, label: string, hint: string][] = [
+const choices: [key: keyof RotationChoice, label: string, hint: string][] = [
   ['hmac', 'HMAC secret', 'Signs telemetry. Apps and servers need the new one at once.'],
   ['webhook', 'Webhook secret', 'Signs what is delivered to your receiver.'],
   ['api_key', 'Public API key', 'Reads alerts and devices over the REST API.'],
@@ -32,16 +32,20 @@ export function RotateKeys({
   rotation: Rotation | null
   pending: boolean
   error: unknown
-  onRotate: (wanted: Wanted) => void
+  onRotate: (choice: RotationChoice) => void
   onClose: () => void
 }) {
-  const [wanted, setWanted] = useState<Wanted>({ hmac: true, webhook: true, api_key: false })
+  const [choice, setChoice] = useState<RotationChoice>({
+    hmac: true,
+    webhook: true,
+    api_key: false,
+  })
   const [typed, setTyped] = useState('')
   const submit = (event: FormEvent) => {
     event.preventDefault()
-    onRotate(wanted)
+    onRotate(choice)
   }
-  const some = choices.some(([key]) => wanted[key])
+  const some = choices.some(([key]) => choice[key])
   return (
     <Dialog
       description="The old ones stop being valid at once: what is signed with them is refused from then on. For some tens of milliseconds, two seconds at most, requests with either are answered 401."
@@ -55,11 +59,11 @@ export function RotateKeys({
           <legend className="sr-only">Which keys</legend>
           {choices.map(([key, label, hint]) => (
             <Checkbox
-              checked={wanted[key]}
+              checked={choice[key]}
               hint={hint}
               key={key}
               label={label}
-              onChange={({ target }) => setWanted({ ...wanted, [key]: target.checked })}
+              onChange={({ target }) => setChoice({ ...choice, [key]: target.checked })}
             />
           ))}
         </fieldset>

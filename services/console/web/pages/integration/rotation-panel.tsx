@@ -1,4 +1,4 @@
-/** The latest rotation on the page of a tenant: how far it is, and what each edge confirmed. */
+/** The latest rotation on the page of a tenant: progress, and what each edge confirmed. */
 import type { ReactNode } from 'react'
 import { Badge, type Tone } from '../../components/badge.tsx'
 import { Button, Spinner } from '../../components/button.tsx'

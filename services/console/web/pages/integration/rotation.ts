@@ -12,7 +12,7 @@ import { tenantQuery, tenantsQuery } from '../../api/tenants.ts'
 type Latest = AnswerOf<'/admin/v1/tenants/{tenant_id}/rotation', 'get'>
 export type Rotation = NonNullable<Latest['rotation']>
 export type NewKeys = AnswerOf<'/admin/v1/tenants/{tenant_id}/rotation/keys', 'post'>
-export type Wanted = { hmac: boolean; webhook: boolean; api_key: boolean }
+export type RotationChoice = { hmac: boolean; webhook: boolean; api_key: boolean }
 
 const runningMs = 250
 /** Another person may rotate. */
@@ -52,14 +52,14 @@ function useRefresh(tenantId: string): () => Promise<unknown> {
 }
 
 /** Rotates; the server goes on when the page is left. */
-export function useRotate(tenantId: string): UseMutationResult<NewKeys, Error, Wanted> {
+export function useRotate(tenantId: string): UseMutationResult<NewKeys, Error, RotationChoice> {
   const refresh = useRefresh(tenantId)
   return useMutation({
-    mutationFn: (wanted: Wanted) =>
+    mutationFn: (choice: RotationChoice) =>
       ok(
         api.POST('/admin/v1/tenants/{tenant_id}/rotate', {
           params: { path: { tenant_id: tenantId } },
-          body: wanted,
+          body: choice,
         }),
       ) as Promise<NewKeys>,
     onSettled: refresh,

@@ -109,7 +109,7 @@ function SuppressionRow({
       />
       <MomentInput
         error={errorOf('.expiresAt')}
-        hint={value.expiresAt === null ? 'Empty is for good.' : 'Midnight in UTC.'}
+        hint={value.expiresAt === null ? 'Leave empty for no expiry.' : 'Midnight in UTC.'}
         kind="date"
         label="Until"
         onChange={(day) =>

@@ -73,7 +73,7 @@ export function ReplayMany({ tenantId, onClose }: { tenantId: string; onClose: (
         />
         <MomentInput
           error={badSince}
-          hint={sinceMs === null ? 'All of them when left empty.' : `From ${toExact(sinceMs)} on.`}
+          hint={sinceMs === null ? 'Leave empty for all.' : `From ${toExact(sinceMs)} on.`}
           label={`Created since (${isUtc ? 'UTC' : 'local time'})`}
           onChange={setSince}
           required={!failed}

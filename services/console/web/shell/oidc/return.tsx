@@ -4,7 +4,7 @@ import { useEffect, useRef, useState } from 'react'
 import { prefix } from '../../api/client.ts'
 import type { SignedIn } from '../../api/session.ts'
 import { Refused, Skeleton } from '../../components/states.tsx'
-import { Doorway } from '../doorway.tsx'
+import { SignedOutLayout } from '../signed-out-layout.tsx'
 import { announce, finish, type Purpose, takeReturn } from './attempt.ts'
 
 export function OidcReturn({ onSignedIn }: { onSignedIn: (signedIn: SignedIn) => void }) {
@@ -41,22 +41,22 @@ export function OidcReturn({ onSignedIn }: { onSignedIn: (signedIn: SignedIn) =>
 
   if (error !== null) {
     return (
-      <Doorway title="Not signed in">
+      <SignedOutLayout title="Not signed in">
         <Refused error={error} />
         <a href={`${prefix}/`}>Go to sign in</a>
-      </Doorway>
+      </SignedOutLayout>
     )
   }
   if (done !== null) {
     return (
-      <Doorway title={done === 'up' ? 'Confirmed' : 'You are signed in'}>
+      <SignedOutLayout title={done === 'up' ? 'Confirmed' : 'You are signed in'}>
         <p className="text-muted">You can close this window and go on in the one before.</p>
-      </Doorway>
+      </SignedOutLayout>
     )
   }
   return (
-    <Doorway title="Signing in">
+    <SignedOutLayout title="Signing in">
       <Skeleton className="h-24" />
-    </Doorway>
+    </SignedOutLayout>
   )
 }

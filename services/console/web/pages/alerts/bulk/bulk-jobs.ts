@@ -4,7 +4,7 @@ import { useEffect } from 'react'
 import { type AnswerOf, api, ok } from '../../../api/client.ts'
 import { useUrlState } from '../../../components/url-state.ts'
 import type { Disposition } from '../../alert/alert.ts'
-import { whenPointerIsAway } from '../list/when-pointer-is-away.ts'
+import { deferWhileHovered } from '../list/defer-while-hovered.ts'
 
 export type BulkJob = AnswerOf<'/admin/v1/bulk-jobs/{job_id}', 'get'>
 
@@ -35,7 +35,7 @@ export function useBulkJob(): {
   useEffect(() => {
     if (!isOver || jobId === '') return
     void client.invalidateQueries({ queryKey: ['alert'] })
-    return whenPointerIsAway(() => void client.invalidateQueries({ queryKey: ['alerts'] }))
+    return deferWhileHovered(() => void client.invalidateQueries({ queryKey: ['alerts'] }))
   }, [isOver, jobId, client])
   return { job: jobId === '' ? undefined : job, error: jobId === '' ? null : error, watch }
 }

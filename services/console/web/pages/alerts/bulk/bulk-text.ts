@@ -1,4 +1,4 @@
-/** What a bulk change does and how far it is, in words. */
+/** What a bulk change does and progress, in words. */
 import { dispositionText } from '../../alert/disposition.tsx'
 import type { BulkJob } from './bulk-jobs.ts'
 

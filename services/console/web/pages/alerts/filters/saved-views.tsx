@@ -78,9 +78,7 @@ function NameView({
   taken: string[]
 }) {
   const [name, setName] = useState('')
-  const error = taken.includes(name.trim())
-    ? 'This name is of a view that is always there.'
-    : undefined
+  const error = taken.includes(name.trim()) ? 'A built-in view has this name.' : undefined
   return (
     <Dialog onClose={onClose} open={open} title="Save a view">
       <form

@@ -23,17 +23,17 @@ const judging: Keys = [
 export function KeyHelpDialog({
   open,
   onClose,
-  mayJudge,
+  maySetDisposition,
 }: {
   open: boolean
   onClose: () => void
   /** Shows the keys that change alerts as well. */
-  mayJudge: boolean
+  maySetDisposition: boolean
 }) {
   return (
     <Dialog onClose={onClose} open={open} title="Keys">
       <dl className="grid grid-cols-[auto_1fr] gap-x-6 gap-y-2">
-        {(mayJudge ? [...reading, ...judging] : reading).map(([key, text]) => (
+        {(maySetDisposition ? [...reading, ...judging] : reading).map(([key, text]) => (
           <div className="contents" key={key}>
             <dt>
               <kbd className="inline-block min-w-6 rounded border border-line-strong bg-panel px-1.5 text-center font-sans text-sm">

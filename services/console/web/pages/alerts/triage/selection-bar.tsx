@@ -9,28 +9,28 @@ import { BulkDialog } from '../bulk/bulk-dialog.tsx'
 export function SelectionBar({
   tenant,
   checked,
-  onJudge,
+  onSetDisposition,
   onStarted,
   onDrop,
 }: {
   tenant: string
   checked: ReadonlySet<string>
-  onJudge: (to: Disposition) => void
+  onSetDisposition: (to: Disposition) => void
   /** Called with the job that changes them. */
   onStarted: (jobId: string) => void
   onDrop: () => void
 }) {
   const [assigning, setAssigning] = useState(false)
-  const mayJudge = useMay('analyst')
+  const maySetDisposition = useMay('analyst')
   return (
     <div className="flex shrink-0 flex-wrap items-center gap-1.5 border-line border-t bg-panel p-2 pl-4">
       <span className="mr-1 font-medium" role="status">
         {checked.size} selected
       </span>
-      {mayJudge && (
+      {maySetDisposition && (
         <>
           {dispositions.map((one) => (
-            <Button key={one} onClick={() => onJudge(one)} small>
+            <Button key={one} onClick={() => onSetDisposition(one)} small>
               {dispositionText(one)}
             </Button>
           ))}

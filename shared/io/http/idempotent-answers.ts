@@ -5,7 +5,7 @@
 import { dayMs } from '#shared/core/base/instants.ts'
 import { idempotentAnswersMax } from '#shared/core/base/limits/http.ts'
 import { Problem } from '#shared/core/http/problem.ts'
-import type { Postgres, Queryable, Session } from './postgres.ts'
+import type { Postgres, Queryable, Session } from '#shared/io/postgres/postgres.ts'
 
 /** A call that must change things once. */
 export type OnceCall = {
@@ -95,7 +95,7 @@ function toPostgres(tx: Queryable): Postgres {
   const transaction = <T>(work: (tx: Queryable) => Promise<T>): Promise<T> => work(tx)
   const session: Session = { query: tx.query, transaction }
   const withSession = <T>(work: (session: Session) => Promise<T>): Promise<T> => work(session)
-  const ofPool = () => Promise.reject(new Error('a transaction is no pool'))
+  const ofPool = () => Promise.reject(new Error('expected a pool, got a transaction'))
   return { ...session, withSession, checkReady: ofPool, close: ofPool }
 }
 

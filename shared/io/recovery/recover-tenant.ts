@@ -9,7 +9,7 @@ import { endEverySession } from '#shared/io/operators/session-store.ts'
 import { insertPolicyDocument } from '#shared/io/policies/policy-store.ts'
 import { insertAudit } from '#shared/io/postgres/audit-store.ts'
 import type { Queryable } from '#shared/io/postgres/postgres.ts'
-import { createTenantStore } from './tenant-store.ts'
+import { createTenantStore } from '#shared/io/tenants/tenant-store.ts'
 
 export type RecoveredState = {
   entry: TenantEntry
@@ -19,20 +19,6 @@ export type RecoveredState = {
   hmacLast4: string | null
   /** The operator who has confirmed it. */
   actor: string
-}
-
-/**
- * Whether a tenant that Postgres does not have is one whose creation was undone, rather than one
- * that Postgres forgot.
- */
-export async function isUndone(db: Queryable, tenantId: string): Promise<boolean> {
-  const { rows } = await db.query<{ action: string }>(
-    `select action from audit_log
-     where tenant_id = $1 and action in ('tenant.created', 'tenant.creation_undone')
-     order by audit_id desc limit 1`,
-    [tenantId],
-  )
-  return rows[0]?.action === 'tenant.creation_undone'
 }
 
 /**

@@ -3,14 +3,8 @@
  * signed. None of them signs an entry or opens another kind of secret. An edge that still gets
  * MASTER_KEY derives them, and reads the form of the release before as well.
  */
-import {
-  anyOf,
-  createProver,
-  deriveKey,
-  type Prover,
-  type Verifier,
-} from '#shared/io/tenants/directory/proofs.ts'
-import { createOpener, type Opener, toHmacKey } from '#shared/io/tenants/sealed-secrets.ts'
+import { anyOf, createProver, deriveKey, type Prover, type Verifier } from './proofs.ts'
+import { createOpener, type Opener, toHmacKey } from './sealed-secrets.ts'
 import { createVerifier, toDirectoryPublicKey } from './signatures.ts'
 
 /** What an edge says itself. */

@@ -4,7 +4,7 @@
  * Acts at once when the pointer is not over the list of alerts, else when it leaves.
  * @returns for the end of an effect: acts if it has not yet, since the list is then another one
  */
-export function whenPointerIsAway(act: () => void): () => void {
+export function deferWhileHovered(act: () => void): () => void {
   const list = document.querySelector('[data-alert-list]:hover')
   let waiting = true
   const once = () => {

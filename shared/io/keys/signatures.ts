@@ -3,13 +3,7 @@
  * the public half, which proves nothing. One check takes about 0.1 ms.
  */
 import { createPrivateKey, createPublicKey, hash, type KeyObject, sign, verify } from 'node:crypto'
-import {
-  deriveKey,
-  type ProofContext,
-  type Prover,
-  toProvenHead,
-  type Verifier,
-} from '#shared/io/tenants/directory/proofs.ts'
+import { deriveKey, type ProofContext, type Prover, toProvenHead, type Verifier } from './proofs.ts'
 
 /** What stands before the 32 bytes of a key in DER: RFC 8410. */
 const privateHead = Buffer.from('302e020100300506032b657004220420', 'hex')

@@ -7,7 +7,7 @@
  * The form before sealed every kind under MASTER_KEY itself (`v1`); the console still reads it.
  */
 import { createCipheriv, createDecipheriv, hash, randomBytes } from 'node:crypto'
-import { deriveKey, type KeyPurpose } from '#shared/io/tenants/directory/proofs.ts'
+import { deriveKey, type KeyPurpose } from './proofs.ts'
 
 export type SecretKind = 'hmac' | 'webhook'
 /**
@@ -134,3 +134,10 @@ function toHeld(keys: SealingKeys): Map<string, Buffer> {
     ),
   )
 }
+
+/**
+ * SQL: the form and key of a sealed text, as `Sealer.currentHeads` has them.
+ * @param column with the sealed text
+ */
+export const toHeadSql = (column: string) =>
+  `split_part(${column}, '.', 1) || '.' || split_part(${column}, '.', 2)`

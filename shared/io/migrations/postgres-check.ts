@@ -1,21 +1,26 @@
 /** Whether Postgres is what a process of this release needs, for `/readyz`. */
 import { describeOldServer } from '#shared/core/base/server-versions.ts'
 import type { ReadyCheck } from '#shared/io/http/internal-server.ts'
-import type { SchemaVersions } from '#shared/io/migrations/schema-versions.ts'
+import {
+  isSqlState,
+  type Postgres,
+  type Queryable,
+  sqlStates,
+} from '#shared/io/postgres/postgres.ts'
+import { ReadOnlyServerError } from '#shared/io/postgres/postgres-session.ts'
+import {
+  describeSetting,
+  describeUnfit,
+  type ServerFacts,
+  serverFactsSql,
+} from '#shared/io/postgres/session-settings.ts'
 import {
   createFaultReporter,
   describeConnectFault,
   UnfitServerError,
 } from '#shared/io/process/connect-faults.ts'
 import type { Log } from '#shared/io/process/log.ts'
-import { isSqlState, type Postgres, type Queryable, sqlStates } from './postgres.ts'
-import { ReadOnlyServerError } from './postgres-session.ts'
-import {
-  describeSetting,
-  describeUnfit,
-  type ServerFacts,
-  serverFactsSql,
-} from './session-settings.ts'
+import type { SchemaVersions } from './schema-versions.ts'
 
 export type PostgresCheck = {
   /** Null when it answers, is new enough and has this release's schema; else what is wrong. */

@@ -5,8 +5,8 @@
 import type { ProcessName } from '#shared/core/permissions/process-permissions.ts'
 import { listingSession } from '#shared/io/alerts/list-alerts.ts'
 import { deliverySession } from '#shared/io/deliveries/claim-deliveries.ts'
-import { type PostgresOptions, toSettings } from './postgres.ts'
-import type { SessionSettings } from './session-settings.ts'
+import { type PostgresOptions, toSettings } from '#shared/io/postgres/postgres.ts'
+import type { SessionSettings } from '#shared/io/postgres/session-settings.ts'
 
 type SessionOptions = Pick<
   PostgresOptions,

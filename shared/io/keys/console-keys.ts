@@ -3,13 +3,7 @@
  * proves and checks the rest. The list of removals has MACs: only consoles write and read it. Which
  * form a console writes is a fact of the installation (see key-form.ts).
  */
-import {
-  createProver,
-  deriveKey,
-  type ProofPurpose,
-  type Prover,
-  type Verifier,
-} from '#shared/io/tenants/directory/proofs.ts'
+import { createProver, deriveKey, type ProofPurpose, type Prover, type Verifier } from './proofs.ts'
 import {
   createOpener,
   type Opener,
@@ -19,7 +13,7 @@ import {
   toKindKey,
   toSealingHead,
   toSealingKeyId,
-} from '#shared/io/tenants/sealed-secrets.ts'
+} from './sealed-secrets.ts'
 import { createSigner } from './signatures.ts'
 
 /**

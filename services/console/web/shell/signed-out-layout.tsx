@@ -1,7 +1,7 @@
 /** The frame of the pages that need no session, and the mark of the product. */
 import { type ReactNode, useEffect } from 'react'
 
-export function Doorway({ title, children }: { title: string; children: ReactNode }) {
+export function SignedOutLayout({ title, children }: { title: string; children: ReactNode }) {
   useEffect(() => {
     document.title = `${title} · Device intelligence`
   }, [title])

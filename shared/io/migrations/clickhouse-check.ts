@@ -11,11 +11,6 @@ import {
   toClickhouseGrants,
 } from '#shared/core/permissions/table-privileges.ts'
 import { toAnalyticsDatabase } from '#shared/io/analytics/analytics-database.ts'
-import type { ReadyCheck } from '#shared/io/http/internal-server.ts'
-import type { SchemaVersions } from '#shared/io/migrations/schema-versions.ts'
-import { findOtherSpread } from '#shared/io/migrations/shard-tables.ts'
-import { createFaultReporter, UnfitServerError } from '#shared/io/process/connect-faults.ts'
-import type { Log } from '#shared/io/process/log.ts'
 import {
   type Clickhouse,
   type ClickhouseNode,
@@ -23,8 +18,13 @@ import {
   quoteName,
   serversOf,
   toServerFault,
-} from './clickhouse.ts'
-import { findMissingGrants, readText } from './missing-grants.ts'
+} from '#shared/io/clickhouse/clickhouse.ts'
+import { findMissingGrants, readText } from '#shared/io/clickhouse/missing-grants.ts'
+import type { ReadyCheck } from '#shared/io/http/internal-server.ts'
+import { createFaultReporter, UnfitServerError } from '#shared/io/process/connect-faults.ts'
+import type { Log } from '#shared/io/process/log.ts'
+import type { SchemaVersions } from './schema-versions.ts'
+import { findOtherSpread } from './shard-tables.ts'
 
 type ClickhouseCheckOptions = {
   clickhouse: Clickhouse

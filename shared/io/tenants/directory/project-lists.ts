@@ -2,19 +2,15 @@
 import { listProjectMax } from '#shared/core/base/limits/lists.ts'
 import { isObject } from '#shared/core/telemetry/submission.ts'
 import { listKey, tenantKey } from '#shared/core/tenants/directory-entries.ts'
-import { isWrongRevision } from '#shared/io/nats/jetstream-errors.ts'
-import type { Queryable } from '#shared/io/postgres/postgres.ts'
-import {
-  type Directory,
-  putProven,
-  readProven,
-} from '#shared/io/tenants/directory/directory-entries.ts'
 import {
   countProjectedShards,
   findListShard,
   listShardsToProject,
   recordProjected,
-} from './list-store.ts'
+} from '#shared/io/lists/list-store.ts'
+import { isWrongRevision } from '#shared/io/nats/jetstream-errors.ts'
+import type { Queryable } from '#shared/io/postgres/postgres.ts'
+import { type Directory, putProven, readProven } from './directory-entries.ts'
 
 /**
  * Projects the shards that have a newer version than the edges.

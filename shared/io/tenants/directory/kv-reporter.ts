@@ -6,9 +6,9 @@
  * the bucket can still name it as the reply subject of a request, and the server answers there.
  */
 import type { KV, KvEntry } from 'nats'
+import { attachProof, type Prover, splitProof } from '#shared/io/keys/proofs.ts'
+import type { Nats } from '#shared/io/nats/connection.ts'
 import type { Log } from '#shared/io/process/log.ts'
-import { attachProof, type Prover, splitProof } from '#shared/io/tenants/directory/proofs.ts'
-import type { Nats } from './connection.ts'
 
 /** One entry that has changed. */
 type ChangedEntry = {

@@ -1,7 +1,7 @@
 /** A tenant's named API keys in Postgres. Only hashes are stored; removed keys stay as rows. */
 import type { ApiKeyScope } from '#shared/core/tenants/api-key-scopes.ts'
+import type { StoredKey } from '#shared/core/tenants/credentials.ts'
 import type { Queryable } from '#shared/io/postgres/postgres.ts'
-import type { StoredKey } from './credential-store.ts'
 
 /** A named key without its secret part. Times are ISO-8601. */
 export type ApiKeyView = {

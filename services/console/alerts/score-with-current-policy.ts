@@ -11,7 +11,7 @@ import type { AlertDetail } from './alert-schemas.ts'
 type Verdict = NonNullable<AlertDetail['now']['active']>
 
 /** @param event with its body as telemetry @throws Problem unavailable when ClickHouse cannot be read */
-export async function judgeAgain(
+export async function scoreWithCurrentPolicy(
   deps: CorrelationDeps,
   { event, body }: { event: StoredEvent; body: Telemetry },
   { policy, version, policyHash }: { policy: Policy; version: number; policyHash: string },

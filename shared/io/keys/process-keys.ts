@@ -10,9 +10,9 @@ import {
 } from '#shared/core/permissions/process-keys.ts'
 import { ConfigError } from '#shared/io/process/config.ts'
 import type { Log } from '#shared/io/process/log.ts'
-import { deriveKey } from '#shared/io/tenants/directory/proofs.ts'
-import { createOpener, type Opener } from '#shared/io/tenants/sealed-secrets.ts'
 import type { EdgeKeyTexts } from './edge-keys.ts'
+import { deriveKey } from './proofs.ts'
+import { createOpener, type Opener } from './sealed-secrets.ts'
 import { toDirectoryPublicKey } from './signatures.ts'
 
 type Settings = {
