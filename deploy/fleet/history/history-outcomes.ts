@@ -2,7 +2,7 @@
  * The outcome of an alert of a simulated history: its disposition with the time, and the delivery
  * of its webhook.
  */
-import type { Disposition } from '#shared/core/alerts/alert-rules.ts'
+import type { Disposition } from '#shared/core/alerts/dispositions.ts'
 import { hourMs } from '#shared/core/base/instants.ts'
 import type { Phone } from '../phones/population.ts'
 import type { Random } from '../phones/random.ts'

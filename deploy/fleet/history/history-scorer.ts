@@ -3,7 +3,7 @@
  * its tables, as messages of a stream before every real one. Only the writing of alerts differs:
  * each is dated by the event that raised it, and its delivery has ended.
  */
-import type { AlertCandidate } from '#shared/core/alerts/alert-rules.ts'
+import type { AlertCandidate } from '#shared/core/alerts/decide-alert.ts'
 import { toDeliveryId } from '#shared/core/base/ids.ts'
 import type { ShadowVersion } from '#shared/core/policies/shadow.ts'
 import { toReconciliationHour } from '#shared/core/reconciliation/reconciliation.ts'

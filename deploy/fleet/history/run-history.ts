@@ -4,7 +4,7 @@
  * time, and a model of analysts sets dispositions. It writes to the stack's own databases with the
  * credentials of its owner, so nothing else can be addressed.
  */
-import type { AlertCandidate } from '#shared/core/alerts/alert-rules.ts'
+import type { AlertCandidate } from '#shared/core/alerts/decide-alert.ts'
 import { dayMs, hourMs } from '#shared/core/base/instants.ts'
 import { toPolicyHash } from '#shared/core/policies/policy.ts'
 import { presets } from '#shared/core/policies/presets/presets.ts'

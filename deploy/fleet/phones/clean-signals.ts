@@ -44,6 +44,8 @@ export function cleanSignals(
   random: Random,
 ): Signals {
   const values = healthyValues(phone, random)
+  // By name, so that a new signal in the catalog changes nothing else of a simulated history.
+  const seed = random.int(0, 1_000_000_000)
   const signals = Object.fromEntries(categories.map((one) => [one, {}])) as Signals
   for (const category of categories) {
     let measured = false
@@ -53,7 +55,7 @@ export function cleanSignals(
       if (!isMeasured(`${category}.${name}`, phone.sdk)) continue
       const value = name in values ? values[name] : definition.type === 'boolean' ? false : null
       // A check that timed out or lacked a permission: inconclusive, which is not "false".
-      const inconclusive = random.chance(0.015) && measured
+      const inconclusive = hashToUnit(`${seed}/${category}.${name}`) < 0.015 && measured
       if (value === undefined) continue
       signals[category][name] = inconclusive ? null : value
       measured ||= value !== null

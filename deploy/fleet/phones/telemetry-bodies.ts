@@ -3,7 +3,8 @@
  * plan, the tenant and the start of the run, so a repeat has the same bytes.
  */
 
-import type { Score, Scorer } from '#shared/core/scoring/score.ts'
+import type { Score } from '#shared/core/scoring/score.ts'
+import type { Scorer } from '#shared/core/scoring/scoring.ts'
 import type { Signals } from '#shared/core/signals/signal-definition.ts'
 import { toSignalBits } from '#shared/core/signals/watched-signals.ts'
 import type { ClientVerdict } from '#shared/core/velocity/score-mismatch.ts'

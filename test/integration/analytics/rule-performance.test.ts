@@ -238,7 +238,7 @@ describe('entities linked to a confirmed case', () => {
   test('are its users and their other devices, with times and alerts', async () => {
     const { deviceId, users } = history.stories.movedTo
     const rows = await read<Record<string, string | number>>(
-      `select * from analytics.around_confirmed
+      `select * from analytics.linked_entities
        where tenant_id = '${fleetTenant}' and case_device_id = '${deviceId}'`,
     )
     const confirmed = history.alerts.filter(
@@ -312,7 +312,7 @@ describe('entities linked to a confirmed case', () => {
       read(`select concat(user_id, ' ', device_id) as pair from analytics.${view}
         where tenant_id = '${tenantId}' order by pair`)
     const expected = pairs.map((pair) => ({ pair }))
-    expect(await from('around_confirmed')).toEqual(expected)
+    expect(await from('linked_entities')).toEqual(expected)
     expect(await from('user_devices')).toEqual(expected)
     expect(await from("user_devices_as_of(as_of = '2100-01-01 00:00:00.000')")).toEqual(expected)
     expect(
@@ -442,7 +442,7 @@ describe('a bad release', () => {
     expect(await alarm.runRound()).toBe('checked')
     expect(logged).toHaveLength(1)
     expect(await listed()).toHaveLength(1)
-    const [row] = await read<Record<string, unknown>>('select * from analytics.signal_jumps')
+    const [row] = await read<Record<string, unknown>>('select * from analytics.prevalence_spikes')
     expect(row).toMatchObject({ tenant_id: 'acme', signal, devices: 24, alerts: 2 })
   })
 

@@ -7,6 +7,9 @@ export const historyStartMs = Date.UTC(2026, 6, 1)
 /** Its end is that of its last day, exclusive. */
 export const historyEndMs = historyStartMs + historyDays * dayMs
 
+/** The fleet of the history. */
+export const cookbookFleet = { seed: 9, devices: 1_000 }
+
 /** No phone is used on its last day. */
 export const cookbookSpan: HistorySpan = {
   startMs: historyStartMs,

@@ -2,7 +2,7 @@
  * The alerts of the planned history, their dispositions and their deliveries: rows as the
  * replication writes them, a pure function of the seed.
  */
-import { decideAlert } from '#shared/core/alerts/alert-rules.ts'
+import { decideAlert } from '#shared/core/alerts/decide-alert.ts'
 import { hourMs } from '#shared/core/base/instants.ts'
 import { defaultPolicy } from '#shared/core/policies/default-policy.ts'
 import type { AcceptedEvent } from '#shared/core/telemetry/event-batch.ts'

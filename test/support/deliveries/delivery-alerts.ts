@@ -2,7 +2,7 @@
  * Alerts as the scorer raises them: signals of tampered phones, scored under the default policy, so
  * that bodies have realistic sizes and shapes.
  */
-import type { AlertCandidate } from '#shared/core/alerts/alert-rules.ts'
+import type { AlertCandidate } from '#shared/core/alerts/decide-alert.ts'
 import { balancedPolicy } from '#shared/core/policies/presets/balanced.ts'
 import type { Score } from '#shared/core/scoring/score.ts'
 import { compilePolicy } from '#shared/core/scoring/scoring.ts'

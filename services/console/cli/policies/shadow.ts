@@ -1,4 +1,5 @@
 /** `di policy shadow`: sets a shadow policy and compares its decisions with the active policy's. */
+import { actions } from '#shared/core/scoring/score.ts'
 import { type Answer, command, toQuery } from '../commands.ts'
 import { type CliContext, CliError, toTenantPath } from '../context.ts'
 import { toFields, toTable, toTime } from '../tables.ts'
@@ -91,8 +92,6 @@ async function compareShadow(
   const report = await context.adminFetch('GET', compared)
   context.out(report as ShadowComparisonBody, toComparisonText)
 }
-
-const actions = ['ALLOW', 'REVIEW', 'BLOCK']
 
 function toComparisonText(report: ShadowComparisonBody): string {
   const { shadow, events, sessions, alerts } = report

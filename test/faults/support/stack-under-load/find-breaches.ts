@@ -2,10 +2,11 @@
  * Compares the clients' records with the stores and the APIs after a drill: events, alerts,
  * webhooks and the history of every device.
  */
+import type { Alert } from '#shared/core/alerts/alert-schema.ts'
 import { checkDevice } from '../../../../deploy/fleet/check/device-model.ts'
 import type { Random } from '../../../../deploy/fleet/phones/random.ts'
 import { shuffle } from '../../../../deploy/fleet/phones/random.ts'
-import type { ApiAlert, Tenant } from '../../../support/http/tenant-client.ts'
+import type { Tenant } from '../../../support/http/tenant-client.ts'
 import type { TestStack } from '../../../support/process/stack.ts'
 import { until } from '../../../support/process/until.ts'
 import { readProgress } from '../../../support/telemetry/read-stream.ts'
@@ -206,7 +207,7 @@ function toExpectedAlerts(devices: Iterable<LoadedDevice>): Map<string, Set<stri
   return expected
 }
 
-function isNewestFirst(alerts: readonly ApiAlert[]): boolean {
+function isNewestFirst(alerts: readonly Alert[]): boolean {
   return alerts.every((alert, at) => {
     const newer = alerts[at - 1]
     if (newer === undefined || newer.created_at > alert.created_at) return true

@@ -2,10 +2,12 @@
  * Users of the api and the console during a drill: a reader that checks that the history of a
  * device never shrinks, and an operator that sets dispositions and keeps the responses.
  */
+
 import { setTimeout as pause } from 'node:timers/promises'
+import type { Alert } from '#shared/core/alerts/alert-schema.ts'
 import type { DeviceHistory } from '../../../../deploy/fleet/check/read-back.ts'
 import type { Random } from '../../../../deploy/fleet/phones/random.ts'
-import type { ApiAlert, Tenant } from '../../../support/http/tenant-client.ts'
+import type { Tenant } from '../../../support/http/tenant-client.ts'
 import type { StackFacts } from '../../../support/process/stack.ts'
 import { count } from '../counts.ts'
 import type { LoadedDevice } from './phone-load.ts'
@@ -96,7 +98,7 @@ function createOperator({ stack, tenants, random }: Options, users: StackUsers) 
     const path = `${stack.api}/v1/di/alerts?limit=100`
     const page = await call(path, { authorization: `Bearer ${key}` })
     count(users.reads, page.outcome)
-    const alerts = page.outcome === '200' ? (page.json as { data: ApiAlert[] }).data : []
+    const alerts = page.outcome === '200' ? (page.json as { data: Alert[] }).data : []
     if (alerts.length === 0) return
     const { alert_id: alertId } = random.pick(alerts)
     const disposition = random.pick(dispositions)

@@ -1,12 +1,14 @@
-/** Writes the table of roles by endpoint for readers, from the table that is in force. */
+/** The table of roles by endpoint for readers, from the table that is in force. */
 import { type EndpointAccess, endpointAccess } from '#shared/core/operators/roles.ts'
+import { describeAdminApi } from '../support/http/describe-admin-api.ts'
 
 type Operation = { summary?: string }
 
-const head = `# Who may call which endpoint
+const head = `<!-- Made by \`npm run generate\` from roles.ts and the admin API: do not edit. -->
 
-Made from \`shared/core/operators/roles.ts\` and the admin API's document by \`npm run generate:client\`:
-change those, not this file. Paths are below \`/admin/v1\`. A role may do what those before it may:
+# Who may call which endpoint
+
+Roles are in \`shared/core/operators/roles.ts\`. Paths are below \`/admin/v1\`. A role may do what those before it may:
 viewer, analyst, engineer, admin. The bearer of \`ADMIN_TOKEN\` may call all but those of a session.
 
 - **anyone**: no session is needed; the endpoint checks what it is sent.
@@ -15,11 +17,9 @@ viewer, analyst, engineer, admin. The bearer of \`ADMIN_TOKEN\` may call all but
 - **all tenants**: refused to operators who are limited to some tenants.
 `
 
-/**
- * @param document the admin API's OpenAPI document
- * @returns the text of `services/console/ROLES.md`
- */
-export function writeRoleTable(document: { paths?: Record<string, unknown> }): string {
+/** @returns the text of `services/console/ROLES.md` */
+export async function renderRoleTable(): Promise<string> {
+  const document = await describeAdminApi()
   const rows = Object.entries(endpointAccess).map(([name, access]) => {
     const [method = '', path = ''] = name.split(' ')
     const documented = document.paths?.[`/admin/v1${path.replaceAll(/:(\w+)/g, '{$1}')}`]

@@ -1,8 +1,8 @@
 /** The admin API's OpenAPI document without a server: its routes are added and never called. */
 import { createLog } from '#shared/io/process/log.ts'
 import { createMetrics } from '#shared/io/process/metrics.ts'
-import { type ConsoleDeps, createConsoleApp } from '../app.ts'
-import { pagesFolder } from './pages-folder.ts'
+import { type ConsoleDeps, createConsoleApp } from '../../../services/console/app.ts'
+import { pagesFolder } from '../../../services/console/serve/pages-folder.ts'
 
 /** @returns the document that `/admin/v1/openapi.json` answers */
 export async function describeAdminApi(): Promise<{ paths?: Record<string, unknown> }> {

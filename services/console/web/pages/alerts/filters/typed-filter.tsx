@@ -1,14 +1,14 @@
-/** Filters by one device, user or session: typed here, shown as a chip that takes it away again. */
+/** Filters with a value that is typed here and shown as a chip, which takes it away again. */
 import { useState } from 'react'
 import { Button, IconButton } from '../../../components/button.tsx'
 import { controlClasses } from '../../../components/field.tsx'
 import { cutMiddle } from '../../../components/id.tsx'
 import { useUrlSearch } from '../../../components/url-state.ts'
-import { type IdFilter, idFilters } from './filter-values.ts'
+import { typedFilters } from './filter-values.ts'
 
-export function IdFilterForm() {
+export function TypedFilterForm() {
   const [, change] = useUrlSearch()
-  const [name, setName] = useState<IdFilter>('device_id')
+  const [name, setName] = useState<string>(typedFilters[0]!.name)
   const [text, setText] = useState('')
   return (
     <form
@@ -21,22 +21,22 @@ export function IdFilterForm() {
       }}
     >
       <select
-        aria-label="Kind of id"
+        aria-label="Filter by"
         className={`${controlClasses} h-8 w-auto!`}
-        onChange={({ target }) => setName(target.value as IdFilter)}
+        onChange={({ target }) => setName(target.value)}
         value={name}
       >
-        {idFilters.map((one) => (
+        {typedFilters.map((one) => (
           <option key={one.name} value={one.name}>
             {one.text}
           </option>
         ))}
       </select>
       <input
-        aria-label="Id"
+        aria-label="Value"
         className={`${controlClasses} h-8 min-w-0 font-mono`}
         onChange={({ target }) => setText(target.value)}
-        placeholder="id"
+        placeholder="value"
         spellCheck={false}
         value={text}
       />
@@ -45,10 +45,10 @@ export function IdFilterForm() {
   )
 }
 
-/** The ids that are filtered by, each with a button that removes it. */
-export function IdChips() {
+/** The typed values that are filtered by, each with a button that removes it. */
+export function FilterChips() {
   const [search, change] = useUrlSearch()
-  return idFilters.flatMap(({ name, text }) => {
+  return typedFilters.flatMap(({ name, text }) => {
     const value = search[name]
     if (!value) return []
     return [

@@ -3,18 +3,16 @@
  * their columns carry in the database.
  */
 
-import type { Clickhouse } from '#shared/io/clickhouse/clickhouse.ts'
-import { toAnalyticsDatabase } from './analytics-database.ts'
+import { formerNames } from '#shared/core/analytics/view-sql.ts'
+import { toAnalyticsDatabase } from '#shared/io/analytics/analytics-database.ts'
+import { type Clickhouse, defaultDatabase } from '#shared/io/clickhouse/clickhouse.ts'
 
 type AnalyticsColumn = { name: string; type: string; comment: string }
 type AnalyticsView = { name: string; comment: string; columns: AnalyticsColumn[] }
 
-/** The views beside this internal database by name, their columns in order. */
-export async function listAnalyticsViews(
-  clickhouse: Clickhouse,
-  internal: string,
-): Promise<AnalyticsView[]> {
-  const database = toAnalyticsDatabase(internal)
+/** The views by name, their columns in order; also views that take parameters, without columns. */
+export async function listDocumentedViews(clickhouse: Clickhouse): Promise<AnalyticsView[]> {
+  const database = toAnalyticsDatabase(defaultDatabase)
   const result = await clickhouse.query({
     query: `select name, comment, columns from (
       select name, comment from system.tables where database = {database:String}
@@ -36,12 +34,13 @@ export async function listAnalyticsViews(
   }))
 }
 
-const head = `# The \`analytics\` database
+const head = `<!-- Made by \`npm run generate\` from the comments of the views: do not edit. -->
+
+# The \`analytics\` database
 
 Views for fraud teams, beside the service's internal tables. Names and types stay; what is new comes
 at the end. Beside an internal database of another name than \`device_intelligence\` it is called
-\`<name>_analytics\`. This page is written from the database's own comments by
-\`npm run docs:analytics\`.
+\`<name>_analytics\`.
 
 An answer is whole or an error with its status. A million rows or 256 MiB are the most (64 MiB in
 the local stack). Beyond that it is a 500 that says so: ask for a part at a time, as by
@@ -53,12 +52,17 @@ In \`events\` a signal has the type of each value, so \`avg(signals.x.y)\` is an
 \`parseDateTime64BestEffort('2026-11-25T14:03:00.000Z', 3)\`.
 `
 
-/** The page as Markdown. A view that takes parameters has no columns of its own in the database. */
-export function toReferencePage(views: readonly AnalyticsView[]): string {
+/**
+ * The page as Markdown. A view that takes parameters has no columns of its own in the database, and
+ * one under a former name has those of the view that it is.
+ */
+export async function renderAnalyticsPage(clickhouse: Clickhouse): Promise<string> {
+  const views = await listDocumentedViews(clickhouse)
   return [head, ...views.map(toSection)].join('\n')
 }
 
 function toSection({ name, comment, columns }: AnalyticsView): string {
-  const list = columns.map((one) => `- \`${one.name}\` \`${one.type}\`: ${one.comment}`)
+  const listed = name in formerNames ? [] : columns
+  const list = listed.map((one) => `- \`${one.name}\` \`${one.type}\`: ${one.comment}`)
   return [`## ${name}`, '', comment, ...(list.length === 0 ? [] : ['', ...list]), ''].join('\n')
 }

@@ -1,9 +1,10 @@
 // When an alert is raised, its id, and its public fields.
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { decideAlert, toAlert } from '#shared/core/alerts/alert-rules.ts'
+import { toAlert } from '#shared/core/alerts/alert.ts'
+import { alertSchema } from '#shared/core/alerts/alert-schema.ts'
+import { decideAlert, toAlertRow } from '#shared/core/alerts/decide-alert.ts'
 import { toAlertId, toDeliveryId } from '#shared/core/base/ids.ts'
-import { alertSchema } from '#shared/core/http/api-schemas.ts'
 import type { Action, Reason } from '#shared/core/scoring/score.ts'
 import type { AcceptedEvent } from '#shared/core/telemetry/event-batch.ts'
 
@@ -64,7 +65,7 @@ describe('an alert', () => {
 
   test('has the fields of the interface, and the codes of its reasons as flags', () => {
     const candidate = decideAlert(eventOf({ user_id: 'u' }), risk('REVIEW'))!
-    const alert = toAlert(candidate, { seq: 3, disposition: 'OPEN', createdAt: new Date(12_345) })
+    const alert = toAlert(toAlertRow(candidate, { seq: 3, createdAt: new Date(12_345) }))
     expect(alert).toEqual({
       alert_id: candidate.alertId,
       tenant_id: 'acme',
@@ -87,7 +88,7 @@ describe('an alert', () => {
 
   test('has no user field when the user is unknown', () => {
     const candidate = decideAlert(eventOf(), risk('REVIEW'))!
-    const alert = toAlert(candidate, { seq: 1, disposition: 'OPEN', createdAt: new Date(0) })
+    const alert = toAlert(toAlertRow(candidate, { seq: 1, createdAt: new Date(0) }))
     expect(Object.keys(alert.entity)).toEqual(['device', 'session'])
   })
 })
