@@ -21,8 +21,8 @@ import { createTelemetryStore } from '#shared/io/telemetry/telemetry-store.ts'
 import { createTenantStore } from '#shared/io/tenants/tenant-store.ts'
 import { createConsoleApp } from '../../../services/console/app.ts'
 import { createCliContext } from '../../../services/console/cli/context.ts'
-import { registerRulePerformance } from '../../../services/console/cli/rule-performance.ts'
-import { registerSignals } from '../../../services/console/cli/signals.ts'
+import { rulePerformance } from '../../../services/console/cli/rule-performance.ts'
+import { signals } from '../../../services/console/cli/signals.ts'
 import {
   createPrevalenceSpikes,
   type PrevalenceSpikes,
@@ -118,8 +118,8 @@ async function di(...args: string[]): Promise<string> {
     },
   })
   const program = new Command('di').exitOverride().configureOutput({ writeErr: () => undefined })
-  registerSignals(program, context)
-  registerRulePerformance(program, context)
+  signals(program, context)
+  rulePerformance(program, context)
   await program.parseAsync(args, { from: 'user' })
   return printed
 }

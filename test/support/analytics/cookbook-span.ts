@@ -1,6 +1,6 @@
 /** The time span of the history behind the cookbook's answers. */
 import { dayMs } from '#shared/core/base/instants.ts'
-import type { HistorySpan } from '../../../services/fleet/history/history-model.ts'
+import type { HistorySpan } from '../../../deploy/fleet/history/history-plan.ts'
 
 export const historyDays = 90
 export const historyStartMs = Date.UTC(2026, 6, 1)

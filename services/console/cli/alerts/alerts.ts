@@ -8,7 +8,7 @@ import { toVisible } from '#shared/core/base/visible-text.ts'
 import type { AlertDetail, AlertPage } from '../../alerts/alert-schemas.ts'
 import { type CliContext, toTenantPath } from '../context.ts'
 import { toFields, toTable, toTime } from '../tables.ts'
-import { registerBulk } from './bulk-jobs.ts'
+import { bulk } from './bulk-jobs.ts'
 
 /** The option of each filter: `--min-score` for `min_score`, `--device` for `device_id`. */
 const filterOptions = filterNames.map((name) => {
@@ -20,7 +20,7 @@ const filterOptions = filterNames.map((name) => {
 export function registerAlerts(program: Command, context: CliContext): void {
   const alerts = program.command('alerts').description('find and judge alerts')
   registerList(alerts, context)
-  registerBulk(alerts, context)
+  bulk(alerts, context)
   alerts
     .command('show <alert-id>')
     .description('show one alert: why, notes, history, deliveries')

@@ -9,11 +9,11 @@ import { createClickhouse } from '#shared/io/clickhouse/clickhouse.ts'
 import { connectNats, type Nats } from '#shared/io/nats/connection.ts'
 import { createPostgres } from '#shared/io/postgres/postgres.ts'
 import { createLog } from '#shared/io/process/log.ts'
+import type { DeviceHistory } from '../../../../deploy/fleet/check/read-back.ts'
 import type { Tenant } from '../../../support/http/tenant-client.ts'
 import type { StackFacts } from '../../../support/process/stack.ts'
 import { readMessages } from '../../../support/telemetry/read-stream.ts'
 import { count } from '../counts.ts'
-import type { ShownDevice } from './device-model.ts'
 
 export const connectQuietly = (stack: StackFacts): Promise<Nats> =>
   connectNats(stack.nats, 'drill', createLog('drill', 'silent'))
@@ -113,7 +113,7 @@ export async function readAllAlerts(
 export async function readDevices(
   stack: StackFacts,
   devices: readonly { key: string; deviceId: string }[],
-  onDevice: (at: number, shown: ShownDevice | null) => void,
+  onDevice: (at: number, shown: DeviceHistory | null) => void,
 ): Promise<void> {
   let next = 0
   const reader = async () => {
@@ -121,7 +121,7 @@ export async function readDevices(
       const { key, deviceId } = devices[at]!
       const path = `/v1/di/devices/${encodeURIComponent(deviceId)}`
       const { status, json } = await get(stack, key, path)
-      onDevice(at, status === 200 ? (json as ShownDevice) : null)
+      onDevice(at, status === 200 ? (json as DeviceHistory) : null)
     }
   }
   await Promise.all(Array.from({ length: readersAtOnce }, reader))

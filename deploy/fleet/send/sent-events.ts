@@ -160,8 +160,8 @@ export function maybeStored(fact: EventFact): boolean {
   return fact.outcome !== 'refused'
 }
 
-export function isAccepted(
-  fact: EventFact,
-): fact is EventFact & { acceptedMs: number; outcome: 'accepted' } {
+export function isAccepted<Fact extends Pick<EventFact, 'outcome' | 'acceptedMs'>>(
+  fact: Fact,
+): fact is Fact & { acceptedMs: number; outcome: 'accepted' } {
   return fact.outcome === 'accepted' && fact.acceptedMs !== null
 }

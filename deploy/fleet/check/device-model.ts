@@ -7,10 +7,23 @@ import type { Plan } from '../phones/plan.ts'
 import { type EventFact, isAccepted, type Mismatch, maybeStored } from '../send/sent-events.ts'
 import type { DeviceHistory, SessionSummary } from './read-back.ts'
 
-export type SessionModel = { sessionId: string; facts: EventFact[] }
+/** What the history of a device depends on. */
+export type HistoryFact = Pick<
+  EventFact,
+  'userIds' | 'outcome' | 'sentMs' | 'acceptedMs' | 'endedMs'
+> & { scored: { score: number; action: string; reasons: readonly { code: string }[] } }
+
+export type SessionModel<Fact extends HistoryFact = EventFact> = {
+  sessionId: string
+  facts: Fact[]
+}
 
 /** A device with all of its events that may have been stored. */
-export type DeviceModel = { deviceId: string; sessions: SessionModel[]; facts: EventFact[] }
+export type DeviceModel<Fact extends HistoryFact = EventFact> = {
+  deviceId: string
+  sessions: SessionModel<Fact>[]
+  facts: Fact[]
+}
 
 /** The clocks of the facts' times. */
 export type Clock = {
@@ -52,7 +65,7 @@ export function toDeviceModels(
  * @param history null when the API returns 404
  */
 export function checkDevice(
-  model: DeviceModel,
+  model: DeviceModel<HistoryFact>,
   history: DeviceHistory | null,
   clock: Clock,
 ): Mismatch[] {
@@ -80,7 +93,7 @@ export function checkDevice(
 type Report = (what: string, expected: unknown, got: unknown, sessionId?: string) => void
 
 /** The possible highest scores: that of the accepted events, and higher ones without a response. */
-function possibleScores(facts: readonly EventFact[]): Set<number> {
+function possibleScores(facts: readonly HistoryFact[]): Set<number> {
   let accepted = -1
   for (const fact of facts) {
     if (isAccepted(fact)) accepted = Math.max(accepted, fact.scored.score)
@@ -92,8 +105,8 @@ function possibleScores(facts: readonly EventFact[]): Set<number> {
   return scores
 }
 
-function checkUsers(model: DeviceModel, history: DeviceHistory, report: Report): void {
-  const usersOf = (facts: EventFact[]) => new Set(facts.flatMap(({ userIds }) => userIds))
+function checkUsers(model: DeviceModel<HistoryFact>, history: DeviceHistory, report: Report): void {
+  const usersOf = (facts: HistoryFact[]) => new Set(facts.flatMap(({ userIds }) => userIds))
   const certain = usersOf(model.facts.filter(isAccepted))
   const possible = usersOf(model.facts)
   const got = history.users_seen_on
@@ -108,7 +121,7 @@ function checkUsers(model: DeviceModel, history: DeviceHistory, report: Report):
 
 /** Checks that first and last seen are within the times of our requests. */
 function checkTimes(
-  facts: readonly EventFact[],
+  facts: readonly HistoryFact[],
   { startedAtMs, clockToleranceMs }: Clock,
   first: string,
   last: string,
@@ -144,7 +157,7 @@ function maximum(values: number[]): number {
 }
 
 function checkSessions(
-  model: DeviceModel,
+  model: DeviceModel<HistoryFact>,
   history: DeviceHistory,
   clock: Clock,
   report: Report,
@@ -176,7 +189,7 @@ function checkSessions(
 }
 
 function checkSession(
-  model: SessionModel,
+  model: SessionModel<HistoryFact>,
   summary: SessionSummary,
   clock: Clock,
   reportOf: Report,
@@ -198,7 +211,7 @@ function checkSession(
   checkTimes(model.facts, clock, summary.started_at, summary.last_seen_at, report)
 }
 
-function flagsOf(fact: EventFact): string {
+function flagsOf(fact: HistoryFact): string {
   return fact.scored.reasons
     .map((reason) => reason.code)
     .sort()

@@ -1,10 +1,10 @@
 /** `di tenants rates`: a tenant's limits for telemetry and for the API. */
-import { type Command, InvalidArgumentError } from 'commander'
+import { InvalidArgumentError, Option } from 'commander'
 import { restBurst, restRatePerSecond } from '#shared/core/base/limits/rest-api.ts'
 import { undecidedShare, undecidedShareMax } from '#shared/core/base/limits/stream.ts'
-import type { TenantView } from '#shared/io/tenants/tenant-store.ts'
-import { type CliContext, toTenantPath } from './context.ts'
-import { toFields } from './tables.ts'
+import { type Answer, command } from '../commands.ts'
+import { toTenantPath } from '../context.ts'
+import { toFields } from '../tables.ts'
 
 type Rate = { per_second: number; burst: number }
 /** As given: commander turns null into text. */
@@ -15,42 +15,47 @@ type Options = {
   rest?: Rate | 'default'
 }
 type Rates = Pick<
-  TenantView,
+  Answer<'/tenants/{tenant_id}'>,
   'tenant_id' | 'ingest_rate' | 'ingest_bytes' | 'ingest_share' | 'rest_rate'
 >
 
-/** Adds `rates` to the group `tenants`, which must be there. */
-export function registerRates(program: Command, context: CliContext): void {
-  const tenants = program.commands.find((command) => command.name() === 'tenants')!
-  const rate = 'PER_SECOND, PER_SECOND/BURST or `default`'
-  const share = `up to ${undecidedShareMax}, or \`default\``
-  tenants
-    .command('rates <slug>')
-    .description('show or set the rates of a tenant; requests above a rate get 429')
-    .option('--ingest <rate>', `submissions at each edge: ${rate}`, toRate)
-    .option('--ingest-bytes <rate>', `bytes of submissions at each edge: ${rate}`, toRate)
-    .option('--ingest-share <share>', `share of the stream for undecided events: ${share}`, toShare)
-    .option('--rest <rate>', `REST calls at each api process: ${rate}`, toRate)
-    .option('--json', 'print one JSON document')
-    .action(async (slug: string, { ingest, ingestBytes, ingestShare, rest }: Options) => {
-      const path = toTenantPath(slug)
-      const rates = {
-        ingest_rate: toSetting(ingest),
-        ingest_bytes: toSetting(ingestBytes),
-        ingest_share: toSetting(ingestShare),
-        rest_rate: toSetting(rest),
-      }
-      const isRead = Object.values(rates).every((one) => one === undefined)
-      const tenant = (
-        isRead
-          ? await context.adminFetch('GET', path)
-          : await context.adminFetch('PUT', `${path}/rates`, rates)
-      ) as Rates
-      const { tenant_id, ingest_rate, ingest_bytes, ingest_share, rest_rate } = tenant
-      const shown: Rates = { tenant_id, ingest_rate, ingest_bytes, ingest_share, rest_rate }
-      context.out(shown, toText)
-    })
-}
+const rate = 'PER_SECOND, PER_SECOND/BURST or `default`'
+const share = `up to ${undecidedShareMax}, or \`default\``
+const rateOption = (flags: string, description: string) =>
+  new Option(flags, `${description}: ${rate}`).argParser(toRate)
+
+/** Of the group `tenants`. */
+export const rates = command<Options>(
+  'rates <slug>',
+  'show or set the rates of a tenant; requests above a rate get 429',
+  [
+    rateOption('--ingest <rate>', 'submissions at each edge'),
+    rateOption('--ingest-bytes <rate>', 'bytes of submissions at each edge'),
+    new Option(
+      '--ingest-share <share>',
+      `share of the stream for undecided events: ${share}`,
+    ).argParser(toShare),
+    rateOption('--rest <rate>', 'REST calls at each api process'),
+  ],
+  async (context, [slug], { ingest, ingestBytes, ingestShare, rest }) => {
+    const path = toTenantPath(slug!)
+    const given = {
+      ingest_rate: toSetting(ingest),
+      ingest_bytes: toSetting(ingestBytes),
+      ingest_share: toSetting(ingestShare),
+      rest_rate: toSetting(rest),
+    }
+    const isRead = Object.values(given).every((one) => one === undefined)
+    const tenant = (
+      isRead
+        ? await context.adminFetch('GET', path)
+        : await context.adminFetch('PUT', `${path}/rates`, given)
+    ) as Rates
+    const { tenant_id, ingest_rate, ingest_bytes, ingest_share, rest_rate } = tenant
+    const shown: Rates = { tenant_id, ingest_rate, ingest_bytes, ingest_share, rest_rate }
+    context.out(shown, toText)
+  },
+)
 
 /** Null is the product's default; a rate that is not given does not change. */
 function toSetting<T>(given: T | 'default' | undefined): T | null | undefined {

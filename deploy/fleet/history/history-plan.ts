@@ -43,7 +43,7 @@ export type Stories = {
   burstHourMs: number
 }
 
-export type HistoryModel = { seed: number; visits: Visit[]; stories: Stories }
+export type HistoryPlan = { seed: number; visits: Visit[]; stories: Stories }
 
 /** The stories are written for this many days. */
 const storyDays = 90
@@ -65,7 +65,7 @@ const toStoryDay = (days: number, day: number): number => Math.floor((day * days
 const hourWeights = [2, 1, 1, 1, 1, 2, 4, 7, 8, 8, 8, 9, 10, 9, 8, 8, 9, 10, 11, 11, 9, 7, 5, 3]
 
 /** @param devices phones of the fleet, without those that stories add */
-export function makeHistory(seed: number, devices: number, span: HistorySpan): HistoryModel {
+export function makeHistory(seed: number, devices: number, span: HistorySpan): HistoryPlan {
   const badReleaseMs = span.badReleaseMs ?? toStoryMs(span, badReleaseDay)
   const making: Making = { seed, span, badReleaseMs }
   const phones = makePopulation(seed, devices)

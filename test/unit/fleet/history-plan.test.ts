@@ -6,7 +6,7 @@ import {
   type PrevalenceSample,
 } from '#shared/core/analytics/prevalence-spike.ts'
 import { dayMs, hourMs } from '#shared/core/base/instants.ts'
-import { makeHistory, type Visit } from '../../../services/fleet/history/history-model.ts'
+import { makeHistory, type Visit } from '../../../deploy/fleet/history/history-plan.ts'
 
 const startMs = Date.UTC(2026, 2, 2)
 const endMs = startMs + 7 * dayMs + 9 * hourMs

@@ -20,8 +20,8 @@ import { withOldActivityKept } from '#shared/io/velocity/activity-merges-store.t
 import { type FleetContext, FleetError, type LocalStack } from '../fleet-context.ts'
 import { createRandom } from '../phones/random.ts'
 import { acceptVisits, type EdgeTenant } from './history-edge.ts'
-import { type HistorySpan, makeHistory, type Stories } from './history-model.ts'
 import { judgeAlert } from './history-outcomes.ts'
+import { type HistorySpan, makeHistory, type Stories } from './history-plan.ts'
 import { inside, type RaisedVisit, scoreVisits, toAlertKey } from './history-scorer.ts'
 
 export type HistoryOptions = {

@@ -6,7 +6,7 @@ import type { Disposition } from '#shared/core/alerts/dispositions.ts'
 import { hourMs } from '#shared/core/base/instants.ts'
 import type { Phone } from '../phones/population.ts'
 import type { Random } from '../phones/random.ts'
-import type { Stories } from './history-model.ts'
+import type { Stories } from './history-plan.ts'
 
 const fraud = new Set([
   ...['emulator-farm', 'cloud-phone', 'frida-android', 'frida-ios', 'xposed', 'repackaged'],

@@ -10,11 +10,11 @@ import type { Policy } from '#shared/core/policies/policy.ts'
 import { compilePolicy } from '#shared/core/scoring/scoring.ts'
 import { signBody, verifySignature } from '#shared/core/telemetry/signature.ts'
 import type { Tenant } from '#shared/io/tenants/directory/tenant-copy.ts'
-import { type DecideDeps, decideSubmission } from '../../ingest/decide-submission.ts'
+import { type DecideDeps, decideSubmission } from '../../../services/ingest/decide-submission.ts'
 import type { Plan, Session } from '../phones/plan.ts'
 import type { Phone } from '../phones/population.ts'
 import { prepareEvent } from '../phones/telemetry-bodies.ts'
-import type { HistoryModel } from './history-model.ts'
+import type { HistoryPlan } from './history-plan.ts'
 
 /** The edge's record of the tenant. */
 export type EdgeTenant = {
@@ -41,7 +41,7 @@ export type AcceptedVisit = {
  * @throws Error when the edge refuses one
  */
 export function acceptVisits(
-  { seed, visits }: HistoryModel,
+  { seed, visits }: HistoryPlan,
   known: EdgeTenant,
   { startMs, endMs }: { startMs: number; endMs: number },
 ): AcceptedVisit[] {
