@@ -1,6 +1,5 @@
 // The users of the processes for a ClickHouse server, with the grants of `processPermissions`.
-// This program prints `deploy/clickhouse/users.xml`:
-//   node deploy/clickhouse-users.ts > deploy/clickhouse/users.xml
+// `npm run generate` writes `deploy/clickhouse/users.xml`.
 
 import { toAllDatabase } from '../shared/core/base/shards.ts'
 import { processPermissions } from '../shared/core/permissions/process-permissions.ts'
@@ -30,8 +29,8 @@ export function renderClickhouseUsers(): string {
     `    </${name}>`,
   ])
   return [
-    '<!-- What each process may do: made from shared/core/permissions/process-permissions.ts by',
-    '     node deploy/clickhouse-users.ts > deploy/clickhouse/users.xml -->',
+    '<!-- Made by `npm run generate` from shared/core/permissions/process-permissions.ts: do not edit.',
+    '     What each process may do. -->',
     '<clickhouse>',
     '  <users>',
     ...users,
@@ -40,5 +39,3 @@ export function renderClickhouseUsers(): string {
     '',
   ].join('\n')
 }
-
-if (import.meta.main) process.stdout.write(renderClickhouseUsers())

@@ -1,7 +1,6 @@
 // What the Helm chart knows of each process: from compose.yaml its command, ports, memory and
 // files of secrets, from the process's own configuration the settings that it reads, from
-// `processPermissions` its stores. This program prints `deploy/helm/files/processes.yaml`:
-//   node deploy/helm-processes.ts > deploy/helm/files/processes.yaml
+// `processPermissions` its stores. `npm run generate` writes `deploy/helm/files/processes.yaml`.
 
 import { readFileSync } from 'node:fs'
 import { parse, stringify } from 'yaml'
@@ -76,9 +75,8 @@ export function renderProcesses(): string {
     processNames.map((name) => [name, toEntry(name, compose[name])] as const),
   )
   return [
-    '# What the chart knows of each process: made from compose.yaml, the configuration of each',
-    '# process and its rights by',
-    '#   node deploy/helm-processes.ts > deploy/helm/files/processes.yaml',
+    '# Made by `npm run generate` from compose.yaml, the configuration of each process and its rights:',
+    '# do not edit. What the chart knows of each process.',
     stringify(table, { lineWidth: 100 }),
   ].join('\n')
 }
@@ -127,5 +125,3 @@ function toKey(name: ProcessName, variable: string): string {
   const key = variable.toLowerCase()
   return variable === 'NATS_NKEY_SEED' ? `${key}_${name}` : key
 }
-
-if (import.meta.main) process.stdout.write(renderProcesses())

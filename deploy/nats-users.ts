@@ -1,8 +1,8 @@
 // The accounts and users of nats-server: one account with JetStream, and one for each process that
 // only imports subjects from it; one user per process with the subjects of `processPermissions`,
-// and `di`, the operator's, with all of JetStream. This program prints `deploy/nats-users.conf`:
-//   node deploy/nats-users.ts > deploy/nats-users.conf
-// and with `--claims` the exports and imports as JSON, as the JWT of an account has them.
+// and `di`, the operator's, with all of JetStream. `npm run generate` writes `deploy/nats-users.conf`;
+// `node deploy/nats-users.ts --claims` prints the exports and imports as JSON, as the JWT of an
+// account has them.
 
 import {
   jetstreamAccount,
@@ -127,8 +127,8 @@ function renderUser(user: NatsUser): string[] {
 /** `deploy/nats-users.conf`: the same with the passwords from the file of secrets. */
 export function renderNatsUsersFile(): string {
   return [
-    '# Who may connect, and what each process may do: made from shared/core/permissions/process-permissions.ts by',
-    '#   node deploy/nats-users.ts > deploy/nats-users.conf',
+    '# Made by `npm run generate` from shared/core/permissions/process-permissions.ts: do not edit.',
+    '# Who may connect, and what each process may do.',
     '',
     '# The passwords. From /etc/nats this is /run/secrets/nats_passwords.',
     'include "../../run/secrets/nats_passwords"',
@@ -203,6 +203,4 @@ function renderClaims(): string {
   return `${JSON.stringify(Object.fromEntries(claims), null, 2)}\n`
 }
 
-if (import.meta.main) {
-  process.stdout.write(process.argv[2] === '--claims' ? renderClaims() : renderNatsUsersFile())
-}
+if (import.meta.main && process.argv[2] === '--claims') process.stdout.write(renderClaims())

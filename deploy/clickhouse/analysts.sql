@@ -1,7 +1,7 @@
+-- Made from shared/io/analytics/analyst-access-store.ts by `npm run generate`: do not edit.
 -- What a ClickHouse that keeps users needs once, for analysts of any number of tenants. The
 -- console runs it by itself before it makes the first (di analysts create), as the user that it
--- signs in as, here `default`, and points the views at the reader. Written from
--- shared/io/analytics/analyst-access-store.ts by a test; do not edit.
+-- signs in as, here `default`, and points the views at the reader.
 
 create settings profile if not exists analytics_reader;
 

@@ -9,102 +9,112 @@ import { serializerCompiler, type ZodTypeProvider } from 'fastify-type-provider-
 import { addConditionalRequests } from '#shared/io/http/conditional-requests.ts'
 import { createHttpServer, type HttpServerOptions } from '#shared/io/http/http-server.ts'
 import { addIdempotency } from '#shared/io/http/idempotency.ts'
-import { createQueryLimiter } from '#shared/io/http/limit-queries.ts'
+import { createQueryLimiter, type QueryLimiter } from '#shared/io/http/limit-queries.ts'
 import { addOpenapi } from '#shared/io/http/openapi.ts'
 import { validatorCompiler } from '#shared/io/http/validate-requests.ts'
 import { type Metrics, startAtZero } from '#shared/io/process/metrics.ts'
-import { type AlertRouteDeps, addAlertRoutes } from './alerts/alert-routes.ts'
+import { addAlertRoutes } from './alerts/alert-routes.ts'
 import { addBulkRoutes } from './alerts/bulk-routes.ts'
 import { addAlertCsvRoute } from './alerts/csv-routes.ts'
-import { createAlertReads } from './alerts/read-alerts.ts'
+import { type AlertReads, createAlertReads } from './alerts/read-alerts.ts'
 import { addAlertStreamRoute } from './alerts/stream-routes.ts'
 import { addAnalystRoutes } from './analytics/analyst-routes.ts'
-import { addFleetRoutes, type FleetRouteDeps } from './analytics/fleet/fleet-routes.ts'
-import type { AnalystDeps } from './analytics/manage-analysts.ts'
-import {
-  addRulePerformanceRoutes,
-  type RulePerformanceDeps,
-} from './analytics/rule-performance-routes.ts'
-import { addSignalRoutes, type SignalRouteDeps } from './analytics/signal-routes.ts'
-import { addSqlRoutes, type SqlRouteDeps } from './analytics/sql/sql-routes.ts'
+import { addFleetRoutes } from './analytics/fleet/fleet-routes.ts'
+import { addRulePerformanceRoutes } from './analytics/rule-performance-routes.ts'
+import { addSignalRoutes } from './analytics/signal-routes.ts'
+import { addSqlRoutes } from './analytics/sql/sql-routes.ts'
 import { addAuditRoutes } from './audit/audit-routes.ts'
 import { addDeliveryRoutes } from './deliveries/delivery-routes.ts'
-import type { DeliveryDeps } from './deliveries/manage-deliveries.ts'
-import { addEntityRoutes, type EntityDeps } from './entities/entity-routes.ts'
+import { addEntityRoutes } from './entities/entity-routes.ts'
 import { addLinkRoutes } from './entities/link-routes.ts'
-import { addSearchRoutes, type SearchDeps } from './entities/search-routes.ts'
-import { addSignalChangeRoute, type SignalChangeDeps } from './entities/signal-change-routes.ts'
-import { addErasureRoutes, type EraseRouteDeps } from './erasure/erasure-routes.ts'
+import { addSearchRoutes } from './entities/search-routes.ts'
+import { addSignalChangeRoute } from './entities/signal-change-routes.ts'
+import { addErasureRoutes } from './erasure/erasure-routes.ts'
 import { addEventRoutes } from './events/event-routes.ts'
-import type { ExplainDeps } from './events/explain-event.ts'
 import type { ConsoleApp } from './http/admin-app.ts'
 import { createTokenCheck, type TokenCheckDeps } from './http/check-token.ts'
 import { createRefusalAudit } from './http/refusal-audit.ts'
-import type { RewrapDeps } from './keys/rewrap.ts'
 import { addSecretRoutes } from './keys/secret-routes.ts'
-import { addListRoutes, type ListRouteDeps } from './lists/list-routes.ts'
+import { addListRoutes } from './lists/list-routes.ts'
 import { createAttemptLimits, limitedBys } from './operators/attempt-limits.ts'
 import { addAuthentication } from './operators/authenticate.ts'
 import { createKnownTokens } from './operators/known-tokens.ts'
 import type { OperatorDeps, OperatorParts } from './operators/operator-deps.ts'
 import { addOperatorRoutes } from './operators/operator-routes.ts'
 import { createPublicOrigin } from './operators/public-origin.ts'
-import { addPeriodOverviewRoute, type PeriodOverviewDeps } from './overview/overview-routes.ts'
-import { addBacktestRoutes, type BacktestRouteDeps } from './policies/backtest-routes.ts'
-import { addPolicyRoutes, type PolicyRouteDeps } from './policies/policy-routes.ts'
-import { addShadowRoutes, type ShadowRouteDeps } from './policies/shadow-routes.ts'
-import {
-  addReconciliationRoutes,
-  type ReconciliationRouteDeps,
-} from './reconciliation/reconciliation-routes.ts'
-import { addRecoveryRoutes, type RecoveryRouteDeps } from './recovery/recovery-routes.ts'
+import { addPeriodOverviewRoute } from './overview/overview-routes.ts'
+import { addBacktestRoutes } from './policies/backtest-routes.ts'
+import { addPolicyRoutes } from './policies/policy-routes.ts'
+import { addShadowRoutes } from './policies/shadow-routes.ts'
+import { addReconciliationRoutes } from './reconciliation/reconciliation-routes.ts'
+import { addRecoveryRoutes } from './recovery/recovery-routes.ts'
 import { addRetentionRoutes } from './retention/retention-routes.ts'
 import { toAdminDocument } from './serve/admin-document.ts'
 import { addPages, type PagesDeps, withoutPrefix } from './serve/serve-pages.ts'
-import { type AddressRouteDeps, addAddressRoutes } from './tenants/address-routes.ts'
-import { addCredentialRoutes, type CredentialRouteDeps } from './tenants/credential-routes.ts'
-import { addEdgeRoutes, type EdgeRouteDeps } from './tenants/edge-routes.ts'
+import { addAddressRoutes } from './tenants/address-routes.ts'
+import { addCredentialRoutes } from './tenants/credential-routes.ts'
+import { addEdgeRoutes } from './tenants/edge-routes.ts'
 import { addKeyRoutes } from './tenants/key-routes.ts'
-import type { ManageDeps } from './tenants/manage-tenants.ts'
-import { addRequestLogRoute, type RequestLogRouteDeps } from './tenants/request-log-routes.ts'
+import { addRequestLogRoute } from './tenants/request-log-routes.ts'
 import { addRotationRoutes } from './tenants/rotation-routes.ts'
-import { addSignatureRoutes, type SignatureRouteDeps } from './tenants/signature-routes.ts'
-import { addStaleSecretRoutes, type StaleSecretDeps } from './tenants/stale-secret-routes.ts'
+import { addSignatureRoutes } from './tenants/signature-routes.ts'
+import { addStaleSecretRoutes } from './tenants/stale-secret-routes.ts'
 import { addTenantRoutes } from './tenants/tenant-routes.ts'
 
-export type ConsoleDeps = ManageDeps &
-  CredentialRouteDeps &
-  RewrapDeps &
-  RecoveryRouteDeps &
-  ExplainDeps &
-  StaleSecretDeps &
-  RequestLogRouteDeps &
-  SignatureRouteDeps &
-  EraseRouteDeps &
-  ListRouteDeps &
-  ReconciliationRouteDeps &
-  DeliveryDeps &
-  RulePerformanceDeps &
-  SignalRouteDeps &
-  AlertRouteDeps &
-  EntityDeps &
-  SearchDeps &
-  SignalChangeDeps &
-  PeriodOverviewDeps &
-  EdgeRouteDeps &
-  AddressRouteDeps &
-  PolicyRouteDeps &
-  BacktestRouteDeps &
-  ShadowRouteDeps &
-  AnalystDeps &
-  SqlRouteDeps &
-  FleetRouteDeps &
+/** Adds the routes of the admin API; each names its own dependencies. Operators have theirs. */
+const routes = [
+  addTenantRoutes,
+  addStaleSecretRoutes,
+  addRequestLogRoute,
+  addSignatureRoutes,
+  addCredentialRoutes,
+  addRotationRoutes,
+  addAlertRoutes,
+  addBulkRoutes,
+  addAlertCsvRoute,
+  addAlertStreamRoute,
+  addEntityRoutes,
+  addLinkRoutes,
+  addSignalChangeRoute,
+  addSearchRoutes,
+  addPeriodOverviewRoute,
+  addDeliveryRoutes,
+  addAuditRoutes,
+  addEdgeRoutes,
+  addAddressRoutes,
+  addReconciliationRoutes,
+  addPolicyRoutes,
+  addBacktestRoutes,
+  addShadowRoutes,
+  addEventRoutes,
+  addSignalRoutes,
+  addRulePerformanceRoutes,
+  addSecretRoutes,
+  addRecoveryRoutes,
+  addRetentionRoutes,
+  addErasureRoutes,
+  addListRoutes,
+  addAnalystRoutes,
+  addSqlRoutes,
+  addFleetRoutes,
+  addKeyRoutes,
+]
+
+type RouteDeps = AllOf<Parameters<(typeof routes)[number]>[1]>
+/** The members of a union as one type that has them all. */
+type AllOf<Union> = (Union extends unknown ? (one: Union) => void : never) extends (
+  one: infer All,
+) => void
+  ? All
+  : never
+
+/** What the server is built from; `addRoutes` makes what routes share. */
+export type ConsoleDeps = Omit<RouteDeps, keyof SharedReads> &
   OperatorDeps &
   PagesDeps &
-  Omit<TokenCheckDeps, 'metrics'> & {
-    /** The wall clock; `nowMs` is the monotonic one. */
-    wallMs: () => number
-  }
+  Omit<TokenCheckDeps, 'metrics'>
+
+type SharedReads = AlertReads & { limited: QueryLimiter }
 
 const adminBodyBytesMax = 1024 * 1024
 const prefix = '/admin/v1'
@@ -145,42 +155,8 @@ export async function createConsoleApp(
 
 function addRoutes(app: ConsoleApp, deps: ConsoleDeps, metrics: Metrics): void {
   const limited = createQueryLimiter(metrics, 'di_console_queries_rejected_total')
-  const reads = createAlertReads(deps.postgres, limited)
-  addTenantRoutes(app, deps)
-  addStaleSecretRoutes(app, deps)
-  addRequestLogRoute(app, deps)
-  addSignatureRoutes(app, deps)
-  addCredentialRoutes(app, deps)
-  addRotationRoutes(app, deps)
-  addAlertRoutes(app, { ...deps, ...reads })
-  addBulkRoutes(app, { ...deps, ...reads })
-  addAlertCsvRoute(app, { ...deps, ...reads })
-  addAlertStreamRoute(app, deps)
-  addEntityRoutes(app, { ...deps, ...reads })
-  addLinkRoutes(app, { ...deps, limited })
-  addSignalChangeRoute(app, { ...deps, limited })
-  addSearchRoutes(app, { ...deps, limited })
-  addPeriodOverviewRoute(app, deps)
-  addDeliveryRoutes(app, deps)
-  addAuditRoutes(app, deps)
-  addEdgeRoutes(app, deps)
-  addAddressRoutes(app, deps)
-  addReconciliationRoutes(app, deps)
-  addPolicyRoutes(app, deps)
-  addBacktestRoutes(app, deps)
-  addShadowRoutes(app, deps)
-  addEventRoutes(app, deps)
-  addSignalRoutes(app, deps)
-  addRulePerformanceRoutes(app, deps)
-  addSecretRoutes(app, deps)
-  addRecoveryRoutes(app, deps)
-  addRetentionRoutes(app, deps)
-  addErasureRoutes(app, deps)
-  addListRoutes(app, deps)
-  addAnalystRoutes(app, deps)
-  addSqlRoutes(app, deps)
-  addFleetRoutes(app, deps)
-  addKeyRoutes(app, deps)
+  const all = { ...deps, ...createAlertReads(deps.postgres, limited), limited }
+  for (const add of routes) add(app, all)
 }
 
 function createOperatorParts(deps: ConsoleDeps, metrics: Metrics): OperatorParts {

@@ -1,5 +1,5 @@
 /** Metrics of the scorer: everything that it stores, decides, raises, drops or fails to do. */
-import type { AlertCandidate } from '#shared/core/alerts/alert-rules.ts'
+import type { AlertCandidate } from '#shared/core/alerts/decide-alert.ts'
 import { createBoundedLabel } from '#shared/core/base/bounded-labels.ts'
 import { dropReasons } from '#shared/core/base/outcome.ts'
 import type { AcceptedEvent } from '#shared/core/telemetry/event-batch.ts'

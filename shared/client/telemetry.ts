@@ -3,7 +3,8 @@
  * ingest, alerts, and the answers of the REST API. They come from the same schemas as the service.
  */
 import type { z } from 'zod'
-import type { alertPageSchema, alertSchema, deviceSchema } from '#shared/core/http/api-schemas.ts'
+import type { alertPageSchema, alertSchema } from '#shared/core/alerts/alert-schema.ts'
+import type { deviceSchema } from '#shared/core/http/api-schemas.ts'
 import type { Action } from '#shared/core/scoring/score.ts'
 import type { Flag } from '#shared/core/signals/flags.ts'
 import type { Category, SignalType } from '#shared/core/signals/signal-definition.ts'

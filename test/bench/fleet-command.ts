@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { json } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
-import type { Summary } from '../../services/fleet/check/summary.ts'
+import type { Summary } from '../../deploy/fleet/check/summary.ts'
 import type { TestStack } from '../support/process/stack.ts'
 
 const cli = fileURLToPath(new URL('../../services/console/cli.ts', import.meta.url))

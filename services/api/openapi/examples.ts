@@ -2,12 +2,10 @@
  * Examples for the OpenAPI document: one device's story, scored and raised by the same code as a
  * real one, so that what the page shows is what the service does.
  */
-import {
-  type Alert,
-  decideAlert,
-  initialDisposition,
-  toAlert,
-} from '#shared/core/alerts/alert-rules.ts'
+
+import { toAlert } from '#shared/core/alerts/alert.ts'
+import type { Alert } from '#shared/core/alerts/alert-schema.ts'
+import { decideAlert, toAlertRow } from '#shared/core/alerts/decide-alert.ts'
 import { toEventId } from '#shared/core/base/ids.ts'
 import { defaultPolicy } from '#shared/core/policies/default-policy.ts'
 import { toPolicyHash } from '#shared/core/policies/policy.ts'
@@ -75,7 +73,7 @@ function toAlertExample(): Alert {
   const candidate = decideAlert(event, correlate(scored, findings, defaultPolicy))
   if (candidate === null) throw new Error('the example must be one that raises an alert')
   const createdAt = new Date(Date.parse(startedAt) + 164)
-  return toAlert(candidate, { seq: 1029, disposition: initialDisposition, createdAt })
+  return toAlert(toAlertRow(candidate, { seq: 1029, createdAt }))
 }
 
 export const deviceExample = {

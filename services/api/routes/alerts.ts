@@ -1,9 +1,10 @@
 /** The tenant's alerts: the list with its filters and exact total, one alert, its disposition. */
 import { z } from 'zod'
-import type { Alert } from '#shared/core/alerts/alert-rules.ts'
+import type { Alert } from '#shared/core/alerts/alert-schema.ts'
+import { alertPageSchema, alertSchema } from '#shared/core/alerts/alert-schema.ts'
 import { dispositionBodyBytesMax } from '#shared/core/base/limits/http.ts'
 import { alertsPageDefault, callsPerChange } from '#shared/core/base/limits/rest-api.ts'
-import { alertPageSchema, alertSchema, alertsQuerySchema } from '#shared/core/http/api-schemas.ts'
+import { alertsQuerySchema } from '#shared/core/http/api-schemas.ts'
 import { Problem } from '#shared/core/http/problem.ts'
 import { alertPathSchema, dispositionBodySchema } from '#shared/core/http/reading-schemas.ts'
 import type { AlertStore } from '#shared/io/alerts/alert-store.ts'

@@ -5,24 +5,24 @@
 import type { Readable } from 'node:stream'
 import type { FastifyReply } from 'fastify'
 import { z } from 'zod'
-import { toIso } from '#shared/core/base/instants.ts'
-import type { SessionHistory, SessionPosition } from '#shared/core/devices/device-history.ts'
+import {
+  type DeviceScopes,
+  toDevice,
+  toDeviceFields,
+  toSession,
+} from '#shared/core/devices/device-answer.ts'
+import type { DeviceHistory, SessionPosition } from '#shared/core/devices/device-history.ts'
 import {
   type DeviceQuery,
   devicePathSchema,
   deviceQuerySchema,
   deviceSchema,
 } from '#shared/core/http/api-schemas.ts'
-import {
-  type CursorScope,
-  decodeCursor,
-  encodeCursor,
-  instantMsSchema,
-} from '#shared/core/http/pagination.ts'
+import { type CursorScope, decodeCursor, instantMsSchema } from '#shared/core/http/pagination.ts'
 import { Problem } from '#shared/core/http/problem.ts'
 import { idSchema } from '#shared/core/telemetry/submission.ts'
 import { rejectUnavailable } from '#shared/io/clickhouse/unavailable.ts'
-import type { DeviceHistory, HistoryStore } from '#shared/io/devices/history-store.ts'
+import type { HistoryStore } from '#shared/io/devices/history-store.ts'
 import type { ZodApp } from '#shared/io/http/openapi.ts'
 import type { Caller } from '../http/authenticate.ts'
 import { compressed } from '../http/compress-responses.ts'
@@ -45,7 +45,7 @@ export function addDeviceRoutes(app: ZodApp, deps: DeviceRouteDeps): void {
   const handler = async (request: DeviceRequest, reply: FastifyReply) => {
     const { tenantId, chargeRows } = request.caller
     const { device_id: deviceId } = request.params
-    const scopes: Scopes = {
+    const scopes: DeviceScopes = {
       sessions: { list: 'sessions', tenantId, filters: [deviceId] },
       users: { list: 'users', tenantId, filters: [deviceId] },
     }
@@ -101,9 +101,7 @@ function requireFound(device: DeviceHistory | null): DeviceHistory {
   throw new Problem('device_not_found', 'There is no telemetry of this device, or not yet.')
 }
 
-type Scopes = Record<'sessions' | 'users', CursorScope>
-
-function toPositions(query: DeviceQuery, scopes: Scopes) {
+function toPositions(query: DeviceQuery, scopes: DeviceScopes) {
   const { sessions_limit: sessionsLimit, sessions_cursor: older, users_cursor: further } = query
   return {
     sessionsLimit,
@@ -125,39 +123,8 @@ function toSessionPosition(scope: CursorScope, cursor: string): SessionPosition 
   return { startedAtMs, sessionId }
 }
 
-const toSession = (session: SessionHistory) => ({
-  session_id: session.sessionId,
-  rasp_action: session.raspAction,
-  started_at: toIso(session.startedAtMs),
-  last_seen_at: toIso(session.lastSeenAtMs),
-  rasp_score: session.raspScore,
-  flags: session.flags,
-})
-
-/** All fields except the two lists. */
-function toDeviceFields(device: DeviceHistory, { sessions, users }: Scopes): object {
-  const { next, nextUser } = device
-  return {
-    device_id: device.deviceId,
-    first_seen_at: toIso(device.firstSeenAtMs),
-    last_seen_at: toIso(device.lastSeenAtMs),
-    peak_rasp_score: device.peakRaspScore,
-    users_cursor: nextUser === null ? null : encodeCursor(users, [nextUser]),
-    sessions_total: device.sessionsTotal,
-    sessions_cursor: next && encodeCursor(sessions, [next.startedAtMs, next.sessionId]),
-  }
-}
-
-function toDevice(device: DeviceHistory, scopes: Scopes): object {
-  return {
-    ...toDeviceFields(device, scopes),
-    users_seen_on: device.users,
-    sessions: device.sessions.map(toSession),
-  }
-}
-
 /** The same as text, which is made while it is sent. */
-function streamDevice(device: DeviceHistory, scopes: Scopes): Readable {
+function streamDevice(device: DeviceHistory, scopes: DeviceScopes): Readable {
   return streamJson(toDeviceFields(device, scopes), {
     users_seen_on: { items: device.users, toItem: (user) => user },
     sessions: { items: device.sessions, toItem: toSession },

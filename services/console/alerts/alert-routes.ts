@@ -1,6 +1,9 @@
 /** Alerts of a tenant for operators: the list, one alert with all about it, disposition, notes. */
+
 import { z } from 'zod'
+import { noteSchema } from '#shared/core/alerts/alert-work-schemas.ts'
 import { notesPerAlertMax } from '#shared/core/base/limits/alerts.ts'
+import { adminAlertsQuerySchema } from '#shared/core/http/api-schemas.ts'
 import { Problem } from '#shared/core/http/problem.ts'
 import { type AlertStore, createAlertStore } from '#shared/io/alerts/alert-store.ts'
 import { addNote, readAlertWork, setAssignee } from '#shared/io/alerts/alert-work-store.ts'
@@ -11,14 +14,7 @@ import { actorOf, type ConsoleApp, tenantsOf } from '../http/admin-app.ts'
 import { changeOnce } from '../http/answer-once.ts'
 import { alertParams, alertSchema, dispositionBody, tenantParams } from '../http/schemas.ts'
 import { requireTenant } from '../tenants/manage-tenants.ts'
-import {
-  adminAlertPageSchema,
-  adminAlertsQuery,
-  alertDetailSchema,
-  assigneeBody,
-  noteBody,
-  noteSchema,
-} from './alert-schemas.ts'
+import { adminAlertPageSchema, alertDetailSchema, assigneeBody, noteBody } from './alert-schemas.ts'
 import type { AlertReads } from './read-alerts.ts'
 import { alertNotFound, showAlert, withWork } from './show-alert.ts'
 
@@ -46,7 +42,7 @@ function addReads(
         tags: ['Alerts'],
         summary: 'List and filter the alerts of a tenant, with the exact total',
         params: tenantParams,
-        querystring: adminAlertsQuery,
+        querystring: adminAlertsQuerySchema,
         response: { 200: adminAlertPageSchema },
       },
     },

@@ -1,43 +1,24 @@
 /** Schemas of the alerts of the admin API. */
+
 import { z } from 'zod'
-import { dispositions } from '#shared/core/alerts/alert-rules.ts'
+import { operatorAlertSchema } from '#shared/core/alerts/alert-schema.ts'
+import { dispositionChangeSchema, noteSchema } from '#shared/core/alerts/alert-work-schemas.ts'
 import { noteCharactersMax } from '#shared/core/base/limits/http.ts'
-import { alertSchema, alertsQuerySchema } from '#shared/core/http/api-schemas.ts'
+import { deliverySchema } from '#shared/core/deliveries/delivery-schema.ts'
 import { operatorText } from '#shared/core/http/operator-text.ts'
-import { actions, reasonSchema } from '#shared/core/scoring/score.ts'
-import { unassigned } from '#shared/io/alerts/list-by-query.ts'
-import { deliverySchema } from '../deliveries/delivery-schemas.ts'
+import { emailSchema } from '#shared/core/operators/email-schema.ts'
+import { reasonSchema } from '#shared/core/scoring/reason-schema.ts'
+import { actions } from '#shared/core/scoring/score.ts'
 import { eventExplanationSchema } from '../events/explanation-schemas.ts'
-import { emailSchema } from '../operators/operator-schemas.ts'
-
-const dispositionSchema = z.enum(dispositions)
-
-/** The filters of a list, and the assignee: `none` for alerts without one. */
-export const adminAlertsQuery = alertsQuerySchema.extend({
-  assignee: z
-    .union([z.literal(unassigned), emailSchema])
-    .optional()
-    .describe('alerts of this assignee, an operator’s email; `none`: alerts without one'),
-})
-
-export const adminAlertSchema = alertSchema.extend({
-  assignee: z.string().nullable().describe('the email of an operator'),
-  notes: z.int().min(0).describe('how many notes it has'),
-})
 
 export const adminAlertPageSchema = z.object({
-  data: z.array(adminAlertSchema).describe('newest first'),
+  data: z.array(operatorAlertSchema).describe('newest first'),
   total: z.int().min(0).describe('exact, on all pages'),
   limit: z.int(),
   next_cursor: z.string().nullable().describe('`cursor` of the next page; null on the last one'),
 })
 
-export const noteSchema = z.object({
-  note_id: z.int(),
-  author: z.string(),
-  note: z.string(),
-  at: z.string(),
-})
+export type AlertPage = z.infer<typeof adminAlertPageSchema>
 
 const policyVerdictSchema = z
   .object({
@@ -55,21 +36,11 @@ const policyVerdictSchema = z
   .nullable()
 
 export const alertDetailSchema = z.object({
-  alert: adminAlertSchema,
+  alert: operatorAlertSchema,
   policy_version: z.int().describe('that of the event that raised it'),
   notes: z.array(noteSchema).describe('oldest first'),
   history: z
-    .array(
-      z.object({
-        at: z.string(),
-        actor: z.string(),
-        from: dispositionSchema,
-        to: dispositionSchema,
-        note: z.string().nullable(),
-        job_id: z.string().nullable().describe('the bulk change that did it'),
-        undo: z.boolean().describe('whether it put back what was before a bulk change'),
-      }),
-    )
+    .array(dispositionChangeSchema)
     .describe('the changes of its disposition, oldest first'),
   deliveries: z.array(deliverySchema),
   explanation: eventExplanationSchema

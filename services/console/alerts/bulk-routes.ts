@@ -1,16 +1,20 @@
 /** Bulk changes of alerts, by filter or by selection: begin, list, watch, cancel, undo. */
+
 import { randomUUID } from 'node:crypto'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { z } from 'zod'
-import { dispositions } from '#shared/core/alerts/alert-rules.ts'
+import { bulkJobSchema } from '#shared/core/alerts/alert-work-schemas.ts'
+import { dispositions } from '#shared/core/alerts/dispositions.ts'
 import {
   bulkJobsListedMax,
   bulkJobsRunningMax,
   bulkSelectionMax,
 } from '#shared/core/base/limits/alerts.ts'
 import { noteCharactersMax } from '#shared/core/base/limits/http.ts'
+import { adminAlertsQuerySchema } from '#shared/core/http/api-schemas.ts'
 import { operatorText } from '#shared/core/http/operator-text.ts'
 import { Problem } from '#shared/core/http/problem.ts'
+import { emailSchema } from '#shared/core/operators/email-schema.ts'
 import {
   type BulkChange,
   cancelBulkJob,
@@ -23,13 +27,11 @@ import type { Postgres } from '#shared/io/postgres/postgres.ts'
 import { actorOf, type ConsoleApp, tenantsOf } from '../http/admin-app.ts'
 import { changeOnce } from '../http/answer-once.ts'
 import { idSchema, limitSchema, tenantParams } from '../http/schemas.ts'
-import { emailSchema } from '../operators/operator-schemas.ts'
 import { requireTenant } from '../tenants/manage-tenants.ts'
-import { adminAlertsQuery } from './alert-schemas.ts'
 import type { AlertReads } from './read-alerts.ts'
 
 const targetFields = {
-  filter: adminAlertsQuery
+  filter: adminAlertsQuerySchema
     .omit({ limit: true, cursor: true })
     .optional()
     .describe('the parameters of the list as texts, such as {"disposition": "OPEN,REVIEWED"}'),
@@ -66,29 +68,8 @@ const assignBody = z
   })
   .refine(namesOneTarget, oneTarget)
 
-const jobSchema = z
-  .object({
-    job_id: z.string(),
-    tenant_id: z.string(),
-    sets: z.enum(['disposition', 'assignee']),
-    disposition: z.enum(dispositions).nullable().describe('what it sets; null of an undo'),
-    assignee: z.string().nullable().describe('whom it assigns; null: it takes assignees away'),
-    note: z.string().nullable(),
-    actor: z.string(),
-    state: z.enum(['running', 'done', 'cancelled']),
-    total: z.int().describe('alerts that were meant when it began'),
-    done: z.int().describe('alerts looked at; fewer than `total` where others changed some first'),
-    changed: z.int().describe('alerts that it changed'),
-    kept: z.int().describe('of an undo: alerts that were changed again after the job, which stay'),
-    undo_of: z.string().nullable().describe('the job that this one undoes'),
-    undone_by: z.string().nullable().describe('the job that undoes this one'),
-    created_at: z.string(),
-    ended_at: z.string().nullable(),
-  })
-  .meta({ id: 'BulkJob' })
-
 const jobParams = z.object({ job_id: idSchema })
-const jobsSchema = z.object({ data: z.array(jobSchema).describe('newest first') })
+const jobsSchema = z.object({ data: z.array(bulkJobSchema).describe('newest first') })
 
 const jobNotFound = () => new Problem('bulk_job_not_found', 'There is no such job.')
 const newJobId = () => `blk_${randomUUID()}`
@@ -155,7 +136,7 @@ function addStarts(app: ConsoleApp, { postgres, countMatching }: BulkDeps): void
         params: tenantParams,
         body: dispositionBody,
         problems: ['conflict'],
-        response: { 202: jobSchema },
+        response: { 202: bulkJobSchema },
       },
     },
     async (request, reply) => {
@@ -177,7 +158,7 @@ function addStarts(app: ConsoleApp, { postgres, countMatching }: BulkDeps): void
         params: tenantParams,
         body: assignBody,
         problems: ['conflict'],
-        response: { 202: jobSchema },
+        response: { 202: bulkJobSchema },
       },
     },
     async (request, reply) => {
@@ -217,7 +198,7 @@ function addReads(app: ConsoleApp, { postgres }: BulkDeps): void {
         summary: 'The progress of a bulk change',
         params: jobParams,
         problems: ['bulk_job_not_found'],
-        response: { 200: jobSchema },
+        response: { 200: bulkJobSchema },
       },
     },
     async ({ params, principal }) => {
@@ -239,7 +220,7 @@ function addEnds(app: ConsoleApp, { postgres }: BulkDeps): void {
         summary: 'Cancel a bulk change; what it changed stays',
         params: jobParams,
         problems: ['bulk_job_not_found'],
-        response: { 200: jobSchema },
+        response: { 200: bulkJobSchema },
       },
     },
     async ({ params, principal }) => {
@@ -262,7 +243,7 @@ function addEnds(app: ConsoleApp, { postgres }: BulkDeps): void {
           'Begins a job that puts each alert back to what it was before. Alerts that were changed again since stay, and are counted in `kept`. A job is undone once; an undo that was cancelled can be continued by another call.',
         params: jobParams,
         problems: ['bulk_job_not_found', 'conflict'],
-        response: { 202: jobSchema },
+        response: { 202: bulkJobSchema },
       },
     },
     async (request, reply) => {

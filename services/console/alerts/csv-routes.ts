@@ -4,43 +4,23 @@
  */
 import { Readable } from 'node:stream'
 import { z } from 'zod'
-import type { Alert } from '#shared/core/alerts/alert-rules.ts'
+import { alertFields } from '#shared/core/alerts/alert.ts'
+import type { Alert } from '#shared/core/alerts/alert-schema.ts'
 import { alertsPageMax } from '#shared/core/base/limits/rest-api.ts'
+import { adminAlertsQuerySchema } from '#shared/core/http/api-schemas.ts'
 import { type CsvForm, toCsvRow, toCsvStart } from '#shared/core/http/csv.ts'
 import type { AlertPosition } from '#shared/io/alerts/alert-query.ts'
 import { type AlertWork, readAlertWork } from '#shared/io/alerts/alert-work-store.ts'
 import type { UncountedPage } from '#shared/io/alerts/list-alerts.ts'
-import { toAlertFilters } from '#shared/io/alerts/list-by-query.ts'
 import { insertAudit } from '#shared/io/postgres/audit-store.ts'
 import type { Postgres } from '#shared/io/postgres/postgres.ts'
 import { actorOf, type ConsoleApp } from '../http/admin-app.ts'
 import { tenantParams } from '../http/schemas.ts'
 import { requireTenant } from '../tenants/manage-tenants.ts'
-import { adminAlertsQuery } from './alert-schemas.ts'
 import type { AlertReads } from './read-alerts.ts'
+import { withWork } from './show-alert.ts'
 
-const header = [
-  ...['alert_id', 'created_at', 'action', 'severity', 'risk_score', 'rasp_score', 'disposition'],
-  ...['assignee', 'device_id', 'session_id', 'user_id', 'flags', 'event_id'],
-]
-
-const toCells = (alert: Alert, assignee: string | null) => [
-  alert.alert_id,
-  alert.created_at,
-  alert.decision.action,
-  alert.decision.severity,
-  alert.decision.risk_score,
-  alert.rasp_score,
-  alert.disposition,
-  assignee ?? '',
-  alert.entity.device.device_id,
-  alert.entity.session.session_id,
-  alert.entity.user?.user_id ?? '',
-  alert.flags.join(' '),
-  alert.event_id,
-]
-
-const csvQuery = adminAlertsQuery.omit({ limit: true, cursor: true }).extend({
+const csvQuery = adminAlertsQuerySchema.omit({ limit: true, cursor: true }).extend({
   form: z
     .enum(['plain', 'excel'])
     .default('plain')
@@ -70,14 +50,13 @@ export function addAlertCsvRoute(
         },
       },
     },
-    async ({ params: { tenant_id: tenantId }, query: { form, ...query }, principal }, reply) => {
+    async ({ params: { tenant_id: tenantId }, query: { form, ...filter }, principal }, reply) => {
       await requireTenant(postgres, tenantId)
-      const filters = toAlertFilters(tenantId, query)
       const readPage = (after: AlertPosition | null) =>
-        listUncounted({ ...filters, limit: alertsPageMax, after })
+        listUncounted({ tenantId, filter, limit: alertsPageMax, after })
       // Before the answer begins, so that it is refused as a whole.
       const first = await readPage(null)
-      const after = { filter: query }
+      const after = { filter }
       await insertAudit(postgres, {
         actor: actorOf(principal),
         tenantId,
@@ -92,6 +71,8 @@ export function addAlertCsvRoute(
   )
 }
 
+const cells = Object.values(alertFields)
+
 async function* writeRows(
   form: CsvForm,
   {
@@ -104,11 +85,16 @@ async function* writeRows(
     readWork: (alertIds: string[]) => Promise<Map<string, AlertWork>>
   },
 ): AsyncGenerator<string> {
-  yield toCsvStart(form) + toCsvRow(header, form)
+  yield toCsvStart(form) + toCsvRow(Object.keys(alertFields), form)
   for (let page = first; ; page = await readPage(page.next)) {
     const work = await readWork(page.alerts.map((alert) => alert.alert_id))
-    const toRow = (one: Alert) =>
-      toCsvRow(toCells(one, work.get(one.alert_id)?.assignee ?? null), form)
+    const toRow = (one: Alert) => {
+      const alert = withWork(one, work.get(one.alert_id))
+      return toCsvRow(
+        cells.map((of) => of(alert)),
+        form,
+      )
+    }
     yield page.alerts.map(toRow).join('')
     if (page.next === null) return
   }

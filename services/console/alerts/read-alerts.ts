@@ -2,6 +2,7 @@
  * What the console reads of alerts beyond counters and a page: bounded, so that the others of its
  * 10 connections to Postgres stay free.
  */
+import type { AlertFilter } from '#shared/core/alerts/alert-filters.ts'
 import {
   alertExportLimits,
   alertListLimits,
@@ -10,11 +11,10 @@ import {
 import { type AlertStore, createAlertStore } from '#shared/io/alerts/alert-store.ts'
 import { countMatching, type Matching } from '#shared/io/alerts/bulk-job-store.ts'
 import { isFiltered } from '#shared/io/alerts/filtered-alerts-sql.ts'
-import type { FilterQuery } from '#shared/io/alerts/list-by-query.ts'
 import type { QueryLimiter } from '#shared/io/http/limit-queries.ts'
 import type { Postgres } from '#shared/io/postgres/postgres.ts'
 
-type BulkFilter = { tenantId: string; filter: FilterQuery }
+type BulkFilter = { tenantId: string; filter: AlertFilter }
 
 export type AlertReads = Pick<AlertStore, 'listAlerts' | 'listUncounted'> & {
   countMatching: (of: BulkFilter) => Promise<Matching>

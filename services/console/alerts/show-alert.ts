@@ -52,7 +52,7 @@ export async function showAlert(
     alert: withWork(alert, work.get(alertId)),
     policy_version: policyVersion,
     notes,
-    history: history as AlertDetail['history'],
+    history,
     deliveries,
     ...explained,
   }

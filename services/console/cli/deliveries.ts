@@ -1,17 +1,13 @@
 /** `di deliveries ...`: list and show deliveries, replay them, test the webhook. */
-import { type Command, InvalidArgumentError } from 'commander'
-import type { Delivery } from '../deliveries/delivery-schemas.ts'
+import { type Answer, change, command, cursor, group, limit, read, toMore } from './commands.ts'
 import { type CliContext, CliError, toTenantPath } from './context.ts'
-import { toFields, toTable, toTime } from './tables.ts'
+import { type Column, toColumns, toFields, toTable, toTime } from './tables.ts'
 
-type DeliveryPage = { data: Delivery[]; next_cursor: string | null }
-type Replayed = { tenant_id: string; replayed: number; data: Delivery[] }
-type Tested = { tenant_id: string; data: Delivery[] }
-type ListOptions = { state?: string; alert?: string; limit: number; cursor?: string }
+const path = '/tenants/{tenant_id}/deliveries'
+
+type Delivery = Answer<`${typeof path}/{delivery_id}`>
+type Replayed = Answer<`${typeof path}/replay`, 'post'>
 type ReplayOptions = { alert?: string; since?: string; failed?: true }
-
-const json = ['--json', 'print one JSON document'] as const
-const pathOf = (slug: string) => `${toTenantPath(slug)}/deliveries`
 
 /** A replay of a million deliveries is two hundred statements. */
 const replayMaxMs = 10 * 60_000
@@ -19,79 +15,80 @@ const replayMaxMs = 10 * 60_000
 const testMaxMs = 20_000
 const testPollMs = 200
 
-/** Adds the group `deliveries`. */
-export function registerDeliveries(program: Command, context: CliContext): void {
-  const deliveries = program
-    .command('deliveries')
-    .description('list deliveries of alerts, replay them, test the webhook')
-  addReads(deliveries, context)
-  addReplay(deliveries, context)
-  deliveries
-    .command('test <slug>')
-    .description('send a test event to the webhook and wait for the outcome')
-    .option(...json)
-    .action((slug: string) => testWebhook(context, slug))
-}
+const columns: readonly Column<Delivery>[] = [
+  ['DELIVERY', 'delivery_id'],
+  ['ALERT', ({ alert_id: id, event }) => id ?? (event === 'risk.alert' ? null : event)],
+  ['STATE', toState],
+  ['ATTEMPTS', ({ attempts }) => attempts.length],
+  ['LAST', ({ attempts }) => attempts.at(-1)?.status ?? attempts.at(-1)?.error_kind],
+  ['NEXT', 'due_at'],
+  ['CREATED', 'created_at'],
+]
 
-function addReads(deliveries: Command, context: CliContext): void {
-  deliveries
-    .command('list <slug>')
-    .description('list deliveries with their attempts, newest first')
-    .option('--state <state>', 'pending, sending, delivered, failed or skipped')
-    .option('--alert <id>', 'only the delivery of this alert')
-    .option('--limit <n>', 'at most this many', toLimit, 50)
-    .option('--cursor <cursor>', '`next_cursor` of the previous page')
-    .option(...json)
-    .action(async (slug: string, options: ListOptions) => {
-      const query = new URLSearchParams({ limit: String(options.limit) })
-      if (options.state !== undefined) query.set('state', options.state)
-      if (options.alert !== undefined) query.set('alert_id', options.alert)
-      if (options.cursor !== undefined) query.set('cursor', options.cursor)
-      const page = await context.adminFetch('GET', `${pathOf(slug)}?${query}`)
-      context.out(page as DeliveryPage, toPageText)
-    })
-  deliveries
-    .command('show <slug> <delivery-id>')
-    .description('show one delivery with every attempt and what the receiver answered')
-    .option(...json)
-    .action(async (slug: string, deliveryId: string) => {
-      const path = `${pathOf(slug)}/${encodeURIComponent(deliveryId)}`
-      context.out((await context.adminFetch('GET', path)) as Delivery, toDeliveryText)
-    })
-}
-
-function addReplay(deliveries: Command, context: CliContext): void {
-  deliveries
-    .command('replay <slug>')
-    .description('send deliveries again with the same id and bytes; the retry schedule restarts')
-    .option('--alert <id>', 'the delivery of this alert, in any state')
-    .option('--since <time>', 'all created at this time or later, in any state')
-    .option('--failed', 'only those that failed or were skipped')
-    .option(...json)
-    .action(async (slug: string, options: ReplayOptions) => {
-      const { alert, since, failed } = options
-      const isScope = since !== undefined || failed !== undefined
-      if ((alert !== undefined) === isScope) {
-        throw new CliError('Give one of --alert ID, --since TIME, --failed, or the last two.')
-      }
-      const body = { alert_id: alert, since, failed }
-      const limit = { timeoutMs: replayMaxMs }
-      const answer = await context.adminFetch('POST', `${pathOf(slug)}/replay`, body, limit)
-      context.out(answer as Replayed, toReplayedText)
-    })
-}
+export const deliveries = group(
+  'deliveries',
+  'list deliveries of alerts, replay them, test the webhook',
+  [
+    read('list <slug>', 'list deliveries with their attempts, newest first', path, {
+      options: [
+        ['--state <state>', 'pending, sending, delivered, failed or skipped'],
+        ['--alert <id>', 'only the delivery of this alert'],
+        limit(50),
+        cursor,
+      ],
+      query: ({ alert, ...more }: { alert?: string }) => ({ ...more, alert_id: alert }),
+      columns,
+      empty: 'There are no such deliveries.',
+      note: toMore,
+    }),
+    read(
+      'show <slug> <delivery-id>',
+      'show one delivery with every attempt and what the receiver answered',
+      `${path}/{delivery_id}`,
+      { text: toDeliveryText },
+    ),
+    change(
+      'replay <slug>',
+      'send deliveries again with the same id and bytes; the retry schedule restarts',
+      ['post', `${path}/replay`],
+      {
+        options: [
+          ['--alert <id>', 'the delivery of this alert, in any state'],
+          ['--since <time>', 'all created at this time or later, in any state'],
+          ['--failed', 'only those that failed or were skipped'],
+        ],
+        body: ({ alert, since, failed }: ReplayOptions) => {
+          const isScope = since !== undefined || failed !== undefined
+          if ((alert !== undefined) === isScope) {
+            throw new CliError('Give one of --alert ID, --since TIME, --failed, or the last two.')
+          }
+          return { alert_id: alert, since, failed }
+        },
+        timeoutMs: replayMaxMs,
+        text: toReplayedText,
+      },
+    ),
+    command(
+      'test <slug>',
+      'send a test event to the webhook and wait for the outcome',
+      [],
+      (context, [slug]) => testWebhook(context, slug!),
+    ),
+  ],
+)
 
 async function testWebhook(context: CliContext, slug: string): Promise<void> {
-  const sent = (await context.adminFetch('POST', `${pathOf(slug)}/test`)) as Delivery
-  const path = `${pathOf(slug)}/${encodeURIComponent(sent.delivery_id)}`
+  const base = `${toTenantPath(slug)}/deliveries`
+  const sent = (await context.adminFetch('POST', `${base}/test`)) as Delivery
+  const shown = `${base}/${encodeURIComponent(sent.delivery_id)}`
   const deadline = performance.now() + testMaxMs
   let delivery = sent
   while (delivery.attempts.length === 0 && delivery.ended_at === null) {
     if (performance.now() > deadline) break
     await new Promise((resolve) => setTimeout(resolve, testPollMs))
-    delivery = (await context.adminFetch('GET', path)) as Delivery
+    delivery = (await context.adminFetch('GET', shown)) as Delivery
   }
-  const result: Tested = { tenant_id: slug, data: [delivery] }
+  const result = { tenant_id: slug, data: [delivery] }
   context.out(result, () => toDeliveryText(delivery))
   if (delivery.state !== 'delivered') throw new CliError(toFailureText(delivery))
 }
@@ -107,50 +104,23 @@ function toFailureText(delivery: Delivery): string {
   return `The test event was not tried within ${testMaxMs / 1_000} s. Is delivery running?`
 }
 
-/** A whole number from 1 to 500. */
-export function toLimit(text: string): number {
-  const value = Number(text)
-  if (Number.isInteger(value) && value >= 1 && value <= 500) return value
-  throw new InvalidArgumentError('must be a whole number from 1 to 500')
-}
-
-function toPageText({ data, next_cursor }: DeliveryPage): string {
-  if (data.length === 0) return 'There are no such deliveries.'
-  const table = toListTable(data)
-  return next_cursor === null ? table : `${table}\n\nMore: --cursor ${next_cursor}`
-}
-
 function toReplayedText({ replayed, data }: Replayed): string {
   if (replayed === 0) return 'There is nothing to send again.'
   const what = `${replayed} ${replayed === 1 ? 'delivery is' : 'deliveries are'} sent again`
-  return `${what}${data.length < replayed ? `, the first ${data.length}` : ''}:\n${toListTable(data)}`
+  return `${what}${data.length < replayed ? `, the first ${data.length}` : ''}:\n${toColumns(columns, data)}`
 }
 
-function toListTable(deliveries: Delivery[]): string {
-  return toTable(
-    ['DELIVERY', 'ALERT', 'STATE', 'ATTEMPTS', 'LAST', 'NEXT', 'CREATED'],
-    deliveries.map((delivery) => {
-      const last = delivery.attempts.at(-1)
-      return [
-        delivery.delivery_id,
-        delivery.alert_id ?? (delivery.event === 'risk.alert' ? '-' : delivery.event),
-        delivery.reason === null ? delivery.state : `${delivery.state} (${delivery.reason})`,
-        String(delivery.attempts.length),
-        String(last?.status ?? last?.error_kind ?? '-'),
-        toTime(delivery.due_at),
-        toTime(delivery.created_at),
-      ]
-    }),
-  )
+function toState({ state, reason }: Delivery): string {
+  return reason === null ? state : `${state} (${reason})`
 }
 
 function toDeliveryText(delivery: Delivery): string {
-  const { attempts, reason } = delivery
+  const { attempts } = delivery
   const fields = toFields({
     delivery_id: delivery.delivery_id,
     alert_id: delivery.alert_id,
     event: delivery.event,
-    state: reason === null ? delivery.state : `${delivery.state} (${reason})`,
+    state: toState(delivery),
     created: toTime(delivery.created_at),
     next: toTime(delivery.due_at),
     ended: toTime(delivery.ended_at),

@@ -1,50 +1,52 @@
 /** `di devices show` and `di users show`: what the pages of a device and of a user have. */
-import type { Command } from 'commander'
-import type { z } from 'zod'
-import type { devicePageSchema, userPageSchema } from '../entities/entity-schemas.ts'
-import type { LinksAnswer } from '../entities/link-routes.ts'
-import type { SignalChanges } from '../entities/signal-change-routes.ts'
-import { type CliContext, toTenantPath } from './context.ts'
-import { toFields, toTable, toTime } from './tables.ts'
+import { type Answer, command, group } from './commands.ts'
+import { toTenantPath } from './context.ts'
+import { type Column, toColumns, toFields, toTime } from './tables.ts'
 
-type DevicePage = z.infer<typeof devicePageSchema>
-type UserPage = z.infer<typeof userPageSchema>
-type Device = DevicePage & { signal_changes: SignalChanges; links: LinksAnswer }
-type User = UserPage & { links: LinksAnswer }
+const devicePath = '/tenants/{tenant_id}/devices/{device_id}'
+const userPath = '/tenants/{tenant_id}/users/{user_id}'
+
+type DevicePage = Answer<typeof devicePath>
+type UserPage = Answer<typeof userPath>
+type SignalChanges = Answer<`${typeof devicePath}/signal-changes`>
+type Links = Answer<`${typeof devicePath}/links`>
+type Device = DevicePage & { signal_changes: SignalChanges; links: Links }
+type User = UserPage & { links: Links }
+type Session = DevicePage['device']['sessions'][number]
 
 /** Rows of each table; `--json` has all that the API answers. */
 const rowsShown = 20
 
-/** Adds the groups `devices` and `users`. */
-export function registerEntities(program: Command, context: CliContext): void {
-  program
-    .command('devices')
-    .description('devices')
-    .command('show <slug> <device-id>')
-    .description('a device: sessions, signal changes, alerts, users and linked devices')
-    .option('--json', 'print one JSON document')
-    .action(async (slug: string, deviceId: string) => {
-      const path = `${toTenantPath(slug)}/devices/${encodeURIComponent(deviceId)}`
+export const devices = group('devices', 'devices', [
+  command(
+    'show <slug> <device-id>',
+    'a device: sessions, signal changes, alerts, users and linked devices',
+    [],
+    async (context, [slug, id]) => {
+      const path = `${toTenantPath(slug!)}/devices/${encodeURIComponent(id!)}`
       const page = (await context.adminFetch('GET', path)) as DevicePage
-      const [changes, links] = await Promise.all([
+      const [signal_changes, links] = await Promise.all([
         context.adminFetch('GET', `${path}/signal-changes`) as Promise<SignalChanges>,
-        context.adminFetch('GET', `${path}/links`) as Promise<LinksAnswer>,
+        context.adminFetch('GET', `${path}/links`) as Promise<Links>,
       ])
-      context.out({ ...page, signal_changes: changes, links }, toDeviceText)
-    })
-  program
-    .command('users')
-    .description('users and accounts')
-    .command('show <slug> <user-id>')
-    .description('a user or account: devices, sessions, alerts and linked users')
-    .option('--json', 'print one JSON document')
-    .action(async (slug: string, userId: string) => {
-      const path = `${toTenantPath(slug)}/users/${encodeURIComponent(userId)}`
+      context.out({ ...page, signal_changes, links }, toDeviceText)
+    },
+  ),
+])
+
+export const users = group('users', 'users and accounts', [
+  command(
+    'show <slug> <user-id>',
+    'a user or account: devices, sessions, alerts and linked users',
+    [],
+    async (context, [slug, id]) => {
+      const path = `${toTenantPath(slug!)}/users/${encodeURIComponent(id!)}`
       const page = (await context.adminFetch('GET', path)) as UserPage
-      const links = (await context.adminFetch('GET', `${path}/links`)) as LinksAnswer
+      const links = (await context.adminFetch('GET', `${path}/links`)) as Links
       context.out({ ...page, links }, toUserText)
-    })
-}
+    },
+  ),
+])
 
 function toDeviceText({ device, alerts, signal_changes: changes, links }: Device): string {
   return [
@@ -56,27 +58,16 @@ function toDeviceText({ device, alerts, signal_changes: changes, links }: Device
       sessions: device.sessions_total,
       users: device.users_seen_on.length,
     }),
-    toSection('SESSIONS', device.sessions_total, {
-      head: sessionHead,
-      rows: device.sessions.map(toSessionRow),
-    }),
+    toSection('SESSIONS', device.sessions_total, sessionColumns, device.sessions),
     toChanges(changes),
     toAlerts(alerts),
-    toSection('USERS', device.users_seen_on.length, {
-      head: ['USER'],
-      rows: device.users_seen_on.map((id) => [id]),
-    }),
+    toSection('USERS', device.users_seen_on.length, [['USER', (id) => id]], device.users_seen_on),
     toLinks('device', links),
   ].join('\n\n')
 }
 
 function toChanges({ data, total, complete_from: from }: SignalChanges): string {
-  const section = toSection('SIGNAL CHANGES', total, {
-    head: ['AT', 'CHANGE', 'SIGNAL', 'SESSION'],
-    rows: data.map(({ at, change, signal, session_id: id }) => {
-      return [toTime(at), change, signal, id]
-    }),
-  })
+  const section = toSection('SIGNAL CHANGES', total, changeColumns, data)
   if (from === null) return section
   return `${section}\nBefore ${toTime(from)} only the first detection of each signal is known.`
 }
@@ -90,84 +81,85 @@ function toUserText({ user, sessions, alerts, links }: User): string {
       highest_score: user.peak_rasp_score,
       devices: user.devices_total,
     }),
-    toSection('DEVICES', user.devices_total, {
-      head: ['DEVICE', 'HIGHEST SCORE', 'FIRST SEEN', 'LAST SEEN'],
-      rows: user.devices.map((one) => [
-        one.device_id,
-        String(one.peak_rasp_score),
-        toTime(one.first_seen_at),
-        toTime(one.last_seen_at),
-      ]),
-    }),
-    toSection('SESSIONS', sessions.length, {
-      head: ['DEVICE', ...sessionHead],
-      rows: sessions.map((one) => [one.device_id, ...toSessionRow(one)]),
-    }),
+    toSection('DEVICES', user.devices_total, deviceColumns, user.devices),
+    toSection('SESSIONS', sessions.length, [['DEVICE', 'device_id'], ...sessionColumns], sessions),
     toAlerts(alerts),
     toLinks('user', links),
   ].join('\n\n')
 }
 
-const sessionHead = ['SESSION', 'BEGAN', 'LAST SEEN', 'SCORE', 'ACTION', 'FLAGS']
+const sessionColumns: readonly Column<Session>[] = [
+  ['SESSION', 'session_id'],
+  ['BEGAN', 'started_at'],
+  ['LAST SEEN', 'last_seen_at'],
+  ['SCORE', 'rasp_score'],
+  ['ACTION', 'rasp_action'],
+  ['FLAGS', ({ flags }) => flags.join(' ') || '-'],
+]
 
-function toSessionRow(session: DevicePage['device']['sessions'][number]): string[] {
-  return [
-    session.session_id,
-    toTime(session.started_at),
-    toTime(session.last_seen_at),
-    String(session.rasp_score),
-    session.rasp_action,
-    session.flags.join(' ') || '-',
-  ]
-}
+const changeColumns: readonly Column<SignalChanges['data'][number]>[] = [
+  ['AT', ({ at }) => toTime(at)],
+  ['CHANGE', 'change'],
+  ['SIGNAL', 'signal'],
+  ['SESSION', 'session_id'],
+]
+
+const deviceColumns: readonly Column<UserPage['user']['devices'][number]>[] = [
+  ['DEVICE', 'device_id'],
+  ['HIGHEST SCORE', 'peak_rasp_score'],
+  ['FIRST SEEN', 'first_seen_at'],
+  ['LAST SEEN', 'last_seen_at'],
+]
+
+const alertColumns: readonly Column<DevicePage['alerts']['data'][number]>[] = [
+  ['ALERT', 'alert_id'],
+  ['RAISED', 'created_at'],
+  ['SCORE', ({ decision }) => decision.risk_score],
+  ['ACTION', ({ decision }) => decision.action],
+  ['DISPOSITION', 'disposition'],
+  ['FLAGS', ({ flags }) => flags.join(' ') || '-'],
+]
 
 function toAlerts({ total, data }: DevicePage['alerts']): string {
-  return toSection('ALERTS', total, {
-    head: ['ALERT', 'RAISED', 'SCORE', 'ACTION', 'DISPOSITION', 'FLAGS'],
-    rows: data.map(({ alert_id: id, created_at: at, decision, disposition, flags }) => [
-      id,
-      toTime(at),
-      String(decision.risk_score),
-      decision.action,
-      disposition,
-      flags.join(' ') || '-',
-    ]),
-  })
+  return toSection('ALERTS', total, alertColumns, data)
 }
 
-function toLinks(kind: 'device' | 'user', links: LinksAnswer): string {
-  const isDevice = kind === 'device'
+function toLinks(kind: 'device' | 'user', links: Links): string {
   const notes = [
     ...(links.complete ? [] : [`There may be more: only the latest ${kind}s were read.`]),
     ...(links.sessions_searched ? [] : ['Sessions in common were not all searched.']),
   ]
-  const section = toSection(`LINKED ${kind.toUpperCase()}S`, links.total, {
-    head: isDevice
-      ? ['DEVICE', 'LAST SEEN', 'SESSIONS IN COMMON', 'USERS IN COMMON']
-      : ['USER', 'LAST SEEN', 'DEVICES IN COMMON'],
-    rows: links.data.map((one) => [
-      one.id,
-      toTime(one.last_seen_at),
-      ...(isDevice ? [String(one.sessions)] : []),
-      toShared(one),
-    ]),
-  })
-  return [section, ...notes].join('\n')
+  const columns: Column<Links['data'][number]>[] =
+    kind === 'device'
+      ? [
+          ['DEVICE', 'id'],
+          ['LAST SEEN', 'last_seen_at'],
+          ['SESSIONS IN COMMON', 'sessions'],
+          ['USERS IN COMMON', toShared],
+        ]
+      : [
+          ['USER', 'id'],
+          ['LAST SEEN', 'last_seen_at'],
+          ['DEVICES IN COMMON', toShared],
+        ]
+  const title = `LINKED ${kind.toUpperCase()}S`
+  return [toSection(title, links.total, columns, links.data), ...notes].join('\n')
 }
 
-function toShared({ shared, shared_total: total }: LinksAnswer['data'][number]): string {
+function toShared({ shared, shared_total: total }: Links['data'][number]): string {
   const shown = shared.slice(0, 2).map(({ id }) => id)
   if (total > shown.length) shown.push(`and ${total - shown.length} more`)
   return shown.join(', ') || '-'
 }
 
-function toSection(
+function toSection<Row>(
   title: string,
   total: number,
-  { head, rows }: { head: string[]; rows: string[][] },
+  columns: readonly Column<Row>[],
+  rows: readonly Row[],
 ): string {
   if (rows.length === 0) return `${title}: none`
   const shown = Math.min(rows.length, rowsShown)
   const count = shown < total ? ` (${shown} of ${total})` : ''
-  return `${title}${count}\n${toTable(head, rows.slice(0, rowsShown))}`
+  return `${title}${count}\n${toColumns(columns, rows.slice(0, rowsShown))}`
 }

@@ -1,51 +1,54 @@
 /** `di erase` and `di erasures`: a device or a user, from every store, and the receipts. */
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Command } from 'commander'
-import type { Erasure, ErasureReceipt, KeptMentions } from '#shared/io/erasure/erasure-job-store.ts'
+import { type Answer, command, group, read } from './commands.ts'
 import { type CliContext, CliError, toTenantPath } from './context.ts'
 import { toFields, toTable } from './tables.ts'
 
+const path = '/tenants/{tenant_id}/erasures'
+
+type Erasure = Answer<`${typeof path}/{erasure_id}`>
+type ErasureReceipt = NonNullable<Erasure['receipt']>
+type EraseOptions = { device?: string; user?: string }
+
 const pollMs = 500
 
-/** Adds the commands `erase` and `erasures`. */
-export function registerErase(program: Command, context: CliContext): void {
-  program
-    .command('erase <slug>')
-    .description('erase a device or a user of a tenant from every store; cannot be undone')
-    .option('--device <id>', 'everything of this device')
-    .option('--user <id>', 'everything of this user or account, on all devices')
-    .option('--json', 'print one JSON document')
-    .action(async (slug: string, options: { device?: string; user?: string }) => {
-      const { device, user } = options
-      if ((device === undefined) === (user === undefined)) {
-        throw new CliError('Give one of --device ID and --user ID.')
-      }
-      const subject = device === undefined ? { user_id: user } : { device_id: device }
-      const path = `${toTenantPath(slug)}/erasures`
-      const requested = (await context.adminFetch('POST', path, {
-        ...subject,
-        wait: false,
-      })) as Erasure
-      context.out(await awaitReceipt(context, requested), toReceiptText)
-    })
-  const erasures = program.command('erasures').description('requested erasures and their receipts')
-  erasures
-    .command('list <slug>')
-    .description('the latest erasures of a tenant')
-    .option('--json', 'print one JSON document')
-    .action(async (slug: string) => {
-      const answer = await context.adminFetch('GET', `${toTenantPath(slug)}/erasures?limit=100`)
-      context.out(answer as { data: Erasure[] }, ({ data }) => toListText(data))
-    })
-  erasures
-    .command('show <slug> <erasure_id>')
-    .description('how far an erasure is, and its receipt')
-    .option('--json', 'print one JSON document')
-    .action(async (slug: string, id: string) => {
-      const path = `${toTenantPath(slug)}/erasures/${encodeURIComponent(id)}`
-      context.out((await context.adminFetch('GET', path)) as Erasure, toErasureText)
-    })
-}
+export const erase = command<EraseOptions>(
+  'erase <slug>',
+  'erase a device or a user of a tenant from every store; cannot be undone',
+  [
+    ['--device <id>', 'everything of this device'],
+    ['--user <id>', 'everything of this user or account, on all devices'],
+  ],
+  async (context, [slug], { device, user }) => {
+    if ((device === undefined) === (user === undefined)) {
+      throw new CliError('Give one of --device ID and --user ID.')
+    }
+    const subject = device === undefined ? { user_id: user } : { device_id: device }
+    const body = { ...subject, wait: false }
+    const requested = await context.adminFetch('POST', `${toTenantPath(slug!)}/erasures`, body)
+    context.out(await awaitReceipt(context, requested as Erasure), toReceiptText)
+  },
+)
+
+export const erasures = group('erasures', 'requested erasures and their receipts', [
+  read('list <slug>', 'the latest erasures of a tenant', path, {
+    query: () => ({ limit: 100 }),
+    columns: [
+      ['ERASURE', 'erasure_id'],
+      ['SUBJECT', ({ subject }) => `${subject.kind} ${subject.sha256.slice(0, 12)}`],
+      ['STATE', 'state'],
+      ['REQUESTED', ({ created_at }) => created_at],
+      ['BY', 'requested_by'],
+    ],
+    empty: 'No erasure was requested.',
+  }),
+  read(
+    'show <slug> <erasure_id>',
+    'how far an erasure is, and its receipt',
+    `${path}/{erasure_id}`,
+    { text: toErasureText },
+  ),
+])
 
 async function awaitReceipt(context: CliContext, requested: Erasure): Promise<ErasureReceipt> {
   const { tenant_id: tenantId, erasure_id: id } = requested
@@ -59,23 +62,9 @@ async function awaitReceipt(context: CliContext, requested: Erasure): Promise<Er
       throw new CliError(`${erasure.problem}${next}`)
     }
     await sleep(pollMs)
-    const path = `${toTenantPath(tenantId)}/erasures/${id}`
-    erasure = (await context.adminFetch('GET', path)) as Erasure
+    const shown = `${toTenantPath(tenantId)}/erasures/${id}`
+    erasure = (await context.adminFetch('GET', shown)) as Erasure
   }
-}
-
-function toListText(erasures: Erasure[]): string {
-  if (erasures.length === 0) return 'No erasure was requested.'
-  return toTable(
-    ['ERASURE', 'SUBJECT', 'STATE', 'REQUESTED', 'BY'],
-    erasures.map((one) => [
-      one.erasure_id,
-      `${one.subject.kind} ${one.subject.sha256.slice(0, 12)}`,
-      one.state,
-      one.created_at,
-      one.requested_by,
-    ]),
-  )
 }
 
 function toErasureText(erasure: Erasure): string {
@@ -111,7 +100,7 @@ function toReceiptText(receipt: ErasureReceipt): string {
   return [fields, table, all.map((note) => `- ${note}`).join('\n')].join('\n\n')
 }
 
-function toMentionsText({ events }: KeptMentions): string {
+function toMentionsText({ events }: ErasureReceipt['kept_mentions']): string {
   const hold = 'of other devices or users hold the text of the id in a free field and are kept'
   return events === null
     ? `Not counted, there are too many: events ${hold}.`

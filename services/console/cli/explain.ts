@@ -1,22 +1,16 @@
 /** `di explain`: the steps of a stored event's score, compared with the score that was returned. */
-import type { Command } from 'commander'
 import type { EventExplanation, ExplainedAlert } from '../events/explanation-schemas.ts'
-import type { CliContext } from './context.ts'
+import { read } from './commands.ts'
 import { toFields, toTable, toTime } from './tables.ts'
 
 type Steps = EventExplanation['steps']
 
-/** Adds `explain`. */
-export function registerExplain(program: Command, context: CliContext): void {
-  program
-    .command('explain <event-id>')
-    .description('score a stored event again, step by step, and compare it with the response')
-    .option('--json', 'print one JSON document')
-    .action(async (eventId: string) => {
-      const path = `/events/${encodeURIComponent(eventId)}/explanation`
-      context.out((await context.adminFetch('GET', path)) as EventExplanation, toExplanationText)
-    })
-}
+export const explain = read(
+  'explain <event-id>',
+  'score a stored event again, step by step, and compare it with the response',
+  '/events/{event_id}/explanation',
+  { text: (answer) => toExplanationText(answer as EventExplanation) },
+)
 
 function toExplanationText(explanation: EventExplanation): string {
   const { forced, steps } = explanation

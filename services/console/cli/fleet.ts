@@ -5,9 +5,9 @@
  */
 import { randomBytes, randomInt } from 'node:crypto'
 import { type Command, InvalidArgumentError } from 'commander'
-import type { FleetContext } from '../../fleet/fleet-context.ts'
-import type { FleetOptions } from '../../fleet/fleet-run.ts'
-import type { HistorySummary } from '../../fleet/history/run-history.ts'
+import type { FleetContext } from '../../../deploy/fleet/fleet-context.ts'
+import type { FleetOptions } from '../../../deploy/fleet/fleet-run.ts'
+import type { HistorySummary } from '../../../deploy/fleet/history/run-history.ts'
 import { type CliContext, CliError } from './context.ts'
 import { toFields } from './tables.ts'
 
@@ -158,10 +158,10 @@ const toHistoryText = ({ deliveries, ...summary }: HistorySummary): string =>
 async function loadFleet() {
   try {
     const [run, history, summary, context] = await Promise.all([
-      import('../../fleet/run-fleet.ts'),
-      import('../../fleet/history/run-history.ts'),
-      import('../../fleet/check/summary.ts'),
-      import('../../fleet/fleet-context.ts'),
+      import('../../../deploy/fleet/run-fleet.ts'),
+      import('../../../deploy/fleet/history/run-history.ts'),
+      import('../../../deploy/fleet/check/summary.ts'),
+      import('../../../deploy/fleet/fleet-context.ts'),
     ])
     return { ...run, ...history, ...summary, ...context }
   } catch (error) {

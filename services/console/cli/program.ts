@@ -5,31 +5,68 @@
  */
 import { Command, CommanderError } from 'commander'
 import { registerAlerts } from './alerts/alerts.ts'
-import { registerAnalysts } from './analytics/analysts.ts'
-import { registerCookbook } from './analytics/cookbook.ts'
-import { type CliEnv, CliError, createCliContext } from './context.ts'
-import { registerDeliveries } from './deliveries.ts'
-import { registerEntities } from './entities.ts'
-import { registerErase } from './erase.ts'
-import { registerExplain } from './explain.ts'
+import { analysts } from './analytics/analysts.ts'
+import { cookbook } from './analytics/cookbook.ts'
+import type { Entry } from './commands.ts'
+import { type CliContext, type CliEnv, CliError, createCliContext } from './context.ts'
+import { deliveries } from './deliveries.ts'
+import { devices, users } from './entities.ts'
+import { erase, erasures } from './erase.ts'
+import { explain } from './explain.ts'
 import { registerFleet } from './fleet.ts'
-import { registerKeys } from './keys.ts'
-import { registerLists } from './lists.ts'
-import { registerBackup } from './operation/backup.ts'
-import { registerServerBackup } from './operation/backup-servers.ts'
-import { registerRecovery } from './operation/recovery.ts'
-import { registerReplay } from './operation/replay.ts'
-import { registerOperators } from './operators.ts'
-import { registerOverview } from './overview.ts'
-import { registerPolicies } from './policies/policies.ts'
-import { registerRates } from './rates.ts'
-import { registerReconcile } from './reconcile.ts'
-import { registerRetention } from './retention.ts'
-import { registerRulePerformance } from './rule-performance.ts'
-import { registerSecrets } from './secrets.ts'
-import { registerSignals } from './signals.ts'
-import { registerSubmissions } from './submissions.ts'
-import { registerTenants } from './tenants.ts'
+import { keys } from './keys.ts'
+import { lists } from './lists.ts'
+import { addBackup, addRestore } from './operation/backup.ts'
+import { backupServers } from './operation/backup-servers.ts'
+import { recovery } from './operation/recovery.ts'
+import { addReplay } from './operation/replay.ts'
+import { operators } from './operators.ts'
+import { audit, edges } from './overview.ts'
+import { policy } from './policies/policies.ts'
+import { reconcile } from './reconcile.ts'
+import { rulePerformance } from './rule-performance.ts'
+import { secrets } from './secrets.ts'
+import { signals } from './signals.ts'
+import { requests, signature, telemetry } from './submissions.ts'
+import { tenants } from './tenants/tenants.ts'
+
+/** All commands, in the order of the help. */
+const entries: readonly Entry[] = [
+  tenants,
+  secrets,
+  registerAlerts,
+  keys,
+  lists,
+  deliveries,
+  operators,
+  audit,
+  edges,
+  reconcile,
+  policy,
+  explain,
+  signals,
+  requests,
+  signature,
+  telemetry,
+  rulePerformance,
+  devices,
+  users,
+  erase,
+  erasures,
+  analysts,
+  cookbook,
+  recovery,
+  addReplay,
+  addBackup,
+  addRestore,
+  backupServers,
+  registerFleet,
+]
+
+/** Adds all commands. */
+export function addCommands(program: Command, context: CliContext): void {
+  for (const add of entries) add(program, context)
+}
 
 /** What a command is run with. */
 export type CliRun = {
@@ -58,31 +95,7 @@ async function parse({ env, args, write, writeError }: CliRun): Promise<void> {
       json = action.optsWithGlobals().json === true
     })
   const context = createCliContext({ env, json: () => json, write })
-  registerTenants(program, context)
-  registerRates(program, context)
-  registerRetention(program, context)
-  registerSecrets(program, context)
-  registerAlerts(program, context)
-  registerKeys(program, context)
-  registerLists(program, context)
-  registerDeliveries(program, context)
-  registerOperators(program, context)
-  registerOverview(program, context)
-  registerReconcile(program, context)
-  registerPolicies(program, context)
-  registerExplain(program, context)
-  registerSignals(program, context)
-  registerSubmissions(program, context)
-  registerRulePerformance(program, context)
-  registerEntities(program, context)
-  registerErase(program, context)
-  registerAnalysts(program, context)
-  registerCookbook(program, context)
-  registerRecovery(program, context)
-  registerReplay(program, context)
-  registerBackup(program, context)
-  registerServerBackup(program, context)
-  registerFleet(program, context)
+  addCommands(program, context)
   await program.parseAsync(args, { from: 'user' })
 }
 

@@ -2,31 +2,26 @@
  * `di reconcile` (alias `di ledger`): what each stage counted of a tenant's events, hour by hour,
  * and the differences.
  */
-import type { Command } from 'commander'
 import type { ReconciliationView } from '#shared/core/reconciliation/reconciliation-api.ts'
-import { type CliContext, toTenantPath } from './context.ts'
+import { type Entry, read } from './commands.ts'
 import { toTable, toTime } from './tables.ts'
 
-/** Adds the command `reconcile`. */
-export function registerReconcile(program: Command, context: CliContext): void {
-  program
-    .command('reconcile <slug>')
-    .alias('ledger')
-    .description('the counts of each stage, hour by hour, and the differences')
-    .option('--from <instant>', 'ISO-8601; a day before the end when left out')
-    .option('--to <instant>', 'ISO-8601; now when left out')
-    .option('--json', 'print one JSON document')
-    .action(async (slug: string, { from, to }: { from?: string; to?: string }) => {
-      const query = new URLSearchParams({
-        ...(from === undefined ? {} : { from }),
-        ...(to === undefined ? {} : { to }),
-      })
-      const path = `${toTenantPath(slug)}/reconciliation?${query}`
-      context.out(
-        (await context.adminFetch('GET', path)) as ReconciliationView,
-        toReconciliationText,
-      )
-    })
+const addReconcile = read(
+  'reconcile <slug>',
+  'the counts of each stage, hour by hour, and the differences',
+  '/tenants/{tenant_id}/reconciliation',
+  {
+    options: [
+      ['--from <instant>', 'ISO-8601; a day before the end when left out'],
+      ['--to <instant>', 'ISO-8601; now when left out'],
+    ],
+    text: toReconciliationText,
+  },
+)
+
+export const reconcile: Entry = (program, context) => {
+  addReconcile(program, context)
+  program.commands.at(-1)!.alias('ledger')
 }
 
 /** The table of hours, then the differences. */

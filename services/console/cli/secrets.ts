@@ -2,41 +2,36 @@
  * `di secrets rewrap` seals every stored secret again under the current MASTER_KEY. `di secrets keys`
  * prints the keys that the other processes need, which have no MASTER_KEY.
  */
-import type { Command } from 'commander'
 import { type DerivedKey, processKeys, toPrevious } from '#shared/core/permissions/process-keys.ts'
 import { toDerivedKey, toDerivedKeys } from '#shared/io/keys/process-keys.ts'
 import { ConfigError, readConfig, variables } from '#shared/io/process/config.ts'
-import type { RewrapResult } from '../keys/rewrap.ts'
+import { type Answer, command, group } from './commands.ts'
 import { type CliContext, CliError } from './context.ts'
 
-/** Adds the group `secrets`. */
-export function registerSecrets(program: Command, context: CliContext): void {
-  const secrets = program.command('secrets').description('secrets at rest')
-  secrets
-    .command('telemetry-key')
-    .description('print the TELEMETRY_KEY of scorers, derived from MASTER_KEY of the environment')
-    .option('--json', 'print one JSON document')
-    .action(() => {
+export const secrets = group('secrets', 'secrets at rest', [
+  command(
+    'telemetry-key',
+    'print the TELEMETRY_KEY of scorers, derived from MASTER_KEY of the environment',
+    [],
+    (context) => {
       const { MASTER_KEY: masterKey } = readMasterKeys(context)
       const answer = { telemetry_key: toDerivedKey(masterKey, 'TELEMETRY_KEY') }
       context.out(answer, ({ telemetry_key: key }) => key)
-    })
-  secrets
-    .command('keys')
-    .description(
-      "print every process's own keys, derived from MASTER_KEY of the environment; with " +
-        'MASTER_KEY_PREVIOUS those of both',
-    )
-    .option('--json', 'print one JSON document')
-    .action(() => context.out(listProcessKeys(context), toKeysText))
-  secrets
-    .command('rewrap')
-    .description(
-      'seal every stored secret again under MASTER_KEY and in the present form, so that ' +
-        'MASTER_KEY_PREVIOUS can go',
-    )
-    .option('--json', 'print one JSON document')
-    .action(async () => {
+    },
+  ),
+  command(
+    'keys',
+    "print every process's own keys, derived from MASTER_KEY of the environment; with " +
+      'MASTER_KEY_PREVIOUS those of both',
+    [],
+    (context) => context.out(listProcessKeys(context), toKeysText),
+  ),
+  command(
+    'rewrap',
+    'seal every stored secret again under MASTER_KEY and in the present form, so that ' +
+      'MASTER_KEY_PREVIOUS can go',
+    [],
+    async (context) => {
       const answer = await rewrapAll(context)
       context.out(answer, toText)
       if (answer.remaining === 0) return
@@ -44,8 +39,9 @@ export function registerSecrets(program: Command, context: CliContext): void {
         `${answer.remaining} tenants or operators could not be done; the console's log says why. Keep ` +
           'MASTER_KEY_PREVIOUS and repeat the command.',
       )
-    })
-}
+    },
+  ),
+])
 
 /** @throws CliError when MASTER_KEY is missing or none */
 function readMasterKeys({ env }: CliContext) {
@@ -58,6 +54,7 @@ function readMasterKeys({ env }: CliContext) {
   }
 }
 
+type RewrapResult = Answer<'/secrets/rewrap', 'post'>
 type ProcessKeys = Record<string, Record<string, string>>
 
 /** By process, the variables that it needs. */

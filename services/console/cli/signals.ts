@@ -1,5 +1,5 @@
 /** `di signals ...`: the known signals with their weights, and unknown signals that SDKs send. */
-import { type Command, InvalidArgumentError } from 'commander'
+import { InvalidArgumentError, Option } from 'commander'
 import { defaultPolicy } from '#shared/core/policies/default-policy.ts'
 import { toPolicyHash } from '#shared/core/policies/policy.ts'
 import {
@@ -7,42 +7,41 @@ import {
   type SignalList,
   toSignalList,
 } from '#shared/core/signals/signal-list.ts'
-import type { SignalsLeftOut, UnknownSignal } from '#shared/io/telemetry/unknown-signal-store.ts'
 import { unknownSignalDaysMax } from '../analytics/signal-schemas.ts'
-import { type CliContext, toTenantPath } from './context.ts'
-import { toLimit } from './deliveries.ts'
-import { toTable, toTime } from './tables.ts'
+import { type Answer, command, group, limit, read } from './commands.ts'
+import { toTenantPath } from './context.ts'
+import { spikes } from './rule-performance.ts'
+import { type Column, toColumns, toTable } from './tables.ts'
 
-type UnknownSignals = { days: number; left_out: SignalsLeftOut; data: UnknownSignal[] }
+type UnknownSignals = Answer<'/tenants/{tenant_id}/unknown-signals'>
 
-/** Adds the group `signals`. */
-export function registerSignals(program: Command, context: CliContext): void {
-  const signals = program
-    .command('signals')
-    .description('the signal catalog, and unknown signals of SDKs')
-  signals
-    .command('list [slug]')
-    .description('the signal catalog with its weights for a tenant, or for any new one')
-    .option('--json', 'print one JSON document')
-    .action(async (slug?: string) => {
+export const signals = group('signals', 'the signal catalog, and unknown signals of SDKs', [
+  command(
+    'list [slug]',
+    'the signal catalog with its weights for a tenant, or for any new one',
+    [],
+    async (context, [slug]) => {
       const list =
         slug === undefined
           ? listOfNewTenant()
           : await context.adminFetch('GET', `${toTenantPath(slug)}/signals`)
       context.out(list as SignalList, toSignalText)
-    })
-  signals
-    .command('unknown <slug>')
-    .description('signals that the catalog does not know, by SDK version, most events first')
-    .option('--days <n>', 'days to look back', toDays, 7)
-    .option('--limit <n>', 'at most this many', toLimit, 100)
-    .option('--json', 'print one JSON document')
-    .action(async (slug: string, { days, limit }: { days: number; limit: number }) => {
-      const query = new URLSearchParams({ days: String(days), limit: String(limit) })
-      const path = `${toTenantPath(slug)}/unknown-signals?${query}`
-      context.out((await context.adminFetch('GET', path)) as UnknownSignals, toUnknownText)
-    })
-}
+    },
+  ),
+  read(
+    'unknown <slug>',
+    'signals that the catalog does not know, by SDK version, most events first',
+    '/tenants/{tenant_id}/unknown-signals',
+    {
+      options: [
+        new Option('--days <n>', 'days to look back').argParser(toDays).default(7),
+        limit(100),
+      ],
+      text: toUnknownText,
+    },
+  ),
+  spikes,
+])
 
 function listOfNewTenant(): SignalList {
   const policyHash = toPolicyHash(defaultPolicy)
@@ -82,6 +81,16 @@ function toWeightText({ weight, suppressed }: ListedSignal): string {
   return `${values.join(', ')}${off}`
 }
 
+const unknownColumns: readonly Column<UnknownSignals['data'][number]>[] = [
+  ['SIGNAL', 'signal'],
+  ['SDK', 'sdk_version'],
+  ['PLATFORM', 'platform'],
+  ['EVENTS', 'events'],
+  ['DEVICES', 'devices'],
+  ['FIRST SEEN', 'first_seen_at'],
+  ['LAST SEEN', 'last_seen_at'],
+]
+
 function toUnknownText({ days, data, left_out: leftOut }: UnknownSignals): string {
   if (data.length === 0) return `The catalog knows every signal of the last ${days} days.`
   const { events, values } = leftOut
@@ -89,17 +98,5 @@ function toUnknownText({ days, data, left_out: leftOut }: UnknownSignals): strin
     values === 0
       ? ''
       : `\n${values} values of ${events} events are in their bodies only: there are too many names.`
-  const table = toTable(
-    ['SIGNAL', 'SDK', 'PLATFORM', 'EVENTS', 'DEVICES', 'FIRST SEEN', 'LAST SEEN'],
-    data.map((one) => [
-      one.signal,
-      one.sdk_version,
-      one.platform,
-      String(one.events),
-      String(one.devices),
-      toTime(one.first_seen_at),
-      toTime(one.last_seen_at),
-    ]),
-  )
-  return table + note
+  return toColumns(unknownColumns, data) + note
 }

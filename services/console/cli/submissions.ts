@@ -1,87 +1,87 @@
 /** `di requests`, `di signature check` and `di telemetry check`: what is wrong with submissions. */
 import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
-import type { Command } from 'commander'
+import { Option } from 'commander'
 import { toVisible } from '#shared/core/base/visible-text.ts'
 import { checkTelemetry, type TelemetryCheck } from '#shared/core/telemetry/check-telemetry.ts'
-import type { SignatureCheck } from '#shared/core/telemetry/signature-check.ts'
-import type { Requests } from '../tenants/request-log-routes.ts'
-import { type CliContext, CliError, toTenantPath } from './context.ts'
-import { toLimit } from './deliveries.ts'
-import { toTable, toTime } from './tables.ts'
+import { type Answer, command, group, limit, read, toPath } from './commands.ts'
+import { type CliContext, CliError } from './context.ts'
+import { type Column, toColumns, toTime } from './tables.ts'
 
-const json = ['--json', 'print one JSON document'] as const
+const signaturePath = '/tenants/{tenant_id}/signature-check'
 
-/** Adds `requests` and the groups `signature` and `telemetry`. */
-export function registerSubmissions(program: Command, context: CliContext): void {
-  addRequests(program, context)
-  program
-    .command('signature')
-    .description('find out why a signature is refused')
-    .command('check <slug>')
-    .description('check a signature of a body with the secrets of a tenant')
-    .requiredOption('--body <file>', 'the body, exactly as it was sent')
-    .requiredOption('--signature <value>', 'the value of X-Service-Signature')
-    .option(...json)
-    .action(async (slug: string, options: { body: string; signature: string }) => {
-      const body = {
-        body_base64: readFile(context, options.body).toString('base64'),
-        signature: options.signature,
-      }
-      const check = await context.adminFetch('POST', `${toTenantPath(slug)}/signature-check`, body)
+type Requests = Answer<'/tenants/{tenant_id}/requests'>
+type SignatureCheck = Answer<typeof signaturePath, 'post'>
+type SignatureOptions = { body: string; signature: string }
+
+export const requests = read(
+  'requests <slug>',
+  'the latest submissions of a tenant with their answers, from every edge',
+  '/tenants/{tenant_id}/requests',
+  {
+    options: [['--refused', 'refused ones alone'], limit(50)],
+    query: (options: { refused?: true; limit: number }) => {
+      return { outcome: options.refused ? 'refused' : 'all', limit: options.limit }
+    },
+    text: toRequestsText,
+  },
+)
+
+export const signature = group('signature', 'find out why a signature is refused', [
+  command<SignatureOptions>(
+    'check <slug>',
+    'check a signature of a body with the secrets of a tenant',
+    [
+      new Option('--body <file>', 'the body, exactly as it was sent').makeOptionMandatory(),
+      new Option('--signature <value>', 'the value of X-Service-Signature').makeOptionMandatory(),
+    ],
+    async (context, args, { body, signature }) => {
+      const body_base64 = readFile(context, body).toString('base64')
+      const path = toPath(signaturePath, args)
+      const check = await context.adminFetch('POST', path, { body_base64, signature })
       context.out(check as SignatureCheck, toSignatureText)
-    })
-  program
-    .command('telemetry')
-    .description('check submissions without sending them')
-    .command('check <file>')
-    .description('what the edge would say of a body: errors, warnings, the default score')
-    .option(...json)
-    .action((file: string) => {
-      const check = checkTelemetry(readFile(context, file), Date.now())
+    },
+  ),
+])
+
+export const telemetry = group('telemetry', 'check submissions without sending them', [
+  command(
+    'check <file>',
+    'what the edge would say of a body: errors, warnings, the default score',
+    [],
+    (context, [file]) => {
+      const check = checkTelemetry(readFile(context, file!), Date.now())
       context.out(check, toTelemetryText)
       if (check.status !== 200) throw new CliError(`The answer would be ${check.status}.`)
-    })
-}
-
-function addRequests(program: Command, context: CliContext): void {
-  program
-    .command('requests <slug>')
-    .description('the latest submissions of a tenant with their answers, from every edge')
-    .option('--refused', 'refused ones alone')
-    .option('--limit <n>', 'at most this many', toLimit, 50)
-    .option(...json)
-    .action(async (slug: string, options: { refused?: true; limit: number }) => {
-      const outcome = options.refused ? 'refused' : 'all'
-      const path = `${toTenantPath(slug)}/requests?outcome=${outcome}&limit=${options.limit}`
-      context.out((await context.adminFetch('GET', path)) as Requests, toRequestsText)
-    })
-}
+    },
+  ),
+])
 
 function toRequestsText({ data, silent_edges: silent }: Requests): string {
   const notes = silent.map((edge) => `Edge ${edge} did not answer; its submissions are missing.`)
   if (data.some(({ verified }) => !verified)) {
     notes.push('Texts after ? are not verified: anyone may have sent them.')
   }
-  const rows = data.map((row) => {
-    const show = (text: string | null) => {
-      return text === null ? '-' : `${row.verified ? '' : '? '}${text}`
-    }
-    return [
-      toTime(row.at),
-      `${row.status} ${row.code}`,
-      row.reason ?? `${row.rasp_score} ${row.rasp_action}`,
-      show(row.device_id),
-      show(row.sdk_version),
-      row.edge_id,
-      row.request_id,
-      row.event_id ?? row.detail ?? '-',
-    ]
-  })
-  const head = ['AT', 'ANSWER', 'WHY', 'DEVICE', 'SDK', 'EDGE', 'REQUEST', 'EVENT']
-  const table = rows.length === 0 ? 'The edges remember no submissions.' : toTable(head, rows)
+  const table =
+    data.length === 0 ? 'The edges remember no submissions.' : toColumns(requestColumns, data)
   return [table, ...notes].join('\n')
 }
+
+type Submission = Requests['data'][number]
+
+const showGiven = ({ verified }: Submission, text: string | null) =>
+  text === null ? null : `${verified ? '' : '? '}${text}`
+
+const requestColumns: readonly Column<Submission>[] = [
+  ['AT', ({ at }) => toTime(at)],
+  ['ANSWER', ({ status, code }) => `${status} ${code}`],
+  ['WHY', (one) => one.reason ?? `${one.rasp_score} ${one.rasp_action}`],
+  ['DEVICE', (one) => showGiven(one, one.device_id)],
+  ['SDK', (one) => showGiven(one, one.sdk_version)],
+  ['EDGE', 'edge_id'],
+  ['REQUEST', 'request_id'],
+  ['EVENT', (one) => one.event_id ?? one.detail],
+]
 
 /** Reads a file, relative to the folder in which npm was called. */
 function readFile({ env }: CliContext, file: string): Buffer {

@@ -16,6 +16,26 @@ export function toTable(header: string[], rows: string[][]): string {
     .join('\n')
 }
 
+/** A header, and the field of a row or what is made of a row. Fields `..._at` are times. */
+export type Column<Row> = readonly [
+  header: string,
+  value: (keyof Row & string) | ((row: Row) => string | number | null | undefined),
+]
+
+/** A table of rows by its columns; `-` where there is no value. */
+export function toColumns<Row>(columns: readonly Column<Row>[], rows: readonly Row[]): string {
+  const show = (row: Row, value: Column<Row>[1]): string => {
+    if (typeof value === 'function') return String(value(row) ?? '-')
+    const field = row[value]
+    if (value.endsWith('_at')) return toTime(field as string | null)
+    return String(field ?? '-')
+  }
+  return toTable(
+    columns.map(([header]) => header),
+    rows.map((row) => columns.map(([, value]) => show(row, value))),
+  )
+}
+
 /** Names and aligned values. Undefined values are omitted. */
 export function toFields(fields: Record<string, string | number | null | undefined>): string {
   const shown = Object.entries(fields).filter(([, value]) => value !== undefined)

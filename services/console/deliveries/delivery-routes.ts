@@ -1,5 +1,6 @@
 /** Routes of deliveries: list, show, replay, test; and pausing and resuming a webhook. */
 import { z } from 'zod'
+import { deliverySchema } from '#shared/core/deliveries/delivery-schema.ts'
 import { toDeliveryHeaders } from '#shared/core/deliveries/webhook-signing.ts'
 import { type CursorScope, decodeCursor, encodeCursor } from '#shared/core/http/pagination.ts'
 import { Problem } from '#shared/core/http/problem.ts'
@@ -20,7 +21,6 @@ import {
   deliveriesSchema,
   deliveryParams,
   deliveryRequestSchema,
-  deliverySchema,
   listDeliveriesQuery,
   replayBody,
   replayCountQuery,

@@ -1,7 +1,8 @@
 /** Schemas of deliveries and of the webhook's state. */
 import { z } from 'zod'
+import { deliverySchema } from '#shared/core/deliveries/delivery-schema.ts'
+import { deliveryStates } from '#shared/core/deliveries/delivery-states.ts'
 import { instantParameter } from '#shared/core/http/api-schemas.ts'
-import { deliveryStates } from '#shared/io/deliveries/list-deliveries.ts'
 import { pageQuery, pageSchema } from '../http/paging.ts'
 import { tenantIdSchema } from '../http/schemas.ts'
 
@@ -17,38 +18,6 @@ export const listDeliveriesQuery = z.strictObject({
   alert_id: alertIdSchema.optional(),
   ...pageQuery(500, 50),
 })
-
-const attemptSchema = z.object({
-  attempt: z.number().int().describe('from 1; replays continue the count'),
-  at: z.string(),
-  duration_ms: z.number().int(),
-  status: z.number().int().nullable().describe('null without a response'),
-  error_kind: z
-    .string()
-    .nullable()
-    .describe(
-      'null on success; status, timeout, dns, connect, tls, reset, protocol or refused_address',
-    ),
-  error: z.string().nullable(),
-  address: z.string().nullable().describe('the address of the connection'),
-  answer: z.string().nullable().describe('the first 4 KiB of the response'),
-})
-
-export const deliverySchema = z
-  .object({
-    delivery_id: z.string(),
-    tenant_id: z.string(),
-    alert_id: z.string().nullable().describe('null for a test event'),
-    event: z.string().describe('risk.alert or webhook.test'),
-    state: z.enum(deliveryStates),
-    reason: z.string().nullable().describe('why it ended undelivered'),
-    created_at: z.string(),
-    due_at: z.string().nullable().describe('the next attempt; null when it has ended'),
-    ended_at: z.string().nullable(),
-    attempts: z.array(attemptSchema),
-  })
-  .meta({ id: 'Delivery' })
-export type Delivery = z.infer<typeof deliverySchema>
 
 export const deliveriesSchema = pageSchema(deliverySchema)
 

@@ -4,10 +4,11 @@
  * once.
  */
 import { replayListedMax } from '#shared/core/base/limits/deliveries.ts'
+import type { Delivery } from '#shared/core/deliveries/delivery-schema.ts'
 import { toTestEvent } from '#shared/core/deliveries/test-event.ts'
 import { Problem } from '#shared/core/http/problem.ts'
 import { insertTestEvent } from '#shared/io/deliveries/insert-test-event.ts'
-import { type DeliveryView, findDeliveries } from '#shared/io/deliveries/list-deliveries.ts'
+import { findDeliveries } from '#shared/io/deliveries/list-deliveries.ts'
 import {
   beginReplay,
   type ReplayScope,
@@ -45,7 +46,7 @@ type ReplayResult = {
   /** The number of deliveries that are due now. */
   replayed: number
   /** The first deliveries, in their current state. */
-  data: DeliveryView[]
+  data: Delivery[]
 }
 
 /**
@@ -123,7 +124,7 @@ async function replayAll(
 export async function sendTestEvent(
   deps: DeliveryDeps,
   wanted: { tenantId: string; actor: string },
-): Promise<DeliveryView> {
+): Promise<Delivery> {
   const { tenantId, actor } = wanted
   const { deliveryId, event } = toTestEvent(tenantId, deps.randomBytes(16), deps.wallMs())
   return deps.postgres.transaction(async (tx) => {

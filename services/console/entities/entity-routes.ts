@@ -1,6 +1,9 @@
 /** A device and a user as operators investigate them: history and alerts. */
+
 import { z } from 'zod'
+import type { AlertFilter } from '#shared/core/alerts/alert-filters.ts'
 import { toIso } from '#shared/core/base/instants.ts'
+import { type DeviceScopes, toDevice, toSession } from '#shared/core/devices/device-answer.ts'
 import {
   type CursorScope,
   decodeCursor,
@@ -9,10 +12,9 @@ import {
 } from '#shared/core/http/pagination.ts'
 import { Problem } from '#shared/core/http/problem.ts'
 import { idSchema } from '#shared/core/telemetry/submission.ts'
-import type { AlertFilters } from '#shared/io/alerts/alert-query.ts'
 import { readAlertWork } from '#shared/io/alerts/alert-work-store.ts'
 import { rejectUnavailable } from '#shared/io/clickhouse/unavailable.ts'
-import type { DeviceHistory, HistoryStore } from '#shared/io/devices/history-store.ts'
+import type { HistoryStore } from '#shared/io/devices/history-store.ts'
 import type { LinkStore } from '#shared/io/devices/link-store.ts'
 import type { UserStore } from '#shared/io/devices/user-store.ts'
 import type { Postgres } from '#shared/io/postgres/postgres.ts'
@@ -65,21 +67,25 @@ function addDevice(app: ConsoleApp, deps: BoundedDeps): void {
     },
     async ({ params: { tenant_id: tenantId, device_id: deviceId }, query }) => {
       await requireTenant(deps.postgres, tenantId)
-      const scope: CursorScope = { list: 'sessions', tenantId, filters: [deviceId] }
+      const scopes: DeviceScopes = {
+        sessions: { list: 'sessions', tenantId, filters: [deviceId] },
+        users: { list: 'users', tenantId, filters: [deviceId] },
+      }
       const cursor = query.sessions_cursor
       const device = await deps.history
         .findDevice({
           tenantId,
           deviceId,
           sessionsLimit: query.sessions_limit,
-          before: cursor === undefined ? null : toSessionPosition(scope, cursor),
+          before: cursor === undefined ? null : toSessionPosition(scopes.sessions, cursor),
         })
         .catch(reject)
       if (device === null) {
         throw new Problem('device_not_found', 'There is no telemetry of this device.')
       }
-      const alerts = await readAlerts(deps, { tenantId, deviceId })
-      return { device: toDevice(device, scope), alerts }
+      const alerts = await readAlerts(deps, tenantId, { device_id: deviceId })
+      // The users of the page are all that it shows: it has no parameter for further ones.
+      return { device: { ...toDevice(device, scopes), users_cursor: null }, alerts }
     },
   )
 }
@@ -114,7 +120,7 @@ function addUser(app: ConsoleApp, deps: BoundedDeps): void {
       const devices = found.slice(0, limit)
       const deviceIds = devices.map((device) => device.deviceId)
       const [alerts, sessions] = await Promise.all([
-        readAlerts(deps, { tenantId, userId }),
+        readAlerts(deps, tenantId, { user_id: userId }),
         deps.links
           .listUserSessions({ tenantId, deviceIds, userId, limit: sessionsShownMax })
           .catch(reject),
@@ -146,38 +152,16 @@ function addUser(app: ConsoleApp, deps: BoundedDeps): void {
 }
 
 /** The newest alerts of a device or a user, with the exact total. */
-async function readAlerts({ postgres, listAlerts }: BoundedDeps, filters: AlertFilters) {
-  const page = await listAlerts({ ...filters, limit: alertsShownMax, after: null })
+async function readAlerts(
+  { postgres, listAlerts }: BoundedDeps,
+  tenantId: string,
+  filter: AlertFilter,
+) {
+  const page = await listAlerts({ tenantId, filter, limit: alertsShownMax, after: null })
   const ids = page.alerts.map((alert) => alert.alert_id)
-  const work = await readAlertWork(postgres, filters.tenantId, ids)
+  const work = await readAlertWork(postgres, tenantId, ids)
   const data = page.alerts.map((alert) => withWork(alert, work.get(alert.alert_id)))
   return { total: page.total, data }
-}
-
-type Session = DeviceHistory['sessions'][number]
-
-const toSession = (session: Session) => ({
-  session_id: session.sessionId,
-  rasp_action: session.raspAction,
-  started_at: toIso(session.startedAtMs),
-  last_seen_at: toIso(session.lastSeenAtMs),
-  rasp_score: session.raspScore,
-  flags: session.flags,
-})
-
-function toDevice(device: DeviceHistory, scope: CursorScope) {
-  const { next } = device
-  return {
-    device_id: device.deviceId,
-    first_seen_at: toIso(device.firstSeenAtMs),
-    last_seen_at: toIso(device.lastSeenAtMs),
-    peak_rasp_score: device.peakRaspScore,
-    users_seen_on: device.users,
-    users_cursor: null,
-    sessions: device.sessions.map(toSession),
-    sessions_total: device.sessionsTotal,
-    sessions_cursor: next && encodeCursor(scope, [next.startedAtMs, next.sessionId]),
-  }
 }
 
 const positionSchema = z.tuple([instantMsSchema, idSchema])

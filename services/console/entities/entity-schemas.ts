@@ -1,11 +1,11 @@
 /** Schemas of devices, users and search in the admin API. */
 import { z } from 'zod'
+import { operatorAlertSchema } from '#shared/core/alerts/alert-schema.ts'
 import { linkedMax, sharedShownMax } from '#shared/core/base/limits/entities.ts'
 import { cursorParameter, deviceSchema, pageSize } from '#shared/core/http/api-schemas.ts'
 import { userSchema } from '#shared/core/http/reading-schemas.ts'
 import { actions } from '#shared/core/scoring/score.ts'
 import { idSchema } from '#shared/core/telemetry/submission.ts'
-import { adminAlertSchema } from '../alerts/alert-schemas.ts'
 import { tenantIdSchema } from '../http/schemas.ts'
 
 /** Sessions of a page, and alerts beside it. */
@@ -28,7 +28,7 @@ export const userQuery = z.strictObject({
 
 const alertsSchema = z.object({
   total: z.int(),
-  data: z.array(adminAlertSchema).describe(`the newest ${alertsShownMax}`),
+  data: z.array(operatorAlertSchema).describe(`the newest ${alertsShownMax}`),
 })
 
 /** Devices or users that are linked to another. */

@@ -12,7 +12,7 @@ import { createTenantStore } from '#shared/io/tenants/tenant-store.ts'
 import { type ConsoleApp, tenantsOf } from '../http/admin-app.ts'
 import { searchQuery, searchSchema } from './entity-schemas.ts'
 
-export type SearchDeps = {
+type SearchDeps = {
   postgres: Postgres
   links: Pick<LinkStore, 'findByText'>
   findEvent: EventStore['findEvent']

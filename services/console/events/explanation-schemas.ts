@@ -1,6 +1,7 @@
 /** Schemas of the explanation of a stored event. */
 import { z } from 'zod'
-import { actions, reasonSchema } from '#shared/core/scoring/score.ts'
+import { reasonSchema } from '#shared/core/scoring/reason-schema.ts'
+import { actions } from '#shared/core/scoring/score.ts'
 import { scoreExplanationSchema } from '#shared/core/scoring/score-explanation.ts'
 
 export const eventParams = z.object({

@@ -3,7 +3,7 @@
  * Requests are validated and responses are written with them, so a response has no other fields.
  */
 import { z } from 'zod'
-import { dispositions } from '#shared/core/alerts/alert-rules.ts'
+import { dispositions } from '#shared/core/alerts/dispositions.ts'
 import { tenantIdPattern } from '#shared/core/base/ids.ts'
 import {
   bodyBytesMax,

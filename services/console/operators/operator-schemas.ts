@@ -2,12 +2,8 @@
 import { z } from 'zod'
 import { nameCharactersMax } from '#shared/core/base/limits/http.ts'
 import { operatorText } from '#shared/core/http/operator-text.ts'
-import {
-  emailCharactersMax,
-  emailPattern,
-  normalizeEmail,
-  tokenPattern,
-} from '#shared/core/operators/operator-credentials.ts'
+import { emailSchema } from '#shared/core/operators/email-schema.ts'
+import { emailCharactersMax, tokenPattern } from '#shared/core/operators/operator-credentials.ts'
 import { passwordCharactersMax } from '#shared/core/operators/password-rules.ts'
 import { roles } from '#shared/core/operators/roles.ts'
 import { invitationHoursDefault, invitationHoursMax } from '#shared/core/operators/session-times.ts'
@@ -24,11 +20,6 @@ const scopeSchema = z
 const typedSchema = z.string().max(2 * passwordCharactersMax)
 const codeSchema = z.string().max(64).describe('of the authenticator app, or a recovery code')
 const nameSchema = operatorText(nameCharactersMax)
-/** The email of an operator, in its one form. */
-export const emailSchema = operatorText(emailCharactersMax)
-  .refine((text) => emailPattern.test(text), 'must be an email address')
-  .transform(normalizeEmail)
-  .meta({ examples: ['ada@example.com'] })
 
 export const signInBody = z.strictObject({
   email: z.string().max(emailCharactersMax),

@@ -2,6 +2,7 @@
  * The overview of a tenant: a period beside the one before it. What is in Postgres is always there;
  * what ClickHouse cannot answer is null.
  */
+import type { AlertFilter } from '#shared/core/alerts/alert-filters.ts'
 import { toIso } from '#shared/core/base/instants.ts'
 import {
   overviewDaysMax,
@@ -97,21 +98,21 @@ async function readTelemetry(
 
 async function readAlerts(postgres: Postgres, span: OverviewSpan): Promise<Overview['alerts']> {
   const { listAlerts } = createAlertStore(postgres)
-  const count = async (more: object): Promise<number> => {
-    const query = { tenantId: span.tenantId, limit: 1, after: null, ...more }
+  const count = async (filter: AlertFilter): Promise<number> => {
+    const query = { tenantId: span.tenantId, filter, limit: 1, after: null }
     return (await listAlerts(query)).total
   }
-  const pairOf = async (more: object) => {
+  const pairOf = async (filter: AlertFilter) => {
     const [now, before] = await Promise.all([
-      count({ ...more, fromMs: span.fromMs, toMs: span.toMs }),
-      count({ ...more, fromMs: span.beforeMs, toMs: span.fromMs }),
+      count({ ...filter, from: span.fromMs, to: span.toMs }),
+      count({ ...filter, from: span.beforeMs, to: span.fromMs }),
     ])
     return { now, before }
   }
   const [review, block, open] = await Promise.all([
-    pairOf({ decisions: ['REVIEW'] }),
-    pairOf({ decisions: ['BLOCK'] }),
-    count({ dispositions: ['OPEN'] }),
+    pairOf({ decision: ['REVIEW'] }),
+    pairOf({ decision: ['BLOCK'] }),
+    count({ disposition: ['OPEN'] }),
   ])
   const raised = { now: review.now + block.now, before: review.before + block.before }
   return { raised, REVIEW: review, BLOCK: block, open }

@@ -27,7 +27,7 @@ import {
   versionsSchema,
 } from './policy-schemas.ts'
 
-export type PolicyRouteDeps = PolicyDeps & { postgres: Queryable }
+type PolicyRouteDeps = PolicyDeps & { postgres: Queryable }
 
 /** Adds the routes. */
 export function addPolicyRoutes(app: ConsoleApp, deps: PolicyRouteDeps): void {

@@ -13,7 +13,7 @@ import type { RotatedCredentials } from './report-demo-credentials.ts'
 import type { RotationDeps } from './rotation.ts'
 import { rotateOnRecord } from './rotation-record.ts'
 
-export type CredentialRouteDeps = ManageDeps &
+type CredentialRouteDeps = ManageDeps &
   RotationDeps & {
     /** Called with the new credentials, before the response. */
     onRotated?: (rotated: RotatedCredentials) => Promise<void>

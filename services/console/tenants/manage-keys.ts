@@ -19,7 +19,7 @@ import { requireTenant } from './manage-tenants.ts'
 export type KeyDeps = Maker & { postgres: Postgres }
 
 /** The only time that the key is shown. */
-export type CreatedKey = ApiKeyView & { tenant_id: string; api_key: string }
+type CreatedKey = ApiKeyView & { tenant_id: string; api_key: string }
 
 /**
  * Creates a key.

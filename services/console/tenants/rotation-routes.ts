@@ -35,7 +35,6 @@ const rotationSchema = z.object({
 })
 
 const latestSchema = z.object({ tenant_id: z.string(), rotation: rotationSchema.nullable() })
-export type LatestRotation = z.infer<typeof latestSchema>
 
 /** Adds the routes. */
 export function addRotationRoutes(app: ConsoleApp, deps: RotationRouteDeps): void {

@@ -10,7 +10,7 @@ import { actorOf, type ConsoleApp } from '../http/admin-app.ts'
 import { tenantParams } from '../http/schemas.ts'
 import { requireTenant } from './manage-tenants.ts'
 
-export type SignatureRouteDeps = { postgres: Postgres; sealer: Sealer }
+type SignatureRouteDeps = { postgres: Postgres; sealer: Sealer }
 
 /** Room for the body, and for what makes it too large to be clear. */
 const bodyCharactersMax = 2 * bodyBytesMax

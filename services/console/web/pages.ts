@@ -4,7 +4,7 @@
  */
 import type { PageEntry } from './shell/page-list.ts'
 
-export const pages: PageEntry[] = [
+export const pages = [
   {
     path: '/t/$tenant/overview',
     load: () => import('./pages/overview/page.tsx'),
@@ -120,4 +120,4 @@ export const pages: PageEntry[] = [
     allTenants: true,
   },
   { path: '/help', load: () => import('./pages/help/page.tsx') },
-]
+] as const satisfies readonly PageEntry[]

@@ -7,16 +7,20 @@ import {
   createRoute,
   createRouter,
   lazyRouteComponent,
+  type SearchSchemaInput,
 } from '@tanstack/react-router'
 import { prefix } from './api/client.ts'
 import { Failed, SkeletonRows } from './components/states.tsx'
+import type { Search } from './components/url-state.ts'
 import { pages } from './pages.ts'
 import { NotFound } from './shell/not-found.tsx'
-import { PagesContext } from './shell/page-list.ts'
+import { type PageEntry, PagesContext } from './shell/page-list.ts'
 import { Root } from './shell/root.tsx'
 import { Start } from './shell/start.tsx'
 
 const root = createRootRoute({
+  // Every page reads the parameters that it knows.
+  validateSearch: (search: Search & SearchSchemaInput): Search => search,
   component: () => (
     <PagesContext value={pages}>
       <Root />
@@ -25,9 +29,19 @@ const root = createRootRoute({
   notFoundComponent: NotFound,
 })
 
-const routes = pages.map(({ path, load }) =>
-  createRoute({ getParentRoute: () => root, path, component: lazyRouteComponent(load, 'Page') }),
-)
+const toRoute = <const Path extends string>({
+  path,
+  load,
+}: {
+  path: Path
+  load: PageEntry['load']
+}) => createRoute({ getParentRoute: () => root, path, component: lazyRouteComponent(load, 'Page') })
+
+/** A route for each page with its own path, which `map` alone would lose. */
+type RoutesOf<All extends readonly PageEntry[]> = {
+  -readonly [At in keyof All]: ReturnType<typeof toRoute<All[At]['path']>>
+}
+const routes = pages.map((page) => toRoute(page)) as unknown as RoutesOf<typeof pages>
 const start = createRoute({ getParentRoute: () => root, path: '/', component: Start })
 
 export const router = createRouter({
@@ -43,3 +57,10 @@ export const router = createRouter({
     return text === '' ? '' : `?${text}`
   },
 })
+
+declare module '@tanstack/react-router' {
+  /** So that `Link` and `navigate` take addresses of these pages alone, with their parameters. */
+  interface Register {
+    router: typeof router
+  }
+}

@@ -4,7 +4,8 @@
  * decisions are a function of the stream, however messages are batched, repeated or shared among
  * scorers. Every step is idempotent.
  */
-import { type AlertCandidate, decideAlert } from '#shared/core/alerts/alert-rules.ts'
+import type { AlertCandidate } from '#shared/core/alerts/decide-alert.ts'
+import { decideAlert } from '#shared/core/alerts/decide-alert.ts'
 import { defaultPolicy } from '#shared/core/policies/default-policy.ts'
 import type { Policy } from '#shared/core/policies/policy.ts'
 import {

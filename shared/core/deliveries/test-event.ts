@@ -3,7 +3,9 @@
  * so that a receiver runs its real code on it. Its event name, its field `test` and its ids show
  * that it is no alert.
  */
-import { type Alert, initialDisposition, toAlert } from '#shared/core/alerts/alert-rules.ts'
+import { toAlert } from '#shared/core/alerts/alert.ts'
+import type { Alert } from '#shared/core/alerts/alert-schema.ts'
+import { type AlertCandidate, toAlertRow } from '#shared/core/alerts/decide-alert.ts'
 import { toDeliveryId, toTestAlertId } from '#shared/core/base/ids.ts'
 import { sandboxForced } from '#shared/core/telemetry/sandbox.ts'
 
@@ -29,21 +31,20 @@ export function toTestEvent(
   nowMs: number,
 ): { deliveryId: string; event: TestEvent } {
   const alertId = toTestAlertId(random)
-  const alert = toAlert(
-    {
-      alertId,
-      tenantId,
-      deviceId: testEntityId,
-      sessionId: testEntityId,
-      eventId: testEntityId,
-      userId: null,
-      action: 'REVIEW',
-      riskScore: testScore,
-      raspScore: testScore,
-      reasons: [{ code: sandboxForced, weight: testScore, evidence: { test: true } }],
-    },
-    // Receivers expect a number from 1. One that tracks `seq` skips 1 as already processed.
-    { seq: 1, disposition: initialDisposition, createdAt: new Date(nowMs) },
-  )
+  const candidate: AlertCandidate = {
+    alertId,
+    tenantId,
+    deviceId: testEntityId,
+    sessionId: testEntityId,
+    eventId: testEntityId,
+    userId: null,
+    action: 'REVIEW',
+    riskScore: testScore,
+    raspScore: testScore,
+    reasons: [{ code: sandboxForced, weight: testScore, evidence: { test: true } }],
+    policyVersion: 1,
+  }
+  // Receivers expect a number from 1. One that tracks `seq` skips 1 as already processed.
+  const alert = toAlert(toAlertRow(candidate, { seq: 1, createdAt: new Date(nowMs) }))
   return { deliveryId: toDeliveryId(alertId), event: { test: true, ...alert } }
 }

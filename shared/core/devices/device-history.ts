@@ -29,6 +29,23 @@ export type SessionHistory = {
 
 export type SessionPosition = { startedAtMs: number; sessionId: string }
 
+export type DeviceHistory = {
+  deviceId: string
+  firstSeenAtMs: number
+  lastSeenAtMs: number
+  peakRaspScore: number
+  /** Users and accounts, sorted by their bytes. */
+  users: string[]
+  /** The user after which the next ones continue, or null when these are the last. */
+  nextUser: string | null
+  /** Most recent first: by start, then id, both descending. */
+  sessions: SessionHistory[]
+  /** The number of all sessions, whatever the page. */
+  sessionsTotal: number
+  /** Where older sessions continue, or null when these are the last. */
+  next: SessionPosition | null
+}
+
 /** Joins the rows of each session. The most recent is first: by start, then id, both descending. */
 export function joinSessions(rows: readonly SessionRow[]): SessionHistory[] {
   const sessions = new Map<string, SessionHistory>()

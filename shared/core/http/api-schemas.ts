@@ -4,8 +4,15 @@
  * clients.
  */
 import { z } from 'zod'
-import { decisions, dispositions } from '#shared/core/alerts/alert-rules.ts'
-
+import {
+  type AlertFilter,
+  alertFilters,
+  type FilterEntry,
+  type FilterName,
+  filterNames,
+  type OperatorsFilter,
+  unassigned,
+} from '#shared/core/alerts/alert-filters.ts'
 import { parseInstant } from '#shared/core/base/instants.ts'
 import { bodyBytesMax } from '#shared/core/base/limits/http.ts'
 import {
@@ -15,136 +22,17 @@ import {
   sessionsPageMax,
 } from '#shared/core/base/limits/rest-api.ts'
 import { membersMax } from '#shared/core/base/limits/telemetry.ts'
-import { actions, severities } from '#shared/core/scoring/score.ts'
-import { type Flag, flags } from '#shared/core/signals/flags.ts'
+import { emailSchema } from '#shared/core/operators/email-schema.ts'
+import { actions } from '#shared/core/scoring/score.ts'
 import { idSchema, telemetrySchema } from '#shared/core/telemetry/submission.ts'
+import {
+  actionSchema,
+  dispositionSchema,
+  flagSchema,
+  instantSchema,
+  riskSchema,
+} from './field-schemas.ts'
 import { problemCodes } from './problem.ts'
-
-export const instantSchema = z.iso.datetime({ precision: 3 }).meta({
-  description: 'ISO-8601 in UTC with milliseconds.',
-  examples: ['2026-03-01T09:30:00.123Z'],
-})
-export const riskSchema = z.int().min(0).max(100)
-export const flagSchema = z
-  .string()
-  .meta({
-    description: `A reason flag. New ones may be added. ${Object.entries(flags)
-      .map(([flag, meaning]) => `\`${flag}\`: ${meaning}`)
-      .join(' ')}`,
-    examples: ['VPN_SUSPECTED', 'HIGH_VELOCITY'],
-  })
-  .meta({ id: 'Flag' })
-
-export const dispositionSchema = z
-  .enum(dispositions)
-  .meta({ description: 'The operator’s judgement of the alert. Every alert begins as OPEN.' })
-  .meta({ id: 'Disposition' })
-const decisionSchema = z.enum(decisions)
-export const actionSchema = z
-  .enum(actions)
-  .meta({ description: 'The authoritative action. It replaces whatever the client computed.' })
-  .meta({ id: 'Action' })
-
-const paths = (description: string) => z.array(z.string()).optional().meta({ description })
-const of = (description: string) => z.number().optional().meta({ description })
-
-/** What the score's reasons and the device's history name; new fields may be added. */
-const evidenceSchema = z
-  .looseObject({
-    signals: paths('The signals, by path.'),
-    caps: z
-      .array(
-        z.object({
-          category: z.string(),
-          group: z.array(z.string()).optional(),
-          cap: z.number(),
-          sum: z.number(),
-        }),
-      )
-      .optional()
-      .meta({ description: 'Caps that lowered the weight, with the sum that each limited.' }),
-    strong_evidence: paths('Critical signals that filled their category to its cap.'),
-    halved_by: paths('Signals by which the category counts half.'),
-    soft_limit: of('The most points of all soft categories.'),
-    floor: z
-      .object({ signal: z.string(), score: z.number() })
-      .optional()
-      .meta({ description: 'The signal with a floor, and the score that it raised the event to.' }),
-    metric: z.string().optional().meta({ description: 'What was counted.' }),
-    count: of('How many there were.'),
-    threshold: of('More than so many is a reason.'),
-    window: z
-      .string()
-      .optional()
-      .meta({ description: 'In which time.', examples: ['5m', '30d', 'event'] }),
-    capped: z.boolean().optional().meta({ description: 'Whether the history’s cap lowered it.' }),
-  })
-  .meta({
-    description: 'Signals by path, or a count with its window. New fields may be added.',
-  })
-  .meta({ id: 'Evidence' })
-
-export const reasonObjectSchema = z
-  .object({
-    code: flagSchema,
-    weight: z.int().meta({ description: 'The points that this reason adds to the score.' }),
-    evidence: evidenceSchema,
-  })
-  .meta({ description: 'Why a score is what it is. The weights add up to the score.' })
-  .meta({ id: 'Reason' })
-
-export const alertSchema = z
-  .object({
-    alert_id: z
-      .string()
-      .meta({ description: 'Opaque.', examples: ['alr_4mPs_cj1Qjk-Ovhjwc-EHurODL'] }),
-    tenant_id: z.string(),
-    event_id: z.string().meta({ description: 'The event that raised the alert.' }),
-    seq: z.int().min(1).meta({
-      description: 'The place among the tenant’s alerts: ascending, without a gap.',
-    }),
-    decision: z.object({
-      action: decisionSchema,
-      severity: z.enum(severities).meta({
-        description: 'From `risk_score`: LOW below 40, MEDIUM to 59, HIGH to 79, CRITICAL from 80.',
-      }),
-      risk_score: riskSchema.meta({
-        description: '`rasp_score`, raised by the device’s history.',
-      }),
-    }),
-    rasp_score: riskSchema.meta({ description: 'The score of the signals alone.' }),
-    entity: z.object({
-      device: z.object({ device_id: z.string() }),
-      session: z.object({ session_id: z.string() }),
-      user: z.object({ user_id: z.string() }).optional().meta({
-        description: 'Present where the telemetry named a user or an account.',
-      }),
-    }),
-    flags: z.array(flagSchema).meta({ description: 'The codes of `reasons`.' }),
-    reasons: z.array(reasonObjectSchema),
-    disposition: dispositionSchema,
-    created_at: instantSchema,
-  })
-  .meta({
-    description:
-      'A risky device; there is one alert per device, session and action. REST and webhook have the same object.',
-  })
-  .meta({ id: 'Alert' })
-
-export const alertPageSchema = z
-  .object({
-    data: z.array(alertSchema).meta({
-      description: 'Newest first: by `created_at`, then `alert_id`, both descending.',
-    }),
-    total: z.int().min(0).meta({
-      description: 'The exact number of alerts that match the filters, on all pages.',
-    }),
-    limit: z.int().min(1).max(alertsPageMax).meta({ description: 'The page size in effect.' }),
-    next_cursor: z.string().nullable().meta({
-      description: 'Pass it as `cursor` for the next page; null on the last one.',
-    }),
-  })
-  .meta({ id: 'AlertPage' })
 
 const sessionSchema = z
   .object({
@@ -288,28 +176,37 @@ const scoreParameter = (description: string) =>
     .optional()
     .meta({ type: 'integer', minimum: 0, maximum: 100, pattern: undefined, description })
 
-/** The filters of a list of alerts. */
-const alertFilters = {
-  disposition: someOf(dispositions, 'Alerts with this disposition.'),
-  decision: someOf(decisions, 'Alerts with this action.'),
-  severity: someOf(severities, 'Alerts of this severity.'),
-  flag: someOf(Object.keys(flags) as [Flag, ...Flag[]], 'Alerts with this flag.'),
-  min_score: scoreParameter('Alerts with this `decision.risk_score` or more.'),
-  device_id: idSchema.optional().meta({ description: 'Alerts of this device.' }),
-  user_id: idSchema.optional().meta({ description: 'Alerts of this user or account.' }),
-  session_id: idSchema.optional().meta({ description: 'Alerts of this session.' }),
-  from: instantParameter(
-    'Alerts created at this instant or later. ISO-8601 with an offset; a date is its midnight in UTC.',
-  ),
-  to: instantParameter('Alerts created before this instant. The format is that of `from`.'),
-  updated_after: instantParameter(
-    'Alerts that were raised, or whose disposition changed, at this instant or later. When you poll, go back a few seconds before the previous call: what was being written then may not have been in its answer.',
-  ),
+/** The parameter of a filter. */
+function toFilterParameter({ takes, description }: FilterEntry) {
+  if (typeof takes !== 'string') return someOf(takes, description)
+  if (takes === 'score') return scoreParameter(description)
+  if (takes === 'instant') return instantParameter(description)
+  if (takes === 'id') return idSchema.optional().meta({ description })
+  return z
+    .union([z.literal(unassigned), emailSchema])
+    .optional()
+    .meta({ description })
 }
+
+type FilterParameters<Name extends FilterName> = {
+  [Key in Name]: z.ZodOptional<z.ZodType<NonNullable<AlertFilter[Key]>, string>>
+}
+
+/** The parameters of some filters. Parsed, they are an `AlertFilter`. */
+const toFilterParameters = <Name extends FilterName>(names: readonly Name[]) =>
+  Object.fromEntries(
+    names.map((name) => [name, toFilterParameter(alertFilters[name])]),
+  ) as unknown as FilterParameters<Name>
+
+const isForOperators = (name: FilterName): name is OperatorsFilter =>
+  'operatorsOnly' in alertFilters[name]
+const tenantFilters = filterNames.filter(
+  (name): name is Exclude<FilterName, OperatorsFilter> => !isForOperators(name),
+)
 
 /** The query of `GET /v1/di/alerts`. Instants become milliseconds. */
 export const alertsQuerySchema = z.strictObject({
-  ...alertFilters,
+  ...toFilterParameters(tenantFilters),
   limit: pageSize(
     alertsPageMax,
     alertsPageDefault,
@@ -319,7 +216,11 @@ export const alertsQuerySchema = z.strictObject({
     '`next_cursor` of the previous page, with the same filters. The page starts after its last alert, whatever was added or changed since.',
   ),
 })
-export type AlertsQuery = z.output<typeof alertsQuerySchema>
+
+/** The query of the admin API's list: also the filters of operators. */
+export const adminAlertsQuerySchema = alertsQuerySchema.extend(
+  toFilterParameters(filterNames.filter(isForOperators)),
+)
 
 /** The path of `GET /v1/di/devices/{device_id}`. */
 export const devicePathSchema = z.object({

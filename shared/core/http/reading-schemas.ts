@@ -3,19 +3,18 @@
  * alert.
  */
 import { z } from 'zod'
-import { dispositions } from '#shared/core/alerts/alert-rules.ts'
+import { dispositions } from '#shared/core/alerts/dispositions.ts'
 import { noteCharactersMax } from '#shared/core/base/limits/http.ts'
 import { userDevicesPageMax } from '#shared/core/base/limits/rest-api.ts'
 import { idSchema } from '#shared/core/telemetry/submission.ts'
+import { cursorParameter, pageSize } from './api-schemas.ts'
 import {
   actionSchema,
-  cursorParameter,
   flagSchema,
   instantSchema,
-  pageSize,
   reasonObjectSchema,
   riskSchema,
-} from './api-schemas.ts'
+} from './field-schemas.ts'
 import { operatorText } from './operator-text.ts'
 
 /** The path of a call about one alert. */

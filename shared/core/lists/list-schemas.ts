@@ -1,12 +1,8 @@
 /** The schemas of allow and deny lists, for the REST API and the admin API. */
 import { z } from 'zod'
 import { listPageDefault, listPageMax } from '#shared/core/base/limits/lists.ts'
-import {
-  cursorParameter,
-  instantParameter,
-  instantSchema,
-  pageSize,
-} from '#shared/core/http/api-schemas.ts'
+import { cursorParameter, instantParameter, pageSize } from '#shared/core/http/api-schemas.ts'
+import { instantSchema } from '#shared/core/http/field-schemas.ts'
 import { isPlaceholderId } from '#shared/core/telemetry/placeholder-ids.ts'
 import { idSchema } from '#shared/core/telemetry/submission.ts'
 import { listKinds, listNames } from './lists.ts'

@@ -144,7 +144,13 @@ export const clickhousePrivileges = {
     reconciliation_expected_alerts: add,
     shadow_decisions: add,
   },
-  api: { ...schema, ...history, ...reconciliation, 'analytics.*': read },
+  api: {
+    ...schema,
+    schema_views: read,
+    ...history,
+    ...reconciliation,
+    'analytics.*': read,
+  },
   console: {
     // `system cleanup` wakes the removal of replaced parts, for which an erasure waits.
     '*': ['select', 'insert', 'alter delete', 'alter update', 'optimize', 'system cleanup'],

@@ -4,8 +4,10 @@
  * default share one. Every stored document must stay readable: a new field needs a default with
  * which old documents score as before.
  */
+
 import { hash } from 'node:crypto'
 import { z } from 'zod'
+import { decisions } from '#shared/core/alerts/dispositions.ts'
 import { categories } from '#shared/core/signals/signal-definition.ts'
 
 const points = z.number().int().min(0).max(100)
@@ -215,7 +217,7 @@ export const policySchema = z
       .max(32)
       .describe('Counts over time; each rule is a column of a query, hence the limit.'),
     correlationAloneMax: z
-      .enum(['REVIEW', 'BLOCK'])
+      .enum(decisions)
       .default('REVIEW')
       .describe(
         'The highest action for an event whose own signals are below `thresholds.review`: how far ' +

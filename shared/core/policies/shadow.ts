@@ -4,7 +4,8 @@
  * event alone, so a redelivered event gets the same one. A shadow decision raises no alert.
  */
 import { applyListReason, findListReason } from '#shared/core/lists/lists.ts'
-import type { Score, Scorer } from '#shared/core/scoring/score.ts'
+import type { Score } from '#shared/core/scoring/score.ts'
+import type { Scorer } from '#shared/core/scoring/scoring.ts'
 import { compilePolicy } from '#shared/core/scoring/scoring.ts'
 import type { Signals } from '#shared/core/signals/signal-definition.ts'
 import type { AcceptedEvent } from '#shared/core/telemetry/event-batch.ts'

@@ -3,7 +3,8 @@
  */
 import { z } from 'zod'
 import { toIso } from '#shared/core/base/instants.ts'
-import { instantParameter, instantSchema } from '#shared/core/http/api-schemas.ts'
+import { instantParameter } from '#shared/core/http/api-schemas.ts'
+import { instantSchema } from '#shared/core/http/field-schemas.ts'
 import { toInvalidQuery } from '#shared/core/http/query-string.ts'
 import {
   type ReconciliationDifference,

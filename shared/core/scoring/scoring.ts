@@ -5,11 +5,13 @@
  */
 import type { Policy } from '#shared/core/policies/policy.ts'
 import type { Signals } from '#shared/core/signals/signal-definition.ts'
-import { type Score, type Scorer, toAction } from './score.ts'
+import { type Score, toAction } from './score.ts'
 import { toReasons } from './score-reasons.ts'
 import { type CompiledPolicy, compileRules } from './score-rules.ts'
 import { type Tallied, tallySignals } from './score-tally.ts'
 import type { ScoringContext } from './suppressions.ts'
+
+export type Scorer = (signals: Signals, context: ScoringContext) => Score
 
 /**
  * Compiles a policy to its scorer.

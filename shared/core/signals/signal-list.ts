@@ -4,7 +4,7 @@
  * name weighs 0. The schemas describe the answers of the REST and the admin API.
  */
 import { z } from 'zod'
-import { flagSchema, instantSchema } from '#shared/core/http/api-schemas.ts'
+import { flagSchema, instantSchema } from '#shared/core/http/field-schemas.ts'
 import type { Policy, SignalWeight } from '#shared/core/policies/policy.ts'
 import { flags } from './flags.ts'
 import {

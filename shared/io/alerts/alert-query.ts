@@ -1,37 +1,18 @@
-/** The filters of a tenant's alerts, and the parts that the statements of a list share. */
-import type { Decision, Disposition } from '#shared/core/alerts/alert-rules.ts'
+/** Which alerts of a tenant, and the parts that the statements of a list share. */
+import type { AlertFilter } from '#shared/core/alerts/alert-filters.ts'
 import type { Span } from '#shared/core/base/instants.ts'
-import type { Severity } from '#shared/core/scoring/score.ts'
 
 /** Where a page ended: its last row. */
 export type AlertPosition = { createdAtMs: number; alertId: string }
 
-/** Which alerts of a tenant. A list of values means any of them; left out, all. */
-export type AlertFilters = {
+export type AlertSelection = {
   tenantId: string
-  dispositions?: readonly Disposition[] | undefined
-  decisions?: readonly Decision[] | undefined
-  deviceId?: string | undefined
-  userId?: string | undefined
-  sessionId?: string | undefined
-  /** Alerts with any of these flags. */
-  flags?: readonly string[] | undefined
-  severities?: readonly Severity[] | undefined
-  /** Alerts with this risk score or more. */
-  minScore?: number | undefined
-  /** Alerts of this assignee; null means alerts without one. */
-  assignee?: string | null | undefined
-  /** Alerts created at this instant or later, in ms since 1970. */
-  fromMs?: number | undefined
-  /** Alerts created before this instant. */
-  toMs?: number | undefined
-  /** Alerts that were raised, or whose disposition changed, at this instant or later. */
-  updatedAfterMs?: number | undefined
+  filter?: AlertFilter
   /** Only alerts among these, at most a page. */
   alertIds?: readonly string[] | undefined
 }
 
-export type AlertQuery = AlertFilters & {
+export type AlertQuery = AlertSelection & {
   /** 1 to 500 rows. */
   limit: number
   /** Rows after this one; null begins with the newest. */
@@ -46,14 +27,12 @@ export type Bind = (value: unknown, type: string) => string
 /** The rows of a page: created from an instant on, and before a position. */
 export type Bounds = { span: Span; before: AlertPosition }
 
-/**
- * The parts of a statement, and what makes its text differ from others. `toTotal` binds the
- * parameters of the total, which a list without one does not have.
- */
-export type ListParts = { kinds: string[]; toTotal: () => string; page: string }
+/** `toTotal` binds the parameters of the total, which a list without one does not have. */
+export type ListParts = { toTotal: () => string; page: string }
 
 /** One upper bound from the two: no id sorts before the empty one. */
-export function toBounds({ after, fromMs = -Infinity, toMs = Infinity }: AlertQuery): Bounds {
+export function toBounds({ after, filter = {} }: AlertQuery): Bounds {
+  const { from: fromMs = -Infinity, to: toMs = Infinity } = filter
   const before = after !== null && after.createdAtMs < toMs ? after : null
   return { span: { fromMs, toMs }, before: before ?? { createdAtMs: toMs, alertId: '' } }
 }

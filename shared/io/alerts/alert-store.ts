@@ -2,10 +2,11 @@
  * The operations on alerts in Postgres: the scorer raises them, the api lists them, operators set
  * dispositions. Each operation has its own file in this folder.
  */
-import type { Alert, AlertCandidate } from '#shared/core/alerts/alert-rules.ts'
+import type { Alert } from '#shared/core/alerts/alert-schema.ts'
+import type { AlertCandidate } from '#shared/core/alerts/decide-alert.ts'
 import type { Postgres } from '#shared/io/postgres/postgres.ts'
 import type { AlertQuery } from './alert-query.ts'
-import { type AlertId, findAlert } from './alert-rows.ts'
+import { type AlertId, findAlert } from './find-alert.ts'
 import { type AlertPage, listAlerts, listUncounted, type UncountedPage } from './list-alerts.ts'
 import { type RaiseOutcome, raiseAlerts } from './raise-alerts.ts'
 import { type DispositionChange, setDisposition } from './set-disposition.ts'

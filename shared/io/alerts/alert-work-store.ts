@@ -1,29 +1,15 @@
 /** How people work on alerts in Postgres: assignees, notes, and the history of dispositions. */
+import type { AlertNote, DispositionChange } from '#shared/core/alerts/alert-work-schemas.ts'
 import { Problem } from '#shared/core/http/problem.ts'
 import { type TenantScope, toSlugs } from '#shared/core/operators/roles.ts'
 import { insertAudit } from '#shared/io/postgres/audit-store.ts'
 import type { Postgres, Queryable } from '#shared/io/postgres/postgres.ts'
-import { canBeStored } from './alert-rows.ts'
+import { canBeStored } from './find-alert.ts'
 import { setAssignees } from './set-assignees.ts'
 import { lockAlert } from './set-disposition.ts'
 
 /** What the list shows beside an alert. */
 export type AlertWork = { assignee: string | null; notes: number }
-
-/** Times are ISO-8601. */
-export type AlertNote = { note_id: number; author: string; note: string; at: string }
-
-export type DispositionRecord = {
-  at: string
-  actor: string
-  from: string
-  to: string
-  note: string | null
-  /** The bulk job that made the change. */
-  job_id: string | null
-  /** The change put back what was before another job. */
-  undo: boolean
-}
 
 /** An alert that an operator may change. */
 type AlertOfScope = { alertId: string; scope: TenantScope; actor: string }
@@ -63,8 +49,8 @@ export async function listDispositions(
   db: Queryable,
   tenantId: string,
   alertId: string,
-): Promise<DispositionRecord[]> {
-  const { rows } = await db.query<Omit<DispositionRecord, 'at'> & { at: Date }>(
+): Promise<DispositionChange[]> {
+  const { rows } = await db.query<Omit<DispositionChange, 'at'> & { at: Date }>(
     `select at, actor, from_disposition as "from", to_disposition as "to", note,
        job_id, undoes is not null as undo
      from alert_dispositions where tenant_id = $1 and alert_id = $2 order by disposition_id`,

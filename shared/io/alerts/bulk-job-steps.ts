@@ -2,16 +2,17 @@
  * The work of a bulk job. A step changes some alerts and moves the job's position in one
  * transaction, so each alert is changed once, whichever console does it and whenever one dies.
  */
-import type { Disposition } from '#shared/core/alerts/alert-rules.ts'
+
+import type { AlertFilter } from '#shared/core/alerts/alert-filters.ts'
+import type { Disposition } from '#shared/core/alerts/dispositions.ts'
 import { bulkStepAlerts } from '#shared/core/base/limits/alerts.ts'
 import { includesRole, seesTenant } from '#shared/core/operators/roles.ts'
 import { findOperatorByEmail } from '#shared/io/operators/operator-store.ts'
 import { insertAudit } from '#shared/io/postgres/audit-store.ts'
 import type { Postgres, Queryable } from '#shared/io/postgres/postgres.ts'
 import { lockSequences } from './alert-lock.ts'
-import { type BulkJobRow, bulkJobColumns, toJobFilters } from './bulk-job-store.ts'
+import { type BulkJobRow, bulkJobColumns, toMeant } from './bulk-job-store.ts'
 import { listUncounted } from './list-alerts.ts'
-import type { FilterQuery } from './list-by-query.ts'
 import { setAssignees } from './set-assignees.ts'
 import { setDispositions } from './set-dispositions.ts'
 
@@ -115,12 +116,12 @@ function pickSelected({ alert_ids: ids, done }: BulkJobRow): Page {
 }
 
 /** Finds the next alerts of a filter. Without the lock some of them may be changed afterwards. */
-async function findPage(tx: Queryable, job: BulkJobRow, filter: FilterQuery): Promise<Page> {
+async function findPage(tx: Queryable, job: BulkJobRow, filter: AlertFilter): Promise<Page> {
   const after =
     job.after_at === null
       ? null
       : { createdAtMs: job.after_at.getTime(), alertId: job.after_alert_id! }
-  const filters = toJobFilters(job.tenant_id, filter, job.until_at!)
+  const filters = toMeant(job.tenant_id, filter, job.until_at!)
   const page = await listUncounted(tx, { ...filters, limit: bulkStepAlerts, after })
   const last = page.alerts.at(-1)
   return {
@@ -132,7 +133,7 @@ async function findPage(tx: Queryable, job: BulkJobRow, filter: FilterQuery): Pr
 
 /** Those of a page that the filter still matches, under the lock. */
 async function findMeant(tx: Queryable, job: BulkJobRow, { alertIds }: Page): Promise<string[]> {
-  const filters = toJobFilters(job.tenant_id, job.filter!, job.until_at!)
+  const filters = toMeant(job.tenant_id, job.filter!, job.until_at!)
   const meant = await listUncounted(tx, {
     ...filters,
     alertIds,

@@ -3,16 +3,19 @@
  * that were selected. They begin, are listed and are cancelled here; bulk-job-steps.ts does the
  * work, and undo-bulk-job.ts takes it back.
  */
-import type { Disposition } from '#shared/core/alerts/alert-rules.ts'
+
+import type { AlertFilter } from '#shared/core/alerts/alert-filters.ts'
+import type { BulkJob } from '#shared/core/alerts/alert-work-schemas.ts'
+import type { Disposition } from '#shared/core/alerts/dispositions.ts'
 import { dayMs } from '#shared/core/base/instants.ts'
 import { bulkLeaseMs } from '#shared/core/base/limits/alerts.ts'
 import { type TenantScope, toSlugs } from '#shared/core/operators/roles.ts'
 import { insertAudit } from '#shared/io/postgres/audit-store.ts'
 import type { Postgres, Queryable } from '#shared/io/postgres/postgres.ts'
 import { lockSequences } from './alert-lock.ts'
-import { canBeStored } from './alert-rows.ts'
+import type { AlertSelection } from './alert-query.ts'
+import { canBeStored } from './find-alert.ts'
 import { listAlerts } from './list-alerts.ts'
-import { type FilterQuery, toAlertFilters } from './list-by-query.ts'
 
 /** What a job sets. An undo has neither: each alert goes back to what it was. */
 export type BulkChange =
@@ -21,37 +24,11 @@ export type BulkChange =
 
 /** Which alerts a job means: those of a filter, as `countMatching` found them, or a selection. */
 export type BulkTarget =
-  | { filter: FilterQuery; matching: Matching }
+  | { filter: AlertFilter; matching: Matching }
   | { alertIds: readonly string[] }
 
-/** A job as operators see it. Times are ISO-8601. */
-export type BulkJob = {
-  job_id: string
-  tenant_id: string
-  sets: BulkChange['sets']
-  disposition: Disposition | null
-  assignee: string | null
-  note: string | null
-  actor: string
-  state: 'running' | 'done' | 'cancelled'
-  /** Alerts that were meant when it began. */
-  total: number
-  /** Alerts looked at so far. */
-  done: number
-  /** Alerts that it changed. */
-  changed: number
-  /** Of an undo: alerts that were changed again after the job, which stay. */
-  kept: number
-  /** The job that this one undoes. */
-  undo_of: string | null
-  /** The job that undoes this one. */
-  undone_by: string | null
-  created_at: string
-  ended_at: string | null
-}
-
 export type BulkJobRow = Omit<BulkJob, 'created_at' | 'ended_at'> & {
-  filter: FilterQuery | null
+  filter: AlertFilter | null
   alert_ids: string[] | null
   created_at: Date
   ended_at: Date | null
@@ -86,10 +63,9 @@ export const toBulkJob = (row: BulkJobRow): BulkJob => ({
   ended_at: row.ended_at?.toISOString() ?? null,
 })
 
-/** The filters of a job: alerts that were raised after its start are not meant. */
-export function toJobFilters(tenantId: string, filter: FilterQuery, untilAt: Date) {
-  const filters = toAlertFilters(tenantId, filter)
-  return { ...filters, toMs: Math.min(filters.toMs ?? Infinity, untilAt.getTime()) }
+/** The alerts of a job with a filter: those that were raised after its start are not meant. */
+export function toMeant(tenantId: string, filter: AlertFilter, untilAt: Date): AlertSelection {
+  return { tenantId, filter: { ...filter, to: Math.min(filter.to ?? Infinity, untilAt.getTime()) } }
 }
 
 /** Alerts that a filter matches, and the end of what was raised when they were counted. */
@@ -102,7 +78,7 @@ export type Matching = { total: number; untilAt: Date }
  */
 export async function countMatching(
   db: Queryable,
-  { tenantId, filter }: { tenantId: string; filter: FilterQuery },
+  { tenantId, filter }: { tenantId: string; filter: AlertFilter },
 ): Promise<Matching> {
   const { rows } = await db.query<{ until_at: Date }>(
     `select coalesce(max(created_at), 'epoch') + interval '1 millisecond' as until_at
@@ -110,8 +86,8 @@ export async function countMatching(
     [tenantId],
   )
   const { until_at } = rows[0]!
-  const filters = toJobFilters(tenantId, filter, until_at)
-  const { total } = await listAlerts(db, { ...filters, limit: 1, after: null })
+  const meant = toMeant(tenantId, filter, until_at)
+  const { total } = await listAlerts(db, { ...meant, limit: 1, after: null })
   return { total, untilAt: until_at }
 }
 

@@ -3,7 +3,10 @@
  * and the total a sum of counters; at the ends of a time range two counts of at most half an hour
  * each are added or taken away. Only a device's few alerts are counted one by one.
  */
-import { decisions, dispositions } from '#shared/core/alerts/alert-rules.ts'
+
+import { alertColumns } from '#shared/core/alerts/alert.ts'
+import type { AlertFilter, CountedFilter } from '#shared/core/alerts/alert-filters.ts'
+import { decisions, dispositions } from '#shared/core/alerts/dispositions.ts'
 import { type SignedSpan, type Span, splitSpan } from '#shared/core/base/instants.ts'
 import {
   type AlertQuery,
@@ -14,36 +17,36 @@ import {
   toPageConditions,
   toSqlTime,
 } from './alert-query.ts'
-import { alertColumns } from './alert-rows.ts'
 
 type Filters = Record<'disposition' | 'decision' | 'device', string | undefined>
 
 const isBounded = (span: Span): boolean => span.fromMs > -Infinity || span.toMs < Infinity
 
-/** The statement's parts for a query without other filters. */
+/**
+ * The statement's parts for a query without other filters.
+ * @param query.filter only filters that the counters know
+ */
 export function toCountedSql(
   query: AlertQuery,
   bounds: Bounds,
   fetched: number,
   bind: Bind,
 ): ListParts {
-  const device = query.deviceId && bind(query.deviceId, 'text')
-  const disposition = toChoice(query.dispositions, dispositions, bind)
-  const decision = toChoice(query.decisions, decisions, bind)
+  const { device_id: deviceId, ...given }: Pick<AlertFilter, CountedFilter> = query.filter ?? {}
+  const { from: _from, to: _to, disposition: states, decision: actions, ...others } = given
+  // A filter that the table calls counted and that is not counted here does not compile.
+  others satisfies Record<string, never>
+  const device = deviceId && bind(deviceId, 'text')
+  const disposition = toChoice(states, dispositions, bind)
+  const decision = toChoice(actions, decisions, bind)
   const filters = { disposition: disposition.some, decision: decision.some, device }
-  const kinds = [
-    disposition.kind && `disposition-${disposition.kind}`,
-    decision.kind && 'decision',
-    device && 'device',
-    isBounded(bounds.span) && 'range',
-  ].filter((kind) => typeof kind === 'string')
   const toTotal = () => toTotalSql(filters, bounds.span, bind)
   const where = ['tenant_id = $1', ...toPageConditions(bounds, bind)]
   const branch = (conditions: string[]): string =>
     `(select ${alertColumns} from alerts where ${[...where, ...conditions].join(' and ')}
     ${newestFirst} limit ${fetched})`
-  if (device !== undefined || (disposition.kind === undefined && decision.kind === undefined)) {
-    return { kinds, toTotal, page: branch(toConditions(filters)) }
+  if (device !== undefined || (disposition.some === undefined && decision.some === undefined)) {
+    return { toTotal, page: branch(toConditions(filters)) }
   }
   // With one of disposition and decision given, the other's few values are listed: each pair is one
   // ordered range of one index, and the planner merges them. Each is limited by itself, since it is
@@ -51,11 +54,10 @@ export function toCountedSql(
   const page = disposition
     .each('disposition')
     .flatMap((state) => decision.each('action').map((action) => branch([...state, ...action])))
-  return { kinds, toTotal, page: page.join(' union all ') }
+  return { toTotal, page: page.join(' union all ') }
 }
 
 type Choice = {
-  kind: 'one' | 'some' | undefined
   /** An array of the chosen values, as a parameter; undefined when all are. */
   some: string | undefined
   /** The conditions of each branch that together find the chosen values of a column. */
@@ -72,16 +74,16 @@ function toChoice(
 ): Choice {
   const listed = (column: string) => all.map((word) => [`${column} = ${quote(word)}`])
   if (chosen === undefined || chosen.length === all.length) {
-    return { kind: undefined, some: undefined, each: listed }
+    return { some: undefined, each: listed }
   }
   const some = bind([...chosen], 'text[]')
   if (chosen.length === 1) {
-    return { kind: 'one', some, each: (column) => [[`${column} = (${some})[1]`]] }
+    return { some, each: (column) => [[`${column} = (${some})[1]`]] }
   }
   // A branch of a value that is not chosen is not even begun.
   const each = (column: string) =>
     all.map((word) => [`${column} = ${quote(word)}`, `${quote(word)} = any(${some})`])
-  return { kind: 'some', some, each }
+  return { some, each }
 }
 
 function toConditions({ disposition, decision, device }: Filters, action = 'action'): string[] {

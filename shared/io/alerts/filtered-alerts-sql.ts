@@ -6,10 +6,22 @@
  * is read. A total costs as much as there are alerts in the range of the index, which is why
  * callers bound such lists per tenant.
  */
-import { type Severity, severities, toScoreRange } from '#shared/core/scoring/score.ts'
+
+import { alertColumns } from '#shared/core/alerts/alert.ts'
 import {
-  type AlertFilters,
+  type AlertFilter,
+  alertFilters,
+  type FilterEntry,
+  type FilterTest,
+  filterNames,
+  isCounted,
+  listGiven,
+  unassigned,
+} from '#shared/core/alerts/alert-filters.ts'
+import { type Severity, toScoreRange } from '#shared/core/scoring/score.ts'
+import {
   type AlertQuery,
+  type AlertSelection,
   type Bind,
   type Bounds,
   type ListParts,
@@ -17,15 +29,10 @@ import {
   toPageConditions,
   toSqlTime,
 } from './alert-query.ts'
-import { alertColumns } from './alert-rows.ts'
 
 /** Whether a query has a filter that no counter knows. */
-export function isFiltered(query: AlertFilters): boolean {
-  const { userId, sessionId, flags, severities: some, minScore, assignee, updatedAfterMs } = query
-  const { alertIds } = query
-  const values = [userId, sessionId, flags, some, minScore, assignee, updatedAfterMs, alertIds]
-  return values.some((value) => value !== undefined)
-}
+export const isFiltered = ({ filter = {}, alertIds }: AlertSelection): boolean =>
+  alertIds !== undefined || !isCounted(filter)
 
 /** The statement's parts for a query with such a filter. */
 export function toFilteredSql(
@@ -34,7 +41,7 @@ export function toFilteredSql(
   fetched: number,
   bind: Bind,
 ): ListParts {
-  const { kinds, sources } = toSources(query, bind)
+  const sources = toSources(query, bind)
   const rows = toPageConditions(bounds, bind)
   const toTotal = () => {
     const all = [
@@ -53,7 +60,7 @@ export function toFilteredSql(
   cross join lateral (
     select ${alertColumns} from alerts where tenant_id = $1 and alert_id = keys.alert_id
   ) as found`
-  return { kinds: ['by', ...kinds], toTotal, page }
+  return { toTotal, page }
 }
 
 /** Rows of one index. `isFew`: sorted after they are found, since its order is not that of lists. */
@@ -67,57 +74,71 @@ function toFrom({ where, isFew }: Source, times: string[]): string {
     where ${times.join(' and ')}`
 }
 
-function toSources(query: AlertQuery, bind: Bind): { kinds: string[]; sources: Source[] } {
-  const where = toConditions(query, bind)
-  const entities = Object.entries({
-    device_id: query.deviceId,
-    user_id: query.userId,
-    session_id: query.sessionId,
-    assignee: query.assignee ?? undefined,
-  }).filter(([, id]) => id !== undefined)
-  const isFew = query.sessionId !== undefined || query.alertIds !== undefined
-  for (const [column, id] of entities) where.push(`${column} = ${bind(id, 'text')}`)
-  const kinds = entities.map(([column]) => column.replace('_id', ''))
-  if (query.assignee === null) {
-    where.push('assignee is null')
-    kinds.push('unassigned')
-  }
-  if (query.alertIds !== undefined) {
-    where.push(`alert_id = any(${bind([...query.alertIds], 'text[]')})`)
-    kinds.push('ids')
-  }
-  if (query.updatedAfterMs === undefined) return { kinds, sources: [{ where, isFew }] }
-  const since = bind(toSqlTime(query.updatedAfterMs), 'timestamptz')
-  if (entities.length > 0 || query.alertIds !== undefined) {
-    const updated = `greatest(created_at, changed_at) >= ${since}`
-    return { kinds: [...kinds, 'updated'], sources: [{ where: [...where, updated], isFew }] }
+function toSources({ filter = {}, alertIds }: AlertQuery, bind: Bind): Source[] {
+  const given = listGiven(filter).filter((one) => !isUnassigned(one.entry, one.value))
+  const where = toConditions(filter, bind)
+  if (alertIds !== undefined) where.push(`alert_id = any(${bind([...alertIds], 'text[]')})`)
+  const isFew = alertIds !== undefined || given.some(({ entry }) => entry.index === 'few')
+  const isFound = isFew || given.some(({ entry }) => entry.index === 'ordered')
+  if (filter.updated_after === undefined) return [{ where, isFew }]
+  const since = bind(toSqlTime(filter.updated_after), 'timestamptz')
+  if (isFound) {
+    return [{ where: [...where, `greatest(created_at, changed_at) >= ${since}`], isFew }]
   }
   // Raised since, or raised before and changed since: each has an index.
   const raised = { where: [...where, `created_at >= ${since}`], isFew: false }
   const before = `greatest(created_at, ${since}) > created_at`
   const changed = { where: [...where, `changed_at >= ${since}`, before], isFew: true }
-  return { kinds: [...kinds, 'updated'], sources: [raised, changed] }
+  return [raised, changed]
 }
 
-/** Conditions whose values may be null, so that one text serves every choice of filters. */
-function toConditions(query: AlertFilters, bind: Bind): string[] {
-  const orNull = (values: readonly string[] | undefined, test: (bound: string) => string) => {
-    const bound = bind(values === undefined ? null : [...values], 'text[]')
-    return `(${bound} is null or ${test(bound)})`
-  }
-  return [
-    orNull(query.dispositions, (some) => `disposition = any(${some})`),
-    orNull(query.decisions, (some) => `action = any(${some})`),
-    orNull(query.flags, (some) => `flags ?| ${some}`),
-    `risk_score <@ ${bind(toScores(query), 'int4multirange')}`,
-  ]
+/** The type of a bound value and its comparison with a column. */
+type Comparison = {
+  type: string
+  toSql: (column: string, bound: string) => string
+  /** The value to bind, where it is not the filter's. */
+  toBound?: (value: never) => string
 }
 
-/** The risk scores of some severities, from a lowest score on, as a literal of a multirange. */
-function toScores({ severities: some = severities, minScore = 0 }: AlertFilters): string {
-  const ranges = some.flatMap((severity: Severity) => {
-    const [from, below] = toScoreRange(severity)
-    return minScore >= below ? [] : [`[${Math.max(from, minScore)},${below})`]
+/** Null: the rows that are read decide it, not a condition on each. */
+const comparisons: Record<FilterTest, Comparison | null> = {
+  is_one_of: { type: 'text[]', toSql: (column, words) => `${column} = any(${words})` },
+  has_one_of: { type: 'text[]', toSql: (column, codes) => `${column} ?| ${codes}` },
+  is_severity: {
+    type: 'int4multirange',
+    toSql: (column, scores) => `${column} <@ ${scores}`,
+    toBound: toScores,
+  },
+  at_least: { type: 'integer', toSql: (column, least) => `${column} >= ${least}` },
+  is: { type: 'text', toSql: (column, id) => `${column} = ${id}` },
+  page: null,
+  updated: null,
+}
+
+/**
+ * A condition for each filter. Those on columns of the list's index are in every statement and may
+ * be null, so that one text serves every choice of them.
+ */
+function toConditions(filter: AlertFilter, bind: Bind): string[] {
+  return filterNames.flatMap((name) => {
+    const entry: FilterEntry = alertFilters[name]
+    const { column, test, index } = entry
+    const value = filter[name]
+    if (isUnassigned(entry, value)) return [`${column} is null`]
+    const comparison = comparisons[test]
+    if (comparison === null || (value === undefined && index !== 'list')) return []
+    const { type, toSql, toBound } = comparison
+    const bound = bind(value === undefined ? null : (toBound?.(value as never) ?? value), type)
+    const condition = toSql(column, bound)
+    return index === 'list' ? `(${bound} is null or ${condition})` : condition
   })
-  return `{${ranges.join(',')}}`
+}
+
+const isUnassigned = ({ takes }: FilterEntry, value: unknown): boolean =>
+  takes === 'assignee' && value === unassigned
+
+/** The risk scores of some severities, as a literal of a multirange. */
+function toScores(chosen: readonly Severity[]): string {
+  const ranges = chosen.map((severity) => `[${toScoreRange(severity).join()})`)
+  return `{${ranges.join()}}`
 }

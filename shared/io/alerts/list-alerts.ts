@@ -3,11 +3,12 @@
  * counters and ordered indexes answer is in counted-alerts-sql.ts, every other filter in
  * filtered-alerts-sql.ts.
  */
-import type { Alert } from '#shared/core/alerts/alert-rules.ts'
+import { hash } from 'node:crypto'
+import { type AlertRow, toAlert } from '#shared/core/alerts/alert.ts'
+import type { Alert } from '#shared/core/alerts/alert-schema.ts'
 import { alertsPageMax } from '#shared/core/base/limits/rest-api.ts'
 import type { Queryable, Sql } from '#shared/io/postgres/postgres.ts'
 import { type AlertPosition, type AlertQuery, newestFirst, toBounds } from './alert-query.ts'
-import { type AlertRow, toAlertOfRow } from './alert-rows.ts'
 import { toCountedSql } from './counted-alerts-sql.ts'
 import { isFiltered, toFilteredSql } from './filtered-alerts-sql.ts'
 
@@ -60,7 +61,7 @@ function toPage(found: AlertRow[], limit: number): UncountedPage {
   const last = page.at(-1)
   const more = found.length > page.length && last !== undefined
   return {
-    alerts: page.map(toAlertOfRow),
+    alerts: page.map(toAlert),
     next: more ? { createdAtMs: last.created_at.getTime(), alertId: last.alert_id } : null,
   }
 }
@@ -71,10 +72,10 @@ const fetchSizes = [50, 100, 200, alertsPageMax]
 
 /**
  * @returns the statement of a query. Its text, and so its name, depends on the kinds of filters and
- *   not on their values. Postgres tells names apart by their first 63 bytes.
+ *   not on their values.
  */
 export function toListSql(query: AlertQuery): Sql {
-  const { kinds, toTotal, page, values } = toParts(query)
+  const { toTotal, page, values } = toParts(query)
   const text = `
 select total, page.*
 from (select (${toTotal()})::bigint as total) as totals
@@ -82,23 +83,25 @@ left join (
   ${page}
 ) as page on true
 ${newestFirst}`
-  return { name: `list-alerts ${kinds}`, text, values }
+  return { name: toName(text), text, values }
 }
 
 /** @returns the statement of a query without its total, as `toListSql` */
 export function toUncountedSql(query: AlertQuery): Sql {
-  const { kinds, page, values } = toParts(query)
-  return { name: `list-uncounted ${kinds}`, text: page, values }
+  const { page, values } = toParts(query)
+  return { name: toName(page), text: page, values }
 }
+
+/** Postgres tells names apart by their first 63 bytes, so a name made of the filters could be cut. */
+const toName = (text: string): string => `list-alerts ${hash('sha256', text, 'base64url')}`
 
 function toParts(query: AlertQuery) {
   const fetched = 1 + (fetchSizes.find((size) => query.limit <= size) ?? alertsPageMax)
   const values: unknown[] = [query.tenantId]
   const bind = (value: unknown, type: string): string => `$${values.push(value)}::${type}`
   const toSql = isFiltered(query) ? toFilteredSql : toCountedSql
-  const { kinds, toTotal, page } = toSql(query, toBounds(query), fetched, bind)
+  const { toTotal, page } = toSql(query, toBounds(query), fetched, bind)
   return {
-    kinds: `${kinds.join(' ')} ${fetched}`,
     toTotal,
     page: `select * from (${page}) as matching ${newestFirst} limit ${fetched}`,
     values,

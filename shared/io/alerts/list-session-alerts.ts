@@ -1,7 +1,9 @@
 /** Lists the alerts of one session, one per action at most, each with the event that raised it. */
-import type { Alert } from '#shared/core/alerts/alert-rules.ts'
+
+import { type AlertRow, alertColumns, toAlert } from '#shared/core/alerts/alert.ts'
+import type { Alert } from '#shared/core/alerts/alert-schema.ts'
 import type { Queryable } from '#shared/io/postgres/postgres.ts'
-import { type AlertRow, alertColumns, canBeStored, toAlertOfRow } from './alert-rows.ts'
+import { canBeStored } from './find-alert.ts'
 
 export type SessionAlert = { alert: Alert; eventId: string; policyVersion: number }
 
@@ -18,7 +20,7 @@ export async function listSessionAlerts(
     [tenantId, deviceId, sessionId],
   )
   return rows.map((row) => ({
-    alert: toAlertOfRow(row),
+    alert: toAlert(row),
     eventId: row.event_id,
     policyVersion: row.policy_version,
   }))

@@ -3,12 +3,9 @@
  * gap. Alerts, deliveries and counters are written in one transaction, under the locks of the
  * tenants' sequences (alert-lock.ts).
  */
-import {
-  type Alert,
-  type AlertCandidate,
-  initialDisposition,
-  toAlert,
-} from '#shared/core/alerts/alert-rules.ts'
+
+import { toAlert } from '#shared/core/alerts/alert.ts'
+import { type AlertCandidate, toAlertRow } from '#shared/core/alerts/decide-alert.ts'
 import { toDeliveryId } from '#shared/core/base/ids.ts'
 import {
   isSqlState,
@@ -16,6 +13,7 @@ import {
   type Session,
   sqlStates,
 } from '#shared/io/postgres/postgres.ts'
+import { type RowColumn, toArrays, toUnnest } from '#shared/io/postgres/unnest.ts'
 import { lockSequences, type Sequences } from './alert-lock.ts'
 
 export type RaisedAlert = { tenantId: string; alertId: string; deliveryId: string }
@@ -116,7 +114,7 @@ async function raiseLocked(
   if (fresh.length > 0) {
     const tenantIds = [...new Set(fresh.map((one) => one.tenantId))]
     const { lastMs, postgresMs } = await findLastCreated(tx, tenantIds)
-    await insertAlerts(tx, toRows(fresh, sequences, lastMs, toNowMs(postgresMs)))
+    await insertAlerts(tx, toNewAlerts(fresh, sequences, lastMs, toNowMs(postgresMs)))
   }
   return {
     raised: fresh.map(({ tenantId, alertId }) => ({
@@ -170,29 +168,73 @@ async function findLastCreated(
   return { lastMs: new Map(dated), postgresMs: found.rows[0]!.now_ms }
 }
 
-type AlertRow = { candidate: AlertCandidate; seq: number; createdAt: string; alert: Alert }
+/** An alert to insert, with its place in the bytes that hold the JSON of all. */
+type NewAlert = {
+  row: ReturnType<typeof toAlertRow>
+  traceparent: string | null
+  reasons: Buffer
+  body: Buffer
+  jsonAt: number
+}
 
 /**
  * Numbers and dates the alerts. They are at least a millisecond later than all earlier alerts of
  * the tenant, whatever the clock does. So the order by date is that of `seq`, and a new alert never
  * appears in the middle of a list that a client is paging through.
  */
-function toRows(
+function toNewAlerts(
   fresh: AlertCandidate[],
   sequences: Sequences,
   lastMs: Map<string, number>,
   nowMs: number,
-): AlertRow[] {
+): NewAlert[] {
   const seqs = new Map(sequences)
+  // SQL counts bytes from 1.
+  let end = 1
   return fresh.map((candidate) => {
     const seq = (seqs.get(candidate.tenantId) ?? 0) + 1
     seqs.set(candidate.tenantId, seq)
     const last = lastMs.get(candidate.tenantId) ?? Number.NEGATIVE_INFINITY
     const createdAt = new Date(Math.max(Math.floor(nowMs), last + 1))
-    const more = { seq, disposition: initialDisposition, createdAt }
-    return { candidate, seq, createdAt: createdAt.toISOString(), alert: toAlert(candidate, more) }
+    const row = toAlertRow(candidate, { seq, createdAt })
+    const reasons = Buffer.from(JSON.stringify(row.reasons))
+    const body = Buffer.from(JSON.stringify(toAlert(row)))
+    const jsonAt = end
+    end += reasons.length + body.length
+    return { row, traceparent: candidate.traceparent ?? null, reasons, body, jsonAt }
   })
 }
+
+/** The columns of `alerts` with their types, but for the reasons, which are in the JSON. */
+const alertTypes: Record<Exclude<keyof NewAlert['row'], 'reasons'>, string> = {
+  tenant_id: 'text',
+  alert_id: 'text',
+  event_id: 'text',
+  seq: 'bigint',
+  device_id: 'text',
+  session_id: 'text',
+  user_id: 'text',
+  action: 'text',
+  risk_score: 'integer',
+  rasp_score: 'integer',
+  policy_version: 'integer',
+  disposition: 'text',
+  created_at: 'timestamptz',
+}
+const alertColumns = Object.keys(alertTypes) as (keyof typeof alertTypes)[]
+
+const columns: RowColumn<NewAlert>[] = [
+  ...alertColumns.map((column) => ({
+    column,
+    type: alertTypes[column],
+    of: ({ row }: NewAlert) => row[column],
+  })),
+  { column: 'delivery_id', type: 'text', of: ({ row }) => toDeliveryId(row.alert_id) },
+  { column: 'traceparent', type: 'text', of: ({ traceparent }) => traceparent },
+  { column: 'json_at', type: 'integer', of: ({ jsonAt }) => jsonAt },
+  { column: 'reasons_bytes', type: 'integer', of: ({ reasons }) => reasons.length },
+  { column: 'body_bytes', type: 'integer', of: ({ body }) => body.length },
+]
 
 /**
  * All writes in one statement, under the lock of the sequence. The JSON of all alerts is one value
@@ -201,36 +243,27 @@ function toRows(
  */
 const insertAlertsSql = `
 with raised as (
-  select *, created_at_text::timestamptz(3) as created_at
-  from unnest($1::text[], $2::text[], $3::bigint[], $4::text[], $5::text[], $6::text[], $7::text[],
-    $8::text[], $9::integer[], $10::integer[], $11::integer[], $12::text[], $13::text[],
-    $14::integer[], $15::integer[], $16::integer[], $19::text[])
-  as rows (tenant_id, alert_id, seq, device_id, session_id, user_id, event_id,
-    action, risk_score, rasp_score, policy_version, created_at_text, delivery_id,
-    json_at, reasons_bytes, body_bytes, traceparent)
+  select * from ${toUnnest(columns, 2)}
 ), inserted as (
-  insert into alerts (tenant_id, alert_id, seq, device_id, session_id, user_id, event_id, action,
-    risk_score, rasp_score, reasons, policy_version, disposition, created_at)
-  select tenant_id, alert_id, seq, device_id, session_id, user_id, event_id, action,
-    risk_score, rasp_score,
-    convert_from(substring($17::bytea from json_at for reasons_bytes), 'UTF8')::jsonb,
-    policy_version, $18, created_at
+  insert into alerts (${alertColumns.join(', ')}, reasons)
+  select ${alertColumns.join(', ')},
+    convert_from(substring($1::bytea from json_at for reasons_bytes), 'UTF8')::jsonb
   from raised
 ), delivered as (
   insert into deliveries (tenant_id, delivery_id, alert_id, body, traceparent)
   select tenant_id, delivery_id, alert_id,
-    substring($17::bytea from json_at + reasons_bytes for body_bytes), traceparent
+    substring($1::bytea from json_at + reasons_bytes for body_bytes), traceparent
   from raised
 ), counted as (
   insert into alert_counts_by_day as counts (tenant_id, day, disposition, decision, alert_count)
-  select tenant_id, (created_at at time zone 'UTC')::date as day, $18, action, count(*)
-  from raised group by 1, 2, 4
+  select tenant_id, (created_at at time zone 'UTC')::date as day, disposition, action, count(*)
+  from raised group by 1, 2, 3, 4
   on conflict (tenant_id, day, disposition, decision)
   do update set alert_count = counts.alert_count + excluded.alert_count
 ), counted_by_hour as (
   insert into alert_counts_by_hour as counts (tenant_id, hour, disposition, decision, alert_count)
-  select tenant_id, date_bin('1 hour', created_at, 'epoch'), $18, action, count(*)
-  from raised group by 1, 2, 4
+  select tenant_id, date_bin('1 hour', created_at, 'epoch'), disposition, action, count(*)
+  from raised group by 1, 2, 3, 4
   on conflict (tenant_id, hour, disposition, decision)
   do update set alert_count = counts.alert_count + excluded.alert_count
 )
@@ -238,42 +271,8 @@ update alert_sequences as sequences set last_seq = newest.seq
 from (select tenant_id, max(seq) as seq from raised group by tenant_id) as newest
 where sequences.tenant_id = newest.tenant_id`
 
-async function insertAlerts(tx: Queryable, rows: AlertRow[]): Promise<void> {
-  const column = <T>(of: (row: AlertRow) => T): T[] => rows.map(of)
-  const json = rows.map(({ candidate, alert }) => ({
-    reasons: Buffer.from(JSON.stringify(candidate.reasons)),
-    body: Buffer.from(JSON.stringify(alert)),
-  }))
-  let end = 0
-  // SQL counts bytes from 1.
-  const jsonAt = json.map(({ reasons, body }) => {
-    const at = end + 1
-    end += reasons.length + body.length
-    return at
-  })
-  await tx.query({
-    name: 'raise-insert',
-    text: insertAlertsSql,
-    values: [
-      column(({ candidate }) => candidate.tenantId),
-      column(({ candidate }) => candidate.alertId),
-      column(({ seq }) => seq),
-      column(({ candidate }) => candidate.deviceId),
-      column(({ candidate }) => candidate.sessionId),
-      column(({ candidate }) => candidate.userId),
-      column(({ candidate }) => candidate.eventId),
-      column(({ candidate }) => candidate.action),
-      column(({ candidate }) => candidate.riskScore),
-      column(({ candidate }) => candidate.raspScore),
-      column(({ candidate }) => candidate.policyVersion),
-      column(({ createdAt }) => createdAt),
-      column(({ candidate }) => toDeliveryId(candidate.alertId)),
-      jsonAt,
-      json.map(({ reasons }) => reasons.length),
-      json.map(({ body }) => body.length),
-      Buffer.concat(json.flatMap(({ reasons, body }) => [reasons, body])),
-      initialDisposition,
-      column(({ candidate }) => candidate.traceparent ?? null),
-    ],
-  })
+async function insertAlerts(tx: Queryable, alerts: NewAlert[]): Promise<void> {
+  const json = Buffer.concat(alerts.flatMap(({ reasons, body }) => [reasons, body]))
+  const values = [json, ...toArrays(columns, alerts)]
+  await tx.query({ name: 'raise-insert', text: insertAlertsSql, values })
 }

@@ -2,14 +2,17 @@
  * Sets the disposition of an alert. The alert, its counters, its history and the audit log change
  * in one transaction, so every total is always exact.
  */
-import type { Alert, Disposition } from '#shared/core/alerts/alert-rules.ts'
+
+import { type AlertRow, alertColumns, toAlert } from '#shared/core/alerts/alert.ts'
+import type { Alert } from '#shared/core/alerts/alert-schema.ts'
+import type { Disposition } from '#shared/core/alerts/dispositions.ts'
 import { invalidKey, Problem } from '#shared/core/http/problem.ts'
 import { type TenantScope, toSlugs } from '#shared/core/operators/roles.ts'
 import { lockActiveKey } from '#shared/io/api-keys/api-key-store.ts'
 import { insertAudit } from '#shared/io/postgres/audit-store.ts'
 import { type Queryable, type Session, toTime } from '#shared/io/postgres/postgres.ts'
 import { lockSequences } from './alert-lock.ts'
-import { type AlertRow, alertColumns, canBeStored, toAlertOfRow } from './alert-rows.ts'
+import { canBeStored } from './find-alert.ts'
 
 export type DispositionChange = {
   alertId: string
@@ -49,7 +52,7 @@ export function setDisposition(
       if (row.disposition !== expected) throw await toConflict(tx, row)
       await move(tx, row, change)
     }
-    return toAlertOfRow({ ...row, disposition: change.disposition })
+    return toAlert({ ...row, disposition: change.disposition })
   })
 }
 

@@ -3,7 +3,7 @@
  * their histories and the audit log, one entry for each alert. Call it under the lock of the
  * tenant's alerts (alert-lock.ts), which every change of a disposition takes.
  */
-import type { Disposition } from '#shared/core/alerts/alert-rules.ts'
+import type { Disposition } from '#shared/core/alerts/dispositions.ts'
 import type { Queryable } from '#shared/io/postgres/postgres.ts'
 
 const moveAllSql = `

@@ -2,13 +2,13 @@
  * Begins the undo of a bulk job: a job that puts each alert back to what it was before, where
  * it was not changed since. A job is undone once; an undo that was cancelled can be continued.
  */
+import type { BulkJob } from '#shared/core/alerts/alert-work-schemas.ts'
 import type { TenantScope } from '#shared/core/operators/roles.ts'
 import { insertAudit } from '#shared/io/postgres/audit-store.ts'
 import type { Postgres, Queryable } from '#shared/io/postgres/postgres.ts'
 import { lockSequences } from './alert-lock.ts'
 import { changesOfJobs } from './bulk-job-steps.ts'
 import {
-  type BulkJob,
   type BulkJobRow,
   bulkJobColumns,
   findBulkJob,

@@ -1,37 +1,9 @@
 /** Lists deliveries for operators, each with all its attempts. */
 import { toDeliveryId } from '#shared/core/base/ids.ts'
-import { canBeStored } from '#shared/io/alerts/alert-rows.ts'
+import type { Delivery } from '#shared/core/deliveries/delivery-schema.ts'
+import type { DeliveryState } from '#shared/core/deliveries/delivery-states.ts'
+import { canBeStored } from '#shared/io/alerts/find-alert.ts'
 import type { Queryable } from '#shared/io/postgres/postgres.ts'
-
-/** States that operators see: `sending` is a delivery with a claim. */
-export const deliveryStates = ['pending', 'sending', 'delivered', 'failed', 'skipped'] as const
-export type DeliveryState = (typeof deliveryStates)[number]
-
-/** A delivery as operators see it. Times are ISO-8601. */
-export type DeliveryView = {
-  delivery_id: string
-  tenant_id: string
-  /** Null for a test event. */
-  alert_id: string | null
-  event: string
-  state: DeliveryState
-  /** Why it ended without being delivered. */
-  reason: string | null
-  created_at: string
-  /** When the next attempt is due; null when it has ended. */
-  due_at: string | null
-  ended_at: string | null
-  attempts: {
-    attempt: number
-    at: string
-    duration_ms: number
-    status: number | null
-    error_kind: string | null
-    error: string | null
-    address: string | null
-    answer: string | null
-  }[]
-}
 
 /** The last delivery of a page. */
 export type DeliveryPosition = { createdAtUs: number; deliveryId: string }
@@ -46,7 +18,7 @@ export type DeliveryQuery = {
 }
 
 export type DeliveryPage = {
-  deliveries: DeliveryView[]
+  deliveries: Delivery[]
   /** `after` of the next page; null on the last one. */
   next: DeliveryPosition | null
 }
@@ -78,14 +50,14 @@ select d.delivery_id, d.tenant_id, d.alert_id, d.event, d.reason, d.created_at, 
     where a.delivery_id = d.delivery_id and a.delivery_created_at = d.created_at), '[]') as attempts
 from deliveries as d`
 
-type ViewRow = Omit<DeliveryView, 'created_at' | 'due_at' | 'ended_at'> & {
+type ViewRow = Omit<Delivery, 'created_at' | 'due_at' | 'ended_at'> & {
   created_at: Date
   due_at: Date
   ended_at: Date | null
   created_at_us: number
 }
 
-function toView({ created_at_us: _, ...row }: ViewRow): DeliveryView {
+function toView({ created_at_us: _, ...row }: ViewRow): Delivery {
   return {
     ...row,
     created_at: row.created_at.toISOString(),
@@ -128,7 +100,7 @@ export async function findDeliveries(
   db: Queryable,
   tenantId: string,
   deliveryIds: readonly string[],
-): Promise<DeliveryView[]> {
+): Promise<Delivery[]> {
   const ids = deliveryIds.filter(canBeStored)
   const { rows } = await db.query<ViewRow>(
     `${viewSql} where d.delivery_id = any($2) and d.tenant_id = $1

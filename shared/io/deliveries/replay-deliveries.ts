@@ -2,17 +2,14 @@
  * Replays deliveries. A replay keeps the delivery's id, body and attempts and restarts its retry
  * schedule. It runs in parts, so that no lock lasts long, and skips deliveries that are being sent.
  */
-import type { Alert } from '#shared/core/alerts/alert-rules.ts'
+
+import { type AlertRow, alertColumns, toAlert } from '#shared/core/alerts/alert.ts'
+import type { Alert } from '#shared/core/alerts/alert-schema.ts'
 import { toDeliveryId } from '#shared/core/base/ids.ts'
 import { replayBatchMax } from '#shared/core/base/limits/deliveries.ts'
 import { webhookTestEvent } from '#shared/core/deliveries/test-event.ts'
 import { lockSequences } from '#shared/io/alerts/alert-lock.ts'
-import {
-  type AlertRow,
-  alertColumns,
-  canBeStored,
-  toAlertOfRow,
-} from '#shared/io/alerts/alert-rows.ts'
+import { canBeStored } from '#shared/io/alerts/find-alert.ts'
 import type { Queryable } from '#shared/io/postgres/postgres.ts'
 import { preferKeyLookups } from './key-lookups.ts'
 import { createdAtUs, type DeliveryPosition, instantOf } from './list-deliveries.ts'
@@ -136,5 +133,5 @@ async function findAlert(tx: Queryable, tenantId: string, alertId: string): Prom
     `select ${alertColumns} from alerts where tenant_id = $1 and alert_id = $2`,
     [tenantId, alertId],
   )
-  return rows[0] === undefined ? null : toAlertOfRow(rows[0])
+  return rows[0] === undefined ? null : toAlert(rows[0])
 }

@@ -10,10 +10,10 @@ import { hotDevicesMax, hotKeyMs } from '#shared/core/base/limits/history.ts'
 import { usersPageMax } from '#shared/core/base/limits/rest-api.ts'
 import { cachedTenantsMax } from '#shared/core/base/limits/tenants.ts'
 import {
+  type DeviceHistory,
   joinSessions,
   joinUsers,
   type RecentPage,
-  type SessionHistory,
   type SessionPosition,
   type SessionRow,
   toRecentPage,
@@ -29,23 +29,6 @@ import {
 import { readRowsInPieces } from '#shared/io/clickhouse/clickhouse-rows.ts'
 import { nodeOfDevice } from '#shared/io/clickhouse/shards.ts'
 import { createTenantCache } from '#shared/io/process/tenant-cache.ts'
-
-export type DeviceHistory = {
-  deviceId: string
-  firstSeenAtMs: number
-  lastSeenAtMs: number
-  peakRaspScore: number
-  /** Users and accounts, sorted by their bytes. */
-  users: string[]
-  /** The user after which the next ones continue, or null when these are the last. */
-  nextUser: string | null
-  /** Most recent first: by start, then id, both descending. */
-  sessions: SessionHistory[]
-  /** The number of all sessions, whatever the page. */
-  sessionsTotal: number
-  /** Where older sessions continue, or null when these are the last. */
-  next: SessionPosition | null
-}
 
 export type DeviceQuery = {
   tenantId: string

@@ -19,7 +19,7 @@ export type ErasureProgress = Record<Store, StoreState>
 export type CountsBefore = Partial<Record<Store, Record<string, number>>>
 
 /** What remains of the id: events of other devices or users may have it in a free field. */
-export type KeptMentions = {
+type KeptMentions = {
   /** Null when there are too many bodies to search. */
   events: number | null
 }

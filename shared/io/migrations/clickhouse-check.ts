@@ -52,6 +52,7 @@ export function createClickhouseCheck(options: ClickhouseCheckOptions): ReadyChe
         if (!isChecked) await requireFitServer(server, options)
         const older = await schemas.compare('clickhouse', await readNewestMigration(server))
         if (older !== null) throw new UnfitServerError(older)
+        if ('analytics.*' in options.privileges) await requireViews(server, schemas)
         if (clickhouse.shards.length > 0) await requireOtherShards(server, options.database)
       } catch (error) {
         return toServerFault(one, reporter.failed(error))
@@ -103,9 +104,19 @@ async function requireFitServer(
 }
 
 /** @returns null without a table */
-async function readNewestMigration(clickhouse: ClickhouseNode): Promise<string | null> {
+const readNewestMigration = (clickhouse: ClickhouseNode): Promise<string | null> =>
+  readNewest(clickhouse, 'select max(name) from schema_migrations')
+
+async function requireViews(clickhouse: ClickhouseNode, schemas: SchemaVersions): Promise<void> {
+  const newest = await readNewest(clickhouse, 'select max(version) from schema_views')
+  const older = await schemas.compareViews(Number(newest ?? 0))
+  if (older !== null) throw new UnfitServerError(older)
+}
+
+/** @returns null without a table, or without a row of text */
+async function readNewest(clickhouse: ClickhouseNode, query: string): Promise<string | null> {
   try {
-    return (await readText(clickhouse, 'select max(name) from schema_migrations')) || null
+    return (await readText(clickhouse, query)) || null
   } catch (error) {
     if (error instanceof ClickHouseError && error.type === 'UNKNOWN_TABLE') return null
     throw error

@@ -1,11 +1,12 @@
 /**
  * Migrates both databases to the schema of this release: numbered SQL files, forward only, each
- * applied once. The applied files must be a prefix of the folder's files, byte for byte, or the
- * migration is refused. A release that was rolled back finds a newer schema and leaves it as it is.
- * Any number of processes may run it at once: a lock in Postgres lets one work, and the others then
- * find nothing to do.
+ * applied once, and then the views of analysts. The applied files must be a prefix of the folder's
+ * files, byte for byte, or the migration is refused. A release that was rolled back finds a newer
+ * schema and leaves it as it is. Any number of processes may run it at once: a lock in Postgres
+ * lets one work, and the others then find nothing to do.
  */
 import { ClickHouseError } from '@clickhouse/client'
+import type { toViewParts } from '#shared/core/analytics/view-sql.ts'
 import { describeOldServer, type ServerName } from '#shared/core/base/server-versions.ts'
 import { toAllDatabase } from '#shared/core/base/shards.ts'
 import { splitStatements } from '#shared/core/base/sql-statements.ts'
@@ -26,6 +27,7 @@ import type { Session } from '#shared/io/postgres/postgres.ts'
 import { applyRoles } from '#shared/io/postgres/postgres-roles.ts'
 import { describeFixedSetting } from '#shared/io/process/connect-faults.ts'
 import type { Log } from '#shared/io/process/log.ts'
+import { applyViews } from './apply-views.ts'
 import { type Migration, MigrationError, readMigrations, sqlFolders } from './migration-files.ts'
 import {
   ensurePostgresDatabase,
@@ -41,6 +43,7 @@ import {
   followTable,
   type Place,
 } from './shard-tables.ts'
+import { readViews, type Views } from './view-files.ts'
 
 type Applied = { name: string; checksum: string }
 
@@ -50,6 +53,8 @@ export type MigrateOptions = {
   signal?: AbortSignal
   /** Overrides the release's own folder, for tests. */
   folder?: string
+  /** Overrides what the views have of the signal catalog, for tests. */
+  viewParts?: ReturnType<typeof toViewParts>
   /** Passwords of the processes' roles in Postgres; a process without one gets no role. */
   rolePasswords?: Readonly<Partial<Record<ProcessName, string>>>
   /** The servers of ClickHouse; without any there is one node. */
@@ -112,7 +117,8 @@ export async function migratePostgres(url: string, options: MigrateOptions): Pro
 }
 
 /**
- * Creates the database when it is missing and applies new files, on one server after another.
+ * Creates the database when it is missing and applies new files and changed views, on one server
+ * after another.
  * ClickHouse has no transactions around DDL, so a file that failed half-way is run again in full:
  * its statements use `if not exists`.
  * @param url with the database in its path, `device_intelligence` by default
@@ -126,14 +132,16 @@ export async function migrateClickhouse(
   postgresUrl: string | null,
   options: MigrateOptions,
 ): Promise<string[]> {
-  const migrations = await readMigrations(options.folder ?? sqlFolders.clickhouse)
+  const folder = options.folder ?? sqlFolders.clickhouse
+  const migrations = await readMigrations(folder)
+  const views = await readViews(folder, options.viewParts)
   const shardUrls = options.shardUrls ?? []
   const work = async (session: Session | null) => {
     const servers = shardUrls.length === 0 ? [url] : shardUrls.flat()
     for (const one of servers) await awaitClickhouse(one, options)
     // Of all, before any of them changes.
     for (const one of servers) await requireFitServer(one, shardUrls)
-    const common = { migrations, lock: session, options }
+    const common = { migrations, views, lock: session, options }
     if (shardUrls.length === 0) {
       return applyToServer(url, { ...common, place: null, leaderUrl: null })
     }
@@ -178,6 +186,7 @@ async function leaderFirst(urls: readonly string[]): Promise<string[]> {
 
 type ServerWork = {
   migrations: Migration[]
+  views: Views
   lock: Session | null
   /** Null of the only node. */
   place: Place | null
@@ -188,7 +197,7 @@ type ServerWork = {
 
 async function applyToServer(
   url: string,
-  { migrations, lock, place, leaderUrl, options: { log } }: ServerWork,
+  { migrations, views, lock, place, leaderUrl, options: { log } }: ServerWork,
 ): Promise<string[]> {
   const database = databaseOf(url)
   const all = place === null ? database : toAllDatabase(database)
@@ -223,6 +232,8 @@ async function applyToServer(
     const isCopied = place !== null && (await copiesRows(client, { database, hasReplicas }))
     for (const { name, text, checksum } of pending) {
       for (const statement of splitStatements(text)) {
+        // A view in a numbered file is that of an earlier release; its own file has the present one.
+        if (statement.includes(viewMark)) continue
         // Fails when the lock is lost: another process may be migrating by now.
         await lock?.query('select 1')
         const own = isCopied
@@ -245,6 +256,16 @@ async function applyToServer(
       })
       log.info({ migration: name, ...place }, 'migrated ClickHouse')
     }
+    const replaced = await applyViews(views, {
+      client,
+      analytics: toAnalyticsDatabase(database),
+      run: async (statement) => {
+        await lock?.query('select 1')
+        await ofAll.command({ query: nameDatabases(statement, { database, all }) })
+      },
+      log,
+    })
+    if (replaced.length > 0) log.info({ views: replaced, ...place }, 'replaced the views')
     // Row policies do not reach through a table of all shards: there are no analysts then.
     if (place === null) {
       // Also without new files: the reader may have been created after the views.
@@ -252,7 +273,7 @@ async function applyToServer(
       await guardViews(client, database)
     }
     if (isCopied) await awaitCopies(client, database, statementMaxMs)
-    return pending.map(({ name }) => name)
+    return [...pending.map(({ name }) => name), ...replaced.map((name) => `views/${name}.sql`)]
   }
   return withClickhouse(url, database, (client) => {
     if (place === null) return apply({ client, ofAll: client, leader: null })
@@ -374,6 +395,7 @@ async function withClickhouse<T>(
 }
 
 const analyticsMark = '{analytics:Identifier}'
+const viewMark = `create or replace view ${analyticsMark}`
 
 /**
  * Replaces the placeholders of the databases whose names depend on the internal one: that of the

@@ -4,7 +4,8 @@
  * one is no fault: the previous release works on it during an upgrade.
  */
 import type { Metrics } from '#shared/io/process/metrics.ts'
-import { findLastMigration, type sqlFolders } from './migration-files.ts'
+import { findLastMigration, sqlFolders } from './migration-files.ts'
+import { readViewVersion } from './view-files.ts'
 
 export type SchemaVersions = {
   /**
@@ -12,6 +13,11 @@ export type SchemaVersions = {
    * @returns null, or what is wrong, as the end of a sentence
    */
   compare: (store: keyof typeof sqlFolders, newest: string | null) => Promise<string | null>
+  /**
+   * The same of the views in ClickHouse.
+   * @param newest their version, 0 when none is known
+   */
+  compareViews: (newest: number) => Promise<string | null>
 }
 
 /** Creates the gauges. */
@@ -32,6 +38,13 @@ export function createSchemaVersions(metrics: Metrics): SchemaVersions {
       if (toNumber(newest) >= toNumber(last)) return null
       const has = newest === null ? 'has no schema' : `has the schema ${newest}`
       return `${has}; this release needs ${last}: run \`npm run migrate\``
+    },
+    compareViews: async (newest) => {
+      const version = await readViewVersion(sqlFolders.clickhouse)
+      present.set({ store: 'views' }, newest)
+      needed.set({ store: 'views' }, version)
+      if (newest >= version) return null
+      return `has views of version ${newest}; this release needs ${version}: run \`npm run migrate\``
     },
   }
 }

@@ -99,7 +99,7 @@ export async function copiesRows(
   const result = await client.query({
     query: `select count(), countIf(engine like 'Replicated%') from system.tables
             where database = {database:String} and engine like '%MergeTree'
-              and name != 'schema_migrations'`,
+              and name not in ('schema_migrations', 'schema_views')`,
     query_params: { database },
     format: 'JSONCompactEachRow',
   })

@@ -16,7 +16,7 @@ type AuditEntry = {
 }
 
 /** A row as the admin API shows it. */
-export type AuditRow = {
+type AuditRow = {
   audit_id: number
   at: string
   actor: string

@@ -134,7 +134,7 @@ const countColumns = [
 
 const hoursSql = (analytics: string, { tenantId }: ReconciliationSpan): string =>
   `select tenant_id, toUnixTimestamp(hour), ${countColumns.join(', ')}
-   from \`${analytics}\`.ledger
+   from \`${analytics}\`.reconciliation
    where hour >= fromUnixTimestamp({from:Int64}) and hour < fromUnixTimestamp({to:Int64})
      ${tenantId === undefined ? '' : 'and tenant_id = {tenant:String}'}
    order by hour desc, tenant_id`

@@ -4,7 +4,8 @@
  * first, which is the one that merges keep.
  */
 import { z } from 'zod'
-import { type Action, type Reason, reasonSchema } from '#shared/core/scoring/score.ts'
+import { reasonSchema } from '#shared/core/scoring/reason-schema.ts'
+import type { Action, Reason } from '#shared/core/scoring/score.ts'
 import { type Clickhouse, smallQueryOf } from '#shared/io/clickhouse/clickhouse.ts'
 
 export type StoredEvent = {

@@ -4,12 +4,12 @@
  */
 import { readOccurredAt } from '#shared/core/base/instants.ts'
 import { patternVersion } from '#shared/core/scoring/sql/signal-patterns.ts'
-import type { Category, Signals } from '#shared/core/signals/signal-definition.ts'
+import type { Signals } from '#shared/core/signals/signal-definition.ts'
 import { encodeSignals } from '#shared/core/signals/signals-column.ts'
 import { findDetectedSignals } from '#shared/core/signals/signals-detected.ts'
-import { toSignalBits } from '#shared/core/signals/watched-signals.ts'
+import { type SignalBits, toSignalBits } from '#shared/core/signals/watched-signals.ts'
 import type { AcceptedEvent } from '#shared/core/telemetry/event-batch.ts'
-import { readInstall } from '#shared/core/telemetry/install.ts'
+import { type Install, readInstall } from '#shared/core/telemetry/install.ts'
 import { findPlaceholderIds } from '#shared/core/telemetry/placeholder-ids.ts'
 import type { Telemetry } from '#shared/core/telemetry/submission.ts'
 import { findUnknownSignals } from '#shared/core/telemetry/unknown-signals.ts'
@@ -19,48 +19,6 @@ import type { RowWriter } from '#shared/io/clickhouse/row-binary.ts'
 import type { NewPattern, PatternBook } from './pattern-book.ts'
 import type { SignalPaths } from './signal-paths.ts'
 import { toSignalPath, writeSignals } from './signals-binary.ts'
-
-/** The columns that `writeTelemetryRow` writes, in order. */
-export const telemetryColumns = [
-  'tenant_id',
-  'device_id',
-  'session_id',
-  'event_id',
-  'stream_offset',
-  'stream',
-  'received_at',
-  'occurred_at',
-  'user_id',
-  'account_id',
-  'sdk_version',
-  'platform',
-  'batch_type',
-  'client_score',
-  'client_action',
-  'client_flags',
-  'rasp_score',
-  'rasp_action',
-  'flags',
-  'reasons',
-  'policy_version',
-  'policy_hash',
-  'epoch',
-  'signals',
-  'signals_refused',
-  'signals_left_out',
-  'placeholder_ids',
-  'app_version',
-  'os_version',
-  'device_brand',
-  'device_model',
-  'filled_categories',
-  'unknown_signals',
-  'detected_bits',
-  'clean_bits',
-  'detected_signals',
-  'pattern',
-  'body',
-] as const
 
 const noSignals = {} as Signals
 
@@ -72,74 +30,112 @@ type RowOptions = {
   stream: number
 }
 
+/** An event with what several columns need of it. */
+type Row = RowOptions & {
+  event: AcceptedEvent
+  body: Telemetry
+  signals: Signals
+  bits: SignalBits
+  install: Install
+  /** Whether an unknown signal gets a path. */
+  admit: (path: string) => boolean
+  /** Set by the column `signals`: how many of its values only the body has. */
+  leftOut: number
+}
+
+type ColumnWriter<Of> = (writer: RowWriter, row: Of) => void
+
+/** The columns of `telemetry` that a row has, each with its writer. An insert has their order. */
+const telemetryWriters = {
+  tenant_id: (writer, { event }) => writer.string(event.tenant_id),
+  device_id: (writer, { body }) => writer.string(body.device_id),
+  session_id: (writer, { body }) => writer.string(body.session_id),
+  event_id: (writer, { event }) => writer.string(event.event_id),
+  stream_offset: (writer, { event }) => writer.int64(event.streamOffset),
+  stream: (writer, { stream }) => writer.uint8(stream),
+  received_at: (writer, { event }) => writer.int64(event.received_at),
+  occurred_at: (writer, { body }) => writer.nullableInt64(toOccurredAt(body.occurred_at)),
+  user_id: (writer, { body }) => writer.string(body.user_id ?? ''),
+  account_id: (writer, { body }) => writer.string(body.account_id ?? ''),
+  sdk_version: (writer, { body }) => writer.string(body.sdk_meta.sdk_version),
+  platform: (writer, { body }) => writer.string(body.sdk_meta.platform),
+  batch_type: (writer, { body }) => writer.string(body.sdk_meta.batch_type),
+  client_score: (writer, { body }) => writer.float64(body.scorer.rasp_score),
+  client_action: (writer, { body }) => writer.string(body.scorer.rasp_action),
+  client_flags: (writer, { body }) => writer.strings(body.scorer.rasp_flags),
+  rasp_score: (writer, { event }) => writer.uint8(event.rasp_score),
+  rasp_action: (writer, { event }) => writer.uint8(actionValues[event.rasp_action]),
+  flags: (writer, { event }) => writer.strings(event.reasons.map(({ code }) => code)),
+  reasons: (writer, { event }) => writer.string(JSON.stringify(event.reasons)),
+  policy_version: (writer, { event }) => writer.uint32(event.policy_version),
+  policy_hash: (writer, { event }) => writer.string(event.policy_hash),
+  epoch: (writer, { event }) => writer.int64(event.epoch),
+  signals: (writer, row) => {
+    row.leftOut = writeSignals(writer, row.withSignals ? row.signals : noSignals, row.admit)
+  },
+  signals_refused: (writer, { withSignals }) => writer.uint8(withSignals ? 0 : 1),
+  signals_left_out: (writer, { leftOut }) => writer.uint16(leftOut),
+  placeholder_ids: (writer, { body }) => writer.strings(findPlaceholderIds(body)),
+  app_version: (writer, { install }) => writer.string(install.appVersion),
+  os_version: (writer, { install }) => writer.string(install.osVersion),
+  device_brand: (writer, { install }) => writer.string(install.deviceBrand),
+  device_model: (writer, { install }) => writer.string(install.deviceModel),
+  filled_categories: (writer, { signals }) => writer.uint8(toFilledCategories(signals)),
+  unknown_signals: (writer, { signals }) => writer.strings(findUnknownSignals(signals)),
+  detected_bits: (writer, { bits }) => writeBits(writer, bits.detected),
+  clean_bits: (writer, { bits }) => writeBits(writer, bits.clean),
+  detected_signals: (writer, { signals, admit }) =>
+    writer.strings(
+      findDetectedSignals(signals, (category, name) => admit(toSignalPath(category, name))),
+    ),
+  pattern: (writer, { event, patterns, signals }) =>
+    writer.string(patterns.find(event.tenant_id, signals)),
+  body: (writer, { event, body }) =>
+    event.bodyBytes === undefined
+      ? writer.string(JSON.stringify(body))
+      : writer.bytes(event.bodyBytes),
+} satisfies Record<string, ColumnWriter<Row>>
+
+/** The columns that `writeTelemetryRow` writes, in order. */
+export const telemetryColumns = Object.keys(telemetryWriters) as (keyof typeof telemetryWriters)[]
+const writersInOrder: ColumnWriter<Row>[] = Object.values(telemetryWriters)
+
 // The range of DateTime64. A client's clock beyond it is only in the body.
 const occurredMinMs = Date.UTC(1900, 0, 1)
 const occurredMaxMs = Date.UTC(2299, 11, 31)
 
 /**
  * Writes the row of an event.
- * @param patterns assigns a pattern to the event's signals
- * @param paths decides which unknown signals get a path
- * @param withSignals false writes no signals, for values that the JSON type cannot store
+ * @param options.patterns assigns a pattern to the event's signals
+ * @param options.paths decides which unknown signals get a path
+ * @param options.withSignals false writes no signals, for values that the JSON type cannot store
  * @returns the number of signal values that only the body has
  */
 export function writeTelemetryRow(
   writer: RowWriter,
   event: AcceptedEvent,
-  { patterns, paths, withSignals, stream }: RowOptions,
+  options: RowOptions,
 ): number {
   const { body } = event
   const signals = body.signals as Signals
-  const bits = toSignalBits(signals)
-  writer.string(event.tenant_id)
-  writer.string(body.device_id)
-  writer.string(body.session_id)
-  writer.string(event.event_id)
-  writer.int64(event.streamOffset)
-  writer.uint8(stream)
-  writer.int64(event.received_at)
-  writer.nullableInt64(toOccurredAt(body.occurred_at))
-  writer.string(body.user_id ?? '')
-  writer.string(body.account_id ?? '')
-  writer.string(body.sdk_meta.sdk_version)
-  writer.string(body.sdk_meta.platform)
-  writer.string(body.sdk_meta.batch_type)
-  writer.float64(body.scorer.rasp_score)
-  writer.string(body.scorer.rasp_action)
-  writer.strings(body.scorer.rasp_flags)
-  writer.uint8(event.rasp_score)
-  writer.uint8(actionValues[event.rasp_action])
-  writer.strings(event.reasons.map((reason) => reason.code))
-  writer.string(JSON.stringify(event.reasons))
-  writer.uint32(event.policy_version)
-  writer.string(event.policy_hash)
-  writer.int64(event.epoch)
-  const admit = (path: string) => paths.admit(event.tenant_id, path)
-  const leftOut = writeSignals(writer, withSignals ? signals : noSignals, admit)
-  writer.uint8(withSignals ? 0 : 1)
-  writer.uint16(leftOut)
-  writer.strings(findPlaceholderIds(body))
-  writeInstall(writer, body)
-  writer.uint8(toFilledCategories(signals))
-  writer.strings(findUnknownSignals(signals))
-  writer.uint32(bits.detected[0])
-  writer.uint32(bits.detected[1])
-  writer.uint32(bits.clean[0])
-  writer.uint32(bits.clean[1])
-  const isListed = (category: Category, name: string) => admit(toSignalPath(category, name))
-  writer.strings(findDetectedSignals(signals, isListed))
-  writer.string(patterns.find(event.tenant_id, signals))
-  if (event.bodyBytes === undefined) writer.string(JSON.stringify(body))
-  else writer.bytes(event.bodyBytes)
-  return leftOut
+  const row: Row = {
+    ...options,
+    event,
+    body,
+    signals,
+    bits: toSignalBits(signals),
+    install: readInstall(body),
+    admit: (path) => options.paths.admit(event.tenant_id, path),
+    leftOut: 0,
+  }
+  for (const write of writersInOrder) write(writer, row)
+  return row.leftOut
 }
 
-function writeInstall(writer: RowWriter, body: Telemetry): void {
-  const { appVersion, osVersion, deviceBrand, deviceModel } = readInstall(body)
-  writer.string(appVersion)
-  writer.string(osVersion)
-  writer.string(deviceBrand)
-  writer.string(deviceModel)
+/** A UInt64 from its low and its high half. */
+function writeBits(writer: RowWriter, [low, high]: SignalBits['detected']): void {
+  writer.uint32(low)
+  writer.uint32(high)
 }
 
 function toOccurredAt(value: unknown): number | null {
@@ -147,27 +143,21 @@ function toOccurredAt(value: unknown): number | null {
   return ms === null || ms < occurredMinMs || ms > occurredMaxMs ? null : ms
 }
 
+const patternWriters = {
+  tenant_id: (writer, { tenantId }) => writer.string(tenantId),
+  pattern: (writer, { id }) => writer.string(id),
+  version: (writer) => writer.uint16(patternVersion),
+  signals: (writer, { pattern }) => writer.string(encodeSignals(pattern.signals)),
+  hidden: (writer, { pattern }) => writer.strings(pattern.hidden),
+  detected_bits: (writer, { bits }) => writeBits(writer, bits.detected),
+  clean_bits: (writer, { bits }) => writeBits(writer, bits.clean),
+} satisfies Record<string, ColumnWriter<NewPattern & { bits: SignalBits }>>
+
 /** The columns that `writePatternRow` writes, in order. */
-export const patternColumns = [
-  'tenant_id',
-  'pattern',
-  'version',
-  'signals',
-  'hidden',
-  'detected_bits',
-  'clean_bits',
-] as const
+export const patternColumns = Object.keys(patternWriters)
 
 /** Writes the row of a pattern. */
-export function writePatternRow(writer: RowWriter, { tenantId, id, pattern }: NewPattern): void {
-  const bits = toSignalBits(pattern.signals)
-  writer.string(tenantId)
-  writer.string(id)
-  writer.uint16(patternVersion)
-  writer.string(encodeSignals(pattern.signals))
-  writer.strings(pattern.hidden)
-  writer.uint32(bits.detected[0])
-  writer.uint32(bits.detected[1])
-  writer.uint32(bits.clean[0])
-  writer.uint32(bits.clean[1])
+export function writePatternRow(writer: RowWriter, pattern: NewPattern): void {
+  const row = { ...pattern, bits: toSignalBits(pattern.pattern.signals) }
+  for (const write of Object.values(patternWriters)) write(writer, row)
 }

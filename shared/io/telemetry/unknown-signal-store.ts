@@ -24,7 +24,7 @@ type UnknownSignalQuery = {
 }
 
 /** Signals of a tenant that only the stored bodies have. */
-export type SignalsLeftOut = { events: number; values: number }
+type SignalsLeftOut = { events: number; values: number }
 
 export type UnknownSignalStore = {
   /** Counts signals left out because the tenant sends more names than are stored. */

@@ -3,7 +3,7 @@
  * of them, and deep cursors, with random values for each request; and the same queries for Postgres
  * by `count(*)` and by a plain sort.
  */
-import type { Decision, Disposition } from '#shared/core/alerts/alert-rules.ts'
+import type { Decision, Disposition } from '#shared/core/alerts/dispositions.ts'
 import type { AlertQuery } from '#shared/io/alerts/alert-query.ts'
 import type { Sql } from '#shared/io/postgres/postgres.ts'
 import { bigTenantId, type FilledSpan } from './alert-rows.ts'
@@ -102,11 +102,13 @@ export function toPath(request: AlertRequest): string {
 export function toStoreQuery(request: AlertRequest): AlertQuery {
   return {
     tenantId: bigTenantId,
-    dispositions: request.disposition && [request.disposition],
-    decisions: request.decision && [request.decision],
-    deviceId: request.device_id,
-    fromMs: request.from === undefined ? undefined : Date.parse(request.from),
-    toMs: request.to === undefined ? undefined : Date.parse(request.to),
+    filter: {
+      disposition: request.disposition && [request.disposition],
+      decision: request.decision && [request.decision],
+      device_id: request.device_id,
+      from: request.from === undefined ? undefined : Date.parse(request.from),
+      to: request.to === undefined ? undefined : Date.parse(request.to),
+    },
     limit: 50,
     after: null,
   }

@@ -1,5 +1,5 @@
 /** The parts of one size of the alert benchmark. */
-import type { Alert } from '#shared/core/alerts/alert-rules.ts'
+import type { Alert } from '#shared/core/alerts/alert-schema.ts'
 import type { Postgres } from '#shared/io/postgres/postgres.ts'
 import type { AlertCase, AlertRequest } from './alert-cases.ts'
 

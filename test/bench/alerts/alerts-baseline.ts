@@ -2,7 +2,7 @@
  * The baseline of the alert list, run as a child: the api's own server on a pool like the api's,
  * whose list is a bare `select ... limit 50` of the tenant, without an order, a filter or a total.
  */
-import { type AlertRow, alertColumns, toAlertOfRow } from '#shared/io/alerts/alert-rows.ts'
+import { type AlertRow, alertColumns, toAlert } from '#shared/core/alerts/alert.ts'
 import { listingSession } from '#shared/io/alerts/list-alerts.ts'
 import { listen } from '#shared/io/http/http-server.ts'
 import { createPostgres } from '#shared/io/postgres/postgres.ts'
@@ -29,7 +29,7 @@ async function start(postgresUrl: string): Promise<string> {
             text: `select ${alertColumns} from alerts where tenant_id = $1 limit 50`,
             values: [tenantId],
           })
-          return { alerts: rows.map(toAlertOfRow), total: rows.length, next: null }
+          return { alerts: rows.map(toAlert), total: rows.length, next: null }
         },
         findAlert: unused,
         setDisposition: unused,

@@ -5,7 +5,7 @@
  * `count(*)` in one snapshot.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
-import { type Decision, type Disposition, dispositions } from '#shared/core/alerts/alert-rules.ts'
+import { type Decision, type Disposition, dispositions } from '#shared/core/alerts/dispositions.ts'
 import { createAlertStore } from '#shared/io/alerts/alert-store.ts'
 import { listAlerts } from '#shared/io/alerts/list-alerts.ts'
 import { raiseAlerts } from '#shared/io/alerts/raise-alerts.ts'

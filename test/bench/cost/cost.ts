@@ -7,7 +7,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
 import { createClickhouse } from '#shared/io/clickhouse/clickhouse.ts'
-import type { Summary } from '../../../services/fleet/check/summary.ts'
+import type { Summary } from '../../../deploy/fleet/check/summary.ts'
 import { startStack, type TestStack } from '../../support/process/stack.ts'
 import { untilMergesEnd } from '../drain/merges.ts'
 import { runFleetCommand } from '../fleet-command.ts'

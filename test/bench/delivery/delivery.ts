@@ -5,7 +5,7 @@
  * A round is valid only if every delivery arrived once and is `delivered`.
  */
 import { parseArgs } from 'node:util'
-import type { AlertCandidate } from '#shared/core/alerts/alert-rules.ts'
+import type { AlertCandidate } from '#shared/core/alerts/decide-alert.ts'
 import { signDelivery } from '#shared/core/deliveries/webhook-signing.ts'
 import { raiseAlerts } from '#shared/io/alerts/raise-alerts.ts'
 import { publishDeliveryHints } from '#shared/io/deliveries/publish-hints.ts'

@@ -92,7 +92,7 @@ async function insertObjects(
       const begunMs = performance.now()
       await clickhouse.insert({
         table: 'telemetry',
-        columns: [...telemetryColumns],
+        columns: telemetryColumns as [string, ...string[]],
         values,
         format: 'JSONEachRow',
         clickhouse_settings: { ...telemetryInsert.settings, ...signalsTextSettings },

@@ -5,7 +5,7 @@
  * accepted event or an alert is missing, an alert is duplicated, a refusal is slow, or the faults
  * had no effect.
  */
-import { createRandom } from '../../../services/fleet/phones/random.ts'
+import { createRandom } from '../../../deploy/fleet/phones/random.ts'
 import { percentile } from '../../support/process/percentile.ts'
 import { count, describeCounts } from '../support/counts.ts'
 import {

@@ -4,7 +4,7 @@
  * alert, in Postgres exactly once.
  */
 import { setTimeout as pause } from 'node:timers/promises'
-import { createRandom } from '../../../services/fleet/phones/random.ts'
+import { createRandom } from '../../../deploy/fleet/phones/random.ts'
 import { type ClusterFault, type InjectedFault, injectFault } from './faults.ts'
 import { type FleetLoad, startFleetLoad, type Try } from './load.ts'
 import { type Stored, startClusterRig } from './rig.ts'

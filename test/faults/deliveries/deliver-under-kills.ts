@@ -5,7 +5,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { raiseAlerts } from '#shared/io/alerts/raise-alerts.ts'
 import { publishDeliveryHints } from '#shared/io/deliveries/publish-hints.ts'
-import { createRandom } from '../../../services/fleet/phones/random.ts'
+import { createRandom } from '../../../deploy/fleet/phones/random.ts'
 import { makeAlertCandidates } from '../../support/deliveries/delivery-alerts.ts'
 import type { Kill, RaisedDelivery, StoredDelivery } from './check-deliveries.ts'
 import type { SeenRequest } from './receiver.ts'

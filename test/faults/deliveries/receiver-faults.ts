@@ -2,7 +2,7 @@
  * The faults of the receiver and their shares. The fault of a request follows from the seed, the
  * delivery and the number of its tries, not from order or time.
  */
-import { hashToUnit } from '../../../services/fleet/phones/random.ts'
+import { hashToUnit } from '../../../deploy/fleet/phones/random.ts'
 
 /** Every other request gets `ok`. */
 export const receiverFaults = [

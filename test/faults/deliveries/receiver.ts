@@ -10,7 +10,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net'
 import { Webhook } from 'standardwebhooks'
 import { verifyDelivery } from '#shared/core/deliveries/webhook-signing.ts'
-import { hashToUnit } from '../../../services/fleet/phones/random.ts'
+import { hashToUnit } from '../../../deploy/fleet/phones/random.ts'
 import { actStatus, chooseAct, type FaultShares, type ReceiverAct } from './receiver-faults.ts'
 
 export type ReceiverOrders = {

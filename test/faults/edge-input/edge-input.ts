@@ -4,7 +4,7 @@
  * 500 or wrong, when the stream differs from the accepted events, when reasons for a 401 can be
  * distinguished, or when good traffic waits more than twice as long as alone.
  */
-import { createRandom } from '../../../services/fleet/phones/random.ts'
+import { createRandom } from '../../../deploy/fleet/phones/random.ts'
 import { readMemoryMb } from '../../bench/measured-process.ts'
 import { percentile } from '../../support/process/percentile.ts'
 import { describeCounts } from '../support/counts.ts'

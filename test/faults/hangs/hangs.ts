@@ -8,13 +8,13 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
+import { type Summary, toSummaryText } from '../../../deploy/fleet/check/summary.ts'
 import {
   SERVER_NAMES,
   SERVICE_NAMES,
   type ServerName,
 } from '../../../deploy/local/stack/settings.ts'
 import { toReconciliationText } from '../../../services/console/cli/reconcile.ts'
-import { type Summary, toSummaryText } from '../../../services/fleet/check/summary.ts'
 import { startStack, type TestStack } from '../../support/process/stack.ts'
 import { print, randomSeed, readOptions, reportBroken } from '../support/drill.ts'
 import { awaitFlow, readDifference, readSettled, startFleet } from '../support/fleet-load.ts'

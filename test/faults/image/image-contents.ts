@@ -134,7 +134,7 @@ export function judgeContents(facts: ImageFacts, lock: string): [string, string[
     ['has no development dependency', differ(packages, needed)],
     [
       'has no test and no simulated fleet',
-      files.filter((path) => /\.test\.tsx?$|(^|\/)tests?\/|^services\/fleet/.test(path)),
+      files.filter((path) => /\.test\.tsx?$|(^|\/)tests?\/|^deploy\/fleet/.test(path)),
     ],
     [
       'has no secret',

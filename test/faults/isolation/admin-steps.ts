@@ -2,6 +2,7 @@
  * Steps with the admin API on the path of one tenant: an operator never sees or changes anything of
  * another tenant there, even with its ids.
  */
+import { dispositions } from '#shared/core/alerts/dispositions.ts'
 import { type Drawn, oneOf, type Step } from './api-steps.ts'
 import { toUnknown } from './compare-answers.ts'
 import type { Request, TenantClient } from './tenant-client.ts'
@@ -99,7 +100,7 @@ const foreignReplay: Step = async (client, { pick, other }) => {
 /** Changes a disposition, also in the model. */
 const dispose: Step = async (client, { pick, flags }) => {
   const alert = oneOf(client.alerts, pick)
-  const disposition = oneOf(['REVIEWED', 'FALSE_POSITIVE', 'CONFIRMED', 'OPEN'], pick >> 3)
+  const disposition = oneOf(dispositions, pick >> 3)
   const note = flags[0] ? { note: `note of ${client.tenant.mark}` } : {}
   const request: Request = {
     route: 'POST /admin/v1/alerts/{alert_id}/disposition',

@@ -2,9 +2,11 @@
  * Steps with the REST API: every filter and cursor of the alert list and of the device history,
  * compared with the model, and every way to name another tenant's data.
  */
+
 import { isDeepStrictEqual } from 'node:util'
+import type { Alert } from '#shared/core/alerts/alert-schema.ts'
+import { dispositions } from '#shared/core/alerts/dispositions.ts'
 import { toIso } from '#shared/core/base/instants.ts'
-import type { ApiAlert } from '../../support/http/tenant-client.ts'
 import { toUnknown } from './compare-answers.ts'
 import { type DeviceView, toDevicePath } from './rig.ts'
 import type { TenantClient } from './tenant-client.ts'
@@ -26,14 +28,14 @@ const refused = [400] as const
 const absent = [404] as const
 export const oneOf = <T>(all: readonly T[], at: number): T => all[at % all.length]!
 
-type Page = { data: ApiAlert[]; total: number; limit: number; next_cursor: string | null }
+type Page = { data: Alert[]; total: number; limit: number; next_cursor: string | null }
 
 /** Random filters, and the tenant's alerts that match them. */
 function drawFilters({ alerts, tenant, others }: TenantClient, drawn: Drawn) {
   const { pick, other, flags, instants } = drawn
   const query: [string, string][] = []
   let matching = alerts
-  const keep = (name: string, value: string, fits: (alert: ApiAlert) => boolean) => {
+  const keep = (name: string, value: string, fits: (alert: Alert) => boolean) => {
     query.push([name, value])
     matching = matching.filter(fits)
   }
@@ -271,7 +273,7 @@ const setDisposition: Step = async (client, { pick, other, flags }) => {
   const own = oneOf(client.alerts, pick)
   const foreign = oneOf(oneOf(client.others, other).alerts, pick).alert_id
   const authorization = `Bearer ${client.tenant.writer_key}`
-  const disposition = oneOf(['REVIEWED', 'FALSE_POSITIVE', 'CONFIRMED', 'OPEN'], pick >> 3)
+  const disposition = oneOf(dispositions, pick >> 3)
   const send = async (id: string) => {
     const request = {
       route: 'POST /v1/di/alerts/{alert_id}/disposition',

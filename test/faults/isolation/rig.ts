@@ -1,8 +1,10 @@
 /** The stack with its five tenants, ready when everything sent has arrived as the model expects. */
+
 import { isDeepStrictEqual } from 'node:util'
+import type { Alert } from '#shared/core/alerts/alert-schema.ts'
 import { toDeliveryId } from '#shared/core/base/ids.ts'
 import { type Receiver, startReceiver } from '../../support/deliveries/receiver.ts'
-import { type ApiAlert, admin, read, readAlerts } from '../../support/http/tenant-client.ts'
+import { admin, read, readAlerts } from '../../support/http/tenant-client.ts'
 import { startStack, type TestStack } from '../../support/process/stack.ts'
 import { until } from '../../support/process/until.ts'
 import type { Ownership } from './compare-answers.ts'
@@ -22,7 +24,7 @@ export type DeviceView = {
 export type Possessions = {
   tenant: IsolatedTenant
   /** Newest first. */
-  alerts: ApiAlert[]
+  alerts: Alert[]
   devices: Map<string, DeviceView>
   /** Delivery ids of its alerts. */
   deliveryIds: string[]
@@ -101,7 +103,7 @@ async function settle(running: TestStack, tenant: IsolatedTenant): Promise<Posse
 export function findDifferences({ tenant, alerts, devices }: Possessions): string[] {
   const wrong: string[] = []
   // Alerts of one batch have one time, so their order is not defined.
-  const plain = (alert: ApiAlert) => ({ ...alert, seq: 0, created_at: '', disposition: '' })
+  const plain = (alert: Alert) => ({ ...alert, seq: 0, created_at: '', disposition: '' })
   const numbers = alerts.map((alert) => alert.seq).sort((a, b) => a - b)
   if (numbers.some((seq, at) => seq !== at + 1)) wrong.push(`seq ${numbers.join()}`)
   const expected = new Map(tenant.model.alerts.map((one) => [one.alert_id, one]))

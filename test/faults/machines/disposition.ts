@@ -4,7 +4,7 @@
  * OPEN to its disposition, and each change has one row in the audit log.
  */
 import fc from 'fast-check'
-import { type Disposition, dispositions } from '#shared/core/alerts/alert-rules.ts'
+import { type Disposition, dispositions } from '#shared/core/alerts/dispositions.ts'
 import { raiseAlerts } from '#shared/io/alerts/raise-alerts.ts'
 import { setDisposition } from '#shared/io/alerts/set-disposition.ts'
 import type { Postgres } from '#shared/io/postgres/postgres.ts'

@@ -5,7 +5,7 @@
  * Exits with 1 when a 200 was false, a refusal slow, readiness wrong, or anything lost or
  * duplicated. Full disks need root.
  */
-import { createRandom } from '../../../services/fleet/phones/random.ts'
+import { createRandom } from '../../../deploy/fleet/phones/random.ts'
 import {
   describeTimes,
   print,

@@ -5,7 +5,7 @@
  * and every accepted event must be in it. A control with a sync every two minutes must lose events.
  * Needs strace.
  */
-import { createRandom } from '../../../services/fleet/phones/random.ts'
+import { createRandom } from '../../../deploy/fleet/phones/random.ts'
 import { print, randomSeed, readOptions, reportBroken } from '../support/drill.ts'
 import { type CutRun, type OrderRun, runCut, runOrder } from './run-power.ts'
 

@@ -6,8 +6,8 @@
  */
 import { setTimeout as pause } from 'node:timers/promises'
 import type { ReconciliationView } from '#shared/core/reconciliation/reconciliation-api.ts'
+import { toSummaryText } from '../../../deploy/fleet/check/summary.ts'
 import { toReconciliationText } from '../../../services/console/cli/reconcile.ts'
-import { toSummaryText } from '../../../services/fleet/check/summary.ts'
 import { startStack, type TestStack } from '../../support/process/stack.ts'
 import { until } from '../../support/process/until.ts'
 import { print, randomSeed, readOptions, reportBroken } from '../support/drill.ts'

@@ -3,7 +3,7 @@
  * Each step of a plan is one rotation and the fault of one edge before or during it.
  */
 import { setTimeout as pause } from 'node:timers/promises'
-import { createRandom, type Random } from '../../../services/fleet/phones/random.ts'
+import { createRandom, type Random } from '../../../deploy/fleet/phones/random.ts'
 import {
   checkAttempts,
   type Findings,

@@ -4,8 +4,8 @@
  */
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Nats } from '#shared/io/nats/connection.ts'
+import type { Random } from '../../../deploy/fleet/phones/random.ts'
 import type { ChildName } from '../../../deploy/local/stack/state-files.ts'
-import type { Random } from '../../../services/fleet/phones/random.ts'
 import type { TestStack } from '../../support/process/stack.ts'
 import { readProgress } from '../../support/telemetry/read-stream.ts'
 import { childNames, runningPid, signalChild } from '../support/stack-under-load/stack-children.ts'

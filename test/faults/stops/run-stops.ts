@@ -2,8 +2,9 @@
  * Stops and starts all five processes of a running system repeatedly and independently, while a
  * fleet sends, a backend reads and a receiver responds slowly.
  */
+
+import { createRandom } from '../../../deploy/fleet/phones/random.ts'
 import { SERVICE_NAMES, type ServiceName } from '../../../deploy/local/stack/settings.ts'
-import { createRandom } from '../../../services/fleet/phones/random.ts'
 import { startReceiver } from '../../support/deliveries/receiver.ts'
 import { type StopsLoad, startStopsLoad } from './load.ts'
 import { readBackStops, type StopsFindings } from './read-back.ts'

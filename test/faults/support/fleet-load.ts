@@ -1,7 +1,7 @@
 /** The simulated fleet against a running stack, and the reconciliation of its tenant afterwards. */
 import { spawn } from 'node:child_process'
 import type { ReconciliationView } from '#shared/core/reconciliation/reconciliation-api.ts'
-import type { Summary } from '../../../services/fleet/check/summary.ts'
+import type { Summary } from '../../../deploy/fleet/check/summary.ts'
 import { admin } from '../../support/http/tenant-client.ts'
 import type { TestStack } from '../../support/process/stack.ts'
 import { until } from '../../support/process/until.ts'

@@ -5,8 +5,9 @@
  * own write. Prints the interrupted system calls. Exits with 1 when anything accepted is lost or
  * duplicated, or no call was interrupted. Needs strace.
  */
+
+import { createRandom, type Random, shuffle } from '../../../deploy/fleet/phones/random.ts'
 import type { ChildName } from '../../../deploy/local/stack/state-files.ts'
-import { createRandom, type Random, shuffle } from '../../../services/fleet/phones/random.ts'
 import type { TestStack } from '../../support/process/stack.ts'
 import { count, describeCounts } from '../support/counts.ts'
 import { print, randomSeed, readOptions, reportBroken } from '../support/drill.ts'

@@ -4,7 +4,14 @@ import { isDeepStrictEqual } from 'node:util'
 import fc from 'fast-check'
 import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
-import { type Alert, dispositions } from '#shared/core/alerts/alert-rules.ts'
+import {
+  type AlertFilter,
+  type FilterName,
+  listGiven,
+  unassigned,
+} from '#shared/core/alerts/alert-filters.ts'
+import type { Alert } from '#shared/core/alerts/alert-schema.ts'
+import { dispositions } from '#shared/core/alerts/dispositions.ts'
 import { toDeliveryId } from '#shared/core/base/ids.ts'
 import { dayMs, hourMs } from '#shared/core/base/instants.ts'
 import { severities } from '#shared/core/scoring/score.ts'
@@ -269,7 +276,7 @@ describe('dispositions', () => {
     for (const disposition of dispositions) {
       const total = disposition === 'CONFIRMED' ? 1 : 0
       expect(
-        await store.listAlerts({ ...everything(tenantId), dispositions: [disposition] }),
+        await store.listAlerts({ ...everything(tenantId), filter: { disposition: [disposition] } }),
       ).toMatchObject({
         total,
       })
@@ -376,9 +383,11 @@ describe('totals and cursors during concurrent writes', () => {
       const kind = compared % 4
       const query = {
         ...everything(tenantId),
-        dispositions: kind & 1 ? [dispositions[compared % 3]!] : undefined,
-        decisions: kind & 2 ? (['REVIEW'] as const) : undefined,
-        fromMs: compared % 5 === 0 ? Date.now() - 200 : undefined,
+        filter: {
+          disposition: kind & 1 ? [dispositions[compared % 3]!] : undefined,
+          decision: kind & 2 ? (['REVIEW'] as const) : undefined,
+          from: compared % 5 === 0 ? Date.now() - 200 : undefined,
+        },
       }
       const { total, count } = await countBoth(query)
       expect(total).toBe(count)
@@ -393,6 +402,7 @@ describe('totals and cursors during concurrent writes', () => {
     return await postgres.transaction(async (tx: Queryable) => {
       await tx.query('set transaction isolation level repeatable read')
       const { total } = await listAlerts(tx, query)
+      const { filter = {} } = query
       const { rows } = await tx.query<{ count: number }>(
         `select count(*) as count from alerts where tenant_id = $1
          and ($2::text[] is null or disposition = any($2))
@@ -400,9 +410,9 @@ describe('totals and cursors during concurrent writes', () => {
          and ($4::timestamptz is null or created_at >= $4)`,
         [
           query.tenantId,
-          query.dispositions ?? null,
-          query.decisions ?? null,
-          query.fromMs === undefined ? null : new Date(query.fromMs).toISOString(),
+          filter.disposition ?? null,
+          filter.decision ?? null,
+          filter.from === undefined ? null : new Date(filter.from).toISOString(),
         ],
       )
       return { total, count: rows[0]!.count }
@@ -431,10 +441,11 @@ describe('totals and cursors during concurrent writes', () => {
 describe('a list', () => {
   const startMs = Date.UTC(2026, 1, 27, 21, 58, 0)
   const decisions = ['REVIEW', 'BLOCK'] as const
-  const someFlags = ['ROOTED', 'EMULATOR', 'VPN_SUSPECTED', 'HIGH_VELOCITY']
+  const someFlags = ['ROOTED', 'EMULATOR', 'VPN_SUSPECTED', 'HIGH_VELOCITY'] as const
   let tenantId: string
   let model: Alert[]
   let changedMs: Map<string, number>
+  let assignees: Map<string, string>
 
   /** 240 alerts of a few devices over some days, dense around hours and midnights. */
   beforeAll(async () => {
@@ -479,28 +490,40 @@ describe('a list', () => {
     )
     changedMs = new Map(changed.rows.map((row) => [row.alert_id, row.changed_at.getTime()]))
     expect(changedMs.size).toBeGreaterThan(50)
+    const assigned = await postgres.query<{ alert_id: string }>(
+      `update alerts set assignee = 'ada@example.com' where tenant_id = $1 and seq % 5 = 2
+       returning alert_id`,
+      [tenantId],
+    )
+    assignees = new Map(assigned.rows.map((row) => [row.alert_id, 'ada@example.com']))
+    expect(assignees.size).toBe(48)
     model = await walk(everything(tenantId))
     expect(model).toHaveLength(240)
   })
 
-  const isAny = <T>(some: readonly T[] | undefined, value: T) =>
-    some === undefined || some.includes(value)
   /** When an alert was raised or its disposition last changed. */
   const updatedMs = (alert: Alert): number =>
     Math.max(Date.parse(alert.created_at), changedMs.get(alert.alert_id) ?? 0)
 
-  const matches = (alert: Alert, query: AlertQuery): boolean =>
-    isAny(query.dispositions, alert.disposition) &&
-    isAny(query.decisions, alert.decision.action) &&
-    isAny(query.severities, alert.decision.severity) &&
-    (query.flags === undefined || query.flags.some((flag) => alert.flags.includes(flag))) &&
-    (query.minScore === undefined || alert.decision.risk_score >= query.minScore) &&
-    (query.userId === undefined || alert.entity.user?.user_id === query.userId) &&
-    (query.sessionId === undefined || alert.entity.session.session_id === query.sessionId) &&
-    (query.updatedAfterMs === undefined || updatedMs(alert) >= query.updatedAfterMs) &&
-    (query.deviceId === undefined || alert.entity.device.device_id === query.deviceId) &&
-    (query.fromMs === undefined || Date.parse(alert.created_at) >= query.fromMs) &&
-    (query.toMs === undefined || Date.parse(alert.created_at) < query.toMs)
+  /** Whether an alert has a filter's value. */
+  const tests: {
+    [Name in FilterName]: (alert: Alert, value: NonNullable<AlertFilter[Name]>) => boolean
+  } = {
+    disposition: (alert, some) => some.includes(alert.disposition),
+    decision: (alert, some) => some.includes(alert.decision.action),
+    severity: (alert, some) => some.includes(alert.decision.severity),
+    flag: (alert, some) => some.some((code) => alert.flags.includes(code)),
+    min_score: (alert, least) => alert.decision.risk_score >= least,
+    device_id: (alert, id) => alert.entity.device.device_id === id,
+    user_id: (alert, id) => alert.entity.user?.user_id === id,
+    session_id: (alert, id) => alert.entity.session.session_id === id,
+    from: (alert, ms) => Date.parse(alert.created_at) >= ms,
+    to: (alert, ms) => Date.parse(alert.created_at) < ms,
+    updated_after: (alert, ms) => updatedMs(alert) >= ms,
+    assignee: (alert, email) => (assignees.get(alert.alert_id) ?? 'none') === email,
+  }
+  const matches = (alert: Alert, filter: AlertFilter): boolean =>
+    listGiven(filter).every(({ name, value }) => tests[name](alert, value as never))
 
   const maybe = <T>(values: fc.Arbitrary<T>) => fc.option(values, { nil: undefined })
   const rarely = <T>(values: fc.Arbitrary<T>) =>
@@ -517,41 +540,46 @@ describe('a list', () => {
         .map(([hours, by]) => Math.ceil(startMs / hourMs) * hourMs + hours * hourMs + by),
       fc.constantFrom(-62_167_219_200_000, -1, 0, Date.UTC(2026, 2, 1), 253_402_300_800_000),
     )
+    // Every filter of the table is drawn: another one does not compile until it is here.
+    const drawn: { [Name in FilterName]: fc.Arbitrary<AlertFilter[Name]> } = {
+      disposition: maybe(fc.subarray([...dispositions], { minLength: 1 })),
+      decision: maybe(fc.subarray([...decisions], { minLength: 1 })),
+      device_id: maybe(fc.constantFrom('d0/ü', 'd3/ü', 'nobody')),
+      user_id: rarely(fc.constantFrom('u0', 'u3', 'nobody')),
+      session_id: rarely(fc.constantFrom('b0n0', 'b79n2', 'nobody')),
+      flag: rarely(fc.subarray([...someFlags, 'MALWARE_PRESENT'], { minLength: 1 })),
+      severity: rarely(fc.subarray([...severities], { minLength: 1 })),
+      min_score: rarely(fc.integer({ min: 0, max: 100 })),
+      assignee: rarely(fc.constantFrom(unassigned, 'ada@example.com', 'nobody@example.com')),
+      updated_after: rarely(instant),
+      from: maybe(instant),
+      to: maybe(instant),
+    }
     const query = fc.record({
-      dispositions: maybe(fc.subarray([...dispositions], { minLength: 1 })),
-      decisions: maybe(fc.subarray([...decisions], { minLength: 1 })),
-      deviceId: maybe(fc.constantFrom('d0/ü', 'd3/ü', 'nobody')),
-      userId: rarely(fc.constantFrom('u0', 'u3', 'nobody')),
-      sessionId: rarely(fc.constantFrom('b0n0', 'b79n2', 'nobody')),
-      flags: rarely(fc.subarray([...someFlags, 'MALWARE_PRESENT'], { minLength: 1 })),
-      severities: rarely(fc.subarray([...severities], { minLength: 1 })),
-      minScore: rarely(fc.integer({ min: 0, max: 100 })),
-      updatedAfterMs: rarely(instant),
-      fromMs: maybe(instant),
-      toMs: maybe(instant),
+      filter: fc.record(drawn),
       limit: fc.oneof(fc.integer({ min: 1, max: 8 }), fc.constantFrom(50, 51, 200, 500)),
-      from: maybe(fc.nat(239)),
+      start: maybe(fc.nat(239)),
     })
     await fc.assert(
-      fc.asyncProperty(query, async ({ from, ...filters }) => {
-        const last = from === undefined ? undefined : model[from]!
+      fc.asyncProperty(query, async ({ start, filter, limit }) => {
+        const last = start === undefined ? undefined : model[start]!
         const after =
           last === undefined
             ? null
             : { createdAtMs: Date.parse(last.created_at), alertId: last.alert_id }
-        const page = await store.listAlerts({ tenantId, ...filters, after })
-        const matching = model.filter((alert) => matches(alert, { tenantId, ...filters, after }))
+        const page = await store.listAlerts({ tenantId, filter, limit, after })
+        const matching = model.filter((alert) => matches(alert, filter))
         const rest = last === undefined ? matching : matching.filter((one) => one.seq < last.seq)
         expect(page.total).toBe(matching.length)
-        expect(page.alerts).toEqual(rest.slice(0, filters.limit))
+        expect(page.alerts).toEqual(rest.slice(0, limit))
         const end = page.alerts.at(-1)
         const next =
-          rest.length > filters.limit && end !== undefined
+          rest.length > limit && end !== undefined
             ? { createdAtMs: Date.parse(end.created_at), alertId: end.alert_id }
             : null
         expect(page.next).toEqual(next)
         const { total: _, ...uncounted } = page
-        expect(await store.listUncounted({ tenantId, ...filters, after })).toEqual(uncounted)
+        expect(await store.listUncounted({ tenantId, filter, limit, after })).toEqual(uncounted)
       }),
       { numRuns: 500, verbose: true },
     )
@@ -560,13 +588,12 @@ describe('a list', () => {
   test('shows every matching alert exactly once with any page size', async () => {
     for (const [index, disposition] of [undefined, ...dispositions].entries()) {
       for (const decision of [undefined, ...decisions]) {
-        const query = {
-          ...everything(tenantId),
-          dispositions: disposition && [disposition],
-          decisions: decision && [decision],
-          limit: 7 + index,
+        const filter = {
+          disposition: disposition && [disposition],
+          decision: decision && [decision],
         }
-        const expected = model.filter((alert) => matches(alert, query))
+        const query = { ...everything(tenantId), filter, limit: 7 + index }
+        const expected = model.filter((alert) => matches(alert, filter))
         expect(isDeepStrictEqual(await walk(query), expected)).toBe(true)
       }
     }
@@ -613,28 +640,29 @@ describe('a list of a large tenant', () => {
     const tenantId = await addTenant()
     await fill(tenantId)
     const deep = { createdAtMs: Date.UTC(2026, 0, 9), alertId: 'alr_m' }
-    const filters: Partial<AlertQuery>[] = [
+    const filters: AlertFilter[] = [
       {},
-      { dispositions: ['OPEN'] },
-      { dispositions: ['CONFIRMED'] },
-      { dispositions: ['CONFIRMED', 'REVIEWED'] },
-      { decisions: ['BLOCK'] },
-      { dispositions: ['CONFIRMED'], decisions: ['REVIEW'] },
-      { dispositions: ['CONFIRMED', 'OPEN'], decisions: ['BLOCK'] },
-      { deviceId: 'd7' },
-      { deviceId: 'd7', dispositions: ['OPEN'], decisions: ['REVIEW'] },
-      { userId: 'u7' },
-      { userId: 'u7', flags: ['ROOTED'], severities: ['HIGH'] },
-      { sessionId: 's77' },
-      { sessionId: 's77', deviceId: 'd77', minScore: 10 },
-      { deviceId: 'd7', updatedAfterMs: Date.UTC(2026, 0, 3) },
-      { updatedAfterMs: Date.UTC(2026, 0, 28, 18) },
+      { disposition: ['OPEN'] },
+      { disposition: ['CONFIRMED'] },
+      { disposition: ['CONFIRMED', 'REVIEWED'] },
+      { decision: ['BLOCK'] },
+      { disposition: ['CONFIRMED'], decision: ['REVIEW'] },
+      { disposition: ['CONFIRMED', 'OPEN'], decision: ['BLOCK'] },
+      { device_id: 'd7' },
+      { device_id: 'd7', disposition: ['OPEN'], decision: ['REVIEW'] },
+      { user_id: 'u7' },
+      { user_id: 'u7', flag: ['ROOTED'], severity: ['HIGH'] },
+      { session_id: 's77' },
+      { session_id: 's77', device_id: 'd77', min_score: 10 },
+      { device_id: 'd7', updated_after: Date.UTC(2026, 0, 3) },
+      { updated_after: Date.UTC(2026, 0, 28, 18) },
     ]
-    const ranges = [{}, { fromMs: Date.UTC(2026, 0, 2, 3, 4), toMs: Date.UTC(2026, 0, 20, 21, 33) }]
-    for (const filter of filters) {
+    const ranges = [{}, { from: Date.UTC(2026, 0, 2, 3, 4), to: Date.UTC(2026, 0, 20, 21, 33) }]
+    for (const chosen of filters) {
       for (const range of ranges) {
         for (const after of [null, deep]) {
-          const query = { ...everything(tenantId), limit: 50, ...filter, ...range, after }
+          const filter = { ...chosen, ...range }
+          const query = { ...everything(tenantId), filter, limit: 50, after }
           const { text, values } = toListSql(query)
           // The generic plan, which a prepared statement settles on, and the one for these values.
           for (const mode of ['force_generic_plan', 'force_custom_plan']) {
@@ -650,13 +678,14 @@ describe('a list of a large tenant', () => {
   test('uses one index for a flag, a severity or a score, and reads only the page', async () => {
     const tenantId = await addTenant()
     await fill(tenantId)
-    for (const filter of [
-      { flags: ['EMULATOR'] },
-      { severities: ['CRITICAL', 'LOW'] as const },
-      { minScore: 99, dispositions: ['CONFIRMED'] as const },
-      { updatedAfterMs: 0 },
-    ]) {
-      const { text, values } = toListSql({ ...everything(tenantId), limit: 50, ...filter })
+    const filters: AlertFilter[] = [
+      { flag: ['EMULATOR'] },
+      { severity: ['CRITICAL', 'LOW'] },
+      { min_score: 99, disposition: ['CONFIRMED'] },
+      { updated_after: 0 },
+    ]
+    for (const filter of filters) {
+      const { text, values } = toListSql({ ...everything(tenantId), limit: 50, filter })
       // Twice the pages of the index, once for the total and once for the page, and its alerts.
       const pages = await explain(text, values ?? [], 'force_generic_plan')
       expect(pages, JSON.stringify(filter)).toBeLessThan(2 * (await countIndexPages()) + 600)

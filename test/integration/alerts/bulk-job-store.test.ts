@@ -3,6 +3,7 @@
 import { randomBytes, randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import type { AlertFilter } from '#shared/core/alerts/alert-filters.ts'
 import { operatorIdBytes, toOperatorsId } from '#shared/core/operators/operator-credentials.ts'
 import { lockSequences } from '#shared/io/alerts/alert-lock.ts'
 import { createAlertStore } from '#shared/io/alerts/alert-store.ts'
@@ -18,7 +19,6 @@ import {
   listBulkJobs,
   startBulkJob,
 } from '#shared/io/alerts/bulk-job-store.ts'
-import type { FilterQuery } from '#shared/io/alerts/list-by-query.ts'
 import { raiseAlerts } from '#shared/io/alerts/raise-alerts.ts'
 import { setDisposition } from '#shared/io/alerts/set-disposition.ts'
 import { startBulkUndo } from '#shared/io/alerts/undo-bulk-job.ts'
@@ -70,7 +70,7 @@ async function fill(tenantId: string): Promise<void> {
   await createAlertStore(postgres).raiseAlerts(candidates, Date.now)
 }
 
-type Meant = { filter: FilterQuery } | { alertIds: string[] }
+type Meant = { filter: AlertFilter } | { alertIds: string[] }
 
 const toTarget = async (db: Postgres, tenantId: string, meant: Meant): Promise<BulkTarget> =>
   'filter' in meant
@@ -147,7 +147,7 @@ test('a job skips alerts that others changed or that were raised after its start
   await stepBulkJob(postgres, 'blk_mean')
   const { alerts } = await store.listAlerts({
     tenantId: 'meanwhile',
-    dispositions: ['OPEN'],
+    filter: { disposition: ['OPEN'] },
     limit: 500,
     after: null,
   })
@@ -290,7 +290,7 @@ test('an alert that is being raised when a job starts is not part of the job', a
   expect(job).toMatchObject({ state: 'done', total: 250, done: 250, changed: 250 })
   const { alerts } = await createAlertStore(postgres).listAlerts({
     tenantId: 'raising',
-    dispositions: ['OPEN'],
+    filter: { disposition: ['OPEN'] },
     limit: 50,
     after: null,
   })

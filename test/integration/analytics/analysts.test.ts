@@ -525,14 +525,6 @@ describe('a server with users', () => {
     }
   })
 
-  it('gets these statements', async () => {
-    const toText = (list: string[]) => list.map((statement) => `${statement};\n`).join('\n')
-    const access = toText(statements.slice(0, -5))
-    await expect(
-      `${header}${access}${workloadHeader}${toText(workloadStatements)}`,
-    ).toMatchFileSnapshot('../../../deploy/clickhouse/analysts.sql')
-  })
-
   it('has only settings in its profile that the engine knows', async () => {
     const known = new Set((await rig.asService('select name from system.settings')).split('\n'))
     const profile = statements.filter((one) => one.startsWith('alter settings profile'))
@@ -543,21 +535,3 @@ describe('a server with users', () => {
     expect(named.filter((name) => !known.has(name))).toEqual([])
   })
 })
-
-const header = `-- What a ClickHouse that keeps users needs once, for analysts of any number of tenants. The
--- console runs it by itself before it makes the first (di analysts create), as the user that it
--- signs in as, here \`default\`, and points the views at the reader. Written from
--- shared/io/analytics/analyst-access-store.ts by a test; do not edit.
-
-`
-
-const workloadHeader = `
--- By hand, where all analysts together must leave processors to others. The console does not run
--- these: a server has one tree of workloads, which may be another one.
---
--- What ends a query is looked at between blocks of rows. A function that works on one huge value,
--- such as countMatches(repeat('a', 300000), 'a.*b|a'), goes on after max_execution_time, after its
--- client has left and after KILL QUERY. Until it is done it takes one thread, and one of the four
--- queries of its user; at a low priority where the server has CAP_SYS_NICE.
-
-`

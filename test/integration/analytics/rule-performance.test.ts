@@ -21,8 +21,8 @@ import { createTelemetryStore } from '#shared/io/telemetry/telemetry-store.ts'
 import { createTenantStore } from '#shared/io/tenants/tenant-store.ts'
 import { createConsoleApp } from '../../../services/console/app.ts'
 import { createCliContext } from '../../../services/console/cli/context.ts'
-import { registerRulePerformance } from '../../../services/console/cli/rule-performance.ts'
-import { registerSignals } from '../../../services/console/cli/signals.ts'
+import { rulePerformance } from '../../../services/console/cli/rule-performance.ts'
+import { signals } from '../../../services/console/cli/signals.ts'
 import {
   createPrevalenceSpikes,
   type PrevalenceSpikes,
@@ -121,8 +121,8 @@ async function di(...args: string[]): Promise<string> {
     },
   })
   const program = new Command('di').exitOverride().configureOutput({ writeErr: () => undefined })
-  registerSignals(program, context)
-  registerRulePerformance(program, context)
+  signals(program, context)
+  rulePerformance(program, context)
   await program.parseAsync(args, { from: 'user' })
   return printed
 }
@@ -241,7 +241,7 @@ describe('entities linked to a confirmed case', () => {
   test('are its users and their other devices, with times and alerts', async () => {
     const { deviceId, users } = history.stories.movedTo
     const rows = await read<Record<string, string | number>>(
-      `select * from analytics.around_confirmed
+      `select * from analytics.linked_entities
        where tenant_id = '${fleetTenant}' and case_device_id = '${deviceId}'`,
     )
     const confirmed = history.alerts.filter(
@@ -315,7 +315,7 @@ describe('entities linked to a confirmed case', () => {
       read(`select concat(user_id, ' ', device_id) as pair from analytics.${view}
         where tenant_id = '${tenantId}' order by pair`)
     const expected = pairs.map((pair) => ({ pair }))
-    expect(await from('around_confirmed')).toEqual(expected)
+    expect(await from('linked_entities')).toEqual(expected)
     expect(await from('user_devices')).toEqual(expected)
     expect(await from("user_devices_as_of(as_of = '2100-01-01 00:00:00.000')")).toEqual(expected)
     expect(
@@ -445,7 +445,7 @@ describe('a bad release', () => {
     expect(await alarm.runRound()).toBe('checked')
     expect(logged).toHaveLength(1)
     expect(await listed()).toHaveLength(1)
-    const [row] = await read<Record<string, unknown>>('select * from analytics.signal_jumps')
+    const [row] = await read<Record<string, unknown>>('select * from analytics.prevalence_spikes')
     expect(row).toMatchObject({ tenant_id: 'acme', signal, devices: 24, alerts: 2 })
   })
 

@@ -9,7 +9,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { createSealer } from '#shared/io/keys/console-keys.ts'
 import { createMetrics } from '#shared/io/process/metrics.ts'
 import { type ConsoleDeps, createConsoleApp } from '../../../services/console/app.ts'
-import { registerCookbook } from '../../../services/console/cli/analytics/cookbook.ts'
+import { cookbook } from '../../../services/console/cli/analytics/cookbook.ts'
 import { createCliContext } from '../../../services/console/cli/context.ts'
 import { type AnalystsRig, createAnalystsRig } from '../../support/analytics/analysts-rig.ts'
 import { testLog } from '../../support/http/console-rig.ts'
@@ -140,7 +140,7 @@ async function di(...args: string[]): Promise<string> {
     },
   })
   const program = new Command('di').exitOverride().configureOutput({ writeErr: () => undefined })
-  registerCookbook(program, context)
+  cookbook(program, context)
   await program.parseAsync(['cookbook', ...args], { from: 'user' })
   return printed
 }

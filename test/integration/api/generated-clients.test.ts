@@ -37,7 +37,6 @@ beforeAll(async () => {
   writeFileSync(join(folder, 'package.json'), '{"type":"module"}')
   writeFileSync(join(folder, 'openapi.json'), JSON.stringify(document))
   writeFileSync(join(folder, 'hooks.mjs'), hooks)
-  for (const [name, text] of Object.entries(orvalFiles)) writeFileSync(join(folder, name), text)
 })
 afterAll(async () => {
   await running?.discard()
@@ -159,68 +158,6 @@ note('openapi', await sdk.openapi())
 process.stdout.write(JSON.stringify({ statuses, total }))
 `,
   },
-  orval: {
-    command: ['orval/dist/bin/orval.mjs', '--config', 'orval.config.mjs'],
-    code: `
-import * as api from './orval.ts'
-type Answer = { status: number; data: unknown }
-type Data<T> = Extract<T, { status: 200 | 201 }> extends { data: infer D } ? D : never
-const ok = <T extends Answer>(name: string, answer: T): Data<T> => {
-  statuses[name] = answer.status
-  if (answer.status > 201) throw new Error(name + ' ' + answer.status)
-  return answer.data as Data<T>
-}
-const sent = ok('ingest', await api.ingest(body, { headers: { 'X-Service-Signature': signature } }))
-const find = () => api.listAlerts({ session_id: env('SESSION'), limit: 5 })
-let list = ok('listAlerts', await find())
-while (list.total === 0) { await wait(); list = ok('listAlerts', await find()) }
-const alertId = list.data[0]!.alert_id
-const alert = ok('findAlert', await api.findAlert(alertId))
-const signals: string[] | undefined = alert.reasons[0]!.evidence.signals
-if (signals === undefined) throw new Error('evidence is not typed')
-ok('setDisposition', await api.setDisposition(alertId, { disposition: 'CONFIRMED', note: 'generated' }))
-const deviceId = encodeURIComponent('a/b')
-while ((await api.findDevice(deviceId)).status !== 200) await wait()
-const device = ok('findDevice', await api.findDevice(deviceId))
-const total: number = device.sessions_total
-ok('findUser', await api.findUser(encodeURIComponent('u/1')))
-ok('findEvent', await api.findEvent(sent.event_id))
-ok('listSignals', await api.listSignals())
-const entry = ok('addListEntry', await api.addListEntry(denied))
-ok('listListEntries', await api.listListEntries())
-ok('removeListEntry', await api.removeListEntry(entry.entry_id))
-ok('readLedger', await api.readLedger())
-ok('health', await api.health())
-ok('openapi', await api.openapi())
-process.stdout.write(JSON.stringify({ statuses, total }))
-`,
-  },
-}
-
-/** orval's addresses are relative: a client supplies the function that calls them. */
-const orvalFiles = {
-  'orval.config.mjs': `export default {
-  api: {
-    input: 'openapi.json',
-    output: {
-      target: 'orval.ts',
-      client: 'fetch',
-      override: { mutator: { path: './orval-call.ts', name: 'call' } },
-    },
-  },
-}
-`,
-  'orval-call.ts': `
-export async function call<T>(path: string, options: RequestInit): Promise<T> {
-  const { API = '', INGEST = '', KEY = '' } = process.env
-  const headers = new Headers(options.headers)
-  headers.set('authorization', 'Bearer ' + KEY)
-  const base = path.startsWith('/v1/rasp/') ? INGEST : API
-  const answer = await fetch(base + path, { ...options, headers })
-  const text = await answer.text()
-  return { status: answer.status, data: JSON.parse(text), headers: answer.headers } as T
-}
-`,
 }
 
 const strict = [

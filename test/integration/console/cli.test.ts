@@ -13,11 +13,11 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { toAlertId } from '#shared/core/base/ids.ts'
 import { createAlertStore } from '#shared/io/alerts/alert-store.ts'
 import { toDerivedKeys } from '#shared/io/keys/process-keys.ts'
 import { createPostgres } from '#shared/io/postgres/postgres.ts'
 import { createLog } from '#shared/io/process/log.ts'
+import { makeAlertCandidate } from '../../support/alerts/alert-candidates.ts'
 import { testLog } from '../../support/http/console-rig.ts'
 import { toBody } from '../../support/http/tenant-client.ts'
 import { type CommandResult, runDi } from '../../support/process/command-line.ts'
@@ -232,24 +232,10 @@ describe('tenants', () => {
 describe('alerts and deliveries', () => {
   it('get a disposition and are listed with their attempts', async () => {
     await diJson('tenants', 'create', 'bank', '--webhook-url', 'https://93.184.216.34/hook')
-    const fact = { tenantId: 'bank', deviceId: 'd', sessionId: 's', action: 'REVIEW' as const }
-    const alertId = toAlertId(fact)
+    const candidate = makeAlertCandidate({ tenantId: 'bank', sessionId: 's' })
+    const { alertId } = candidate
     const connection = createPostgres(postgresUrl, { role: 'test', log: testLog })
-    await createAlertStore(connection).raiseAlerts(
-      [
-        {
-          ...fact,
-          alertId,
-          userId: null,
-          eventId: 'evt_1',
-          riskScore: 50,
-          raspScore: 50,
-          reasons: [{ code: 'ROOTED', weight: 50, evidence: {} } as never],
-          policyVersion: 1,
-        },
-      ],
-      () => Date.now(),
-    )
+    await createAlertStore(connection).raiseAlerts([candidate], () => Date.now())
     await connection.close()
     const alert = await diJson('alerts', 'disposition', alertId, 'FALSE_POSITIVE', '--note', 'mine')
     expect(alert).toMatchObject({ alert_id: alertId, disposition: 'FALSE_POSITIVE', seq: 1 })

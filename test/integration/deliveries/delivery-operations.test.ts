@@ -5,17 +5,18 @@
 import { randomBytes, randomUUID } from 'node:crypto'
 import type { FastifyInstance } from 'fastify'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
-import type { Alert } from '#shared/core/alerts/alert-rules.ts'
-import { toAlertId, toDeliveryId } from '#shared/core/base/ids.ts'
+import type { Alert } from '#shared/core/alerts/alert-schema.ts'
+import { alertSchema } from '#shared/core/alerts/alert-schema.ts'
+import { toDeliveryId } from '#shared/core/base/ids.ts'
+import type { Delivery } from '#shared/core/deliveries/delivery-schema.ts'
 import { verifyDelivery } from '#shared/core/deliveries/webhook-signing.ts'
-import { alertSchema } from '#shared/core/http/api-schemas.ts'
 import { createAlertStore } from '#shared/io/alerts/alert-store.ts'
 import { listAlerts } from '#shared/io/alerts/list-alerts.ts'
-import type { DeliveryView } from '#shared/io/deliveries/list-deliveries.ts'
 import { ensureStreams } from '#shared/io/nats/streams/ensure-streams.ts'
 import { createMetrics } from '#shared/io/process/metrics.ts'
 import { removeDeliveries } from '#shared/io/retention/retention-store.ts'
 import { createConsoleApp } from '../../../services/console/app.ts'
+import { makeAlertCandidate } from '../../support/alerts/alert-candidates.ts'
 import { startTestEngine, type TestEngine } from '../../support/deliveries/delivery-engine.ts'
 import { testMasterKey } from '../../support/deliveries/delivery-fixtures.ts'
 import { type Receiver, startReceiver } from '../../support/deliveries/receiver.ts'
@@ -89,8 +90,8 @@ async function call<T = Record<string, unknown>>(
   return { status: answer.statusCode, body: answer.json() }
 }
 
-type Replayed = { tenant_id: string; replayed: number; data: DeliveryView[] }
-type Page = { data: DeliveryView[]; next_cursor: string | null }
+type Replayed = { tenant_id: string; replayed: number; data: Delivery[] }
+type Page = { data: Delivery[]; next_cursor: string | null }
 type AuditPage = { data: { action: string; actor: string; after: Record<string, unknown> }[] }
 
 async function addTenant(url: string | null = receiver.url) {
@@ -103,25 +104,15 @@ async function addTenant(url: string | null = receiver.url) {
 
 /** Raises alerts as the scorer does; returns their ids. */
 async function raise(tenantId: string, count: number): Promise<string[]> {
-  const candidates = Array.from({ length: count }, () => {
-    const fact = { tenantId, deviceId: 'd', sessionId: randomUUID(), action: 'BLOCK' as const }
-    return {
-      ...fact,
-      alertId: toAlertId(fact),
-      userId: null,
-      eventId: 'evt_1',
-      riskScore: 80,
-      raspScore: 80,
-      reasons: [{ code: 'ROOTED', weight: 80, evidence: { root: true } }],
-      policyVersion: 1,
-    }
-  })
+  const candidates = Array.from({ length: count }, () =>
+    makeAlertCandidate({ tenantId, sessionId: randomUUID(), action: 'BLOCK' }),
+  )
   await createAlertStore(rig.postgres).raiseAlerts(candidates, Date.now)
   return candidates.map(({ alertId }) => alertId)
 }
 
 const show = async (tenantId: string, deliveryId: string) =>
-  (await call<DeliveryView>('GET', `/${tenantId}/deliveries/${deliveryId}`)).body
+  (await call<Delivery>('GET', `/${tenantId}/deliveries/${deliveryId}`)).body
 const list = async (tenantId: string, query = '') =>
   (await call<Page>('GET', `/${tenantId}/deliveries?${query}`)).body
 const replay = (tenantId: string, body: object) =>
@@ -319,7 +310,7 @@ test('a test event verifies, is marked as a test, goes first, and is not an aler
     return rows[0]
   }
   const before = await totals()
-  const { status, body: made } = await call<DeliveryView>('POST', `/${tenantId}/deliveries/test`)
+  const { status, body: made } = await call<Delivery>('POST', `/${tenantId}/deliveries/test`)
   expect(status).toBe(201)
   expect(made).toMatchObject({ alert_id: null, event: 'webhook.test', state: 'pending' })
   expect(made.delivery_id).toMatch(/^dlv_[\w-]{26}$/)
@@ -501,7 +492,7 @@ test('the command line lists, shows, replays and tests, as JSON and as text', as
   const [listed, shown, tested, since] = await Promise.all([
     diJson<Page>('deliveries', 'list', tenantId, '--alert', alertId!, '--state', 'delivered'),
     di('deliveries', 'show', tenantId, deliveryId),
-    diJson<{ tenant_id: string; data: DeliveryView[] }>('deliveries', 'test', tenantId),
+    diJson<{ tenant_id: string; data: Delivery[] }>('deliveries', 'test', tenantId),
     di('deliveries', 'replay', tenantId, '--failed', '--since', '2026-01-01'),
   ])
   expect(listed).toMatchObject({ data: [{ delivery_id: deliveryId }], next_cursor: null })

@@ -3,7 +3,8 @@
 // correct fault.
 import type { Socket } from 'node:net'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
-import { type DeliveryView, findDeliveries } from '#shared/io/deliveries/list-deliveries.ts'
+import type { Delivery } from '#shared/core/deliveries/delivery-schema.ts'
+import { findDeliveries } from '#shared/io/deliveries/list-deliveries.ts'
 import type { Postgres } from '#shared/io/postgres/postgres.ts'
 import { startTestEngine } from '../../support/deliveries/delivery-engine.ts'
 import {
@@ -46,9 +47,9 @@ function engine() {
   return started
 }
 /** Delivers to a receiver, one after another, and returns the recorded attempts. */
-async function deliver(url: string, count = 1): Promise<DeliveryView[]> {
+async function deliver(url: string, count = 1): Promise<Delivery[]> {
   const { tenantId } = await fixtures.addTenant({ url })
-  const views: DeliveryView[] = []
+  const views: Delivery[] = []
   for (let n = 0; n < count; n++) {
     const [id] = await fixtures.addDeliveries(tenantId, 1)
     await waitFor(async () => expect((await fixtures.read(id!)).attempts).toBe(1))

@@ -2,10 +2,11 @@
 // fairness.
 import { Webhook } from 'standardwebhooks'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
+import type { Delivery } from '#shared/core/deliveries/delivery-schema.ts'
 import { retryDelaysMs } from '#shared/core/deliveries/retry-schedule.ts'
 import { verifyDelivery } from '#shared/core/deliveries/webhook-signing.ts'
 import { createDeliveryStore } from '#shared/io/deliveries/delivery-store.ts'
-import { type DeliveryView, findDeliveries } from '#shared/io/deliveries/list-deliveries.ts'
+import { findDeliveries } from '#shared/io/deliveries/list-deliveries.ts'
 import type { Postgres } from '#shared/io/postgres/postgres.ts'
 import type { Log } from '#shared/io/process/log.ts'
 import {
@@ -65,7 +66,7 @@ const status =
     response.writeHead(code, headers).end(`answer ${code}`)
 const silence: Answer = () => undefined
 
-async function view(tenantId: string, deliveryId: string): Promise<DeliveryView> {
+async function view(tenantId: string, deliveryId: string): Promise<Delivery> {
   const [found] = await findDeliveries(postgres, tenantId, [deliveryId])
   return found!
 }

@@ -21,7 +21,7 @@ function readStage(name: string): string[] {
 test("the console's pages are built from what their stage of the image copies", async () => {
   const folder = mkdtempSync(join(tmpdir(), 'di-pages-'))
   onTestFinished(() => rmSync(folder, { recursive: true }))
-  const left = ['services/fleet', 'services/console/web/dist']
+  const left = ['services/console/web/dist']
   for (const path of left) expect(read('.dockerignore')).toContain(`\n${path}`)
   let built = 0
   for (const line of readStage('pages')) {

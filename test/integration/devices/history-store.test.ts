@@ -1,16 +1,17 @@
 // Device histories in a real ClickHouse against a plain model: complete, exact, most recent first,
 // with duplicates, in any order of inserts, and after any merges.
+
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import type { SessionHistory, SessionPosition } from '#shared/core/devices/device-history.ts'
+import type {
+  DeviceHistory,
+  SessionHistory,
+  SessionPosition,
+} from '#shared/core/devices/device-history.ts'
 import { actions } from '#shared/core/scoring/score.ts'
 import type { AcceptedEvent } from '#shared/core/telemetry/event-batch.ts'
 import { type Clickhouse, createClickhouse } from '#shared/io/clickhouse/clickhouse.ts'
-import {
-  createHistoryStore,
-  type DeviceHistory,
-  type HistoryStore,
-} from '#shared/io/devices/history-store.ts'
+import { createHistoryStore, type HistoryStore } from '#shared/io/devices/history-store.ts'
 import { createTelemetryStore, type TelemetryStore } from '#shared/io/telemetry/telemetry-store.ts'
 import { seed } from '../../support/process/seed.ts'
 import { startClickhouse, type TestClickhouse } from '../../support/servers/clickhouse-server.ts'

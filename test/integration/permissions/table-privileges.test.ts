@@ -438,7 +438,7 @@ describe('ClickHouse', () => {
     'read the history of devices': 'select * from devices',
     'write a history': `insert into devices (tenant_id, device_id) values ('a', 'd')`,
     'say what is migrated': `insert into schema_migrations (name) values ('x')`,
-    'read the views of analysts': 'select * from analytics.ledger',
+    'read the views of analysts': 'select * from analytics.reconciliation',
   }
   const ofApi: Tries = {
     'remove events': 'alter table telemetry delete where 1',
@@ -521,7 +521,7 @@ describe('ClickHouse', () => {
     `alter table reconciliation_entries update alert_id = '' where tenant_id = 'a'`,
     'select count() from system.parts',
     'select count() from system.mutations',
-    'select count() from analytics.ledger',
+    'select count() from analytics.reconciliation',
   ])('the console can do its maintenance: %s', async (query) => {
     await users
       .get('console')!

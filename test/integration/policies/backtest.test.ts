@@ -25,7 +25,7 @@ import { createTelemetryStore } from '#shared/io/telemetry/telemetry-store.ts'
 import { createTenantStore } from '#shared/io/tenants/tenant-store.ts'
 import { createConsoleApp } from '../../../services/console/app.ts'
 import { createCliContext } from '../../../services/console/cli/context.ts'
-import { registerPolicies } from '../../../services/console/cli/policies/policies.ts'
+import { policy } from '../../../services/console/cli/policies/policies.ts'
 import {
   type BacktestLine,
   type BacktestResult,
@@ -570,7 +570,7 @@ async function di(...args: string[]): Promise<string> {
   let text = ''
   const env = { ADMIN_TOKEN: adminToken, CONSOLE_URL: consoleUrl }
   const program = new Command('di').exitOverride()
-  registerPolicies(
+  policy(
     program,
     createCliContext({
       env,

@@ -129,7 +129,7 @@ describe('reconciling the last hours', () => {
     expect(parts.sort(byHour)).toEqual(hours.sort(byHour))
     const result = await clickhouse.query({
       query: `select toUnixTimestamp(hour) * 1000, stored, rows, decided, alerts_due, alerts,
-                deliveries from analytics.ledger order by hour`,
+                deliveries from analytics.reconciliation order by hour`,
       format: 'JSONCompactEachRow',
     })
     expect(await result.json()).toEqual(

@@ -2,7 +2,7 @@
 // exact at every moment, undelivered work is never removed, and several consoles share the work.
 import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import type { AlertCandidate } from '#shared/core/alerts/alert-rules.ts'
+import type { AlertCandidate } from '#shared/core/alerts/decide-alert.ts'
 import { createAlertStore } from '#shared/io/alerts/alert-store.ts'
 import { listAlerts } from '#shared/io/alerts/list-alerts.ts'
 import { raiseAlerts } from '#shared/io/alerts/raise-alerts.ts'
@@ -137,12 +137,14 @@ async function totals(id: string): Promise<{ returned: number[]; counted: number
   const counted: number[] = []
   for (const disposition of [undefined, 'OPEN', 'CONFIRMED'] as const) {
     for (const decision of [undefined, 'REVIEW', 'BLOCK'] as const) {
-      for (const fromMs of [undefined, daysAgo(40), daysAgo(3.5)]) {
+      for (const from of [undefined, daysAgo(40), daysAgo(3.5)]) {
         const query = {
           tenantId: id,
-          dispositions: disposition && [disposition],
-          decisions: decision && [decision],
-          fromMs,
+          filter: {
+            disposition: disposition && [disposition],
+            decision: decision && [decision],
+            from,
+          },
           limit: 500,
           after: null,
         }

@@ -3,7 +3,7 @@
  * 401 for everything unauthenticated, and a stream with the accepted events and nothing else.
  */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { createRandom } from '../../../services/fleet/phones/random.ts'
+import { createRandom } from '../../../deploy/fleet/phones/random.ts'
 import {
   compareAnswers,
   compareTimes,

@@ -18,7 +18,7 @@ import {
 import { createTenantStore } from '#shared/io/tenants/tenant-store.ts'
 import { createConsoleApp } from '../../../services/console/app.ts'
 import { createCliContext } from '../../../services/console/cli/context.ts'
-import { registerSignals } from '../../../services/console/cli/signals.ts'
+import { signals } from '../../../services/console/cli/signals.ts'
 import { acceptEvent } from '../../support/http/api-rig.ts'
 import { type ConsoleRig, createConsoleRig, testLog } from '../../support/http/console-rig.ts'
 import { startClickhouse, type TestClickhouse } from '../../support/servers/clickhouse-server.ts'
@@ -118,7 +118,7 @@ async function di(...args: string[]): Promise<string> {
     },
   })
   const program = new Command('di').exitOverride().configureOutput({ writeErr: () => undefined })
-  registerSignals(program, context)
+  signals(program, context)
   await program.parseAsync(args, { from: 'user' })
   return printed
 }

@@ -1,5 +1,5 @@
 // Alert candidates for tests, as the scorer passes them to the alert store.
-import type { AlertCandidate } from '#shared/core/alerts/alert-rules.ts'
+import type { AlertCandidate } from '#shared/core/alerts/decide-alert.ts'
 import { toAlertId } from '#shared/core/base/ids.ts'
 
 /** A candidate whose id follows from its tenant, device, session and action, as in production. */

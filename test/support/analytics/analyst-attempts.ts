@@ -37,7 +37,7 @@ export const tenantViews = [
   'typed_events',
   'signal_share',
   'deliveries',
-  'ledger',
+  'reconciliation',
 ] as const
 
 const foreignRows: Attempt[] = tenantViews.map((view) => ({
@@ -95,8 +95,8 @@ const elsewhere: Attempt[] = [
     '5',
   ],
   [
-    'the same through ledger',
-    "select count() from ledger where throwIf(tenant_id != 'acme') = 0",
+    'the same through reconciliation',
+    "select count() from reconciliation where throwIf(tenant_id != 'acme') = 0",
     '1',
   ],
   ['division by a foreign row', "select sum(intDiv(1, tenant_id = 'acme')) from events", '50'],

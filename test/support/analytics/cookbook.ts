@@ -1,7 +1,8 @@
 /** Runs the queries of the cookbook on the simulated history and writes its page. */
-import type { Question } from '#shared/io/analytics/cookbook.ts'
+import { type Question, readCookbook } from '#shared/io/analytics/cookbook.ts'
 import type { Clickhouse } from '#shared/io/clickhouse/clickhouse.ts'
-import { historyDays, historyEndMs, historyStartMs } from './cookbook-span.ts'
+import { cookbookFleet, historyDays, historyEndMs, historyStartMs } from './cookbook-span.ts'
+import { type FleetHistory, fleetTenant } from './fleet-history.ts'
 import { toInstant } from './history-alerts.ts'
 
 export type Answer = { columns: string[]; rows: Record<string, unknown>[] }
@@ -30,18 +31,25 @@ export async function runQuestion(
 const rowsShown = 6
 
 /** The page of all questions with their answers on the simulated fleet, as Markdown. */
-export function toCookbookPage(
-  answered: readonly { question: Question; answer: Answer }[],
-  { seed, devices, events }: { seed: number; devices: number; events: number },
-): string {
-  const size = `${devices} devices, ${events} events`
-  const head = `# Cookbook
+export async function renderCookbookPage(
+  clickhouse: Clickhouse,
+  { events }: FleetHistory,
+): Promise<string> {
+  const answered = []
+  for (const question of readCookbook()) {
+    const answer = await runQuestion(clickhouse, question, { tenant: fleetTenant })
+    answered.push({ question, answer })
+  }
+  const { seed, devices } = cookbookFleet
+  const size = `${devices} devices, ${events.length} events`
+  const head = `<!-- Made by \`npm run generate\` from clickhouse/cookbook: do not edit. -->
+
+# Cookbook
 
 Questions of fraud teams, each answered by one query over the views of [analytics](ANALYTICS.md).
 Each query is a file in \`clickhouse/cookbook/\`. It takes \`tenant\`, \`from\` (inclusive) and \`to\`
 (exclusive) in UTC, and parameters of its own. The answers come from the simulated fleet:
 ${size}, ${historyDays} days from ${wholeHistory.from.slice(0, 10)}, seed ${seed}.
-\`npm run docs:cookbook\` writes this page.
 `
   const contents = answered
     .map(({ question: { question } }, at) => `${at + 1}. [${question}](#${at + 1})\n`)

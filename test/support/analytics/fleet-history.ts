@@ -11,12 +11,12 @@ import { decodeBatch, toStreamOffset } from '#shared/core/telemetry/event-batch.
 import { insertAlertRows, insertDeliveryRows } from '#shared/io/analytics/replica-rows-store.ts'
 import type { Clickhouse } from '#shared/io/clickhouse/clickhouse.ts'
 import { createTelemetryStore } from '#shared/io/telemetry/telemetry-store.ts'
-import { acceptVisits } from '../../../services/fleet/history/history-edge.ts'
+import { acceptVisits } from '../../../deploy/fleet/history/history-edge.ts'
 import {
-  type HistoryModel,
+  type HistoryPlan,
   makeHistory,
   type Stories,
-} from '../../../services/fleet/history/history-model.ts'
+} from '../../../deploy/fleet/history/history-plan.ts'
 import { encodeBatch, toWaiterBytes } from '../../../services/ingest/group-commit.ts'
 import { cookbookSpan, historyEndMs, historyStartMs } from './cookbook-span.ts'
 import { type HistoryEvent, type RaisedHistory, raiseAlerts } from './history-alerts.ts'
@@ -38,7 +38,7 @@ export function planHistory(seed: number, devices: number): FleetHistory {
   return { events, stories: model.stories, ...raiseAlerts(seed, events, model.stories) }
 }
 
-function makeEvents(model: HistoryModel): HistoryEvent[] {
+function makeEvents(model: HistoryPlan): HistoryEvent[] {
   const tenant = {
     tenantId: fleetTenant,
     hmacSecret: 'the secret of the simulated fleet',

@@ -2,16 +2,16 @@
  * The alerts of the planned history, their dispositions and their deliveries: rows as the
  * replication writes them, a pure function of the seed.
  */
-import { decideAlert } from '#shared/core/alerts/alert-rules.ts'
+import { decideAlert } from '#shared/core/alerts/decide-alert.ts'
 import { hourMs } from '#shared/core/base/instants.ts'
 import { defaultPolicy } from '#shared/core/policies/default-policy.ts'
 import type { AcceptedEvent } from '#shared/core/telemetry/event-batch.ts'
 import { correlate, type Finding } from '#shared/core/velocity/correlation.ts'
 import type { AlertReplicaRow, DeliveryReplicaRow } from '#shared/io/analytics/replication-store.ts'
-import type { Stories } from '../../../services/fleet/history/history-model.ts'
-import { drawDelivery, judgeAlert } from '../../../services/fleet/history/history-outcomes.ts'
-import type { Phone } from '../../../services/fleet/phones/population.ts'
-import { createRandom, type Random } from '../../../services/fleet/phones/random.ts'
+import { drawDelivery, judgeAlert } from '../../../deploy/fleet/history/history-outcomes.ts'
+import type { Stories } from '../../../deploy/fleet/history/history-plan.ts'
+import type { Phone } from '../../../deploy/fleet/phones/population.ts'
+import { createRandom, type Random } from '../../../deploy/fleet/phones/random.ts'
 
 export type HistoryEvent = { event: AcceptedEvent; phone: Phone; detected: string[] }
 

@@ -2,12 +2,12 @@
  * Alerts as the scorer raises them: signals of tampered phones, scored under the default policy, so
  * that bodies have realistic sizes and shapes.
  */
-import type { AlertCandidate } from '#shared/core/alerts/alert-rules.ts'
+import type { AlertCandidate } from '#shared/core/alerts/decide-alert.ts'
 import { balancedPolicy } from '#shared/core/policies/presets/balanced.ts'
 import type { Score } from '#shared/core/scoring/score.ts'
 import { compilePolicy } from '#shared/core/scoring/scoring.ts'
 import { categories, type Signals } from '#shared/core/signals/signal-definition.ts'
-import { createRandom } from '../../../services/fleet/phones/random.ts'
+import { createRandom } from '../../../deploy/fleet/phones/random.ts'
 import { makeAlertCandidate } from '../alerts/alert-candidates.ts'
 
 const phones: string[][] = [

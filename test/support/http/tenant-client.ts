@@ -1,7 +1,9 @@
 // A tenant's own client of a running stack, for end-to-end tests: creates a tenant, signs and posts
 // telemetry, reads alerts and devices, rotates. It uses plain fetch, so that no code of the service
 // is on both ends.
+
 import { createHmac } from 'node:crypto'
+import type { Alert } from '#shared/core/alerts/alert-schema.ts'
 import type { StackFacts } from '../process/stack.ts'
 
 export type Tenant = {
@@ -9,21 +11,6 @@ export type Tenant = {
   public_api_key: string
   hmac_secret: string
   webhook_secret: string
-}
-
-export type ApiAlert = {
-  alert_id: string
-  seq: number
-  decision: { action: string; severity: string; risk_score: number }
-  entity: {
-    device: { device_id: string }
-    session: { session_id: string }
-    user?: { user_id: string }
-  }
-  flags: string[]
-  reasons: { code: string; weight: number; evidence: Record<string, unknown> }[]
-  disposition: string
-  created_at: string
 }
 
 export type ApiDevice = {
@@ -150,14 +137,14 @@ export async function read<T>(
 export async function readAlerts(
   stack: StackFacts,
   key: string,
-): Promise<{ alerts: ApiAlert[]; total: number }> {
-  const alerts: ApiAlert[] = []
+): Promise<{ alerts: Alert[]; total: number }> {
+  const alerts: Alert[] = []
   let cursor: string | null = ''
   let total = 0
   while (cursor !== null) {
     const page: {
       status: number
-      body: { data: ApiAlert[]; total: number; next_cursor: string | null }
+      body: { data: Alert[]; total: number; next_cursor: string | null }
     } = await read(stack, key, `/v1/di/alerts?limit=500${cursor === '' ? '' : `&cursor=${cursor}`}`)
     if (page.status !== 200) throw new Error(`alerts: ${page.status} ${JSON.stringify(page.body)}`)
     alerts.push(...page.body.data)

@@ -11,9 +11,9 @@ import { compilePolicy } from '#shared/core/scoring/scoring.ts'
 import { decodeBatch, encodeEventHead, toStreamOffset } from '#shared/core/telemetry/event-batch.ts'
 import type { Clickhouse } from '#shared/io/clickhouse/clickhouse.ts'
 import { createTelemetryStore } from '#shared/io/telemetry/telemetry-store.ts'
-import { makePlan } from '../../../services/fleet/phones/plan.ts'
-import { makePopulation } from '../../../services/fleet/phones/population.ts'
-import { prepareEvent } from '../../../services/fleet/phones/telemetry-bodies.ts'
+import { makePlan } from '../../../deploy/fleet/phones/plan.ts'
+import { makePopulation } from '../../../deploy/fleet/phones/population.ts'
+import { prepareEvent } from '../../../deploy/fleet/phones/telemetry-bodies.ts'
 
 export const historyTenant = 'fleet'
 

@@ -2,7 +2,7 @@
  * The dependencies of deciding a batch, in memory: they record raised alerts and reconciliation
  * entries.
  */
-import type { AlertCandidate } from '#shared/core/alerts/alert-rules.ts'
+import type { AlertCandidate } from '#shared/core/alerts/decide-alert.ts'
 import { defaultPolicy } from '#shared/core/policies/default-policy.ts'
 import type { ReconciliationEntry } from '#shared/core/reconciliation/reconciliation.ts'
 import type { FeatureEvent } from '#shared/io/velocity/risk-features.ts'

@@ -8,7 +8,7 @@ import {
   type PrevalenceSamples,
   spikeEndLimits,
 } from '#shared/core/analytics/prevalence-spike.ts'
-import { createRandom, type Random } from '../../../services/fleet/phones/random.ts'
+import { createRandom, type Random } from '../../../deploy/fleet/phones/random.ts'
 
 const days = (count: number, devices: number, fleet: number): PrevalenceSample[] =>
   Array.from({ length: count }, () => ({ devices, fleet }))

@@ -1,10 +1,13 @@
 // Converts the filters of the alert list between the page's URL and the API.
 import { describe, expect, it } from 'vitest'
+import { filterNames } from '#shared/core/alerts/alert-filters.ts'
 import {
+  choiceFilters,
   pickFilters,
   replaceFilters,
   toggleValue,
   toQuery,
+  typedFilters,
 } from '../../../services/console/web/pages/alerts/filters/filter-values.ts'
 
 const nowMs = Date.UTC(2026, 2, 2)
@@ -13,6 +16,15 @@ describe('the filters of the list', () => {
   it('are read from the URL in one order; other parameters are ignored', () => {
     const picked = pickFilters({ flag: 'ROOTED', alert: 'alr_1', disposition: 'OPEN', live: 'off' })
     expect(JSON.stringify(picked)).toBe('{"disposition":"OPEN","flag":"ROOTED"}')
+  })
+
+  it('are all read, also those that the bar shows only once they are set', () => {
+    const search = Object.fromEntries(filterNames.map((name) => [name, 'x']))
+    expect(pickFilters(search)).toEqual(search)
+    const shown = [...choiceFilters, ...typedFilters].map(({ name }) => name)
+    const withOwnControl = ['assignee', 'from', 'to'] as const
+    expect([...shown, ...withOwnControl].sort()).toEqual([...filterNames].sort())
+    expect(typedFilters).toContainEqual({ name: 'min_score', text: 'Min score' })
   })
 
   it('become parameters of the API, with a time span as its start', () => {

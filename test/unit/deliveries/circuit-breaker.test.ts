@@ -1,8 +1,8 @@
 // Whether a webhook's circuit opens, from its attempts only.
 import { expect, test } from 'vitest'
 import { breakerAttemptsMin, breakerWindowMs } from '#shared/core/base/limits/deliveries.ts'
+import { createRandom } from '../../../deploy/fleet/phones/random.ts'
 import { createCircuitBreaker } from '../../../services/delivery/send/circuit-breaker.ts'
-import { createRandom } from '../../../services/fleet/phones/random.ts'
 import { seed } from '../../support/process/seed.ts'
 
 const url = 'https://receiver.example/hook'

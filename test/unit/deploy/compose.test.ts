@@ -1,5 +1,5 @@
 // What compose.yaml says agrees with the files beside it and with the table of rights.
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import {
@@ -8,12 +8,9 @@ import {
   processPermissions,
   secretVariables,
 } from '#shared/core/permissions/process-permissions.ts'
-import { renderClickhouseUsers } from '../../../deploy/clickhouse-users.ts'
-import { renderNatsUsersFile } from '../../../deploy/nats-users.ts'
 import { readComposeFile } from '../../support/deploy/compose-file.ts'
 
 const projectDir = join(import.meta.dirname, '../../..')
-const read = (file: string) => readFileSync(join(projectDir, file), 'utf8')
 const compose = readComposeFile()
 const service = (name: string) => compose.services[name]!
 
@@ -51,10 +48,6 @@ describe('compose.yaml', () => {
   })
 })
 
-test('users.xml of ClickHouse follows from the table of rights', () => {
-  expect(read('deploy/clickhouse/users.xml')).toBe(renderClickhouseUsers())
-})
-
 test('every container is in the networks of its stores and no others, within bounds', () => {
   const stores = ['nats', 'postgres', 'clickhouse'] as const
   for (const name of [...processNames, ...stores]) {
@@ -85,10 +78,6 @@ test('every container has the secrets of its process and no others', () => {
       expect(urls).toEqual(processPermissions[name][store] === null ? [] : [`${store}_url_${name}`])
     }
   }
-})
-
-test('nats-users.conf follows from the table of rights', () => {
-  expect(read('deploy/nats-users.conf')).toBe(renderNatsUsersFile())
 })
 
 const fileName = (path: string) => path.replace('/run/secrets/', '')

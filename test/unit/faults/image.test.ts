@@ -106,7 +106,7 @@ describe('contents', () => {
     ['has what the Dockerfile copies', { files: [...whole.files, 'deploy'] }],
     ['has no development dependency', { packages: [...needed, 'node_modules/chdb'] }],
     ['has no development dependency', { packages: needed.slice(1) }],
-    ['has no test and no simulated fleet', { files: [...whole.files, 'services/fleet'] }],
+    ['has no test and no simulated fleet', { files: [...whole.files, 'deploy/fleet'] }],
     ['has no test and no simulated fleet', { files: [...whole.files, 'shared/a.test.ts'] }],
     ['has no secret', { files: [...whole.files, 'shared/secrets/master_key'] }],
     ['has no secret', { keys: ['shared/key.ts'] }],

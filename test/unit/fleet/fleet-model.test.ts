@@ -11,19 +11,19 @@ import {
   canBeFirst,
   dueMs,
   requiredActions,
-} from '../../../services/fleet/check/alert-model.ts'
+} from '../../../deploy/fleet/check/alert-model.ts'
 import {
   checkDevice,
   type DeviceModel,
   toDeviceModels,
-} from '../../../services/fleet/check/device-model.ts'
-import type { DeviceHistory } from '../../../services/fleet/check/read-back.ts'
-import { createLatencies } from '../../../services/fleet/send/latencies.ts'
+} from '../../../deploy/fleet/check/device-model.ts'
+import type { DeviceHistory } from '../../../deploy/fleet/check/read-back.ts'
+import { createLatencies } from '../../../deploy/fleet/send/latencies.ts'
 import {
   addMismatch,
   createMismatches,
   type EventFact,
-} from '../../../services/fleet/send/sent-events.ts'
+} from '../../../deploy/fleet/send/sent-events.ts'
 import { toSignalBits } from '../../../shared/core/signals/watched-signals.ts'
 
 const scorer = compilePolicy(defaultPolicy)

@@ -6,19 +6,19 @@
 import { expect, it } from 'vitest'
 import { defaultPolicy } from '#shared/core/policies/default-policy.ts'
 import { compilePolicy } from '#shared/core/scoring/scoring.ts'
-import { checkAlerts, toAlertModel } from '../../../services/fleet/check/check-alerts.ts'
-import { toDeviceModels } from '../../../services/fleet/check/device-model.ts'
-import { kinds } from '../../../services/fleet/phones/kinds.ts'
-import { makePlan } from '../../../services/fleet/phones/plan.ts'
-import { makePopulation } from '../../../services/fleet/phones/population.ts'
-import { createRandom } from '../../../services/fleet/phones/random.ts'
-import { prepareEvent } from '../../../services/fleet/phones/telemetry-bodies.ts'
+import { checkAlerts, toAlertModel } from '../../../deploy/fleet/check/check-alerts.ts'
+import { toDeviceModels } from '../../../deploy/fleet/check/device-model.ts'
+import { kinds } from '../../../deploy/fleet/phones/kinds.ts'
+import { makePlan } from '../../../deploy/fleet/phones/plan.ts'
+import { makePopulation } from '../../../deploy/fleet/phones/population.ts'
+import { createRandom } from '../../../deploy/fleet/phones/random.ts'
+import { prepareEvent } from '../../../deploy/fleet/phones/telemetry-bodies.ts'
 import {
   createSentEvents,
   type EventFact,
   noteEnded,
   noteSent,
-} from '../../../services/fleet/send/sent-events.ts'
+} from '../../../deploy/fleet/send/sent-events.ts'
 import { seed } from '../../support/process/seed.ts'
 import { createModelService } from '../../support/telemetry/model-service.ts'
 

@@ -3,8 +3,8 @@
  * distinguishes repeats from new deliveries.
  */
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { createRandom } from '../../../services/fleet/phones/random.ts'
-import { type Receiver, startReceiver } from '../../../services/fleet/send/receiver.ts'
+import { createRandom } from '../../../deploy/fleet/phones/random.ts'
+import { type Receiver, startReceiver } from '../../../deploy/fleet/send/receiver.ts'
 import { signDelivery } from '../../../shared/core/deliveries/webhook-signing.ts'
 
 const secret = `whsec_${Buffer.alloc(32, 7).toString('base64')}`

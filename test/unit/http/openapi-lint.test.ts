@@ -4,7 +4,7 @@ import { createConfig, lintFromString } from '@redocly/openapi-core'
 import spectral from '@stoplight/spectral-core'
 import { oas } from '@stoplight/spectral-rulesets'
 import { describe, expect, it } from 'vitest'
-import { describeAdminApi } from '../../../services/console/serve/describe-admin-api.ts'
+import { describeAdminApi } from '../../support/http/describe-admin-api.ts'
 import { describePublicApi } from '../../support/http/describe-public-api.ts'
 
 type Document = Awaited<ReturnType<typeof describePublicApi>>

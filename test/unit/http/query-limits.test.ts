@@ -1,8 +1,8 @@
 // Limits of concurrent queries per tenant, on the API's own server.
 import { createHash } from 'node:crypto'
 import { afterEach, beforeEach, expect, it } from 'vitest'
+import type { DeviceHistory } from '#shared/core/devices/device-history.ts'
 import { hashApiKey, toApiKey } from '#shared/core/tenants/credentials.ts'
-import type { DeviceHistory } from '#shared/io/devices/history-store.ts'
 import { createLog } from '#shared/io/process/log.ts'
 import { createMetrics, type Metrics } from '#shared/io/process/metrics.ts'
 import { type ApiDeps, createApiApp } from '../../../services/api/app.ts'

@@ -1,7 +1,7 @@
 /** List decisions: which entry decides, what it does to a score and to a risk, under any policy. */
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { decideAlert } from '#shared/core/alerts/alert-rules.ts'
+import { decideAlert } from '#shared/core/alerts/decide-alert.ts'
 import {
   applyListReason,
   type FindListEntries,

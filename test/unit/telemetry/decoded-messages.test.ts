@@ -1,6 +1,6 @@
 // The decoded events kept between storing and deciding give the same decisions as the message.
 import { describe, expect, it } from 'vitest'
-import { decideAlert } from '#shared/core/alerts/alert-rules.ts'
+import { decideAlert } from '#shared/core/alerts/decide-alert.ts'
 import { defaultPolicy } from '#shared/core/policies/default-policy.ts'
 import { presets } from '#shared/core/policies/presets/presets.ts'
 import { compileShadow, decideShadow } from '#shared/core/policies/shadow.ts'

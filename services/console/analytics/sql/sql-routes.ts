@@ -36,7 +36,7 @@ import { type ConsoleAnalystDeps, createConsoleAnalyst } from './console-analyst
 import { cookbookSchema, sqlBody, sqlRowsSchema, viewsSchema } from './sql-schemas.ts'
 
 /** `nowMs` is the monotonic clock. */
-export type SqlRouteDeps = ConsoleAnalystDeps & { nowMs: () => number }
+type SqlRouteDeps = ConsoleAnalystDeps & { nowMs: () => number }
 
 export function addSqlRoutes(app: ConsoleApp, deps: SqlRouteDeps): void {
   addQueryRoute(app, deps)

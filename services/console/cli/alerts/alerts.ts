@@ -1,51 +1,33 @@
 /** `di alerts ...`: dispositions of alerts. */
-import type { Command } from 'commander'
-import { type Alert, dispositions } from '#shared/core/alerts/alert-rules.ts'
+import { type Command, Option } from 'commander'
+import { alertFields } from '#shared/core/alerts/alert.ts'
+import { alertFilters, filterNames } from '#shared/core/alerts/alert-filters.ts'
+import type { Alert } from '#shared/core/alerts/alert-schema.ts'
+import { dispositions } from '#shared/core/alerts/dispositions.ts'
 import { toVisible } from '#shared/core/base/visible-text.ts'
+import type { AlertDetail, AlertPage } from '../../alerts/alert-schemas.ts'
 import { type CliContext, toTenantPath } from '../context.ts'
 import { toFields, toTable, toTime } from '../tables.ts'
-import { registerBulk } from './bulk-jobs.ts'
+import { bulk } from './bulk-jobs.ts'
 
-type Row = Alert & { assignee: string | null }
-type Page = { data: Row[]; total: number; next_cursor: string | null }
-type Detail = {
-  alert: Row
-  history: {
-    at: string
-    actor: string
-    from: string
-    to: string
-    note: string | null
-    undo: boolean
-  }[]
-  notes: { at: string; author: string; note: string }[]
-}
-
-/** Options of `alerts list`, each a parameter of the list. */
-const filters = [
-  'disposition',
-  'decision',
-  'severity',
-  'flag',
-  'device',
-  'user',
-  'session',
-] as const
-const parameterOf = (name: string) =>
-  ['device', 'user', 'session'].includes(name) ? `${name}_id` : name
+/** The option of each filter: `--min-score` for `min_score`, `--device` for `device_id`. */
+const filterOptions = filterNames.map((name) => {
+  const flag = name.replace('_id', '').replaceAll('_', '-')
+  return { name, option: new Option(`--${flag} <value>`, alertFilters[name].description) }
+})
 
 /** Adds the group `alerts`. */
 export function registerAlerts(program: Command, context: CliContext): void {
   const alerts = program.command('alerts').description('find and judge alerts')
   registerList(alerts, context)
-  registerBulk(alerts, context)
+  bulk(alerts, context)
   alerts
     .command('show <alert-id>')
     .description('show one alert: why, notes, history, deliveries')
     .option('--json', 'print one JSON document')
     .action(async (alertId: string) => {
       const detail = await context.adminFetch('GET', `/alerts/${encodeURIComponent(alertId)}`)
-      context.out(detail as Detail, toDetailText)
+      context.out(detail as AlertDetail, toDetailText)
     })
   alerts
     .command('disposition <alert-id> <disposition>')
@@ -66,19 +48,20 @@ function registerList(alerts: Command, context: CliContext): void {
   const list = alerts
     .command('list <slug>')
     .description('list the alerts of a tenant, newest first')
-  for (const name of filters) list.option(`--${name} <value>`, `only of this ${name}`)
+  for (const { option } of filterOptions) list.addOption(option)
   list
     .option('--limit <n>', 'how many', '50')
     .option('--cursor <cursor>', '`next_cursor` of the previous page')
     .option('--json', 'print one JSON document')
     .action(async (slug: string, options: Record<string, string | undefined>) => {
-      const query = new URLSearchParams()
-      for (const name of [...filters, 'limit', 'cursor']) {
-        const value = options[name]
-        if (value !== undefined) query.set(parameterOf(name), value)
+      const query = new URLSearchParams({ limit: options.limit! })
+      if (options.cursor !== undefined) query.set('cursor', options.cursor)
+      for (const { name, option } of filterOptions) {
+        const value = options[option.attributeName()]
+        if (value !== undefined) query.set(name, value)
       }
       const page = await context.adminFetch('GET', `${toTenantPath(slug)}/alerts?${query}`)
-      context.out(page as Page, ({ data, total }) =>
+      context.out(page as AlertPage, ({ data, total }) =>
         data.length === 0
           ? 'There are no such alerts.'
           : `${toTable(
@@ -97,7 +80,7 @@ function registerList(alerts: Command, context: CliContext): void {
     })
 }
 
-function toDetailText({ alert, history, notes }: Detail): string {
+function toDetailText({ alert, history, notes }: AlertDetail): string {
   const reasons = alert.reasons.map((reason) => [String(reason.weight), reason.code])
   return [
     toAlertText(alert),
@@ -110,13 +93,7 @@ function toDetailText({ alert, history, notes }: Detail): string {
   ].join('\n')
 }
 
-function toAlertText(alert: Alert): string {
-  return toFields({
-    alert_id: alert.alert_id,
-    disposition: alert.disposition,
-    decision: `${alert.decision.action} (${alert.decision.severity} ${alert.decision.risk_score})`,
-    device: alert.entity.device.device_id,
-    flags: alert.flags.join(', '),
-    created: toTime(alert.created_at),
-  })
-}
+const toAlertText = (alert: Alert): string =>
+  toFields(
+    Object.fromEntries(Object.entries(alertFields).map(([name, of]) => [name, of(alert) || '-'])),
+  )

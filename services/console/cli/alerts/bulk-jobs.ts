@@ -1,63 +1,53 @@
 /** `di alerts bulk ...`: the bulk changes of a tenant's alerts, which can be cancelled and undone. */
-import type { Command } from 'commander'
-import type { BulkJob } from '#shared/io/alerts/bulk-job-store.ts'
-import { type CliContext, toTenantPath } from '../context.ts'
-import { toLimit } from '../deliveries.ts'
-import { toFields, toTable, toTime } from '../tables.ts'
+import { type Answer, change, group, limit, read } from '../commands.ts'
+import { toFields } from '../tables.ts'
 
-/** Adds the group `bulk` to `alerts`. */
-export function registerBulk(alerts: Command, context: CliContext): void {
-  const bulk = alerts.command('bulk').description('changes of many alerts at once')
-  bulk
-    .command('list <slug>')
-    .description('list the bulk changes of a tenant, newest first; they are kept for 30 days')
-    .option('--limit <n>', 'at most this many', toLimit, 50)
-    .option('--json', 'print one JSON document')
-    .action(async (slug: string, options: { limit: number }) => {
-      const path = `${toTenantPath(slug)}/bulk-jobs?limit=${options.limit}`
-      const listed = (await context.adminFetch('GET', path)) as { data: BulkJob[] }
-      context.out(listed, ({ data }) =>
-        data.length === 0
-          ? 'There are no bulk changes.'
-          : toTable(
-              ['JOB', 'BEGUN', 'WHO', 'WHAT', 'STATE', 'ALERTS', 'CHANGED', 'UNDONE BY'],
-              data.map((job) => [
-                job.job_id,
-                toTime(job.created_at),
-                job.actor,
-                toWhat(job),
-                job.state,
-                String(job.total),
-                String(job.changed),
-                job.undone_by ?? '-',
-              ]),
-            ),
-      )
-    })
-  const ends = [
-    ['cancel', 'cancel a bulk change that is running; what it changed stays'],
-    ['undo', 'put every alert of an ended bulk change back, unless it was changed again since'],
-  ] as const
-  for (const [name, description] of ends) {
-    bulk
-      .command(`${name} <job-id>`)
-      .description(description)
-      .option('--json', 'print one JSON document')
-      .action(async (jobId: string) => {
-        const path = `/bulk-jobs/${encodeURIComponent(jobId)}/${name}`
-        context.out((await context.adminFetch('POST', path, {})) as BulkJob, toJobText)
-      })
-  }
-}
+type BulkJob = Answer<'/bulk-jobs/{job_id}'>
 
-function toWhat({ sets, disposition, assignee, undo_of: undoOf }: BulkJob): string {
+export const bulk = group('bulk', 'changes of many alerts at once', [
+  read(
+    'list <slug>',
+    'list the bulk changes of a tenant, newest first; they are kept for 30 days',
+    '/tenants/{tenant_id}/bulk-jobs',
+    {
+      options: [limit(50)],
+      columns: [
+        ['JOB', 'job_id'],
+        ['BEGUN', 'created_at'],
+        ['WHO', 'actor'],
+        ['WHAT', toWhat],
+        ['STATE', 'state'],
+        ['ALERTS', 'total'],
+        ['CHANGED', 'changed'],
+        ['UNDONE BY', 'undone_by'],
+      ],
+      empty: 'There are no bulk changes.',
+    },
+  ),
+  change(
+    'cancel <job-id>',
+    'cancel a bulk change that is running; what it changed stays',
+    ['post', '/bulk-jobs/{job_id}/cancel'],
+    { body: () => ({}), text: toJobText },
+  ),
+  change(
+    'undo <job-id>',
+    'put every alert of an ended bulk change back, unless it was changed again since',
+    ['post', '/bulk-jobs/{job_id}/undo'],
+    { body: () => ({}), text: toJobText },
+  ),
+])
+
+type What = Pick<BulkJob, 'sets' | 'disposition' | 'assignee' | 'undo_of'>
+
+function toWhat({ sets, disposition, assignee, undo_of: undoOf }: What): string {
   if (undoOf !== null) return `undo of ${undoOf}`
   if (sets === 'disposition') return `to ${disposition}`
   return assignee === null ? 'unassign' : `assign to ${assignee}`
 }
 
-const toJobText = (job: BulkJob): string =>
-  toFields({
+function toJobText(job: BulkJob): string {
+  return toFields({
     job_id: job.job_id,
     what: toWhat(job),
     state: job.state,
@@ -66,3 +56,4 @@ const toJobText = (job: BulkJob): string =>
     changed: job.changed,
     kept: job.undo_of === null ? undefined : job.kept,
   })
+}

@@ -2,16 +2,17 @@
  * `di cookbook ...`: the questions of fraud teams, and their answers for a tenant. A question runs
  * with the rights and limits of an analyst of the tenant.
  */
-import { type Command, InvalidArgumentError } from 'commander'
+import { InvalidArgumentError, Option } from 'commander'
 import type { z } from 'zod'
 import { dayMs } from '#shared/core/base/instants.ts'
-import type { cookbookSchema, sqlRowsSchema } from '../../analytics/sql/sql-schemas.ts'
+import type { sqlRowsSchema } from '../../analytics/sql/sql-schemas.ts'
+import { type Answer, command, group, read } from '../commands.ts'
 import { type CliContext, CliError, toTenantPath } from '../context.ts'
 import { toTable } from '../tables.ts'
 
-type Cookbook = z.infer<typeof cookbookSchema>
+type Cookbook = Answer<'/sql/cookbook'>
 type Question = Cookbook['data'][number]
-type Answer = z.infer<typeof sqlRowsSchema>
+type Rows = z.infer<typeof sqlRowsSchema>
 type RunOptions = { param: Record<string, string>; from?: string; to?: string; csv?: true }
 
 /** Days before `--to` that a question covers when it is run without `--from`. */
@@ -19,32 +20,31 @@ const defaultDays = 30
 /** A query takes at most 30 s and waits for other tenants before that. */
 const queryMaxMs = 120_000
 
-/** Adds the group `cookbook`. */
-export function registerCookbook(program: Command, context: CliContext): void {
-  const cookbook = program
-    .command('cookbook')
-    .description('the questions of fraud teams, answered for a tenant')
-  cookbook
-    .command('list')
-    .description('list the questions with their parameters and default values')
-    .option('--json', 'print one JSON document')
-    .action(async () => context.out(await readCookbook(context), toListText))
-  cookbook
-    .command('run <slug> <name>')
-    .description('answer a question by its name or number, as an analyst of the tenant')
-    .option(
-      '--param <name=value>',
-      'a parameter of the question; may be repeated',
-      toParameters,
-      {},
-    )
-    .option('--from <time>', `ISO-8601; ${defaultDays} days before the end when left out`)
-    .option('--to <time>', 'ISO-8601, exclusive; now when left out')
-    .option('--csv', 'print all rows as CSV')
-    .option('--json', 'print one JSON document')
-    .action((slug: string, name: string, options: RunOptions) =>
-      runQuestion(context, slug, name, options),
-    )
+export const cookbook = group('cookbook', 'the questions of fraud teams, answered for a tenant', [
+  read('list', 'list the questions with their parameters and default values', '/sql/cookbook', {
+    columns: [
+      ['NAME', 'name'],
+      ['PARAMETERS', ({ parameters }) => Object.entries(parameters).map(toPair).join(' ')],
+      ['QUESTION', 'question'],
+    ],
+  }),
+  command<RunOptions>(
+    'run <slug> <name>',
+    'answer a question by its name or number, as an analyst of the tenant',
+    [
+      new Option('--param <name=value>', 'a parameter of the question; may be repeated')
+        .argParser(toParameters)
+        .default({}),
+      ['--from <time>', `ISO-8601; ${defaultDays} days before the end when left out`],
+      ['--to <time>', 'ISO-8601, exclusive; now when left out'],
+      ['--csv', 'print all rows as CSV'],
+    ],
+    (context, [slug, name], options) => runQuestion(context, slug!, name!, options),
+  ),
+])
+
+function toPair(pair: readonly [name: string, value: unknown]): string {
+  return pair.join('=')
 }
 
 async function readCookbook(context: CliContext): Promise<Cookbook> {
@@ -69,7 +69,7 @@ async function runQuestion(
   }
   const limit = { timeoutMs: queryMaxMs }
   const answer = await context.adminFetch('POST', path, statement, limit)
-  context.out(answer as Answer, toAnswerText)
+  context.out(answer as Rows, toAnswerText)
 }
 
 /** By the whole name, the name without its number, or the number. */
@@ -110,18 +110,7 @@ function toParameters(text: string, earlier: Record<string, string>): Record<str
   return { ...earlier, [name]: value! }
 }
 
-function toListText({ data }: Cookbook): string {
-  const rows = data.map(({ name, question, parameters }) => [
-    name,
-    Object.entries(parameters)
-      .map((pair) => pair.join('='))
-      .join(' '),
-    question,
-  ])
-  return toTable(['NAME', 'PARAMETERS', 'QUESTION'], rows)
-}
-
-function toAnswerText({ columns, rows, truncated }: Answer): string {
+function toAnswerText({ columns, rows, truncated }: Rows): string {
   if (rows.length === 0) return 'There are no rows in this time.'
   const table = toTable(
     columns.map(({ name }) => name.toUpperCase()),

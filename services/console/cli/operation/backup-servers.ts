@@ -5,7 +5,7 @@
 import { existsSync } from 'node:fs'
 import { mkdir, readdir } from 'node:fs/promises'
 import { basename, join, resolve } from 'node:path'
-import { type Command, InvalidArgumentError } from 'commander'
+import { InvalidArgumentError, Option } from 'commander'
 import {
   type BegunBackup,
   readBegun,
@@ -21,49 +21,57 @@ import type { Clickhouse } from '#shared/io/clickhouse/clickhouse.ts'
 import type { Nats } from '#shared/io/nats/connection.ts'
 import type { Postgres } from '#shared/io/postgres/postgres.ts'
 import packageFile from '../../../../package.json' with { type: 'json' }
+import { command, group } from '../commands.ts'
 import { type CliContext, CliError } from '../context.ts'
 
 type FinishOptions = { clickhouseTo: string; keep?: number }
 
-/** Adds the commands `backup-servers begin`, `finish` and `restore`. */
-export function registerServerBackup(program: Command, context: CliContext): void {
-  const commands = program
-    .command('backup-servers')
-    .description('back up and restore servers of your own, with their owners’ URLs')
-  const toFolder = (folder: string) => resolve(context.env.INIT_CWD ?? '', folder)
-  commands
-    .command('begin <folder>')
-    .description('make the folder, before pg_dump writes postgres.dump into it')
-    .option('--json', 'print one JSON document')
-    .action(async (name: string) => {
-      const folder = toFolder(name)
-      const begun = await begin(context, folder)
-      const dump = join(folder, serverBackupParts.postgres)
-      context.out({ folder, ...begun }, () => `Next: pg_dump -Fc --file=${dump}`)
-    })
-  commands
-    .command('finish <folder>')
-    .description('back up ClickHouse, and copy the messages that were not decided at the beginning')
-    .requiredOption('--clickhouse-to <place>', "where ClickHouse writes: S3(backups, '{name}')")
-    .option(
-      '--keep <count>',
-      'remove others beside it: older ones, and those interrupted a day ago',
-      toCount,
-    )
-    .option('--json', 'print one JSON document')
-    .action(async (name: string, options: FinishOptions) => {
-      const folder = toFolder(name)
-      context.out({ folder, ...(await finish(context, folder, options)) }, toFinishedText)
-    })
-  commands
-    .command('restore <folder>')
-    .description('restore ClickHouse and the messages, after pg_restore and a migration')
-    .option('--json', 'print one JSON document')
-    .action(async (name: string) => {
-      const folder = toFolder(name)
-      context.out({ folder, ...(await restore(context, folder)) }, toRestoredText)
-    })
-}
+const toFolder = ({ env }: CliContext, folder: string) => resolve(env.INIT_CWD ?? '', folder)
+
+export const backupServers = group(
+  'backup-servers',
+  'back up and restore servers of your own, with their owners’ URLs',
+  [
+    command(
+      'begin <folder>',
+      'make the folder, before pg_dump writes postgres.dump into it',
+      [],
+      async (context, [name]) => {
+        const folder = toFolder(context, name!)
+        const begun = await begin(context, folder)
+        const dump = join(folder, serverBackupParts.postgres)
+        context.out({ folder, ...begun }, () => `Next: pg_dump -Fc --file=${dump}`)
+      },
+    ),
+    command<FinishOptions>(
+      'finish <folder>',
+      'back up ClickHouse, and copy the messages that were not decided at the beginning',
+      [
+        new Option(
+          '--clickhouse-to <place>',
+          "where ClickHouse writes: S3(backups, '{name}')",
+        ).makeOptionMandatory(),
+        new Option(
+          '--keep <count>',
+          'remove others beside it: older ones, and those interrupted a day ago',
+        ).argParser(toCount),
+      ],
+      async (context, [name], options) => {
+        const folder = toFolder(context, name!)
+        context.out({ folder, ...(await finish(context, folder, options)) }, toFinishedText)
+      },
+    ),
+    command(
+      'restore <folder>',
+      'restore ClickHouse and the messages, after pg_restore and a migration',
+      [],
+      async (context, [name]) => {
+        const folder = toFolder(context, name!)
+        context.out({ folder, ...(await restore(context, folder)) }, toRestoredText)
+      },
+    ),
+  ],
+)
 
 function toCount(text: string): number {
   const value = Number(text)

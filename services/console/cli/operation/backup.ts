@@ -6,7 +6,6 @@
 import { existsSync } from 'node:fs'
 import { cp, mkdir, readdir, rm, writeFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
-import type { Command } from 'commander'
 import { telemetryStreams } from '#shared/core/telemetry/telemetry-streams.ts'
 import {
   type BackupManifest,
@@ -20,28 +19,29 @@ import {
 } from '#shared/io/backup/backup-folder.ts'
 import type { Postgres } from '#shared/io/postgres/postgres.ts'
 import packageFile from '../../../../package.json' with { type: 'json' }
+import { command } from '../commands.ts'
 import { type CliContext, CliError, type Stack } from '../context.ts'
 
-/** Adds the commands `backup` and `restore`. */
-export function registerBackup(program: Command, context: CliContext): void {
-  program
-    .command('backup <folder>')
-    .description('copy everything of the running local stack to a new folder')
-    .option('--json', 'print one JSON document')
-    .action(async (folder: string) => {
-      const target = toFolder(context, folder)
-      const manifest = await backup(context, target)
-      context.out({ folder: target, ...manifest }, toBackupText)
-    })
-  program
-    .command('restore <folder>')
-    .description('put a backup into the data folder, which must be empty; `npm start` completes it')
-    .option('--json', 'print one JSON document')
-    .action(async (folder: string) => {
-      const manifest = await restore(toFolder(context, folder), context.dataDir)
-      context.out({ data_dir: context.dataDir, ...manifest }, toRestoreText)
-    })
-}
+export const addBackup = command(
+  'backup <folder>',
+  'copy everything of the running local stack to a new folder',
+  [],
+  async (context, [folder]) => {
+    const target = toFolder(context, folder!)
+    const manifest = await backup(context, target)
+    context.out({ folder: target, ...manifest }, toBackupText)
+  },
+)
+
+export const addRestore = command(
+  'restore <folder>',
+  'put a backup into the data folder, which must be empty; `npm start` completes it',
+  [],
+  async (context, [folder]) => {
+    const manifest = await restore(toFolder(context, folder!), context.dataDir)
+    context.out({ data_dir: context.dataDir, ...manifest }, toRestoreText)
+  },
+)
 
 /** Relative to the folder in which npm was called. */
 const toFolder = ({ env }: CliContext, folder: string) => resolve(env.INIT_CWD ?? '', folder)

@@ -2,53 +2,36 @@
  * `di recovery list` shows what a Postgres that was put back has forgotten, `di recovery apply`
  * takes over exactly what was shown.
  */
-import type { Command } from 'commander'
-import { type CliContext, CliError } from '../context.ts'
+import { type Answer, command, group, read } from '../commands.ts'
+import { CliError } from '../context.ts'
 
-type State = {
-  epoch: number
-  status: string
-  policy_version: number
-  hmac_last4: string | null
-}
-
-type Recovery = {
-  digest: string
-  tenants: { tenant_id: string; directory: State; postgres: State | null }[]
-  api_keys: { tenant_id: string; last4: string }[]
-  webhooks: { tenant_id: string }[]
-  erasures: { tenant_id: string; subject: string; sha256: string; started_at: string }[]
-}
-
-type Recovered = Record<'tenants' | 'api_keys' | 'webhooks' | 'erasures', number>
+type Recovery = Answer<'/recovery'>
+type Recovered = Answer<'/recovery', 'post'>
+type State = Recovery['tenants'][number]['directory']
 
 /** Ten thousand tenants take about a minute. */
 const applyMaxMs = 600_000
 
-/** Adds the group `recovery`. */
-export function registerRecovery(program: Command, context: CliContext): void {
-  const recovery = program
-    .command('recovery')
-    .description('what Postgres has forgotten after it was put back to an earlier state')
-  const list = async () => (await context.adminFetch('GET', '/recovery')) as Recovery
-  recovery
-    .command('list')
-    .description('show it, with the command that takes it over')
-    .option('--json', 'print one JSON document')
-    .action(async () => context.out(await list(), toText))
-  recovery
-    .command('apply <digest>')
-    .description('take over what `di recovery list` has shown under this digest')
-    .option('--json', 'print one JSON document')
-    .action(async (digest: string) => {
-      const options = { timeoutMs: applyMaxMs }
-      const done = (await context.adminFetch('POST', '/recovery', { digest }, options)) as Recovered
-      context.out(done, toDoneText)
-      const left = await list()
-      if (count(left) === 0) return
-      throw new CliError(`${count(left)} more are to be recovered: run \`di recovery list\` again.`)
-    })
-}
+export const recovery = group(
+  'recovery',
+  'what Postgres has forgotten after it was put back to an earlier state',
+  [
+    read('list', 'show it, with the command that takes it over', '/recovery', { text: toText }),
+    command(
+      'apply <digest>',
+      'take over what `di recovery list` has shown under this digest',
+      [],
+      async (context, [digest]) => {
+        const options = { timeoutMs: applyMaxMs }
+        const done = await context.adminFetch('POST', '/recovery', { digest }, options)
+        context.out(done as Recovered, toDoneText)
+        const left = count((await context.adminFetch('GET', '/recovery')) as Recovery)
+        if (left === 0) return
+        throw new CliError(`${left} more are to be recovered: run \`di recovery list\` again.`)
+      },
+    ),
+  ],
+)
 
 const count = ({ tenants, api_keys, webhooks, erasures }: Recovery) =>
   tenants.length + api_keys.length + webhooks.length + erasures.length

@@ -1,7 +1,8 @@
 /** `di replay`: has scorers store and decide again what was accepted since an instant. */
-import type { Command } from 'commander'
+import { Option } from 'commander'
 import { parseInstant } from '#shared/core/base/instants.ts'
 import type { Replay } from '#shared/io/nats/replay-telemetry.ts'
+import { command } from '../commands.ts'
 import { type CliContext, CliError } from '../context.ts'
 
 type Replayed = {
@@ -12,20 +13,22 @@ type Replayed = {
   replayed: boolean | null
 }
 
-/** Adds the command `replay`. */
-export function registerReplay(program: Command, context: CliContext): void {
-  program
-    .command('replay')
-    .description('have scorers store and decide again what was accepted since an instant')
-    .requiredOption('--since <time>', 'ISO-8601: before the state that a store was put back to')
-    .option('--wait', 'return once everything is stored and decided')
-    .option('--json', 'print one JSON document')
-    .action(async ({ since, wait }: { since: string; wait?: true }) => {
-      const sinceMs = parseInstant(since)
-      if (sinceMs === null) throw new CliError('--since is no ISO-8601 time with an offset.')
-      context.out(await replay(context, sinceMs, wait === true), toText)
-    })
-}
+export const addReplay = command<{ since: string; wait?: true }>(
+  'replay',
+  'have scorers store and decide again what was accepted since an instant',
+  [
+    new Option(
+      '--since <time>',
+      'ISO-8601: before the state that a store was put back to',
+    ).makeOptionMandatory(),
+    ['--wait', 'return once everything is stored and decided'],
+  ],
+  async (context, _, { since, wait }) => {
+    const sinceMs = parseInstant(since)
+    if (sinceMs === null) throw new CliError('--since is no ISO-8601 time with an offset.')
+    context.out(await replay(context, sinceMs, wait === true), toText)
+  },
+)
 
 async function replay(context: CliContext, sinceMs: number, wait: boolean): Promise<Replayed> {
   // Loaded here, because only this command needs NATS.

@@ -2,29 +2,25 @@
  * `di policy backtest`: runs a policy over the stored events. Progress goes to stderr, the report
  * to stdout. An interrupt also cancels it in the console and the engine.
  */
-import type { Command } from 'commander'
 import { toVisible } from '#shared/core/base/visible-text.ts'
 import type { AlertMoves, NamedMoves } from '#shared/core/policies/backtest.ts'
 import { actions } from '#shared/core/scoring/score.ts'
 import type { BacktestLine, BacktestProgress, BacktestResult } from '../../policies/backtest.ts'
+import { command, toQuery } from '../commands.ts'
 import { type CliContext, CliError, toTenantPath } from '../context.ts'
 import { toTable, toTime } from '../tables.ts'
 import { readPolicyFile } from './policy-file.ts'
 
-/** Adds `backtest` to the group `policy`. */
-export function addBacktest(policy: Command, context: CliContext): void {
-  policy
-    .command('backtest <slug> <file>')
-    .description('run the policy in a file (- is stdin) over the stored events')
-    .option('--since <time>', 'leave out events that were received before')
-    .option('--json', 'print one JSON document')
-    .action(async (slug: string, file: string, { since }: { since?: string }) => {
-      const document = await readPolicyFile(context, file)
-      const query = since === undefined ? '' : `?${new URLSearchParams({ since })}`
-      const path = `${toTenantPath(slug)}/policy/backtest${query}`
-      context.out(await follow(context, path, document), toReportText)
-    })
-}
+export const backtest = command<{ since?: string }>(
+  'backtest <slug> <file>',
+  'run the policy in a file (- is stdin) over the stored events',
+  [['--since <time>', 'leave out events that were received before']],
+  async (context, [slug, file], { since }) => {
+    const document = await readPolicyFile(context, file!)
+    const path = `${toTenantPath(slug!)}/policy/backtest${toQuery({ since })}`
+    context.out(await follow(context, path, document), toReportText)
+  },
+)
 
 async function follow(
   context: CliContext,

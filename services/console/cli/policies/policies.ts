@@ -1,54 +1,62 @@
 /** `di policy ...`: show and set a tenant's policy; list versions and presets. */
-import { type Command, InvalidArgumentError } from 'commander'
-import type { PolicyVersion } from '#shared/io/policies/policy-store.ts'
-import type { PolicyResult } from '../../policies/manage-policies.ts'
+import { InvalidArgumentError, Option } from 'commander'
+import { type Answer, command, group, limit, read } from '../commands.ts'
 import { type CliContext, CliError, toTenantPath } from '../context.ts'
-import { toLimit } from '../deliveries.ts'
-import { toFields, toTable, toTime } from '../tables.ts'
-import { addBacktest } from './backtest.ts'
+import { toColumns, toFields, toTime } from '../tables.ts'
+import { backtest } from './backtest.ts'
 import { readPolicyFile } from './policy-file.ts'
 import { toPolicyDiff, toPolicyText } from './policy-text.ts'
-import { addShadow } from './shadow.ts'
+import { shadow } from './shadow.ts'
 
-type ShownPolicy = PolicyVersion & { tenant_id: string; in_force: boolean; document: object }
-type VersionPage = { data: (PolicyVersion & { in_force: boolean })[]; next_cursor: string | null }
-type Preset = { name: string; policy_hash: string; document: object }
+const path = '/tenants/{tenant_id}/policy'
+
+type ShownPolicy = Answer<typeof path>
+type PolicyResult = Answer<typeof path, 'put'>
+type Presets = Answer<'/policy-presets'>
+type Preset = Answer<'/policy-presets/{name}'>
+type SetOptions = { preset?: string; ifVersion?: number }
 
 const pathOf = (slug: string) => `${toTenantPath(slug)}/policy`
 const versionPathOf = (slug: string, version: number) => `${pathOf(slug)}/versions/${version}`
 
-/** Adds the group `policy`. */
-export function registerPolicies(program: Command, context: CliContext): void {
-  const policy = program.command('policy').description('show and set policies')
-  addReads(policy, context)
-  addSet(policy, context)
-  addShadow(policy, context)
-  addPresets(policy, context)
-  addBacktest(policy, context)
-}
-
-function addReads(policy: Command, context: CliContext): void {
-  policy
-    .command('show <slug>')
-    .description('the policy in force; what --json prints can be edited and set')
-    .option('--version <n>', 'an older version', toVersion)
-    .option('--json', 'print one JSON document')
-    .action(async (slug: string, options: { version?: number }) => {
-      const path =
-        options.version === undefined ? pathOf(slug) : versionPathOf(slug, options.version)
-      const shown = (await context.adminFetch('GET', path)) as ShownPolicy
+export const policy = group('policy', 'show and set policies', [
+  command<{ version?: number }>(
+    'show <slug>',
+    'the policy in force; what --json prints can be edited and set',
+    [new Option('--version <n>', 'an older version').argParser(toVersion)],
+    async (context, [slug], { version }) => {
+      const shownPath = version === undefined ? pathOf(slug!) : versionPathOf(slug!, version)
+      const shown = (await context.adminFetch('GET', shownPath)) as ShownPolicy
       context.out(toPrinted(shown), () => toShownText(shown))
-    })
-  policy
-    .command('versions <slug>')
-    .description('all versions, newest first')
-    .option('--limit <n>', 'at most this many', toLimit, 100)
-    .option('--json', 'print one JSON document')
-    .action(async (slug: string, options: { limit: number }) => {
-      const path = `${pathOf(slug)}/versions?limit=${options.limit}`
-      context.out((await context.adminFetch('GET', path)) as VersionPage, toVersionTable)
-    })
-}
+    },
+  ),
+  read('versions <slug>', 'all versions, newest first', `${path}/versions`, {
+    options: [limit(100)],
+    columns: [
+      ['VERSION', 'version'],
+      ['NAME', 'name'],
+      ['HASH', ({ policy_hash: hash }) => hash.slice(0, 8)],
+      ['SET', 'created_at'],
+      ['BY', 'created_by'],
+      ['', ({ in_force: inForce }) => (inForce ? 'in force' : '')],
+    ],
+  }),
+  command<SetOptions>(
+    'set <slug> [file]',
+    'set the policy from a file (- is stdin); returns once every edge scores by it',
+    [
+      ['--preset <name>', 'a preset instead of a file: see `policy presets`'],
+      new Option('--if-version <n>', 'only while this version is in force').argParser(toVersion),
+    ],
+    (context, [slug, file], options) => setPolicy(context, slug!, file, options),
+  ),
+  shadow,
+  command('presets [name]', 'the presets, or one of them in full', [], showPresets),
+  read('schema', 'the JSON Schema of a policy document', '/policy.schema.json', {
+    text: (schema) => JSON.stringify(schema, null, 2),
+  }),
+  backtest,
+])
 
 function toVersion(text: string): number {
   const version = Number(text)
@@ -61,7 +69,7 @@ function toVersion(text: string): number {
  * order of fields is kept, since the hash covers it.
  */
 function toPrinted({ document, name: _, ...metadata }: ShownPolicy | Preset): object {
-  return { ...metadata, ...document }
+  return { ...metadata, ...(document as object) }
 }
 
 function toShownText(policy: ShownPolicy): string {
@@ -76,42 +84,22 @@ function toShownText(policy: ShownPolicy): string {
   return `${head}\n\n${toPolicyText(policy.document, Date.now())}`
 }
 
-function toVersionTable({ data }: VersionPage): string {
-  return toTable(
-    ['VERSION', 'NAME', 'HASH', 'SET', 'BY', ''],
-    data.map((version) => [
-      String(version.version),
-      version.name,
-      version.policy_hash.slice(0, 8),
-      toTime(version.created_at),
-      version.created_by,
-      version.in_force ? 'in force' : '',
-    ]),
-  )
-}
-
-type SetOptions = { preset?: string; ifVersion?: number }
-
-function addSet(policy: Command, context: CliContext): void {
-  policy
-    .command('set <slug> [file]')
-    .description('set the policy from a file (- is stdin); returns once every edge scores by it')
-    .option('--preset <name>', 'a preset instead of a file: see `policy presets`')
-    .option('--if-version <n>', 'only while this version is in force', toVersion)
-    .option('--json', 'print one JSON document')
-    .action(async (slug: string, file: string | undefined, options: SetOptions) => {
-      if ((file === undefined) === (options.preset === undefined)) {
-        throw new CliError('Give one of FILE and --preset NAME.')
-      }
-      const body =
-        file === undefined ? { preset: options.preset } : await readPolicyFile(context, file)
-      const query = options.ifVersion === undefined ? '' : `?if_version=${options.ifVersion}`
-      const path = `${pathOf(slug)}${query}`
-      const answer = (await context.adminFetch('PUT', path, body)) as PolicyResult
-      const shown = await findVersion(context, slug, answer.version)
-      const diff = context.json ? '' : await findDiff(context, answer, shown)
-      context.out(toPrinted({ ...answer, ...shown }), () => toSetText(answer, diff))
-    })
+async function setPolicy(
+  context: CliContext,
+  slug: string,
+  file: string | undefined,
+  { preset, ifVersion }: SetOptions,
+): Promise<void> {
+  if ((file === undefined) === (preset === undefined)) {
+    throw new CliError('Give one of FILE and --preset NAME.')
+  }
+  const body = file === undefined ? { preset } : await readPolicyFile(context, file)
+  const query = ifVersion === undefined ? '' : `?if_version=${ifVersion}`
+  const answer = await context.adminFetch('PUT', `${pathOf(slug)}${query}`, body)
+  const result = answer as PolicyResult
+  const shown = await findVersion(context, slug, result.version)
+  const diff = context.json ? '' : await findDiff(context, result, shown)
+  context.out(toPrinted({ ...result, ...shown }), () => toSetText(result, diff))
 }
 
 async function findVersion(
@@ -146,32 +134,24 @@ function toSetText(answer: PolicyResult, diff: string): string {
   return [`${what} ${edges}${refusing}.`, ...(diff === '' ? [] : [diff])].join('\n\n')
 }
 
-function addPresets(policy: Command, context: CliContext): void {
-  policy
-    .command('presets [name]')
-    .description('the presets, or one of them in full')
-    .option('--json', 'print one JSON document')
-    .action(async (name: string | undefined) => {
-      if (name === undefined) {
-        const presets = await context.adminFetch('GET', '/policy-presets')
-        context.out(presets as { data: Omit<Preset, 'document'>[] }, ({ data }) =>
-          toTable(
-            ['PRESET', 'HASH'],
-            data.map((preset) => [preset.name, preset.policy_hash.slice(0, 8)]),
-          ),
-        )
-        return
-      }
-      const path = `/policy-presets/${encodeURIComponent(name)}`
-      const preset = (await context.adminFetch('GET', path)) as Preset
-      context.out(toPrinted(preset), () => toPolicyText(preset.document, Date.now()))
-    })
-  policy
-    .command('schema')
-    .description('the JSON Schema of a policy document')
-    .option('--json', 'print one JSON document')
-    .action(async () => {
-      const schema = await context.adminFetch('GET', '/policy.schema.json')
-      context.out(schema, (value) => JSON.stringify(value, null, 2))
-    })
+async function showPresets(
+  context: CliContext,
+  [name]: readonly (string | undefined)[],
+): Promise<void> {
+  if (name === undefined) {
+    const presets = (await context.adminFetch('GET', '/policy-presets')) as Presets
+    context.out(presets, ({ data }) =>
+      toColumns<Presets['data'][number]>(
+        [
+          ['PRESET', 'name'],
+          ['HASH', ({ policy_hash: hash }) => hash.slice(0, 8)],
+        ],
+        data,
+      ),
+    )
+    return
+  }
+  const shown = `/policy-presets/${encodeURIComponent(name)}`
+  const preset = (await context.adminFetch('GET', shown)) as Preset
+  context.out(toPrinted(preset), () => toPolicyText(preset.document, Date.now()))
 }

@@ -1,13 +1,17 @@
 /** `di policy shadow`: sets a shadow policy and compares its decisions with the active policy's. */
-import type { Command } from 'commander'
-import type { ShadowResult } from '../../policies/manage-shadow.ts'
-import type { ShadowComparisonBody } from '../../policies/shadow-schemas.ts'
+import { actions } from '#shared/core/scoring/score.ts'
+import { type Answer, command, toQuery } from '../commands.ts'
 import { type CliContext, CliError, toTenantPath } from '../context.ts'
 import { toFields, toTable, toTime } from '../tables.ts'
 import { readPolicyFile } from './policy-file.ts'
 import { toPolicyText } from './policy-text.ts'
 
-type Shown = Omit<ShadowResult, 'previous_version'> & { document: unknown }
+const path = '/tenants/{tenant_id}/policy/shadow'
+
+const pathOf = (slug: string) => `${toTenantPath(slug)}/policy/shadow`
+type Shown = Answer<typeof path>
+type ShadowResult = Answer<typeof path, 'put'>
+type ShadowComparisonBody = Answer<`${typeof path}/comparison`>
 
 type Options = {
   preset?: string
@@ -18,33 +22,28 @@ type Options = {
   version?: string
 }
 
-const pathOf = (slug: string) => `${toTenantPath(slug)}/policy/shadow`
-
-/** Adds the command `shadow` to the group `policy`. */
-export function addShadow(policy: Command, context: CliContext): void {
-  policy
-    .command('shadow <slug> [file]')
-    .description(
-      'set a policy that decides beside the active one and raises no alerts (- is stdin)',
-    )
-    .option('--preset <name>', 'a preset instead of a file: see `policy presets`')
-    .option('--show', 'show the shadow policy')
-    .option('--off', 'switch it off; its decisions stay')
-    .option('--compare', 'compare its decisions with those of the active policy')
-    .option('--since <time>', 'with --compare, only events received at this time or later')
-    .option('--version <n>', 'with --compare, an older version of the shadow')
-    .option('--json', 'print one JSON document')
-    .action(async (slug: string, file: string | undefined, options: Options) => {
-      requireOne(file, options)
-      if (options.show) return showShadow(context, slug)
-      if (options.off) return switchOff(context, slug)
-      if (options.compare) return compareShadow(context, slug, options)
-      const body =
-        file === undefined ? { preset: options.preset } : await readPolicyFile(context, file)
-      const answer = (await context.adminFetch('PUT', pathOf(slug), body)) as ShadowResult
-      context.out(answer, toSetText)
-    })
-}
+export const shadow = command<Options>(
+  'shadow <slug> [file]',
+  'set a policy that decides beside the active one and raises no alerts (- is stdin)',
+  [
+    ['--preset <name>', 'a preset instead of a file: see `policy presets`'],
+    ['--show', 'show the shadow policy'],
+    ['--off', 'switch it off; its decisions stay'],
+    ['--compare', 'compare its decisions with those of the active policy'],
+    ['--since <time>', 'with --compare, only events received at this time or later'],
+    ['--version <n>', 'with --compare, an older version of the shadow'],
+  ],
+  async (context, [slug, file], options) => {
+    requireOne(file, options)
+    if (options.show) return showShadow(context, slug!)
+    if (options.off) return switchOff(context, slug!)
+    if (options.compare) return compareShadow(context, slug!, options)
+    const { preset } = options
+    const body = file === undefined ? { preset } : await readPolicyFile(context, file)
+    const answer = await context.adminFetch('PUT', pathOf(slug!), body)
+    context.out(answer as ShadowResult, toSetText)
+  },
+)
 
 function requireOne(file: string | undefined, options: Options): void {
   const { preset, show, off, compare, since, version } = options
@@ -89,15 +88,10 @@ async function compareShadow(
   slug: string,
   { since, version }: Options,
 ): Promise<void> {
-  const query = new URLSearchParams({
-    ...(since === undefined ? {} : { since }),
-    ...(version === undefined ? {} : { version }),
-  })
-  const path = `${pathOf(slug)}/comparison?${query}`
-  context.out((await context.adminFetch('GET', path)) as ShadowComparisonBody, toComparisonText)
+  const compared = `${pathOf(slug)}/comparison${toQuery({ since, version })}`
+  const report = await context.adminFetch('GET', compared)
+  context.out(report as ShadowComparisonBody, toComparisonText)
 }
-
-const actions = ['ALLOW', 'REVIEW', 'BLOCK']
 
 function toComparisonText(report: ShadowComparisonBody): string {
   const { shadow, events, sessions, alerts } = report

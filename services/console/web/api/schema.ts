@@ -1,665 +1,3743 @@
-/** Made from the admin API by `npm run generate:client`: change the API, not this file. */
+/** Made from the admin API by `npm run generate`: change the API, not this file. */
 export interface paths {
-  '/admin/v1/tenants': {
-    post: {
-      parameters: {  }
-      requestBody: { content: { 'application/json': { tenant_id: string; name?: string; environment?: "live" | "sandbox"; webhook_url?: (string | null) } } }
-      responses: { 201: { content: { 'application/json': { tenant_id: string; environment: "live" | "sandbox"; public_api_key: string; hmac_secret: string; webhook_secret: string; webhook_url: (string | null) } } } }
-    }
-    get: {
-      parameters: { query?: { limit?: number; cursor?: string } }
-      responses: { 200: { content: { 'application/json': { data: ({ tenant_id: string; name: string; environment: "live" | "sandbox"; status: "active" | "suspended"; epoch: number; created_at: string; webhook_url: (string | null); webhook_state: "on" | "off" | "paused"; webhook_off_reason: (string | null); webhook_changed_at: (string | null); webhook_health: ({ failing_since: string; failed_attempts: number; last_failure: (string | null); held_until: (string | null); failed_probes: number } | null); policy_version: number; policy_hash: string; ingest_rate: ({ per_second: number; burst: number } | null); ingest_bytes: ({ per_second: number; burst: number } | null); ingest_share: (number | null); telemetry_stream: number; rest_rate: ({ per_second: number; burst: number } | null); retention: { events: { days: (number | null); default: boolean }; alerts: { days: (number | null); default: boolean }; deliveries: { days: (number | null); default: boolean } }; public_api_key: ({ prefix: string; last4: string; created_at: string; last_used_at: (string | null) } | null); hmac_secret: ({ last4: string; created_at: string; state: string } | null); webhook_secret: ({ last4: string; created_at: string } | null) })[]; limit: number; next_cursor: (string | null); total: number } } } }
-    }
-  }
-  '/admin/v1/tenants/{tenant_id}': {
-    get: {
-      parameters: { path: { tenant_id: string } }
-      responses: { 200: { content: { 'application/json': { tenant_id: string; name: string; environment: "live" | "sandbox"; status: "active" | "suspended"; epoch: number; created_at: string; webhook_url: (string | null); webhook_state: "on" | "off" | "paused"; webhook_off_reason: (string | null); webhook_changed_at: (string | null); webhook_health: ({ failing_since: string; failed_attempts: number; last_failure: (string | null); held_until: (string | null); failed_probes: number } | null); policy_version: number; policy_hash: string; ingest_rate: ({ per_second: number; burst: number } | null); ingest_bytes: ({ per_second: number; burst: number } | null); ingest_share: (number | null); telemetry_stream: number; rest_rate: ({ per_second: number; burst: number } | null); retention: { events: { days: (number | null); default: boolean }; alerts: { days: (number | null); default: boolean }; deliveries: { days: (number | null); default: boolean } }; public_api_key: ({ prefix: string; last4: string; created_at: string; last_used_at: (string | null) } | null); hmac_secret: ({ last4: string; created_at: string; state: string } | null); webhook_secret: ({ last4: string; created_at: string } | null) } } } }
-    }
-  }
-  '/admin/v1/tenants/{tenant_id}/rates': {
-    put: {
-      parameters: { path: { tenant_id: string } }
-      requestBody: { content: { 'application/json': { ingest_rate?: ({ per_second: number; burst: number } | null); ingest_bytes?: ({ per_second: number; burst: number } | null); ingest_share?: (number | null); rest_rate?: ({ per_second: number; burst: number } | null) } } }
-      responses: { 200: { content: { 'application/json': { tenant_id: string; name: string; environment: "live" | "sandbox"; status: "active" | "suspended"; epoch: number; created_at: string; webhook_url: (string | null); webhook_state: "on" | "off" | "paused"; webhook_off_reason: (string | null); webhook_changed_at: (string | null); webhook_health: ({ failing_since: string; failed_attempts: number; last_failure: (string | null); held_until: (string | null); failed_probes: number } | null); policy_version: number; policy_hash: string; ingest_rate: ({ per_second: number; burst: number } | null); ingest_bytes: ({ per_second: number; burst: number } | null); ingest_share: (number | null); telemetry_stream: number; rest_rate: ({ per_second: number; burst: number } | null); retention: { events: { days: (number | null); default: boolean }; alerts: { days: (number | null); default: boolean }; deliveries: { days: (number | null); default: boolean } }; public_api_key: ({ prefix: string; last4: string; created_at: string; last_used_at: (string | null) } | null); hmac_secret: ({ last4: string; created_at: string; state: string } | null); webhook_secret: ({ last4: string; created_at: string } | null) } } } }
-    }
-  }
-  '/admin/v1/tenants/{tenant_id}/suspend': {
-    post: {
-      parameters: { path: { tenant_id: string } }
-      responses: { 200: { content: { 'application/json': { tenant_id: string; status: "active" | "suspended" } } } }
-    }
-  }
-  '/admin/v1/tenants/{tenant_id}/resume': {
-    post: {
-      parameters: { path: { tenant_id: string } }
-      responses: { 200: { content: { 'application/json': { tenant_id: string; status: "active" | "suspended" } } } }
-    }
-  }
-  '/admin/v1/tenants/{tenant_id}/stale-secret-requests': {
-    get: {
-      parameters: { path: { tenant_id: string } }
-      responses: { 200: { content: { 'application/json': { tenant_id: string; retired_secret: ({ last4: string; retired_at: string } | null); requests: number; data: ({ sdk_version: string; requests: number; last_seen_at: string })[] } } } }
-    }
-  }
-  '/admin/v1/tenants/{tenant_id}/requests': {
-    get: {
-      parameters: { query?: { outcome?: "all" | "accepted" | "refused"; limit?: number }; path: { tenant_id: string } }
-      responses: { 200: { content: { 'application/json': { tenant_id: string; data: ({ at: string; request_id: string; edge_id: string; status: number; code: string; reason: (string | null); detail: (string | null); verified: boolean; device_id: (string | null); sdk_version: (string | null); event_id: (string | null); rasp_score: (number | null); rasp_action: (string | null) })[]; edges: ({ edge_id: string; since: string; left_out: number })[]; silent_edges: (string)[] } } } }
-    }
-  }
-  '/admin/v1/tenants/{tenant_id}/signature-check': {
-    post: {
-      parameters: { path: { tenant_id: string } }
-      requestBody: { content: { 'application/json': { body?: string; body_base64?: string; signature: string } } }
-      responses: { 200: { content: { 'application/json': { tenant_id: string; valid: boolean; signature_form: string; received: { bytes: number; sha256: string }; findings: ({ code: string; text: string })[]; body_errors: ({ path: string; message: string })[] } } } }
-    }
-  }
-  '/admin/v1/tenants/{tenant_id}/rotate': {
-    post: {
-      parameters: { path: { tenant_id: string } }
-      requestBody: { content: { 'application/json': ({ hmac?: boolean; webhook?: boolean; api_key?: boolean } | null) } }
-      responses: { 200: { content: { 'application/json': { tenant_id: string; public_api_key?: string; hmac_secret?: string; webhook_secret?: string; duration_ms: number; confirmed_edges: (string)[]; lease_expired_edges: (string)[] } } } }
-    }
-  }
-  '/admin/v1/tenants/{tenant_id}/webhook': {
-    put: {
-      parameters: { path: { tenant_id: string } }
-      requestBody: { content: { 'application/json': { url: string } } }
-      responses: { 200: { content: { 'application/json': { tenant_id: string; webhook_url: (string | null) } } } }
-    }
-    delete: {
-      parameters: { path: { tenant_id: string } }
-      responses: { 200: { content: { 'application/json': { tenant_id: string; webhook_url: (string | null) } } } }
-    }
-  }
-  '/admin/v1/tenants/{tenant_id}/rotation': {
-    get: {
-      parameters: { path: { tenant_id: string } }
-      responses: { 200: { content: { 'application/json': { tenant_id: string; rotation: ({ rotation_id: string; started_by: string; started_at: string; state: "running" | "done" | "failed" | "lost"; step: ("old_off" | "new_on" | null); edges: ({ edge_id: string; old_off: ({ outcome: "confirmed" | "lease_expired"; at: string } | null); new_on: ({ outcome: "confirmed" | "lease_expired"; at: string } | null) })[]; duration_ms: (number | null); failure: (string | null); new_keys: ({ until: string; yours: boolean } | null) } | null) } } } }
-    }
-  }
-  '/admin/v1/tenants/{tenant_id}/rotation/keys': {
-    post: {
-      parameters: { path: { tenant_id: string } }
-      requestBody: { content: { 'application/json': ({} | null) } }
-      responses: { 200: { content: { 'application/json': { tenant_id: string; public_api_key?: string; hmac_secret?: string; webhook_secret?: string } } } }
-    }
-    delete: {
-      parameters: { path: { tenant_id: string } }
-      responses: { 200: { content: { 'application/json': { tenant_id: string } } } }
-    }
-  }
-  '/admin/v1/tenants/{tenant_id}/alerts': {
-    get: {
-      parameters: { query?: { disposition?: string; decision?: string; severity?: string; flag?: string; min_score?: number; device_id?: string; user_id?: string; session_id?: string; from?: string; to?: string; updated_after?: string; limit?: number; cursor?: string; assignee?: ("none" | string) }; path: { tenant_id: string } }
-      responses: { 200: { content: { 'application/json': { data: ({ alert_id: string; tenant_id: string; event_id: string; seq: number; decision: { action: "REVIEW" | "BLOCK"; severity: "LOW" | "MEDIUM" | "HIGH" | "CRITICAL"; risk_score: number }; rasp_score: number; entity: { device: { device_id: string }; session: { session_id: string }; user?: { user_id: string } }; flags: (string)[]; reasons: ({ code: string; weight: number; evidence: ({ signals?: (string)[]; caps?: ({ category: string; group?: (string)[]; cap: number; sum: number })[]; strong_evidence?: (string)[]; halved_by?: (string)[]; soft_limit?: number; floor?: { signal: string; score: number }; metric?: string; count?: number; threshold?: number; window?: string; capped?: boolean } & Record<string, unknown>) })[]; disposition: "OPEN" | "REVIEWED" | "FALSE_POSITIVE" | "CONFIRMED"; created_at: string; assignee: (string | null); notes: number })[]; total: number; limit: number; next_cursor: (string | null) } } } }
-    }
-  }
-  '/admin/v1/alerts/{alert_id}': {
-    get: {
-      parameters: { path: { alert_id: string } }
-      responses: { 200: { content: { 'application/json': { alert: { alert_id: string; tenant_id: string; event_id: string; seq: number; decision: { action: "REVIEW" | "BLOCK"; severity: "LOW" | "MEDIUM" | "HIGH" | "CRITICAL"; risk_score: number }; rasp_score: number; entity: { device: { device_id: string }; session: { session_id: string }; user?: { user_id: string } }; flags: (string)[]; reasons: ({ code: string; weight: number; evidence: ({ signals?: (string)[]; caps?: ({ category: string; group?: (string)[]; cap: number; sum: number })[]; strong_evidence?: (string)[]; halved_by?: (string)[]; soft_limit?: number; floor?: { signal: string; score: number }; metric?: string; count?: number; threshold?: number; window?: string; capped?: boolean } & Record<string, unknown>) })[]; disposition: "OPEN" | "REVIEWED" | "FALSE_POSITIVE" | "CONFIRMED"; created_at: string; assignee: (string | null); notes: number }; policy_version: number; notes: ({ note_id: number; author: string; note: string; at: string })[]; history: ({ at: string; actor: string; from: "OPEN" | "REVIEWED" | "FALSE_POSITIVE" | "CONFIRMED"; to: "OPEN" | "REVIEWED" | "FALSE_POSITIVE" | "CONFIRMED"; note: (string | null); job_id: (string | null); undo: boolean })[]; deliveries: ({ delivery_id: string; tenant_id: string; alert_id: (string | null); event: string; state: "pending" | "sending" | "delivered" | "failed" | "skipped"; reason: (string | null); created_at: string; due_at: (string | null); ended_at: (string | null); attempts: ({ attempt: number; at: string; duration_ms: number; status: (number | null); error_kind: (string | null); error: (string | null); address: (string | null); answer: (string | null) })[] })[]; explanation: ({ event: { event_id: string; tenant_id: string; device_id: string; session_id: string; user_id: (string | null); account_id: (string | null); received_at: string; sdk_version: string; platform: string; epoch: number }; policy: { version: number; policy_hash: string; name: string; created_at: (string | null); created_by: (string | null); document_intact: boolean }; answered: { rasp_score: number; rasp_action: "ALLOW" | "REVIEW" | "BLOCK"; flags: (string)[]; reasons: (({ code: string; weight: number; evidence: Record<string, unknown> })[] | null) }; recomputed: { rasp_score: number; rasp_action: "ALLOW" | "REVIEW" | "BLOCK"; flags: (string)[]; reasons: (({ code: string; weight: number; evidence: Record<string, unknown> })[] | null) }; matches: boolean; evidence_differs: boolean; differences: ({ field: string; answered: unknown; recomputed: unknown })[]; body_intact: boolean; forced: ({ device_id: string; rasp_score: number; rasp_action: "ALLOW" | "REVIEW" | "BLOCK" } | null); steps: { signals: ({ signal: string; value: unknown; outcome: "scored" | "not_measured" | "clean" | "weightless" | "unknown" | "suppressed"; points: number; suppressed_because?: string })[]; categories: ({ category: "root" | "emulator" | "debugger" | "tamper" | "ecosystem" | "network"; sum: number; groups: ({ signals: (string)[]; cap: number; sum: number })[]; cap: number; strong_evidence: ((string)[] | null); capped: number; halved_by: (string)[]; halved: number; soft_limit: (number | null); points: number })[]; sum: number; total: number; floor: ({ signal: string; score: number } | null); score: number; thresholds: { review: number; block: number }; action: "ALLOW" | "REVIEW" | "BLOCK"; reasons: ({ code: string; weight: number; evidence: Record<string, unknown> })[] }; correlation: ({ risk_score: number; action: "ALLOW" | "REVIEW" | "BLOCK"; reasons: ({ code: string; weight: number; evidence: Record<string, unknown> })[]; retry: boolean; matches_alert: (boolean | null) } | null); alerts: ({ alert_id: string; event_id: string; raised_by_this_event: boolean; action: "ALLOW" | "REVIEW" | "BLOCK"; severity: string; risk_score: number; rasp_score: number; policy_version: number; disposition: string; created_at: string; reasons: ({ code: string; weight: number; evidence: Record<string, unknown> })[]; correlation_reasons: ({ code: string; weight: number; evidence: Record<string, unknown> })[] })[] } | null); unexplained: (string | null); now: { active: ({ version: number; policy_hash: string; name: string; action: "ALLOW" | "REVIEW" | "BLOCK"; risk_score: number; rasp_score: number; reasons: ({ code: string; weight: number; evidence: Record<string, unknown> })[]; risk_features: boolean } | null); shadow: ({ version: number; policy_hash: string; name: string; action: "ALLOW" | "REVIEW" | "BLOCK"; risk_score: number; rasp_score: number; reasons: ({ code: string; weight: number; evidence: Record<string, unknown> })[]; risk_features: boolean } | null) } } } } }
-    }
-  }
-  '/admin/v1/alerts/{alert_id}/disposition': {
-    post: {
-      parameters: { path: { alert_id: string } }
-      requestBody: { content: { 'application/json': { disposition: "OPEN" | "REVIEWED" | "FALSE_POSITIVE" | "CONFIRMED"; note?: (string | null); expected_disposition?: "OPEN" | "REVIEWED" | "FALSE_POSITIVE" | "CONFIRMED" } } }
-      responses: { 200: { content: { 'application/json': ({ alert_id: string; seq: number; disposition: "OPEN" | "REVIEWED" | "FALSE_POSITIVE" | "CONFIRMED"; created_at: string } & Record<string, unknown>) } } }
-    }
-  }
-  '/admin/v1/alerts/{alert_id}/assignee': {
-    put: {
-      parameters: { path: { alert_id: string } }
-      requestBody: { content: { 'application/json': { assignee: (string | null); expected_assignee?: (string | null) } } }
-      responses: { 200: { content: { 'application/json': { alert_id: string; assignee: (string | null) } } } }
-    }
-  }
-  '/admin/v1/alerts/{alert_id}/notes': {
-    post: {
-      parameters: { path: { alert_id: string } }
-      requestBody: { content: { 'application/json': { note: string } } }
-      responses: { 201: { content: { 'application/json': { note_id: number; author: string; note: string; at: string } } } }
-    }
-  }
-  '/admin/v1/tenants/{tenant_id}/alerts/bulk-disposition': {
-    post: {
-      parameters: { path: { tenant_id: string } }
-      requestBody: { content: { 'application/json': { filter?: { disposition?: string; decision?: string; severity?: string; flag?: string; min_score?: number; device_id?: string; user_id?: string; session_id?: string; from?: string; to?: string; updated_after?: string; assignee?: ("none" | string) }; alert_ids?: (string)[]; expected_count: number; disposition: "OPEN" | "REVIEWED" | "FALSE_POSITIVE" | "CONFIRMED"; note?: (string | null) } } }
-      responses: { 202: { content: { 'application/json': { job_id: string; tenant_id: string; sets: "disposition" | "assignee"; disposition: ("OPEN" | "REVIEWED" | "FALSE_POSITIVE" | "CONFIRMED" | null); assignee: (string | null); note: (string | null); actor: string; state: "running" | "done" | "cancelled"; total: number; done: number; changed: number; kept: number; undo_of: (string | null); undone_by: (string | null); created_at: string; ended_at: (string | null) } } } }
-    }
-  }
-  '/admin/v1/tenants/{tenant_id}/alerts/bulk-assign': {
-    post: {
-      parameters: { path: { tenant_id: string } }
-      requestBody: { content: { 'application/json': { filter?: { disposition?: string; decision?: string; severity?: string; flag?: string; min_score?: number; device_id?: string; user_id?: string; session_id?: string; from?: string; to?: string; updated_after?: string; assignee?: ("none" | string) }; alert_ids?: (string)[]; expected_count: number; assignee: (string | null) } } }
-      responses: { 202: { content: { 'application/json': { job_id: string; tenant_id: string; sets: "disposition" | "assignee"; disposition: ("OPEN" | "REVIEWED" | "FALSE_POSITIVE" | "CONFIRMED" | null); assignee: (string | null); note: (string | null); actor: string; state: "running" | "done" | "cancelled"; total: number; done: number; changed: number; kept: number; undo_of: (string | null); undone_by: (string | null); created_at: string; ended_at: (string | null) } } } }
-    }
-  }
-  '/admin/v1/tenants/{tenant_id}/bulk-jobs': {
-    get: {
-      parameters: { query?: { limit?: number }; path: { tenant_id: string } }
-      responses: { 200: { content: { 'application/json': { data: ({ job_id: string; tenant_id: string; sets: "disposition" | "assignee"; disposition: ("OPEN" | "REVIEWED" | "FALSE_POSITIVE" | "CONFIRMED" | null); assignee: (string | null); note: (string | null); actor: string; state: "running" | "done" | "cancelled"; total: number; done: number; changed: number; kept: number; undo_of: (string | null); undone_by: (string | null); created_at: string; ended_at: (string | null) })[] } } } }
-    }
-  }
-  '/admin/v1/bulk-jobs/{job_id}': {
-    get: {
-      parameters: { path: { job_id: string } }
-      responses: { 200: { content: { 'application/json': { job_id: string; tenant_id: string; sets: "disposition" | "assignee"; disposition: ("OPEN" | "REVIEWED" | "FALSE_POSITIVE" | "CONFIRMED" | null); assignee: (string | null); note: (string | null); actor: string; state: "running" | "done" | "cancelled"; total: number; done: number; changed: number; kept: number; undo_of: (string | null); undone_by: (string | null); created_at: string; ended_at: (string | null) } } } }
-    }
-  }
-  '/admin/v1/bulk-jobs/{job_id}/cancel': {
-    post: {
-      parameters: { path: { job_id: string } }
-      responses: { 200: { content: { 'application/json': { job_id: string; tenant_id: string; sets: "disposition" | "assignee"; disposition: ("OPEN" | "REVIEWED" | "FALSE_POSITIVE" | "CONFIRMED" | null); assignee: (string | null); note: (string | null); actor: string; state: "running" | "done" | "cancelled"; total: number; done: number; changed: number; kept: number; undo_of: (string | null); undone_by: (string | null); created_at: string; ended_at: (string | null) } } } }
-    }
-  }
-  '/admin/v1/bulk-jobs/{job_id}/undo': {
-    post: {
-      parameters: { path: { job_id: string } }
-      responses: { 202: { content: { 'application/json': { job_id: string; tenant_id: string; sets: "disposition" | "assignee"; disposition: ("OPEN" | "REVIEWED" | "FALSE_POSITIVE" | "CONFIRMED" | null); assignee: (string | null); note: (string | null); actor: string; state: "running" | "done" | "cancelled"; total: number; done: number; changed: number; kept: number; undo_of: (string | null); undone_by: (string | null); created_at: string; ended_at: (string | null) } } } }
-    }
-  }
-  '/admin/v1/tenants/{tenant_id}/alerts.csv': {
-    get: {
-      parameters: { query?: { disposition?: string; decision?: string; severity?: string; flag?: string; min_score?: number; device_id?: string; user_id?: string; session_id?: string; from?: string; to?: string; updated_after?: string; assignee?: ("none" | string); form?: "plain" | "excel" }; path: { tenant_id: string } }
-      responses: { 200: { content: { 'text/csv': string } } }
-    }
-  }
-  '/admin/v1/tenants/{tenant_id}/alerts/stream': {
-    get: {
-      parameters: { path: { tenant_id: string } }
-      responses: { 200: { content: { 'text/event-stream': string } } }
-    }
-  }
-  '/admin/v1/tenants/{tenant_id}/devices/{device_id}': {
-    get: {
-      parameters: { query?: { sessions_limit?: number; sessions_cursor?: string }; path: { tenant_id: string; device_id: string } }
-      responses: { 200: { content: { 'application/json': { device: { device_id: string; first_seen_at: string; last_seen_at: string; peak_rasp_score: number; users_seen_on: (string)[]; users_cursor: (string | null); sessions: ({ session_id: string; rasp_action: "ALLOW" | "REVIEW" | "BLOCK"; started_at: string; last_seen_at: string; rasp_score: number; flags: (string)[] })[]; sessions_total: number; sessions_cursor: (string | null) }; alerts: { total: number; data: ({ alert_id: string; tenant_id: string; event_id: string; seq: number; decision: { action: "REVIEW" | "BLOCK"; severity: "LOW" | "MEDIUM" | "HIGH" | "CRITICAL"; risk_score: number }; rasp_score: number; entity: { device: { device_id: string }; session: { session_id: string }; user?: { user_id: string } }; flags: (string)[]; reasons: ({ code: string; weight: number; evidence: ({ signals?: (string)[]; caps?: ({ category: string; group?: (string)[]; cap: number; sum: number })[]; strong_evidence?: (string)[]; halved_by?: (string)[]; soft_limit?: number; floor?: { signal: string; score: number }; metric?: string; count?: number; threshold?: number; window?: string; capped?: boolean } & Record<string, unknown>) })[]; disposition: "OPEN" | "REVIEWED" | "FALSE_POSITIVE" | "CONFIRMED"; created_at: string; assignee: (string | null); notes: number })[] } } } } }
-    }
-  }
-  '/admin/v1/tenants/{tenant_id}/users/{user_id}': {
-    get: {
-      parameters: { query?: { devices_limit?: number; devices_cursor?: string }; path: { tenant_id: string; user_id: string } }
-      responses: { 200: { content: { 'application/json': { user: { user_id: string; first_seen_at: string; last_seen_at: string; peak_rasp_score: number; devices: ({ device_id: string; first_seen_at: string; last_seen_at: string; peak_rasp_score: number })[]; devices_total: number; devices_cursor: (string | null) }; sessions: ({ device_id: string; session_id: string; started_at: string; last_seen_at: string; rasp_score: number; rasp_action: "ALLOW" | "REVIEW" | "BLOCK"; flags: (string)[] })[]; alerts: { total: number; data: ({ alert_id: string; tenant_id: string; event_id: string; seq: number; decision: { action: "REVIEW" | "BLOCK"; severity: "LOW" | "MEDIUM" | "HIGH" | "CRITICAL"; risk_score: number }; rasp_score: number; entity: { device: { device_id: string }; session: { session_id: string }; user?: { user_id: string } }; flags: (string)[]; reasons: ({ code: string; weight: number; evidence: ({ signals?: (string)[]; caps?: ({ category: string; group?: (string)[]; cap: number; sum: number })[]; strong_evidence?: (string)[]; halved_by?: (string)[]; soft_limit?: number; floor?: { signal: string; score: number }; metric?: string; count?: number; threshold?: number; window?: string; capped?: boolean } & Record<string, unknown>) })[]; disposition: "OPEN" | "REVIEWED" | "FALSE_POSITIVE" | "CONFIRMED"; created_at: string; assignee: (string | null); notes: number })[] } } } } }
-    }
-  }
-  '/admin/v1/tenants/{tenant_id}/devices/{device_id}/links': {
-    get: {
-      parameters: { path: { tenant_id: string; device_id: string } }
-      responses: { 200: { content: { 'application/json': { data: ({ id: string; last_seen_at: string; shared: ({ id: string; last_seen_at: string })[]; shared_total: number; sessions: number })[]; total: number; followed: { read: number; of: number }; complete: boolean; sessions_searched: boolean } } } }
-    }
-  }
-  '/admin/v1/tenants/{tenant_id}/users/{user_id}/links': {
-    get: {
-      parameters: { path: { tenant_id: string; user_id: string } }
-      responses: { 200: { content: { 'application/json': { data: ({ id: string; last_seen_at: string; shared: ({ id: string; last_seen_at: string })[]; shared_total: number; sessions: number })[]; total: number; followed: { read: number; of: number }; complete: boolean; sessions_searched: boolean } } } }
-    }
-  }
-  '/admin/v1/tenants/{tenant_id}/devices/{device_id}/signal-changes': {
-    get: {
-      parameters: { path: { tenant_id: string; device_id: string } }
-      responses: { 200: { content: { 'application/json': { signals: ({ signal: string; first_detected_at: string; first_session_id: string; last_detected_at: string; last_session_id: string; state: ("detected" | "clean" | null) })[]; data: ({ at: string; signal: string; change: "appeared" | "went" | "returned"; event_id: string; session_id: string })[]; total: number; complete_from: (string | null) } } } }
-    }
-  }
-  '/admin/v1/search': {
-    get: {
-      parameters: { query: { q: string; tenant_id?: string } }
-      responses: { 200: { content: { 'application/json': { data: ({ kind: "tenant" | "alert" | "delivery" | "event" | "device" | "user" | "session"; tenant_id: string; id: string })[]; partial: boolean } } } }
-    }
-  }
-  '/admin/v1/tenants/{tenant_id}/overview': {
-    get: {
-      parameters: { query?: { from?: string; to?: string }; path: { tenant_id: string } }
-      responses: { 200: { content: { 'application/json': { from: string; to: string; before_from: string; telemetry: ({ events: { now: number; before: number }; devices: { now: number; before: number }; sessions: { now: number; before: number }; actions: { ALLOW: { now: number; before: number }; REVIEW: { now: number; before: number }; BLOCK: { now: number; before: number } }; top_flags: ({ flag: string; events: { now: number; before: number }; devices: { now: number; before: number } })[]; sdk_versions: ({ platform: string; sdk_version: string; events: { now: number; before: number }; devices: { now: number; before: number } })[]; last_event_at: (string | null) } | null); alerts: { raised: { now: number; before: number }; REVIEW: { now: number; before: number }; BLOCK: { now: number; before: number }; open: number }; webhook: { state: string; off_reason: (string | null); failing_since: (string | null); last_failure: (string | null); deliveries: ({ state: string; count: { now: number; before: number } })[] }; reconciliation: ({ as_of: (string | null); lag_seconds: (number | null); agrees: boolean; accepted: number; stored: number; decided: number; alerts: number; delivered: number; differences: number } | null) } } } }
-    }
-  }
-  '/admin/v1/tenants/{tenant_id}/deliveries': {
-    get: {
-      parameters: { query?: { state?: "pending" | "sending" | "delivered" | "failed" | "skipped"; alert_id?: string; limit?: number; cursor?: string }; path: { tenant_id: string } }
-      responses: { 200: { content: { 'application/json': { data: ({ delivery_id: string; tenant_id: string; alert_id: (string | null); event: string; state: "pending" | "sending" | "delivered" | "failed" | "skipped"; reason: (string | null); created_at: string; due_at: (string | null); ended_at: (string | null); attempts: ({ attempt: number; at: string; duration_ms: number; status: (number | null); error_kind: (string | null); error: (string | null); address: (string | null); answer: (string | null) })[] })[]; limit: number; next_cursor: (string | null) } } } }
-    }
-  }
-  '/admin/v1/tenants/{tenant_id}/deliveries/{delivery_id}': {
-    get: {
-      parameters: { path: { tenant_id: string; delivery_id: string } }
-      responses: { 200: { content: { 'application/json': { delivery_id: string; tenant_id: string; alert_id: (string | null); event: string; state: "pending" | "sending" | "delivered" | "failed" | "skipped"; reason: (string | null); created_at: string; due_at: (string | null); ended_at: (string | null); attempts: ({ attempt: number; at: string; duration_ms: number; status: (number | null); error_kind: (string | null); error: (string | null); address: (string | null); answer: (string | null) })[] } } } }
-    }
-  }
-  '/admin/v1/tenants/{tenant_id}/deliveries/{delivery_id}/request': {
-    get: {
-      parameters: { path: { tenant_id: string; delivery_id: string } }
-      responses: { 200: { content: { 'application/json': { delivery_id: string; headers: Record<string, string>; body: string } } } }
-    }
-  }
-  '/admin/v1/tenants/{tenant_id}/deliveries/replay-count': {
-    get: {
-      parameters: { query?: { since?: string; failed?: "true" | "false" }; path: { tenant_id: string } }
-      responses: { 200: { content: { 'application/json': { tenant_id: string; count: number } } } }
-    }
-  }
-  '/admin/v1/tenants/{tenant_id}/deliveries/replay': {
-    post: {
-      parameters: { path: { tenant_id: string } }
-      requestBody: { content: { 'application/json': { alert_id?: string; since?: string; failed?: boolean } } }
-      responses: { 200: { content: { 'application/json': { tenant_id: string; replayed: number; data: ({ delivery_id: string; tenant_id: string; alert_id: (string | null); event: string; state: "pending" | "sending" | "delivered" | "failed" | "skipped"; reason: (string | null); created_at: string; due_at: (string | null); ended_at: (string | null); attempts: ({ attempt: number; at: string; duration_ms: number; status: (number | null); error_kind: (string | null); error: (string | null); address: (string | null); answer: (string | null) })[] })[] } } } }
-    }
-  }
-  '/admin/v1/tenants/{tenant_id}/deliveries/test': {
-    post: {
-      parameters: { path: { tenant_id: string } }
-      responses: { 201: { content: { 'application/json': { delivery_id: string; tenant_id: string; alert_id: (string | null); event: string; state: "pending" | "sending" | "delivered" | "failed" | "skipped"; reason: (string | null); created_at: string; due_at: (string | null); ended_at: (string | null); attempts: ({ attempt: number; at: string; duration_ms: number; status: (number | null); error_kind: (string | null); error: (string | null); address: (string | null); answer: (string | null) })[] } } } }
-    }
-  }
-  '/admin/v1/tenants/{tenant_id}/webhook/pause': {
-    post: {
-      parameters: { path: { tenant_id: string } }
-      responses: { 200: { content: { 'application/json': { tenant_id: string; webhook_url: (string | null); webhook_state: "on" | "off" | "paused" } } } }
-    }
-  }
-  '/admin/v1/tenants/{tenant_id}/webhook/resume': {
-    post: {
-      parameters: { path: { tenant_id: string } }
-      responses: { 200: { content: { 'application/json': { tenant_id: string; webhook_url: (string | null); webhook_state: "on" | "off" | "paused" } } } }
-    }
-  }
-  '/admin/v1/tenants/{tenant_id}/audit': {
-    get: {
-      parameters: { query?: { limit?: number; cursor?: string; actor?: string; action?: string; from?: string; to?: string }; path: { tenant_id: string } }
-      responses: { 200: { content: { 'application/json': { data: ({ audit_id: number; at: string; actor: string; tenant_id: (string | null); action: string; before: unknown; after: unknown; written_by: (string | null) })[]; limit: number; next_cursor: (string | null) } } } }
-    }
-  }
-  '/admin/v1/audit': {
-    get: {
-      parameters: { query?: { limit?: number; cursor?: string; actor?: string; action?: string; from?: string; to?: string; tenants?: "none" | "all" } }
-      responses: { 200: { content: { 'application/json': { data: ({ audit_id: number; at: string; actor: string; tenant_id: (string | null); action: string; before: unknown; after: unknown; written_by: (string | null) })[]; limit: number; next_cursor: (string | null) } } } }
-    }
-  }
-  '/admin/v1/edges': {
-    get: {
-      parameters: {  }
-      responses: { 200: { content: { 'application/json': { revision: number; data: ({ edge_id: string; applied_revision: number; announced_at: string })[] } } } }
-    }
-  }
-  '/admin/v1/addresses': {
-    get: {
-      parameters: {  }
-      responses: { 200: { content: { 'application/json': { ingest_url: (string | null); api_url: (string | null) } } } }
-    }
-  }
-  '/admin/v1/tenants/{tenant_id}/reconciliation': {
-    get: {
-      parameters: { query?: { from?: string; to?: string }; path: { tenant_id: string } }
-      responses: { 200: { content: { 'application/json': { from: string; to: string; as_of: (string | null); agrees: boolean; data: ({ hour: string; accepted: number; stored: number; repeats: number; refused: number; erased: number; rows: number; decided: number; alerts_due: number; alerts: number; deliveries: number; attempted: number; delivered: number; in_flight: number; expired: boolean; differences: ({ stage: "accepted" | "rows" | "decisions" | "alerts" | "deliveries"; kind: "missing" | "unexplained"; count: number; ids: (string)[] })[] })[] } } } }
-    }
-  }
-  '/admin/v1/tenants/{tenant_id}/policy': {
-    get: {
-      parameters: { path: { tenant_id: string } }
-      responses: { 200: { content: { 'application/json': { tenant_id: string; version: number; policy_hash: string; name: string; created_at: string; created_by: string; in_force: boolean; document: unknown } } } }
-    }
-    put: {
-      parameters: { query?: { if_version?: number }; path: { tenant_id: string } }
-      requestBody: { content: { 'application/json': unknown } }
-      responses: { 200: { content: { 'application/json': { tenant_id: string; version: number; policy_hash: string; name: string; previous_version: number; duration_ms: number; confirmed_edges: (string)[]; lease_expired_edges: (string)[] } } } }
-    }
-  }
-  '/admin/v1/tenants/{tenant_id}/policy/versions': {
-    get: {
-      parameters: { query?: { limit?: number; cursor?: string }; path: { tenant_id: string } }
-      responses: { 200: { content: { 'application/json': { data: ({ version: number; policy_hash: string; name: string; created_at: string; created_by: string; in_force: boolean })[]; limit: number; next_cursor: (string | null) } } } }
-    }
-  }
-  '/admin/v1/tenants/{tenant_id}/policy/versions/{version}': {
-    get: {
-      parameters: { path: { tenant_id: string; version: number } }
-      responses: { 200: { content: { 'application/json': { tenant_id: string; version: number; policy_hash: string; name: string; created_at: string; created_by: string; in_force: boolean; document: unknown } } } }
-    }
-  }
-  '/admin/v1/policy-presets': {
-    get: {
-      parameters: {  }
-      responses: { 200: { content: { 'application/json': { data: ({ name: string; policy_hash: string })[] } } } }
-    }
-  }
-  '/admin/v1/policy-presets/{name}': {
-    get: {
-      parameters: { path: { name: string } }
-      responses: { 200: { content: { 'application/json': { name: string; policy_hash: string; document: unknown } } } }
-    }
-  }
-  '/admin/v1/policy.schema.json': {
-    get: {
-      parameters: {  }
-      responses: { 200: { content: { 'application/schema+json': unknown } } }
-    }
-  }
-  '/admin/v1/tenants/{tenant_id}/policy/check': {
-    post: {
-      parameters: { path: { tenant_id: string } }
-      requestBody: { content: { 'application/json': unknown } }
-      responses: { 200: { content: { 'application/json': { valid: boolean; policy_hash: (string | null); errors: ({ path: string; message: string })[] } } } }
-    }
-  }
-  '/admin/v1/tenants/{tenant_id}/policy/backtest': {
-    post: {
-      parameters: { query?: { since?: string }; path: { tenant_id: string } }
-      requestBody: { content: { 'application/json': unknown } }
-      responses: { 200: { content: { 'application/x-ndjson': ({ progress: { slices_done: number; slices: number; devices: (({ from: (string | null); to: (string | null) } | "test devices") | null); events_done: number; events: number; elapsed_ms: number } } | { report: { tenant_id: string; since: (string | null); policy: { name: string; policy_hash: string }; events: number; sessions: number; matrix: Record<string, Record<string, number>>; alerts: { before: number; after: number; gained: number; lost: number }; by_action: Record<string, { before: number; after: number; gained: number; lost: number }>; by_disposition: ({ name: string; before: number; lost: number; may_stay: number })[]; by_platform: ({ name: string; before: number; after: number; gained: number; lost: number })[]; by_sdk_version: ({ name: string; before: number; after: number; gained: number; lost: number })[]; by_flag: ({ name: string; gained: number; lost: number })[]; correlated: { alerts: number; by_action: Record<string, number>; by_disposition: Record<string, number>; may_be_lost: number; would_be_own: number }; moved_most: ({ device_id: string; session_id: string; old_score: number; new_score: number })[]; recomputed: { events: number; different: number; first: (string)[] }; scored_by: ({ policy_hash: string; events: number; name: string })[]; not_recomputed: ({ policy_hash: string; events: number; why: "not_stored" | "too_many" })[]; duration_ms: number } } | { problem: ({ code: string; detail: string } & Record<string, unknown>) }) } } }
-    }
-  }
-  '/admin/v1/tenants/{tenant_id}/policy/shadow': {
-    put: {
-      parameters: { path: { tenant_id: string } }
-      requestBody: { content: { 'application/json': unknown } }
-      responses: { 200: { content: { 'application/json': { tenant_id: string; version: number; policy_hash: (string | null); name: (string | null); effective_at: string; created_at: string; created_by: string; previous_version: number } } } }
-    }
-    delete: {
-      parameters: { path: { tenant_id: string } }
-      responses: { 200: { content: { 'application/json': { tenant_id: string; version: number; policy_hash: (string | null); name: (string | null); effective_at: string; created_at: string; created_by: string; previous_version: number } } } }
-    }
-    get: {
-      parameters: { path: { tenant_id: string } }
-      responses: { 200: { content: { 'application/json': { tenant_id: string; version: number; policy_hash: (string | null); name: (string | null); effective_at: string; created_at: string; created_by: string; document: unknown } } } }
-    }
-  }
-  '/admin/v1/tenants/{tenant_id}/policy/shadow/comparison': {
-    get: {
-      parameters: { query?: { since?: string; version?: number }; path: { tenant_id: string } }
-      responses: { 200: { content: { 'application/json': { tenant_id: string; shadow: { version: number; versions: (number)[]; policy_hash: string; name: (string | null) }; since: (string | null); first_event_at: (string | null); last_event_at: (string | null); events: number; sessions: number; matrix: Record<string, Record<string, number>>; alerts: { active: number; shadow: number; gained: number; lost: number }; by_action: Record<string, { active: number; shadow: number; gained: number; lost: number }>; by_platform: ({ name: string; active: number; shadow: number; gained: number; lost: number })[]; by_sdk_version: ({ name: string; active: number; shadow: number; gained: number; lost: number })[]; by_flag: ({ name: string; gained: number; lost: number })[]; by_disposition: ({ name: string; kept: number; lost: number })[]; moved_most: ({ device_id: string; session_id: string; active_score: number; shadow_score: number })[] } } } }
-    }
-  }
-  '/admin/v1/events/{event_id}/body': {
-    get: {
-      parameters: { path: { event_id: string } }
-      responses: { 200: { content: { 'application/json': { event_id: string; tenant_id: string; body: string; intact: boolean } } } }
-    }
-  }
-  '/admin/v1/events/{event_id}/explanation': {
-    get: {
-      parameters: { path: { event_id: string } }
-      responses: { 200: { content: { 'application/json': { event: { event_id: string; tenant_id: string; device_id: string; session_id: string; user_id: (string | null); account_id: (string | null); received_at: string; sdk_version: string; platform: string; epoch: number }; policy: { version: number; policy_hash: string; name: string; created_at: (string | null); created_by: (string | null); document_intact: boolean }; answered: { rasp_score: number; rasp_action: "ALLOW" | "REVIEW" | "BLOCK"; flags: (string)[]; reasons: (({ code: string; weight: number; evidence: Record<string, unknown> })[] | null) }; recomputed: { rasp_score: number; rasp_action: "ALLOW" | "REVIEW" | "BLOCK"; flags: (string)[]; reasons: (({ code: string; weight: number; evidence: Record<string, unknown> })[] | null) }; matches: boolean; evidence_differs: boolean; differences: ({ field: string; answered: unknown; recomputed: unknown })[]; body_intact: boolean; forced: ({ device_id: string; rasp_score: number; rasp_action: "ALLOW" | "REVIEW" | "BLOCK" } | null); steps: { signals: ({ signal: string; value: unknown; outcome: "scored" | "not_measured" | "clean" | "weightless" | "unknown" | "suppressed"; points: number; suppressed_because?: string })[]; categories: ({ category: "root" | "emulator" | "debugger" | "tamper" | "ecosystem" | "network"; sum: number; groups: ({ signals: (string)[]; cap: number; sum: number })[]; cap: number; strong_evidence: ((string)[] | null); capped: number; halved_by: (string)[]; halved: number; soft_limit: (number | null); points: number })[]; sum: number; total: number; floor: ({ signal: string; score: number } | null); score: number; thresholds: { review: number; block: number }; action: "ALLOW" | "REVIEW" | "BLOCK"; reasons: ({ code: string; weight: number; evidence: Record<string, unknown> })[] }; correlation: ({ risk_score: number; action: "ALLOW" | "REVIEW" | "BLOCK"; reasons: ({ code: string; weight: number; evidence: Record<string, unknown> })[]; retry: boolean; matches_alert: (boolean | null) } | null); alerts: ({ alert_id: string; event_id: string; raised_by_this_event: boolean; action: "ALLOW" | "REVIEW" | "BLOCK"; severity: string; risk_score: number; rasp_score: number; policy_version: number; disposition: string; created_at: string; reasons: ({ code: string; weight: number; evidence: Record<string, unknown> })[]; correlation_reasons: ({ code: string; weight: number; evidence: Record<string, unknown> })[] })[] } } } }
-    }
-  }
-  '/admin/v1/tenants/{tenant_id}/signals': {
-    get: {
-      parameters: { path: { tenant_id: string } }
-      responses: { 200: { content: { 'application/json': { policy: { name: string; version: number; policy_hash: string; thresholds: { review: number; block: number } }; categories: ({ category: "root" | "emulator" | "debugger" | "tamper" | "ecosystem" | "network"; cap: number; soft: boolean; groups: ({ cap: number; signals: (string)[] })[]; signals: ({ signal: string; name: string; type: "boolean" | "number" | "string" | "strings"; platforms: ("android" | "ios")[]; grade: "critical" | "high" | "medium" | "low" | "informational"; flag: string; description: string; sources: (string)[]; weight: (number | { when_false: number } | { at_least: number; weight: number } | { values: Record<string, number>; unless?: (string)[] }); suppressed: ({ sdk_versions?: (string)[]; platforms?: (string)[]; expires_at: (string | null); reason: string })[] })[] })[]; flags: Record<string, string> } } } }
-    }
-  }
-  '/admin/v1/tenants/{tenant_id}/unknown-signals': {
-    get: {
-      parameters: { query?: { days?: number; limit?: number }; path: { tenant_id: string } }
-      responses: { 200: { content: { 'application/json': { days: number; left_out: { events: number; values: number }; data: ({ signal: string; sdk_version: string; platform: string; events: number; devices: number; first_seen_at: string; last_seen_at: string })[] } } } }
-    }
-  }
-  '/admin/v1/tenants/{tenant_id}/rule-performance': {
-    get: {
-      parameters: { query?: { since?: string }; path: { tenant_id: string } }
-      responses: { 200: { content: { 'application/json': { since: (string | null); alerts: number; confirmed: number; false_positive: number; base_precision: (number | null); flags: ({ what: string; alerts: number; confirmed: number; false_positive: number; precision: (number | null); precision_low: number; precision_high: number; lift: (number | null) })[]; reasons: ({ what: string; alerts: number; confirmed: number; false_positive: number; precision: (number | null); precision_low: number; precision_high: number; lift: (number | null) })[]; signals: ({ what: string; alerts: number; confirmed: number; false_positive: number; precision: (number | null); precision_low: number; precision_high: number; lift: (number | null) })[] } } } }
-    }
-  }
-  '/admin/v1/tenants/{tenant_id}/prevalence-spikes': {
-    get: {
-      parameters: { query?: { open?: string }; path: { tenant_id: string } }
-      responses: { 200: { content: { 'application/json': { checked_at: (string | null); data: ({ platform: string; sdk_version: string; signal: string; started_at: string; checked_at: string; ended_at: (string | null); share: number; earlier_share: (number | null); elsewhere_share: (number | null); z_score: number; devices: number; alerts: number; device_ids: (string)[]; alert_ids: (string)[] })[] } } } }
-    }
-  }
-  '/admin/v1/secrets/rewrap': {
-    post: {
-      parameters: {  }
-      responses: { 200: { content: { 'application/json': { rewrapped: number; already: number; tenants: number; remaining: number; duration_ms: number } } } }
-    }
-  }
-  '/admin/v1/recovery': {
-    get: {
-      parameters: {  }
-      responses: { 200: { content: { 'application/json': { digest: string; tenants: ({ tenant_id: string; directory: { epoch: number; status: "active" | "suspended"; environment: "live" | "sandbox"; policy_version: number; hmac_last4: (string | null) }; postgres: ({ epoch: number; status: "active" | "suspended"; environment: "live" | "sandbox"; policy_version: number; hmac_last4: (string | null) } | null) })[]; api_keys: ({ tenant_id: string; sha256: string; last4: string })[]; webhooks: ({ tenant_id: string; secret_id: number })[]; erasures: ({ tenant_id: string; subject: "device" | "user"; sha256: string; started_at: string })[] } } } }
-    }
-    post: {
-      parameters: {  }
-      requestBody: { content: { 'application/json': { digest: string } } }
-      responses: { 200: { content: { 'application/json': { tenants: number; api_keys: number; webhooks: number; erasures: number } } } }
-    }
-  }
-  '/admin/v1/tenants/{tenant_id}/retention': {
-    put: {
-      parameters: { path: { tenant_id: string } }
-      requestBody: { content: { 'application/json': { events?: (number | "default" | "forever"); alerts?: (number | "default" | "forever"); deliveries?: (number | "default" | "forever") } } }
-      responses: { 200: { content: { 'application/json': { tenant_id: string; name: string; environment: "live" | "sandbox"; status: "active" | "suspended"; epoch: number; created_at: string; webhook_url: (string | null); webhook_state: "on" | "off" | "paused"; webhook_off_reason: (string | null); webhook_changed_at: (string | null); webhook_health: ({ failing_since: string; failed_attempts: number; last_failure: (string | null); held_until: (string | null); failed_probes: number } | null); policy_version: number; policy_hash: string; ingest_rate: ({ per_second: number; burst: number } | null); ingest_bytes: ({ per_second: number; burst: number } | null); ingest_share: (number | null); telemetry_stream: number; rest_rate: ({ per_second: number; burst: number } | null); retention: { events: { days: (number | null); default: boolean }; alerts: { days: (number | null); default: boolean }; deliveries: { days: (number | null); default: boolean } }; public_api_key: ({ prefix: string; last4: string; created_at: string; last_used_at: (string | null) } | null); hmac_secret: ({ last4: string; created_at: string; state: string } | null); webhook_secret: ({ last4: string; created_at: string } | null) } } } }
-    }
-  }
-  '/admin/v1/tenants/{tenant_id}/erasures': {
-    post: {
-      parameters: { path: { tenant_id: string } }
-      requestBody: { content: { 'application/json': { device_id?: string; user_id?: string; wait?: boolean } } }
-      responses: { 200: { content: { 'application/json': { tenant_id: string; subject: { kind: "device" | "user"; sha256: string }; started_at: string; finished_at: string; counts: Record<string, { before: number; after: number }>; kept_mentions: { events: (number | null) }; notes: (string)[] } } }; 202: { content: { 'application/json': { erasure_id: string; tenant_id: string; subject: { kind: "device" | "user"; sha256: string }; state: "waiting" | "running" | "done" | "failed"; requested_by: string; created_at: string; started_at: (string | null); ended_at: (string | null); progress: ({ store: "postgres" | "streams" | "clickhouse"; state: "waiting" | "erasing" | "erased"; rows: (number | null) })[]; problem: (string | null); receipt: ({ tenant_id: string; subject: { kind: "device" | "user"; sha256: string }; started_at: string; finished_at: string; counts: Record<string, { before: number; after: number }>; kept_mentions: { events: (number | null) }; notes: (string)[] } | null) } } } }
-    }
-    get: {
-      parameters: { query?: { limit?: number; cursor?: string }; path: { tenant_id: string } }
-      responses: { 200: { content: { 'application/json': { data: ({ erasure_id: string; tenant_id: string; subject: { kind: "device" | "user"; sha256: string }; state: "waiting" | "running" | "done" | "failed"; requested_by: string; created_at: string; started_at: (string | null); ended_at: (string | null); progress: ({ store: "postgres" | "streams" | "clickhouse"; state: "waiting" | "erasing" | "erased"; rows: (number | null) })[]; problem: (string | null); receipt: ({ tenant_id: string; subject: { kind: "device" | "user"; sha256: string }; started_at: string; finished_at: string; counts: Record<string, { before: number; after: number }>; kept_mentions: { events: (number | null) }; notes: (string)[] } | null) })[]; limit: number; next_cursor: (string | null) } } } }
-    }
-  }
-  '/admin/v1/tenants/{tenant_id}/erasures/{erasure_id}': {
-    get: {
-      parameters: { path: { tenant_id: string; erasure_id: string } }
-      responses: { 200: { content: { 'application/json': { erasure_id: string; tenant_id: string; subject: { kind: "device" | "user"; sha256: string }; state: "waiting" | "running" | "done" | "failed"; requested_by: string; created_at: string; started_at: (string | null); ended_at: (string | null); progress: ({ store: "postgres" | "streams" | "clickhouse"; state: "waiting" | "erasing" | "erased"; rows: (number | null) })[]; problem: (string | null); receipt: ({ tenant_id: string; subject: { kind: "device" | "user"; sha256: string }; started_at: string; finished_at: string; counts: Record<string, { before: number; after: number }>; kept_mentions: { events: (number | null) }; notes: (string)[] } | null) } } } }
-    }
-  }
-  '/admin/v1/tenants/{tenant_id}/lists': {
-    get: {
-      parameters: { query?: { list?: "allow" | "deny"; kind?: "device" | "user"; id?: string; reason?: string; state?: "active" | "expired"; limit?: number; cursor?: string }; path: { tenant_id: string } }
-      responses: { 200: { content: { 'application/json': { data: ({ entry_id: string; list: "allow" | "deny"; kind: "device" | "user"; id: string; reason: string; expires_at: (string | null); expired: boolean; created_at: string; created_by: string })[]; total: number; limit: number; next_cursor: (string | null) } } } }
-    }
-    post: {
-      parameters: { path: { tenant_id: string } }
-      requestBody: { content: { 'application/json': { list: "allow" | "deny"; kind: "device" | "user"; id: string; reason: string; expires_at?: (string | null) } } }
-      responses: { 201: { content: { 'application/json': { entry_id: string; list: "allow" | "deny"; kind: "device" | "user"; id: string; reason: string; expires_at: (string | null); expired: boolean; created_at: string; created_by: string } } } }
-    }
-  }
-  '/admin/v1/tenants/{tenant_id}/lists/{entry_id}': {
-    delete: {
-      parameters: { path: { tenant_id: string; entry_id: string } }
-      responses: { 200: { content: { 'application/json': { tenant_id: string; entry_id: string } } } }
-    }
-  }
-  '/admin/v1/tenants/{tenant_id}/analysts': {
-    post: {
-      parameters: { path: { tenant_id: string } }
-      requestBody: { content: { 'application/json': { name?: string } } }
-      responses: { 201: { content: { 'application/json': { tenant_id: string; name: string; url: string; user: string; password: string; database: string; warning?: string } } } }
-    }
-    get: {
-      parameters: { path: { tenant_id: string } }
-      responses: { 200: { content: { 'application/json': { tenant_id: string; data: ({ name: string; user: string; created_at: string; created_by: string })[] } } } }
-    }
-  }
-  '/admin/v1/tenants/{tenant_id}/analysts/{name}/password': {
-    post: {
-      parameters: { path: { tenant_id: string; name: string } }
-      responses: { 200: { content: { 'application/json': { tenant_id: string; name: string; url: string; user: string; password: string; database: string; warning?: string } } } }
-    }
-  }
-  '/admin/v1/tenants/{tenant_id}/analysts/{name}': {
-    delete: {
-      parameters: { path: { tenant_id: string; name: string } }
-      responses: { 200: { content: { 'application/json': { tenant_id: string; name: string } } } }
-    }
-  }
-  '/admin/v1/tenants/{tenant_id}/sql': {
-    post: {
-      parameters: { path: { tenant_id: string } }
-      requestBody: { content: { 'application/json': { sql: string; parameters?: Record<string, string>; format?: "rows" | "csv" | "excel" } } }
-      responses: { 200: { content: { 'application/json': { columns: ({ name: string; type: string })[]; rows: ((unknown)[])[]; hints: (string)[]; truncated: boolean; rows_read: (number | null); bytes_read: (number | null); duration_ms: number } } } }
-    }
-  }
-  '/admin/v1/sql/views': {
-    get: {
-      parameters: {  }
-      responses: { 200: { content: { 'application/json': { database: string; needs_server: boolean; data: ({ name: string; comment: string; columns: ({ name: string; type: string; comment: string })[] })[] } } } }
-    }
-  }
-  '/admin/v1/sql/cookbook': {
-    get: {
-      parameters: {  }
-      responses: { 200: { content: { 'application/json': { data: ({ name: string; question: string; answer: string; advice: string; parameters: Record<string, string>; sql: string })[] } } } }
-    }
-  }
-  '/admin/v1/tenants/{tenant_id}/fleet': {
-    get: {
-      parameters: { query?: { from?: string; to?: string }; path: { tenant_id: string } }
-      responses: { 200: { content: { 'application/json': { from: string; to: string; step_seconds: number; times: (string)[]; totals: { events: number; devices: number; sessions: number; new_devices: number }; over_time: { events: (number)[]; devices: (number)[]; sessions: (number)[]; new_devices: (number)[] }; platforms: ({ platform: string; devices: (number)[]; events: (number)[] })[]; versions: ({ platform: string; sdk_version: string; events: number; devices: number; sessions: number; first_seen_at: string; last_seen_at: string; devices_over_time: ((number)[] | null) })[]; signals: ({ signal: string; devices: number; share: number; by_version: ((number | null))[] })[] } } } }
-    }
-  }
-  '/admin/v1/tenants/{tenant_id}/keys': {
-    post: {
-      parameters: { path: { tenant_id: string } }
-      requestBody: { content: { 'application/json': { name?: string; scopes: ("read" | "alerts:write" | "lists:write")[] } } }
-      responses: { 201: { content: { 'application/json': { name: string; scopes: ("read" | "alerts:write" | "lists:write")[]; prefix: string; last4: string; created_at: string; created_by: string; last_used_at: (string | null); tenant_id: string; api_key: string } } } }
-    }
-    get: {
-      parameters: { path: { tenant_id: string } }
-      responses: { 200: { content: { 'application/json': { tenant_id: string; data: ({ name: string; scopes: ("read" | "alerts:write" | "lists:write")[]; prefix: string; last4: string; created_at: string; created_by: string; last_used_at: (string | null) })[] } } } }
-    }
-  }
-  '/admin/v1/tenants/{tenant_id}/keys/{name}': {
-    delete: {
-      parameters: { path: { tenant_id: string; name: string } }
-      responses: { 200: { content: { 'application/json': { tenant_id: string; name: string } } } }
-    }
-  }
-  '/admin/v1/session': {
-    post: {
-      parameters: {  }
-      requestBody: { content: { 'application/json': { email: string; password: string; code?: string } } }
-      responses: { 200: { content: { 'application/json': { operator: { operator_id: string; email: string; name: string; role: "viewer" | "analyst" | "engineer" | "admin"; tenants: ("all" | (string)[]); totp: boolean; password: boolean; oidc: boolean }; session: { session_id: string; created_at: string; expires_at: string; idle_expires_at: string; signed_in_by: "password" | "oidc" | "link"; step_up_until: (string | null) }; step_up_by: ("code" | "password" | "oidc")[] } } } }
-    }
-    get: {
-      parameters: {  }
-      responses: { 200: { content: { 'application/json': { operator: { operator_id: string; email: string; name: string; role: "viewer" | "analyst" | "engineer" | "admin"; tenants: ("all" | (string)[]); totp: boolean; password: boolean; oidc: boolean }; session: { session_id: string; created_at: string; expires_at: string; idle_expires_at: string; signed_in_by: "password" | "oidc" | "link"; step_up_until: (string | null) }; step_up_by: ("code" | "password" | "oidc")[] } } } }
-    }
-    delete: {
-      parameters: {  }
-      responses: { 204: { content?: never } }
-    }
-  }
-  '/admin/v1/session/step-up': {
-    post: {
-      parameters: {  }
-      requestBody: { content: { 'application/json': { password?: string; code?: string } } }
-      responses: { 200: { content: { 'application/json': { operator: { operator_id: string; email: string; name: string; role: "viewer" | "analyst" | "engineer" | "admin"; tenants: ("all" | (string)[]); totp: boolean; password: boolean; oidc: boolean }; session: { session_id: string; created_at: string; expires_at: string; idle_expires_at: string; signed_in_by: "password" | "oidc" | "link"; step_up_until: (string | null) }; step_up_by: ("code" | "password" | "oidc")[] } } } }
-    }
-  }
-  '/admin/v1/sessions': {
-    get: {
-      parameters: { query?: { operator_id?: string } }
-      responses: { 200: { content: { 'application/json': { data: ({ session_id: string; created_at: string; expires_at: string; idle_expires_at: string; signed_in_by: "password" | "oidc" | "link"; step_up_until: (string | null); operator_id: string; last_used_at: string; address: string; user_agent: string; current: boolean })[] } } } }
-    }
-  }
-  '/admin/v1/sessions/{session_id}': {
-    delete: {
-      parameters: { path: { session_id: string } }
-      responses: { 204: { content?: never } }
-    }
-  }
-  '/admin/v1/session/password': {
-    put: {
-      parameters: {  }
-      requestBody: { content: { 'application/json': { current: string; password: string } } }
-      responses: { 200: { content: { 'application/json': { operator: { operator_id: string; email: string; name: string; role: "viewer" | "analyst" | "engineer" | "admin"; tenants: ("all" | (string)[]); totp: boolean; password: boolean; oidc: boolean }; session: { session_id: string; created_at: string; expires_at: string; idle_expires_at: string; signed_in_by: "password" | "oidc" | "link"; step_up_until: (string | null) }; step_up_by: ("code" | "password" | "oidc")[] } } } }
-    }
-  }
-  '/admin/v1/session/totp': {
-    post: {
-      parameters: {  }
-      responses: { 200: { content: { 'application/json': { secret: string; otpauth_url: string } } } }
-    }
-    delete: {
-      parameters: {  }
-      responses: { 204: { content?: never } }
-    }
-  }
-  '/admin/v1/session/totp/confirm': {
-    post: {
-      parameters: {  }
-      requestBody: { content: { 'application/json': { code: string } } }
-      responses: { 200: { content: { 'application/json': { recovery_codes: (string)[] } } } }
-    }
-  }
-  '/admin/v1/operators/invitations': {
-    post: {
-      parameters: {  }
-      requestBody: { content: { 'application/json': { email: string; role: "viewer" | "analyst" | "engineer" | "admin"; tenants?: ("all" | (string)[]); name?: string; valid_hours?: number } } }
-      responses: { 201: { content: { 'application/json': { invitation_id: string; url: string; expires_at: string } } } }
-    }
-    get: {
-      parameters: {  }
-      responses: { 200: { content: { 'application/json': { data: ({ invitation_id: string; email: string; name: string; role: "viewer" | "analyst" | "engineer" | "admin"; tenants: ("all" | (string)[]); state: "open" | "accepted" | "revoked" | "expired"; created_at: string; created_by: string; expires_at: string })[] } } } }
-    }
-  }
-  '/admin/v1/invitations/{token}': {
-    get: {
-      parameters: { path: { token: string } }
-      responses: { 200: { content: { 'application/json': { email: string; role: "viewer" | "analyst" | "engineer" | "admin"; reset: boolean; expires_at: string } } } }
-    }
-    post: {
-      parameters: { path: { token: string } }
-      requestBody: { content: { 'application/json': { name: string; password: string } } }
-      responses: { 200: { content: { 'application/json': { operator: { operator_id: string; email: string; name: string; role: "viewer" | "analyst" | "engineer" | "admin"; tenants: ("all" | (string)[]); totp: boolean; password: boolean; oidc: boolean }; session: { session_id: string; created_at: string; expires_at: string; idle_expires_at: string; signed_in_by: "password" | "oidc" | "link"; step_up_until: (string | null) }; step_up_by: ("code" | "password" | "oidc")[] } } } }
-    }
-  }
-  '/admin/v1/session/ways': {
-    get: {
-      parameters: {  }
-      responses: { 200: { content: { 'application/json': { passwords: boolean; oidc: ({ issuer: string } | null) } } } }
-    }
-  }
-  '/admin/v1/session/oidc': {
-    post: {
-      parameters: {  }
-      requestBody: { content: { 'application/json': {} } }
-      responses: { 200: { content: { 'application/json': { url: string } } } }
-    }
-  }
-  '/admin/v1/session/oidc/return': {
-    post: {
-      parameters: {  }
-      requestBody: { content: { 'application/json': { query: string } } }
-      responses: { 200: { content: { 'application/json': { operator: { operator_id: string; email: string; name: string; role: "viewer" | "analyst" | "engineer" | "admin"; tenants: ("all" | (string)[]); totp: boolean; password: boolean; oidc: boolean }; session: { session_id: string; created_at: string; expires_at: string; idle_expires_at: string; signed_in_by: "password" | "oidc" | "link"; step_up_until: (string | null) }; step_up_by: ("code" | "password" | "oidc")[] } } } }
-    }
-  }
-  '/admin/v1/session/step-up/oidc': {
-    post: {
-      parameters: {  }
-      requestBody: { content: { 'application/json': {} } }
-      responses: { 200: { content: { 'application/json': { url: string } } } }
-    }
-  }
-  '/admin/v1/session/step-up/oidc/return': {
-    post: {
-      parameters: {  }
-      requestBody: { content: { 'application/json': { query: string } } }
-      responses: { 200: { content: { 'application/json': { operator: { operator_id: string; email: string; name: string; role: "viewer" | "analyst" | "engineer" | "admin"; tenants: ("all" | (string)[]); totp: boolean; password: boolean; oidc: boolean }; session: { session_id: string; created_at: string; expires_at: string; idle_expires_at: string; signed_in_by: "password" | "oidc" | "link"; step_up_until: (string | null) }; step_up_by: ("code" | "password" | "oidc")[] } } } }
-    }
-  }
-  '/admin/v1/operators': {
-    get: {
-      parameters: {  }
-      responses: { 200: { content: { 'application/json': { data: ({ operator_id: string; email: string; name: string; role: "viewer" | "analyst" | "engineer" | "admin"; tenants: ("all" | (string)[]); totp: boolean; password: boolean; oidc: boolean; disabled: boolean; created_at: string; created_by: string; last_signed_in_at: (string | null) })[] } } } }
-    }
-  }
-  '/admin/v1/operators/{operator_id}': {
-    patch: {
-      parameters: { path: { operator_id: string } }
-      requestBody: { content: { 'application/json': { role?: "viewer" | "analyst" | "engineer" | "admin"; tenants?: ("all" | (string)[]); disabled?: boolean; name?: string } } }
-      responses: { 200: { content: { 'application/json': { operator_id: string; email: string; name: string; role: "viewer" | "analyst" | "engineer" | "admin"; tenants: ("all" | (string)[]); totp: boolean; password: boolean; oidc: boolean; disabled: boolean; created_at: string; created_by: string; last_signed_in_at: (string | null) } } } }
-    }
-  }
-  '/admin/v1/operators/{operator_id}/reset': {
-    post: {
-      parameters: { path: { operator_id: string } }
-      responses: { 201: { content: { 'application/json': { invitation_id: string; url: string; expires_at: string } } } }
-    }
-  }
+    "/admin/v1/tenants": {
+        get: {
+            parameters: {
+                query?: {
+                    limit?: number;
+                    cursor?: string;
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/json": {
+                            data: components["schemas"]["Tenant"][];
+                            limit: number;
+                            next_cursor: string | null;
+                            total: number;
+                        };
+                    };
+                };
+            };
+        };
+        post: {
+            requestBody: {
+                content: {
+                    "application/json": {
+                        tenant_id: string;
+                        name?: string;
+                        environment?: "live" | "sandbox";
+                        webhook_url?: string | null;
+                    };
+                };
+            };
+            responses: {
+                201: {
+                    content: {
+                        "application/json": {
+                            tenant_id: string;
+                            environment: "live" | "sandbox";
+                            public_api_key: string;
+                            hmac_secret: string;
+                            webhook_secret: string;
+                            webhook_url: string | null;
+                        };
+                    };
+                };
+            };
+        };
+    };
+    "/admin/v1/tenants/{tenant_id}": {
+        get: {
+            parameters: {
+                path: {
+                    tenant_id: string;
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/json": components["schemas"]["Tenant"];
+                    };
+                };
+            };
+        };
+    };
+    "/admin/v1/tenants/{tenant_id}/rates": {
+        put: {
+            parameters: {
+                path: {
+                    tenant_id: string;
+                };
+            };
+            requestBody: {
+                content: {
+                    "application/json": {
+                        ingest_rate?: {
+                            per_second: number;
+                            burst: number;
+                        } | null;
+                        ingest_bytes?: {
+                            per_second: number;
+                            burst: number;
+                        } | null;
+                        ingest_share?: number | null;
+                        rest_rate?: {
+                            per_second: number;
+                            burst: number;
+                        } | null;
+                    };
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/json": components["schemas"]["Tenant"];
+                    };
+                };
+            };
+        };
+    };
+    "/admin/v1/tenants/{tenant_id}/suspend": {
+        post: {
+            parameters: {
+                path: {
+                    tenant_id: string;
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/json": {
+                            tenant_id: string;
+                            status: "active" | "suspended";
+                        };
+                    };
+                };
+            };
+        };
+    };
+    "/admin/v1/tenants/{tenant_id}/resume": {
+        post: {
+            parameters: {
+                path: {
+                    tenant_id: string;
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/json": {
+                            tenant_id: string;
+                            status: "active" | "suspended";
+                        };
+                    };
+                };
+            };
+        };
+    };
+    "/admin/v1/tenants/{tenant_id}/stale-secret-requests": {
+        get: {
+            parameters: {
+                path: {
+                    tenant_id: string;
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/json": {
+                            tenant_id: string;
+                            retired_secret: {
+                                last4: string;
+                                retired_at: string;
+                            } | null;
+                            requests: number;
+                            data: {
+                                sdk_version: string;
+                                requests: number;
+                                last_seen_at: string;
+                            }[];
+                        };
+                    };
+                };
+            };
+        };
+    };
+    "/admin/v1/tenants/{tenant_id}/requests": {
+        get: {
+            parameters: {
+                query?: {
+                    outcome?: "all" | "accepted" | "refused";
+                    limit?: number;
+                };
+                path: {
+                    tenant_id: string;
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/json": {
+                            tenant_id: string;
+                            data: {
+                                at: string;
+                                request_id: string;
+                                edge_id: string;
+                                status: number;
+                                code: string;
+                                reason: string | null;
+                                detail: string | null;
+                                verified: boolean;
+                                device_id: string | null;
+                                sdk_version: string | null;
+                                event_id: string | null;
+                                rasp_score: number | null;
+                                rasp_action: string | null;
+                            }[];
+                            edges: {
+                                edge_id: string;
+                                since: string;
+                                left_out: number;
+                            }[];
+                            silent_edges: string[];
+                        };
+                    };
+                };
+            };
+        };
+    };
+    "/admin/v1/tenants/{tenant_id}/signature-check": {
+        post: {
+            parameters: {
+                path: {
+                    tenant_id: string;
+                };
+            };
+            requestBody: {
+                content: {
+                    "application/json": {
+                        body?: string;
+                        body_base64?: string;
+                        signature: string;
+                    };
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/json": {
+                            tenant_id: string;
+                            valid: boolean;
+                            signature_form: string;
+                            received: {
+                                bytes: number;
+                                sha256: string;
+                            };
+                            findings: {
+                                code: string;
+                                text: string;
+                            }[];
+                            body_errors: {
+                                path: string;
+                                message: string;
+                            }[];
+                        };
+                    };
+                };
+            };
+        };
+    };
+    "/admin/v1/tenants/{tenant_id}/rotate": {
+        post: {
+            parameters: {
+                path: {
+                    tenant_id: string;
+                };
+            };
+            requestBody: {
+                content: {
+                    "application/json": {
+                        hmac?: boolean;
+                        webhook?: boolean;
+                        api_key?: boolean;
+                    } | null;
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/json": {
+                            tenant_id: string;
+                            public_api_key?: string;
+                            hmac_secret?: string;
+                            webhook_secret?: string;
+                            duration_ms: number;
+                            confirmed_edges: string[];
+                            lease_expired_edges: string[];
+                        };
+                    };
+                };
+            };
+        };
+    };
+    "/admin/v1/tenants/{tenant_id}/webhook": {
+        put: {
+            parameters: {
+                path: {
+                    tenant_id: string;
+                };
+            };
+            requestBody: {
+                content: {
+                    "application/json": {
+                        url: string;
+                    };
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/json": {
+                            tenant_id: string;
+                            webhook_url: string | null;
+                        };
+                    };
+                };
+            };
+        };
+        delete: {
+            parameters: {
+                path: {
+                    tenant_id: string;
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/json": {
+                            tenant_id: string;
+                            webhook_url: string | null;
+                        };
+                    };
+                };
+            };
+        };
+    };
+    "/admin/v1/tenants/{tenant_id}/rotation": {
+        get: {
+            parameters: {
+                path: {
+                    tenant_id: string;
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/json": {
+                            tenant_id: string;
+                            rotation: {
+                                rotation_id: string;
+                                started_by: string;
+                                started_at: string;
+                                state: "running" | "done" | "failed" | "lost";
+                                step: ("old_off" | "new_on") | null;
+                                edges: {
+                                    edge_id: string;
+                                    old_off: {
+                                        outcome: "confirmed" | "lease_expired";
+                                        at: string;
+                                    } | null;
+                                    new_on: {
+                                        outcome: "confirmed" | "lease_expired";
+                                        at: string;
+                                    } | null;
+                                }[];
+                                duration_ms: number | null;
+                                failure: string | null;
+                                new_keys: {
+                                    until: string;
+                                    yours: boolean;
+                                } | null;
+                            } | null;
+                        };
+                    };
+                };
+            };
+        };
+    };
+    "/admin/v1/tenants/{tenant_id}/rotation/keys": {
+        post: {
+            parameters: {
+                path: {
+                    tenant_id: string;
+                };
+            };
+            requestBody: {
+                content: {
+                    "application/json": Record<string, unknown> | null;
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/json": {
+                            tenant_id: string;
+                            public_api_key?: string;
+                            hmac_secret?: string;
+                            webhook_secret?: string;
+                        };
+                    };
+                };
+            };
+        };
+        delete: {
+            parameters: {
+                path: {
+                    tenant_id: string;
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/json": {
+                            tenant_id: string;
+                        };
+                    };
+                };
+            };
+        };
+    };
+    "/admin/v1/tenants/{tenant_id}/alerts": {
+        get: {
+            parameters: {
+                query?: {
+                    disposition?: string;
+                    decision?: string;
+                    severity?: string;
+                    flag?: string;
+                    min_score?: number;
+                    device_id?: string;
+                    user_id?: string;
+                    session_id?: string;
+                    from?: string;
+                    to?: string;
+                    updated_after?: string;
+                    limit?: number;
+                    cursor?: string;
+                    assignee?: "none" | string;
+                };
+                path: {
+                    tenant_id: string;
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/json": {
+                            data: {
+                                alert_id: string;
+                                tenant_id: string;
+                                event_id: string;
+                                seq: number;
+                                decision: {
+                                    action: "REVIEW" | "BLOCK";
+                                    severity: "LOW" | "MEDIUM" | "HIGH" | "CRITICAL";
+                                    risk_score: number;
+                                };
+                                rasp_score: number;
+                                entity: {
+                                    device: {
+                                        device_id: string;
+                                    };
+                                    session: {
+                                        session_id: string;
+                                    };
+                                    user?: {
+                                        user_id: string;
+                                    };
+                                };
+                                flags: components["schemas"]["Flag"][];
+                                reasons: components["schemas"]["Reason"][];
+                                disposition: components["schemas"]["Disposition"];
+                                created_at: string;
+                                assignee: string | null;
+                                notes: number;
+                            }[];
+                            total: number;
+                            limit: number;
+                            next_cursor: string | null;
+                        };
+                    };
+                };
+            };
+        };
+    };
+    "/admin/v1/alerts/{alert_id}": {
+        get: {
+            parameters: {
+                path: {
+                    alert_id: string;
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/json": {
+                            alert: {
+                                alert_id: string;
+                                tenant_id: string;
+                                event_id: string;
+                                seq: number;
+                                decision: {
+                                    action: "REVIEW" | "BLOCK";
+                                    severity: "LOW" | "MEDIUM" | "HIGH" | "CRITICAL";
+                                    risk_score: number;
+                                };
+                                rasp_score: number;
+                                entity: {
+                                    device: {
+                                        device_id: string;
+                                    };
+                                    session: {
+                                        session_id: string;
+                                    };
+                                    user?: {
+                                        user_id: string;
+                                    };
+                                };
+                                flags: components["schemas"]["Flag"][];
+                                reasons: components["schemas"]["Reason"][];
+                                disposition: components["schemas"]["Disposition"];
+                                created_at: string;
+                                assignee: string | null;
+                                notes: number;
+                            };
+                            policy_version: number;
+                            notes: {
+                                note_id: number;
+                                author: string;
+                                note: string;
+                                at: string;
+                            }[];
+                            history: {
+                                at: string;
+                                actor: string;
+                                from: "OPEN" | "REVIEWED" | "FALSE_POSITIVE" | "CONFIRMED";
+                                to: "OPEN" | "REVIEWED" | "FALSE_POSITIVE" | "CONFIRMED";
+                                note: string | null;
+                                job_id: string | null;
+                                undo: boolean;
+                            }[];
+                            deliveries: components["schemas"]["Delivery"][];
+                            explanation: components["schemas"]["EventExplanation"] | null;
+                            unexplained: string | null;
+                            now: {
+                                active: {
+                                    version: number;
+                                    policy_hash: string;
+                                    name: string;
+                                    action: "ALLOW" | "REVIEW" | "BLOCK";
+                                    risk_score: number;
+                                    rasp_score: number;
+                                    reasons: {
+                                        code: string;
+                                        weight: number;
+                                        evidence: {
+                                            [key: string]: unknown;
+                                        };
+                                    }[];
+                                    risk_features: boolean;
+                                } | null;
+                                shadow: {
+                                    version: number;
+                                    policy_hash: string;
+                                    name: string;
+                                    action: "ALLOW" | "REVIEW" | "BLOCK";
+                                    risk_score: number;
+                                    rasp_score: number;
+                                    reasons: {
+                                        code: string;
+                                        weight: number;
+                                        evidence: {
+                                            [key: string]: unknown;
+                                        };
+                                    }[];
+                                    risk_features: boolean;
+                                } | null;
+                            };
+                        };
+                    };
+                };
+            };
+        };
+    };
+    "/admin/v1/alerts/{alert_id}/disposition": {
+        post: {
+            parameters: {
+                path: {
+                    alert_id: string;
+                };
+            };
+            requestBody: {
+                content: {
+                    "application/json": {
+                        disposition: "OPEN" | "REVIEWED" | "FALSE_POSITIVE" | "CONFIRMED";
+                        note?: string | null;
+                        expected_disposition?: "OPEN" | "REVIEWED" | "FALSE_POSITIVE" | "CONFIRMED";
+                    };
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/json": {
+                            alert_id: string;
+                            seq: number;
+                            disposition: "OPEN" | "REVIEWED" | "FALSE_POSITIVE" | "CONFIRMED";
+                            created_at: string;
+                        } & {
+                            [key: string]: unknown;
+                        };
+                    };
+                };
+            };
+        };
+    };
+    "/admin/v1/alerts/{alert_id}/assignee": {
+        put: {
+            parameters: {
+                path: {
+                    alert_id: string;
+                };
+            };
+            requestBody: {
+                content: {
+                    "application/json": {
+                        assignee: string | null;
+                        expected_assignee?: string | null;
+                    };
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/json": {
+                            alert_id: string;
+                            assignee: string | null;
+                        };
+                    };
+                };
+            };
+        };
+    };
+    "/admin/v1/alerts/{alert_id}/notes": {
+        post: {
+            parameters: {
+                path: {
+                    alert_id: string;
+                };
+            };
+            requestBody: {
+                content: {
+                    "application/json": {
+                        note: string;
+                    };
+                };
+            };
+            responses: {
+                201: {
+                    content: {
+                        "application/json": {
+                            note_id: number;
+                            author: string;
+                            note: string;
+                            at: string;
+                        };
+                    };
+                };
+            };
+        };
+    };
+    "/admin/v1/tenants/{tenant_id}/alerts/bulk-disposition": {
+        post: {
+            parameters: {
+                path: {
+                    tenant_id: string;
+                };
+            };
+            requestBody: {
+                content: {
+                    "application/json": {
+                        filter?: {
+                            disposition?: string;
+                            decision?: string;
+                            severity?: string;
+                            flag?: string;
+                            min_score?: number;
+                            device_id?: string;
+                            user_id?: string;
+                            session_id?: string;
+                            from?: string;
+                            to?: string;
+                            updated_after?: string;
+                            assignee?: "none" | string;
+                        };
+                        alert_ids?: string[];
+                        expected_count: number;
+                        disposition: "OPEN" | "REVIEWED" | "FALSE_POSITIVE" | "CONFIRMED";
+                        note?: string | null;
+                    };
+                };
+            };
+            responses: {
+                202: {
+                    content: {
+                        "application/json": components["schemas"]["BulkJob"];
+                    };
+                };
+            };
+        };
+    };
+    "/admin/v1/tenants/{tenant_id}/alerts/bulk-assign": {
+        post: {
+            parameters: {
+                path: {
+                    tenant_id: string;
+                };
+            };
+            requestBody: {
+                content: {
+                    "application/json": {
+                        filter?: {
+                            disposition?: string;
+                            decision?: string;
+                            severity?: string;
+                            flag?: string;
+                            min_score?: number;
+                            device_id?: string;
+                            user_id?: string;
+                            session_id?: string;
+                            from?: string;
+                            to?: string;
+                            updated_after?: string;
+                            assignee?: "none" | string;
+                        };
+                        alert_ids?: string[];
+                        expected_count: number;
+                        assignee: string | null;
+                    };
+                };
+            };
+            responses: {
+                202: {
+                    content: {
+                        "application/json": components["schemas"]["BulkJob"];
+                    };
+                };
+            };
+        };
+    };
+    "/admin/v1/tenants/{tenant_id}/bulk-jobs": {
+        get: {
+            parameters: {
+                query?: {
+                    limit?: number;
+                };
+                path: {
+                    tenant_id: string;
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/json": {
+                            data: components["schemas"]["BulkJob"][];
+                        };
+                    };
+                };
+            };
+        };
+    };
+    "/admin/v1/bulk-jobs/{job_id}": {
+        get: {
+            parameters: {
+                path: {
+                    job_id: string;
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/json": components["schemas"]["BulkJob"];
+                    };
+                };
+            };
+        };
+    };
+    "/admin/v1/bulk-jobs/{job_id}/cancel": {
+        post: {
+            parameters: {
+                path: {
+                    job_id: string;
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/json": components["schemas"]["BulkJob"];
+                    };
+                };
+            };
+        };
+    };
+    "/admin/v1/bulk-jobs/{job_id}/undo": {
+        post: {
+            parameters: {
+                path: {
+                    job_id: string;
+                };
+            };
+            responses: {
+                202: {
+                    content: {
+                        "application/json": components["schemas"]["BulkJob"];
+                    };
+                };
+            };
+        };
+    };
+    "/admin/v1/tenants/{tenant_id}/alerts.csv": {
+        get: {
+            parameters: {
+                query?: {
+                    disposition?: string;
+                    decision?: string;
+                    severity?: string;
+                    flag?: string;
+                    min_score?: number;
+                    device_id?: string;
+                    user_id?: string;
+                    session_id?: string;
+                    from?: string;
+                    to?: string;
+                    updated_after?: string;
+                    assignee?: "none" | string;
+                    form?: "plain" | "excel";
+                };
+                path: {
+                    tenant_id: string;
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "text/csv": string;
+                    };
+                };
+            };
+        };
+    };
+    "/admin/v1/tenants/{tenant_id}/alerts/stream": {
+        get: {
+            parameters: {
+                path: {
+                    tenant_id: string;
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "text/event-stream": string;
+                    };
+                };
+            };
+        };
+    };
+    "/admin/v1/tenants/{tenant_id}/devices/{device_id}": {
+        get: {
+            parameters: {
+                query?: {
+                    sessions_limit?: number;
+                    sessions_cursor?: string;
+                };
+                path: {
+                    tenant_id: string;
+                    device_id: string;
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/json": {
+                            device: components["schemas"]["Device"];
+                            alerts: {
+                                total: number;
+                                data: {
+                                    alert_id: string;
+                                    tenant_id: string;
+                                    event_id: string;
+                                    seq: number;
+                                    decision: {
+                                        action: "REVIEW" | "BLOCK";
+                                        severity: "LOW" | "MEDIUM" | "HIGH" | "CRITICAL";
+                                        risk_score: number;
+                                    };
+                                    rasp_score: number;
+                                    entity: {
+                                        device: {
+                                            device_id: string;
+                                        };
+                                        session: {
+                                            session_id: string;
+                                        };
+                                        user?: {
+                                            user_id: string;
+                                        };
+                                    };
+                                    flags: components["schemas"]["Flag"][];
+                                    reasons: components["schemas"]["Reason"][];
+                                    disposition: components["schemas"]["Disposition"];
+                                    created_at: string;
+                                    assignee: string | null;
+                                    notes: number;
+                                }[];
+                            };
+                        };
+                    };
+                };
+            };
+        };
+    };
+    "/admin/v1/tenants/{tenant_id}/users/{user_id}": {
+        get: {
+            parameters: {
+                query?: {
+                    devices_limit?: number;
+                    devices_cursor?: string;
+                };
+                path: {
+                    tenant_id: string;
+                    user_id: string;
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/json": {
+                            user: components["schemas"]["User"];
+                            sessions: {
+                                device_id: string;
+                                session_id: string;
+                                started_at: string;
+                                last_seen_at: string;
+                                rasp_score: number;
+                                rasp_action: "ALLOW" | "REVIEW" | "BLOCK";
+                                flags: string[];
+                            }[];
+                            alerts: {
+                                total: number;
+                                data: {
+                                    alert_id: string;
+                                    tenant_id: string;
+                                    event_id: string;
+                                    seq: number;
+                                    decision: {
+                                        action: "REVIEW" | "BLOCK";
+                                        severity: "LOW" | "MEDIUM" | "HIGH" | "CRITICAL";
+                                        risk_score: number;
+                                    };
+                                    rasp_score: number;
+                                    entity: {
+                                        device: {
+                                            device_id: string;
+                                        };
+                                        session: {
+                                            session_id: string;
+                                        };
+                                        user?: {
+                                            user_id: string;
+                                        };
+                                    };
+                                    flags: components["schemas"]["Flag"][];
+                                    reasons: components["schemas"]["Reason"][];
+                                    disposition: components["schemas"]["Disposition"];
+                                    created_at: string;
+                                    assignee: string | null;
+                                    notes: number;
+                                }[];
+                            };
+                        };
+                    };
+                };
+            };
+        };
+    };
+    "/admin/v1/tenants/{tenant_id}/devices/{device_id}/links": {
+        get: {
+            parameters: {
+                path: {
+                    tenant_id: string;
+                    device_id: string;
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/json": {
+                            data: {
+                                id: string;
+                                last_seen_at: string;
+                                shared: {
+                                    id: string;
+                                    last_seen_at: string;
+                                }[];
+                                shared_total: number;
+                                sessions: number;
+                            }[];
+                            total: number;
+                            followed: {
+                                read: number;
+                                of: number;
+                            };
+                            complete: boolean;
+                            sessions_searched: boolean;
+                        };
+                    };
+                };
+            };
+        };
+    };
+    "/admin/v1/tenants/{tenant_id}/users/{user_id}/links": {
+        get: {
+            parameters: {
+                path: {
+                    tenant_id: string;
+                    user_id: string;
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/json": {
+                            data: {
+                                id: string;
+                                last_seen_at: string;
+                                shared: {
+                                    id: string;
+                                    last_seen_at: string;
+                                }[];
+                                shared_total: number;
+                                sessions: number;
+                            }[];
+                            total: number;
+                            followed: {
+                                read: number;
+                                of: number;
+                            };
+                            complete: boolean;
+                            sessions_searched: boolean;
+                        };
+                    };
+                };
+            };
+        };
+    };
+    "/admin/v1/tenants/{tenant_id}/devices/{device_id}/signal-changes": {
+        get: {
+            parameters: {
+                path: {
+                    tenant_id: string;
+                    device_id: string;
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/json": {
+                            signals: {
+                                signal: string;
+                                first_detected_at: string;
+                                first_session_id: string;
+                                last_detected_at: string;
+                                last_session_id: string;
+                                state: ("detected" | "clean") | null;
+                            }[];
+                            data: {
+                                at: string;
+                                signal: string;
+                                change: "appeared" | "went" | "returned";
+                                event_id: string;
+                                session_id: string;
+                            }[];
+                            total: number;
+                            complete_from: string | null;
+                        };
+                    };
+                };
+            };
+        };
+    };
+    "/admin/v1/search": {
+        get: {
+            parameters: {
+                query: {
+                    q: string;
+                    tenant_id?: string;
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/json": {
+                            data: {
+                                kind: "tenant"
+                                    | "alert"
+                                    | "delivery"
+                                    | "event"
+                                    | "device"
+                                    | "user"
+                                    | "session";
+                                tenant_id: string;
+                                id: string;
+                            }[];
+                            partial: boolean;
+                        };
+                    };
+                };
+            };
+        };
+    };
+    "/admin/v1/tenants/{tenant_id}/overview": {
+        get: {
+            parameters: {
+                query?: {
+                    from?: string;
+                    to?: string;
+                };
+                path: {
+                    tenant_id: string;
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/json": {
+                            from: string;
+                            to: string;
+                            before_from: string;
+                            telemetry: {
+                                events: {
+                                    now: number;
+                                    before: number;
+                                };
+                                devices: {
+                                    now: number;
+                                    before: number;
+                                };
+                                sessions: {
+                                    now: number;
+                                    before: number;
+                                };
+                                actions: {
+                                    ALLOW: {
+                                        now: number;
+                                        before: number;
+                                    };
+                                    REVIEW: {
+                                        now: number;
+                                        before: number;
+                                    };
+                                    BLOCK: {
+                                        now: number;
+                                        before: number;
+                                    };
+                                };
+                                top_flags: {
+                                    flag: string;
+                                    events: {
+                                        now: number;
+                                        before: number;
+                                    };
+                                    devices: {
+                                        now: number;
+                                        before: number;
+                                    };
+                                }[];
+                                sdk_versions: {
+                                    platform: string;
+                                    sdk_version: string;
+                                    events: {
+                                        now: number;
+                                        before: number;
+                                    };
+                                    devices: {
+                                        now: number;
+                                        before: number;
+                                    };
+                                }[];
+                                last_event_at: string | null;
+                            } | null;
+                            alerts: {
+                                raised: {
+                                    now: number;
+                                    before: number;
+                                };
+                                REVIEW: {
+                                    now: number;
+                                    before: number;
+                                };
+                                BLOCK: {
+                                    now: number;
+                                    before: number;
+                                };
+                                open: number;
+                            };
+                            webhook: {
+                                state: string;
+                                off_reason: string | null;
+                                failing_since: string | null;
+                                last_failure: string | null;
+                                deliveries: {
+                                    state: string;
+                                    count: {
+                                        now: number;
+                                        before: number;
+                                    };
+                                }[];
+                            };
+                            reconciliation: {
+                                as_of: string | null;
+                                lag_seconds: number | null;
+                                agrees: boolean;
+                                accepted: number;
+                                stored: number;
+                                decided: number;
+                                alerts: number;
+                                delivered: number;
+                                differences: number;
+                            } | null;
+                        };
+                    };
+                };
+            };
+        };
+    };
+    "/admin/v1/tenants/{tenant_id}/deliveries": {
+        get: {
+            parameters: {
+                query?: {
+                    state?: "pending" | "sending" | "delivered" | "failed" | "skipped";
+                    alert_id?: string;
+                    limit?: number;
+                    cursor?: string;
+                };
+                path: {
+                    tenant_id: string;
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/json": {
+                            data: components["schemas"]["Delivery"][];
+                            limit: number;
+                            next_cursor: string | null;
+                        };
+                    };
+                };
+            };
+        };
+    };
+    "/admin/v1/tenants/{tenant_id}/deliveries/{delivery_id}": {
+        get: {
+            parameters: {
+                path: {
+                    tenant_id: string;
+                    delivery_id: string;
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/json": components["schemas"]["Delivery"];
+                    };
+                };
+            };
+        };
+    };
+    "/admin/v1/tenants/{tenant_id}/deliveries/{delivery_id}/request": {
+        get: {
+            parameters: {
+                path: {
+                    tenant_id: string;
+                    delivery_id: string;
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/json": {
+                            delivery_id: string;
+                            headers: {
+                                [key: string]: string;
+                            };
+                            body: string;
+                        };
+                    };
+                };
+            };
+        };
+    };
+    "/admin/v1/tenants/{tenant_id}/deliveries/replay-count": {
+        get: {
+            parameters: {
+                query?: {
+                    since?: string;
+                    failed?: "true" | "false";
+                };
+                path: {
+                    tenant_id: string;
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/json": {
+                            tenant_id: string;
+                            count: number;
+                        };
+                    };
+                };
+            };
+        };
+    };
+    "/admin/v1/tenants/{tenant_id}/deliveries/replay": {
+        post: {
+            parameters: {
+                path: {
+                    tenant_id: string;
+                };
+            };
+            requestBody: {
+                content: {
+                    "application/json": {
+                        alert_id?: string;
+                        since?: string;
+                        failed?: boolean;
+                    };
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/json": {
+                            tenant_id: string;
+                            replayed: number;
+                            data: components["schemas"]["Delivery"][];
+                        };
+                    };
+                };
+            };
+        };
+    };
+    "/admin/v1/tenants/{tenant_id}/deliveries/test": {
+        post: {
+            parameters: {
+                path: {
+                    tenant_id: string;
+                };
+            };
+            responses: {
+                201: {
+                    content: {
+                        "application/json": components["schemas"]["Delivery"];
+                    };
+                };
+            };
+        };
+    };
+    "/admin/v1/tenants/{tenant_id}/webhook/pause": {
+        post: {
+            parameters: {
+                path: {
+                    tenant_id: string;
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/json": {
+                            tenant_id: string;
+                            webhook_url: string | null;
+                            webhook_state: "on" | "off" | "paused";
+                        };
+                    };
+                };
+            };
+        };
+    };
+    "/admin/v1/tenants/{tenant_id}/webhook/resume": {
+        post: {
+            parameters: {
+                path: {
+                    tenant_id: string;
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/json": {
+                            tenant_id: string;
+                            webhook_url: string | null;
+                            webhook_state: "on" | "off" | "paused";
+                        };
+                    };
+                };
+            };
+        };
+    };
+    "/admin/v1/tenants/{tenant_id}/audit": {
+        get: {
+            parameters: {
+                query?: {
+                    limit?: number;
+                    cursor?: string;
+                    actor?: string;
+                    action?: string;
+                    from?: string;
+                    to?: string;
+                };
+                path: {
+                    tenant_id: string;
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/json": {
+                            data: {
+                                audit_id: number;
+                                at: string;
+                                actor: string;
+                                tenant_id: string | null;
+                                action: string;
+                                before: unknown;
+                                after: unknown;
+                                written_by: string | null;
+                            }[];
+                            limit: number;
+                            next_cursor: string | null;
+                        };
+                    };
+                };
+            };
+        };
+    };
+    "/admin/v1/audit": {
+        get: {
+            parameters: {
+                query?: {
+                    limit?: number;
+                    cursor?: string;
+                    actor?: string;
+                    action?: string;
+                    from?: string;
+                    to?: string;
+                    tenants?: "none" | "all";
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/json": {
+                            data: {
+                                audit_id: number;
+                                at: string;
+                                actor: string;
+                                tenant_id: string | null;
+                                action: string;
+                                before: unknown;
+                                after: unknown;
+                                written_by: string | null;
+                            }[];
+                            limit: number;
+                            next_cursor: string | null;
+                        };
+                    };
+                };
+            };
+        };
+    };
+    "/admin/v1/edges": {
+        get: {
+            responses: {
+                200: {
+                    content: {
+                        "application/json": {
+                            revision: number;
+                            data: {
+                                edge_id: string;
+                                applied_revision: number;
+                                announced_at: string;
+                            }[];
+                        };
+                    };
+                };
+            };
+        };
+    };
+    "/admin/v1/addresses": {
+        get: {
+            responses: {
+                200: {
+                    content: {
+                        "application/json": {
+                            ingest_url: string | null;
+                            api_url: string | null;
+                        };
+                    };
+                };
+            };
+        };
+    };
+    "/admin/v1/tenants/{tenant_id}/reconciliation": {
+        get: {
+            parameters: {
+                query?: {
+                    from?: string;
+                    to?: string;
+                };
+                path: {
+                    tenant_id: string;
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/json": components["schemas"]["Ledger"];
+                    };
+                };
+            };
+        };
+    };
+    "/admin/v1/tenants/{tenant_id}/policy": {
+        get: {
+            parameters: {
+                path: {
+                    tenant_id: string;
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/json": {
+                            tenant_id: string;
+                            version: number;
+                            policy_hash: string;
+                            name: string;
+                            created_at: string;
+                            created_by: string;
+                            in_force: boolean;
+                            document: unknown;
+                        };
+                    };
+                };
+            };
+        };
+        put: {
+            parameters: {
+                query?: {
+                    if_version?: number;
+                };
+                path: {
+                    tenant_id: string;
+                };
+            };
+            requestBody: {
+                content: {
+                    "application/json": unknown;
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/json": {
+                            tenant_id: string;
+                            version: number;
+                            policy_hash: string;
+                            name: string;
+                            previous_version: number;
+                            duration_ms: number;
+                            confirmed_edges: string[];
+                            lease_expired_edges: string[];
+                        };
+                    };
+                };
+            };
+        };
+    };
+    "/admin/v1/tenants/{tenant_id}/policy/versions": {
+        get: {
+            parameters: {
+                query?: {
+                    limit?: number;
+                    cursor?: string;
+                };
+                path: {
+                    tenant_id: string;
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/json": {
+                            data: {
+                                version: number;
+                                policy_hash: string;
+                                name: string;
+                                created_at: string;
+                                created_by: string;
+                                in_force: boolean;
+                            }[];
+                            limit: number;
+                            next_cursor: string | null;
+                        };
+                    };
+                };
+            };
+        };
+    };
+    "/admin/v1/tenants/{tenant_id}/policy/versions/{version}": {
+        get: {
+            parameters: {
+                path: {
+                    tenant_id: string;
+                    version: number;
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/json": {
+                            tenant_id: string;
+                            version: number;
+                            policy_hash: string;
+                            name: string;
+                            created_at: string;
+                            created_by: string;
+                            in_force: boolean;
+                            document: unknown;
+                        };
+                    };
+                };
+            };
+        };
+    };
+    "/admin/v1/policy-presets": {
+        get: {
+            responses: {
+                200: {
+                    content: {
+                        "application/json": {
+                            data: {
+                                name: string;
+                                policy_hash: string;
+                            }[];
+                        };
+                    };
+                };
+            };
+        };
+    };
+    "/admin/v1/policy-presets/{name}": {
+        get: {
+            parameters: {
+                path: {
+                    name: string;
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/json": {
+                            name: string;
+                            policy_hash: string;
+                            document: unknown;
+                        };
+                    };
+                };
+            };
+        };
+    };
+    "/admin/v1/policy.schema.json": {
+        get: {
+            responses: {
+                200: {
+                    content: {
+                        "application/schema+json": unknown;
+                    };
+                };
+            };
+        };
+    };
+    "/admin/v1/tenants/{tenant_id}/policy/check": {
+        post: {
+            parameters: {
+                path: {
+                    tenant_id: string;
+                };
+            };
+            requestBody: {
+                content: {
+                    "application/json": unknown;
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/json": {
+                            valid: boolean;
+                            policy_hash: string | null;
+                            errors: {
+                                path: string;
+                                message: string;
+                            }[];
+                        };
+                    };
+                };
+            };
+        };
+    };
+    "/admin/v1/tenants/{tenant_id}/policy/backtest": {
+        post: {
+            parameters: {
+                query?: {
+                    since?: string;
+                };
+                path: {
+                    tenant_id: string;
+                };
+            };
+            requestBody: {
+                content: {
+                    "application/json": unknown;
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/x-ndjson": {
+                            progress: {
+                                slices_done: number;
+                                slices: number;
+                                devices: ({
+                                    from: string | null;
+                                    to: string | null;
+                                } | "test devices") | null;
+                                events_done: number;
+                                events: number;
+                                elapsed_ms: number;
+                            };
+                        } | {
+                            report: {
+                                tenant_id: string;
+                                since: string | null;
+                                policy: {
+                                    name: string;
+                                    policy_hash: string;
+                                };
+                                events: number;
+                                sessions: number;
+                                matrix: {
+                                    [key: string]: {
+                                        [key: string]: number;
+                                    };
+                                };
+                                alerts: {
+                                    before: number;
+                                    after: number;
+                                    gained: number;
+                                    lost: number;
+                                };
+                                by_action: {
+                                    [key: string]: {
+                                        before: number;
+                                        after: number;
+                                        gained: number;
+                                        lost: number;
+                                    };
+                                };
+                                by_disposition: {
+                                    name: string;
+                                    before: number;
+                                    lost: number;
+                                    may_stay: number;
+                                }[];
+                                by_platform: {
+                                    name: string;
+                                    before: number;
+                                    after: number;
+                                    gained: number;
+                                    lost: number;
+                                }[];
+                                by_sdk_version: {
+                                    name: string;
+                                    before: number;
+                                    after: number;
+                                    gained: number;
+                                    lost: number;
+                                }[];
+                                by_flag: {
+                                    name: string;
+                                    gained: number;
+                                    lost: number;
+                                }[];
+                                correlated: {
+                                    alerts: number;
+                                    by_action: {
+                                        [key: string]: number;
+                                    };
+                                    by_disposition: {
+                                        [key: string]: number;
+                                    };
+                                    may_be_lost: number;
+                                    would_be_own: number;
+                                };
+                                moved_most: {
+                                    device_id: string;
+                                    session_id: string;
+                                    old_score: number;
+                                    new_score: number;
+                                }[];
+                                recomputed: {
+                                    events: number;
+                                    different: number;
+                                    first: string[];
+                                };
+                                scored_by: {
+                                    policy_hash: string;
+                                    events: number;
+                                    name: string;
+                                }[];
+                                not_recomputed: {
+                                    policy_hash: string;
+                                    events: number;
+                                    why: "not_stored" | "too_many";
+                                }[];
+                                duration_ms: number;
+                            };
+                        } | {
+                            problem: {
+                                code: string;
+                                detail: string;
+                            } & {
+                                [key: string]: unknown;
+                            };
+                        };
+                    };
+                };
+            };
+        };
+    };
+    "/admin/v1/tenants/{tenant_id}/policy/shadow": {
+        get: {
+            parameters: {
+                path: {
+                    tenant_id: string;
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/json": {
+                            tenant_id: string;
+                            version: number;
+                            policy_hash: string | null;
+                            name: string | null;
+                            effective_at: string;
+                            created_at: string;
+                            created_by: string;
+                            document: unknown;
+                        };
+                    };
+                };
+            };
+        };
+        put: {
+            parameters: {
+                path: {
+                    tenant_id: string;
+                };
+            };
+            requestBody: {
+                content: {
+                    "application/json": unknown;
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/json": {
+                            tenant_id: string;
+                            version: number;
+                            policy_hash: string | null;
+                            name: string | null;
+                            effective_at: string;
+                            created_at: string;
+                            created_by: string;
+                            previous_version: number;
+                        };
+                    };
+                };
+            };
+        };
+        delete: {
+            parameters: {
+                path: {
+                    tenant_id: string;
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/json": {
+                            tenant_id: string;
+                            version: number;
+                            policy_hash: string | null;
+                            name: string | null;
+                            effective_at: string;
+                            created_at: string;
+                            created_by: string;
+                            previous_version: number;
+                        };
+                    };
+                };
+            };
+        };
+    };
+    "/admin/v1/tenants/{tenant_id}/policy/shadow/comparison": {
+        get: {
+            parameters: {
+                query?: {
+                    since?: string;
+                    version?: number;
+                };
+                path: {
+                    tenant_id: string;
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/json": {
+                            tenant_id: string;
+                            shadow: {
+                                version: number;
+                                versions: number[];
+                                policy_hash: string;
+                                name: string | null;
+                            };
+                            since: string | null;
+                            first_event_at: string | null;
+                            last_event_at: string | null;
+                            events: number;
+                            sessions: number;
+                            matrix: {
+                                [key: string]: {
+                                    [key: string]: number;
+                                };
+                            };
+                            alerts: {
+                                active: number;
+                                shadow: number;
+                                gained: number;
+                                lost: number;
+                            };
+                            by_action: {
+                                [key: string]: {
+                                    active: number;
+                                    shadow: number;
+                                    gained: number;
+                                    lost: number;
+                                };
+                            };
+                            by_platform: {
+                                name: string;
+                                active: number;
+                                shadow: number;
+                                gained: number;
+                                lost: number;
+                            }[];
+                            by_sdk_version: {
+                                name: string;
+                                active: number;
+                                shadow: number;
+                                gained: number;
+                                lost: number;
+                            }[];
+                            by_flag: {
+                                name: string;
+                                gained: number;
+                                lost: number;
+                            }[];
+                            by_disposition: {
+                                name: string;
+                                kept: number;
+                                lost: number;
+                            }[];
+                            moved_most: {
+                                device_id: string;
+                                session_id: string;
+                                active_score: number;
+                                shadow_score: number;
+                            }[];
+                        };
+                    };
+                };
+            };
+        };
+    };
+    "/admin/v1/events/{event_id}/body": {
+        get: {
+            parameters: {
+                path: {
+                    event_id: string;
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/json": {
+                            event_id: string;
+                            tenant_id: string;
+                            body: string;
+                            intact: boolean;
+                        };
+                    };
+                };
+            };
+        };
+    };
+    "/admin/v1/events/{event_id}/explanation": {
+        get: {
+            parameters: {
+                path: {
+                    event_id: string;
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/json": components["schemas"]["EventExplanation"];
+                    };
+                };
+            };
+        };
+    };
+    "/admin/v1/tenants/{tenant_id}/signals": {
+        get: {
+            parameters: {
+                path: {
+                    tenant_id: string;
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/json": components["schemas"]["SignalList"];
+                    };
+                };
+            };
+        };
+    };
+    "/admin/v1/tenants/{tenant_id}/unknown-signals": {
+        get: {
+            parameters: {
+                query?: {
+                    days?: number;
+                    limit?: number;
+                };
+                path: {
+                    tenant_id: string;
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/json": {
+                            days: number;
+                            left_out: {
+                                events: number;
+                                values: number;
+                            };
+                            data: {
+                                signal: string;
+                                sdk_version: string;
+                                platform: string;
+                                events: number;
+                                devices: number;
+                                first_seen_at: string;
+                                last_seen_at: string;
+                            }[];
+                        };
+                    };
+                };
+            };
+        };
+    };
+    "/admin/v1/tenants/{tenant_id}/rule-performance": {
+        get: {
+            parameters: {
+                query?: {
+                    since?: string;
+                };
+                path: {
+                    tenant_id: string;
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/json": {
+                            since: string | null;
+                            alerts: number;
+                            confirmed: number;
+                            false_positive: number;
+                            base_precision: number | null;
+                            flags: {
+                                what: string;
+                                alerts: number;
+                                confirmed: number;
+                                false_positive: number;
+                                precision: number | null;
+                                precision_low: number;
+                                precision_high: number;
+                                lift: number | null;
+                            }[];
+                            reasons: {
+                                what: string;
+                                alerts: number;
+                                confirmed: number;
+                                false_positive: number;
+                                precision: number | null;
+                                precision_low: number;
+                                precision_high: number;
+                                lift: number | null;
+                            }[];
+                            signals: {
+                                what: string;
+                                alerts: number;
+                                confirmed: number;
+                                false_positive: number;
+                                precision: number | null;
+                                precision_low: number;
+                                precision_high: number;
+                                lift: number | null;
+                            }[];
+                        };
+                    };
+                };
+            };
+        };
+    };
+    "/admin/v1/tenants/{tenant_id}/prevalence-spikes": {
+        get: {
+            parameters: {
+                query?: {
+                    open?: string;
+                };
+                path: {
+                    tenant_id: string;
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/json": {
+                            checked_at: string | null;
+                            data: {
+                                platform: string;
+                                sdk_version: string;
+                                signal: string;
+                                started_at: string;
+                                checked_at: string;
+                                ended_at: string | null;
+                                share: number;
+                                earlier_share: number | null;
+                                elsewhere_share: number | null;
+                                z_score: number;
+                                devices: number;
+                                alerts: number;
+                                device_ids: string[];
+                                alert_ids: string[];
+                            }[];
+                        };
+                    };
+                };
+            };
+        };
+    };
+    "/admin/v1/secrets/rewrap": {
+        post: {
+            responses: {
+                200: {
+                    content: {
+                        "application/json": {
+                            rewrapped: number;
+                            already: number;
+                            tenants: number;
+                            remaining: number;
+                            duration_ms: number;
+                        };
+                    };
+                };
+            };
+        };
+    };
+    "/admin/v1/recovery": {
+        get: {
+            responses: {
+                200: {
+                    content: {
+                        "application/json": {
+                            digest: string;
+                            tenants: {
+                                tenant_id: string;
+                                directory: {
+                                    epoch: number;
+                                    status: "active" | "suspended";
+                                    environment: "live" | "sandbox";
+                                    policy_version: number;
+                                    hmac_last4: string | null;
+                                };
+                                postgres: {
+                                    epoch: number;
+                                    status: "active" | "suspended";
+                                    environment: "live" | "sandbox";
+                                    policy_version: number;
+                                    hmac_last4: string | null;
+                                } | null;
+                            }[];
+                            api_keys: {
+                                tenant_id: string;
+                                sha256: string;
+                                last4: string;
+                            }[];
+                            webhooks: {
+                                tenant_id: string;
+                                secret_id: number;
+                            }[];
+                            erasures: {
+                                tenant_id: string;
+                                subject: "device" | "user";
+                                sha256: string;
+                                started_at: string;
+                            }[];
+                        };
+                    };
+                };
+            };
+        };
+        post: {
+            requestBody: {
+                content: {
+                    "application/json": {
+                        digest: string;
+                    };
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/json": {
+                            tenants: number;
+                            api_keys: number;
+                            webhooks: number;
+                            erasures: number;
+                        };
+                    };
+                };
+            };
+        };
+    };
+    "/admin/v1/tenants/{tenant_id}/retention": {
+        put: {
+            parameters: {
+                path: {
+                    tenant_id: string;
+                };
+            };
+            requestBody: {
+                content: {
+                    "application/json": {
+                        events?: number | ("default" | "forever");
+                        alerts?: number | ("default" | "forever");
+                        deliveries?: number | ("default" | "forever");
+                    };
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/json": components["schemas"]["Tenant"];
+                    };
+                };
+            };
+        };
+    };
+    "/admin/v1/tenants/{tenant_id}/erasures": {
+        get: {
+            parameters: {
+                query?: {
+                    limit?: number;
+                    cursor?: string;
+                };
+                path: {
+                    tenant_id: string;
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/json": {
+                            data: components["schemas"]["Erasure"][];
+                            limit: number;
+                            next_cursor: string | null;
+                        };
+                    };
+                };
+            };
+        };
+        post: {
+            parameters: {
+                path: {
+                    tenant_id: string;
+                };
+            };
+            requestBody: {
+                content: {
+                    "application/json": {
+                        device_id?: string;
+                        user_id?: string;
+                        wait?: boolean;
+                    };
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/json": components["schemas"]["ErasureReceipt"];
+                    };
+                };
+                202: {
+                    content: {
+                        "application/json": components["schemas"]["Erasure"];
+                    };
+                };
+            };
+        };
+    };
+    "/admin/v1/tenants/{tenant_id}/erasures/{erasure_id}": {
+        get: {
+            parameters: {
+                path: {
+                    tenant_id: string;
+                    erasure_id: string;
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/json": components["schemas"]["Erasure"];
+                    };
+                };
+            };
+        };
+    };
+    "/admin/v1/tenants/{tenant_id}/lists": {
+        get: {
+            parameters: {
+                query?: {
+                    list?: "allow" | "deny";
+                    kind?: "device" | "user";
+                    id?: string;
+                    reason?: string;
+                    state?: "active" | "expired";
+                    limit?: number;
+                    cursor?: string;
+                };
+                path: {
+                    tenant_id: string;
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/json": {
+                            data: {
+                                entry_id: string;
+                                list: "allow" | "deny";
+                                kind: "device" | "user";
+                                id: string;
+                                reason: string;
+                                expires_at: string | null;
+                                expired: boolean;
+                                created_at: string;
+                                created_by: string;
+                            }[];
+                            total: number;
+                            limit: number;
+                            next_cursor: string | null;
+                        };
+                    };
+                };
+            };
+        };
+        post: {
+            parameters: {
+                path: {
+                    tenant_id: string;
+                };
+            };
+            requestBody: {
+                content: {
+                    "application/json": {
+                        list: "allow" | "deny";
+                        kind: "device" | "user";
+                        id: string;
+                        reason: string;
+                        expires_at?: string | null;
+                    };
+                };
+            };
+            responses: {
+                201: {
+                    content: {
+                        "application/json": {
+                            entry_id: string;
+                            list: "allow" | "deny";
+                            kind: "device" | "user";
+                            id: string;
+                            reason: string;
+                            expires_at: string | null;
+                            expired: boolean;
+                            created_at: string;
+                            created_by: string;
+                        };
+                    };
+                };
+            };
+        };
+    };
+    "/admin/v1/tenants/{tenant_id}/lists/{entry_id}": {
+        delete: {
+            parameters: {
+                path: {
+                    tenant_id: string;
+                    entry_id: string;
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/json": {
+                            tenant_id: string;
+                            entry_id: string;
+                        };
+                    };
+                };
+            };
+        };
+    };
+    "/admin/v1/tenants/{tenant_id}/analysts": {
+        get: {
+            parameters: {
+                path: {
+                    tenant_id: string;
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/json": {
+                            tenant_id: string;
+                            data: {
+                                name: string;
+                                user: string;
+                                created_at: string;
+                                created_by: string;
+                            }[];
+                        };
+                    };
+                };
+            };
+        };
+        post: {
+            parameters: {
+                path: {
+                    tenant_id: string;
+                };
+            };
+            requestBody: {
+                content: {
+                    "application/json": {
+                        name?: string;
+                    };
+                };
+            };
+            responses: {
+                201: {
+                    content: {
+                        "application/json": {
+                            tenant_id: string;
+                            name: string;
+                            url: string;
+                            user: string;
+                            password: string;
+                            database: string;
+                            warning?: string;
+                        };
+                    };
+                };
+            };
+        };
+    };
+    "/admin/v1/tenants/{tenant_id}/analysts/{name}/password": {
+        post: {
+            parameters: {
+                path: {
+                    tenant_id: string;
+                    name: string;
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/json": {
+                            tenant_id: string;
+                            name: string;
+                            url: string;
+                            user: string;
+                            password: string;
+                            database: string;
+                            warning?: string;
+                        };
+                    };
+                };
+            };
+        };
+    };
+    "/admin/v1/tenants/{tenant_id}/analysts/{name}": {
+        delete: {
+            parameters: {
+                path: {
+                    tenant_id: string;
+                    name: string;
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/json": {
+                            tenant_id: string;
+                            name: string;
+                        };
+                    };
+                };
+            };
+        };
+    };
+    "/admin/v1/tenants/{tenant_id}/sql": {
+        post: {
+            parameters: {
+                path: {
+                    tenant_id: string;
+                };
+            };
+            requestBody: {
+                content: {
+                    "application/json": {
+                        sql: string;
+                        parameters?: {
+                            [key: string]: string;
+                        };
+                        format?: "rows" | "csv" | "excel";
+                    };
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/json": {
+                            columns: {
+                                name: string;
+                                type: string;
+                            }[];
+                            rows: unknown[][];
+                            hints: string[];
+                            truncated: boolean;
+                            rows_read: number | null;
+                            bytes_read: number | null;
+                            duration_ms: number;
+                        };
+                    };
+                };
+            };
+        };
+    };
+    "/admin/v1/sql/views": {
+        get: {
+            responses: {
+                200: {
+                    content: {
+                        "application/json": {
+                            database: string;
+                            needs_server: boolean;
+                            data: {
+                                name: string;
+                                comment: string;
+                                columns: {
+                                    name: string;
+                                    type: string;
+                                    comment: string;
+                                }[];
+                            }[];
+                        };
+                    };
+                };
+            };
+        };
+    };
+    "/admin/v1/sql/cookbook": {
+        get: {
+            responses: {
+                200: {
+                    content: {
+                        "application/json": {
+                            data: {
+                                name: string;
+                                question: string;
+                                answer: string;
+                                advice: string;
+                                parameters: {
+                                    [key: string]: string;
+                                };
+                                sql: string;
+                            }[];
+                        };
+                    };
+                };
+            };
+        };
+    };
+    "/admin/v1/tenants/{tenant_id}/fleet": {
+        get: {
+            parameters: {
+                query?: {
+                    from?: string;
+                    to?: string;
+                };
+                path: {
+                    tenant_id: string;
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/json": {
+                            from: string;
+                            to: string;
+                            step_seconds: number;
+                            times: string[];
+                            totals: {
+                                events: number;
+                                devices: number;
+                                sessions: number;
+                                new_devices: number;
+                            };
+                            over_time: {
+                                events: number[];
+                                devices: number[];
+                                sessions: number[];
+                                new_devices: number[];
+                            };
+                            platforms: {
+                                platform: string;
+                                devices: number[];
+                                events: number[];
+                            }[];
+                            versions: {
+                                platform: string;
+                                sdk_version: string;
+                                events: number;
+                                devices: number;
+                                sessions: number;
+                                first_seen_at: string;
+                                last_seen_at: string;
+                                devices_over_time: number[] | null;
+                            }[];
+                            signals: {
+                                signal: string;
+                                devices: number;
+                                share: number;
+                                by_version: (number | null)[];
+                            }[];
+                        };
+                    };
+                };
+            };
+        };
+    };
+    "/admin/v1/tenants/{tenant_id}/keys": {
+        get: {
+            parameters: {
+                path: {
+                    tenant_id: string;
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/json": {
+                            tenant_id: string;
+                            data: {
+                                name: string;
+                                scopes: ("read" | "alerts:write" | "lists:write")[];
+                                prefix: string;
+                                last4: string;
+                                created_at: string;
+                                created_by: string;
+                                last_used_at: string | null;
+                            }[];
+                        };
+                    };
+                };
+            };
+        };
+        post: {
+            parameters: {
+                path: {
+                    tenant_id: string;
+                };
+            };
+            requestBody: {
+                content: {
+                    "application/json": {
+                        name?: string;
+                        scopes: ("read" | "alerts:write" | "lists:write")[];
+                    };
+                };
+            };
+            responses: {
+                201: {
+                    content: {
+                        "application/json": {
+                            name: string;
+                            scopes: ("read" | "alerts:write" | "lists:write")[];
+                            prefix: string;
+                            last4: string;
+                            created_at: string;
+                            created_by: string;
+                            last_used_at: string | null;
+                            tenant_id: string;
+                            api_key: string;
+                        };
+                    };
+                };
+            };
+        };
+    };
+    "/admin/v1/tenants/{tenant_id}/keys/{name}": {
+        delete: {
+            parameters: {
+                path: {
+                    tenant_id: string;
+                    name: string;
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/json": {
+                            tenant_id: string;
+                            name: string;
+                        };
+                    };
+                };
+            };
+        };
+    };
+    "/admin/v1/session": {
+        get: {
+            responses: {
+                200: {
+                    content: {
+                        "application/json": components["schemas"]["SignedIn"];
+                    };
+                };
+            };
+        };
+        post: {
+            requestBody: {
+                content: {
+                    "application/json": {
+                        email: string;
+                        password: string;
+                        code?: string;
+                    };
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/json": components["schemas"]["SignedIn"];
+                    };
+                };
+            };
+        };
+        delete: {
+            responses: {
+                204: {
+                };
+            };
+        };
+    };
+    "/admin/v1/session/step-up": {
+        post: {
+            requestBody: {
+                content: {
+                    "application/json": {
+                        password?: string;
+                        code?: string;
+                    };
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/json": components["schemas"]["SignedIn"];
+                    };
+                };
+            };
+        };
+    };
+    "/admin/v1/sessions": {
+        get: {
+            parameters: {
+                query?: {
+                    operator_id?: string;
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/json": {
+                            data: {
+                                session_id: string;
+                                created_at: string;
+                                expires_at: string;
+                                idle_expires_at: string;
+                                signed_in_by: "password" | "oidc" | "link";
+                                step_up_until: string | null;
+                                operator_id: string;
+                                last_used_at: string;
+                                address: string;
+                                user_agent: string;
+                                current: boolean;
+                            }[];
+                        };
+                    };
+                };
+            };
+        };
+    };
+    "/admin/v1/sessions/{session_id}": {
+        delete: {
+            parameters: {
+                path: {
+                    session_id: string;
+                };
+            };
+            responses: {
+                204: {
+                };
+            };
+        };
+    };
+    "/admin/v1/session/password": {
+        put: {
+            requestBody: {
+                content: {
+                    "application/json": {
+                        current: string;
+                        password: string;
+                    };
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/json": components["schemas"]["SignedIn"];
+                    };
+                };
+            };
+        };
+    };
+    "/admin/v1/session/totp": {
+        post: {
+            responses: {
+                200: {
+                    content: {
+                        "application/json": {
+                            secret: string;
+                            otpauth_url: string;
+                        };
+                    };
+                };
+            };
+        };
+        delete: {
+            responses: {
+                204: {
+                };
+            };
+        };
+    };
+    "/admin/v1/session/totp/confirm": {
+        post: {
+            requestBody: {
+                content: {
+                    "application/json": {
+                        code: string;
+                    };
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/json": {
+                            recovery_codes: string[];
+                        };
+                    };
+                };
+            };
+        };
+    };
+    "/admin/v1/operators/invitations": {
+        get: {
+            responses: {
+                200: {
+                    content: {
+                        "application/json": {
+                            data: {
+                                invitation_id: string;
+                                email: string;
+                                name: string;
+                                role: "viewer" | "analyst" | "engineer" | "admin";
+                                tenants: "all" | string[];
+                                state: "open" | "accepted" | "revoked" | "expired";
+                                created_at: string;
+                                created_by: string;
+                                expires_at: string;
+                            }[];
+                        };
+                    };
+                };
+            };
+        };
+        post: {
+            requestBody: {
+                content: {
+                    "application/json": {
+                        email: string;
+                        role: "viewer" | "analyst" | "engineer" | "admin";
+                        tenants?: "all" | string[];
+                        name?: string;
+                        valid_hours?: number;
+                    };
+                };
+            };
+            responses: {
+                201: {
+                    content: {
+                        "application/json": {
+                            invitation_id: string;
+                            url: string;
+                            expires_at: string;
+                        };
+                    };
+                };
+            };
+        };
+    };
+    "/admin/v1/invitations/{token}": {
+        get: {
+            parameters: {
+                path: {
+                    token: string;
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/json": {
+                            email: string;
+                            role: "viewer" | "analyst" | "engineer" | "admin";
+                            reset: boolean;
+                            expires_at: string;
+                        };
+                    };
+                };
+            };
+        };
+        post: {
+            parameters: {
+                path: {
+                    token: string;
+                };
+            };
+            requestBody: {
+                content: {
+                    "application/json": {
+                        name: string;
+                        password: string;
+                    };
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/json": components["schemas"]["SignedIn"];
+                    };
+                };
+            };
+        };
+    };
+    "/admin/v1/session/ways": {
+        get: {
+            responses: {
+                200: {
+                    content: {
+                        "application/json": {
+                            passwords: boolean;
+                            oidc: {
+                                issuer: string;
+                            } | null;
+                        };
+                    };
+                };
+            };
+        };
+    };
+    "/admin/v1/session/oidc": {
+        post: {
+            requestBody: {
+                content: {
+                    "application/json": Record<string, unknown>;
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/json": {
+                            url: string;
+                        };
+                    };
+                };
+            };
+        };
+    };
+    "/admin/v1/session/oidc/return": {
+        post: {
+            requestBody: {
+                content: {
+                    "application/json": {
+                        query: string;
+                    };
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/json": components["schemas"]["SignedIn"];
+                    };
+                };
+            };
+        };
+    };
+    "/admin/v1/session/step-up/oidc": {
+        post: {
+            requestBody: {
+                content: {
+                    "application/json": Record<string, unknown>;
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/json": {
+                            url: string;
+                        };
+                    };
+                };
+            };
+        };
+    };
+    "/admin/v1/session/step-up/oidc/return": {
+        post: {
+            requestBody: {
+                content: {
+                    "application/json": {
+                        query: string;
+                    };
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/json": components["schemas"]["SignedIn"];
+                    };
+                };
+            };
+        };
+    };
+    "/admin/v1/operators": {
+        get: {
+            responses: {
+                200: {
+                    content: {
+                        "application/json": {
+                            data: {
+                                operator_id: string;
+                                email: string;
+                                name: string;
+                                role: "viewer" | "analyst" | "engineer" | "admin";
+                                tenants: "all" | string[];
+                                totp: boolean;
+                                password: boolean;
+                                oidc: boolean;
+                                disabled: boolean;
+                                created_at: string;
+                                created_by: string;
+                                last_signed_in_at: string | null;
+                            }[];
+                        };
+                    };
+                };
+            };
+        };
+    };
+    "/admin/v1/operators/{operator_id}": {
+        patch: {
+            parameters: {
+                path: {
+                    operator_id: string;
+                };
+            };
+            requestBody: {
+                content: {
+                    "application/json": {
+                        role?: "viewer" | "analyst" | "engineer" | "admin";
+                        tenants?: "all" | string[];
+                        disabled?: boolean;
+                        name?: string;
+                    };
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/json": {
+                            operator_id: string;
+                            email: string;
+                            name: string;
+                            role: "viewer" | "analyst" | "engineer" | "admin";
+                            tenants: "all" | string[];
+                            totp: boolean;
+                            password: boolean;
+                            oidc: boolean;
+                            disabled: boolean;
+                            created_at: string;
+                            created_by: string;
+                            last_signed_in_at: string | null;
+                        };
+                    };
+                };
+            };
+        };
+    };
+    "/admin/v1/operators/{operator_id}/reset": {
+        post: {
+            parameters: {
+                path: {
+                    operator_id: string;
+                };
+            };
+            responses: {
+                201: {
+                    content: {
+                        "application/json": {
+                            invitation_id: string;
+                            url: string;
+                            expires_at: string;
+                        };
+                    };
+                };
+            };
+        };
+    };
 }
+export type webhooks = Record<string, never>;
+export interface components {
+    schemas: {
+        BulkJob: {
+            job_id: string;
+            tenant_id: string;
+            sets: "disposition" | "assignee";
+            disposition: ("OPEN" | "REVIEWED" | "FALSE_POSITIVE" | "CONFIRMED") | null;
+            assignee: string | null;
+            note: string | null;
+            actor: string;
+            state: "running" | "done" | "cancelled";
+            total: number;
+            done: number;
+            changed: number;
+            kept: number;
+            undo_of: string | null;
+            undone_by: string | null;
+            created_at: string;
+            ended_at: string | null;
+        };
+        Delivery: {
+            delivery_id: string;
+            tenant_id: string;
+            alert_id: string | null;
+            event: string;
+            state: "pending" | "sending" | "delivered" | "failed" | "skipped";
+            reason: string | null;
+            created_at: string;
+            due_at: string | null;
+            ended_at: string | null;
+            attempts: {
+                attempt: number;
+                at: string;
+                duration_ms: number;
+                status: number | null;
+                error_kind: string | null;
+                error: string | null;
+                address: string | null;
+                answer: string | null;
+            }[];
+        };
+        Device: {
+            device_id: string;
+            first_seen_at: string;
+            last_seen_at: string;
+            peak_rasp_score: number;
+            users_seen_on: string[];
+            users_cursor: string | null;
+            sessions: components["schemas"]["Session"][];
+            sessions_total: number;
+            sessions_cursor: string | null;
+        };
+        Disposition: "OPEN" | "REVIEWED" | "FALSE_POSITIVE" | "CONFIRMED";
+        Erasure: {
+            erasure_id: string;
+            tenant_id: string;
+            subject: {
+                kind: "device" | "user";
+                sha256: string;
+            };
+            state: "waiting" | "running" | "done" | "failed";
+            requested_by: string;
+            created_at: string;
+            started_at: string | null;
+            ended_at: string | null;
+            progress: {
+                store: "postgres" | "streams" | "clickhouse";
+                state: "waiting" | "erasing" | "erased";
+                rows: number | null;
+            }[];
+            problem: string | null;
+            receipt: components["schemas"]["ErasureReceipt"] | null;
+        };
+        ErasureReceipt: {
+            tenant_id: string;
+            subject: {
+                kind: "device" | "user";
+                sha256: string;
+            };
+            started_at: string;
+            finished_at: string;
+            counts: {
+                [key: string]: {
+                    before: number;
+                    after: number;
+                };
+            };
+            kept_mentions: {
+                events: number | null;
+            };
+            notes: string[];
+        };
+        EventExplanation: {
+            event: {
+                event_id: string;
+                tenant_id: string;
+                device_id: string;
+                session_id: string;
+                user_id: string | null;
+                account_id: string | null;
+                received_at: string;
+                sdk_version: string;
+                platform: string;
+                epoch: number;
+            };
+            policy: {
+                version: number;
+                policy_hash: string;
+                name: string;
+                created_at: string | null;
+                created_by: string | null;
+                document_intact: boolean;
+            };
+            answered: {
+                rasp_score: number;
+                rasp_action: "ALLOW" | "REVIEW" | "BLOCK";
+                flags: string[];
+                reasons: {
+                    code: string;
+                    weight: number;
+                    evidence: {
+                        [key: string]: unknown;
+                    };
+                }[] | null;
+            };
+            recomputed: {
+                rasp_score: number;
+                rasp_action: "ALLOW" | "REVIEW" | "BLOCK";
+                flags: string[];
+                reasons: {
+                    code: string;
+                    weight: number;
+                    evidence: {
+                        [key: string]: unknown;
+                    };
+                }[] | null;
+            };
+            matches: boolean;
+            evidence_differs: boolean;
+            differences: {
+                field: string;
+                answered: unknown;
+                recomputed: unknown;
+            }[];
+            body_intact: boolean;
+            forced: {
+                device_id: string;
+                rasp_score: number;
+                rasp_action: "ALLOW" | "REVIEW" | "BLOCK";
+            } | null;
+            steps: {
+                signals: {
+                    signal: string;
+                    value: unknown;
+                    outcome: "scored"
+                        | "not_measured"
+                        | "clean"
+                        | "weightless"
+                        | "unknown"
+                        | "suppressed";
+                    points: number;
+                    suppressed_because?: string;
+                }[];
+                categories: {
+                    category: "root" | "emulator" | "debugger" | "tamper" | "ecosystem" | "network";
+                    sum: number;
+                    groups: {
+                        signals: string[];
+                        cap: number;
+                        sum: number;
+                    }[];
+                    cap: number;
+                    strong_evidence: string[] | null;
+                    capped: number;
+                    halved_by: string[];
+                    halved: number;
+                    soft_limit: number | null;
+                    points: number;
+                }[];
+                sum: number;
+                total: number;
+                floor: {
+                    signal: string;
+                    score: number;
+                } | null;
+                score: number;
+                thresholds: {
+                    review: number;
+                    block: number;
+                };
+                action: "ALLOW" | "REVIEW" | "BLOCK";
+                reasons: {
+                    code: string;
+                    weight: number;
+                    evidence: {
+                        [key: string]: unknown;
+                    };
+                }[];
+            };
+            correlation: {
+                risk_score: number;
+                action: "ALLOW" | "REVIEW" | "BLOCK";
+                reasons: {
+                    code: string;
+                    weight: number;
+                    evidence: {
+                        [key: string]: unknown;
+                    };
+                }[];
+                retry: boolean;
+                matches_alert: boolean | null;
+            } | null;
+            alerts: {
+                alert_id: string;
+                event_id: string;
+                raised_by_this_event: boolean;
+                action: "ALLOW" | "REVIEW" | "BLOCK";
+                severity: string;
+                risk_score: number;
+                rasp_score: number;
+                policy_version: number;
+                disposition: string;
+                created_at: string;
+                reasons: {
+                    code: string;
+                    weight: number;
+                    evidence: {
+                        [key: string]: unknown;
+                    };
+                }[];
+                correlation_reasons: {
+                    code: string;
+                    weight: number;
+                    evidence: {
+                        [key: string]: unknown;
+                    };
+                }[];
+            }[];
+        };
+        Evidence: {
+            signals?: string[];
+            caps?: {
+                category: string;
+                group?: string[];
+                cap: number;
+                sum: number;
+            }[];
+            strong_evidence?: string[];
+            halved_by?: string[];
+            soft_limit?: number;
+            floor?: {
+                signal: string;
+                score: number;
+            };
+            metric?: string;
+            count?: number;
+            threshold?: number;
+            window?: string;
+            capped?: boolean;
+        } & {
+            [key: string]: unknown;
+        };
+        Flag: string;
+        Ledger: {
+            from: string;
+            to: string;
+            as_of: string | null;
+            agrees: boolean;
+            data: components["schemas"]["LedgerHour"][];
+        };
+        LedgerDifference: {
+            stage: "accepted" | "rows" | "decisions" | "alerts" | "deliveries";
+            kind: "missing" | "unexplained";
+            count: number;
+            ids: string[];
+        };
+        LedgerHour: {
+            hour: string;
+            accepted: number;
+            stored: number;
+            repeats: number;
+            refused: number;
+            erased: number;
+            rows: number;
+            decided: number;
+            alerts_due: number;
+            alerts: number;
+            deliveries: number;
+            attempted: number;
+            delivered: number;
+            in_flight: number;
+            expired: boolean;
+            differences: components["schemas"]["LedgerDifference"][];
+        };
+        Problem: {
+            type: string;
+            title: string;
+            status: number;
+            detail: string;
+            code: "invalid_body"
+                | "invalid_policy"
+                | "invalid_query"
+                | "invalid_path"
+                | "idempotency_key_refused"
+                | "malformed_request"
+                | "signature_missing"
+                | "signature_invalid"
+                | "unauthorized"
+                | "totp_required"
+                | "forbidden"
+                | "scope_missing"
+                | "step_up_required"
+                | "step_up_refused"
+                | "origin_refused"
+                | "insecure_origin"
+                | "not_found"
+                | "device_not_found"
+                | "user_not_found"
+                | "alert_not_found"
+                | "tenant_not_found"
+                | "delivery_not_found"
+                | "policy_not_found"
+                | "analyst_not_found"
+                | "event_not_found"
+                | "key_not_found"
+                | "list_entry_not_found"
+                | "erasure_not_found"
+                | "bulk_job_not_found"
+                | "operator_not_found"
+                | "session_not_found"
+                | "invitation_not_found"
+                | "method_not_allowed"
+                | "request_timeout"
+                | "conflict"
+                | "alert_changed"
+                | "tenant_exists"
+                | "recovery_pending"
+                | "recovery_changed"
+                | "older_processes"
+                | "analyst_exists"
+                | "key_exists"
+                | "operator_exists"
+                | "last_admin"
+                | "analysts_not_possible"
+                | "analysts_need_a_server"
+                | "policy_conflict"
+                | "webhook_not_on"
+                | "webhook_has_no_url"
+                | "idempotency_key_in_flight"
+                | "body_too_large"
+                | "uri_too_long"
+                | "unsupported_media_type"
+                | "expectation_failed"
+                | "idempotency_key_reused"
+                | "webhook_url_refused"
+                | "query_failed"
+                | "event_not_explainable"
+                | "rate_limited"
+                | "headers_too_large"
+                | "internal_error"
+                | "unavailable";
+            request_id: string;
+            errors?: {
+                path: string;
+                message: string;
+            }[];
+            present?: {
+                disposition: components["schemas"]["Disposition"];
+                assignee: string | null;
+            };
+            signature_form?: string;
+            received?: {
+                bytes: number;
+                sha256: string;
+            };
+        };
+        Reason: {
+            code: components["schemas"]["Flag"];
+            weight: number;
+            evidence: components["schemas"]["Evidence"];
+        };
+        Session: {
+            session_id: string;
+            rasp_action: "ALLOW" | "REVIEW" | "BLOCK";
+            started_at: string;
+            last_seen_at: string;
+            rasp_score: number;
+            flags: components["schemas"]["Flag"][];
+        };
+        Signal: {
+            signal: string;
+            name: string;
+            type: "boolean" | "number" | "string" | "strings";
+            platforms: ("android" | "ios")[];
+            grade: "critical" | "high" | "medium" | "low" | "informational";
+            flag: components["schemas"]["Flag"];
+            description: string;
+            sources: string[];
+            weight: components["schemas"]["SignalWeight"];
+            suppressed: components["schemas"]["SignalSuppression"][];
+        };
+        SignalList: {
+            policy: {
+                name: string;
+                version: number;
+                policy_hash: string;
+                thresholds: {
+                    review: number;
+                    block: number;
+                };
+            };
+            categories: {
+                category: "root" | "emulator" | "debugger" | "tamper" | "ecosystem" | "network";
+                cap: number;
+                soft: boolean;
+                groups: {
+                    cap: number;
+                    signals: string[];
+                }[];
+                signals: components["schemas"]["Signal"][];
+            }[];
+            flags: {
+                [key: string]: string;
+            };
+        };
+        SignalSuppression: {
+            sdk_versions?: string[];
+            platforms?: string[];
+            expires_at: string | null;
+            reason: string;
+        };
+        SignalWeight: number | {
+            when_false: number;
+        } | {
+            at_least: number;
+            weight: number;
+        } | {
+            values: {
+                [key: string]: number;
+            };
+            unless?: string[];
+        };
+        SignedIn: {
+            operator: {
+                operator_id: string;
+                email: string;
+                name: string;
+                role: "viewer" | "analyst" | "engineer" | "admin";
+                tenants: "all" | string[];
+                totp: boolean;
+                password: boolean;
+                oidc: boolean;
+            };
+            session: {
+                session_id: string;
+                created_at: string;
+                expires_at: string;
+                idle_expires_at: string;
+                signed_in_by: "password" | "oidc" | "link";
+                step_up_until: string | null;
+            };
+            step_up_by: ("code" | "password" | "oidc")[];
+        };
+        Tenant: {
+            tenant_id: string;
+            name: string;
+            environment: "live" | "sandbox";
+            status: "active" | "suspended";
+            epoch: number;
+            created_at: string;
+            webhook_url: string | null;
+            webhook_state: "on" | "off" | "paused";
+            webhook_off_reason: string | null;
+            webhook_changed_at: string | null;
+            webhook_health: {
+                failing_since: string;
+                failed_attempts: number;
+                last_failure: string | null;
+                held_until: string | null;
+                failed_probes: number;
+            } | null;
+            policy_version: number;
+            policy_hash: string;
+            ingest_rate: {
+                per_second: number;
+                burst: number;
+            } | null;
+            ingest_bytes: {
+                per_second: number;
+                burst: number;
+            } | null;
+            ingest_share: number | null;
+            telemetry_stream: number;
+            rest_rate: {
+                per_second: number;
+                burst: number;
+            } | null;
+            retention: {
+                events: {
+                    days: number | null;
+                    default: boolean;
+                };
+                alerts: {
+                    days: number | null;
+                    default: boolean;
+                };
+                deliveries: {
+                    days: number | null;
+                    default: boolean;
+                };
+            };
+            public_api_key: {
+                prefix: string;
+                last4: string;
+                created_at: string;
+                last_used_at: string | null;
+            } | null;
+            hmac_secret: {
+                last4: string;
+                created_at: string;
+                state: string;
+            } | null;
+            webhook_secret: {
+                last4: string;
+                created_at: string;
+            } | null;
+        };
+        User: {
+            user_id: string;
+            first_seen_at: string;
+            last_seen_at: string;
+            peak_rasp_score: number;
+            devices: components["schemas"]["UserDevice"][];
+            devices_total: number;
+            devices_cursor: string | null;
+        };
+        UserDevice: {
+            device_id: string;
+            first_seen_at: string;
+            last_seen_at: string;
+            peak_rasp_score: number;
+        };
+    };
+    responses: never;
+    parameters: never;
+    requestBodies: never;
+    headers: never;
+    pathItems: never;
+}
+export type $defs = Record<string, never>;
+export type operations = Record<string, never>;

@@ -1,5 +1,6 @@
 /** Actions, severities and states by word, shape and colour, so that none of the three is needed. */
 import type { ReactNode } from 'react'
+import { type Action, type Severity, severities } from '#shared/core/scoring/score.ts'
 import { classes } from './classes.ts'
 
 export type Tone = 'neutral' | 'good' | 'warn' | 'bad' | 'accent'
@@ -46,7 +47,7 @@ const circle = 'M5 .5a4.5 4.5 0 1 0 0 9 4.5 4.5 0 0 0 0-9z'
 const triangle = 'M5 .5l4.8 9h-9.6z'
 const octagon = 'M3 .3h4l2.7 2.7v4l-2.7 2.7h-4l-2.7-2.7v-4z'
 
-const actions: Record<string, { tone: Tone; path: string }> = {
+const actions: Record<Action, { tone: Tone; path: string }> = {
   ALLOW: { tone: 'good', path: circle },
   REVIEW: { tone: 'warn', path: triangle },
   BLOCK: { tone: 'bad', path: octagon },
@@ -54,7 +55,7 @@ const actions: Record<string, { tone: Tone; path: string }> = {
 
 /** ALLOW with a circle, REVIEW with a triangle, BLOCK with an octagon. */
 export function ActionBadge({ action }: { action: string }) {
-  const known = actions[action]
+  const known = actions[action as Action]
   if (known === undefined) return <Badge>{action}</Badge>
   return (
     <Badge shape={<Shape path={known.path} />} tone={known.tone}>
@@ -63,12 +64,11 @@ export function ActionBadge({ action }: { action: string }) {
   )
 }
 
-const severities = ['LOW', 'MEDIUM', 'HIGH', 'CRITICAL']
 const severityTones: Tone[] = ['neutral', 'accent', 'warn', 'bad']
 
 /** One to four bars beside the word. */
 export function SeverityBadge({ severity }: { severity: string }) {
-  const rank = severities.indexOf(severity.toUpperCase())
+  const rank = severities.indexOf(severity.toUpperCase() as Severity)
   if (rank < 0) return <Badge>{severity}</Badge>
   const bars = (
     <svg aria-hidden="true" fill="currentColor" height="10" viewBox="0 0 12 10" width="12">

@@ -10,12 +10,12 @@ export function useUrlSearch(): [Search, (change: Search) => void] {
   const navigate = useNavigate()
   const change = useCallback(
     (next: Search) => {
-      const merge = (before: Search): Search =>
+      const merge = (before: object): Search =>
         Object.fromEntries(
-          Object.entries({ ...before, ...next }).filter(([, value]) => value !== ''),
+          Object.entries<string>({ ...before, ...next }).filter(([, value]) => value !== ''),
         )
       // The address of the page stays: a filter is not a step that Back should undo.
-      void navigate({ to: '.', search: merge as never, replace: true })
+      void navigate({ to: '.', search: merge, replace: true })
     },
     [navigate],
   )

@@ -55,7 +55,7 @@ export function Page() {
           {(rows) => (
             <TenantTable columns={columns} label="Integrations" rows={rows}>
               <p>A tenant has the keys that its apps and servers sign with.</p>
-              <Link to={'/manage/tenants' as '/'}>Create a tenant</Link>
+              <Link to="/manage/tenants">Create a tenant</Link>
             </TenantTable>
           )}
         </Loaded>

@@ -32,7 +32,7 @@ const counts: [key: keyof Hour & string, head: string, about: string][] = [
 ]
 
 export function Page() {
-  const { tenant = '' } = useParams({ strict: false }) as { tenant?: string }
+  const { tenant = '' } = useParams({ strict: false })
   const { from, to } = useTimeRange()
   const live = useLive()
   const [only, setOnly] = useUrlState('show', 'all')

@@ -44,7 +44,7 @@ export function AccountMenu({ operator }: { operator: Operator }) {
         <Icon name="key" />
         Password, second factor, sessions
       </MenuItem>
-      <MenuItem onSelect={() => void navigate({ to: '/help' as '/' })}>
+      <MenuItem onSelect={() => void navigate({ to: '/help' })}>
         <Icon name="help" />
         Help and API references
       </MenuItem>

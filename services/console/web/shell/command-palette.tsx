@@ -59,9 +59,7 @@ function Palette({ kind, onClose }: { kind: PaletteKind; onClose: () => void }) 
   const open = (entry: Entry | undefined) => {
     if (entry === undefined) return
     onClose()
-    const [to, query] = entry.to.split('?')
-    const search = Object.fromEntries(new URLSearchParams(query))
-    void navigate({ to: to as '/', search: search as never })
+    void navigate({ href: entry.to })
   }
   const onKeyDown = (event: KeyboardEvent) => {
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key]
@@ -156,7 +154,7 @@ function useEntries(kind: PaletteKind, text: string): Entry[] {
     return [{ key: path, kind: 'Admin', text: nav.name, icon: 'admin', to: path }]
   })
   const own = places.map(
-    ({ name, icon, to }): Entry => ({ key: to, kind: 'Page', text: name, icon, to }),
+    ({ name, icon, address: to }): Entry => ({ key: to, kind: 'Page', text: name, icon, to }),
   )
   const account: Entry = {
     key: '/account',
@@ -186,7 +184,7 @@ function useEntries(kind: PaletteKind, text: string): Entry[] {
 /** The page that is open, for another tenant; else the first page about a tenant. */
 function useTenantAddress(): (tenant: string) => string {
   const { pathname } = useLocation()
-  const { tenant: here } = useParams({ strict: false }) as { tenant?: string }
+  const { tenant: here } = useParams({ strict: false })
   const first = usePages().find(({ path, nav }) => path.startsWith('/t/') && nav !== undefined)
   return (tenant) => {
     if (here !== undefined && pathname.includes(`/${here}`)) {

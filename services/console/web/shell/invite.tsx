@@ -41,8 +41,8 @@ export function Invite({ onSignedIn }: { onSignedIn: (signedIn: SignedIn) => voi
         name: String(form.get('name') ?? '').trim(),
         password: String(form.get('password') ?? ''),
       })
-      const to = slug.test(tenant) ? `/t/${tenant}/overview` : '/'
-      await navigate({ to: to as '/', search: {}, replace: true, hash: '' })
+      const href = slug.test(tenant) ? `/t/${tenant}/overview` : '/'
+      await navigate({ href, replace: true })
       onSignedIn(signedIn)
     } catch (caught) {
       setError(caught)

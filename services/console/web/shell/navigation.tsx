@@ -3,9 +3,16 @@ import { Link, useLocation } from '@tanstack/react-router'
 import { useTenant } from '../api/tenants.ts'
 import { classes } from '../components/classes.ts'
 import { Icon, type IconName } from '../components/icons.tsx'
-import { usePages } from './page-list.ts'
+import { type PagePath, usePages } from './page-list.ts'
 
-export type Place = { name: string; icon: IconName; to: string; isHere: (path: string) => boolean }
+export type Place = {
+  name: string
+  icon: IconName
+  path: PagePath
+  /** The path for the tenant that is open. */
+  address: string
+  isHere: (address: string) => boolean
+}
 
 /** The entries of the navigation; Admin stands for all of its tabs. */
 export function usePlaces(): Place[] {
@@ -14,20 +21,23 @@ export function usePlaces(): Place[] {
   const own = allowed.flatMap(({ path, nav }): Place[] => {
     if (nav === undefined || 'of' in nav) return []
     if (path.includes('$tenant') && tenant === null) return []
-    const to = path.replace('$tenant', tenant ?? '')
-    return [{ ...nav, to, isHere: (at) => at === to || at.startsWith(`${to}/`) }]
+    const address = path.replace('$tenant', tenant ?? '')
+    const isHere = (at: string) => at === address || at.startsWith(`${address}/`)
+    return [{ ...nav, path, address, isHere }]
   })
   const admin = allowed.find(({ nav }) => nav !== undefined && 'of' in nav)
   if (admin === undefined) return own
   const isHere = (at: string) => at.startsWith('/manage/')
-  return [...own, { name: 'Admin', icon: 'admin', to: admin.path, isHere }]
+  const { path } = admin
+  return [...own, { name: 'Admin', icon: 'admin', path, address: path, isHere }]
 }
 
 export function Navigation() {
   const { pathname } = useLocation()
+  const tenant = useTenant() ?? ''
   return (
     <nav aria-label="Main" className="grid gap-px overflow-y-auto px-3 py-1">
-      {usePlaces().map(({ name, icon, to, isHere }) => (
+      {usePlaces().map(({ name, icon, path, isHere }) => (
         <Link
           aria-current={isHere(pathname) ? 'page' : undefined}
           className={classes(
@@ -35,7 +45,8 @@ export function Navigation() {
             isHere(pathname) ? 'bg-hover font-medium text-text' : 'text-muted',
           )}
           key={name}
-          to={to as '/'}
+          params={{ tenant }}
+          to={path}
         >
           <Icon name={icon} />
           {name}
@@ -67,7 +78,7 @@ export function AdminTabs() {
               isHere ? 'border-accent text-text' : 'border-transparent text-muted hover:text-text',
             )}
             key={path}
-            to={path as '/'}
+            to={path}
           >
             {name}
           </Link>

@@ -1,4 +1,5 @@
 /** What a page is to the shell, and the list of all pages, which the router provides. */
+import type { RegisteredRouter } from '@tanstack/react-router'
 import { type ComponentType, createContext, useContext } from 'react'
 import { mayAs, type Role } from '../api/session.ts'
 import type { IconName } from '../components/icons.tsx'
@@ -16,12 +17,16 @@ export type PageEntry = {
   allTenants?: boolean
 }
 
-export const PagesContext = createContext<PageEntry[]>([])
+export const PagesContext = createContext<readonly PageEntry[]>([])
+
+/** The address of a page as the router knows it, with `$tenant` and other parameters. */
+export type PagePath = keyof RegisteredRouter['routesByPath']
 
 /** The pages that the operator's role may open. */
-export function usePages(): PageEntry[] {
+export function usePages(): (PageEntry & { path: PagePath })[] {
   const { role, tenants } = useSignedIn().operator
   return useContext(PagesContext)
+    .map((page) => ({ ...page, path: page.path as PagePath }))
     .filter((page) => mayAs(role, page.role ?? 'viewer'))
     .filter(({ allTenants }) => allTenants !== true || tenants === 'all')
 }

@@ -8,11 +8,11 @@ import { usePlaces } from './navigation.tsx'
 
 export function Start() {
   const { isPending } = useQuery(tenantsQuery)
-  const first = usePlaces()[0]?.to ?? '/account'
+  const first = usePlaces()[0]?.address ?? '/account'
   const navigate = useNavigate()
   useEffect(() => {
     // Once for each target: a navigation that is under way must not begin again.
-    if (!isPending) void navigate({ to: first as '/', replace: true })
+    if (!isPending) void navigate({ href: first, replace: true })
   }, [isPending, first, navigate])
   return <SkeletonRows />
 }

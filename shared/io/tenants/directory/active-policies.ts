@@ -5,7 +5,7 @@
  */
 import { isDeepStrictEqual } from 'node:util'
 import { type Policy, policySchema } from '#shared/core/policies/policy.ts'
-import type { Scorer } from '#shared/core/scoring/score.ts'
+import type { Scorer } from '#shared/core/scoring/scoring.ts'
 import { compilePolicy } from '#shared/core/scoring/scoring.ts'
 
 /** A policy compiled once, shared by every tenant that uses it. */

@@ -13,7 +13,7 @@ import { readEntries } from '#shared/io/nats/kv-entries.ts'
 import { openDirectory, readAnnouncement } from './directory-entries.ts'
 
 /** What an edge last announced. */
-export type EdgeView = {
+type EdgeView = {
   edge_id: string
   applied_revision: number
   announced_at: string

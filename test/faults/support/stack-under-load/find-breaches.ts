@@ -2,14 +2,15 @@
  * Compares the clients' records with the stores and the APIs after a drill: events, alerts,
  * webhooks and the history of every device.
  */
-import type { Random } from '../../../../services/fleet/phones/random.ts'
-import { shuffle } from '../../../../services/fleet/phones/random.ts'
-import type { ApiAlert, Tenant } from '../../../support/http/tenant-client.ts'
+import type { Alert } from '#shared/core/alerts/alert-schema.ts'
+import { checkDevice } from '../../../../deploy/fleet/check/device-model.ts'
+import type { Random } from '../../../../deploy/fleet/phones/random.ts'
+import { shuffle } from '../../../../deploy/fleet/phones/random.ts'
+import type { Tenant } from '../../../support/http/tenant-client.ts'
 import type { TestStack } from '../../../support/process/stack.ts'
 import { until } from '../../../support/process/until.ts'
 import { readProgress } from '../../../support/telemetry/read-stream.ts'
-import { alertKey, compareDevice, toExpectedAlerts } from './device-model.ts'
-import type { PhoneLoad } from './phone-load.ts'
+import type { LoadedDevice, PhoneLoad } from './phone-load.ts'
 import {
   connectQuietly,
   endClaims,
@@ -53,6 +54,12 @@ export type Comparison = {
 }
 
 const settleLimitMs = 240_000
+
+/**
+ * Facts have wall-clock times. Two processes read their clocks at different moments, and instants
+ * are truncated to a millisecond.
+ */
+const clock = { startedAtMs: 0, clockToleranceMs: 5 }
 
 /** Waits until all backlogs are empty, then reads and compares everything. */
 export async function findBreaches(comparison: Comparison): Promise<StackFindings> {
@@ -182,7 +189,25 @@ async function compareAlerts(comparison: Comparison): Promise<AlertFindings> {
   return { count, breaches }
 }
 
-function isNewestFirst(alerts: readonly ApiAlert[]): boolean {
+const alertKey = (deviceId: string, sessionId: string, action: string) =>
+  `${deviceId} ${sessionId} ${action}`
+
+/** The keys of the alerts that must exist, by tenant: one for each session and action. */
+function toExpectedAlerts(devices: Iterable<LoadedDevice>): Map<string, Set<string>> {
+  const expected = new Map<string, Set<string>>()
+  for (const { tenantId, deviceId, sessions } of devices) {
+    const keys = expected.get(tenantId) ?? new Set()
+    expected.set(tenantId, keys)
+    for (const { sessionId, facts } of sessions) {
+      for (const { scored } of facts) {
+        if (scored.action !== 'ALLOW') keys.add(alertKey(deviceId, sessionId, scored.action))
+      }
+    }
+  }
+  return expected
+}
+
+function isNewestFirst(alerts: readonly Alert[]): boolean {
   return alerts.every((alert, at) => {
     const newer = alerts[at - 1]
     if (newer === undefined || newer.created_at > alert.created_at) return true
@@ -193,7 +218,7 @@ function isNewestFirst(alerts: readonly ApiAlert[]): boolean {
 async function compareDevices(comparison: Comparison): Promise<{ count: number; wrong: string[] }> {
   const { running, tenants, load, random, devicesMax = Infinity } = comparison
   const keys = new Map(tenants.map((tenant) => [tenant.tenant_id, tenant.public_api_key]))
-  const all = [...load.devices.values()].filter((one) => one.open === 0 && one.sessions.size > 0)
+  const all = [...load.devices.values()].filter((one) => one.open === 0 && one.facts.length > 0)
   const chosen = all.length > devicesMax ? shuffle(all, random).slice(0, devicesMax) : all
   const expectedKeys = chosen.map(({ tenantId, deviceId }) => ({
     key: keys.get(tenantId)!,
@@ -201,8 +226,7 @@ async function compareDevices(comparison: Comparison): Promise<{ count: number; 
   }))
   const wrong: string[] = []
   await readDevices(running.stack, expectedKeys, (at, shown) => {
-    if (shown === null) wrong.push(`${chosen[at]!.deviceId}: not there`)
-    else wrong.push(...compareDevice(chosen[at]!, shown))
+    wrong.push(...checkDevice(chosen[at]!, shown, clock).map((one) => JSON.stringify(one)))
   })
   return { count: chosen.length, wrong }
 }

@@ -4,17 +4,24 @@
  */
 import { Agent } from 'node:http'
 import { setTimeout as pause } from 'node:timers/promises'
-import type { Random } from '../../../../services/fleet/phones/random.ts'
+import type { DeviceModel, HistoryFact } from '../../../../deploy/fleet/check/device-model.ts'
+import type { Random } from '../../../../deploy/fleet/phones/random.ts'
 import { startOpenLoop } from '../../../support/http/open-loop.ts'
 import { postTelemetry, type SentRequest } from '../../../support/http/send-request.ts'
 import { type Tenant, toBody } from '../../../support/http/tenant-client.ts'
 import { signalsOf } from '../../../support/telemetry/accepted-events.ts'
 import { count } from '../counts.ts'
-import { addAccepted, type DeviceModel, newDevice, type Verdict } from './device-model.ts'
+
+/** The accepted events of a device, in ms since 1970. */
+export type LoadedDevice = DeviceModel<HistoryFact> & {
+  tenantId: string
+  /** Events in transit; a device is compared when there are none. */
+  open: number
+}
 
 export type PhoneLoad = {
   /** By tenant and device. */
-  devices: Map<string, DeviceModel>
+  devices: Map<string, LoadedDevice>
   /** Ids of every event with a 200. */
   accepted: Set<string>
   /** Tries by status, or by how they ended without a response. */
@@ -53,7 +60,7 @@ const giveUpMs = 180_000
 const firstWaitMs = 100
 const waitMaxMs = 3_000
 
-type Phone = { tenant: Tenant; device: DeviceModel; left: number }
+type Phone = { tenant: Tenant; device: LoadedDevice; left: number }
 type State = PhoneLoad & LoadOptions & { agent: Agent; phones: Phone[]; made: number }
 
 export function startPhoneLoad(options: LoadOptions): PhoneLoad {
@@ -89,7 +96,13 @@ function choosePhone(state: State): Phone {
   if (present !== undefined && present.left > 0) return present
   const tenant = tenants[state.devices.size % tenants.length]!
   const deviceId = `d-${state.devices.size}`
-  const device = newDevice(tenant.tenant_id, deviceId)
+  const device: LoadedDevice = {
+    tenantId: tenant.tenant_id,
+    deviceId,
+    sessions: [],
+    facts: [],
+    open: 0,
+  }
   state.devices.set(`${tenant.tenant_id} ${deviceId}`, device)
   const phone = { tenant, device, left: random.int(1, 2 * eventsPerDevice - 1) }
   phones[at] = phone
@@ -124,7 +137,15 @@ async function submit(state: State): Promise<boolean> {
       if (answer === null) state.wrongAnswers.push(sent.text.slice(0, 200))
       else {
         state.accepted.add(answer.eventId)
-        addAccepted(device, { sessionId, userId, ...answer, firstMs, okMs: Date.now() })
+        const okMs = Date.now()
+        addAccepted(device, sessionId, {
+          userIds: userId === null ? [] : [userId],
+          scored: answer.scored,
+          outcome: 'accepted',
+          sentMs: firstMs,
+          acceptedMs: okMs,
+          endedMs: okMs,
+        })
       }
       device.open--
       return wasUnknown
@@ -138,11 +159,22 @@ async function submit(state: State): Promise<boolean> {
   return wasUnknown
 }
 
-function readAnswer(text: string): { eventId: string; verdict: Verdict } | null {
+function addAccepted(device: LoadedDevice, sessionId: string, fact: HistoryFact): void {
+  let session = device.sessions.find((one) => one.sessionId === sessionId)
+  if (session === undefined) {
+    session = { sessionId, facts: [] }
+    device.sessions.push(session)
+  }
+  session.facts.push(fact)
+  device.facts.push(fact)
+}
+
+function readAnswer(text: string): { eventId: string; scored: HistoryFact['scored'] } | null {
   const answer = JSON.parse(text) as Record<string, unknown>
   const { status, event_id: eventId, rasp_score: score, rasp_action: action, flags } = answer
   if (status !== 'accepted' || typeof eventId !== 'string' || !Array.isArray(flags)) return null
-  return { eventId, verdict: { score: Number(score), action: String(action), flags } }
+  const reasons = flags.map((code: string) => ({ code }))
+  return { eventId, scored: { score: Number(score), action: String(action), reasons } }
 }
 
 const toOutcome = ({ ended, status }: SentRequest) =>

@@ -2,16 +2,18 @@
  * Reads back all data of a stack after a drill: the stream, the table behind the history, and the
  * alerts and devices through the REST API.
  */
+
 import { setTimeout as pause } from 'node:timers/promises'
+import type { Alert } from '#shared/core/alerts/alert-schema.ts'
 import { createClickhouse } from '#shared/io/clickhouse/clickhouse.ts'
 import { connectNats, type Nats } from '#shared/io/nats/connection.ts'
 import { createPostgres } from '#shared/io/postgres/postgres.ts'
 import { createLog } from '#shared/io/process/log.ts'
-import type { ApiAlert, Tenant } from '../../../support/http/tenant-client.ts'
+import type { DeviceHistory } from '../../../../deploy/fleet/check/read-back.ts'
+import type { Tenant } from '../../../support/http/tenant-client.ts'
 import type { StackFacts } from '../../../support/process/stack.ts'
 import { readMessages } from '../../../support/telemetry/read-stream.ts'
 import { count } from '../counts.ts'
-import type { ShownDevice } from './device-model.ts'
 
 export const connectQuietly = (stack: StackFacts): Promise<Nats> =>
   connectNats(stack.nats, 'drill', createLog('drill', 'silent'))
@@ -86,14 +88,14 @@ async function queryPostgres<T extends object>(stack: StackFacts, text: string):
   }
 }
 
-type AlertPage = { data: ApiAlert[]; total: number; next_cursor: string | null }
+type AlertPage = { data: Alert[]; total: number; next_cursor: string | null }
 
 /** All alerts of a tenant through the cursor, newest first, with the total of the first page. */
 export async function readAllAlerts(
   stack: StackFacts,
   { public_api_key: key }: Tenant,
-): Promise<{ alerts: ApiAlert[]; total: number }> {
-  const alerts: ApiAlert[] = []
+): Promise<{ alerts: Alert[]; total: number }> {
+  const alerts: Alert[] = []
   let total: number | null = null
   for (let cursor: string | null = ''; cursor !== null; ) {
     const more: string = cursor === '' ? '' : `&cursor=${encodeURIComponent(cursor)}`
@@ -111,7 +113,7 @@ export async function readAllAlerts(
 export async function readDevices(
   stack: StackFacts,
   devices: readonly { key: string; deviceId: string }[],
-  onDevice: (at: number, shown: ShownDevice | null) => void,
+  onDevice: (at: number, shown: DeviceHistory | null) => void,
 ): Promise<void> {
   let next = 0
   const reader = async () => {
@@ -119,7 +121,7 @@ export async function readDevices(
       const { key, deviceId } = devices[at]!
       const path = `/v1/di/devices/${encodeURIComponent(deviceId)}`
       const { status, json } = await get(stack, key, path)
-      onDevice(at, status === 200 ? (json as ShownDevice) : null)
+      onDevice(at, status === 200 ? (json as DeviceHistory) : null)
     }
   }
   await Promise.all(Array.from({ length: readersAtOnce }, reader))

@@ -4,9 +4,9 @@
  */
 import { readFileSync } from 'node:fs'
 import { setTimeout as pause } from 'node:timers/promises'
+import { type Random, shuffle } from '../../../../deploy/fleet/phones/random.ts'
 import { SERVER_NAMES, SERVICE_NAMES } from '../../../../deploy/local/stack/settings.ts'
 import type { ChildName } from '../../../../deploy/local/stack/state-files.ts'
-import { type Random, shuffle } from '../../../../services/fleet/phones/random.ts'
 import type { TestStack } from '../../../support/process/stack.ts'
 import { until } from '../../../support/process/until.ts'
 

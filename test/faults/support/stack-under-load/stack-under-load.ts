@@ -1,5 +1,5 @@
 /** A whole local stack under load, with clients that check every response; optionally with kills. */
-import { createRandom } from '../../../../services/fleet/phones/random.ts'
+import { createRandom } from '../../../../deploy/fleet/phones/random.ts'
 import { createTenant, type Tenant } from '../../../support/http/tenant-client.ts'
 import { startStack, type TestStack } from '../../../support/process/stack.ts'
 import { describeCounts } from '../counts.ts'

@@ -2,12 +2,15 @@
  * Users of the api and the console during a drill: a reader that checks that the history of a
  * device never shrinks, and an operator that sets dispositions and keeps the responses.
  */
+
 import { setTimeout as pause } from 'node:timers/promises'
-import type { Random } from '../../../../services/fleet/phones/random.ts'
-import type { ApiAlert, Tenant } from '../../../support/http/tenant-client.ts'
+import type { Alert } from '#shared/core/alerts/alert-schema.ts'
+import type { DeviceHistory } from '../../../../deploy/fleet/check/read-back.ts'
+import type { Random } from '../../../../deploy/fleet/phones/random.ts'
+import type { Tenant } from '../../../support/http/tenant-client.ts'
 import type { StackFacts } from '../../../support/process/stack.ts'
 import { count } from '../counts.ts'
-import type { DeviceModel, ShownDevice } from './device-model.ts'
+import type { LoadedDevice } from './phone-load.ts'
 
 /**
  * An alert's possible dispositions: the last confirmed one, or one set since then without a
@@ -29,7 +32,7 @@ type Options = {
   stack: StackFacts
   tenants: readonly Tenant[]
   /** The devices that have reported so far. */
-  devices: ReadonlyMap<string, DeviceModel>
+  devices: ReadonlyMap<string, LoadedDevice>
   random: Random
 }
 
@@ -66,7 +69,7 @@ export function startStackUsers(options: Options): StackUsers {
 }
 
 function createReader({ stack, tenants, devices, random }: Options, users: StackUsers) {
-  const chosen: { device: DeviceModel; sessions: number }[] = []
+  const chosen: { device: LoadedDevice; sessions: number }[] = []
   const keys = new Map(tenants.map((tenant) => [tenant.tenant_id, tenant.public_api_key]))
   let seenDevices = 0
   return async () => {
@@ -83,7 +86,7 @@ function createReader({ stack, tenants, devices, random }: Options, users: Stack
     const answer = await call(path, { authorization: `Bearer ${keys.get(tenantId)}` })
     count(users.reads, answer.outcome)
     if (answer.outcome !== '200' && (answer.outcome !== '404' || one.sessions === 0)) return
-    const total = answer.outcome === '200' ? (answer.json as ShownDevice).sessions_total : 0
+    const total = answer.outcome === '200' ? (answer.json as DeviceHistory).sessions_total : 0
     if (total < one.sessions) users.shrunk.push(`${deviceId}: ${one.sessions}, then ${total}`)
     one.sessions = total
   }
@@ -95,7 +98,7 @@ function createOperator({ stack, tenants, random }: Options, users: StackUsers) 
     const path = `${stack.api}/v1/di/alerts?limit=100`
     const page = await call(path, { authorization: `Bearer ${key}` })
     count(users.reads, page.outcome)
-    const alerts = page.outcome === '200' ? (page.json as { data: ApiAlert[] }).data : []
+    const alerts = page.outcome === '200' ? (page.json as { data: Alert[] }).data : []
     if (alerts.length === 0) return
     const { alert_id: alertId } = random.pick(alerts)
     const disposition = random.pick(dispositions)

@@ -9,7 +9,7 @@ import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'nod
 import type { AddressInfo } from 'node:net'
 import { Webhook } from 'standardwebhooks'
 import { verifyDelivery } from '#shared/core/deliveries/webhook-signing.ts'
-import { hashToUnit } from '../../../../services/fleet/phones/random.ts'
+import { hashToUnit } from '../../../../deploy/fleet/phones/random.ts'
 
 export type Received = {
   tenantId: string

@@ -1,52 +1,70 @@
 /** What an alert is about, each with a link to it, and who works on it. */
+
 import { Link } from '@tanstack/react-router'
+import { Fragment, type ReactNode } from 'react'
+import { type AlertField, alertFieldNames, alertFields } from '#shared/core/alerts/alert.ts'
 import { Button } from '../../components/button.tsx'
 import { cutMiddle, Id } from '../../components/id.tsx'
 import { Facts } from '../../components/page.tsx'
+import { toWords } from '../../components/words.ts'
 import { useMay, useSignedIn } from '../../shell/operator.ts'
-import { deviceAddress, userAddress } from '../entities/addresses.ts'
 import type { Alert } from './alert.ts'
 import { useChangeAlerts } from './changes.ts'
 import { SessionLink } from './session-link.tsx'
 
+/** Fields that the page shows elsewhere: above the facts, or as the reasons. */
+const elsewhere: AlertField[] = [
+  'created_at',
+  'action',
+  'severity',
+  'risk_score',
+  'rasp_score',
+  'disposition',
+  'flags',
+]
+
 export function AlertFacts({ alert }: { alert: Alert }) {
-  const { alert_id: id, tenant_id: tenant, event_id: eventId, entity } = alert
+  const { tenant_id: tenant, event_id: eventId, entity } = alert
   const device = entity.device.device_id
   const user = entity.user?.user_id
+  const cells: Partial<Record<AlertField, ReactNode>> = {
+    alert_id: <Id value={alert.alert_id} />,
+    assignee: <Assignee alert={alert} />,
+    device_id: (
+      <Link
+        className="break-all"
+        params={{ tenant, deviceId: device }}
+        to="/t/$tenant/devices/$deviceId"
+      >
+        {device}
+      </Link>
+    ),
+    user_id: user && (
+      <Link className="break-all" params={{ tenant, userId: user }} to="/t/$tenant/users/$userId">
+        {user}
+      </Link>
+    ),
+    session_id: <SessionLink id={entity.session.session_id} tenant={tenant} />,
+    event_id: (
+      <Link
+        className="font-mono text-sm"
+        title={eventId}
+        params={{ tenant, eventId }}
+        to="/t/$tenant/events/$eventId"
+      >
+        {cutMiddle(eventId)}
+      </Link>
+    ),
+  }
+  const shown = alertFieldNames.filter((name) => !elsewhere.includes(name))
   return (
     <Facts
-      facts={[
-        ['Alert', <Id key="id" value={id} />],
-        ['Assignee', <Assignee alert={alert} key="assignee" />],
-        [
-          'Device',
-          <Link className="break-all" key="d" to={deviceAddress(tenant, device) as '/'}>
-            {device}
-          </Link>,
-        ],
-        [
-          'User',
-          user === undefined ? (
-            'none'
-          ) : (
-            <Link className="break-all" key="u" to={userAddress(tenant, user) as '/'}>
-              {user}
-            </Link>
-          ),
-        ],
-        ['Session', <SessionLink id={entity.session.session_id} key="s" tenant={tenant} />],
-        [
-          'Event',
-          <Link
-            className="font-mono text-sm"
-            key="event"
-            title={eventId}
-            to={`/t/${tenant}/events/${eventId}` as '/'}
-          >
-            {cutMiddle(eventId)}
-          </Link>,
-        ],
-      ]}
+      facts={shown.map((name) => [
+        toWords(name),
+        <Fragment key={name}>
+          {cells[name] ?? (String(alertFields[name](alert)) || 'none')}
+        </Fragment>,
+      ])}
     />
   )
 }

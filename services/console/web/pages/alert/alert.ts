@@ -7,9 +7,6 @@ export type Alert = AlertPage['data'][number]
 /** An alert with its notes, history, deliveries and explanation. */
 export type AlertRecord = AnswerOf<'/admin/v1/alerts/{alert_id}', 'get'>
 
-export const dispositions = ['OPEN', 'REVIEWED', 'FALSE_POSITIVE', 'CONFIRMED'] as const
-export type Disposition = (typeof dispositions)[number]
-
 export const alertQuery = (alertId: string) =>
   queryOptions({
     queryKey: ['alert', alertId],

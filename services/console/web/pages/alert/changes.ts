@@ -3,11 +3,13 @@
  * page last saw, and taken back within eight seconds. A change that the server refuses, because
  * another change came first, shows what the alert is now.
  */
+
 import { type QueryClient, useQueryClient } from '@tanstack/react-query'
 import { useMemo } from 'react'
+import type { Disposition } from '#shared/core/alerts/dispositions.ts'
 import { ApiProblem, api, ok } from '../../api/client.ts'
 import { dismissToast, toast } from '../../components/toast.tsx'
-import { type Alert, type Disposition, patchAlerts } from './alert.ts'
+import { type Alert, patchAlerts } from './alert.ts'
 import { dispositionText } from './disposition.tsx'
 
 /** Calls at a time, so that a selection of many does not wait in a row. */

@@ -40,8 +40,9 @@ function Line({ delivery }: { delivery: Delivery }) {
       <Link
         className="font-mono text-sm"
         title={id}
-        search={{ delivery: id } as never}
-        to={`/t/${tenant}/webhooks` as '/'}
+        search={{ delivery: id }}
+        params={{ tenant }}
+        to="/t/$tenant/webhooks"
       >
         {cutMiddle(id)}
       </Link>

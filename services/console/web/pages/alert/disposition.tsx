@@ -1,7 +1,7 @@
 /** What an operator thinks of an alert: a badge, and the control that sets it. */
+import { type Disposition, dispositions } from '#shared/core/alerts/dispositions.ts'
 import { Badge, type Tone } from '../../components/badge.tsx'
 import { classes } from '../../components/classes.ts'
-import { type Disposition, dispositions } from './alert.ts'
 
 const looks: Record<Disposition, { text: string; tone: Tone; key: string }> = {
   OPEN: { text: 'Open', tone: 'accent', key: 'o' },

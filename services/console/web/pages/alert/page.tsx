@@ -19,8 +19,9 @@ export function Page() {
       controls={
         <Link
           className={`${buttonClasses()} no-underline!`}
-          search={{ alert: alertId } as never}
-          to={`/t/${tenant}/alerts` as '/'}
+          search={{ alert: alertId }}
+          params={{ tenant }}
+          to="/t/$tenant/alerts"
         >
           Open in the list
         </Link>

@@ -8,9 +8,10 @@ export function SessionLink({ tenant, id }: { tenant: string; id: string }) {
   return (
     <Link
       className="break-all"
-      search={{ session_id: id } as never}
+      search={{ session_id: id }}
       title={`Alerts of ${id}`}
-      to={`/t/${tenant}/alerts` as '/'}
+      params={{ tenant }}
+      to="/t/$tenant/alerts"
     >
       {cutMiddle(id, idMax)}
     </Link>

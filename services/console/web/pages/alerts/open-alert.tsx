@@ -1,8 +1,10 @@
 /** The right pane: the alert that is open, from the list at once, with more as it arrives. */
+
 import { useQuery, useQueryClient } from '@tanstack/react-query'
 import { useEffect } from 'react'
+import type { Disposition } from '#shared/core/alerts/dispositions.ts'
 import { Loaded } from '../../components/states.tsx'
-import { type Alert, alertQuery, type Disposition, patchAlerts } from '../alert/alert.ts'
+import { type Alert, alertQuery, patchAlerts } from '../alert/alert.ts'
 import { AlertDetail } from '../alert/alert-detail.tsx'
 import { isChanging } from '../alert/changes.ts'
 import { useSettled } from './list/use-open-alert.ts'

@@ -1,6 +1,8 @@
 /** The two panes of the alerts, and everything that they share: filters, selection and keys. */
+
 import { Link } from '@tanstack/react-router'
 import { lazy, Suspense, useEffect, useMemo, useState } from 'react'
+import { type Disposition, dispositions } from '#shared/core/alerts/dispositions.ts'
 import { Button, buttonClasses, IconButton } from '../../components/button.tsx'
 import { classes } from '../../components/classes.ts'
 import { useTitle } from '../../components/page.tsx'
@@ -9,7 +11,6 @@ import { TimeRange } from '../../components/time/time-range.tsx'
 import { undoLast } from '../../components/toast.tsx'
 import { useUrlSearch } from '../../components/url-state.ts'
 import { useMay, useSignedIn } from '../../shell/operator.ts'
-import { type Disposition, dispositions } from '../alert/alert.ts'
 import { useChangeAlerts } from '../alert/changes.ts'
 import { focusNote, useNoteGuard } from '../alert/notes.ts'
 import { useBulkJob } from './bulk/bulk-jobs.ts'
@@ -93,7 +94,8 @@ export function Workbench({ tenant }: { tenant: string }) {
           <div className="ml-auto flex flex-wrap items-center gap-2">
             <Link
               className={`${buttonClasses()} no-underline!`}
-              to={`/t/${tenant}/bulk-changes` as '/'}
+              params={{ tenant }}
+              to="/t/$tenant/bulk-changes"
             >
               Bulk changes
             </Link>

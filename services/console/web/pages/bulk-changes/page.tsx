@@ -39,7 +39,7 @@ export function Page() {
   const { tenant = '' } = useParams({ strict: false })
   const jobs = useQuery(jobsQuery(tenant))
   const toAlerts = (
-    <Link className={`${buttonClasses()} no-underline!`} to={`/t/${tenant}/alerts` as '/'}>
+    <Link className={`${buttonClasses()} no-underline!`} params={{ tenant }} to="/t/$tenant/alerts">
       Alerts
     </Link>
   )

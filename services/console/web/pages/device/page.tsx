@@ -6,7 +6,6 @@ import { Id, IdText } from '../../components/id.tsx'
 import { Facts, Page as Frame, Panel } from '../../components/page.tsx'
 import { Empty, Loaded } from '../../components/states.tsx'
 import { Time } from '../../components/time/time.tsx'
-import { userAddress } from '../entities/addresses.ts'
 import { Erase } from '../entities/erase.tsx'
 import { LatestAlerts } from '../entities/latest-alerts.tsx'
 import { Links } from '../entities/links.tsx'
@@ -76,7 +75,7 @@ function Users({ tenant, users }: { tenant: string; users: string[] }) {
     <ul className="flex max-h-96 flex-wrap gap-x-6 gap-y-2 overflow-y-auto px-4 py-3">
       {users.map((user) => (
         <li className="min-w-0 break-all" key={user}>
-          <Link to={userAddress(tenant, user) as '/'}>
+          <Link params={{ tenant, userId: user }} to="/t/$tenant/users/$userId">
             <IdText value={user} />
           </Link>
         </li>

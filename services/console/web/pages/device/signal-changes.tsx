@@ -124,7 +124,11 @@ const changeColumns = (tenant: string): Column<Change>[] => [
     id: 'signal',
     head: 'Signal',
     cell: ({ signal, event_id: id }) => (
-      <Link className="font-mono text-sm" to={`/t/${tenant}/events/${id}` as '/'}>
+      <Link
+        className="font-mono text-sm"
+        params={{ tenant, eventId: id }}
+        to="/t/$tenant/events/$eventId"
+      >
         <IdText value={signal} />
       </Link>
     ),

@@ -35,7 +35,9 @@ const columns: Column<Alert>[] = [
     id: 'flags',
     head: 'Flags',
     cell: ({ alert_id: id, tenant_id: tenant, flags }) => (
-      <Link to={`/t/${tenant}/alerts/${id}` as '/'}>{flags.join(', ') || id}</Link>
+      <Link params={{ tenant, alertId: id }} to="/t/$tenant/alerts/$alertId">
+        {flags.join(', ') || id}
+      </Link>
     ),
   },
   {
@@ -65,7 +67,7 @@ export function LatestAlerts({
     <Panel
       action={
         total > 0 && (
-          <Link search={filter as never} to={`/t/${tenant}/alerts` as '/'}>
+          <Link search={filter} params={{ tenant }} to="/t/$tenant/alerts">
             All {total.toLocaleString('en')}
           </Link>
         )

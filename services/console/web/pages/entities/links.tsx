@@ -2,14 +2,14 @@
 import { useQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
 import { type AnswerOf, api, ok } from '../../api/client.ts'
-import { counted } from '../../components/counted.ts'
 import { IdText } from '../../components/id.tsx'
 import { Panel } from '../../components/page.tsx'
 import { Empty, Loaded } from '../../components/states.tsx'
 import { type Column, Table } from '../../components/table.tsx'
 import { Tabs } from '../../components/tabs.tsx'
 import { Time } from '../../components/time/time.tsx'
-import { deviceAddress, userAddress } from './addresses.ts'
+import { counted } from '../../components/words.ts'
+import { entityLink } from './entity-link.ts'
 import { LinkGraph } from './graph/link-graph.tsx'
 
 type LinksAnswer = AnswerOf<'/admin/v1/tenants/{tenant_id}/devices/{device_id}/links', 'get'>
@@ -124,14 +124,13 @@ function Limits({ links, subject: { kind } }: { links: LinksAnswer; subject: Sub
 
 const columnsOf = ({ tenant, kind }: Subject): Column<Linked>[] => {
   const isDevice = kind === 'device'
-  const own = isDevice ? deviceAddress : userAddress
-  const other = isDevice ? userAddress : deviceAddress
+  const other = isDevice ? 'user' : 'device'
   return [
     {
       id: 'linked',
       head: isDevice ? 'Device' : 'User',
       cell: ({ id }) => (
-        <Link to={own(tenant, id) as '/'}>
+        <Link {...entityLink(kind, tenant, id)}>
           <IdText value={id} />
         </Link>
       ),
@@ -147,7 +146,7 @@ const columnsOf = ({ tenant, kind }: Subject): Column<Linked>[] => {
             {shared.slice(0, shownInCell).map(({ id }, at) => (
               <span key={id}>
                 {at > 0 && ', '}
-                <Link to={other(tenant, id) as '/'}>
+                <Link {...entityLink(other, tenant, id)}>
                   <IdText value={id} />
                 </Link>
               </span>

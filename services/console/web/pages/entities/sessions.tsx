@@ -7,7 +7,6 @@ import { Id, IdText } from '../../components/id.tsx'
 import { Panel } from '../../components/page.tsx'
 import { type Column, Table } from '../../components/table.tsx'
 import { Time } from '../../components/time/time.tsx'
-import { deviceAddress } from './addresses.ts'
 
 export type Session = {
   session_id: string
@@ -24,7 +23,7 @@ const deviceColumn = (tenant: string): Column<Session> => ({
   id: 'device',
   head: 'Device',
   cell: ({ device_id: id = '' }) => (
-    <Link to={deviceAddress(tenant, id) as '/'}>
+    <Link params={{ tenant, deviceId: id }} to="/t/$tenant/devices/$deviceId">
       <IdText value={id} />
     </Link>
   ),
@@ -71,7 +70,7 @@ export function Sessions({
         flags.length === 0 ? (
           <span className="text-muted">none</span>
         ) : (
-          <Link search={{ session_id: id } as never} to={`/t/${tenant}/alerts` as '/'}>
+          <Link search={{ session_id: id }} params={{ tenant }} to="/t/$tenant/alerts">
             {flags.join(', ')}
           </Link>
         ),

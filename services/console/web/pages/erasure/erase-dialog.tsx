@@ -34,7 +34,7 @@ export function EraseDialog({
       onClose()
       // Its progress and its receipt; the id is gone from the address too.
       const search = { tenant, erasure: erasure.erasure_id }
-      void navigate({ to: '/manage/erasure' as '/', search: search as never, replace: true })
+      void navigate({ to: '/manage/erasure', search, replace: true })
     },
   })
   return (

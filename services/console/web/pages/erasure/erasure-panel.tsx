@@ -2,12 +2,12 @@
 import { useQuery } from '@tanstack/react-query'
 import { Badge, type Tone } from '../../components/badge.tsx'
 import { Spinner } from '../../components/button.tsx'
-import { counted } from '../../components/counted.ts'
 import { Id } from '../../components/id.tsx'
 import { Facts, Panel } from '../../components/page.tsx'
 import { Empty, Loaded } from '../../components/states.tsx'
 import { type Column, Table } from '../../components/table.tsx'
 import { Time } from '../../components/time/time.tsx'
+import { counted } from '../../components/words.ts'
 import { type Erasure, erasureQuery, isOpen, type Receipt } from './erasures.ts'
 
 const tones: Record<Erasure['state'], Tone> = {

@@ -7,7 +7,6 @@ import { Facts, Page as Frame, Panel } from '../../components/page.tsx'
 import { Loaded } from '../../components/states.tsx'
 import { Time } from '../../components/time/time.tsx'
 import { SessionLink } from '../alert/session-link.tsx'
-import { deviceAddress, userAddress } from '../entities/addresses.ts'
 import { type Explanation, explanationQuery } from './explanation.ts'
 import { RawBody } from './raw-body.tsx'
 import { SignalTable } from './why/signal-table.tsx'
@@ -50,7 +49,8 @@ function Event({ shown }: { shown: Explanation }) {
               <Link
                 className="break-all"
                 key="d"
-                to={deviceAddress(tenant, event.device_id) as '/'}
+                params={{ tenant, deviceId: event.device_id }}
+                to="/t/$tenant/devices/$deviceId"
               >
                 {event.device_id}
               </Link>,
@@ -61,7 +61,12 @@ function Event({ shown }: { shown: Explanation }) {
               user === null ? (
                 'none'
               ) : (
-                <Link className="break-all" key="u" to={userAddress(tenant, user) as '/'}>
+                <Link
+                  className="break-all"
+                  key="u"
+                  params={{ tenant, userId: user }}
+                  to="/t/$tenant/users/$userId"
+                >
                   {user}
                 </Link>
               ),

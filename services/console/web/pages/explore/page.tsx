@@ -33,7 +33,7 @@ const parameterPrefix = 'p.'
 type Statement = { sql: string; parameters: Record<string, string> }
 
 export function Page() {
-  const { tenant = '' } = useParams({ strict: false }) as { tenant?: string }
+  const { tenant = '' } = useParams({ strict: false })
   return <Explore key={tenant} tenant={tenant} />
 }
 

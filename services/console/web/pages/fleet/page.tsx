@@ -23,7 +23,7 @@ const linesMax = 3
 const toCount = (value: number) => value.toLocaleString('en')
 
 export function Page() {
-  const { tenant = '' } = useParams({ strict: false }) as { tenant?: string }
+  const { tenant = '' } = useParams({ strict: false })
   const { from, to } = useTimeRange('7d')
   const live = useLive()
   const fleet = useQuery({
@@ -55,7 +55,8 @@ export function Page() {
                 Choose a longer time at the top right, or send the first event.
                 <Link
                   className={`${buttonClasses()} no-underline!`}
-                  to={`/manage/integrations/${tenant}` as '/'}
+                  params={{ tenant }}
+                  to="/manage/integrations/$tenant"
                 >
                   How to send
                 </Link>

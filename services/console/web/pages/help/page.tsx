@@ -89,18 +89,14 @@ function Signing() {
             {tenant !== null && (
               <>
                 Programs in several languages are in{' '}
-                <Link
-                  className="underline"
-                  params={{ tenant } as never}
-                  to={'/manage/integrations/$tenant' as '/'}
-                >
+                <Link className="underline" params={{ tenant }} to="/manage/integrations/$tenant">
                   Integrations
                 </Link>
                 . When a signature is refused, the{' '}
                 <Link
                   className="underline"
-                  params={{ tenant } as never}
-                  to={'/manage/integrations/$tenant/signature' as '/'}
+                  params={{ tenant }}
+                  to="/manage/integrations/$tenant/signature"
                 >
                   signature debugger
                 </Link>{' '}
@@ -128,9 +124,9 @@ function Signing() {
                 Receivers in six languages are in{' '}
                 <Link
                   className="underline"
-                  params={{ tenant } as never}
-                  search={{ tab: 'receiver' } as never}
-                  to={'/t/$tenant/webhooks' as '/'}
+                  params={{ tenant }}
+                  search={{ tab: 'receiver' }}
+                  to="/t/$tenant/webhooks"
                 >
                   Webhooks
                 </Link>

@@ -21,7 +21,7 @@ import { RotationPanel } from './rotation-panel.tsx'
 import { SnippetsPanel } from './snippets-panel.tsx'
 
 export function Page() {
-  const { tenant: tenantId = '' } = useParams({ strict: false }) as { tenant?: string }
+  const { tenant: tenantId = '' } = useParams({ strict: false })
   const tenant = useQuery(tenantQuery(tenantId))
   const [asking, setAsking] = useState(false)
   const [keys, setKeys] = useState<NewKeys | null>(null)
@@ -48,16 +48,16 @@ export function Page() {
         <>
           <Link
             className={`${buttonClasses()} no-underline!`}
-            params={{ tenant: tenantId } as never}
-            to={'/manage/integrations/$tenant/requests' as '/'}
+            params={{ tenant: tenantId }}
+            to="/manage/integrations/$tenant/requests"
           >
             Request log
           </Link>
           {mayCheck && (
             <Link
               className={`${buttonClasses()} no-underline!`}
-              params={{ tenant: tenantId } as never}
-              to={'/manage/integrations/$tenant/signature' as '/'}
+              params={{ tenant: tenantId }}
+              to="/manage/integrations/$tenant/signature"
             >
               Signature debugger
             </Link>

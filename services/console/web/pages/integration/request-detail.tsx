@@ -54,8 +54,8 @@ export function RequestDetail({ tenantId, row }: { tenantId: string; row: Reques
         <p className="flex flex-wrap items-center gap-2 border-line border-t px-4 py-3">
           {row.rasp_score} <ActionBadge action={row.rasp_action} />
           <Link
-            params={{ tenant: tenantId, eventId: row.event_id } as never}
-            to={'/t/$tenant/events/$eventId' as '/'}
+            params={{ tenant: tenantId, eventId: row.event_id }}
+            to="/t/$tenant/events/$eventId"
           >
             Open the event
           </Link>
@@ -63,10 +63,7 @@ export function RequestDetail({ tenantId, row }: { tenantId: string; row: Reques
       )}
       {isUnsigned && mayCheck && (
         <p className="border-line border-t px-4 py-3">
-          <Link
-            params={{ tenant: tenantId } as never}
-            to={'/manage/integrations/$tenant/signature' as '/'}
-          >
+          <Link params={{ tenant: tenantId }} to="/manage/integrations/$tenant/signature">
             Find out why in the signature debugger
           </Link>
         </p>

@@ -85,7 +85,7 @@ function Text({ row, value }: { row: RequestRow; value: string | null }) {
 }
 
 export function Page() {
-  const { tenant: tenantId = '' } = useParams({ strict: false }) as { tenant?: string }
+  const { tenant: tenantId = '' } = useParams({ strict: false })
   const [search, setSearch] = useUrlSearch()
   const outcome: Outcome =
     search.outcome === 'accepted' || search.outcome === 'refused' ? search.outcome : 'all'
@@ -107,8 +107,8 @@ export function Page() {
           The latest submissions of{' '}
           <Link
             className="underline"
-            params={{ tenant: tenantId } as never}
-            to={'/manage/integrations/$tenant' as '/'}
+            params={{ tenant: tenantId }}
+            to="/manage/integrations/$tenant"
           >
             {tenantId}
           </Link>{' '}

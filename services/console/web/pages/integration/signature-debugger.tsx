@@ -21,7 +21,7 @@ type File = { name: string; bytes: number; base64: string }
 const fileBytesMax = 96 * 1024
 
 export function Page() {
-  const { tenant: tenantId = '' } = useParams({ strict: false }) as { tenant?: string }
+  const { tenant: tenantId = '' } = useParams({ strict: false })
   const [body, setBody] = useState('')
   const [file, setFile] = useState<File | null>(null)
   const [fileFault, setFileFault] = useState<string>()
@@ -57,8 +57,8 @@ export function Page() {
           Paste what was sent for{' '}
           <Link
             className="underline"
-            params={{ tenant: tenantId } as never}
-            to={'/manage/integrations/$tenant' as '/'}
+            params={{ tenant: tenantId }}
+            to="/manage/integrations/$tenant"
           >
             {tenantId}
           </Link>{' '}

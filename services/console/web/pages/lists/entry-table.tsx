@@ -8,7 +8,7 @@ import { type Column, Table } from '../../components/table.tsx'
 import { Time } from '../../components/time/time.tsx'
 import { toast } from '../../components/toast.tsx'
 import { useMay } from '../../shell/operator.ts'
-import { deviceAddress, userAddress } from '../entities/addresses.ts'
+import { entityLink } from '../entities/entity-link.ts'
 import {
   addEntry,
   type ListEntry,
@@ -65,11 +65,7 @@ export function EntryTable({
             id: 'id',
             head: 'Id',
             cell: ({ kind, id }: ListEntry) => (
-              <Link
-                to={
-                  (kind === 'device' ? deviceAddress(tenant, id) : userAddress(tenant, id)) as '/'
-                }
-              >
+              <Link {...entityLink(kind, tenant, id)}>
                 <IdText value={id} />
               </Link>
             ),

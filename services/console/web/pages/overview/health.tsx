@@ -18,7 +18,14 @@ export function Health({
   const states = webhook.deliveries.map(({ state, count }) => `${number(count.now)} ${state}`)
   return (
     <div className="grid gap-4 xl:grid-cols-2">
-      <Panel action={<Link to={`/t/${tenant}/webhooks` as '/'}>Deliveries</Link>} title="Webhook">
+      <Panel
+        action={
+          <Link params={{ tenant }} to="/t/$tenant/webhooks">
+            Deliveries
+          </Link>
+        }
+        title="Webhook"
+      >
         <Facts
           facts={[
             [
@@ -37,7 +44,11 @@ export function Health({
         />
       </Panel>
       <Panel
-        action={<Link to={`/t/${tenant}/reconciliation` as '/'}>By hour</Link>}
+        action={
+          <Link params={{ tenant }} to="/t/$tenant/reconciliation">
+            By hour
+          </Link>
+        }
         title="Reconciliation"
       >
         {reconciliation === null ? (

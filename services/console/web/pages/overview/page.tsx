@@ -35,33 +35,40 @@ export function Page() {
 function Shown({ tenant, overview }: { tenant: string; overview: Overview }) {
   const { telemetry, alerts, from, to } = overview
   const period = { from, to }
-  const at = (page: string) => `/t/${tenant}/${page}`
   return (
     <>
       <ul className="grid grid-cols-1 gap-3 sm:grid-cols-2 lg:grid-cols-4">
-        <Tile name="Events" pair={telemetry?.events} to={at('fleet')} />
-        <Tile name="Devices" pair={telemetry?.devices} to={at('fleet')} />
-        <Tile name="Sessions" pair={telemetry?.sessions} to={at('fleet')} />
-        <Tile name="Alerts" pair={alerts.raised} search={period} to={at('alerts')} />
+        <Tile name="Events" pair={telemetry?.events} page="fleet" tenant={tenant} />
+        <Tile name="Devices" pair={telemetry?.devices} page="fleet" tenant={tenant} />
+        <Tile name="Sessions" pair={telemetry?.sessions} page="fleet" tenant={tenant} />
+        <Tile name="Alerts" pair={alerts.raised} search={period} page="alerts" tenant={tenant} />
         <Tile
           name="Alerts with REVIEW"
           pair={alerts.REVIEW}
           search={{ ...period, decision: 'REVIEW' }}
-          to={at('alerts')}
+          page="alerts"
+          tenant={tenant}
         />
         <Tile
           name="Alerts with BLOCK"
           pair={alerts.BLOCK}
           search={{ ...period, decision: 'BLOCK' }}
-          to={at('alerts')}
+          page="alerts"
+          tenant={tenant}
         />
         <Tile
           name="Open alerts, of any time"
           pair={{ now: alerts.open }}
           search={{ disposition: 'OPEN' }}
-          to={at('alerts')}
+          page="alerts"
+          tenant={tenant}
         />
-        <Tile name="Events with BLOCK" pair={telemetry?.actions.BLOCK} to={at('fleet')} />
+        <Tile
+          name="Events with BLOCK"
+          pair={telemetry?.actions.BLOCK}
+          page="fleet"
+          tenant={tenant}
+        />
       </ul>
       <Shares overview={overview} tenant={tenant} />
       <Health overview={overview} tenant={tenant} />

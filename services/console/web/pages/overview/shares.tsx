@@ -48,7 +48,7 @@ export function Shares({
       id: 'flag',
       head: 'Flag',
       cell: ({ flag }) => (
-        <Link search={{ flag, from, to } as never} to={`/t/${tenant}/alerts` as '/'}>
+        <Link search={{ flag, from, to }} params={{ tenant }} to="/t/$tenant/alerts">
           {flag}
         </Link>
       ),

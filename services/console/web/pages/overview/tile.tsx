@@ -6,21 +6,25 @@ const number = (value: number) => value.toLocaleString('en')
 export function Tile({
   name,
   pair,
-  to,
+  page,
+  tenant,
   search = {},
 }: {
   name: string
   /** Undefined while it cannot be read, which is not zero; without `before` nothing is compared. */
   pair: { now: number; before?: number } | undefined
-  to: string
+  /** What is behind it. */
+  page: 'alerts' | 'fleet'
+  tenant: string
   search?: Record<string, string>
 }) {
   return (
     <li>
       <Link
         className="grid h-full gap-1 rounded-lg border border-line bg-raised px-4 py-3 text-text no-underline! hover:bg-hover"
-        search={search as never}
-        to={to as '/'}
+        search={search}
+        params={{ tenant }}
+        to={page === 'alerts' ? '/t/$tenant/alerts' : '/t/$tenant/fleet'}
       >
         <span className="text-muted">{name}</span>
         <span className="font-semibold text-xl">

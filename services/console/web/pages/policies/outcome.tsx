@@ -1,11 +1,12 @@
 /** What a policy would change: the confusion matrix, alerts gained and lost, sessions that moved. */
+
+import { actions } from '#shared/core/scoring/score.ts'
 import { ActionBadge } from '../../components/badge.tsx'
 import { classes } from '../../components/classes.ts'
 import { Id } from '../../components/id.tsx'
 import { Empty } from '../../components/states.tsx'
 import { type Column, Table } from '../../components/table.tsx'
 
-const actions = ['ALLOW', 'REVIEW', 'BLOCK']
 const toCount = (value: number) => value.toLocaleString('en')
 
 /** Events by the old action, in rows, and the new one, in columns. */

@@ -19,7 +19,7 @@ import { type Draft, startDraft } from './use-draft.ts'
 import { Versions } from './versions.tsx'
 
 export function Page() {
-  const { tenant = '' } = useParams({ strict: false }) as { tenant?: string }
+  const { tenant = '' } = useParams({ strict: false })
   // A draft is of one tenant.
   return <Policies key={tenant} tenant={tenant} />
 }

@@ -10,7 +10,7 @@ import { Spikes } from './spikes.tsx'
 import { UnknownSignals } from './unknown.tsx'
 
 export function Page() {
-  const { tenant = '' } = useParams({ strict: false }) as { tenant?: string }
+  const { tenant = '' } = useParams({ strict: false })
   const spikes = useQuery({
     queryKey: ['prevalence-spikes', tenant],
     queryFn: () =>

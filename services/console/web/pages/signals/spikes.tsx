@@ -92,8 +92,9 @@ function SpikeRow({ tenant, spike }: { tenant: string; spike: Spike }) {
       {may && endedAt === null && (
         <Link
           className={`${buttonClasses('plain')} no-underline!`}
-          search={suppression as never}
-          to={`/t/${tenant}/policies` as '/'}
+          search={suppression}
+          params={{ tenant }}
+          to="/t/$tenant/policies"
         >
           Suppress in a draft
         </Link>

@@ -116,7 +116,8 @@ function NewKeys({
           onClick={() => {
             onClose()
             void navigate({
-              to: `/manage/integrations/${keys.tenant_id}` as '/',
+              to: '/manage/integrations/$tenant',
+              params: { tenant: keys.tenant_id },
               ignoreBlocker: true,
             })
           }}

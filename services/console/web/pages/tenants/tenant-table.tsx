@@ -9,11 +9,7 @@ const tenantColumn: Column<Tenant> = {
   id: 'tenant',
   head: 'Tenant',
   cell: ({ tenant_id }) => (
-    <Link
-      className="font-medium"
-      params={{ tenant: tenant_id } as never}
-      to={'/manage/integrations/$tenant' as '/'}
-    >
+    <Link className="font-medium" params={{ tenant: tenant_id }} to="/manage/integrations/$tenant">
       {tenant_id}
     </Link>
   ),
@@ -38,7 +34,7 @@ export function TenantTable({
       columns={[tenantColumn, ...columns]}
       label={label}
       onSelect={({ tenant_id }) =>
-        void navigate({ to: `/manage/integrations/${tenant_id}` as '/' })
+        void navigate({ to: '/manage/integrations/$tenant', params: { tenant: tenant_id } })
       }
       rowKey={({ tenant_id }) => tenant_id}
       rows={rows}

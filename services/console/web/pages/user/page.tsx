@@ -7,7 +7,6 @@ import { Facts, Page as Frame, Panel } from '../../components/page.tsx'
 import { Loaded } from '../../components/states.tsx'
 import { type Column, Table } from '../../components/table.tsx'
 import { Time } from '../../components/time/time.tsx'
-import { deviceAddress } from '../entities/addresses.ts'
 import { Erase } from '../entities/erase.tsx'
 import { LatestAlerts } from '../entities/latest-alerts.tsx'
 import { Links } from '../entities/links.tsx'
@@ -83,7 +82,7 @@ const columnsOf = (tenant: string): Column<Device>[] => [
     id: 'device',
     head: 'Device',
     cell: ({ device_id: id }) => (
-      <Link to={deviceAddress(tenant, id) as '/'}>
+      <Link params={{ tenant, deviceId: id }} to="/t/$tenant/devices/$deviceId">
         <IdText value={id} />
       </Link>
     ),

@@ -1,5 +1,7 @@
 /** The deliveries of a tenant, newest first: the list left, the chosen one right. */
+
 import { useInfiniteQuery } from '@tanstack/react-query'
+import { deliveryStates } from '#shared/core/deliveries/delivery-states.ts'
 import { api, ok } from '../../api/client.ts'
 import type { Tenant } from '../../api/tenants.ts'
 import { Badge } from '../../components/badge.tsx'
@@ -13,7 +15,6 @@ import { useUrlSearch } from '../../components/url-state.ts'
 import { DeliveryDetail } from './delivery-detail.tsx'
 import { type Delivery, deliveriesKey, deliveryTones } from './webhook-actions.ts'
 
-const states = ['pending', 'sending', 'delivered', 'failed', 'skipped'] as const
 const pageRows = 100
 const refreshMs = 3_000
 
@@ -59,7 +60,7 @@ const columns: Column<Delivery>[] = [
 export function Deliveries({ tenant }: { tenant: Tenant }) {
   const { tenant_id: tenantId } = tenant
   const [search, setSearch] = useUrlSearch()
-  const state = states.find((one) => one === search.state)
+  const state = deliveryStates.find((one) => one === search.state)
   const alertId = search.alert ?? ''
   const deliveries = useInfiniteQuery({
     queryKey: [...deliveriesKey(tenantId), state ?? '', alertId],
@@ -94,7 +95,7 @@ export function Deliveries({ tenant }: { tenant: Tenant }) {
             value={state ?? ''}
           >
             <option value="">All</option>
-            {states.map((one) => (
+            {deliveryStates.map((one) => (
               <option key={one}>{one}</option>
             ))}
           </Select>

@@ -83,10 +83,7 @@ export function EndpointPanel({ tenant }: { tenant: Tenant }) {
         ) : (
           <span className="font-mono text-sm">…{tenant.webhook_secret.last4}</span>
         )}{' '}
-        <Link
-          params={{ tenant: tenant.tenant_id } as never}
-          to={'/manage/integrations/$tenant' as '/'}
-        >
+        <Link params={{ tenant: tenant.tenant_id }} to="/manage/integrations/$tenant">
           Rotate it in Integrations
         </Link>
       </span>,

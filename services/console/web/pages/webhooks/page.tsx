@@ -18,7 +18,7 @@ import { useWebhookActions } from './webhook-actions.ts'
 const refreshMs = 5_000
 
 export function Page() {
-  const { tenant: tenantId = '' } = useParams({ strict: false }) as { tenant?: string }
+  const { tenant: tenantId = '' } = useParams({ strict: false })
   const tenant = useQuery({ ...tenantQuery(tenantId), refetchInterval: refreshMs })
   const { test } = useWebhookActions(tenantId)
   const [replaying, setReplaying] = useState(false)

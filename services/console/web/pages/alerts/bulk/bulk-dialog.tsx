@@ -1,13 +1,14 @@
 /** Asks what many alerts should become, and says exactly how many they are. */
+
 import { useQuery } from '@tanstack/react-query'
 import { useState } from 'react'
+import { type Disposition, dispositions } from '#shared/core/alerts/dispositions.ts'
 import { ApiProblem } from '../../../api/client.ts'
 import { Button } from '../../../components/button.tsx'
 import { Dialog, DialogActions } from '../../../components/dialog.tsx'
 import { Input, Select, Textarea } from '../../../components/field.tsx'
 import { Refused, Skeleton } from '../../../components/states.tsx'
 import { useSignedIn } from '../../../shell/operator.ts'
-import { type Disposition, dispositions } from '../../alert/alert.ts'
 import { dispositionText } from '../../alert/disposition.tsx'
 import { type BulkChange, type BulkTarget, countQuery, useStartBulk } from './bulk-jobs.ts'
 

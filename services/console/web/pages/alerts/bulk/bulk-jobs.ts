@@ -1,9 +1,9 @@
 /** Changes of many alerts: the server does them, the page watches, cancels and undoes them. */
 import { queryOptions, useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { useEffect } from 'react'
+import type { Disposition } from '#shared/core/alerts/dispositions.ts'
 import { type AnswerOf, api, ok } from '../../../api/client.ts'
 import { useUrlState } from '../../../components/url-state.ts'
-import type { Disposition } from '../../alert/alert.ts'
 import { deferWhileHovered } from '../list/defer-while-hovered.ts'
 
 export type BulkJob = AnswerOf<'/admin/v1/bulk-jobs/{job_id}', 'get'>

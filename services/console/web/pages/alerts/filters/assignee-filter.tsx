@@ -1,4 +1,5 @@
 /** A filter by who has an alert: anyone, me or no operator; a link may name another operator. */
+import { unassigned } from '#shared/core/alerts/alert-filters.ts'
 import { Button } from '../../../components/button.tsx'
 import { classes } from '../../../components/classes.ts'
 import { Icon } from '../../../components/icons.tsx'
@@ -12,7 +13,7 @@ export function AssigneeFilter() {
   const choices: [value: string, text: string][] = [
     ['', 'Anyone'],
     [operator.email, 'Me'],
-    ['none', 'Unassigned'],
+    [unassigned, 'Unassigned'],
   ]
   const text = choices.find(([value]) => value === assignee)?.[1] ?? assignee
   return (

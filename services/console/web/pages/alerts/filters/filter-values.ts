@@ -1,31 +1,33 @@
 /** The filters of the list of alerts, as the URL and the API have them. Pure. */
+import { alertFilters, type FilterEntry, filterNames } from '#shared/core/alerts/alert-filters.ts'
+import { toWords } from '../../../components/words.ts'
 
 type Search = Record<string, string>
 
-/** Each is a parameter of the page's URL and of the API. */
-const listed = ['disposition', 'decision', 'severity', 'flag'] as const
-const people = ['assignee'] as const
-const ids = ['device_id', 'user_id', 'session_id'] as const
-const times = ['span', 'from', 'to'] as const
-export const filterNames = [...listed, ...people, ...ids, ...times] as const
+/** Each filter is a parameter of the page's URL and of the API; a span is one of the page alone. */
+const names = [...filterNames, 'span']
 
-export type IdFilter = (typeof ids)[number]
-export const idFilters: { name: IdFilter; text: string }[] = [
-  { name: 'device_id', text: 'Device' },
-  { name: 'user_id', text: 'User' },
-  { name: 'session_id', text: 'Session' },
-]
+/** Filters whose values are words to choose from. */
+export const choiceFilters = filterNames.flatMap((name) => {
+  const { takes }: FilterEntry = alertFilters[name]
+  return typeof takes === 'string' ? [] : [{ name, text: toWords(name), words: takes }]
+})
+
+/** Filters with one value that is typed; the range of time and the assignee have their own control. */
+export const typedFilters = filterNames.flatMap((name) => {
+  const { takes, test }: FilterEntry = alertFilters[name]
+  if (typeof takes !== 'string' || takes === 'assignee' || test === 'page') return []
+  return [{ name, text: toWords(name) }]
+})
 
 /** The parameters that are filters, in one order, so that equal filters are equal texts. */
 export function pickFilters(search: Search): Search {
-  return Object.fromEntries(
-    filterNames.flatMap((name) => (search[name] ? [[name, search[name]]] : [])),
-  )
+  return Object.fromEntries(names.flatMap((name) => (search[name] ? [[name, search[name]]] : [])))
 }
 
 /** A change of the URL that removes every filter and sets those of a view. */
 export function replaceFilters(view: Search): Search {
-  return { ...Object.fromEntries(filterNames.map((name) => [name, ''])), ...view, alert: '' }
+  return { ...Object.fromEntries(names.map((name) => [name, ''])), ...view, alert: '' }
 }
 
 const hourMs = 3_600_000

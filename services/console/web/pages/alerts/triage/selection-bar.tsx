@@ -1,8 +1,9 @@
 /** What is done with the alerts that are selected. */
+
 import { useState } from 'react'
+import { type Disposition, dispositions } from '#shared/core/alerts/dispositions.ts'
 import { Button } from '../../../components/button.tsx'
 import { useMay } from '../../../shell/operator.ts'
-import { type Disposition, dispositions } from '../../alert/alert.ts'
 import { dispositionText } from '../../alert/disposition.tsx'
 import { BulkDialog } from '../bulk/bulk-dialog.tsx'
 

@@ -6,10 +6,10 @@ import { Link } from '@tanstack/react-router'
 import { type KeyboardEvent, useEffect, useMemo, useRef, useState } from 'react'
 import { toVisible } from '#shared/core/base/visible-text.ts'
 import { classes } from '../../../components/classes.ts'
-import { counted } from '../../../components/counted.ts'
 import { cutMiddle } from '../../../components/id.tsx'
 import { Skeleton } from '../../../components/states.tsx'
-import { deviceAddress, userAddress } from '../addresses.ts'
+import { counted } from '../../../components/words.ts'
+import { entityLink } from '../entity-link.ts'
 import {
   findNext,
   type Graph,
@@ -142,7 +142,7 @@ function Drawing({ tenant, graph, places }: { tenant: string; graph: Graph; plac
             onMouseEnter={() => setShown(index)}
             onMouseLeave={() => setShown(null)}
             tabIndex={index === active ? 0 : -1}
-            to={(one.kind === 'device' ? deviceAddress : userAddress)(tenant, one.id) as '/'}
+            {...entityLink(one.kind, tenant, one.id)}
           >
             <Mark node={one} place={at[index]!} />
           </Link>

@@ -1,0 +1,116 @@
+/**
+ * The edge of a simulated history: every planned event passes through ingest's own decision, with
+ * the clock of its time. Only this process has that clock: no sender can choose when an event was
+ * received.
+ */
+import { createSecretKey } from 'node:crypto'
+import { toEventId } from '#shared/core/base/ids.ts'
+import { undecidedShare } from '#shared/core/base/limits/stream.ts'
+import type { Policy } from '#shared/core/policies/policy.ts'
+import { compilePolicy } from '#shared/core/scoring/scoring.ts'
+import { signBody, verifySignature } from '#shared/core/telemetry/signature.ts'
+import type { Tenant } from '#shared/io/tenants/directory/tenant-copy.ts'
+import { type DecideDeps, decideSubmission } from '../../../services/ingest/decide-submission.ts'
+import type { Plan, Session } from '../phones/plan.ts'
+import type { Phone } from '../phones/population.ts'
+import { prepareEvent } from '../phones/telemetry-bodies.ts'
+import type { HistoryPlan } from './history-plan.ts'
+
+/** The edge's record of the tenant. */
+export type EdgeTenant = {
+  tenantId: string
+  hmacSecret: string
+  policy: Policy
+  policyVersion: number
+  policyHash: string
+}
+
+/** An accepted event: the encoded header before its body in a message, and the body. */
+export type AcceptedVisit = {
+  eventId: string
+  phone: Phone
+  atMs: number
+  head: string
+  body: Buffer
+}
+
+/**
+ * Decides the events of a history, in the order of their receipt.
+ * @param span.startMs the origin of `occurred_at`
+ * @param span.endMs events at or after it are left out
+ * @throws Error when the edge refuses one
+ */
+export function acceptVisits(
+  { seed, visits }: HistoryPlan,
+  known: EdgeTenant,
+  { startMs, endMs }: { startMs: number; endMs: number },
+): AcceptedVisit[] {
+  const planned = visits
+    .flatMap((visit) => visit.batches.map((batch, at) => ({ visit, at, ...batch })))
+    .filter(({ atMs }) => atMs < endMs)
+    .sort((a, b) => a.atMs - b.atMs || (a.visit.sessionId < b.visit.sessionId ? -1 : 1))
+  const sessions: Session[] = planned.map(({ visit }, index) => ({
+    phone: index,
+    sessionId: visit.sessionId,
+    userId: visit.userId,
+    batches: visit.batches.length,
+  }))
+  const plan: Plan = {
+    seed,
+    phones: planned.map(({ phone }) => phone),
+    sessions,
+    sessionOf: Uint32Array.from(planned, (_, index) => index),
+    batchOf: Uint16Array.from(planned, ({ at }) => at),
+    eventOf: new Uint32Array(),
+    atMs: new Float64Array(),
+    isRepeat: new Uint8Array(),
+  }
+  const tenant = toTenant(known)
+  const key = tenant.key!
+  let nowMs = startMs
+  const deps: DecideDeps = {
+    findTenant: () => tenant,
+    leaseValid: () => true,
+    keysKnown: () => true,
+    mayWait: () => true,
+    shares: { note: () => undefined, take: () => 0 },
+    verify: verifySignature,
+    decoyKey: key,
+    nowMs: () => nowMs - startMs,
+    wallMs: () => nowMs,
+  }
+  const bodies = {
+    plan,
+    tenantId: known.tenantId,
+    scorer: tenant.policy!.score,
+    startedAtMs: startMs,
+  }
+  return planned.map(({ phone, atMs }, index) => {
+    nowMs = atMs
+    const { body } = prepareEvent(bodies, index, atMs - startMs)
+    const decision = decideSubmission(body, signBody(body, key), deps)
+    if (decision.kind === 'refused') throw new Error(`the edge refused: ${decision.reason}`)
+    return { eventId: toEventId(body), phone, atMs, head: decision.head, body }
+  })
+}
+
+function toTenant(known: EdgeTenant): Tenant {
+  const { policy, policyHash: hash } = known
+  return {
+    tenantId: known.tenantId,
+    environment: 'sandbox',
+    status: 'active',
+    epoch: 1,
+    key: createSecretKey(known.hmacSecret, 'utf8'),
+    retired: null,
+    policyVersion: known.policyVersion,
+    policyHash: hash,
+    policy: { hash, thresholds: policy.thresholds, score: compilePolicy(policy) },
+    limiter: null,
+    byteLimiter: null,
+    undecidedShare,
+    telemetryStream: 1,
+    lists: { usable: () => true, find: () => [] },
+    fault: null,
+  }
+}

@@ -1,0 +1,48 @@
+/** How people work on alerts: notes, changes of the disposition, and bulk changes. */
+import { z } from 'zod'
+import { dispositions } from './dispositions.ts'
+
+const dispositionSchema = z.enum(dispositions)
+
+export const noteSchema = z.object({
+  note_id: z.int(),
+  author: z.string(),
+  note: z.string(),
+  at: z.string(),
+})
+/** Times are ISO-8601, as in all of these. */
+export type AlertNote = z.output<typeof noteSchema>
+
+export const dispositionChangeSchema = z.object({
+  at: z.string(),
+  actor: z.string(),
+  from: dispositionSchema,
+  to: dispositionSchema,
+  note: z.string().nullable(),
+  job_id: z.string().nullable().describe('the bulk change that did it'),
+  undo: z.boolean().describe('whether it put back what was before a bulk change'),
+})
+export type DispositionChange = z.output<typeof dispositionChangeSchema>
+
+export const bulkJobSchema = z
+  .object({
+    job_id: z.string(),
+    tenant_id: z.string(),
+    sets: z.enum(['disposition', 'assignee']),
+    disposition: dispositionSchema.nullable().describe('what it sets; null of an undo'),
+    assignee: z.string().nullable().describe('whom it assigns; null: it takes assignees away'),
+    note: z.string().nullable(),
+    actor: z.string(),
+    state: z.enum(['running', 'done', 'cancelled']),
+    total: z.int().describe('alerts that were meant when it began'),
+    done: z.int().describe('alerts looked at; fewer than `total` where others changed some first'),
+    changed: z.int().describe('alerts that it changed'),
+    kept: z.int().describe('of an undo: alerts that were changed again after the job, which stay'),
+    undo_of: z.string().nullable().describe('the job that this one undoes'),
+    undone_by: z.string().nullable().describe('the job that undoes this one'),
+    created_at: z.string(),
+    ended_at: z.string().nullable(),
+  })
+  .meta({ id: 'BulkJob' })
+/** A bulk change as operators see it. */
+export type BulkJob = z.output<typeof bulkJobSchema>

@@ -1,0 +1,74 @@
+/** When an event raises an alert. */
+import { toAlertId } from '#shared/core/base/ids.ts'
+import type { Reason } from '#shared/core/scoring/score.ts'
+import type { AcceptedEvent } from '#shared/core/telemetry/event-batch.ts'
+import type { Risk } from '#shared/core/velocity/correlation.ts'
+import { type Decision, type Disposition, initialDisposition } from './dispositions.ts'
+
+/** An alert that an event raises, before it has its `seq`. */
+export type AlertCandidate = {
+  alertId: string
+  tenantId: string
+  deviceId: string
+  sessionId: string
+  userId: string | null
+  eventId: string
+  action: Decision
+  riskScore: number
+  raspScore: number
+  reasons: Reason[]
+  policyVersion: number
+  /** Continues the trace of the event; left out when it is not traced. */
+  traceparent?: string
+}
+
+/**
+ * Decides whether an event raises an alert.
+ * @returns null when the action is ALLOW
+ */
+export function decideAlert(event: AcceptedEvent, risk: Risk): AlertCandidate | null {
+  if (risk.action === 'ALLOW') return null
+  const { device_id: deviceId, session_id: sessionId } = event.body
+  return {
+    alertId: toAlertId({
+      tenantId: event.tenant_id,
+      deviceId,
+      sessionId,
+      action: risk.action,
+    }),
+    tenantId: event.tenant_id,
+    deviceId,
+    sessionId,
+    userId: event.body.user_id ?? event.body.account_id ?? null,
+    eventId: event.event_id,
+    action: risk.action,
+    riskScore: risk.riskScore,
+    raspScore: event.rasp_score,
+    reasons: risk.reasons,
+    policyVersion: event.policy_version,
+  }
+}
+
+/**
+ * The row of a candidate once it has its place.
+ * @param more.createdAt the time of the commit
+ */
+export const toAlertRow = (
+  candidate: AlertCandidate,
+  more: { seq: number; createdAt: Date; disposition?: Disposition },
+) => ({
+  tenant_id: candidate.tenantId,
+  alert_id: candidate.alertId,
+  event_id: candidate.eventId,
+  seq: more.seq,
+  device_id: candidate.deviceId,
+  session_id: candidate.sessionId,
+  user_id: candidate.userId,
+  action: candidate.action,
+  risk_score: candidate.riskScore,
+  rasp_score: candidate.raspScore,
+  reasons: candidate.reasons,
+  policy_version: candidate.policyVersion,
+  disposition: more.disposition ?? initialDisposition,
+  created_at: more.createdAt,
+})

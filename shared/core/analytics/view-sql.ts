@@ -1,0 +1,114 @@
+/**
+ * Renders the views of analysts. A file in `clickhouse/views` has `{{name}}` in place of what is
+ * computed: the columns of the signal catalog, and expressions that several views share.
+ */
+import {
+  categories,
+  type SignalDefinition,
+  type SignalType,
+} from '#shared/core/signals/signal-definition.ts'
+import { signalCatalog } from '#shared/core/signals/signals.ts'
+
+/** SDKs spell a platform in several ways: the views have one spelling. */
+const platform = `replaceRegexpOne(
+    replaceRegexpOne(trimBoth(lowerUTF8(platform)), '^android.*$', 'android'),
+    '^(ios|iphone|ipad).*$', 'ios'
+  )`
+
+/**
+ * What each column of `telemetry` has that only some SDKs send, for every view of events. New ones
+ * come at the end.
+ */
+const optionalTexts: Readonly<Record<string, string>> = {
+  app_version: 'The version of the app',
+  os_version: 'The version of the operating system',
+  device_brand: 'The maker of the phone',
+  device_model: 'The model of the phone',
+}
+
+/** The column of a type, and its value by the signal's path. */
+const typed: Record<SignalType, { type: string; value: (path: string) => string }> = {
+  boolean: { type: 'Nullable(Bool)', value: (path) => `${path}.:Bool` },
+  number: {
+    type: 'Nullable(Float64)',
+    value: (path) => `coalesce(${path}.:Float64, toFloat64(${path}.:Int64))`,
+  },
+  string: { type: 'Nullable(String)', value: (path) => `${path}.:String` },
+  strings: {
+    type: 'Array(String)',
+    value: (path) => `arrayMap(one -> ifNull(one, ''), ${path}.:\`Array(Nullable(String))\`)`,
+  },
+}
+
+const textType = 'LowCardinality(String)'
+const whenAbsent = 'empty when none was sent.'
+
+type Catalog = Readonly<Record<string, Readonly<Record<string, SignalDefinition>>>>
+
+/**
+ * The parts of views by name.
+ * @param catalog the signals by category
+ */
+export function toViewParts(catalog: Catalog = signalCatalog): Readonly<Record<string, string>> {
+  const signals = categories.flatMap((category) =>
+    Object.entries(catalog[category] ?? {}).map(([name, { type, description }]) => ({
+      path: `signals.${category}.${name}`,
+      description,
+      ...typed[type],
+    })),
+  )
+  const texts = Object.entries(optionalTexts)
+  return {
+    platform,
+    optional_columns: texts
+      .map(([name, what]) => `${name} ${textType} comment ${quote(`${what}; ${whenAbsent}`)}`)
+      .join(',\n  '),
+    optional_values: texts.map(([name]) => name).join(', '),
+    signal_columns: signals
+      .map(({ path, type, description }) => `\`${path}\` ${type} comment ${quote(description)}`)
+      .join(',\n  '),
+    signal_values: signals.map(({ path, value }) => `${value(path)} as \`${path}\``).join(',\n  '),
+  }
+}
+
+const quote = (text: string): string => `'${text.replaceAll("'", "''")}'`
+
+/** @throws for the name of a part that is not there */
+export function renderView(text: string, parts: Readonly<Record<string, string>>): string {
+  return text.replaceAll(/\{\{(\w+)\}\}/g, (_, name: string) => {
+    const part = parts[name]
+    if (part === undefined) throw new Error(`no part of a view has the name ${name}`)
+    return part
+  })
+}
+
+/** Former names of views, for dashboards and queries that have them, and for older processes. */
+export const formerNames: Readonly<Record<string, string>> = {
+  around_confirmed: 'linked_entities',
+  ledger: 'reconciliation',
+  signal_jumps: 'prevalence_spikes',
+}
+
+/** What says that a view is another one under its former name. */
+export const toFormerComment = (name: string): string => `The former name of ${name}.`
+
+/**
+ * The same view under a former name. It reads the tables as the view itself does: a view over a
+ * view would need rights of its own.
+ * @param text of the view, rendered
+ */
+export function toFormerView(text: string, formerName: string, name: string): string {
+  return text
+    .replace(`{analytics:Identifier}.${name} `, () => `{analytics:Identifier}.${formerName} `)
+    .replace(/\ncomment '(?:[^']|'')*';\s*$/, () => `\ncomment ${quote(toFormerComment(name))};\n`)
+}
+
+/**
+ * The same view, which reads as another user.
+ * @throws when it is not the statement of a view
+ */
+export function withDefiner(statement: string, user: string): string {
+  const begin = /^(\)|create or replace view \S+) as$/m
+  if (!begin.test(statement)) throw new Error('no view begins here')
+  return statement.replace(begin, `$1 definer = ${user} sql security definer as`)
+}

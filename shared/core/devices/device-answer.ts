@@ -1,0 +1,38 @@
+/** A device's history as the REST API and the admin API answer it. */
+import { toIso } from '#shared/core/base/instants.ts'
+import { type CursorScope, encodeCursor } from '#shared/core/http/pagination.ts'
+import type { DeviceHistory, SessionHistory } from './device-history.ts'
+
+/** The lists of a device that cursors continue. */
+export type DeviceScopes = Record<'sessions' | 'users', CursorScope>
+
+/** A session in an answer. */
+export const toSession = (session: SessionHistory) => ({
+  session_id: session.sessionId,
+  rasp_action: session.raspAction,
+  started_at: toIso(session.startedAtMs),
+  last_seen_at: toIso(session.lastSeenAtMs),
+  rasp_score: session.raspScore,
+  flags: session.flags,
+})
+
+/** All fields except the two lists, which a large answer sends in pieces. */
+export function toDeviceFields(device: DeviceHistory, { sessions, users }: DeviceScopes) {
+  const { next, nextUser } = device
+  return {
+    device_id: device.deviceId,
+    first_seen_at: toIso(device.firstSeenAtMs),
+    last_seen_at: toIso(device.lastSeenAtMs),
+    peak_rasp_score: device.peakRaspScore,
+    users_cursor: nextUser === null ? null : encodeCursor(users, [nextUser]),
+    sessions_total: device.sessionsTotal,
+    sessions_cursor: next && encodeCursor(sessions, [next.startedAtMs, next.sessionId]),
+  }
+}
+
+/** The whole answer. */
+export const toDevice = (device: DeviceHistory, scopes: DeviceScopes) => ({
+  ...toDeviceFields(device, scopes),
+  users_seen_on: device.users,
+  sessions: device.sessions.map(toSession),
+})

@@ -1,0 +1,119 @@
+// When an alert is raised, its id, and its public fields.
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { toAlert } from '#shared/core/alerts/alert.ts'
+import { alertSchema } from '#shared/core/alerts/alert-schema.ts'
+import { decideAlert, toAlertRow } from '#shared/core/alerts/decide-alert.ts'
+import { toAlertId, toDeliveryId } from '#shared/core/base/ids.ts'
+import type { Action, Reason } from '#shared/core/scoring/score.ts'
+import type { AcceptedEvent } from '#shared/core/telemetry/event-batch.ts'
+
+const reasons: Reason[] = [
+  { code: 'ROOTED', weight: 40, evidence: { signals: ['root.su_binary'] } },
+  { code: 'HIGH_VELOCITY', weight: 30, evidence: { count: 31 } },
+]
+
+function eventOf(more: { user_id?: string; account_id?: string } = {}): AcceptedEvent {
+  return {
+    event_id: 'evt_1',
+    streamOffset: 1,
+    tenant_id: 'acme',
+    received_at: 1,
+    rasp_score: 40,
+    rasp_action: 'REVIEW',
+    reasons: reasons.slice(0, 1),
+    policy_version: 7,
+    policy_hash: 'hash',
+    epoch: 1,
+    body: {
+      tenant_id: 'acme',
+      device_id: 'd',
+      session_id: 's',
+      sdk_meta: { sdk_version: '1', platform: 'ios', batch_type: 'b' },
+      scorer: { rasp_score: 0, rasp_action: 'ALLOW', rasp_flags: [] },
+      signals: { root: {}, emulator: {}, debugger: {}, tamper: {}, ecosystem: {}, network: {} },
+      ...more,
+    },
+  }
+}
+
+const risk = (action: Action) => ({ riskScore: 70, action, reasons })
+
+describe('an alert', () => {
+  test('is raised for REVIEW and BLOCK only', () => {
+    expect(decideAlert(eventOf(), risk('ALLOW'))).toBeNull()
+    for (const action of ['REVIEW', 'BLOCK'] as const) {
+      expect(decideAlert(eventOf(), risk(action))).toMatchObject({
+        tenantId: 'acme',
+        deviceId: 'd',
+        sessionId: 's',
+        userId: null,
+        eventId: 'evt_1',
+        action,
+        riskScore: 70,
+        raspScore: 40,
+        policyVersion: 7,
+      })
+    }
+  })
+
+  test('names the user, or the account without a user', () => {
+    const userOf = (event: AcceptedEvent) => decideAlert(event, risk('BLOCK'))?.userId
+    expect(userOf(eventOf({ user_id: 'u', account_id: 'a' }))).toBe('u')
+    expect(userOf(eventOf({ account_id: 'a' }))).toBe('a')
+  })
+
+  test('has the fields of the interface, and the codes of its reasons as flags', () => {
+    const candidate = decideAlert(eventOf({ user_id: 'u' }), risk('REVIEW'))!
+    const alert = toAlert(toAlertRow(candidate, { seq: 3, createdAt: new Date(12_345) }))
+    expect(alert).toEqual({
+      alert_id: candidate.alertId,
+      tenant_id: 'acme',
+      event_id: candidate.eventId,
+      seq: 3,
+      decision: { action: 'REVIEW', severity: 'HIGH', risk_score: 70 },
+      rasp_score: 40,
+      entity: {
+        device: { device_id: 'd' },
+        session: { session_id: 's' },
+        user: { user_id: 'u' },
+      },
+      flags: ['ROOTED', 'HIGH_VELOCITY'],
+      reasons,
+      disposition: 'OPEN',
+      created_at: '1970-01-01T00:00:12.345Z',
+    })
+    expect(alertSchema.parse(alert)).toEqual(alert)
+  })
+
+  test('has no user field when the user is unknown', () => {
+    const candidate = decideAlert(eventOf(), risk('REVIEW'))!
+    const alert = toAlert(toAlertRow(candidate, { seq: 1, createdAt: new Date(0) }))
+    expect(Object.keys(alert.entity)).toEqual(['device', 'session'])
+  })
+})
+
+describe('an alert’s id', () => {
+  test('is equal for the same tenant, device, session and action, and only for those', () => {
+    const part = fc.string({ maxLength: 6 })
+    const fact = fc.record({ tenantId: part, deviceId: part, sessionId: part, action: part })
+    fc.assert(
+      fc.property(fact, fact, (a, b) => {
+        const same = JSON.stringify(Object.values(a)) === JSON.stringify(Object.values(b))
+        expect(toAlertId({ ...a })).toBe(toAlertId(a))
+        expect(toAlertId(a) === toAlertId(b)).toBe(same)
+      }),
+      { numRuns: 500, verbose: true },
+    )
+    const split = (deviceId: string, sessionId: string) =>
+      toAlertId({ tenantId: 't', deviceId, sessionId, action: 'BLOCK' })
+    expect(split('ab', 'c')).not.toBe(split('a', 'bc'))
+  })
+
+  test('and the id of its delivery are opaque, have one form, and follow from each other', () => {
+    const alertId = toAlertId({ tenantId: 't', deviceId: 'd', sessionId: 's', action: 'BLOCK' })
+    expect(alertId).toMatch(/^alr_[A-Za-z0-9_-]{26}$/)
+    expect(toDeliveryId(alertId)).toMatch(/^dlv_[A-Za-z0-9_-]{26}$/)
+    expect(toDeliveryId(alertId)).toBe(toDeliveryId(alertId))
+  })
+})
