@@ -19,9 +19,17 @@ const timed = [
 // those before.
 process.env.NODE_COMPILE_CACHE = join(tmpdir(), 'device-intelligence-compiled')
 const env = { TMPDIR: process.env.TMPDIR ?? chooseFilesFolder() }
+// Made by the first server of a run that needs it; no other run has its name.
+process.env.TEST_TEMPLATES = join(env.TMPDIR, `di-templates-${process.pid}-${Date.now()}`)
 // Randomness that is the same in each run.
 const setupFiles = ['test/support/process/seed.ts']
-const patient = { env, setupFiles, testTimeout: 150_000, hookTimeout: 150_000 }
+const patient = {
+  env,
+  globalSetup: 'test/support/servers/templates.ts',
+  setupFiles,
+  testTimeout: 150_000,
+  hookTimeout: 150_000,
+}
 
 // A new clone knows nothing of how long files take. The longest first: a long one that started last
 // would run alone.

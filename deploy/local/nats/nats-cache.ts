@@ -12,7 +12,7 @@ import { join } from 'node:path'
 import { isOlder } from '#shared/core/base/server-versions.ts'
 import { type NatsServerBinary, readNatsVersion } from './nats-version.ts'
 
-const addressed = /^nats-server-\d+\.\d+\.\d+-([0-9a-f]{64})$/
+const addressed = /^nats-server-[\d.]+-([0-9a-f]+)$/
 /** As the previous release named it, without a digest. */
 const bare = /^nats-server-\d+\.\d+\.\d+$/
 

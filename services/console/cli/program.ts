@@ -3,7 +3,7 @@
  * `--json` stdout is one JSON document and nothing else; a failure is a message on stderr and exit
  * status 1.
  */
-import { Command } from 'commander'
+import { Command, CommanderError } from 'commander'
 import { registerAlerts } from './alerts/alerts.ts'
 import { analysts } from './analytics/analysts.ts'
 import { cookbook } from './analytics/cookbook.ts'
@@ -68,9 +68,21 @@ export function addCommands(program: Command, context: CliContext): void {
   for (const add of entries) add(program, context)
 }
 
-async function parse(env: CliEnv): Promise<void> {
+/** What a command is run with. */
+export type CliRun = {
+  env: CliEnv
+  args: readonly string[]
+  /** Writes to stdout, and resolves when stdout has taken it. */
+  write: (text: string) => Promise<void> | void
+  writeError: (text: string) => void
+}
+
+async function parse({ env, args, write, writeError }: CliRun): Promise<void> {
   let json = false
+  // Its subcommands take over where it writes, and that it throws instead of ending the process.
   const program = new Command('di')
+    .exitOverride()
+    .configureOutput({ writeOut: (text) => void write(text), writeErr: writeError })
     .description('Operate the device-intelligence service.')
     .option('--json', 'print one JSON document')
     .showHelpAfterError('(`--help` shows what there is)')
@@ -82,16 +94,25 @@ async function parse(env: CliEnv): Promise<void> {
     .hook('preAction', (_, action) => {
       json = action.optsWithGlobals().json === true
     })
-  const context = createCliContext({
-    env,
-    json: () => json,
-    write: (text) =>
-      new Promise((resolve) => {
-        process.stdout.write(text, () => resolve())
-      }),
-  })
+  const context = createCliContext({ env, json: () => json, write })
   addCommands(program, context)
-  await program.parseAsync()
+  await program.parseAsync(args, { from: 'user' })
+}
+
+/** Runs one command. @returns its exit status */
+export async function runCommand(run: CliRun): Promise<number> {
+  try {
+    await parse(run)
+    return 0
+  } catch (error) {
+    // It has printed its message or its help.
+    if (error instanceof CommanderError) return error.exitCode
+    const expected = error instanceof CliError
+    const text =
+      expected || !(error instanceof Error) ? String(error) : (error.stack ?? error.message)
+    run.writeError(`${expected ? error.message : text}\n`)
+    return 1
+  }
 }
 
 /** Runs the command that the process was started with, and sets its exit status. */
@@ -101,13 +122,17 @@ export async function runProgram(env: CliEnv): Promise<void> {
     if (error.code !== 'EPIPE') throw error
     process.exit(0)
   })
-  try {
-    await parse(env)
-  } catch (error) {
-    const expected = error instanceof CliError
-    const text =
-      expected || !(error instanceof Error) ? String(error) : (error.stack ?? error.message)
-    process.stderr.write(`${expected ? error.message : text}\n`)
-    process.exitCode = 1
-  }
+  const status = await runCommand({
+    env,
+    args: process.argv.slice(2),
+    write: (text) =>
+      new Promise((resolve) => {
+        process.stdout.write(text, () => resolve())
+      }),
+    writeError: (text) => {
+      process.stderr.write(text)
+    },
+  })
+  // `fleet` sets a status of its own.
+  if (status !== 0) process.exitCode = status
 }

@@ -22,7 +22,6 @@ import { raiseAlerts } from '#shared/io/alerts/raise-alerts.ts'
 import { createPostgres, type Postgres, type Queryable } from '#shared/io/postgres/postgres.ts'
 import { createLog } from '#shared/io/process/log.ts'
 import { makeAlertCandidate } from '../../support/alerts/alert-candidates.ts'
-import { migratePostgres } from '../../support/servers/databases.ts'
 import { startPostgres, type TestPostgres } from '../../support/servers/postgres-server.ts'
 import { insertBareTenants } from '../../support/tenants/bare-tenant.ts'
 
@@ -32,8 +31,7 @@ let store: AlertStore
 
 beforeAll(async () => {
   server = await startPostgres()
-  const url = await server.createDatabase()
-  await migratePostgres(url)
+  const url = await server.createMigratedDatabase()
   const log = createLog('test', 'silent')
   postgres = createPostgres(url, { role: 'test', log, connectionsMax: 12 })
   store = createAlertStore(postgres)

@@ -26,7 +26,6 @@ import { insertOperator } from '#shared/io/operators/operator-store.ts'
 import { createPostgres, type Postgres } from '#shared/io/postgres/postgres.ts'
 import { createLog } from '#shared/io/process/log.ts'
 import { makeAlertCandidate } from '../../support/alerts/alert-candidates.ts'
-import { migratePostgres } from '../../support/servers/databases.ts'
 import { startPostgres, type TestPostgres } from '../../support/servers/postgres-server.ts'
 import { insertBareTenants } from '../../support/tenants/bare-tenant.ts'
 
@@ -35,8 +34,7 @@ let postgres: Postgres
 
 beforeAll(async () => {
   server = await startPostgres()
-  const url = await server.createDatabase()
-  await migratePostgres(url)
+  const url = await server.createMigratedDatabase()
   postgres = createPostgres(url, { role: 'test', log: createLog('test', 'silent') })
   for (const name of ['ada', 'bob', 'eve']) await addOperator(name)
 })

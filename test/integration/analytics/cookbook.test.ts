@@ -21,7 +21,6 @@ import {
 import { toDashboard, variable } from '../../support/analytics/grafana-dashboard.ts'
 import type { HistoryEvent } from '../../support/analytics/history-alerts.ts'
 import { startClickhouse, type TestClickhouse } from '../../support/servers/clickhouse-server.ts'
-import { migrateClickhouse } from '../../support/servers/databases.ts'
 
 const { seed, devices } = cookbookFleet
 const questions = readCookbook()
@@ -30,8 +29,7 @@ let clickhouse: Clickhouse
 let history: FleetHistory
 
 beforeAll(async () => {
-  server = await startClickhouse()
-  await migrateClickhouse(server.url)
+  server = await startClickhouse({ isMigrated: true })
   clickhouse = createClickhouse(server.url, { name: 'test' })
   history = planHistory(seed, devices)
   await insertHistory(clickhouse, history)

@@ -16,7 +16,7 @@ import { createReplication, type Replication } from '../../../services/console/j
 import { makeAlertCandidate } from '../../support/alerts/alert-candidates.ts'
 import { testLog } from '../../support/http/console-rig.ts'
 import { startClickhouse, type TestClickhouse } from '../../support/servers/clickhouse-server.ts'
-import { migrateClickhouse, migratePostgres } from '../../support/servers/databases.ts'
+import { migrateClickhouse } from '../../support/servers/databases.ts'
 import { startPostgres, type TestPostgres } from '../../support/servers/postgres-server.ts'
 
 let servers: { postgres: TestPostgres; clickhouse: TestClickhouse }
@@ -36,9 +36,9 @@ afterAll(async () => {
 })
 beforeEach(async () => {
   database = `copy_${randomUUID().slice(0, 8)}`
-  const postgresUrl = await servers.postgres.createDatabase()
+  const postgresUrl = await servers.postgres.createMigratedDatabase()
   const clickhouseUrl = `${servers.clickhouse.url}/${database}`
-  await Promise.all([migratePostgres(postgresUrl), migrateClickhouse(clickhouseUrl)])
+  await migrateClickhouse(clickhouseUrl)
   postgres = createPostgres(postgresUrl, { role: 'test', log: testLog })
   clickhouse = createClickhouse(clickhouseUrl, { name: 'test' })
   tenantId = 'acme'

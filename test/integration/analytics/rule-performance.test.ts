@@ -38,7 +38,6 @@ import { type HistoryAlert, toInstant } from '../../support/analytics/history-al
 import { acceptEvent } from '../../support/http/api-rig.ts'
 import { type ConsoleRig, createConsoleRig, testLog } from '../../support/http/console-rig.ts'
 import { startClickhouse, type TestClickhouse } from '../../support/servers/clickhouse-server.ts'
-import { migrateClickhouse } from '../../support/servers/databases.ts'
 import { startNats, type TestNats } from '../../support/servers/nats-server.ts'
 import { startPostgres, type TestPostgres } from '../../support/servers/postgres-server.ts'
 
@@ -51,10 +50,14 @@ let consoleUrl: string
 let history: FleetHistory
 
 beforeAll(async () => {
-  const started = await Promise.all([startPostgres(), startNats(), startClickhouse()])
+  const started = await Promise.all([
+    startPostgres(),
+    startNats(),
+    startClickhouse({ isMigrated: true }),
+  ])
   servers = { postgres: started[0], nats: started[1], clickhouse: started[2] }
   const { url } = servers.clickhouse
-  const [created] = await Promise.all([createConsoleRig(servers), migrateClickhouse(url)])
+  const created = await createConsoleRig(servers)
   rig = created
   clickhouse = createClickhouse(url, { name: 'test' })
   app = await createConsoleApp(

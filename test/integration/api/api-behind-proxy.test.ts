@@ -7,7 +7,6 @@ import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type ApiRig, acceptEvent, createApiRig } from '../../support/http/api-rig.ts'
 import { startClickhouse, type TestClickhouse } from '../../support/servers/clickhouse-server.ts'
-import { migrateClickhouse, migratePostgres } from '../../support/servers/databases.ts'
 import { startPostgres, type TestPostgres } from '../../support/servers/postgres-server.ts'
 
 let postgres: TestPostgres
@@ -17,9 +16,11 @@ let key: string
 const proxies: Server[] = []
 
 beforeAll(async () => {
-  ;[postgres, clickhouse] = await Promise.all([startPostgres(), startClickhouse()])
-  const url = await postgres.createDatabase()
-  await Promise.all([migratePostgres(url), migrateClickhouse(clickhouse.url)])
+  ;[postgres, clickhouse] = await Promise.all([
+    startPostgres(),
+    startClickhouse({ isMigrated: true }),
+  ])
+  const url = await postgres.createMigratedDatabase()
   rig = await createApiRig({ postgres: url, clickhouse: clickhouse.url })
   key = await rig.addTenant('acme')
 })

@@ -6,7 +6,6 @@ import { deviceSchema } from '#shared/core/http/api-schemas.ts'
 import { makeAlertCandidate } from '../../support/alerts/alert-candidates.ts'
 import { type Answer, type ApiRig, createApiRig } from '../../support/http/api-rig.ts'
 import { startClickhouse, type TestClickhouse } from '../../support/servers/clickhouse-server.ts'
-import { migrateClickhouse, migratePostgres } from '../../support/servers/databases.ts'
 import { startPostgres, type TestPostgres } from '../../support/servers/postgres-server.ts'
 
 let postgres: TestPostgres
@@ -19,9 +18,11 @@ const sessionsCount = 10_400
 const gzip = { 'accept-encoding': 'gzip, deflate, br' }
 
 beforeAll(async () => {
-  ;[postgres, clickhouse] = await Promise.all([startPostgres(), startClickhouse()])
-  const url = await postgres.createDatabase()
-  await Promise.all([migratePostgres(url), migrateClickhouse(clickhouse.url)])
+  ;[postgres, clickhouse] = await Promise.all([
+    startPostgres(),
+    startClickhouse({ isMigrated: true }),
+  ])
+  const url = await postgres.createMigratedDatabase()
   rig = await createApiRig({ postgres: url, clickhouse: clickhouse.url })
   key = await rig.addTenant('acme')
   const insert = (device: string, session: string, users: string, rows: number) =>

@@ -4,7 +4,6 @@ import { connect, createServer, type Server, type Socket } from 'node:net'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Answer, type ApiRig, createApiRig } from '../../support/http/api-rig.ts'
 import { until } from '../../support/process/until.ts'
-import { migratePostgres } from '../../support/servers/databases.ts'
 import { startPostgres, type TestPostgres } from '../../support/servers/postgres-server.ts'
 
 let postgres: TestPostgres
@@ -21,8 +20,7 @@ beforeAll(async () => {
   // A ClickHouse that accepts connections and never answers: the worst kind of outage.
   mute = await serve(() => undefined)
   postgres = await startPostgres()
-  const url = await postgres.createDatabase()
-  await migratePostgres(url)
+  const url = await postgres.createMigratedDatabase()
   wire = await serve((socket) => {
     const server = connect(postgres.port, '127.0.0.1')
     track(server)

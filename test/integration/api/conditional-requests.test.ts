@@ -4,7 +4,6 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { makeAlertCandidate } from '../../support/alerts/alert-candidates.ts'
 import { type ApiRig, acceptEvent, createApiRig } from '../../support/http/api-rig.ts'
 import { startClickhouse, type TestClickhouse } from '../../support/servers/clickhouse-server.ts'
-import { migrateClickhouse, migratePostgres } from '../../support/servers/databases.ts'
 import { startPostgres, type TestPostgres } from '../../support/servers/postgres-server.ts'
 
 let postgres: TestPostgres
@@ -24,9 +23,11 @@ const accept = (session: number, deviceId = 'a/b') =>
   })
 
 beforeAll(async () => {
-  ;[postgres, clickhouse] = await Promise.all([startPostgres(), startClickhouse()])
-  const url = await postgres.createDatabase()
-  await Promise.all([migratePostgres(url), migrateClickhouse(clickhouse.url)])
+  ;[postgres, clickhouse] = await Promise.all([
+    startPostgres(),
+    startClickhouse({ isMigrated: true }),
+  ])
+  const url = await postgres.createMigratedDatabase()
   rig = await createApiRig({ postgres: url, clickhouse: clickhouse.url })
   key = await rig.addTenant(tenantId)
   await rig.alerts.raiseAlerts([alert], Date.now)

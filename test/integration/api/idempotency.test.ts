@@ -16,7 +16,6 @@ import { makeAlertCandidate } from '../../support/alerts/alert-candidates.ts'
 import { type ApiRig, createApiRig } from '../../support/http/api-rig.ts'
 import { until } from '../../support/process/until.ts'
 import { startClickhouse, type TestClickhouse } from '../../support/servers/clickhouse-server.ts'
-import { migrateClickhouse, migratePostgres } from '../../support/servers/databases.ts'
 import { startPostgres, type TestPostgres } from '../../support/servers/postgres-server.ts'
 
 let postgres: TestPostgres
@@ -26,9 +25,11 @@ let writer: string
 let second: string
 
 beforeAll(async () => {
-  ;[postgres, clickhouse] = await Promise.all([startPostgres(), startClickhouse()])
-  const url = await postgres.createDatabase()
-  await Promise.all([migratePostgres(url), migrateClickhouse(clickhouse.url)])
+  ;[postgres, clickhouse] = await Promise.all([
+    startPostgres(),
+    startClickhouse({ isMigrated: true }),
+  ])
+  const url = await postgres.createMigratedDatabase()
   rig = await createApiRig({ postgres: url, clickhouse: clickhouse.url })
   await rig.addTenant('acme')
   writer = await newKey('case-tool')

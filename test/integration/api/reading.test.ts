@@ -14,7 +14,6 @@ import { makeAlertCandidate } from '../../support/alerts/alert-candidates.ts'
 import { type ApiRig, acceptEvent, createApiRig } from '../../support/http/api-rig.ts'
 import { until } from '../../support/process/until.ts'
 import { startClickhouse, type TestClickhouse } from '../../support/servers/clickhouse-server.ts'
-import { migrateClickhouse, migratePostgres } from '../../support/servers/databases.ts'
 import { startPostgres, type TestPostgres } from '../../support/servers/postgres-server.ts'
 
 let postgres: TestPostgres
@@ -25,9 +24,11 @@ let key: string
 let otherKey: string
 
 beforeAll(async () => {
-  ;[postgres, clickhouse] = await Promise.all([startPostgres(), startClickhouse()])
-  const url = await postgres.createDatabase()
-  await Promise.all([migratePostgres(url), migrateClickhouse(clickhouse.url)])
+  ;[postgres, clickhouse] = await Promise.all([
+    startPostgres(),
+    startClickhouse({ isMigrated: true }),
+  ])
+  const url = await postgres.createMigratedDatabase()
   rig = await createApiRig({ postgres: url, clickhouse: clickhouse.url })
   key = await rig.addTenant('acme')
   otherKey = await rig.addTenant('other')

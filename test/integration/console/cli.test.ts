@@ -20,9 +20,9 @@ import { createLog } from '#shared/io/process/log.ts'
 import { makeAlertCandidate } from '../../support/alerts/alert-candidates.ts'
 import { testLog } from '../../support/http/console-rig.ts'
 import { toBody } from '../../support/http/tenant-client.ts'
+import { type CommandResult, runDi } from '../../support/process/command-line.ts'
 import { nodeEnv } from '../../support/process/node-env.ts'
 import { until } from '../../support/process/until.ts'
-import { migratePostgres } from '../../support/servers/databases.ts'
 import { startNats, type TestNats } from '../../support/servers/nats-server.ts'
 import { startPostgres, type TestPostgres } from '../../support/servers/postgres-server.ts'
 
@@ -40,8 +40,7 @@ const folder = mkdtempSync(join(tmpdir(), 'cli-'))
 
 beforeAll(async () => {
   ;[postgres, nats] = await Promise.all([startPostgres(), startNats()])
-  postgresUrl = await postgres.createDatabase()
-  await migratePostgres(postgresUrl)
+  postgresUrl = await postgres.createMigratedDatabase()
   ;({ server, url: consoleUrl } = await startConsole(masterKey))
 })
 afterAll(async () => {
@@ -93,20 +92,19 @@ async function stopConsole(child: ChildProcess): Promise<number | null> {
   return (await exited)[0]
 }
 
-type Result = { status: number; stdout: string; stderr: string }
+const toEnv = (more: Record<string, string>) => ({
+  CONSOLE_URL: consoleUrl,
+  ADMIN_TOKEN: adminToken,
+  DATA_DIR: folder,
+  ...more,
+})
 
-function di(args: string[], env: Record<string, string> = {}): Promise<Result> {
+const di = (args: string[], more: Record<string, string> = {}) => runDi(args, toEnv(more))
+
+/** The same as a process of its own, as people and scripts run it. */
+function diProcess(args: string[], more: Record<string, string> = {}): Promise<CommandResult> {
   return new Promise((resolve) => {
-    const options = {
-      cwd: projectFolder,
-      env: {
-        ...nodeEnv(),
-        CONSOLE_URL: consoleUrl,
-        ADMIN_TOKEN: adminToken,
-        DATA_DIR: folder,
-        ...env,
-      },
-    }
+    const options = { cwd: projectFolder, env: { ...nodeEnv(), ...toEnv(more) } }
     execFile(node, ['services/console/cli.ts', ...args], options, (error, stdout, stderr) => {
       resolve({ status: error === null ? 0 : Number(error.code), stdout, stderr })
     })
@@ -458,7 +456,10 @@ describe('failures', () => {
   })
 
   it('never print the token', async () => {
-    const { stderr } = await di(['tenants', 'list'], { CONSOLE_URL: 'http://127.0.0.1:1' })
+    const nowhere = { CONSOLE_URL: 'http://127.0.0.1:1' }
+    const { status, stdout, stderr } = await diProcess(['tenants', 'list', '--json'], nowhere)
+    expect({ status, stdout }).toEqual({ status: 1, stdout: '' })
+    expect(stderr).toContain('cannot be reached')
     expect(stderr).not.toContain(adminToken)
   })
 })
@@ -530,8 +531,8 @@ describe('the local stack', () => {
       DATA_DIR: 'data',
       INIT_CWD: join(folder, 'here'),
     }
-    const { status, stdout } = await di(['tenants', 'list', '--json'], env)
-    expect(status).toBe(0)
+    const { status, stdout, stderr } = await diProcess(['tenants', 'list', '--json'], env)
+    expect({ status, stderr }).toEqual({ status: 0, stderr: '' })
     expect(JSON.parse(stdout)).toHaveProperty('data')
   })
 })

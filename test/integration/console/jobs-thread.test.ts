@@ -6,7 +6,6 @@ import { openInspector } from '../../support/process/inspector.ts'
 import { createServiceProcess, type ServiceProcess } from '../../support/process/service-process.ts'
 import { until } from '../../support/process/until.ts'
 import { startClickhouse, type TestClickhouse } from '../../support/servers/clickhouse-server.ts'
-import { migrateClickhouse, migratePostgres } from '../../support/servers/databases.ts'
 import { startNats, type TestNats } from '../../support/servers/nats-server.ts'
 import { startPostgres, type TestPostgres } from '../../support/servers/postgres-server.ts'
 import { sumOf } from '../../support/telemetry/edge-rig.ts'
@@ -20,11 +19,10 @@ beforeAll(async () => {
   const [postgres, nats, clickhouse] = await Promise.all([
     startPostgres(),
     startNats(),
-    startClickhouse(),
+    startClickhouse({ isMigrated: true }),
   ])
   servers = { postgres, nats, clickhouse }
-  const postgresUrl = await postgres.createDatabase()
-  await Promise.all([migratePostgres(postgresUrl), migrateClickhouse(clickhouse.url)])
+  const postgresUrl = await postgres.createMigratedDatabase()
   const env = {
     MASTER_KEY: randomBytes(32).toString('base64'),
     NATS_URL: nats.url,

@@ -2,10 +2,7 @@
 // engine and a real receiver: a replay sends the same delivery again, a test event differs from
 // every alert, a paused webhook waits.
 
-import { execFile } from 'node:child_process'
 import { randomBytes, randomUUID } from 'node:crypto'
-import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import type { FastifyInstance } from 'fastify'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
 import type { Alert } from '#shared/core/alerts/alert-schema.ts'
@@ -24,12 +21,11 @@ import { startTestEngine, type TestEngine } from '../../support/deliveries/deliv
 import { testMasterKey } from '../../support/deliveries/delivery-fixtures.ts'
 import { type Receiver, startReceiver } from '../../support/deliveries/receiver.ts'
 import { type ConsoleRig, createConsoleRig, testLog } from '../../support/http/console-rig.ts'
-import { nodeEnv } from '../../support/process/node-env.ts'
+import { runDi } from '../../support/process/command-line.ts'
 import { until } from '../../support/process/until.ts'
 import { startNats, type TestNats } from '../../support/servers/nats-server.ts'
 import { startPostgres, type TestPostgres } from '../../support/servers/postgres-server.ts'
 
-const projectFolder = fileURLToPath(new URL('../../..', import.meta.url))
 const adminToken = randomBytes(32).toString('base64url')
 let servers: { postgres: TestPostgres; nats: TestNats }
 let rig: ConsoleRig
@@ -474,18 +470,7 @@ test('an impossible action is rejected with its code and changes nothing', async
   expect(all.flat()).toEqual([])
 })
 
-type Result = { status: number; stdout: string; stderr: string }
-
-function di(...args: string[]): Promise<Result> {
-  const node = join(projectFolder, 'node_modules/.bin/node')
-  const env = { ...nodeEnv(), CONSOLE_URL: consoleUrl, ADMIN_TOKEN: adminToken }
-  return new Promise((resolve) => {
-    const options = { cwd: projectFolder, env }
-    execFile(node, ['services/console/cli.ts', ...args], options, (error, stdout, stderr) => {
-      resolve({ status: error === null ? 0 : Number(error.code), stdout, stderr })
-    })
-  })
-}
+const di = (...args: string[]) => runDi(args, { CONSOLE_URL: consoleUrl, ADMIN_TOKEN: adminToken })
 
 async function diJson<T>(...args: string[]): Promise<T> {
   const { status, stdout, stderr } = await di(...args, '--json')

@@ -23,7 +23,6 @@ import {
 import { type Answer, startReceiver } from '../../support/deliveries/receiver.ts'
 import { nodeEnv } from '../../support/process/node-env.ts'
 import { waitFor } from '../../support/process/wait-for.ts'
-import { migratePostgres } from '../../support/servers/databases.ts'
 import { startNats, type TestNats } from '../../support/servers/nats-server.ts'
 import { startPostgres, type TestPostgres } from '../../support/servers/postgres-server.ts'
 
@@ -39,8 +38,7 @@ let databaseUrl: string
 
 beforeAll(async () => {
   ;[server, natsServer] = await Promise.all([startPostgres(), startNats()])
-  databaseUrl = await server.createDatabase()
-  await migratePostgres(databaseUrl)
+  databaseUrl = await server.createMigratedDatabase()
   postgres = createPostgres(databaseUrl, { role: 'test', log })
   fixtures = createDeliveryFixtures(postgres)
   nats = await connectNats(natsServer.url, 'test', log)

@@ -14,7 +14,6 @@ import {
   type DeliveryFixtures,
 } from '../../support/deliveries/delivery-fixtures.ts'
 import { atTime } from '../../support/servers/database-clock.ts'
-import { migratePostgres } from '../../support/servers/databases.ts'
 import {
   type MigratedPostgres,
   startMigratedPostgres,
@@ -437,8 +436,7 @@ test('claims and outcomes read only their own rows, however many there are', asy
 
 test('a sweep with nothing due reads as much with 300 tenants that wait as with one', async () => {
   const { server } = database
-  const url = await server.createDatabase()
-  await migratePostgres(url)
+  const url = await server.createMigratedDatabase()
   const log = createLog('test', 'silent')
   const own = createPostgres(url, { role: 'test', log, ...processSessions.delivery })
   const addWaiting = async (from: number, to: number) => {

@@ -8,7 +8,6 @@ import { createPostgres, type Postgres } from '#shared/io/postgres/postgres.ts'
 import { createLog } from '#shared/io/process/log.ts'
 import { createDeliveryFixtures } from '../../support/deliveries/delivery-fixtures.ts'
 import { atTime } from '../../support/servers/database-clock.ts'
-import { migratePostgres } from '../../support/servers/databases.ts'
 import { startPostgres, type TestPostgres } from '../../support/servers/postgres-server.ts'
 
 let server: TestPostgres
@@ -16,8 +15,7 @@ let postgres: Postgres
 
 beforeAll(async () => {
   server = await startPostgres()
-  const url = await server.createDatabase()
-  await migratePostgres(url)
+  const url = await server.createMigratedDatabase()
   postgres = createPostgres(url, { role: 'test', log: createLog('test', 'silent') })
 })
 

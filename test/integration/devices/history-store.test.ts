@@ -15,7 +15,6 @@ import { createHistoryStore, type HistoryStore } from '#shared/io/devices/histor
 import { createTelemetryStore, type TelemetryStore } from '#shared/io/telemetry/telemetry-store.ts'
 import { seed } from '../../support/process/seed.ts'
 import { startClickhouse, type TestClickhouse } from '../../support/servers/clickhouse-server.ts'
-import { migrateClickhouse } from '../../support/servers/databases.ts'
 import { type EventFacts, makeEvents, signalsOf } from '../../support/telemetry/accepted-events.ts'
 
 const nowMs = Math.floor(Date.now() / 60_000) * 60_000
@@ -25,8 +24,7 @@ let store: TelemetryStore
 let history: HistoryStore
 
 beforeAll(async () => {
-  server = await startClickhouse()
-  await migrateClickhouse(server.url)
+  server = await startClickhouse({ isMigrated: true })
   clickhouse = createClickhouse(server.url, { name: 'test' })
   store = createTelemetryStore(clickhouse)
   history = createHistoryStore(clickhouse)

@@ -10,7 +10,6 @@ import { createTelemetryStore, type TelemetryStore } from '#shared/io/telemetry/
 import { linkedDevices, linkedUsers, type ModelLink } from '../../support/devices/links-model.ts'
 import { seed } from '../../support/process/seed.ts'
 import { startClickhouse, type TestClickhouse } from '../../support/servers/clickhouse-server.ts'
-import { migrateClickhouse } from '../../support/servers/databases.ts'
 import { type EventFacts, makeEvents } from '../../support/telemetry/accepted-events.ts'
 
 const nowMs = Math.floor(Date.now() / 60_000) * 60_000
@@ -20,8 +19,7 @@ let telemetry: TelemetryStore
 let links: LinkStore
 
 beforeAll(async () => {
-  server = await startClickhouse()
-  await migrateClickhouse(server.url)
+  server = await startClickhouse({ isMigrated: true })
   clickhouse = createClickhouse(server.url, { name: 'test' })
   telemetry = createTelemetryStore(clickhouse)
   links = createLinkStore(clickhouse)

@@ -13,7 +13,6 @@ import { createTelemetryStore, type TelemetryStore } from '#shared/io/telemetry/
 import { modelSignalHistory } from '../../support/devices/signal-changes-model.ts'
 import { seed } from '../../support/process/seed.ts'
 import { startClickhouse, type TestClickhouse } from '../../support/servers/clickhouse-server.ts'
-import { migrateClickhouse } from '../../support/servers/databases.ts'
 import { type EventFacts, makeEvents } from '../../support/telemetry/accepted-events.ts'
 
 const nowMs = Math.floor(Date.now() / 60_000) * 60_000
@@ -23,8 +22,7 @@ let telemetry: TelemetryStore
 let store: SignalHistoryStore
 
 beforeAll(async () => {
-  server = await startClickhouse()
-  await migrateClickhouse(server.url)
+  server = await startClickhouse({ isMigrated: true })
   clickhouse = createClickhouse(server.url, { name: 'test' })
   telemetry = createTelemetryStore(clickhouse)
   store = createSignalHistoryStore(clickhouse)

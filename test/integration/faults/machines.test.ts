@@ -9,7 +9,6 @@ import { runDisposition } from '../../faults/machines/disposition.ts'
 import { runRotation } from '../../faults/machines/rotation.ts'
 import { createConsoleRig } from '../../support/http/console-rig.ts'
 import { seed } from '../../support/process/seed.ts'
-import { migratePostgres } from '../../support/servers/databases.ts'
 import { startNats, type TestNats } from '../../support/servers/nats-server.ts'
 import { startPostgres, type TestPostgres } from '../../support/servers/postgres-server.ts'
 
@@ -21,8 +20,7 @@ beforeAll(async () => {
   const started = await Promise.all([startPostgres(), startNats()])
   server = started[0]
   nats = started[1]
-  const url = await server.createDatabase()
-  await migratePostgres(url)
+  const url = await server.createMigratedDatabase()
   const log = createLog('test', 'silent')
   postgres = createPostgres(url, { role: 'test', log, connectionsMax: 12 })
 })

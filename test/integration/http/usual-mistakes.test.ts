@@ -11,7 +11,6 @@ import { ingestMistakes, type RightSubmission } from '../../support/mistakes/ing
 import { type Mistake, readWords } from '../../support/mistakes/mistake.ts'
 import { until } from '../../support/process/until.ts'
 import { startClickhouse, type TestClickhouse } from '../../support/servers/clickhouse-server.ts'
-import { migrateClickhouse, migratePostgres } from '../../support/servers/databases.ts'
 import { startPostgres, type TestPostgres } from '../../support/servers/postgres-server.ts'
 import {
   type EdgeRig,
@@ -76,9 +75,11 @@ describe('the REST API', () => {
   let right: RightCall
 
   beforeAll(async () => {
-    ;[postgres, clickhouse] = await Promise.all([startPostgres(), startClickhouse()])
-    const url = await postgres.createDatabase()
-    await Promise.all([migratePostgres(url), migrateClickhouse(clickhouse.url)])
+    ;[postgres, clickhouse] = await Promise.all([
+      startPostgres(),
+      startClickhouse({ isMigrated: true }),
+    ])
+    const url = await postgres.createMigratedDatabase()
     rig = await createApiRig({ postgres: url, clickhouse: clickhouse.url })
     right = await prepare()
   })

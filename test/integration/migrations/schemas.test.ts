@@ -11,7 +11,7 @@ import { readClickhouseTables, readPostgresTables } from '../../releases/present
 import recordedClickhouse from '../../releases/recorded/clickhouse.json' with { type: 'json' }
 import recordedPostgres from '../../releases/recorded/postgres.json' with { type: 'json' }
 import { startClickhouse, type TestClickhouse } from '../../support/servers/clickhouse-server.ts'
-import { migrateClickhouse, postgresTablesSql } from '../../support/servers/databases.ts'
+import { postgresTablesSql } from '../../support/servers/databases.ts'
 import {
   type MigratedPostgres,
   startMigratedPostgres,
@@ -22,8 +22,10 @@ let server: TestClickhouse
 let clickhouse: Clickhouse
 
 beforeAll(async () => {
-  ;[postgres, server] = await Promise.all([startMigratedPostgres(), startClickhouse()])
-  await migrateClickhouse(server.url)
+  ;[postgres, server] = await Promise.all([
+    startMigratedPostgres(),
+    startClickhouse({ isMigrated: true }),
+  ])
   clickhouse = createClickhouse(server.url, { name: 'test' })
 })
 

@@ -13,7 +13,6 @@ import {
   storeAnyEvents,
 } from '../../support/scoring/compare-scoring.ts'
 import { startClickhouse, type TestClickhouse } from '../../support/servers/clickhouse-server.ts'
-import { migrateClickhouse } from '../../support/servers/databases.ts'
 
 let server: TestClickhouse
 let clickhouse: Clickhouse
@@ -23,8 +22,7 @@ const policyCount = 16
 
 beforeAll(async () => {
   process.stdout.write(`backtest equality seed ${seed}\n`)
-  server = await startClickhouse()
-  await migrateClickhouse(server.url)
+  server = await startClickhouse({ isMigrated: true })
   clickhouse = createClickhouse(server.url, { name: 'test' })
   events = await storeAnyEvents(clickhouse, { seed, count: eventCount })
 })

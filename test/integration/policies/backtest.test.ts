@@ -39,7 +39,6 @@ import { until } from '../../support/process/until.ts'
 import { anyEvent } from '../../support/scoring/backtest-cases.ts'
 import { type ModelAlert, modelBacktest } from '../../support/scoring/backtest-model.ts'
 import { startClickhouse, type TestClickhouse } from '../../support/servers/clickhouse-server.ts'
-import { migrateClickhouse } from '../../support/servers/databases.ts'
 import { startNats, type TestNats } from '../../support/servers/nats-server.ts'
 import { startPostgres, type TestPostgres } from '../../support/servers/postgres-server.ts'
 import { makeEvents } from '../../support/telemetry/accepted-events.ts'
@@ -99,10 +98,14 @@ const suppressing: Policy = policySchema.parse({
 
 beforeAll(async () => {
   process.stdout.write(`backtest seed ${seed}\n`)
-  const started = await Promise.all([startPostgres(), startNats(), startClickhouse()])
+  const started = await Promise.all([
+    startPostgres(),
+    startNats(),
+    startClickhouse({ isMigrated: true }),
+  ])
   servers = { postgres: started[0], nats: started[1], clickhouse: started[2] }
   const { url } = servers.clickhouse
-  const [created] = await Promise.all([createConsoleRig(servers), migrateClickhouse(url)])
+  const created = await createConsoleRig(servers)
   rig = created
   clickhouse = createClickhouse(url, { name: 'test', requestTimeoutMs: 60_000 })
   backtests = createBacktests({

@@ -1,12 +1,10 @@
 // Setting a shadow policy and comparing its decisions, over the admin API and the command line, on
 // real servers: versions with time and author, no effect at the edges, exact sums.
 
-import { execFile } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import type { FastifyInstance } from 'fastify'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { defaultPolicy } from '#shared/core/policies/default-policy.ts'
@@ -21,12 +19,11 @@ import { createConsoleApp } from '../../../services/console/app.ts'
 import { createReplication } from '../../../services/console/jobs/replication.ts'
 import type { ShadowComparisonBody } from '../../../services/console/policies/shadow-schemas.ts'
 import { type ConsoleRig, createConsoleRig, testLog } from '../../support/http/console-rig.ts'
-import { nodeEnv } from '../../support/process/node-env.ts'
+import { runDi } from '../../support/process/command-line.ts'
 import { type EventFacts, signalsOf } from '../../support/telemetry/accepted-events.ts'
 import { createScorerRig, type ScorerRig } from '../../support/telemetry/scorer-rig.ts'
 
 const adminToken = randomBytes(32).toString('base64url')
-const projectFolder = fileURLToPath(new URL('../../..', import.meta.url))
 const folder = mkdtempSync(join(tmpdir(), 'shadow-'))
 let rig: ScorerRig
 let admin: ConsoleRig
@@ -82,18 +79,8 @@ async function call(
   return { status: answer.status, body: (await answer.json()) as Answer['body'] }
 }
 
-function di(...args: string[]): Promise<{ status: number; stdout: string; stderr: string }> {
-  const options = {
-    cwd: projectFolder,
-    env: { ...nodeEnv(), CONSOLE_URL: consoleUrl, ADMIN_TOKEN: adminToken },
-  }
-  return new Promise((resolve) => {
-    const whole = ['services/console/cli.ts', 'policy', 'shadow', ...args]
-    execFile(process.execPath, whole, options, (error, stdout, stderr) => {
-      resolve({ status: error === null ? 0 : Number(error.code), stdout, stderr })
-    })
-  })
-}
+const di = (...args: string[]) =>
+  runDi(['policy', 'shadow', ...args], { CONSOLE_URL: consoleUrl, ADMIN_TOKEN: adminToken })
 
 const harsh: Policy = { ...defaultPolicy, name: 'harsh', thresholds: { review: 1, block: 40 } }
 

@@ -23,7 +23,6 @@ import { changeOperator } from '../../../services/console/operators/change-opera
 import type { OperatorParts } from '../../../services/console/operators/operator-deps.ts'
 import { makeAlertCandidate } from '../../support/alerts/alert-candidates.ts'
 import { until } from '../../support/process/until.ts'
-import { migratePostgres } from '../../support/servers/databases.ts'
 import { startPostgres, type TestPostgres } from '../../support/servers/postgres-server.ts'
 import { insertBareTenants } from '../../support/tenants/bare-tenant.ts'
 
@@ -33,8 +32,7 @@ let postgres: Postgres
 
 beforeAll(async () => {
   server = await startPostgres()
-  url = await server.createDatabase()
-  await migratePostgres(url)
+  url = await server.createMigratedDatabase()
   const log = createLog('test', 'silent')
   postgres = createPostgres(url, { role: 'test', log, connectionsMax: 12 })
 })

@@ -14,11 +14,11 @@ import { createReconciliation } from '../../../services/console/jobs/reconciliat
 import { testLog } from '../../support/http/console-rig.ts'
 import { until } from '../../support/process/until.ts'
 import { startClickhouse, type TestClickhouse } from '../../support/servers/clickhouse-server.ts'
-import { migrateClickhouse, migratePostgres } from '../../support/servers/databases.ts'
 import { startPostgres, type TestPostgres } from '../../support/servers/postgres-server.ts'
 
 const hourMs = 3_600_000
 const dayMs = 24 * hourMs
+const weekMs = 7 * dayMs
 const eventsPerHour = 200
 const atMs = Math.floor(Date.now() / hourMs) * hourMs
 /** The last hours, and those of an edge whose clock is ahead. */
@@ -31,8 +31,7 @@ let clickhouse: Clickhouse
 let store: ReconciliationStore
 
 beforeAll(async () => {
-  server = await startClickhouse()
-  await migrateClickhouse(server.url)
+  server = await startClickhouse({ isMigrated: true })
   clickhouse = createClickhouse(server.url, { name: 'test' })
   store = createReconciliationStore(clickhouse, 'analytics')
   // The query reads all parts with a row of these hours. Here the few rows of a month would be
@@ -122,9 +121,9 @@ describe('reconciling the last hours', () => {
       toMs: atMs + dayMs,
     })
     const parts = []
-    for (let day = 27; day >= 0; day--) {
-      const toMs = atMs - day * dayMs
-      parts.push(...(await store.readReconciliation({ fromMs: toMs - dayMs, toMs })).hours)
+    for (let week = 3; week >= 0; week--) {
+      const toMs = atMs - week * weekMs
+      parts.push(...(await store.readReconciliation({ fromMs: toMs - weekMs, toMs })).hours)
     }
     const byHour = (a: { hourMs: number }, b: { hourMs: number }) => a.hourMs - b.hourMs
     expect(parts.sort(byHour)).toEqual(hours.sort(byHour))
@@ -156,8 +155,7 @@ describe('several consoles', () => {
 
   beforeAll(async () => {
     postgresServer = await startPostgres()
-    const url = await postgresServer.createDatabase()
-    await migratePostgres(url)
+    const url = await postgresServer.createMigratedDatabase()
     postgres = createPostgres(url, { role: 'test', log: testLog })
   })
   afterAll(async () => {

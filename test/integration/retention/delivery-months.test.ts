@@ -30,7 +30,6 @@ import { makeAlertCandidate } from '../../support/alerts/alert-candidates.ts'
 import { testLog } from '../../support/http/console-rig.ts'
 import { until } from '../../support/process/until.ts'
 import { startClickhouse, type TestClickhouse } from '../../support/servers/clickhouse-server.ts'
-import { migrateClickhouse } from '../../support/servers/databases.ts'
 import {
   type MigratedPostgres,
   startMigratedPostgres,
@@ -49,8 +48,10 @@ let clickhouse: Clickhouse
 let metrics: Metrics
 
 beforeAll(async () => {
-  ;[database, engine] = await Promise.all([startMigratedPostgres(), startClickhouse()])
-  await migrateClickhouse(engine.url)
+  ;[database, engine] = await Promise.all([
+    startMigratedPostgres(),
+    startClickhouse({ isMigrated: true }),
+  ])
   clickhouse = createClickhouse(engine.url, { name: 'test' })
 })
 afterAll(async () => {

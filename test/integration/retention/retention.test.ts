@@ -23,7 +23,6 @@ import { makeAlertCandidate } from '../../support/alerts/alert-candidates.ts'
 import { testLog } from '../../support/http/console-rig.ts'
 import { until } from '../../support/process/until.ts'
 import { startClickhouse, type TestClickhouse } from '../../support/servers/clickhouse-server.ts'
-import { migrateClickhouse, migratePostgres } from '../../support/servers/databases.ts'
 import { startPostgres, type TestPostgres } from '../../support/servers/postgres-server.ts'
 
 const dayMs = 24 * 3_600_000
@@ -40,10 +39,12 @@ let tenantId: string
 let otherId: string
 
 beforeAll(async () => {
-  const [postgresServer, clickhouseServer] = await Promise.all([startPostgres(), startClickhouse()])
+  const [postgresServer, clickhouseServer] = await Promise.all([
+    startPostgres(),
+    startClickhouse({ isMigrated: true }),
+  ])
   servers = { postgres: postgresServer, clickhouse: clickhouseServer }
-  const url = await postgresServer.createDatabase()
-  await Promise.all([migratePostgres(url), migrateClickhouse(clickhouseServer.url)])
+  const url = await postgresServer.createMigratedDatabase()
   postgres = createPostgres(url, { role: 'test', log: testLog })
   clickhouse = createClickhouse(clickhouseServer.url, { name: 'test' })
 })

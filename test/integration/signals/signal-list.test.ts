@@ -10,7 +10,6 @@ import { signalCatalog } from '#shared/core/signals/signals.ts'
 import { createPolicyStore } from '#shared/io/policies/policy-store.ts'
 import { createTenantStore } from '#shared/io/tenants/tenant-store.ts'
 import { type Answer, type ApiRig, addApiKey, createApiRig } from '../../support/http/api-rig.ts'
-import { migratePostgres } from '../../support/servers/databases.ts'
 import { startPostgres, type TestPostgres } from '../../support/servers/postgres-server.ts'
 
 let postgres: TestPostgres
@@ -18,8 +17,7 @@ let rig: ApiRig
 
 beforeAll(async () => {
   postgres = await startPostgres()
-  const url = await postgres.createDatabase()
-  await migratePostgres(url)
+  const url = await postgres.createMigratedDatabase()
   // No server listens there.
   rig = await createApiRig({ postgres: url, clickhouse: 'http://127.0.0.1:1' })
 })

@@ -1,6 +1,6 @@
 // The scorer as a process: every accepted event is stored in ClickHouse and, if it must alert,
 // raises one alert, under redelivery, kills and several scorers.
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest'
 import { deliveryHintSchema } from '#shared/core/deliveries/delivery-hint.ts'
 import { defaultPolicy } from '#shared/core/policies/default-policy.ts'
 import { toPolicyHash, type VelocityMetric } from '#shared/core/policies/policy.ts'
@@ -543,6 +543,9 @@ describe('several scorers', () => {
     await rig.publish(all.slice(0, 20))
     const consumer = await rig.nats.jetstream.consumers.get(telemetryStream, scorerConsumer)
     const pending = await until('the first message', () => consumer.next({ expires: 5_000 }))
+    // Else, on a busy machine, the broker would give it to the scorer.
+    const holding = setInterval(() => pending.working(), 1_000)
+    onTestFinished(() => clearInterval(holding))
     await rig.publish(all.slice(20))
     const waiting = await rig.startScorer()
     await until('the later ones are stored', async () => (await countEvents()) === 2)
@@ -558,6 +561,7 @@ describe('several scorers', () => {
       return unacknowledged === 1
     })
     expect(await readAlerts()).toHaveLength(0)
+    clearInterval(holding)
     pending.nak()
     await rig.drained(20_000)
     const raised = (await readAlerts()).map((alert) => alert.session_id)

@@ -16,7 +16,6 @@ import { createTelemetryStore } from '#shared/io/telemetry/telemetry-store.ts'
 import { seed } from '../../support/process/seed.ts'
 import { anyEvent } from '../../support/scoring/backtest-cases.ts'
 import { startClickhouse, type TestClickhouse } from '../../support/servers/clickhouse-server.ts'
-import { migrateClickhouse } from '../../support/servers/databases.ts'
 import {
   type EventFacts,
   encodeEvent,
@@ -29,8 +28,7 @@ let server: TestClickhouse
 let clickhouse: Clickhouse
 
 beforeAll(async () => {
-  server = await startClickhouse()
-  await migrateClickhouse(server.url)
+  server = await startClickhouse({ isMigrated: true })
   clickhouse = createClickhouse(server.url, { name: 'test' })
   await clickhouse.command({
     query: `create table by_text (

@@ -12,7 +12,6 @@ import { type Clickhouse, createClickhouse } from '#shared/io/clickhouse/clickho
 import { createTelemetryStore, type TelemetryStore } from '#shared/io/telemetry/telemetry-store.ts'
 import { seed } from '../../support/process/seed.ts'
 import { startClickhouse, type TestClickhouse } from '../../support/servers/clickhouse-server.ts'
-import { migrateClickhouse } from '../../support/servers/databases.ts'
 import {
   type EventFacts,
   makeEvents,
@@ -25,8 +24,7 @@ let clickhouse: Clickhouse
 let store: TelemetryStore
 
 beforeAll(async () => {
-  server = await startClickhouse()
-  await migrateClickhouse(server.url)
+  server = await startClickhouse({ isMigrated: true })
   clickhouse = createClickhouse(server.url, { name: 'test' })
   store = createTelemetryStore(clickhouse)
 })

@@ -22,7 +22,6 @@ import { signals } from '../../../services/console/cli/signals.ts'
 import { acceptEvent } from '../../support/http/api-rig.ts'
 import { type ConsoleRig, createConsoleRig, testLog } from '../../support/http/console-rig.ts'
 import { startClickhouse, type TestClickhouse } from '../../support/servers/clickhouse-server.ts'
-import { migrateClickhouse } from '../../support/servers/databases.ts'
 import { startNats, type TestNats } from '../../support/servers/nats-server.ts'
 import { startPostgres, type TestPostgres } from '../../support/servers/postgres-server.ts'
 
@@ -35,10 +34,14 @@ let app: FastifyInstance
 let consoleUrl: string
 
 beforeAll(async () => {
-  const started = await Promise.all([startPostgres(), startNats(), startClickhouse()])
+  const started = await Promise.all([
+    startPostgres(),
+    startNats(),
+    startClickhouse({ isMigrated: true }),
+  ])
   servers = { postgres: started[0], nats: started[1], clickhouse: started[2] }
   const { url } = servers.clickhouse
-  const [created] = await Promise.all([createConsoleRig(servers), migrateClickhouse(url)])
+  const created = await createConsoleRig(servers)
   rig = created
   clickhouse = createClickhouse(url, { name: 'test' })
   app = await createConsoleApp(

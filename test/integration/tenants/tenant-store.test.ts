@@ -18,7 +18,6 @@ import { createCredentialStore } from '#shared/io/tenants/credential-store.ts'
 import { tryTenantLock, withTenantLock } from '#shared/io/tenants/tenant-lock.ts'
 import { createTenantStore } from '#shared/io/tenants/tenant-store.ts'
 import { until } from '../../support/process/until.ts'
-import { migratePostgres } from '../../support/servers/databases.ts'
 import { startPostgres, type TestPostgres } from '../../support/servers/postgres-server.ts'
 import { insertBareTenants } from '../../support/tenants/bare-tenant.ts'
 
@@ -31,8 +30,7 @@ let locks: Locks & { waitMs: number }
 
 beforeAll(async () => {
   server = await startPostgres()
-  url = await server.createDatabase()
-  await migratePostgres(url)
+  url = await server.createMigratedDatabase()
   postgres = createPostgres(url, { role: 'test', log, lockTimeoutMs: 300 })
   locks = { holders: postgres, work: postgres, waitMs: 300 }
 })

@@ -18,7 +18,6 @@ import {
 } from '#shared/io/velocity/activity-store.ts'
 import { seed } from '../../support/process/seed.ts'
 import { startClickhouse, type TestClickhouse } from '../../support/servers/clickhouse-server.ts'
-import { migrateClickhouse } from '../../support/servers/databases.ts'
 import { type EventFacts, makeEvents } from '../../support/telemetry/accepted-events.ts'
 
 let server: TestClickhouse
@@ -26,8 +25,7 @@ let clickhouse: Clickhouse
 let store: TelemetryStore
 
 beforeAll(async () => {
-  server = await startClickhouse()
-  await migrateClickhouse(server.url)
+  server = await startClickhouse({ isMigrated: true })
   clickhouse = createClickhouse(server.url, { name: 'test' })
   store = createTelemetryStore(clickhouse)
 })

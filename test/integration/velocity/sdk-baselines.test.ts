@@ -17,15 +17,13 @@ import {
   type SdkBaselineQuery,
 } from '#shared/io/velocity/sdk-baseline-store.ts'
 import { startClickhouse, type TestClickhouse } from '../../support/servers/clickhouse-server.ts'
-import { migrateClickhouse } from '../../support/servers/databases.ts'
 import { type EventFacts, makeEvents } from '../../support/telemetry/accepted-events.ts'
 
 let server: TestClickhouse
 let clickhouse: Clickhouse
 
 beforeAll(async () => {
-  server = await startClickhouse()
-  await migrateClickhouse(server.url)
+  server = await startClickhouse({ isMigrated: true })
   clickhouse = createClickhouse(server.url, { name: 'test' })
 })
 afterAll(async () => {

@@ -4,7 +4,6 @@ import { type Clickhouse, createClickhouse } from '#shared/io/clickhouse/clickho
 import { findEarlierEvents } from '#shared/io/telemetry/session-events-store.ts'
 import { createTelemetryStore, type TelemetryStore } from '#shared/io/telemetry/telemetry-store.ts'
 import { startClickhouse, type TestClickhouse } from '../../support/servers/clickhouse-server.ts'
-import { migrateClickhouse } from '../../support/servers/databases.ts'
 import { makeEvents } from '../../support/telemetry/accepted-events.ts'
 
 let server: TestClickhouse
@@ -12,8 +11,7 @@ let clickhouse: Clickhouse
 let store: TelemetryStore
 
 beforeAll(async () => {
-  server = await startClickhouse()
-  await migrateClickhouse(server.url)
+  server = await startClickhouse({ isMigrated: true })
   clickhouse = createClickhouse(server.url, { name: 'test' })
   store = createTelemetryStore(clickhouse)
 })

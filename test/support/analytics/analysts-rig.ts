@@ -19,7 +19,7 @@ import {
 import { testLog } from '../http/console-rig.ts'
 import { type ClickhouseReply, callClickhouse } from '../servers/clickhouse-request.ts'
 import { startClickhouse, type TestClickhouse } from '../servers/clickhouse-server.ts'
-import { migrateClickhouse, migratePostgres } from '../servers/databases.ts'
+import { migrateClickhouse } from '../servers/databases.ts'
 import { startPostgres } from '../servers/postgres-server.ts'
 import { insertBareTenants } from '../tenants/bare-tenant.ts'
 import type { Attempt } from './analyst-attempts.ts'
@@ -76,8 +76,8 @@ export async function createAnalystsRig(): Promise<AnalystsRig> {
   const users = serverAnalysts.map(toServerUser)
   const [engine, server] = await Promise.all([startClickhouse({ users }), startPostgres()])
   const clickhouseUrl = `${engine.url}/device_intelligence`
-  const postgresUrl = await server.createDatabase()
-  await Promise.all([migrateClickhouse(clickhouseUrl), migratePostgres(postgresUrl)])
+  const postgresUrl = await server.createMigratedDatabase()
+  await migrateClickhouse(clickhouseUrl)
   const clickhouse = createClickhouse(clickhouseUrl, { name: 'test' })
   const postgres = createPostgres(postgresUrl, { role: 'test', log: testLog })
   const asService = async (statement: string) => {

@@ -57,7 +57,6 @@ import type { RequestLogRouteDeps } from '../../../services/console/tenants/requ
 import type { RotationDeps } from '../../../services/console/tenants/rotation.ts'
 import type { StaleSecretDeps } from '../../../services/console/tenants/stale-secret-routes.ts'
 import { until } from '../process/until.ts'
-import { migratePostgres } from '../servers/databases.ts'
 import type { TestNats } from '../servers/nats-server.ts'
 import type { TestPostgres } from '../servers/postgres-server.ts'
 import { edgeKeysOf, putSynced } from '../telemetry/edge-rig.ts'
@@ -119,8 +118,7 @@ export async function createConsoleRig(
   masterKey = randomBytes(32).toString('base64'),
   { unusedPolicyMs = 60_000 }: { unusedPolicyMs?: number } = {},
 ): Promise<ConsoleRig> {
-  const postgresUrl = await servers.postgres.createDatabase()
-  await migratePostgres(postgresUrl)
+  const postgresUrl = await servers.postgres.createMigratedDatabase()
   const sealer = createSealer([masterKey], () => keyForm.read())
   const metrics = createMetrics('test')
   const nats = await connectNats(servers.nats.url, 'test-console', testLog)

@@ -1,14 +1,17 @@
 // Starts the embedded ClickHouse for a test, on a free port, in a directory that is removed again
 // unless the test passes its own. The process always ends with the test process.
-import { type ChildProcess, spawn } from 'node:child_process'
+import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { basename, dirname, join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
 import { isolate } from '../../../deploy/local/clickhouse/isolation.ts'
 import type { EngineShards, EngineUser } from '../../../deploy/local/clickhouse/server-config.ts'
+import { migrateClickhouse } from './databases.ts'
+import { findTemplate } from './templates.ts'
 
 export type TestClickhouse = {
   /** Usable as CLICKHOUSE_URL: it has the password and the default database. */
@@ -26,12 +29,15 @@ export type TestClickhouse = {
 
 const root = fileURLToPath(new URL('../../..', import.meta.url))
 const startMaxMs = 30_000
+const run = promisify(execFile)
 
 /** Rejects with the stderr of the process when it ends before it is ready. */
 export async function startClickhouse(
   options: {
     path?: string
     port?: number
+    /** Has every migration of this release; `path` then is empty. */
+    isMigrated?: boolean
     password?: string
     /** Users beside `default`. */
     users?: readonly EngineUser[]
@@ -43,6 +49,8 @@ export async function startClickhouse(
 ): Promise<TestClickhouse> {
   const path = options.path ?? mkdtempSync(join(tmpdir(), 'clickhouse-'))
   const password = options.password ?? 'test'
+  const template = options.isMigrated ? await findTemplate('clickhouse', makeMigrated) : null
+  if (template !== null) await run('cp', ['-a', `${template}/.`, path])
   const own = [
     join(root, 'node_modules/.bin/node'),
     join(root, 'deploy/local/clickhouse/clickhouse-server.ts'),
@@ -76,8 +84,10 @@ export async function startClickhouse(
     address.username = 'default'
     address.password = password
   }
+  const url = address.href.replace(/\/$/, '')
+  if (options.isMigrated && template === null) await migrateClickhouse(url)
   return {
-    url: address.href.replace(/\/$/, ''),
+    url,
     pid: server.pid!,
     ended,
     complaint: () => complaint,
@@ -86,6 +96,16 @@ export async function startClickhouse(
       await kill('SIGTERM')
       if (options.path === undefined) rmSync(path, { recursive: true, force: true })
     },
+  }
+}
+
+async function makeMigrated(path: string): Promise<void> {
+  mkdirSync(path)
+  const server = await startClickhouse({ path })
+  try {
+    await migrateClickhouse(server.url)
+  } finally {
+    await server.stop()
   }
 }
 

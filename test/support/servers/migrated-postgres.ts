@@ -1,7 +1,6 @@
 /** A PostgreSQL with a migrated database, for test files that need nothing else. */
 import { createPostgres, type Postgres } from '#shared/io/postgres/postgres.ts'
 import { createLog } from '#shared/io/process/log.ts'
-import { migratePostgres } from './databases.ts'
 import { startPostgres, type TestPostgres } from './postgres-server.ts'
 
 export type MigratedPostgres = {
@@ -18,8 +17,7 @@ export async function startMigratedPostgres(
 ): Promise<MigratedPostgres> {
   const server = await startPostgres()
   try {
-    const databaseUrl = await server.createDatabase()
-    await migratePostgres(databaseUrl)
+    const databaseUrl = await server.createMigratedDatabase()
     const log = createLog('test', 'silent')
     const postgres = createPostgres(databaseUrl, { role: 'test', log, ...options })
     return {

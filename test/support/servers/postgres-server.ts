@@ -5,10 +5,11 @@
 import { type ChildProcess, execFile } from 'node:child_process'
 import { createHash, randomUUID } from 'node:crypto'
 import { existsSync, statSync } from 'node:fs'
-import { mkdtemp, rename, rm } from 'node:fs/promises'
+import { mkdir, mkdtemp, rename, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
+import { Client } from 'pg'
 import { findPostgresBinaries } from '../../../deploy/local/postgres/postgres-binaries.ts'
 import {
   ensureDatabase,
@@ -20,6 +21,8 @@ import {
 import { awaitReady } from '../../../deploy/local/stack/await-ready.ts'
 import { createLauncher, endChild, exitOf, sendSignal } from '../../../deploy/local/stack/launch.ts'
 import { choosePort } from '../../../deploy/local/stack/ports.ts'
+import { migratePostgres } from './databases.ts'
+import { findTemplate } from './templates.ts'
 
 const run = promisify(execFile)
 
@@ -31,6 +34,8 @@ export type TestPostgres = {
   readonly pid: number
   /** Creates a database (with a fresh name by default) and returns its URL. */
   createDatabase: (name?: string) => Promise<string>
+  /** The same with every migration of this release; no process has a role of its own. */
+  createMigratedDatabase: () => Promise<string>
   /** Sends a signal and waits for the end when the signal ends it (all but STOP and CONT). */
   kill: (signal: NodeJS.Signals) => Promise<void>
   /** Ends the server, and removes its files unless the test passed a folder. */
@@ -48,8 +53,11 @@ export async function startPostgres(
   const env = process.env
   const launcher = createLauncher({ pathVar: env.PATH })
   const base = options.dir ?? (await mkdtemp(join(tmpdir(), 'di-postgres-')))
-  const account = { user: 'di', password: 'postgres-test-password' }
-  if (options.dir === undefined) await copyCluster(join(base, 'postgres'), account)
+  // A folder of the test's own may have any release's tables.
+  const migrated = options.dir === undefined ? await findTemplate('postgres', makeMigrated) : null
+  if (options.dir === undefined) {
+    await copyCluster(migrated ?? (await findFreshCluster()), base)
+  }
   const prepared = await preparePostgres({
     launcher,
     env,
@@ -90,10 +98,16 @@ export async function startPostgres(
     get pid() {
       return child.pid as number
     },
-    createDatabase: async (name) => {
-      const database = name ?? `t_${randomUUID().replaceAll('-', '').slice(0, 16)}`
-      await ensureDatabase(url, database)
-      return postgresUrl(prepared, database)
+    createDatabase: async (name = toNewName()) => {
+      await ensureDatabase(url, name)
+      return postgresUrl(prepared, name)
+    },
+    createMigratedDatabase: async () => {
+      const name = toNewName()
+      const created = postgresUrl(prepared, name)
+      if (migrated === null) await migratePostgres(created)
+      else await copyTemplate(url, name)
+      return created
     },
     kill: async (signal) => {
       sendSignal(child.pid as number, signal)
@@ -110,25 +124,52 @@ export async function startPostgres(
   }
 }
 
+const account = { user: 'di', password: 'postgres-test-password' }
+/** In a cluster of the template. */
+const templateDatabase = 'migrated'
+const toNewName = () => `t_${randomUUID().replaceAll('-', '').slice(0, 16)}`
+
+/** Copies the cluster of one server's folder to another's. */
+const copyCluster = (from: string, to: string) =>
+  run('cp', ['-a', join(from, 'postgres'), join(to, 'postgres')])
+
 /**
  * A fresh cluster takes a second of CPU to create and a tenth to copy: the first test of a machine
  * creates it, all others copy it. It has never been started.
  */
-async function copyCluster(
-  dir: string,
-  account: { user: string; password: string },
-): Promise<void> {
+async function findFreshCluster(): Promise<string> {
   const { initdb } = findPostgresBinaries()
   const { size, mtimeMs } = statSync(initdb)
   const of = createHash('sha256').update(`${initdb} ${size} ${mtimeMs}`).digest('hex').slice(0, 16)
-  const made = join(tmpdir(), `di-postgres-fresh-${of}`)
+  const made = join(tmpdir(), `di-postgres-new-${of}`)
   if (!existsSync(made)) {
     const making = `${made}.${randomUUID()}`
     const env = process.env
     const launcher = createLauncher({ pathVar: env.PATH })
-    await preparePostgres({ launcher, env, dir: making, port: 0, ...account })
+    await preparePostgres({ launcher, env, dir: join(making, 'postgres'), port: 0, ...account })
     // When two create one at once, the second finds the first one's.
     await rename(making, made).catch(() => rm(making, { recursive: true, force: true }))
   }
-  await run('cp', ['-a', made, dir])
+  return made
+}
+
+async function makeMigrated(dir: string): Promise<void> {
+  await mkdir(dir)
+  await copyCluster(await findFreshCluster(), dir)
+  const server = await startPostgres({ dir })
+  try {
+    await migratePostgres(await server.createDatabase(templateDatabase))
+  } finally {
+    await server.stop()
+  }
+}
+
+async function copyTemplate(adminUrl: string, name: string): Promise<void> {
+  const client = new Client({ connectionString: adminUrl })
+  await client.connect()
+  try {
+    await client.query(`create database ${name} template ${templateDatabase} strategy file_copy`)
+  } finally {
+    await client.end()
+  }
 }

@@ -20,7 +20,6 @@ import { createMetrics } from '#shared/io/process/metrics.ts'
 import { nodeEnv } from '../process/node-env.ts'
 import { until } from '../process/until.ts'
 import { startClickhouse, type TestClickhouse } from '../servers/clickhouse-server.ts'
-import { migrateClickhouse, migratePostgres } from '../servers/databases.ts'
 import { startNats, type TestNats } from '../servers/nats-server.ts'
 import { startPostgres, type TestPostgres } from '../servers/postgres-server.ts'
 import { insertBareTenants } from '../tenants/bare-tenant.ts'
@@ -74,13 +73,11 @@ export async function createScorerRig({
   const [natsServer, postgresServer, firstClickhouse] = await Promise.all([
     startNats(),
     startPostgres(),
-    startClickhouse({ path }),
+    startClickhouse({ path, isMigrated: true }),
   ])
   let clickhouseServer: TestClickhouse = firstClickhouse
   const clickhouseUrl = clickhouseServer.url
-  const postgresUrl = await postgresServer.createDatabase()
-  await migratePostgres(postgresUrl)
-  await migrateClickhouse(clickhouseUrl)
+  const postgresUrl = await postgresServer.createMigratedDatabase()
   const nats = await connectNats({ url: natsServer.url, telemetryStreams }, 'test', log)
   await ensureStreams(nats)
   const metrics = createMetrics('console')
