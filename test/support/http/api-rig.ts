@@ -147,10 +147,12 @@ export async function addApiKey(
 
 /** Sends a request whose path no library normalises first. */
 function call(
-  { url, agent }: { url: URL; agent: Agent },
+  target: { url: URL; agent: Agent },
   path: string,
-  { key, method = 'GET', headers = {}, body }: CallOptions = {},
+  options: CallOptions = {},
 ): Promise<Answer> {
+  const { url, agent } = target
+  const { key, method = 'GET', headers = {}, body } = options
   return new Promise((resolve, reject) => {
     const { hostname: host, port } = url
     const authorization = key === undefined ? {} : { authorization: `Bearer ${key}` }
@@ -163,7 +165,12 @@ function call(
       agent,
       headers: { ...authorization, ...type, ...headers },
     })
-    sent.on('error', reject)
+    sent.on('error', (error: NodeJS.ErrnoException) => {
+      // The server ends an idle connection at the moment at which it is used again.
+      const isIdleEnd = sent.reusedSocket && error.code === 'ECONNRESET' && method === 'GET'
+      if (isIdleEnd) resolve(call(target, path, options))
+      else reject(error)
+    })
     sent.on('response', (response) => {
       const chunks: Buffer[] = []
       response.on('data', (chunk: Buffer) => chunks.push(chunk))
