@@ -24,7 +24,7 @@ import { verifySignature } from '#shared/core/telemetry/signature.ts'
 import {
   listTelemetryStreams,
   type TelemetryStream,
-} from '#shared/core/telemetry/telemetry-streams.ts'
+} from '#shared/core/telemetry/streams/telemetry-streams.ts'
 import { createClientAddresses } from '#shared/io/http/client-address.ts'
 import { createHttpServer } from '#shared/io/http/http-server.ts'
 import { createBodyBudget } from '#shared/io/http/incoming/body-budget.ts'

@@ -5,7 +5,7 @@
 import { createSecretKey, randomBytes, randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { firstLeaseMaxMs } from '#shared/core/base/limits/ingest.ts'
-import { listTelemetryStreams } from '#shared/core/telemetry/telemetry-streams.ts'
+import { listTelemetryStreams } from '#shared/core/telemetry/streams/telemetry-streams.ts'
 import { closeHttp } from '#shared/io/http/close-http.ts'
 import { listen } from '#shared/io/http/http-server.ts'
 import { serveInternally } from '#shared/io/http/internal-server.ts'

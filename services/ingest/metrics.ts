@@ -5,7 +5,10 @@
 
 import type { FairShares } from '#shared/core/http/fair-shares.ts'
 import { problemStatus } from '#shared/core/http/problem.ts'
-import { type TelemetryStream, toStreamLabels } from '#shared/core/telemetry/telemetry-streams.ts'
+import {
+  type TelemetryStream,
+  toStreamLabels,
+} from '#shared/core/telemetry/streams/telemetry-streams.ts'
 import { type Metrics, startAtZero } from '#shared/io/process/metrics.ts'
 import { publishFaults } from '#shared/io/telemetry/telemetry-publisher.ts'
 import { type Acceptance, type Refusal, refusals } from './decide-submission.ts'

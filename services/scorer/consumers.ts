@@ -4,8 +4,8 @@
  * when it and all messages before it are stored, by any scorer, up to the stored low watermark. So
  * an outage of Postgres delays no history, and decisions do not depend on the speed of a process.
  */
-import type { StreamOffsets } from '#shared/core/telemetry/stream-offsets.ts'
-import type { TelemetryStream } from '#shared/core/telemetry/telemetry-streams.ts'
+import type { StreamOffsets } from '#shared/core/telemetry/streams/stream-offsets.ts'
+import type { TelemetryStream } from '#shared/core/telemetry/streams/telemetry-streams.ts'
 import { findUnraised, raiseAlerts } from '#shared/io/alerts/raise-alerts.ts'
 import type { Clickhouse } from '#shared/io/clickhouse/clickhouse.ts'
 import { publishDeliveryHints } from '#shared/io/deliveries/publish-hints.ts'

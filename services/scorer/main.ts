@@ -4,7 +4,7 @@
  * the work. `consumers.ts` builds the two stages.
  */
 import { clickhousePrivileges } from '#shared/core/permissions/table-privileges.ts'
-import { listTelemetryStreams } from '#shared/core/telemetry/telemetry-streams.ts'
+import { listTelemetryStreams } from '#shared/core/telemetry/streams/telemetry-streams.ts'
 import { createClickhouse, databaseOf } from '#shared/io/clickhouse/clickhouse.ts'
 import { serveInternally } from '#shared/io/http/internal-server.ts'
 import { createClickhouseCheck } from '#shared/io/migrations/clickhouse-check.ts'

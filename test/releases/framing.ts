@@ -11,8 +11,8 @@ import {
   encodeEventHead,
 } from '#shared/core/telemetry/event-batch.ts'
 import { batchProofHeader } from '#shared/core/telemetry/nats-names.ts'
+import { toTelemetryStream } from '#shared/core/telemetry/streams/telemetry-streams.ts'
 import type { Telemetry } from '#shared/core/telemetry/submission.ts'
-import { toTelemetryStream } from '#shared/core/telemetry/telemetry-streams.ts'
 import { publishTenantHint } from '#shared/io/deliveries/publish-hints.ts'
 import { createSealer } from '#shared/io/keys/console-keys.ts'
 import { attachProof, type ProofPurpose, splitProof } from '#shared/io/keys/proofs.ts'

@@ -18,7 +18,7 @@ import {
   renderNatsUsers,
 } from '../../nats-users.ts'
 import { findProgram, type LaunchSpec } from '../stack/launch.ts'
-import { isListenedOn } from '../stack/ports.ts'
+import { isListenedOn } from '../stack/ports/ports.ts'
 import { StartError } from '../stack/settings.ts'
 import { cachedNatsServer } from './nats-cache.ts'
 import { fetchNatsServer } from './nats-fetch.ts'

@@ -22,7 +22,7 @@ import { Client } from 'pg'
 
 import { changeOwner } from '../stack/change-owner.ts'
 import { type Launcher, type LaunchSpec, type RunAs, startToken } from '../stack/launch.ts'
-import { isListenedOn } from '../stack/ports.ts'
+import { isListenedOn } from '../stack/ports/ports.ts'
 import { StartError } from '../stack/settings.ts'
 import {
   findPostgresBinaries,

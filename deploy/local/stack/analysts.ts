@@ -9,7 +9,7 @@ import { createPostgres } from '#shared/io/postgres/postgres.ts'
 import { createLog } from '#shared/io/process/log.ts'
 import { createMetrics } from '#shared/io/process/metrics.ts'
 import { type AnalystFront, openAnalystFront } from '../clickhouse/analyst-front.ts'
-import { choosePort } from './ports.ts'
+import { choosePort } from './ports/ports.ts'
 import { readJson, writeJson } from './state-files.ts'
 
 /** `internalUrl` serves `/readyz` and `/metrics`, whose counts are of all tenants. */

@@ -16,7 +16,7 @@ import {
   preparePostgres,
 } from '../postgres/postgres-server.ts'
 import type { Launcher } from './launch.ts'
-import { isListenedOn } from './ports.ts'
+import { isListenedOn } from './ports/ports.ts'
 import {
   clickhousePasswords,
   natsPasswords,

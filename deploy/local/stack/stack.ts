@@ -28,8 +28,8 @@ import { completeClickhouse, completeStreams } from './complete-restore.ts'
 import { ensureConsolePages } from './console-pages.ts'
 import { type DataLock, endLeftovers, lockDataDir } from './data-lock.ts'
 import { createLauncher, type Launcher } from './launch.ts'
+import { choosePorts, chooseShardPorts, requireFreePorts } from './ports/server-ports.ts'
 import type { Screen } from './screen.ts'
-import { choosePorts, chooseShardPorts, requireFreePorts } from './server-ports.ts'
 import {
   type EmbeddedServer,
   embeddedClickHouse,

@@ -7,7 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { awaitReady } from './await-ready.ts'
 import type { ChildLog } from './child-log.ts'
 import { type Exit, endChild, exitOf, type LaunchSpec } from './launch.ts'
-import { explainOutgoing } from './ports.ts'
+import { explainOutgoing } from './ports/ports.ts'
 import { StartError } from './settings.ts'
 import type { ChildName } from './state-files.ts'
 

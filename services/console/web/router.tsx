@@ -10,8 +10,8 @@ import {
   type SearchSchemaInput,
 } from '@tanstack/react-router'
 import { prefix } from './api/client.ts'
+import type { Search } from './components/state/url-state.ts'
 import { Failed, SkeletonRows } from './components/states.tsx'
-import type { Search } from './components/url-state.ts'
 import { pages } from './pages.ts'
 import { NotFound } from './shell/not-found.tsx'
 import { type PageEntry, PagesContext } from './shell/page-list.ts'

@@ -4,8 +4,11 @@
  * sequence. Repeated sequences get new offsets, so no two events share one. What the copy still
  * holds keeps its offsets, so storing it again changes nothing.
  */
-import { type StreamOffsets, toNextIncarnation } from '#shared/core/telemetry/stream-offsets.ts'
-import type { TelemetryStream } from '#shared/core/telemetry/telemetry-streams.ts'
+import {
+  type StreamOffsets,
+  toNextIncarnation,
+} from '#shared/core/telemetry/streams/stream-offsets.ts'
+import type { TelemetryStream } from '#shared/core/telemetry/streams/telemetry-streams.ts'
 import type { Clickhouse } from '#shared/io/clickhouse/clickhouse.ts'
 import type { Nats } from '#shared/io/nats/connection.ts'
 import { isMessageGone } from '#shared/io/nats/jetstream-errors.ts'

@@ -10,8 +10,8 @@ import {
   toTrimCheckMs,
   toUndecidedBytes,
   toUndecidedWarning,
-} from '#shared/core/telemetry/stream-capacity.ts'
-import type { TelemetryStream } from '#shared/core/telemetry/telemetry-streams.ts'
+} from '#shared/core/telemetry/streams/stream-capacity.ts'
+import type { TelemetryStream } from '#shared/core/telemetry/streams/telemetry-streams.ts'
 import type { Nats } from '#shared/io/nats/connection.ts'
 import { readLowWatermark } from '#shared/io/nats/consume/low-watermark.ts'
 import { readStreamFill } from '#shared/io/nats/streams/stream-fill.ts'

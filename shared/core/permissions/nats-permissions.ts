@@ -27,7 +27,7 @@ import {
   staleSecretBucket,
   tenantsBucket,
 } from '#shared/core/telemetry/nats-names.ts'
-import { telemetryStreams } from '#shared/core/telemetry/telemetry-streams.ts'
+import { telemetryStreams } from '#shared/core/telemetry/streams/telemetry-streams.ts'
 
 /** The account with JetStream, and those of the processes that import subjects from it. */
 export const jetstreamAccount = 'DEVICE_INTELLIGENCE'

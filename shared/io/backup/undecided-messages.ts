@@ -1,7 +1,7 @@
 /** What telemetry streams have that was not decided when a backup began, and the copy of it. */
 import { mkdir, open } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { TelemetryStream } from '#shared/core/telemetry/telemetry-streams.ts'
+import type { TelemetryStream } from '#shared/core/telemetry/streams/telemetry-streams.ts'
 import type { Nats } from '#shared/io/nats/connection.ts'
 import { readLowWatermark } from '#shared/io/nats/consume/low-watermark.ts'
 import type { Postgres } from '#shared/io/postgres/postgres.ts'

@@ -20,7 +20,7 @@ import { describeOldNats } from '#shared/core/base/server-versions.ts'
 import {
   listTelemetryStreams,
   type TelemetryStream,
-} from '#shared/core/telemetry/telemetry-streams.ts'
+} from '#shared/core/telemetry/streams/telemetry-streams.ts'
 import { createFaultReporter, type FaultReporter } from '#shared/io/process/connect-faults.ts'
 import type { Log } from '#shared/io/process/log.ts'
 import {

@@ -5,7 +5,7 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type ConsumerInfo, DeliverPolicy } from 'nats'
-import type { TelemetryStream } from '#shared/core/telemetry/telemetry-streams.ts'
+import type { TelemetryStream } from '#shared/core/telemetry/streams/telemetry-streams.ts'
 import type { Nats } from './connection.ts'
 import { readLowWatermark } from './consume/low-watermark.ts'
 import { nullIfMissing } from './streams/restore-streams.ts'

@@ -3,7 +3,7 @@ import {
   createStreamOffsets,
   type StreamIncarnation,
   type StreamOffsets,
-} from '#shared/core/telemetry/stream-offsets.ts'
+} from '#shared/core/telemetry/streams/stream-offsets.ts'
 import type { Nats } from '#shared/io/nats/connection.ts'
 import type { Queryable } from '#shared/io/postgres/postgres.ts'
 

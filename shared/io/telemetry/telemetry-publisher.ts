@@ -5,7 +5,7 @@
  */
 import { Events, headers, type Msg, type MsgHdrs } from 'nats'
 import { batchProofHeader, tracedEventsHeader } from '#shared/core/telemetry/nats-names.ts'
-import type { TelemetryStream } from '#shared/core/telemetry/telemetry-streams.ts'
+import type { TelemetryStream } from '#shared/core/telemetry/streams/telemetry-streams.ts'
 import type { Prover } from '#shared/io/keys/proofs.ts'
 import type { Nats } from '#shared/io/nats/connection.ts'
 import {

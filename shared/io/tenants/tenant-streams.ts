@@ -5,7 +5,7 @@
 import {
   type TelemetryStream,
   toTelemetryStream,
-} from '#shared/core/telemetry/telemetry-streams.ts'
+} from '#shared/core/telemetry/streams/telemetry-streams.ts'
 import type { Queryable } from '#shared/io/postgres/postgres.ts'
 
 /**

@@ -20,7 +20,7 @@ import {
 } from '../../support/deliveries/delivery-fixtures.ts'
 import { percentile } from '../../support/process/percentile.ts'
 import { migratePostgres } from '../../support/servers/databases.ts'
-import { startNats } from '../../support/servers/nats-server.ts'
+import { startNats } from '../../support/servers/nats/nats-server.ts'
 import { startPostgres } from '../../support/servers/postgres-server.ts'
 import {
   type BenchChild,

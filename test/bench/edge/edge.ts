@@ -6,7 +6,7 @@
  * with a 200 is counted in ClickHouse.
  */
 import { parseArgs } from 'node:util'
-import { choosePort } from '../../../deploy/local/stack/ports.ts'
+import { choosePort } from '../../../deploy/local/stack/ports/ports.ts'
 import { type EdgeRig, startEdgeRig, type TestTenant } from '../../support/telemetry/edge-rig.ts'
 import {
   type BenchChild,

@@ -6,7 +6,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { telemetryStream } from '#shared/core/telemetry/nats-names.ts'
 import { until } from '../../support/process/until.ts'
-import type { ClusterNode } from '../../support/servers/nats-cluster.ts'
+import type { ClusterNode } from '../../support/servers/nats/nats-cluster.ts'
 import type { ClusterRig } from './rig.ts'
 
 export const clusterFaults = [

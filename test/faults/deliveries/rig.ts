@@ -18,7 +18,7 @@ import { type Closing, startWhole } from '../../support/process/closing.ts'
 import { killChild } from '../../support/process/service-process.ts'
 import { until } from '../../support/process/until.ts'
 import { migratePostgres } from '../../support/servers/databases.ts'
-import { startNats } from '../../support/servers/nats-server.ts'
+import { startNats } from '../../support/servers/nats/nats-server.ts'
 import { startPostgres } from '../../support/servers/postgres-server.ts'
 import type { ReceiverOrders, ReceiverProgress, ReceiverReport, SeenRequest } from './receiver.ts'
 

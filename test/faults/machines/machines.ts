@@ -7,7 +7,7 @@
 import { createPostgres, type Postgres } from '#shared/io/postgres/postgres.ts'
 import { createConsoleRig } from '../../support/http/console-rig.ts'
 import { migratePostgres } from '../../support/servers/databases.ts'
-import { startNats } from '../../support/servers/nats-server.ts'
+import { startNats } from '../../support/servers/nats/nats-server.ts'
 import { startPostgres, type TestPostgres } from '../../support/servers/postgres-server.ts'
 import { quietLog } from '../../support/telemetry/edge-rig.ts'
 import { print, randomSeed, readOptions } from '../support/drill.ts'

@@ -14,7 +14,7 @@ import { ensureStreams } from '#shared/io/nats/streams/ensure-streams.ts'
 import { createPostgres, type Postgres } from '#shared/io/postgres/postgres.ts'
 import { openChildLog } from '../../../deploy/local/stack/child-log.ts'
 import { createLauncher, sendSignal } from '../../../deploy/local/stack/launch.ts'
-import { choosePort } from '../../../deploy/local/stack/ports.ts'
+import { choosePort } from '../../../deploy/local/stack/ports/ports.ts'
 import {
   type EmbeddedServer,
   embeddedClickHouse,

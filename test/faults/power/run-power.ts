@@ -12,7 +12,7 @@ import { telemetryStream } from '#shared/core/telemetry/nats-names.ts'
 import { connectNats } from '#shared/io/nats/connection.ts'
 import { postTelemetry } from '../../support/http/send-request.ts'
 import { until } from '../../support/process/until.ts'
-import { startNats } from '../../support/servers/nats-server.ts'
+import { startNats } from '../../support/servers/nats/nats-server.ts'
 import {
   type EdgeRig,
   quietLog,

@@ -10,7 +10,7 @@ import { type Closing, startWhole } from '../../support/process/closing.ts'
 import { createServiceProcess, type ServiceProcess } from '../../support/process/service-process.ts'
 import { startClickhouse } from '../../support/servers/clickhouse-server.ts'
 import { migrateClickhouse, migratePostgres } from '../../support/servers/databases.ts'
-import { startNats } from '../../support/servers/nats-server.ts'
+import { startNats } from '../../support/servers/nats/nats-server.ts'
 import { startPostgres } from '../../support/servers/postgres-server.ts'
 import { quietLog } from '../../support/telemetry/edge-rig.ts'
 

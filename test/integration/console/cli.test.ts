@@ -23,7 +23,7 @@ import { toBody } from '../../support/http/tenant-client.ts'
 import { type CommandResult, runDi } from '../../support/process/command-line.ts'
 import { nodeEnv } from '../../support/process/node-env.ts'
 import { until } from '../../support/process/until.ts'
-import { startNats, type TestNats } from '../../support/servers/nats-server.ts'
+import { startNats, type TestNats } from '../../support/servers/nats/nats-server.ts'
 import { startPostgres, type TestPostgres } from '../../support/servers/postgres-server.ts'
 
 const projectFolder = fileURLToPath(new URL('../../..', import.meta.url))

@@ -20,7 +20,7 @@ import { requireMasterKey } from '../../../services/console/keys/require-master-
 import type { TestEdge } from '../../support/http/console-rig.ts'
 import { type ConsoleRig, createConsoleRig, testLog } from '../../support/http/console-rig.ts'
 import { until } from '../../support/process/until.ts'
-import { startNats, type TestNats } from '../../support/servers/nats-server.ts'
+import { startNats, type TestNats } from '../../support/servers/nats/nats-server.ts'
 import { startPostgres, type TestPostgres } from '../../support/servers/postgres-server.ts'
 import { sumOf } from '../../support/telemetry/edge-rig.ts'
 import { insertBareTenants } from '../../support/tenants/bare-tenant.ts'

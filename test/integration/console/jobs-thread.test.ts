@@ -6,7 +6,7 @@ import { openInspector } from '../../support/process/inspector.ts'
 import { createServiceProcess, type ServiceProcess } from '../../support/process/service-process.ts'
 import { until } from '../../support/process/until.ts'
 import { startClickhouse, type TestClickhouse } from '../../support/servers/clickhouse-server.ts'
-import { startNats, type TestNats } from '../../support/servers/nats-server.ts'
+import { startNats, type TestNats } from '../../support/servers/nats/nats-server.ts'
 import { startPostgres, type TestPostgres } from '../../support/servers/postgres-server.ts'
 import { sumOf } from '../../support/telemetry/edge-rig.ts'
 

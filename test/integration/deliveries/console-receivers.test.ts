@@ -9,7 +9,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, describe, expect, it } from 'vitest'
 import { signDelivery } from '#shared/core/deliveries/webhook-signing.ts'
-import { choosePort } from '../../../deploy/local/stack/ports.ts'
+import { choosePort } from '../../../deploy/local/stack/ports/ports.ts'
 import { writeReceivers } from '../../../services/console/web/pages/webhooks/receivers.ts'
 import { until } from '../../support/process/until.ts'
 

@@ -23,7 +23,7 @@ import { type Receiver, startReceiver } from '../../support/deliveries/receiver.
 import { type ConsoleRig, createConsoleRig, testLog } from '../../support/http/console-rig.ts'
 import { runDi } from '../../support/process/command-line.ts'
 import { until } from '../../support/process/until.ts'
-import { startNats, type TestNats } from '../../support/servers/nats-server.ts'
+import { startNats, type TestNats } from '../../support/servers/nats/nats-server.ts'
 import { startPostgres, type TestPostgres } from '../../support/servers/postgres-server.ts'
 
 const adminToken = randomBytes(32).toString('base64url')

@@ -23,7 +23,7 @@ import {
 import { type Answer, startReceiver } from '../../support/deliveries/receiver.ts'
 import { nodeEnv } from '../../support/process/node-env.ts'
 import { waitFor } from '../../support/process/wait-for.ts'
-import { startNats, type TestNats } from '../../support/servers/nats-server.ts'
+import { startNats, type TestNats } from '../../support/servers/nats/nats-server.ts'
 import { startPostgres, type TestPostgres } from '../../support/servers/postgres-server.ts'
 
 const projectDir = fileURLToPath(new URL('../../..', import.meta.url))

@@ -9,7 +9,7 @@ import { fileURLToPath } from 'node:url'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { signDelivery } from '#shared/core/deliveries/webhook-signing.ts'
 import type { Postgres } from '#shared/io/postgres/postgres.ts'
-import { choosePort } from '../../../deploy/local/stack/ports.ts'
+import { choosePort } from '../../../deploy/local/stack/ports/ports.ts'
 import { startTestEngine } from '../../support/deliveries/delivery-engine.ts'
 import {
   createDeliveryFixtures,

@@ -12,7 +12,7 @@ import {
   processNames,
   processPermissions,
 } from '#shared/core/permissions/process-permissions.ts'
-import { listTelemetryStreams } from '#shared/core/telemetry/telemetry-streams.ts'
+import { listTelemetryStreams } from '#shared/core/telemetry/streams/telemetry-streams.ts'
 import { type KubernetesObject, renderChart } from '../../support/deploy/helm.ts'
 import {
   componentOf,

@@ -34,10 +34,10 @@ import {
 } from '../../../deploy/local/nats/nats-server.ts'
 import { awaitReady } from '../../../deploy/local/stack/await-ready.ts'
 import { createLauncher, endChild, isAlive } from '../../../deploy/local/stack/launch.ts'
-import { choosePort } from '../../../deploy/local/stack/ports.ts'
+import { choosePort } from '../../../deploy/local/stack/ports/ports.ts'
 import { type NatsUser, natsUserNames } from '../../../deploy/nats-users.ts'
 import { until } from '../../support/process/until.ts'
-import { startNats } from '../../support/servers/nats-server.ts'
+import { startNats } from '../../support/servers/nats/nats-server.ts'
 import { startPostgres } from '../../support/servers/postgres-server.ts'
 
 const run = promisify(execFile)

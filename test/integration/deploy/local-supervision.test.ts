@@ -24,7 +24,7 @@ import {
   sendSignal,
   startToken,
 } from '../../../deploy/local/stack/launch.ts'
-import { isPortFree } from '../../../deploy/local/stack/ports.ts'
+import { isPortFree } from '../../../deploy/local/stack/ports/ports.ts'
 import { natsStoreBroken } from '../../../deploy/local/stack/servers.ts'
 import { superviseChild } from '../../../deploy/local/stack/supervised-child.ts'
 import { survivors } from '../../support/process/stack.ts'

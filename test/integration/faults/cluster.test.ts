@@ -10,7 +10,7 @@ import { findBroken } from '../../faults/cluster/cluster.ts'
 import { runCluster } from '../../faults/cluster/run-cluster.ts'
 import { seed } from '../../support/process/seed.ts'
 import { until } from '../../support/process/until.ts'
-import { type NatsCluster, startNatsCluster } from '../../support/servers/nats-cluster.ts'
+import { type NatsCluster, startNatsCluster } from '../../support/servers/nats/nats-cluster.ts'
 import { quietLog } from '../../support/telemetry/edge-rig.ts'
 
 it('streams are put on three servers, and clients leave one that is cut off', async () => {

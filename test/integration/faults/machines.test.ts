@@ -9,7 +9,7 @@ import { runDisposition } from '../../faults/machines/disposition.ts'
 import { runRotation } from '../../faults/machines/rotation.ts'
 import { createConsoleRig } from '../../support/http/console-rig.ts'
 import { seed } from '../../support/process/seed.ts'
-import { startNats, type TestNats } from '../../support/servers/nats-server.ts'
+import { startNats, type TestNats } from '../../support/servers/nats/nats-server.ts'
 import { startPostgres, type TestPostgres } from '../../support/servers/postgres-server.ts'
 
 let server: TestPostgres

@@ -20,7 +20,7 @@ import { createLog } from '#shared/io/process/log.ts'
 import { createMetrics, type Metrics } from '#shared/io/process/metrics.ts'
 import type { Poller } from '#shared/io/process/poll.ts'
 import { until } from '../../support/process/until.ts'
-import { startNats, type TestNats } from '../../support/servers/nats-server.ts'
+import { startNats, type TestNats } from '../../support/servers/nats/nats-server.ts'
 
 const log = createLog('test', 'silent')
 const limits = {

@@ -10,7 +10,7 @@ import {
   type DeadLetterLoss,
 } from '#shared/io/nats/dead-letters.ts'
 import { ensureStreams } from '#shared/io/nats/streams/ensure-streams.ts'
-import { startNats, type TestNats } from '../../support/servers/nats-server.ts'
+import { startNats, type TestNats } from '../../support/servers/nats/nats-server.ts'
 import { quietLog } from '../../support/telemetry/edge-rig.ts'
 
 let server: TestNats

@@ -5,7 +5,7 @@ import { afterEach, expect, it, vi } from 'vitest'
 import { connectNats, type Nats } from '#shared/io/nats/connection.ts'
 import { createLog } from '#shared/io/process/log.ts'
 import { until } from '../../support/process/until.ts'
-import { startNats, type TestNats } from '../../support/servers/nats-server.ts'
+import { startNats, type TestNats } from '../../support/servers/nats/nats-server.ts'
 
 const patience = { pingEveryMs: 250, dialMaxMs: 400 }
 const log = createLog('test', 'silent')

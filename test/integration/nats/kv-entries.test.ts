@@ -21,7 +21,7 @@ import {
 import { encodeReport } from '#shared/io/tenants/directory/kv-reporter.ts'
 import { listStaleSecretRequests } from '#shared/io/tenants/stale-secret-requests.ts'
 import { testLog } from '../../support/http/console-rig.ts'
-import { startNats } from '../../support/servers/nats-server.ts'
+import { startNats } from '../../support/servers/nats/nats-server.ts'
 
 const makeKey = () => randomBytes(32).toString('base64')
 const prover = createProver([makeKey()])

@@ -18,7 +18,7 @@ import {
   createOperatorMode,
   makeFolder,
   startConfigured,
-} from '../../support/servers/nats-configured.ts'
+} from '../../support/servers/nats/nats-configured.ts'
 
 const folder = makeFolder()
 const { dir } = folder

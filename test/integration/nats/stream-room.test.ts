@@ -9,7 +9,7 @@ import {
   telemetryStream,
   telemetrySubject,
 } from '#shared/core/telemetry/nats-names.ts'
-import { toTelemetryStream } from '#shared/core/telemetry/telemetry-streams.ts'
+import { toTelemetryStream } from '#shared/core/telemetry/streams/telemetry-streams.ts'
 import { readLowWatermark } from '#shared/io/nats/consume/low-watermark.ts'
 import { ensureStreams } from '#shared/io/nats/streams/ensure-streams.ts'
 import { until } from '../../support/process/until.ts'

@@ -21,8 +21,8 @@ import { readConfig, variables } from '#shared/io/process/config.ts'
 import { createLog } from '#shared/io/process/log.ts'
 import { createMetrics } from '#shared/io/process/metrics.ts'
 import { until } from '../../support/process/until.ts'
-import { makeFolder, startConfigured } from '../../support/servers/nats-configured.ts'
-import { startNats, type TestNats } from '../../support/servers/nats-server.ts'
+import { makeFolder, startConfigured } from '../../support/servers/nats/nats-configured.ts'
+import { startNats, type TestNats } from '../../support/servers/nats/nats-server.ts'
 
 const silent = createLog('test', 'silent')
 

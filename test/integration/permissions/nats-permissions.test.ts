@@ -24,8 +24,8 @@ import {
   createServiceAccounts,
   makeFolder,
   startConfigured,
-} from '../../support/servers/nats-configured.ts'
-import { startNats, type TestNats } from '../../support/servers/nats-server.ts'
+} from '../../support/servers/nats/nats-configured.ts'
+import { startNats, type TestNats } from '../../support/servers/nats/nats-server.ts'
 import { quietLog } from '../../support/telemetry/edge-rig.ts'
 
 let server: TestNats

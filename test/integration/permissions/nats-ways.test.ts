@@ -16,7 +16,7 @@ import {
 } from '#shared/core/telemetry/nats-names.ts'
 import { connectNats, type Nats, toInboxPrefix } from '#shared/io/nats/connection.ts'
 import { ensureStreams } from '#shared/io/nats/streams/ensure-streams.ts'
-import { startNats, type TestNats } from '../../support/servers/nats-server.ts'
+import { startNats, type TestNats } from '../../support/servers/nats/nats-server.ts'
 import { quietLog } from '../../support/telemetry/edge-rig.ts'
 
 /** The processes that must not be able to act beyond their subjects. */

@@ -15,7 +15,11 @@ import { nodeEnv } from '../../support/process/node-env.ts'
 import { withOwnKeys } from '../../support/process/own-keys.ts'
 import { until } from '../../support/process/until.ts'
 import { startClickhouse, type TestClickhouse } from '../../support/servers/clickhouse-server.ts'
-import { createCa, makeFolder, startConfigured } from '../../support/servers/nats-configured.ts'
+import {
+  createCa,
+  makeFolder,
+  startConfigured,
+} from '../../support/servers/nats/nats-configured.ts'
 import { startPostgres, type TestPostgres } from '../../support/servers/postgres-server.ts'
 import { chooseAddresses } from '../../support/servers/service-addresses.ts'
 

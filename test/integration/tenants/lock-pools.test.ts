@@ -10,7 +10,7 @@ import { createTenant } from '../../../services/console/tenants/manage-tenants.t
 import { rotate } from '../../../services/console/tenants/rotation.ts'
 import { type ConsoleRig, createConsoleRig, testLog } from '../../support/http/console-rig.ts'
 import { until } from '../../support/process/until.ts'
-import { startNats, type TestNats } from '../../support/servers/nats-server.ts'
+import { startNats, type TestNats } from '../../support/servers/nats/nats-server.ts'
 import { startPostgres, type TestPostgres } from '../../support/servers/postgres-server.ts'
 
 let servers: { postgres: TestPostgres; nats: TestNats }

@@ -24,7 +24,7 @@ import {
 import { rotate, undoAbandonedRotations } from '../../../services/console/tenants/rotation.ts'
 import { type ConsoleRig, createConsoleRig, type TestEdge } from '../../support/http/console-rig.ts'
 import { until } from '../../support/process/until.ts'
-import { startNats, type TestNats } from '../../support/servers/nats-server.ts'
+import { startNats, type TestNats } from '../../support/servers/nats/nats-server.ts'
 import { startPostgres, type TestPostgres } from '../../support/servers/postgres-server.ts'
 
 let servers: { postgres: TestPostgres; nats: TestNats }

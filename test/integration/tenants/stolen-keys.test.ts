@@ -23,7 +23,7 @@ import {
 import { rotate } from '../../../services/console/tenants/rotation.ts'
 import { type ConsoleRig, createConsoleRig, type TestEdge } from '../../support/http/console-rig.ts'
 import { until } from '../../support/process/until.ts'
-import { startNats } from '../../support/servers/nats-server.ts'
+import { startNats } from '../../support/servers/nats/nats-server.ts'
 import { startPostgres } from '../../support/servers/postgres-server.ts'
 
 let rig: ConsoleRig

@@ -28,7 +28,7 @@ import {
   testLog,
 } from '../../support/http/console-rig.ts'
 import { until } from '../../support/process/until.ts'
-import { startNats, type TestNats } from '../../support/servers/nats-server.ts'
+import { startNats, type TestNats } from '../../support/servers/nats/nats-server.ts'
 import { startPostgres, type TestPostgres } from '../../support/servers/postgres-server.ts'
 import { nowMs } from '../../support/telemetry/edge-rig.ts'
 

@@ -1,5 +1,5 @@
 /** The processes of compose.yaml on free ports of this machine in place of the containers' own. */
-import { choosePort } from '../../../deploy/local/stack/ports.ts'
+import { choosePort } from '../../../deploy/local/stack/ports/ports.ts'
 import { type ComposeService, toUnsetValue } from './compose-file.ts'
 
 /** By the port in a container, a port of this machine. */

@@ -20,7 +20,7 @@ import type { EngineUser } from '../../../deploy/local/clickhouse/server-config.
 import { findNatsServer, natsGreets } from '../../../deploy/local/nats/nats-server.ts'
 import { awaitReady } from '../../../deploy/local/stack/await-ready.ts'
 import { createLauncher, endChild } from '../../../deploy/local/stack/launch.ts'
-import { choosePort } from '../../../deploy/local/stack/ports.ts'
+import { choosePort } from '../../../deploy/local/stack/ports/ports.ts'
 import { natsUserNames, OPERATOR } from '../../../deploy/nats-users.ts'
 import { type Closing, startWhole } from '../process/closing.ts'
 import { startClickhouse } from '../servers/clickhouse-server.ts'

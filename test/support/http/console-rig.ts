@@ -57,7 +57,7 @@ import type { RequestLogRouteDeps } from '../../../services/console/tenants/requ
 import type { RotationDeps } from '../../../services/console/tenants/rotation.ts'
 import type { StaleSecretDeps } from '../../../services/console/tenants/stale-secret-routes.ts'
 import { until } from '../process/until.ts'
-import type { TestNats } from '../servers/nats-server.ts'
+import type { TestNats } from '../servers/nats/nats-server.ts'
 import type { TestPostgres } from '../servers/postgres-server.ts'
 import { edgeKeysOf, putSynced } from '../telemetry/edge-rig.ts'
 

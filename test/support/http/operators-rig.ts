@@ -15,7 +15,7 @@ import { insertSession } from '#shared/io/operators/session-store.ts'
 import type { Postgres } from '#shared/io/postgres/postgres.ts'
 import { createMetrics } from '#shared/io/process/metrics.ts'
 import { type ConsoleDeps, createConsoleApp } from '../../../services/console/app.ts'
-import { startNats } from '../servers/nats-server.ts'
+import { startNats } from '../servers/nats/nats-server.ts'
 import { startPostgres } from '../servers/postgres-server.ts'
 import { createConsoleRig, type TestEdge, testLog } from './console-rig.ts'
 

@@ -17,7 +17,7 @@ import {
   type RunAs,
   sendSignal,
 } from '../../../deploy/local/stack/launch.ts'
-import { isPortFree } from '../../../deploy/local/stack/ports.ts'
+import { isPortFree } from '../../../deploy/local/stack/ports/ports.ts'
 import type { ServiceName } from '../../../deploy/local/stack/settings.ts'
 import type { ChildName, DemoTenant } from '../../../deploy/local/stack/state-files.ts'
 

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { EngineUser } from '../../../deploy/local/clickhouse/server-config.ts'
-import { choosePort } from '../../../deploy/local/stack/ports.ts'
+import { choosePort } from '../../../deploy/local/stack/ports/ports.ts'
 import { startClickhouse, type TestClickhouse } from './clickhouse-server.ts'
 
 export type TestShards = {

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { awaitReady } from '../../../deploy/local/stack/await-ready.ts'
 import { createLauncher, endChild } from '../../../deploy/local/stack/launch.ts'
-import { choosePort } from '../../../deploy/local/stack/ports.ts'
+import { choosePort } from '../../../deploy/local/stack/ports/ports.ts'
 import { findDebianProgram } from './debian-program.ts'
 
 const projectDir = fileURLToPath(new URL('../../..', import.meta.url))

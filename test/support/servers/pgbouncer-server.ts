@@ -8,7 +8,7 @@ import { join } from 'node:path'
 import { postgresAnswers } from '../../../deploy/local/postgres/postgres-server.ts'
 import { awaitReady } from '../../../deploy/local/stack/await-ready.ts'
 import { createLauncher, endChild } from '../../../deploy/local/stack/launch.ts'
-import { choosePort } from '../../../deploy/local/stack/ports.ts'
+import { choosePort } from '../../../deploy/local/stack/ports/ports.ts'
 import { type DebianProgram, findDebianProgram } from './debian-program.ts'
 
 /** Its libraries other than libc and OpenSSL, by their package names in each suite. */

@@ -20,7 +20,7 @@ import {
 } from '../../../deploy/local/postgres/postgres-server.ts'
 import { awaitReady } from '../../../deploy/local/stack/await-ready.ts'
 import { createLauncher, endChild, exitOf, sendSignal } from '../../../deploy/local/stack/launch.ts'
-import { choosePort } from '../../../deploy/local/stack/ports.ts'
+import { choosePort } from '../../../deploy/local/stack/ports/ports.ts'
 import { migratePostgres } from './databases.ts'
 import { findTemplate } from './templates.ts'
 

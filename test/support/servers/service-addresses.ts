@@ -1,5 +1,5 @@
 // Free addresses for a service that a test runs as a separate process.
-import { choosePort } from '../../../deploy/local/stack/ports.ts'
+import { choosePort } from '../../../deploy/local/stack/ports/ports.ts'
 import type { ServiceName } from '../../../deploy/local/stack/settings.ts'
 
 export type ServiceAddresses = {

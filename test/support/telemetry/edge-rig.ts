@@ -42,7 +42,7 @@ import { projectTenant } from '../../../shared/io/tenants/directory/tenant-direc
 import { startStaleSecretReporter } from '../../../shared/io/tenants/stale-secret-requests.ts'
 import { nodeEnv } from '../process/node-env.ts'
 import { until } from '../process/until.ts'
-import { startNats, type TestNats } from '../servers/nats-server.ts'
+import { startNats, type TestNats } from '../servers/nats/nats-server.ts'
 import { chooseAddresses } from '../servers/service-addresses.ts'
 
 export const nowMs = () => performance.now()

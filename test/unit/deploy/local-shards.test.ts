@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import { chooseShardPorts } from '../../../deploy/local/stack/server-ports.ts'
+import { chooseShardPorts } from '../../../deploy/local/stack/ports/server-ports.ts'
 import { readSettings } from '../../../deploy/local/stack/settings.ts'
 
 let dataDir: string

@@ -8,7 +8,7 @@ import {
   isListenedOn,
   isPortFree,
   readOutgoingPorts,
-} from '../../../deploy/local/stack/ports.ts'
+} from '../../../deploy/local/stack/ports/ports.ts'
 import { answersOk } from '../../../deploy/local/stack/servers.ts'
 
 /** The port that another process chooses when it prefers this one. */

@@ -2,7 +2,7 @@
 
 import { beforeEach, expect, test } from 'vitest'
 import { toStreamOffset } from '#shared/core/telemetry/event-batch.ts'
-import { toTelemetryStream } from '#shared/core/telemetry/telemetry-streams.ts'
+import { toTelemetryStream } from '#shared/core/telemetry/streams/telemetry-streams.ts'
 import type { Clickhouse } from '#shared/io/clickhouse/clickhouse.ts'
 import type { Nats } from '#shared/io/nats/connection.ts'
 import type { Postgres } from '#shared/io/postgres/postgres.ts'

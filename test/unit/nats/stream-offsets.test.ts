@@ -6,7 +6,7 @@ import {
   createStreamOffsets,
   type StreamIncarnation,
   toNextIncarnation,
-} from '#shared/core/telemetry/stream-offsets.ts'
+} from '#shared/core/telemetry/streams/stream-offsets.ts'
 
 const createdMs = 1_700_000_000_000
 

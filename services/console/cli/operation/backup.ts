@@ -6,7 +6,7 @@
 import { existsSync } from 'node:fs'
 import { cp, mkdir, readdir, rm, writeFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
-import { telemetryStreams } from '#shared/core/telemetry/telemetry-streams.ts'
+import { telemetryStreams } from '#shared/core/telemetry/streams/telemetry-streams.ts'
 import {
   type BackupManifest,
   backupLock,

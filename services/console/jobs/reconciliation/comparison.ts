@@ -4,7 +4,7 @@
  */
 import { reconciliationHourMs } from '#shared/core/reconciliation/reconciliation.ts'
 import { offsetsPerMessage } from '#shared/core/telemetry/event-batch.ts'
-import type { TelemetryStream } from '#shared/core/telemetry/telemetry-streams.ts'
+import type { TelemetryStream } from '#shared/core/telemetry/streams/telemetry-streams.ts'
 import type { Nats } from '#shared/io/nats/connection.ts'
 import { readDecidedWatermark } from '#shared/io/nats/consume/low-watermark.ts'
 import type { Postgres } from '#shared/io/postgres/postgres.ts'

@@ -5,7 +5,7 @@
  */
 import { isDeepStrictEqual } from 'node:util'
 import { reconciliationHourMs } from '#shared/core/reconciliation/reconciliation.ts'
-import type { TelemetryStream } from '#shared/core/telemetry/telemetry-streams.ts'
+import type { TelemetryStream } from '#shared/core/telemetry/streams/telemetry-streams.ts'
 import { readMark } from '#shared/io/analytics/replica-rows-store.ts'
 import type { Clickhouse } from '#shared/io/clickhouse/clickhouse.ts'
 import type { Prover } from '#shared/io/keys/proofs.ts'

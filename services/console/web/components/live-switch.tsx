@@ -1,6 +1,6 @@
 /** Switches a page between live and still, in its URL; live is usual. */
 import { classes } from './classes.ts'
-import { useUrlState } from './url-state.ts'
+import { useUrlState } from './state/url-state.ts'
 
 export function useLive(): boolean {
   return useUrlState('live', 'on')[0] === 'on'

@@ -6,11 +6,11 @@ import { Badge } from '../components/badge.tsx'
 import { Id } from '../components/id.tsx'
 import { LiveSwitch, useLive } from '../components/live-switch.tsx'
 import { Page as Frame, Panel } from '../components/page.tsx'
+import { useUrlState } from '../components/state/url-state.ts'
 import { Empty, Loaded } from '../components/states.tsx'
 import { type Column, Table } from '../components/table.tsx'
 import { Time, useExact } from '../components/time/time.tsx'
 import { TimeRange, useTimeRange } from '../components/time/time-range.tsx'
-import { useUrlState } from '../components/url-state.ts'
 
 type Reconciliation = AnswerOf<'/admin/v1/tenants/{tenant_id}/reconciliation', 'get'>
 type Hour = Reconciliation['data'][number]

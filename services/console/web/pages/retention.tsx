@@ -7,10 +7,10 @@ import { Button } from '../components/button.tsx'
 import { Dialog, DialogActions } from '../components/dialog.tsx'
 import { Input, Select } from '../components/field.tsx'
 import { Page as Frame, Panel } from '../components/page.tsx'
+import { useUrlState } from '../components/state/url-state.ts'
 import { Empty, Loaded, Refused } from '../components/states.tsx'
 import { type Column, Table } from '../components/table.tsx'
 import { toast } from '../components/toast.tsx'
-import { useUrlState } from '../components/url-state.ts'
 import { useMay } from '../shell/operator.ts'
 
 type Kind = keyof Tenant['retention']

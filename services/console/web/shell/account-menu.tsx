@@ -4,7 +4,7 @@ import { useNavigate } from '@tanstack/react-router'
 import { type Operator, sessionQuery, signOut } from '../api/session.ts'
 import { Icon } from '../components/icons.tsx'
 import { Menu, MenuChoice, MenuItem, MenuLine } from '../components/menu.tsx'
-import { setTheme, setZone, usePreferences } from '../components/preferences.ts'
+import { setTheme, setZone, usePreferences } from '../components/state/preferences.ts'
 import { toast } from '../components/toast.tsx'
 
 export function AccountMenu({ operator }: { operator: Operator }) {

@@ -6,7 +6,7 @@
  * immediate when it is low, large when it is high.
  */
 import pRetry from 'p-retry'
-import type { StreamOffsets } from '#shared/core/telemetry/stream-offsets.ts'
+import type { StreamOffsets } from '#shared/core/telemetry/streams/stream-offsets.ts'
 import { isDefect } from '#shared/io/process/defects.ts'
 import type { Log } from '#shared/io/process/log.ts'
 import type { Metrics } from '#shared/io/process/metrics.ts'

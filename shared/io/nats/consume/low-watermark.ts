@@ -3,7 +3,7 @@
  * decided, by any scorer. Scorers decide only below the stored watermark, so everything before a
  * decided event is in ClickHouse.
  */
-import type { TelemetryStream } from '#shared/core/telemetry/telemetry-streams.ts'
+import type { TelemetryStream } from '#shared/core/telemetry/streams/telemetry-streams.ts'
 import type { Nats } from '../connection.ts'
 
 /**

@@ -2,7 +2,10 @@
  * Fetches messages from a durable consumer for as long as the process runs. It opens a new fetcher
  * whenever the connection breaks, the broker is silent, or the consumer or its stream was lost.
  */
-import { createStreamOffsets, type StreamOffsets } from '#shared/core/telemetry/stream-offsets.ts'
+import {
+  createStreamOffsets,
+  type StreamOffsets,
+} from '#shared/core/telemetry/streams/stream-offsets.ts'
 import type { Log } from '#shared/io/process/log.ts'
 import { pause } from '#shared/io/process/pause.ts'
 import type { Nats } from '../connection.ts'

@@ -6,7 +6,10 @@
 import type { KV, StreamConfig } from 'nats'
 import { telemetryStreamBytesMin } from '#shared/core/base/limits/stream.ts'
 import { tenantsBucket } from '#shared/core/telemetry/nats-names.ts'
-import { type TelemetryStream, telemetryStreams } from '#shared/core/telemetry/telemetry-streams.ts'
+import {
+  type TelemetryStream,
+  telemetryStreams,
+} from '#shared/core/telemetry/streams/telemetry-streams.ts'
 import type { Nats } from '../connection.ts'
 import { isNotFound, isOutOfStorage } from '../jetstream-errors.ts'
 import { openTenantsBucket } from './buckets.ts'

@@ -1,5 +1,5 @@
 /** Reads how full a stream is. */
-import type { StreamFill } from '#shared/core/telemetry/stream-capacity.ts'
+import type { StreamFill } from '#shared/core/telemetry/streams/stream-capacity.ts'
 import type { Nats } from '../connection.ts'
 
 export type StreamFillReading = StreamFill & {

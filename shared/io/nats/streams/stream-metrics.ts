@@ -4,8 +4,11 @@
  */
 import type { Counter } from 'prom-client'
 import { alertsStream, deadLetterStream } from '#shared/core/telemetry/nats-names.ts'
-import { toUndecidedBytes } from '#shared/core/telemetry/stream-capacity.ts'
-import { type TelemetryStream, toStreamLabels } from '#shared/core/telemetry/telemetry-streams.ts'
+import { toUndecidedBytes } from '#shared/core/telemetry/streams/stream-capacity.ts'
+import {
+  type TelemetryStream,
+  toStreamLabels,
+} from '#shared/core/telemetry/streams/telemetry-streams.ts'
 import type { Metrics } from '#shared/io/process/metrics.ts'
 import type { Nats } from '../connection.ts'
 import { readLowWatermark } from '../consume/low-watermark.ts'

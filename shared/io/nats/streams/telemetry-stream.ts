@@ -7,7 +7,10 @@
 import { DiscardPolicy, nanos, type StreamConfig } from 'nats'
 import { hourMs } from '#shared/core/base/instants.ts'
 import { publishTimeoutMs } from '#shared/core/base/limits/ingest.ts'
-import { type TelemetryStream, telemetryStreams } from '#shared/core/telemetry/telemetry-streams.ts'
+import {
+  type TelemetryStream,
+  telemetryStreams,
+} from '#shared/core/telemetry/streams/telemetry-streams.ts'
 
 /** How long a delivered message is leased without a heartbeat. Too short only causes a repeat. */
 export const ackWaitMs = 6_000

@@ -18,7 +18,7 @@ import {
 } from '../../../support/process/service-process.ts'
 import { until } from '../../../support/process/until.ts'
 import { migratePostgres } from '../../../support/servers/databases.ts'
-import { startNats } from '../../../support/servers/nats-server.ts'
+import { startNats } from '../../../support/servers/nats/nats-server.ts'
 import { startPostgres } from '../../../support/servers/postgres-server.ts'
 import { quietLog, startProxy } from '../../../support/telemetry/edge-rig.ts'
 import { decodeEvents, readMessages } from '../../../support/telemetry/read-stream.ts'

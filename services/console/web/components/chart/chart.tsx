@@ -5,7 +5,7 @@
  */
 import { useEffect, useRef, useState } from 'react'
 import { Button } from '../button.tsx'
-import { usePreferences } from '../preferences.ts'
+import { usePreferences } from '../state/preferences.ts'
 import { Table } from '../table.tsx'
 import { toIso } from '../time/clock.ts'
 import { useExact } from '../time/time.tsx'

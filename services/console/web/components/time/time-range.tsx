@@ -2,7 +2,7 @@
 
 import { useEffect, useState } from 'react'
 import { controlClasses } from '../field.tsx'
-import { useUrlSearch } from '../url-state.ts'
+import { useUrlSearch } from '../state/url-state.ts'
 import { toIso } from './clock.ts'
 import { MomentInput } from './moment-input.tsx'
 import { serverNowMs } from './server-clock.ts'

@@ -1,6 +1,6 @@
 /** A moment: relative in the text, exact with its offset on hover and focus, ISO when copied. */
 import { useSyncExternalStore } from 'react'
-import { usePreferences } from '../preferences.ts'
+import { usePreferences } from '../state/preferences.ts'
 import { toExact, toIso, toRelative } from './clock.ts'
 import { onServerTimeFound, serverNowMs } from './server-clock.ts'
 

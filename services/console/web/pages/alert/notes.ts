@@ -5,7 +5,7 @@
 import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { useSyncExternalStore } from 'react'
 import { api, ok } from '../../api/client.ts'
-import { useLeaveGuard } from '../../components/leave-guard.ts'
+import { useLeaveGuard } from '../../components/state/leave-guard.ts'
 import { useSignedIn } from '../../shell/operator.ts'
 
 /** By operator, then by alert. */

@@ -2,9 +2,9 @@
 import { useMemo } from 'react'
 import type { AnswerOf } from '../../api/client.ts'
 import { Chart } from '../../components/chart/chart.tsx'
+import { useUrlState } from '../../components/state/url-state.ts'
 import { Empty } from '../../components/states.tsx'
 import { type Column, Table } from '../../components/table.tsx'
-import { useUrlState } from '../../components/url-state.ts'
 
 export type Rows = AnswerOf<'/admin/v1/tenants/{tenant_id}/sql', 'post'>
 

@@ -4,8 +4,8 @@ import { Badge, type Tone } from '../../components/badge.tsx'
 import { Input } from '../../components/field.tsx'
 import { Panel } from '../../components/page.tsx'
 import { CodeBlock } from '../../components/secret.tsx'
+import { useUrlState } from '../../components/state/url-state.ts'
 import { Empty } from '../../components/states.tsx'
-import { useUrlState } from '../../components/url-state.ts'
 
 type Media = { schema?: unknown; example?: unknown; examples?: Record<string, { value?: unknown }> }
 type Operation = {

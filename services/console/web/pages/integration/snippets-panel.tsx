@@ -4,8 +4,8 @@ import { api, ok } from '../../api/client.ts'
 import { Input } from '../../components/field.tsx'
 import { Panel } from '../../components/page.tsx'
 import { CodeBlock } from '../../components/secret.tsx'
+import { useUrlState } from '../../components/state/url-state.ts'
 import { Tabs } from '../../components/tabs.tsx'
-import { useUrlState } from '../../components/url-state.ts'
 import { writeReading, writeSnippets, writeSubmission } from './snippets.ts'
 
 const addressesQuery = {

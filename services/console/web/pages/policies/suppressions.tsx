@@ -1,9 +1,9 @@
 /** Suppressions of a draft: signals that score nothing for an SDK version until a date. */
 import { Button } from '../../components/button.tsx'
 import { Input } from '../../components/field.tsx'
+import type { Search } from '../../components/state/url-state.ts'
 import { MomentInput } from '../../components/time/moment-input.tsx'
 import { serverNowMs } from '../../components/time/server-clock.ts'
-import type { Search } from '../../components/url-state.ts'
 import type { FormProps, PolicyDocument, Suppression } from './policy-document.ts'
 
 const dayMs = 86_400_000

@@ -5,11 +5,11 @@ import { type AnswerOf, api, ok } from '../../api/client.ts'
 import { Badge } from '../../components/badge.tsx'
 import { controlClasses } from '../../components/field.tsx'
 import { Facts, Panel } from '../../components/page.tsx'
+import { useUrlSearch } from '../../components/state/url-state.ts'
 import { Empty, Loaded } from '../../components/states.tsx'
 import { type Column, Table } from '../../components/table.tsx'
 import { serverNowMs } from '../../components/time/server-clock.ts'
 import { Time } from '../../components/time/time.tsx'
-import { useUrlSearch } from '../../components/url-state.ts'
 
 type Listed = AnswerOf<'/admin/v1/tenants/{tenant_id}/signals', 'get'>
 type Signal = Listed['categories'][number]['signals'][number]

@@ -3,10 +3,10 @@ import { useQuery } from '@tanstack/react-query'
 import { type AnswerOf, api, ok } from '../../api/client.ts'
 import { controlClasses } from '../../components/field.tsx'
 import { Panel } from '../../components/page.tsx'
+import { useUrlState } from '../../components/state/url-state.ts'
 import { Empty, Loaded } from '../../components/states.tsx'
 import { type Column, Table } from '../../components/table.tsx'
 import { Time } from '../../components/time/time.tsx'
-import { useUrlState } from '../../components/url-state.ts'
 
 type Unknown = AnswerOf<'/admin/v1/tenants/{tenant_id}/unknown-signals', 'get'>['data'][number]
 

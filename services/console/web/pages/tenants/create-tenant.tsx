@@ -7,8 +7,8 @@ import { tenantsQuery } from '../../api/tenants.ts'
 import { Button } from '../../components/button.tsx'
 import { Dialog, DialogActions } from '../../components/dialog.tsx'
 import { Input, Select } from '../../components/field.tsx'
-import { useLeaveGuard } from '../../components/leave-guard.ts'
 import { CopyLine } from '../../components/secret.tsx'
+import { useLeaveGuard } from '../../components/state/leave-guard.ts'
 import { Refused } from '../../components/states.tsx'
 
 type NewTenant = {

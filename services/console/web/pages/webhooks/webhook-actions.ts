@@ -4,8 +4,8 @@ import { useCallback } from 'react'
 import { type AnswerOf, api, ok } from '../../api/client.ts'
 import { tenantQuery, tenantsQuery } from '../../api/tenants.ts'
 import type { Tone } from '../../components/badge.tsx'
+import { useUrlSearch } from '../../components/state/url-state.ts'
 import { toast } from '../../components/toast.tsx'
-import { useUrlSearch } from '../../components/url-state.ts'
 
 export type Delivery = AnswerOf<'/admin/v1/tenants/{tenant_id}/deliveries/{delivery_id}', 'get'>
 

@@ -3,7 +3,7 @@ import { queryOptions, useMutation, useQuery, useQueryClient } from '@tanstack/r
 import { useEffect } from 'react'
 import type { Disposition } from '#shared/core/alerts/dispositions.ts'
 import { type AnswerOf, api, ok } from '../../../api/client.ts'
-import { useUrlState } from '../../../components/url-state.ts'
+import { useUrlState } from '../../../components/state/url-state.ts'
 import { deferWhileHovered } from '../list/defer-while-hovered.ts'
 
 export type BulkJob = AnswerOf<'/admin/v1/bulk-jobs/{job_id}', 'get'>

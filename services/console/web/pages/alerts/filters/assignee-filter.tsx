@@ -4,7 +4,7 @@ import { Button } from '../../../components/button.tsx'
 import { classes } from '../../../components/classes.ts'
 import { Icon } from '../../../components/icons.tsx'
 import { Menu, MenuChoice } from '../../../components/menu.tsx'
-import { useUrlState } from '../../../components/url-state.ts'
+import { useUrlState } from '../../../components/state/url-state.ts'
 import { useSignedIn } from '../../../shell/operator.ts'
 
 export function AssigneeFilter() {

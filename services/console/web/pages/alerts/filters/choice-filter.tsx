@@ -3,7 +3,7 @@ import { DropdownMenu } from 'radix-ui'
 import { Button } from '../../../components/button.tsx'
 import { classes } from '../../../components/classes.ts'
 import { Icon } from '../../../components/icons.tsx'
-import { useUrlState } from '../../../components/url-state.ts'
+import { useUrlState } from '../../../components/state/url-state.ts'
 import { toggleValue } from './filter-values.ts'
 
 const itemClasses =

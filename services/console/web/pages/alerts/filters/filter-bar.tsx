@@ -1,7 +1,7 @@
 /** The filters above the list, each of them in the URL. */
 import { type Disposition, dispositions } from '#shared/core/alerts/dispositions.ts'
 import { Button } from '../../../components/button.tsx'
-import { useUrlSearch } from '../../../components/url-state.ts'
+import { useUrlSearch } from '../../../components/state/url-state.ts'
 import { dispositionText } from '../../alert/disposition.tsx'
 import { AssigneeFilter } from './assignee-filter.tsx'
 import { ChoiceFilter } from './choice-filter.tsx'

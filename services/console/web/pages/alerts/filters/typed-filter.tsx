@@ -3,7 +3,7 @@ import { useState } from 'react'
 import { Button, IconButton } from '../../../components/button.tsx'
 import { controlClasses } from '../../../components/field.tsx'
 import { cutMiddle } from '../../../components/id.tsx'
-import { useUrlSearch } from '../../../components/url-state.ts'
+import { useUrlSearch } from '../../../components/state/url-state.ts'
 import { typedFilters } from './filter-values.ts'
 
 export function TypedFilterForm() {

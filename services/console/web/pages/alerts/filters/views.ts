@@ -1,5 +1,5 @@
 /** Saved views: filters under a name, kept in this browser for each tenant. */
-import type { Search } from '../../../components/url-state.ts'
+import type { Search } from '../../../components/state/url-state.ts'
 
 export type View = { name: string; filters: Search }
 

@@ -1,6 +1,6 @@
 /** The alert that is open: at once on the page, and a moment later in the URL. */
 import { useEffect, useRef, useState } from 'react'
-import { useUrlState } from '../../../components/url-state.ts'
+import { useUrlState } from '../../../components/state/url-state.ts'
 
 /** Keys that repeat are faster than the router. */
 const settleMs = 150

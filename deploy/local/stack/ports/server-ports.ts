@@ -4,8 +4,7 @@
 import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { toClickhouseBackup } from '#shared/io/backup/backup-folder.ts'
-import { choosePort, explainOutgoing, isPortFree } from './ports.ts'
-import type { ShardPorts } from './servers.ts'
+import type { ShardPorts } from '../servers.ts'
 import {
   type LocalSettings,
   listenEnv,
@@ -13,8 +12,9 @@ import {
   SERVICE_NAMES,
   type ServerName,
   StartError,
-} from './settings.ts'
-import { readJson, writeJson } from './state-files.ts'
+} from '../settings.ts'
+import { readJson, writeJson } from '../state-files.ts'
+import { choosePort, explainOutgoing, isPortFree } from './ports.ts'
 
 /** @throws StartError naming every port of a service that is taken */
 export async function requireFreePorts(settings: LocalSettings): Promise<void> {

@@ -3,7 +3,12 @@
  * stream has its own sequences: offsets and watermarks of two streams cannot be compared.
  */
 import { telemetryStreamsMax } from '#shared/core/base/limits/stream.ts'
-import { deciderConsumer, scorerConsumer, telemetryStream, telemetrySubject } from './nats-names.ts'
+import {
+  deciderConsumer,
+  scorerConsumer,
+  telemetryStream,
+  telemetrySubject,
+} from '#shared/core/telemetry/nats-names.ts'
 
 /** The names of a telemetry stream, of its subjects and of its consumers. */
 export type TelemetryStream = {

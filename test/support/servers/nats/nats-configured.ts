@@ -7,13 +7,13 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { nkeys } from 'nats'
 import { jetstreamAccount, type NatsAccount } from '#shared/core/permissions/nats-permissions.ts'
-import { findNatsServer } from '../../../deploy/local/nats/nats-server.ts'
-import { awaitReady } from '../../../deploy/local/stack/await-ready.ts'
-import { createLauncher, endChild } from '../../../deploy/local/stack/launch.ts'
-import { choosePort } from '../../../deploy/local/stack/ports.ts'
-import { natsAccounts, toNatsClaims } from '../../../deploy/nats-users.ts'
+import { findNatsServer } from '../../../../deploy/local/nats/nats-server.ts'
+import { awaitReady } from '../../../../deploy/local/stack/await-ready.ts'
+import { createLauncher, endChild } from '../../../../deploy/local/stack/launch.ts'
+import { choosePort } from '../../../../deploy/local/stack/ports/ports.ts'
+import { natsAccounts, toNatsClaims } from '../../../../deploy/nats-users.ts'
 
-const projectDir = fileURLToPath(new URL('../../..', import.meta.url))
+const projectDir = fileURLToPath(new URL('../../../..', import.meta.url))
 
 /** A folder that is removed by `remove`. */
 export function makeFolder(): { dir: string; remove: () => void } {

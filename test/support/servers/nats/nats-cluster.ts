@@ -8,20 +8,20 @@ import { rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { findNatsServer, natsGreets } from '../../../deploy/local/nats/nats-server.ts'
-import { awaitReady } from '../../../deploy/local/stack/await-ready.ts'
+import { findNatsServer, natsGreets } from '../../../../deploy/local/nats/nats-server.ts'
+import { awaitReady } from '../../../../deploy/local/stack/await-ready.ts'
 import {
   createLauncher,
   endChild,
   exitOf,
   type LaunchSpec,
-} from '../../../deploy/local/stack/launch.ts'
-import { choosePort } from '../../../deploy/local/stack/ports.ts'
-import { type NatsUser, natsUserNames, passwordVariable } from '../../../deploy/nats-users.ts'
-import { until } from '../process/until.ts'
-import { startProxy } from '../telemetry/edge-rig.ts'
+} from '../../../../deploy/local/stack/launch.ts'
+import { choosePort } from '../../../../deploy/local/stack/ports/ports.ts'
+import { type NatsUser, natsUserNames, passwordVariable } from '../../../../deploy/nats-users.ts'
+import { until } from '../../process/until.ts'
+import { startProxy } from '../../telemetry/edge-rig.ts'
 
-const projectDir = fileURLToPath(new URL('../../..', import.meta.url))
+const projectDir = fileURLToPath(new URL('../../../..', import.meta.url))
 
 export type ClusterNode = {
   name: string

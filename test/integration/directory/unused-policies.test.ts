@@ -11,7 +11,7 @@ import { setTenantPolicy } from '../../../services/console/policies/manage-polic
 import { createTenant } from '../../../services/console/tenants/manage-tenants.ts'
 import { type ConsoleRig, createConsoleRig, type TestEdge } from '../../support/http/console-rig.ts'
 import { until } from '../../support/process/until.ts'
-import { startNats, type TestNats } from '../../support/servers/nats-server.ts'
+import { startNats, type TestNats } from '../../support/servers/nats/nats-server.ts'
 import { startPostgres, type TestPostgres } from '../../support/servers/postgres-server.ts'
 
 const versions = 300

@@ -12,13 +12,18 @@ import {
   natsGreets,
   natsLaunchSpec,
   natsUrl,
-} from '../../../deploy/local/nats/nats-server.ts'
-import { awaitReady } from '../../../deploy/local/stack/await-ready.ts'
-import { createLauncher, endChild, exitOf, sendSignal } from '../../../deploy/local/stack/launch.ts'
-import { choosePort } from '../../../deploy/local/stack/ports.ts'
-import { type NatsUser, natsUserNames } from '../../../deploy/nats-users.ts'
+} from '../../../../deploy/local/nats/nats-server.ts'
+import { awaitReady } from '../../../../deploy/local/stack/await-ready.ts'
+import {
+  createLauncher,
+  endChild,
+  exitOf,
+  sendSignal,
+} from '../../../../deploy/local/stack/launch.ts'
+import { choosePort } from '../../../../deploy/local/stack/ports/ports.ts'
+import { type NatsUser, natsUserNames } from '../../../../deploy/nats-users.ts'
 
-const projectDir = fileURLToPath(new URL('../../..', import.meta.url))
+const projectDir = fileURLToPath(new URL('../../../..', import.meta.url))
 
 export type TestNats = {
   /** The URL of the operator, which has all permissions. */

@@ -2,8 +2,8 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { tenantUndecidedBytesMin, undecidedShare } from '#shared/core/base/limits/stream.ts'
-import { toUndecidedLimit } from '#shared/core/telemetry/stream-capacity.ts'
-import { createUndecidedBytes } from '#shared/core/telemetry/undecided-bytes.ts'
+import { toUndecidedLimit } from '#shared/core/telemetry/streams/stream-capacity.ts'
+import { createUndecidedBytes } from '#shared/core/telemetry/streams/undecided-bytes.ts'
 
 const gb = 1024 ** 3
 

@@ -13,7 +13,7 @@ import {
   toTrimCheckMs,
   toUndecidedBytes,
   toUndecidedWarning,
-} from '#shared/core/telemetry/stream-capacity.ts'
+} from '#shared/core/telemetry/streams/stream-capacity.ts'
 
 const mb = 1024 ** 2
 const fillOf = (change: Partial<StreamFill>): StreamFill => ({

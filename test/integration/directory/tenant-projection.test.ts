@@ -18,7 +18,7 @@ import { createTenant, setTenantStatus } from '../../../services/console/tenants
 import { rotate } from '../../../services/console/tenants/rotation.ts'
 import { type ConsoleRig, createConsoleRig, type TestEdge } from '../../support/http/console-rig.ts'
 import { until } from '../../support/process/until.ts'
-import { startNats, type TestNats } from '../../support/servers/nats-server.ts'
+import { startNats, type TestNats } from '../../support/servers/nats/nats-server.ts'
 import { startPostgres, type TestPostgres } from '../../support/servers/postgres-server.ts'
 import { removeTenant } from '../../support/telemetry/edge-rig.ts'
 

@@ -3,7 +3,7 @@
  * copy repeats sequences for other messages. From there on it is another incarnation, whose offsets
  * begin above all that were in use.
  */
-import { offsetsPerMessage, toStreamOffset } from './event-batch.ts'
+import { offsetsPerMessage, toStreamOffset } from '#shared/core/telemetry/event-batch.ts'
 
 /** An incarnation after the first one of its stream. */
 export type StreamIncarnation = {
