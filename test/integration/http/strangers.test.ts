@@ -96,7 +96,8 @@ async function expectServed(): Promise<void> {
   for (let n = 0; n < 10; n++) {
     const answer = await requestAnew('127.0.2.1', signed())
     expect(answer.status).toBe(200)
-    expect(answer.tookMs).toBeLessThan(1_000)
+    // Slow senders have ten seconds; a place that waited for one of theirs would take as long.
+    expect(answer.tookMs).toBeLessThan(3_000)
   }
   for (const url of [edge.url, edge.internalUrl]) {
     expect((await fetch(`${url}/healthz`, { signal: AbortSignal.timeout(1_000) })).status).toBe(200)

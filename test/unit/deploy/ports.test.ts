@@ -13,7 +13,7 @@ import { answersOk } from '../../../deploy/local/stack/servers.ts'
 
 /** The port that another process chooses when it prefers this one. */
 function chooseElsewhere(preferred: number): number {
-  const script = `import { choosePort } from './deploy/local/stack/ports.ts'
+  const script = `import { choosePort } from './deploy/local/stack/ports/ports.ts'
     process.stdout.write(String(await choosePort({ preferred: ${preferred} })))`
   const args = ['--input-type=module', '--eval', script]
   return Number(execFileSync(process.execPath, args, { encoding: 'utf8' }))
@@ -63,7 +63,7 @@ describe.runIf(process.platform === 'linux')('a port that a server will listen o
     () => {
       const script = `
         import { createServer } from 'node:http'
-        import { choosePort } from './deploy/local/stack/ports.ts'
+        import { choosePort } from './deploy/local/stack/ports/ports.ts'
         import { natsGreets } from './deploy/local/nats/nats-server.ts'
         import { postgresAnswers } from './deploy/local/postgres/postgres-server.ts'
         import { answersOk } from './deploy/local/stack/servers.ts'
