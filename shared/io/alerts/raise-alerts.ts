@@ -221,10 +221,10 @@ const alertTypes: Record<Exclude<keyof NewAlert['row'], 'reasons'>, string> = {
   disposition: 'text',
   created_at: 'timestamptz',
 }
-const alertColumns = Object.keys(alertTypes) as (keyof typeof alertTypes)[]
+const insertedColumns = Object.keys(alertTypes) as (keyof typeof alertTypes)[]
 
 const columns: RowColumn<NewAlert>[] = [
-  ...alertColumns.map((column) => ({
+  ...insertedColumns.map((column) => ({
     column,
     type: alertTypes[column],
     of: ({ row }: NewAlert) => row[column],
@@ -245,8 +245,8 @@ const insertAlertsSql = `
 with raised as (
   select * from ${toUnnest(columns, 2)}
 ), inserted as (
-  insert into alerts (${alertColumns.join(', ')}, reasons)
-  select ${alertColumns.join(', ')},
+  insert into alerts (${insertedColumns.join(', ')}, reasons)
+  select ${insertedColumns.join(', ')},
     convert_from(substring($1::bytea from json_at for reasons_bytes), 'UTF8')::jsonb
   from raised
 ), delivered as (

@@ -43,7 +43,7 @@ export function toRunOptions(
   return Object.entries(service).flatMap(([key, value]): string[] => {
     if (otherKeys.test(key)) return []
     if (key === 'environment') return environment.flatMap(([n, v]) => ['--env', `${n}=${v}`])
-    // Podman adds writable folders to a read-only root unless it is told not to.
+    // Without it podman mounts writable folders over a read-only root.
     if (key === 'read_only') return value ? ['--read-only', '--read-only-tmpfs=false'] : []
     if (key === 'init') return value && !isFirst ? ['--init'] : []
     if (key === 'mem_limit') return ['--memory', String(value)]

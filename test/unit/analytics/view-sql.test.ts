@@ -30,7 +30,7 @@ describe('a view', () => {
     }
   })
 
-  it('with a part that nobody knows is an error', () => {
+  it('with an unknown part is an error', () => {
     expect(renderView('select {{a}}', { a: '1' })).toBe('select 1')
     expect(() => renderView('select {{b}}', { a: '1' })).toThrow('the name b')
   })
