@@ -155,6 +155,8 @@ describe('incomplete bodies', () => {
     expect(await count('di_ingest_incomplete_bodies_bytes')).toBeLessThanOrEqual(16 * 1024 * 1024)
     await expectServed()
     await until('all of them are gone', () => strangers.size === 0, 20_000)
-    expect(await count('di_ingest_incomplete_bodies_bytes')).toBe(0)
+    // A client sees the end of its connection before the edge has released the body.
+    const areReleased = async () => (await count('di_ingest_incomplete_bodies_bytes')) === 0
+    await until('all bodies are released', areReleased, 5_000)
   })
 })

@@ -148,11 +148,12 @@ describe('startStreamKeeper', () => {
     await until('the bucket is there', exists(`KV_${acceptedBucket}`))
     await nats.manager.streams.delete(telemetryStream)
     await until('the stream is there', exists(telemetryStream), 5_000)
-    await nats.manager.consumers.delete(telemetryStream, scorerConsumer)
-    const isBack = async () =>
+    const consumerExists = async () =>
       (await nats.manager.consumers.info(telemetryStream, scorerConsumer).catch(() => null)) !==
       null
-    await until('the consumer is there', isBack, 5_000)
+    await until('the consumer is there', consumerExists, 5_000)
+    await nats.manager.consumers.delete(telemetryStream, scorerConsumer)
+    await until('the consumer is back', consumerExists, 5_000)
   })
 })
 
