@@ -1,6 +1,7 @@
 /** Alerts of a tenant for operators: the list, one alert with all about it, disposition, notes. */
 
 import { z } from 'zod'
+import { alertSchema } from '#shared/core/alerts/alert-schema.ts'
 import { noteSchema } from '#shared/core/alerts/alert-work-schemas.ts'
 import { notesPerAlertMax } from '#shared/core/base/limits/alerts.ts'
 import { adminAlertsQuerySchema } from '#shared/core/http/api-schemas.ts'
@@ -12,7 +13,7 @@ import type { Postgres } from '#shared/io/postgres/postgres.ts'
 import type { ExplainDeps } from '../events/explain-event.ts'
 import { actorOf, type ConsoleApp, tenantsOf } from '../http/admin-app.ts'
 import { changeOnce } from '../http/answer-once.ts'
-import { alertParams, alertSchema, dispositionBody, tenantParams } from '../http/schemas.ts'
+import { alertParams, dispositionBody, tenantParams } from '../http/schemas.ts'
 import { requireTenant } from '../tenants/manage-tenants.ts'
 import { adminAlertPageSchema, alertDetailSchema, assigneeBody, noteBody } from './alert-schemas.ts'
 import type { AlertReads } from './read-alerts.ts'

@@ -4,7 +4,7 @@
  * status 1.
  */
 import { Command, CommanderError } from 'commander'
-import { registerAlerts } from './alerts/alerts.ts'
+import { alerts } from './alerts/alerts.ts'
 import { analysts } from './analytics/analysts.ts'
 import { cookbook } from './analytics/cookbook.ts'
 import type { Entry } from './commands.ts'
@@ -34,7 +34,7 @@ import { tenants } from './tenants/tenants.ts'
 const entries: readonly Entry[] = [
   tenants,
   secrets,
-  registerAlerts,
+  alerts,
   keys,
   lists,
   deliveries,

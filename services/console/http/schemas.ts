@@ -190,13 +190,6 @@ export const dispositionBody = z.strictObject({
 })
 
 /** An alert; the REST API describes its other fields. */
-export const alertSchema = z.looseObject({
-  alert_id: z.string(),
-  seq: z.number().int(),
-  disposition: z.enum(dispositions),
-  created_at: z.string(),
-})
-
 export const edgesSchema = z.object({
   revision: z.number().int().describe('the newest revision of a tenant or policy'),
   data: z.array(

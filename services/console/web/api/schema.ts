@@ -592,14 +592,7 @@ export interface paths {
             responses: {
                 200: {
                     content: {
-                        "application/json": {
-                            alert_id: string;
-                            seq: number;
-                            disposition: "OPEN" | "REVIEWED" | "FALSE_POSITIVE" | "CONFIRMED";
-                            created_at: string;
-                        } & {
-                            [key: string]: unknown;
-                        };
+                        "application/json": components["schemas"]["Alert"];
                     };
                 };
             };
@@ -3192,6 +3185,33 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
+        Alert: {
+            alert_id: string;
+            tenant_id: string;
+            event_id: string;
+            seq: number;
+            decision: {
+                action: "REVIEW" | "BLOCK";
+                severity: "LOW" | "MEDIUM" | "HIGH" | "CRITICAL";
+                risk_score: number;
+            };
+            rasp_score: number;
+            entity: {
+                device: {
+                    device_id: string;
+                };
+                session: {
+                    session_id: string;
+                };
+                user?: {
+                    user_id: string;
+                };
+            };
+            flags: components["schemas"]["Flag"][];
+            reasons: components["schemas"]["Reason"][];
+            disposition: components["schemas"]["Disposition"];
+            created_at: string;
+        };
         BulkJob: {
             job_id: string;
             tenant_id: string;
