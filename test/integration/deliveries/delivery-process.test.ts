@@ -143,29 +143,6 @@ test('a hint starts its delivery at once, and garbage among hints does no harm',
   expect(await readMetric(url, 'di_delivery_attempts_total')).toBeGreaterThanOrEqual(9)
 })
 
-test('after a kill during a request, the delivery is resent with its id and bytes', async () => {
-  const there = await receiver(() => undefined)
-  const { tenantId } = await fixtures.addTenant({ url: there.url })
-  const first = await startProcess()
-  const [id] = await fixtures.addDeliveries(tenantId, 1)
-  await waitFor(() => expect(there.requests).toHaveLength(1))
-  first.child.kill('SIGKILL')
-  await first.ended
-  expect(await fixtures.read(id!)).toMatchObject({ state: 'pending', attempts: 0 })
-  expect((await fixtures.read(id!)).claimed_by).not.toBeNull()
-  there.setAnswer((response) => response.end('ok'))
-  // Ends the claim: moves it half a minute into the past.
-  await postgres.query('update deliveries set claimed_until = now() where delivery_id = $1', [id])
-  await startProcess()
-  await waitForState(id!, 'delivered')
-  const [before, after] = there.requests
-  expect(there.requests).toHaveLength(2)
-  expect(after!.body.equals(before!.body)).toBe(true)
-  for (const name of ['x-service-delivery', 'webhook-id', 'x-service-signature']) {
-    expect(after!.headers[name]).toBe(before!.headers[name])
-  }
-})
-
 test('it delivers without NATS; without Postgres it is not ready, and recovers', async () => {
   const there = await receiver()
   const { tenantId } = await fixtures.addTenant({ url: there.url })
