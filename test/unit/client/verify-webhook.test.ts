@@ -4,8 +4,9 @@
  */
 import { Webhook } from 'standardwebhooks'
 import { describe, expect, it } from 'vitest'
+import { verifyWebhook } from '../../../shared/client/client.ts'
 import { WebhookVerificationError } from '../../../shared/client/errors.ts'
-import { verifyWebhook, type WebhookHeaders } from '../../../shared/client/verify-webhook.ts'
+import type { WebhookHeaders } from '../../../shared/client/webhook-check.ts'
 import { signDelivery } from '../../../shared/core/deliveries/webhook-signing.ts'
 import vectors from '../../vectors/webhooks.json' with { type: 'json' }
 
