@@ -26,7 +26,7 @@ export async function signBody(
   body: Uint8Array | ArrayBuffer | string,
   secret: string,
 ): Promise<string> {
-  refuseBrowser()
+  checkRuntime()
   checkSecretText('secret', secret)
   return sign(toBytes('body', body, 'pass the bytes or the text that you send'), secret)
 }
@@ -49,7 +49,7 @@ export async function sendTelemetry(
   telemetry: Telemetry | string | Uint8Array,
   options: SendOptions,
 ): Promise<IngestResult> {
-  refuseBrowser()
+  checkRuntime()
   return sendSigned(sign, telemetry, options)
 }
 
@@ -66,7 +66,7 @@ export async function verifyWebhook(
   secret: string | readonly string[],
   options: VerifyOptions = {},
 ): Promise<WebhookDelivery> {
-  refuseBrowser()
+  checkRuntime()
   const check = checkWebhook({ rawBody, headers, secret, options })
   let step = check.next()
   while (step.done !== true) step = check.next(await hasMac(step.value))
@@ -101,9 +101,12 @@ function isEqual(expected: Uint8Array, given: Uint8Array): boolean {
 /**
  * A page, a web worker and a service worker hold no secret: everyone who opens the page reads what
  * they have loaded. Server runtimes have other names in `navigator.userAgent`, or none.
- * @throws TypeError in a browser
+ * @throws TypeError in a browser, and where WebCrypto is missing
  */
-function refuseBrowser(): void {
+function checkRuntime(): void {
+  if (typeof globalThis.crypto?.subtle !== 'object') {
+    throw new TypeError('crypto.subtle is missing: on Node 18 import device-intelligence-client')
+  }
   const { navigator } = globalThis as { navigator?: { userAgent?: unknown; product?: unknown } }
   const isBrowser = /^Mozilla\//.test(String(navigator?.userAgent))
   if (!isBrowser && navigator?.product !== 'ReactNative') return

@@ -235,7 +235,9 @@ const verifying: ClientMistake[] = [
 export const argumentMistakes = [...sending, ...verifying]
 
 /** What a call of a real edge can be wrong in. */
-export type RightEdgeCall = RightClientCall & { internalUrl: string }
+export type RightEdgeCall = Pick<RightClientCall, 'client' | 'telemetry' | 'options'> & {
+  internalUrl: string
+}
 
 type EdgeMistake = Omit<ClientMistake, 'make'> & { make: (right: RightEdgeCall) => unknown }
 

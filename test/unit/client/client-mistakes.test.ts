@@ -2,7 +2,7 @@
  * A mistake in calling the client is a `TypeError` that names the argument and says what to do, in
  * both entries, before anything is sent; and it never shows a secret.
  */
-import { describe, expect, it } from 'vitest'
+import { afterEach, describe, expect, it, vi } from 'vitest'
 import * as nodeClient from '../../../shared/client/client.ts'
 import * as webClient from '../../../shared/client/webcrypto.ts'
 import { argumentMistakes, type Client } from '../../support/mistakes/client-mistakes.ts'
@@ -64,5 +64,41 @@ describe.each(entries)('%s', (_, client) => {
     }
     expect(error.message.length).toBeLessThan(300)
     expect(sent).toBe(0)
+  })
+})
+
+describe('webcrypto.ts in a place without secrets', () => {
+  afterEach(() => vi.unstubAllGlobals())
+  const calls: [string, () => Promise<unknown>][] = [
+    ['signBody', () => webClient.signBody('{}', hmacSecret)],
+    ['sendTelemetry', () => webClient.sendTelemetry('{}', { ingestUrl: 'http://h', hmacSecret })],
+    ['verifyWebhook', () => webClient.verifyWebhook('{}', {}, vectors.secret)],
+  ]
+
+  it.each([
+    ['a browser', { userAgent: 'Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36' }],
+    ['React Native', { product: 'ReactNative' }],
+  ])('says in %s why it does not sign', async (_, navigator) => {
+    vi.stubGlobal('navigator', navigator)
+    for (const [name, call] of calls) {
+      await expect(call(), name).rejects.toThrow(/^this client is for servers: .*WHO-SIGNS\.md/)
+    }
+  })
+
+  it.each([
+    ['Cloudflare Workers', { userAgent: 'Cloudflare-Workers' }],
+    ['Deno', { userAgent: 'Deno/2.5.0' }],
+    ['Bun', { userAgent: 'Bun/1.4.5' }],
+    ['a runtime without it', undefined],
+  ])('signs on a server: %s', async (_, navigator) => {
+    vi.stubGlobal('navigator', navigator)
+    expect(await webClient.signBody('{}', hmacSecret)).toBe(nodeClient.signBody('{}', hmacSecret))
+  })
+
+  it('says what to do where WebCrypto is missing', async () => {
+    vi.stubGlobal('crypto', undefined)
+    for (const [name, call] of calls) {
+      await expect(call(), name).rejects.toThrow(/^crypto\.subtle is missing: on Node 18/)
+    }
   })
 })
