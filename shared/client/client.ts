@@ -1,50 +1,76 @@
 /**
- * `device-intelligence/client`: sign and send telemetry, verify webhooks, and map what mobile SDKs
- * report to `signals`. It needs Node's `fetch` and `node:crypto`, and no package.
+ * The client for Node and Bun, with the cryptography of `node:crypto`: signs and sends telemetry,
+ * verifies webhooks, and maps what mobile SDKs report to `signals`. It needs no package.
  */
-export { signBody } from '#shared/core/telemetry/signature.ts'
-export {
-  type BodyError,
-  type Refusal,
-  TelemetryRefusedError,
-  TelemetryUnavailableError,
-  type WebhookFault,
-  WebhookVerificationError,
-} from './errors.ts'
-export { type AppAttestReport, fromAppAttest } from './mappings/app-attest.ts'
-export { type FlutterRaspReport, fromFlutterRasp } from './mappings/flutter-rasp.ts'
-export { type FreeRaspReport, fromFreeRasp } from './mappings/freerasp.ts'
-export {
-  fromIosSecuritySuite,
-  type IosSecuritySuiteReport,
-} from './mappings/ios-security-suite.ts'
-export { fromJailMonkey, type JailMonkeyReport } from './mappings/jail-monkey.ts'
-export { mergeSignals } from './mappings/merge-signals.ts'
-export {
-  type ExpectedRequest,
-  fromPlayIntegrity,
-  type PlayIntegrityPayload,
-} from './mappings/play-integrity.ts'
-export { fromRootBeer, type RootBeerReport } from './mappings/rootbeer.ts'
-export { type SendOptions, sendTelemetry } from './send-telemetry.ts'
-export type {
-  Action,
-  Alert,
-  AlertPage,
-  BooleanSignal,
-  Category,
-  CategorySignals,
-  Device,
-  Flag,
-  IngestResult,
-  PartialSignals,
-  Signals,
-  SignalWarning,
-  Telemetry,
-} from './telemetry.ts'
-export {
+import { createHmac, timingSafeEqual } from 'node:crypto'
+import { checkSecretText, toBytes } from './check-arguments.ts'
+import { type SendOptions, sendSigned } from './send-telemetry.ts'
+import type { IngestResult, Telemetry } from './telemetry.ts'
+import {
+  checkWebhook,
+  type MacQuestion,
   type VerifyOptions,
-  verifyWebhook,
   type WebhookDelivery,
   type WebhookHeaders,
-} from './verify-webhook.ts'
+} from './webhook-check.ts'
+
+export * from './exports.ts'
+
+/**
+ * Signs a body as SDKs do.
+ * @param body the exact bytes that are sent; text is UTF-8
+ * @param secret the tenant's HMAC secret, its characters as UTF-8
+ * @returns 44 base64 characters for `X-Service-Signature`
+ * @throws TypeError for an argument that is a mistake of the caller
+ */
+export function signBody(body: Uint8Array | ArrayBuffer | string, secret: string): string {
+  checkSecretText('secret', secret)
+  return sign(toBytes('body', body, 'pass the bytes or the text that you send'), secret)
+}
+
+const sign = (body: Uint8Array, secret: string) =>
+  createHmac('sha256', secret).update(body).digest('base64')
+
+/**
+ * Sends telemetry and waits until the service stored it. It tries again after network faults, and
+ * after 408, 429, 502, 503 and 504, with random waits, which `Retry-After` lengthens.
+ * @param telemetry the submission, or the bytes of one that was serialized already
+ * @returns the service's score and action, which replace the client's
+ * @throws TypeError for an argument that is a mistake of the caller
+ * @throws TelemetryRefusedError when the service refuses the telemetry for good
+ * @throws TelemetryUnavailableError when the attempts or the time are used up
+ */
+export function sendTelemetry(
+  telemetry: Telemetry | string | Uint8Array,
+  options: SendOptions,
+): Promise<IngestResult> {
+  return sendSigned(sign, telemetry, options)
+}
+
+/**
+ * Verifies a delivery and returns its alert. Every signature that is there must be genuine.
+ * @param rawBody the body exactly as received, before any parser
+ * @param secret the tenant's webhook secret, `whsec_...`; during a rotation the new and the old one
+ * @throws TypeError for an argument that is a mistake of the caller
+ * @throws WebhookVerificationError when the delivery must not be acted on
+ */
+export function verifyWebhook(
+  rawBody: Uint8Array | ArrayBuffer | string,
+  headers: WebhookHeaders,
+  secret: string | readonly string[],
+  options: VerifyOptions = {},
+): WebhookDelivery {
+  const check = checkWebhook({ rawBody, headers, secret, options })
+  let step = check.next()
+  while (step.done !== true) step = check.next(hasMac(step.value))
+  return step.value
+}
+
+function hasMac({ key, data, macs }: MacQuestion): boolean {
+  const expected = createHmac('sha256', key).update(data).digest()
+  let found = false
+  for (const mac of macs) {
+    if (timingSafeEqual(expected, mac)) found = true
+  }
+  return found
+}

@@ -14,6 +14,10 @@ export type Refusal = {
   requestId: string | null
   /** The errors of a body that is not valid; empty otherwise. */
   errors: BodyError[]
+  /** Of a 401: the form of the signature that arrived; null otherwise. */
+  signatureForm: string | null
+  /** Of a 401: the body that arrived. Other bytes than you sent were changed on their way. */
+  received: { bytes: number; sha256: string } | null
 }
 
 /** The service refused the telemetry. The same bytes would be refused again. */
@@ -22,11 +26,7 @@ export class TelemetryRefusedError extends Error {
   readonly refusal: Refusal
 
   constructor(refusal: Refusal) {
-    const { status, code, detail, requestId, errors } = refusal
-    const paths = errors.slice(0, 3).map(({ path, message }) => `${path} ${message}`)
-    const more = paths.length === 0 ? '' : ` (${paths.join('; ')})`
-    const id = requestId === null ? '' : `, request ${requestId}`
-    super(`the telemetry was refused with ${status} ${code ?? ''}: ${detail}${more}${id}`)
+    super(`the telemetry was refused with ${describeRefusal(refusal)}`)
     this.refusal = refusal
   }
 }
@@ -37,25 +37,61 @@ export type LastAttempt = {
   status: number | null
   /** What the service asked to wait before the next attempt, in ms; null where it did not. */
   retryAfterMs: number | null
+  /** What the answer said; null where no answer came. */
+  refusal: Refusal | null
 }
 
 /**
  * The service could not be reached, or could not take the telemetry, within the bounds of the call.
- * Sending the same bytes later is safe: they count once.
+ * Sending the same bytes later is safe: they count once. `cause` is the fault of the network, where
+ * no answer came.
  */
 export class TelemetryUnavailableError extends Error {
   override readonly name = 'TelemetryUnavailableError'
   readonly attempts: number
   readonly status: number | null
   readonly retryAfterMs: number | null
+  readonly refusal: Refusal | null
 
-  constructor(attempts: number, { status, retryAfterMs }: LastAttempt, cause?: unknown) {
-    const last = status === null ? 'no answer' : `status ${status}`
-    super(`the telemetry was not accepted in ${attempts} attempts: ${last}`, { cause })
+  constructor(attempts: number, last: LastAttempt, cause?: unknown) {
+    const { status, retryAfterMs, refusal } = last
+    const reason = refusal === null ? `no answer${describeCause(cause)}` : describeRefusal(refusal)
+    super(`the telemetry was not accepted in ${attempts} attempts: ${reason}`, { cause })
     this.attempts = attempts
     this.status = status
     this.retryAfterMs = retryAfterMs
+    this.refusal = refusal
   }
+}
+
+function describeRefusal(refusal: Refusal): string {
+  const { status, code, detail, requestId, errors, signatureForm, received } = refusal
+  const paths = errors.slice(0, 3).map(({ path, message }) => `${path} ${message}`)
+  return [
+    `${status}${code === null ? '' : ` ${code}`}: ${detail}`,
+    paths.length === 0 ? '' : ` (${paths.join('; ')})`,
+    signatureForm === null ? '' : `; the signature that arrived is ${signatureForm}`,
+    received === null ? '' : `; the body that arrived has ${received.bytes} bytes`,
+    requestId === null ? '' : `, request ${requestId}`,
+  ].join('')
+}
+
+/** Causes that are followed; `fetch` has one or two. */
+const causesMax = 5
+
+/** The innermost cause, which says most: `fetch failed` says nothing. */
+function describeCause(cause: unknown): string {
+  let innermost = cause
+  for (let depth = 0; depth < causesMax; depth++) {
+    const next = (innermost as { cause?: unknown } | null | undefined)?.cause
+    if (next === undefined || next === null) break
+    innermost = next
+  }
+  const { message, code } = (innermost ?? {}) as { message?: unknown; code?: unknown }
+  const texts = [message, code].filter((text) => typeof text === 'string' && text !== '')
+  if (texts.length === 0) return ''
+  const [text, more] = texts as string[]
+  return ` (${more === undefined || text!.includes(more) ? text : `${text}, ${more}`})`
 }
 
 /** Why a webhook delivery is not genuine. */
@@ -74,8 +110,10 @@ export class WebhookVerificationError extends Error {
   override readonly name = 'WebhookVerificationError'
   readonly fault: WebhookFault
 
-  constructor(fault: WebhookFault) {
-    super(`the webhook delivery is not genuine: ${webhookFaults[fault]}`)
+  /** @param hint a likely cause at the receiver */
+  constructor(fault: WebhookFault, hint?: string) {
+    const more = hint === undefined ? '' : ` (${hint})`
+    super(`the webhook delivery is not genuine: ${webhookFaults[fault]}${more}`)
     this.fault = fault
   }
 }

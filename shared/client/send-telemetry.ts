@@ -2,7 +2,6 @@
  * Signs telemetry and sends it, with retries. The body becomes bytes once, and every attempt sends
  * these bytes: the service counts equal bytes once, so a retry never counts a session twice.
  */
-import { setTimeout as sleep } from 'node:timers/promises'
 import {
   sendAttemptsMax,
   sendAttemptTimeoutMs,
@@ -10,13 +9,9 @@ import {
   sendBackoffMaxMs,
   sendDeadlineMs,
 } from '#shared/core/base/limits/client.ts'
-import { signBody } from '#shared/core/telemetry/signature.ts'
-import {
-  type LastAttempt,
-  type Refusal,
-  TelemetryRefusedError,
-  TelemetryUnavailableError,
-} from './errors.ts'
+import { checkSendOptions, describe, fail, isPromise, toBytes } from './check-arguments.ts'
+import { TelemetryRefusedError, TelemetryUnavailableError } from './errors.ts'
+import { type Outcome, readAnswer } from './read-answer.ts'
 import type { IngestResult, Telemetry } from './telemetry.ts'
 
 export type SendOptions = {
@@ -32,34 +27,29 @@ export type SendOptions = {
   deadlineMs?: number
   /** Ends the call. It then throws the signal's reason. */
   signal?: AbortSignal
-  /** Another `fetch`, such as one that uses a proxy; Node's unless given. */
+  /** Another `fetch`, such as one that uses a proxy; the runtime's unless given. */
   fetch?: typeof globalThis.fetch
 }
 
-/** What one attempt came to. */
-type Outcome =
-  | { kind: 'accepted'; result: IngestResult }
-  | { kind: 'refused'; refusal: Refusal }
-  | ({ kind: 'later'; cause?: unknown } & LastAttempt)
+/** Signs a body with the tenant's HMAC secret, for `X-Service-Signature`. */
+export type Sign = (body: Uint8Array<ArrayBuffer>, secret: string) => string | Promise<string>
 
-/**
- * Sends telemetry and waits until the service stored it. It tries again after network faults, and
- * after 429, 502, 503 and 504, with random waits, which `Retry-After` lengthens.
- * @param telemetry the submission, or the bytes of one that was serialized already
- * @returns the service's score and action, which replace the client's
- * @throws TelemetryRefusedError when the service refuses the telemetry for good
- * @throws TelemetryUnavailableError when the attempts or the time are used up
- */
-export async function sendTelemetry(
+type SignedRequest = { address: string; body: Uint8Array<ArrayBuffer>; signature: string }
+
+/** Sends telemetry as `sendTelemetry` does, signed by the cryptography of a runtime. */
+export async function sendSigned(
+  sign: Sign,
   telemetry: Telemetry | string | Uint8Array,
   options: SendOptions,
 ): Promise<IngestResult> {
+  const address = checkSendOptions(options)
+  const body = toBody(telemetry)
   const { attemptsMax = sendAttemptsMax, deadlineMs = sendDeadlineMs, signal } = options
-  const body = toBytes(telemetry)
   const endMs = performance.now() + deadlineMs
+  const request = { address, body, signature: await sign(body, options.hmacSecret) }
   for (let attempt = 1; ; attempt++) {
     signal?.throwIfAborted()
-    const outcome = await attemptOnce(body, options, endMs - performance.now())
+    const outcome = await attemptOnce(request, options, endMs - performance.now())
     if (outcome.kind === 'accepted') return outcome.result
     if (outcome.kind === 'refused') throw new TelemetryRefusedError(outcome.refusal)
     signal?.throwIfAborted()
@@ -67,90 +57,83 @@ export async function sendTelemetry(
     if (attempt >= attemptsMax || performance.now() + waitMs >= endMs) {
       throw new TelemetryUnavailableError(attempt, outcome, outcome.cause)
     }
-    await sleep(waitMs, undefined, signal === undefined ? {} : { signal }).catch(() => {})
+    await sleep(waitMs, signal)
   }
 }
 
-function toBytes(telemetry: Telemetry | string | Uint8Array): Uint8Array<ArrayBuffer> {
-  if (telemetry instanceof Uint8Array) return Uint8Array.from(telemetry)
-  const text = typeof telemetry === 'string' ? telemetry : JSON.stringify(telemetry)
-  return new TextEncoder().encode(text)
+const sendable = 'pass the telemetry as an object, or as the JSON that you made of it'
+
+function toBody(telemetry: unknown): Uint8Array<ArrayBuffer> {
+  const isObject = Object.prototype.toString.call(telemetry) === '[object Object]'
+  if (!isObject || isPromise(telemetry)) return toBytes('telemetry', telemetry, sendable)
+  // Without it the service cannot find the secret, so its answer would be of the signature.
+  const { tenant_id: tenantId } = telemetry as { tenant_id?: unknown }
+  if (typeof tenantId !== 'string') {
+    fail('telemetry.tenant_id', `must be the tenant's name, not ${describe(tenantId)}`)
+  }
+  return toBytes('telemetry', toJson(telemetry), sendable)
+}
+
+function toJson(telemetry: unknown): unknown {
+  try {
+    return JSON.stringify(telemetry)
+  } catch (cause) {
+    throw new TypeError(`telemetry cannot be written as JSON: ${(cause as Error).message}`, {
+      cause,
+    })
+  }
 }
 
 async function attemptOnce(
-  body: Uint8Array<ArrayBuffer>,
+  { address, body, signature }: SignedRequest,
   options: SendOptions,
   leftMs: number,
 ): Promise<Outcome> {
-  const { ingestUrl, hmacSecret, attemptTimeoutMs = sendAttemptTimeoutMs, signal } = options
-  const { fetch = globalThis.fetch } = options
-  const timeout = AbortSignal.timeout(Math.max(1, Math.min(attemptTimeoutMs, Math.ceil(leftMs))))
+  const { attemptTimeoutMs = sendAttemptTimeoutMs, fetch = globalThis.fetch } = options
+  const limitMs = Math.max(1, Math.min(attemptTimeoutMs, Math.ceil(leftMs)))
+  const { signal, stop } = limitTime(limitMs, options.signal)
   try {
-    const answer = await fetch(`${ingestUrl.replace(/\/$/, '')}/v1/rasp/ingest`, {
+    const answer = await fetch(address, {
       method: 'POST',
-      headers: {
-        'content-type': 'application/json',
-        'x-service-signature': signBody(body, hmacSecret),
-      },
+      headers: { 'content-type': 'application/json', 'x-service-signature': signature },
       body,
       redirect: 'manual',
-      signal: signal === undefined ? timeout : AbortSignal.any([signal, timeout]),
+      signal,
     })
-    return toOutcome(answer, await answer.text())
+    return readAnswer(answer, await answer.text(), Date.now())
   } catch (cause) {
-    return { kind: 'later', status: null, retryAfterMs: null, cause }
+    return { kind: 'later', status: null, retryAfterMs: null, refusal: null, cause }
+  } finally {
+    stop()
   }
 }
 
-/** Statuses of "later": too much, unavailable, and a proxy without an edge behind it. */
-const laterStatuses = [429, 502, 503, 504]
-
-function toOutcome({ status, headers }: Response, text: string): Outcome {
-  const body = toObject(text)
-  if (status === 200 && body?.status === 'accepted') {
-    return { kind: 'accepted', result: body as IngestResult }
+/** A signal that aborts after a time, or when the caller's does. Node 18 has no `AbortSignal.any`. */
+function limitTime(limitMs: number, outer: AbortSignal | undefined) {
+  const inner = new AbortController()
+  const follow = () => inner.abort(outer?.reason)
+  const timer = setTimeout(() => {
+    inner.abort(new Error(`the attempt took longer than ${limitMs} ms`))
+  }, limitMs)
+  outer?.addEventListener('abort', follow)
+  const stop = () => {
+    clearTimeout(timer)
+    outer?.removeEventListener('abort', follow)
   }
-  // Any other 200 is of something in between, such as a captive portal.
-  if (status === 200 || laterStatuses.includes(status)) {
-    const retryAfterMs = readRetryAfter(headers.get('retry-after'), Date.now())
-    return { kind: 'later', status, retryAfterMs }
-  }
-  return { kind: 'refused', refusal: toRefusal(status, headers, body) }
+  return { signal: inner.signal, stop }
 }
 
-function toObject(text: string): Record<string, unknown> | null {
-  try {
-    const value: unknown = JSON.parse(text)
-    return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : null
-  } catch {
-    return null
-  }
-}
-
-function toRefusal(
-  status: number,
-  headers: Headers,
-  body: Record<string, unknown> | null,
-): Refusal {
-  const { code, detail, errors } = body ?? {}
-  return {
-    status,
-    code: typeof code === 'string' ? code : null,
-    detail: typeof detail === 'string' ? detail : 'the answer gives no reason',
-    requestId: headers.get('x-request-id'),
-    errors: Array.isArray(errors) ? (errors as Refusal['errors']) : [],
-  }
-}
-
-/**
- * Reads `Retry-After`: seconds, or an HTTP date.
- * @returns ms to wait, null where there is none that can be read
- */
-export function readRetryAfter(header: string | null, nowMs: number): number | null {
-  if (header === null) return null
-  if (/^\d{1,9}$/.test(header)) return Number(header) * 1000
-  const atMs = Date.parse(header)
-  return Number.isNaN(atMs) ? null : Math.max(0, atMs - nowMs)
+/** Ends early when the signal aborts. */
+function sleep(ms: number, signal: AbortSignal | undefined): Promise<void> {
+  return new Promise((resolve) => {
+    const end = () => {
+      clearTimeout(timer)
+      signal?.removeEventListener('abort', end)
+      resolve()
+    }
+    const timer = setTimeout(end, ms)
+    signal?.addEventListener('abort', end)
+  })
 }
 
 /** Partly random, so that clients that were refused together do not return together. */

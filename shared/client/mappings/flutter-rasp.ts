@@ -2,7 +2,8 @@
  * flutter_rasp. A full scan has a boolean for every threat; threats that arrive one by one are
  * those that were detected.
  */
-import type { BooleanSignal, PartialSignals } from '../telemetry.ts'
+import type { BooleanSignal } from '../service-types.ts'
+import type { PartialSignals } from '../telemetry.ts'
 import { type Finding, mergePartial, toPartialSignals, toUnknownSignals } from './merge-signals.ts'
 
 type PerPlatform = { android: BooleanSignal; ios: BooleanSignal }

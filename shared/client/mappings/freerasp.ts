@@ -2,7 +2,8 @@
  * Talsec freeRASP. It reports a threat by a callback and says nothing of a check that found
  * nothing, so a threat that was not reported counts as clean only once all checks have finished.
  */
-import type { BooleanSignal, PartialSignals } from '../telemetry.ts'
+import type { BooleanSignal } from '../service-types.ts'
+import type { PartialSignals } from '../telemetry.ts'
 import { mergePartial, toPartialSignals, toUnknownSignals } from './merge-signals.ts'
 
 type Threat = {

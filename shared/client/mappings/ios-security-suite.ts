@@ -2,7 +2,8 @@
  * IOSSecuritySuite. Its jailbreak verdict is true when any check fails, so the failed checks are
  * mapped where the app used `amIJailbrokenWithFailedChecks`.
  */
-import type { BooleanSignal, PartialSignals } from '../telemetry.ts'
+import type { BooleanSignal } from '../service-types.ts'
+import type { PartialSignals } from '../telemetry.ts'
 import { type Finding, mergePartial, toPartialSignals, toUnknownSignals } from './merge-signals.ts'
 
 /** The checks of `amIJailbrokenWithFailedChecks`. */

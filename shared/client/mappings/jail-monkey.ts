@@ -2,7 +2,8 @@
  * jail-monkey for React Native. `isJailBroken` is true on Android when any check of RootBeer is, so
  * `rootedDetectionMethods` is mapped where the app sends it.
  */
-import type { BooleanSignal, PartialSignals } from '../telemetry.ts'
+import type { BooleanSignal } from '../service-types.ts'
+import type { PartialSignals } from '../telemetry.ts'
 import { type Finding, mergePartial, toPartialSignals } from './merge-signals.ts'
 import { fromRootBeer, type RootBeerReport, rootBeerChecks } from './rootbeer.ts'
 

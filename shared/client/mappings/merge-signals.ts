@@ -4,7 +4,8 @@
  */
 import { categories } from '#shared/core/signals/signal-definition.ts'
 import { detectedWhenFalse } from '#shared/core/signals/watched-signals.ts'
-import type { BooleanSignal, Category, PartialSignals, Signals } from '../telemetry.ts'
+import type { BooleanSignal, Category } from '../service-types.ts'
+import type { PartialSignals, Signals } from '../telemetry.ts'
 
 type Loose = Record<Category, Record<string, unknown>>
 

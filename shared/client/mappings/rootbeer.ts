@@ -2,7 +2,8 @@
  * RootBeer. `isRooted` is true when any check is, and stock phones fail single weak checks. So the
  * checks are mapped, and the general verdict only where no check says why.
  */
-import type { BooleanSignal, PartialSignals } from '../telemetry.ts'
+import type { BooleanSignal } from '../service-types.ts'
+import type { PartialSignals } from '../telemetry.ts'
 import { type Finding, toPartialSignals } from './merge-signals.ts'
 
 /** Every check of RootBeer and its signal. */

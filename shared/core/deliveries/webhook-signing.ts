@@ -1,9 +1,9 @@
 /**
- * Webhook signatures, for the sender and for receivers: `X-Service-Signature` of the public
- * interface, and the Standard Webhooks headers. Receivers verify over the raw body.
+ * Webhook signatures: `X-Service-Signature` of the public interface, and the Standard Webhooks
+ * headers. `shared/client/webhook-check.ts` verifies both for receivers.
  */
 import { createHmac, createSecretKey, type KeyObject, timingSafeEqual } from 'node:crypto'
-import { signaturePattern } from '#shared/core/telemetry/signature.ts'
+import { signaturePattern } from '#shared/core/telemetry/signature-pattern.ts'
 
 /** The delivery, attempt and time, which the Standard Webhooks signature covers. */
 type DeliveryStamp = { deliveryId: string; attempt: number; timestampSeconds: number }
@@ -81,53 +81,3 @@ export function verifyDelivery(
   const expected = createHmac('sha256', secret).update(rawBody).digest()
   return timingSafeEqual(expected, Buffer.from(header, 'base64'))
 }
-
-/** The three headers of Standard Webhooks, with lower-case names as in Node. */
-type StandardWebhookHeaders = {
-  readonly [name: string]: string | readonly string[] | undefined
-}
-
-type StandardWebhookCheck = {
-  /** The receiver's clock. */
-  nowSeconds: number
-  /** How far the signed time may differ from it; an older one may be a replay attack. */
-  toleranceSeconds?: number
-}
-
-/**
- * Verifies the Standard Webhooks signature, which also covers the delivery id and the time of the
- * attempt. As specified, one genuine signature of the header's list suffices, and versions other
- * than `v1` are ignored.
- * @param rawBody the unparsed body, exactly as received
- * @param headers at least `webhook-id`, `webhook-timestamp` and `webhook-signature`
- * @param secret the webhook secret, `whsec_...`
- * @returns whether the delivery is genuine and its attempt is at most 5 minutes away
- */
-export function verifyStandardWebhook(
-  rawBody: Uint8Array | string,
-  headers: StandardWebhookHeaders,
-  secret: string,
-  { nowSeconds, toleranceSeconds = 300 }: StandardWebhookCheck,
-): boolean {
-  const id = headers['webhook-id']
-  const at = headers['webhook-timestamp']
-  const listed = headers['webhook-signature']
-  if (typeof id !== 'string' || typeof at !== 'string' || typeof listed !== 'string') return false
-  // A dot in the id or the time could move bytes between id, time and body.
-  if (!/^[^.\s]+$/.test(id) || !/^\d{1,12}$/.test(at)) return false
-  if (Math.abs(nowSeconds - Number(at)) > toleranceSeconds) return false
-  const expected = createHmac('sha256', standardWebhooksKey(secret))
-    .update(`${id}.${at}.`)
-    .update(rawBody)
-    .digest()
-  let genuine = false
-  for (const entry of listed.split(' ').slice(0, signaturesMax)) {
-    const text = entry.startsWith('v1,') ? entry.slice(3) : ''
-    if (!signaturePattern.test(text)) continue
-    if (timingSafeEqual(expected, Buffer.from(text, 'base64'))) genuine = true
-  }
-  return genuine
-}
-
-/** Signatures of one header that are checked: a rotation lists two. */
-const signaturesMax = 16

@@ -5,12 +5,6 @@
 import { createHmac, type KeyObject, timingSafeEqual } from 'node:crypto'
 
 /**
- * The canonical base64 of 32 bytes: 43 characters of the standard alphabet, the last with zero
- * spare bits, and one pad. Node's decoder accepts at least eight other spellings.
- */
-export const signaturePattern = /^[A-Za-z0-9+/]{42}[AEIMQUYcgkosw048]=$/
-
-/**
  * Signs a body as SDKs do.
  * @param secret the tenant's HMAC secret, its characters as UTF-8 bytes
  * @returns 44 base64 characters for `X-Service-Signature`

@@ -3,10 +3,12 @@
 import { randomBytes } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { createKey } from '../../../services/console/tenants/manage-keys.ts'
+import * as client from '../../../shared/client/client.ts'
 import { makeAlertCandidate } from '../../support/alerts/alert-candidates.ts'
 import { type ApiRig, addApiKey, createApiRig } from '../../support/http/api-rig.ts'
 import { type CallAnswer, type Caller, createCaller } from '../../support/http/http-call.ts'
 import { apiMistakes, type RightCall } from '../../support/mistakes/api-mistakes.ts'
+import { answeredMistakes } from '../../support/mistakes/client-mistakes.ts'
 import { ingestMistakes, type RightSubmission } from '../../support/mistakes/ingest-mistakes.ts'
 import { type Mistake, readWords } from '../../support/mistakes/mistake.ts'
 import { until } from '../../support/process/until.ts'
@@ -66,6 +68,23 @@ describe('telemetry', () => {
   afterAll(() => rig?.stop())
 
   it.each(ingestMistakes)('$name: $status', (mistake) => makeMistake(edge.url, mistake, right))
+
+  it.each(answeredMistakes)('with the client: $name', async ({ make, error, says }) => {
+    const call = async () =>
+      make({
+        client,
+        telemetry: right.fields as client.Telemetry,
+        options: { ingestUrl: edge.url, hmacSecret: secret },
+        internalUrl: edge.internalUrl,
+      })
+    const failure = (await call().then(
+      () => expect.unreachable(),
+      (thrown) => thrown,
+    )) as Error
+    expect(failure.name, failure.message).toBe(error)
+    for (const text of says) expect(failure.message).toContain(text)
+    expect(failure.message).not.toContain(secret)
+  })
 })
 
 describe('the REST API', () => {

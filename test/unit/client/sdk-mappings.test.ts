@@ -209,9 +209,9 @@ describe('an unknown name of an SDK', () => {
   )
 })
 
-describe('the table in the README', () => {
-  const readme = readFileSync(join(import.meta.dirname, '../../../shared/client/README.md'), 'utf8')
-  const rows = readme.split('\n').filter((line) => line.startsWith('| '))
+describe('the table in MAPPINGS.md', () => {
+  const page = readFileSync(join(import.meta.dirname, '../../../shared/client/MAPPINGS.md'), 'utf8')
+  const rows = page.split('\n').filter((line) => line.startsWith('| '))
   const entries = Object.entries(tables).flatMap(([sdk, table]) =>
     Object.entries(table).map(([name, signals]) => ({ sdk, name, signals })),
   )

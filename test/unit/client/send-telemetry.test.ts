@@ -3,9 +3,11 @@
  * every call with a result or a typed error.
  */
 import { describe, expect, it } from 'vitest'
+import { sendTelemetry, signBody } from '../../../shared/client/client.ts'
 import { TelemetryRefusedError, TelemetryUnavailableError } from '../../../shared/client/errors.ts'
-import { readRetryAfter, sendTelemetry } from '../../../shared/client/send-telemetry.ts'
+import { readRetryAfter } from '../../../shared/client/read-answer.ts'
 import type { Telemetry } from '../../../shared/client/telemetry.ts'
+import * as webClient from '../../../shared/client/webcrypto.ts'
 import vectors from '../../vectors/signatures.json' with { type: 'json' }
 
 const hmacSecret = 'q7Yw1vVh0o3mK5tR8uX2zA4cE6gI9jL1nP3rT5vX7zB'
@@ -82,7 +84,14 @@ describe('a request', () => {
         )
       : Buffer.from(vector.body_base64, 'base64')
 
-  it.each(vectors.vectors)('has the signature of the vector: $name', async (vector) => {
+  it.each(vectors.vectors)('can be signed without sending: $name', async (vector) => {
+    expect(signBody(bodyOf(vector), vector.secret)).toBe(vector.signature)
+    expect(await webClient.signBody(bodyOf(vector), vector.secret)).toBe(vector.signature)
+  })
+
+  const allowed = vectors.vectors.filter((vector) => vector.secret.length >= 32)
+
+  it.each(allowed)('has the signature of the vector: $name', async (vector) => {
     const body = bodyOf(vector)
     const { fetch, sent } = fakeFetch(answer(200, accepted))
     await sendTelemetry(body, { ...options, hmacSecret: vector.secret, fetch })
@@ -125,7 +134,8 @@ describe('retries', () => {
     ['429', answer(429, { code: 'rate_limited' }, { 'retry-after': '0' })],
     ['503', unavailable],
     ['502 of a proxy', answer(502, 'no edge', { 'retry-after': '0' })],
-    ['a 200 that is not of the service', answer(200, '<html>', { 'retry-after': '0' })],
+    ['408', answer(408, { code: 'request_timeout' }, { 'retry-after': '0' })],
+    ['504', answer(504, {}, { 'retry-after': '0' })],
   ])('follow %s, with the same bytes and signature', async (_, first) => {
     const { fetch, sent } = fakeFetch(first, answer(200, accepted))
     expect(await sendTelemetry(telemetry, { ...options, fetch })).toEqual(accepted)
@@ -164,6 +174,34 @@ describe('retries', () => {
     const error = await failureOf(sendTelemetry(telemetry, { ...options, fetch, attemptsMax: 1 }))
     expect(error).toMatchObject({ name: 'TelemetryUnavailableError', status: null })
     expect((error as Error).cause).toMatchObject({ message: 'fetch failed' })
+  })
+
+  it('say the innermost cause, which `fetch` hides', async () => {
+    const refused = Object.assign(new Error('connect ECONNREFUSED 127.0.0.1:1'), {
+      code: 'ECONNREFUSED',
+    })
+    const several = Object.assign(new AggregateError([refused]), { code: 'ECONNREFUSED' })
+    for (const [cause, text] of [
+      [refused, 'no answer (connect ECONNREFUSED 127.0.0.1:1)'],
+      [several, 'no answer (ECONNREFUSED)'],
+      [
+        new Error('self-signed certificate', { cause: null }),
+        'no answer (self-signed certificate)',
+      ],
+    ] as const) {
+      const { fetch } = fakeFetch(() => new TypeError('fetch failed', { cause }))
+      const error = await failureOf(sendTelemetry(telemetry, { ...options, fetch, attemptsMax: 1 }))
+      expect((error as Error).message).toBe(`the telemetry was not accepted in 1 attempts: ${text}`)
+    }
+  })
+
+  it('end with what the last answer said', async () => {
+    const { fetch } = fakeFetch(answer(503, { code: 'unavailable', detail: 'NATS is away' }))
+    const error = await failureOf(sendTelemetry(telemetry, { ...options, fetch, attemptsMax: 1 }))
+    expect(error).toMatchObject({
+      refusal: { status: 503, code: 'unavailable' },
+      message: expect.stringContaining('503 unavailable: NATS is away'),
+    })
   })
 
   /** A `fetch` that never answers and ends when its signal aborts. */
@@ -227,7 +265,8 @@ describe('a rejection', () => {
     expect(sent).toHaveLength(1)
     expect(error).toBeInstanceOf(TelemetryRefusedError)
     const { refusal, message } = error as TelemetryRefusedError
-    expect(refusal).toEqual({ ...problem, status, requestId: 'req_1' })
+    const unsaid = { signatureForm: null, received: null }
+    expect(refusal).toEqual({ ...problem, status, requestId: 'req_1', ...unsaid })
     expect(message).toContain('$.signals.root.su_binary must be a boolean or null')
     expect(message).not.toContain(hmacSecret)
   })
@@ -240,7 +279,53 @@ describe('a rejection', () => {
       code: null,
       errors: [],
       requestId: null,
+      detail: 'the answer is not of ingest (text/plain;charset=UTF-8): <html>',
     })
+  })
+
+  it('may be a 200 of something in between, which is shown', async () => {
+    const page = `<!doctype html>\n<title>Sign in</title>${'x'.repeat(5_000)}`
+    const { fetch, sent } = fakeFetch(
+      () => new Response(page, { headers: { 'content-type': 'text/html' } }),
+    )
+    const error = (await failureOf(sendTelemetry(telemetry, { ...options, fetch }))) as Error
+    expect(sent).toHaveLength(1)
+    expect(error).toBeInstanceOf(TelemetryRefusedError)
+    expect(error.message).toContain('200: the answer is not of ingest (text/html): <!doctype html>')
+    expect(error.message.length).toBeLessThan(250)
+  })
+
+  it('names the address that it is redirected to', async () => {
+    const { fetch } = fakeFetch(() => new Response(null, { status: 308, headers: moved }))
+    const error = await failureOf(sendTelemetry(telemetry, { ...options, fetch }))
+    expect((error as Error).message).toContain('redirects to https://ingest.test/v1/rasp/ingest')
+  })
+  const moved = { location: 'https://ingest.test/v1/rasp/ingest' }
+
+  it('of the signature says what arrived, in fields and in the message', async () => {
+    const received = { bytes: 412, sha256: 'ab'.repeat(32) }
+    const form = 'hex; base64 of 32 bytes expected'
+    const problem = { code: 'signature_invalid', detail: 'no', signature_form: form, received }
+    const { fetch } = fakeFetch(answer(401, problem))
+    const error = (await failureOf(
+      sendTelemetry(telemetry, { ...options, fetch }),
+    )) as TelemetryRefusedError
+    expect(error.refusal).toMatchObject({ signatureForm: form, received })
+    expect(error.message).toContain(`${form}; the body that arrived has 412 bytes`)
+  })
+
+  it('of another form than the service has does not break the client', async () => {
+    const strange = { code: 7, detail: {}, errors: [null, 3, { path: 1 }], received: 'x' }
+    for (const body of [strange, [], null, 'text', 1]) {
+      const { fetch } = fakeFetch(answer(400, body))
+      const error = await failureOf(sendTelemetry(telemetry, { ...options, fetch }))
+      expect((error as TelemetryRefusedError).refusal).toMatchObject({
+        code: null,
+        errors: [],
+        received: null,
+        signatureForm: null,
+      })
+    }
   })
 })
 

@@ -4,9 +4,9 @@
  */
 import { createHash, createHmac } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
-import { signaturePattern } from '#shared/core/telemetry/signature.ts'
 import { checkSignature } from '#shared/core/telemetry/signature-check.ts'
 import { describeRefusedRequest, readSignatureForm } from '#shared/core/telemetry/signature-form.ts'
+import { signaturePattern } from '#shared/core/telemetry/signature-pattern.ts'
 import { hostileBodies } from '../../support/telemetry/hostile-bodies.ts'
 
 const secret = 'LZsdRjtKazz2pXVhVgmoYMwKF9eLhcDmK0GLDb-qziE'

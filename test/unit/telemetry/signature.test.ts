@@ -2,11 +2,8 @@
 import { createHmac, createSecretKey } from 'node:crypto'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import {
-  signaturePattern,
-  signBody,
-  verifySignature,
-} from '../../../shared/core/telemetry/signature.ts'
+import { signBody, verifySignature } from '../../../shared/core/telemetry/signature.ts'
+import { signaturePattern } from '../../../shared/core/telemetry/signature-pattern.ts'
 import vectors from '../../vectors/signatures.json' with { type: 'json' }
 
 type Vector = (typeof vectors.vectors)[number]

@@ -18,3 +18,21 @@ export const sendBackoffMaxMs = 8_000
 
 /** How far the signed time of a webhook may be from the receiver's clock, in seconds. */
 export const webhookToleranceSeconds = 300
+
+/** A receiver needs two secrets during a rotation. Each costs two HMACs of an unverified body. */
+export const webhookSecretsMax = 4
+
+/** Signatures of one header that are compared, with one HMAC for all; a rotation lists two. */
+export const webhookSignaturesMax = 16
+
+/** Every secret of the service has at least as many characters. */
+export const secretCharactersMin = 32
+
+/** The longest time of a timer, 2^31 - 1 ms. A longer one would end at once. */
+export const sendTimeMaxMs = 2_147_483_647
+
+/** Characters that an error shows of an answer that is not of the service. */
+export const shownAnswerCharactersMax = 80
+
+/** Characters that an error keeps of each text of an answer. */
+export const answerTextCharactersMax = 1_000

@@ -33,7 +33,7 @@ export function SnippetsPanel({ tenantId }: { tenantId: string }) {
             </>
           )}{' '}
           from the environment. For Node.js there is{' '}
-          <code className="font-mono text-sm">device-intelligence/client</code>, which also retries.
+          <code className="font-mono text-sm">device-intelligence-client</code>, which also retries.
         </p>
         <div className="max-w-md">
           <Input

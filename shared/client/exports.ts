@@ -1,0 +1,39 @@
+/** What both entries of the client package have: errors, mappings and types. */
+export {
+  type BodyError,
+  type LastAttempt,
+  type Refusal,
+  TelemetryRefusedError,
+  TelemetryUnavailableError,
+  type WebhookFault,
+  WebhookVerificationError,
+} from './errors.ts'
+export { type AppAttestReport, fromAppAttest } from './mappings/app-attest.ts'
+export { type FlutterRaspReport, fromFlutterRasp } from './mappings/flutter-rasp.ts'
+export { type FreeRaspReport, fromFreeRasp } from './mappings/freerasp.ts'
+export {
+  fromIosSecuritySuite,
+  type IosSecuritySuiteReport,
+} from './mappings/ios-security-suite.ts'
+export { fromJailMonkey, type JailMonkeyReport } from './mappings/jail-monkey.ts'
+export { mergeSignals } from './mappings/merge-signals.ts'
+export {
+  type ExpectedRequest,
+  fromPlayIntegrity,
+  type PlayIntegrityPayload,
+} from './mappings/play-integrity.ts'
+export { fromRootBeer, type RootBeerReport } from './mappings/rootbeer.ts'
+export type { SendOptions } from './send-telemetry.ts'
+export type {
+  Action,
+  Alert,
+  AlertPage,
+  BooleanSignal,
+  Category,
+  CategorySignals,
+  Device,
+  Flag,
+  SignalWarning,
+} from './service-types.ts'
+export type { IngestResult, PartialSignals, Signals, Telemetry } from './telemetry.ts'
+export type { VerifyOptions, WebhookDelivery, WebhookHeaders } from './webhook-check.ts'

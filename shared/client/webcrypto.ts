@@ -1,0 +1,117 @@
+/**
+ * The same client for runtimes without Node's modules, such as Workers and Deno: it needs `fetch`
+ * and WebCrypto (`crypto.subtle`). What signs or verifies is asynchronous.
+ */
+import { checkSecretText, toBytes } from './check-arguments.ts'
+import { type SendOptions, sendSigned } from './send-telemetry.ts'
+import type { IngestResult, Telemetry } from './telemetry.ts'
+import {
+  checkWebhook,
+  type MacQuestion,
+  type VerifyOptions,
+  type WebhookDelivery,
+  type WebhookHeaders,
+} from './webhook-check.ts'
+
+export * from './exports.ts'
+
+/**
+ * Signs a body as SDKs do.
+ * @param body the exact bytes that are sent; text is UTF-8
+ * @param secret the tenant's HMAC secret, its characters as UTF-8
+ * @returns 44 base64 characters for `X-Service-Signature`
+ * @throws TypeError for an argument that is a mistake of the caller
+ */
+export async function signBody(
+  body: Uint8Array | ArrayBuffer | string,
+  secret: string,
+): Promise<string> {
+  checkRuntime()
+  checkSecretText('secret', secret)
+  return sign(toBytes('body', body, 'pass the bytes or the text that you send'), secret)
+}
+
+async function sign(body: Uint8Array<ArrayBuffer>, secret: string): Promise<string> {
+  const mac = await makeMac(new TextEncoder().encode(secret), body)
+  return btoa(String.fromCharCode(...mac))
+}
+
+/**
+ * Sends telemetry and waits until the service stored it. It tries again after network faults, and
+ * after 408, 429, 502, 503 and 504, with random waits, which `Retry-After` lengthens.
+ * @param telemetry the submission, or the bytes of one that was serialized already
+ * @returns the service's score and action, which replace the client's
+ * @throws TypeError for an argument that is a mistake of the caller
+ * @throws TelemetryRefusedError when the service refuses the telemetry for good
+ * @throws TelemetryUnavailableError when the attempts or the time are used up
+ */
+export async function sendTelemetry(
+  telemetry: Telemetry | string | Uint8Array,
+  options: SendOptions,
+): Promise<IngestResult> {
+  checkRuntime()
+  return sendSigned(sign, telemetry, options)
+}
+
+/**
+ * Verifies a delivery and returns its alert. Every signature that is there must be genuine.
+ * @param rawBody the body exactly as received, before any parser
+ * @param secret the tenant's webhook secret, `whsec_...`; during a rotation the new and the old one
+ * @throws TypeError for an argument that is a mistake of the caller
+ * @throws WebhookVerificationError when the delivery must not be acted on
+ */
+export async function verifyWebhook(
+  rawBody: Uint8Array | ArrayBuffer | string,
+  headers: WebhookHeaders,
+  secret: string | readonly string[],
+  options: VerifyOptions = {},
+): Promise<WebhookDelivery> {
+  checkRuntime()
+  const check = checkWebhook({ rawBody, headers, secret, options })
+  let step = check.next()
+  while (step.done !== true) step = check.next(await hasMac(step.value))
+  return step.value
+}
+
+async function hasMac({ key, data, macs }: MacQuestion): Promise<boolean> {
+  const expected = await makeMac(key, data)
+  let found = false
+  for (const mac of macs) {
+    if (isEqual(expected, mac)) found = true
+  }
+  return found
+}
+
+async function makeMac(
+  key: Uint8Array<ArrayBuffer>,
+  data: Uint8Array<ArrayBuffer>,
+): Promise<Uint8Array> {
+  const hmac = { name: 'HMAC', hash: 'SHA-256' }
+  const imported = await crypto.subtle.importKey('raw', key, hmac, false, ['sign'])
+  return new Uint8Array(await crypto.subtle.sign('HMAC', imported, data))
+}
+
+/** Compares 32 bytes with the same work wherever they differ. */
+function isEqual(expected: Uint8Array, given: Uint8Array): boolean {
+  let difference = expected.length ^ given.length
+  for (const [index, byte] of expected.entries()) difference |= byte ^ given[index]!
+  return difference === 0
+}
+
+/**
+ * A page, a web worker and a service worker hold no secret: everyone who opens the page reads what
+ * they have loaded. Server runtimes have other names in `navigator.userAgent`, or none.
+ * @throws TypeError in a browser, and where WebCrypto is missing
+ */
+function checkRuntime(): void {
+  if (typeof globalThis.crypto?.subtle !== 'object') {
+    throw new TypeError('crypto.subtle is missing: on Node 18 import device-intelligence-client')
+  }
+  const { navigator } = globalThis as { navigator?: { userAgent?: unknown; product?: unknown } }
+  const isBrowser = /^Mozilla\//.test(String(navigator?.userAgent))
+  if (!isBrowser && navigator?.product !== 'ReactNative') return
+  throw new TypeError(
+    'this client is for servers: a secret in a browser, a service worker or an app is no secret. ' +
+      'Send the signals to your own server, and sign there (WHO-SIGNS.md)',
+  )
+}
