@@ -4,7 +4,7 @@
  * can run it on any databases.
  */
 import type { FastifyInstance } from 'fastify'
-import { dispositionChanges } from '#shared/core/base/limits/rest-api.ts'
+import { dispositionChanges, eventListLimits } from '#shared/core/base/limits/rest-api.ts'
 import type { AlertQuery } from '#shared/io/alerts/alert-query.ts'
 import { type AlertStore, createAlertStore } from '#shared/io/alerts/alert-store.ts'
 import { isFiltered } from '#shared/io/alerts/filtered-alerts-sql.ts'
@@ -23,6 +23,7 @@ import type { Postgres } from '#shared/io/postgres/postgres.ts'
 import { latencyBucketsSeconds, type Metrics } from '#shared/io/process/metrics.ts'
 import type { SemaphoreLimits } from '#shared/io/process/tenant-semaphore.ts'
 import type { ReconciliationStore } from '#shared/io/reconciliation/reconciliation-store.ts'
+import type { EventListStore } from '#shared/io/telemetry/event-list-store.ts'
 import type { EventStore } from '#shared/io/telemetry/event-store.ts'
 import type { TenantStore } from '#shared/io/tenants/tenant-store.ts'
 import type { Tracing } from '#shared/io/tracing/tracing.ts'
@@ -52,7 +53,7 @@ export type ApiDeps = {
   ) => Promise<OnceAnswer<T>>
   history: Pick<HistoryStore, 'findSmallDevice' | 'findLargeDevice'>
   users: UserStore
-  events: Pick<EventStore, 'findScoredEvent'>
+  events: Pick<EventStore, 'findDecidedEvent'> & EventListStore
   policies: CurrentPolicyStore
   lists: ReturnType<typeof createKeyedLists>
   reconciliation: Pick<ReconciliationStore, 'readReconciliation'>
@@ -67,7 +68,8 @@ export type ApiDeps = {
 
 /**
  * Limits of concurrent ClickHouse queries, which share 32 connections: 11 for devices, 4 for
- * reconciliation, 4 for large responses, 3 for each of the look-ups of users and events. One tenant
+ * reconciliation, 4 for large responses, 3 for each of the look-ups of users, of events and of lists
+ * of events. One tenant
  * never uses all of them, and the readiness check always has one.
  */
 const deviceQueryLimits: SemaphoreLimits = {
@@ -197,7 +199,12 @@ export async function createApiApp(
       beginLargeResponse,
     })
     addEventRoutes(routes, {
-      findScoredEvent: limited('event', lookUpLimits, timed('event', deps.events.findScoredEvent)),
+      findDecidedEvent: limited(
+        'event',
+        lookUpLimits,
+        timed('event', deps.events.findDecidedEvent),
+      ),
+      listEvents: limited('events', eventListLimits, timed('events', deps.events.listEvents)),
     })
     addListRoutes(routes, {
       listEntries: limited('lists', filteredAlertLimits, timed('lists', deps.lists.listEntries)),

@@ -24,6 +24,7 @@ import { createLifecycle, run } from '#shared/io/process/lifecycle.ts'
 import { createLog } from '#shared/io/process/log.ts'
 import { createMetrics } from '#shared/io/process/metrics.ts'
 import { createReconciliationStore } from '#shared/io/reconciliation/reconciliation-store.ts'
+import { createEventListStore } from '#shared/io/telemetry/event-list-store.ts'
 import { createEventStore } from '#shared/io/telemetry/event-store.ts'
 import { createTenantStore } from '#shared/io/tenants/tenant-store.ts'
 import { openTracing } from '#shared/io/tracing/open-tracing.ts'
@@ -34,6 +35,8 @@ const clickhouseTimeoutMs = 5_000
 const clickhouseConnectionsMax = 32
 /** How long a stop waits for requests: longer than the database timeouts. */
 const unfinishedMs = 6_500
+
+const monotonicMs = () => performance.now()
 
 async function main(): Promise<void> {
   const config = readApiConfig(process.env)
@@ -94,7 +97,10 @@ async function main(): Promise<void> {
       answerOnce: (call, work) => answerOnce(postgres, call, work),
       history: createHistoryStore(clickhouse),
       users: createUserStore(clickhouse),
-      events: createEventStore(clickhouse),
+      events: {
+        ...createEventStore(clickhouse),
+        ...createEventListStore(clickhouse, { nowMs: Date.now, monotonicMs }),
+      },
       policies: createCurrentPolicyStore(postgres),
       lists: createKeyedLists(postgres, Date.now),
       reconciliation: createReconciliationStore(
@@ -104,7 +110,7 @@ async function main(): Promise<void> {
       tracing,
       publicUrls: { api: config.PUBLIC_API_URL, ingest: config.PUBLIC_INGEST_URL },
       nowMs: Date.now,
-      monotonicMs: () => performance.now(),
+      monotonicMs,
     },
     { log, metrics, trustedProxies: config.TRUSTED_PROXIES, stopping: lifecycle.stopping },
   )

@@ -26,6 +26,7 @@ import type { Postgres } from '#shared/io/postgres/postgres.ts'
 import type { Log } from '#shared/io/process/log.ts'
 import type { Metrics } from '#shared/io/process/metrics.ts'
 import { createReconciliationWriter } from '#shared/io/reconciliation/reconciliation-rows-store.ts'
+import { createDecisionWriter } from '#shared/io/telemetry/decision-store.ts'
 import { findEarlierEvents } from '#shared/io/telemetry/session-events-store.ts'
 import { createTelemetryStore } from '#shared/io/telemetry/telemetry-store.ts'
 import type { Tracing } from '#shared/io/tracing/tracing.ts'
@@ -282,6 +283,7 @@ function createDecideDeps(own: OfStream): DecideBatchDeps {
     observe,
     shadow: createShadow(own),
     reconciliation: createReconciliationWriter(clickhouse, stream.number),
+    decisions: createDecisionWriter(clickhouse),
     loadRiskFeatures: createRiskFeatureStore(clickhouse).loadRiskFeatures,
     findPolicy: createPolicyDocuments(postgres).findPolicy,
     readDecidedWatermark: () => readDecidedWatermark(nats, stream),

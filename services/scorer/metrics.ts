@@ -16,6 +16,7 @@ type ScorerStep =
   | 'insert'
   | 'reconciliation'
   | 'risk_features'
+  | 'decisions'
   | 'raised'
   | 'session'
   | 'raise'
@@ -63,6 +64,8 @@ type DecideObserver = {
   raised: (candidates: readonly AlertCandidate[], outcome: RaiseOutcome) => void
   /** Expected alerts that had been raised before. */
   existing: (alerts: number) => void
+  /** Stored decisions that are not the edge's own. */
+  differing: (events: number) => void
   /** An event whose bytes were received before. */
   retried: () => void
   unknownPolicy: () => void
@@ -205,6 +208,10 @@ function createDecideObserver(metrics: Metrics): DecideObserver {
     'di_events_retried_total',
     'Events whose bytes were received before',
   )
+  const differing = metrics.counter(
+    'di_decisions_stored_total',
+    'Stored decisions that differ from the edge’s, repeats included',
+  )
   const policies = metrics.counter(
     'di_unknown_policies_total',
     'Policy documents that were not found; the default policy replaces them',
@@ -221,6 +228,7 @@ function createDecideObserver(metrics: Metrics): DecideObserver {
       unknownTenantAlerts.inc(candidates.filter(({ tenantId }) => unknown.has(tenantId)).length)
     },
     existing: (alerts) => existing.inc(alerts),
+    differing: (events) => differing.inc(events),
     retried: () => retries.inc(),
     unknownPolicy: () => policies.inc(),
     hintFailed: () => hints.inc(),

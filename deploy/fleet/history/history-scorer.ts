@@ -21,6 +21,7 @@ import {
   createReconciliationWriter,
   insertAcceptedClaims,
 } from '#shared/io/reconciliation/reconciliation-rows-store.ts'
+import { createDecisionWriter } from '#shared/io/telemetry/decision-store.ts'
 import { findEarlierEvents } from '#shared/io/telemetry/session-events-store.ts'
 import { createTelemetryStore } from '#shared/io/telemetry/telemetry-store.ts'
 import { createRiskFeatureStore } from '#shared/io/velocity/risk-features.ts'
@@ -141,6 +142,7 @@ function createStages(
     messages,
     observe,
     reconciliation,
+    decisions: createDecisionWriter(clickhouse),
     loadRiskFeatures,
     findPolicy,
     // Batches are decided one after another.

@@ -68,6 +68,7 @@ export function addUserRoutes(app: ZodApp, deps: UserRouteDeps): void {
       first_seen_at: toIso(totals.firstSeenAtMs),
       last_seen_at: toIso(totals.lastSeenAtMs),
       peak_rasp_score: totals.peakRaspScore,
+      risk_score: totals.peakRiskScore,
       devices_total: totals.devices,
       devices_cursor: last ? encodeCursor(scope, [last.lastSeenAtMs, last.deviceId]) : null,
     }
@@ -124,4 +125,5 @@ const toDevice = (device: UserDevice) => ({
   first_seen_at: toIso(device.firstSeenAtMs),
   last_seen_at: toIso(device.lastSeenAtMs),
   peak_rasp_score: device.peakRaspScore,
+  risk_score: device.peakRiskScore,
 })

@@ -132,18 +132,20 @@ function addUser(app: ConsoleApp, deps: BoundedDeps): void {
           first_seen_at: toIso(totals.firstSeenAtMs),
           last_seen_at: toIso(totals.lastSeenAtMs),
           peak_rasp_score: totals.peakRaspScore,
+          risk_score: totals.peakRiskScore,
           devices: devices.map((device) => ({
             device_id: device.deviceId,
             first_seen_at: toIso(device.firstSeenAtMs),
             last_seen_at: toIso(device.lastSeenAtMs),
             peak_rasp_score: device.peakRaspScore,
+            risk_score: device.peakRiskScore,
           })),
           devices_total: totals.devices,
           devices_cursor: last ? encodeCursor(scope, [last.lastSeenAtMs, last.deviceId]) : null,
         },
         sessions: sessions.map((session) => ({
           device_id: session.deviceId,
-          ...toSession({ ...session, raspAction: session.raspAction as 'ALLOW' }),
+          ...toSession(session),
         })),
         alerts,
       }

@@ -2,9 +2,8 @@
 import { z } from 'zod'
 import { operatorAlertSchema } from '#shared/core/alerts/alert-schema.ts'
 import { linkedMax, sharedShownMax } from '#shared/core/base/limits/entities.ts'
-import { cursorParameter, deviceSchema, pageSize } from '#shared/core/http/api-schemas.ts'
+import { cursorParameter, deviceSchema, pageSize, sessionSchema } from '#shared/core/http/api-schemas.ts'
 import { userSchema } from '#shared/core/http/reading-schemas.ts'
-import { actions } from '#shared/core/scoring/score.ts'
 import { idSchema } from '#shared/core/telemetry/submission.ts'
 import { tenantIdSchema } from '../http/schemas.ts'
 
@@ -62,17 +61,7 @@ export const devicePageSchema = z.object({
 export const userPageSchema = z.object({
   user: userSchema,
   sessions: z
-    .array(
-      z.object({
-        device_id: z.string(),
-        session_id: z.string(),
-        started_at: z.string(),
-        last_seen_at: z.string(),
-        rasp_score: z.int(),
-        rasp_action: z.enum(actions),
-        flags: z.array(z.string()),
-      }),
-    )
+    .array(sessionSchema.extend({ device_id: z.string() }).meta({ id: 'UserSession' }))
     .describe('most recent first, on the devices of this page'),
   alerts: alertsSchema,
 })

@@ -13,10 +13,12 @@ import {
   toDecidedEntries,
 } from '#shared/core/reconciliation/reconciliation.ts'
 import type { AcceptedEvent } from '#shared/core/telemetry/event-batch.ts'
+import { differsFromEdge } from '#shared/core/velocity/edge-risk.ts'
 import { decideRisk } from '#shared/core/velocity/risk.ts'
 import type { RaisedAlert, RaiseOutcome } from '#shared/io/alerts/raise-alerts.ts'
 import type { ConsumedMessage } from '#shared/io/nats/consume/consume.ts'
 import type { ReconciliationWriter } from '#shared/io/reconciliation/reconciliation-rows-store.ts'
+import type { DecisionWriter } from '#shared/io/telemetry/decision-store.ts'
 import type { EarlierEventsQuery } from '#shared/io/telemetry/session-events-store.ts'
 import type { RiskFeatureStore } from '#shared/io/velocity/risk-features.ts'
 import type { ScorerObserver } from '../metrics.ts'
@@ -31,6 +33,7 @@ export type DecideBatchDeps = {
   readDecidedWatermark: () => Promise<number>
   findEarlierEvents: (query: EarlierEventsQuery) => Promise<AcceptedEvent[]>
   reconciliation: ReconciliationWriter
+  decisions: DecisionWriter
   /** The candidates that have no alert yet. */
   findUnraised: (candidates: readonly AlertCandidate[]) => Promise<AlertCandidate[]>
   raiseAlerts: (candidates: readonly AlertCandidate[]) => Promise<RaiseOutcome>
@@ -75,11 +78,13 @@ async function raiseBatch(
   const expected = keepFirstOfEachAlert(toCandidates(decided))
   const candidates = expected.map((one) => one.candidate)
   // Record expected alerts before raising them, so every alert has its record.
-  const [recorded, found] = await Promise.allSettled([
+  const [recorded, stored, found] = await Promise.allSettled([
     observe.timed('reconciliation', recordDecided(decoded, repeats, expected, deps)),
+    storeDecisions(decided, deps),
     expected.length === 0 ? [] : observe.timed('raised', deps.findUnraised(candidates)),
   ])
   if (recorded.status === 'rejected') throw recorded.reason
+  if (stored.status === 'rejected') throw stored.reason
   if (found.status === 'rejected') throw found.reason
   const unraised = new Set(found.value)
   observe.existing(expected.length - unraised.size)
@@ -99,6 +104,17 @@ async function raiseBatch(
   // A lost hint delays a delivery by a second: the sweep finds it.
   await observe.timed('hint', deps.publishHints(raised.raised))
   return decided
+}
+
+/** Stores the decisions that are not the edge's own; a batch without any costs nothing. */
+async function storeDecisions(
+  decided: readonly Decided[],
+  { decisions, observe }: DecideBatchDeps,
+): Promise<void> {
+  const different = decided.filter(({ event, risk }) => differsFromEdge(event, risk))
+  if (different.length === 0) return
+  await observe.timed('decisions', decisions.insertDecisions(different))
+  observe.differing(different.length)
 }
 
 /** Records decided events and expected alerts for reconciliation. */

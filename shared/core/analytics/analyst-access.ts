@@ -22,6 +22,7 @@ export const guardedTables = [
   'sessions',
   'devices',
   'user_devices',
+  'decisions',
   'alerts_replica',
   'deliveries_replica',
   'reconciliation_entries',

@@ -9,9 +9,9 @@ import {
 } from '#shared/core/signals/signal-definition.ts'
 import { signalCatalog } from '#shared/core/signals/signals.ts'
 
-/** SDKs spell a platform in several ways: the views have one spelling. */
-const platform = `replaceRegexpOne(
-    replaceRegexpOne(trimBoth(lowerUTF8(platform)), '^android.*$', 'android'),
+/** SQL: SDKs spell a platform in several ways; the views, and filters, have one spelling. */
+export const toPlatformSql = (platform: string): string => `replaceRegexpOne(
+    replaceRegexpOne(trimBoth(lowerUTF8(${platform})), '^android.*$', 'android'),
     '^(ios|iphone|ipad).*$', 'ios'
   )`
 
@@ -59,7 +59,7 @@ export function toViewParts(catalog: Catalog = signalCatalog): Readonly<Record<s
   )
   const texts = Object.entries(optionalTexts)
   return {
-    platform,
+    platform: toPlatformSql('platform'),
     optional_columns: texts
       .map(([name, what]) => `${name} ${textType} comment ${quote(`${what}; ${whenAbsent}`)}`)
       .join(',\n  '),

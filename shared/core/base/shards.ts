@@ -31,6 +31,7 @@ const shardingKeys: Readonly<Record<string, string>> = {
   sessions: ofDevice,
   devices: ofDevice,
   user_devices: ofDevice,
+  decisions: ofDevice,
   shadow_decisions: ofDevice,
   activity: 'key_hash',
   // Where its events are: only views write it.

@@ -3,6 +3,9 @@ import { toIso } from '#shared/core/base/instants.ts'
 import { type CursorScope, encodeCursor } from '#shared/core/http/pagination.ts'
 import type { DeviceHistory, SessionHistory } from './device-history.ts'
 
+type ClientFacts = Pick<SessionHistory, 'platform' | 'sdkVersion' | 'appVersion' | 'deviceModel'>
+type ClientField = 'platform' | 'sdk_version' | 'app_version' | 'device_model'
+
 /** The lists of a device that cursors continue. */
 export type DeviceScopes = Record<'sessions' | 'users', CursorScope>
 
@@ -14,6 +17,23 @@ export const toSession = (session: SessionHistory) => ({
   last_seen_at: toIso(session.lastSeenAtMs),
   rasp_score: session.raspScore,
   flags: session.flags,
+  risk_score: session.riskScore,
+  action: session.action,
+  risk_flags: session.riskFlags,
+  ...toClientFields(session),
+})
+
+/** What the app said of itself; members that it did not send are left out. */
+export const toClientFields = ({
+  platform,
+  sdkVersion,
+  appVersion,
+  deviceModel,
+}: ClientFacts): Partial<Record<ClientField, string>> => ({
+  ...(platform === '' ? {} : { platform }),
+  ...(sdkVersion === '' ? {} : { sdk_version: sdkVersion }),
+  ...(appVersion === '' ? {} : { app_version: appVersion }),
+  ...(deviceModel === '' ? {} : { device_model: deviceModel }),
 })
 
 /** All fields except the two lists, which a large answer sends in pieces. */
@@ -24,6 +44,8 @@ export function toDeviceFields(device: DeviceHistory, { sessions, users }: Devic
     first_seen_at: toIso(device.firstSeenAtMs),
     last_seen_at: toIso(device.lastSeenAtMs),
     peak_rasp_score: device.peakRaspScore,
+    risk_score: device.peakRiskScore,
+    ...toClientFields(device.client),
     users_cursor: nextUser === null ? null : encodeCursor(users, [nextUser]),
     sessions_total: device.sessionsTotal,
     sessions_cursor: next && encodeCursor(sessions, [next.startedAtMs, next.sessionId]),

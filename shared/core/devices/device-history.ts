@@ -14,6 +14,11 @@ export type SessionRow = [
   score: number,
   action: Action,
   flags: string[],
+  /** See `toRisk`. */
+  riskRank: number,
+  riskFlags: string[],
+  /** Platform, SDK version, app version and phone model; empty of rows of earlier releases. */
+  client: string[],
   users: string[],
 ]
 
@@ -23,6 +28,15 @@ export type SessionHistory = {
   raspAction: Action
   raspScore: number
   flags: string[]
+  /** The highest risk of its events, with its action and the codes of its reasons. */
+  riskScore: number
+  action: Action
+  riskFlags: string[]
+  /** What the app said of itself; each is empty when it said nothing. */
+  platform: string
+  sdkVersion: string
+  appVersion: string
+  deviceModel: string
   startedAtMs: number
   lastSeenAtMs: number
 }
@@ -34,6 +48,9 @@ export type DeviceHistory = {
   firstSeenAtMs: number
   lastSeenAtMs: number
   peakRaspScore: number
+  peakRiskScore: number
+  /** Of the session that was seen last. */
+  client: Pick<SessionHistory, 'platform' | 'sdkVersion' | 'appVersion' | 'deviceModel'>
   /** Users and accounts, sorted by their bytes. */
   users: string[]
   /** The user after which the next ones continue, or null when these are the last. */
@@ -46,29 +63,82 @@ export type DeviceHistory = {
   next: SessionPosition | null
 }
 
+/**
+ * The rank of a risk in `sessions`: its score, then its action, then whether it is a row of
+ * `decisions`. The highest one of a session is kept.
+ */
+export const toRank = (score: number, action: Action, isStored: boolean): number =>
+  8 * score + 2 * actions.indexOf(action) + (isStored ? 1 : 0)
+
+/** The score and the action in a rank. */
+export const toRisk = (rank: number): { riskScore: number; action: Action } => ({
+  riskScore: rank >> 3,
+  action: actions[(rank >> 1) & 3] ?? 'ALLOW',
+})
+
+/** The members of a session that hold the facts of the app. */
+export const toClient = (client: readonly string[]) => {
+  const [platform = '', sdkVersion = '', appVersion = '', deviceModel = ''] = client
+  return { platform, sdkVersion, appVersion, deviceModel }
+}
+
+/** What is compared before it is turned into the members of a session. */
+type Joined = {
+  verdict: Verdict
+  risk: { rank: number; flags: readonly string[] }
+  client: readonly string[]
+  startedAtMs: number
+  lastSeenAtMs: number
+}
+
 /** Joins the rows of each session. The most recent is first: by start, then id, both descending. */
 export function joinSessions(rows: readonly SessionRow[]): SessionHistory[] {
-  const sessions = new Map<string, SessionHistory>()
-  for (const [sessionId, startedAtMs, lastSeenAtMs, raspScore, raspAction, flags] of rows) {
+  const sessions = new Map<string, Joined>()
+  for (const row of rows) {
+    const [sessionId, startedAtMs, lastSeenAtMs, raspScore, raspAction, flags] = row
+    const [, , , , , , rank, riskFlags, client] = row
+    const verdict = { raspScore, raspAction, flags }
+    const risk = { rank, flags: riskFlags }
     const known = sessions.get(sessionId)
     if (known === undefined) {
-      const session = { sessionId, raspAction, raspScore, flags, startedAtMs, lastSeenAtMs }
-      sessions.set(sessionId, session)
+      sessions.set(sessionId, { verdict, risk, client, startedAtMs, lastSeenAtMs })
       continue
     }
     known.startedAtMs = Math.min(known.startedAtMs, startedAtMs)
     known.lastSeenAtMs = Math.max(known.lastSeenAtMs, lastSeenAtMs)
-    if (compareVerdicts({ raspScore, raspAction, flags }, known) > 0) {
-      Object.assign(known, { raspScore, raspAction, flags })
-    }
+    if (compareVerdicts(verdict, known.verdict) > 0) known.verdict = verdict
+    if (compareRisks(risk, known.risk) > 0) known.risk = risk
+    if (compareTexts(client, known.client) > 0) known.client = client
   }
-  return [...sessions.values()].sort(compareRecent)
+  return [...sessions].map(([sessionId, joined]) => toSession(sessionId, joined)).sort(compareRecent)
+}
+
+function toSession(sessionId: string, { verdict, risk, client, ...times }: Joined): SessionHistory {
+  return {
+    sessionId,
+    ...verdict,
+    ...toRisk(risk.rank),
+    riskFlags: [...risk.flags],
+    ...toClient(client),
+    ...times,
+  }
+}
+
+/** What the app said of itself in the row that was seen last; empty when no row says anything. */
+export function findLatestClient(rows: readonly SessionRow[]): string[] {
+  let latest: SessionRow | undefined
+  for (const row of rows) {
+    if (row[8].length === 0) continue
+    const order = latest === undefined ? 1 : row[2] - latest[2] || compareTexts(row[8], latest[8])
+    if (order > 0) latest = row
+  }
+  return latest?.[8] ?? []
 }
 
 /** The distinct users of the rows in byte order, in which users are shown and paged. */
 export function joinUsers(rows: readonly SessionRow[]): string[] {
   const users = new Set<string>()
-  for (const row of rows) for (const user of row[6]) users.add(user)
+  for (const row of rows) for (const user of row[9]) users.add(user)
   return [...users].sort(compareBytes)
 }
 
@@ -100,11 +170,19 @@ function compareVerdicts(a: Verdict, b: Verdict): number {
   if (a.raspAction !== b.raspAction) {
     return actions.indexOf(a.raspAction) - actions.indexOf(b.raspAction)
   }
-  for (let n = 0; n < Math.min(a.flags.length, b.flags.length); n++) {
-    const order = compareBytes(a.flags[n]!, b.flags[n]!)
+  return compareTexts(a.flags, b.flags)
+}
+
+const compareRisks = (a: Joined['risk'], b: Joined['risk']): number =>
+  a.rank - b.rank || compareTexts(a.flags, b.flags)
+
+/** The order of the engine's arrays. */
+function compareTexts(a: readonly string[], b: readonly string[]): number {
+  for (let n = 0; n < Math.min(a.length, b.length); n++) {
+    const order = compareBytes(a[n]!, b[n]!)
     if (order !== 0) return order
   }
-  return a.flags.length - b.flags.length
+  return a.length - b.length
 }
 
 export type RecentPage = {

@@ -27,6 +27,7 @@ import { actions } from '#shared/core/scoring/score.ts'
 import { idSchema, telemetrySchema } from '#shared/core/telemetry/submission.ts'
 import {
   actionSchema,
+  clientFields,
   dispositionSchema,
   flagSchema,
   instantSchema,
@@ -34,14 +35,20 @@ import {
 } from './field-schemas.ts'
 import { problemCodes } from './problem.ts'
 
-const sessionSchema = z
+export const sessionSchema = z
   .object({
     session_id: z.string(),
     rasp_action: z.enum(actions).meta({ description: 'That of the session’s highest score.' }),
     started_at: instantSchema,
     last_seen_at: instantSchema,
     rasp_score: riskSchema.meta({ description: 'The session’s highest score.' }),
-    flags: z.array(flagSchema),
+    flags: z.array(flagSchema).meta({ description: 'Those of its highest `rasp_score`.' }),
+    risk_score: riskSchema.meta({
+      description: 'The highest risk score of its events, by which alerts are raised.',
+    }),
+    action: actionSchema.meta({ description: 'The action of its highest risk score.' }),
+    risk_flags: z.array(flagSchema).meta({ description: 'Those of its highest risk score.' }),
+    ...clientFields,
   })
   .meta({ id: 'Session' })
 
@@ -51,6 +58,8 @@ export const deviceSchema = z
     first_seen_at: instantSchema,
     last_seen_at: instantSchema,
     peak_rasp_score: riskSchema.meta({ description: 'The highest score of all its sessions.' }),
+    risk_score: riskSchema.meta({ description: 'The highest risk score of all its sessions.' }),
+    ...clientFields,
     users_seen_on: z.array(z.string()).meta({
       description: 'Every user or account the device has been associated with, sorted.',
     }),
@@ -168,7 +177,7 @@ function toListPattern(words: readonly string[]): string {
   return `^${word}(?:,${word})*$`
 }
 
-const scoreParameter = (description: string) =>
+export const scoreParameter = (description: string) =>
   z
     .string()
     .regex(/^(?:\d{1,2}|100)$/, 'must be a whole number from 0 to 100')

@@ -28,6 +28,16 @@ export const actionSchema = z
   .meta({ description: 'The authoritative action. It replaces whatever the client computed.' })
   .meta({ id: 'Action' })
 
+const optionalText = (description: string) => z.string().optional().meta({ description })
+
+/** What an app says of itself; a member is missing where the telemetry has no such text. */
+export const clientFields = {
+  platform: optionalText('As the SDK spells it. Of the session that was seen last.'),
+  sdk_version: optionalText('Of the same.'),
+  app_version: optionalText('Of the same: `app.version`, or `app_version`.'),
+  device_model: optionalText('Of the same: `device.model`, or `device_model`.'),
+}
+
 const paths = (description: string) => z.array(z.string()).optional().meta({ description })
 const of = (description: string) => z.number().optional().meta({ description })
 

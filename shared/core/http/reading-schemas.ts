@@ -55,6 +55,7 @@ const userDeviceSchema = z
     first_seen_at: instantSchema,
     last_seen_at: instantSchema,
     peak_rasp_score: riskSchema.meta({ description: 'The user’s highest score on the device.' }),
+    risk_score: riskSchema.meta({ description: 'The user’s highest risk score on the device.' }),
   })
   .meta({ description: 'A device of a user. The times are those of the user on it.' })
   .meta({ id: 'UserDevice' })
@@ -65,6 +66,7 @@ export const userSchema = z
     first_seen_at: instantSchema,
     last_seen_at: instantSchema,
     peak_rasp_score: riskSchema.meta({ description: 'The highest score of the user’s events.' }),
+    risk_score: riskSchema.meta({ description: 'The highest risk score of the user’s events.' }),
     devices: z.array(userDeviceSchema).meta({ description: 'Most recent first: by last sight.' }),
     devices_total: z.int().min(0).meta({ description: 'How many devices there are in all.' }),
     devices_cursor: z.string().nullable().meta({
@@ -72,37 +74,3 @@ export const userSchema = z
     }),
   })
   .meta({ id: 'User' })
-
-/** The path of `GET /v1/di/events/{event_id}`. */
-export const eventPathSchema = z.object({
-  event_id: z
-    .string()
-    .regex(/^[A-Za-z0-9_-]{1,64}$/, 'must be an event id')
-    .meta({ description: 'The `event_id` of an ingest result or an alert.' }),
-})
-
-export const eventSchema = z
-  .object({
-    event_id: z.string(),
-    tenant_id: z.string(),
-    device_id: z.string(),
-    session_id: z.string(),
-    user_id: z.string().optional().meta({ description: 'Present where the telemetry had one.' }),
-    account_id: z.string().optional().meta({ description: 'Present where the telemetry had one.' }),
-    sdk_meta: z.object({
-      sdk_version: z.string(),
-      platform: z.string(),
-      batch_type: z.string(),
-    }),
-    received_at: instantSchema,
-    rasp_score: riskSchema.meta({ description: 'Recomputed on the server.' }),
-    rasp_action: actionSchema,
-    flags: z.array(flagSchema),
-    reasons: z.array(reasonObjectSchema),
-    policy_version: z
-      .int()
-      .min(1)
-      .meta({ description: 'The version of the tenant’s policy that made the score.' }),
-  })
-  .meta({ description: 'An accepted event, as the edge scored it.' })
-  .meta({ id: 'Event' })

@@ -44,7 +44,7 @@ export const listFlagCodes: readonly string[] = Object.values(listFlags)
 export const isListFlag = (code: string): boolean => listFlagCodes.includes(code)
 
 /** What a list makes of an event: its action and its risk score, under every policy. */
-const outcomes: Record<string, { action: Action; riskScore: number }> = {
+export const listOutcomes: Record<string, { action: Action; riskScore: number }> = {
   [listFlags.allow]: { action: 'ALLOW', riskScore: 0 },
   [listFlags.deny]: { action: 'BLOCK', riskScore: 100 },
 }
@@ -92,7 +92,7 @@ export const findListReason = (reasons: readonly Reason[]): Reason | undefined =
 export function applyListReason(scored: Score, listed: Reason | undefined): Score {
   if (listed === undefined) return scored
   const reasons = [...scored.reasons, listed]
-  return { score: scored.score, action: outcomes[listed.code]!.action, reasons }
+  return { score: scored.score, action: listOutcomes[listed.code]!.action, reasons }
 }
 
 /**
@@ -103,7 +103,7 @@ export function applyListToRisk<T extends { riskScore: number; action: Action; r
   risk: T,
   listed: Reason,
 ): T {
-  const { action, riskScore } = outcomes[listed.code]!
+  const { action, riskScore } = listOutcomes[listed.code]!
   const reasons = risk.reasons.map((reason) =>
     reason.code === listed.code ? { ...reason, weight: riskScore - risk.riskScore } : reason,
   )

@@ -119,6 +119,7 @@ const history: TablePrivileges = {
   sessions: read,
   devices: read,
   user_devices: read,
+  decisions: read,
 }
 const reconciliation: TablePrivileges = {
   reconciliation_entries: read,
@@ -142,6 +143,7 @@ export const clickhousePrivileges = {
     signal_patterns: add,
     reconciliation_entries: add,
     reconciliation_expected_alerts: add,
+    decisions: add,
     shadow_decisions: add,
   },
   api: {

@@ -105,7 +105,8 @@ function findCeiling(score: number, { thresholds, correlationAloneMax }: RiskLim
   return Math.min(100, Math.max(score, thresholds.block - 1))
 }
 
-function byWeight(a: { code: string; weight: number }, b: { code: string; weight: number }) {
+/** The order of reasons: heaviest first, then by code. */
+export function byWeight(a: { code: string; weight: number }, b: { code: string; weight: number }) {
   return b.weight - a.weight || (a.code < b.code ? -1 : 1)
 }
 

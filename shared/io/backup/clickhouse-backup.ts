@@ -36,7 +36,13 @@ export async function hasEvents(clickhouse: Clickhouse, database: string): Promi
 }
 
 /** Tables of events by stream offset. Aggregates of devices and sessions do not change by a repeat. */
-const eventTables = ['telemetry', 'activity', 'shadow_decisions', 'reconciliation_entries'] as const
+const eventTables = [
+  'telemetry',
+  'decisions',
+  'activity',
+  'shadow_decisions',
+  'reconciliation_entries',
+] as const
 
 /**
  * Replaces both databases. Events that were not decided when the backup began come again from the

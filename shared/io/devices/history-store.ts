@@ -11,12 +11,15 @@ import { usersPageMax } from '#shared/core/base/limits/rest-api.ts'
 import { cachedTenantsMax } from '#shared/core/base/limits/tenants.ts'
 import {
   type DeviceHistory,
+  findLatestClient,
   joinSessions,
   joinUsers,
   type RecentPage,
   type SessionPosition,
   type SessionRow,
+  toClient,
   toRecentPage,
+  toRisk,
   toUsersPage,
   type UsersPage,
 } from '#shared/core/devices/device-history.ts'
@@ -90,7 +93,8 @@ const ofDevice = 'from sessions where tenant_id = {tenant:String} and device_id 
 const usersAtOnce = 16
 
 const sessionColumns = `session_id, toUnixTimestamp64Milli(started_at),
-  toUnixTimestamp64Milli(last_seen_at), verdict.score, verdict.action, verdict.flags`
+  toUnixTimestamp64Milli(last_seen_at), verdict.score, verdict.action, verdict.flags, risk.rank,
+  risk.flags, client`
 
 const firstRowsSql = `
   select ${sessionColumns}, arraySlice(users, 1, ${usersAtOnce}), length(users) ${ofDevice}
@@ -110,7 +114,8 @@ const firstRowsSettings = {
 // one has a chance of 1,000,000^2 / 2^65, one in 37 million.
 const totalsSql = `
   select toUnixTimestamp64Milli(min(started_at)), toUnixTimestamp64Milli(max(last_seen_at)),
-    max(verdict.score), uniqExact(session_hash)
+    max(verdict.score), max(risk.rank), uniqExact(session_hash),
+    argMaxIf(client, (sessions.last_seen_at, client), notEmpty(client))
   ${ofDevice}`
 
 // Sorting rows takes less than half the time of joining all sessions to sort those. A session that
@@ -130,7 +135,9 @@ type Totals = [
   firstSeenAtMs: number,
   lastSeenAtMs: number,
   peakRaspScore: number,
+  peakRank: number,
   sessionsTotal: number,
+  client: string[],
 ]
 
 async function findFewSessions(
@@ -139,7 +146,7 @@ async function findFewSessions(
 ): Promise<DeviceHistory | 'large' | null> {
   const rows = await readRows<FirstRow>(clickhouse, firstRowsSql, toKey(query), firstRowsSettings)
   if (rows.length === 0) return null
-  if (rows.length >= rowsAtOnce || rows.some((row) => row[7] > usersAtOnce)) return 'large'
+  if (rows.length >= rowsAtOnce || rows.some((row) => row[10] > usersAtOnce)) return 'large'
   const sessionRows = rows as unknown as SessionRow[]
   const sessions = joinSessions(sessionRows)
   const after = query.usersAfter ?? null
@@ -151,7 +158,9 @@ async function findFewSessions(
       sessions.at(-1)!.startedAtMs,
       sessions.reduce((last, one) => Math.max(last, one.lastSeenAtMs), 0),
       sessions.reduce((peak, one) => Math.max(peak, one.raspScore), 0),
+      rows.reduce((peak, row) => Math.max(peak, row[6]), 0),
       sessions.length,
+      findLatestClient(sessionRows),
     ],
     users: toUsersPage(users, usersPageMax),
     page: toRecentPage(sessionRows, { ...toPaging(query), newest: null })!,
@@ -164,7 +173,7 @@ async function findManySessions(
 ): Promise<DeviceHistory | null> {
   const [totals] = await readRows<Totals>(clickhouse, totalsSql, toKey(query))
   // Erased meanwhile: the device is unknown.
-  if (totals === undefined || totals[3] === 0) return null
+  if (totals === undefined || totals[4] === 0) return null
   const page = await findPage(clickhouse, query)
   const users = await readRows<[user: string]>(clickhouse, usersSql, {
     ...toKey(query),
@@ -224,13 +233,15 @@ function toHistory(
   { deviceId }: DeviceQuery,
   { totals, users, page }: { totals: Totals; users: UsersPage; page: RecentPage },
 ): DeviceHistory {
-  const [firstSeenAtMs, lastSeenAtMs, peakRaspScore, sessionsTotal] = totals
+  const [firstSeenAtMs, lastSeenAtMs, peakRaspScore, peakRank, sessionsTotal, client] = totals
   const last = page.more ? page.sessions.at(-1) : undefined
   return {
     deviceId,
     firstSeenAtMs,
     lastSeenAtMs,
     peakRaspScore,
+    peakRiskScore: toRisk(peakRank).riskScore,
+    client: toClient(client),
     users: users.users,
     nextUser: users.next,
     sessions: page.sessions,

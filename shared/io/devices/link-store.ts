@@ -4,7 +4,9 @@
  * narrow columns of one tenant, and has limits of rows and time.
  */
 import { linkPairsMax, linkSessionsMax, linkSourcesMax } from '#shared/core/base/limits/entities.ts'
+import { type SessionHistory, toClient, toRisk } from '#shared/core/devices/device-history.ts'
 import type { SharedPair } from '#shared/core/devices/links.ts'
+import type { Action } from '#shared/core/scoring/score.ts'
 import { isPlaceholderId } from '#shared/core/telemetry/placeholder-ids.ts'
 import {
   type Clickhouse,
@@ -28,15 +30,7 @@ export type Links = {
   sessionsSearched: boolean
 }
 
-export type UserSession = {
-  deviceId: string
-  sessionId: string
-  startedAtMs: number
-  lastSeenAtMs: number
-  raspScore: number
-  raspAction: string
-  flags: string[]
-}
+export type UserSession = SessionHistory & { deviceId: string }
 
 /** What has an id that begins with a text. */
 export type Found = { kind: 'device' | 'user' | 'session'; tenantId: string; id: string }
@@ -112,7 +106,7 @@ const sameSessionsSql = `
 const userSessionsSql = `
   select device_id, session_id, toUnixTimestamp64Milli(min(started_at)) as started,
     toUnixTimestamp64Milli(max(sessions.last_seen_at)), max(verdict).score,
-    toString(max(verdict).action), max(verdict).flags
+    toString(max(verdict).action), max(verdict).flags, max(risk).rank, max(risk).flags, max(client)
   from sessions
   where ${inTenant} and device_id in {ids:Array(String)}
   group by device_id, session_id having has(groupUniqArrayArray(users), {user:String})
@@ -138,6 +132,12 @@ const readMaxMs = 3_000
 /** The engine ends a query itself first, which says why. */
 const answerMaxMs = readMaxMs + 500
 const defaultRowsReadMax = 50_000_000
+
+type UserSessionRow = [
+  ...[deviceId: string, sessionId: string, startedAtMs: number, lastSeenAtMs: number],
+  ...[raspScore: number, raspAction: Action, flags: string[]],
+  ...[riskRank: number, riskFlags: string[], client: string[]],
+]
 
 type PairRow = [id: string, sharedId: string, lastSeenAtMs: number]
 
@@ -223,10 +223,7 @@ export function createLinkStore(
     listUserSessions: async ({ tenantId, userId, deviceIds, limit }) => {
       if (deviceIds.length === 0) return []
       const params = { tenant: tenantId, user: userId, ids: deviceIds, limit }
-      const rows = await read<[string, string, number, number, number, string, string[]]>(
-        userSessionsSql,
-        params,
-      )
+      const rows = await read<UserSessionRow>(userSessionsSql, params)
       return rows.map((row) => ({
         deviceId: row[0],
         sessionId: row[1],
@@ -235,6 +232,9 @@ export function createLinkStore(
         raspScore: row[4],
         raspAction: row[5],
         flags: row[6],
+        ...toRisk(row[7]),
+        riskFlags: row[8],
+        ...toClient(row[9]),
       }))
     },
     findByText: async ({ tenantIds, text, limit }) => {

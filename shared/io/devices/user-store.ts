@@ -11,12 +11,16 @@ export type UserDevice = {
   firstSeenAtMs: number
   lastSeenAtMs: number
   peakRaspScore: number
+  /** The highest risk score, by which alerts are raised. */
+  peakRiskScore: number
 }
 
 export type UserTotals = {
   firstSeenAtMs: number
   lastSeenAtMs: number
   peakRaspScore: number
+  /** The highest risk score, by which alerts are raised. */
+  peakRiskScore: number
   devices: number
 }
 
@@ -38,12 +42,13 @@ const ofUser = 'from user_devices where tenant_id = {tenant:String} and user_id 
 
 const totalsSql = `
   select toUnixTimestamp64Milli(min(first_seen_at)), toUnixTimestamp64Milli(max(last_seen_at)),
-    max(peak_rasp_score), uniqExact(device_id)
+    max(peak_rasp_score), max(peak_risk_score), uniqExact(device_id)
   ${ofUser}`
 
 const devicesSql = (isFirst: boolean) => `
   select device_id, toUnixTimestamp64Milli(min(first_seen_at)),
-    toUnixTimestamp64Milli(max(last_seen_at)) as last_ms, max(peak_rasp_score)
+    toUnixTimestamp64Milli(max(last_seen_at)) as last_ms, max(peak_rasp_score),
+    max(peak_risk_score)
   ${ofUser} group by device_id
   ${isFirst ? '' : 'having (last_ms, device_id) < ({last:Int64}, {device:String})'}
   order by last_ms desc, device_id desc limit {limit:UInt32}`
@@ -66,26 +71,27 @@ export function createUserStore(clickhouse: Clickhouse): UserStore {
   }
   return {
     findUserTotals: async ({ tenantId, userId }) => {
-      const [row] = await read<[number, number, number, number]>(totalsSql, {
+      const [row] = await read<[number, number, number, number, number]>(totalsSql, {
         tenant: tenantId,
         user: userId,
       })
-      if (row === undefined || row[3] === 0) return null
-      const [firstSeenAtMs, lastSeenAtMs, peakRaspScore, devices] = row
-      return { firstSeenAtMs, lastSeenAtMs, peakRaspScore, devices }
+      if (row === undefined || row[4] === 0) return null
+      const [firstSeenAtMs, lastSeenAtMs, peakRaspScore, peakRiskScore, devices] = row
+      return { firstSeenAtMs, lastSeenAtMs, peakRaspScore, peakRiskScore, devices }
     },
     listUserDevices: async ({ tenantId, userId, limit, after }) => {
-      const rows = await read<[string, number, number, number]>(devicesSql(after === null), {
+      const rows = await read<[string, number, number, number, number]>(devicesSql(after === null), {
         tenant: tenantId,
         user: userId,
         limit,
         ...(after === null ? {} : { last: after.lastSeenAtMs, device: after.deviceId }),
       })
-      return rows.map(([deviceId, firstSeenAtMs, lastSeenAtMs, peakRaspScore]) => ({
+      return rows.map(([deviceId, firstSeenAtMs, lastSeenAtMs, peakRaspScore, peakRiskScore]) => ({
         deviceId,
         firstSeenAtMs,
         lastSeenAtMs,
         peakRaspScore,
+        peakRiskScore,
       }))
     },
   }

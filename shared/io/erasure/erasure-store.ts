@@ -16,6 +16,7 @@ import type { Clickhouse, ClickhouseNode } from '#shared/io/clickhouse/clickhous
 import { onEveryNode, onEveryServer } from '#shared/io/clickhouse/shards.ts'
 import { type CountMentions, createCountMentions } from './erasure-mentions-store.ts'
 import { type ErasureSubject, toSubjectSha256 } from './erasure-subject.ts'
+import { rebuildDevices, rebuildSessions, rebuildUserDevices } from './rebuild-sql.ts'
 
 const erasureTables = [
   'telemetry',
@@ -26,6 +27,7 @@ const erasureTables = [
   'alerts_replica',
   'deliveries_replica',
   'reconciliation_entries',
+  'decisions',
   'shadow_decisions',
 ] as const
 export type ErasureTable = (typeof erasureTables)[number]
@@ -96,9 +98,7 @@ export function createErasureStore(clickhouse: Clickhouse): ErasureStore {
         await eraseNamed(clickhouse, traces, some)
         await mutate(clickhouse, traces, 'activity', toEventCondition(some))
       }
-      for (const table of ['shadow_decisions', 'telemetry', 'sessions', 'devices'] as const) {
-        await mutate(clickhouse, traces, table, where[table])
-      }
+      for (const table of rowTables) await mutate(clickhouse, traces, table, where[table])
       if (traces.subject.kind === 'device') {
         await mutate(clickhouse, traces, 'user_devices', where.user_devices)
       }
@@ -235,6 +235,7 @@ function toConditions(traces: ErasureTraces) {
   const where = {
     anyTelemetry,
     telemetry: `${anyTelemetry} and stream_offset <= {last:UInt64}`,
+    decisions: `${anyTelemetry} and stream_offset <= {last:UInt64}`,
     shadow_decisions: `${anyTelemetry} and stream_offset <= {last:UInt64}`,
     sessions: `tenant_id = {tenant:String} and ${subject.kind === 'device' ? device : inUsers}`,
     devices: `tenant_id = {tenant:String} and ${subject.kind === 'device' ? device : inUsers}`,
@@ -272,6 +273,9 @@ async function eraseNamed(
   })
 }
 
+/** Erased by the id of the subject in each row. Events are erased before what is made of them. */
+const rowTables = ['decisions', 'shadow_decisions', 'telemetry', 'sessions', 'devices'] as const
+
 const replicaTables = ['alerts_replica', 'deliveries_replica'] as const
 type ReplicaTable = (typeof replicaTables)[number]
 type CountedOnce = Exclude<ErasureTable, 'activity' | 'reconciliation_entries' | ReplicaTable>
@@ -294,6 +298,7 @@ function toReplicaConditions(traces: ErasureTraces): string[] {
 
 const countedOnce: Record<CountedOnce, string> = {
   telemetry: 'count()',
+  decisions: 'uniqExact(event_id)',
   shadow_decisions: 'uniqExact(event_id)',
   sessions: 'uniqExact(device_id, session_id)',
   devices: 'uniqExact(device_id)',
@@ -345,43 +350,16 @@ async function mutate(
   })
 }
 
-const usersOfEvent = "arrayFilter(id -> id != '', [user_id, account_id])"
-const ofTheseDevices = 'where tenant_id = {tenant:String} and device_id in {devices:Array(String)}'
-
-// Sessions from the raw events, devices from the sessions: those that were not touched are still
-// there even if their raw events are not. Putting back what is there already changes nothing.
-const rebuildSessions = `
-  insert into sessions
-    (tenant_id, device_id, session_id, started_at, last_seen_at, verdict, users)
-  select tenant_id, device_id, session_id, min(received_at), max(received_at),
-    max((rasp_score, rasp_action, flags)), groupUniqArrayArray(${usersOfEvent})
-  from telemetry ${ofTheseDevices}
-  group by tenant_id, device_id, session_id`
-const rebuildDevices = `
-  insert into devices
-    (tenant_id, device_id, first_seen_at, last_seen_at, peak_rasp_score, users)
-  select tenant_id, device_id, min(started_at), max(last_seen_at), max(verdict.score),
-    groupUniqArrayArray(users)
-  from sessions ${ofTheseDevices}
-  group by tenant_id, device_id`
-const rebuildUserDevices = (filter: string) => `
-  insert into user_devices
-    (tenant_id, user_id, device_id, first_seen_at, last_seen_at, is_placeholder, peak_rasp_score)
-  select tenant_id, user, device_id, min(received_at), max(received_at),
-    max(hasAny(placeholder_ids, ['device_id', if(user = user_id, 'user_id', 'account_id')])),
-    max(rasp_score)
-  from telemetry
-  array join arrayDistinct(${usersOfEvent}) as user
-  ${ofTheseDevices} ${filter}
-  group by tenant_id, user, device_id`
-
 async function rebuild(clickhouse: Clickhouse, traces: ErasureTraces): Promise<void> {
   const { subject } = traces
   const isDevice = subject.kind === 'device'
   // Read again: the user may have come to another device while rows were erased.
   const devices = isDevice ? [] : await readDevices(clickhouse, subject)
   const ids = isDevice ? [subject.id] : toIds(devices)
-  const insert = async (query: string) => {
+  const insert = async (...queries: string[]) => {
+    for (const query of queries) await insertFor(query)
+  }
+  const insertFor = async (query: string) => {
     for (const some of chunksOf(ids, sessionQueryMax)) {
       // The rows of a device, and what is made from them, are on one node.
       await commandAll(clickhouse, {
@@ -391,15 +369,15 @@ async function rebuild(clickhouse: Clickhouse, traces: ErasureTraces): Promise<v
       })
     }
   }
-  await insert(rebuildSessions)
+  await insert(...rebuildSessions)
   await insert(rebuildDevices)
-  if (isDevice) return insert(rebuildUserDevices(''))
+  if (isDevice) return insert(...rebuildUserDevices(''))
   const { where } = toConditions(traces)
   for (const some of chunksOf(devices, mutationValuesMax)) {
     const these = `sipHash64(device_id) in (${some.map((device) => device.sipHash).join(',')})`
     await mutate(clickhouse, traces, 'user_devices', `${where.user_devices} and ${these}`)
   }
-  await insert(rebuildUserDevices('and user = {id:String}'))
+  await insert(...rebuildUserDevices('and user = {id:String}'))
 }
 
 const partPollMs = 500

@@ -11,6 +11,7 @@ import { onEveryNode } from '#shared/io/clickhouse/shards.ts'
 /** A table and the limit that it is under. */
 export const retainedTables = [
   'telemetry',
+  'decisions',
   'sessions',
   'devices',
   'user_devices',
@@ -47,6 +48,7 @@ const mutationMaxMs = 10 * 60_000
 /** Tables with one row per record, and the column of its time; the others hold sums. */
 const timeColumns: Partial<Record<RetainedTable, string>> = {
   telemetry: 'received_at',
+  decisions: 'received_at',
   reconciliation_entries: 'hour',
   reconciliation_accepted: 'hour',
   shadow_decisions: 'received_at',

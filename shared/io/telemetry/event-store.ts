@@ -1,12 +1,19 @@
 /**
- * Finds one stored event of any tenant by its id: the edge's decision, its policy, and the
- * submission byte for byte. Of an event that was stored more than once it returns the row received
+ * Finds one stored event by its id: the edge's verdict, its policy, the submission byte for byte,
+ * and what was decided. Of an event that was stored more than once it returns the row received
  * first, which is the one that merges keep.
  */
-import { z } from 'zod'
-import { reasonSchema } from '#shared/core/scoring/reason-schema.ts'
 import type { Action, Reason } from '#shared/core/scoring/score.ts'
-import { type Clickhouse, smallQueryOf } from '#shared/io/clickhouse/clickhouse.ts'
+import { type Clickhouse, smallQuery, smallQueryOf } from '#shared/io/clickhouse/clickhouse.ts'
+import { nodeOfDevice } from '#shared/io/clickhouse/shards.ts'
+import {
+  type DecidedEvent,
+  type DecidedEventRow,
+  decidedEventColumns,
+  toDecidedEvent,
+} from './decided-event.ts'
+import { type DecisionRow, decisionColumns } from './decision-store.ts'
+import { readReasons } from './stored-reasons.ts'
 
 export type StoredEvent = {
   tenantId: string
@@ -32,16 +39,16 @@ export type StoredEvent = {
   body: string
 }
 
-/** An event as the edge scored it, without its body. */
-export type ScoredEvent = Omit<StoredEvent, 'streamOffset' | 'policyHash' | 'epoch' | 'body'> & {
-  batchType: string
-}
+/** What identifies the row of an event. */
+export type EventKey = { tenantId: string; deviceId: string; sessionId: string; eventId: string }
 
 export type EventStore = {
   /** An event of one tenant. @returns null when the tenant has no such event */
-  findScoredEvent: (of: { tenantId: string; eventId: string }) => Promise<ScoredEvent | null>
+  findDecidedEvent: (of: { tenantId: string; eventId: string }) => Promise<DecidedEvent | null>
   /** @returns null when there is no such event */
   findEvent: (eventId: string) => Promise<StoredEvent | null>
+  /** The stored decision of an event; undefined when it is the edge's own. */
+  findDecision: (key: EventKey) => Promise<DecisionRow | undefined>
 }
 
 type Row = Omit<
@@ -63,33 +70,49 @@ const eventSql = `
   order by received_at
   limit 1`
 
-const scoredEventSql = `
-  select tenant_id as tenantId, device_id as deviceId, session_id as sessionId,
-    toUnixTimestamp64Milli(received_at) as receivedAtMs, user_id as userId,
-    account_id as accountId, sdk_version as sdkVersion, platform, batch_type as batchType,
-    rasp_score as raspScore, toString(rasp_action) as raspAction, flags, reasons,
-    policy_version as policyVersion
+const decidedEventSql = `
+  select ${decidedEventColumns}
   from telemetry
   where tenant_id = {tenant:String} and event_id = {event:String}
   order by received_at
   limit 1`
 
+const decisionSql = `
+  select ${decisionColumns}
+  from decisions
+  where tenant_id = {tenant:String} and device_id = {device:String}
+    and session_id = {session:String} and event_id = {event:String}
+  limit 1`
+
 /** How long a caller of the REST API waits for an event, including for a connection. */
-const scoredEventMaxMs = 2_500
+const eventMaxMs = 2_500
 
 /** Creates the store of one ClickHouse. */
 export function createEventStore(clickhouse: Clickhouse): EventStore {
+  const findDecision = async (key: EventKey) => {
+    const { tenantId: tenant, deviceId: device, sessionId: session, eventId: event } = key
+    const result = await nodeOfDevice(clickhouse, device).query({
+      query: decisionSql,
+      query_params: { tenant, device, session, event },
+      clickhouse_settings: smallQuery,
+      format: 'JSONEachRow',
+      abort_signal: AbortSignal.timeout(eventMaxMs),
+    })
+    const [row] = await result.json<DecisionRow>()
+    return row
+  }
   return {
-    findScoredEvent: async ({ tenantId, eventId }) => {
+    findDecision,
+    findDecidedEvent: async ({ tenantId, eventId }) => {
       const result = await clickhouse.query({
-        query: scoredEventSql,
+        query: decidedEventSql,
         query_params: { tenant: tenantId, event: eventId },
         clickhouse_settings: smallQueryOf(clickhouse),
         format: 'JSONEachRow',
-        abort_signal: AbortSignal.timeout(scoredEventMaxMs),
+        abort_signal: AbortSignal.timeout(eventMaxMs),
       })
-      const [row] = await result.json<Omit<ScoredEvent, 'eventId' | keyof RowTexts> & RowTexts>()
-      return row === undefined ? null : { ...row, ...toTexts(row), eventId }
+      const [row] = await result.json<DecidedEventRow>()
+      return row === undefined ? null : toDecidedEvent(row, await findDecision(row))
     },
     findEvent: async (eventId) => {
       const result = await clickhouse.query({
@@ -98,13 +121,9 @@ export function createEventStore(clickhouse: Clickhouse): EventStore {
         format: 'JSONEachRow',
       })
       const [row] = await result.json<Row>()
-      return row === undefined ? null : toEvent(eventId, row)
+      return row === undefined ? null : { ...row, ...toTexts(row), eventId }
     },
   }
-}
-
-function toEvent(eventId: string, row: Row): StoredEvent {
-  return { ...row, ...toTexts(row), eventId }
 }
 
 /** Columns that are empty, or JSON, in ClickHouse. */
@@ -115,12 +134,3 @@ const toTexts = ({ userId, accountId, reasons }: RowTexts) => ({
   accountId: accountId === '' ? null : accountId,
   reasons: readReasons(reasons),
 })
-
-function readReasons(text: string): Reason[] | null {
-  try {
-    const parsed = z.array(reasonSchema).safeParse(JSON.parse(text))
-    return parsed.success ? parsed.data : null
-  } catch {
-    return null
-  }
-}

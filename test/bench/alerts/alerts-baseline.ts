@@ -37,7 +37,7 @@ async function start(postgresUrl: string): Promise<string> {
       answerOnce: unused,
       history: { findSmallDevice: unused, findLargeDevice: unused },
       users: { findUserTotals: unused, listUserDevices: unused },
-      events: { findScoredEvent: unused },
+      events: { findDecidedEvent: unused, listEvents: unused },
       policies: { findCurrentPolicy: unused },
       lists: { listEntries: unused, addEntry: unused, removeEntry: unused },
       reconciliation: { readReconciliation: unused },

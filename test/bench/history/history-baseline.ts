@@ -2,6 +2,7 @@
  * The baseline of a device history: the api's own app, in its own process, whose history is one
  * `SELECT 1` by the same client. It gets the URLs of the databases and answers with its own URL.
  */
+import { toClient } from '#shared/core/devices/device-history.ts'
 import { createAlertStore } from '#shared/io/alerts/alert-store.ts'
 import { createClickhouse } from '#shared/io/clickhouse/clickhouse.ts'
 import { createUserStore } from '#shared/io/devices/user-store.ts'
@@ -12,6 +13,7 @@ import { createPostgres } from '#shared/io/postgres/postgres.ts'
 import { createLog } from '#shared/io/process/log.ts'
 import { createMetrics } from '#shared/io/process/metrics.ts'
 import { createReconciliationStore } from '#shared/io/reconciliation/reconciliation-store.ts'
+import { createEventListStore } from '#shared/io/telemetry/event-list-store.ts'
 import { createEventStore } from '#shared/io/telemetry/event-store.ts'
 import { createTenantStore } from '#shared/io/tenants/tenant-store.ts'
 import { createApiApp } from '../../../services/api/app.ts'
@@ -22,6 +24,8 @@ const nothingKnown = {
   firstSeenAtMs: 0,
   lastSeenAtMs: 0,
   peakRaspScore: 0,
+  peakRiskScore: 0,
+  client: toClient([]),
   users: [],
   nextUser: null,
   sessions: [],
@@ -50,7 +54,10 @@ async function start(urls: BaselineUrls): Promise<string> {
         },
       },
       users: createUserStore(clickhouse),
-      events: createEventStore(clickhouse),
+      events: {
+        ...createEventStore(clickhouse),
+        ...createEventListStore(clickhouse, { nowMs: Date.now, monotonicMs: () => performance.now() }),
+      },
       policies: createCurrentPolicyStore(postgres),
       lists: createKeyedLists(postgres, Date.now),
       reconciliation: createReconciliationStore(clickhouse, 'analytics'),

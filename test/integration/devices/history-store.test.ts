@@ -3,10 +3,11 @@
 
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import type {
-  DeviceHistory,
-  SessionHistory,
-  SessionPosition,
+import {
+  type DeviceHistory,
+  type SessionHistory,
+  type SessionPosition,
+  toClient,
 } from '#shared/core/devices/device-history.ts'
 import { actions } from '#shared/core/scoring/score.ts'
 import type { AcceptedEvent } from '#shared/core/telemetry/event-batch.ts'
@@ -71,6 +72,10 @@ describe('a device history', () => {
         raspAction: 'BLOCK',
         raspScore: block?.rasp_score,
         flags: ['HOOKING_DETECTED'],
+        riskScore: block?.rasp_score,
+        action: 'BLOCK',
+        riskFlags: ['HOOKING_DETECTED'],
+        ...clientOf(block!),
         startedAtMs: nowMs,
         lastSeenAtMs: nowMs + 3,
       },
@@ -156,6 +161,9 @@ function modelDevice(deviceId: string, events: readonly AcceptedEvent[]): Device
     firstSeenAtMs: Math.min(...times),
     lastSeenAtMs: Math.max(...times),
     peakRaspScore: Math.max(...events.map((event) => event.rasp_score)),
+    // None of them is decided, so each has the edge's own decision.
+    peakRiskScore: Math.max(...events.map((event) => event.rasp_score)),
+    client: clientOf(events[0]!),
     users: [...new Set(users.filter((user) => user !== undefined))].sort(),
     sessions: sessions.sort(
       (a, b) => b.startedAtMs - a.startedAtMs || (a.sessionId < b.sessionId ? 1 : -1),
@@ -165,6 +173,10 @@ function modelDevice(deviceId: string, events: readonly AcceptedEvent[]): Device
     nextUser: null,
   }
 }
+
+/** The facts have no app and no model. */
+const clientOf = ({ body }: AcceptedEvent) =>
+  toClient([body.sdk_meta.platform, body.sdk_meta.sdk_version, '', ''])
 
 function modelSession(sessionId: string, events: readonly AcceptedEvent[]): SessionHistory {
   const times = events.map((event) => event.received_at)
@@ -180,6 +192,10 @@ function modelSession(sessionId: string, events: readonly AcceptedEvent[]): Sess
     raspAction: highest!.rasp_action,
     raspScore: highest!.rasp_score,
     flags: flagsOf(highest!),
+    riskScore: highest!.rasp_score,
+    action: highest!.rasp_action,
+    riskFlags: flagsOf(highest!),
+    ...clientOf(highest!),
     startedAtMs: Math.min(...times),
     lastSeenAtMs: Math.max(...times),
   }

@@ -20,6 +20,7 @@ import {
   createReconciliationStore,
   type ReconciliationStore,
 } from '#shared/io/reconciliation/reconciliation-store.ts'
+import { createEventListStore } from '#shared/io/telemetry/event-list-store.ts'
 import { createEventStore } from '#shared/io/telemetry/event-store.ts'
 import { createTenantStore } from '#shared/io/tenants/tenant-store.ts'
 import { createApiApp } from '../../../services/api/app.ts'
@@ -394,7 +395,10 @@ function createApi() {
       lists: createKeyedLists(postgres, Date.now),
       history,
       users: createUserStore(rig.clickhouse),
-      events: createEventStore(rig.clickhouse),
+      events: {
+        ...createEventStore(rig.clickhouse),
+        ...createEventListStore(rig.clickhouse, clocks),
+      },
       reconciliation: store,
       ...clocks,
     },

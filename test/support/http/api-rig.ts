@@ -23,6 +23,7 @@ import { createPostgres, type Postgres } from '#shared/io/postgres/postgres.ts'
 import { createLog } from '#shared/io/process/log.ts'
 import { createMetrics, type Metrics } from '#shared/io/process/metrics.ts'
 import { createReconciliationStore } from '#shared/io/reconciliation/reconciliation-store.ts'
+import { createEventListStore } from '#shared/io/telemetry/event-list-store.ts'
 import { createEventStore } from '#shared/io/telemetry/event-store.ts'
 import { createTelemetryStore, type TelemetryStore } from '#shared/io/telemetry/telemetry-store.ts'
 import { createTenantStore } from '#shared/io/tenants/tenant-store.ts'
@@ -80,7 +81,10 @@ export async function createApiRig(urls: {
       answerOnce: (call, work) => answerOnce(postgres, call, work),
       history: createHistoryStore(clickhouse),
       users: createUserStore(clickhouse),
-      events: createEventStore(clickhouse),
+      events: {
+        ...createEventStore(clickhouse),
+        ...createEventListStore(clickhouse, { nowMs: Date.now, monotonicMs: () => performance.now() }),
+      },
       policies: createCurrentPolicyStore(postgres),
       lists: createKeyedLists(postgres, Date.now),
       reconciliation: createReconciliationStore(clickhouse, 'analytics'),

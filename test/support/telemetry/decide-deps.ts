@@ -5,6 +5,7 @@
 import type { AlertCandidate } from '#shared/core/alerts/decide-alert.ts'
 import { defaultPolicy } from '#shared/core/policies/default-policy.ts'
 import type { ReconciliationEntry } from '#shared/core/reconciliation/reconciliation.ts'
+import type { Decision } from '#shared/io/telemetry/decision-store.ts'
 import type { FeatureEvent } from '#shared/io/velocity/risk-features.ts'
 import type { DecideBatchDeps } from '../../../services/scorer/decide/decide-batch.ts'
 import type { ScorerObserver } from '../../../services/scorer/metrics.ts'
@@ -20,10 +21,12 @@ export function makeDecideDeps({
 } = {}) {
   const raised: AlertCandidate[] = []
   const entries: ReconciliationEntry[] = []
+  const decisions: Decision[] = []
   const observe = {
     timed: (_: string, work: Promise<unknown>) => work,
     existing: () => undefined,
     raised: () => undefined,
+    differing: () => undefined,
     retried: () => undefined,
     dropped,
   } as unknown as ScorerObserver
@@ -35,6 +38,11 @@ export function makeDecideDeps({
         entries.push(...some)
       },
       insertExpectedAlerts: async () => undefined,
+    },
+    decisions: {
+      insertDecisions: async (some) => {
+        decisions.push(...some)
+      },
     },
     loadRiskFeatures: async (events) => {
       onKnown(events)
@@ -56,5 +64,5 @@ export function makeDecideDeps({
     publishHints: async () => undefined,
     shadow: { record: async () => undefined },
   }
-  return { decide, raised, entries }
+  return { decide, raised, entries, decisions }
 }

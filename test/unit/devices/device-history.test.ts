@@ -6,6 +6,7 @@ import {
   joinSessions,
   joinUsers,
   type SessionRow,
+  toRank,
   toRecentPage,
 } from '#shared/core/devices/device-history.ts'
 import { actions } from '#shared/core/scoring/score.ts'
@@ -20,6 +21,9 @@ const anyRow: fc.Arbitrary<SessionRow> = fc.tuple(
   fc.integer({ min: 0, max: 3 }),
   fc.constantFrom(...actions),
   fc.array(fc.constantFrom('A', 'B', 'AB'), { maxLength: 2 }),
+  fc.integer({ min: 0, max: 8 * 100 + 5 }),
+  fc.array(fc.constantFrom('A', 'B', 'AB'), { maxLength: 2 }),
+  fc.constantFrom([], ['android', '4.1', '', ''], ['android', '4.1', '9', 'Pixel']),
   fc.array(fc.constantFrom('u1', 'u2', 'u3'), { maxLength: 2 }),
 )
 const anyRows = fc.array(anyRow, { maxLength: 40 })
@@ -42,10 +46,13 @@ describe('the rows of a session', () => {
   })
 
   it('give it its earliest start, its latest event and the verdict of its highest score', () => {
+    const both = ['EMULATOR', 'ROOTED']
+    const client = ['android', '4.1', '9.2', 'Pixel 8']
+    const lesser = ['android', '4.1', '', '']
     const rows: SessionRow[] = [
-      ['s', 5, 6, 40, 'REVIEW', ['ROOTED'], []],
-      ['s', 7, 9, 80, 'BLOCK', ['EMULATOR'], ['u2']],
-      ['s', 4, 8, 80, 'BLOCK', ['EMULATOR', 'ROOTED'], ['u1', 'u2']],
+      ['s', 5, 6, 40, 'REVIEW', ['ROOTED'], toRank(90, 'BLOCK', false), ['ROOTED'], [], []],
+      ['s', 7, 9, 80, 'BLOCK', ['EMULATOR'], toRank(90, 'BLOCK', true), ['A'], client, ['u2']],
+      ['s', 4, 8, 80, 'BLOCK', both, toRank(80, 'BLOCK', true), ['Z'], lesser, ['u1', 'u2']],
     ]
     expect(joinSessions(rows)).toEqual([
       {
@@ -55,6 +62,13 @@ describe('the rows of a session', () => {
         raspScore: 80,
         raspAction: 'BLOCK',
         flags: ['EMULATOR', 'ROOTED'],
+        riskScore: 90,
+        action: 'BLOCK',
+        riskFlags: ['A'],
+        platform: 'android',
+        sdkVersion: '4.1',
+        appVersion: '9.2',
+        deviceModel: 'Pixel 8',
       },
     ])
     expect(joinUsers(rows)).toEqual(['u1', 'u2'])
@@ -62,8 +76,8 @@ describe('the rows of a session', () => {
 
   it('are sorted by start and then by the bytes of the id, both descending', () => {
     const ids = ['z', '\u{1f600}', '\u{ffee}', 'é']
-    const rows = ids.map((id): SessionRow => [id, 1, 2, 0, 'ALLOW', [], []])
-    const shown = joinSessions([...rows, ['a', 2, 2, 0, 'ALLOW', [], []]])
+    const rows = ids.map((id): SessionRow => [id, 1, 2, 0, 'ALLOW', [], 0, [], [], []])
+    const shown = joinSessions([...rows, ['a', 2, 2, 0, 'ALLOW', [], 0, [], [], []]])
     expect(shown.map((one) => one.sessionId)).toEqual(['a', '\u{1f600}', '\u{ffee}', 'é', 'z'])
   })
 })

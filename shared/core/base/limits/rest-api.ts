@@ -75,3 +75,37 @@ export const unknownKeyCacheMs = 1_000
 /** REST rate per tenant: requests per second and burst. */
 export const restRatePerSecond = 1_000
 export const restBurst = 2_000
+
+/** Default and largest page of the event list: 500 events with reasons are some 400 KB. */
+export const eventsPageDefault = 50
+export const eventsPageMax = 500
+
+/**
+ * The event list reads the times of a tenant's events from the newest backwards, span by span: an
+ * hour, a day, 31 days, and 31 more each. Rows lie by device, so a span reads all parts that have
+ * one of its events: a span of the last hour reads little, one of 31 days the tenant's month. A
+ * span reads this many rows at most, 8 bytes of each and what the filters compare, some 30 million
+ * rows a second. Beyond it a query has to name a device, a user or a session, or a shorter time.
+ */
+export const eventSpansMs = [3_600_000, 86_400_000, 31 * 86_400_000] as const
+export const eventRowsReadMax = 100_000_000
+
+/**
+ * How far the clock of an edge may be from another's: a decision is looked for among those of
+ * events that were received so much later.
+ */
+export const clockSkewMs = 3_600_000
+
+/** How long one query of a span may take; the answer is a 503 beyond it. */
+export const eventQueryMaxMs = 4_000
+
+/** No further span begins after this time: the page ends early, and its cursor continues. */
+export const eventSearchMs = 1_500
+
+/** Lists of events in progress, of the connections to ClickHouse: a scan uses two threads. */
+export const eventListLimits = {
+  perTenant: 2,
+  total: 3,
+  queuePerTenant: 100,
+  waitMs: 2_000,
+} as const
