@@ -13,6 +13,7 @@ type Benchmark = { run: (args: string[]) => void | Promise<void> }
 
 const benchmarks: Record<string, () => Promise<Benchmark>> = {
   scoring: () => import('./history/scoring.ts'),
+  presets: () => import('./history/presets.ts'),
   unverified: () => import('./edge/unverified.ts'),
   'before-signature': () => import('./edge/before-signature.ts'),
   unsigned: () => import('./unsigned/unsigned.ts'),
@@ -40,6 +41,7 @@ const benchmarks: Record<string, () => Promise<Benchmark>> = {
  */
 const together: [name: string, ...options: string[]][] = [
   ['scoring'],
+  ['presets'],
   ['unverified'],
   ['before-signature'],
   ['unsigned'],

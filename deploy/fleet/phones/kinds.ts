@@ -386,5 +386,8 @@ const hostile: Kind[] = [
   }),
 ]
 
+/** The kinds that a fraud team does not look for. */
+export const honestKinds: ReadonlySet<string> = new Set(honest.map(({ name }) => name))
+
 /** Every kind; the shares are per thousand and need not add up exactly. */
 export const kinds: readonly Kind[] = [...honest, ...modified, ...hostile]
