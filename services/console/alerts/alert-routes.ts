@@ -1,6 +1,7 @@
 /** Alerts of a tenant for operators: the list, one alert with all about it, disposition, notes. */
 
 import { z } from 'zod'
+import { operatorAlertSchema } from '#shared/core/alerts/alert-schema.ts'
 import { noteSchema } from '#shared/core/alerts/alert-work-schemas.ts'
 import { notesPerAlertMax } from '#shared/core/base/limits/alerts.ts'
 import { adminAlertsQuerySchema } from '#shared/core/http/api-schemas.ts'
@@ -12,7 +13,7 @@ import type { Postgres } from '#shared/io/postgres/postgres.ts'
 import type { ExplainDeps } from '../events/explain-event.ts'
 import { actorOf, type ConsoleApp, tenantsOf } from '../http/admin-app.ts'
 import { changeOnce } from '../http/answer-once.ts'
-import { alertParams, alertSchema, dispositionBody, tenantParams } from '../http/schemas.ts'
+import { alertParams, dispositionBody, tenantParams } from '../http/schemas.ts'
 import { requireTenant } from '../tenants/manage-tenants.ts'
 import { adminAlertPageSchema, alertDetailSchema, assigneeBody, noteBody } from './alert-schemas.ts'
 import type { AlertReads } from './read-alerts.ts'
@@ -84,7 +85,7 @@ function addChanges(app: ConsoleApp, deps: AlertRouteDeps): void {
         params: alertParams,
         body: dispositionBody,
         problems: ['alert_not_found', 'alert_changed'],
-        response: { 200: alertSchema },
+        response: { 200: operatorAlertSchema },
       },
     },
     async (request, reply) => {
@@ -99,8 +100,9 @@ function addChanges(app: ConsoleApp, deps: AlertRouteDeps): void {
       }
       return changeOnce(deps.postgres, { request, reply }, async (postgres) => {
         const alert = await createAlertStore(postgres).setDisposition(change)
-        if (alert !== null) return alert
-        throw alertNotFound(params.alert_id)
+        if (alert === null) throw alertNotFound(params.alert_id)
+        const { tenant_id: tenantId, alert_id: alertId } = alert
+        return withWork(alert, (await readAlertWork(postgres, tenantId, [alertId])).get(alertId))
       })
     },
   )

@@ -31,8 +31,9 @@ async function start(postgresUrl: string): Promise<string> {
           })
           return { alerts: rows.map(toAlert), total: rows.length, next: null }
         },
-        findAlert: unused,
+        findAlertDetail: unused,
         setDisposition: unused,
+        setListedDispositions: unused,
       },
       answerOnce: unused,
       history: { findSmallDevice: unused, findLargeDevice: unused },

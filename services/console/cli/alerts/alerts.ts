@@ -2,7 +2,7 @@
 import { type Command, Option } from 'commander'
 import { alertFields } from '#shared/core/alerts/alert.ts'
 import { alertFilters, filterNames } from '#shared/core/alerts/alert-filters.ts'
-import type { Alert } from '#shared/core/alerts/alert-schema.ts'
+import type { OperatorAlert } from '#shared/core/alerts/alert-schema.ts'
 import { dispositions } from '#shared/core/alerts/dispositions.ts'
 import { toVisible } from '#shared/core/base/visible-text.ts'
 import type { AlertDetail, AlertPage } from '../../alerts/alert-schemas.ts'
@@ -40,7 +40,7 @@ export function registerAlerts(program: Command, context: CliContext): void {
         disposition: disposition.toUpperCase(),
         ...(options.note === undefined ? {} : { note: options.note }),
       })
-      context.out(alert as Alert, toAlertText)
+      context.out(alert as OperatorAlert, toAlertText)
     })
 }
 
@@ -93,7 +93,7 @@ function toDetailText({ alert, history, notes }: AlertDetail): string {
   ].join('\n')
 }
 
-const toAlertText = (alert: Alert): string =>
+const toAlertText = (alert: OperatorAlert): string =>
   toFields(
     Object.fromEntries(Object.entries(alertFields).map(([name, of]) => [name, of(alert) || '-'])),
   )

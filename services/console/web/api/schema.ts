@@ -421,6 +421,7 @@ export interface paths {
                     device_id?: string;
                     user_id?: string;
                     session_id?: string;
+                    platform?: string;
                     from?: string;
                     to?: string;
                     updated_after?: string;
@@ -461,7 +462,12 @@ export interface paths {
                                 flags: components["schemas"]["Flag"][];
                                 reasons: components["schemas"]["Reason"][];
                                 disposition: components["schemas"]["Disposition"];
+                                platform?: string;
+                                sdk_version?: string;
+                                app_version?: string;
+                                device_model?: string;
                                 created_at: string;
+                                updated_at: string;
                                 assignee: string | null;
                                 notes: number;
                             }[];
@@ -510,7 +516,12 @@ export interface paths {
                                 flags: components["schemas"]["Flag"][];
                                 reasons: components["schemas"]["Reason"][];
                                 disposition: components["schemas"]["Disposition"];
+                                platform?: string;
+                                sdk_version?: string;
+                                app_version?: string;
+                                device_model?: string;
                                 created_at: string;
+                                updated_at: string;
                                 assignee: string | null;
                                 notes: number;
                             };
@@ -594,11 +605,37 @@ export interface paths {
                     content: {
                         "application/json": {
                             alert_id: string;
+                            tenant_id: string;
+                            event_id: string;
                             seq: number;
-                            disposition: "OPEN" | "REVIEWED" | "FALSE_POSITIVE" | "CONFIRMED";
+                            decision: {
+                                action: "REVIEW" | "BLOCK";
+                                severity: "LOW" | "MEDIUM" | "HIGH" | "CRITICAL";
+                                risk_score: number;
+                            };
+                            rasp_score: number;
+                            entity: {
+                                device: {
+                                    device_id: string;
+                                };
+                                session: {
+                                    session_id: string;
+                                };
+                                user?: {
+                                    user_id: string;
+                                };
+                            };
+                            flags: components["schemas"]["Flag"][];
+                            reasons: components["schemas"]["Reason"][];
+                            disposition: components["schemas"]["Disposition"];
+                            platform?: string;
+                            sdk_version?: string;
+                            app_version?: string;
+                            device_model?: string;
                             created_at: string;
-                        } & {
-                            [key: string]: unknown;
+                            updated_at: string;
+                            assignee: string | null;
+                            notes: number;
                         };
                     };
                 };
@@ -679,6 +716,7 @@ export interface paths {
                             device_id?: string;
                             user_id?: string;
                             session_id?: string;
+                            platform?: string;
                             from?: string;
                             to?: string;
                             updated_after?: string;
@@ -719,6 +757,7 @@ export interface paths {
                             device_id?: string;
                             user_id?: string;
                             session_id?: string;
+                            platform?: string;
                             from?: string;
                             to?: string;
                             updated_after?: string;
@@ -820,6 +859,7 @@ export interface paths {
                     device_id?: string;
                     user_id?: string;
                     session_id?: string;
+                    platform?: string;
                     from?: string;
                     to?: string;
                     updated_after?: string;
@@ -899,7 +939,12 @@ export interface paths {
                                     flags: components["schemas"]["Flag"][];
                                     reasons: components["schemas"]["Reason"][];
                                     disposition: components["schemas"]["Disposition"];
+                                    platform?: string;
+                                    sdk_version?: string;
+                                    app_version?: string;
+                                    device_model?: string;
                                     created_at: string;
+                                    updated_at: string;
                                     assignee: string | null;
                                     notes: number;
                                 }[];
@@ -963,7 +1008,12 @@ export interface paths {
                                     flags: components["schemas"]["Flag"][];
                                     reasons: components["schemas"]["Reason"][];
                                     disposition: components["schemas"]["Disposition"];
+                                    platform?: string;
+                                    sdk_version?: string;
+                                    app_version?: string;
+                                    device_model?: string;
                                     created_at: string;
+                                    updated_at: string;
                                     assignee: string | null;
                                     notes: number;
                                 }[];
@@ -1230,6 +1280,7 @@ export interface paths {
                 query?: {
                     state?: "pending" | "sending" | "delivered" | "failed" | "skipped";
                     alert_id?: string;
+                    event?: "risk.alert" | "alert.updated" | "webhook.test";
                     limit?: number;
                     cursor?: string;
                 };
@@ -1353,6 +1404,33 @@ export interface paths {
                 201: {
                     content: {
                         "application/json": components["schemas"]["Delivery"];
+                    };
+                };
+            };
+        };
+    };
+    "/admin/v1/tenants/{tenant_id}/webhook/events": {
+        put: {
+            parameters: {
+                path: {
+                    tenant_id: string;
+                };
+            };
+            requestBody: {
+                content: {
+                    "application/json": {
+                        events: ("risk.alert" | "alert.updated")[];
+                    };
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/json": {
+                            tenant_id: string;
+                            webhook_url: string | null;
+                            webhook_events: ("risk.alert" | "alert.updated")[];
+                        };
                     };
                 };
             };
@@ -3664,6 +3742,7 @@ export interface components {
             webhook_state: "on" | "off" | "paused";
             webhook_off_reason: string | null;
             webhook_changed_at: string | null;
+            webhook_events: ("risk.alert" | "alert.updated")[];
             webhook_health: {
                 failing_since: string;
                 failed_attempts: number;
