@@ -122,7 +122,6 @@ export type ListedOutcome = z.output<typeof listedOutcomeSchema>
 export const alertUpdateSchema = alertSchema
   .extend({ change: dispositionEntrySchema })
   .meta({ description: 'An alert whose disposition changed.' })
-  .meta({ id: 'AlertUpdate' })
 export type AlertUpdate = z.output<typeof alertUpdateSchema>
 
 /** An alert as operators see it. */

@@ -41,11 +41,7 @@ type ChangeColumns = {
 /** Of an alert that is raised. */
 export const unchanged: ChangeColumns = { changed_at: null, assignee: null, assignee_id: null }
 
-/** SQL: the id of the operator with the email in a column. */
-export const operatorIdOf = (email: string): string =>
-  `(select operator_id from operators where operators.email = ${email})`
-
-const columnsOfRow: Record<keyof AlertRow, true | string> = {
+const columnsOfRow: Record<keyof AlertRow, true> = {
   tenant_id: true,
   alert_id: true,
   event_id: true,
@@ -65,13 +61,10 @@ const columnsOfRow: Record<keyof AlertRow, true | string> = {
   device_model: true,
   changed_at: true,
   assignee: true,
-  assignee_id: operatorIdOf('alerts.assignee'),
+  assignee_id: true,
 }
 
-/** The columns of one alert, for every statement that returns alerts from the table `alerts`. */
-export const alertColumns = Object.entries(columnsOfRow)
-  .map(([column, sql]) => (sql === true ? column : `${sql} as ${column}`))
-  .join(', ')
+export const alertRowColumns = Object.keys(columnsOfRow) as (keyof AlertRow)[]
 
 /** The facts of the app and the phone that are known. */
 function toContext(row: AlertRow) {

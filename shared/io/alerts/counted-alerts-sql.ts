@@ -4,10 +4,10 @@
  * each are added or taken away. Only a device's few alerts are counted one by one.
  */
 
-import { alertColumns } from '#shared/core/alerts/alert.ts'
 import type { AlertFilter, CountedFilter } from '#shared/core/alerts/alert-filters.ts'
 import { decisions, dispositions } from '#shared/core/alerts/dispositions.ts'
 import { type SignedSpan, type Span, splitSpan } from '#shared/core/base/instants.ts'
+import { alertColumns } from './alert-columns.ts'
 import {
   type AlertQuery,
   type Bind,

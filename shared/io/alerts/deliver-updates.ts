@@ -3,13 +3,14 @@
  * the change of the disposition: neither is there without the other. They are due at once; the
  * sweep of the delivery process finds them.
  */
-import { type AlertRow, alertColumns, operatorIdOf, toAlert } from '#shared/core/alerts/alert.ts'
+import { type AlertRow, toAlert } from '#shared/core/alerts/alert.ts'
 import { toActor } from '#shared/core/alerts/alert-actors.ts'
 import type { AlertUpdate, DispositionEntry } from '#shared/core/alerts/alert-schema.ts'
 import type { Disposition } from '#shared/core/alerts/dispositions.ts'
 import { toUpdateDeliveryId } from '#shared/core/base/ids.ts'
 import { alertUpdated } from '#shared/core/deliveries/webhook-events.ts'
 import type { Queryable } from '#shared/io/postgres/postgres.ts'
+import { alertColumns, operatorIdOf } from './alert-columns.ts'
 
 /** A disposition that changed. */
 export type ChangedDisposition = {

@@ -7,7 +7,6 @@
  * callers bound such lists per tenant.
  */
 
-import { alertColumns } from '#shared/core/alerts/alert.ts'
 import {
   type AlertFilter,
   alertFilters,
@@ -19,6 +18,7 @@ import {
   unassigned,
 } from '#shared/core/alerts/alert-filters.ts'
 import { type Severity, toScoreRange } from '#shared/core/scoring/score.ts'
+import { alertColumns } from './alert-columns.ts'
 import {
   type AlertQuery,
   type AlertSelection,

@@ -1,10 +1,11 @@
 /** One alert of a tenant with what people did to it, in one statement: of one snapshot. */
-import { type AlertRow, alertColumns, operatorIdOf, toAlert } from '#shared/core/alerts/alert.ts'
+import { type AlertRow, toAlert } from '#shared/core/alerts/alert.ts'
 import { toActor } from '#shared/core/alerts/alert-actors.ts'
 import type { AlertDetail } from '#shared/core/alerts/alert-schema.ts'
 import type { Disposition } from '#shared/core/alerts/dispositions.ts'
 import { alertHistoryMax } from '#shared/core/base/limits/rest-api.ts'
 import type { Queryable } from '#shared/io/postgres/postgres.ts'
+import { alertColumns, operatorIdOf } from './alert-columns.ts'
 import { canBeStored } from './find-alert.ts'
 
 /** SQL: the newest rows of a table about the alert, oldest first, as JSON. */

@@ -4,13 +4,14 @@
  * every total is always exact.
  */
 
-import { type AlertRow, alertColumns, toAlert } from '#shared/core/alerts/alert.ts'
+import { type AlertRow, toAlert } from '#shared/core/alerts/alert.ts'
 import type { Alert, ListedOutcome } from '#shared/core/alerts/alert-schema.ts'
 import type { Disposition } from '#shared/core/alerts/dispositions.ts'
 import { invalidKey, Problem } from '#shared/core/http/problem.ts'
 import { type TenantScope, toSlugs } from '#shared/core/operators/roles.ts'
 import { lockActiveKey } from '#shared/io/api-keys/api-key-store.ts'
 import type { Queryable, Session } from '#shared/io/postgres/postgres.ts'
+import { alertColumns } from './alert-columns.ts'
 import { lockSequences } from './alert-lock.ts'
 import { canBeStored } from './find-alert.ts'
 import { setDispositions } from './set-dispositions.ts'
@@ -55,7 +56,11 @@ export function setDisposition(
     const [changed] = await setDispositions(tx, {
       tenantId: row.tenant_id,
       alerts: [{ alertId: row.alert_id, disposition }],
-      ...{ actor, note, atMs, jobId: null, undoOf: null },
+      actor,
+      note,
+      atMs,
+      jobId: null,
+      undoOf: null,
     })
     return toAlert({ ...row, disposition, changed_at: changed?.at ?? row.changed_at })
   })
@@ -92,7 +97,10 @@ export function setListedDispositions(
     const changed = await setDispositions(tx, {
       tenantId,
       alerts: [...known].map((alertId) => ({ alertId, disposition })),
-      ...{ actor, note, jobId: null, undoOf: null },
+      actor,
+      note,
+      jobId: null,
+      undoOf: null,
     })
     const moved = new Set(changed.map((one) => one.alert_id))
     return alertIds.map((alertId) => {

@@ -3,11 +3,12 @@
  * schedule. It runs in parts, so that no lock lasts long, and skips deliveries that are being sent.
  */
 
-import { type AlertRow, alertColumns, toAlert } from '#shared/core/alerts/alert.ts'
+import { type AlertRow, toAlert } from '#shared/core/alerts/alert.ts'
 import type { Alert } from '#shared/core/alerts/alert-schema.ts'
 import { toDeliveryId } from '#shared/core/base/ids.ts'
 import { replayBatchMax } from '#shared/core/base/limits/deliveries.ts'
 import { webhookTest } from '#shared/core/deliveries/webhook-events.ts'
+import { alertColumns } from '#shared/io/alerts/alert-columns.ts'
 import { lockSequences } from '#shared/io/alerts/alert-lock.ts'
 import { canBeStored } from '#shared/io/alerts/find-alert.ts'
 import type { Queryable } from '#shared/io/postgres/postgres.ts'
@@ -98,9 +99,9 @@ export async function replayNext(
 }
 
 /**
- * Replays the deliveries of one alert in any state: the alert as it was raised, and its updates (the
- * newest, of thousands). If retention has removed the first, it is created again with the same id
- * and the present alert.
+ * Replays the deliveries of one alert in any state: as it was raised, and its updates (the newest,
+ * of thousands). If retention has removed the first, it is created again with the same id and the
+ * present alert.
  * @returns its deliveries, and how many are due now (none while it is being sent); null for no such
  *   alert
  */
