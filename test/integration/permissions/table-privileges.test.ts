@@ -21,7 +21,7 @@ import { setWebhookEvents } from '#shared/io/deliveries/webhook-store.ts'
 import { createClickhouseCheck } from '#shared/io/migrations/clickhouse-check.ts'
 import { createPostgresCheck } from '#shared/io/migrations/postgres-check.ts'
 import { createSchemaVersions } from '#shared/io/migrations/schema-versions.ts'
-import { createPostgres } from '#shared/io/postgres/postgres.ts'
+import { createPostgres, type Queryable } from '#shared/io/postgres/postgres.ts'
 import { postgresProcesses, toRole, toScramVerifier } from '#shared/io/postgres/postgres-roles.ts'
 import { createLog } from '#shared/io/process/log.ts'
 import { createMetrics } from '#shared/io/process/metrics.ts'
@@ -174,8 +174,7 @@ const forbidden: Record<string, Tries> = {
     'write an audit entry as the service': toAuditEntry('system'),
     'judge as an operator': toDisposition('ann@example.com'),
     'deliver an update that is none': toUpdate('alert.updated'),
-    'deliver an alert as if it were raised': `${toDisposition('api-key:k')};
-      ${toUpdate('risk.alert')}`,
+    'deliver an alert as if it were raised': toUpdate('risk.alert'),
     'choose when a delivery is due': `insert into deliveries (tenant_id, delivery_id, body, due_at)
       values ('a', 'd', '', now())`,
     'read names of operators': 'select name from operators',
@@ -267,15 +266,26 @@ describe('PostgreSQL', () => {
          from deliveries where event = 'alert.updated'`,
       )
       expect(rows).toEqual([{ alert_id: alertId, recorded: true }])
-      // Of an alert that it changed before, and of one that it did not change.
-      for (const id of [alertId, other]) {
-        const insert = api.query(
+      const forge = (tx: Queryable, id: string, event: string) =>
+        tx.query(
           `insert into deliveries (tenant_id, delivery_id, alert_id, event, body)
-           values ('told', 'dlv_forged', $1, 'alert.updated', '')`,
-          [id],
+           values ('told', 'dlv_forged', $1, $2, '')`,
+          [id, event],
         )
-        await expect(insert).rejects.toMatchObject({ code: '42501' })
+      // Of an alert that it changed before, of one that it never changed, and of another kind.
+      for (const id of [alertId, other]) {
+        await expect(forge(api, id, 'alert.updated')).rejects.toMatchObject({ code: '42501' })
       }
+      const raising = api.transaction(async (tx) => {
+        await tx.query(
+          `insert into alert_dispositions
+             (tenant_id, alert_id, from_disposition, to_disposition, actor)
+           values ('told', $1, 'OPEN', 'CONFIRMED', 'api-key:crm')`,
+          [other],
+        )
+        await forge(tx, other, 'risk.alert')
+      })
+      await expect(raising).rejects.toMatchObject({ code: '42501' })
     } finally {
       await api.close()
       await owner.close()

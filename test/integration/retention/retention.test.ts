@@ -319,7 +319,7 @@ describe('deliveries', () => {
         return (await count('pg_locks where not granted')) > 0
       })
     })
-    expect(await replaying).toMatchObject({ replayed: true })
+    expect(await replaying).toMatchObject({ replayed: 1 })
     expect(await count(`deliveries where alert_id = '${alertId}' and state = 'pending'`)).toBe(1)
   })
 
