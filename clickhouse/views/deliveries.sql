@@ -5,7 +5,7 @@ create or replace view {analytics:Identifier}.deliveries (
   alert_id String comment 'The alert; empty for a test.',
   device_id String comment 'The alert''s device; empty for a test.',
   user_id String comment 'The alert''s user; empty when none.',
-  event LowCardinality(String) comment 'risk.alert, or webhook.test.',
+  event LowCardinality(String) comment 'risk.alert, alert.updated or webhook.test.',
   state LowCardinality(String) comment 'pending, delivered, failed or skipped.',
   reason LowCardinality(String) comment 'Why it ended undelivered; empty otherwise.',
   ended_at Nullable(DateTime64(3, 'UTC')) comment 'When it ended; null while it is pending.',

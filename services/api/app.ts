@@ -35,7 +35,12 @@ import { createRateLimits } from './http/rate-limits.ts'
 import { traceRequests } from './http/trace-requests.ts'
 import type { PublicUrls } from './openapi/document.ts'
 import { addOpenapiRoutes } from './openapi/openapi-routes.ts'
-import { addAlertRoutes, type KeyedChange, rejectUnknownAlert } from './routes/alerts.ts'
+import {
+  addAlertRoutes,
+  type KeyedChange,
+  type KeyedListedChange,
+  rejectUnknownAlert,
+} from './routes/alerts.ts'
 import { addDeviceRoutes } from './routes/devices.ts'
 import { addEventRoutes } from './routes/events.ts'
 import { addListRoutes, type KeyedEntry } from './routes/lists.ts'
@@ -45,7 +50,10 @@ import { addUserRoutes } from './routes/users.ts'
 
 export type ApiDeps = {
   tenants: Pick<TenantStore, 'findTenantByApiKey' | 'findExistingApiKeys' | 'recordApiKeyUse'>
-  alerts: Pick<AlertStore, 'listAlerts' | 'findAlert' | 'setDisposition'>
+  alerts: Pick<
+    AlertStore,
+    'listAlerts' | 'findAlertDetail' | 'setDisposition' | 'setListedDispositions'
+  >
   /** Changes Postgres once for a call with an `Idempotency-Key`. */
   answerOnce: <T>(
     call: OnceCall,
@@ -154,6 +162,13 @@ export async function createApiApp(
     return deps.answerOnce(once, (postgres) => set(createAlertStore(postgres)))
   }
 
+  async function setListedOnce({ once, ...change }: KeyedListedChange) {
+    const set = ({ setListedDispositions }: Pick<AlertStore, 'setListedDispositions'>) =>
+      setListedDispositions(change)
+    if (once === null) return { answer: await set(deps.alerts), replayed: false }
+    return deps.answerOnce(once, (postgres) => set(createAlertStore(postgres)))
+  }
+
   async function addEntryOnce({ once, ...wanted }: KeyedEntry) {
     if (once === null) return { answer: await deps.lists.addEntry(wanted), replayed: false }
     return deps.answerOnce(once, (postgres) =>
@@ -171,7 +186,12 @@ export async function createApiApp(
     addAlertRoutes(routes, {
       listAlerts: (query: AlertQuery) =>
         isFiltered(query) ? listFiltered(query) : listCounted(query),
-      findAlert: timed('alert', deps.alerts.findAlert),
+      findAlertDetail: timed('alert', deps.alerts.findAlertDetail),
+      setListedDispositions: limited(
+        'dispositions',
+        dispositionChanges,
+        timed('dispositions', setListedOnce),
+      ),
       setDisposition: limited(
         'disposition',
         dispositionChanges,

@@ -26,6 +26,8 @@ export type Caller = {
   keyHash: Buffer
   /** Charges the tenant's rate for a response with this many rows. */
   chargeRows: (rows: number) => void
+  /** Charges further calls, of a call that did as much as they. */
+  chargeCalls: (calls: number) => void
 }
 
 declare module 'fastify' {
@@ -90,7 +92,9 @@ export function createAuthenticate(
     proveConnection(request.raw.socket)
     deps.rateLimits.take(tenantId, restRate, reply, request.routeOptions.config.calls ?? 1)
     const chargeRows = (rows: number) => deps.rateLimits.chargeRows(tenantId, restRate, rows, reply)
-    request.caller = { tenantId, keyName, scopes, keyHash, chargeRows }
+    const chargeCalls = (calls: number) =>
+      deps.rateLimits.chargeCalls(tenantId, restRate, calls, reply)
+    request.caller = { tenantId, keyName, scopes, keyHash, chargeRows, chargeCalls }
   }
 }
 

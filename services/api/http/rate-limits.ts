@@ -28,6 +28,8 @@ export type RateLimits = {
   take: (tenantId: string, own: Rate | null, reply: FastifyReply, calls: number) => void
   /** Charges the rows of a response beyond the call itself. */
   chargeRows: (tenantId: string, own: Rate | null, rows: number, reply: FastifyReply) => void
+  /** Charges calls beyond the call itself: the bucket may owe them. */
+  chargeCalls: (tenantId: string, own: Rate | null, calls: number, reply: FastifyReply) => void
 }
 
 const defaultRate: Rate = { perSecond: restRatePerSecond, burst: restBurst }
@@ -53,15 +55,17 @@ export function createRateLimits(monotonicMs: () => number, metrics: Metrics): R
     reply.header('ratelimit-policy', fields.policy)
     reply.header('ratelimit', fields.limit)
   }
+  const chargeCalls: RateLimits['chargeCalls'] = (tenantId, own, calls, reply) => {
+    if (calls <= 0) return
+    const rate = own ?? defaultRate
+    const bucket = findBucket(tenantId, rate)
+    chargeTokens(bucket, rate, calls)
+    setHeaders(reply, bucket, rate)
+  }
   return {
-    chargeRows: (tenantId, own, rows, reply) => {
-      const calls = Math.ceil(rows / rowsPerCall) - 1
-      if (calls <= 0) return
-      const rate = own ?? defaultRate
-      const bucket = findBucket(tenantId, rate)
-      chargeTokens(bucket, rate, calls)
-      setHeaders(reply, bucket, rate)
-    },
+    chargeCalls,
+    chargeRows: (tenantId, own, rows, reply) =>
+      chargeCalls(tenantId, own, Math.ceil(rows / rowsPerCall) - 1, reply),
     take: (tenantId, own, reply, calls) => {
       const rate = own ?? defaultRate
       const bucket = findBucket(tenantId, rate)

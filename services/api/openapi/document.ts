@@ -3,6 +3,7 @@
  * call, which another host serves, and the webhooks.
  */
 
+import { alertUpdated } from '#shared/core/deliveries/webhook-events.ts'
 import type { OpenapiOptions } from '#shared/io/http/openapi.ts'
 import {
   type Json,
@@ -12,7 +13,12 @@ import {
   toProblemResponses,
   toSchemaRef,
 } from '#shared/io/http/openapi-problems.ts'
-import { alertExample, ingestResultExample, submissionExample } from './examples.ts'
+import {
+  alertDetailExample,
+  alertExample,
+  ingestResultExample,
+  submissionExample,
+} from './examples.ts'
 
 const rateLimitHeaders = {
   RateLimit: toHeaderRef('RateLimit'),
@@ -75,6 +81,7 @@ export function toPublicDocument(urls: PublicUrls): OpenapiOptions {
       paths: { [ingestPath]: toIngestPath(urls), ...toOperationsPaths() },
       webhooks: {
         'risk.alert': { post: toAlertWebhook() },
+        [alertUpdated]: { post: toUpdateWebhook() },
         'webhook.test': { post: toTestWebhook() },
       },
     },
@@ -181,6 +188,32 @@ function toAlertWebhook(): Json {
       429: { description: 'Retried, not before `Retry-After`.' },
       503: { description: 'Retried, not before `Retry-After`.' },
       default: { description: 'Retried on the schedule. After the last attempt it has failed.' },
+    },
+  }
+}
+
+/** The same protocol with the alert as it is now, and what changed. */
+function toUpdateWebhook(): Json {
+  const change = {
+    type: 'object',
+    required: ['change'],
+    properties: { change: toSchemaRef('DispositionChange') },
+  }
+  const { history, assignments: _, notes: __, ...alert } = alertDetailExample
+  return {
+    ...toAlertWebhook(),
+    operationId: 'alertUpdated',
+    summary: 'The disposition of an alert changed',
+    description:
+      'Only for tenants whose webhook an operator set to get it. `X-Service-Event` is `alert.updated`, and the body is the alert after the change, with the `change`. Each change is a delivery of its own. Deliveries may overtake one another, also that of the alert itself: keep the alert with the latest `updated_at`.',
+    requestBody: {
+      required: true,
+      content: {
+        'application/json': {
+          schema: { allOf: [toSchemaRef('Alert'), change] },
+          example: { ...alert, change: history[0]! },
+        },
+      },
     },
   }
 }

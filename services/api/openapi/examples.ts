@@ -3,8 +3,9 @@
  * real one, so that what the page shows is what the service does.
  */
 
-import { toAlert } from '#shared/core/alerts/alert.ts'
-import type { Alert } from '#shared/core/alerts/alert-schema.ts'
+import { toAlert, unchanged } from '#shared/core/alerts/alert.ts'
+import type { Actor } from '#shared/core/alerts/alert-actors.ts'
+import type { Alert, AlertDetail } from '#shared/core/alerts/alert-schema.ts'
 import { decideAlert, toAlertRow } from '#shared/core/alerts/decide-alert.ts'
 import { toEventId } from '#shared/core/base/ids.ts'
 import { defaultPolicy } from '#shared/core/policies/default-policy.ts'
@@ -54,6 +55,27 @@ export const ingestResultExample = {
 
 export const alertExample: Alert = toAlertExample()
 
+const reviewedAt = '2026-03-01T10:12:44.500Z'
+const analyst: Actor = { kind: 'operator', id: 'opr_8Tz1bXo0Q1m8pC0nY2vJ4w' }
+
+export const alertDetailExample: AlertDetail = {
+  ...alertExample,
+  disposition: 'CONFIRMED',
+  updated_at: reviewedAt,
+  assignee: analyst,
+  history: [
+    {
+      at: reviewedAt,
+      by: { kind: 'api_key', id: 'case-tool' },
+      from: 'OPEN',
+      to: 'CONFIRMED',
+      note: 'chargeback',
+    },
+  ],
+  assignments: [{ at: '2026-03-01T09:58:03.120Z', by: analyst, from: null, to: analyst }],
+  notes: [{ at: '2026-03-01T10:02:30.004Z', by: analyst, note: 'Asked the customer.' }],
+}
+
 function toAlertExample(): Alert {
   const counts = new Map([[sessionsInFiveMinutes.key, sessionsInFiveMinutes.count]])
   const event = {
@@ -73,7 +95,7 @@ function toAlertExample(): Alert {
   const candidate = decideAlert(event, correlate(scored, findings, defaultPolicy))
   if (candidate === null) throw new Error('the example must be one that raises an alert')
   const createdAt = new Date(Date.parse(startedAt) + 164)
-  return toAlert(toAlertRow(candidate, { seq: 1029, createdAt }))
+  return toAlert({ ...toAlertRow(candidate, { seq: 1029, createdAt }), ...unchanged })
 }
 
 export const deviceExample = {

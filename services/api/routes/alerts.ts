@@ -1,21 +1,36 @@
-/** The tenant's alerts: the list with its filters and exact total, one alert, its disposition. */
+/** The tenant's alerts: the list with its filters and exact total, one alert, dispositions. */
 import { z } from 'zod'
-import type { Alert } from '#shared/core/alerts/alert-schema.ts'
-import { alertPageSchema, alertSchema } from '#shared/core/alerts/alert-schema.ts'
-import { dispositionBodyBytesMax } from '#shared/core/base/limits/http.ts'
-import { alertsPageDefault, callsPerChange } from '#shared/core/base/limits/rest-api.ts'
+import { toKeyActor } from '#shared/core/alerts/alert-actors.ts'
+import {
+  type Alert,
+  alertDetailSchema,
+  alertPageSchema,
+  alertSchema,
+  type ListedOutcome,
+} from '#shared/core/alerts/alert-schema.ts'
+import { dispositionBodyBytesMax, dispositionsBodyBytesMax } from '#shared/core/base/limits/http.ts'
+import {
+  alertsPageDefault,
+  callsPerChange,
+  callsPerListedChange,
+} from '#shared/core/base/limits/rest-api.ts'
 import { alertsQuerySchema } from '#shared/core/http/api-schemas.ts'
 import { Problem } from '#shared/core/http/problem.ts'
-import { alertPathSchema, dispositionBodySchema } from '#shared/core/http/reading-schemas.ts'
+import {
+  alertPathSchema,
+  dispositionBodySchema,
+  listedDispositionsBody,
+  listedOutcomesSchema,
+} from '#shared/core/http/reading-schemas.ts'
 import type { AlertStore } from '#shared/io/alerts/alert-store.ts'
 import { listAlertsByQuery } from '#shared/io/alerts/list-by-query.ts'
-import type { DispositionChange } from '#shared/io/alerts/set-disposition.ts'
+import type { DispositionChange, ListedChange } from '#shared/io/alerts/set-disposition.ts'
 import { readOnceCall, sendOnce } from '#shared/io/http/idempotency.ts'
 import type { OnceAnswer, OnceCall } from '#shared/io/http/idempotent-answers.ts'
 import type { ZodApp } from '#shared/io/http/openapi.ts'
 import { requireScope } from '../http/authenticate.ts'
 import { compressed } from '../http/compress-responses.ts'
-import { alertExample } from '../openapi/examples.ts'
+import { alertDetailExample, alertExample } from '../openapi/examples.ts'
 
 /** A change of one of the tenant's alerts by a key of the tenant. */
 export type KeyedChange = Omit<DispositionChange, 'scope'> & {
@@ -25,14 +40,19 @@ export type KeyedChange = Omit<DispositionChange, 'scope'> & {
   once: OnceCall | null
 }
 
-export type AlertRouteDeps = Pick<AlertStore, 'listAlerts' | 'findAlert'> & {
-  /** Answers once for an `Idempotency-Key`. @throws Problem alert_not_found */
+export type KeyedListedChange = ListedChange & { once: OnceCall | null }
+
+/** Both changes answer once for an `Idempotency-Key`. */
+export type AlertRouteDeps = Pick<AlertStore, 'listAlerts' | 'findAlertDetail'> & {
+  /** @throws Problem alert_not_found */
   setDisposition: (change: KeyedChange) => Promise<OnceAnswer<Alert>>
+  setListedDispositions: (change: KeyedListedChange) => Promise<OnceAnswer<ListedOutcome[]>>
 }
 
 /** Adds the routes. */
 export function addAlertRoutes(app: ZodApp, deps: AlertRouteDeps): void {
   addList(app, deps)
+  addListedChange(app, deps)
   app.get(
     '/v1/di/alerts/:alert_id',
     {
@@ -41,16 +61,21 @@ export function addAlertRoutes(app: ZodApp, deps: AlertRouteDeps): void {
         conditional: true,
         tags: ['Alerts'],
         summary: 'One alert',
-        description: 'The alert as it is now: its disposition may differ from that of the webhook.',
+        description:
+          'The alert as it is now, with its history and notes. Operators are named by an id, not by email. Every 50 changes and notes count as one call of the tenant’s rate.',
         params: alertPathSchema,
         querystring: z.strictObject({}),
         problems: ['alert_not_found'],
-        response: { 200: alertSchema },
-        example: alertExample,
+        response: { 200: alertDetailSchema },
+        example: alertDetailExample,
       },
     },
-    async ({ params, caller: { tenantId } }) =>
-      (await deps.findAlert({ alertId: params.alert_id, tenantId })) ?? rejectUnknownAlert(),
+    async ({ params, caller: { tenantId, chargeRows } }) => {
+      const alert = await deps.findAlertDetail({ alertId: params.alert_id, tenantId })
+      if (alert === null) return rejectUnknownAlert()
+      chargeRows(alert.history.length + alert.assignments.length + alert.notes.length)
+      return alert
+    },
   )
   app.post(
     '/v1/di/alerts/:alert_id/disposition',
@@ -76,7 +101,7 @@ export function addAlertRoutes(app: ZodApp, deps: AlertRouteDeps): void {
       const { params, body, caller } = request
       requireScope(caller, 'alerts:write')
       const { tenantId, keyHash, keyName } = caller
-      const actor = `api-key:${keyName}`
+      const actor = toKeyActor(keyName)
       const answer = await deps.setDisposition({
         alertId: params.alert_id,
         tenantId,
@@ -91,6 +116,47 @@ export function addAlertRoutes(app: ZodApp, deps: AlertRouteDeps): void {
   )
 }
 
+function addListedChange(app: ZodApp, deps: AlertRouteDeps): void {
+  app.post(
+    '/v1/di/alerts/dispositions',
+    {
+      bodyLimit: dispositionsBodyBytesMax,
+      config: { calls: callsPerChange },
+      schema: {
+        operationId: 'setDispositions',
+        idempotency: 'kept',
+        tags: ['Alerts'],
+        summary: 'Set the disposition of many alerts',
+        description:
+          'Needs a key with the scope `alerts:write`. One transaction: when the call fails, nothing has changed. Alerts that do not exist, or have the disposition already, do not hinder the others; `outcome` says which they are. Each change is recorded and delivered as if it were made alone. A call counts as 10 calls of the tenant’s rate for each alert, and as 20 at least.',
+        querystring: z.strictObject({}),
+        body: listedDispositionsBody,
+        problems: ['scope_missing'],
+        response: { 200: listedOutcomesSchema },
+        example: { data: [{ alert_id: alertExample.alert_id, outcome: 'changed' }], changed: 1 },
+      },
+    },
+    async (request, reply) => {
+      const { body, caller } = request
+      requireScope(caller, 'alerts:write')
+      const { tenantId, keyHash, keyName, chargeCalls } = caller
+      const actor = toKeyActor(keyName)
+      chargeCalls(callsPerListedChange * body.alert_ids.length - callsPerChange)
+      const answer = await deps.setListedDispositions({
+        tenantId,
+        keyHash,
+        alertIds: body.alert_ids,
+        disposition: body.disposition,
+        note: body.note ?? null,
+        actor,
+        once: readOnceCall(request, { tenantId, actor }),
+      })
+      const data = sendOnce(reply, answer)
+      return { data, changed: data.filter(({ outcome }) => outcome === 'changed').length }
+    },
+  )
+}
+
 function addList(app: ZodApp, { listAlerts }: AlertRouteDeps): void {
   app.get(
     '/v1/di/alerts',
@@ -101,7 +167,7 @@ function addList(app: ZodApp, { listAlerts }: AlertRouteDeps): void {
         tags: ['Alerts'],
         summary: 'List and filter alerts',
         description:
-          'Newest first. `total` is exact, and of the same instant as the page. Every 50 alerts of a page count as one call of the tenant’s rate. An unknown parameter, a repeated one or a bad value is a 400 that names it.',
+          'Newest first, or by `seq` with `after_seq`. `total` is exact, and of the same instant as the page. Every 50 alerts of a page count as one call of the tenant’s rate. An unknown parameter, a repeated one or a bad value is a 400 that names it.',
         querystring: alertsQuerySchema,
         response: { 200: alertPageSchema },
         example: { data: [alertExample], total: 1, limit: alertsPageDefault, next_cursor: null },

@@ -1,7 +1,7 @@
 /** Alerts of a tenant for operators: the list, one alert with all about it, disposition, notes. */
 
 import { z } from 'zod'
-import { alertSchema } from '#shared/core/alerts/alert-schema.ts'
+import { operatorAlertSchema } from '#shared/core/alerts/alert-schema.ts'
 import { noteSchema } from '#shared/core/alerts/alert-work-schemas.ts'
 import { notesPerAlertMax } from '#shared/core/base/limits/alerts.ts'
 import { adminAlertsQuerySchema } from '#shared/core/http/api-schemas.ts'
@@ -85,7 +85,7 @@ function addChanges(app: ConsoleApp, deps: AlertRouteDeps): void {
         params: alertParams,
         body: dispositionBody,
         problems: ['alert_not_found', 'alert_changed'],
-        response: { 200: alertSchema },
+        response: { 200: operatorAlertSchema },
       },
     },
     async (request, reply) => {
@@ -100,8 +100,9 @@ function addChanges(app: ConsoleApp, deps: AlertRouteDeps): void {
       }
       return changeOnce(deps.postgres, { request, reply }, async (postgres) => {
         const alert = await createAlertStore(postgres).setDisposition(change)
-        if (alert !== null) return alert
-        throw alertNotFound(params.alert_id)
+        if (alert === null) throw alertNotFound(params.alert_id)
+        const { tenant_id: tenantId, alert_id: alertId } = alert
+        return withWork(alert, (await readAlertWork(postgres, tenantId, [alertId])).get(alertId))
       })
     },
   )

@@ -21,8 +21,8 @@ import {
   findBulkJob,
   listBulkJobs,
   startBulkJob,
-} from '#shared/io/alerts/bulk-job-store.ts'
-import { startBulkUndo, type UndoRefusal } from '#shared/io/alerts/undo-bulk-job.ts'
+} from '#shared/io/alerts/bulk/bulk-job-store.ts'
+import { startBulkUndo, type UndoRefusal } from '#shared/io/alerts/bulk/undo-bulk-job.ts'
 import type { Postgres } from '#shared/io/postgres/postgres.ts'
 import { actorOf, type ConsoleApp, tenantsOf } from '../http/admin-app.ts'
 import { changeOnce } from '../http/answer-once.ts'

@@ -9,7 +9,7 @@ import {
   bulkCountLimits,
 } from '#shared/core/base/limits/alerts.ts'
 import { type AlertStore, createAlertStore } from '#shared/io/alerts/alert-store.ts'
-import { countMatching, type Matching } from '#shared/io/alerts/bulk-job-store.ts'
+import { countMatching, type Matching } from '#shared/io/alerts/bulk/bulk-job-store.ts'
 import { isFiltered } from '#shared/io/alerts/filtered-alerts-sql.ts'
 import type { QueryLimiter } from '#shared/io/http/limit-queries.ts'
 import type { Postgres } from '#shared/io/postgres/postgres.ts'

@@ -28,7 +28,7 @@ import { scoreWithCurrentPolicy } from './score-with-current-policy.ts'
 
 export type ShowAlertDeps = ExplainDeps & { findAlert: AlertStore['findAlert'] }
 
-/** Deliveries of one alert that are shown; there is one, and another one after an erasure. */
+/** Deliveries of one alert that are shown, the newest: as it was raised, and its updates. */
 const deliveriesMax = 50
 
 /** @throws Problem alert_not_found */

@@ -1,4 +1,5 @@
 /** `di deliveries ...`: list and show deliveries, replay them, test the webhook. */
+import { deliveryEvents } from '#shared/core/deliveries/webhook-events.ts'
 import { type Answer, change, command, cursor, group, limit, read, toMore } from './commands.ts'
 import { type CliContext, CliError, toTenantPath } from './context.ts'
 import { type Column, toColumns, toFields, toTable, toTime } from './tables.ts'
@@ -17,7 +18,8 @@ const testPollMs = 200
 
 const columns: readonly Column<Delivery>[] = [
   ['DELIVERY', 'delivery_id'],
-  ['ALERT', ({ alert_id: id, event }) => id ?? (event === 'risk.alert' ? null : event)],
+  ['EVENT', 'event'],
+  ['ALERT', 'alert_id'],
   ['STATE', toState],
   ['ATTEMPTS', ({ attempts }) => attempts.length],
   ['LAST', ({ attempts }) => attempts.at(-1)?.status ?? attempts.at(-1)?.error_kind],
@@ -32,7 +34,8 @@ export const deliveries = group(
     read('list <slug>', 'list deliveries with their attempts, newest first', path, {
       options: [
         ['--state <state>', 'pending, sending, delivered, failed or skipped'],
-        ['--alert <id>', 'only the delivery of this alert'],
+        ['--event <kind>', deliveryEvents.join(', ')],
+        ['--alert <id>', 'only the deliveries of this alert'],
         limit(50),
         cursor,
       ],
@@ -53,7 +56,7 @@ export const deliveries = group(
       ['post', `${path}/replay`],
       {
         options: [
-          ['--alert <id>', 'the delivery of this alert, in any state'],
+          ['--alert <id>', 'the deliveries of this alert, in any state'],
           ['--since <time>', 'all created at this time or later, in any state'],
           ['--failed', 'only those that failed or were skipped'],
         ],

@@ -26,6 +26,8 @@ import {
   replayCountQuery,
   replayCountSchema,
   replayedSchema,
+  webhookEventsBody,
+  webhookEventsSchema,
   webhookStateSchema,
 } from './delivery-schemas.ts'
 import {
@@ -33,6 +35,7 @@ import {
   hintDue,
   replayDeliveries,
   sendTestEvent,
+  setTenantWebhookEvents,
   setWebhookPaused,
 } from './manage-deliveries.ts'
 
@@ -97,6 +100,21 @@ export function addDeliveryRoutes(app: ConsoleApp, deps: DeliveryDeps): void {
       return reply.code(201).send(sent)
     },
   )
+  app.put(
+    '/tenants/:tenant_id/webhook/events',
+    {
+      schema: {
+        operationId: 'setWebhookEvents',
+        tags: ['Webhooks'],
+        summary: 'Set which events the webhook gets',
+        params: tenantParams,
+        body: webhookEventsBody,
+        response: { 200: webhookEventsSchema },
+      },
+    },
+    async ({ params: { tenant_id: tenantId }, body: { events }, principal }) =>
+      setTenantWebhookEvents(deps, { tenantId, events, actor: actorOf(principal) }),
+  )
   for (const [verb, paused, problem, summary] of [
     ['pause', true, 'webhook_not_on', 'Pause the webhook; its deliveries wait'],
     ['resume', false, 'webhook_has_no_url', 'Switch the webhook on again, after a pause or a stop'],
@@ -132,14 +150,17 @@ function addReads(app: ConsoleApp, { postgres }: DeliveryDeps): void {
         response: { 200: deliveriesSchema },
       },
     },
-    async ({ params, query: { state, alert_id: alertId, limit, cursor } }) => {
+    async ({ params, query: { state, alert_id: alertId, event, limit, cursor } }) => {
       const tenantId = params.tenant_id
       await requireTenant(postgres, tenantId)
-      const scope = { list: 'deliveries', tenantId, filters: [state ?? null, alertId ?? null] }
+      // Cursors outlive releases: what is not given adds nothing.
+      const filters = [state ?? null, alertId ?? null, ...(event === undefined ? [] : [event])]
+      const scope = { list: 'deliveries', tenantId, filters }
       const { deliveries, next } = await listDeliveries(postgres, {
         tenantId,
         state,
         alertId,
+        event,
         limit,
         after: cursor === undefined ? undefined : toPosition(scope, cursor),
       })

@@ -2,6 +2,7 @@
 import { z } from 'zod'
 import { deliverySchema } from '#shared/core/deliveries/delivery-schema.ts'
 import { deliveryStates } from '#shared/core/deliveries/delivery-states.ts'
+import { deliveryEvents, riskAlert, webhookEvents } from '#shared/core/deliveries/webhook-events.ts'
 import { instantParameter } from '#shared/core/http/api-schemas.ts'
 import { pageQuery, pageSchema } from '../http/paging.ts'
 import { tenantIdSchema } from '../http/schemas.ts'
@@ -16,6 +17,7 @@ export const deliveryParams = z.object({
 export const listDeliveriesQuery = z.strictObject({
   state: z.enum(deliveryStates).optional(),
   alert_id: alertIdSchema.optional(),
+  event: z.enum(deliveryEvents).optional().describe('deliveries of this kind'),
   ...pageQuery(500, 50),
 })
 
@@ -23,7 +25,9 @@ export const deliveriesSchema = pageSchema(deliverySchema)
 
 export const replayBody = z
   .strictObject({
-    alert_id: alertIdSchema.optional().describe('the delivery of this alert'),
+    alert_id: alertIdSchema
+      .optional()
+      .describe('the deliveries of this alert: as it was raised, and its updates'),
     since: instantParameter('Deliveries created at this instant or later.'),
     failed: z.boolean().default(false).describe('only failed and skipped deliveries'),
   })
@@ -56,6 +60,21 @@ export const replayedSchema = z.object({
   tenant_id: z.string(),
   replayed: z.number().int().describe('how many deliveries are due now'),
   data: z.array(deliverySchema).describe('the first 50 deliveries'),
+})
+
+export const webhookEventsBody = z.strictObject({
+  events: z
+    .array(z.enum(webhookEvents, `must be one of ${webhookEvents.join(', ')}`))
+    .min(1)
+    .max(webhookEvents.length)
+    .refine((events) => events.includes(riskAlert), `must have ${riskAlert}: it is always sent`)
+    .describe('`alert.updated`: an alert again whenever its disposition changes'),
+})
+
+export const webhookEventsSchema = z.object({
+  tenant_id: z.string(),
+  webhook_url: z.string().nullable(),
+  webhook_events: z.array(z.enum(webhookEvents)),
 })
 
 export const webhookStateSchema = z.object({

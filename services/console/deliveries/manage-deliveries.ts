@@ -6,6 +6,7 @@
 import { replayListedMax } from '#shared/core/base/limits/deliveries.ts'
 import type { Delivery } from '#shared/core/deliveries/delivery-schema.ts'
 import { toTestEvent } from '#shared/core/deliveries/test-event.ts'
+import { type WebhookEvent, webhookEvents } from '#shared/core/deliveries/webhook-events.ts'
 import { Problem } from '#shared/core/http/problem.ts'
 import { insertTestEvent } from '#shared/io/deliveries/insert-test-event.ts'
 import { findDeliveries } from '#shared/io/deliveries/list-deliveries.ts'
@@ -21,6 +22,7 @@ import {
   probeNow,
   readWebhook,
   resumeWebhook,
+  setWebhookEvents,
   type Webhook,
   type WebhookState,
 } from '#shared/io/deliveries/webhook-store.ts'
@@ -38,7 +40,7 @@ export type DeliveryDeps = {
   hintDelivery: (hint: { tenantId: string; deliveryId: string }) => Promise<void>
 }
 
-/** The delivery of one alert, or all deliveries of a scope. */
+/** The deliveries of one alert, or all deliveries of a scope. */
 type ReplayTarget = { alertId: string } | ReplayScope
 
 type ReplayResult = {
@@ -77,10 +79,10 @@ async function replayOne(
   return await deps.postgres.transaction(async (tx) => {
     const found = await whileWebhookOn(tx, tenantId, () => replayAlert(tx, { tenantId, alertId }))
     if (found === null) throw new Problem('alert_not_found', `There is no alert ${alertId}.`)
-    const replayed = found.replayed ? 1 : 0
-    const after = { alert_id: alertId, delivery_id: found.deliveryId, replayed }
+    const { deliveryIds, replayed } = found
+    const after = { alert_id: alertId, delivery_id: deliveryIds[0], replayed }
     await insertAudit(tx, { actor, tenantId, action: 'deliveries.replayed', after })
-    return { replayed, first: [found.deliveryId] }
+    return { replayed, first: deliveryIds.slice(0, replayListedMax) }
   })
 }
 
@@ -177,6 +179,30 @@ export async function setWebhookPaused(
   })
   if (!paused) await hintDue(deps, tenantId)
   return answer
+}
+
+/**
+ * Sets which events a tenant's webhook gets, from the next one on.
+ * @throws Problem tenant_not_found
+ */
+export async function setTenantWebhookEvents(
+  deps: DeliveryDeps,
+  wanted: { tenantId: string; events: readonly WebhookEvent[]; actor: string },
+) {
+  const { tenantId, actor } = wanted
+  const events = webhookEvents.filter((event) => wanted.events.includes(event))
+  return await deps.postgres.transaction(async (tx) => {
+    const before = await requireTenant(tx, tenantId)
+    await setWebhookEvents(tx, tenantId, events)
+    await insertAudit(tx, {
+      actor,
+      tenantId,
+      action: 'webhook.events_set',
+      before: { events: before.webhook_events },
+      after: { events },
+    })
+    return { tenant_id: tenantId, webhook_url: before.webhook_url, webhook_events: events }
+  })
 }
 
 /**

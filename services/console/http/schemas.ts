@@ -12,6 +12,7 @@ import {
   urlCharactersMax,
 } from '#shared/core/base/limits/http.ts'
 import { undecidedShareMax } from '#shared/core/base/limits/stream.ts'
+import { webhookEvents } from '#shared/core/deliveries/webhook-events.ts'
 import { operatorText } from '#shared/core/http/operator-text.ts'
 
 const environmentSchema = z.enum(['live', 'sandbox'])
@@ -71,6 +72,7 @@ export const tenantSchema = z
       .nullable()
       .describe('operator, gone (it answered 410) or failing (for five days)'),
     webhook_changed_at: z.string().nullable(),
+    webhook_events: z.array(z.enum(webhookEvents)).describe('which events it gets'),
     webhook_health: z
       .object({
         failing_since: z.string().describe('the first failed attempt since the last success'),
@@ -189,7 +191,6 @@ export const dispositionBody = z.strictObject({
     .describe('what you last saw: when it was changed since, nothing is set and the answer is 409'),
 })
 
-/** An alert; the REST API describes its other fields. */
 export const edgesSchema = z.object({
   revision: z.number().int().describe('the newest revision of a tenant or policy'),
   data: z.array(

@@ -3,8 +3,8 @@
  * does not wait for a large one. Any console does any step, under a lease. A stop ends after the
  * present step.
  */
-import { stepBulkJob } from '#shared/io/alerts/bulk-job-steps.ts'
-import { leaseBulkJob } from '#shared/io/alerts/bulk-job-store.ts'
+import { stepBulkJob } from '#shared/io/alerts/bulk/bulk-job-steps.ts'
+import { leaseBulkJob } from '#shared/io/alerts/bulk/bulk-job-store.ts'
 import type { Postgres } from '#shared/io/postgres/postgres.ts'
 import type { Log } from '#shared/io/process/log.ts'
 import { pause } from '#shared/io/process/pause.ts'

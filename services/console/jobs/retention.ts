@@ -7,7 +7,7 @@
 import { hourMs } from '#shared/core/base/instants.ts'
 import { reconciliationKeptMs } from '#shared/core/base/limits/history.ts'
 import { toCutoffDayMs, toCutoffMs } from '#shared/core/tenants/retention.ts'
-import { removeEndedBulkJobs } from '#shared/io/alerts/bulk-job-store.ts'
+import { removeEndedBulkJobs } from '#shared/io/alerts/bulk/bulk-job-store.ts'
 import type { Clickhouse } from '#shared/io/clickhouse/clickhouse.ts'
 import { removeEndedErasures } from '#shared/io/erasure/erasure-job-store.ts'
 import { removeExpiredAnswers } from '#shared/io/http/idempotent-answers.ts'

@@ -5,7 +5,7 @@
  * effect at once. Every attempt has the same body and delivery id.
  */
 import { locationCharactersMax } from '#shared/core/base/limits/deliveries.ts'
-import { webhookTestEvent } from '#shared/core/deliveries/test-event.ts'
+import { webhookTest } from '#shared/core/deliveries/webhook-events.ts'
 import { signDelivery, type WebhookKeys } from '#shared/core/deliveries/webhook-signing.ts'
 import type { ClaimedDelivery } from '#shared/io/deliveries/claim-deliveries.ts'
 import {
@@ -123,7 +123,7 @@ export async function attemptDelivery(
     limit.end()
   }
   const status = answer?.status ?? null
-  const isTest = claimed.event === webhookTestEvent
+  const isTest = claimed.event === webhookTest
   const attempted = {
     attempt: attempt - claimed.attemptsBefore,
     once: isTest,
@@ -164,7 +164,7 @@ function toHealth(
   deps: AttemptDeps,
 ): AttemptHealth | null {
   const ok = errorKind === null
-  if (!ok && claimed.event === webhookTestEvent) return null
+  if (!ok && claimed.event === webhookTest) return null
   const openCircuit = deps.recordAttempt(claimed.tenantId, url, ok)
   const failure = ok ? null : errorKind === 'status' ? `status ${status}` : errorKind
   return { url, ok, failure, probe: claimed.probe, openCircuit }

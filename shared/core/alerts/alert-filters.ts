@@ -112,6 +112,14 @@ export const alertFilters = {
     test: 'is',
     index: 'few',
   },
+  platform: {
+    takes: 'id',
+    description:
+      'Alerts of this platform: `android`, `ios` or another in lower case. Alerts of older releases have none.',
+    column: 'platform',
+    test: 'is',
+    index: 'list',
+  },
   from: {
     takes: 'instant',
     description:
@@ -130,7 +138,7 @@ export const alertFilters = {
   updated_after: {
     takes: 'instant',
     description:
-      'Alerts that were raised, or whose disposition changed, at this instant or later. When you poll, go back a few seconds before the previous call: what was being written then may not have been in its answer.',
+      'Alerts whose `updated_at` is this instant or later: raised or changed since. When you poll, go back a few seconds before the previous call: what was being written then may not have been in its answer.',
     column: 'changed_at',
     test: 'updated',
   },

@@ -1,5 +1,6 @@
 /** An alert as Postgres has it, and what clients and people see of it. */
 import { type Reason, toSeverity } from '#shared/core/scoring/score.ts'
+import { toActor } from './alert-actors.ts'
 import type { Alert, OperatorAlert } from './alert-schema.ts'
 import type { Decision, Disposition } from './dispositions.ts'
 
@@ -20,7 +21,25 @@ export type AlertRow = {
   reasons: Reason[]
   disposition: Disposition
   created_at: Date
+  /** Of the app and the phone; null where the telemetry did not say. */
+  platform: string | null
+  sdk_version: string | null
+  app_version: string | null
+  device_model: string | null
+} & ChangeColumns
+
+/** What people change of an alert, beside its disposition. */
+type ChangeColumns = {
+  /** The last change that clients see; null since it was raised. */
+  changed_at: Date | null
+  /** The email of an operator. */
+  assignee: string | null
+  /** The assignee's `operator_id`; null when no operator has the email. */
+  assignee_id: string | null
 }
+
+/** Of an alert that is raised. */
+export const unchanged: ChangeColumns = { changed_at: null, assignee: null, assignee_id: null }
 
 const columnsOfRow: Record<keyof AlertRow, true> = {
   tenant_id: true,
@@ -36,10 +55,24 @@ const columnsOfRow: Record<keyof AlertRow, true> = {
   reasons: true,
   disposition: true,
   created_at: true,
+  platform: true,
+  sdk_version: true,
+  app_version: true,
+  device_model: true,
+  changed_at: true,
+  assignee: true,
+  assignee_id: true,
 }
 
-/** The columns of one alert, for every statement that returns alerts. */
-export const alertColumns = Object.keys(columnsOfRow).join(', ')
+export const alertRowColumns = Object.keys(columnsOfRow) as (keyof AlertRow)[]
+
+/** The facts of the app and the phone that are known. */
+function toContext(row: AlertRow) {
+  const { platform, sdk_version, app_version, device_model } = row
+  const all = { platform, sdk_version, app_version, device_model }
+  const known = Object.entries(all).filter(([, text]) => text !== null && text !== '')
+  return Object.fromEntries(known) as { [Name in keyof typeof all]?: string }
+}
 
 /** The alert as the REST API and webhooks show it. */
 export const toAlert = (row: AlertRow): Alert => ({
@@ -61,11 +94,14 @@ export const toAlert = (row: AlertRow): Alert => ({
   flags: row.reasons.map(({ code }) => code),
   reasons: row.reasons,
   disposition: row.disposition,
+  ...toContext(row),
   created_at: row.created_at.toISOString(),
+  updated_at: (row.changed_at ?? row.created_at).toISOString(),
+  assignee: row.assignee === null ? null : toActor(row.assignee, row.assignee_id),
 })
 
-/** An alert, with its assignee where it is known. */
-type ShownAlert = Alert & Partial<Pick<OperatorAlert, 'assignee'>>
+/** An alert as people see it. */
+type ShownAlert = Omit<Alert, 'assignee'> & Pick<OperatorAlert, 'assignee'>
 
 /**
  * The fields of an alert one by one, as people read them: the columns of CSV, what `di alerts show`
@@ -85,6 +121,11 @@ export const alertFields = {
   user_id: (alert) => alert.entity.user?.user_id ?? '',
   flags: (alert) => alert.flags.join(' '),
   event_id: (alert) => alert.event_id,
+  updated_at: (alert) => alert.updated_at,
+  platform: (alert) => alert.platform ?? '',
+  sdk_version: (alert) => alert.sdk_version ?? '',
+  app_version: (alert) => alert.app_version ?? '',
+  device_model: (alert) => alert.device_model ?? '',
 } satisfies Record<string, (alert: ShownAlert) => string | number>
 export type AlertField = keyof typeof alertFields
 export const alertFieldNames = Object.keys(alertFields) as AlertField[]

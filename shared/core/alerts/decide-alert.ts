@@ -2,6 +2,7 @@
 import { toAlertId } from '#shared/core/base/ids.ts'
 import type { Reason } from '#shared/core/scoring/score.ts'
 import type { AcceptedEvent } from '#shared/core/telemetry/event-batch.ts'
+import { readInstall, toPlatform } from '#shared/core/telemetry/install.ts'
 import type { Risk } from '#shared/core/velocity/correlation.ts'
 import { type Decision, type Disposition, initialDisposition } from './dispositions.ts'
 
@@ -18,6 +19,11 @@ export type AlertCandidate = {
   raspScore: number
   reasons: Reason[]
   policyVersion: number
+  /** Of the app and the phone; null where the telemetry does not say. */
+  platform: string | null
+  sdkVersion: string | null
+  appVersion: string | null
+  deviceModel: string | null
   /** Continues the trace of the event; left out when it is not traced. */
   traceparent?: string
 }
@@ -28,7 +34,8 @@ export type AlertCandidate = {
  */
 export function decideAlert(event: AcceptedEvent, risk: Risk): AlertCandidate | null {
   if (risk.action === 'ALLOW') return null
-  const { device_id: deviceId, session_id: sessionId } = event.body
+  const { device_id: deviceId, session_id: sessionId, sdk_meta: meta } = event.body
+  const { appVersion, deviceModel } = readInstall(event.body)
   return {
     alertId: toAlertId({
       tenantId: event.tenant_id,
@@ -46,8 +53,15 @@ export function decideAlert(event: AcceptedEvent, risk: Risk): AlertCandidate | 
     raspScore: event.rasp_score,
     reasons: risk.reasons,
     policyVersion: event.policy_version,
+    platform: toText(toPlatform(meta.platform)),
+    sdkVersion: toText(meta.sdk_version),
+    appVersion: toText(appVersion),
+    deviceModel: toText(deviceModel),
   }
 }
+
+/** A text that Postgres can store, which has no NUL; null for an empty one. */
+const toText = (sent: string): string | null => sent.replaceAll('\u0000', '').toWellFormed() || null
 
 /**
  * The row of a candidate once it has its place.
@@ -70,5 +84,9 @@ export const toAlertRow = (
   reasons: candidate.reasons,
   policy_version: candidate.policyVersion,
   disposition: more.disposition ?? initialDisposition,
+  platform: candidate.platform,
+  sdk_version: candidate.sdkVersion,
+  app_version: candidate.appVersion,
+  device_model: candidate.deviceModel,
   created_at: more.createdAt,
 })

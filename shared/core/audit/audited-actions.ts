@@ -59,6 +59,7 @@ export const auditedActions = [
   'tenant.rotation_begun',
   'tenant.rotation_undone',
   'tenant.suspended',
+  'webhook.events_set',
   'webhook.paused',
   'webhook.resumed',
   'webhook.set',

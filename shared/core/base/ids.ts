@@ -62,6 +62,15 @@ export function toDeliveryId(alertId: string): string {
 }
 
 /**
+ * The id of the delivery of an alert's update.
+ * @param dispositionId of the change, in the alert's history
+ * @returns `dlv_` and 26 base64url characters
+ */
+export function toUpdateDeliveryId(alertId: string, dispositionId: number): string {
+  return `dlv_${hash('sha256', `update:${alertId}:${dispositionId}`, 'base64url').slice(0, 26)}`
+}
+
+/**
  * The alert id of a test event. No alert can have it, because it is one character longer.
  * @param random 16 random bytes
  * @returns `alr_test_` and 22 base64url characters

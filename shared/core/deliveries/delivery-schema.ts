@@ -1,6 +1,7 @@
 /** The shape of a delivery as operators see it, with its attempts. */
 import { z } from 'zod'
 import { deliveryStates } from './delivery-states.ts'
+import { deliveryEvents } from './webhook-events.ts'
 
 const attemptSchema = z.object({
   attempt: z.number().int().describe('from 1; replays continue the count'),
@@ -23,7 +24,7 @@ export const deliverySchema = z
     delivery_id: z.string(),
     tenant_id: z.string(),
     alert_id: z.string().nullable().describe('null for a test event'),
-    event: z.string().describe('risk.alert or webhook.test'),
+    event: z.string().describe(`what it tells: ${deliveryEvents.join(', ')}`),
     state: z.enum(deliveryStates),
     reason: z.string().nullable().describe('why it ended undelivered'),
     created_at: z.string(),

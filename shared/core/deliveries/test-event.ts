@@ -3,14 +3,11 @@
  * so that a receiver runs its real code on it. Its event name, its field `test` and its ids show
  * that it is no alert.
  */
-import { toAlert } from '#shared/core/alerts/alert.ts'
+import { toAlert, unchanged } from '#shared/core/alerts/alert.ts'
 import type { Alert } from '#shared/core/alerts/alert-schema.ts'
 import { type AlertCandidate, toAlertRow } from '#shared/core/alerts/decide-alert.ts'
 import { toDeliveryId, toTestAlertId } from '#shared/core/base/ids.ts'
 import { sandboxForced } from '#shared/core/telemetry/sandbox.ts'
-
-/** The event name, in `X-Service-Event`. It is sent once, and a failure does not count. */
-export const webhookTestEvent = 'webhook.test'
 
 /** The body of a test event. */
 type TestEvent = { test: true } & Alert
@@ -43,8 +40,13 @@ export function toTestEvent(
     raspScore: testScore,
     reasons: [{ code: sandboxForced, weight: testScore, evidence: { test: true } }],
     policyVersion: 1,
+    platform: null,
+    sdkVersion: null,
+    appVersion: null,
+    deviceModel: null,
   }
   // Receivers expect a number from 1. One that tracks `seq` skips 1 as already processed.
-  const alert = toAlert(toAlertRow(candidate, { seq: 1, createdAt: new Date(nowMs) }))
+  const row = toAlertRow(candidate, { seq: 1, createdAt: new Date(nowMs) })
+  const alert = toAlert({ ...row, ...unchanged })
   return { deliveryId: toDeliveryId(alertId), event: { test: true, ...alert } }
 }

@@ -4,6 +4,7 @@
  */
 import { createHmac, createSecretKey, type KeyObject, timingSafeEqual } from 'node:crypto'
 import { signaturePattern } from '#shared/core/telemetry/signature-pattern.ts'
+import { riskAlert } from './webhook-events.ts'
 
 /** The delivery, attempt and time, which the Standard Webhooks signature covers. */
 type DeliveryStamp = { deliveryId: string; attempt: number; timestampSeconds: number }
@@ -37,7 +38,7 @@ export function signDelivery(
   body: Uint8Array,
   secret: string | WebhookKeys,
   stamp: DeliveryStamp,
-  event = 'risk.alert',
+  event: string = riskAlert,
 ): Record<string, string> {
   const keys = typeof secret === 'string' ? toWebhookKeys(secret) : secret
   const at = String(stamp.timestampSeconds)

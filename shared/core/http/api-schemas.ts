@@ -213,8 +213,15 @@ const tenantFilters = filterNames.filter(
   (name): name is Exclude<FilterName, OperatorsFilter> => !isForOperators(name),
 )
 
-/** The query of `GET /v1/di/alerts`. Instants become milliseconds. */
-export const alertsQuerySchema = z.strictObject({
+const seqParameter = (description: string) =>
+  z
+    .string()
+    .regex(/^\d{1,15}$/, 'must be a whole number from 0, of at most 15 digits')
+    .transform(Number)
+    .optional()
+    .meta({ type: 'integer', minimum: 0, pattern: undefined, description })
+
+const alertsQueryFields = {
   ...toFilterParameters(tenantFilters),
   limit: pageSize(
     alertsPageMax,
@@ -224,12 +231,26 @@ export const alertsQuerySchema = z.strictObject({
   cursor: cursorParameter(
     '`next_cursor` of the previous page, with the same filters. The page starts after its last alert, whatever was added or changed since.',
   ),
-})
+}
+
+/** The query of `GET /v1/di/alerts`. Instants become milliseconds. */
+export const alertsQuerySchema = z
+  .strictObject({
+    ...alertsQueryFields,
+    after_seq: seqParameter(
+      'Lists ascending by `seq`, from the first alert after this one on; 0 begins with the first of all. Pass the `seq` of the last alert that you have: no alert is skipped and none comes twice, since an alert is visible before one with a higher `seq` is. Filters apply, `total` counts as without it, `next_cursor` is null, and `cursor` is refused beside it.',
+    ),
+  })
+  .refine(({ after_seq, cursor }) => after_seq === undefined || cursor === undefined, {
+    path: ['cursor'],
+    message: 'cannot be combined with after_seq, which says where the page begins',
+  })
 
 /** The query of the admin API's list: also the filters of operators. */
-export const adminAlertsQuerySchema = alertsQuerySchema.extend(
-  toFilterParameters(filterNames.filter(isForOperators)),
-)
+export const adminAlertsQuerySchema = z.strictObject({
+  ...alertsQueryFields,
+  ...toFilterParameters(filterNames.filter(isForOperators)),
+})
 
 /** The path of `GET /v1/di/devices/{device_id}`. */
 export const devicePathSchema = z.object({

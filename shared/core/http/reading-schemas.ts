@@ -3,9 +3,10 @@
  * alert.
  */
 import { z } from 'zod'
+import { listedOutcomeSchema } from '#shared/core/alerts/alert-schema.ts'
 import { dispositions } from '#shared/core/alerts/dispositions.ts'
 import { noteCharactersMax } from '#shared/core/base/limits/http.ts'
-import { userDevicesPageMax } from '#shared/core/base/limits/rest-api.ts'
+import { listedDispositionsMax, userDevicesPageMax } from '#shared/core/base/limits/rest-api.ts'
 import { idSchema } from '#shared/core/telemetry/submission.ts'
 import { cursorParameter, pageSize } from './api-schemas.ts'
 import {
@@ -28,6 +29,21 @@ export const dispositionBodySchema = z.strictObject({
   note: operatorText(noteCharactersMax)
     .nullish()
     .meta({ description: 'Why. It is kept with the change.' }),
+})
+
+/** The body of `POST /v1/di/alerts/dispositions`. */
+export const listedDispositionsBody = dispositionBodySchema.extend({
+  alert_ids: z
+    .array(z.string().min(1).max(64))
+    .min(1)
+    .max(listedDispositionsMax)
+    .refine((ids) => new Set(ids).size === ids.length, 'must name each alert once')
+    .meta({ description: `The alerts, each once, at most ${listedDispositionsMax}.` }),
+})
+
+export const listedOutcomesSchema = z.object({
+  data: z.array(listedOutcomeSchema).meta({ description: 'In the order of `alert_ids`.' }),
+  changed: z.int().min(0).meta({ description: 'How many changed.' }),
 })
 
 /** The path of `GET /v1/di/users/{user_id}`. */

@@ -107,6 +107,7 @@ export const endpointAccess: Readonly<Record<string, EndpointAccess>> = {
   'POST /tenants/:tenant_id/analysts/:name/password': adminStepUp,
   'DELETE /tenants/:tenant_id/analysts/:name': adminStepUp,
 
+  'PUT /tenants/:tenant_id/webhook/events': engineer,
   'PUT /tenants/:tenant_id/webhook': engineer,
   'DELETE /tenants/:tenant_id/webhook': engineer,
   'POST /tenants/:tenant_id/webhook/pause': engineer,

@@ -17,6 +17,8 @@ export type AlertQuery = AlertSelection & {
   limit: number
   /** Rows after this one; null begins with the newest. */
   after: AlertPosition | null
+  /** Rows with a higher `seq`, ascending by it, in place of `after`. */
+  afterSeq?: number | undefined
 }
 
 export const newestFirst = 'order by created_at desc, alert_id desc'
@@ -27,8 +29,8 @@ export type Bind = (value: unknown, type: string) => string
 /** The rows of a page: created from an instant on, and before a position. */
 export type Bounds = { span: Span; before: AlertPosition }
 
-/** `toTotal` binds the parameters of the total, which a list without one does not have. */
-export type ListParts = { toTotal: () => string; page: string }
+/** Each binds its own parameters, since a statement may have only one of them. */
+export type ListParts = { toTotal: () => string; toPage: () => string }
 
 /** One upper bound from the two: no id sorts before the empty one. */
 export function toBounds({ after, filter = {} }: AlertQuery): Bounds {

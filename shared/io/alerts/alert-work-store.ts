@@ -7,6 +7,7 @@ import type { Postgres, Queryable } from '#shared/io/postgres/postgres.ts'
 import { canBeStored } from './find-alert.ts'
 import { setAssignees } from './set-assignees.ts'
 import { lockAlert } from './set-disposition.ts'
+import { nextChange } from './set-dispositions.ts'
 
 /** What the list shows beside an alert. */
 export type AlertWork = { assignee: string | null; notes: number }
@@ -126,9 +127,14 @@ export function addNote(
     const row = await lockForNote(tx, wanted)
     if (row === null) return null
     const { rows } = await tx.query<{ note_id: number; at: Date }>(
-      `insert into alert_notes (tenant_id, alert_id, author, note)
-       select $1, $2, $3, $4
-       where (select count(*) from alert_notes where tenant_id = $1 and alert_id = $2) < $5
+      `with changed as (
+         update alerts as a set changed_at = ${nextChange('a')}
+         where tenant_id = $1 and alert_id = $2
+           and (select count(*) from alert_notes where tenant_id = $1 and alert_id = $2) < $5
+         returning changed_at
+       )
+       insert into alert_notes (tenant_id, alert_id, author, note, at)
+       select $1, $2, $3, $4, changed_at from changed
        returning note_id, at`,
       [row.tenant_id, alertId, actor, note, most],
     )

@@ -4,10 +4,10 @@
  * each are added or taken away. Only a device's few alerts are counted one by one.
  */
 
-import { alertColumns } from '#shared/core/alerts/alert.ts'
 import type { AlertFilter, CountedFilter } from '#shared/core/alerts/alert-filters.ts'
 import { decisions, dispositions } from '#shared/core/alerts/dispositions.ts'
 import { type SignedSpan, type Span, splitSpan } from '#shared/core/base/instants.ts'
+import { alertColumns } from './alert-columns.ts'
 import {
   type AlertQuery,
   type Bind,
@@ -40,21 +40,31 @@ export function toCountedSql(
   const disposition = toChoice(states, dispositions, bind)
   const decision = toChoice(actions, decisions, bind)
   const filters = { disposition: disposition.some, decision: decision.some, device }
-  const toTotal = () => toTotalSql(filters, bounds.span, bind)
+  return {
+    toTotal: () => toTotalSql(filters, bounds.span, bind),
+    toPage: () => toPageSql(filters, { bounds, fetched, disposition, decision }, bind),
+  }
+}
+
+function toPageSql(
+  filters: Filters,
+  list: { bounds: Bounds; fetched: number; disposition: Choice; decision: Choice },
+  bind: Bind,
+): string {
+  const { bounds, fetched, disposition, decision } = list
   const where = ['tenant_id = $1', ...toPageConditions(bounds, bind)]
   const branch = (conditions: string[]): string =>
     `(select ${alertColumns} from alerts where ${[...where, ...conditions].join(' and ')}
     ${newestFirst} limit ${fetched})`
-  if (device !== undefined || (disposition.some === undefined && decision.some === undefined)) {
-    return { toTotal, page: branch(toConditions(filters)) }
-  }
+  const isOneRange = disposition.some === undefined && decision.some === undefined
+  if (filters.device !== undefined || isOneRange) return branch(toConditions(filters))
   // With one of disposition and decision given, the other's few values are listed: each pair is one
   // ordered range of one index, and the planner merges them. Each is limited by itself, since it is
   // planned by itself.
-  const page = disposition
+  const pages = disposition
     .each('disposition')
     .flatMap((state) => decision.each('action').map((action) => branch([...state, ...action])))
-  return { toTotal, page: page.join(' union all ') }
+  return pages.join(' union all ')
 }
 
 type Choice = {

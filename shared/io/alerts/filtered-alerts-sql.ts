@@ -7,7 +7,6 @@
  * callers bound such lists per tenant.
  */
 
-import { alertColumns } from '#shared/core/alerts/alert.ts'
 import {
   type AlertFilter,
   alertFilters,
@@ -19,6 +18,7 @@ import {
   unassigned,
 } from '#shared/core/alerts/alert-filters.ts'
 import { type Severity, toScoreRange } from '#shared/core/scoring/score.ts'
+import { alertColumns } from './alert-columns.ts'
 import {
   type AlertQuery,
   type AlertSelection,
@@ -30,9 +30,13 @@ import {
   toSqlTime,
 } from './alert-query.ts'
 
-/** Whether a query has a filter that no counter knows. */
-export const isFiltered = ({ filter = {}, alertIds }: AlertSelection): boolean =>
-  alertIds !== undefined || !isCounted(filter)
+/** Whether the counters know everything that a query asks for. */
+export const isOfCounters = ({ filter = {}, alertIds }: AlertSelection): boolean =>
+  alertIds === undefined && isCounted(filter)
+
+/** Whether a query may read many alerts: what is no range of an index is filtered one by one. */
+export const isFiltered = (query: AlertQuery): boolean =>
+  !isOfCounters(query) || (query.afterSeq !== undefined && listGiven(query.filter ?? {}).length > 0)
 
 /** The statement's parts for a query with such a filter. */
 export function toFilteredSql(
@@ -42,7 +46,6 @@ export function toFilteredSql(
   bind: Bind,
 ): ListParts {
   const sources = toSources(query, bind)
-  const rows = toPageConditions(bounds, bind)
   const toTotal = () => {
     const all = [
       `created_at >= ${bind(toSqlTime(bounds.span.fromMs), 'timestamptz')}`,
@@ -50,18 +53,49 @@ export function toFilteredSql(
     ]
     return sources.map((source) => `(select count(*) ${toFrom(source, all)})`).join(' + ')
   }
-  const ordered = sources.map(
-    (source) =>
-      `(select created_at, alert_id ${toFrom(source, rows)} ${newestFirst} limit ${fetched})`,
-  )
-  const page = `select found.* from (
-    select * from (${ordered.join(' union all ')}) as keys ${newestFirst} limit ${fetched}
-  ) as keys
-  cross join lateral (
-    select ${alertColumns} from alerts where tenant_id = $1 and alert_id = keys.alert_id
-  ) as found`
-  return { toTotal, page }
+  const toPage = () => {
+    const rows = toPageConditions(bounds, bind)
+    const ordered = sources.map(
+      (source) =>
+        `(select created_at, alert_id ${toFrom(source, rows)} ${newestFirst} limit ${fetched})`,
+    )
+    return `select found.* from (
+      select * from (${ordered.join(' union all ')}) as keys ${newestFirst} limit ${fetched}
+    ) as keys
+    cross join lateral (
+      select ${alertColumns} from alerts where tenant_id = $1 and alert_id = keys.alert_id
+    ) as found`
+  }
+  return { toTotal, toPage }
 }
+
+/**
+ * A page in the order of `seq`: a range of its index, of which rows that do not match are read and
+ * passed over.
+ * @param afterSeq the first row has a higher one
+ */
+export function toPageBySeq(
+  { filter = {}, afterSeq }: { filter?: AlertFilter | undefined; afterSeq: number },
+  { span }: Bounds,
+  fetched: number,
+  bind: Bind,
+): string {
+  const { updated_after: since } = filter
+  const toTime = (ms: number) => bind(toSqlTime(ms), 'timestamptz')
+  const where = [
+    'tenant_id = $1',
+    `seq > ${bind(afterSeq, 'bigint')}`,
+    ...(span.fromMs > -Infinity ? [`created_at >= ${toTime(span.fromMs)}`] : []),
+    ...(span.toMs < Infinity ? [`created_at < ${toTime(span.toMs)}`] : []),
+    ...toConditions(filter, bind),
+    ...(since === undefined ? [] : [isChangedSince(toTime(since))]),
+  ]
+  return `select ${alertColumns} from alerts where ${where.join(' and ')}
+    order by seq limit ${fetched}`
+}
+
+/** SQL: raised or changed at an instant or later. */
+const isChangedSince = (since: string): string => `greatest(created_at, changed_at) >= ${since}`
 
 /** Rows of one index. `isFew`: sorted after they are found, since its order is not that of lists. */
 type Source = { where: string[]; isFew: boolean }
@@ -83,7 +117,7 @@ function toSources({ filter = {}, alertIds }: AlertQuery, bind: Bind): Source[] 
   if (filter.updated_after === undefined) return [{ where, isFew }]
   const since = bind(toSqlTime(filter.updated_after), 'timestamptz')
   if (isFound) {
-    return [{ where: [...where, `greatest(created_at, changed_at) >= ${since}`], isFew }]
+    return [{ where: [...where, isChangedSince(since)], isFew }]
   }
   // Raised since, or raised before and changed since: each has an index.
   const raised = { where: [...where, `created_at >= ${since}`], isFew: false }

@@ -1,8 +1,9 @@
 /** One alert found by its id. */
-import { type AlertRow, alertColumns, toAlert } from '#shared/core/alerts/alert.ts'
+import { type AlertRow, toAlert } from '#shared/core/alerts/alert.ts'
 import type { Alert } from '#shared/core/alerts/alert-schema.ts'
 import { type TenantScope, toSlugs } from '#shared/core/operators/roles.ts'
 import type { Queryable } from '#shared/io/postgres/postgres.ts'
+import { alertColumns } from './alert-columns.ts'
 
 /** Whether Postgres can store a text: a NUL would be an error of a query. */
 export const canBeStored = (text: string): boolean => !text.includes('\u0000')

@@ -10,10 +10,10 @@ import { alertsPageMax } from '#shared/core/base/limits/rest-api.ts'
 import type { Queryable, Sql } from '#shared/io/postgres/postgres.ts'
 import { type AlertPosition, type AlertQuery, newestFirst, toBounds } from './alert-query.ts'
 import { toCountedSql } from './counted-alerts-sql.ts'
-import { isFiltered, toFilteredSql } from './filtered-alerts-sql.ts'
+import { isOfCounters, toFilteredSql, toPageBySeq } from './filtered-alerts-sql.ts'
 
 export type UncountedPage = {
-  /** Newest first: by `created_at`, then `alert_id`, both descending. */
+  /** Newest first: by `created_at`, then `alert_id`, both descending; or ascending by `seq`. */
   alerts: Alert[]
   /** What `after` is for the next page, or null when this one is the last. */
   next: AlertPosition | null
@@ -75,14 +75,14 @@ const fetchSizes = [50, 100, 200, alertsPageMax]
  *   not on their values.
  */
 export function toListSql(query: AlertQuery): Sql {
-  const { toTotal, page, values } = toParts(query)
+  const { toTotal, page, order, values } = toParts(query)
   const text = `
 select total, page.*
 from (select (${toTotal()})::bigint as total) as totals
 left join (
   ${page}
 ) as page on true
-${newestFirst}`
+${order}`
   return { name: toName(text), text, values }
 }
 
@@ -99,11 +99,18 @@ function toParts(query: AlertQuery) {
   const fetched = 1 + (fetchSizes.find((size) => query.limit <= size) ?? alertsPageMax)
   const values: unknown[] = [query.tenantId]
   const bind = (value: unknown, type: string): string => `$${values.push(value)}::${type}`
-  const toSql = isFiltered(query) ? toFilteredSql : toCountedSql
-  const { toTotal, page } = toSql(query, toBounds(query), fetched, bind)
+  const bounds = toBounds(query)
+  const toSql = isOfCounters(query) ? toCountedSql : toFilteredSql
+  const { toTotal, toPage } = toSql(query, bounds, fetched, bind)
+  const { filter, afterSeq } = query
+  if (afterSeq !== undefined) {
+    const page = toPageBySeq({ filter, afterSeq }, bounds, fetched, bind)
+    return { toTotal, page, order: 'order by seq', values }
+  }
   return {
     toTotal,
-    page: `select * from (${page}) as matching ${newestFirst} limit ${fetched}`,
+    page: `select * from (${toPage()}) as matching ${newestFirst} limit ${fetched}`,
+    order: newestFirst,
     values,
   }
 }

@@ -28,19 +28,23 @@ const boundByName = (filter: AlertFilter) =>
     .filter(({ name }) => !boundByPlace.some((bound) => bound === name))
     .map(({ name, value }) => [name, value])
 
-type Page = { limit: number; cursor?: string | undefined }
+type Page = { limit: number; cursor?: string | undefined; after_seq?: number | undefined }
 
-/** Lists a page. @throws Problem invalid_query for a cursor of another list */
+/**
+ * Lists a page. One by `seq` has no cursor: the `seq` of its last alert continues it.
+ * @throws Problem invalid_query for a cursor of another list
+ */
 export async function listAlertsByQuery(
   listAlerts: AlertStore['listAlerts'],
   tenantId: string,
-  { limit, cursor, ...filter }: AlertFilter & Page,
+  { limit, cursor, after_seq: afterSeq, ...filter }: AlertFilter & Page,
 ) {
   // The page size may change between pages.
   const filters = [tenantId, ...boundByPlace.map((name) => filter[name]), ...boundByName(filter)]
   const scope: CursorScope = { list: 'alerts', tenantId, filters }
   const after = cursor === undefined ? null : toPosition(scope, cursor)
-  const { alerts, total, next } = await listAlerts({ tenantId, filter, limit, after })
+  const { alerts, total, next } = await listAlerts({ tenantId, filter, limit, after, afterSeq })
+  if (afterSeq !== undefined) return { data: alerts, total, limit, next_cursor: null }
   const nextCursor = next && encodeCursor(scope, [next.createdAtMs, next.alertId])
   return { data: alerts, total, limit, next_cursor: nextCursor }
 }

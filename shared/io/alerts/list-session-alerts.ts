@@ -1,8 +1,9 @@
 /** Lists the alerts of one session, one per action at most, each with the event that raised it. */
 
-import { type AlertRow, alertColumns, toAlert } from '#shared/core/alerts/alert.ts'
+import { type AlertRow, toAlert } from '#shared/core/alerts/alert.ts'
 import type { Alert } from '#shared/core/alerts/alert-schema.ts'
 import type { Queryable } from '#shared/io/postgres/postgres.ts'
+import { alertColumns } from './alert-columns.ts'
 import { canBeStored } from './find-alert.ts'
 
 export type SessionAlert = { alert: Alert; eventId: string; policyVersion: number }

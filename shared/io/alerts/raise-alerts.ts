@@ -4,7 +4,7 @@
  * tenants' sequences (alert-lock.ts).
  */
 
-import { toAlert } from '#shared/core/alerts/alert.ts'
+import { toAlert, unchanged } from '#shared/core/alerts/alert.ts'
 import { type AlertCandidate, toAlertRow } from '#shared/core/alerts/decide-alert.ts'
 import { toDeliveryId } from '#shared/core/base/ids.ts'
 import {
@@ -198,7 +198,7 @@ function toNewAlerts(
     const createdAt = new Date(Math.max(Math.floor(nowMs), last + 1))
     const row = toAlertRow(candidate, { seq, createdAt })
     const reasons = Buffer.from(JSON.stringify(row.reasons))
-    const body = Buffer.from(JSON.stringify(toAlert(row)))
+    const body = Buffer.from(JSON.stringify(toAlert({ ...row, ...unchanged })))
     const jsonAt = end
     end += reasons.length + body.length
     return { row, traceparent: candidate.traceparent ?? null, reasons, body, jsonAt }
@@ -219,6 +219,10 @@ const alertTypes: Record<Exclude<keyof NewAlert['row'], 'reasons'>, string> = {
   rasp_score: 'integer',
   policy_version: 'integer',
   disposition: 'text',
+  platform: 'text',
+  sdk_version: 'text',
+  app_version: 'text',
+  device_model: 'text',
   created_at: 'timestamptz',
 }
 const insertedColumns = Object.keys(alertTypes) as (keyof typeof alertTypes)[]

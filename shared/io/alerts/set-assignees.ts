@@ -4,20 +4,22 @@
  * alerts (alert-lock.ts), which every change of an assignee takes.
  */
 import type { Queryable } from '#shared/io/postgres/postgres.ts'
+import { nextChange } from './set-dispositions.ts'
 
 const assignAllSql = `
-with found as (
-  select a.alert_id, a.assignee, wanted.assignee as becomes, wanted.undoes
+with found as materialized (
+  select a.alert_id, a.assignee, wanted.assignee as becomes, wanted.undoes,
+    ${nextChange('a')} as at
   from unnest($2::text[], $3::text[], $7::bigint[]) as wanted (alert_id, assignee, undoes)
   join alerts as a on a.tenant_id = $1::text and a.alert_id = wanted.alert_id
   where a.assignee is distinct from wanted.assignee
 ), moved as (
-  update alerts as a set assignee = found.becomes from found
+  update alerts as a set assignee = found.becomes, changed_at = found.at from found
   where a.tenant_id = $1 and a.alert_id = found.alert_id
 ), recorded as (
   insert into alert_assignments
-    (tenant_id, alert_id, from_assignee, to_assignee, actor, job_id, undoes)
-  select $1, alert_id, assignee, becomes, $4::text, $5::text, undoes from found
+    (tenant_id, alert_id, from_assignee, to_assignee, actor, job_id, undoes, at)
+  select $1, alert_id, assignee, becomes, $4::text, $5::text, undoes, at from found
 ), audited as (
   insert into audit_log (actor, tenant_id, action, before, after)
   select $4::text, $1,

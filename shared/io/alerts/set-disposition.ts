@@ -1,18 +1,20 @@
 /**
- * Sets the disposition of an alert. The alert, its counters, its history and the audit log change
- * in one transaction, so every total is always exact.
+ * Sets the disposition of an alert, or of a list of alerts. The alerts, their counters, their
+ * histories, the audit log and the deliveries that tell the tenant change in one transaction, so
+ * every total is always exact.
  */
 
-import { type AlertRow, alertColumns, toAlert } from '#shared/core/alerts/alert.ts'
-import type { Alert } from '#shared/core/alerts/alert-schema.ts'
+import { type AlertRow, toAlert } from '#shared/core/alerts/alert.ts'
+import type { Alert, ListedOutcome } from '#shared/core/alerts/alert-schema.ts'
 import type { Disposition } from '#shared/core/alerts/dispositions.ts'
 import { invalidKey, Problem } from '#shared/core/http/problem.ts'
 import { type TenantScope, toSlugs } from '#shared/core/operators/roles.ts'
 import { lockActiveKey } from '#shared/io/api-keys/api-key-store.ts'
-import { insertAudit } from '#shared/io/postgres/audit-store.ts'
-import { type Queryable, type Session, toTime } from '#shared/io/postgres/postgres.ts'
+import type { Queryable, Session } from '#shared/io/postgres/postgres.ts'
+import { alertColumns } from './alert-columns.ts'
 import { lockSequences } from './alert-lock.ts'
 import { canBeStored } from './find-alert.ts'
+import { setDispositions } from './set-dispositions.ts'
 
 export type DispositionChange = {
   alertId: string
@@ -47,12 +49,68 @@ export function setDisposition(
       throw invalidKey()
     }
     if (row === null) return null
-    if (row.disposition !== change.disposition) {
-      const { expected = row.disposition } = change
-      if (row.disposition !== expected) throw await toConflict(tx, row)
-      await move(tx, row, change)
+    const { disposition, actor, note, atMs, expected = row.disposition } = change
+    if (row.disposition !== disposition && row.disposition !== expected) {
+      throw await toConflict(tx, row)
     }
-    return toAlert({ ...row, disposition: change.disposition })
+    const [changed] = await setDispositions(tx, {
+      tenantId: row.tenant_id,
+      alerts: [{ alertId: row.alert_id, disposition }],
+      actor,
+      note,
+      atMs,
+      jobId: null,
+      undoOf: null,
+    })
+    return toAlert({ ...row, disposition, changed_at: changed?.at ?? row.changed_at })
+  })
+}
+
+/** A change of many alerts of a tenant by one of its keys. */
+export type ListedChange = {
+  tenantId: string
+  alertIds: readonly string[]
+  disposition: Disposition
+  note: string | null
+  actor: string
+  keyHash: Buffer
+}
+
+/**
+ * Sets the disposition of many alerts in one transaction: all of those that exist, or none.
+ * @returns what happened to each, in the order of the ids
+ * @throws PostgresUnavailableError, Problem unauthorized when the API key is no longer active
+ */
+export function setListedDispositions(
+  postgres: Session,
+  { tenantId, alertIds, disposition, note, actor, keyHash }: ListedChange,
+): Promise<ListedOutcome[]> {
+  return postgres.transaction(async (tx) => {
+    await lockSequences(tx, [tenantId])
+    // After the wait for the lock, since the key can be removed during it.
+    if (!(await lockActiveKey(tx, keyHash))) throw invalidKey()
+    const { rows } = await tx.query<{ alert_id: string }>(
+      'select alert_id from alerts where tenant_id = $1 and alert_id = any($2)',
+      [tenantId, alertIds.filter(canBeStored)],
+    )
+    const known = new Set(rows.map((row) => row.alert_id))
+    const changed = await setDispositions(tx, {
+      tenantId,
+      alerts: [...known].map((alertId) => ({ alertId, disposition })),
+      actor,
+      note,
+      jobId: null,
+      undoOf: null,
+    })
+    const moved = new Set(changed.map((one) => one.alert_id))
+    return alertIds.map((alertId) => {
+      const outcome = moved.has(alertId)
+        ? 'changed'
+        : known.has(alertId)
+          ? 'unchanged'
+          : 'not_found'
+      return { alert_id: alertId, outcome }
+    })
   })
 }
 
@@ -93,49 +151,4 @@ export async function lockAlert(
     [owner.rows[0].tenant_id, alertId],
   )
   return found.rows[0] ?? null
-}
-
-const moveSql = `
-with moved as (
-  update alerts set disposition = $3, changed_at = coalesce($9::timestamptz, clock_timestamp())
-  where tenant_id = $1 and alert_id = $2
-), changes (disposition, change) as (
-  values ($4::text, -1), ($3::text, 1)
-), counted as (
-  insert into alert_counts_by_day as counts (tenant_id, day, disposition, decision, alert_count)
-  select $1, ($6::timestamptz at time zone 'UTC')::date, disposition, $5, change
-  from changes
-  on conflict (tenant_id, day, disposition, decision)
-  do update set alert_count = counts.alert_count + excluded.alert_count
-), counted_by_hour as (
-  insert into alert_counts_by_hour as counts (tenant_id, hour, disposition, decision, alert_count)
-  select $1, date_bin('1 hour', $6::timestamptz, 'epoch'), disposition, $5, change
-  from changes
-  on conflict (tenant_id, hour, disposition, decision)
-  do update set alert_count = counts.alert_count + excluded.alert_count
-)
-insert into alert_dispositions
-  (tenant_id, alert_id, from_disposition, to_disposition, actor, note, at)
-values ($1, $2, $4, $3, $7, $8, coalesce($9::timestamptz, clock_timestamp()))`
-
-async function move(tx: Queryable, row: AlertRow, change: DispositionChange): Promise<void> {
-  await tx.query(moveSql, [
-    row.tenant_id,
-    row.alert_id,
-    change.disposition,
-    row.disposition,
-    row.action,
-    row.created_at.toISOString(),
-    change.actor,
-    change.note,
-    change.atMs === undefined ? null : toTime(change.atMs),
-  ])
-  const { alert_id, disposition } = row
-  await insertAudit(tx, {
-    actor: change.actor,
-    tenantId: row.tenant_id,
-    action: 'alert.dispositioned',
-    before: { alert_id, disposition },
-    after: { alert_id, disposition: change.disposition, note: change.note },
-  })
 }

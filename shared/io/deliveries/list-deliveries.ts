@@ -1,7 +1,7 @@
 /** Lists deliveries for operators, each with all its attempts. */
-import { toDeliveryId } from '#shared/core/base/ids.ts'
 import type { Delivery } from '#shared/core/deliveries/delivery-schema.ts'
 import type { DeliveryState } from '#shared/core/deliveries/delivery-states.ts'
+import type { DeliveryEvent } from '#shared/core/deliveries/webhook-events.ts'
 import { canBeStored } from '#shared/io/alerts/find-alert.ts'
 import type { Queryable } from '#shared/io/postgres/postgres.ts'
 
@@ -12,6 +12,7 @@ export type DeliveryQuery = {
   tenantId: string
   state?: DeliveryState | undefined
   alertId?: string | undefined
+  event?: DeliveryEvent | undefined
   limit: number
   /** Continues after this delivery; starts with the newest when left out. */
   after?: DeliveryPosition | undefined
@@ -73,9 +74,10 @@ export async function listDeliveries(db: Queryable, query: DeliveryQuery): Promi
   const bind = (value: unknown): string => `$${values.push(value)}`
   const where = ['d.tenant_id = $1']
   if (query.state !== undefined) where.push(conditions[query.state])
-  // An alert's delivery is found by its id, which follows from the alert's.
+  if (query.event !== undefined) where.push(`d.event = ${bind(query.event)}`)
   if (query.alertId !== undefined) {
-    where.push(`d.delivery_id = ${bind(toDeliveryId(query.alertId))}`)
+    if (!canBeStored(query.alertId)) return { deliveries: [], next: null }
+    where.push(`d.alert_id = ${bind(query.alertId)}`)
   }
   if (query.after !== undefined) {
     const { createdAtUs: us, deliveryId } = query.after

@@ -3,11 +3,12 @@
  * schedule. It runs in parts, so that no lock lasts long, and skips deliveries that are being sent.
  */
 
-import { type AlertRow, alertColumns, toAlert } from '#shared/core/alerts/alert.ts'
+import { type AlertRow, toAlert } from '#shared/core/alerts/alert.ts'
 import type { Alert } from '#shared/core/alerts/alert-schema.ts'
 import { toDeliveryId } from '#shared/core/base/ids.ts'
 import { replayBatchMax } from '#shared/core/base/limits/deliveries.ts'
-import { webhookTestEvent } from '#shared/core/deliveries/test-event.ts'
+import { webhookTest } from '#shared/core/deliveries/webhook-events.ts'
+import { alertColumns } from '#shared/io/alerts/alert-columns.ts'
 import { lockSequences } from '#shared/io/alerts/alert-lock.ts'
 import { canBeStored } from '#shared/io/alerts/find-alert.ts'
 import type { Queryable } from '#shared/io/postgres/postgres.ts'
@@ -28,7 +29,7 @@ const replaySet = `
 export type ReplayScope = { sinceMs: number | null; onlyFailed: boolean }
 
 /** SQL: a delivery that a replay of a scope takes; `$1` is the tenant, `$2` whether only failed. */
-const inScope = `d.tenant_id = $1 and d.event <> '${webhookTestEvent}' and d.claimed_by is null
+const inScope = `d.tenant_id = $1 and d.event <> '${webhookTest}' and d.claimed_by is null
   and (d.state in ('failed', 'skipped') or not $2)`
 
 /** Counts the deliveries that a replay of the scope would send if it began now. */
@@ -98,33 +99,46 @@ export async function replayNext(
 }
 
 /**
- * Replays the delivery of one alert in any state. If retention has removed it, it is created again
- * with the same id and the present alert.
- * @returns its id and whether it is due now (not while it is being sent); null for no such alert
+ * Replays the deliveries of one alert in any state: as it was raised, and its updates (the newest,
+ * of thousands). If retention has removed the first, it is created again with the same id and the
+ * present alert.
+ * @returns its deliveries, and how many are due now (none while it is being sent); null for no such
+ *   alert
  */
 export async function replayAlert(
   tx: Queryable,
   options: { tenantId: string; alertId: string },
-): Promise<{ deliveryId: string; replayed: boolean } | null> {
+): Promise<{ deliveryIds: string[]; replayed: number } | null> {
   const { tenantId, alertId } = options
   // Retention, erasure and other replays wait: the alert stays, and its delivery is created once.
   await lockSequences(tx, [tenantId])
   const alert = await findAlert(tx, tenantId, alertId)
   if (alert === null) return null
   const deliveryId = toDeliveryId(alertId)
-  const made = await tx.query(
-    `insert into deliveries (tenant_id, delivery_id, alert_id, body, due_at)
-     select $1, $2, $3, convert_to($4, 'UTF8'), now()
-     where not exists (select from deliveries as d where d.delivery_id = $2)`,
-    [tenantId, deliveryId, alertId, JSON.stringify(alert)],
+  await preferKeyLookups(tx)
+  const { rows } = await tx.query<{ delivery_id: string; is_free: boolean }>(
+    `select delivery_id, claimed_by is null as is_free from deliveries
+     where tenant_id = $1 and delivery_id = any(array(
+       select delivery_id from deliveries where tenant_id = $1 and alert_id = $2
+       order by created_at desc limit ${replayBatchMax}) || $3::text)
+     order by delivery_id for update`,
+    [tenantId, alertId, deliveryId],
   )
-  if (made.rowCount === 1) return { deliveryId, replayed: true }
-  const { rowCount } = await tx.query(
-    `update deliveries as d ${replaySet}
-     where d.delivery_id = $2 and d.tenant_id = $1 and d.claimed_by is null`,
-    [tenantId, deliveryId],
+  const free = rows.filter((row) => row.is_free).map((row) => row.delivery_id)
+  await tx.query(
+    `update deliveries as d ${replaySet} where d.tenant_id = $1 and d.delivery_id = any($2)`,
+    [tenantId, free],
   )
-  return { deliveryId, replayed: rowCount === 1 }
+  const made = rows.every((row) => row.delivery_id !== deliveryId)
+  if (made) {
+    await tx.query(
+      `insert into deliveries (tenant_id, delivery_id, alert_id, body, due_at)
+       values ($1, $2, $3, convert_to($4, 'UTF8'), now())`,
+      [tenantId, deliveryId, alertId, JSON.stringify(alert)],
+    )
+  }
+  const known = rows.map((row) => row.delivery_id).filter((id) => id !== deliveryId)
+  return { deliveryIds: [deliveryId, ...known], replayed: free.length + (made ? 1 : 0) }
 }
 
 async function findAlert(tx: Queryable, tenantId: string, alertId: string): Promise<Alert | null> {

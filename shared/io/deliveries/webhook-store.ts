@@ -2,6 +2,7 @@
  * Locks, pauses and resumes a tenant's webhook in Postgres. The health columns are about the
  * present webhook: a statement that sets, resumes or switches it off also resets them.
  */
+import type { WebhookEvent } from '#shared/core/deliveries/webhook-events.ts'
 import type { Queryable } from '#shared/io/postgres/postgres.ts'
 
 export type WebhookState = 'on' | 'off' | 'paused'
@@ -36,6 +37,19 @@ async function selectWebhook(
   const row = rows[0]
   if (row === undefined) return { state: 'off', url: null, offReason: null }
   return { state: row.state, url: row.url, offReason: row.off_reason }
+}
+
+/** Sets which events a tenant's webhook gets, whether it is on or off. */
+export async function setWebhookEvents(
+  tx: Queryable,
+  tenantId: string,
+  events: readonly WebhookEvent[],
+): Promise<void> {
+  await tx.query(
+    `insert into webhooks (tenant_id, off_reason, events) values ($1, 'operator', $2)
+     on conflict (tenant_id) do update set events = excluded.events`,
+    [tenantId, events],
+  )
 }
 
 /** Pauses a webhook that is on: its deliveries wait. @returns false when it was not on */

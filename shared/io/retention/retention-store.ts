@@ -227,8 +227,9 @@ with expired as (
 ), gone as (
   delete from alerts as a using expired
   where a.tenant_id = $1 and a.alert_id = expired.alert_id
-    -- Unless its delivery was replayed meanwhile: no delivery is without its alert.
-    and expired.alert_id not in (select alert_id from sent except select alert_id from ended)
+    -- Unless one of its deliveries was replayed meanwhile: none is without its alert.
+    and expired.alert_id not in (
+      select alert_id from sent where delivery_id not in (select delivery_id from ended))
   returning a.created_at, a.disposition, a.action
 ), counted as (
   insert into alert_counts_by_day as counts (tenant_id, day, disposition, decision, alert_count)

@@ -3,6 +3,7 @@
  * every change of it raises the tenant's epoch in the same statement, so an epoch identifies one
  * content. It works on the pool or in a transaction.
  */
+import type { WebhookEvent } from '#shared/core/deliveries/webhook-events.ts'
 import { Problem } from '#shared/core/http/problem.ts'
 import type { Rate } from '#shared/core/http/rate-limit.ts'
 import { type TenantScope, toSlugs } from '#shared/core/operators/roles.ts'
@@ -60,6 +61,8 @@ export type TenantView = {
   webhook_off_reason: string | null
   /** When it was last set, paused, resumed or switched off. */
   webhook_changed_at: string | null
+  /** Which events it gets. */
+  webhook_events: WebhookEvent[]
   /** Null while deliveries succeed. */
   webhook_health: WebhookHealth | null
   policy_version: number
@@ -380,6 +383,7 @@ select t.tenant_id, t.name, t.environment, t.status, t.epoch, t.created_at, t.po
   t.event_retention_days, t.alert_retention_days, t.delivery_retention_days,
   w.url as webhook_url, coalesce(w.state, 'off') as webhook_state,
   w.off_reason as webhook_off_reason, w.changed_at as webhook_changed_at,
+  coalesce(w.events, '{risk.alert}') as webhook_events,
   case when w.failing_since is not null then jsonb_build_object(
     'failing_since', ${isoOf('w.failing_since')}, 'failed_attempts', w.failed_attempts,
     'last_failure', w.last_failure, 'held_until', ${isoOf('w.circuit_open_until')},
@@ -413,6 +417,7 @@ function toView(row: ViewRow): TenantView {
     webhook_state: row.webhook_state,
     webhook_off_reason: row.webhook_off_reason,
     webhook_changed_at: row.webhook_changed_at?.toISOString() ?? null,
+    webhook_events: row.webhook_events,
     webhook_health: row.webhook_health,
     policy_version: row.policy_version,
     policy_hash: row.policy_hash,

@@ -2,7 +2,8 @@
  * The baseline of the alert list, run as a child: the api's own server on a pool like the api's,
  * whose list is a bare `select ... limit 50` of the tenant, without an order, a filter or a total.
  */
-import { type AlertRow, alertColumns, toAlert } from '#shared/core/alerts/alert.ts'
+import { type AlertRow, toAlert } from '#shared/core/alerts/alert.ts'
+import { alertColumns } from '#shared/io/alerts/alert-columns.ts'
 import { listingSession } from '#shared/io/alerts/list-alerts.ts'
 import { listen } from '#shared/io/http/http-server.ts'
 import { createPostgres } from '#shared/io/postgres/postgres.ts'
@@ -31,8 +32,9 @@ async function start(postgresUrl: string): Promise<string> {
           })
           return { alerts: rows.map(toAlert), total: rows.length, next: null }
         },
-        findAlert: unused,
+        findAlertDetail: unused,
         setDisposition: unused,
+        setListedDispositions: unused,
       },
       answerOnce: unused,
       history: { findSmallDevice: unused, findLargeDevice: unused },

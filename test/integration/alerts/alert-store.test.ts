@@ -17,6 +17,7 @@ import { dayMs, hourMs } from '#shared/core/base/instants.ts'
 import { severities } from '#shared/core/scoring/score.ts'
 import type { AlertQuery } from '#shared/io/alerts/alert-query.ts'
 import { type AlertStore, createAlertStore } from '#shared/io/alerts/alert-store.ts'
+import { addNote, setAssignee } from '#shared/io/alerts/alert-work-store.ts'
 import { listAlerts, toListSql } from '#shared/io/alerts/list-alerts.ts'
 import { raiseAlerts } from '#shared/io/alerts/raise-alerts.ts'
 import { createPostgres, type Postgres, type Queryable } from '#shared/io/postgres/postgres.ts'
@@ -249,6 +250,40 @@ describe('raising', () => {
     }
   })
 
+  test('is seen by a reader of after_seq without a gap and without a repeat', async () => {
+    const tenantId = await addTenant()
+    const writers = 6
+    const batches = 15
+    let ended = 0
+    const write = async (writer: number) => {
+      for (let batch = 0; batch < batches; batch++) {
+        const candidates = [0, 1, 2].map((one) =>
+          makeAlertCandidate({ tenantId, sessionId: `w${writer}b${batch}n${one}` }),
+        )
+        await store.raiseAlerts(candidates, Date.now)
+      }
+      ended++
+    }
+    const read = async () => {
+      const seen: number[] = []
+      for (let wasEnded = false; ; ) {
+        const afterSeq = seen.at(-1) ?? 0
+        const page = await store.listAlerts({ ...everything(tenantId), limit: 7, afterSeq })
+        seen.push(...page.alerts.map((alert) => alert.seq))
+        if (page.alerts.length === 0 && wasEnded) return seen
+        wasEnded = ended === writers
+      }
+    }
+    const all = Array.from({ length: writers * batches * 3 }, (_, index) => index + 1)
+    const [seen, again] = await Promise.all([
+      read(),
+      read(),
+      ...Array.from({ length: writers }, (_, writer) => write(writer)),
+    ])
+    expect(seen).toEqual(all)
+    expect(again).toEqual(all)
+  })
+
   test('keeps two tenants with the same devices and sessions apart', async () => {
     const [a, b] = [await addTenant(), await addTenant()]
     const candidates = [a, b].map((tenantId) => makeAlertCandidate({ tenantId, sessionId: 'same' }))
@@ -334,6 +369,105 @@ describe('dispositions', () => {
     const { alertId } = candidate
     expect(await store.setDisposition({ alertId, scope: [other], ...change })).toBeNull()
     expect(await store.findAlert({ alertId })).toMatchObject({ disposition: 'OPEN' })
+  })
+})
+
+describe('what people change', () => {
+  const insertOperator = (id: string, email: string) =>
+    postgres.query(
+      `insert into operators (operator_id, email, name, role, password_hash, created_at, created_by)
+       values ($1, $2, 'Ada', 'analyst', '$argon2id$', now(), 'test')`,
+      [id, email],
+    )
+
+  async function raiseOne(tenantId: string, sessionId = 's'): Promise<Alert> {
+    await store.raiseAlerts([makeAlertCandidate({ tenantId, sessionId })], Date.now)
+    const filter = { session_id: sessionId }
+    const page = await store.listAlerts({ ...everything(tenantId), filter })
+    return page.alerts[0]!
+  }
+
+  test('raises updated_at with every change, whatever the clock does, and names people by ids', async () => {
+    const tenantId = await addTenant()
+    const ids = { ada: `opr_${'a'.repeat(22)}`, bo: `opr_${'b'.repeat(22)}` }
+    await insertOperator(ids.ada, 'ada@house.example')
+    await insertOperator(ids.bo, 'bo@house.example')
+    const { alert_id: alertId, created_at } = await raiseOne(tenantId)
+    // As if the clock had been an hour ahead: no change may be before it.
+    const ahead = new Date(Date.now() + hourMs)
+    await postgres.query('update alerts set created_at = $2 where alert_id = $1', [alertId, ahead])
+    const of = { alertId, scope: [tenantId] as const }
+    const detail = async () => (await store.findAlertDetail({ tenantId, alertId }))!
+    const times = [(await detail()).updated_at]
+    expect(times[0]).toBe(ahead.toISOString())
+    expect(times[0]! > created_at).toBe(true)
+    const changes = [
+      () =>
+        setAssignee(postgres, { ...of, assignee: 'bo@house.example', actor: 'ada@house.example' }),
+      () => addNote(postgres, { ...of, note: 'asked', actor: 'bo@house.example', most: 2 }),
+      () =>
+        store.setDisposition({
+          ...of,
+          disposition: 'CONFIRMED',
+          note: 'paid back',
+          actor: 'api-key:crm',
+        }),
+      () => store.setDisposition({ ...of, disposition: 'OPEN', note: null, actor: 'admin' }),
+      () => setAssignee(postgres, { ...of, assignee: null, actor: 'gone@house.example' }),
+    ]
+    for (const change of changes) {
+      await change()
+      const { alerts } = await store.listAlerts(everything(tenantId))
+      const found = await detail()
+      expect(alerts[0]!.updated_at).toBe(found.updated_at)
+      times.push(found.updated_at)
+    }
+    expect(times).toEqual([...new Set(times)].sort())
+    const operator = (id: string | null) => ({ kind: 'operator', id })
+    const found = await detail()
+    expect(found).toMatchObject({ disposition: 'OPEN', assignee: null })
+    expect(found.history).toEqual([
+      {
+        at: times[3],
+        by: { kind: 'api_key', id: 'crm' },
+        from: 'OPEN',
+        to: 'CONFIRMED',
+        note: 'paid back',
+      },
+      { at: times[4], by: operator(null), from: 'CONFIRMED', to: 'OPEN', note: null },
+    ])
+    expect(found.assignments).toEqual([
+      { at: times[1], by: operator(ids.ada), from: null, to: operator(ids.bo) },
+      { at: times[5], by: operator(null), from: operator(ids.bo), to: null },
+    ])
+    expect(found.notes).toEqual([{ at: times[2], by: operator(ids.bo), note: 'asked' }])
+    expect(JSON.stringify(found)).not.toContain('house.example')
+    const updated = { ...everything(tenantId), filter: { updated_after: Date.parse(times[5]!) } }
+    expect((await store.listAlerts(updated)).total).toBe(1)
+    const later = { ...everything(tenantId), filter: { updated_after: Date.parse(times[5]!) + 1 } }
+    expect((await store.listAlerts(later)).total).toBe(0)
+    // What changes nothing is no change: the same disposition, and a note that does not fit.
+    await store.setDisposition({ ...of, disposition: 'OPEN', note: null, actor: 'admin' })
+    await addNote(postgres, { ...of, note: 'more', actor: 'bo@house.example', most: 1 })
+    expect((await detail()).updated_at).toBe(times[5])
+  })
+
+  test('shows the newest changes of an alert that has many', async () => {
+    const tenantId = await addTenant()
+    const { alert_id: alertId } = await raiseOne(tenantId)
+    await postgres.query(
+      `insert into alert_dispositions
+         (tenant_id, alert_id, from_disposition, to_disposition, actor, note)
+       select $1, $2, 'OPEN', 'REVIEWED', 'system', n::text from generate_series(1, 205) as n
+       order by n + 0`,
+      [tenantId, alertId],
+    )
+    const { history } = (await store.findAlertDetail({ tenantId, alertId }))!
+    expect(history.map(({ note }) => note)).toEqual(
+      Array.from({ length: 200 }, (_, index) => String(index + 6)),
+    )
+    expect(await store.findAlertDetail({ tenantId: 'another', alertId })).toBeNull()
+    expect(await store.findAlertDetail({ tenantId, alertId: 'alr_\u0000' })).toBeNull()
   })
 })
 
@@ -444,7 +578,6 @@ describe('a list', () => {
   const someFlags = ['ROOTED', 'EMULATOR', 'VPN_SUSPECTED', 'HIGH_VELOCITY'] as const
   let tenantId: string
   let model: Alert[]
-  let changedMs: Map<string, number>
   let assignees: Map<string, string>
 
   /** 240 alerts of a few devices over some days, dense around hours and midnights. */
@@ -462,6 +595,7 @@ describe('a list', () => {
           userId: one === 0 ? null : `u${batch % 4}`,
           action: decisions[(batch + one * one) % 2]!,
           riskScore: 30 + ((batch * 3 + one) % 71),
+          platform: [null, 'android', 'ios'][(batch + one) % 3]!,
           reasons: someFlags
             .filter((_, at) => (batch * 3 + one) % (at + 2) === 0)
             .map((code) => ({ code, weight: 1, evidence: {} })),
@@ -484,12 +618,6 @@ describe('a list', () => {
        where tenant_id = $1 and changed_at is not null`,
       [tenantId],
     )
-    const changed = await postgres.query<{ alert_id: string; changed_at: Date }>(
-      'select alert_id, changed_at from alerts where tenant_id = $1 and changed_at is not null',
-      [tenantId],
-    )
-    changedMs = new Map(changed.rows.map((row) => [row.alert_id, row.changed_at.getTime()]))
-    expect(changedMs.size).toBeGreaterThan(50)
     const assigned = await postgres.query<{ alert_id: string }>(
       `update alerts set assignee = 'ada@example.com' where tenant_id = $1 and seq % 5 = 2
        returning alert_id`,
@@ -499,11 +627,9 @@ describe('a list', () => {
     expect(assignees.size).toBe(48)
     model = await walk(everything(tenantId))
     expect(model).toHaveLength(240)
+    const changed = model.filter((alert) => alert.updated_at > alert.created_at)
+    expect(changed.length).toBeGreaterThan(50)
   })
-
-  /** When an alert was raised or its disposition last changed. */
-  const updatedMs = (alert: Alert): number =>
-    Math.max(Date.parse(alert.created_at), changedMs.get(alert.alert_id) ?? 0)
 
   /** Whether an alert has a filter's value. */
   const tests: {
@@ -519,7 +645,8 @@ describe('a list', () => {
     session_id: (alert, id) => alert.entity.session.session_id === id,
     from: (alert, ms) => Date.parse(alert.created_at) >= ms,
     to: (alert, ms) => Date.parse(alert.created_at) < ms,
-    updated_after: (alert, ms) => updatedMs(alert) >= ms,
+    platform: (alert, platform) => alert.platform === platform,
+    updated_after: (alert, ms) => Date.parse(alert.updated_at) >= ms,
     assignee: (alert, email) => (assignees.get(alert.alert_id) ?? 'none') === email,
   }
   const matches = (alert: Alert, filter: AlertFilter): boolean =>
@@ -551,6 +678,7 @@ describe('a list', () => {
       severity: rarely(fc.subarray([...severities], { minLength: 1 })),
       min_score: rarely(fc.integer({ min: 0, max: 100 })),
       assignee: rarely(fc.constantFrom(unassigned, 'ada@example.com', 'nobody@example.com')),
+      platform: rarely(fc.constantFrom('android', 'ios', 'tizen')),
       updated_after: rarely(instant),
       from: maybe(instant),
       to: maybe(instant),
@@ -559,9 +687,10 @@ describe('a list', () => {
       filter: fc.record(drawn),
       limit: fc.oneof(fc.integer({ min: 1, max: 8 }), fc.constantFrom(50, 51, 200, 500)),
       start: maybe(fc.nat(239)),
+      afterSeq: fc.nat(241),
     })
     await fc.assert(
-      fc.asyncProperty(query, async ({ start, filter, limit }) => {
+      fc.asyncProperty(query, async ({ start, afterSeq, filter, limit }) => {
         const last = start === undefined ? undefined : model[start]!
         const after =
           last === undefined
@@ -580,6 +709,10 @@ describe('a list', () => {
         expect(page.next).toEqual(next)
         const { total: _, ...uncounted } = page
         expect(await store.listUncounted({ tenantId, filter, limit, after })).toEqual(uncounted)
+        const bySeq = await store.listAlerts({ tenantId, filter, limit, after: null, afterSeq })
+        const later = matching.filter((one) => one.seq > afterSeq).reverse()
+        expect(bySeq.alerts).toEqual(later.slice(0, limit))
+        expect(bySeq.total).toBe(matching.length)
       }),
       { numRuns: 500, verbose: true },
     )
@@ -671,6 +804,16 @@ describe('a list of a large tenant', () => {
           }
         }
       }
+    }
+    for (const [afterSeq, filter] of [
+      [0, {}],
+      [size - 100, {}],
+      [size, { disposition: ['OPEN'] }],
+      [size / 2, { device_id: 'd7' }],
+    ] as const) {
+      const { text, values } = toListSql({ ...everything(tenantId), limit: 50, filter, afterSeq })
+      const pages = await explain(text, values ?? [], 'force_generic_plan')
+      expect(pages, `after_seq ${afterSeq} ${JSON.stringify(filter)}`).toBeLessThan(250)
     }
     expect((await store.listAlerts(everything(tenantId))).total).toBe(size)
   })

@@ -8,7 +8,7 @@ import { operatorIdBytes, toOperatorsId } from '#shared/core/operators/operator-
 import { lockSequences } from '#shared/io/alerts/alert-lock.ts'
 import { createAlertStore } from '#shared/io/alerts/alert-store.ts'
 import { setAssignee } from '#shared/io/alerts/alert-work-store.ts'
-import { stepBulkJob } from '#shared/io/alerts/bulk-job-steps.ts'
+import { stepBulkJob } from '#shared/io/alerts/bulk/bulk-job-steps.ts'
 import {
   type BulkChange,
   type BulkTarget,
@@ -18,10 +18,10 @@ import {
   leaseBulkJob,
   listBulkJobs,
   startBulkJob,
-} from '#shared/io/alerts/bulk-job-store.ts'
+} from '#shared/io/alerts/bulk/bulk-job-store.ts'
+import { startBulkUndo } from '#shared/io/alerts/bulk/undo-bulk-job.ts'
 import { raiseAlerts } from '#shared/io/alerts/raise-alerts.ts'
 import { setDisposition } from '#shared/io/alerts/set-disposition.ts'
-import { startBulkUndo } from '#shared/io/alerts/undo-bulk-job.ts'
 import { insertOperator } from '#shared/io/operators/operator-store.ts'
 import { createPostgres, type Postgres } from '#shared/io/postgres/postgres.ts'
 import { createLog } from '#shared/io/process/log.ts'

@@ -267,6 +267,8 @@ describe('alerts', () => {
       reasons: [{ code: 'ROOTED', weight: 55, evidence: { signals: ['root.su_binary'] } }],
       disposition: expect.stringMatching(/^[A-Z_]+$/),
       created_at: '2026-05-09T23:10:00.000Z',
+      updated_at: expect.stringMatching(/^2026-.*Z$/),
+      assignee: null,
     })
     const twin = (await getAlerts('?limit=500', keys.twin)).data
     const ids = new Set(all.map((alert) => alert.alert_id))

@@ -1,6 +1,7 @@
 // Conditional requests: a 304 while an answer is the same, and the whole answer once it changed.
 import { gunzipSync } from 'node:zlib'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { addNote } from '#shared/io/alerts/alert-work-store.ts'
 import { makeAlertCandidate } from '../../support/alerts/alert-candidates.ts'
 import { type ApiRig, acceptEvent, createApiRig } from '../../support/http/api-rig.ts'
 import { startClickhouse, type TestClickhouse } from '../../support/servers/clickhouse-server.ts'
@@ -91,7 +92,7 @@ it('a compressed answer has the tag of the plain one, and both are confirmed', a
   expect(again.headers).not.toHaveProperty('content-encoding')
 })
 
-it('a changed alert is sent, and so is the alert as it was before', async () => {
+it('a changed alert is sent, also one that was changed back, and one with a new note', async () => {
   const path = paths().alert
   const before = await read(path)
   const set = (disposition: 'CONFIRMED' | 'OPEN') =>
@@ -106,8 +107,14 @@ it('a changed alert is sent, and so is the alert as it was before', async () => 
   const changed = await read(path, { 'if-none-match': before.tag })
   expect(JSON.parse(changed.text)).toMatchObject({ disposition: 'CONFIRMED' })
   await set('OPEN')
-  expect((await read(path, { 'if-none-match': changed.tag })).text).toBe(before.text)
-  expect((await get(path, { 'if-none-match': before.tag })).status).toBe(304)
+  const back = await read(path, { 'if-none-match': before.tag })
+  expect(JSON.parse(back.text)).toMatchObject({ disposition: 'OPEN' })
+  expect((await get(path, { 'if-none-match': back.tag })).status).toBe(304)
+  const scope = [tenantId]
+  const note = { alertId: alert.alertId, scope, note: 'asked', actor: 'ada@example.com', most: 9 }
+  await addNote(rig.postgres, note)
+  const noted = await read(path, { 'if-none-match': back.tag })
+  expect(JSON.parse(noted.text)).toMatchObject({ notes: [{ note: 'asked' }] })
 })
 
 it('one new session changes the device and the user, and no other device', async () => {

@@ -3,13 +3,19 @@
 import { randomBytes } from 'node:crypto'
 import { request } from 'node:http'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
-import type { Alert } from '#shared/core/alerts/alert-schema.ts'
-import { alertSchema } from '#shared/core/alerts/alert-schema.ts'
+import {
+  type Alert,
+  type AlertDetail,
+  alertDetailSchema,
+  alertUpdateSchema,
+} from '#shared/core/alerts/alert-schema.ts'
 import { eventSchema } from '#shared/core/http/event-schemas.ts'
 import { userSchema } from '#shared/core/http/reading-schemas.ts'
 import { hashApiKey } from '#shared/core/tenants/credentials.ts'
+import { setDisposition } from '#shared/io/alerts/set-disposition.ts'
 import { lockActiveKey } from '#shared/io/api-keys/api-key-store.ts'
 import { smallQuery } from '#shared/io/clickhouse/clickhouse.ts'
+import { setWebhookEvents } from '#shared/io/deliveries/webhook-store.ts'
 import { createKey, listKeys, removeKey } from '../../../services/console/tenants/manage-keys.ts'
 import { makeAlertCandidate } from '../../support/alerts/alert-candidates.ts'
 import { type ApiRig, acceptEvent, createApiRig } from '../../support/http/api-rig.ts'
@@ -64,7 +70,9 @@ describe('an alert by its id', () => {
     const alertId = await raise('acme', 'by-id', { userId: 'u1', eventId: 'evt_of_it' })
     const answer = await rig.call(`/v1/di/alerts/${alertId}`, { key })
     expect(answer.status).toBe(200)
-    const alert = alertSchema.strict().parse(answer.json())
+    const detail = alertDetailSchema.strict().parse(answer.json())
+    const { history, assignments, notes, ...alert } = detail
+    expect([history, assignments, notes]).toEqual([[], [], []])
     expect(alert).toMatchObject({
       alert_id: alertId,
       tenant_id: 'acme',
@@ -255,6 +263,207 @@ describe('a disposition', () => {
     const alertId = await raise('small', 'small')
     expect((await set(alertId, writer, { disposition: 'CONFIRMED' })).status).toBe(200)
     expect((await set(alertId, writer, { disposition: 'OPEN' })).status).toBe(429)
+  })
+})
+
+describe('dispositions of many alerts', () => {
+  const setMany = (of: string, body: unknown, headers: Record<string, string> = {}) =>
+    rig.call('/v1/di/alerts/dispositions', { key: of, method: 'POST', body, headers })
+  const counts = async (of: string) => {
+    const read = async (disposition: string) => {
+      const answer = await rig.call(`/v1/di/alerts?disposition=${disposition}`, { key: of })
+      return answer.json<{ total: number }>().total
+    }
+    return { open: await read('OPEN'), confirmed: await read('CONFIRMED') }
+  }
+
+  test('are set in one transaction, answered in order, counted, recorded and audited', async () => {
+    const tenantKey = await rig.addTenant('bulk')
+    const writer = await newKey('crm', ['alerts:write'], 'bulk')
+    const ids = []
+    for (const session of ['b1', 'b2', 'b3', 'b4']) ids.push(await raise('bulk', session))
+    const foreign = await raise('other', 'not-of-bulk')
+    const first = { alert_ids: [ids[1]], disposition: 'CONFIRMED' }
+    expect((await setMany(writer, first)).json()).toMatchObject({ changed: 1 })
+    const asked = [ids[3], foreign, ids[1], 'alr_unknown', ids[0]]
+    const answer = await setMany(writer, {
+      alert_ids: asked,
+      disposition: 'CONFIRMED',
+      note: 'chargebacks of May',
+    })
+    expect(answer.status, answer.text).toBe(200)
+    expect(answer.json()).toEqual({
+      data: [
+        { alert_id: ids[3], outcome: 'changed' },
+        { alert_id: foreign, outcome: 'not_found' },
+        { alert_id: ids[1], outcome: 'unchanged' },
+        { alert_id: 'alr_unknown', outcome: 'not_found' },
+        { alert_id: ids[0], outcome: 'changed' },
+      ],
+      changed: 2,
+    })
+    expect(await counts(tenantKey)).toEqual({ open: 1, confirmed: 3 })
+    const detail = await rig.call(`/v1/di/alerts/${ids[3]}`, { key: tenantKey })
+    const { history, updated_at } = detail.json<AlertDetail>()
+    expect(history).toEqual([
+      {
+        at: updated_at,
+        by: { kind: 'api_key', id: 'crm' },
+        from: 'OPEN',
+        to: 'CONFIRMED',
+        note: 'chargebacks of May',
+      },
+    ])
+    const { rows } = await rig.postgres.query(
+      `select count(*)::int as entries, count(distinct after ->> 'alert_id')::int as alerts,
+         min(actor) as actor, bool_or(after ? 'job_id') as of_a_job
+       from audit_log where tenant_id = 'bulk' and action = 'alert.dispositioned'`,
+    )
+    expect(rows).toEqual([{ entries: 3, alerts: 3, actor: 'api-key:crm', of_a_job: false }])
+    const other = await rig.call(`/v1/di/alerts/${foreign}`, { key: otherKey })
+    expect(other.json()).toMatchObject({ disposition: 'OPEN', history: [] })
+  })
+
+  test('happen once for an idempotency key, and need the scope', async () => {
+    await rig.addTenant('bulk-once')
+    const writer = await newKey('crm', ['alerts:write'], 'bulk-once')
+    const alertId = await raise('bulk-once', 's')
+    const set = (disposition: string, once: string) =>
+      setMany(writer, { alert_ids: [alertId], disposition }, { 'idempotency-key': once })
+    const made = await set('CONFIRMED', 'one')
+    await set('OPEN', 'two')
+    const again = await set('CONFIRMED', 'one')
+    expect([again.text, again.headers['idempotent-replayed']]).toEqual([made.text, 'true'])
+    const reader = await newKey('reader', ['read'], 'bulk-once')
+    const body = { alert_ids: [alertId], disposition: 'CONFIRMED' }
+    expect((await setMany(reader, body)).status).toBe(403)
+    const now = await rig.call(`/v1/di/alerts/${alertId}`, { key: reader })
+    expect(now.json()).toMatchObject({ disposition: 'OPEN' })
+  })
+
+  test('take 1 to 500 alerts, each once, and cost ten calls for each', async () => {
+    await rig.addTenant('bulk-bounds')
+    const writer = await newKey('crm', ['alerts:write'], 'bulk-bounds')
+    const ids = (count: number) => Array.from({ length: count }, (_, n) => `alr_${n}`)
+    for (const alert_ids of [[], ids(501), ['alr_1', 'alr_1'], ['']]) {
+      const answer = await setMany(writer, { alert_ids, disposition: 'OPEN' })
+      expect(answer.status).toBe(400)
+      const [error] = answer.json<{ errors: { path: string }[] }>().errors
+      expect(error!.path).toMatch(/^\$\.alert_ids/)
+    }
+    const longest = ids(500).map((id) => id.padEnd(64, 'x'))
+    const note = '\u0007'.repeat(2_000)
+    // The longest body there is.
+    const most = await setMany(writer, { alert_ids: longest, disposition: 'OPEN', note })
+    expect([most.status, most.json().changed]).toEqual([200, 0])
+    // 500 alerts are 5,000 calls, of which the bucket owes at most its burst.
+    expect(most.headers.ratelimit).toMatch(/^"tenant";r=0;t=[34]$/)
+  })
+})
+
+describe('alerts after a seq', () => {
+  test('come ascending from the next one on, with filters, and never with a cursor', async () => {
+    const tenantKey = await rig.addTenant('by-seq')
+    for (const n of [1, 2, 3, 4, 5]) {
+      const platform = n % 2 === 0 ? 'ios' : 'android'
+      await raise('by-seq', `s${n}`, { platform, sdkVersion: '4.2.0', deviceModel: 'Pixel 8' })
+    }
+    const list = async (query: string) => {
+      const answer = await rig.call(`/v1/di/alerts?${query}`, { key: tenantKey })
+      return answer.json<{ data: Alert[]; total: number; next_cursor: null }>()
+    }
+    const seqs = async (query: string) => (await list(query)).data.map(({ seq }) => seq)
+    expect(await seqs('after_seq=0&limit=2')).toEqual([1, 2])
+    expect(await seqs('after_seq=2&limit=2')).toEqual([3, 4])
+    expect(await seqs('after_seq=4&limit=2')).toEqual([5])
+    expect(await seqs('after_seq=5')).toEqual([])
+    expect(await list('after_seq=999999999999999')).toMatchObject({ data: [], total: 5 })
+    expect(await seqs('after_seq=1&platform=ios')).toEqual([2, 4])
+    const page = await list('after_seq=1&platform=android&limit=1')
+    expect(page).toMatchObject({ total: 3, limit: 1, next_cursor: null })
+    expect(page.data[0]).toMatchObject({
+      seq: 3,
+      platform: 'android',
+      sdk_version: '4.2.0',
+      device_model: 'Pixel 8',
+    })
+    expect(page.data[0]).not.toHaveProperty('app_version')
+    for (const [query, path] of [
+      ['after_seq=-1', 'after_seq'],
+      ['after_seq=1.5', 'after_seq'],
+      ['after_seq=1e3', 'after_seq'],
+      ['after_seq=9999999999999999', 'after_seq'],
+      ['after_seq=1&cursor=x', 'cursor'],
+    ] as const) {
+      const answer = await rig.call(`/v1/di/alerts?${query}`, { key: tenantKey })
+      expect([query, answer.status]).toEqual([query, 400])
+      expect(answer.json()).toMatchObject({ errors: [{ path }] })
+    }
+  })
+})
+
+describe('the event alert.updated', () => {
+  const updatesOf = async (tenantId: string) => {
+    const { rows } = await rig.postgres.query<{
+      delivery_id: string
+      alert_id: string
+      state: string
+      body: string
+    }>(
+      `select delivery_id, alert_id, state, convert_from(body, 'UTF8') as body from deliveries
+       where tenant_id = $1 and event = 'alert.updated' order by created_at, delivery_id`,
+      [tenantId],
+    )
+    return rows
+  }
+
+  test('is created with each change, for tenants that asked for it, and with no other', async () => {
+    const tenantKey = await rig.addTenant('told')
+    await rig.addTenant('not-told')
+    await setWebhookEvents(rig.postgres, 'told', ['risk.alert', 'alert.updated'])
+    const one = await raise('told', 's1', { userId: 'ada' })
+    const two = await raise('told', 's2')
+    const untold = await raise('not-told', 's1')
+    for (const tenantId of ['told', 'not-told']) {
+      const writer = await newKey('crm', ['alerts:write'], tenantId)
+      const post = (path: string, body: unknown) =>
+        rig.call(`/v1/di/alerts/${path}`, { key: writer, method: 'POST', body })
+      const own = tenantId === 'told' ? [one, two] : [untold]
+      await post(`${own[0]}/disposition`, { disposition: 'CONFIRMED', note: 'ünï' })
+      await post(`${own[0]}/disposition`, { disposition: 'CONFIRMED' })
+      await post('dispositions', { alert_ids: [...own, 'alr_0'], disposition: 'CONFIRMED' })
+    }
+    expect(await updatesOf('not-told')).toEqual([])
+    const updates = await updatesOf('told')
+    expect(updates.map(({ alert_id }) => alert_id)).toEqual([one, two])
+    for (const { alert_id: alertId, state, body, delivery_id: deliveryId } of updates) {
+      expect([state, deliveryId]).toEqual(['pending', expect.stringMatching(/^dlv_.{26}$/)])
+      const detail = await rig.call(`/v1/di/alerts/${alertId}`, { key: tenantKey })
+      const { history, assignments: _, notes: __, ...alert } = detail.json<AlertDetail>()
+      const sent = alertUpdateSchema.strict().parse(JSON.parse(body))
+      expect(sent).toEqual({ ...alert, change: history[0] })
+    }
+    expect(new Set(updates.map((update) => update.delivery_id)).size).toBe(2)
+  })
+
+  test('is not there when the change was rolled back', async () => {
+    await rig.addTenant('undone')
+    await setWebhookEvents(rig.postgres, 'undone', ['risk.alert', 'alert.updated'])
+    const alertId = await raise('undone', 's')
+    const change = { alertId, disposition: 'CONFIRMED', note: null, actor: 'admin' } as const
+    await expect(
+      rig.postgres.transaction(async (tx) => {
+        const inside = {
+          ...rig.postgres,
+          transaction: (work: (q: typeof tx) => unknown) => work(tx),
+        }
+        await setDisposition(inside as never, change)
+        throw new Error('the process dies')
+      }),
+    ).rejects.toThrow('the process dies')
+    expect(await updatesOf('undone')).toEqual([])
+    await rig.alerts.setDisposition(change)
+    expect(await updatesOf('undone')).toHaveLength(1)
   })
 })
 

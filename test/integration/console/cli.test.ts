@@ -426,7 +426,10 @@ describe('failures', () => {
       fails(['tenants', 'create', 'x', '--webhook-url', 'http://a.example'], 'webhook_url_refused'),
       fails(['alerts', 'disposition', 'alr_x', 'MAYBE', '--json'], '$.disposition'),
       fails(['alerts', 'disposition', 'alr_x', 'OPEN', '--json'], 'There is no alert alr_x.'),
-      fails(['tenants', 'webhook', 'acme', '--json'], 'Give one of --url URL, --off, --pause'),
+      fails(
+        ['tenants', 'webhook', 'acme', '--json'],
+        'Give one of --url URL, --events KINDS, --off, --pause',
+      ),
       fails(['tenants', 'create', '--json'], "missing required argument 'slug'"),
       fails(['nonsense', '--json'], "unknown command 'nonsense'"),
       fails(['deliveries', 'list', 'acme', '--limit', '0'], 'from 1 to 500'),

@@ -5,13 +5,13 @@
 import { randomBytes, randomUUID } from 'node:crypto'
 import type { FastifyInstance } from 'fastify'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
-import type { Alert } from '#shared/core/alerts/alert-schema.ts'
-import { alertSchema } from '#shared/core/alerts/alert-schema.ts'
+import { type Alert, type AlertUpdate, alertSchema } from '#shared/core/alerts/alert-schema.ts'
 import { toDeliveryId } from '#shared/core/base/ids.ts'
 import type { Delivery } from '#shared/core/deliveries/delivery-schema.ts'
 import { verifyDelivery } from '#shared/core/deliveries/webhook-signing.ts'
 import { createAlertStore } from '#shared/io/alerts/alert-store.ts'
 import { listAlerts } from '#shared/io/alerts/list-alerts.ts'
+import { eraseAlerts } from '#shared/io/erasure/erasure-alerts-store.ts'
 import { ensureStreams } from '#shared/io/nats/streams/ensure-streams.ts'
 import { createMetrics } from '#shared/io/process/metrics.ts'
 import { removeDeliveries } from '#shared/io/retention/retention-store.ts'
@@ -187,6 +187,70 @@ test('an alert whose delivery expired is delivered again with the same id', asyn
   const sent = JSON.parse(receiver.requests[0]!.body.toString()) as Alert
   const listed = await listAlerts(rig.postgres, { tenantId, limit: 1, after: null })
   expect(sent).toEqual(listed.alerts[0])
+})
+
+test('a tenant that asked for it gets each change of a disposition, signed, and its replay', async () => {
+  const { tenantId, secret } = await addTenant()
+  const events = `/${tenantId}/webhook/events`
+  const asked = await call('PUT', events, { events: ['alert.updated', 'risk.alert'] })
+  expect(asked.body).toEqual({
+    tenant_id: tenantId,
+    webhook_url: receiver.url,
+    webhook_events: ['risk.alert', 'alert.updated'],
+  })
+  const [alertId, erased] = (await raise(tenantId, 2)) as [string, string]
+  const { setDisposition } = createAlertStore(rig.postgres)
+  const change = { scope: [tenantId], note: null, actor: 'ada@example.com' } as const
+  await setDisposition({ ...change, alertId, disposition: 'CONFIRMED' })
+  await setDisposition({ ...change, alertId, disposition: 'FALSE_POSITIVE' })
+  await setDisposition({ ...change, alertId: erased, disposition: 'CONFIRMED' })
+  const device = { tenantId, kind: 'device', id: 'device-1' } as const
+  const query = `alert_id=${alertId}&event=alert.updated`
+  const updates = (await list(tenantId, query)).data
+  expect(updates).toMatchObject([{ event: 'alert.updated' }, { event: 'alert.updated' }])
+  const updateOfErased = (await list(tenantId, `alert_id=${erased}`)).data
+  expect(updateOfErased).toHaveLength(2)
+  await rig.postgres.query(`update alerts set device_id = 'device-2' where alert_id = $1`, [
+    alertId,
+  ])
+  await eraseAlerts(rig.postgres, { subject: device, eventIds: [] })
+  startEngine()
+  for (const { delivery_id: id } of updates) await untilState(tenantId, id, 'delivered')
+  await untilState(tenantId, toDeliveryId(alertId), 'delivered')
+  const byEvent = (event: string) =>
+    receiver.requests.filter(({ headers }) => headers['x-service-event'] === event)
+  const bodyOf = ({ body }: (typeof receiver.requests)[number]) =>
+    JSON.parse(body.toString()) as AlertUpdate
+  const sent = byEvent('alert.updated')
+  for (const { body, headers } of sent) {
+    expect(verifyDelivery(body, String(headers['x-service-signature']), secret)).toBe(true)
+    const id = bodyOf({ body } as never).alert_id
+    expect(id).toBe(alertId)
+  }
+  const inOrder = sent.map(bodyOf).sort((a, b) => (a.updated_at < b.updated_at ? -1 : 1))
+  expect(inOrder.map(({ disposition, change: { from, to } }) => [disposition, from, to])).toEqual([
+    ['CONFIRMED', 'OPEN', 'CONFIRMED'],
+    ['FALSE_POSITIVE', 'CONFIRMED', 'FALSE_POSITIVE'],
+  ])
+  expect(byEvent('risk.alert').map(bodyOf)).toMatchObject([
+    { alert_id: alertId, disposition: 'OPEN' },
+  ])
+  const again = await replay(tenantId, { alert_id: alertId })
+  expect(again.body).toMatchObject({ replayed: 3 })
+  expect(again.body.data.map((one) => one.event)).toEqual([
+    'risk.alert',
+    'alert.updated',
+    'alert.updated',
+  ])
+  await until('all arrived again', () => receiver.requests.length === 6)
+  // Back to the default: a change is recorded and told to nobody.
+  await call('PUT', events, { events: ['risk.alert'] })
+  await setDisposition({ ...change, alertId, disposition: 'OPEN' })
+  expect((await list(tenantId, query)).data).toHaveLength(2)
+  expect(await audited(tenantId, 'webhook.events_set')).toMatchObject([
+    { after: { events: ['risk.alert'] } },
+    { before: { events: ['risk.alert'] }, after: { events: ['risk.alert', 'alert.updated'] } },
+  ])
 })
 
 /** Adds deliveries that ended long ago, all at one moment. */
@@ -516,6 +580,16 @@ test('the command line pauses, resumes, and describes the state of a webhook', a
   const set = { tenant_id: tenantId, webhook_url: receiver.url }
   expect(await diJson(...webhook, '--pause')).toEqual({ ...set, webhook_state: 'paused' })
   expect(await diJson(...webhook, '--resume')).toEqual({ ...set, webhook_state: 'on' })
+  const both = ['risk.alert', 'alert.updated']
+  const asked = await diJson(...webhook, '--events', 'risk.alert, alert.updated')
+  expect(asked).toEqual({ ...set, webhook_events: both })
+  expect((await di('tenants', 'show', tenantId)).stdout).toMatch(
+    /^webhook_events +risk.alert, alert.updated$/m,
+  )
+  for (const wrong of ['alert.updated', 'risk.alert,alert.created', '']) {
+    const refused = await di(...webhook, '--events', wrong)
+    expect([refused.status, refused.stderr]).toEqual([1, expect.stringMatching(/must (have|be)/)])
+  }
   await setHealth(tenantId)
   expect((await di('tenants', 'show', tenantId)).stdout).toMatch(
     /^webhook +on, failing since 2.*Z \(37 attempts, last: timeout\); deliveries are held, next probe 2.*Z$/m,

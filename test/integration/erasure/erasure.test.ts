@@ -11,7 +11,7 @@ import {
 import { toHash } from '#shared/core/velocity/key-hash.ts'
 import { createAlertStore } from '#shared/io/alerts/alert-store.ts'
 import { addNote, setAssignee } from '#shared/io/alerts/alert-work-store.ts'
-import { startBulkJob } from '#shared/io/alerts/bulk-job-store.ts'
+import { startBulkJob } from '#shared/io/alerts/bulk/bulk-job-store.ts'
 import type { ErasureReceipt } from '#shared/io/erasure/erasure-job-store.ts'
 import { createErasureStore, type ErasureStore } from '#shared/io/erasure/erasure-store.ts'
 import { listAudit } from '#shared/io/postgres/audit-store.ts'

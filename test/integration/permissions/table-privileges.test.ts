@@ -16,13 +16,16 @@ import {
   toClickhouseGrants,
   toClickhouseOwnerGrants,
 } from '#shared/core/permissions/table-privileges.ts'
+import { createAlertStore } from '#shared/io/alerts/alert-store.ts'
+import { setWebhookEvents } from '#shared/io/deliveries/webhook-store.ts'
 import { createClickhouseCheck } from '#shared/io/migrations/clickhouse-check.ts'
 import { createPostgresCheck } from '#shared/io/migrations/postgres-check.ts'
 import { createSchemaVersions } from '#shared/io/migrations/schema-versions.ts'
-import { createPostgres } from '#shared/io/postgres/postgres.ts'
+import { createPostgres, type Queryable } from '#shared/io/postgres/postgres.ts'
 import { postgresProcesses, toRole, toScramVerifier } from '#shared/io/postgres/postgres-roles.ts'
 import { createLog } from '#shared/io/process/log.ts'
 import { createMetrics } from '#shared/io/process/metrics.ts'
+import { makeAlertCandidate } from '../../support/alerts/alert-candidates.ts'
 import { startClickhouse, type TestClickhouse } from '../../support/servers/clickhouse-server.ts'
 import {
   migrateClickhouse,
@@ -30,6 +33,7 @@ import {
   postgresTablesSql,
 } from '../../support/servers/databases.ts'
 import { startPostgres, type TestPostgres } from '../../support/servers/postgres-server.ts'
+import { insertBareTenants } from '../../support/tenants/bare-tenant.ts'
 
 const database = 'device_intelligence'
 const log = createLog('test', 'silent')
@@ -117,6 +121,9 @@ const toAuditEntry = (actor: string) =>
 const toDisposition = (actor: string) =>
   `insert into alert_dispositions (tenant_id, alert_id, from_disposition, to_disposition, actor)
    values ('a', 'alr_1', 'OPEN', 'CONFIRMED', '${actor}')`
+const toUpdate = (event: string) =>
+  `insert into deliveries (tenant_id, delivery_id, alert_id, event, body)
+   values ('a', 'dlv_1', 'alr_1', '${event}', '')`
 const toListEntry = (actor: string) =>
   `insert into list_entries (entry_id, tenant_id, list, kind, id, reason, created_by, shard)
    values ('lst_1', 'a', 'deny', 'device', 'd', '', '${actor}', 0)`
@@ -166,6 +173,13 @@ const forbidden: Record<string, Tries> = {
     'write an audit entry as the admin token': toAuditEntry('admin'),
     'write an audit entry as the service': toAuditEntry('system'),
     'judge as an operator': toDisposition('ann@example.com'),
+    'deliver an update that is none': toUpdate('alert.updated'),
+    'deliver an alert as if it were raised': toUpdate('risk.alert'),
+    'choose when a delivery is due': `insert into deliveries (tenant_id, delivery_id, body, due_at)
+      values ('a', 'd', '', now())`,
+    'read names of operators': 'select name from operators',
+    'read passwords of operators': 'select password_hash from operators',
+    'read where alerts are delivered': 'select url from webhooks',
     'list a device as an operator': toListEntry('ann@example.com'),
   },
   delivery: {
@@ -227,6 +241,56 @@ describe('PostgreSQL', () => {
       expect(rows).toEqual([{ actor, written_by: toRole(database, process) }])
     },
   )
+
+  test('the api delivers its own changes, and reads them back without an email', async () => {
+    const owner = createPostgres(ownerUrl, { role: 'test', log })
+    const url = new URL(ownerUrl)
+    url.username = toRole(database, 'api')
+    url.password = passwordOf('api')
+    const api = createPostgres(url.href, { role: 'api', log })
+    try {
+      await insertBareTenants(owner, ['told'])
+      await setWebhookEvents(owner, 'told', ['risk.alert', 'alert.updated'])
+      const candidates = ['s1', 's2'].map((sessionId) =>
+        makeAlertCandidate({ tenantId: 'told', sessionId }),
+      )
+      await createAlertStore(owner).raiseAlerts(candidates, Date.now)
+      const [alertId, other] = candidates.map((candidate) => candidate.alertId) as [string, string]
+      const change = { scope: ['told'], disposition: 'CONFIRMED', note: null } as const
+      const store = createAlertStore(api)
+      await store.setDisposition({ ...change, alertId, actor: 'api-key:crm' })
+      const detail = await store.findAlertDetail({ tenantId: 'told', alertId })
+      expect(detail?.history).toMatchObject([{ by: { kind: 'api_key', id: 'crm' } }])
+      const { rows } = await owner.query<{ alert_id: string; recorded: boolean }>(
+        `select alert_id, delivery_id in (select delivery_id from replication_changes) as recorded
+         from deliveries where event = 'alert.updated'`,
+      )
+      expect(rows).toEqual([{ alert_id: alertId, recorded: true }])
+      const forge = (tx: Queryable, id: string, event: string) =>
+        tx.query(
+          `insert into deliveries (tenant_id, delivery_id, alert_id, event, body)
+           values ('told', 'dlv_forged', $1, $2, '')`,
+          [id, event],
+        )
+      // Of an alert that it changed before, of one that it never changed, and of another kind.
+      for (const id of [alertId, other]) {
+        await expect(forge(api, id, 'alert.updated')).rejects.toMatchObject({ code: '42501' })
+      }
+      const raising = api.transaction(async (tx) => {
+        await tx.query(
+          `insert into alert_dispositions
+             (tenant_id, alert_id, from_disposition, to_disposition, actor)
+           values ('told', $1, 'OPEN', 'CONFIRMED', 'api-key:crm')`,
+          [other],
+        )
+        await forge(tx, other, 'risk.alert')
+      })
+      await expect(raising).rejects.toMatchObject({ code: '42501' })
+    } finally {
+      await api.close()
+      await owner.close()
+    }
+  })
 
   test.each(Object.entries(consoleOnly))('the console can %s', async (_, sql) => {
     expect(await tryPostgres('console', sql)).toBe('allowed')

@@ -386,7 +386,7 @@ test('a delivery that retention removed is created once by concurrent replays', 
     await until('the other replay waits', async () => isOver || isWaiting(), 5_000)
     return made
   })
-  const replayed = { deliveryId: toDeliveryId(alertId), replayed: true }
+  const replayed = { deliveryIds: [toDeliveryId(alertId)], replayed: 1 }
   expect([first, await second]).toEqual([replayed, replayed])
   expect(await listIds()).toEqual([toDeliveryId(alertId)])
 })

@@ -8,6 +8,7 @@ import { listAlerts } from '#shared/io/alerts/list-alerts.ts'
 import { raiseAlerts } from '#shared/io/alerts/raise-alerts.ts'
 import { type Clickhouse, createClickhouse } from '#shared/io/clickhouse/clickhouse.ts'
 import { beginReplay, replayAlert, replayNext } from '#shared/io/deliveries/replay-deliveries.ts'
+import { setWebhookEvents } from '#shared/io/deliveries/webhook-store.ts'
 import { listAudit } from '#shared/io/postgres/audit-store.ts'
 import { createPostgres, type Postgres } from '#shared/io/postgres/postgres.ts'
 import { createMetrics, type Metrics } from '#shared/io/process/metrics.ts'
@@ -265,9 +266,18 @@ describe('alerts', () => {
     expect(await count(`deliveries where alert_id = '${waiting}'`)).toBe(0)
   })
 
-  it('are kept when their delivery is replayed while they are being removed', async () => {
+  it.each([
+    ['their delivery', false],
+    ['one of their deliveries', true],
+  ])('are kept when %s is replayed while they are being removed', async (_, isUpdated) => {
     const [alertId] = await raise(tenantId, [20])
+    if (isUpdated) {
+      await setWebhookEvents(postgres, tenantId, ['risk.alert', 'alert.updated'])
+      const change = { alertId: alertId!, disposition: 'CONFIRMED', note: null, actor } as const
+      await createAlertStore(postgres).setDisposition(change)
+    }
     await endAll('failed', 0)
+    await postgres.query(`update deliveries set state = 'delivered' where event = 'alert.updated'`)
     await set({ alerts: 7 })
     let removing: Promise<unknown> = Promise.resolve()
     await postgres.transaction(async (tx) => {
@@ -319,7 +329,7 @@ describe('deliveries', () => {
         return (await count('pg_locks where not granted')) > 0
       })
     })
-    expect(await replaying).toMatchObject({ replayed: true })
+    expect(await replaying).toMatchObject({ replayed: 1 })
     expect(await count(`deliveries where alert_id = '${alertId}' and state = 'pending'`)).toBe(1)
   })
 

@@ -15,6 +15,10 @@ export function makeAlertCandidate(
     raspScore: 50,
     reasons: [{ code: 'ROOTED', weight: 55, evidence: { signals: ['root.su_binary'] } }],
     policyVersion: 1,
+    platform: null,
+    sdkVersion: null,
+    appVersion: null,
+    deviceModel: null,
     ...some,
   }
   return { ...candidate, alertId: some.alertId ?? toAlertId(candidate) }

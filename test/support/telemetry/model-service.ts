@@ -12,7 +12,7 @@ import type { AcceptedEvent } from '#shared/core/telemetry/event-batch.ts'
 import { parseTelemetry } from '#shared/core/telemetry/parse-telemetry.ts'
 import type { Telemetry } from '#shared/core/telemetry/submission.ts'
 import { countSignalFlips } from '#shared/core/velocity/signal-flips.ts'
-import { toAlert } from '../../../shared/core/alerts/alert.ts'
+import { toAlert, unchanged } from '../../../shared/core/alerts/alert.ts'
 import type { Alert } from '../../../shared/core/alerts/alert-schema.ts'
 import { decideAlert, toAlertRow } from '../../../shared/core/alerts/decide-alert.ts'
 import { toEventId } from '../../../shared/core/base/ids.ts'
@@ -144,9 +144,8 @@ export function createModelService(tenantId: string, bug?: Bug): ModelService {
       const { seq, disposition, created_at, ...facts } = alerts[present]!
       const isOther = JSON.stringify(facts.reasons) !== JSON.stringify(candidate.reasons)
       if (strikes('tells_of_a_later_event', isOther)) {
-        alerts[present] = toAlert(
-          toAlertRow(candidate, { seq, disposition, createdAt: new Date(created_at) }),
-        )
+        const more = { seq, disposition, createdAt: new Date(created_at) }
+        alerts[present] = toAlert({ ...toAlertRow(candidate, more), ...unchanged })
       }
       return
     }
@@ -159,7 +158,7 @@ export function createModelService(tenantId: string, bug?: Bug): ModelService {
     // Strictly later than the previous one, as in the real service.
     const lastMs = alerts.length === 0 ? 0 : Date.parse(alerts.at(-1)!.created_at)
     const createdAt = new Date(Math.max(Math.floor(event.received_at), lastMs + 1))
-    alerts.push(toAlert(toAlertRow(candidate, { seq, createdAt })))
+    alerts.push(toAlert({ ...toAlertRow(candidate, { seq, createdAt }), ...unchanged }))
   }
 
   const accept: ModelService['accept'] = (body, atMs) => {

@@ -1,7 +1,8 @@
 // When an alert is raised, its id, and its public fields.
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { toAlert } from '#shared/core/alerts/alert.ts'
+import { toAlert, unchanged } from '#shared/core/alerts/alert.ts'
+import { toActor, toKeyActor } from '#shared/core/alerts/alert-actors.ts'
 import { alertSchema } from '#shared/core/alerts/alert-schema.ts'
 import { decideAlert, toAlertRow } from '#shared/core/alerts/decide-alert.ts'
 import { toAlertId, toDeliveryId } from '#shared/core/base/ids.ts'
@@ -65,7 +66,8 @@ describe('an alert', () => {
 
   test('has the fields of the interface, and the codes of its reasons as flags', () => {
     const candidate = decideAlert(eventOf({ user_id: 'u' }), risk('REVIEW'))!
-    const alert = toAlert(toAlertRow(candidate, { seq: 3, createdAt: new Date(12_345) }))
+    const row = toAlertRow(candidate, { seq: 3, createdAt: new Date(12_345) })
+    const alert = toAlert({ ...row, ...unchanged })
     expect(alert).toEqual({
       alert_id: candidate.alertId,
       tenant_id: 'acme',
@@ -81,14 +83,58 @@ describe('an alert', () => {
       flags: ['ROOTED', 'HIGH_VELOCITY'],
       reasons,
       disposition: 'OPEN',
+      platform: 'ios',
+      sdk_version: '1',
       created_at: '1970-01-01T00:00:12.345Z',
+      updated_at: '1970-01-01T00:00:12.345Z',
+      assignee: null,
     })
     expect(alertSchema.parse(alert)).toEqual(alert)
   })
 
+  test('names the app and the phone, in texts that Postgres can store', () => {
+    const event = eventOf()
+    const sdk_meta = { sdk_version: '4\u0000.2', platform: ' Android/TV', batch_type: 'b' }
+    const body = { ...event.body, sdk_meta, app: { version: '12.1' }, device: { model: 'X\ud800' } }
+    expect(decideAlert({ ...event, body }, risk('REVIEW'))).toMatchObject({
+      platform: 'android',
+      sdkVersion: '4.2',
+      appVersion: '12.1',
+      deviceModel: 'X\ufffd',
+    })
+    const { sdk_meta: _, ...rest } = body
+    const nameless = { ...rest, sdk_meta: { ...sdk_meta, sdk_version: '' }, device: {} }
+    expect(decideAlert({ ...event, body: nameless }, risk('REVIEW'))).toMatchObject({
+      sdkVersion: null,
+      deviceModel: null,
+    })
+  })
+
+  test('shows its assignee and its last change, and no email', () => {
+    const candidate = decideAlert(eventOf(), risk('REVIEW'))!
+    const row = toAlertRow(candidate, { seq: 1, createdAt: new Date(0) })
+    const changed = { changed_at: new Date(5), assignee: 'ada@example.com' }
+    expect(toAlert({ ...row, ...changed, assignee_id: 'opr_1' })).toMatchObject({
+      updated_at: '1970-01-01T00:00:00.005Z',
+      assignee: { kind: 'operator', id: 'opr_1' },
+    })
+    const stranger = toAlert({ ...row, ...changed, assignee_id: null })
+    expect(stranger.assignee).toEqual({ kind: 'operator', id: null })
+    expect(JSON.stringify(stranger)).not.toContain('ada@')
+  })
+
+  test('tells keys from operators, the token and the service', () => {
+    expect(toActor('api-key:case-tool', null)).toEqual({ kind: 'api_key', id: 'case-tool' })
+    expect(toActor(toKeyActor('crm'), null)).toEqual({ kind: 'api_key', id: 'crm' })
+    expect(toActor('ada@example.com', 'opr_1')).toEqual({ kind: 'operator', id: 'opr_1' })
+    expect(toActor('admin', null)).toEqual({ kind: 'operator', id: null })
+    expect(toActor('system', null)).toEqual({ kind: 'service', id: null })
+  })
+
   test('has no user field when the user is unknown', () => {
     const candidate = decideAlert(eventOf(), risk('REVIEW'))!
-    const alert = toAlert(toAlertRow(candidate, { seq: 1, createdAt: new Date(0) }))
+    const row = toAlertRow(candidate, { seq: 1, createdAt: new Date(0) })
+    const alert = toAlert({ ...row, ...unchanged })
     expect(Object.keys(alert.entity)).toEqual(['device', 'session'])
   })
 })

@@ -190,6 +190,7 @@ describe('the OpenAPI document', async () => {
       'get /healthz',
       'get /openapi.json',
       'get /v1/di/alerts',
+      'post /v1/di/alerts/dispositions',
       'get /v1/di/alerts/{alert_id}',
       'post /v1/di/alerts/{alert_id}/disposition',
       'get /v1/di/devices/{device_id}',
@@ -201,6 +202,7 @@ describe('the OpenAPI document', async () => {
       'get /v1/di/signals',
       'get /v1/di/ledger',
       'post risk.alert',
+      'post alert.updated',
       'post webhook.test',
     ])
     expect(document.paths!['/v1/rasp/ingest']!.servers).toBeDefined()

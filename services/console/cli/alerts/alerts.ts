@@ -2,7 +2,7 @@
 import { Option } from 'commander'
 import { alertFields } from '#shared/core/alerts/alert.ts'
 import { alertFilters, filterNames } from '#shared/core/alerts/alert-filters.ts'
-import type { Alert } from '#shared/core/alerts/alert-schema.ts'
+import type { OperatorAlert } from '#shared/core/alerts/alert-schema.ts'
 import { dispositions } from '#shared/core/alerts/dispositions.ts'
 import { toVisible } from '#shared/core/base/visible-text.ts'
 import { type Answer, change, cursor, group, limit, read } from '../commands.ts'
@@ -74,7 +74,7 @@ function toDetailText({ alert, history, notes }: Answer<'/alerts/{alert_id}'>): 
   ].join('\n')
 }
 
-function toAlertText(alert: Alert): string {
+function toAlertText(alert: OperatorAlert): string {
   const fields = Object.entries(alertFields).map(([name, read]) => [name, read(alert) || '-'])
   return toFields(Object.fromEntries(fields))
 }

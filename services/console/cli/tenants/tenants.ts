@@ -1,4 +1,5 @@
 /** `di tenants ...`: create, list, show and change tenants. */
+import { webhookEvents } from '#shared/core/deliveries/webhook-events.ts'
 import { type Answer, change, command, group, read } from '../commands.ts'
 import { type CliContext, CliError, toTenantPath } from '../context.ts'
 import { type Column, toColumns, toFields, toTable, toTime } from '../tables.ts'
@@ -14,7 +15,13 @@ type StaleSecretRequests = Omit<StaleSecretReport, 'tenant_id'>
 
 type CreateOptions = { name?: string; sandbox?: true; webhookUrl?: string }
 type RotateOptions = { hmac?: boolean; webhook?: boolean; apiKey?: boolean }
-type WebhookOptions = { url?: string; off?: true; pause?: true; resume?: true }
+type WebhookOptions = {
+  url?: string
+  events?: string
+  off?: true
+  pause?: true
+  resume?: true
+}
 
 const columns: readonly Column<Tenant>[] = [
   ['TENANT', 'tenant_id'],
@@ -76,16 +83,17 @@ export const tenants = group('tenants', 'create, list, show and change tenants',
   ),
   command<WebhookOptions>(
     'webhook <slug>',
-    'set the webhook URL, or switch, pause or resume the webhook',
+    'set the webhook URL or its events, or switch, pause or resume the webhook',
     [
       ['--url <url>', 'deliver alerts there'],
+      ['--events <kinds>', `which events, with commas: ${webhookEvents.join(',')}`],
       ['--off', 'deliver nothing'],
       ['--pause', 'let deliveries wait'],
       ['--resume', 'deliver again, also after the webhook was switched off for failing'],
     ],
     async (context, [slug], options) => {
       const webhook = await changeWebhook(context, slug!, options)
-      context.out(webhook, (tenant) => toFields(tenant))
+      context.out(webhook, toWebhookSetText)
     },
   ),
   change(
@@ -101,16 +109,23 @@ export const tenants = group('tenants', 'create, list, show and change tenants',
   retention,
 ])
 
-type WebhookSet = Pick<Tenant, 'tenant_id' | 'webhook_url'> & { webhook_state?: string }
+type WebhookSet = Pick<Tenant, 'tenant_id' | 'webhook_url'> & {
+  webhook_state?: string
+  webhook_events?: string[]
+}
 
 async function changeWebhook(
   context: CliContext,
   slug: string,
-  { url, off, pause, resume }: WebhookOptions,
+  { url, events, off, pause, resume }: WebhookOptions,
 ): Promise<WebhookSet> {
   const of = `${toTenantPath(slug)}/webhook`
-  if ([url, off, pause, resume].filter((one) => one !== undefined).length !== 1) {
-    throw new CliError('Give one of --url URL, --off, --pause and --resume.')
+  if ([url, events, off, pause, resume].filter((one) => one !== undefined).length !== 1) {
+    throw new CliError('Give one of --url URL, --events KINDS, --off, --pause and --resume.')
+  }
+  if (events !== undefined) {
+    const body = { events: events.split(',').map((event) => event.trim()) }
+    return (await context.adminFetch('PUT', `${of}/events`, body)) as WebhookSet
   }
   const answer =
     url !== undefined
@@ -120,6 +135,9 @@ async function changeWebhook(
         : await context.adminFetch('POST', `${of}/${pause ? 'pause' : 'resume'}`)
   return answer as WebhookSet
 }
+
+const toWebhookSetText = ({ webhook_events: events, ...webhook }: WebhookSet): string =>
+  toFields({ ...webhook, webhook_events: events?.join(', ') ?? null })
 
 /** Requests signed with the previous secret; null when the edges' reports cannot be read. */
 async function findStaleSecretRequests(
@@ -182,6 +200,7 @@ function toTenantText(tenant: Tenant): string {
     webhook_secret: webhook === null ? null : `...${webhook.last4}, ${toTime(webhook.created_at)}`,
     webhook: toWebhookText(tenant),
     webhook_url: tenant.webhook_url,
+    webhook_events: tenant.webhook_events.join(', '),
     epoch: tenant.epoch,
   })
 }

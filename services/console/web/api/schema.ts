@@ -421,6 +421,7 @@ export interface paths {
                     device_id?: string;
                     user_id?: string;
                     session_id?: string;
+                    platform?: string;
                     from?: string;
                     to?: string;
                     updated_after?: string;
@@ -461,7 +462,12 @@ export interface paths {
                                 flags: components["schemas"]["Flag"][];
                                 reasons: components["schemas"]["Reason"][];
                                 disposition: components["schemas"]["Disposition"];
+                                platform?: string;
+                                sdk_version?: string;
+                                app_version?: string;
+                                device_model?: string;
                                 created_at: string;
+                                updated_at: string;
                                 assignee: string | null;
                                 notes: number;
                             }[];
@@ -510,7 +516,12 @@ export interface paths {
                                 flags: components["schemas"]["Flag"][];
                                 reasons: components["schemas"]["Reason"][];
                                 disposition: components["schemas"]["Disposition"];
+                                platform?: string;
+                                sdk_version?: string;
+                                app_version?: string;
+                                device_model?: string;
                                 created_at: string;
+                                updated_at: string;
                                 assignee: string | null;
                                 notes: number;
                             };
@@ -592,7 +603,40 @@ export interface paths {
             responses: {
                 200: {
                     content: {
-                        "application/json": components["schemas"]["Alert"];
+                        "application/json": {
+                            alert_id: string;
+                            tenant_id: string;
+                            event_id: string;
+                            seq: number;
+                            decision: {
+                                action: "REVIEW" | "BLOCK";
+                                severity: "LOW" | "MEDIUM" | "HIGH" | "CRITICAL";
+                                risk_score: number;
+                            };
+                            rasp_score: number;
+                            entity: {
+                                device: {
+                                    device_id: string;
+                                };
+                                session: {
+                                    session_id: string;
+                                };
+                                user?: {
+                                    user_id: string;
+                                };
+                            };
+                            flags: components["schemas"]["Flag"][];
+                            reasons: components["schemas"]["Reason"][];
+                            disposition: components["schemas"]["Disposition"];
+                            platform?: string;
+                            sdk_version?: string;
+                            app_version?: string;
+                            device_model?: string;
+                            created_at: string;
+                            updated_at: string;
+                            assignee: string | null;
+                            notes: number;
+                        };
                     };
                 };
             };
@@ -672,6 +716,7 @@ export interface paths {
                             device_id?: string;
                             user_id?: string;
                             session_id?: string;
+                            platform?: string;
                             from?: string;
                             to?: string;
                             updated_after?: string;
@@ -712,6 +757,7 @@ export interface paths {
                             device_id?: string;
                             user_id?: string;
                             session_id?: string;
+                            platform?: string;
                             from?: string;
                             to?: string;
                             updated_after?: string;
@@ -813,6 +859,7 @@ export interface paths {
                     device_id?: string;
                     user_id?: string;
                     session_id?: string;
+                    platform?: string;
                     from?: string;
                     to?: string;
                     updated_after?: string;
@@ -892,7 +939,12 @@ export interface paths {
                                     flags: components["schemas"]["Flag"][];
                                     reasons: components["schemas"]["Reason"][];
                                     disposition: components["schemas"]["Disposition"];
+                                    platform?: string;
+                                    sdk_version?: string;
+                                    app_version?: string;
+                                    device_model?: string;
                                     created_at: string;
+                                    updated_at: string;
                                     assignee: string | null;
                                     notes: number;
                                 }[];
@@ -920,15 +972,7 @@ export interface paths {
                     content: {
                         "application/json": {
                             user: components["schemas"]["User"];
-                            sessions: {
-                                device_id: string;
-                                session_id: string;
-                                started_at: string;
-                                last_seen_at: string;
-                                rasp_score: number;
-                                rasp_action: "ALLOW" | "REVIEW" | "BLOCK";
-                                flags: string[];
-                            }[];
+                            sessions: components["schemas"]["UserSession"][];
                             alerts: {
                                 total: number;
                                 data: {
@@ -956,7 +1000,12 @@ export interface paths {
                                     flags: components["schemas"]["Flag"][];
                                     reasons: components["schemas"]["Reason"][];
                                     disposition: components["schemas"]["Disposition"];
+                                    platform?: string;
+                                    sdk_version?: string;
+                                    app_version?: string;
+                                    device_model?: string;
                                     created_at: string;
+                                    updated_at: string;
                                     assignee: string | null;
                                     notes: number;
                                 }[];
@@ -1223,6 +1272,7 @@ export interface paths {
                 query?: {
                     state?: "pending" | "sending" | "delivered" | "failed" | "skipped";
                     alert_id?: string;
+                    event?: "risk.alert" | "alert.updated" | "webhook.test";
                     limit?: number;
                     cursor?: string;
                 };
@@ -1346,6 +1396,33 @@ export interface paths {
                 201: {
                     content: {
                         "application/json": components["schemas"]["Delivery"];
+                    };
+                };
+            };
+        };
+    };
+    "/admin/v1/tenants/{tenant_id}/webhook/events": {
+        put: {
+            parameters: {
+                path: {
+                    tenant_id: string;
+                };
+            };
+            requestBody: {
+                content: {
+                    "application/json": {
+                        events: ("risk.alert" | "alert.updated")[];
+                    };
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/json": {
+                            tenant_id: string;
+                            webhook_url: string | null;
+                            webhook_events: ("risk.alert" | "alert.updated")[];
+                        };
                     };
                 };
             };
@@ -3185,33 +3262,7 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
-        Alert: {
-            alert_id: string;
-            tenant_id: string;
-            event_id: string;
-            seq: number;
-            decision: {
-                action: "REVIEW" | "BLOCK";
-                severity: "LOW" | "MEDIUM" | "HIGH" | "CRITICAL";
-                risk_score: number;
-            };
-            rasp_score: number;
-            entity: {
-                device: {
-                    device_id: string;
-                };
-                session: {
-                    session_id: string;
-                };
-                user?: {
-                    user_id: string;
-                };
-            };
-            flags: components["schemas"]["Flag"][];
-            reasons: components["schemas"]["Reason"][];
-            disposition: components["schemas"]["Disposition"];
-            created_at: string;
-        };
+        Action: "ALLOW" | "REVIEW" | "BLOCK";
         BulkJob: {
             job_id: string;
             tenant_id: string;
@@ -3256,6 +3307,11 @@ export interface components {
             first_seen_at: string;
             last_seen_at: string;
             peak_rasp_score: number;
+            risk_score: number;
+            platform?: string;
+            sdk_version?: string;
+            app_version?: string;
+            device_model?: string;
             users_seen_on: string[];
             users_cursor: string | null;
             sessions: components["schemas"]["Session"][];
@@ -3598,6 +3654,13 @@ export interface components {
             last_seen_at: string;
             rasp_score: number;
             flags: components["schemas"]["Flag"][];
+            risk_score: number;
+            action: components["schemas"]["Action"];
+            risk_flags: components["schemas"]["Flag"][];
+            platform?: string;
+            sdk_version?: string;
+            app_version?: string;
+            device_model?: string;
         };
         Signal: {
             signal: string;
@@ -3684,6 +3747,7 @@ export interface components {
             webhook_state: "on" | "off" | "paused";
             webhook_off_reason: string | null;
             webhook_changed_at: string | null;
+            webhook_events: ("risk.alert" | "alert.updated")[];
             webhook_health: {
                 failing_since: string;
                 failed_attempts: number;
@@ -3742,6 +3806,7 @@ export interface components {
             first_seen_at: string;
             last_seen_at: string;
             peak_rasp_score: number;
+            risk_score: number;
             devices: components["schemas"]["UserDevice"][];
             devices_total: number;
             devices_cursor: string | null;
@@ -3751,6 +3816,23 @@ export interface components {
             first_seen_at: string;
             last_seen_at: string;
             peak_rasp_score: number;
+            risk_score: number;
+        };
+        UserSession: {
+            session_id: string;
+            rasp_action: "ALLOW" | "REVIEW" | "BLOCK";
+            started_at: string;
+            last_seen_at: string;
+            rasp_score: number;
+            flags: components["schemas"]["Flag"][];
+            risk_score: number;
+            action: components["schemas"]["Action"];
+            risk_flags: components["schemas"]["Flag"][];
+            platform?: string;
+            sdk_version?: string;
+            app_version?: string;
+            device_model?: string;
+            device_id: string;
         };
     };
     responses: never;

@@ -15,6 +15,9 @@ export const publicBodyBytesMax = 8 * 1024
 /** Largest body of a disposition: a note of 2,000 characters, each as an escape of six bytes. */
 export const dispositionBodyBytesMax = 16 * 1024
 
+/** Largest body of a change of many dispositions: 500 ids of 64 characters, and such a note. */
+export const dispositionsBodyBytesMax = 52 * 1024
+
 /**
  * Pieces of a body: 32 and one for each 256 bytes. A piece is a chunk or a read of the connection,
  * and costs Node two to four microseconds, so 64 bytes cost one at most. Clients

@@ -4,6 +4,12 @@
 export const alertsPageDefault = 50
 export const alertsPageMax = 500
 
+/**
+ * Changes of the disposition, and of the assignee, that one alert shows. With notes of 2,000
+ * characters, of three bytes at most, the changes are 1.2 MB, and 200 notes as much.
+ */
+export const alertHistoryMax = 200
+
 /** Sessions in one answer of the device history. `sessions_cursor` continues with older ones. */
 export const sessionsPageMax = 10_000
 
@@ -43,6 +49,14 @@ export const rowsPerCall = 50
  * alert and in the audit log, 12 KB at most: the default rate allows 50 a second, 0.6 MB.
  */
 export const callsPerChange = 20
+
+/**
+ * Alerts of one call that sets many dispositions. Its transaction holds the lock of the tenant's
+ * alerts for some 100 ms, in which its scorer waits. The answer has 35 KB, which an idempotency key
+ * keeps for a day. The call counts as half as many changes, after it is answered.
+ */
+export const listedDispositionsMax = 500
+export const callsPerListedChange = callsPerChange / 2
 
 /**
  * Changes of dispositions in progress: 4 of the api's connections to Postgres, 2 for one tenant.

@@ -6,7 +6,7 @@ import type { BulkJob } from '#shared/core/alerts/alert-work-schemas.ts'
 import type { TenantScope } from '#shared/core/operators/roles.ts'
 import { insertAudit } from '#shared/io/postgres/audit-store.ts'
 import type { Postgres, Queryable } from '#shared/io/postgres/postgres.ts'
-import { lockSequences } from './alert-lock.ts'
+import { lockSequences } from '../alert-lock.ts'
 import { changesOfJobs } from './bulk-job-steps.ts'
 import {
   type BulkJobRow,

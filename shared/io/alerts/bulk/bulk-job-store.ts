@@ -12,10 +12,10 @@ import { bulkLeaseMs } from '#shared/core/base/limits/alerts.ts'
 import { type TenantScope, toSlugs } from '#shared/core/operators/roles.ts'
 import { insertAudit } from '#shared/io/postgres/audit-store.ts'
 import type { Postgres, Queryable } from '#shared/io/postgres/postgres.ts'
-import { lockSequences } from './alert-lock.ts'
-import type { AlertSelection } from './alert-query.ts'
-import { canBeStored } from './find-alert.ts'
-import { listAlerts } from './list-alerts.ts'
+import { lockSequences } from '../alert-lock.ts'
+import type { AlertSelection } from '../alert-query.ts'
+import { canBeStored } from '../find-alert.ts'
+import { listAlerts } from '../list-alerts.ts'
 
 /** What a job sets. An undo has neither: each alert goes back to what it was. */
 export type BulkChange =

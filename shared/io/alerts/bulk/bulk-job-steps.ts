@@ -10,11 +10,11 @@ import { includesRole, seesTenant } from '#shared/core/operators/roles.ts'
 import { findOperatorByEmail } from '#shared/io/operators/operator-store.ts'
 import { insertAudit } from '#shared/io/postgres/audit-store.ts'
 import type { Postgres, Queryable } from '#shared/io/postgres/postgres.ts'
-import { lockSequences } from './alert-lock.ts'
+import { lockSequences } from '../alert-lock.ts'
+import { listUncounted } from '../list-alerts.ts'
+import { setAssignees } from '../set-assignees.ts'
+import { setDispositions } from '../set-dispositions.ts'
 import { type BulkJobRow, bulkJobColumns, toMeant } from './bulk-job-store.ts'
-import { listUncounted } from './list-alerts.ts'
-import { setAssignees } from './set-assignees.ts'
-import { setDispositions } from './set-dispositions.ts'
 
 /** What one step did, and where the next one begins. */
 type Step = {
@@ -102,11 +102,13 @@ async function change(tx: Queryable, job: BulkJobRow, page: Page | null): Promis
           ...by,
           alerts: alertIds.map((alertId) => ({ alertId, assignee })),
         })
-      : await setDispositions(tx, {
-          ...by,
-          note,
-          alerts: alertIds.map((alertId) => ({ alertId, disposition })),
-        })
+      : (
+          await setDispositions(tx, {
+            ...by,
+            note,
+            alerts: alertIds.map((alertId) => ({ alertId, disposition })),
+          })
+        ).length
   return { ...step, done: alertIds.length, changed, kept: 0 }
 }
 
@@ -183,15 +185,17 @@ async function undo(tx: Queryable, job: BulkJobRow, undoOf: string): Promise<Ste
             undoes: one.change_id,
           })),
         })
-      : await setDispositions(tx, {
-          ...by,
-          note: job.note,
-          alerts: back.map((one) => ({
-            alertId: one.alert_id,
-            disposition: one.before as Disposition,
-            undoes: one.change_id,
-          })),
-        })
+      : (
+          await setDispositions(tx, {
+            ...by,
+            note: job.note,
+            alerts: back.map((one) => ({
+              alertId: one.alert_id,
+              disposition: one.before as Disposition,
+              undoes: one.change_id,
+            })),
+          })
+        ).length
   const last = page.at(-1)
   return {
     done: page.length,
