@@ -24,7 +24,7 @@ import {
 import { membersMax } from '#shared/core/base/limits/telemetry.ts'
 import { emailSchema } from '#shared/core/operators/email-schema.ts'
 import { actions } from '#shared/core/scoring/score.ts'
-import { idSchema, telemetrySchema } from '#shared/core/telemetry/submission.ts'
+import { idSchema, sentIdSchema, sentTelemetrySchema } from '#shared/core/telemetry/submission.ts'
 import {
   actionSchema,
   dispositionSchema,
@@ -244,12 +244,12 @@ export type DeviceQuery = z.output<typeof deviceQuerySchema>
 
 /** `null` and an empty text are absent. */
 const optionalId = z
-  .union([idSchema, z.literal(''), z.null()])
+  .union([sentIdSchema, z.literal(''), z.null()])
   .optional()
   .meta({ description: 'Collected in `users_seen_on`.' })
 
 /** The body of the ingest call, which the ingest process serves. Here it is documented only. */
-export const submissionSchema = telemetrySchema
+export const submissionSchema = sentTelemetrySchema
   .extend({ user_id: optionalId, account_id: optionalId })
   .meta({
     description: `Telemetry, at most ${bodyBytesMax} bytes. Unknown fields are kept as sent. At most ${membersMax} object members in all. Numbers that a double cannot hold are refused in known signals only.`,
