@@ -24,6 +24,7 @@ import {
 import { membersMax } from '#shared/core/base/limits/telemetry.ts'
 import { emailSchema } from '#shared/core/operators/email-schema.ts'
 import { actions } from '#shared/core/scoring/score.ts'
+import { warningCodes } from '#shared/core/telemetry/signal-warnings.ts'
 import { idSchema, sentIdSchema, sentTelemetrySchema } from '#shared/core/telemetry/submission.ts'
 import {
   actionSchema,
@@ -267,12 +268,13 @@ export const ingestResultSchema = z
       .array(
         z.object({
           path: z.string().meta({ examples: ['$.signals.root.su_binay'] }),
+          code: z.enum(warningCodes),
           message: z.string(),
           nearest: z
             .string()
             .nullable()
             .meta({
-              description: 'The nearest known signal or value, if there is one.',
+              description: 'The nearest known name or value, if there is one.',
               examples: ['root.su_binary'],
             }),
         }),
@@ -280,8 +282,8 @@ export const ingestResultSchema = z
       .optional()
       .meta({
         description:
-          'Only in a sandbox tenant: signals that the catalog does not know, and values that look ' +
-          'misspelt. At most 16.',
+          'Only in a sandbox tenant: what is accepted and probably a mistake, in the whole body. ' +
+          'At most 16.',
       }),
   })
   .meta({ id: 'IngestResult' })

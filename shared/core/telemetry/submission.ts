@@ -87,7 +87,11 @@ export const telemetrySchema = z.looseObject({
       rasp_action: metaSchema,
       rasp_flags: z.array(metaSchema).max(clientFlagsMax),
     })
-    .meta({ description: 'What the client computed. Advisory: the server scores `signals`.' }),
+    .meta({
+      description:
+        'What the client computed. Advisory: the server scores `signals`. A client without a scorer ' +
+        'sends a `rasp_score` of -1 and an empty `rasp_action`; then nothing is compared.',
+    }),
   signals: z
     .looseObject({
       root: categorySchema,
