@@ -16,7 +16,8 @@ from analytics.events
 where tenant_id = {tenant:String}
   and received_at >= {from:DateTime64(3, 'UTC')} and received_at < {to:DateTime64(3, 'UTC')}
   and rasp_score >= {gap_min:Float64}
-  and client_score >= 0 and client_score <= 100
+  -- A negative score, or an empty action, is a client that computes none.
+  and client_score >= 0 and client_score <= 100 and trim(client_action) != ''
 group by device_id
 having events_apart >= {events_min:UInt32}
 order by events_apart desc, largest_gap desc, device_id

@@ -16,8 +16,10 @@ create or replace view {analytics:Identifier}.events (
   reasons String comment 'JSON text: a list of code, weight and evidence.',
   policy_version UInt32 comment 'The version of the tenant''s policy that scored it.',
   policy_hash LowCardinality(String) comment 'The content address of that policy.',
-  client_score Float64 comment 'The client''s own score: advisory.',
-  client_action LowCardinality(String) comment 'The client''s own action: advisory.',
+  client_score Float64
+    comment 'The client''s own score: advisory; none where negative or client_action is empty.',
+  client_action LowCardinality(String)
+    comment 'The client''s own action: advisory; empty where the client computes no score.',
   client_flags Array(LowCardinality(String)) comment 'The client''s own flags: advisory.',
   detected_signals Array(LowCardinality(String))
     comment 'category.signal of every boolean signal that was found detected, sorted.',

@@ -18,10 +18,11 @@ import { findTenant } from '#shared/core/telemetry/body-scan.ts'
 import { type EventHeader, encodeEventHead } from '#shared/core/telemetry/event-batch.ts'
 import type { Findings } from '#shared/core/telemetry/fast-path.ts'
 import { parseTelemetry } from '#shared/core/telemetry/parse-telemetry.ts'
-import { findForcedScore } from '#shared/core/telemetry/sandbox.ts'
-import { findSignalWarnings } from '#shared/core/telemetry/signal-warnings.ts'
+import { findForcedScore, sandboxForced } from '#shared/core/telemetry/sandbox.ts'
+import type { SignalWarning } from '#shared/core/telemetry/signal-warnings.ts'
 import type { verifySignature } from '#shared/core/telemetry/signature.ts'
 import type { Telemetry } from '#shared/core/telemetry/submission.ts'
+import { findWarnings } from '#shared/core/telemetry/warnings/find-warnings.ts'
 import { framingFaults } from '#shared/io/http/incoming/request-framing.ts'
 import type { ActivePolicy } from '#shared/io/tenants/directory/active-policies.ts'
 import type { Tenant } from '#shared/io/tenants/directory/tenant-copy.ts'
@@ -312,6 +313,14 @@ const escapeNonAscii = (json: string): string =>
     return `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`
   })
 
+function findSandboxWarnings(
+  telemetry: Telemetry,
+  { score, receivedAtMs }: { score: Score; receivedAtMs: number },
+): SignalWarning[] {
+  const isForced = score.reasons.some(({ code }) => code === sandboxForced)
+  return findWarnings(telemetry, { raspScore: isForced ? null : score.score, receivedAtMs })
+}
+
 function accept(
   body: Buffer,
   parsed: { telemetry: Telemetry } & Findings,
@@ -324,7 +333,7 @@ function accept(
 ): Acceptance {
   const { tenant, score } = facts
   const warnings =
-    tenant.environment === 'sandbox' ? findSignalWarnings(parsed.telemetry.signals as Signals) : []
+    tenant.environment === 'sandbox' ? findSandboxWarnings(parsed.telemetry, facts) : []
   const eventId = toEventId(body)
   const header: EventHeader = {
     event_id: eventId,

@@ -20,6 +20,7 @@ import { renderAnalystsSql } from './analysts-sql.ts'
 import { renderAnalyticsPage } from './analytics-page.ts'
 import { renderClientTypes } from './client-types.ts'
 import { renderRoleTable } from './role-table.ts'
+import { renderVocabularyPage } from './vocabulary-page.ts'
 
 const root = new URL('../..', import.meta.url)
 
@@ -54,6 +55,7 @@ export const generatedFiles: Readonly<Record<string, () => string | Promise<stri
   'services/api/openapi/openapi.json': async () => toJson(await describePublicApi()),
   'services/console/ROLES.md': renderRoleTable,
   'services/console/web/api/schema.ts': renderClientTypes,
+  'shared/core/signals/VOCABULARY.md': renderVocabularyPage,
   'shared/core/policies/policy.schema.json': () => toJson(toPolicyJsonSchema()),
 }
 

@@ -24,7 +24,8 @@ import {
 import { membersMax } from '#shared/core/base/limits/telemetry.ts'
 import { emailSchema } from '#shared/core/operators/email-schema.ts'
 import { actions } from '#shared/core/scoring/score.ts'
-import { idSchema, telemetrySchema } from '#shared/core/telemetry/submission.ts'
+import { warningCodes } from '#shared/core/telemetry/signal-warnings.ts'
+import { idSchema, sentIdSchema, sentTelemetrySchema } from '#shared/core/telemetry/submission.ts'
 import {
   actionSchema,
   clientFields,
@@ -274,12 +275,12 @@ export type DeviceQuery = z.output<typeof deviceQuerySchema>
 
 /** `null` and an empty text are absent. */
 const optionalId = z
-  .union([idSchema, z.literal(''), z.null()])
+  .union([sentIdSchema, z.literal(''), z.null()])
   .optional()
   .meta({ description: 'Collected in `users_seen_on`.' })
 
 /** The body of the ingest call, which the ingest process serves. Here it is documented only. */
-export const submissionSchema = telemetrySchema
+export const submissionSchema = sentTelemetrySchema
   .extend({ user_id: optionalId, account_id: optionalId })
   .meta({
     description: `Telemetry, at most ${bodyBytesMax} bytes. Unknown fields are kept as sent. At most ${membersMax} object members in all. Numbers that a double cannot hold are refused in known signals only.`,
@@ -297,12 +298,13 @@ export const ingestResultSchema = z
       .array(
         z.object({
           path: z.string().meta({ examples: ['$.signals.root.su_binay'] }),
+          code: z.enum(warningCodes),
           message: z.string(),
           nearest: z
             .string()
             .nullable()
             .meta({
-              description: 'The nearest known signal or value, if there is one.',
+              description: 'The nearest known name or value, if there is one.',
               examples: ['root.su_binary'],
             }),
         }),
@@ -310,8 +312,8 @@ export const ingestResultSchema = z
       .optional()
       .meta({
         description:
-          'Only in a sandbox tenant: signals that the catalog does not know, and values that look ' +
-          'misspelt. At most 16.',
+          'Only in a sandbox tenant: what is accepted and probably a mistake, in the whole body. ' +
+          'At most 16.',
       }),
   })
   .meta({ id: 'IngestResult' })

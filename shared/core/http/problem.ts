@@ -6,6 +6,8 @@ import { retryAfterSeconds } from '#shared/core/base/limits/http.ts'
 
 /** What a 401 of ingest says of a submission, from the request alone. */
 export type RefusedRequest = {
+  /** In place of the problem's, where the form of the signature is wrong. */
+  detail?: string
   /** The form of `X-Service-Signature`: `hex; base64 of 32 bytes expected`. */
   signature_form: string
   /** The body as it came. */

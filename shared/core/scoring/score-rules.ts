@@ -7,6 +7,7 @@ import type { Policy, SignalWeight } from '#shared/core/policies/policy.ts'
 import type { Flag } from '#shared/core/signals/flags.ts'
 import { type Category, categories } from '#shared/core/signals/signal-definition.ts'
 import { findSignal } from '#shared/core/signals/signals.ts'
+import { withSpellings } from '#shared/core/signals/vocabulary.ts'
 import { type CompiledSuppression, compileSuppressions } from './suppressions.ts'
 
 /** One signal that can score. */
@@ -70,7 +71,7 @@ function compileCategory(category: Category, policy: Policy): CategoryRules {
       flag: definition.flag,
       critical: definition.grade === 'critical',
       group: groups.findIndex((group) => group.signals.includes(name)),
-      points: compileWeight(weight),
+      points: compileWeight(withSpellings(category, name, weight)),
       suppressions: null,
     }
     rules.set(name, rule)

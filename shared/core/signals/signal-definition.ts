@@ -27,8 +27,16 @@ export type Grade = (typeof grades)[number]
 
 export const platforms = ['android', 'ios'] as const
 
+/**
+ * Every value that a text can have, each with other words for it. A word in upper, lower or camel
+ * case is the same word.
+ */
+export type Vocabulary = Readonly<Record<string, readonly string[]>>
+
 export type SignalDefinition = {
   type: SignalType
+  /** Of a text or a list of texts whose platform defines its values; absent for any text. */
+  values?: Vocabulary
   platforms: (typeof platforms)[number][]
   grade: Grade
   flag: Flag

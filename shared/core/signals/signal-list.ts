@@ -14,6 +14,7 @@ import {
   platforms,
   type SignalDefinition,
   signalTypes,
+  type Vocabulary,
 } from './signal-definition.ts'
 import { signalCatalog } from './signals.ts'
 
@@ -71,6 +72,15 @@ const signalSchema = z
     type: z.enum(signalTypes).meta({
       description: 'What it must be where it is sent; any may be `null`, which is "not measured".',
     }),
+    values: z
+      .record(z.string(), z.array(z.string()))
+      .nullable()
+      .meta({
+        description:
+          'Every value of a text or a list, each with other words that score as it; upper, lower ' +
+          'and camel case are the same. Other values score nothing. Of any text: null.',
+        examples: [{ UNVERIFIED: ['orange'], FAILED: ['red'] }],
+      }),
     platforms: z.array(z.enum(platforms)),
     grade: z.enum(grades).meta({
       description: 'How severe the sources consider it.',
@@ -164,8 +174,12 @@ export function toSignalList(of: TenantPolicy, nowMs: number): SignalList {
 function toDescription(category: Category, name: string, definition: SignalDefinition) {
   const { type, platforms, grade, flag, description, sources } = definition
   const signal = `${category}.${name}`
-  return { signal, name, type, platforms, grade, flag, description, sources }
+  const values = definition.values === undefined ? null : toLists(definition.values)
+  return { signal, name, type, values, platforms, grade, flag, description, sources }
 }
+
+const toLists = (values: Vocabulary): Record<string, string[]> =>
+  Object.fromEntries(Object.entries(values).map(([value, aliases]) => [value, [...aliases]]))
 
 function toWeight(weight: SignalWeight): ListedSignal['weight'] {
   if (typeof weight === 'number') return weight

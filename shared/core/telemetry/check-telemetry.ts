@@ -5,7 +5,8 @@ import { compilePolicy } from '#shared/core/scoring/scoring.ts'
 import type { Signals } from '#shared/core/signals/signal-definition.ts'
 import { findTenant } from './body-scan.ts'
 import { parseTelemetry } from './parse-telemetry.ts'
-import { findSignalWarnings, type SignalWarning } from './signal-warnings.ts'
+import type { SignalWarning } from './signal-warnings.ts'
+import { findWarnings } from './warnings/find-warnings.ts'
 
 export type TelemetryCheck = {
   /** The status of the answer: 200, 400, 401 without a tenant, 413. */
@@ -39,7 +40,7 @@ export function checkTelemetry(body: Buffer, receivedAtMs: number): TelemetryChe
     status: 200,
     tenant_id: tenantId,
     errors: [],
-    warnings: findSignalWarnings(signals as Signals),
+    warnings: findWarnings(parsed.telemetry, { raspScore: score, receivedAtMs }),
     score: { rasp_score: score, rasp_action: action, flags: reasons.map(({ code }) => code) },
   }
 }

@@ -12,7 +12,7 @@ import {
 } from '#shared/core/base/limits/telemetry.ts'
 import type { SignalType } from '#shared/core/signals/signal-definition.ts'
 import { isPlainNumber, signalCatalog } from '#shared/core/signals/signals.ts'
-import { controlCharacters, isForbiddenKey, isObject } from './submission.ts'
+import { controlCharacters, isDotSegment, isForbiddenKey, isObject } from './submission.ts'
 
 const typesByCategory = new Map<string, Map<string, SignalType>>(
   Object.entries(signalCatalog).map(([category, signals]) => [
@@ -82,13 +82,14 @@ export function isPlainSubmission(
   return required === 6 && seen === members
 }
 
-/** As `idSchema`. */
+/** As `sentIdSchema`. */
 function isId(value: unknown): boolean {
   return (
     typeof value === 'string' &&
     value.length > 0 &&
     value.length <= idCharactersMax &&
-    !controlCharacters.test(value)
+    !controlCharacters.test(value) &&
+    !isDotSegment(value)
   )
 }
 

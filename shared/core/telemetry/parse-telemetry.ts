@@ -18,8 +18,8 @@ import {
   isForbiddenKey,
   isObject,
   normalizeOptionals,
+  sentTelemetrySchema,
   type Telemetry,
-  telemetrySchema,
 } from './submission.ts'
 
 type ParsedTelemetry =
@@ -61,7 +61,7 @@ function validate(value: Record<string, unknown>, text: string, scan: BodyScan):
     walk.errors.push({ path: findDuplicateMember(text) ?? '$', message: 'is given more than once' })
   }
   if (walk.errors.length > 0) return { ok: false, errors: walk.errors }
-  const parsed = telemetrySchema.safeParse(value, { error: describeFault })
+  const parsed = sentTelemetrySchema.safeParse(value, { error: describeFault })
   if (!parsed.success) return { ok: false, errors: toProblemDetails(parsed.error) }
   const errors = checkSignals(value.signals as Signals)
   if (errors.length > 0) return { ok: false, errors }

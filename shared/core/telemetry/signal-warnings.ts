@@ -1,7 +1,6 @@
 /**
- * Warnings about a valid submission: signals that the catalog does not know, and values that look
- * like a misspelt known one, each with the nearest known name. An edge sends them to sandbox
- * tenants; `di telemetry check` prints them.
+ * Warnings about the signals of a valid submission: names that the catalog does not know, and
+ * values outside a vocabulary, each with the nearest known one.
  */
 import {
   warningNameCharactersMax,
@@ -9,16 +8,32 @@ import {
   warningTextsMax,
 } from '#shared/core/base/limits/telemetry.ts'
 import { toVisible } from '#shared/core/base/visible-text.ts'
-import { balancedPolicy } from '#shared/core/policies/presets/balanced.ts'
-import { strictPolicy } from '#shared/core/policies/presets/strict.ts'
 import { type Category, categories, type Signals } from '#shared/core/signals/signal-definition.ts'
 import { findSignal, signalCatalog } from '#shared/core/signals/signals.ts'
+import { isKnownValue, listValues } from '#shared/core/signals/vocabulary.ts'
+import { countChanges, findNearest, toChangesMax, toPlain } from './warnings/nearest-name.ts'
+
+/** What is wrong, for programs. */
+export const warningCodes = [
+  'unknown_signal',
+  'unknown_category',
+  'unknown_value',
+  'unknown_member',
+  'unreadable_value',
+  'out_of_range',
+  'placeholder_id',
+  'same_id',
+  'score_mismatch',
+  'no_signals',
+] as const
 
 /** A path into the body, what is wrong with it, and the nearest known name or null. */
-export type SignalWarning = { path: string; message: string; nearest: string | null }
-
-/** Names that differ by more than this are not called near. */
-const distanceMax = 2
+export type SignalWarning = {
+  path: string
+  code: (typeof warningCodes)[number]
+  message: string
+  nearest: string | null
+}
 
 type Known = { plain: string; path: string; category: Category }
 
@@ -27,23 +42,6 @@ const known: Known[] = categories.flatMap((category) =>
     return { plain: toPlain(name), path: `${category}.${name}`, category }
   }),
 )
-
-/** Documented values that no policy of the product weighs, by signal. */
-const plainValues: Record<string, string[]> = {
-  'root.verified_boot_state': ['VERIFIED'],
-  'tamper.pi_app_verdict': ['PLAY_RECOGNIZED', 'UNEVALUATED'],
-  'tamper.pi_licensing': ['LICENSED', 'UNEVALUATED'],
-  'tamper.pi_play_protect': ['NO_ISSUES', 'NO_DATA', 'POSSIBLE_RISK', 'UNEVALUATED'],
-  'tamper.pi_app_access_risk': [
-    ...['KNOWN_INSTALLED', 'KNOWN_CAPTURING', 'KNOWN_CONTROLLING', 'KNOWN_OVERLAYS'],
-    'UNKNOWN_INSTALLED',
-  ],
-  'tamper.pi_recent_activity': ['LEVEL_1', 'LEVEL_2', 'UNEVALUATED'],
-  'tamper.pi_account_activity': ['TYPICAL_BASIC', 'TYPICAL_STRONG', 'UNKNOWN', 'UNEVALUATED'],
-}
-
-/** All known values, by signal that has any. */
-const knownValues = listKnownValues()
 
 /**
  * Finds what the catalog does not know in a valid submission, in the order of the categories.
@@ -74,7 +72,7 @@ function warnOfCategory(name: string): SignalWarning {
   const nearest = name.length > warningNameCharactersMax ? null : findNearest(name, categories)
   const hint = nearest === null ? '' : `; did you mean ${nearest}?`
   const message = `is not a category: it is kept and not scored${hint}`
-  return { path: `$.signals.${shown}`, message, nearest }
+  return { path: `$.signals.${shown}`, code: 'unknown_category', message, nearest }
 }
 
 function warnOfName(category: Category, name: string): SignalWarning {
@@ -82,7 +80,7 @@ function warnOfName(category: Category, name: string): SignalWarning {
   const nearest = name.length > warningNameCharactersMax ? null : findNearestSignal(category, name)
   const hint = nearest === null ? '' : `; did you mean ${nearest}?`
   const message = `is not in the catalog: it is kept and weighs nothing${hint}`
-  return { path: `$.signals.${category}.${shown}`, message, nearest }
+  return { path: `$.signals.${category}.${shown}`, code: 'unknown_signal', message, nearest }
 }
 
 function warnOfValue(
@@ -91,16 +89,16 @@ function warnOfValue(
   value: unknown,
   budget: { texts: number },
 ): SignalWarning | null {
-  const values = knownValues.get(`${category}.${name}`)
-  if (values === undefined) return null
+  const values = listValues(category, name)
+  if (values === null) return null
   for (const one of Array.isArray(value) ? value : [value]) {
     if (budget.texts-- <= 0) return null
-    if (typeof one !== 'string' || one.length > warningNameCharactersMax) continue
-    if (values.includes(one)) continue
-    const nearest = findNearest(one, values)
-    if (nearest === null) continue
+    if (typeof one !== 'string' || isKnownValue(category, name, one)) continue
+    const nearest = one.length > warningNameCharactersMax ? null : findNearest(one, values)
+    const hint = nearest === null ? `it can be ${values.join(', ')}` : `did you mean ${nearest}?`
     const path = `$.signals.${category}.${name}`
-    return { path, message: `has an unknown value; did you mean ${nearest}?`, nearest }
+    const message = `has a value that scores nothing; ${hint}`
+    return { path, code: 'unknown_value', message, nearest }
   }
   return null
 }
@@ -122,11 +120,6 @@ export function describeUnknownPath(path: string): string | null {
   return `${toVisible(shown)} is not category.signal of the catalog${hint}`
 }
 
-/** The name without case and separators: `suBinary` and `su_binary` are alike. */
-function toPlain(name: string): string {
-  return name.toLowerCase().replace(/[^a-z0-9]/g, '')
-}
-
 /**
  * The known signal that is nearest to a name: the same letters in this category, in another one,
  * then the fewest changes in this category.
@@ -137,71 +130,13 @@ function findNearestSignal(category: Category, name: string): string | null {
   const same = alike.find((one) => one.category === category) ?? alike[0]
   if (same !== undefined) return same.path
   let nearest: string | null = null
-  let least = toDistanceMax(plain) + 1
+  let least = toChangesMax(plain) + 1
   for (const one of known) {
     if (one.category !== category) continue
-    const distance = countChanges(plain, one.plain, least - 1)
-    if (distance >= least) continue
-    least = distance
+    const changes = countChanges(plain, one.plain, least - 1)
+    if (changes >= least) continue
+    least = changes
     nearest = one.path
   }
   return nearest
-}
-
-function findNearest(value: string, values: readonly string[]): string | null {
-  const plain = toPlain(value)
-  let nearest: string | null = null
-  // Two letters turn a bad value into a good one: VERIFIED, UNVERIFIED.
-  let least = 2
-  for (const one of values) {
-    const distance = countChanges(plain, toPlain(one), least - 1)
-    if (distance >= least) continue
-    least = distance
-    nearest = one
-  }
-  return nearest
-}
-
-/** Short names are near to everything, so they may differ by less. */
-const toDistanceMax = (plain: string): number => (plain.length < 5 ? 1 : distanceMax)
-
-/**
- * Insertions, removals and replacements of letters between two texts.
- * @returns a number above `most` as soon as there must be more; the work is `most` times the length
- */
-function countChanges(one: string, other: string, most: number): number {
-  if (Math.abs(one.length - other.length) > most) return most + 1
-  let before = Array.from({ length: other.length + 1 }, (_, at) => at)
-  for (let row = 1; row <= one.length; row++) {
-    const from = Math.max(1, row - most)
-    const to = Math.min(other.length, row + most)
-    const now: number[] = new Array(other.length + 1).fill(most + 1)
-    if (from === 1) now[0] = row
-    let least = now[0]!
-    for (let column = from; column <= to; column++) {
-      const replaced = before[column - 1]! + (one[row - 1] === other[column - 1] ? 0 : 1)
-      const changed = Math.min(replaced, before[column]! + 1, now[column - 1]! + 1)
-      now[column] = changed
-      if (changed < least) least = changed
-    }
-    if (least > most) return most + 1
-    before = now
-  }
-  return before[other.length]!
-}
-
-function listKnownValues(): Map<string, string[]> {
-  const found = new Map<string, string[]>()
-  for (const policy of [balancedPolicy, strictPolicy]) {
-    for (const category of categories) {
-      for (const [name, weight] of Object.entries(policy.categories[category].signals)) {
-        if (typeof weight !== 'object' || !('values' in weight)) continue
-        const values = [...Object.keys(weight.values), ...(weight.unless ?? [])]
-        const path = `${category}.${name}`
-        const others = found.get(path) ?? plainValues[path] ?? []
-        found.set(path, [...others, ...values.filter((one) => one !== '(empty)')])
-      }
-    }
-  }
-  return found
 }

@@ -34,6 +34,21 @@ export type SignatureFormFault =
 
 const expected = 'base64 of 32 bytes expected'
 
+/** What to change, by fault. */
+const remedies: Record<Exclude<SignatureFormFault, 'missing'>, string> = {
+  too_long: 'Send the signature alone.',
+  whitespace: 'Remove the white space.',
+  quotes: 'Remove the quotes.',
+  prefix: 'Remove the prefix.',
+  hex: 'Encode the bytes of the digest as base64, not as hex.',
+  base64_of_hex: 'Encode the bytes of the digest, not their hex text.',
+  base64url: 'Use the standard alphabet of base64, with + and /.',
+  unpadded: 'Keep the padding, one = at the end.',
+  spare_bits: 'Encode exactly 32 bytes: no encoder writes this last character.',
+  length: 'HMAC-SHA256 makes 32 bytes: this is another hash, or another text.',
+  not_base64: 'Encode the bytes of the digest as base64.',
+}
+
 /** What other services put before a signature, in lower case. */
 const prefixes = [
   'sha256=',
@@ -140,6 +155,17 @@ const decode = (text: string): Buffer => Buffer.from(text, 'base64')
 
 const isHex = (text: string): boolean => text.length % 2 === 0 && /^[0-9a-f]+$/i.test(text)
 
+/** @returns the detail of a 401 for a header of a wrong form; none for a right or missing one */
+function describeForm({ text, faults }: SignatureForm): { detail?: string } {
+  const advice = faults.flatMap((fault) => (fault === 'missing' ? [] : remedies[fault])).join(' ')
+  if (advice === '') return {}
+  return {
+    detail:
+      `The form of X-Service-Signature is wrong: ${text}. ${advice} ` +
+      'No signature of this form is accepted, whatever the secret is.',
+  }
+}
+
 /**
  * Describes a request whose signature was refused.
  * @param body as it came; one SHA-256 over it (64 KiB at most, no more than one of the two HMACs
@@ -151,8 +177,10 @@ export function describeRefusedRequest(
   header: string | undefined,
   sha256 = (bytes: Uint8Array): string => hash('sha256', bytes, 'hex'),
 ): RefusedRequest {
+  const form = readSignatureForm(header)
   return {
-    signature_form: readSignatureForm(header).text,
+    ...describeForm(form),
+    signature_form: form.text,
     received: { bytes: body.length, sha256: sha256(body) },
   }
 }

@@ -34,8 +34,16 @@ export const idSchema = z
   .refine((id) => !controlCharacters.test(id), 'must not contain control characters')
   .refine((id) => id.isWellFormed(), 'must not contain a lone surrogate')
 
+/** Whether an id is a path segment that URLs resolve, so that no request can name it. */
+export const isDotSegment = (id: string): boolean => id === '.' || id === '..'
+
+/** An id that a URL can name. */
+export const sentIdSchema = idSchema.refine(
+  (id) => !isDotSegment(id),
+  'must not be . or .., which no URL can name',
+)
+
 const metaSchema = z.string().max(metaCharactersMax)
-const requiredId = idSchema.meta({ examples: ['4f6c1d8e-device'] })
 // A record schema would copy every key of every event. The catalog checks the values.
 const categorySchema = z
   .custom<CategorySignals>(isObject, {
@@ -49,11 +57,14 @@ const categorySchema = z
     description: 'Signals by name. `null` means "not measured"; unknown signals are kept.',
   })
 
-/** A submission after `normalizeOptionals`. Unknown extra fields are accepted and kept. */
+/**
+ * A submission as it is stored, after `normalizeOptionals`. Unknown extra fields are accepted and
+ * kept.
+ */
 export const telemetrySchema = z.looseObject({
   tenant_id: z.string().regex(tenantIdPattern).meta({ description: 'The tenant slug.' }),
-  device_id: requiredId.meta({ description: 'Persisted, scoped to an install.' }),
-  session_id: idSchema.meta({ description: 'Fresh for each app launch.' }),
+  device_id: idSchema,
+  session_id: idSchema,
   user_id: idSchema.optional(),
   account_id: idSchema.optional(),
   // `readOccurredAt` reads the time.
@@ -76,7 +87,11 @@ export const telemetrySchema = z.looseObject({
       rasp_action: metaSchema,
       rasp_flags: z.array(metaSchema).max(clientFlagsMax),
     })
-    .meta({ description: 'What the client computed. Advisory: the server scores `signals`.' }),
+    .meta({
+      description:
+        'What the client computed. Advisory: the server scores `signals`. A client without a scorer ' +
+        'sends a `rasp_score` of -1 and an empty `rasp_action`; then nothing is compared.',
+    }),
   signals: z
     .looseObject({
       root: categorySchema,
@@ -90,6 +105,17 @@ export const telemetrySchema = z.looseObject({
 })
 
 export type Telemetry = z.infer<typeof telemetrySchema>
+
+/** What ingest accepts. Stored events of earlier releases can have other ids. */
+export const sentTelemetrySchema = telemetrySchema.extend({
+  device_id: sentIdSchema.meta({
+    description: 'Persisted, scoped to an install.',
+    examples: ['4f6c1d8e-device'],
+  }),
+  session_id: sentIdSchema.meta({ description: 'Fresh for each app launch.' }),
+  user_id: sentIdSchema.optional(),
+  account_id: sentIdSchema.optional(),
+})
 
 /**
  * Normalizes optional members in place: a null or empty `user_id` or `account_id`, which an SDK

@@ -20,9 +20,9 @@ export type ClientVerdict = {
  * The typical case is a client score of 0 where the signals score 80: an attacker who can forge one
  * number forges the score. A client too old to know the signal looks the same, so the rule that
  * uses the difference should weigh little. These are no difference:
- * - a score outside 0..100 or not finite: an error code or a sum without a bound;
- * - a fraction between 0 and 1, or at most 1 beside an action above ALLOW: a scale that ends at 1;
- * - 0 without any action and any flag: a client that does not score.
+ * - a score outside 0..100 or not finite: -1 is "no score", others are sums without a bound;
+ * - any score with an empty action: a client that does not score;
+ * - a fraction between 0 and 1, or at most 1 beside an action above ALLOW: a scale that ends at 1.
  * @param raspScore ours, 0..100
  */
 export function measureScoreMismatch(scorer: ClientVerdict, raspScore: number): number {
@@ -30,8 +30,8 @@ export function measureScoreMismatch(scorer: ClientVerdict, raspScore: number): 
   if (!(own >= 0 && own <= 100)) return 0
   if (own > 0 && own < 1) return 0
   const action = scorer.rasp_action.trim().toUpperCase()
+  if (action === '') return 0
   if (own <= 1 && (action === 'REVIEW' || action === 'BLOCK')) return 0
-  if (own === 0 && action === '' && scorer.rasp_flags.length === 0) return 0
   return Math.round(Math.abs(own - raspScore))
 }
 

@@ -12,7 +12,7 @@ import {
   type RefusedRequest,
   toProblemBody,
 } from '#shared/core/http/problem.ts'
-import { readSignatureForm } from '#shared/core/telemetry/signature-form.ts'
+import { describeRefusedRequest } from '#shared/core/telemetry/signature-form.ts'
 
 /** A part of an OpenAPI document. */
 export type Json = Record<string, unknown>
@@ -107,13 +107,10 @@ const exampleFaults: Partial<Record<ProblemCode, ProblemDetail>> = {
 }
 
 /** What the example of a 401 of ingest says of the request: `{}`, signed with another form. */
-const received = {
-  bytes: 2,
-  sha256: '44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a',
-}
+const exampleBody = Buffer.from('{}')
 const exampleRequests: Partial<Record<ProblemCode, RefusedRequest>> = {
-  signature_missing: { signature_form: readSignatureForm(undefined).text, received },
-  signature_invalid: { signature_form: readSignatureForm(received.sha256).text, received },
+  signature_missing: describeRefusedRequest(exampleBody, undefined),
+  signature_invalid: describeRefusedRequest(exampleBody, 'f0'.repeat(32)),
 }
 
 const changedAlert = { disposition: 'CONFIRMED', assignee: 'ada@example.com' }

@@ -14,7 +14,7 @@ import { quoteNumber, quoteText, quoteTexts } from '#shared/core/scoring/sql/sco
 import {
   findPatternLimits,
   listWeighed,
-  patternVersion,
+  textsByVersion,
 } from '#shared/core/scoring/sql/signal-patterns.ts'
 import { unknownSignalsMax } from '#shared/core/telemetry/unknown-signals.ts'
 
@@ -103,7 +103,7 @@ function toPatternQuery(policies: readonly Policy[], context: Context): string {
     { name: 'received_at', sql: `fromUnixTimestamp64Milli(toInt64(${context.receivedAtMs}))` },
   ]
   const from = `signal_patterns final where tenant_id = {tenant:String}
-    and version = ${patternVersion} and not (${toLimits(policies)})`
+    and (${[...textsByVersion].map((one) => toSupported(policies, one)).join(' or ')})`
   const verdicts = policies.map(
     (_, n) => `p${n}_score + 256 * p${n}_action, toFloat64(p${n}_flags)`,
   )
@@ -112,16 +112,20 @@ function toPatternQuery(policies: readonly Policy[], context: Context): string {
     order by of_pattern limit ${patternsMax}`
 }
 
-/** The patterns that do not determine a score. */
-function toLimits(policies: readonly Policy[]): string {
-  const { hidden, ranges } = findPatternLimits(policies)
-  return [
+/** The patterns of a version that determine a score. */
+function toSupported(
+  policies: readonly Policy[],
+  [version, texts]: readonly [number, ReadonlySet<string>],
+): string {
+  const { hidden, ranges } = findPatternLimits(policies, texts)
+  const limits = [
     `hasAny(hidden, cast(${quoteTexts(hidden)} as Array(String)))`,
     ...ranges.map(
       ({ category, signal, from }) =>
         `ifNull(signals.${category}.${signal}.:Int64 = ${quoteNumber(from)}, 0)`,
     ),
-  ].join(' or ')
+  ]
+  return `version = ${version} and not (${limits.join(' or ')})`
 }
 
 /** SQL: the event's pattern may lack a signal that the catalog did not have at the time. */

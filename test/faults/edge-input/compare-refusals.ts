@@ -6,6 +6,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import { signBody } from '#shared/core/telemetry/signature.ts'
 import { describeRefusedRequest } from '#shared/core/telemetry/signature-form.ts'
+import { refusals } from '../../../services/ingest/decide-submission.ts'
 import { createConnection, type RawClient } from '../../support/http/raw-http.ts'
 import { type Signer, toRequest, validBody } from '../../support/telemetry/raw-submissions.ts'
 import type { Tenants } from './rig.ts'
@@ -67,8 +68,11 @@ function withoutRequest(response: string, request: Buffer): string {
   const header = /^x-service-signature: (.*)\r$/im.exec(request.toString('latin1', 0, at + 2))?.[1]
   const described = describeRefusedRequest(request.subarray(at + 4), header)
   const [head = '', body = ''] = response.split('\r\n\r\n')
-  const { signature_form, received, ...problem } = JSON.parse(body)
-  if (!isDeepStrictEqual({ signature_form, received }, described)) throw new Error(body)
+  const { detail, signature_form, received, ...problem } = JSON.parse(body)
+  const { signatureMissing, signatureInvalid } = refusals
+  const usual = (header === undefined ? signatureMissing : signatureInvalid).problem.message
+  const expected = { ...described, detail: described.detail ?? usual }
+  if (!isDeepStrictEqual({ detail, signature_form, received }, expected)) throw new Error(body)
   const same = head.replace(/^(date|content-length): .*\r?\n?/gim, '')
   return `${same}\r\n\r\n${JSON.stringify(problem)}`
 }

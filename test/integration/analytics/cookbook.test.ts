@@ -314,6 +314,16 @@ describe('a question about users', () => {
     })
     expect(expected.length).toBeGreaterThan(10)
     expect(sorted(pick(rows, 'device_id', 'events_apart'))).toEqual(sorted(expected))
+    // The same events of clients that compute no score.
+    const copies = { silent: `' ' as client_action`, unscored: '-1 as client_score' }
+    for (const [tenant, replaced] of Object.entries(copies)) {
+      await clickhouse.command({
+        query: `insert into telemetry (* except row_version)
+          select * except row_version replace ('${tenant}' as tenant_id, ${replaced})
+          from telemetry where tenant_id = '${fleetTenant}'`,
+      })
+      expect((await answer('forged-verdicts', { tenant })).rows).toEqual([])
+    }
   })
 })
 

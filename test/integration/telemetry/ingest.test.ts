@@ -6,6 +6,8 @@ import { createHash } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { defaultPolicy } from '#shared/core/policies/default-policy.ts'
 import { toPolicyHash } from '#shared/core/policies/policy.ts'
+import { describeRefusedRequest } from '#shared/core/telemetry/signature-form.ts'
+import { refusals } from '../../../services/ingest/decide-submission.ts'
 import { sendTelemetry } from '../../../shared/client/client.ts'
 import type { Telemetry } from '../../../shared/client/telemetry.ts'
 import { toEventId } from '../../../shared/core/base/ids.ts'
@@ -243,7 +245,15 @@ describe('401', () => {
     const body = bodyOf('acme')
     add('wrong secret', body, { 'x-service-signature': signBody(body, 'another secret') })
     add('not canonical', body, { 'x-service-signature': 'AAAA' })
-    add('no padding', body, { 'x-service-signature': signBody(body, acme.secret).slice(0, -1) })
+    const toHex = (text: string) =>
+      Buffer.from(signBody(text, acme.secret), 'base64').toString('hex')
+    for (const tenantId of ['acme', 'suspended', 'between', unknown.tenantId]) {
+      const text = bodyOf(tenantId)
+      add(`no padding, ${tenantId}`, text, {
+        'x-service-signature': signBody(text, acme.secret).slice(0, -1),
+      })
+      add(`hex, ${tenantId}`, text, { 'x-service-signature': toHex(text) })
+    }
     add('unknown tenant', bodyOf(unknown.tenantId))
     add('suspended', bodyOf('suspended'), {
       'x-service-signature': signBody(bodyOf('suspended'), suspended.secret),
@@ -268,10 +278,13 @@ describe('401', () => {
         const { status, headers: got, body: json } = await send(edge, body, { headers: more })
         // Only fields that follow from the request may differ.
         const { date: _, 'content-length': length, ...fields } = Object.fromEntries(got)
-        const { received, signature_form, ...rest } = json as Record<string, unknown>
+        const { received, signature_form, detail, ...rest } = json as Record<string, unknown>
         const bytes = Buffer.from(body)
         const sha256 = createHash('sha256').update(bytes).digest('hex')
         expect(received, name).toEqual({ bytes: bytes.length, sha256 })
+        const described = describeRefusedRequest(bytes, headers['x-service-signature'])
+        const usual = refusals.signatureInvalid.problem.message
+        expect(detail, name).toBe(described.detail ?? usual)
         expect(signature_form, name).toMatch(/; base64 of 32 bytes expected$|, as expected$/)
         expect(Number(length), name).toBeGreaterThan(0)
         return { name, answer: JSON.stringify({ status, fields, rest }) }

@@ -40,6 +40,7 @@ const signature = (
   name: string,
   toHeader: (right: string, parts: RightSubmission) => string,
   form: string,
+  ...remedies: string[]
 ): SubmissionMistake =>
   mistake(
     name,
@@ -47,7 +48,12 @@ const signature = (
       const header = toHeader(signBody(textOf(parts), parts.secret), parts)
       return post(textOf(parts), { ...type, 'x-service-signature': header })
     },
-    [401, 'signature_invalid', `${form}; base64 of 32 bytes expected`],
+    [
+      401,
+      'signature_invalid',
+      `The form of X-Service-Signature is wrong: ${form}; base64 of 32 bytes expected.`,
+      ...remedies,
+    ],
   )
 
 const rightForm = 'base64 of 32 bytes, as expected'
@@ -114,17 +120,33 @@ const headers: SubmissionMistake[] = [
     (right) => post(textOf(right), { ...type, authorization: `Bearer ${right.secret}` }),
     [401, 'signature_missing', 'X-Service-Signature'],
   ),
-  signature('hex', hex, 'hex'),
-  signature('hex in upper case', (right) => hex(right).toUpperCase(), 'hex'),
-  signature('base64url', (right) => right.replaceAll('+', '-').replaceAll('/', '_'), 'base64url'),
-  signature('no padding', (right) => right.slice(0, -1), 'base64 without its padding'),
+  signature('hex', hex, 'hex', 'as base64, not as hex'),
+  signature('hex in upper case', (right) => hex(right).toUpperCase(), 'hex', 'as base64'),
+  signature(
+    'base64url',
+    (right) => right.replaceAll('+', '-').replaceAll('/', '_'),
+    'base64url',
+    'with + and /',
+  ),
+  signature(
+    'no padding',
+    (right) => right.slice(0, -1),
+    'base64 without its padding',
+    'one = at the end',
+  ),
   signature(
     'base64 of hex',
     (right) => Buffer.from(hex(right)).toString('base64'),
     'base64 of hex text',
+    'not their hex text',
   ),
-  signature('a prefix', (right) => `sha256=${right}`, 'with the prefix sha256='),
-  signature('quotes', (right) => `"${right}"`, 'in quotes'),
+  signature(
+    'a prefix',
+    (right) => `sha256=${right}`,
+    'with the prefix sha256=',
+    'Remove the prefix',
+  ),
+  signature('quotes', (right) => `"${right}"`, 'in quotes', 'Remove the quotes'),
   signature(
     'SHA-1',
     (_, { secret, ...of }) =>
@@ -132,8 +154,13 @@ const headers: SubmissionMistake[] = [
         .update(textOf({ secret, ...of }))
         .digest('base64'),
     'base64 of 20 bytes',
+    'HMAC-SHA256 makes 32 bytes',
   ),
-  signature('the secret itself', (_, { secret }) => secret, 'base64 without its padding'),
+  signature(
+    'the secret itself',
+    (_, { secret }) => secret,
+    'base64url, base64 without its padding',
+  ),
   signature('a text', () => 'signature', 'base64 of 6 bytes'),
 ]
 

@@ -13,6 +13,7 @@ import {
   type Signals,
 } from '#shared/core/signals/signal-definition.ts'
 import { signalCatalog } from '#shared/core/signals/signals.ts'
+import { allSpellings, isKnownValue } from '#shared/core/signals/vocabulary.ts'
 
 /** Every signal of the catalog. */
 export const allSignals = categories.flatMap((category) =>
@@ -39,7 +40,11 @@ export function anyValue(category: Category, name: string): fc.Arbitrary<unknown
   const { type } = (signalCatalog[category] as Record<string, SignalDefinition>)[name]!
   const weight = balancedPolicy.categories[category].signals[name]
   const known = typeof weight === 'object' && 'values' in weight ? Object.keys(weight.values) : []
-  const text = fc.constantFrom(...known, 'MEETS_DEVICE_INTEGRITY', 'OTHER')
+  const spelled = allSpellings.filter((one) => isKnownValue(category, name, one))
+  const text = fc.oneof(
+    fc.constantFrom(...known, 'MEETS_DEVICE_INTEGRITY', 'OTHER'),
+    fc.constantFrom(...spelled),
+  )
   if (type === 'boolean') return fc.constantFrom<unknown>(true, true, false, null)
   if (type === 'number') return fc.oneof(fc.integer({ min: -1, max: 20 }), fc.constant(null))
   if (type === 'string') return fc.oneof(text, fc.constant(null))

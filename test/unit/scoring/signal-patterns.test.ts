@@ -13,6 +13,7 @@ import {
   patternBounds,
   patternTexts,
   patternVersion,
+  textsByVersion,
   toPatternId,
   toSignalPattern,
 } from '#shared/core/scoring/sql/signal-patterns.ts'
@@ -127,13 +128,25 @@ describe('a pattern', () => {
     ])
   })
 
+  it('of version 1 does not support a policy where it left out the spelling of a value', () => {
+    const limits = findPatternLimits([presets.balanced], textsByVersion.get(1))
+    expect(limits.hidden).toContain('root.verified_boot_state')
+    const kept = toSignalPattern(signalsOf({ root: { verified_boot_state: 'UNVERIFIED' } }))
+    expect(isPatternEnough(kept, limits)).toBe(true)
+    const leftOut = { ...kept, hidden: ['root.verified_boot_state'] }
+    expect(isPatternEnough(leftOut, limits)).toBe(false)
+  })
+
   // Stored patterns keep their meaning only while these are unchanged. Every change needs another
   // patternVersion, and then another digest here.
   it('of one version has fixed texts and ranges', () => {
-    const text = JSON.stringify([[...patternTexts], patternBounds])
-    expect([patternVersion, hash('sha256', text, 'hex').slice(0, 16)]).toEqual([
-      1,
-      '6ea569f598ebce71',
+    const digests = [...textsByVersion].map(([version, texts]) => {
+      const text = JSON.stringify([[...texts], patternBounds])
+      return [version, hash('sha256', text, 'hex').slice(0, 16)]
+    })
+    expect(digests).toEqual([
+      [1, '6ea569f598ebce71'],
+      [patternVersion, '84b197aa3ba5cb3d'],
     ])
   })
 })

@@ -14,7 +14,14 @@ describe('a body', () => {
       errors: [],
       warnings: [
         {
+          path: '$.scorer.rasp_score',
+          code: 'score_mismatch',
+          message: expect.any(String),
+          nearest: null,
+        },
+        {
           path: '$.signals.root.su_binay',
+          code: 'unknown_signal',
           message: expect.any(String),
           nearest: 'root.su_binary',
         },

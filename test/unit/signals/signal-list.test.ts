@@ -49,10 +49,11 @@ describe('the signal list', () => {
   test('has every signal of the catalog once, in order, unchanged', () => {
     expect([...signalsOf().keys()]).toEqual(catalogPaths)
     expect(catalogPaths.length).toBeGreaterThan(100)
-    for (const [path, { signal, name, weight, suppressed, ...rest }] of signalsOf()) {
+    for (const [path, { signal, name, weight, suppressed, values, ...rest }] of signalsOf()) {
       const [category, known] = path.split('.') as [Category, string]
       expect({ signal, name }).toEqual({ signal: path, name: known })
       expect(findSignal(category, known)).toMatchObject(rest)
+      expect(values).toEqual(findSignal(category, known)!.values ?? null)
       expect(Object.keys(flags)).toContain(rest.flag)
     }
   })

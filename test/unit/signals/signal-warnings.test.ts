@@ -4,6 +4,7 @@ import { warningTextsMax } from '#shared/core/base/limits/telemetry.ts'
 import { categories, type Signals } from '#shared/core/signals/signal-definition.ts'
 import { signalCatalog } from '#shared/core/signals/signals.ts'
 import { findSignalWarnings } from '#shared/core/telemetry/signal-warnings.ts'
+import { allSignals } from '../../support/scoring/any-policy.ts'
 
 const empty = { root: {}, emulator: {}, debugger: {}, tamper: {}, ecosystem: {}, network: {} }
 const warn = (signals: Partial<Signals>) => findSignalWarnings({ ...empty, ...signals })
@@ -37,6 +38,7 @@ describe('a name', () => {
     expect(warn({ root: { su_binay: true } })).toEqual([
       {
         path: '$.signals.root.su_binay',
+        code: 'unknown_signal',
         message: expect.stringContaining('did you mean root.su_binary?'),
         nearest: 'root.su_binary',
       },
@@ -46,15 +48,35 @@ describe('a name', () => {
 
 describe('a value', () => {
   it.each([
-    ['verified_boot_state', 'unverified', 'UNVERIFIED'],
-    ['verified_boot_state', 'SELF_SIGNE', 'SELF_SIGNED'],
-    ['system_integrity', 'Compromised', 'COMPROMISED'],
-  ])('of %s, %s, is near to %s', (name, value, expected) => {
-    expect(nearest({ root: { [name]: value } })).toEqual([expected])
-  })
+    ['verified_boot_state', 'UNVERIFIE', 'UNVERIFIED'],
+    ['verified_boot_state', 'oranje', null],
+    ['verified_boot_state', 'SELF-SIGNED', 'SELF_SIGNED'],
+    ['system_integrity', 'Compromise', 'COMPROMISED'],
+    ['verified_boot_state', 'something else', null],
+    ['verified_boot_state', 'X', null],
+    ['verified_boot_state', 'x'.repeat(400), null],
+    ['verified_boot_state', '', null],
+  ])(
+    'outside the vocabulary of %s, %s, has a warning with the nearest: %s',
+    (name, value, near) => {
+      const [warning, ...others] = warn({ root: { [name]: value } })
+      expect(warning).toMatchObject({ code: 'unknown_value', nearest: near })
+      expect(warning!.message).toContain('scores nothing')
+      expect(warning!.message).toContain(near ?? 'it can be ')
+      expect(others).toEqual([])
+    },
+  )
 
-  it.each(['VERIFIED', 'FAILED', 'something else', 'X'])('%s has no warning', (value) => {
-    expect(warn({ root: { verified_boot_state: value } })).toEqual([])
+  it('in any spelling of the vocabulary has no warning, nor has a text of a free signal', () => {
+    for (const { category, name, type, values } of allSignals) {
+      for (const word of Object.entries(values ?? {}).flat(2)) {
+        for (const text of [word, word.toLowerCase(), word.toUpperCase()]) {
+          const sent = type === 'strings' ? [text] : text
+          expect(warn({ [category]: { [name]: sent } })).toEqual([])
+        }
+      }
+    }
+    expect(warn({ root: { rom_name: 'LineageOS', verified_boot_state: null } })).toEqual([])
   })
 
   it('in a list is checked, too', () => {
@@ -73,7 +95,7 @@ describe('the cost', () => {
 
   it('is bounded for a list of as many texts as a submission may have', () => {
     let read = 0
-    const texts = new Proxy(Array(4_000).fill('KNOWN_INSTALLIQ'), {
+    const texts = new Proxy(Array(4_000).fill('UNKNOWN_INSTALLED'), {
       get: (list, at) => {
         if (typeof at === 'string' && /^\d+$/.test(at)) read++
         return Reflect.get(list, at)

@@ -48,6 +48,11 @@ describe('a batch message', () => {
     expect(bodiesOf(message)).toEqual(bodies)
   })
 
+  it('returns ids that ingest refuses by now: earlier edges accepted them', () => {
+    const body = makeBody({ deviceId: '..' })
+    expect(bodiesOf(toMessage(encodeEvent(toHeader(body), body)))).toEqual([body])
+  })
+
   it('returns bodies that contain the text of their own envelope or of the next one', () => {
     const second = makeBody({ nonce: 'second' })
     const element = encodeEvent(toHeader(second), second)

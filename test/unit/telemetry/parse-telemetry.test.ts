@@ -168,6 +168,20 @@ describe('a fault is named by its path', () => {
     expect(parsed.ok || parsed.errors[0]?.path).toBe(`$.${path}`)
   })
 
+  it.each(['device_id', 'session_id', 'user_id', 'account_id'])(
+    '%s that no URL can name',
+    (name) => {
+      for (const id of ['.', '..']) {
+        expect(faultsOf(withText(name, `"${id}"`))).toEqual([
+          `$.${name} must not be . or .., which no URL can name`,
+        ])
+      }
+      for (const id of ['...', './', '%2e', ' .']) {
+        expect(faultsOf(withText(name, `"${id}"`))).toEqual([])
+      }
+    },
+  )
+
   it.each(['__proto__', 'constructor', 'prototype'])('key %s, at any depth', (name) => {
     const body = JSON.stringify({ ...valid(), x: { y: [{ z: 1 }] } })
     for (const before of ['{"tenant_id', '{"sdk_version', '{"rasp_score', '{"su_binary', '{"z']) {
@@ -314,7 +328,14 @@ describe('the fast path', () => {
     fc.constantFrom<unknown>(null, true, false, '', 'x', 0, -1, 1.5, 2 ** 53, -(2 ** 53), 1e300),
     fc.constantFrom<unknown>([], {}, [null], ['a', 1], { a: { b: [] } }, { constructor: 1 }),
     fc.string({ unit: 'binary', maxLength: 5 }).filter((text) => text.isWellFormed()),
-    fc.constantFrom('x'.repeat(257), 'x'.repeat(129), '2026-01-01T00:00:00Z', '2026-13-01'),
+    fc.constantFrom(
+      'x'.repeat(257),
+      'x'.repeat(129),
+      '.',
+      '..',
+      '2026-01-01T00:00:00Z',
+      '2026-13-01',
+    ),
   )
   const knownSignals = Object.entries(signalCatalog).flatMap(([category, signals]) =>
     Object.keys(signals).map((name) => `signals.${category}.${name}`),

@@ -82,6 +82,14 @@ describe('the form of the header', () => {
     expect(codes(header)).toEqual(expected)
     expect(check(header).signature_form).toMatch(text)
     expect(check(header).valid).toBe(false)
+    const { detail, signature_form: form } = describeRefusedRequest(Buffer.from(body), header)
+    if (expected.includes('missing')) {
+      expect(detail).toBeUndefined()
+      return
+    }
+    expect(detail).toContain(`The form of X-Service-Signature is wrong: ${form}. `)
+    // One remedy for each fault, between the form and the last sentence.
+    expect(detail!.split(form)[1]!.match(/[a-z]\. /g)).toHaveLength(expected.length)
   })
 
   it.each([
@@ -107,6 +115,7 @@ describe('the form of the header', () => {
     'is never repeated in the answer: %#',
     (header) => {
       expect(check(header).signature_form).not.toContain(header)
+      expect(describeRefusedRequest(Buffer.from('{}'), header).detail).not.toContain(header)
       expect(codes(header)).toHaveLength(1)
     },
   )
@@ -253,6 +262,9 @@ describe('the content of a 401', () => {
 
   it('is only the form, for any header', () => {
     expect(readSignatureForm(sign()).text).toBe('base64 of 32 bytes, as expected')
+    for (const header of [sign(), sign(body, 'another secret'), undefined, '']) {
+      expect(describeRefusedRequest(Buffer.from(body), header)).not.toHaveProperty('detail')
+    }
     for (const length of [31, 32, 33, 64]) {
       for (const last of [...'AEQgw048B+/=']) {
         for (const end of ['', '=', '==']) {

@@ -24,7 +24,6 @@ describe('a difference of scores', () => {
 
   it('counts a client score of 0 as a score', () => {
     expect(measureScoreMismatch(verdict(0, 'ALLOW'), 80)).toBe(80)
-    expect(measureScoreMismatch(verdict(0, '', ['CLIENT_FLAG']), 80)).toBe(80)
   })
 
   it.each([-1, -0.001, 100.001, 1e9, -1e9, Number.NaN, Infinity, -Infinity])(
@@ -44,6 +43,9 @@ describe('a difference of scores', () => {
   it('is 0 for a client that does not score', () => {
     expect(measureScoreMismatch(verdict(0, ''), 80)).toBe(0)
     expect(measureScoreMismatch(verdict(0, '  '), 80)).toBe(0)
+    expect(measureScoreMismatch(verdict(0, '', ['CLIENT_FLAG']), 80)).toBe(0)
+    expect(measureScoreMismatch(verdict(50, ''), 100)).toBe(0)
+    expect(measureScoreMismatch(verdict(-1, 'ALLOW'), 80)).toBe(0)
   })
 
   it('is a whole number from 0 to 100, for any client input', () => {

@@ -3666,6 +3666,9 @@ export interface components {
             signal: string;
             name: string;
             type: "boolean" | "number" | "string" | "strings";
+            values: {
+                [key: string]: string[];
+            } | null;
             platforms: ("android" | "ios")[];
             grade: "critical" | "high" | "medium" | "low" | "informational";
             flag: components["schemas"]["Flag"];

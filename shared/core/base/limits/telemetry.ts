@@ -35,6 +35,13 @@ export const signalPathIdleMs = 60 * 60 * 1000
  */
 export const warningsMax = 16
 export const warningNameCharactersMax = 64
+/** Those beside signals, so that both kinds are shown when there are many. */
+export const envelopeWarningsMax = 8
+/**
+ * Unknown members beside signals that one submission has compared with seven optional ones: 64
+ * names of 64 letters are 60,000 cells, a third of a millisecond.
+ */
+export const warningNamesMax = 64
 /**
  * Texts of known signals that one submission has compared for warnings. Each is compared with some
  * ten values, as names are: 64 texts of 64 letters are 200,000 cells, a millisecond. A list may

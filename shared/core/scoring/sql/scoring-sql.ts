@@ -17,6 +17,7 @@ import {
 import { softLimit } from '#shared/core/scoring/score-tally.ts'
 import { type Flag, flags } from '#shared/core/signals/flags.ts'
 import type { Category } from '#shared/core/signals/signal-definition.ts'
+import { withSpellings } from '#shared/core/signals/vocabulary.ts'
 import { pointsOf, type Source } from './scoring-sql-points.ts'
 import { quoteTexts } from './scoring-sql-text.ts'
 
@@ -64,7 +65,7 @@ export function compileToSql(policy: Policy, options: ScoringSqlOptions): Scorin
     rules,
     terms: [...rules.rules].flatMap(([signal, rule]) => {
       const { category } = rules
-      const weight = policy.categories[category].signals[signal]!
+      const weight = withSpellings(category, signal, policy.categories[category].signals[signal]!)
       const sql = pointsOf({ category, signal, weight, policy, source })
       if (sql === null) return []
       const name = `${prefix}p${points.length}`

@@ -13,12 +13,16 @@ import { hash } from 'node:crypto'
 import type { Policy } from '#shared/core/policies/policy.ts'
 import { type Category, categories, type Signals } from '#shared/core/signals/signal-definition.ts'
 import { findSignal, signalCatalog } from '#shared/core/signals/signals.ts'
+import { allSpellings, withSpellings } from '#shared/core/signals/vocabulary.ts'
 
-/** Version of the vocabulary and the ranges below. Every change of them must increase it. */
-export const patternVersion = 1
+/**
+ * Version of the texts and the ranges below. Every change of them must increase it, and an earlier
+ * version that is still stored must keep its texts.
+ */
+export const patternVersion = 2
 
-/** The texts that patterns keep: verdicts of Play Integrity and values of the catalog's signals. */
-export const patternTexts: ReadonlySet<string> = new Set([
+/** The texts that patterns of version 1 kept. */
+const firstTexts = [
   ...['(empty)', 'UNKNOWN', 'UNEVALUATED', 'UNSPECIFIED', 'VERIFIED', 'SELF_SIGNED', 'UNVERIFIED'],
   ...['FAILED', 'ORIGINAL', 'COMPROMISED', 'POSSIBLY_COMPROMISED'],
   ...['MEETS_VIRTUAL_INTEGRITY', 'MEETS_BASIC_INTEGRITY', 'MEETS_DEVICE_INTEGRITY'],
@@ -28,7 +32,14 @@ export const patternTexts: ReadonlySet<string> = new Set([
   ...['UNKNOWN_INSTALLED', 'UNKNOWN_CAPTURING', 'UNKNOWN_CONTROLLING', 'UNKNOWN_OVERLAYS'],
   ...['LEVEL_1', 'LEVEL_2', 'LEVEL_3', 'LEVEL_4', 'UNUSUAL', 'USUAL'],
   ...['low', 'medium', 'high', 'LOW', 'MEDIUM', 'HIGH'],
+]
+
+/** The texts that patterns keep, by version: now every spelling of the catalog's values. */
+export const textsByVersion: ReadonlyMap<number, ReadonlySet<string>> = new Map([
+  [1, new Set(firstTexts)],
+  [patternVersion, new Set([...firstTexts, ...allSpellings])],
 ])
+export const patternTexts = textsByVersion.get(patternVersion)!
 
 /** Lower ends of the ranges of numbers. The last range is open; -1 is the range below 0. */
 export const patternBounds: readonly number[] = [
@@ -107,8 +118,11 @@ type PatternLimits = {
   ranges: { category: Category; signal: string; from: number }[]
 }
 
-/** The limits of patterns for these policies. */
-export function findPatternLimits(policies: readonly Policy[]): PatternLimits {
+/** The limits of patterns for these policies. @param texts that the patterns kept */
+export function findPatternLimits(
+  policies: readonly Policy[],
+  texts: ReadonlySet<string> = patternTexts,
+): PatternLimits {
   const hidden = new Set<string>()
   const ranges = new Map<string, PatternLimits['ranges'][number]>()
   for (const { category, signal, weight } of policies.flatMap(listWeights)) {
@@ -124,7 +138,7 @@ export function findPatternLimits(policies: readonly Policy[]): PatternLimits {
       points > 0 ? text : [],
     )
     const all = [...named, ...(weight.unless ?? [])]
-    if (all.some((text) => !patternTexts.has(text))) hidden.add(`${category}.${signal}`)
+    if (all.some((text) => !texts.has(text))) hidden.add(`${category}.${signal}`)
   }
   return { hidden: [...hidden].sort(), ranges: [...ranges.values()] }
 }
@@ -134,7 +148,7 @@ function listWeights({ categories: own }: Policy) {
     Object.entries(own[category].signals).flatMap(([signal, weight]) =>
       findSignal(category, signal) === undefined || weight === 0
         ? []
-        : [{ category, signal, weight }],
+        : [{ category, signal, weight: withSpellings(category, signal, weight) }],
     ),
   )
 }

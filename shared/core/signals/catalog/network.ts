@@ -116,6 +116,7 @@ export const networkSignals = {
   },
   vpn_confidence: {
     type: 'string',
+    values: { low: [], medium: [], high: [] },
     platforms: ['android', 'ios'],
     grade: 'informational',
     flag: 'VPN_SUSPECTED',

@@ -140,6 +140,12 @@ export const rootSignals = {
   },
   verified_boot_state: {
     type: 'string',
+    values: {
+      VERIFIED: ['green'],
+      SELF_SIGNED: ['yellow'],
+      UNVERIFIED: ['orange'],
+      FAILED: ['red'],
+    },
     platforms: ['android'],
     grade: 'high',
     flag: 'BOOTLOADER_UNLOCKED',
@@ -148,6 +154,7 @@ export const rootSignals = {
   },
   system_integrity: {
     type: 'string',
+    values: { ORIGINAL: [], POSSIBLY_COMPROMISED: [], COMPROMISED: [] },
     platforms: ['android'],
     grade: 'high',
     flag: 'SYSTEM_MODIFIED',

@@ -108,6 +108,12 @@ export const tamperSignals = {
   },
   pi_device_verdict: {
     type: 'strings',
+    values: {
+      MEETS_BASIC_INTEGRITY: [],
+      MEETS_DEVICE_INTEGRITY: [],
+      MEETS_STRONG_INTEGRITY: [],
+      MEETS_VIRTUAL_INTEGRITY: [],
+    },
     platforms: ['android'],
     grade: 'high',
     flag: 'ATTESTATION_FAILED',
@@ -116,6 +122,7 @@ export const tamperSignals = {
   },
   pi_app_verdict: {
     type: 'string',
+    values: { PLAY_RECOGNIZED: [], UNRECOGNIZED_VERSION: [], UNEVALUATED: [] },
     platforms: ['android'],
     grade: 'critical',
     flag: 'ATTESTATION_FAILED',
@@ -124,6 +131,7 @@ export const tamperSignals = {
   },
   pi_licensing: {
     type: 'string',
+    values: { LICENSED: [], UNLICENSED: [], UNEVALUATED: [] },
     platforms: ['android'],
     grade: 'medium',
     flag: 'UNTRUSTED_INSTALL',
@@ -132,6 +140,14 @@ export const tamperSignals = {
   },
   pi_play_protect: {
     type: 'string',
+    values: {
+      NO_ISSUES: [],
+      NO_DATA: [],
+      POSSIBLE_RISK: [],
+      MEDIUM_RISK: [],
+      HIGH_RISK: [],
+      UNEVALUATED: [],
+    },
     platforms: ['android'],
     grade: 'high',
     flag: 'MALWARE_PRESENT',
@@ -140,6 +156,16 @@ export const tamperSignals = {
   },
   pi_app_access_risk: {
     type: 'strings',
+    values: {
+      KNOWN_INSTALLED: [],
+      KNOWN_CAPTURING: [],
+      KNOWN_CONTROLLING: [],
+      KNOWN_OVERLAYS: [],
+      UNKNOWN_INSTALLED: [],
+      UNKNOWN_CAPTURING: [],
+      UNKNOWN_CONTROLLING: [],
+      UNKNOWN_OVERLAYS: [],
+    },
     platforms: ['android'],
     grade: 'high',
     flag: 'REMOTE_CONTROL',
@@ -148,6 +174,7 @@ export const tamperSignals = {
   },
   pi_recent_activity: {
     type: 'string',
+    values: { LEVEL_1: [], LEVEL_2: [], LEVEL_3: [], LEVEL_4: [], UNEVALUATED: [] },
     platforms: ['android'],
     grade: 'high',
     flag: 'AUTOMATION_LIKELY',
@@ -164,6 +191,7 @@ export const tamperSignals = {
   },
   pi_account_activity: {
     type: 'string',
+    values: { TYPICAL_BASIC: [], TYPICAL_STRONG: [], UNUSUAL: [], UNKNOWN: [], UNEVALUATED: [] },
     platforms: ['android'],
     grade: 'medium',
     flag: 'AUTOMATION_LIKELY',

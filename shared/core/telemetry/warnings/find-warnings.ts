@@ -1,0 +1,16 @@
+/**
+ * Warnings about a valid submission: what is accepted and probably a mistake. An edge sends them to
+ * sandbox tenants; `di telemetry check` prints them.
+ */
+import { envelopeWarningsMax, warningsMax } from '#shared/core/base/limits/telemetry.ts'
+import type { Signals } from '#shared/core/signals/signal-definition.ts'
+import { findSignalWarnings, type SignalWarning } from '../signal-warnings.ts'
+import type { Telemetry } from '../submission.ts'
+import { findEnvelopeWarnings, type Judged } from './envelope-warnings.ts'
+
+/** @returns at most `warningsMax`: those of the envelope first, then those of signals */
+export function findWarnings(telemetry: Telemetry, judged: Judged): SignalWarning[] {
+  const envelope = findEnvelopeWarnings(telemetry, judged).slice(0, envelopeWarningsMax)
+  const signals = findSignalWarnings(telemetry.signals as Signals)
+  return [...envelope, ...signals].slice(0, warningsMax)
+}

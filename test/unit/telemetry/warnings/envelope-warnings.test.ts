@@ -1,0 +1,209 @@
+/** Warnings of sandbox answers about the parts of a submission beside its signals. */
+import { describe, expect, it } from 'vitest'
+import {
+  envelopeWarningsMax,
+  warningNamesMax,
+  warningsMax,
+} from '#shared/core/base/limits/telemetry.ts'
+import { categories } from '#shared/core/signals/signal-definition.ts'
+import type { Telemetry } from '#shared/core/telemetry/submission.ts'
+import { findEnvelopeWarnings } from '#shared/core/telemetry/warnings/envelope-warnings.ts'
+import { findWarnings } from '#shared/core/telemetry/warnings/find-warnings.ts'
+
+const receivedAtMs = Date.UTC(2026, 2, 1)
+const right = {
+  tenant_id: 'acme',
+  device_id: '4f6c1d8e-device',
+  session_id: 'launch-3',
+  sdk_meta: { sdk_version: '4.2.0', platform: 'android', batch_type: 'session_start' },
+  scorer: { rasp_score: -1, rasp_action: '', rasp_flags: [] },
+  signals: {
+    ...Object.fromEntries(categories.map((name) => [name, {}])),
+    root: { su_binary: false },
+  },
+} as unknown as Telemetry
+
+type Change = Record<string, unknown>
+const warn = (change: Change, raspScore: number | null = 0) =>
+  findEnvelopeWarnings({ ...right, ...change } as Telemetry, { raspScore, receivedAtMs })
+const told = (change: Change, raspScore?: number) =>
+  warn(change, raspScore).map(({ path, code, nearest }) => [path, code, nearest])
+const meta = (change: Change) => ({ sdk_meta: { ...right.sdk_meta, ...change } })
+const scorer = (change: Change) => ({ scorer: { ...right.scorer, ...change } })
+
+describe('a right submission', () => {
+  it.each<[string, Change]>([
+    ['with the six members', {}],
+    ['of iOS', meta({ platform: 'ios' })],
+    [
+      'with every optional member',
+      {
+        user_id: 'u-1',
+        account_id: 'a-1',
+        occurred_at: '2026-02-28T23:00:00Z',
+        app: { version: '7.1.0', build: 12 },
+        device: { os_version: '16', brand: 'Google', model: 'Pixel 9' },
+      },
+    ],
+    ['with members of its own', { order: { id: 7 }, experiment: 'b', region: 'eu' }],
+    ['with a score', scorer({ rasp_score: 10, rasp_action: 'ALLOW' })],
+    ['without users', { user_id: undefined, account_id: undefined, occurred_at: null }],
+  ])('%s has no warning', (_, change) => {
+    expect(warn(change)).toEqual([])
+  })
+})
+
+describe('an optional member', () => {
+  it.each<[string, Change, string, string]>([
+    ['userId', { userId: 'u' }, '$.userId', 'user_id'],
+    ['user_ID', { user_ID: 'u' }, '$.user_ID', 'user_id'],
+    ['usr_id', { usr_id: 'u' }, '$.usr_id', 'user_id'],
+    ['uid', { uid: 'u' }, '$.uid', 'user_id'],
+    ['accountId', { accountId: 'u' }, '$.accountId', 'account_id'],
+    ['timestamp', { timestamp: 1 }, '$.timestamp', 'occurred_at'],
+    ['occuredAt', { occuredAt: 1 }, '$.occuredAt', 'occurred_at'],
+    ['appVersion', { appVersion: '1' }, '$.appVersion', 'app.version'],
+    ['app.appVersion', { app: { appVersion: '1' } }, '$.app.appVersion', 'app.version'],
+    ['app.versionName', { app: { versionName: '1' } }, '$.app.versionName', 'app.version'],
+    ['device.osVersion', { device: { osVersion: '1' } }, '$.device.osVersion', 'device.os_version'],
+    ['manufacturer', { device: { manufacturer: 'x' } }, '$.device.manufacturer', 'device.brand'],
+    ['a user in sdk_meta', meta({ user_id: 'u' }), '$.sdk_meta.user_id', 'user_id'],
+    ['deviceModel', meta({ deviceModel: 'x' }), '$.sdk_meta.deviceModel', 'device.model'],
+  ])('as %s has a warning with its name', (_, change, path, nearest) => {
+    expect(told(change)).toEqual([[path, 'unknown_member', nearest]])
+    expect(warn(change)[0]!.message).toContain(`did you mean ${nearest}?`)
+  })
+
+  it('that is also sent by its name has no warning', () => {
+    expect(warn({ userId: 'u', user_id: 'u', app: { version: '1' }, appVersion: '1' })).toEqual([])
+  })
+
+  it('of another type has a warning', () => {
+    expect(told({ app: '7.1.0' })).toEqual([['$.app', 'unreadable_value', null]])
+    expect(told({ app: { version: 7 } })).toEqual([['$.app.version', 'unreadable_value', null]])
+    expect(told(meta({ app_version: 7 }))).toEqual([
+      ['$.sdk_meta.app_version', 'unreadable_value', null],
+    ])
+  })
+})
+
+describe('a time', () => {
+  it.each<[unknown, string, string]>([
+    ['yesterday', 'unreadable_value', 'no time with its offset'],
+    [1_772_000_000, 'unreadable_value', 'seconds; send milliseconds'],
+    [receivedAtMs + 2 * 86_400_000, 'out_of_range', 'ahead'],
+  ])('%s has a warning', (value, code, text) => {
+    const [warning] = warn({ occurred_at: value })
+    expect(warning).toMatchObject({ path: '$.occurred_at', code })
+    expect(warning!.message).toContain(text)
+  })
+})
+
+describe('an id', () => {
+  it('that is a placeholder has a warning, in each field', () => {
+    const ids = {
+      device_id: 'unknown',
+      session_id: '00000000-0000-0000-0000-000000000000',
+      user_id: 'anonymous',
+      account_id: 'null',
+    }
+    expect(told(ids)).toEqual(Object.keys(ids).map((name) => [`$.${name}`, 'placeholder_id', null]))
+  })
+
+  it('that is also another one has a warning', () => {
+    expect(told({ session_id: right.device_id })).toEqual([['$.session_id', 'same_id', null]])
+    expect(told({ user_id: right.device_id })).toEqual([['$.user_id', 'same_id', null]])
+    expect(told({ user_id: right.session_id })).toEqual([['$.user_id', 'same_id', null]])
+  })
+})
+
+describe('sdk_meta', () => {
+  it.each([
+    ['Android', 'android'],
+    ['IOS', 'ios'],
+    ['iPhone', 'ios'],
+    ['andriod', null],
+    ['androd', 'android'],
+    ['flutter', null],
+    ['', null],
+  ])('with the platform %s has a warning, nearest %s', (platform, nearest) => {
+    expect(told(meta({ platform }))).toEqual([['$.sdk_meta.platform', 'unknown_value', nearest]])
+  })
+
+  it.each(['', 'unknown', 'null'])('with the version "%s" has a warning', (version) => {
+    expect(told(meta({ sdk_version: version }))).toEqual([
+      ['$.sdk_meta.sdk_version', 'unknown_value', null],
+    ])
+  })
+})
+
+describe('scorer', () => {
+  it.each([250, -2, 1e9])('with the score %s has a warning', (score) => {
+    expect(told(scorer({ rasp_score: score }))).toEqual([
+      ['$.scorer.rasp_score', 'out_of_range', null],
+    ])
+  })
+
+  it.each([
+    ['allow', 'ALLOW'],
+    ['BLOK', 'BLOCK'],
+    ['CHALLENGE', null],
+    ['x'.repeat(128), null],
+  ])('with the action %s has a warning, nearest %s', (action, nearest) => {
+    expect(told(scorer({ rasp_action: action }))).toEqual([
+      ['$.scorer.rasp_action', 'unknown_value', nearest],
+    ])
+  })
+
+  it('of 0 and ALLOW has a warning where the signals score high, and says how to send none', () => {
+    const change = scorer({ rasp_score: 0, rasp_action: 'ALLOW' })
+    expect(told(change, 80)).toEqual([['$.scorer.rasp_score', 'score_mismatch', null]])
+    expect(warn(change, 80)[0]!.message).toContain('send -1 and an empty rasp_action')
+    expect(warn(change, 10)).toEqual([])
+    expect(warn({}, 80)).toEqual([])
+    expect(warn(scorer({ rasp_score: 0 }), 80)).toEqual([])
+  })
+})
+
+describe('signals', () => {
+  it('without a measured one have a warning', () => {
+    const signals = { ...right.signals, root: { su_binary: null } }
+    expect(told({ signals })).toEqual([['$.signals', 'no_signals', null]])
+  })
+})
+
+describe('all warnings', () => {
+  it('are bounded in number, and those of both kinds are shown', () => {
+    const many = Object.fromEntries(Array.from({ length: 100 }, (_, n) => [`su_binary_${n}`, 1]))
+    const body = {
+      ...right,
+      device_id: 'unknown',
+      session_id: 'null',
+      user_id: 'none',
+      account_id: 'guest',
+      occurred_at: 'x',
+      app: 1,
+      device: 1,
+      ...meta({ platform: 'x', sdk_version: '' }),
+      ...scorer({ rasp_score: 250, rasp_action: 'x' }),
+      signals: { ...right.signals, root: many },
+    } as unknown as Telemetry
+    const warnings = findWarnings(body, { raspScore: 0, receivedAtMs })
+    expect(warnings).toHaveLength(warningsMax)
+    const ofSignals = warnings.filter(({ path }) => path.startsWith('$.signals.'))
+    expect(ofSignals).toHaveLength(warningsMax - envelopeWarningsMax)
+  })
+
+  it('cost the same for any number of unknown members', () => {
+    const names = Array.from({ length: 4_000 }, (_, n) => `${'user_id'.repeat(8)}${n}`)
+    let read = 0
+    const many = new Proxy(Object.fromEntries(names.map((name) => [name, 1])), {
+      getOwnPropertyDescriptor: (object, key) => {
+        read++
+        return Reflect.getOwnPropertyDescriptor(object, key)
+      },
+    })
+    expect(warn({ app: many })).toEqual([])
+    expect(read).toBeLessThanOrEqual(warningNamesMax + 2)
+  })
+})
