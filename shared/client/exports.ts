@@ -9,20 +9,34 @@ export {
   WebhookVerificationError,
 } from './errors.ts'
 export { type AppAttestReport, fromAppAttest } from './mappings/app-attest.ts'
+export { type AppdomeReport, fromAppdome } from './mappings/appdome.ts'
+export {
+  type FingerprintEvent,
+  type FingerprintReport,
+  fromFingerprint,
+} from './mappings/fingerprint.ts'
 export { type FlutterRaspReport, fromFlutterRasp } from './mappings/flutter-rasp.ts'
 export { type FreeRaspReport, fromFreeRasp } from './mappings/freerasp.ts'
+export {
+  type ExpectedHuaweiApp,
+  fromHuaweiSysIntegrity,
+  type HuaweiIntegrityPayload,
+} from './mappings/huawei-sys-integrity.ts'
+export { fromIncognia, type IncogniaReport } from './mappings/incognia.ts'
 export {
   fromIosSecuritySuite,
   type IosSecuritySuiteReport,
 } from './mappings/ios-security-suite.ts'
 export { fromJailMonkey, type JailMonkeyReport } from './mappings/jail-monkey.ts'
 export { mergeSignals } from './mappings/merge-signals.ts'
+export { fromFields } from './mappings/platform-signals.ts'
 export {
   type ExpectedRequest,
   fromPlayIntegrity,
   type PlayIntegrityPayload,
 } from './mappings/play-integrity.ts'
 export { fromRootBeer, type RootBeerReport } from './mappings/rootbeer.ts'
+export { fromSardine, type SardineReport } from './mappings/sardine.ts'
 export type { SendOptions } from './send-telemetry.ts'
 export type {
   Action,

@@ -42,13 +42,15 @@ export const playIntegrityFields = {
 } as const
 
 /**
- * Maps a payload to signals. A device verdict without a label is an empty list: Google leaves the
+ * Maps a payload to signals. A payload is null when Google could not be asked, or the token not be
+ * decrypted: then nothing is measured, which is not "failed". A device verdict without a label is an empty list: Google leaves the
  * list out when the device meets no level.
  */
 export function fromPlayIntegrity(
-  payload: PlayIntegrityPayload,
+  payload: PlayIntegrityPayload | null,
   expected?: ExpectedRequest,
 ): PartialSignals {
+  if (payload === null) return {}
   const { appIntegrity, deviceIntegrity: device, accountDetails, environmentDetails } = payload
   const recall = device?.deviceRecall?.values
   const values: NonNullable<PartialSignals['tamper']> = {

@@ -243,6 +243,33 @@ describe('the types', () => {
     types: ['node'],
   })
 
+  it('are those of the programs on the pages', async () => {
+    const declared = `
+      declare const telemetry: import('device-intelligence-client').Telemetry
+      declare const log: { error(value: unknown): void }
+      declare const request: { headers: Record<string, string | string[] | undefined> }
+      declare const rawBody: Uint8Array
+      declare const threats: string[]
+      declare const allChecksFinished: boolean
+      declare const decodedToken: import('device-intelligence-client').PlayIntegrityPayload
+      declare const nonce: string
+      declare const report: Record<string, unknown>
+      export {}`
+    const pages = await Promise.all(
+      ['README.md', 'MAPPINGS.md'].map((page) => readFile(installed(page), 'utf8')),
+    )
+    const blocks = pages.flatMap((text) => [...text.matchAll(/```ts\n([\s\S]*?)```/g)])
+    expect(blocks.length).toBeGreaterThan(4)
+    const project = join(folder, 'project-2')
+    const files = blocks.map((_, index) => `page-${index}.ts`)
+    for (const [index, [, program]] of blocks.entries()) {
+      await writeFile(join(project, files[index]!), `${program}${declared}`)
+    }
+    const options = JSON.stringify({ compilerOptions: compilerOptions(), files })
+    await writeFile(join(project, 'tsconfig.pages.json'), options)
+    await compile(join(project, 'tsconfig.pages.json'), 'typescript')
+  })
+
   it('serve TypeScript 5 too, and refuse a misspelt signal and a wrong value', async () => {
     const text = `
       import { type Signals, mergeSignals } from 'device-intelligence-client'

@@ -1,12 +1,13 @@
 /**
  * The examples in other languages, run unchanged: the sending one has the signature of the vectors
  * and sends the given bytes, and the verifying one rejects forgeries. Sending examples are also run
- * as the console's page shows them, with a tenant's values. Python and Java run here.
+ * as the console's page shows them, with a tenant's values. Python and Java run here, and Node as
+ * the README shows it; the compilers of the other seven languages are not on a plain machine.
  */
 import { type SpawnOptions, spawn } from 'node:child_process'
 import { createHmac } from 'node:crypto'
 import { once } from 'node:events'
-import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
+import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -150,6 +151,29 @@ describe.each(Object.entries(languages))('%s', (_, commands) => {
 
   it.each(webhooks.changed_bodies)('rejects a body: $name', async ({ body }) => {
     expect(await verify(body, genuine)).toEqual({ code: 1, out: 'forged' })
+  })
+})
+
+describe('Node', () => {
+  it('sends as ingest’s README shows it', async () => {
+    status = 200
+    received.length = 0
+    const page = await readFile(join(root, 'services/ingest/README.md'), 'utf8')
+    const program = /```ts\n([^`]*createHmac[\s\S]*?)```/.exec(page)![1]!
+    const file = join(classes, 'readme.mjs')
+    const telemetry = { tenant_id: 'acme', note: 'grün' }
+    const given = [
+      `const telemetry = ${JSON.stringify(telemetry)}`,
+      'const { INGEST_URL: ingestUrl, HMAC_SECRET: hmacSecret } = process.env',
+    ]
+    await writeFile(file, `${given.join('\n')}\n${program}`)
+    const env = { INGEST_URL: ingestUrl, HMAC_SECRET: 'x'.repeat(43) }
+    expect(await run([process.execPath, file], { env })).toEqual({ code: 0, out: '' })
+    const body = Buffer.from(JSON.stringify(telemetry))
+    const signature = createHmac('sha256', env.HMAC_SECRET).update(body).digest('base64')
+    expect(received).toEqual([
+      { path: '/v1/rasp/ingest', signature, type: 'application/json', body },
+    ])
   })
 })
 

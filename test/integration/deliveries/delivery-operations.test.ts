@@ -16,6 +16,7 @@ import { ensureStreams } from '#shared/io/nats/streams/ensure-streams.ts'
 import { createMetrics } from '#shared/io/process/metrics.ts'
 import { removeDeliveries } from '#shared/io/retention/retention-store.ts'
 import { createConsoleApp } from '../../../services/console/app.ts'
+import { verifyWebhook } from '../../../shared/client/client.ts'
 import { makeAlertCandidate } from '../../support/alerts/alert-candidates.ts'
 import { startTestEngine, type TestEngine } from '../../support/deliveries/delivery-engine.ts'
 import { testMasterKey } from '../../support/deliveries/delivery-fixtures.ts'
@@ -423,6 +424,50 @@ test('a paused webhook keeps its deliveries until it is resumed', async () => {
   await untilState(tenantId, toDeliveryId(alertId!), 'delivered')
   expect(await audited(tenantId, 'webhook.paused')).toHaveLength(1)
   expect(await audited(tenantId, 'webhook.resumed')).toHaveLength(1)
+})
+
+test('a webhook secret is rotated without one refusal: pause, rotate, both secrets, resume', async () => {
+  const { tenantId, secret } = await addTenant()
+  let accepted = [secret]
+  const refused: string[] = []
+  receiver.setAnswer((response, { body, headers }) => {
+    try {
+      verifyWebhook(body, headers, accepted)
+      response.writeHead(204).end()
+    } catch (error) {
+      refused.push(String(error))
+      response.writeHead(401).end()
+    }
+  })
+  startEngine()
+  const raised: string[] = []
+  let goesOn = true
+  const load = (async () => {
+    while (goesOn) raised.push(...(await raise(tenantId, 1)))
+  })()
+  const untilRaised = (count: number) => until('it goes on', () => raised.length >= count)
+  await untilRaised(20)
+
+  expect((await call('POST', `/${tenantId}/webhook/pause`)).status).toBe(200)
+  await untilRaised(raised.length + 20)
+  const rotated = await call<{ webhook_secret: string }>('POST', `/${tenantId}/rotate`, {
+    webhook: true,
+  })
+  expect(rotated.status).toBe(200)
+  accepted = [rotated.body.webhook_secret, secret]
+  await untilRaised(raised.length + 20)
+  expect((await call('POST', `/${tenantId}/webhook/resume`)).status).toBe(200)
+
+  goesOn = false
+  await load
+  const ids = raised.map((alertId) => toDeliveryId(alertId))
+  for (const id of ids) await untilState(tenantId, id, 'delivered')
+  expect(refused).toEqual([])
+  const received = receiver.requests.map(({ headers }) => headers['x-service-delivery'])
+  expect(received.sort()).toEqual(ids.sort())
+  // Those that waited were signed with the new secret alone.
+  const last = receiver.requests.at(-1)!
+  expect(() => verifyWebhook(last.body, last.headers, secret)).toThrow(/signature/)
 })
 
 const failing = `failing_since = now() - interval '1 hour', failed_attempts = 37,

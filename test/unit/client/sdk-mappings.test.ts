@@ -7,10 +7,31 @@ import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { appAttestFields, fromAppAttest } from '../../../shared/client/mappings/app-attest.ts'
 import {
+  appdomeEvents,
+  appdomeIgnored,
+  fromAppdome,
+} from '../../../shared/client/mappings/appdome.ts'
+import {
+  fingerprintDetails,
+  fingerprintFields,
+  fingerprintTimes,
+  fromFingerprint,
+} from '../../../shared/client/mappings/fingerprint.ts'
+import {
   flutterRaspThreats,
   fromFlutterRasp,
 } from '../../../shared/client/mappings/flutter-rasp.ts'
 import { freeRaspThreats, fromFreeRasp } from '../../../shared/client/mappings/freerasp.ts'
+import {
+  fromHuaweiSysIntegrity,
+  huaweiDetails,
+  huaweiFields,
+} from '../../../shared/client/mappings/huawei-sys-integrity.ts'
+import {
+  fromIncognia,
+  incogniaFields,
+  incogniaStoreField,
+} from '../../../shared/client/mappings/incognia.ts'
 import {
   fromIosSecuritySuite,
   integrityChecks,
@@ -21,10 +42,15 @@ import {
 import { fromJailMonkey, jailMonkeyCalls } from '../../../shared/client/mappings/jail-monkey.ts'
 import { mergeSignals } from '../../../shared/client/mappings/merge-signals.ts'
 import {
+  fromFields,
+  type PlatformSignals,
+} from '../../../shared/client/mappings/platform-signals.ts'
+import {
   fromPlayIntegrity,
   playIntegrityFields,
 } from '../../../shared/client/mappings/play-integrity.ts'
 import { fromRootBeer, rootBeerChecks } from '../../../shared/client/mappings/rootbeer.ts'
+import { fromSardine, sardineSignals } from '../../../shared/client/mappings/sardine.ts'
 import type { PartialSignals } from '../../../shared/client/telemetry.ts'
 import { balancedPolicy } from '../../../shared/core/policies/presets/balanced.ts'
 import { compilePolicy } from '../../../shared/core/scoring/scoring.ts'
@@ -44,6 +70,11 @@ const adapters: Record<string, Adapter> = {
   app_attest: fromAppAttest,
   jail_monkey: fromJailMonkey,
   flutter_rasp: fromFlutterRasp,
+  appdome: fromAppdome,
+  fingerprint: fromFingerprint,
+  incognia: fromIncognia,
+  sardine: fromSardine,
+  huawei_sys_integrity: fromHuaweiSysIntegrity,
 }
 
 type Vector = {
@@ -84,6 +115,20 @@ const tables: Record<string, Record<string, string[]>> = {
   flutter_rasp: Object.fromEntries(
     Object.entries(flutterRaspThreats).map(([name, signals]) => [name, Object.values(signals)]),
   ),
+  Appdome: perPlatform(appdomeEvents),
+  Fingerprint: perPlatform(fingerprintFields),
+  'Fingerprint details': listed(fingerprintDetails),
+  'Fingerprint times': { ...fingerprintTimes } as unknown as Record<string, string[]>,
+  Incognia: perPlatform(incogniaFields),
+  'Incognia store': listed(incogniaStoreField),
+  Sardine: perPlatform(sardineSignals),
+  'Huawei reasons': listed(huaweiDetails),
+  'Huawei fields': listed(huaweiFields),
+}
+
+function perPlatform(table: Readonly<Record<string, PlatformSignals>>): Record<string, string[]> {
+  const entries = Object.entries(table)
+  return Object.fromEntries(entries.map(([name, signals]) => [name, Object.values(signals)]))
 }
 
 function listed(table: Record<string, string>): Record<string, string[]> {
@@ -198,15 +243,63 @@ describe('an unknown name of an SDK', () => {
         fromIosSecuritySuite({
           jailbreak: { jailbroken: true, failedChecks: [{ check: name }] },
         }),
+        fromAppdome({ platform: 'ios', events: [name] }),
+        fromHuaweiSysIntegrity({ basicIntegrity: false, detail: [name] }),
       ]
       for (const signals of reports) {
         const names = Object.keys(signals.ecosystem ?? {})
         expect(names).toHaveLength(1)
-        expect(names[0]).toMatch(/^(freerasp|flutter_rasp|iss)_[a-z0-9_]{0,40}$/)
-        expect(assess(signals).score).toBe(0)
+        expect(names[0]).toMatch(/^(freerasp|flutter_rasp|iss|appdome|huawei)_[a-z0-9_]{0,40}$/)
+        expect(assess({ ecosystem: signals.ecosystem! }).score).toBe(0)
       }
     },
   )
+})
+
+describe('what is not measured', () => {
+  it.each([null, undefined, 'true', 1, 'high', {}])('%s is not "clean"', (value) => {
+    const fields = Object.keys(fingerprintFields).map((name) => [name, value])
+    const event = Object.fromEntries(fields)
+    const level = value as string
+    for (const platform of ['android', 'ios'] as const) {
+      expect(fromFingerprint({ platform, event })).toEqual({})
+      const deviceIntegrity = { probable_root: value, from_official_store: value } as never
+      expect(fromIncognia({ platform, deviceIntegrity })).toEqual({})
+      if (value === 'true' || value === 'high') continue
+      expect(fromSardine({ platform, signals: [{ key: 'VPN', value: level }] })).toEqual({})
+    }
+    expect(fromFields({ a: value }, { a: 'root.rooted' })).toEqual({})
+  })
+
+  it('is every signal of a service that could not be asked', () => {
+    expect(fromPlayIntegrity(null, { nonce: 'x' })).toEqual({})
+    expect(fromHuaweiSysIntegrity(null, { nonce: 'x', packageName: 'x' })).toEqual({})
+    expect(fromFingerprint({ platform: 'android', event: null })).toEqual({})
+    expect(fromIncognia({ platform: 'android', deviceIntegrity: null })).toEqual({})
+    expect(fromSardine({ platform: 'android', signals: null })).toEqual({})
+    expect(fromFields(null, { a: 'root.rooted' })).toEqual({})
+  })
+
+  it('is a check of another platform', () => {
+    const event = { root_apps: false, emulator: false, tampering: false, jailbroken: false }
+    expect(fromFingerprint({ platform: 'ios', event })).toEqual({ root: { jailbroken: false } })
+  })
+})
+
+describe('a table of your own', () => {
+  it('maps the booleans of any SDK', () => {
+    const report = { isRooted: true, usesVpn: false, score: 7, isHooked: null }
+    const fields = {
+      isRooted: 'root.rooted',
+      usesVpn: 'network.vpn_active',
+      isHooked: 'debugger.hooking_detected',
+      isEmulated: 'emulator.is_emulator',
+    } as const
+    expect(fromFields(report, fields)).toEqual({
+      root: { rooted: true },
+      network: { vpn_active: false },
+    })
+  })
 })
 
 describe('the table in MAPPINGS.md', () => {
@@ -226,5 +319,9 @@ describe('the table in MAPPINGS.md', () => {
       )
       expect(row, `a row with ${name} and ${signal}`).toBeDefined()
     }
+  })
+
+  it.each([...appdomeIgnored])('says that Appdome’s %s is ignored', (name) => {
+    expect(page).toContain(`\`${name}\``)
   })
 })
