@@ -8,6 +8,7 @@ import {
   warningsMax,
   warningTextsMax,
 } from '#shared/core/base/limits/telemetry.ts'
+import { countChanges } from '#shared/core/base/text-distance.ts'
 import { toVisible } from '#shared/core/base/visible-text.ts'
 import { balancedPolicy } from '#shared/core/policies/presets/balanced.ts'
 import { strictPolicy } from '#shared/core/policies/presets/strict.ts'
@@ -164,31 +165,6 @@ function findNearest(value: string, values: readonly string[]): string | null {
 
 /** Short names are near to everything, so they may differ by less. */
 const toDistanceMax = (plain: string): number => (plain.length < 5 ? 1 : distanceMax)
-
-/**
- * Insertions, removals and replacements of letters between two texts.
- * @returns a number above `most` as soon as there must be more; the work is `most` times the length
- */
-function countChanges(one: string, other: string, most: number): number {
-  if (Math.abs(one.length - other.length) > most) return most + 1
-  let before = Array.from({ length: other.length + 1 }, (_, at) => at)
-  for (let row = 1; row <= one.length; row++) {
-    const from = Math.max(1, row - most)
-    const to = Math.min(other.length, row + most)
-    const now: number[] = new Array(other.length + 1).fill(most + 1)
-    if (from === 1) now[0] = row
-    let least = now[0]!
-    for (let column = from; column <= to; column++) {
-      const replaced = before[column - 1]! + (one[row - 1] === other[column - 1] ? 0 : 1)
-      const changed = Math.min(replaced, before[column]! + 1, now[column - 1]! + 1)
-      now[column] = changed
-      if (changed < least) least = changed
-    }
-    if (least > most) return most + 1
-    before = now
-  }
-  return before[other.length]!
-}
 
 function listKnownValues(): Map<string, string[]> {
   const found = new Map<string, string[]>()
