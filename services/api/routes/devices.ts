@@ -28,7 +28,7 @@ import type { Caller } from '../http/authenticate.ts'
 import { compressed } from '../http/compress-responses.ts'
 import { streamJson } from '../http/stream-json.ts'
 import { deviceExample } from '../openapi/examples.ts'
-import { decodedPath, requireShortPath } from './decoded-path.ts'
+import { decodedPath, hintAtSlash, requireShortPath } from './decoded-path.ts'
 
 const sessionPositionSchema = z.tuple([instantMsSchema, idSchema])
 const userPositionSchema = z.tuple([idSchema])
@@ -53,7 +53,8 @@ export function addDeviceRoutes(app: ZodApp, deps: DeviceRouteDeps): void {
     const small = await deps.findSmallDevice(query).catch(reject)
     const isLarge = small === 'large'
     if (isLarge) await deps.beginLargeResponse(tenantId, reply)
-    const device = requireFound(isLarge ? await deps.findLargeDevice(query).catch(reject) : small)
+    const found = isLarge ? await deps.findLargeDevice(query).catch(reject) : small
+    const device = requireFound(found, deviceId)
     chargeRows(device.sessions.length + device.users.length)
     reply.type('application/json; charset=utf-8')
     return isLarge ? streamDevice(device, scopes) : toDevice(device, scopes)
@@ -96,9 +97,10 @@ export function addDeviceRoutes(app: ZodApp, deps: DeviceRouteDeps): void {
 
 const reject = rejectUnavailable('The device history cannot be read at the moment.')
 
-function requireFound(device: DeviceHistory | null): DeviceHistory {
+function requireFound(device: DeviceHistory | null, deviceId: string): DeviceHistory {
   if (device !== null) return device
-  throw new Problem('device_not_found', 'There is no telemetry of this device, or not yet.')
+  const detail = `There is no telemetry of this device, or not yet.${hintAtSlash(deviceId, 'devices')}`
+  throw new Problem('device_not_found', detail)
 }
 
 function toPositions(query: DeviceQuery, scopes: DeviceScopes) {

@@ -23,11 +23,13 @@ export const lists = group('lists', 'allow and deny lists of devices and users',
     options: [
       ...which,
       new Option('--reason <code>', 'why, as a code such as chargeback').makeOptionMandatory(),
-      ['--expires <time>', 'it has no effect from this time on, such as 2026-12-31'],
+      ['--expires <time>', 'it has no effect from this time on, such as 2026-12-31; or never'],
     ],
     body: (options: Which & { reason: string; expires?: string }) => {
       const { reason, expires } = options
-      return { ...requireOne(options), reason, expires_at: expires ?? null }
+      // Left out, an entry that is there keeps its expiry.
+      const expires_at = expires === 'never' ? null : expires
+      return { ...requireOne(options), reason, expires_at }
     },
     text: toEntryText,
   }),

@@ -59,7 +59,7 @@ export const listEntryBody = z.strictObject({
     .meta({ examples: ['4f6c1d8e-device'] }),
   reason: reasonSchema,
   expires_at: instantParameter(
-    'The entry has no effect from this instant on, by the server’s clock. Without it the entry never expires.',
+    'The entry has no effect from this instant on, by the server’s clock. Null never expires. Left out, an entry that is replaced keeps its expiry, and a new one never expires; the answer says which.',
   ).nullable(),
 })
 export type ListEntryBody = z.output<typeof listEntryBody>

@@ -7,11 +7,12 @@ import {
   warningsMax,
   warningTextsMax,
 } from '#shared/core/base/limits/telemetry.ts'
+import { countChanges } from '#shared/core/base/text-distance.ts'
 import { toVisible } from '#shared/core/base/visible-text.ts'
 import { type Category, categories, type Signals } from '#shared/core/signals/signal-definition.ts'
 import { findSignal, signalCatalog } from '#shared/core/signals/signals.ts'
 import { isKnownValue, listValues } from '#shared/core/signals/vocabulary.ts'
-import { countChanges, findNearest, toChangesMax, toPlain } from './warnings/nearest-name.ts'
+import { findNearest, toChangesMax, toPlain } from './warnings/nearest-name.ts'
 
 /** What is wrong, for programs. */
 export const warningCodes = [

@@ -1,8 +1,9 @@
 /**
- * Answers requests that no route handles, before their body is read: 404 for an unknown path, 405
- * with `Allow` for an unsupported method, 204 with `Allow` for OPTIONS.
+ * Answers requests that no route handles, before their body is read: 404 for an unknown path, with
+ * the nearest route; 405 with `Allow` for an unsupported method, 204 with `Allow` for OPTIONS.
  */
 import type { FastifyInstance, FastifyReply } from 'fastify'
+import { findNearestRoute, type KnownRoute } from '#shared/core/http/nearest-route.ts'
 import { Problem } from '#shared/core/http/problem.ts'
 
 /** Call it before the routes are added. @param notFoundHint what a 404 says further */
@@ -11,25 +12,34 @@ export function addUnroutedAnswers(
   sendProblem: (reply: FastifyReply, problem: Problem) => unknown,
   notFoundHint: string | undefined,
 ): void {
-  const notFound = ['There is nothing at this address.', notFoundHint ?? []].flat().join(' ')
+  const further = notFoundHint === undefined ? '' : ` ${notFoundHint}`
   const routes = new Map<string, Set<string>>()
-  app.addHook('onRoute', ({ url, method }) => {
+  const documented = new Map<string, KnownRoute>()
+  app.addHook('onRoute', ({ url, method, schema }) => {
+    const names = [method].flat().map((name) => name.toUpperCase())
     const methods = routes.get(url) ?? new Set<string>()
     routes.set(url, methods)
-    for (const name of [method].flat()) methods.add(name.toUpperCase())
+    for (const name of names) methods.add(name)
+    if ((schema as { hide?: boolean } | undefined)?.hide === true) return
+    const before = documented.get(url)?.methods ?? []
+    const shown = names.filter((name) => name !== 'HEAD' && !before.includes(name))
+    documented.set(url, { url, methods: [...before, ...shown] })
   })
   app.addHook('onRequest', async (request, reply) => {
     if (!request.is404) return
+    const { method } = request
     const path = request.url.split('?', 1)[0] ?? ''
     const methods = [...routes].flatMap(([url, own]) => (isOf(url, path) ? [...own] : []))
-    if (methods.length === 0) {
-      sendProblem(reply, new Problem('not_found', notFound))
-      return reply
-    }
     const allowed = [...new Set(methods)].join(', ')
-    reply.header('allow', `${allowed}, OPTIONS`)
-    if (request.method === 'OPTIONS') return reply.code(204).send()
-    sendProblem(reply, new Problem('method_not_allowed', `This address takes ${allowed}.`))
+    if (allowed !== '') reply.header('allow', `${allowed}, OPTIONS`)
+    if (allowed !== '' && method === 'OPTIONS') return reply.code(204).send()
+    const nearest = findNearestRoute({ method, path }, [...documented.values()])
+    const hint = nearest === null ? '' : ` The nearest call is ${nearest}.`
+    const problem =
+      allowed === ''
+        ? new Problem('not_found', `There is nothing at this address.${hint}${further}`)
+        : new Problem('method_not_allowed', `This address takes ${allowed}.${hint}`)
+    sendProblem(reply, problem)
     return reply
   })
 }

@@ -45,8 +45,8 @@ export type NewEntry = Author & {
  */
 export function addListEntry(postgres: Session, wanted: NewEntry): Promise<ListEntryView> {
   const { tenantId, actor, entry, nowMs } = wanted
-  const { expires_at: expiresAtMs = null, ...rest } = entry
-  if (expiresAtMs !== null && expiresAtMs <= nowMs) {
+  const { expires_at: expiresAtMs, ...rest } = entry
+  if (expiresAtMs != null && expiresAtMs <= nowMs) {
     throw new Problem('invalid_body', 'The entry would have expired already.', {
       errors: [{ path: '$.expires_at', message: 'must be in the future' }],
     })

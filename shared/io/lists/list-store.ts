@@ -44,7 +44,8 @@ export type NewListEntry = {
   kind: ListKind
   id: string
   reason: string
-  expiresAtMs: number | null
+  /** Null never expires; left out, an entry that it replaces keeps its expiry. */
+  expiresAtMs?: number | null | undefined
   actor: string
 }
 
@@ -76,7 +77,9 @@ export async function putListEntry(
        (entry_id, tenant_id, list, kind, id, reason, expires_at, created_by, shard)
      values ($1, $2, $3, $4, $5, $6, $7, $8, $9)
      on conflict (tenant_id, kind, id, list) do update set reason = excluded.reason,
-       expires_at = excluded.expires_at, created_by = excluded.created_by,
+       expires_at = case when not $10 then excluded.expires_at
+         when present.expires_at > clock_timestamp() then present.expires_at end,
+       created_by = excluded.created_by,
        created_at = clock_timestamp()
      returning ${columns}, shard`,
     [
@@ -86,9 +89,10 @@ export async function putListEntry(
       kind,
       id,
       entry.reason,
-      entry.expiresAtMs === null ? null : new Date(entry.expiresAtMs),
+      entry.expiresAtMs == null ? null : new Date(entry.expiresAtMs),
       entry.actor,
       entry.shard,
+      entry.expiresAtMs === undefined,
     ],
   )
   const { shard, ...row } = rows[0]!

@@ -585,6 +585,27 @@ describe('over HTTP', () => {
     }
   })
 
+  test('a near miss names the nearest call, with or without a key', async () => {
+    const asked = [
+      ['DELETE', '/v1/di/devices/pixel-1/events', 'GET /v1/di/devices/{device_id}', 405],
+      ['POST', '/v1/di/alerts/alr_1', 'GET /v1/di/alerts/{alert_id}', 405],
+      ['GET', '/v1/di/alert', 'GET /v1/di/alerts', 404],
+      ['GET', '/v1/alerts/', 'GET /v1/di/alerts', 404],
+      ['GET', '/v1/di/list', 'GET /v1/di/lists', 404],
+    ] as const
+    for (const [method, path, nearest, status] of asked) {
+      const answers = [await rig.call(path, { key, method }), await rig.call(path, { method })]
+      for (const answer of answers) {
+        expect(answer.status).toBe(status)
+        expect(answer.json().detail).toContain(`The nearest call is ${nearest}.`)
+      }
+      const [own, stranger] = answers.map((answer) => ({ ...answer.json(), request_id: '' }))
+      expect(own).toEqual(stranger)
+    }
+    const below = await rig.call('/v1/di/devices/pixel-1/events', { key })
+    expect(below.json().detail).toContain('The id is everything after /v1/di/devices/.')
+  })
+
   test('HEAD is GET without the body', async () => {
     const head = await rig.call('/v1/di/alerts', { key, method: 'HEAD' })
     const get = await rig.call('/v1/di/alerts', { key })

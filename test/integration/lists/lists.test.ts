@@ -342,6 +342,29 @@ describe('entries', () => {
     })
   })
 
+  it('keep their expiry when they are replaced without one, and lose it with null alone', async () => {
+    const path = `/tenants/${acme.tenantId}/lists`
+    const expiresAt = '2099-01-01T00:00:00.000Z'
+    const again = async (more: object) => {
+      const entry = { list: 'deny', kind: 'device', id: 'banned-for-a-while', reason: 'again' }
+      const { status, body } = await call('POST', path, { ...entry, ...more })
+      expect(status).toBe(201)
+      return body.expires_at
+    }
+    expect(await again({})).toBeNull()
+    expect(await again({ expires_at: expiresAt })).toBe(expiresAt)
+    expect(await again({})).toBe(expiresAt)
+    expect(await again({ expires_at: null })).toBeNull()
+    expect(await again({})).toBeNull()
+    // An entry that has expired is over: a new one is for good.
+    expect(await again({ expires_at: expiresAt })).toBe(expiresAt)
+    await rig.postgres.query(
+      `update list_entries set expires_at = now() - interval '1 second' where id = $1`,
+      ['banned-for-a-while'],
+    )
+    expect(await again({})).toBeNull()
+  })
+
   it('are refused with a placeholder id, a sentence as the reason, or an expiry in the past', async () => {
     const path = `/tenants/${acme.tenantId}/lists`
     const full = { list: 'deny', kind: 'device', id: 'phone', reason: 'chargeback' }
