@@ -69,6 +69,8 @@ grant select on `device_intelligence`.devices to analytics_reader;
 
 grant select on `device_intelligence`.user_devices to analytics_reader;
 
+grant select on `device_intelligence`.decisions to analytics_reader;
+
 grant select on `device_intelligence`.alerts_replica to analytics_reader;
 
 grant select on `device_intelligence`.deliveries_replica to analytics_reader;
@@ -123,6 +125,14 @@ alter row policy of_tenant on `device_intelligence`.user_devices
   for select using currentUser() in ('default', 'scorer', 'api', 'console') or tenant_id = splitByChar('.', currentUser())[2] to analytics_reader;
 
 create row policy if not exists of_service on `device_intelligence`.user_devices
+  for select using 1 to all except analytics_reader;
+
+create row policy if not exists of_tenant on `device_intelligence`.decisions to analytics_reader;
+
+alter row policy of_tenant on `device_intelligence`.decisions
+  for select using currentUser() in ('default', 'scorer', 'api', 'console') or tenant_id = splitByChar('.', currentUser())[2] to analytics_reader;
+
+create row policy if not exists of_service on `device_intelligence`.decisions
   for select using 1 to all except analytics_reader;
 
 create row policy if not exists of_tenant on `device_intelligence`.alerts_replica to analytics_reader;

@@ -927,15 +927,7 @@ export interface paths {
                     content: {
                         "application/json": {
                             user: components["schemas"]["User"];
-                            sessions: {
-                                device_id: string;
-                                session_id: string;
-                                started_at: string;
-                                last_seen_at: string;
-                                rasp_score: number;
-                                rasp_action: "ALLOW" | "REVIEW" | "BLOCK";
-                                flags: string[];
-                            }[];
+                            sessions: components["schemas"]["UserSession"][];
                             alerts: {
                                 total: number;
                                 data: {
@@ -3192,6 +3184,7 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
+        Action: "ALLOW" | "REVIEW" | "BLOCK";
         BulkJob: {
             job_id: string;
             tenant_id: string;
@@ -3236,6 +3229,11 @@ export interface components {
             first_seen_at: string;
             last_seen_at: string;
             peak_rasp_score: number;
+            risk_score: number;
+            platform?: string;
+            sdk_version?: string;
+            app_version?: string;
+            device_model?: string;
             users_seen_on: string[];
             users_cursor: string | null;
             sessions: components["schemas"]["Session"][];
@@ -3314,6 +3312,19 @@ export interface components {
                         [key: string]: unknown;
                     };
                 }[] | null;
+            };
+            decided: {
+                risk_score: number;
+                action: "ALLOW" | "REVIEW" | "BLOCK";
+                flags: string[];
+                reasons: {
+                    code: string;
+                    weight: number;
+                    evidence: {
+                        [key: string]: unknown;
+                    };
+                }[];
+                stored: boolean;
             };
             recomputed: {
                 rasp_score: number;
@@ -3578,6 +3589,13 @@ export interface components {
             last_seen_at: string;
             rasp_score: number;
             flags: components["schemas"]["Flag"][];
+            risk_score: number;
+            action: components["schemas"]["Action"];
+            risk_flags: components["schemas"]["Flag"][];
+            platform?: string;
+            sdk_version?: string;
+            app_version?: string;
+            device_model?: string;
         };
         Signal: {
             signal: string;
@@ -3722,6 +3740,7 @@ export interface components {
             first_seen_at: string;
             last_seen_at: string;
             peak_rasp_score: number;
+            risk_score: number;
             devices: components["schemas"]["UserDevice"][];
             devices_total: number;
             devices_cursor: string | null;
@@ -3731,6 +3750,23 @@ export interface components {
             first_seen_at: string;
             last_seen_at: string;
             peak_rasp_score: number;
+            risk_score: number;
+        };
+        UserSession: {
+            session_id: string;
+            rasp_action: "ALLOW" | "REVIEW" | "BLOCK";
+            started_at: string;
+            last_seen_at: string;
+            rasp_score: number;
+            flags: components["schemas"]["Flag"][];
+            risk_score: number;
+            action: components["schemas"]["Action"];
+            risk_flags: components["schemas"]["Flag"][];
+            platform?: string;
+            sdk_version?: string;
+            app_version?: string;
+            device_model?: string;
+            device_id: string;
         };
     };
     responses: never;
