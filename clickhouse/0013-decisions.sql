@@ -1,7 +1,7 @@
--- The decision of an event where it differs from the edge's: velocity, lists and the rest of what is
--- known of a device raise its score. An event without a row was decided as the edge scored it: its
--- risk score is its rasp_score, or what a list made of it. A decision is never below that. Scorers
--- write it before they acknowledge the event; a redelivered event is the same row again.
+-- The decision of an event where it differs from the edge's: velocity and the rest of what is known
+-- of a device, a user and a session raise its score. An event without a row was decided as the edge
+-- scored it: its risk score is its rasp_score, or what a list made of it. A decision is never below
+-- that. Scorers write it before they acknowledge the event; a redelivered event is the same row.
 
 create table if not exists decisions (
   tenant_id LowCardinality(String),

@@ -10,7 +10,7 @@ create or replace view {analytics:Identifier}.events (
   platform LowCardinality(String) comment 'android, ios or another, in lower case.',
   sdk_version LowCardinality(String) comment 'The SDK''s version.',
   batch_type LowCardinality(String) comment 'What the SDK sent it for.',
-  rasp_score UInt8 comment 'The server''s score, 0 to 100, made at the edge by the policy.',
+  rasp_score UInt8 comment 'The score of the signals alone, 0 to 100, made at the edge by the policy.',
   rasp_action LowCardinality(String) comment 'ALLOW, REVIEW or BLOCK: what the score leads to.',
   flags Array(LowCardinality(String)) comment 'The codes of the reasons behind the score.',
   reasons String comment 'JSON text: a list of code, weight and evidence.',
@@ -29,14 +29,17 @@ create or replace view {analytics:Identifier}.events (
     comment 'All signals, by path: signals.root.su_binary.',
   body String comment 'The submission, byte for byte.',
   platform_sent LowCardinality(String) comment 'The platform as the SDK spells it.',
-  {{optional_columns}}
+  {{optional_columns}},
+  {{decided_columns}}
 ) as
+with {{decided_bits}} as decided_bits
 select
   tenant_id, received_at, device_id, session_id, user_id, account_id, event_id, occurred_at,
   {{platform}} as platform,
   sdk_version, batch_type, rasp_score, rasp_action, flags, reasons, policy_version,
   policy_hash, client_score, client_action, client_flags, detected_signals, unknown_signals,
-  signals, body, telemetry.platform as platform_sent, {{optional_values}}
+  signals, body, telemetry.platform as platform_sent, {{optional_values}},
+  {{decided_values}}
 from telemetry final
 -- A redelivered event is the same row of the same month, so months need not be read together.
 settings do_not_merge_across_partitions_select_final = 1, defer_partition_pruning_after_final = 0

@@ -76,9 +76,8 @@ export type ApiDeps = {
 
 /**
  * Limits of concurrent ClickHouse queries, which share 32 connections: 11 for devices, 4 for
- * reconciliation, 4 for large responses, 3 for each of the look-ups of users, of events and of lists
- * of events. One tenant
- * never uses all of them, and the readiness check always has one.
+ * reconciliation, 4 for large responses, 3 for lists of events, 3 for each of the look-ups of users
+ * and events. One tenant never uses all of them, and the readiness check always has one.
  */
 const deviceQueryLimits: SemaphoreLimits = {
   perTenant: 8,

@@ -69,6 +69,7 @@ export function createConsoleDeps(parts: ConsoleParts): ConsoleDeps {
     return nats
   }
   const oidc = toOidcSettings(config)
+  const events = createEventStore(clickhouse)
   return {
     postgres,
     locks: connections.changeLocks,
@@ -99,7 +100,8 @@ export function createConsoleDeps(parts: ConsoleParts): ConsoleDeps {
         allowNetworks: config.WEBHOOK_ALLOW_NETWORKS,
       }),
     hintDelivery: async (hint) => publishTenantHint(requireNats(), hint),
-    findEvent: createEventStore(clickhouse).findEvent,
+    findEvent: events.findEvent,
+    findDecision: events.findDecision,
     history: createHistoryStore(clickhouse),
     users: createUserStore(clickhouse),
     links: createLinkStore(clickhouse),

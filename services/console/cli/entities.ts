@@ -54,7 +54,8 @@ function toDeviceText({ device, alerts, signal_changes: changes, links }: Device
       device_id: device.device_id,
       first_seen: toTime(device.first_seen_at),
       last_seen: toTime(device.last_seen_at),
-      highest_score: device.peak_rasp_score,
+      risk_score: device.risk_score,
+      device_score: device.peak_rasp_score,
       sessions: device.sessions_total,
       users: device.users_seen_on.length,
     }),
@@ -78,7 +79,8 @@ function toUserText({ user, sessions, alerts, links }: User): string {
       user_id: user.user_id,
       first_seen: toTime(user.first_seen_at),
       last_seen: toTime(user.last_seen_at),
-      highest_score: user.peak_rasp_score,
+      risk_score: user.risk_score,
+      device_score: user.peak_rasp_score,
       devices: user.devices_total,
     }),
     toSection('DEVICES', user.devices_total, deviceColumns, user.devices),
@@ -92,9 +94,10 @@ const sessionColumns: readonly Column<Session>[] = [
   ['SESSION', 'session_id'],
   ['BEGAN', 'started_at'],
   ['LAST SEEN', 'last_seen_at'],
-  ['SCORE', 'rasp_score'],
-  ['ACTION', 'rasp_action'],
-  ['FLAGS', ({ flags }) => flags.join(' ') || '-'],
+  ['RISK', 'risk_score'],
+  ['DEVICE SCORE', 'rasp_score'],
+  ['ACTION', 'action'],
+  ['FLAGS', ({ risk_flags: flags }) => flags.join(' ') || '-'],
 ]
 
 const changeColumns: readonly Column<SignalChanges['data'][number]>[] = [
@@ -106,7 +109,8 @@ const changeColumns: readonly Column<SignalChanges['data'][number]>[] = [
 
 const deviceColumns: readonly Column<UserPage['user']['devices'][number]>[] = [
   ['DEVICE', 'device_id'],
-  ['HIGHEST SCORE', 'peak_rasp_score'],
+  ['RISK', 'risk_score'],
+  ['DEVICE SCORE', 'peak_rasp_score'],
   ['FIRST SEEN', 'first_seen_at'],
   ['LAST SEEN', 'last_seen_at'],
 ]

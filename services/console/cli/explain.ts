@@ -51,13 +51,23 @@ function toHead({ event, policy }: EventExplanation): string {
 const toVerdict = ({ rasp_score, rasp_action }: { rasp_score: number; rasp_action: string }) =>
   `${rasp_score} ${rasp_action}`
 
+/** The reasons that the decision adds to those of the score. */
+function toAdded(
+  { flags }: EventExplanation['decided'],
+  { flags: scored }: EventExplanation['answered'],
+): string {
+  const added = flags.filter((flag) => !scored.includes(flag))
+  return added.length === 0 ? '' : `, also for ${added.join(', ')}`
+}
+
 function toProof(explanation: EventExplanation): string {
-  const { answered, recomputed, matches, differences } = explanation
+  const { answered, decided, recomputed, matches, differences } = explanation
   const evidence = explanation.evidence_differs
     ? ' (evidence is written differently than it was then)'
     : ''
   const lines = [
     toFields({
+      decided: `${decided.risk_score} ${decided.action}${toAdded(decided, answered)}`,
       answered: toVerdict(answered),
       recomputed: toVerdict(recomputed),
       matches: matches ? `yes${evidence}` : 'NO',

@@ -2,7 +2,12 @@
 import { z } from 'zod'
 import { operatorAlertSchema } from '#shared/core/alerts/alert-schema.ts'
 import { linkedMax, sharedShownMax } from '#shared/core/base/limits/entities.ts'
-import { cursorParameter, deviceSchema, pageSize, sessionSchema } from '#shared/core/http/api-schemas.ts'
+import {
+  cursorParameter,
+  deviceSchema,
+  pageSize,
+  sessionSchema,
+} from '#shared/core/http/api-schemas.ts'
 import { userSchema } from '#shared/core/http/reading-schemas.ts'
 import { idSchema } from '#shared/core/telemetry/submission.ts'
 import { tenantIdSchema } from '../http/schemas.ts'

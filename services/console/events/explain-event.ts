@@ -24,6 +24,7 @@ import { listSessionAlerts, type SessionAlert } from '#shared/io/alerts/list-ses
 import { rejectUnavailable } from '#shared/io/clickhouse/unavailable.ts'
 import { createPolicyStore, type PolicyVersion } from '#shared/io/policies/policy-store.ts'
 import type { Queryable } from '#shared/io/postgres/postgres.ts'
+import { type DecisionRow, toDecidedRisk } from '#shared/io/telemetry/decision-store.ts'
 import type { EventStore, StoredEvent } from '#shared/io/telemetry/event-store.ts'
 import { createTenantStore } from '#shared/io/tenants/tenant-store.ts'
 import { type CorrelationDeps, explainCorrelation } from './explain-correlation.ts'
@@ -32,6 +33,7 @@ import type { EventExplanation, ExplainedAlert } from './explanation-schemas.ts'
 export type ExplainDeps = CorrelationDeps & {
   postgres: Queryable
   findEvent: EventStore['findEvent']
+  findDecision: EventStore['findDecision']
 }
 
 /**
@@ -45,11 +47,12 @@ export async function explainEvent(
   const event = await findEventOfScope(deps, wanted)
   const store = createPolicyStore(deps.postgres)
   const { tenantId, policyVersion: version } = event
-  const [text, stored, tenant, alerts] = await Promise.all([
+  const [text, stored, tenant, alerts, decision] = await Promise.all([
     store.findDocument(event.policyHash),
     store.findVersion({ tenantId, version }),
     createTenantStore(deps.postgres).findTenant(tenantId),
     listSessionAlerts(deps.postgres, event),
+    deps.findDecision(event).catch(rejectUnread),
   ])
   const policy = readPolicy(event, text)
   const body = readBody(event)
@@ -76,6 +79,7 @@ export async function explainEvent(
       created_by: stored?.created_by ?? null,
       document_intact: hash('sha256', text ?? '', 'hex').startsWith(event.policyHash),
     },
+    decided: toShownDecision(event, decision),
     ...comparison,
     body_intact: toEventId(Buffer.from(event.body)) === event.eventId,
     forced:
@@ -93,11 +97,20 @@ export async function findEventOfScope(
   { findEvent }: Pick<ExplainDeps, 'findEvent'>,
   { eventId, scope }: { eventId: string; scope: TenantScope },
 ): Promise<StoredEvent> {
-  const event = await findEvent(eventId).catch(
-    rejectUnavailable('The stored events cannot be read at the moment.'),
-  )
+  const event = await findEvent(eventId).catch(rejectUnread)
   if (event !== null && seesTenant(scope, event.tenantId)) return event
   throw new Problem('event_not_found', `There is no event ${eventId}.`)
+}
+
+const rejectUnread = rejectUnavailable('The stored events cannot be read at the moment.')
+
+function toShownDecision(
+  event: StoredEvent,
+  decision: DecisionRow | undefined,
+): EventExplanation['decided'] {
+  const { riskScore, action, reasons } = toDecidedRisk(event, decision)
+  const flags = reasons.map(({ code }) => code)
+  return { risk_score: riskScore, action, flags, reasons, stored: decision !== undefined }
 }
 
 function readPolicy({ eventId, policyHash }: StoredEvent, text: string | null): Policy {

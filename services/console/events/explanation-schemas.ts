@@ -63,6 +63,17 @@ export const eventExplanationSchema = z
         ),
     }),
     answered: verdictSchema.describe('the response of that time'),
+    decided: z
+      .object({
+        risk_score: z.number().int(),
+        action: actionSchema,
+        flags: z.array(z.string()),
+        reasons: z.array(reasonSchema),
+        stored: z
+          .boolean()
+          .describe('false: it is what the edge made of the event, or not decided yet'),
+      })
+      .describe('the decision of that time, by which alerts are raised'),
     recomputed: verdictSchema.describe('from the stored body and the stored policy document'),
     matches: z.boolean().describe('score, action, flags and weights of reasons equal the response'),
     evidence_differs: z

@@ -110,7 +110,9 @@ export function joinSessions(rows: readonly SessionRow[]): SessionHistory[] {
     if (compareRisks(risk, known.risk) > 0) known.risk = risk
     if (compareTexts(client, known.client) > 0) known.client = client
   }
-  return [...sessions].map(([sessionId, joined]) => toSession(sessionId, joined)).sort(compareRecent)
+  return [...sessions]
+    .map(([sessionId, joined]) => toSession(sessionId, joined))
+    .sort(compareRecent)
 }
 
 function toSession(sessionId: string, { verdict, risk, client, ...times }: Joined): SessionHistory {

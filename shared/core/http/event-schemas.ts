@@ -1,7 +1,7 @@
 /** The schemas of events in the REST API: one, and lists of them. */
 import { z } from 'zod'
-import { metaCharactersMax } from '#shared/core/base/limits/telemetry.ts'
 import { eventsPageDefault, eventsPageMax } from '#shared/core/base/limits/rest-api.ts'
+import { metaCharactersMax } from '#shared/core/base/limits/telemetry.ts'
 import { actions } from '#shared/core/scoring/score.ts'
 import { type Flag, flags } from '#shared/core/signals/flags.ts'
 import { categories } from '#shared/core/signals/signal-definition.ts'

@@ -9,13 +9,7 @@ import { noteCharactersMax } from '#shared/core/base/limits/http.ts'
 import { listedDispositionsMax, userDevicesPageMax } from '#shared/core/base/limits/rest-api.ts'
 import { idSchema } from '#shared/core/telemetry/submission.ts'
 import { cursorParameter, pageSize } from './api-schemas.ts'
-import {
-  actionSchema,
-  flagSchema,
-  instantSchema,
-  reasonObjectSchema,
-  riskSchema,
-} from './field-schemas.ts'
+import { instantSchema, riskSchema } from './field-schemas.ts'
 import { operatorText } from './operator-text.ts'
 
 /** The path of a call about one alert. */

@@ -80,12 +80,15 @@ export function createUserStore(clickhouse: Clickhouse): UserStore {
       return { firstSeenAtMs, lastSeenAtMs, peakRaspScore, peakRiskScore, devices }
     },
     listUserDevices: async ({ tenantId, userId, limit, after }) => {
-      const rows = await read<[string, number, number, number, number]>(devicesSql(after === null), {
-        tenant: tenantId,
-        user: userId,
-        limit,
-        ...(after === null ? {} : { last: after.lastSeenAtMs, device: after.deviceId }),
-      })
+      const rows = await read<[string, number, number, number, number]>(
+        devicesSql(after === null),
+        {
+          tenant: tenantId,
+          user: userId,
+          limit,
+          ...(after === null ? {} : { last: after.lastSeenAtMs, device: after.deviceId }),
+        },
+      )
       return rows.map(([deviceId, firstSeenAtMs, lastSeenAtMs, peakRaspScore, peakRiskScore]) => ({
         deviceId,
         firstSeenAtMs,

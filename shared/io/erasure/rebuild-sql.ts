@@ -1,6 +1,6 @@
 /**
- * SQL: puts the aggregates of some devices back after rows of theirs were erased, from what remains.
- * Each statement takes the tenant and its devices as parameters, and a user's also the id.
+ * SQL: puts the aggregates of some devices back after rows of theirs were erased, from what
+ * remains. Each statement takes the tenant and its devices as parameters, and a user's also the id.
  */
 import { toEdgeRiskSql } from '#shared/core/velocity/edge-risk.ts'
 

@@ -102,7 +102,9 @@ async function* toSpans(
   }
   const anchorMs = Math.min(nowMs, toMs)
   let lowestMs = from
-  for (let step = 0; toMs > lowestMs; step++) {
+  // A search that goes on where it stopped has found little so far.
+  const firstStep = after?.eventId === '' ? eventSpansMs.length - 1 : 0
+  for (let step = firstStep; toMs > lowestMs; step++) {
     const further = step - eventSpansMs.length + 1
     // Events may be older than the longest span: then it matters where they begin.
     if (further === 1) lowestMs = Math.max(from, await findEarliest())

@@ -56,7 +56,10 @@ async function start(urls: BaselineUrls): Promise<string> {
       users: createUserStore(clickhouse),
       events: {
         ...createEventStore(clickhouse),
-        ...createEventListStore(clickhouse, { nowMs: Date.now, monotonicMs: () => performance.now() }),
+        ...createEventListStore(clickhouse, {
+          nowMs: Date.now,
+          monotonicMs: () => performance.now(),
+        }),
       },
       policies: createCurrentPolicyStore(postgres),
       lists: createKeyedLists(postgres, Date.now),

@@ -22,6 +22,7 @@ import { type ApiRig, acceptEvent, createApiRig } from '../../support/http/api-r
 import { until } from '../../support/process/until.ts'
 import { startClickhouse, type TestClickhouse } from '../../support/servers/clickhouse-server.ts'
 import { startPostgres, type TestPostgres } from '../../support/servers/postgres-server.ts'
+import { describeEvents } from './events.ts'
 
 let postgres: TestPostgres
 let clickhouse: TestClickhouse
@@ -555,6 +556,7 @@ describe('a user', () => {
       first_seen_at: new Date(at(0)).toISOString(),
       last_seen_at: new Date(at(90)).toISOString(),
       peak_rasp_score: 81,
+      risk_score: 81,
       devices: [device('d3', 90, 90, 0), device('d1', 0, 50, 81), device('d2', 20, 20, 30)],
       devices_total: 3,
       devices_cursor: null,
@@ -567,6 +569,7 @@ describe('a user', () => {
     first_seen_at: new Date(at(first)).toISOString(),
     last_seen_at: new Date(at(last)).toISOString(),
     peak_rasp_score: peak,
+    risk_score: peak,
   })
 
   test('is paged by cursor, each device once; foreign cursors are rejected', async () => {
@@ -619,6 +622,8 @@ describe('an event', () => {
       received_at: '2026-07-02T00:00:00.000Z',
       rasp_score: 45,
       rasp_action: 'REVIEW',
+      risk_score: 45,
+      action: 'REVIEW',
       flags: ['VPN_SUSPECTED'],
       reasons: [{ code: 'VPN_SUSPECTED', weight: 1, evidence: {} }],
       policy_version: 1,
@@ -641,3 +646,5 @@ describe('an event', () => {
     query.mockRestore()
   })
 })
+
+describeEvents(() => rig)

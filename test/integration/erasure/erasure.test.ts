@@ -162,6 +162,8 @@ describe('erasing a device', () => {
     expect(receipt.counts).toMatchObject({
       'clickhouse.telemetry': { after: 0 },
       'clickhouse.sessions': { before: 3, after: 0 },
+      // Events whose score is far from the client's.
+      'clickhouse.decisions': { before: 2, after: 0 },
       'clickhouse.devices': { before: 1, after: 0 },
       'clickhouse.user_devices': { before: 2, after: 0 },
       'postgres.alerts': { before: 3, after: 0 },
@@ -302,8 +304,11 @@ describe('erasing a user', () => {
     expect(phone?.sessions.map((session) => session.sessionId).sort()).toEqual(['s-bob', 's-both'])
     const both = phone?.sessions.find((session) => session.sessionId === 's-both')
     expect(both).toMatchObject({ raspAction: 'ALLOW', raspScore: 0, flags: [] })
+    expect(both).toMatchObject({ action: 'ALLOW', riskScore: 0, riskFlags: [] })
     const bobs = first?.sessions.find((session) => session.sessionId === 's-bob')
     expect(phone?.peakRaspScore).toBe(bobs?.raspScore)
+    expect(phone?.peakRiskScore).toBe(bobs?.riskScore)
+    expect(first!.peakRiskScore).toBeGreaterThan(phone!.peakRiskScore)
     expect(phone?.firstSeenAtMs).toBe(bobs?.startedAtMs)
     const tablet = await historyOf(ids.tenant, ids.tablet)
     expect(tablet?.sessions.map((session) => session.sessionId)).toEqual(['s-tab-bob'])

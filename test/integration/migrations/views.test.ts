@@ -112,13 +112,16 @@ describe('an installation of the release before', () => {
       viewParts: toViewParts({ ...signalCatalog, root }),
     })
     const { views } = await readViews(sqlFolders.clickhouse)
-    expect(applied.sort()).toEqual(views.map(({ name }) => `views/${name}.sql`).sort())
+    const changed = ['0013-decisions.sql', ...views.map(({ name }) => `views/${name}.sql`)]
+    expect(applied.sort()).toEqual(changed.sort())
     const typed = 'signals.root.su_binary as su, signals.root.new_check as fresh, platform'
     expect(await read(url, `select ${typed} from before_analytics.typed_events`)).toEqual([
       { su: true, fresh: 3, platform: 'ios' },
     ])
     expect(await commentOf(url, 'events')).toBe('Changed.')
-    expect(await read(url, 'select * from before_analytics.events')).toEqual(before)
+    // The release adds what was decided: of this event, what the edge made of it.
+    const decided = before.map((row) => ({ ...(row as object), risk_score: 0, action: 'ALLOW' }))
+    expect(await read(url, 'select * from before_analytics.events')).toEqual(decided)
     for (const [formerName, name] of Object.entries(formerNames)) {
       expect(await commentOf(url, formerName)).toBe(`The former name of ${name}.`)
       const [former, present] = await Promise.all(

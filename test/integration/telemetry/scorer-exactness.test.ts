@@ -1,5 +1,6 @@
 // Decisions are a function of the stream: one scorer, two concurrent ones, killed and paused ones,
-// and full redelivery all raise the same alerts, with the same points and evidence.
+// and full redelivery all raise the same alerts and store the same decisions, with the same points
+// and evidence.
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { seed } from '../../support/process/seed.ts'
@@ -69,6 +70,20 @@ function makeStream(): EventFacts[][] {
   return messages
 }
 
+/** Every stored decision and the risk of every session, merged or not. */
+async function readDecisions(): Promise<unknown[]> {
+  const queries = [
+    `select * from decisions final
+     order by tenant_id, device_id, session_id, event_id`,
+    `select tenant_id, device_id, session_id, max(risk) as risk from sessions
+     group by tenant_id, device_id, session_id order by tenant_id, device_id, session_id`,
+  ]
+  const results = await Promise.all(
+    queries.map((query) => rig.clickhouse.query({ query, format: 'JSONEachRow' })),
+  )
+  return Promise.all(results.map((result) => result.json()))
+}
+
 type AlertRow = { tenant_id: string; alert_id: string; event_id: string; seq: number }
 
 async function readAlerts(): Promise<AlertRow[]> {
@@ -86,7 +101,9 @@ async function startOver(): Promise<void> {
   await rig.postgres.query(
     'truncate alerts, alert_sequences, alert_counts_by_day, alert_counts_by_hour, deliveries cascade',
   )
-  for (const table of ['telemetry', 'activity', 'devices', 'sessions', 'user_devices']) {
+  for (const table of [
+    ...['telemetry', 'decisions', 'activity', 'devices', 'sessions', 'user_devices'],
+  ]) {
     await rig.clickhouse.command({ query: `truncate table ${table}` })
   }
   await rig.redeliverAll()
@@ -107,12 +124,14 @@ const begun = 'di_consume_messages_total'
 
 describe('alerts', () => {
   let alone: AlertRow[]
+  let decidedAlone: unknown[]
 
   beforeAll(async () => {
     await rig.publish(...makeStream())
     await rig.startScorer()
     await rig.drained(60_000)
     alone = await readAlerts()
+    decidedAlone = await readDecisions()
   })
 
   it('of one scorer have every kind of finding', () => {
@@ -139,6 +158,7 @@ describe('alerts', () => {
     await rig.redeliverAll()
     await rig.drained(60_000)
     expect(await readAlerts()).toEqual(alone)
+    expect(await readDecisions()).toEqual(decidedAlone)
   })
 
   it('are equal from two concurrent scorers, with full redelivery meanwhile', async () => {
@@ -149,6 +169,7 @@ describe('alerts', () => {
     await rig.drained(60_000)
     const alerts = await readAlerts()
     expect(withoutSeq(alerts)).toEqual(withoutSeq(alone))
+    expect(await readDecisions()).toEqual(decidedAlone)
     expectGapless(alerts)
   })
 
@@ -175,6 +196,7 @@ describe('alerts', () => {
     await rig.drained(120_000)
     const alerts = await readAlerts()
     expect(withoutSeq(alerts)).toEqual(withoutSeq(alone))
+    expect(await readDecisions()).toEqual(decidedAlone)
     expectGapless(alerts)
   })
 })

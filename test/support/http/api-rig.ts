@@ -83,7 +83,10 @@ export async function createApiRig(urls: {
       users: createUserStore(clickhouse),
       events: {
         ...createEventStore(clickhouse),
-        ...createEventListStore(clickhouse, { nowMs: Date.now, monotonicMs: () => performance.now() }),
+        ...createEventListStore(clickhouse, {
+          nowMs: Date.now,
+          monotonicMs: () => performance.now(),
+        }),
       },
       policies: createCurrentPolicyStore(postgres),
       lists: createKeyedLists(postgres, Date.now),

@@ -166,6 +166,7 @@ export async function createConsoleRig(
       requireNats: findNats,
       checkWebhookUrl: async (url) => ({ ok: true, url }),
       findEvent: async () => null,
+      findDecision: async () => undefined,
       history: createHistoryStore(absentClickhouse),
       users: createUserStore(absentClickhouse),
       links: createLinkStore(absentClickhouse),

@@ -195,6 +195,7 @@ describe('the OpenAPI document', async () => {
       'post /v1/di/alerts/{alert_id}/disposition',
       'get /v1/di/devices/{device_id}',
       'get /v1/di/users/{user_id}',
+      'get /v1/di/events',
       'get /v1/di/events/{event_id}',
       'get /v1/di/lists',
       'post /v1/di/lists',

@@ -3391,6 +3391,19 @@ export interface components {
                     };
                 }[] | null;
             };
+            decided: {
+                risk_score: number;
+                action: "ALLOW" | "REVIEW" | "BLOCK";
+                flags: string[];
+                reasons: {
+                    code: string;
+                    weight: number;
+                    evidence: {
+                        [key: string]: unknown;
+                    };
+                }[];
+                stored: boolean;
+            };
             recomputed: {
                 rasp_score: number;
                 rasp_action: "ALLOW" | "REVIEW" | "BLOCK";
