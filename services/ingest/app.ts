@@ -3,12 +3,14 @@
  * refuses submissions and answers `/healthz`.
  */
 import type { KeyObject } from 'node:crypto'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { incompleteBodiesBytesMax } from '#shared/core/base/limits/http.ts'
 import {
   batchBytesMax,
   batchEventsMax,
   delayedRefusalsMax,
+  incompleteBatchesBytesMax,
   lingerMs,
   lingerUntilEvents,
   publishAttemptMs,
@@ -39,10 +41,13 @@ import type { AcceptedTally } from './accepted-tally.ts'
 import type { BacklogLimit } from './backlog-limit.ts'
 import { createPressureReader } from './edge-pressure.ts'
 import type { CommitLimits } from './group-commit.ts'
+import { handleClientBatch, processClientBatch } from './http/handle-client-batch.ts'
 import {
+  batchPath,
   endUnsettled,
   handleSubmission,
   ingestPath,
+  isBatchPath,
   type Pending,
   processSubmission,
   respondSettled,
@@ -130,7 +135,7 @@ export function createIngest(deps: IngestDeps): Ingest {
   const submissions = createSubmissionDeps(deps, streams)
   const { refusals, observe } = submissions
   const app = createHttpServer({
-    notFoundHint: `Telemetry is sent to POST ${ingestPath}; the REST API has another address.`,
+    notFoundHint: `Telemetry is sent to POST ${ingestPath}, many events to POST ${batchPath}; the REST API has another address.`,
     log,
     metrics,
     refusals,
@@ -138,12 +143,15 @@ export function createIngest(deps: IngestDeps): Ingest {
     stopping: deps.stopping,
     ...(deps.connectionsMax === undefined ? {} : { connectionsMax: deps.connectionsMax }),
     direct: (request, response) => {
-      if (request.method !== 'POST' || !isIngest(request.url)) return false
-      handleSubmission(submissions, request, response)
+      if (request.method !== 'POST') return false
+      if (isIngest(request.url)) handleSubmission(submissions, request, response)
+      else if (isBatchPath(request.url)) handleClientBatch(submissions, request, response)
+      else return false
       return true
     },
   })
-  addRoute(app, submissions)
+  addRoute(app, ingestPath, (...exchange) => handleSubmission(submissions, ...exchange))
+  addRoute(app, batchPath, (...exchange) => handleClientBatch(submissions, ...exchange))
   const readyChecks: Record<string, ReadyCheck> = {
     nats: deps.natsFault,
     directory: () => {
@@ -175,7 +183,7 @@ function createSubmissionDeps(
   const backlog: IngestBacklog = {
     waiting: () => submissions.intakes.waiting(),
     queued: () => submissions.intakes.queued(),
-    incompleteBytes: () => submissions.bodies.bytes(),
+    incompleteBytes: () => submissions.bodies.bytes() + submissions.batchBodies.bytes(),
     delayedRefusals: () => submissions.refusalDelay.delayed(),
   }
   const observe = createIngestObserver(deps.metrics, { backlog, shares, streams, nowMs })
@@ -184,6 +192,7 @@ function createSubmissionDeps(
     addresses: createClientAddresses(deps.trustedProxies ?? []),
     refusals: createRefusalLog(deps.log),
     bodies: createBodyBudget(incompleteBodiesBytesMax),
+    batchBodies: createBodyBudget(incompleteBatchesBytesMax),
     observe,
     refusalDelay: createRefusalDelay({
       later: setTimeout,
@@ -217,7 +226,10 @@ function createSubmissionDeps(
     },
     intakes: createIntakes<Submission, Pending>({
       connected: () => submissions.connected(),
-      process: (submission) => processSubmission(submissions, submission),
+      process: (submission) =>
+        submission.isBatch
+          ? processClientBatch(submissions, submission)
+          : processSubmission(submissions, submission),
       guessStream: (submission) => {
         const named = findTenant(submission.body)
         submission.named = named
@@ -241,12 +253,16 @@ function createSubmissionDeps(
   return submissions
 }
 
-/** Adds the route, so that other methods get a 405 with `Allow`. */
-function addRoute(app: FastifyInstance, submissions: SubmissionDeps): void {
+/** Adds a route, so that other methods get a 405 with `Allow`. */
+function addRoute(
+  app: FastifyInstance,
+  path: string,
+  handle: (request: IncomingMessage, response: ServerResponse) => void,
+): void {
   // Only an escaped spelling of the path arrives here: `direct` handles the plain one.
   const onRequest = async (request: FastifyRequest, reply: FastifyReply) => {
     reply.hijack()
-    handleSubmission(submissions, request.raw, reply.raw)
+    handle(request.raw, reply.raw)
   }
-  app.post(ingestPath, { onRequest, schema: { hide: true } as object }, () => undefined)
+  app.post(path, { onRequest, schema: { hide: true } as object }, () => undefined)
 }

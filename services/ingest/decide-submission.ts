@@ -113,7 +113,7 @@ export type DecideDeps = {
   wallMs: () => number
 }
 
-function refuse(reason: RefusalReason, problem: Problem): Refusal {
+export function refuse(reason: RefusalReason, problem: Problem): Refusal {
   return { kind: 'refused', reason, problem }
 }
 
@@ -130,6 +130,10 @@ export const refusals = {
     ),
   ),
   tooLarge: refuse('too_large', new Problem('body_too_large', 'The body is larger than 64 KiB.')),
+  batchTooLarge: refuse(
+    'too_large',
+    new Problem('body_too_large', 'The batch is larger than 512 KiB: send its events in two.'),
+  ),
   bodyCut: refuse(
     'body_cut',
     new Problem('request_timeout', 'Too many bodies are incomplete, and this one is the oldest.'),
@@ -178,6 +182,21 @@ export function decideSubmission(
   deps: DecideDeps,
   named?: string | null,
 ): Acceptance | Refusal {
+  const tenant = findSender(body, signature, deps, named)
+  if ('kind' in tenant) return tenant
+  const cost = { events: 1, bytes: Math.max(ingestBytesMin, body.length) }
+  const { refusal, rateLimit } = takeQuota(tenant, cost, deps)
+  const decision = refusal ?? decideVerified(body, { tenant, deps, rateLimit })
+  return decision.kind === 'accepted' ? decision : toVerified(decision, tenant.tenantId, rateLimit)
+}
+
+/** @returns the tenant whose signature is valid, or the refusal */
+export function findSender(
+  body: Buffer,
+  signature: string | undefined,
+  deps: DecideDeps,
+  named: string | null | undefined,
+): Tenant | Refusal {
   if (signature === undefined || signature === '') return refusals.signatureMissing
   // With stale credentials a wrong signature looks like one made with a new secret.
   if (!deps.leaseValid()) return refusals.lease
@@ -185,30 +204,49 @@ export function decideSubmission(
   const tenant = tenantId === null ? undefined : deps.findTenant(tenantId)
   const unverified = verifyTenant(body, signature, tenant, deps)
   if (tenant === undefined || unverified !== null) return unverified ?? refusals.signatureInvalid
+  return tenant
+}
+
+/** A refusal of a verified tenant. */
+export function toVerified(
+  refusal: Refusal,
+  tenantId: string,
+  rateLimit: RateLimitFields | null,
+): Refusal {
+  const verified = { ...refusal, verifiedTenantId: tenantId }
+  return rateLimit === null ? verified : { ...verified, rateLimit }
+}
+
+/** What a request costs its tenant. */
+type Cost = { events: number; bytes: number }
+
+/** Takes from the tenant's limits. @returns a refusal when it is over one */
+export function takeQuota(
+  tenant: Tenant,
+  cost: Cost,
+  deps: DecideDeps,
+): { refusal: Refusal | null; rateLimit: RateLimitFields | null } {
   const { limiter } = tenant
   const nowMs = deps.nowMs()
-  const token = limiter === null ? null : takeToken(limiter.bucket, limiter.rate, nowMs)
+  const token =
+    limiter === null ? null : takeToken(limiter.bucket, limiter.rate, nowMs, cost.events)
   const rateLimit = limiter === null ? null : toRateLimitFields(limiter.bucket, limiter.rate)
-  const decision =
+  const refusal =
     token?.allowed === false
       ? refuseLimited(tenant, 'rate', token.retryAfterSeconds)
-      : (findBytesOverLimit(body, tenant, deps) ??
-        decideVerified(body, { tenant, deps, rateLimit }))
-  if (decision.kind === 'accepted') return decision
-  const verified = { ...decision, verifiedTenantId: tenant.tenantId }
-  return rateLimit === null ? verified : { ...verified, rateLimit }
+      : findBytesOverLimit(cost.bytes, tenant, deps)
+  return { refusal, rateLimit }
 }
 
 /**
  * A tenant with a rate of its own has that rate, whatever others send. Others may use what is left.
  * @returns a refusal when the tenant is over its limit of bytes or its backlog limit
  */
-function findBytesOverLimit(body: Buffer, tenant: Tenant, deps: DecideDeps): Refusal | null {
+function findBytesOverLimit(cost: number, tenant: Tenant, deps: DecideDeps): Refusal | null {
   const { byteLimiter } = tenant
   if (!deps.mayWait(tenant)) {
     return refuseLimited(tenant, 'undecided', undecidedRetryAfterSeconds)
   }
-  const cost = Math.max(ingestBytesMin, body.length)
   const nowMs = deps.nowMs()
   if (byteLimiter === null) {
     const retryAfterSeconds = deps.shares.take(tenant.tenantId, cost, nowMs)
@@ -221,7 +259,7 @@ function findBytesOverLimit(body: Buffer, tenant: Tenant, deps: DecideDeps): Ref
 }
 
 /** Parses and scores the body of a verified tenant that is within its limits. */
-function decideVerified(
+export function decideVerified(
   body: Buffer,
   facts: { tenant: Tenant; deps: DecideDeps; rateLimit: RateLimitFields | null },
 ): Acceptance | Refusal {
@@ -308,7 +346,8 @@ function toPlatform(platform: string): Platform {
   return platform === 'android' || platform === 'ios' ? platform : 'other'
 }
 
-const escapeNonAscii = (json: string): string =>
+/** JSON in ASCII, for texts that the client chose. */
+export const escapeNonAscii = (json: string): string =>
   json.replace(/[\u0080-\uffff]/g, (character) => {
     return `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`
   })

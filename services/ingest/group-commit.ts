@@ -65,7 +65,7 @@ export type CommitLimits = {
   lingerMs: number
   lingerUntilEvents: number
   waitingEventsMax: number
-  /** Exceeded by one event at most. */
+  /** Exceeded by one event, or the events of one `offerAll`, at most. */
   waitingBytesMax: number
   /** Time limit from the arrival of an event until it is settled. */
   publishTimeoutMs: number
@@ -83,6 +83,8 @@ export type CommitObserver = {
 export type GroupCommit<W extends Waiter> = {
   /** Accepts an event. @returns false when there is no capacity */
   offer: (waiter: W) => boolean
+  /** Accepts events together. @returns false when there is no capacity: then none is accepted */
+  offerAll: (waiters: readonly W[]) => boolean
   /** Whether another event would be accepted. */
   hasCapacity: () => boolean
   /** Events and bytes accepted and not yet settled. */
@@ -135,6 +137,11 @@ export function createGroupCommit<W extends Waiter>(
   }
   return {
     offer: (waiter) => offer(state, waiter),
+    offerAll: (waiters) => {
+      if (!hasCapacity(state)) return false
+      for (const waiter of waiters) enqueue(state, waiter)
+      return true
+    },
     hasCapacity: () => hasCapacity(state),
     waiting: () => ({ events: state.waitingEvents, bytes: state.waitingBytes }),
     drained: () =>
@@ -151,12 +158,16 @@ function hasCapacity<W extends Waiter>({ waitingEvents, waitingBytes, limits }: 
 
 function offer<W extends Waiter>(state: State<W>, waiter: W): boolean {
   if (!hasCapacity(state)) return false
+  enqueue(state, waiter)
+  return true
+}
+
+function enqueue<W extends Waiter>(state: State<W>, waiter: W): void {
   state.waitingEvents++
   state.waitingBytes += waiter.bytes
   state.mostUnsettled = Math.max(state.mostUnsettled, state.waitingEvents)
   state.queue.push(waiter)
   scheduleLaunch(state)
-  return true
 }
 
 /** Events that arrive in one turn of the event loop are launched together. */

@@ -45,6 +45,8 @@ export type Intakes<S extends Arrival, W extends Waiter> = {
   admit: Admission<S>['admit']
   /** Accepts an event for its stream. @returns false when there is no capacity */
   offer: GroupCommit<W>['offer']
+  /** Accepts events of one stream together. @returns false when there is no capacity */
+  offerAll: (waiters: readonly [W, ...W[]]) => boolean
   queued: Admission<S>['queued']
   waiting: GroupCommit<W>['waiting']
   /** Resolves when every submission admitted so far is processed and settled. */
@@ -71,6 +73,7 @@ export function createIntakes<S extends Arrival, W extends Waiter>(
       intake.admission.admit(submission)
     },
     offer: (waiter) => intakes[streamOf(waiter) - 1]!.commit.offer(waiter),
+    offerAll: (waiters) => intakes[streamOf(waiters[0]) - 1]!.commit.offerAll(waiters),
     queued: () => {
       const all = intakes.map(({ admission }) => admission.queued())
       return { requests: sumOf(all, 'requests'), bytes: sumOf(all, 'bytes') }

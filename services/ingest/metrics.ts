@@ -13,10 +13,13 @@ import { type Metrics, startAtZero } from '#shared/io/process/metrics.ts'
 import { publishFaults } from '#shared/io/telemetry/telemetry-publisher.ts'
 import { type Acceptance, type Refusal, refusals } from './decide-submission.ts'
 import type { CommitObserver } from './group-commit.ts'
+import type { BatchCounts } from './http/batch-reply.ts'
 
 export type IngestObserver = {
   accepted: (acceptance: Acceptance, tookMs: number) => void
   refused: (refusal: Refusal) => void
+  /** A client's batch with its answer: `accepted` or the code of a problem. */
+  clientBatch: (code: string, counts: BatchCounts | null) => void
   /** A response that failed by a defect. */
   unanswered: () => void
   /** Of each telemetry stream, in the order of their numbers. */
@@ -94,6 +97,7 @@ export function createIngestObserver(
       seconds.observe(tookMs / 1000)
     },
     refused: createRefusedCounter(metrics),
+    clientBatch: createBatchCounter(metrics),
     unanswered: () => unanswered.inc(),
     commits: createCommitObservers(metrics, streams, (stream, fault) => {
       if (fault === null) failures.delete(stream)
@@ -155,6 +159,29 @@ function createRefusedCounter(metrics: Metrics): (refusal: Refusal) => void {
     refused.inc(toLabels(refusal))
     const { reason, limitedTenantId: tenant } = refusal
     if (tenant !== undefined) limited.inc({ tenant, limit: reason })
+  }
+}
+
+function createBatchCounter(metrics: Metrics): IngestObserver['clientBatch'] {
+  const batches = metrics.counter(
+    'di_ingest_client_batches_total',
+    'Batches that clients sent, by the code of their answer',
+    ['code'],
+  )
+  startAtZero(batches, [{ code: 'accepted' }, { code: 'unavailable' }])
+  const events = metrics.counter(
+    'di_ingest_client_batch_events_total',
+    'Events of answered batches of clients, by what became of them',
+    ['outcome'],
+  )
+  const outcomes = ['accepted', 'invalid', 'unavailable'] as const
+  startAtZero(
+    events,
+    outcomes.map((outcome) => ({ outcome })),
+  )
+  return (code, counts) => {
+    batches.inc({ code })
+    for (const outcome of outcomes) if (counts !== null) events.inc({ outcome }, counts[outcome])
   }
 }
 

@@ -16,7 +16,9 @@ import {
 import {
   alertDetailExample,
   alertExample,
+  batchResultExample,
   ingestResultExample,
+  submissionBatchExample,
   submissionExample,
 } from './examples.ts'
 
@@ -29,6 +31,7 @@ const rateLimitHeaders = {
 export type PublicUrls = { api?: string | undefined; ingest?: string | undefined }
 
 export const ingestPath = '/v1/rasp/ingest'
+const batchPath = `${ingestPath}/batch`
 const localIngest = 'http://127.0.0.1:8080'
 
 /** The document of the public interface, without the routes of this process. */
@@ -78,7 +81,11 @@ export function toPublicDocument(urls: PublicUrls): OpenapiOptions {
           '"tenant";q=2000;w=2',
         ),
       },
-      paths: { [ingestPath]: toIngestPath(urls), ...toOperationsPaths() },
+      paths: {
+        [ingestPath]: toIngestPath(urls, singleCall),
+        [batchPath]: toIngestPath(urls, batchCall),
+        ...toOperationsPaths(),
+      },
       webhooks: {
         'risk.alert': { post: toAlertWebhook() },
         [alertUpdated]: { post: toUpdateWebhook() },
@@ -101,7 +108,46 @@ export function toApiServer({ api }: PublicUrls, folder: string): Json {
   return { url: folder, description: 'The host and folder that serve this document.' }
 }
 
-function toIngestPath({ ingest = localIngest }: PublicUrls): Json {
+/** A call of the ingest host. */
+type IngestCall = {
+  operationId: string
+  summary: string
+  description: string
+  body: { schema: string; example: Json }
+  accepted: { description: string; schema: string; example: Json }
+}
+
+const singleCall: IngestCall = {
+  operationId: 'ingest',
+  summary: 'Submit telemetry',
+  description:
+    'The response is sent once the event is durably stored. Sending the same bytes again is safe: it raises no second alert and counts no session twice.',
+  body: { schema: 'Submission', example: submissionExample },
+  accepted: {
+    description: 'Accepted and stored.',
+    schema: 'IngestResult',
+    example: ingestResultExample,
+  },
+}
+
+const batchCall: IngestCall = {
+  operationId: 'ingestBatch',
+  summary: 'Submit many events in one signed body',
+  description:
+    'Each event is answered in its order, and stored, scored and counted as if it was sent alone. The response is sent once every event that it calls accepted is durably stored. Where an event is not certainly stored it is a 503 that says so of each event; sending the same bytes again is safe.',
+  body: { schema: 'SubmissionBatch', example: submissionBatchExample },
+  accepted: {
+    description: 'Every valid event is stored.',
+    schema: 'BatchResult',
+    example: batchResultExample,
+  },
+}
+
+function toIngestPath({ ingest = localIngest }: PublicUrls, call: IngestCall): Json {
+  const { operationId, summary, description, body, accepted } = call
+  const toContent = ({ schema, example }: { schema: string; example: Json }) => ({
+    'application/json': { schema: toSchemaRef(schema), example },
+  })
   return {
     servers: [
       {
@@ -111,28 +157,17 @@ function toIngestPath({ ingest = localIngest }: PublicUrls): Json {
       },
     ],
     post: {
-      operationId: 'ingest',
+      operationId,
       tags: ['Ingest'],
-      summary: 'Submit telemetry',
-      description:
-        'The response is sent once the event is durably stored. Sending the same bytes again is safe: it raises no second alert and counts no session twice.',
+      summary,
+      description,
       security: [{ signature: [] }],
-      requestBody: {
-        required: true,
-        content: {
-          'application/json': { schema: toSchemaRef('Submission'), example: submissionExample },
-        },
-      },
+      requestBody: { required: true, content: toContent(body) },
       responses: {
         200: {
-          description: 'Accepted and stored.',
+          description: accepted.description,
           headers: requestIdHeader,
-          content: {
-            'application/json': {
-              schema: toSchemaRef('IngestResult'),
-              example: ingestResultExample,
-            },
-          },
+          content: toContent(accepted),
         },
         ...toProblemResponses([
           ...serverProblems,

@@ -53,6 +53,25 @@ export const ingestResultExample = {
   flags,
 }
 
+export const submissionBatchExample = {
+  tenant_id: submissionExample.tenant_id,
+  events: [submissionExample, { ...submissionExample, session_id: '..' }],
+}
+
+export const batchResultExample = {
+  accepted: 1,
+  invalid: 1,
+  events: [
+    ingestResultExample,
+    {
+      status: 'invalid',
+      code: 'invalid_body',
+      detail: 'The body is not a valid telemetry submission.',
+      errors: [{ path: '$.session_id', message: 'must not be . or .., which no URL can name' }],
+    },
+  ],
+}
+
 export const alertExample: Alert = toAlertExample()
 
 const reviewedAt = '2026-03-01T10:12:44.500Z'

@@ -1,6 +1,5 @@
 /** Checks the headers of a submission, before its body is read. */
 import type { IncomingMessage } from 'node:http'
-import { bodyBytesMax } from '#shared/core/base/limits/http.ts'
 import { type Refusal, refusals } from '../decide-submission.ts'
 
 const jsonType = /^application\/json[ \t]*(;|$)/i
@@ -9,8 +8,16 @@ function isJson(contentType: string): boolean {
   return contentType === 'application/json' || jsonType.test(contentType)
 }
 
-/** @returns why the headers alone are refused; null when they are not */
-export function checkHeaders(request: IncomingMessage): Refusal | null {
+/**
+ * @param bytesMax of the body
+ * @param tooLarge the refusal of a larger one
+ * @returns why the headers alone are refused; null when they are not
+ */
+export function checkHeaders(
+  request: IncomingMessage,
+  bytesMax: number,
+  tooLarge: Refusal,
+): Refusal | null {
   const type = request.headers['content-type']
   if (type === undefined || !isJson(type)) return refusals.contentType
   const encoding = request.headers['content-encoding']
@@ -19,5 +26,5 @@ export function checkHeaders(request: IncomingMessage): Refusal | null {
   }
   // Node has checked that it is a number, and delivers no more bytes than that.
   const declared = request.headers['content-length']
-  return declared !== undefined && Number(declared) > bodyBytesMax ? refusals.tooLarge : null
+  return declared !== undefined && Number(declared) > bytesMax ? tooLarge : null
 }

@@ -6,8 +6,12 @@
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { bodyBytesMax } from '#shared/core/base/limits/http.ts'
-import { queuedMsMax } from '#shared/core/base/limits/ingest.ts'
-import { problemStatus, type RefusedRequest } from '#shared/core/http/problem.ts'
+import { queuedMsMax, requestLogReadBytes } from '#shared/core/base/limits/ingest.ts'
+import {
+  problemStatus,
+  type RefusedRequest,
+  type UnstoredBatch,
+} from '#shared/core/http/problem.ts'
 import type { RateLimitFields } from '#shared/core/http/rate-limit.ts'
 import { describeRefusedRequest } from '#shared/core/telemetry/signature-form.ts'
 import type { ClientAddresses } from '#shared/io/http/client-address.ts'
@@ -34,11 +38,16 @@ import type { IngestObserver } from '../metrics.ts'
 import type { RefusalDelay } from '../refusal-delay.ts'
 import type { RequestLog } from '../request-log.ts'
 import type { StaleSecretRequests } from '../stale-secret-requests.ts'
+import type { BatchReply } from './batch-reply.ts'
 import { checkHeaders } from './check-headers.ts'
 import { replyAccepted, replyProblem } from './reply.ts'
 import { endRefused, traceSubmission } from './trace-submissions.ts'
 
 export const ingestPath = '/v1/rasp/ingest'
+export const batchPath = `${ingestPath}/batch`
+
+export const isBatchPath = (url: string | undefined): boolean =>
+  url === batchPath || url?.startsWith(`${batchPath}?`) === true
 
 /** A submission whose body has been read. */
 export type Submission = {
@@ -48,6 +57,8 @@ export type Submission = {
   arrivedMs: number
   /** The tenant that the body names, once it was looked for; null when it names none. */
   named?: string | null
+  /** Whether the body is a batch of the client's. */
+  isBatch: boolean
 }
 
 /** An accepted submission that waits for the acknowledgement of its message. */
@@ -58,6 +69,8 @@ export type Pending = Waiter & {
   acceptance: Acceptance
   /** Null when it is not traced. */
   span: Span | null
+  /** Its place in a batch of the client's; null when it was sent alone. */
+  batch: { reply: BatchReply; index: number } | null
 }
 
 export type SubmissionDeps = {
@@ -66,6 +79,8 @@ export type SubmissionDeps = {
   refusals: RefusalLog
   /** Memory of incomplete bodies. */
   bodies: BodyBudget
+  /** Memory of incomplete batches. */
+  batchBodies: BodyBudget
   decide: DecideDeps
   intakes: Intakes<Submission, Pending>
   observe: IngestObserver
@@ -95,14 +110,14 @@ export function handleSubmission(
   request: IncomingMessage,
   response: ServerResponse,
 ): void {
-  const refusal = checkHeaders(request)
+  const refusal = checkHeaders(request, bodyBytesMax, refusals.tooLarge)
   if (refusal !== null) {
     afterHead(request, () => respondRefused(deps, response, refusal))
     return
   }
   receiveBody(request, { bytesMax: bodyBytesMax, budget: deps.bodies }, (body) => {
     if (typeof body === 'string') respondRefused(deps, response, bodyFaults[body])
-    else deps.intakes.admit({ response, body, arrivedMs: deps.decide.nowMs() })
+    else deps.intakes.admit({ response, body, arrivedMs: deps.decide.nowMs(), isBatch: false })
   })
 }
 
@@ -146,9 +161,9 @@ function decideAndCommit(deps: SubmissionDeps, submission: Submission): Refusal 
 }
 
 /** @returns null when it is not traced */
-function startSpan(
+export function startSpan(
   { tracing, decide }: SubmissionDeps,
-  { response, arrivedMs }: Submission,
+  { response, arrivedMs }: Pick<Submission, 'response' | 'arrivedMs'>,
   decision: Acceptance | Refusal,
 ): Span | null {
   if (tracing === null) return null
@@ -162,14 +177,12 @@ function startSpan(
 /** @returns why it cannot be stored; null when it waits for its acknowledgement */
 function offer(
   deps: SubmissionDeps,
-  submission: Submission,
+  { response, body, arrivedMs }: Submission,
   acceptance: Acceptance,
   span: Span | null,
 ): Refusal | null {
-  if (!deps.connected()) return refusals.disconnected
-  const { response, body, arrivedMs } = submission
-  // Too little of its time limit is left to store it.
-  if (deps.decide.nowMs() - arrivedMs > queuedMsMax) return refusals.overload
+  const fault = findStoringFault(deps, arrivedMs)
+  if (fault !== null) return fault
   const { head } = acceptance
   const offered = deps.intakes.offer({
     head,
@@ -180,8 +193,16 @@ function offer(
     requestId: requestIdOf(response),
     acceptance,
     span,
+    batch: null,
   })
   return offered ? null : refusals.overload
+}
+
+/** @returns why nothing can be stored now, or not in time */
+export function findStoringFault(deps: SubmissionDeps, arrivedMs: number): Refusal | null {
+  if (!deps.connected()) return refusals.disconnected
+  // Too little of its time limit is left to store it.
+  return deps.decide.nowMs() - arrivedMs > queuedMsMax ? refusals.overload : null
 }
 
 /** Responds once the message of a submission is stored, or its storing has failed. */
@@ -190,20 +211,24 @@ export function respondSettled(
   pending: Pending,
   settlement: Settlement,
 ): void {
-  const { response, requestId, acceptance } = pending
+  const { response, requestId, acceptance, batch } = pending
   const { tenantId, eventId, telemetryStream, rateLimit } = acceptance
   if (settlement.fault !== null) {
     const refusal = { ...refusals.notStored, verifiedTenantId: tenantId, eventId }
     endRefused(pending.span, refusal)
     deps.observe.refused(refusal)
     deps.requestLog.noteRefused(refusal, pending.body, requestId)
-    refuse(deps, response, { refusal, requestId, rateLimit })
+    if (batch === null) refuse(deps, response, { refusal, requestId, rateLimit })
+    else batch.reply.setUnavailable(batch.index, eventId)
     return
   }
   deps.addToBacklog(telemetryStream, settlement.sequence, tenantId, pending.bytes)
   deps.tally.count(tenantId, acceptance.receivedAtMs)
   deps.observe.accepted(acceptance, deps.decide.nowMs() - pending.arrivedMs)
-  replyAccepted(response, acceptance.answer, { requestId, rateLimit, close: deps.stopping() })
+  const { answer } = acceptance
+  if (batch === null) {
+    replyAccepted(response, answer, { requestId, rateLimit, close: deps.stopping() })
+  } else batch.reply.setAccepted(batch.index, answer)
   pending.span?.end({ attributes: { 'http.response.status_code': 200 } })
   deps.requestLog.noteAccepted(acceptance, requestId)
   deps.log.debug({ request_id: requestId, event_id: eventId }, 'an event was accepted')
@@ -218,7 +243,7 @@ export function endUnsettled(deps: SubmissionDeps, pending: Pending, error: unkn
 }
 
 /** @param body the complete body, when it was read */
-function respondRefused(
+export function respondRefused(
   deps: SubmissionDeps,
   response: ServerResponse,
   refusal: Refusal,
@@ -226,7 +251,11 @@ function respondRefused(
 ): void {
   const requestId = requestIdOf(response)
   deps.observe.refused(refusal)
-  if (body !== undefined) deps.requestLog.noteRefused(refusal, body, requestId)
+  if (body !== undefined) {
+    // The log waits before it reads the start of a body: a copy holds no batch in memory.
+    const start = body.length > bodyBytesMax ? toStart(body) : body
+    deps.requestLog.noteRefused(refusal, start, requestId)
+  }
   // Of every 401 alike, so that it tells nothing of tenants.
   const isUnsigned = body !== undefined && problemStatus(refusal.problem.code) === 401
   const request = isUnsigned ? describeRefusedRequest(body, signatureOf(response)) : undefined
@@ -241,22 +270,25 @@ function respondRefused(
   else deps.refusalDelay.delay(respond)
 }
 
+/** A copy of the start of a body, for the request log. */
+export const toStart = (body: Buffer): Buffer => Buffer.from(body.subarray(0, requestLogReadBytes))
+
 // Node joins a repeated header with a comma, which no signature contains.
-const signatureOf = (response: ServerResponse): string | undefined =>
+export const signatureOf = (response: ServerResponse): string | undefined =>
   response.req.headers['x-service-signature'] as string | undefined
 
-const requestIdOf = (response: ServerResponse): string =>
+export const requestIdOf = (response: ServerResponse): string =>
   toRequestId(response.req.headers['x-request-id'])
 
 /** Sends a problem and logs the reason. */
-function refuse(
+export function refuse(
   deps: SubmissionDeps,
   response: ServerResponse,
   refused: {
     refusal: Refusal
     requestId: string
     rateLimit: RateLimitFields | null
-    request?: RefusedRequest | undefined
+    request?: RefusedRequest | UnstoredBatch | undefined
   },
 ): void {
   const { requestId, rateLimit, request } = refused
@@ -271,7 +303,7 @@ function refuse(
     code: problem.code,
     reason,
     method: 'POST',
-    route: ingestPath,
+    route: isBatchPath(response.req.url) ? batchPath : ingestPath,
     source,
   })
 }

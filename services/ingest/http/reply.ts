@@ -1,6 +1,6 @@
 /** Writes the response to a submission. */
 import type { ServerResponse } from 'node:http'
-import type { Problem, RefusedRequest } from '#shared/core/http/problem.ts'
+import type { Problem, RefusedRequest, UnstoredBatch } from '#shared/core/http/problem.ts'
 import type { RateLimitFields } from '#shared/core/http/rate-limit.ts'
 import { writeProblem } from '#shared/io/http/problem-answers.ts'
 
@@ -34,7 +34,7 @@ export function replyAccepted(response: ServerResponse, answer: string, meta: Re
 export function replyProblem(
   response: ServerResponse,
   problem: Problem,
-  meta: ReplyMeta & { request: RefusedRequest | undefined },
+  meta: ReplyMeta & { request: RefusedRequest | UnstoredBatch | undefined },
 ): void {
   setCommonHeaders(response, meta)
   // Also ends the connection when the body was not read to its end.

@@ -112,6 +112,20 @@ export const problemSchema = z
       })
       .optional()
       .meta({ description: 'Of a 401 of ingest: the body as it came.' }),
+    accepted: z.int().optional().meta({ description: 'Of a 503 of a batch: stored events.' }),
+    invalid: z.int().optional().meta({ description: 'Of a 503 of a batch: refused events.' }),
+    unavailable: z
+      .int()
+      .optional()
+      .meta({ description: 'Of a 503 of a batch: events that are not certainly stored.' }),
+    events: z
+      .array(z.looseObject({ status: z.enum(['accepted', 'invalid', 'unavailable']) }))
+      .optional()
+      .meta({
+        description:
+          'Of a 503 of a batch of which some events are stored: each as in `BatchResult`, or with ' +
+          'the status `unavailable` and its `event_id`.',
+      }),
   })
   .meta({ description: 'An error, as RFC 9457 has it.' })
   .meta({ id: 'Problem' })

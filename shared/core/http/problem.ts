@@ -14,6 +14,14 @@ export type RefusedRequest = {
   received: { bytes: number; sha256: string }
 }
 
+/** What a 503 of the batch address says of the events, in their order. */
+export type UnstoredBatch = {
+  accepted: number
+  invalid: number
+  unavailable: number
+  events: readonly unknown[]
+}
+
 /** What a 409 `alert_changed` says of the alert as it is now. */
 export type PresentAlert = { disposition: string; assignee: string | null }
 
@@ -97,7 +105,7 @@ export type ProblemBody = {
   request_id: string
   errors?: ProblemDetail[]
   present?: PresentAlert
-} & Partial<RefusedRequest>
+} & Partial<RefusedRequest & UnstoredBatch>
 
 /** An error for the client. Throw it anywhere below a route; the HTTP layer renders it. */
 export class Problem extends Error {
@@ -150,12 +158,12 @@ export function problemStatus(code: ProblemCode): number {
 /**
  * Renders a problem as its RFC 9457 body.
  * @param requestId the value of the answer's `X-Request-Id`
- * @param refused what a 401 of ingest says of the request
+ * @param refused what a 401 of ingest says of the request, or a 503 of the events of a batch
  */
 export function toProblemBody(
   problem: Problem,
   requestId: string,
-  refused?: RefusedRequest,
+  refused?: RefusedRequest | UnstoredBatch,
 ): ProblemBody {
   const [status, title] = problemCodes[problem.code]
   return {

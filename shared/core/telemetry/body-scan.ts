@@ -80,7 +80,7 @@ export function scanBody(body: Uint8Array): BodyScan {
  * @param scan records a `\u` escape, where given
  * @returns the index of the closing quote, or the body's length when there is none
  */
-function findStringEnd(body: ArrayLike<number>, start: number, scan?: BodyScan): number {
+export function findStringEnd(body: ArrayLike<number>, start: number, scan?: BodyScan): number {
   let at = start
   let byte = body[at]
   while (byte !== quote && byte !== undefined) {

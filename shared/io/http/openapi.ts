@@ -32,6 +32,7 @@ import {
 } from './openapi-problems.ts'
 // Registers the schema `Problem`, which error responses refer to.
 import '#shared/core/http/api-schemas.ts'
+import '#shared/core/http/batch-schemas.ts'
 
 /** A server whose routes have zod schemas. */
 export type ZodApp = FastifyInstance<

@@ -9,6 +9,7 @@ import {
   problemStatus,
   type RefusedRequest,
   toProblemBody,
+  type UnstoredBatch,
 } from '#shared/core/http/problem.ts'
 import { endIfUnread } from './incoming/stop-reading.ts'
 
@@ -53,7 +54,7 @@ export function writeProblem(
   response: ServerResponse,
   problem: Problem,
   requestId: string,
-  refused?: RefusedRequest,
+  refused?: RefusedRequest | UnstoredBatch,
 ): void {
   endIfUnread(response)
   const body = JSON.stringify(toProblemBody(problem, requestId, refused))

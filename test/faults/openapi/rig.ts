@@ -287,6 +287,7 @@ function toCredentials(
   const own: Record<string, KnownValues> = {
     'POST /admin/v1/tenants': { tenant_id: [] },
     'POST /v1/rasp/ingest': { tenant_id: [reader.tenant_id] },
+    'POST /v1/rasp/ingest/batch': { tenant_id: [reader.tenant_id] },
     'GET /v1/di/alerts/{alert_id}': { alert_id: known.readerAlertIds },
     'POST /v1/di/alerts/{alert_id}/disposition': { alert_id: known.readerAlertIds },
     'POST /admin/v1/tenants/{tenant_id}/sql': { tenant_id: ['main'], sql: ['select 1 as one'] },

@@ -72,7 +72,10 @@ const body = {
     debugger: { frida_detected: true }, tamper: {}, ecosystem: {}, network: {},
   },
 }
-const signature = createHmac('sha256', env('HMAC_SECRET')).update(JSON.stringify(body)).digest('base64')
+const sign = (value: object) =>
+  createHmac('sha256', env('HMAC_SECRET')).update(JSON.stringify(value)).digest('base64')
+const signature = sign(body)
+const batch = { tenant_id: 'generated', events: [body] }
 const statuses: Record<string, number> = {}
 const note = <T>(name: string, answer: { data?: T; response: Response | undefined }): T => {
   statuses[name] = answer.response?.status ?? 0
@@ -92,6 +95,10 @@ import type { paths } from './types.ts'
 const edge = createClient<paths>({ baseUrl: env('INGEST') })
 const api = createClient<paths>({ baseUrl: env('API'), headers: { authorization: 'Bearer ' + env('KEY') } })
 const sent = note('ingest', await edge.POST('/v1/rasp/ingest', { body, headers: { 'X-Service-Signature': signature } }))
+const batchHeaders = { 'X-Service-Signature': sign(batch) }
+const many = note('ingestBatch', await edge.POST('/v1/rasp/ingest/batch', { body: batch, headers: batchHeaders }))
+const [entryOfBatch] = many.events
+if (entryOfBatch?.status !== 'accepted' || entryOfBatch.event_id !== sent.event_id) throw new Error('batch')
 const find = () => api.GET('/v1/di/alerts', { params: { query: { session_id: env('SESSION'), limit: 5 } } })
 let list = note('listAlerts', await find())
 while (list.total === 0) { await wait(); list = note('listAlerts', await find()) }
@@ -138,6 +145,8 @@ import { client } from './sdk/client.gen.ts'
 client.setConfig({ baseUrl: env('API'), auth: env('KEY') })
 const headers = { 'X-Service-Signature': signature }
 const sent = note('ingest', await sdk.ingest({ body, baseUrl: env('INGEST'), headers, auth: signature }))
+const batchHeaders = { 'X-Service-Signature': sign(batch) }
+note('ingestBatch', await sdk.ingestBatch({ body: batch, baseUrl: env('INGEST'), headers: batchHeaders, auth: sign(batch) }))
 const find = () => sdk.listAlerts({ query: { session_id: env('SESSION'), limit: 5 } })
 let list = note('listAlerts', await find())
 while (list.total === 0) { await wait(); list = note('listAlerts', await find()) }

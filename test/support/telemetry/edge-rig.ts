@@ -465,11 +465,11 @@ export type Answer = {
 export async function send(
   edge: { url: string },
   body: string | Uint8Array,
-  options: { secret?: string; headers?: Record<string, string> } = {},
+  options: { secret?: string; headers?: Record<string, string>; path?: string } = {},
 ): Promise<Answer> {
   const headers: Record<string, string> = { 'content-type': 'application/json' }
   if (options.secret !== undefined) headers['x-service-signature'] = signBody(body, options.secret)
-  const response = await fetch(`${edge.url}/v1/rasp/ingest`, {
+  const response = await fetch(`${edge.url}${options.path ?? '/v1/rasp/ingest'}`, {
     method: 'POST',
     headers: { ...headers, ...options.headers },
     body: body as string,

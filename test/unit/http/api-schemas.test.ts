@@ -13,6 +13,7 @@ import {
   problemSchema,
   submissionSchema,
 } from '#shared/core/http/api-schemas.ts'
+import { batchResultSchema } from '#shared/core/http/batch-schemas.ts'
 import { Problem, type ProblemBody } from '#shared/core/http/problem.ts'
 import { checkQuery, parseQuery } from '#shared/core/http/query-string.ts'
 import { reconciliationSchema } from '#shared/core/reconciliation/reconciliation-api.ts'
@@ -187,6 +188,7 @@ describe('the OpenAPI document', async () => {
     expect(document.openapi).toBe('3.1.0')
     expect(operations.map(({ method, path }) => `${method} ${path}`)).toEqual([
       'post /v1/rasp/ingest',
+      'post /v1/rasp/ingest/batch',
       'get /healthz',
       'get /openapi.json',
       'get /v1/di/alerts',
@@ -253,7 +255,9 @@ describe('the OpenAPI document', async () => {
     expect(statusesOf('/v1/di/devices/{device_id}')).toEqual(
       ['200', '304', ...common, '404', '414'].sort(),
     )
-    expect(statusesOf('/v1/rasp/ingest', 'post')).toEqual(['200', ...common, '413', '415'].sort())
+    for (const path of ['/v1/rasp/ingest', '/v1/rasp/ingest/batch']) {
+      expect(statusesOf(path, 'post')).toEqual(['200', ...common, '413', '415'].sort())
+    }
     for (const { operation } of operations) {
       for (const [status, response] of Object.entries(operation.responses!)) {
         const examples = response.content?.['application/problem+json']?.examples ?? {}
@@ -280,6 +284,8 @@ describe('the OpenAPI document', async () => {
     expect(reconciliationSchema.parse(reconciliation)).toEqual(reconciliation)
     const result = exampleOf('/v1/rasp/ingest', 'post')
     expect(ingestResultSchema.parse(result)).toEqual(result)
+    const batch = exampleOf('/v1/rasp/ingest/batch', 'post')
+    expect(batchResultSchema.parse(batch)).toEqual(batch)
     const sent = document.webhooks!['risk.alert']!.post!.requestBody!.content!['application/json']!
     expect(alertSchema.parse(sent.example)).toEqual(sent.example)
   })

@@ -3654,6 +3654,14 @@ export interface components {
                 bytes: number;
                 sha256: string;
             };
+            accepted?: number;
+            invalid?: number;
+            unavailable?: number;
+            events?: ({
+                status: "accepted" | "invalid" | "unavailable";
+            } & {
+                [key: string]: unknown;
+            })[];
         };
         Reason: {
             code: components["schemas"]["Flag"];

@@ -1,0 +1,113 @@
+/**
+ * Decides on a signed body with many submissions. The whole is verified once, before anything of it
+ * is parsed, and counts in its tenant's limits as all its events. Then each event is decided as if
+ * it was sent alone: its bytes are its raw body.
+ */
+import { bodyBytesMax } from '#shared/core/base/limits/http.ts'
+import { ingestBytesMin } from '#shared/core/base/limits/ingest.ts'
+import { Problem } from '#shared/core/http/problem.ts'
+import type { RateLimitFields } from '#shared/core/http/rate-limit.ts'
+import { findTenant } from '#shared/core/telemetry/body-scan.ts'
+import { splitBatch } from '#shared/core/telemetry/json/split-batch.ts'
+import type { Tenant } from '#shared/io/tenants/directory/tenant-copy.ts'
+import {
+  type Acceptance,
+  type DecideDeps,
+  decideVerified,
+  findSender,
+  type Refusal,
+  refusals,
+  refuse,
+  takeQuota,
+  toVerified,
+} from './decide-submission.ts'
+
+/** One event of a batch with what was decided on it. A refusal is of its body. */
+export type DecidedEvent = { body: Buffer; decision: Acceptance | Refusal }
+
+export type DecidedBatch = {
+  kind: 'decided'
+  tenantId: string
+  /** In the order of the batch. */
+  events: DecidedEvent[]
+  rateLimit: RateLimitFields | null
+}
+
+/**
+ * @param signature the value of `X-Service-Signature`
+ * @param named the tenant that the body names; undefined when it was not looked for yet
+ * @returns the refusal of the whole, or a decision on each event
+ */
+export function decideClientBatch(
+  body: Buffer,
+  signature: string | undefined,
+  deps: DecideDeps,
+  named?: string | null,
+): DecidedBatch | Refusal {
+  const tenant = findSender(body, signature, deps, named)
+  if ('kind' in tenant) return tenant
+  const split = splitBatch(body, tenant.tenantId)
+  const events = split.ok ? split.events : []
+  const bytes = events.reduce((sum, { length }) => sum + Math.max(ingestBytesMin, length), 0)
+  const cost = { events: Math.max(1, events.length), bytes: Math.max(bytes, body.length) }
+  const { refusal, rateLimit } = takeQuota(tenant, cost, deps)
+  if (refusal !== null) return toVerified(refusal, tenant.tenantId, rateLimit)
+  if (!split.ok) {
+    const detail = 'The body is not a valid batch of telemetry submissions.'
+    const problem = new Problem('invalid_body', detail, { errors: [...split.errors] })
+    return toVerified(refuse('body', problem), tenant.tenantId, rateLimit)
+  }
+  const decided: DecidedEvent[] = []
+  for (const event of events) {
+    const decision = decideEvent(event, tenant, deps)
+    // Nothing of this edge's state differs by event, so none is stored.
+    if (decision.kind === 'refused' && decision.reason !== 'body' && decision !== tooLarge) {
+      return toVerified(decision, tenant.tenantId, rateLimit)
+    }
+    decided.push({ body: event, decision })
+  }
+  return {
+    kind: 'decided',
+    tenantId: tenant.tenantId,
+    events: keepLittle(decided, body),
+    rateLimit,
+  }
+}
+
+const tooLarge: Refusal = refusals.tooLarge
+
+function decideEvent(event: Buffer, tenant: Tenant, deps: DecideDeps): Acceptance | Refusal {
+  if (event.length > bodyBytesMax) return tooLarge
+  const tenantId = findTenant(event)
+  if (tenantId !== null && tenantId !== tenant.tenantId) {
+    return refuseEvent('$.tenant_id', 'must be the tenant of the batch')
+  }
+  if (tenantId === null && event[0] === openBrace) {
+    return refuseEvent('$.tenant_id', 'is missing or no slug; each event names the tenant')
+  }
+  return decideVerified(event, { tenant, deps, rateLimit: null })
+}
+
+const openBrace = 0x7b
+
+const refuseEvent = (path: string, message: string): Refusal =>
+  refuse(
+    'body',
+    new Problem('invalid_body', 'The event is not valid.', { errors: [{ path, message }] }),
+  )
+
+/**
+ * Events are views into the body of the batch, which stays in memory as long as one of them waits.
+ * Where the accepted ones are less than half of it, they are copied.
+ */
+function keepLittle(events: DecidedEvent[], body: Buffer): DecidedEvent[] {
+  let accepted = 0
+  for (const { body: own, decision } of events) {
+    if (decision.kind === 'accepted') accepted += own.length
+  }
+  if (2 * accepted >= body.length) return events
+  return events.map(({ body: own, decision }) => ({
+    body: decision.kind === 'accepted' ? Buffer.from(own) : own,
+    decision,
+  }))
+}
