@@ -108,7 +108,7 @@ async function attemptOnce(
   }
 }
 
-/** A signal that aborts after a time, or when the caller's does. Node 18 has no `AbortSignal.any`. */
+/** A signal that aborts after a time, or when the caller's does. Node before 18.17 has no `AbortSignal.any`. */
 function limitTime(limitMs: number, outer: AbortSignal | undefined) {
   const inner = new AbortController()
   const follow = () => inner.abort(outer?.reason)

@@ -247,7 +247,7 @@ const refused = (
   ...says: string[]
 ): EdgeMistake => ({ name, make, error: 'TelemetryRefusedError', says })
 
-/** Mistakes that the service answers. Each is told at the first attempt. */
+/** Mistakes that the service answers. Each shows at the first attempt. */
 export const answeredMistakes: EdgeMistake[] = [
   refused(
     'the secret of another tenant',
