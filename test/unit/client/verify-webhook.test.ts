@@ -177,6 +177,7 @@ describe('a delivery that is not genuine', () => {
     expect(await faultOf(genuine, { nowMs: nowMs + 301_000 })).toBe('stale')
     expect(await faultOf(genuine, { nowMs: nowMs - 301_000 })).toBe('stale')
     expect(await faultOf(genuine, { nowMs: nowMs + 11_000, toleranceSeconds: 10 })).toBe('stale')
+    expect(await faultOf(genuine, { nowMs: nowMs + 1e9, toleranceSeconds: Infinity })).toBe(null)
   })
 
   it('is rejected with a changed id or time', async () => {
