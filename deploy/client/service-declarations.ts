@@ -30,7 +30,7 @@ export async function renderServiceTypes(): Promise<string> {
     declare('A category of `signals`.', `type Category = ${toUnion(categories)}`),
     declare('The codes of reasons.', `type Flag = ${toUnion(Object.keys(flags))}`),
     declare(
-      'Something that a sandbox tenant is told of its telemetry.',
+      'A warning in the answer of a sandbox tenant.',
       'type SignalWarning = { path: string; message: string; nearest: string | null }',
     ),
     declare('The boolean signals as `category.signal`.', `type BooleanSignal = ${booleans()}`),

@@ -8,6 +8,7 @@ import {
   sendBackoffFirstMs,
   sendBackoffMaxMs,
   sendDeadlineMs,
+  sendTimeMaxMs,
 } from '#shared/core/base/limits/client.ts'
 import { checkSendOptions, describe, fail, isPromise, toBytes } from './check-arguments.ts'
 import { TelemetryRefusedError, TelemetryUnavailableError } from './errors.ts'
@@ -90,7 +91,7 @@ async function attemptOnce(
   leftMs: number,
 ): Promise<Outcome> {
   const { attemptTimeoutMs = sendAttemptTimeoutMs, fetch = globalThis.fetch } = options
-  const limitMs = Math.max(1, Math.min(attemptTimeoutMs, Math.ceil(leftMs)))
+  const limitMs = Math.max(1, Math.min(attemptTimeoutMs, Math.ceil(leftMs), sendTimeMaxMs))
   const { signal, stop } = limitTime(limitMs, options.signal)
   try {
     const answer = await fetch(address, {
@@ -108,7 +109,7 @@ async function attemptOnce(
   }
 }
 
-/** A signal that aborts after a time, or when the caller's does. Node 18 has no `AbortSignal.any`. */
+/** A signal that aborts after a time, or when the caller's does. Node before 18.17 has no `AbortSignal.any`. */
 function limitTime(limitMs: number, outer: AbortSignal | undefined) {
   const inner = new AbortController()
   const follow = () => inner.abort(outer?.reason)
@@ -131,7 +132,7 @@ function sleep(ms: number, signal: AbortSignal | undefined): Promise<void> {
       signal?.removeEventListener('abort', end)
       resolve()
     }
-    const timer = setTimeout(end, ms)
+    const timer = setTimeout(end, Math.min(ms, sendTimeMaxMs))
     signal?.addEventListener('abort', end)
   })
 }

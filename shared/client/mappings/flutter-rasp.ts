@@ -2,34 +2,31 @@
  * flutter_rasp. A full scan has a boolean for every threat; threats that arrive one by one are
  * those that were detected.
  */
-import type { BooleanSignal } from '../service-types.ts'
 import type { PartialSignals } from '../telemetry.ts'
 import { type Finding, mergePartial, toPartialSignals, toUnknownSignals } from './merge-signals.ts'
-
-type PerPlatform = { android: BooleanSignal; ios: BooleanSignal }
-const both = (signal: BooleanSignal): PerPlatform => ({ android: signal, ios: signal })
+import { onBoth, type PlatformSignals } from './platform-signals.ts'
 
 /**
  * Every threat of flutter_rasp and its signal. Its location check looks for settings and apps that
  * could mock a location, so it does not say that one is mocked.
  */
-export const flutterRaspThreats: Readonly<Record<string, PerPlatform>> = {
+export const flutterRaspThreats: Readonly<Record<string, Required<PlatformSignals>>> = {
   root: { android: 'root.rooted', ios: 'root.jailbroken' },
   emulator: { android: 'emulator.is_emulator', ios: 'emulator.is_simulator' },
-  debug: both('debugger.debugger_attached'),
-  hook: both('debugger.hooking_detected'),
-  repackaging: both('tamper.signature_mismatch'),
-  trustedInstall: both('tamper.untrusted_install_source'),
-  vpn: both('network.vpn_active'),
-  developerMode: both('ecosystem.developer_mode'),
-  adbEnabled: both('ecosystem.adb_enabled'),
-  devicePasscode: both('ecosystem.no_passcode'),
-  secureHardwareNotAvailable: both('tamper.hardware_keystore_missing'),
-  obfuscationIssues: both('tamper.obfuscation_missing'),
-  timeSpoofing: both('tamper.time_spoofed'),
-  locationSpoofing: both('ecosystem.mock_location_possible'),
-  multiInstance: both('emulator.multi_instance'),
-  deviceBinding: both('tamper.device_binding_changed'),
+  debug: onBoth('debugger.debugger_attached'),
+  hook: onBoth('debugger.hooking_detected'),
+  repackaging: onBoth('tamper.signature_mismatch'),
+  trustedInstall: onBoth('tamper.untrusted_install_source'),
+  vpn: onBoth('network.vpn_active'),
+  developerMode: onBoth('ecosystem.developer_mode'),
+  adbEnabled: onBoth('ecosystem.adb_enabled'),
+  devicePasscode: onBoth('ecosystem.no_passcode'),
+  secureHardwareNotAvailable: onBoth('tamper.hardware_keystore_missing'),
+  obfuscationIssues: onBoth('tamper.obfuscation_missing'),
+  timeSpoofing: onBoth('tamper.time_spoofed'),
+  locationSpoofing: onBoth('ecosystem.mock_location_possible'),
+  multiInstance: onBoth('emulator.multi_instance'),
+  deviceBinding: onBoth('tamper.device_binding_changed'),
 }
 
 export type FlutterRaspReport = {

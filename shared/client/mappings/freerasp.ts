@@ -2,29 +2,24 @@
  * Talsec freeRASP. It reports a threat by a callback and says nothing of a check that found
  * nothing, so a threat that was not reported counts as clean only once all checks have finished.
  */
-import type { BooleanSignal } from '../service-types.ts'
 import type { PartialSignals } from '../telemetry.ts'
 import { mergePartial, toPartialSignals, toUnknownSignals } from './merge-signals.ts'
+import { onBoth, type PlatformSignals } from './platform-signals.ts'
 
-type Threat = {
+type Threat = PlatformSignals & {
   /** The callback in React Native, Cordova and Capacitor. Flutter puts `on` before it. */
   name: string
   /** Other names: callbacks of the Android library, cases of the iOS enumeration. */
   aliases: readonly string[]
-  /** The signal on each platform that has the check. */
-  android?: BooleanSignal
-  ios?: BooleanSignal
   /** Something that happens at a moment, so its absence says nothing. */
   event?: true
 }
 
 const threat = (
   name: string,
-  signals: Pick<Threat, 'android' | 'ios' | 'event'>,
+  signals: PlatformSignals & Pick<Threat, 'event'>,
   ...aliases: string[]
 ): Threat => ({ name, aliases, ...signals })
-
-const both = (signal: BooleanSignal) => ({ android: signal, ios: signal })
 
 /** Every callback of freeRASP and its signal. */
 export const freeRaspThreats: readonly Threat[] = [
@@ -34,30 +29,30 @@ export const freeRaspThreats: readonly Threat[] = [
     'onRootDetected',
     'jailbreak',
   ),
-  threat('debug', both('debugger.debugger_attached'), 'onDebuggerDetected', 'debugger'),
+  threat('debug', onBoth('debugger.debugger_attached'), 'onDebuggerDetected', 'debugger'),
   threat(
     'simulator',
     { android: 'emulator.is_emulator', ios: 'emulator.is_simulator' },
     'onEmulatorDetected',
   ),
-  threat('appIntegrity', both('tamper.signature_mismatch'), 'onTamperDetected', 'signature'),
+  threat('appIntegrity', onBoth('tamper.signature_mismatch'), 'onTamperDetected', 'signature'),
   threat(
     'unofficialStore',
-    both('tamper.untrusted_install_source'),
+    onBoth('tamper.untrusted_install_source'),
     'onUntrustedInstallationSourceDetected',
   ),
-  threat('hooks', both('debugger.hooking_detected'), 'onHookDetected', 'runtimeManipulation'),
+  threat('hooks', onBoth('debugger.hooking_detected'), 'onHookDetected', 'runtimeManipulation'),
   threat(
     'deviceBinding',
-    both('tamper.device_binding_changed'),
+    onBoth('tamper.device_binding_changed'),
     'onDeviceBindingDetected',
     'deviceChange',
   ),
   threat('deviceID', { ios: 'tamper.device_binding_changed' }),
-  threat('passcode', both('ecosystem.no_passcode'), 'onUnlockedDeviceDetected'),
+  threat('passcode', onBoth('ecosystem.no_passcode'), 'onUnlockedDeviceDetected'),
   threat(
     'secureHardwareNotAvailable',
-    both('tamper.hardware_keystore_missing'),
+    onBoth('tamper.hardware_keystore_missing'),
     'onHardwareBackedKeystoreNotAvailableDetected',
     'missingSecureEnclave',
   ),
@@ -67,11 +62,11 @@ export const freeRaspThreats: readonly Threat[] = [
     'onObfuscationIssuesDetected',
   ),
   threat('devMode', { android: 'ecosystem.developer_mode' }, 'onDeveloperModeDetected'),
-  threat('systemVPN', both('network.vpn_active'), 'onSystemVPNDetected'),
+  threat('systemVPN', onBoth('network.vpn_active'), 'onSystemVPNDetected'),
   threat('malware', { android: 'ecosystem.malware_detected' }, 'onMalwareDetected'),
   threat('adbEnabled', { android: 'ecosystem.adb_enabled' }, 'onADBEnabledDetected'),
-  threat('screenshot', { ...both('ecosystem.screenshot_taken'), event: true }),
-  threat('screenRecording', { ...both('ecosystem.screen_recording'), event: true }),
+  threat('screenshot', { ...onBoth('ecosystem.screenshot_taken'), event: true }),
+  threat('screenRecording', { ...onBoth('ecosystem.screen_recording'), event: true }),
   threat('multiInstance', { android: 'emulator.multi_instance' }),
   threat('timeSpoofing', { android: 'tamper.time_spoofed' }),
   threat('locationSpoofing', { android: 'ecosystem.location_spoofed' }),

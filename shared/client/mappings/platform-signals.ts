@@ -7,7 +7,10 @@ import { type Finding, toPartialSignals } from './merge-signals.ts'
 export type PlatformSignals = { android?: BooleanSignal; ios?: BooleanSignal }
 
 /** The same signal on both platforms. */
-export const onBoth = (signal: BooleanSignal): PlatformSignals => ({ android: signal, ios: signal })
+export const onBoth = (signal: BooleanSignal): Required<PlatformSignals> => ({
+  android: signal,
+  ios: signal,
+})
 
 /** A boolean as it is; undefined, "not measured", for everything else. */
 export const toMeasured = (value: unknown): boolean | undefined =>

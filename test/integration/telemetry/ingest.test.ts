@@ -519,6 +519,25 @@ describe('the client package', () => {
     })
   })
 
+  it('sends what an old secret was refused for again with the new one, and it counts once', async () => {
+    const [before, after] = ['o'.repeat(43), 'n'.repeat(43)]
+    const project = async (secret: string, epoch: number) => {
+      const { revision } = await rig.projectTenant('rotating', { secret, epoch })
+      await until('the edge knows it', () => edge.directory.revision() >= revision)
+    }
+    const sendWith = (body: string, hmacSecret: string) =>
+      sendTelemetry(body, { ingestUrl: edge.url, hmacSecret })
+    const [early, late] = ['early', 'late'].map((id) => bodyOf('rotating', { session_id: id }))
+    await project(before, 1)
+    const { event_id } = await sendWith(early!, before)
+    await project(after, 2)
+    const refused = { refusal: { status: 401, code: 'signature_invalid' } }
+    await expect(sendWith(late!, before)).rejects.toMatchObject(refused)
+    expect(await sendWith(late!, after)).toMatchObject({ event_id: toEventId(Buffer.from(late!)) })
+    // Also what had been accepted: the id is of the bytes and not of the signature.
+    expect(await sendWith(early!, after)).toMatchObject({ event_id })
+  })
+
   it('reports the edge’s rejection', async () => {
     const forged = sendTelemetry(bodyOf('acme'), { ...options(), hmacSecret: 'x'.repeat(43) })
     await expect(forged).rejects.toMatchObject({

@@ -141,10 +141,9 @@ const sending: ClientMistake[] = [
   option('no attempt', () => ({ attemptsMax: 0 }), 'attemptsMax must be a whole number'),
   option('a time as text', () => ({ deadlineMs: '5000' }), 'deadlineMs must be a number of ms'),
   option(
-    'a time without end',
-    () => ({ deadlineMs: Infinity }),
-    'deadlineMs must be',
-    '2147483647',
+    'a time that is no number',
+    () => ({ deadlineMs: Number.NaN }),
+    'deadlineMs must be a number',
   ),
   option(
     'a controller for its signal',
@@ -247,7 +246,7 @@ const refused = (
   ...says: string[]
 ): EdgeMistake => ({ name, make, error: 'TelemetryRefusedError', says })
 
-/** Mistakes that the service answers. Each is told at the first attempt. */
+/** Mistakes that the service answers. Each shows at the first attempt. */
 export const answeredMistakes: EdgeMistake[] = [
   refused(
     'the secret of another tenant',

@@ -31,6 +31,12 @@ describe('the client package', () => {
     expect(foreign).toEqual([])
   })
 
+  it('loads nothing of Node in its entry for WebCrypto', () => {
+    const loaded = [...loadedBy('shared/client/webcrypto.ts')]
+    expect(loaded).toContain('shared/client/webhook-check.ts')
+    expect(loaded.filter((name) => !/^shared\/(client|core)\//.test(name))).toEqual([])
+  })
+
   it('can be imported by its name', () => {
     const code = `
       import { signBody, verifyWebhook } from 'device-intelligence/client'

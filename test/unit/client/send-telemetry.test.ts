@@ -233,6 +233,20 @@ describe('retries', () => {
     expect(error).toMatchObject({ name: 'TelemetryUnavailableError', attempts: 1 })
   })
 
+  it('have no limit of time where the caller gives none', async () => {
+    const { fetch } = fakeFetch(unavailable, answer(200, accepted))
+    const limits = { deadlineMs: Infinity, attemptTimeoutMs: Infinity }
+    const startMs = performance.now()
+    expect(await sendTelemetry(telemetry, { ...options, fetch, ...limits })).toEqual(accepted)
+    expect(performance.now() - startMs).toBeLessThan(5_000)
+    const far = answer(429, {}, { 'retry-after': '999999999' })
+    const { fetch: waiting, sent } = fakeFetch(far)
+    const signal = AbortSignal.timeout(100)
+    const call = sendTelemetry(telemetry, { ...options, fetch: waiting, ...limits, signal })
+    expect(await failureOf(call)).toBe(signal.reason)
+    expect(sent).toHaveLength(1)
+  })
+
   it('end when the caller aborts during an attempt', async () => {
     const { fetch } = hangingFetch()
     const signal = AbortSignal.timeout(20)

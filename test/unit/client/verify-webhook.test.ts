@@ -162,11 +162,22 @@ describe('a delivery that is not genuine', () => {
     expect(await faultOf({ ...genuine, 'webhook-signature': `v1,${wrong}` })).toBe('forged')
   })
 
+  it('is rejected with one other bit in any byte of its signature', async () => {
+    const right = Buffer.from(service!, 'base64')
+    for (let index = 0; index < right.length; index++) {
+      const wrong = Buffer.from(right)
+      wrong[index]! ^= 1
+      const headers = { 'x-service-signature': wrong.toString('base64') }
+      expect(await faultOf(headers), `byte ${index}`).toBe('forged')
+    }
+  })
+
   it('is rejected outside the tolerance, on both sides', async () => {
     expect(await faultOf(genuine, { nowMs: nowMs + 300_000 })).toBe(null)
     expect(await faultOf(genuine, { nowMs: nowMs + 301_000 })).toBe('stale')
     expect(await faultOf(genuine, { nowMs: nowMs - 301_000 })).toBe('stale')
     expect(await faultOf(genuine, { nowMs: nowMs + 11_000, toleranceSeconds: 10 })).toBe('stale')
+    expect(await faultOf(genuine, { nowMs: nowMs + 1e9, toleranceSeconds: Infinity })).toBe(null)
   })
 
   it('is rejected with a changed id or time', async () => {

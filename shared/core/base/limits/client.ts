@@ -28,7 +28,7 @@ export const webhookSignaturesMax = 16
 /** Every secret of the service has at least as many characters. */
 export const secretCharactersMin = 32
 
-/** The longest time of a timer, 2^31 - 1 ms. A longer one would end at once. */
+/** The longest time of a timer, 2^31 - 1 ms or 24 days. A longer one would end at once. */
 export const sendTimeMaxMs = 2_147_483_647
 
 /** Characters that an error shows of an answer that is not of the service. */
