@@ -1,4 +1,5 @@
--- Webhooks of tenants that want to know when the disposition of an alert changes.
+-- Webhooks of tenants that want to know when the disposition of an alert changes, and webhook secrets
+-- that still sign beside a new one.
 
 alter table webhooks
   -- Which events are delivered. An alert that is raised always is.
@@ -37,3 +38,10 @@ end $$;
 create trigger deliveries_of_the_api_are_its_own_updates before insert on deliveries
   for each row when (session_user = current_database() || '_api')
   execute function require_own_update();
+
+-- A retired webhook secret, until this instant: it signs beside the new one, in `webhook-signature`.
+alter table tenant_secrets add column signs_until timestamptz
+  constraint only_retired_webhook_secrets_sign_on
+    check (signs_until is null or (kind = 'webhook' and state = 'retired' and sealed is not null));
+create unique index one_retired_webhook_secret_signs_per_tenant
+  on tenant_secrets (tenant_id) where signs_until is not null;

@@ -38,6 +38,7 @@ import {
   scheduleNextRound,
   type TenantRetention,
 } from '#shared/io/retention/retention-store.ts'
+import { forgetOverlapped } from '#shared/io/tenants/credential-store.ts'
 import { type Poller, startPolling } from '../../../shared/io/process/poll.ts'
 
 export type RetentionDeps = {
@@ -169,6 +170,9 @@ async function runDue(
     await attempt(state, 'audit_log', () =>
       removeAll(state, round, 'audit_log', (most) => removeAuditEntries(state.postgres, most)),
     ),
+    await attempt(state, 'webhook_secrets', async () => {
+      state.countRemoved('webhook_secrets', await forgetOverlapped(state.postgres))
+    }),
     await attempt(state, 'telemetry', () => dropOldPartitions(state, round)),
   ]
   for (const table of retainedTables) {

@@ -41,8 +41,15 @@ export function addCredentialRoutes(app: ConsoleApp, deps: CredentialRouteDeps):
     },
     async ({ params, body, principal }) => {
       const { hmac = false, webhook = false, api_key: apiKey = false } = body ?? {}
+      const overlap = body?.webhook_overlap_seconds
       const secrets = hmac || webhook || apiKey ? { hmac, webhook } : { hmac: true, webhook: true }
-      const wanted = { ...secrets, apiKey, tenantId: params.tenant_id, actor: actorOf(principal) }
+      const wanted = {
+        ...secrets,
+        ...(overlap === undefined ? {} : { webhookOverlapSeconds: overlap }),
+        apiKey,
+        tenantId: params.tenant_id,
+        actor: actorOf(principal),
+      }
       const rotated = await rotateOnRecord(deps, wanted, principal?.kind === 'operator')
       await deps.onRotated?.(rotated)
       return rotated

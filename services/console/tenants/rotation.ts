@@ -3,6 +3,7 @@
  * before the new one is switched on. So for a moment neither secret may work, but never do both.
  * The new secret is disclosed once it works everywhere. An interrupted rotation is undone, so the
  * old secret works again: by the call itself, by the next call, or by the directory reconciler.
+ * Only a webhook secret may sign beside the new one, for as long as the operator says.
  */
 import { Problem, unavailable } from '#shared/core/http/problem.ts'
 import type { RotationObserver, RotationStep } from '#shared/core/tenants/rotation-progress.ts'
@@ -73,6 +74,8 @@ export type RotationRequest = {
   actor: string
   hmac: boolean
   webhook: boolean
+  /** How long the old webhook secret signs beside the new one; left out, it is dead at once. */
+  webhookOverlapSeconds?: number
   apiKey: boolean
   /** Called under the tenant's lock, before anything changes. */
   onBegin?: () => Promise<void>
@@ -85,6 +88,8 @@ export type RotationResult = {
   public_api_key?: string
   hmac_secret?: string
   webhook_secret?: string
+  /** Set with an overlap. */
+  webhook_overlap_seconds?: number
   /** From the request to the moment the new credentials work everywhere. */
   duration_ms: number
   /** Edges that confirmed the new HMAC secret, and edges that reject requests until they have it. */
@@ -110,7 +115,7 @@ export async function rotate(
   const startedMs = deps.nowMs()
   try {
     if (request.hmac) requireDirectory(deps.directory)
-    const { tenantId } = request
+    const { tenantId, webhookOverlapSeconds: overlap } = request
     const [made, edges] = await withTenantLock(deps.locks, tenantId, async (session) => {
       const tenant = await createTenantStore(session).findTenant(tenantId)
       if (tenant === null) throw tenantNotFound(tenantId)
@@ -126,6 +131,7 @@ export async function rotate(
       ...(made.apiKey === undefined ? {} : { public_api_key: made.apiKey.plain }),
       ...(made.hmac === undefined ? {} : { hmac_secret: made.hmac.plain }),
       ...(made.webhook === undefined ? {} : { webhook_secret: made.webhook.plain }),
+      ...(overlap === undefined ? {} : { webhook_overlap_seconds: overlap }),
       duration_ms: Math.round(deps.nowMs() - startedMs),
       confirmed_edges: edges.confirmed,
       lease_expired_edges: edges.leaseExpired,
@@ -255,7 +261,7 @@ async function switchOn(
  */
 async function replaceOthers(
   tx: Queryable,
-  { tenantId, actor }: RotationRequest,
+  { tenantId, actor, webhookOverlapSeconds: overlap = 0 }: RotationRequest,
   made: NewCredentials,
   old: { hmac?: string | null },
 ): Promise<number | null> {
@@ -270,7 +276,9 @@ async function replaceOthers(
   if (made.hmac) note('hmac_secret', old.hmac ?? null, made.hmac.stored.last4)
   if (made.webhook) {
     const { stored } = made.webhook
-    note('webhook_secret', await store.replaceWebhookSecret(tenantId, stored), stored.last4)
+    const oldLast4 = await store.replaceWebhookSecret(tenantId, stored, overlap)
+    note('webhook_secret', oldLast4, stored.last4)
+    if (overlap > 0) after.webhook_overlap_seconds = overlap
   }
   if (made.apiKey) {
     const { stored } = made.apiKey

@@ -275,13 +275,13 @@ function sign(
   webhook: FreshWebhook | null,
   deps: AttemptDeps,
 ): Record<string, string> {
-  const keys = openKeys(claimed, webhook, deps)
+  const { keys, before } = openKeys(claimed, webhook, deps)
   const stamp = {
     deliveryId: claimed.deliveryId,
     attempt: claimed.attempts + 1,
     timestampSeconds: Math.floor(deps.nowMs() / 1_000),
   }
-  const headers = signDelivery(claimed.body, keys, stamp, claimed.event)
+  const headers = signDelivery(claimed.body, keys, stamp, claimed.event, before)
   const { traceparent } = claimed
   return {
     ...headers,
@@ -299,14 +299,20 @@ function requireClaim(claimed: FreshClaim, deps: AttemptDeps): void {
 }
 
 /** @throws Release when the webhook is no longer what the delivery was claimed for */
-function openKeys(claimed: Sendable, webhook: FreshWebhook | null, deps: AttemptDeps): WebhookKeys {
+function openKeys(
+  { tenantId, url }: Sendable,
+  webhook: FreshWebhook | null,
+  deps: AttemptDeps,
+): { keys: WebhookKeys; before: WebhookKeys | null } {
   if (webhook === null) throw new Release('webhook_changed')
   if (webhook.suspended || webhook.state === 'paused') throw new Release('waiting')
-  const isSame = webhook.state === 'on' && webhook.url === claimed.url
+  const isSame = webhook.state === 'on' && webhook.url === url
   if (!isSame) throw new Release('webhook_changed')
   if (webhook.sealedSecret === null) throw new Release('no_secret')
   try {
-    return deps.openKeys(webhook.sealedSecret, claimed.tenantId)
+    const { sealedSecret, sealedBefore } = webhook
+    const before = sealedBefore === null ? null : deps.openKeys(sealedBefore, tenantId)
+    return { keys: deps.openKeys(sealedSecret, tenantId), before }
   } catch (error) {
     if (error instanceof UnsealError) throw new Release('unsealable', error)
     throw error

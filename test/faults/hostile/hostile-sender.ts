@@ -83,6 +83,7 @@ async function attempt(
     state: 'on',
     url,
     sealedSecret: secret,
+    sealedBefore: null,
     signUntilMs: Number.POSITIVE_INFINITY,
   }
   const claimed: FreshClaim = {

@@ -3,7 +3,7 @@
  * another tenant there, even with its ids.
  */
 import { dispositions } from '#shared/core/alerts/dispositions.ts'
-import { type Drawn, oneOf, type Step } from './api-steps.ts'
+import { type Drawn, noteChange, oneOf, type Step } from './api-steps.ts'
 import { toUnknown } from './compare-answers.ts'
 import type { Request, TenantClient } from './tenant-client.ts'
 import { toPolicy } from './tenants.ts'
@@ -110,7 +110,7 @@ const dispose: Step = async (client, { pick, flags }) => {
   }
   const answer = await client.call(request)
   client.expect(answer.status === 200, request, answer, 'did not take a disposition')
-  if (answer.status === 200) alert.disposition = disposition
+  if (answer.status === 200) noteChange(alert, disposition, answer.text)
 }
 
 type Audit = { data: { tenant_id: string }[]; next_cursor: string | null }

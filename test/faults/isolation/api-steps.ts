@@ -4,8 +4,8 @@
  */
 
 import { isDeepStrictEqual } from 'node:util'
-import type { Alert } from '#shared/core/alerts/alert-schema.ts'
-import { dispositions } from '#shared/core/alerts/dispositions.ts'
+import type { Alert, AlertDetail } from '#shared/core/alerts/alert-schema.ts'
+import { type Disposition, dispositions } from '#shared/core/alerts/dispositions.ts'
 import { toIso } from '#shared/core/base/instants.ts'
 import { toUnknown } from './compare-answers.ts'
 import { type DeviceView, toDevicePath } from './rig.ts'
@@ -225,11 +225,20 @@ const toOne = (kind: 'alerts' | 'users' | 'events', id: string) => ({
   path: `/v1/di/${kind}/${encodeURIComponent(id)}`,
 })
 
+/** The model follows a change; when it was made is in the answer. */
+export function noteChange(alert: Alert, disposition: Disposition, answer: string): void {
+  alert.disposition = disposition
+  alert.updated_at = (JSON.parse(answer) as Alert).updated_at
+}
+
 const showAlert: Step = async (client, { pick }) => {
   const alert = oneOf(client.alerts, pick)
   const request = toOne('alerts', alert.alert_id)
   const answer = await client.call(request)
-  const isRight = answer.status === 200 && isDeepStrictEqual(JSON.parse(answer.text), alert)
+  const found = answer.status === 200 ? (JSON.parse(answer.text) as AlertDetail) : null
+  const { history, assignments: _, notes: __, ...shown } = found ?? { history: [] }
+  const last = history.at(-1)?.to ?? 'OPEN'
+  const isRight = isDeepStrictEqual(shown, alert) && last === alert.disposition
   client.expect(isRight, request, answer, 'is not its own alert')
 }
 
@@ -286,7 +295,7 @@ const setDisposition: Step = async (client, { pick, other, flags }) => {
   if (flags[0]) {
     const { request, answer } = await send(own.alert_id)
     client.expect(answer.status === 200, request, answer, 'did not take a disposition')
-    if (answer.status === 200) own.disposition = disposition
+    if (answer.status === 200) noteChange(own, disposition, answer.text)
     return
   }
   for (const id of [foreign, toUnknown(foreign, pick)]) {

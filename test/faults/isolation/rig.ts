@@ -103,14 +103,17 @@ async function settle(running: TestStack, tenant: IsolatedTenant): Promise<Posse
 export function findDifferences({ tenant, alerts, devices }: Possessions): string[] {
   const wrong: string[] = []
   // Alerts of one batch have one time, so their order is not defined.
-  const plain = (alert: Alert) => ({ ...alert, seq: 0, created_at: '', disposition: '' })
+  const toPlain = (alert: Alert) => {
+    const changing = { seq: 0, created_at: '', updated_at: '', disposition: '' }
+    return { ...alert, ...changing }
+  }
   const numbers = alerts.map((alert) => alert.seq).sort((a, b) => a - b)
   if (numbers.some((seq, at) => seq !== at + 1)) wrong.push(`seq ${numbers.join()}`)
   const expected = new Map(tenant.model.alerts.map((one) => [one.alert_id, one]))
   if (alerts.length !== expected.size) wrong.push(`${alerts.length} alerts, not ${expected.size}`)
   for (const alert of alerts) {
     const model = expected.get(alert.alert_id)
-    if (model !== undefined && isDeepStrictEqual(plain(alert), plain(model))) continue
+    if (model !== undefined && isDeepStrictEqual(toPlain(alert), toPlain(model))) continue
     wrong.push(`alert ${JSON.stringify(alert)}, not ${JSON.stringify(model)}`)
   }
   for (const [id, device] of devices) {

@@ -1,14 +1,16 @@
 // The delivery engine on a real PostgreSQL with real receivers: protocol, schedule, crashes,
 // fairness.
+import { randomBytes } from 'node:crypto'
 import { Webhook } from 'standardwebhooks'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import type { Delivery } from '#shared/core/deliveries/delivery-schema.ts'
 import { retryDelaysMs } from '#shared/core/deliveries/retry-schedule.ts'
-import { verifyDelivery } from '#shared/core/deliveries/webhook-signing.ts'
+import { verifyDelivery, verifyStandardWebhook } from '#shared/core/deliveries/webhook-signing.ts'
 import { createDeliveryStore } from '#shared/io/deliveries/delivery-store.ts'
 import { findDeliveries } from '#shared/io/deliveries/list-deliveries.ts'
 import type { Postgres } from '#shared/io/postgres/postgres.ts'
 import type { Log } from '#shared/io/process/log.ts'
+import { createCredentialStore, forgetOverlapped } from '#shared/io/tenants/credential-store.ts'
 import {
   createClock,
   startTestEngine,
@@ -322,6 +324,60 @@ test('a retry uses the secret and the URL of its own time', async () => {
   expect(verifyDelivery(fresh.body, header(fresh, 'x-service-signature'), secret)).toBe(false)
   expect(fresh.body.equals(old.body)).toBe(true)
   expect(header(fresh, 'x-service-delivery')).toBe(header(old, 'x-service-delivery'))
+})
+
+test('a secret with an overlap signs beside the new one until its time, and in one header', async () => {
+  const there = await receiver()
+  const { tenantId, secret: first } = await fixtures.addTenant({ url: there.url })
+  const replace = async (overlapSeconds: number) => {
+    const next = `whsec_${randomBytes(32).toString('base64')}`
+    const sealed = fixtures.sealer.seal(next, { tenantId, kind: 'webhook' })
+    const made = { sealed, last4: next.slice(-4) }
+    await postgres.transaction((tx) =>
+      createCredentialStore(tx).replaceWebhookSecret(tenantId, made, overlapSeconds),
+    )
+    return next
+  }
+  engine()
+  const signedBy = async (secrets: string[]) => {
+    const before = there.requests.length
+    await fixtures.addDeliveries(tenantId, 1)
+    await waitFor(() => expect(there.requests).toHaveLength(before + 1))
+    const { body, headers } = there.requests.at(-1)!
+    const nowSeconds = Number(headers['webhook-timestamp'])
+    const of = (check: (secret: string) => boolean) => secrets.map(check)
+    return {
+      signatures: String(headers['webhook-signature']).split(' ').length,
+      standard: of((one) => verifyStandardWebhook(body, headers, one, { nowSeconds })),
+      service: of((one) => verifyDelivery(body, String(headers['x-service-signature']), one)),
+    }
+  }
+  const second = await replace(3_600)
+  const both = { signatures: 2, standard: [true, true], service: [false, true] }
+  expect(await signedBy([first, second])).toEqual(both)
+  // The next overlap is that of the last secret: one signs beside the new one, never two.
+  const third = await replace(3_600)
+  const all = { signatures: 2, standard: [false, true, true], service: [false, false, true] }
+  expect(await signedBy([first, second, third])).toEqual(all)
+  await postgres.query(
+    `update tenant_secrets set signs_until = now() - interval '1 millisecond'
+     where signs_until is not null and tenant_id = $1`,
+    [tenantId],
+  )
+  const one = { signatures: 1, standard: [false, true], service: [false, true] }
+  expect(await signedBy([second, third])).toEqual(one)
+  expect(await forgetOverlapped(postgres)).toBe(1)
+  // A rotation without an overlap ends one that is under way.
+  const fourth = await replace(3_600)
+  const fifth = await replace(0)
+  const none = { signatures: 1, standard: [false, false, true], service: [false, false, true] }
+  expect(await signedBy([third, fourth, fifth])).toEqual(none)
+  const { rows } = await postgres.query(
+    `select count(sealed)::int as kept from tenant_secrets
+     where tenant_id = $1 and state = 'retired'`,
+    [tenantId],
+  )
+  expect(rows).toEqual([{ kept: 0 }])
 })
 
 test('no attempt is spent while no secret is active, and while suspended or paused', async () => {

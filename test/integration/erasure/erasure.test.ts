@@ -148,13 +148,14 @@ describe('erasing a device', () => {
     const other = await historyOf(ids.other, ids.phone)
     const tablet = await historyOf(ids.tenant, ids.tablet)
     const before = await alertsOf(ids.tenant)
-    const kept = before.alerts.filter(({ entity }) => entity.device.device_id !== ids.phone)
     expect(before.total).toBe(4)
     const by = { scope: 'all', actor: 'ada@example.com' } as const
     for (const { alert_id: alertId } of before.alerts) {
       await addNote(rig.postgres, { ...by, alertId, note: 'called them', most: 9 })
       await setAssignee(rig.postgres, { ...by, alertId, assignee: 'ada@example.com' })
     }
+    const { alerts } = await alertsOf(ids.tenant)
+    const kept = alerts.filter(({ entity }) => entity.device.device_id !== ids.phone)
 
     const receipt = await eraseOf('device', ids.phone)
 

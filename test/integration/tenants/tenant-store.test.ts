@@ -219,7 +219,7 @@ describe('rotations', () => {
         const made = { sealed: `sealed-${n}`, last4: `aaa${n}` }
         const { epoch } = await store.beginHmacRotation(tenantId, made)
         await store.finishHmacRotation(tenantId, epoch)
-        await store.replaceWebhookSecret(tenantId, { sealed: `sealed-w${n}`, last4: `www${n}` })
+        await store.replaceWebhookSecret(tenantId, { sealed: `sealed-w${n}`, last4: `www${n}` }, 0)
       })
     }
     const { rows } = await postgres.query(

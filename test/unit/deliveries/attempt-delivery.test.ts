@@ -44,6 +44,7 @@ const claimed: FreshClaim = {
     state: 'on',
     url,
     sealedSecret: 'sealed:old',
+    sealedBefore: null,
     // Expired: these tests change what is read now, not what the claim read.
     signUntilMs: Number.NEGATIVE_INFINITY,
   },
@@ -72,6 +73,7 @@ function play(some: Partial<AttemptDeps> = {}) {
       state: 'on',
       url,
       sealedSecret: 'sealed:one',
+      sealedBefore: null,
     } as Omit<FreshWebhook, 'signUntilMs'>,
     /** Connections, and whether each request required a fresh one. */
     freshRequested: [] as boolean[],

@@ -262,6 +262,7 @@ export interface paths {
                         hmac?: boolean;
                         webhook?: boolean;
                         api_key?: boolean;
+                        webhook_overlap_seconds?: number;
                     } | null;
                 };
             };
@@ -273,6 +274,7 @@ export interface paths {
                             public_api_key?: string;
                             hmac_secret?: string;
                             webhook_secret?: string;
+                            webhook_overlap_seconds?: number;
                             duration_ms: number;
                             confirmed_edges: string[];
                             lease_expired_edges: string[];
@@ -3823,6 +3825,7 @@ export interface components {
             webhook_secret: {
                 last4: string;
                 created_at: string;
+                previous_signs_until: string | null;
             } | null;
         };
         User: {

@@ -1,3 +1,10 @@
+/**
+ * How long a webhook secret may sign beside the one that replaced it: long enough for a change of a
+ * receiver that waits for a release, and it ends by itself.
+ */
+export const webhookOverlapSecondsMin = 60
+export const webhookOverlapSecondsMax = 7 * 24 * 60 * 60
+
 /** Bounds of the tenant directory: leases of edges, locks, and cached tenants and policies. */
 
 /**
