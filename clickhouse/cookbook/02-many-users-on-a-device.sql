@@ -10,6 +10,7 @@ select
   first_seen_at,
   last_seen_at,
   peak_rasp_score,
+  risk_score,
   alerts,
   confirmed
 from analytics.devices

@@ -10,8 +10,8 @@ select
   toStartOfHour(started_at) as hour,
   count() as sessions,
   length(groupUniqArrayArray(users)) as users_seen,
-  max(rasp_score) as peak_score,
-  arraySort(groupUniqArrayArray(flags)) as flags_seen
+  max(risk_score) as peak_score,
+  arraySort(groupUniqArrayArray(risk_flags)) as flags_seen
 from analytics.sessions
 where tenant_id = {tenant:String}
   and started_at >= {from:DateTime64(3, 'UTC')} and started_at < {to:DateTime64(3, 'UTC')}

@@ -58,7 +58,7 @@ const decided: readonly { column: string; type: string; about: string; value: st
     column: 'risk_score',
     type: 'UInt8',
     about:
-      'The score by which it was decided, 0 to 100: rasp_score raised by what is known of the device, the user and the session, or set by a list. It reads all decisions of the tenant: name it where you need it.',
+      'The score by which it was decided, 0 to 100: rasp_score raised by what is known of the device, the user and the session, or set by a list. It reads all decisions of the tenant, in some 100 bytes of memory each: name it, or *, only where you need it.',
     value: `greatest(${toEdgeRiskSql()}, toUInt8(bitAnd(decided_bits, 127)))`,
   },
   {

@@ -188,7 +188,7 @@ const foreignSessionCursor: Step = async (client, { pick, other }) => {
 }
 
 /** Calls with another tenant's key. */
-async function askAs<Body>(
+export async function askAs<Body>(
   { rig, call: _, ...client }: TenantClient,
   key: string,
   { path }: { path: string },
@@ -200,7 +200,7 @@ async function askAs<Body>(
 }
 
 /** The same cursor with an unknown binding. */
-function garble(cursor: string): string {
+export function garble(cursor: string): string {
   const [, ...position] = JSON.parse(Buffer.from(cursor, 'base64url').toString()) as unknown[]
   return Buffer.from(JSON.stringify(['0123456789abcdef', ...position])).toString('base64url')
 }

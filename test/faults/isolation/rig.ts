@@ -14,7 +14,7 @@ export type DeviceView = {
   device_id: string
   users_seen_on: string[]
   peak_rasp_score: number
-  sessions: { session_id: string; started_at: string }[]
+  sessions: { session_id: string; started_at: string; risk_score: number }[]
   sessions_total: number
   sessions_cursor: string | null
   users_cursor: string | null
@@ -72,12 +72,15 @@ async function settle(running: TestStack, tenant: IsolatedTenant): Promise<Posse
   )
   const devices = new Map<string, DeviceView>()
   for (const id of tenant.deviceIds) {
-    const total = toModelDevice(tenant, id).sessions_total
+    const model = toModelDevice(tenant, id)
+    const risks = sumOfRisks(model)
     const device = await until(
       `device ${id}`,
       async () => {
         const { body } = await read<DeviceView>(stack, key, toDevicePath(id))
-        return body.sessions_total >= total ? body : null
+        // Decisions come after the events.
+        const isDecided = body.sessions !== undefined && sumOfRisks(body) >= risks
+        return body.sessions_total >= model.sessions_total && isDecided ? body : null
       },
       30_000,
     )
@@ -123,6 +126,9 @@ export function findDifferences({ tenant, alerts, devices }: Possessions): strin
   }
   return wrong
 }
+
+const sumOfRisks = ({ sessions }: DeviceView): number =>
+  sessions.reduce((sum, session) => sum + session.risk_score, 0)
 
 /** A device in the model. */
 export const toModelDevice = ({ model }: IsolatedTenant, id: string): DeviceView =>

@@ -8,6 +8,7 @@ import { admin, read, readAlerts } from '../../support/http/tenant-client.ts'
 import { adminSteps } from './admin-steps.ts'
 import { apiSteps, type Drawn, type Step } from './api-steps.ts'
 import { findForeign } from './compare-answers.ts'
+import { eventSteps } from './event-steps.ts'
 import {
   type DeviceView,
   findDifferences,
@@ -29,9 +30,10 @@ export type IsolationResult = IsolationFindings & {
 
 /** Factor of the REST API's weights; those of the admin API add up to about 50. */
 const apiWeight = 2.2
+const restSteps = [...apiSteps, ...eventSteps]
 
 const steps = fc.oneof(
-  ...[...apiSteps.map(([weight, step]) => [weight * apiWeight, step] as const), ...adminSteps].map(
+  ...[...restSteps.map(([weight, step]) => [weight * apiWeight, step] as const), ...adminSteps].map(
     ([weight, step]) => ({ weight: Math.round(weight * 100), arbitrary: fc.constant(step) }),
   ),
 )
@@ -78,7 +80,7 @@ export async function drillIsolation(
 
 /** Every step once, also in a short run. */
 async function firstOfEach(client: TenantClient, seed: number): Promise<void> {
-  const all = [...apiSteps, ...adminSteps].map(([, step]) => step)
+  const all = [...restSteps, ...adminSteps].map(([, step]) => step)
   const drawn = fc.sample(plan, { numRuns: all.length, seed: seed ^ 0x5eed })
   for (const [at, step] of all.entries()) await step(client, drawn[at]!.drawn)
 }

@@ -66,6 +66,7 @@ import {
 import {
   findReconciledEvents,
   hashOfTenant,
+  insertDecisions,
   insertReconciliation,
   insertShadowDecisions,
   insertSpikes,
@@ -82,7 +83,10 @@ import { type EventFacts, makeEvents, signalsOf } from '../../support/telemetry/
 
 const minuteMs = 60_000
 /** The tables whose rows lie where their device belongs. */
-const byDevice = ['telemetry', 'sessions', 'devices', 'user_devices', 'shadow_decisions'] as const
+const byDevice = [
+  ...(['telemetry', 'sessions', 'devices', 'user_devices'] as const),
+  ...(['decisions', 'shadow_decisions'] as const),
+] as const
 const ownerGrants = toClickhouseOwnerGrants(
   { database: 'owned', all: 'owned_all', analytics: 'owned_analytics' },
   false,
@@ -122,6 +126,7 @@ beforeAll(async () => {
     // Copied again, as after a change.
     await insertAlertRows(clickhouse, 2, history.alertRows.slice(0, 40))
     await insertShadowDecisions(clickhouse, events)
+    await insertDecisions(clickhouse, events)
     await insertSpikes(clickhouse, nowMs)
     await insertReconciliation(clickhouse, events, nowMs)
   }

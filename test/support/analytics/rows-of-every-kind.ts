@@ -8,6 +8,7 @@ import { type Policy, toPolicyHash } from '#shared/core/policies/policy.ts'
 import { compileShadow, decideShadow } from '#shared/core/policies/shadow.ts'
 import { toReconciliationHour } from '#shared/core/reconciliation/reconciliation.ts'
 import type { AcceptedEvent } from '#shared/core/telemetry/event-batch.ts'
+import { differsFromEdge } from '#shared/core/velocity/edge-risk.ts'
 import { decideRisk, type RiskFeatures } from '#shared/core/velocity/risk.ts'
 import {
   createPrevalenceSpikeStore,
@@ -24,6 +25,7 @@ import {
   insertAcceptedClaims,
   markDecided,
 } from '#shared/io/reconciliation/reconciliation-rows-store.ts'
+import { createDecisionWriter } from '#shared/io/telemetry/decision-store.ts'
 import { inTime } from '../process/until.ts'
 
 const minuteMs = 60_000
@@ -37,6 +39,21 @@ export async function insertShadowDecisions(
   await inTime(async () => {
     await insertDecisions(events.map((event) => toShadowDecision(event, 1)))
     await insertDecisions(events.slice(0, 50).map((event) => toShadowDecision(event, 2)))
+    return true
+  })
+}
+
+/** The decisions on all events as the scorer makes them without risk features. */
+export async function insertDecisions(
+  clickhouse: Clickhouse,
+  events: readonly AcceptedEvent[],
+): Promise<void> {
+  const decided = events.map((event) => {
+    return { event, risk: decideRisk(event, defaultPolicy, noFeatures) }
+  })
+  const different = decided.filter(({ event, risk }) => differsFromEdge(event, risk))
+  await inTime(async () => {
+    await createDecisionWriter(clickhouse).insertDecisions(different)
     return true
   })
 }

@@ -3,6 +3,8 @@
  * identically. It can have a bug, so that tests can check that a checker finds it.
  */
 
+import { toClientFields } from '#shared/core/devices/device-answer.ts'
+import { toClient, toRank, toRisk as toSharedRisk } from '#shared/core/devices/device-history.ts'
 import { defaultPolicy } from '#shared/core/policies/default-policy.ts'
 import type { VelocityMetric } from '#shared/core/policies/policy.ts'
 import { type Action, toAction } from '#shared/core/scoring/score.ts'
@@ -11,6 +13,7 @@ import { toSignalBits } from '#shared/core/signals/watched-signals.ts'
 import type { AcceptedEvent } from '#shared/core/telemetry/event-batch.ts'
 import { parseTelemetry } from '#shared/core/telemetry/parse-telemetry.ts'
 import type { Telemetry } from '#shared/core/telemetry/submission.ts'
+import { differsFromEdge } from '#shared/core/velocity/edge-risk.ts'
 import { countSignalFlips } from '#shared/core/velocity/signal-flips.ts'
 import { toAlert, unchanged } from '../../../shared/core/alerts/alert.ts'
 import type { Alert } from '../../../shared/core/alerts/alert-schema.ts'
@@ -54,6 +57,9 @@ type Stored = {
   score: number
   action: Action
   flags: string[]
+  /** The rank of its risk, and the codes of its reasons; set once it is decided. */
+  rank: number
+  riskFlags: string[]
 }
 
 export type ModelService = {
@@ -134,9 +140,11 @@ export function createModelService(tenantId: string, bug?: Bug): ModelService {
     return strikes('leaves_a_reason_out', isAlert && spared) ? less : risk
   }
 
-  const raise = (event: AcceptedEvent) => {
+  const raise = (event: AcceptedEvent, stored: Stored) => {
     const needless = strikes('raises_a_needless_alert', event.rasp_action === 'ALLOW')
     const risk = toRisk(event)
+    stored.rank = toRank(risk.riskScore, risk.action, differsFromEdge(event, risk))
+    stored.riskFlags = risk.reasons.map(({ code }) => code)
     const candidate = decideAlert(event, needless ? { ...risk, action: 'REVIEW' } : risk)
     if (candidate === null) return
     const present = alerts.findIndex((alert) => alert.alert_id === candidate.alertId)
@@ -185,7 +193,8 @@ export function createModelService(tenantId: string, bug?: Bug): ModelService {
       strikesAgain('loses_a_session', telemetry.session_id) ||
       strikesAgain('loses_the_first_event_of_a_session', eventId, isFirst && atMs % 60_000 > 5_000)
     if (isLost) return { status: 200, json }
-    const stored = { eventId, atMs, telemetry, score, action, flags }
+    const edge = { rank: toRank(score, action, false), riskFlags: flags }
+    const stored: Stored = { eventId, atMs, telemetry, score, action, flags, ...edge }
     const keys = usersOf(telemetry).map((user) => `user ${user}`)
     for (const key of [`device ${telemetry.device_id}`, ...keys]) {
       eventsOf.set(key, [...(eventsOf.get(key) ?? []), stored])
@@ -193,19 +202,22 @@ export function createModelService(tenantId: string, bug?: Bug): ModelService {
     streamOffset++
     // The same bytes again: decided when they first came.
     if (own.some((one) => one.eventId === eventId)) return { status: 200, json }
-    raise({
-      event_id: eventId,
-      tenant_id: tenantId,
-      received_at: atMs,
-      rasp_score: score,
-      rasp_action: action,
-      reasons,
-      policy_version: 1,
-      policy_hash: '',
-      epoch: 1,
-      streamOffset,
-      body: telemetry,
-    })
+    raise(
+      {
+        event_id: eventId,
+        tenant_id: tenantId,
+        received_at: atMs,
+        rasp_score: score,
+        rasp_action: action,
+        reasons,
+        policy_version: 1,
+        policy_hash: '',
+        epoch: 1,
+        streamOffset,
+        body: telemetry,
+      },
+      stored,
+    )
     return { status: 200, json }
   }
 
@@ -222,6 +234,8 @@ export function createModelService(tenantId: string, bug?: Bug): ModelService {
         rasp_action: other ? 'REVIEW' : toAction(highest.score, defaultPolicy.thresholds),
         rasp_score: highest.score - lower,
         flags: highest.flags,
+        ...toShownRisk(facts),
+        ...toClientFields(clientOf(highest)),
         ...timesOf(facts, 'started_at'),
       }
     })
@@ -234,6 +248,8 @@ export function createModelService(tenantId: string, bug?: Bug): ModelService {
         device_id: deviceId,
         ...timesOf(own, 'first_seen_at'),
         peak_rasp_score: Math.max(...own.map((one) => one.score)),
+        risk_score: Math.max(...own.map((one) => toSharedRisk(one.rank).riskScore)),
+        ...toClientFields(clientOf(own.at(-1)!)),
         users_seen_on: usersSeenOn,
         sessions,
         sessions_total: sessions.length + (strikes('counts_a_session_twice') ? 1 : 0),
@@ -279,6 +295,20 @@ export function createModelService(tenantId: string, bug?: Bug): ModelService {
     },
   }
 }
+
+/** The events' highest risk, as a session shows it. */
+function toShownRisk(facts: readonly Stored[]) {
+  const byRisk = facts.toSorted(
+    (a, b) => b.rank - a.rank || (a.riskFlags.join() < b.riskFlags.join() ? 1 : -1),
+  )
+  const { rank, riskFlags } = byRisk[0]!
+  const { riskScore, action } = toSharedRisk(rank)
+  return { risk_score: riskScore, action, risk_flags: riskFlags }
+}
+
+/** The simulated phones send no app and no model. */
+const clientOf = ({ telemetry: { sdk_meta: meta } }: Stored) =>
+  toClient([meta.platform, meta.sdk_version, '', ''])
 
 function usersOf({ user_id, account_id }: Telemetry): string[] {
   return [...new Set([user_id, account_id].filter((id) => id !== undefined))]
