@@ -16,6 +16,7 @@ import { countChanges, findNearest, toChangesMax, toPlain } from './warnings/nea
 /** What is wrong, for programs. */
 export const warningCodes = [
   'unknown_signal',
+  'many_unknown_signals',
   'unknown_category',
   'unknown_value',
   'unknown_member',
