@@ -28,6 +28,8 @@ import type { Metrics } from '#shared/io/process/metrics.ts'
 import { createReconciliationWriter } from '#shared/io/reconciliation/reconciliation-rows-store.ts'
 import { createDecisionWriter } from '#shared/io/telemetry/decision-store.ts'
 import { findEarlierEvents } from '#shared/io/telemetry/session-events-store.ts'
+import { readFreedNames } from '#shared/io/telemetry/signal-names-store.ts'
+import { createSignalPaths, type SignalPaths } from '#shared/io/telemetry/signal-paths.ts'
 import { createTelemetryStore } from '#shared/io/telemetry/telemetry-store.ts'
 import type { Tracing } from '#shared/io/tracing/tracing.ts'
 import { createRiskFeatureStore } from '#shared/io/velocity/risk-features.ts'
@@ -46,6 +48,7 @@ import {
 import { createShadowDecisions, type ShadowDecisions } from './shadow/shadow-decisions.ts'
 import { createShadowVersions } from './shadow/shadow-versions.ts'
 import { createDecodedMessages, type DecodedMessages } from './store/decoded-messages.ts'
+import { startNameCheck } from './store/free-signal-names.ts'
 import { createReadAgain, createStoredReader } from './store/read-again.ts'
 import { createStreamOffsetsReader } from './store/read-stream-offsets.ts'
 import { type StoreBatchDeps, storeBatch } from './store/store-batch.ts'
@@ -103,7 +106,8 @@ export type StreamConsumers = {
   stream: TelemetryStream
   storing: Consumption
   deciding: Consumption
-  trimmer: { stop: () => Promise<void> }
+  /** What runs beside them. */
+  background: { stop: () => Promise<unknown> }
   /** A warning while much of the stream is undecided, else null. */
   warning: () => Promise<string | null>
 }
@@ -145,10 +149,14 @@ export function startConsumers(options: ConsumersOptions): StreamConsumers[] {
 
 function startStream(shared: Shared, stream: TelemetryStream): StreamConsumers {
   const own = createOfStream(shared, stream)
+  const paths = createSignalPaths(nowMs)
   const deciding = startDeciding(own)
-  const storing = startStoring(own, deciding.wake)
+  const storing = startStoring(own, paths, deciding.wake)
   const trimmer = startStreamTrimmer(own)
-  return { stream, storing, deciding, trimmer, warning: trimmer.warning }
+  const readFreed = (tenantIds: readonly string[]) => readFreedNames(own.postgres, tenantIds)
+  const nameCheck = startNameCheck({ paths, readFreed, log: own.log })
+  const background = { stop: () => Promise.all([trimmer.stop(), nameCheck.stop()]) }
+  return { stream, storing, deciding, background, warning: trimmer.warning }
 }
 
 function createOfStream(shared: Shared, stream: TelemetryStream): OfStream {
@@ -197,14 +205,14 @@ function createRereader(
   })
 }
 
-function startStoring(own: OfStream, onAcknowledged: () => void): Consumption {
+function startStoring(own: OfStream, paths: SignalPaths, onAcknowledged: () => void): Consumption {
   const { nats, stream, clickhouse, messages, observe, quarantine, readOffsets, log, metrics } = own
   const { tracing } = own
   const deps: StoreBatchDeps = {
     messages,
     observe,
     storeDeadLetters: quarantine.storeDeadLetters,
-    telemetry: createTelemetryStore(clickhouse, { stream: stream.number }),
+    telemetry: createTelemetryStore(clickhouse, { paths, stream: stream.number }),
     reconciliation: createReconciliationWriter(clickhouse, stream.number),
     wallMs: Date.now,
   }

@@ -81,10 +81,10 @@ async function main(): Promise<void> {
     log,
     metrics,
   })
-  const stopAll = (stage: 'trimmer' | 'deciding' | 'storing') => async () => {
+  const stopAll = (stage: 'background' | 'deciding' | 'storing') => async () => {
     await Promise.all(consumers.map((ofStream) => ofStream[stage].stop()))
   }
-  lifecycle.onStop('trimmer', stopAll('trimmer'))
+  lifecycle.onStop('background', stopAll('background'))
   // Storing stops first, so that its last batch can be decided here.
   lifecycle.onStop('deciding', stopAll('deciding'))
   lifecycle.onStop('storing', stopAll('storing'))

@@ -1,17 +1,25 @@
 /** Routes of the signal catalog with a tenant's weights, and of unknown signals that SDKs send. */
+import { signalPathsPerTenantMax } from '#shared/core/base/limits/telemetry.ts'
 import { signalListSchema, toSignalList } from '#shared/core/signals/signal-list.ts'
 import { rejectUnavailable } from '#shared/io/clickhouse/unavailable.ts'
 import { createCurrentPolicyStore } from '#shared/io/policies/current-policy-store.ts'
-import type { Queryable } from '#shared/io/postgres/postgres.ts'
+import { insertAudit } from '#shared/io/postgres/audit-store.ts'
+import type { Postgres } from '#shared/io/postgres/postgres.ts'
+import { freeSignalNames, readFreedNames } from '#shared/io/telemetry/signal-names-store.ts'
 import type { UnknownSignalStore } from '#shared/io/telemetry/unknown-signal-store.ts'
-import type { ConsoleApp } from '../http/admin-app.ts'
+import { actorOf, type ConsoleApp } from '../http/admin-app.ts'
 import { tenantParams } from '../http/schemas.ts'
 import { tenantNotFound } from '../tenants/directory.ts'
 import { requireTenant } from '../tenants/manage-tenants.ts'
-import { listUnknownSignalsQuery, unknownSignalsSchema } from './signal-schemas.ts'
+import {
+  freedNamesSchema,
+  listUnknownSignalsQuery,
+  unknownSignalsSchema,
+} from './signal-schemas.ts'
 
 export type SignalRouteDeps = {
-  postgres: Queryable
+  postgres: Postgres
+  countRecentNames: UnknownSignalStore['countRecentNames']
   listUnknownSignals: UnknownSignalStore['listUnknownSignals']
   countLeftOut: UnknownSignalStore['countLeftOut']
   /** The wall clock. */
@@ -53,11 +61,44 @@ export function addSignalRoutes(app: ConsoleApp, deps: SignalRouteDeps): void {
     async ({ params, query: { days, limit } }) => {
       const tenantId = params.tenant_id
       await requireTenant(deps.postgres, tenantId)
-      const [data, leftOut] = await Promise.all([
+      const freed = await readFreedNames(deps.postgres, [tenantId])
+      const [data, leftOut, recent] = await Promise.all([
         deps.listUnknownSignals({ tenantId, days, limit }),
         deps.countLeftOut({ tenantId, days }),
+        deps.countRecentNames(tenantId),
       ]).catch(rejectUnavailable('The telemetry cannot be read at the moment.'))
-      return { days, left_out: leftOut, data }
+      const names = {
+        in_last_hour: recent,
+        limit: signalPathsPerTenantMax,
+        freed_at: freed.get(tenantId) ?? null,
+      }
+      return { days, left_out: leftOut, names, data }
     },
+  )
+  app.post(
+    '/tenants/:tenant_id/unknown-signals/free',
+    {
+      schema: {
+        operationId: 'freeSignalNames',
+        tags: ['Analytics'],
+        summary: 'Free the names of unknown signals that became columns, for others',
+        params: tenantParams,
+        response: { 200: freedNamesSchema },
+      },
+    },
+    async ({ params: { tenant_id: tenantId }, principal }) =>
+      deps.postgres.transaction(async (tx) => {
+        const before = await readFreedNames(tx, [tenantId])
+        const freedAt = await freeSignalNames(tx, tenantId)
+        if (freedAt === null) throw tenantNotFound(tenantId)
+        await insertAudit(tx, {
+          actor: actorOf(principal),
+          tenantId,
+          action: 'signal_names.freed',
+          before: { freed_at: before.get(tenantId) ?? null },
+          after: { freed_at: freedAt },
+        })
+        return { tenant_id: tenantId, freed_at: freedAt }
+      }),
   )
 }

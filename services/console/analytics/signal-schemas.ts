@@ -18,6 +18,16 @@ export const unknownSignalsSchema = z.object({
       'values that are stored in bodies only, because the tenant sends too many unknown names, ' +
         'and the number of events with such values',
     ),
+  names: z
+    .object({
+      in_last_hour: z.number().int().describe('different unknown names of the last hour'),
+      limit: z
+        .number()
+        .int()
+        .describe('names that become columns for analysts; an hour without events frees one'),
+      freed_at: z.string().nullable().describe('when an operator last freed them'),
+    })
+    .describe('how many of the names that become columns are in use'),
   data: z.array(
     z.object({
       signal: z.string().describe('category.name'),
@@ -29,4 +39,9 @@ export const unknownSignalsSchema = z.object({
       last_seen_at: z.string(),
     }),
   ),
+})
+
+export const freedNamesSchema = z.object({
+  tenant_id: z.string(),
+  freed_at: z.string().describe('scorers forget the names within seconds'),
 })

@@ -13,6 +13,7 @@ import { toTenantPath } from './context.ts'
 import { spikes } from './rule-performance.ts'
 import { type Column, toColumns, toTable } from './tables.ts'
 
+type FreedNames = Answer<'/tenants/{tenant_id}/unknown-signals/free', 'post'>
 type UnknownSignals = Answer<'/tenants/{tenant_id}/unknown-signals'>
 
 export const signals = group('signals', 'the signal catalog, and unknown signals of SDKs', [
@@ -38,6 +39,17 @@ export const signals = group('signals', 'the signal catalog, and unknown signals
         limit(100),
       ],
       text: toUnknownText,
+    },
+  ),
+  command(
+    'free <slug>',
+    'free the names of unknown signals that became columns, for others that are sent',
+    [],
+    async (context, [slug]) => {
+      const freed = await context.adminFetch('POST', `${toTenantPath(slug!)}/unknown-signals/free`)
+      context.out(freed as FreedNames, ({ tenant_id: tenant }) => {
+        return `The names of ${tenant} are free. Scorers forget them within seconds.`
+      })
     },
   ),
   spikes,
@@ -91,12 +103,14 @@ const unknownColumns: readonly Column<UnknownSignals['data'][number]>[] = [
   ['LAST SEEN', 'last_seen_at'],
 ]
 
-function toUnknownText({ days, data, left_out: leftOut }: UnknownSignals): string {
+function toUnknownText({ days, data, left_out: leftOut, names }: UnknownSignals): string {
   if (data.length === 0) return `The catalog knows every signal of the last ${days} days.`
   const { events, values } = leftOut
+  const used = `\n${names.in_last_hour} names in the last hour; ${names.limit} become columns.`
   const note =
     values === 0
       ? ''
-      : `\n${values} values of ${events} events are in their bodies only: there are too many names.`
-  return toColumns(unknownColumns, data) + note
+      : `\n${values} values of ${events} events are in their bodies only: there are too many names.` +
+        '\n`di signals free` makes room for names that are sent now.'
+  return toColumns(unknownColumns, data) + used + note
 }

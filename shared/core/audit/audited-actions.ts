@@ -46,6 +46,7 @@ export const auditedActions = [
   'recovery.applied',
   'secrets.rewrapped',
   'session.ended',
+  'signal_names.freed',
   'signature.checked',
   'sql.queried',
   'tenant.created',

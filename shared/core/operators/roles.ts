@@ -135,6 +135,7 @@ export const endpointAccess: Readonly<Record<string, EndpointAccess>> = {
 
   'GET /tenants/:tenant_id/signals': viewer,
   'GET /tenants/:tenant_id/unknown-signals': viewer,
+  'POST /tenants/:tenant_id/unknown-signals/free': engineer,
   'GET /tenants/:tenant_id/rule-performance': viewer,
   'GET /tenants/:tenant_id/prevalence-spikes': viewer,
   'GET /tenants/:tenant_id/fleet': viewer,

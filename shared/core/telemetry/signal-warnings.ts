@@ -17,6 +17,7 @@ import { findNearest, toChangesMax, toPlain } from './warnings/nearest-name.ts'
 /** What is wrong, for programs. */
 export const warningCodes = [
   'unknown_signal',
+  'many_unknown_signals',
   'unknown_category',
   'unknown_value',
   'unknown_member',

@@ -15,6 +15,10 @@ import {
 export type SignalPaths = {
   /** Whether the path of an unknown signal may be stored. */
   admit: (tenantId: string, path: string) => boolean
+  /** Tenants that have as many paths as they may. */
+  listFull: () => string[]
+  /** Forgets the paths of a tenant: those that are still sent are admitted again. */
+  free: (tenantId: string) => void
 }
 
 type TenantPaths = {
@@ -40,6 +44,11 @@ export function createSignalPaths(nowMs: () => number): SignalPaths {
       own.seenMs.set(path, atMs)
       return true
     },
+    listFull: () =>
+      [...tenants].flatMap(([tenantId, { seenMs }]) =>
+        seenMs.size < signalPathsPerTenantMax ? [] : tenantId,
+      ),
+    free: (tenantId) => tenants.delete(tenantId),
   }
 }
 

@@ -27,6 +27,8 @@ type UnknownSignalQuery = {
 type SignalsLeftOut = { events: number; values: number }
 
 export type UnknownSignalStore = {
+  /** Counts the different names of the last hour. */
+  countRecentNames: (tenantId: string) => Promise<number>
   /** Counts signals left out because the tenant sends more names than are stored. */
   countLeftOut: (query: Omit<UnknownSignalQuery, 'limit'>) => Promise<SignalsLeftOut>
   /** Most events first. */
@@ -71,12 +73,28 @@ const leftOutSql = `
     and received_at > now64(3) - toIntervalDay({days:UInt16})
     and signals_left_out > 0`
 
+const recentSql = `
+  select uniqExactArray(unknown_signals) from telemetry
+  prewhere tenant_id = {tenant:String}
+    and received_at > now64(3) - toIntervalHour(1)
+    and notEmpty(unknown_signals)`
+
 /** Clients choose the names: further groups are ignored. */
 const groupsMax = 100_000
 
 /** Creates the store of one ClickHouse. */
 export function createUnknownSignalStore(clickhouse: Clickhouse): UnknownSignalStore {
   return {
+    countRecentNames: async (tenantId) => {
+      const result = await clickhouse.query({
+        query: recentSql,
+        query_params: { tenant: tenantId },
+        clickhouse_settings: { max_execution_time: queryMaxSeconds },
+        format: 'JSONCompactEachRow',
+      })
+      const [row] = await result.json<[names: number | string]>()
+      return Number(row![0])
+    },
     countLeftOut: async ({ tenantId, days }) => {
       const result = await clickhouse.query({
         query: leftOutSql,

@@ -86,6 +86,8 @@ function ingestShapes(
   once: (name: string, request: string) => Shape,
 ): Shape[] {
   const small = `${head('Content-Length: 2\r\n')}{}`
+  const batch = (more: string) => head(more).replace(paths.ingest, `${paths.ingest}/batch`)
+  const largeBatch = batch('Content-Length: 524288\r\n')
   return [
     chunked('chunks of 2 bytes', chunks(2)),
     chunked('chunks of 32 bytes', chunks(32)),
@@ -102,6 +104,13 @@ function ingestShapes(
       `${head('Content-Length: 65536\r\n', 'a/b')}${'x'.repeat(65_536)}`,
     ),
     once('no HTTP', 'x'.repeat(65_536)),
+    once('a batch of 512 KiB', largeBatch + 'x'.repeat(524_288)),
+    once('a batch in chunks of 1 byte', batch(chunkedLine) + chunks(1)),
+    {
+      name: 'half a batch of 500 KB',
+      opening: largeBatch + 'x'.repeat(500_000),
+      connections: 100,
+    },
     once('empty lines', '\r\n'.repeat(32_768)),
     {
       name: 'a chunk size of zeros',

@@ -66,6 +66,7 @@ beforeAll(async () => {
       adminToken,
       wallMs: Date.now,
       listUnknownSignals: async () => [],
+      countRecentNames: async () => 0,
       countLeftOut: async () => ({ events: 0, values: 0 }),
       ...createRulePerformanceStore(clickhouse),
       prevalenceSpikes: createPrevalenceSpikeStore(clickhouse),

@@ -42,6 +42,7 @@ beforeAll(async () => {
     adminToken,
     slowedMs: 10,
     listUnknownSignals: async () => [],
+    countRecentNames: async () => 0,
     countLeftOut: async () => ({ events: 0, values: 0 }),
     wallMs: Date.now,
     checkWebhookUrl: (url, environment) =>

@@ -9,6 +9,7 @@ import { type ApiRig, addApiKey, createApiRig } from '../../support/http/api-rig
 import { type CallAnswer, type Caller, createCaller } from '../../support/http/http-call.ts'
 import { apiMistakes, type RightCall } from '../../support/mistakes/api-mistakes.ts'
 import { answeredMistakes } from '../../support/mistakes/client-mistakes.ts'
+import { envelopeMistakes } from '../../support/mistakes/envelope-mistakes.ts'
 import { ingestMistakes, type RightSubmission } from '../../support/mistakes/ingest-mistakes.ts'
 import { type Mistake, readWords } from '../../support/mistakes/mistake.ts'
 import { until } from '../../support/process/until.ts'
@@ -67,7 +68,14 @@ describe('telemetry', () => {
   })
   afterAll(() => rig?.stop())
 
-  it.each(ingestMistakes)('$name: $status', (mistake) => makeMistake(edge.url, mistake, right))
+  it.each([...ingestMistakes, ...envelopeMistakes])('$name: $status', (mistake) =>
+    makeMistake(edge.url, mistake, right),
+  )
+
+  it('has another name for each mistake', () => {
+    const names = [...ingestMistakes, ...envelopeMistakes].map(({ name }) => name)
+    expect(names.filter((name, at) => names.indexOf(name) !== at)).toEqual([])
+  })
 
   it.each(answeredMistakes)('with the client: $name', async ({ make, error, says }) => {
     const call = async () =>

@@ -49,6 +49,7 @@ beforeAll(async () => {
     ...rig.deps,
     adminToken,
     listUnknownSignals: async () => [],
+    countRecentNames: async () => 0,
     countLeftOut: async () => ({ events: 0, values: 0 }),
   }
   app = await createConsoleApp(deps, { log: testLog, metrics: createMetrics('console') })

@@ -123,6 +123,7 @@ beforeAll(async () => {
       wallMs: Date.now,
       backtests,
       listUnknownSignals: async () => [],
+      countRecentNames: async () => 0,
       countLeftOut: async () => ({ events: 0, values: 0 }),
     },
     {

@@ -41,6 +41,7 @@ beforeAll(async () => {
     ...rig.deps,
     adminToken,
     listUnknownSignals: async () => [],
+    countRecentNames: async () => 0,
     countLeftOut: async () => ({ events: 0, values: 0 }),
     wallMs: Date.now,
   }

@@ -85,7 +85,7 @@ describe('the signals of an event', () => {
     process.stdout.write(`signals seed ${seed}\n`)
     const facts = [...odd, ...fc.sample(anyEvent, { seed, numRuns: 1_500 })]
     const events = makeEvents(facts.map((one, nonce) => ({ ...one, nonce, tenantId: 'binary' })))
-    const everyPath = { admit: () => true }
+    const everyPath = { admit: () => true, listFull: () => [], free: () => undefined }
     const outcome = await createTelemetryStore(clickhouse, { paths: everyPath }).insertTelemetry(
       events,
     )

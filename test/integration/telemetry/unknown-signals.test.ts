@@ -10,6 +10,7 @@ import { type SignalList, signalListSchema } from '#shared/core/signals/signal-l
 import { type Clickhouse, createClickhouse } from '#shared/io/clickhouse/clickhouse.ts'
 import { createPolicyStore } from '#shared/io/policies/policy-store.ts'
 import { createMetrics } from '#shared/io/process/metrics.ts'
+import { readFreedNames } from '#shared/io/telemetry/signal-names-store.ts'
 import { createTelemetryStore } from '#shared/io/telemetry/telemetry-store.ts'
 import {
   createUnknownSignalStore,
@@ -210,6 +211,35 @@ describe('unknown signals', () => {
     expect(await seen('?days=30')).toEqual(['1', '20', '3', '7', '8'])
   })
 
+  test('have names that an operator frees, audited, and scorers read when', async () => {
+    await insert([
+      {
+        tenantId: 'twin',
+        signals: { network: { fresh: true } },
+        deviceId: 'd10',
+        atMs: Date.now(),
+      },
+    ])
+    const { names } = (await get('/tenants/twin/unknown-signals')).body
+    expect(names).toEqual({ in_last_hour: 1, limit: 64, freed_at: null })
+    expect(await readFreedNames(rig.postgres, ['twin', 'acme'])).toEqual(new Map())
+    const freed = JSON.parse(await di('signals', 'free', 'twin', '--json')) as object
+    expect(freed).toEqual({ tenant_id: 'twin', freed_at: expect.stringMatching(/Z$/) })
+    const freedAt = (freed as { freed_at: string }).freed_at
+    expect(await readFreedNames(rig.postgres, ['twin', 'acme'])).toEqual(
+      new Map([['twin', freedAt]]),
+    )
+    expect((await get('/tenants/twin/unknown-signals')).body.names).toMatchObject({
+      freed_at: freedAt,
+    })
+    const { body } = await get('/tenants/twin/audit?action=signal_names.freed')
+    expect(body.data).toMatchObject([
+      { actor: 'admin', before: { freed_at: null }, after: { freed_at: freedAt } },
+    ])
+    await expect(di('signals', 'free', 'nobody')).rejects.toThrow('nobody')
+    expect(await di('signals', 'unknown', 'twin')).toContain('1 names in the last hour; 64 become')
+  })
+
   test('are rejected for an unknown tenant, an invalid query and an invalid token', async () => {
     expect((await get('/tenants/nobody/unknown-signals')).body.code).toBe('tenant_not_found')
     for (const query of ['days=0', 'days=31', 'days=x', 'limit=0', 'limit=1001', 'day=1']) {
@@ -277,7 +307,7 @@ describe('di signals', () => {
     expect(text).toMatch(/^SIGNAL +SDK +PLATFORM +EVENTS +DEVICES +FIRST SEEN +LAST SEEN\n/)
     expect(text).toMatch(/^network\.only_of_twin +1\.0\.0 +android +2 +2 +20/m)
     expect(text).toContain('root.esc\\u{1b}[31m\\u{202e}txt\\u{a}')
-    expect(text.trimEnd().split('\n')).toHaveLength(3)
+    expect(text.trimEnd().split('\n')).toHaveLength(5)
     const json = JSON.parse(await di('signals', 'unknown', 'twin', '--json'))
     expect(json.data).toEqual(await listUnknown('twin'))
     await expect(di('signals', 'unknown', 'nobody')).rejects.toThrow('There is no tenant nobody.')

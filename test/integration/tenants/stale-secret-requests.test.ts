@@ -37,6 +37,7 @@ beforeAll(async () => {
     ...rig.deps,
     adminToken,
     listUnknownSignals: async () => [],
+    countRecentNames: async () => 0,
     countLeftOut: async () => ({ events: 0, values: 0 }),
   }
   const http = { log: testLog, metrics: createMetrics('console') }

@@ -120,6 +120,7 @@ export async function createOperatorsRig(more: Partial<ConsoleDeps> = {}): Promi
     adminToken,
     slowedMs: 10,
     listUnknownSignals: async () => [],
+    countRecentNames: async () => 0,
     countLeftOut: async () => ({ events: 0, values: 0 }),
     passwords: createPasswordHasher({ memory: 1_024, passes: 1, parallelism: 1 }),
     publicUrl: () => origin,

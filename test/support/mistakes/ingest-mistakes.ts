@@ -15,21 +15,24 @@ export type RightSubmission = {
   fields: Telemetry
 }
 
-type SubmissionMistake = Mistake<RightSubmission>
+export type SubmissionMistake = Mistake<RightSubmission>
 type Answer = [status: number, code: string | null, ...says: string[]]
 
 const path = '/v1/rasp/ingest'
-const type = { 'content-type': 'application/json' }
+export const type = { 'content-type': 'application/json' }
 const textOf = ({ fields }: RightSubmission): string => JSON.stringify(fields)
 
-const post = (body: string | Uint8Array | undefined, headers: Record<string, string>): Sent => ({
+export const post = (
+  body: string | Uint8Array | undefined,
+  headers: Record<string, string>,
+): Sent => ({
   method: 'POST',
   path,
   headers,
   body,
 })
 
-const mistake = (
+export const mistake = (
   name: string,
   make: SubmissionMistake['make'],
   [status, code, ...says]: Answer,
@@ -72,7 +75,7 @@ const forged = (
   )
 
 /** A body that is signed as it is sent. */
-const body = (
+export const body = (
   name: string,
   make: (text: string, parts: RightSubmission) => string | Uint8Array,
   ...answer: Answer
@@ -87,7 +90,7 @@ const body = (
   )
 
 /** Fields of the right body with others in their place, signed; undefined leaves one out. */
-const fields = (
+export const fields = (
   name: string,
   change: (right: Telemetry) => Record<string, unknown>,
   ...says: string[]

@@ -19,15 +19,22 @@ export type Mistake<Right> = {
   says: string[]
 }
 
-/** What a person reads in an answer: its detail, each error, the signature's form, warnings. */
+/**
+ * What a person reads in an answer: its detail, each error, the signature's form, warnings, and the
+ * errors of each event of a batch.
+ */
 export function readWords(answer: Record<string, unknown>): string {
   const { detail, errors = [], warnings = [], signature_form: form, received } = answer as Words
+  const { events = [] } = answer as Words
   const bytes = received === undefined ? '' : `received ${received.bytes} bytes`
   return [
     detail ?? '',
     ...errors.map(({ path, message }) => `${path} ${message}`),
     ...(form === undefined ? [] : [`${form}, ${bytes}`]),
     ...warnings.map(({ path, message, nearest }) => `${path} ${message}, nearest ${nearest}`),
+    ...events.flatMap(({ errors: faults = [] }, index) =>
+      faults.map(({ path, message }) => `events[${index}] ${path} ${message}`),
+    ),
   ].join('\n')
 }
 
@@ -36,5 +43,6 @@ type Words = {
   errors?: { path: string; message: string }[]
   warnings?: { path: string; message: string; nearest: string | null }[]
   signature_form?: string
+  events?: { errors?: { path: string; message: string }[] }[]
   received?: { bytes: number; sha256: string }
 }

@@ -6,6 +6,7 @@ import {
   signalPathsPerTenantMax,
 } from '#shared/core/base/limits/telemetry.ts'
 import { createSignalPaths } from '#shared/io/telemetry/signal-paths.ts'
+import { createNameCheck } from '../../../services/scorer/store/free-signal-names.ts'
 
 let nowMs = 0
 const create = () => createSignalPaths(() => nowMs)
@@ -34,6 +35,33 @@ it('a path is reused for another name when its name was not sent for an hour', (
   expect(paths.admit('acme', 'root.new')).toBe(true)
   expect(paths.admit('acme', 'root.name_0')).toBe(false)
   expect(paths.admit('acme', 'root.name_1')).toBe(true)
+})
+
+it('a tenant with all its paths is listed, and one whose names are freed begins again', async () => {
+  const paths = create()
+  fill(paths, 'loud')
+  paths.admit('quiet', 'root.name')
+  expect(paths.listFull()).toEqual(['loud'])
+  const asked: (readonly string[])[] = []
+  let freed = new Map<string, string>()
+  const check = createNameCheck({
+    paths,
+    readFreed: async (tenantIds) => {
+      asked.push(tenantIds)
+      return freed
+    },
+  })
+  await check()
+  expect(paths.admit('loud', 'root.one_more')).toBe(false)
+  freed = new Map([['loud', '2026-03-01T00:00:00.000Z']])
+  await check()
+  expect(paths.admit('loud', 'root.one_more')).toBe(true)
+  // Without a full tenant it does not ask, and one time frees once.
+  await check()
+  expect(asked).toEqual([['loud'], ['loud']])
+  for (let n = 1; n < signalPathsPerTenantMax; n++) paths.admit('loud', `root.name_${n}`)
+  await check()
+  expect(paths.admit('loud', 'root.two_more')).toBe(false)
 })
 
 it('a longer name gets no path', () => {

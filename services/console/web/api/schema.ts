@@ -2144,6 +2144,11 @@ export interface paths {
                                 events: number;
                                 values: number;
                             };
+                            names: {
+                                in_last_hour: number;
+                                limit: number;
+                                freed_at: string | null;
+                            };
                             data: {
                                 signal: string;
                                 sdk_version: string;
@@ -2153,6 +2158,25 @@ export interface paths {
                                 first_seen_at: string;
                                 last_seen_at: string;
                             }[];
+                        };
+                    };
+                };
+            };
+        };
+    };
+    "/admin/v1/tenants/{tenant_id}/unknown-signals/free": {
+        post: {
+            parameters: {
+                path: {
+                    tenant_id: string;
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/json": {
+                            tenant_id: string;
+                            freed_at: string;
                         };
                     };
                 };

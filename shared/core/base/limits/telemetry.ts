@@ -27,6 +27,13 @@ export const signalPathsPerTenantMax = 64
 export const signalPathBytesMax = 128
 /** A path that is unused for this long can be replaced by a new one. */
 export const signalPathIdleMs = 60 * 60 * 1000
+/**
+ * How often a scorer asks whether an operator freed such paths, while a tenant has the most: a
+ * query by primary key, of a millisecond.
+ */
+export const signalNamesCheckMs = 5_000
+/** Unknown signals of one submission that take a good part of the paths: a pasted payload. */
+export const manyUnknownSignals = 16
 
 /**
  * Warnings in the answer to a sandbox tenant, and the longest name that is looked up for one. Each

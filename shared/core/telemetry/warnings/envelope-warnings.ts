@@ -3,15 +3,21 @@
  * misplaced, values that are accepted and mean nothing, and ids that many devices share.
  */
 import { readOccurredAt } from '#shared/core/base/instants.ts'
-import { warningNameCharactersMax, warningNamesMax } from '#shared/core/base/limits/telemetry.ts'
+import {
+  manyUnknownSignals,
+  signalPathsPerTenantMax,
+  warningNameCharactersMax,
+  warningNamesMax,
+} from '#shared/core/base/limits/telemetry.ts'
 import { defaultPolicy } from '#shared/core/policies/default-policy.ts'
 import { actions } from '#shared/core/scoring/score.ts'
-import { categories, platforms } from '#shared/core/signals/signal-definition.ts'
+import { categories, platforms, type Signals } from '#shared/core/signals/signal-definition.ts'
 import { measureScoreMismatch } from '#shared/core/velocity/score-mismatch.ts'
 import { type Install, readInstall } from '../install.ts'
 import { findPlaceholderIds, isPlaceholderId } from '../placeholder-ids.ts'
 import type { SignalWarning } from '../signal-warnings.ts'
 import { isObject, type Telemetry } from '../submission.ts'
+import { findUnknownSignals, unknownSignalsMax } from '../unknown-signals.ts'
 import { findNearest, toChangesMax, toPlain } from './nearest-name.ts'
 
 /** What the answer says of the submission. */
@@ -69,6 +75,7 @@ export function findEnvelopeWarnings(body: Telemetry, judged: Judged): SignalWar
     ...warnOfSdk(body.sdk_meta),
     ...warnOfScorer(body.scorer, judged.raspScore),
     ...warnOfEmptySignals(body),
+    ...warnOfManyNames(body),
   ]
 }
 
@@ -236,4 +243,15 @@ function warnOfEmptySignals({ signals }: Telemetry): SignalWarning[] {
     for (const name in signals[category]) if (signals[category][name] !== null) return []
   }
   return [warn('no_signals', 'signals', 'has no measured signal, so the score is 0')]
+}
+
+function warnOfManyNames({ signals }: Telemetry): SignalWarning[] {
+  const { length } = findUnknownSignals(signals as Signals)
+  if (length < manyUnknownSignals) return []
+  const most = length === unknownSignalsMax ? `${length} or more` : `${length}`
+  const message =
+    `has ${most} names that are not in the catalog; of all the tenant sends, ` +
+    `${signalPathsPerTenantMax} become columns for analysts. An operator frees them: ` +
+    '`di signals free`'
+  return [warn('many_unknown_signals', 'signals', message)]
 }

@@ -172,6 +172,20 @@ describe('signals', () => {
   })
 })
 
+describe('many unknown signals', () => {
+  it('have a warning that says what they use up', () => {
+    const root = (count: number) => ({
+      signals: {
+        ...right.signals,
+        root: Object.fromEntries(Array.from({ length: count }, (_, n) => [`pasted_${n}`, true])),
+      },
+    })
+    expect(told(root(15))).toEqual([])
+    expect(told(root(16))).toEqual([['$.signals', 'many_unknown_signals', null]])
+    expect(warn(root(100))[0]!.message).toMatch(/^has 32 or more names .* 64 .*`di signals free`$/)
+  })
+})
+
 describe('all warnings', () => {
   it('are bounded in number, and those of both kinds are shown', () => {
     const many = Object.fromEntries(Array.from({ length: 100 }, (_, n) => [`su_binary_${n}`, 1]))
