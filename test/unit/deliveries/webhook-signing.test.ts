@@ -68,7 +68,6 @@ test('with an overlap both secrets sign for Standard Webhooks, and the new one a
   expect(headers['x-service-signature']).toBe(alone['x-service-signature'])
   for (const one of [secret, old]) {
     expect(new Webhook(one).verify(body.toString(), headers)).toMatchObject({ alert_id: 'alr_1' })
-    expect(verifyStandardWebhook(body, headers, one, { nowSeconds })).toBe(true)
   }
   expect(verifyDelivery(body, headers['x-service-signature'], old)).toBe(false)
 })
