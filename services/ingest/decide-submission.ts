@@ -324,7 +324,9 @@ function accept(
 ): Acceptance {
   const { tenant, score } = facts
   const warnings =
-    tenant.environment === 'sandbox' ? findSignalWarnings(parsed.telemetry.signals as Signals) : []
+    tenant.environment === 'sandbox'
+      ? findSignalWarnings(parsed.telemetry.signals as Signals, tenant.policy ?? {})
+      : []
   const eventId = toEventId(body)
   const header: EventHeader = {
     event_id: eventId,

@@ -9,10 +9,16 @@ import {
   warningTextsMax,
 } from '#shared/core/base/limits/telemetry.ts'
 import { toVisible } from '#shared/core/base/visible-text.ts'
+import { type Declaring, findScoredSignal } from '#shared/core/policies/declared-signals.ts'
 import { balancedPolicy } from '#shared/core/policies/presets/balanced.ts'
 import { strictPolicy } from '#shared/core/policies/presets/strict.ts'
-import { type Category, categories, type Signals } from '#shared/core/signals/signal-definition.ts'
-import { findSignal, signalCatalog } from '#shared/core/signals/signals.ts'
+import {
+  type Category,
+  categories,
+  type Signals,
+  type SignalType,
+} from '#shared/core/signals/signal-definition.ts'
+import { hasType, signalCatalog, typeNames } from '#shared/core/signals/signals.ts'
 
 /** A path into the body, what is wrong with it, and the nearest known name or null. */
 export type SignalWarning = { path: string; message: string; nearest: string | null }
@@ -46,19 +52,23 @@ const plainValues: Record<string, string[]> = {
 const knownValues = listKnownValues()
 
 /**
- * Finds what the catalog does not know in a valid submission, in the order of the categories.
+ * Finds what neither the catalog nor the tenant's policy knows in a valid submission, in the order
+ * of the categories.
  * @returns at most `warningsMax` warnings, of the first `warningTextsMax` texts
  */
-export function findSignalWarnings(signals: Signals): SignalWarning[] {
+export function findSignalWarnings(signals: Signals, policy: Declaring = {}): SignalWarning[] {
   const warnings: SignalWarning[] = []
   const budget = { texts: warningTextsMax }
   for (const category of categories) {
     for (const name of Object.keys(signals[category])) {
       if (warnings.length === warningsMax) return warnings
+      const known = findScoredSignal(policy, category, name)
       const warning =
-        findSignal(category, name) === undefined
+        known === undefined
           ? warnOfName(category, name)
-          : warnOfValue(category, name, signals[category][name], budget)
+          : known.declared
+            ? warnOfType(known.type, `${category}.${name}`, signals[category][name])
+            : warnOfValue(category, name, signals[category][name], budget)
       if (warning !== null) warnings.push(warning)
     }
   }
@@ -83,6 +93,13 @@ function warnOfName(category: Category, name: string): SignalWarning {
   const hint = nearest === null ? '' : `; did you mean ${nearest}?`
   const message = `is not in the catalog: it is kept and weighs nothing${hint}`
   return { path: `$.signals.${category}.${shown}`, message, nearest }
+}
+
+/** A declared signal of another type is no error, since the catalog does not know it. */
+function warnOfType(type: SignalType, path: string, value: unknown): SignalWarning | null {
+  if (value === null || hasType(value, type)) return null
+  const message = `is declared as ${typeNames[type]}: this value is kept and weighs nothing`
+  return { path: `$.signals.${path}`, message, nearest: null }
 }
 
 function warnOfValue(

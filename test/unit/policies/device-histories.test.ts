@@ -181,3 +181,31 @@ describe('the table of histories', () => {
     expect(wrong.map(({ row, cells }) => [row.history, cells.join(' '), row.right])).toEqual([])
   })
 })
+
+describe('required and usual signals', () => {
+  it('are one reason when both are missing', () => {
+    const policy = { ...presets.balanced, requiredSignals: { signals: ['root.*'], weight: 45 } }
+    const sent = toSentSignals({ base: 'nothing', signals: {} })
+    const { score, action, reasons } = compilePolicy(policy)(sent, context)
+    const body = {
+      tenant_id: 'acme',
+      device_id: 'device-1',
+      session_id: 'session-1',
+      sdk_meta: { sdk_version: '4.2.0', platform: 'android', batch_type: 'start' },
+      scorer: { rasp_score: score, rasp_action: action, rasp_flags: [] },
+      signals: sent,
+    }
+    const evidence = { metric: 'missing_categories', count: 6, threshold: 0, window: '24h' }
+    const missing = { code: 'SIGNALS_MISSING' as const, weight: 15, evidence }
+    const decide = (known: typeof reasons) =>
+      decideRisk({ rasp_score: score, rasp_action: action, reasons: known, body }, policy, {
+        counts: new Map(),
+        details: new Map(),
+        missing,
+        retry: false,
+      })
+    expect(decide(reasons)).toMatchObject({ riskScore: 45, action: 'REVIEW' })
+    expect(decide(reasons).reasons.map(({ code }) => code)).toEqual(['SIGNALS_MISSING'])
+    expect(decide([]).reasons).toHaveLength(1)
+  })
+})
