@@ -83,11 +83,9 @@ const signalSchema = z
     }),
     flag: flagSchema.meta({ description: 'The reason that it counts towards.' }),
     description: z.string(),
-    sources: z
-      .array(z.string())
-      .meta({
-        description: 'The public SDKs and documents that have it; none for a declared one.',
-      }),
+    sources: z.array(z.string()).meta({
+      description: 'The public SDKs and documents that have it; none for a declared one.',
+    }),
     weight: weightSchema,
     suppressed: z.array(suppressedSchema).meta({
       description: 'Where it currently brings no points, for example for a faulty SDK release.',
