@@ -354,10 +354,11 @@ export const escapeNonAscii = (json: string): string =>
 
 function findSandboxWarnings(
   telemetry: Telemetry,
-  { score, receivedAtMs }: { score: Score; receivedAtMs: number },
+  { tenant, score, receivedAtMs }: { tenant: Tenant; score: Score; receivedAtMs: number },
 ): SignalWarning[] {
   const isForced = score.reasons.some(({ code }) => code === sandboxForced)
-  return findWarnings(telemetry, { raspScore: isForced ? null : score.score, receivedAtMs })
+  const raspScore = isForced ? null : score.score
+  return findWarnings(telemetry, { raspScore, receivedAtMs }, tenant.policy ?? {})
 }
 
 function accept(

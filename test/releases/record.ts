@@ -3,10 +3,12 @@
  * from then on the next one is compared with it.
  */
 import { writeFileSync } from 'node:fs'
+import { presets } from '#shared/core/policies/presets/presets.ts'
 import { createClickhouse } from '#shared/io/clickhouse/clickhouse.ts'
 import { startClickhouse } from '../support/servers/clickhouse-server.ts'
 import { migrateClickhouse } from '../support/servers/databases.ts'
 import { startMigratedPostgres } from '../support/servers/migrated-postgres.ts'
+import scores from '../vectors/scores.json' with { type: 'json' }
 import {
   readClickhouseTables,
   readConstants,
@@ -25,6 +27,9 @@ write('formats', await readFormats())
 write('constants', readConstants())
 write('permissions', readPermissions())
 write('accepted', {})
+// What tenants of this release have stored, and how it scores.
+write('policies', presets)
+write('scores', scores)
 const postgres = await startMigratedPostgres()
 write('postgres', await readPostgresTables(postgres.postgres))
 await postgres.close()

@@ -117,6 +117,20 @@ function boundMetrics(model: DeviceModel, users: ReadonlyMap<string, Sightings>)
       }
     },
     devices_per_session: one,
+    new_device_of_user: (fact) => boundNewDevice(fact, deviceId, users),
+  }
+}
+
+/** A run takes less than a day, so a device is new for as long as another was seen before it. */
+function boundNewDevice(
+  { userIds }: EventFact,
+  deviceId: string,
+  users: ReadonlyMap<string, Sightings>,
+): CountBounds {
+  const bounds = userIds.map((user) => users.get(user)!.isLaterThanAnother(deviceId))
+  return {
+    low: bounds.some(({ certainly }) => certainly) ? 1 : 0,
+    high: bounds.some(({ possibly }) => possibly) ? 1 : 0,
   }
 }
 

@@ -28,6 +28,8 @@ export type Sightings = {
    * @param own the subjects of the event itself
    */
   count: (fact: EventFact, own: readonly (string | number)[], windowMs: number) => CountBounds
+  /** Whether another subject was seen before the first sighting of this one. */
+  isLaterThanAnother: (subject: string | number) => { certainly: boolean; possibly: boolean }
 }
 
 type Sighting = { sentMs: number; placedMs: number; lastMs: number }
@@ -50,6 +52,14 @@ export function createSightings(): Sightings {
         placedMs: Math.min(known?.placedMs ?? placedByMs(fact), placedByMs(fact)),
         lastMs: Math.max(known?.lastMs ?? lastMs, lastMs),
       })
+    },
+    isLaterThanAnother: (subject) => {
+      const { sentMs, placedMs } = bySubject.get(subject)!
+      const others = [...bySubject].filter(([other]) => other !== subject)
+      return {
+        certainly: others.some(([, other]) => other.placedMs + clockMarginMs < sentMs),
+        possibly: others.some(([, other]) => other.sentMs < placedMs + clockMarginMs),
+      }
     },
     count: (fact, own, windowMs) => {
       sorted ??= sort()

@@ -18,6 +18,7 @@ const serverSide = new Set([
   'vpn_confidence',
   'proxy_type',
   'forged_request',
+  'replayed_request',
   'ip_country',
   'asn',
   'asn_type',

@@ -376,7 +376,7 @@ const hostile: Kind[] = [
       paint(signals, 'ecosystem', { adb_enabled: true })
     },
   }),
-  // Fast, but nothing else is wrong: velocity alone must not raise an alert by default.
+  // Fast, but nothing else is wrong: only extreme velocity raises an alert by default.
   kind({
     name: 'restless-app',
     share: 2,

@@ -14,7 +14,7 @@ import type { OverviewSpan, OverviewStore } from '#shared/io/analytics/overview-
 import { countDeliveriesByState } from '#shared/io/deliveries/count-deliveries.ts'
 import type { Postgres } from '#shared/io/postgres/postgres.ts'
 import type { ReconciliationStore } from '#shared/io/reconciliation/reconciliation-store.ts'
-import type { TenantView } from '#shared/io/tenants/tenant-store.ts'
+import type { TenantView } from '#shared/io/tenants/tenant-view.ts'
 import type { ConsoleApp } from '../http/admin-app.ts'
 import { toQuerySpan } from '../http/query-span.ts'
 import { tenantParams } from '../http/schemas.ts'

@@ -3,7 +3,7 @@ import type { RetainedKind, RetentionSetting } from '#shared/core/tenants/retent
 import { insertAudit } from '#shared/io/postgres/audit-store.ts'
 import type { Postgres } from '#shared/io/postgres/postgres.ts'
 import { setRetention } from '#shared/io/retention/retention-store.ts'
-import type { TenantView } from '#shared/io/tenants/tenant-store.ts'
+import type { TenantView } from '#shared/io/tenants/tenant-view.ts'
 import { requireTenant } from '../tenants/manage-tenants.ts'
 
 /**

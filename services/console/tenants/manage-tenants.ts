@@ -16,12 +16,9 @@ import { createCredentialStore } from '#shared/io/tenants/credential-store.ts'
 import type { EdgesWaited } from '#shared/io/tenants/directory/tenant-directory.ts'
 import { withTenantLock } from '#shared/io/tenants/tenant-lock.ts'
 import { setRates, type TenantRates } from '#shared/io/tenants/tenant-rate-store.ts'
-import {
-  createTenantStore,
-  type TenantStatus,
-  type TenantView,
-} from '#shared/io/tenants/tenant-store.ts'
+import { createTenantStore } from '#shared/io/tenants/tenant-store.ts'
 import { chooseTelemetryStream } from '#shared/io/tenants/tenant-streams.ts'
+import type { TenantStatus, TenantView } from '#shared/io/tenants/tenant-view.ts'
 import { type Maker, makeApiKey, makeHmacSecret, makeWebhookSecret } from './credentials.ts'
 import {
   type DirectoryWriter,

@@ -16,7 +16,8 @@ import type { Metrics } from '#shared/io/process/metrics.ts'
 import { createCredentialStore } from '#shared/io/tenants/credential-store.ts'
 import type { EdgesWaited } from '#shared/io/tenants/directory/tenant-directory.ts'
 import { tryTenantLock, withTenantLock } from '#shared/io/tenants/tenant-lock.ts'
-import { createTenantStore, type TenantView } from '#shared/io/tenants/tenant-store.ts'
+import { createTenantStore } from '#shared/io/tenants/tenant-store.ts'
+import type { TenantView } from '#shared/io/tenants/tenant-view.ts'
 import {
   type Maker,
   makeApiKey,

@@ -11,7 +11,9 @@ import {
   categories,
   type SignalDefinition,
 } from '#shared/core/signals/signal-definition.ts'
-import { findSignal, signalCatalog } from '#shared/core/signals/signals.ts'
+import { signalCatalog } from '#shared/core/signals/signals.ts'
+import { newDeviceMs } from '#shared/core/velocity/new-device.ts'
+import { type Declaring, findScoredSignal, type ScoredSignal } from './declared-signals.ts'
 import {
   halvingSchema,
   type Policy,
@@ -85,38 +87,74 @@ function checkContents(policy: Policy): ProblemDetail[] {
   const fault = (path: string, message: string) => errors.push({ path, message })
   const { review, block } = policy.thresholds
   if (block <= review) fault('$.thresholds', 'block must be above review')
+  checkDeclared(policy, fault)
   for (const category of categories) {
-    checkWeights(category, policy.categories[category].signals, fault)
-    checkGroups(category, policy.categories[category].groups ?? [], fault)
+    checkWeights(category, policy, fault)
+    checkGroups(category, policy, fault)
   }
-  policy.floors.forEach(({ signals }, index) => {
-    checkPaths(signals, `$.floors[${index}].signals`, fault)
+  policy.floors.forEach(({ signals, need }, index) => {
+    checkPaths(signals, policy, { at: `$.floors[${index}].signals`, fault })
+    if (need !== 'all' || new Set(signals).size > 1) return
+    fault(`$.floors[${index}].signals`, 'needs two signals or more for `all`')
   })
-  checkHalving(policy.halving, fault)
+  checkHalving(policy, fault)
   policy.suppressions.forEach((suppression, index) => {
     const path = `$.suppressions[${index}]`
-    checkPaths(suppression.signals, `${path}.signals`, fault)
+    checkPaths(suppression.signals, policy, { at: `${path}.signals`, fault })
     checkVersions(suppression.sdkVersions ?? [], `${path}.sdkVersions`, fault)
   })
-  const seen = new Set<string>()
-  policy.velocity.forEach(({ metric, windowSeconds }, index) => {
-    const key = `${metric}:${windowSeconds}`
-    if (seen.has(key)) fault(`$.velocity[${index}]`, 'repeats the metric and window of another')
-    seen.add(key)
-  })
+  const { trustedInstallers, requiredSignals } = policy
+  const silenced = trustedInstallers?.silences ?? []
+  checkPaths(silenced, policy, { at: '$.trustedInstallers.silences', fault })
+  const required = requiredSignals?.signals ?? []
+  checkPaths(required, policy, { at: '$.requiredSignals.signals', fault })
+  checkVelocity(policy.velocity, fault)
   return errors
 }
 
 type Fault = (path: string, message: string) => void
 
-function checkWeights(
-  category: Category,
-  weights: Record<string, SignalWeight>,
-  fault: Fault,
-): void {
-  for (const [name, weight] of Object.entries(weights)) {
+function checkDeclared({ signals = {} }: Policy, fault: Fault): void {
+  for (const path of Object.keys(signals)) {
+    const [category, name] = path.split('.') as [Category, string]
+    if (!Object.hasOwn(signalCatalog, category)) {
+      fault(`$.signals.${path}`, `is in no category: ${categories.join(', ')}`)
+    } else if (findScoredSignal({}, category, name) !== undefined) {
+      fault(`$.signals.${path}`, 'is in the catalog already')
+    }
+  }
+}
+
+function checkVelocity(rules: Policy['velocity'], fault: Fault): void {
+  const seen = new Set<string>()
+  rules.forEach(({ metric, windowSeconds, threshold, weight, steps = [] }, index) => {
+    const path = `$.velocity[${index}]`
+    const key = `${metric}:${windowSeconds}`
+    if (seen.has(key)) fault(path, 'repeats the metric and window of another')
+    seen.add(key)
+    if (metric === 'new_device_of_user') {
+      if (threshold > 0) fault(`${path}.threshold`, 'must be 0: the count is 0 or 1')
+      if (windowSeconds * 1000 <= newDeviceMs) {
+        fault(`${path}.windowSeconds`, 'must be more than a day, for which a device is new')
+      }
+    }
+    let before = { above: threshold, weight }
+    steps.forEach((step, at) => {
+      if (step.above <= before.above) {
+        fault(`${path}.steps[${at}].above`, `must be more than ${before.above}`)
+      }
+      if (step.weight <= before.weight) {
+        fault(`${path}.steps[${at}].weight`, `must be more than ${before.weight}`)
+      }
+      before = step
+    })
+  })
+}
+
+function checkWeights(category: Category, policy: Policy, fault: Fault): void {
+  for (const [name, weight] of Object.entries(policy.categories[category].signals)) {
     const path = `$.categories.${category}.signals.${name}`
-    const definition = findSignal(category, name)
+    const definition = findScoredSignal(policy, category, name)
     if (definition === undefined) fault(path, `is not a known signal of ${category}`)
     // 0 is "no weight" of any type.
     else if (weight !== 0 && !fits(weight, definition)) {
@@ -139,22 +177,19 @@ const formNames = {
   strings: '{"values"} or 0',
 } as const satisfies Record<SignalDefinition['type'], string>
 
-function fits(weight: SignalWeight, { type }: SignalDefinition): boolean {
+function fits(weight: SignalWeight, { type }: ScoredSignal): boolean {
   if (typeof weight === 'number' || 'whenFalse' in weight) return type === 'boolean'
   if ('atLeast' in weight) return type === 'number'
   return type === 'string' || type === 'strings'
 }
 
-function checkGroups(
-  category: Category,
-  groups: NonNullable<Policy['categories'][Category]['groups']>,
-  fault: Fault,
-): void {
+function checkGroups(category: Category, policy: Policy, fault: Fault): void {
   const seen = new Set<string>()
+  const groups = policy.categories[category].groups ?? []
   groups.forEach(({ signals }, index) => {
     signals.forEach((name, at) => {
       const path = `$.categories.${category}.groups[${index}].signals[${at}]`
-      if (findSignal(category, name) === undefined) {
+      if (findScoredSignal(policy, category, name) === undefined) {
         fault(path, `is not a known signal of ${category}: ${name}`)
       }
       if (seen.has(name)) fault(path, `is in a group already: ${name}`)
@@ -164,22 +199,26 @@ function checkGroups(
 }
 
 /** Checks paths like `category.signal`, and `category.*` where the schema allows it. */
-function checkPaths(paths: readonly string[], at: string, fault: Fault): void {
+function checkPaths(
+  paths: readonly string[],
+  policy: Declaring,
+  { at, fault }: { at: string; fault: Fault },
+): void {
   paths.forEach((path, index) => {
-    if (!isKnownPath(path)) fault(`${at}[${index}]`, `is not a known signal: ${path}`)
+    if (!isKnownPath(path, policy)) fault(`${at}[${index}]`, `is not a known signal: ${path}`)
   })
 }
 
-function isKnownPath(path: string): boolean {
+function isKnownPath(path: string, policy: Declaring): boolean {
   const [category = '', name = ''] = path.split('.')
   if (!Object.hasOwn(signalCatalog, category)) return false
-  return name === '*' || findSignal(category as Category, name) !== undefined
+  return name === '*' || findScoredSignal(policy, category as Category, name) !== undefined
 }
 
-function checkHalving(rules: Policy['halving'], fault: Fault): void {
+function checkHalving(policy: Policy, fault: Fault): void {
   const seen = new Set<Category>()
-  rules.forEach(({ category, confirmedBy }, index) => {
-    checkPaths(confirmedBy, `$.halving[${index}].confirmedBy`, fault)
+  policy.halving.forEach(({ category, confirmedBy }, index) => {
+    checkPaths(confirmedBy, policy, { at: `$.halving[${index}].confirmedBy`, fault })
     if (seen.has(category)) fault(`$.halving[${index}]`, `halves ${category} a second time`)
     seen.add(category)
   })
@@ -228,11 +267,10 @@ function propertyOf(schema: JsonSchema, name: string): JsonSchema {
   return property as JsonSchema
 }
 
-/** Replaces "any name, any weight" by the signals of the catalog. */
+/** Adds the signals of the catalog to "any name, any weight", which fits declared signals. */
 function describeSignals(signals: JsonSchema, category: Category): void {
   delete signals.propertyNames
   const definitions: [string, SignalDefinition][] = Object.entries(signalCatalog[category])
-  signals.additionalProperties = false
   signals.properties = Object.fromEntries(
     definitions.map(([name, { type, grade, description }]) => [
       name,

@@ -8,7 +8,14 @@
 import { hash } from 'node:crypto'
 import { z } from 'zod'
 import { decisions } from '#shared/core/alerts/dispositions.ts'
-import { categories } from '#shared/core/signals/signal-definition.ts'
+import {
+  declaredSignalsMax,
+  requiredSignalsMax,
+  silencedSignalsMax,
+  trustedInstallersMax,
+  velocityStepsMax,
+} from '#shared/core/base/limits/policies.ts'
+import { categories, signalTypes } from '#shared/core/signals/signal-definition.ts'
 
 const points = z.number().int().min(0).max(100)
 
@@ -79,12 +86,22 @@ export const velocityMetrics = [
   'signal_flips',
   'devices_per_user',
   'devices_per_session',
+  /** The user's earlier devices, while the user is new on this one. */
+  'new_device_of_user',
 ] as const
+
+const velocityStepSchema = z.strictObject({
+  above: z.number().int().min(1).describe('The step holds when the count is above this.'),
+  weight: points.describe('Points in place of the weight of the rule or of a lower step.'),
+})
 
 const velocityRuleSchema = z.strictObject({
   metric: z
     .enum(velocityMetrics)
-    .describe('What is counted: different sessions, users, ... ; for `signal_flips`, changes.'),
+    .describe(
+      'What is counted: different sessions, users, ... ; for `signal_flips`, changes; for ' +
+        '`new_device_of_user`, devices of the user from before it came to this one, within a day.',
+    ),
   windowSeconds: z
     .number()
     .int()
@@ -93,13 +110,23 @@ const velocityRuleSchema = z.strictObject({
     .describe('The window before the event; at most 30 days.'),
   threshold: z.number().int().min(0).describe('The rule acts when the count is above this.'),
   weight: points.describe('Points added to the risk score; 0 switches the rule off.'),
+  steps: z
+    .array(velocityStepSchema)
+    .min(1)
+    .max(velocityStepsMax)
+    .optional()
+    .describe('Points that grow with the count: rising counts above the threshold, each heavier.'),
 })
 
 const categoryName = z.enum(categories)
 const signalPath = z
   .string()
-  .regex(/^[a-z]+\.[a-z0-9_]+$/, 'must be a signal as `category.signal`')
+  .regex(/^[a-z]+\.[A-Za-z0-9_]+$/, 'must be a signal as `category.signal`')
   .describe('A signal as `category.signal`.')
+
+const signalOrCategory = z
+  .string()
+  .regex(/^[a-z]+\.([A-Za-z0-9_]+|\*)$/, 'must be `category.signal` or `category.*`')
 
 const halvingRuleSchema = z.strictObject({
   category: categoryName.describe('The category that counts half.'),
@@ -117,9 +144,7 @@ function toHalvingRules(value: unknown): unknown {
 /** Signals that do not score for some SDK versions or platforms, for a faulty release. */
 const suppressionSchema = z.strictObject({
   signals: z
-    .array(
-      z.string().regex(/^[a-z]+\.([a-z0-9_]+|\*)$/, 'must be `category.signal` or `category.*`'),
-    )
+    .array(signalOrCategory)
     .min(1)
     .max(100)
     .describe('What scores nothing: `category.signal`, or `category.*` for all of a category.'),
@@ -159,7 +184,65 @@ const floorSchema = z.strictObject({
   signals: z
     .array(signalPath)
     .describe('Any of these, when it scores, lifts the score to `score`.'),
+  need: z
+    .enum(['any', 'all'])
+    .optional()
+    .describe('`all`: only when every one of the signals scores. Left out, any of them.'),
 })
+
+const declaredSignalSchema = z.strictObject({
+  type: z.enum(signalTypes).describe('A value of another type scores nothing.'),
+  description: z.string().min(1).max(200).optional(),
+})
+
+/** Names that a tenant gives: with letters of both cases, as SDKs write them. */
+const declaredSignalPath = z
+  .string()
+  .regex(
+    /^[a-z]+\.[A-Za-z][A-Za-z0-9_]{0,63}$/,
+    'must be `category.signal` with a name of up to 64 letters, digits and _',
+  )
+
+const declaredSignalsSchema = z
+  .record(declaredSignalPath, declaredSignalSchema)
+  .refine(
+    (signals) => Object.keys(signals).length <= declaredSignalsMax,
+    `must have at most ${declaredSignalsMax} signals`,
+  )
+  .describe(
+    'Signals of the tenant itself, by `category.signal`, that the catalog does not have. They can ' +
+      'be weighed as those of the catalog and count towards the flag TENANT_SIGNAL.',
+  )
+
+const trustedInstallersSchema = z
+  .strictObject({
+    packages: z
+      .array(z.string().min(1).max(255))
+      .min(1)
+      .max(trustedInstallersMax)
+      .describe('Values of `tamper.installer_package`, such as `com.sec.android.app.samsungapps`.'),
+    silences: z
+      .array(signalPath)
+      .min(1)
+      .max(silencedSignalsMax)
+      .optional()
+      .describe('What then scores nothing. Left out, `tamper.untrusted_install_source`.'),
+  })
+  .describe(
+    'Installers that are as good as the app store. The app itself names its installer, so silence ' +
+      'only what says where the app came from.',
+  )
+
+const requiredSignalsSchema = z
+  .strictObject({
+    signals: z
+      .array(signalOrCategory)
+      .min(1)
+      .max(requiredSignalsMax)
+      .describe('Each must be measured: not left out and not null; of `category.*` any signal.'),
+    weight: points.describe('Points added to the score when one is missing; 0 switches it off.'),
+  })
+  .describe('What every event must measure. An event without it has the flag SIGNALS_MISSING.')
 
 const scoreMismatchSchema = z
   .strictObject({
@@ -207,6 +290,9 @@ export const policySchema = z
     softCategories: z
       .array(categoryName)
       .describe('Categories that, however bad, together stay one point below `thresholds.block`.'),
+    signals: declaredSignalsSchema.optional(),
+    trustedInstallers: trustedInstallersSchema.optional(),
+    requiredSignals: requiredSignalsSchema.optional(),
     suppressions: z
       .array(suppressionSchema)
       .max(100)
@@ -232,6 +318,8 @@ export type Policy = z.output<typeof policySchema>
 export type SignalWeight = z.infer<typeof signalWeightSchema>
 export type VelocityRule = z.infer<typeof velocityRuleSchema>
 export type VelocityMetric = VelocityRule['metric']
+export type TrustedInstallers = z.infer<typeof trustedInstallersSchema>
+export type RequiredSignals = z.infer<typeof requiredSignalsSchema>
 export type Suppression = z.infer<typeof suppressionSchema>
 
 /** 128 bits of SHA-256: no second document with the same address can be found. */

@@ -4,15 +4,16 @@
  * always agree.
  */
 import { z } from 'zod'
+import { findScoredSignal } from '#shared/core/policies/declared-signals.ts'
 import type { Policy } from '#shared/core/policies/policy.ts'
 import { type Category, categories, type Signals } from '#shared/core/signals/signal-definition.ts'
-import { findSignal } from '#shared/core/signals/signals.ts'
 import { reasonSchema } from './reason-schema.ts'
 import { actions } from './score.ts'
 import { type CompiledPolicy, compileRules } from './score-rules.ts'
 import { findSuppression, softLimit, type Tally } from './score-tally.ts'
 import { type Assessment, assess } from './scoring.ts'
 import type { ScoringContext } from './suppressions.ts'
+import { findTrustedInstaller } from './trusted-installers.ts'
 
 /** How a signal that was sent counted. */
 const signalOutcomes = [
@@ -23,9 +24,9 @@ const signalOutcomes = [
   'clean',
   /** Known, but the policy gives it no weight. */
   'weightless',
-  /** Not in the catalog. */
+  /** Neither in the catalog nor declared by the policy. */
   'unknown',
-  /** It would have scored, but for a suppression. */
+  /** It would have scored, but for a suppression or a trusted installer. */
   'suppressed',
 ] as const
 
@@ -38,11 +39,11 @@ const signalStepSchema = z.object({
   outcome: z.enum(signalOutcomes).meta({
     description:
       'What became of it. `not_measured`: it is null. `clean`: nothing is wrong. `weightless`: ' +
-      'the policy gives it no weight. `unknown`: the catalog does not have it. `suppressed`: it ' +
-      'would have scored.',
+      'the policy gives it no weight. `unknown`: neither the catalog nor the policy has it. ' +
+      '`suppressed`: it would have scored.',
   }),
   points: pointsSchema.meta({ description: 'Its points before anything limits them.' }),
-  suppressed_because: z.string().optional().meta({ description: 'The suppression’s reason.' }),
+  suppressed_because: z.string().optional().meta({ description: 'Why it scores nothing.' }),
 })
 
 const categoryStepSchema = z.object({
@@ -72,9 +73,17 @@ export const scoreExplanationSchema = z
     signals: z.array(signalStepSchema),
     categories: z.array(categoryStepSchema),
     sum: pointsSchema.meta({ description: 'What the categories add up to.' }),
-    total: pointsSchema.max(100).meta({ description: 'That, limited to 100.' }),
+    missing: z
+      .object({ signals: pathsSchema, points: pointsSchema.max(100) })
+      .nullable()
+      .meta({ description: 'Required signals that were not measured, and the points of that.' }),
+    total: pointsSchema.max(100).meta({ description: 'Both together, limited to 100.' }),
     floor: z
-      .object({ signal: z.string(), score: pointsSchema.max(100) })
+      .object({
+        signal: z.string(),
+        with: pathsSchema.optional().meta({ description: 'The signals that it needed beside it.' }),
+        score: pointsSchema.max(100),
+      })
       .nullable()
       .meta({ description: 'The signal that lifted the score, and to what; null if none did.' }),
     score: pointsSchema.max(100),
@@ -98,13 +107,19 @@ export function explainScore(
   context: ScoringContext,
 ): ScoreExplanation {
   const compiled = compileRules(policy)
-  const assessment = assess(compiled, signals, context)
-  const { score, tallied } = assessment
+  const { score, tallied } = assess(compiled, signals, context)
+  const explaining: Explaining = {
+    policy,
+    compiled,
+    tallied,
+    context,
+    installer: findTrustedInstaller(compiled.trust, signals),
+  }
   const sum = tallied?.sum ?? 0
   return {
     signals: categories.flatMap((category) =>
       Object.entries(signals[category]).map(([name, value]) =>
-        explainSignal(compiled, assessment, context, { category, name, value }),
+        explainSignal(explaining, { category, name, value }),
       ),
     ),
     categories: compiled.categories.map((rules) => {
@@ -113,7 +128,8 @@ export function explainScore(
       return { ...explainCategory(rules, tally), soft_limit }
     }),
     sum,
-    total: Math.min(100, sum),
+    missing: tallied?.missing ?? null,
+    total: tallied?.total ?? 0,
     floor: tallied?.floor ?? null,
     score: score.score,
     thresholds: { review: policy.thresholds.review, block: policy.thresholds.block },
@@ -122,10 +138,17 @@ export function explainScore(
   }
 }
 
+type Explaining = {
+  policy: Policy
+  compiled: CompiledPolicy
+  tallied: Assessment['tallied']
+  context: ScoringContext
+  /** The trusted installer, or null. */
+  installer: string | null
+}
+
 function explainSignal(
-  compiled: CompiledPolicy,
-  { tallied }: Assessment,
-  context: ScoringContext,
+  { policy, compiled, tallied, context, installer }: Explaining,
   sent: { category: Category; name: string; value: unknown },
 ): SignalStep {
   const { category, name, value } = sent
@@ -134,12 +157,16 @@ function explainSignal(
   const tally = tallied?.tallies.find((one) => one.category.category === category)
   const hit = tally?.hits.find((one) => one.rule.path === signal)
   if (hit !== undefined) return step('scored', hit.points)
-  if (findSignal(category, name) === undefined) return step('unknown')
+  if (findScoredSignal(policy, category, name) === undefined) return step('unknown')
   if (value === null) return step('not_measured')
   const rules = compiled.categories.find((one) => one.category === category)
   const rule = rules?.rules.get(name)
   if (rule === undefined) return step('weightless')
-  const reason = rule.points(value) === 0 ? null : findSuppression(rule, context)
+  if (rule.points(value) === 0) return step('clean')
+  const reason =
+    installer !== null && rule.silenced
+      ? `The policy trusts the installer ${installer}.`
+      : findSuppression(rule, context)
   if (reason === null) return step('clean')
   return { ...step('suppressed'), suppressed_because: reason }
 }

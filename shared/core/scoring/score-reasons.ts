@@ -4,9 +4,10 @@
  * all its points stays with a weight of 0, because its signals were still detected.
  */
 import type { Flag } from '#shared/core/signals/flags.ts'
+import { toMissingReason } from './required-signals.ts'
 import type { Reason } from './score.ts'
 import type { CompiledPolicy } from './score-rules.ts'
-import { softLimit, type Tallied, type Tally } from './score-tally.ts'
+import { type Floor, softLimit, type Tallied, type Tally } from './score-tally.ts'
 
 /**
  * The evidence of a reason, and what changed its points. `signals` is always present, as sorted
@@ -16,7 +17,8 @@ import { softLimit, type Tallied, type Tally } from './score-tally.ts'
  * - `strong_evidence`: the critical signals that filled the category to its cap.
  * - `halved_by`: the signals that confirm the halving of the category.
  * - `soft_limit`: the most points of all soft categories, which cannot lead to BLOCK.
- * - `floor`: the signal with a floor, and the score that it raised the event to.
+ * - `floor`: the signal with a floor, and the score that it raised the event to; `with` has the
+ *   signals that had to be detected beside it.
  */
 export type Evidence = {
   signals: string[]
@@ -24,7 +26,7 @@ export type Evidence = {
   strong_evidence?: string[]
   halved_by?: string[]
   soft_limit?: number
-  floor?: { signal: string; score: number }
+  floor?: Floor
 }
 
 type EvidenceCap = { category: string; group?: string[]; cap: number; sum: number }
@@ -34,9 +36,8 @@ type PendingReason = { code: Flag; weight: number; evidence: Evidence }
 /** @returns the reasons, heaviest first; their weights add up to the score */
 export function toReasons(compiled: CompiledPolicy, tallied: Tallied): Reason[] {
   const pending = new Map<Flag, PendingReason>()
-  const total = Math.min(100, tallied.sum)
   const whole = { category: 'all', cap: 100, sum: tallied.sum }
-  let remaining = total
+  let remaining = Math.min(100, tallied.sum)
   // Where the sum of categories exceeds 100, the strongest categories keep their points.
   const ordered = [...tallied.tallies].sort((a, b) => b.points - a.points)
   for (const tally of ordered) {
@@ -44,9 +45,11 @@ export function toReasons(compiled: CompiledPolicy, tallied: Tallied): Reason[] 
     remaining -= granted
     addTally(pending, compiled, tally, { granted, whole: granted < tally.points ? whole : null })
   }
-  if (tallied.floor !== null) addFloor(pending, tallied, tallied.score - total)
-  const reasons = [...pending.values()]
-  for (const { evidence } of reasons) evidence.signals.sort()
+  if (tallied.floor !== null) addFloor(pending, tallied, tallied.score - tallied.total)
+  for (const { evidence } of pending.values()) evidence.signals.sort()
+  const reasons: Reason[] = [...pending.values()]
+  const { missing } = tallied
+  if (missing !== null) reasons.push(toMissingReason(missing.signals, missing.points))
   return reasons.sort((a, b) => b.weight - a.weight || (a.code < b.code ? -1 : 1))
 }
 
@@ -63,11 +66,11 @@ function addTally(
   const shares = shareOut(limitGroups(tally, limited), limit.granted)
   const touched = new Set<Evidence>()
   for (let index = 0; index < hits.length; index++) {
-    const { rule } = hits[index]!
-    let reason = pending.get(rule.flag)
+    const { rule, flag } = hits[index]!
+    let reason = pending.get(flag)
     if (reason === undefined) {
-      reason = { code: rule.flag, weight: 0, evidence: { signals: [] } }
-      pending.set(rule.flag, reason)
+      reason = { code: flag, weight: 0, evidence: { signals: [] } }
+      pending.set(flag, reason)
     }
     reason.weight += shares[index]!
     reason.evidence.signals.push(rule.path)
@@ -143,8 +146,8 @@ function addFloor(
   points: number,
 ): void {
   for (const { hits } of tallies) {
-    for (const { rule } of hits) {
-      const reason = rule.path === floor?.signal ? pending.get(rule.flag) : undefined
+    for (const { rule, flag } of hits) {
+      const reason = rule.path === floor?.signal ? pending.get(flag) : undefined
       if (reason === undefined || floor === null) continue
       reason.weight += points
       reason.evidence.floor = floor

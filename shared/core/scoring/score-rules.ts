@@ -3,18 +3,22 @@
  * values.
  */
 
+import { findScoredSignal, type ScoredSignal } from '#shared/core/policies/declared-signals.ts'
 import type { Policy, SignalWeight } from '#shared/core/policies/policy.ts'
 import type { Flag } from '#shared/core/signals/flags.ts'
 import { type Category, categories } from '#shared/core/signals/signal-definition.ts'
-import { findSignal } from '#shared/core/signals/signals.ts'
-import { withSpellings } from '#shared/core/signals/vocabulary.ts'
+import { isPlainNumber } from '#shared/core/signals/signals.ts'
+import { toMeaning, withSpellings } from '#shared/core/signals/vocabulary.ts'
+import { compileRequirement, type Requirement } from './required-signals.ts'
 import { type CompiledSuppression, compileSuppressions } from './suppressions.ts'
+import { compileTrust, type Trust } from './trusted-installers.ts'
 
 /** One signal that can score. */
 export type Rule = {
   /** `category.signal` */
   path: string
-  flag: Flag
+  /** The flag of a value that scores. */
+  flagOf: (value: unknown) => Flag
   /** Whether it is of critical grade, for strong evidence. */
   critical: boolean
   /** Index of its group in the category, -1 for none. */
@@ -23,6 +27,8 @@ export type Rule = {
   points: (value: unknown) => number
   /** Its suppressions, in the order of the document; null when there are none. */
   suppressions: readonly CompiledSuppression[] | null
+  /** Whether it scores nothing when the installer is trusted. */
+  silenced: boolean
 }
 
 export type CategoryRules = {
@@ -44,35 +50,44 @@ export type CompiledPolicy = {
   /** How many critical signals fill a category; infinity when that is off. */
   strongFrom: number
   floors: ReadonlyMap<string, number>
+  /** Floors that need every one of their signals, sorted. */
+  jointFloors: readonly { score: number; signals: readonly string[] }[]
+  trust: Trust | null
+  requirement: Requirement | null
 }
 
-/** Compiles a policy, without signals that are not in the catalog. */
+/** Compiles a policy, without signals that neither the catalog nor the policy declares. */
 export function compileRules(policy: Policy): CompiledPolicy {
-  const compiled = categories.map((category) => compileCategory(category, policy))
+  const trust = compileTrust(policy.trustedInstallers)
+  const compiled = categories.map((category) => compileCategory(category, policy, trust))
   addSuppressions(policy, compiled)
   return {
     thresholds: policy.thresholds,
     categories: compiled,
     halving: compileHalving(policy.halving),
     strongFrom: policy.strongEvidence?.signals ?? Number.POSITIVE_INFINITY,
-    floors: compileFloors(policy.floors),
+    ...compileFloors(policy.floors),
+    trust,
+    requirement: compileRequirement(policy.requiredSignals),
   }
 }
 
-function compileCategory(category: Category, policy: Policy): CategoryRules {
+function compileCategory(category: Category, policy: Policy, trust: Trust | null): CategoryRules {
   const { cap, signals, groups = [] } = policy.categories[category]
   const rules = new Map<string, Rule>()
   const falseRules = new Map<string, Rule>()
   for (const [name, weight] of Object.entries(signals)) {
-    const definition = findSignal(category, name)
+    const definition = findScoredSignal(policy, category, name)
     if (definition === undefined || weight === 0) continue
+    const path = `${category}.${name}`
     const rule: Rule = {
-      path: `${category}.${name}`,
-      flag: definition.flag,
+      path,
+      flagOf: compileFlag({ category, name }, definition, withSpellings(category, name, weight)),
       critical: definition.grade === 'critical',
       group: groups.findIndex((group) => group.signals.includes(name)),
-      points: compileWeight(withSpellings(category, name, weight)),
+      points: compileWeight(withSpellings(category, name, weight), definition),
       suppressions: null,
+      silenced: trust?.silences.has(path) ?? false,
     }
     rules.set(name, rule)
     if (typeof weight === 'object' && 'whenFalse' in weight) falseRules.set(name, rule)
@@ -96,7 +111,25 @@ function addSuppressions({ suppressions }: Policy, compiled: readonly CategoryRu
   for (const rule of rules) rule.suppressions = bySignal.get(rule.path) ?? null
 }
 
-function compileWeight(weight: SignalWeight): (value: unknown) => number {
+/**
+ * A value of another type than that of a signal of the catalog is refused at the edge, as is a
+ * number that a double cannot hold. Of declared signals they score nothing.
+ */
+function compileWeight(
+  weight: SignalWeight,
+  { type, declared }: ScoredSignal,
+): (value: unknown) => number {
+  const points = weigh(weight)
+  if (!declared || typeof weight !== 'object') return points
+  if ('atLeast' in weight) {
+    return (value) => (typeof value === 'number' && isPlainNumber(value) ? points(value) : 0)
+  }
+  if (!('values' in weight)) return points
+  return (value) => ((type === 'strings') === Array.isArray(value) ? points(value) : 0)
+}
+
+/** @returns the points of each value by the form of the weight */
+export function weigh(weight: SignalWeight): (value: unknown) => number {
   if (typeof weight === 'number') return (value) => (value === true ? weight : 0)
   if ('whenFalse' in weight) return (value) => (value === false ? weight.whenFalse : 0)
   if ('atLeast' in weight) {
@@ -115,6 +148,48 @@ function compileWeight(weight: SignalWeight): (value: unknown) => number {
   }
 }
 
+/** Of a list, the flag of the item with the most points; of equals that of the first flag. */
+function compileFlag(
+  signal: SignalName,
+  { flag, flagByValue }: ScoredSignal,
+  weight: SignalWeight,
+): (value: unknown) => Flag {
+  if (flagByValue === undefined || typeof weight !== 'object' || !('values' in weight)) {
+    return () => flag
+  }
+  const byFlag = splitByFlag(signal, { flag, flagByValue }, weight).map((one) => {
+    return { flag: one.flag, points: weigh(one.weight) }
+  })
+  return (value) => {
+    const points = byFlag.map((one) => one.points(value))
+    return byFlag[points.indexOf(Math.max(...points))]!.flag
+  }
+}
+
+type ValueWeight = Extract<SignalWeight, { values: unknown }>
+
+type SignalName = { category: Category; name: string }
+
+/**
+ * The weight of each flag's values alone, in the order of the flags' first values. Every spelling
+ * of a value has its flag.
+ */
+export function splitByFlag(
+  { category, name }: SignalName,
+  { flag, flagByValue = {} }: Pick<ScoredSignal, 'flag' | 'flagByValue'>,
+  { values, unless }: ValueWeight,
+): { flag: Flag; weight: ValueWeight }[] {
+  const flagOf = (value: string) => {
+    const meaning = toMeaning(category, name, value)
+    return Object.hasOwn(flagByValue, meaning) ? flagByValue[meaning]! : flag
+  }
+  return [flag, ...new Set(Object.values(flagByValue))].map((one) => {
+    const own = Object.entries(values).filter(([value]) => flagOf(value) === one)
+    const weight = { values: Object.fromEntries(own), ...(unless === undefined ? {} : { unless }) }
+    return { flag: one, weight }
+  })
+}
+
 /** Merges the rules of one category: any of their signals confirms. */
 function compileHalving(rules: Policy['halving']): HalvingRule[] {
   const byCategory = new Map<Category, Set<string>>()
@@ -126,10 +201,15 @@ function compileHalving(rules: Policy['halving']): HalvingRule[] {
   return [...byCategory].map(([category, confirming]) => ({ category, confirming }))
 }
 
-function compileFloors(floors: Policy['floors']): Map<string, number> {
+function compileFloors(floors: Policy['floors']): Pick<CompiledPolicy, 'floors' | 'jointFloors'> {
   const highest = new Map<string, number>()
-  for (const { score, signals } of floors) {
+  const joint: { score: number; signals: string[] }[] = []
+  for (const { score, signals, need } of floors) {
+    if (need === 'all') {
+      if (signals.length > 0) joint.push({ score, signals: [...new Set(signals)].sort() })
+      continue
+    }
     for (const path of signals) highest.set(path, Math.max(score, highest.get(path) ?? 0))
   }
-  return highest
+  return { floors: highest, jointFloors: joint }
 }

@@ -1,15 +1,19 @@
 /**
  * From signals to points. Signals add up within their groups and their category, a category can be
  * halved or limited, categories add up to at most 100, and floors raise the score. The tally keeps
- * every step for reasons and explanations. One more detected signal never lowers a score.
+ * every step for reasons and explanations. One more detected signal never lowers a score, unless it
+ * is one that the policy requires, whose absence has points of its own.
  */
 
+import type { Flag } from '#shared/core/signals/flags.ts'
 import type { CategorySignals, Signals } from '#shared/core/signals/signal-definition.ts'
+import { findMissing } from './required-signals.ts'
 import type { CategoryRules, CompiledPolicy, HalvingRule, Rule } from './score-rules.ts'
 import type { ScoringContext } from './suppressions.ts'
+import { findTrustedInstaller } from './trusted-installers.ts'
 
-/** A signal that scores, and its points before any limit. */
-type Hit = { rule: Rule; points: number }
+/** A signal that scores, its points before any limit, and the flag of its value. */
+type Hit = { rule: Rule; points: number; flag: Flag }
 
 export type Tally = {
   category: CategoryRules
@@ -35,10 +39,17 @@ export type Tallied = {
   tallies: Tally[]
   /** The sum of the categories, before the limit of 100. */
   sum: number
-  /** Null when no floor is above the sum. */
-  floor: { signal: string; score: number } | null
+  /** Required signals that were not measured, and the points of their absence. */
+  missing: { signals: string[]; points: number } | null
+  /** The sum and the points of missing signals, at most 100. */
+  total: number
+  /** Null when no floor is above the total. */
+  floor: Floor | null
   score: number
 }
+
+/** The signal that lifts the score, with the others that it needs, if it needs any. */
+export type Floor = { signal: string; with?: string[]; score: number }
 
 /**
  * Tallies an event.
@@ -50,26 +61,33 @@ export function tallySignals(
   context: ScoringContext,
 ): Tallied | null {
   let tallies: Tally[] | null = null
+  const trusted = findTrustedInstaller(compiled.trust, signals) !== null
   for (const category of compiled.categories) {
-    const hits = findHits(category, signals[category.category], context)
+    const hits = findHits(category, signals[category.category], { context, trusted })
     if (hits === null) continue
     tallies ??= []
     tallies.push(addUp(category, hits, compiled.strongFrom))
   }
-  if (tallies === null) return null
+  const { requirement } = compiled
+  const absent = requirement === null ? [] : findMissing(requirement, signals)
+  if (tallies === null && absent.length === 0) return null
+  tallies ??= []
   if (compiled.halving.length > 0) applyHalving(compiled, tallies)
   limitSoft(compiled, tallies)
   let sum = 0
   for (const one of tallies) sum += one.points
-  const total = Math.min(100, sum)
+  const limited = Math.min(100, sum)
+  const points = absent.length === 0 ? 0 : Math.min(requirement!.weight, 100 - limited)
+  const missing = absent.length === 0 ? null : { signals: absent, points }
+  const total = limited + points
   const floor = findFloor(compiled, tallies, total)
-  return { tallies, sum, floor, score: floor?.score ?? total }
+  return { tallies, sum, missing, total, floor, score: floor?.score ?? total }
 }
 
 function findHits(
   category: CategoryRules,
   signals: CategorySignals,
-  context: ScoringContext,
+  { context, trusted }: { context: ScoringContext; trusted: boolean },
 ): Hit[] | null {
   const { rules, falseRules } = category
   let hits: Hit[] | null = null
@@ -80,9 +98,10 @@ function findHits(
     const rule = value === false ? falseRules?.get(name) : rules.get(name)
     if (rule === undefined) continue
     const points = rule.points(value)
-    if (points === 0 || findSuppression(rule, context) !== null) continue
+    if (points === 0 || (trusted && rule.silenced)) continue
+    if (findSuppression(rule, context) !== null) continue
     hits ??= []
-    hits.push({ rule, points })
+    hits.push({ rule, points, flag: rule.flagOf(value) })
   }
   if (hits !== null && hits.length > 1) hits.sort(byPointsThenPath)
   return hits
@@ -222,17 +241,30 @@ function findFloor(
   compiled: CompiledPolicy,
   tallies: readonly Tally[],
   total: number,
-): Tallied['floor'] {
+): Floor | null {
   let score = total
-  let signal = ''
+  let floor: Floor | null = null
   for (const { category, hits } of tallies) {
     const limit = category.soft ? softLimit(compiled) : 100
     for (const { rule } of hits) {
-      const floor = Math.min(limit, compiled.floors.get(rule.path) ?? 0)
-      if (floor <= score) continue
-      score = floor
-      signal = rule.path
+      const lifted = Math.min(limit, compiled.floors.get(rule.path) ?? 0)
+      if (lifted <= score) continue
+      score = lifted
+      floor = { signal: rule.path, score }
     }
   }
-  return signal === '' ? null : { signal, score }
+  for (const { score: wanted, signals } of compiled.jointFloors) {
+    const found = signals.map((path) => findHit(tallies, path))
+    if (found.includes(null)) continue
+    const soft = found.every((one) => one!.category.soft)
+    const lifted = soft ? Math.min(softLimit(compiled), wanted) : wanted
+    if (lifted <= score) continue
+    score = lifted
+    floor = { signal: signals[0]!, with: signals.slice(1), score }
+  }
+  return floor
+}
+
+function findHit(tallies: readonly Tally[], path: string): Tally | null {
+  return tallies.find(({ hits }) => hits.some(({ rule }) => rule.path === path)) ?? null
 }

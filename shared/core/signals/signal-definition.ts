@@ -40,6 +40,8 @@ export type SignalDefinition = {
   platforms: (typeof platforms)[number][]
   grade: Grade
   flag: Flag
+  /** Flags of values that mean something else than `flag` says. */
+  flagByValue?: Readonly<Record<string, Flag>>
   description: string
   /** The public SDKs and documents that report or grade this signal. */
   sources: string[]

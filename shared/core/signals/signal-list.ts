@@ -1,10 +1,16 @@
 /**
  * The signal catalog as a tenant sees it: which signals it can send, what they mean, and their
- * weights in its policy. It lists every signal of the catalog once; one that the policy does not
- * name weighs 0. The schemas describe the answers of the REST and the admin API.
+ * weights in its policy. It lists every signal of the catalog once, and then those that the policy
+ * declares; one that it does not weigh has 0. The schemas describe the answers of the REST and the
+ * admin API.
  */
 import { z } from 'zod'
 import { flagSchema, instantSchema } from '#shared/core/http/field-schemas.ts'
+import {
+  type DeclaredSignal,
+  findScoredSignal,
+  listDeclared,
+} from '#shared/core/policies/declared-signals.ts'
 import type { Policy, SignalWeight } from '#shared/core/policies/policy.ts'
 import { flags } from './flags.ts'
 import {
@@ -87,9 +93,9 @@ const signalSchema = z
     }),
     flag: flagSchema.meta({ description: 'The reason that it counts towards.' }),
     description: z.string(),
-    sources: z
-      .array(z.string())
-      .meta({ description: 'The public SDKs and documents that have it.' }),
+    sources: z.array(z.string()).meta({
+      description: 'The public SDKs and documents that have it; none for a declared one.',
+    }),
     weight: weightSchema,
     suppressed: z.array(suppressedSchema).meta({
       description: 'Where it currently brings no points, for example for a faulty SDK release.',
@@ -127,7 +133,10 @@ export const signalListSchema = z
     ),
     flags: z.record(z.string(), z.string()).meta({ description: 'What each reason flag means.' }),
   })
-  .meta({ description: 'Every known signal and what it weighs for the tenant.' })
+  .meta({
+    description:
+      'Every signal of the catalog and of the policy, and what it weighs for the tenant.',
+  })
   .meta({ id: 'SignalList' })
 
 export type SignalList = z.infer<typeof signalListSchema>
@@ -143,6 +152,7 @@ export type TenantPolicy = { policy: Policy; version: number; policyHash: string
 export function toSignalList(of: TenantPolicy, nowMs: number): SignalList {
   const { policy, version, policyHash } = of
   const suppressions = toSuppressions(policy, nowMs)
+  const declared = listDeclared(policy)
   return {
     policy: {
       name: policy.name,
@@ -152,7 +162,11 @@ export function toSignalList(of: TenantPolicy, nowMs: number): SignalList {
     },
     categories: categories.map((category) => {
       const { cap, groups, signals: weights } = policy.categories[category]
-      const definitions: [string, SignalDefinition][] = Object.entries(signalCatalog[category])
+      const own = declared.filter((one) => one.category === category)
+      const definitions: [string, SignalDefinition][] = [
+        ...Object.entries(signalCatalog[category]),
+        ...own.map((one): [string, SignalDefinition] => [one.name, toDefinition(policy, one)]),
+      ]
       return {
         category,
         cap,
@@ -169,6 +183,11 @@ export function toSignalList(of: TenantPolicy, nowMs: number): SignalList {
     }),
     flags: { ...flags },
   }
+}
+
+function toDefinition(policy: Policy, one: DeclaredSignal): SignalDefinition {
+  const { type, grade, flag } = findScoredSignal(policy, one.category, one.name)!
+  return { type, grade, flag, platforms: [...platforms], description: one.description, sources: [] }
 }
 
 function toDescription(category: Category, name: string, definition: SignalDefinition) {

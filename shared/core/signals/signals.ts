@@ -29,7 +29,8 @@ export function findSignal(category: Category, name: string): SignalDefinition |
   return Object.hasOwn(signals, name) ? signals[name] : undefined
 }
 
-const typeNames: Record<SignalType, string> = {
+/** What a value of a signal must be, in words. */
+export const typeNames: Record<SignalType, string> = {
   boolean: 'a boolean or null',
   number: 'a number or null',
   string: 'a string or null',
@@ -60,7 +61,8 @@ export function checkKnownSignals(
   }
 }
 
-function hasType(value: unknown, type: SignalType): boolean {
+/** Whether a value that is not null is of the type. */
+export function hasType(value: unknown, type: SignalType): boolean {
   if (type !== 'strings') return typeof value === type
   return Array.isArray(value) && value.every((item) => typeof item === 'string')
 }

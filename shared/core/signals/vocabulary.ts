@@ -40,6 +40,10 @@ export function isKnownValue(category: Category, name: string, text: string): bo
   return meanings.get(`${category}.${name}`)?.has(text) ?? true
 }
 
+/** The value that a text means; the text itself where the vocabulary does not have it. */
+export const toMeaning = (category: Category, name: string, text: string): string =>
+  meanings.get(`${category}.${name}`)?.get(text) ?? text
+
 /** The values of a signal; null when it can have any. */
 export function listValues(category: Category, name: string): string[] | null {
   const values = findSignal(category, name)?.values

@@ -9,8 +9,14 @@ import {
 } from '#shared/core/base/limits/telemetry.ts'
 import { countChanges } from '#shared/core/base/text-distance.ts'
 import { toVisible } from '#shared/core/base/visible-text.ts'
-import { type Category, categories, type Signals } from '#shared/core/signals/signal-definition.ts'
-import { findSignal, signalCatalog } from '#shared/core/signals/signals.ts'
+import { type Declaring, findScoredSignal } from '#shared/core/policies/declared-signals.ts'
+import {
+  type Category,
+  categories,
+  type Signals,
+  type SignalType,
+} from '#shared/core/signals/signal-definition.ts'
+import { hasType, signalCatalog, typeNames } from '#shared/core/signals/signals.ts'
 import { isKnownValue, listValues } from '#shared/core/signals/vocabulary.ts'
 import { findNearest, toChangesMax, toPlain } from './warnings/nearest-name.ts'
 
@@ -20,6 +26,7 @@ export const warningCodes = [
   'many_unknown_signals',
   'unknown_category',
   'unknown_value',
+  'wrong_type',
   'unknown_member',
   'unreadable_value',
   'out_of_range',
@@ -46,19 +53,23 @@ const known: Known[] = categories.flatMap((category) =>
 )
 
 /**
- * Finds what the catalog does not know in a valid submission, in the order of the categories.
+ * Finds what neither the catalog nor the tenant's policy knows in a valid submission, in the order
+ * of the categories.
  * @returns at most `warningsMax` warnings, of the first `warningTextsMax` texts
  */
-export function findSignalWarnings(signals: Signals): SignalWarning[] {
+export function findSignalWarnings(signals: Signals, policy: Declaring = {}): SignalWarning[] {
   const warnings: SignalWarning[] = []
   const budget = { texts: warningTextsMax }
   for (const category of categories) {
     for (const name of Object.keys(signals[category])) {
       if (warnings.length === warningsMax) return warnings
+      const known = findScoredSignal(policy, category, name)
       const warning =
-        findSignal(category, name) === undefined
+        known === undefined
           ? warnOfName(category, name)
-          : warnOfValue(category, name, signals[category][name], budget)
+          : known.declared
+            ? warnOfType(known.type, `${category}.${name}`, signals[category][name])
+            : warnOfValue(category, name, signals[category][name], budget)
       if (warning !== null) warnings.push(warning)
     }
   }
@@ -83,6 +94,13 @@ function warnOfName(category: Category, name: string): SignalWarning {
   const hint = nearest === null ? '' : `; did you mean ${nearest}?`
   const message = `is not in the catalog: it is kept and weighs nothing${hint}`
   return { path: `$.signals.${category}.${shown}`, code: 'unknown_signal', message, nearest }
+}
+
+/** A declared signal of another type is no error, since the catalog does not know it. */
+function warnOfType(type: SignalType, path: string, value: unknown): SignalWarning | null {
+  if (value === null || hasType(value, type)) return null
+  const message = `is declared as ${typeNames[type]}: this value is kept and weighs nothing`
+  return { path: `$.signals.${path}`, code: 'wrong_type', message, nearest: null }
 }
 
 function warnOfValue(

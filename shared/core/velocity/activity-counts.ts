@@ -5,6 +5,7 @@
 
 import type { VelocityMetric, VelocityRule } from '#shared/core/policies/policy.ts'
 import type { SignalBits } from '#shared/core/signals/watched-signals.ts'
+import { countNewDevice, type NumberedMoment } from './new-device.ts'
 import { countSignalFlips } from './signal-flips.ts'
 import { countInWindow, type Moment } from './windowed-counts.ts'
 
@@ -33,6 +34,7 @@ export const metricSources: Record<VelocityMetric, { kind: ActivityKind; subject
   signal_flips: { kind: 'device', subjects: [] },
   devices_per_user: { kind: 'user', subjects: ['userDevice'] },
   devices_per_session: { kind: 'session', subjects: ['sessionDevice'] },
+  new_device_of_user: { kind: 'user', subjects: ['userDevice'] },
 }
 
 export type ActivityCount = {
@@ -50,8 +52,12 @@ export type ActivityCount = {
 export function countRule(
   rows: readonly ActivityRow[],
   rule: Pick<VelocityRule, 'metric' | 'windowSeconds'>,
-  events: readonly Moment[],
+  events: readonly NumberedMoment[],
 ): ActivityCount[] {
+  if (rule.metric === 'new_device_of_user') {
+    const counts = countNewDevice(rows, rule.windowSeconds, events)
+    return counts.map((count) => ({ count, details: null }))
+  }
   if (rule.metric === 'signal_flips') {
     const observations = rows.map((row) => ({ ...row, event: String(row.event) }))
     return countSignalFlips(observations, events, rule.windowSeconds * 1000).map(

@@ -21,6 +21,7 @@ const flagOfMetric: Record<VelocityMetric, Flag> = {
   signal_flips: 'SIGNAL_FLAPPING',
   devices_per_user: 'MANY_DEVICES_PER_USER',
   devices_per_session: 'SESSION_REUSED',
+  new_device_of_user: 'NEW_DEVICE',
 }
 
 /** A rule that an event triggered: its flag, its weight and its evidence. */
@@ -29,6 +30,8 @@ type FindingEvidence = {
   metric: string
   count: number
   threshold: number
+  /** The count that the highest step of the rule begins above; absent without steps. */
+  above?: number
   /** "5m", "30d", or "event" where the event alone is the evidence. */
   window: string
   [more: string]: unknown
@@ -53,9 +56,12 @@ export function findVelocity(
     const key = countKey(rule)
     const count = counts.get(key) ?? 0
     if (count <= rule.threshold || rule.weight === 0) continue
-    const { metric, threshold, weight } = rule
+    const { metric, threshold } = rule
+    const step = rule.steps?.findLast(({ above }) => count > above)
+    const weight = step?.weight ?? rule.weight
     const window = toWindowText(rule.windowSeconds)
-    const evidence = { metric, count, threshold, window, ...details.get(key) }
+    const above = step === undefined ? {} : { above: step.above }
+    const evidence = { metric, count, threshold, ...above, window, ...details.get(key) }
     findings.push({ code: flagOfMetric[metric], weight, evidence })
   }
   return findings

@@ -41,7 +41,9 @@ export function decideRisk(event: RiskEvent, policy: Policy, features: RiskFeatu
   const findings = findVelocity(policy.velocity, features.counts, features.details)
   const mismatch = findScoreMismatch(event.body.scorer, score, policy)
   if (mismatch !== null) findings.push(mismatch)
-  if (features.missing !== null) findings.push(features.missing)
+  // The edge has named what the policy requires and the event lacks.
+  const named = reasons.some((reason) => reason.code === features.missing?.code)
+  if (features.missing !== null && !named) findings.push(features.missing)
   const risk = correlate({ score, reasons }, findings, policy)
   const fields = findPlaceholderIds(event.body)
   if (fields.length > 0) risk.reasons.push({ code: placeholderId, weight: 0, evidence: { fields } })

@@ -5,7 +5,10 @@
 import type { VelocityMetric, VelocityRule } from '#shared/core/policies/policy.ts'
 
 /** More than `threshold` within `windowSeconds`: a rule without its weight. */
-type ScreenLimit = Pick<VelocityRule, 'threshold' | 'windowSeconds'>
+type ScreenLimit = Pick<VelocityRule, 'threshold' | 'windowSeconds'> & {
+  /** For new devices: the narrowest window, in which a device can be new that a wider one knows. */
+  narrowestSeconds?: number
+}
 
 /** Limits by metric: whatever exceeds a rule of the policies exceeds one of them. */
 export type VelocityScreen = ReadonlyMap<VelocityMetric, readonly ScreenLimit[]>
@@ -24,7 +27,11 @@ export function toVelocityScreen(policies: Iterable<readonly VelocityRule[]>): V
   for (const policy of policies) {
     for (const { metric, windowSeconds, threshold, weight } of policy) {
       if (weight === 0) continue
-      screen.set(metric, withLimit(screen.get(metric) ?? [], { threshold, windowSeconds }))
+      const present = screen.get(metric) ?? []
+      const limit = { threshold, windowSeconds }
+      const limits =
+        metric === 'new_device_of_user' ? [widen(present[0], limit)] : withLimit(present, limit)
+      screen.set(metric, limits)
     }
   }
   return new Map([...screen].map(([metric, limits]) => [metric, toFew(limits)]))
@@ -33,6 +40,16 @@ export function toVelocityScreen(policies: Iterable<readonly VelocityRule[]>): V
 /** Whether everything that exceeds the other limit exceeds this one too. */
 const covers = (limit: ScreenLimit, other: ScreenLimit): boolean =>
   limit.threshold <= other.threshold && limit.windowSeconds >= other.windowSeconds
+
+function widen(present: ScreenLimit | undefined, added: ScreenLimit): ScreenLimit {
+  const limits = present === undefined ? [added] : [present, added]
+  const narrowest = limits.map((one) => one.narrowestSeconds ?? one.windowSeconds)
+  return {
+    threshold: Math.min(...limits.map((one) => one.threshold)),
+    windowSeconds: Math.max(...limits.map((one) => one.windowSeconds)),
+    narrowestSeconds: Math.min(...narrowest),
+  }
+}
 
 function withLimit(limits: readonly ScreenLimit[], added: ScreenLimit): readonly ScreenLimit[] {
   if (limits.some((limit) => covers(limit, added))) return limits

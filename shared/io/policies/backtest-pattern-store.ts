@@ -9,10 +9,15 @@ import {
   type SqlColumn,
   toScoringQuery,
 } from '#shared/core/scoring/sql/scoring-sql.ts'
-import { listSuppressionConditions } from '#shared/core/scoring/sql/scoring-sql-points.ts'
+import {
+  filledByPattern,
+  toMissingCondition,
+} from '#shared/core/scoring/sql/scoring-sql-missing.ts'
+import { listSuppressionConditions, pointsOf } from '#shared/core/scoring/sql/scoring-sql-points.ts'
 import { quoteNumber, quoteText, quoteTexts } from '#shared/core/scoring/sql/scoring-sql-text.ts'
 import {
   findPatternLimits,
+  installerPath,
   listWeighed,
   textsByVersion,
 } from '#shared/core/scoring/sql/signal-patterns.ts'
@@ -100,6 +105,7 @@ function toPatternQuery(policies: readonly Policy[], context: Context): string {
     { name: 'of_pattern', sql: 'pattern' },
     { name: 'sdk_version', sql: quoteText(context.sdkVersion) },
     { name: 'platform', sql: quoteText(context.platform) },
+    { name: 'filled_categories', sql: filledByPattern },
     { name: 'received_at', sql: `fromUnixTimestamp64Milli(toInt64(${context.receivedAtMs}))` },
   ]
   const from = `signal_patterns final where tenant_id = {tenant:String}
@@ -117,13 +123,21 @@ function toSupported(
   policies: readonly Policy[],
   [version, texts]: readonly [number, ReadonlySet<string>],
 ): string {
-  const { hidden, ranges } = findPatternLimits(policies, texts)
+  const { hidden, ranges, silenced, requirements } = findPatternLimits(policies, texts)
+  const always = { suppressions: [] }
+  const silent = silenced.flatMap(
+    (one) => pointsOf({ ...one, policy: always, source: 'columns' }) ?? [],
+  )
   const limits = [
     `hasAny(hidden, cast(${quoteTexts(hidden)} as Array(String)))`,
     ...ranges.map(
       ({ category, signal, from }) =>
         `ifNull(signals.${category}.${signal}.:Int64 = ${quoteNumber(from)}, 0)`,
     ),
+    ...(silent.length === 0
+      ? []
+      : [`(has(hidden, ${quoteText(installerPath)}) and (${silent.join(' + ')}) > 0)`]),
+    ...requirements.map((one) => toMissingCondition(one, 'columns')!),
   ]
   return `version = ${version} and not (${limits.join(' or ')})`
 }

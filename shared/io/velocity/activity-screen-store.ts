@@ -5,14 +5,16 @@
 import type { ClickHouseSettings } from '@clickhouse/client'
 import type { VelocityMetric } from '#shared/core/policies/policy.ts'
 import { metricSources } from '#shared/core/velocity/activity-counts.ts'
+import { newDeviceMs } from '#shared/core/velocity/new-device.ts'
 import type { VelocityScreen } from '#shared/core/velocity/velocity-screen.ts'
 import type { ClickhouseNode } from '#shared/io/clickhouse/clickhouse.ts'
 import { type ActivityKey, hashIn, ofKeys } from './activity-rows-store.ts'
 
 export type ScreenQuery = {
   screen: VelocityScreen
-  /** When the first event of the batch was received. */
+  /** When the first and the last event of the batch were received. */
   firstMs: number
+  lastMs: number
   lastStreamOffset: number
   /** Events to find earlier rows of. */
   eventHashes: ReadonlySet<string>
@@ -43,11 +45,13 @@ export type ScreenRow = [
 export async function queryScreen(
   clickhouse: ClickhouseNode,
   keys: readonly ActivityKey[],
-  { screen, firstMs, lastStreamOffset, eventHashes, rowsMax, settings }: ScreenQuery,
+  { screen, firstMs, lastMs, lastStreamOffset, eventHashes, rowsMax, settings }: ScreenQuery,
 ): Promise<ScreenRow[]> {
   const limits = [...screen].flatMap(([metric, own]) => own.map((limit) => ({ metric, ...limit })))
-  const conditions = limits.map(({ metric, threshold }, index) =>
-    toCondition(metric, threshold, `after_${index}`),
+  const conditions = limits.map(({ metric, threshold, narrowestSeconds }, index) =>
+    narrowestSeconds === undefined
+      ? toCondition(metric, threshold, `after_${index}`)
+      : toNewDevice(`after_${index}`, lastMs - narrowestSeconds * 1000, firstMs - newDeviceMs),
   )
   const windows = limits.map(({ windowSeconds }, index) => [
     `after_${index}`,
@@ -78,6 +82,19 @@ export async function queryScreen(
     format: 'JSONCompactEachRow',
   })
   return result.json<ScreenRow>()
+}
+
+/**
+ * SQL: a user may be new on a device: there are two devices at least, and one of them was not seen
+ * in the part of every event's window that is a day old.
+ * @param after the parameter with the beginning of the first window
+ */
+function toNewDevice(after: string, lastAfterMs: number, dayOldMs: number): string {
+  const device = columns.userDevice!
+  const all = `uniqExactIf(${device}, ${device} != 0 and received_at_ms > {${after}:Int64})`
+  const old = `uniqExactIf(${device}, ${device} != 0 and received_at_ms > ${lastAfterMs}
+    and received_at_ms <= ${dayOldMs})`
+  return `(${all} > greatest(1, ${old}))`
 }
 
 /**

@@ -117,6 +117,7 @@ type SubjectBatch = {
   subjects: readonly KeyedSubject[]
   screen: VelocityScreen
   firstMs: number
+  lastMs: number
   lastStreamOffset: number
 }
 
@@ -127,8 +128,9 @@ async function countActivity(
   const subjects = unkeyed.map(toKeyedSubject)
   const screen = toVelocityScreen(new Set(subjects.map((subject) => subject.rules)))
   const firstMs = Math.min(...subjects.map((subject) => subject.receivedAtMs))
+  const lastMs = Math.max(...subjects.map((subject) => subject.receivedAtMs))
   const lastStreamOffset = Math.max(...subjects.map((subject) => subject.streamOffset))
-  const batch: SubjectBatch = { subjects, screen, firstMs, lastStreamOffset }
+  const batch: SubjectBatch = { subjects, screen, firstMs, lastMs, lastStreamOffset }
   const keys = listKeys(batch)
   const few = await findFewRows(store, keys, lastStreamOffset)
   const screened = await screenKeys(
@@ -377,7 +379,9 @@ function createCounting(
     let counts = counted.get(name)
     if (counts === undefined) {
       const events = eventsOf.get(key)!
-      const moments = events.map(({ streamOffset, receivedAtMs: atMs }) => ({ streamOffset, atMs }))
+      const moments = events.map(({ streamOffset, receivedAtMs: atMs, eventHash }) => {
+        return { streamOffset, atMs, event: toShortHash(eventHash) }
+      })
       const all = countRule(rows.get(key)!, rule, moments)
       counts = new Map(events.map((event, index) => [event, all[index]!]))
       counted.set(name, counts)

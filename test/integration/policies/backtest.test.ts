@@ -457,7 +457,17 @@ describe('patterns', () => {
     const range = { tenantId: 'acme', sinceMs: null }
     const of = (policy: Policy) =>
       createBacktestStore(clickhouse).prepare({ ...range, policy, scoredBy })
-    expect((await of(presets.strict)).all).toEqual({ byExpression: 0, byBody: 0 })
+    const { trustedInstallers: _, ...plain } = presets.strict
+    const known = [{ policyHash: toPolicyHash(plain), policy: plain }]
+    const prepare = (policy: Policy, by = known) =>
+      createBacktestStore(clickhouse).prepare({ ...range, policy, scoredBy: by })
+    expect((await prepare(plain)).all).toEqual({ byExpression: 0, byBody: 0 })
+    // Patterns leave out the installer, which decides only where a store is unknown.
+    const unknown = events.filter(
+      ({ body }) => body.signals.tamper.untrusted_install_source === true,
+    )
+    expect(unknown.length).toBeGreaterThan(0)
+    expect((await of(presets.strict)).all.byExpression).toBeLessThanOrEqual(unknown.length)
     expect((await of(closer)).all.byExpression).toBeGreaterThan(0)
   })
 })

@@ -188,7 +188,8 @@ describe('activity of users and sessions', () => {
       })),
     )
     await store.insertTelemetry(events)
-    expect(await countsOf(events, 'devices_per_user:86400')).toEqual([1, 2, 3, undefined, 4, 5])
+    // The fourth event's user is read for the fifth device, which is new for that account.
+    expect(await countsOf(events, 'devices_per_user:86400')).toEqual([1, 2, 3, 1, 4, 5])
   })
 
   it('counts the devices with the same session id', async () => {
@@ -463,6 +464,16 @@ function modelCount(
       return unique(onDevice.flatMap(usersOf))
     case 'platforms_per_device':
       return unique(onDevice.map((event) => event.body.sdk_meta.platform))
+    case 'new_device_of_user': {
+      const isNew = usersOf(at).some((user) => {
+        const own = before.filter((event) => usersOf(event).includes(user))
+        const here = own.filter((event) => event.body.device_id === at.body.device_id)
+        const firstMs = Math.min(...here.map((event) => event.received_at))
+        const isFresh = firstMs > at.received_at - dayMs
+        return isFresh && own.some((event) => event.received_at < firstMs)
+      })
+      return isNew ? 1 : 0
+    }
     case 'devices_per_user':
       return Math.max(
         ...usersOf(at).map((user) =>

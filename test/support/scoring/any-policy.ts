@@ -103,6 +103,19 @@ function anyCategoryPolicy(category: Category) {
   })
 }
 
+const anyFloor: fc.Arbitrary<Policy['floors'][number]> = fc.oneof(
+  fc.record({ score: points, signals: somePaths }),
+  fc.record({
+    score: points,
+    // Few events have more than two of a hundred signals.
+    signals: fc.array(fc.constantFrom(...allSignals.map((one) => one.path)), {
+      minLength: 1,
+      maxLength: 2,
+    }),
+    need: fc.constantFrom<'any' | 'all'>('any', 'all', 'all'),
+  }),
+)
+
 /** Any policy that the schema accepts, sensible or not. */
 export const anyPolicy: fc.Arbitrary<Policy> = fc
   .record({
@@ -121,7 +134,7 @@ export const anyPolicy: fc.Arbitrary<Policy> = fc
       { maxLength: 6 },
     ),
     strongEvidence: fc.constantFrom(null, { signals: 2 }),
-    floors: fc.array(fc.record({ score: points, signals: somePaths }), { maxLength: 2 }),
+    floors: fc.array(anyFloor, { maxLength: 3 }),
     softCategories: fc.subarray([...categories]),
   })
   .map(({ review, above, ...rest }) => ({

@@ -10,7 +10,11 @@ import {
   type SignalWeight,
   type Suppression,
 } from '#shared/core/policies/policy.ts'
-import { type Category, categories } from '#shared/core/signals/signal-definition.ts'
+import {
+  type Category,
+  categories,
+  type SignalType,
+} from '#shared/core/signals/signal-definition.ts'
 import { findTenant } from '#shared/core/telemetry/body-scan.ts'
 import { parseTelemetry } from '#shared/core/telemetry/parse-telemetry.ts'
 import { type EventFacts, makeBody } from '../telemetry/accepted-events.ts'
@@ -57,6 +61,17 @@ function knownValue({ category, name, type }: (typeof allSignals)[number]): fc.A
   return fc.oneof(usual, fc.array(text, { maxLength: 4 }))
 }
 
+/** Signals that policies declare, by path, with a name in each form. */
+const ownSignals = {
+  'root.own_flag': 'boolean',
+  'emulator.ownCount': 'number',
+  'debugger.own_text': 'string',
+  'tamper.own_list': 'strings',
+  'ecosystem.own_flag': 'boolean',
+  'network.Own2': 'strings',
+} as const satisfies Record<string, SignalType>
+const ownPaths = Object.keys(ownSignals) as (keyof typeof ownSignals)[]
+
 const unknownName = fc.oneof(
   fc.constantFrom('new_signal', 'x.y', '', '.', 'a.', 'é😀', '`', "'", '\\', 'su_binary.', '1'),
   fc.constantFrom(...allSignals.map(({ name }) => `${name}.x`)),
@@ -64,13 +79,34 @@ const unknownName = fc.oneof(
 )
 const unknownValue = fc.oneof(fc.jsonValue({ maxDepth: 3 }), text, number, fc.boolean())
 
+/** A value of a declared signal, often of its type. */
+function ownValue(type: SignalType): fc.Arbitrary<unknown> {
+  const fit = {
+    boolean: fc.boolean(),
+    number: fc.oneof(number, fc.constantFrom(2 ** 60, 1e30)),
+    string: text,
+    strings: fc.array(text, { maxLength: 3 }),
+  }[type]
+  return fc.oneof(
+    { weight: 3, arbitrary: fit },
+    { weight: 2, arbitrary: fc.oneof(unknownValue, fc.constant({}), fc.array(text)) },
+  )
+}
+
 function categoryOf(category: Category): fc.Arbitrary<Record<string, unknown>> {
   const own = allSignals.filter((one) => one.category === category)
   const known = fc
     .constantFrom(...own)
     .chain((one) => knownValue(one).map((value) => [one.name, value] as const))
   const unknown = fc.tuple(unknownName, unknownValue)
-  const entry = fc.oneof({ weight: 9, arbitrary: known }, { weight: 1, arbitrary: unknown })
+  const declared = fc
+    .constantFrom(...ownPaths.filter((path) => path.startsWith(`${category}.`)))
+    .chain((path) => fc.tuple(fc.constant(path.split('.')[1]!), ownValue(ownSignals[path])))
+  const entry = fc.oneof(
+    { weight: 9, arbitrary: known },
+    { weight: 1, arbitrary: unknown },
+    { weight: 1, arbitrary: declared },
+  )
   return fc.oneof(
     { weight: 3, arbitrary: fc.constant({}) },
     {
@@ -136,7 +172,7 @@ export const anyEvent: fc.Arbitrary<EventFacts> = fc
 
 const points = fc.integer({ min: 0, max: 100 })
 
-function weightOf({ type }: (typeof allSignals)[number]): fc.Arbitrary<SignalWeight> {
+function weightOf({ type }: { type: SignalType }): fc.Arbitrary<SignalWeight> {
   if (type === 'boolean')
     return fc.oneof(
       points,
@@ -191,21 +227,70 @@ const anyWeights = fc
   )
   .map((all) => all.map(([one, fit, odd, other]) => ({ one, weight: odd === 0 ? other : fit })))
 
+const declaredWeights = fc
+  .uniqueArray(fc.constantFrom(...ownPaths), { maxLength: 4 })
+  .chain((paths) =>
+    fc.tuple(
+      ...paths.map((path) =>
+        weightOf({ type: ownSignals[path] }).map((weight) => ({ path, weight })),
+      ),
+    ),
+  )
+
+type OwnWeight = { path: keyof typeof ownSignals; weight: SignalWeight }
+
+function toOwnWeights(category: Category, declared: readonly OwnWeight[]) {
+  const own = declared.filter(({ path }) => path.startsWith(`${category}.`))
+  return Object.fromEntries(own.map(({ path, weight }) => [path.split('.')[1]!, weight]))
+}
+
+const anyPath = fc.constantFrom(...allSignals.map(({ path }) => path), ...ownPaths)
+
+/** Members that policies may leave out; an absent one is more usual than any other. */
+const moreMembers = fc
+  .record({
+    declared: fc.oneof(fc.constant([]), declaredWeights),
+    trustedInstallers: rarely(
+      fc.record(
+        { packages: some(fc.constantFrom(...oddTexts.filter(Boolean))), silences: some(anyPath) },
+        { requiredKeys: ['packages'] },
+      ),
+    ),
+    requiredSignals: rarely(
+      fc.record({
+        signals: some(fc.oneof(anyPath, fc.constantFrom(...categories.map((one) => `${one}.*`)))),
+        weight: points,
+      }),
+    ),
+  })
+  .map(({ trustedInstallers, requiredSignals, declared }) => ({
+    declared: declared as OwnWeight[],
+    ...(trustedInstallers === undefined ? {} : { trustedInstallers }),
+    ...(requiredSignals === undefined ? {} : { requiredSignals }),
+  }))
+
+function rarely<Item>(item: fc.Arbitrary<Item>): fc.Arbitrary<Item | undefined> {
+  return fc.option(item, { nil: undefined, freq: 1 })
+}
+
 /** Any policy that the schema accepts, sensible or not, suppressions included. */
 export const anyWholePolicy: fc.Arbitrary<Policy> = fc
   .record({
     policy: anyPolicy,
     weights: anyWeights,
     suppressions: fc.oneof(fc.constant([]), fc.array(suppression, { maxLength: 4 })),
+    more: moreMembers,
     strong: fc.constantFrom(null, 2, 3, 5),
     // Most sums of full weights end at a cap, where no difference remains.
     divisor: fc.constantFrom(1, 3, 9, 27),
   })
-  .map(({ policy, weights, suppressions, strong, divisor }) => {
+  .map(({ policy, weights, suppressions, more, strong, divisor }) => {
+    const { declared, ...members } = more
     const own = byCategory((category) => ({
       ...policy.categories[category],
       signals: {
         ...policy.categories[category].signals,
+        ...toOwnWeights(category, declared),
         ...Object.fromEntries(
           weights
             .filter(({ one }) => one.category === category)
@@ -217,7 +302,10 @@ export const anyWholePolicy: fc.Arbitrary<Policy> = fc
       for (const [name, weight] of Object.entries(signals)) signals[name] = lighten(weight, divisor)
     }
     const strongEvidence = strong === null ? null : { signals: strong }
-    return policySchema.parse({ ...policy, categories: own, suppressions, strongEvidence })
+    const types = declared.map(({ path }) => [path, { type: ownSignals[path] }])
+    const signals = types.length === 0 ? {} : { signals: Object.fromEntries(types) }
+    const all = { ...policy, ...members, ...signals }
+    return policySchema.parse({ ...all, categories: own, suppressions, strongEvidence })
   })
 
 function lighten(weight: SignalWeight, divisor: number): SignalWeight {

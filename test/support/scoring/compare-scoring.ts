@@ -10,7 +10,12 @@ import { needsBody, type Source } from '#shared/core/scoring/sql/scoring-sql-poi
 import type { Signals } from '#shared/core/signals/signal-definition.ts'
 import type { AcceptedEvent } from '#shared/core/telemetry/event-batch.ts'
 import type { Clickhouse } from '#shared/io/clickhouse/clickhouse.ts'
-import { noVerdict, scorePatterns, toLookUps } from '#shared/io/policies/backtest-pattern-store.ts'
+import {
+  isNewerThanPattern,
+  noVerdict,
+  scorePatterns,
+  toLookUps,
+} from '#shared/io/policies/backtest-pattern-store.ts'
 import { createTelemetryStore } from '#shared/io/telemetry/telemetry-store.ts'
 import { makeEvents } from '../telemetry/accepted-events.ts'
 import { anyEvent } from './backtest-cases.ts'
@@ -98,7 +103,7 @@ export async function comparePatterns(
     const { constants, verdictOf, flagsOf } = toLookUps(scored)
     const rows = await select<[string, number, number]>(`with ${constants.join(', ')}
       select event_id, ${verdictOf(0)} as verdict, toFloat64(${flagsOf(0)}) from telemetry
-      where ${where} and verdict != ${noVerdict}`)
+      where ${where} and verdict != ${noVerdict} and not ${isNewerThanPattern([policy])}`)
     const byEvent = new Map(rows.map(([event, ...verdict]) => [event, verdict]))
     const score = toEdge(policy)
     for (const event of events) {

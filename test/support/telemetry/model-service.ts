@@ -111,6 +111,14 @@ export function createModelService(tenantId: string, bug?: Bug): ModelService {
           const devices = users.map((all) => new Set(all.map((one) => one.telemetry.device_id)))
           return Math.max(0, ...devices.map((ids) => ids.size))
         },
+        new_device_of_user: () => {
+          const isNew = users.some((all) => {
+            const here = all.filter((one) => one.telemetry.device_id === body.device_id)
+            const firstMs = Math.min(...here.map((one) => one.atMs))
+            return firstMs > received_at - 86_400_000 && all.some((one) => one.atMs < firstMs)
+          })
+          return isNew ? 1 : 0
+        },
         signal_flips: () => {
           const { flips, signal } = flipsOf(own)
           const blamed = bug === 'blames_another_signal_for_flips' ? 'root.jailbroken' : signal

@@ -215,7 +215,7 @@ describe('tri-state', () => {
   const score = compilePolicy(balancedPolicy)
 
   it('reads absent and null as not measured, never as false', () => {
-    expect(score(signalsOf({ tamper: { app_attest_valid: false } }), context).score).toBe(30)
+    expect(score(signalsOf({ tamper: { app_attest_valid: false } }), context).score).toBe(45)
     expect(score(signalsOf({ tamper: { app_attest_valid: null } }), context).score).toBe(0)
     expect(score(signalsOf(), context)).toEqual({ score: 0, action: 'ALLOW', reasons: [] })
   })

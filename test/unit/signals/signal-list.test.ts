@@ -58,6 +58,26 @@ describe('the signal list', () => {
     }
   })
 
+  test('has the signals that the policy declares after those of the catalog', () => {
+    const ecosystem = structuredClone(defaultPolicy.categories.ecosystem)
+    ecosystem.signals.my_sdk_flag = 25
+    const declaring = policySchema.parse({
+      ...defaultPolicy,
+      categories: { ...defaultPolicy.categories, ecosystem },
+      signals: { 'ecosystem.my_sdk_flag': { type: 'boolean', description: 'Ours.' } },
+    })
+    const listed = signalsOf(declaring)
+    expect(listed.size).toBe(catalogPaths.length + 1)
+    expect(signalListSchema.parse(list(declaring))).toEqual(list(declaring))
+    expect(listed.get('ecosystem.my_sdk_flag')).toMatchObject({
+      type: 'boolean',
+      flag: 'TENANT_SIGNAL',
+      description: 'Ours.',
+      weight: 25,
+      sources: [],
+    })
+  })
+
   test('names the policy and the cap of each category', () => {
     const { policy, categories, flags: listed } = list()
     expect(policy).toEqual({

@@ -24,6 +24,22 @@ describe('a name', () => {
     expect(nearest({ root: { [name]: true } })).toEqual([expected])
   })
 
+  it('know what the policy of the tenant declares, and say when a value has another type', () => {
+    const policy = { signals: { 'ecosystem.suBinary': { type: 'boolean' as const } } }
+    const warnOf = (value: unknown) =>
+      findSignalWarnings({ ...empty, ecosystem: { suBinary: value } }, policy)
+    expect(findSignalWarnings({ ...empty, ecosystem: { suBinary: true } })).toHaveLength(1)
+    expect([true, false, null].flatMap(warnOf)).toEqual([])
+    expect(warnOf('yes')).toEqual([
+      {
+        path: '$.signals.ecosystem.suBinary',
+        code: 'wrong_type',
+        message: 'is declared as a boolean or null: this value is kept and weighs nothing',
+        nearest: null,
+      },
+    ])
+  })
+
   it('that is known has no warning, and is nearest to itself', () => {
     for (const category of categories) {
       for (const name of Object.keys(signalCatalog[category])) {

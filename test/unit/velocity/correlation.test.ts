@@ -31,6 +31,33 @@ function correlate(
 }
 
 describe('correlation', () => {
+  it('adds the points of the highest step that a count is above, and names it', () => {
+    const steps = [
+      { above: 29, weight: 45 },
+      { above: 99, weight: 60 },
+    ]
+    const policy = { velocity: [velocityRule({ steps })], ...limits }
+    const riskOf = (count: number) =>
+      correlate({ score: 0, reasons: [] }, counted([velocityRule({}), count]), policy)
+    expect([20, 21, 29, 30, 99, 100].map((count) => riskOf(count).riskScore)).toEqual([
+      ...[0, 30, 30, 45, 45, 60],
+    ])
+    expect(riskOf(29).reasons[0]!.evidence).not.toHaveProperty('above')
+    expect(riskOf(30).reasons).toEqual([
+      {
+        code: 'HIGH_VELOCITY',
+        weight: 45,
+        evidence: {
+          metric: 'sessions_per_device',
+          count: 30,
+          threshold: 20,
+          above: 29,
+          window: '5m',
+        },
+      },
+    ])
+  })
+
   it('adds nothing at the threshold and the rule’s weight above it', () => {
     const policy = { velocity: [velocityRule({})], ...limits }
     const scored = { score: 20, reasons: [{ code: 'APP_CLONED', weight: 20, evidence: {} }] }

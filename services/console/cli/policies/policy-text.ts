@@ -2,7 +2,12 @@
  * Policies as text: thresholds, caps and floors first, then the rules, then the largest weights.
  * Also the differences of two documents, by JSON path.
  */
-import { type Policy, policySchema, type SignalWeight } from '#shared/core/policies/policy.ts'
+import {
+  type Policy,
+  policySchema,
+  type SignalWeight,
+  type VelocityRule,
+} from '#shared/core/policies/policy.ts'
 import { isObject } from '#shared/core/telemetry/submission.ts'
 import { toFields, toTable, toTime } from '../tables.ts'
 
@@ -24,6 +29,7 @@ export function toPolicyText(document: unknown, nowMs: number): string {
     toSection('FLOORS', toFloors(policy)),
     toSection('GROUPS', toGroups(policy)),
     toSection('RULES', toRules(policy)),
+    ...toOptional(policy),
     toSection('SUPPRESSIONS', toSuppressions(policy, nowMs)),
     toSection(`TOP WEIGHTS (of ${toWeights(policy).length})`, toTopWeights(policy)),
   ].join('\n\n')
@@ -58,7 +64,11 @@ function toSummary(policy: Policy): Record<string, string> {
 
 function toFloors({ floors }: Policy): string {
   if (floors.length === 0) return 'none'
-  return floors.map(({ score, signals }) => `${score} from ${toList(signals)}`).join('\n')
+  return floors
+    .map(({ score, signals, need }) => {
+      return `${score} from ${need === 'all' ? 'all of ' : ''}${toList(signals)}`
+    })
+    .join('\n')
 }
 
 function toGroups({ categories }: Policy): string {
@@ -90,22 +100,47 @@ function toRules(policy: Policy): string {
     rule.metric,
     `${toSpan(rule.windowSeconds)}`,
     `> ${rule.threshold}`,
-    toRuleWeight(rule.weight),
+    toRuleWeight(rule),
   ])
   if (scoreMismatch !== null) {
     const { threshold, weight } = scoreMismatch
-    rows.push(['score_mismatch', '-', `> ${threshold}`, toRuleWeight(weight)])
+    rows.push(['score_mismatch', '-', `> ${threshold}`, toRuleWeight({ weight })])
   }
   if (signalsMissing !== null) {
     const { threshold, weight } = signalsMissing
-    rows.push(['signals_missing', '1d', `> ${threshold}`, toRuleWeight(weight)])
+    rows.push(['signals_missing', '1d', `> ${threshold}`, toRuleWeight({ weight })])
   }
   if (rows.length === 0) return 'none'
   const most = `Alone, without signals of the event, at most ${correlationAloneMax}.`
   return `${toTable(['METRIC', 'WINDOW', 'ACTS', 'WEIGHT'], rows)}\n${most}`
 }
 
-const toRuleWeight = (weight: number) => (weight === 0 ? 'off' : String(weight))
+/** As in `30, 45 from 10`. */
+function toRuleWeight({ weight, steps = [] }: Pick<VelocityRule, 'weight' | 'steps'>): string {
+  if (weight === 0) return 'off'
+  return [weight, ...steps.map((step) => `${step.weight} from ${step.above + 1}`)].join(', ')
+}
+
+/** The members that a policy may leave out. */
+function toOptional({ signals, trustedInstallers, requiredSignals }: Policy): string[] {
+  const sections: string[] = []
+  if (signals !== undefined) {
+    const rows = Object.entries(signals).map(([path, { type, description = '' }]) => {
+      return [path, type, description]
+    })
+    sections.push(toSection('DECLARED SIGNALS', toTable(['SIGNAL', 'TYPE', ''], rows)))
+  }
+  if (trustedInstallers !== undefined) {
+    const { packages, silences = ['tamper.untrusted_install_source'] } = trustedInstallers
+    const text = `${toList(packages)}\nsilence ${toList(silences)}`
+    sections.push(toSection('TRUSTED INSTALLERS', text))
+  }
+  if (requiredSignals !== undefined) {
+    const text = `${requiredSignals.weight} without any of ${toList(requiredSignals.signals)}`
+    sections.push(toSection('REQUIRED SIGNALS', text))
+  }
+  return sections
+}
 
 function toSpan(seconds: number): string {
   if (seconds % 86_400 === 0) return `${seconds / 86_400}d`

@@ -3485,9 +3485,14 @@ export interface components {
                     points: number;
                 }[];
                 sum: number;
+                missing: {
+                    signals: string[];
+                    points: number;
+                } | null;
                 total: number;
                 floor: {
                     signal: string;
+                    with?: string[];
                     score: number;
                 } | null;
                 score: number;

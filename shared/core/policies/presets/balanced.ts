@@ -42,7 +42,8 @@ export const balancedPolicy: Policy = {
         jb_restricted_writable: 40,
         jb_fork_allowed: 40,
         jb_symlinks: 30,
-        jb_dylib_injected: 35,
+        // All that a hidden jailbreak shows, so it is enough for a review.
+        jb_dylib_injected: 45,
       },
       groups: [
         // What a custom ROM is: unlocked, signed by its maker, a debuggable build. However many of
@@ -95,6 +96,22 @@ export const balancedPolicy: Policy = {
         battery_anomaly: 4,
         thermal_missing: 4,
       },
+      groups: [
+        // What a device lacks that is no phone: a Chromebook and a Wi-Fi tablet show several, and
+        // emulators show more than these.
+        {
+          cap: 15,
+          signals: [
+            'radio_version_suspicious',
+            'operator_name_android',
+            'cpu_hypervisor',
+            'arm_translation',
+            'x86_abi',
+            'battery_anomaly',
+            'thermal_missing',
+          ],
+        },
+      ],
     },
     debugger: {
       cap: 85,
@@ -158,8 +175,13 @@ export const balancedPolicy: Policy = {
         pi_account_activity: { values: { UNUSUAL: 12 } },
         attestation_nonce_mismatch: 60,
         attestation_failed: 60,
-        app_attest_valid: { whenFalse: 30 },
+        // A signature that does not verify is no matter of opinion.
+        app_attest_valid: { whenFalse: 45 },
       },
+      groups: [
+        // An app from another store is not licensed by Google's: one fact.
+        { cap: 20, signals: ['untrusted_install_source', 'pi_licensing'] },
+      ],
     },
     ecosystem: {
       cap: 40,
@@ -180,8 +202,9 @@ export const balancedPolicy: Policy = {
         overlay_or_interfering_apps: 12,
         location_spoofed: 20,
         mock_location_possible: 4,
-        camera_hijack: 30,
-        virtual_camera: 30,
+        // A face or a document is injected: nobody has one by accident.
+        camera_hijack: 40,
+        virtual_camera: 40,
         factory_reset_at: 0,
         recent_factory_reset: 12,
         no_sim: 2,
@@ -190,10 +213,15 @@ export const balancedPolicy: Policy = {
         os_outdated: 2,
         patch_age_days: 0,
         unknown_sources_enabled: 2,
+        // Context: people at risk use Lockdown Mode, and a carrier or a permission accuses no one.
+        carrier: 0,
+        location_permission: 0,
+        lockdown_mode: 0,
       },
     },
     network: {
-      cap: 35,
+      // Above a review: interception, or Tor, a proxy and a VPN together.
+      cap: 50,
       signals: {
         vpn_active: 8,
         proxy_configured: 10,
@@ -212,10 +240,27 @@ export const balancedPolicy: Policy = {
         vpn_confidence: 0,
         proxy_type: 0,
         forged_request: 60,
+        // Below a review: honest clients repeat a request whose answer was lost.
+        replayed_request: 30,
         ip_country: 0,
         asn: 0,
         asn_type: 0,
       },
+      groups: [
+        // A VPN leaves from a data centre in another time zone: a traveller with one shows all.
+        {
+          cap: 20,
+          signals: [
+            'vpn_active',
+            'public_vpn_ip',
+            'relay_ip',
+            'datacenter_ip',
+            'timezone_mismatch',
+          ],
+        },
+        // What a company sets up on its phones.
+        { cap: 15, signals: ['proxy_configured', 'user_ca_installed'] },
+      ],
     },
   },
   // Emulators normally look rooted, so a confirmed emulator halves the root category.
@@ -259,21 +304,96 @@ export const balancedPolicy: Policy = {
         'tamper.bundle_id_mismatch',
       ],
     },
+    // The usual scam: a caller sees or steers the screen. Each alone is what many people do.
+    ...['remote_control_active', 'screen_mirrored', 'screen_recording'].map((name) => ({
+      score: 45,
+      signals: [`ecosystem.${name}`, 'ecosystem.active_call'],
+      need: 'all' as const,
+    })),
+    {
+      score: 45,
+      signals: ['tamper.pi_app_access_risk', 'ecosystem.active_call'],
+      need: 'all',
+    },
+    // Nothing vouches for the system, whatever the SDK calls its boot state.
+    {
+      score: 45,
+      signals: ['root.bootloader_unlocked', 'tamper.pi_device_verdict'],
+      need: 'all',
+    },
   ],
   // Posture and network describe a device's surroundings, not an attack on the app: together they
   // stay one point below BLOCK.
   softCategories: ['ecosystem', 'network'],
+  // Stores that sell apps as the platform's own store does. Google does not know their licences.
+  trustedInstallers: {
+    packages: [
+      'com.sec.android.app.samsungapps',
+      'com.huawei.appmarket',
+      'com.amazon.venezia',
+      'com.xiaomi.mipicks',
+      'com.xiaomi.market',
+      'com.heytap.market',
+      'com.oppo.market',
+      'com.vivo.appstore',
+      'dev.firebase.appdistribution',
+    ],
+    silences: ['tamper.untrusted_install_source', 'tamper.pi_licensing'],
+  },
   suppressions: [],
+  // Steps at counts that no household, shop or bad network explains: alone they lead to a review.
   velocity: [
-    { metric: 'sessions_per_device', windowSeconds: 300, threshold: 20, weight: 30 },
-    { metric: 'sessions_per_device', windowSeconds: 3600, threshold: 60, weight: 30 },
-    { metric: 'users_per_device', windowSeconds: 86400, threshold: 3, weight: 20 },
-    { metric: 'users_per_device', windowSeconds: 2592000, threshold: 5, weight: 30 },
-    { metric: 'devices_per_user', windowSeconds: 86400, threshold: 4, weight: 15 },
-    { metric: 'devices_per_user', windowSeconds: 2592000, threshold: 8, weight: 20 },
-    { metric: 'devices_per_session', windowSeconds: 86400, threshold: 1, weight: 15 },
+    {
+      metric: 'sessions_per_device',
+      windowSeconds: 300,
+      threshold: 20,
+      weight: 30,
+      steps: [{ above: 29, weight: 45 }],
+    },
+    {
+      metric: 'sessions_per_device',
+      windowSeconds: 3600,
+      threshold: 60,
+      weight: 30,
+      steps: [{ above: 119, weight: 45 }],
+    },
+    {
+      metric: 'users_per_device',
+      windowSeconds: 86400,
+      threshold: 3,
+      weight: 20,
+      steps: [{ above: 9, weight: 45 }],
+    },
+    {
+      metric: 'users_per_device',
+      windowSeconds: 2592000,
+      threshold: 5,
+      weight: 30,
+      steps: [
+        { above: 19, weight: 45 },
+        { above: 49, weight: 60 },
+      ],
+    },
+    {
+      metric: 'devices_per_user',
+      windowSeconds: 86400,
+      threshold: 4,
+      weight: 15,
+      steps: [{ above: 7, weight: 45 }],
+    },
+    {
+      metric: 'devices_per_user',
+      windowSeconds: 2592000,
+      threshold: 8,
+      weight: 20,
+      steps: [{ above: 9, weight: 45 }],
+    },
+    // Every launch has a new session id, so one on two devices was copied.
+    { metric: 'devices_per_session', windowSeconds: 86400, threshold: 1, weight: 45 },
     { metric: 'platforms_per_device', windowSeconds: 2592000, threshold: 1, weight: 15 },
     { metric: 'signal_flips', windowSeconds: 86400, threshold: 3, weight: 10 },
+    // People buy phones. With a remote control session beside it, it leads to a review.
+    { metric: 'new_device_of_user', windowSeconds: 2592000, threshold: 0, weight: 10 },
   ],
   // A device without signals may share its id, user or address with many others.
   correlationAloneMax: 'REVIEW',

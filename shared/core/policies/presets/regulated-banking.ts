@@ -1,12 +1,13 @@
 /**
  * "regulated-banking": "balanced", and BLOCK by any single proof of what Vietnam's Circular 77
  * requires banking apps to refuse: a debugger or a debuggable app, an emulator, adb, hooks and
- * injected code, a repackaged app, root or jailbreak, an unlocked bootloader.
+ * injected code, a repackaged app, root or jailbreak, an unlocked bootloader. Traffic that is
+ * intercepted while it is sent is refused as well.
  */
 import type { Policy } from '#shared/core/policies/policy.ts'
 import { balancedPolicy } from './balanced.ts'
 
-const { root, network } = balancedPolicy.categories
+const { root, tamper, ecosystem, network } = balancedPolicy.categories
 
 /** Signals by the headings of the circular. Hints that can be false alarms keep their weights. */
 const circular77 = {
@@ -79,10 +80,30 @@ export const regulatedBankingPolicy: Policy = {
         signals: group.signals.filter((name) => name !== 'verified_boot_state'),
       })),
     },
-    // With the cap of ecosystem one point below BLOCK: of these two only adb reaches BLOCK.
-    network: { ...network, cap: 34 },
+    tamper: { ...tamper, signals: { ...tamper.signals, device_info_spoofed: 45 } },
+    // Together one point below BLOCK: of these two only the floors below reach it.
+    ecosystem: { ...ecosystem, cap: 34 },
+    network: { ...network, cap: 40 },
   },
-  floors: [...balancedPolicy.floors, { score: 80, signals: Object.values(circular77).flat() }],
-  // Soft categories cannot block, and adb is posture.
-  softCategories: ['network'],
+  floors: [
+    ...balancedPolicy.floors,
+    {
+      score: 45,
+      signals: ['network.mitm_detected', 'ecosystem.virtual_camera', 'ecosystem.camera_hijack'],
+    },
+    ...['pinning_failed', 'user_ca_installed'].map((name) => ({
+      score: 80,
+      signals: ['network.mitm_detected', `network.${name}`],
+      need: 'all' as const,
+    })),
+    // The app and Google both find malware.
+    {
+      score: 80,
+      signals: ['ecosystem.malware_detected', 'tamper.pi_play_protect'],
+      need: 'all',
+    },
+    { score: 80, signals: Object.values(circular77).flat() },
+  ],
+  // Soft categories cannot block, and adb is posture and interception network.
+  softCategories: [],
 }

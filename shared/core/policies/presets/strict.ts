@@ -1,7 +1,7 @@
 /**
  * "strict": for apps that prefer to refuse a customer over serving a doubtful device. Thresholds
  * are lower, every critical signal blocks by itself, and signs of a weakly protected phone
- * (debugging, no screen lock, a changed binding) lead to a review.
+ * (debugging, another store, an unlocked bootloader) lead to a review, but never further.
  */
 import type { Policy } from '#shared/core/policies/policy.ts'
 import { balancedPolicy } from './balanced.ts'
@@ -19,13 +19,13 @@ export const strictPolicy: Policy = {
       signals: {
         ...root.signals,
         dangerous_apps: 25,
-        bootloader_unlocked: 20,
+        bootloader_unlocked: 25,
         system_integrity: { values: { COMPROMISED: 60, POSSIBLY_COMPROMISED: 25 } },
         jb_url_scheme: 30,
         jb_suspicious_files: 30,
       },
       // A custom ROM alone leads to a review and no further.
-      groups: (root.groups ?? []).map((group) => ({ ...group, cap: 45 })),
+      groups: (root.groups ?? []).map((group) => ({ ...group, cap: 40 })),
     },
     emulator: {
       ...emulator,
@@ -35,9 +35,8 @@ export const strictPolicy: Policy = {
         is_simulator: 60,
         cloud_phone: 60,
         device_farm_suspected: 45,
-        ios_app_on_mac: 25,
+        ios_app_on_mac: 20,
         app_cloned: 35,
-        multi_instance: 35,
       },
     },
     debugger: {
@@ -61,10 +60,10 @@ export const strictPolicy: Policy = {
         device_binding_changed: 20,
         device_info_spoofed: 45,
         time_spoofed: 15,
-        hardware_keystore_missing: 15,
+        hardware_keystore_missing: 8,
         pi_licensing: { values: { UNLICENSED: 25 } },
-        app_attest_valid: { whenFalse: 45 },
       },
+      groups: (tamper.groups ?? []).map((group) => ({ ...group, cap: 30 })),
     },
     ecosystem: {
       ...ecosystem,
@@ -74,15 +73,27 @@ export const strictPolicy: Policy = {
         developer_mode: 10,
         adb_enabled: 15,
         wireless_adb: 20,
-        no_passcode: 15,
+        no_passcode: 7,
         malware_detected: 40,
         remote_control_active: 40,
         screen_mirrored: 25,
         screen_recording: 25,
-        overlay_or_interfering_apps: 25,
         location_spoofed: 30,
       },
+      groups: [
+        // However many of these a developer has switched on, they are one choice.
+        {
+          cap: 25,
+          signals: [
+            'developer_mode',
+            'adb_enabled',
+            'wireless_adb',
+            'mock_location_possible',
+            'unknown_sources_enabled',
+          ],
+        },
+      ],
     },
-    network: { ...network, signals: { ...network.signals, user_ca_installed: 25, tor_ip: 30 } },
+    network: { ...network, signals: { ...network.signals, user_ca_installed: 14, tor_ip: 30 } },
   },
 }

@@ -4,7 +4,15 @@
  * the type that a value was stored with. The few rows where these are not exact are read from the
  * stored body instead.
  */
+import {
+  findScoredSignal,
+  listDeclared,
+  type ScoredSignal,
+} from '#shared/core/policies/declared-signals.ts'
 import type { Policy, SignalWeight, Suppression } from '#shared/core/policies/policy.ts'
+import { splitByFlag } from '#shared/core/scoring/score-rules.ts'
+import { compileTrust, installerSignal } from '#shared/core/scoring/trusted-installers.ts'
+import type { Flag } from '#shared/core/signals/flags.ts'
 import type { Category } from '#shared/core/signals/signal-definition.ts'
 import { detectedWhenFalse, watchedSignals } from '#shared/core/signals/watched-signals.ts'
 import { unknownSignalsMax } from '#shared/core/telemetry/unknown-signals.ts'
@@ -21,18 +29,74 @@ type Leaf = {
   category: Category
   signal: string
   weight: SignalWeight
-  policy: Pick<Policy, 'suppressions'>
+  policy: Pick<Policy, 'suppressions' | 'trustedInstallers' | 'signals'>
   source: Source
 }
 
+const toReader = (source: Source) => (source === 'body' ? toBodyReader : toColumnReader)
+
 /** @returns the points of a signal as UInt8; null when it can have none */
 export function pointsOf({ category, signal, weight, policy, source }: Leaf): string | null {
-  const read = source === 'body' ? toBodyReader : toColumnReader
-  const points = weigh(weight, read(category, signal))
+  const reader = ofType(
+    toReader(source)(category, signal),
+    findScoredSignal(policy, category, signal),
+  )
+  const points = weigh(weight, reader)
   if (points === null) return null
   const path = `${category}.${signal}`
   const acting = policy.suppressions.flatMap((one) => (names(one, path) ? toCondition(one) : []))
+  const trusted = toTrustedCondition(policy, path, source)
+  if (trusted !== null) acting.push(trusted)
   return acting.length === 0 ? points : `if(${acting.join(' or ')}, toUInt8(0), ${points})`
+}
+
+/** The points of the values of one flag. */
+export type FlagPoints = { flag: Flag; sql: string }
+
+/**
+ * The points of a signal by the flag of its values.
+ * @returns one flag for most signals
+ */
+export function flagPointsOf(leaf: Leaf): FlagPoints[] {
+  const { category, signal, weight, policy } = leaf
+  const definition = findScoredSignal(policy, category, signal)!
+  const all = { flag: definition.flag, sql: pointsOf(leaf) ?? 'toUInt8(0)' }
+  if (definition.flagByValue === undefined) return [all]
+  if (typeof weight !== 'object' || !('values' in weight)) return [all]
+  return splitByFlag({ category, name: signal }, definition, weight).map((one) => ({
+    flag: one.flag,
+    sql: pointsOf({ ...leaf, weight: one.weight }) ?? 'toUInt8(0)',
+  }))
+}
+
+/**
+ * A declared signal is a text or a list of texts, and a value of the other form scores nothing. Nor
+ * does a number beyond those that a double holds.
+ */
+function ofType(reader: Reader, definition: ScoredSignal | undefined): Reader {
+  if (definition === undefined || !definition.declared) return reader
+  if (definition.type === 'number') {
+    const { atLeast } = reader
+    const [from, beyond] = [Number.MIN_SAFE_INTEGER + 1, Number.MAX_SAFE_INTEGER].map(quoteNumber)
+    const isPlain = `${atLeast(from!)} and not ${atLeast(beyond!)}`
+    return { ...reader, atLeast: (limit) => `(${atLeast(limit)} and ${isPlain})` }
+  }
+  if (definition.type === 'strings') return { ...reader, text: 'cast(null as Nullable(String))' }
+  const list = 'cast([] as Array(Nullable(String)))'
+  return { ...reader, list, isEmptyList: '(1 = 0)' }
+}
+
+/** SQL: the installer is trusted, so the signal scores nothing; null where it never does. */
+function toTrustedCondition(
+  { trustedInstallers }: Pick<Policy, 'trustedInstallers'>,
+  path: string,
+  source: Source,
+): string | null {
+  const trust = compileTrust(trustedInstallers)
+  if (trust === null || !trust.silences.has(path)) return null
+  const { text } = toReader(source)(installerSignal.category, installerSignal.name)
+  const packages = [...trust.packages].filter(isText)
+  return packages.length === 0 ? null : `has(${quoteTexts(packages)}, ifNull(${text}, ''))`
 }
 
 /** Expressions that read a signal of a row by type. For a value of another type none is true. */
@@ -178,11 +242,21 @@ export function needsBody(policies: readonly Policy[]): string {
         .map(([name]) => `${category}.${name}`),
     ),
   )
-  const paths = [...new Set(listed)].filter(isText).sort()
+  const declared = policies.flatMap(listDeclared)
+  // Columns hold numbers and objects beyond the catalog in other forms than the body does.
+  const inexact = declared.filter(({ type }) => type !== 'boolean').map(({ path }) => path)
+  const required = policies.flatMap(({ requiredSignals }) => requiredSignals?.signals ?? [])
+  const paths = toPaths([...listed, ...inexact, ...required])
+  const booleans = toPaths(declared.map(({ path }) => path))
   return [
     'signals_refused',
     'stream_offset = 0',
     `(notEmpty(unknown_signals) and (length(unknown_signals) >= ${unknownSignalsMax} or hasAny(` +
       `unknown_signals, ${quoteTexts(paths)})))`,
+    ...(booleans.length === 0
+      ? []
+      : [`(signals_left_out > 0 and hasAny(unknown_signals, ${quoteTexts(booleans)}))`]),
   ].join(' or ')
 }
+
+const toPaths = (paths: readonly string[]) => [...new Set(paths)].filter(isText).sort()

@@ -18,7 +18,8 @@ import { softLimit } from '#shared/core/scoring/score-tally.ts'
 import { type Flag, flags } from '#shared/core/signals/flags.ts'
 import type { Category } from '#shared/core/signals/signal-definition.ts'
 import { withSpellings } from '#shared/core/signals/vocabulary.ts'
-import { pointsOf, type Source } from './scoring-sql-points.ts'
+import { toMissingCondition } from './scoring-sql-missing.ts'
+import { type FlagPoints, flagPointsOf, pointsOf, type Source } from './scoring-sql-points.ts'
 import { quoteTexts } from './scoring-sql-text.ts'
 
 /** One item of a SELECT list. */
@@ -49,7 +50,8 @@ type ScoringSqlOptions = {
 type Term = {
   name: string
   path: string
-  flag: Flag
+  /** By flag the column of the points of its values; one flag, with all points, for most. */
+  flags: { flag: Flag; name: string }[]
   critical: boolean
   group: number
 }
@@ -66,15 +68,34 @@ export function compileToSql(policy: Policy, options: ScoringSqlOptions): Scorin
     terms: [...rules.rules].flatMap(([signal, rule]) => {
       const { category } = rules
       const weight = withSpellings(category, signal, policy.categories[category].signals[signal]!)
-      const sql = pointsOf({ category, signal, weight, policy, source })
+      const leaf = { category, signal, weight, policy, source }
+      const sql = pointsOf(leaf)
       if (sql === null) return []
-      const name = `${prefix}p${points.length}`
-      points.push({ name, sql })
-      return { name, path: rule.path, flag: rule.flag, critical: rule.critical, group: rule.group }
+      const addColumn = (column: string): string => {
+        points.push({ name: `${prefix}p${points.length}`, sql: column })
+        return points.at(-1)!.name
+      }
+      const name = addColumn(sql)
+      const { path, critical, group } = rule
+      const byFlag = flagPointsOf(leaf)
+      const flags =
+        byFlag.length === 1
+          ? [{ flag: byFlag[0]!.flag, name }]
+          : withFlags
+            ? byFlag.map(({ flag, sql: own }: FlagPoints) => ({ flag, name: addColumn(own) }))
+            : []
+      return { name, path, flags, critical, group }
     }),
   }))
+  const missing = toMissingCondition(compiled.requirement, source)
+  const missingName = `${prefix}missing`
+  if (missing !== null) {
+    const { weight } = compiled.requirement!
+    points.push({ name: missingName, sql: `if(${missing}, toUInt8(${weight}), toUInt8(0))` })
+  }
   const tallies = createTallies(compiled, terms, prefix)
-  const score = toScore(compiled, terms, tallies.nameOf)
+  const ofSignals = toScore(compiled, terms, tallies.nameOf)
+  const score = missing === null ? ofSignals : `least(100, ${ofSignals} + ${missingName})`
   const { review, block } = compiled.thresholds
   const name = `${prefix}score`
   return {
@@ -82,7 +103,8 @@ export function compileToSql(policy: Policy, options: ScoringSqlOptions): Scorin
     tallies: [
       ...tallies.columns,
       ...toFloors(compiled, terms, prefix),
-      ...(withFlags ? [toFlags(terms, prefix)] : []),
+      ...(missing === null ? [] : [{ name: missingName, sql: missingName }]),
+      ...(withFlags ? [toFlags(terms, prefix, missing === null ? null : missingName)] : []),
     ],
     verdict: [
       { name, sql: `toUInt8(${greatest([score, ...floorNames(compiled, terms, prefix)])})` },
@@ -174,15 +196,26 @@ function toScore(
   return greatest([...new Set(sums)])
 }
 
-/** Columns of signals by their floor. */
+/** By floor, the conditions over columns of points of which any lifts the score to it. */
 function listFloors(compiled: CompiledPolicy, terms: readonly CategoryTerms[]) {
   const byScore = new Map<number, string[]>()
+  const add = (score: number, condition: string) =>
+    byScore.set(score, [...(byScore.get(score) ?? []), condition])
+  const softOf = new Map<string, { name: string; soft: boolean }>()
   for (const { rules, terms: own } of terms) {
     const limit = rules.soft ? softLimit(compiled) : 100
     for (const { name, path } of own) {
+      softOf.set(path, { name, soft: rules.soft })
       const floor = Math.min(limit, compiled.floors.get(path) ?? 0)
-      if (floor > 0) byScore.set(floor, [...(byScore.get(floor) ?? []), name])
+      if (floor > 0) add(floor, `${name} > 0`)
     }
+  }
+  for (const { score, signals } of compiled.jointFloors) {
+    const found = signals.map((path) => softOf.get(path))
+    if (found.some((one) => one === undefined)) continue
+    const limit = found.every((one) => one!.soft) ? softLimit(compiled) : 100
+    const floor = Math.min(limit, score)
+    if (floor > 0) add(floor, `(${found.map((one) => `${one!.name} > 0`).join(' and ')})`)
   }
   return [...byScore]
 }
@@ -192,9 +225,9 @@ function toFloors(
   terms: readonly CategoryTerms[],
   prefix: string,
 ): SqlColumn[] {
-  return listFloors(compiled, terms).map(([floor, names]) => ({
+  return listFloors(compiled, terms).map(([floor, conditions]) => ({
     name: `${prefix}f${floor}`,
-    sql: `if(${greatest(names)} > 0, toUInt8(${floor}), toUInt8(0))`,
+    sql: `if(${conditions.join(' or ')}, toUInt8(${floor}), toUInt8(0))`,
   }))
 }
 
@@ -207,13 +240,24 @@ function floorNames(
 }
 
 /** The flags of detected signals, including flags that lost all their points. */
-function toFlags(terms: readonly CategoryTerms[], prefix: string): SqlColumn {
+function toFlags(
+  terms: readonly CategoryTerms[],
+  prefix: string,
+  missing: string | null,
+): SqlColumn {
   const byFlag = new Map<Flag, string[]>()
-  for (const { name, flag } of terms.flatMap((one) => one.terms)) {
-    byFlag.set(flag, [...(byFlag.get(flag) ?? []), name])
+  for (const { name, flags: own } of terms.flatMap((one) => one.terms)) {
+    own.forEach(({ flag, name: points }, index) => {
+      // Of the flags of one signal the first with all of its points is meant.
+      const others = own.slice(0, index).map((one) => `${one.name} < ${name}`)
+      const isAll = own.length === 1 ? [] : [`${points} = ${name}`, ...others]
+      const condition = [`${name} > 0`, ...isAll].join(' and ')
+      byFlag.set(flag, [...(byFlag.get(flag) ?? []), `(${condition})`])
+    })
   }
+  if (missing !== null) byFlag.set('SIGNALS_MISSING', [`${missing} > 0`])
   const parts = [...byFlag].map(
-    ([flag, names]) => `if(${greatest(names)} > 0, ${bitOf(flag)}, toUInt64(0))`,
+    ([flag, conditions]) => `if(${conditions.join(' or ')}, ${bitOf(flag)}, toUInt64(0))`,
   )
   return { name: `${prefix}flags`, sql: parts.length === 0 ? 'toUInt64(0)' : add(parts) }
 }

@@ -10,9 +10,17 @@
  * scores the pattern exactly as the event.
  */
 import { hash } from 'node:crypto'
-import type { Policy } from '#shared/core/policies/policy.ts'
+import { findScoredSignal } from '#shared/core/policies/declared-signals.ts'
+import type { Policy, SignalWeight } from '#shared/core/policies/policy.ts'
+import {
+  compileRequirement,
+  findMissing,
+  type Requirement,
+} from '#shared/core/scoring/required-signals.ts'
+import { weigh } from '#shared/core/scoring/score-rules.ts'
+import { compileTrust, installerSignal } from '#shared/core/scoring/trusted-installers.ts'
 import { type Category, categories, type Signals } from '#shared/core/signals/signal-definition.ts'
-import { findSignal, signalCatalog } from '#shared/core/signals/signals.ts'
+import { signalCatalog } from '#shared/core/signals/signals.ts'
 import { allSpellings, withSpellings } from '#shared/core/signals/vocabulary.ts'
 
 /**
@@ -116,6 +124,10 @@ type PatternLimits = {
   hidden: string[]
   /** Numbers whose range holds a policy's limit inside. */
   ranges: { category: Category; signal: string; from: number }[]
+  /** Signals that score or not by the installer, whose name patterns leave out. */
+  silenced: { category: Category; signal: string; weight: SignalWeight }[]
+  /** What policies require: an event can measure it by what patterns leave out. */
+  requirements: Requirement[]
 }
 
 /** The limits of patterns for these policies. @param texts that the patterns kept */
@@ -140,18 +152,33 @@ export function findPatternLimits(
     const all = [...named, ...(weight.unless ?? [])]
     if (all.some((text) => !texts.has(text))) hidden.add(`${category}.${signal}`)
   }
-  return { hidden: [...hidden].sort(), ranges: [...ranges.values()] }
+  return {
+    hidden: [...hidden].sort(),
+    ranges: [...ranges.values()],
+    silenced: policies.flatMap(listSilenced),
+    requirements: policies.flatMap((one) => compileRequirement(one.requiredSignals) ?? []),
+  }
 }
 
-function listWeights({ categories: own }: Policy) {
+function listSilenced(policy: Policy): PatternLimits['silenced'] {
+  const silences = compileTrust(policy.trustedInstallers)?.silences
+  return listWeights(policy).filter(({ category, signal }) =>
+    silences?.has(`${category}.${signal}`),
+  )
+}
+
+function listWeights(policy: Policy) {
   return categories.flatMap((category) =>
-    Object.entries(own[category].signals).flatMap(([signal, weight]) =>
-      findSignal(category, signal) === undefined || weight === 0
+    Object.entries(policy.categories[category].signals).flatMap(([signal, weight]) =>
+      findScoredSignal(policy, category, signal) === undefined || weight === 0
         ? []
         : [{ category, signal, weight: withSpellings(category, signal, weight) }],
     ),
   )
 }
+
+/** Where a pattern would name its installer. */
+export const installerPath = `${installerSignal.category}.${installerSignal.name}`
 
 /** Whether the policies with these limits score this pattern exactly as its events. */
 export function isPatternEnough(
@@ -160,7 +187,14 @@ export function isPatternEnough(
 ): boolean {
   return (
     !hidden.some((path) => limits.hidden.includes(path)) &&
-    !limits.ranges.some(({ category, signal, from }) => signals[category][signal] === from)
+    !limits.ranges.some(({ category, signal, from }) => signals[category][signal] === from) &&
+    !(
+      hidden.includes(installerPath) &&
+      limits.silenced.some(
+        ({ category, signal, weight }) => weigh(weight)(signals[category][signal]) > 0,
+      )
+    ) &&
+    limits.requirements.every((one) => findMissing(one, signals).length === 0)
   )
 }
 

@@ -174,7 +174,7 @@ export const debuggerSignals = {
     type: 'boolean',
     platforms: ['android'],
     grade: 'low',
-    flag: 'AUTOMATION_LIKELY',
+    flag: 'ACCESSIBILITY_SERVICE',
     description: 'An accessibility service reads or drives the app.',
     sources: ['SEON', 'Bureau'],
   },

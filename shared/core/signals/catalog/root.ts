@@ -149,6 +149,8 @@ export const rootSignals = {
     platforms: ['android'],
     grade: 'high',
     flag: 'BOOTLOADER_UNLOCKED',
+    // Locked, with a key that its owner chose.
+    flagByValue: { SELF_SIGNED: 'CUSTOM_OS' },
     description: 'State of verified boot.',
     sources: ['KeyAttestation'],
   },

@@ -13,6 +13,8 @@ export type ActivePolicy = {
   hash: string
   thresholds: Policy['thresholds']
   score: Scorer
+  /** Signals that the policy declares; absent when it declares none. */
+  signals?: Policy['signals']
 }
 
 export type ActivePolicies = {
@@ -50,8 +52,8 @@ export function createActivePolicies(onUnreadable: (hash: string) => void): Acti
       onUnreadable(hash)
       return null
     }
-    const { thresholds } = parsed.data
-    const policy = { hash, thresholds, score: compilePolicy(parsed.data) }
+    const { thresholds, signals } = parsed.data
+    const policy = { hash, thresholds, score: compilePolicy(parsed.data), signals }
     compiled.set(hash, policy)
     return policy
   }

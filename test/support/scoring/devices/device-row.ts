@@ -1,0 +1,82 @@
+/**
+ * A row of the table of devices: what a real device sends and which action is right for it under
+ * each preset, with the reason. The actions are a decision of people: a change of weights must not
+ * change them by accident.
+ */
+import type { Policy } from '#shared/core/policies/policy.ts'
+import type { PresetName } from '#shared/core/policies/presets/presets.ts'
+import {
+  type Category,
+  categories,
+  type SignalDefinition,
+  type Signals,
+} from '#shared/core/signals/signal-definition.ts'
+import { signalCatalog } from '#shared/core/signals/signals.ts'
+
+/** The presets in the order of a row's actions. */
+export const presetOrder: readonly PresetName[] = [
+  'permissive',
+  'balanced',
+  'strict',
+  'regulated-banking',
+  'mobility',
+]
+
+export type DeviceRow = {
+  device: string
+  /** What a healthy device of this kind sends; `nothing` for an app that measures nothing. */
+  base: 'android' | 'ios' | 'nothing'
+  /** What differs from it. */
+  signals: Partial<Signals>
+  /** A, R or B for each preset, in their order. */
+  right: string
+  why: string
+  /** What a tenant adds to the preset, if the row is about that. */
+  policy?: Pick<Policy, 'signals' | 'trustedInstallers' | 'requiredSignals'>
+}
+
+/** The policy of a tenant that distributes its app by this installer, which Google does not know. */
+export const publishesBy = (installer: string): NonNullable<DeviceRow['policy']> => ({
+  trustedInstallers: {
+    packages: [installer],
+    silences: ['tamper.untrusted_install_source', 'tamper.pi_licensing', 'tamper.pi_app_verdict'],
+  },
+})
+
+/** Values of healthy phones that are neither false nor absent. */
+const healthy: Record<'android' | 'ios', Partial<Signals>> = {
+  android: {
+    root: { verified_boot_state: 'VERIFIED', system_integrity: 'ORIGINAL' },
+    tamper: {
+      attestation_provider: 'play_integrity',
+      installer_package: 'com.android.vending',
+      pi_device_verdict: ['MEETS_DEVICE_INTEGRITY'],
+      pi_app_verdict: 'PLAY_RECOGNIZED',
+      pi_licensing: 'LICENSED',
+      pi_play_protect: 'NO_ISSUES',
+      pi_app_access_risk: ['KNOWN_INSTALLED'],
+      pi_recent_activity: 'LEVEL_1',
+    },
+    ecosystem: { patch_age_days: 40 },
+  },
+  ios: { tamper: { attestation_provider: 'app_attest', app_attest_valid: true } },
+}
+
+/** Every boolean signal of the platform, clean, and what healthy phones have beside them. */
+function toBase(platform: 'android' | 'ios', category: Category): Record<string, unknown> {
+  const own: [string, SignalDefinition][] = Object.entries(signalCatalog[category])
+  const clean = own
+    .filter(([, { type, platforms }]) => type === 'boolean' && platforms.includes(platform))
+    .map(([name]) => [name, false])
+  return { ...Object.fromEntries(clean), ...healthy[platform][category] }
+}
+
+/** All signals that the device of a row sends. */
+export function toSentSignals({ base, signals }: Pick<DeviceRow, 'base' | 'signals'>): Signals {
+  return Object.fromEntries(
+    categories.map((category) => [
+      category,
+      { ...(base === 'nothing' ? {} : toBase(base, category)), ...signals[category] },
+    ]),
+  ) as Signals
+}
