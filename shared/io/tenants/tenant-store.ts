@@ -1,21 +1,10 @@
-/**
- * Tenants in Postgres, the source of truth for their settings. The edges have a projection of them;
- * every change of it raises the tenant's epoch in the same statement, so an epoch identifies one
- * content. It works on the pool or in a transaction.
- */
-import type { WebhookEvent } from '#shared/core/deliveries/webhook-events.ts'
 import { Problem } from '#shared/core/http/problem.ts'
 import type { Rate } from '#shared/core/http/rate-limit.ts'
 import { type TenantScope, toSlugs } from '#shared/core/operators/roles.ts'
 import type { ApiKeyScope } from '#shared/core/tenants/api-key-scopes.ts'
 import type { Environment } from '#shared/core/tenants/credentials.ts'
 import type { TenantEntry } from '#shared/core/tenants/directory-entries.ts'
-import {
-  type RetainedKind,
-  type RetentionView,
-  toRetentionView,
-} from '#shared/core/tenants/retention.ts'
-import { resetHealth, type WebhookState } from '#shared/io/deliveries/webhook-store.ts'
+import { resetHealth } from '#shared/io/deliveries/webhook-store.ts'
 import { insertPolicyDocument, type PolicyText } from '#shared/io/policies/policy-store.ts'
 import { isSqlState, type Queryable, sqlStates } from '#shared/io/postgres/postgres.ts'
 import { type TenantStatus, type TenantView, toView, type ViewRow, viewSql } from './tenant-view.ts'

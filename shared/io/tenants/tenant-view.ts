@@ -1,6 +1,5 @@
 /** A tenant as operators see it: what is read of it, and in which form it is shown. */
 import type { WebhookEvent } from '#shared/core/deliveries/webhook-events.ts'
-import type { Rate } from '#shared/core/http/rate-limit.ts'
 import type { Environment } from '#shared/core/tenants/credentials.ts'
 import {
   type RetainedKind,
