@@ -84,12 +84,8 @@ export type TenantView = {
     last_used_at: string | null
   } | null
   hmac_secret: { last4: string; created_at: string; state: string } | null
-  webhook_secret: {
-    last4: string
-    created_at: string
-    /** Until when the secret before signs as well; null when it does not. */
-    previous_signs_until: string | null
-  } | null
+  /** With the time until which the secret before signs as well. */
+  webhook_secret: { last4: string; created_at: string; previous_signs_until: string | null } | null
 }
 
 export type WebhookHealth = {
