@@ -9,10 +9,6 @@ export function decodedPath<Schema extends z.ZodType>(name: string, schema: Sche
   return z.preprocess((params) => ({ [name]: (params as { '*': string })['*'] }), schema)
 }
 
-/** What a 404 says of an id with a slash, which may have been meant as a path below an id. */
-export const hintAtSlash = (id: string, collection: string): string =>
-  id.includes('/') ? ` The id is everything after /v1/di/${collection}/.` : ''
-
 /** The router bounds a part of a path, but not the rest of one. @throws Problem uri_too_long */
 export async function requireShortPath({ params }: FastifyRequest): Promise<void> {
   if ((params as { '*': string })['*'].length <= pathPartCharactersMax) return

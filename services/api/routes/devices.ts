@@ -28,7 +28,7 @@ import type { Caller } from '../http/authenticate.ts'
 import { compressed } from '../http/compress-responses.ts'
 import { streamJson } from '../http/stream-json.ts'
 import { deviceExample } from '../openapi/examples.ts'
-import { decodedPath, hintAtSlash, requireShortPath } from './decoded-path.ts'
+import { decodedPath, requireShortPath } from './decoded-path.ts'
 
 const sessionPositionSchema = z.tuple([instantMsSchema, idSchema])
 const userPositionSchema = z.tuple([idSchema])
@@ -54,7 +54,7 @@ export function addDeviceRoutes(app: ZodApp, deps: DeviceRouteDeps): void {
     const isLarge = small === 'large'
     if (isLarge) await deps.beginLargeResponse(tenantId, reply)
     const found = isLarge ? await deps.findLargeDevice(query).catch(reject) : small
-    const device = requireFound(found, deviceId)
+    const device = requireFound(found)
     chargeRows(device.sessions.length + device.users.length)
     reply.type('application/json; charset=utf-8')
     return isLarge ? streamDevice(device, scopes) : toDevice(device, scopes)
@@ -97,9 +97,11 @@ export function addDeviceRoutes(app: ZodApp, deps: DeviceRouteDeps): void {
 
 const reject = rejectUnavailable('The device history cannot be read at the moment.')
 
-function requireFound(device: DeviceHistory | null, deviceId: string): DeviceHistory {
+function requireFound(device: DeviceHistory | null): DeviceHistory {
   if (device !== null) return device
-  const detail = `There is no telemetry of this device, or not yet.${hintAtSlash(deviceId, 'devices')}`
+  // The same for every id: there is nothing below a device, and a guess at it is an id with a slash.
+  const detail =
+    'There is no telemetry of this device, or not yet. Its id is everything after /v1/di/devices/.'
   throw new Problem('device_not_found', detail)
 }
 

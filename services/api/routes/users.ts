@@ -27,7 +27,7 @@ import type { Caller } from '../http/authenticate.ts'
 import { compressed } from '../http/compress-responses.ts'
 import { streamJson } from '../http/stream-json.ts'
 import { userExample } from '../openapi/examples.ts'
-import { decodedPath, hintAtSlash, requireShortPath } from './decoded-path.ts'
+import { decodedPath, requireShortPath } from './decoded-path.ts'
 
 const positionSchema = z.tuple([instantMsSchema, idSchema])
 
@@ -51,9 +51,10 @@ export function addUserRoutes(app: ZodApp, deps: UserRouteDeps): void {
     const after = cursor === undefined ? null : toPosition(scope, cursor)
     const totals = await deps.findUserTotals({ tenantId, userId }).catch(reject)
     if (totals === null) {
-      const hint = hintAtSlash(userId, 'users')
-      const detail = `There is no telemetry of this user or account, or not yet.${hint}`
-      throw new Problem('user_not_found', detail)
+      throw new Problem(
+        'user_not_found',
+        'There is no telemetry of this user or account, or not yet. Its id is everything after /v1/di/users/.',
+      )
     }
     if (Math.min(totals.devices, limit) >= largeFrom) await deps.beginLargeResponse(tenantId, reply)
     const found = await deps

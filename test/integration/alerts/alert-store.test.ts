@@ -270,6 +270,8 @@ describe('raising', () => {
         const afterSeq = seen.at(-1) ?? 0
         const page = await store.listAlerts({ ...everything(tenantId), limit: 7, afterSeq })
         seen.push(...page.alerts.map((alert) => alert.seq))
+        // More than there are: alerts that come twice.
+        if (seen.length > writers * batches * 3) return seen
         if (page.alerts.length === 0 && wasEnded) return seen
         wasEnded = ended === writers
       }

@@ -616,7 +616,7 @@ describe('over HTTP', () => {
       expect(own).toEqual(stranger)
     }
     const below = await rig.call('/v1/di/devices/pixel-1/events', { key })
-    expect(below.json().detail).toContain('The id is everything after /v1/di/devices/.')
+    expect(below.json().detail).toContain('Its id is everything after /v1/di/devices/.')
   })
 
   test('HEAD is GET without the body', async () => {
