@@ -11,7 +11,8 @@ import { createSubmissions } from './submissions.ts'
 
 /** An order to this process; it answers each with one message. */
 export type LoadOrder =
-  | { do: 'prepare'; count: number; tenantId: string; secret: string }
+  /** `batch` is the events of each request, of the batch address; without it one, sent alone. */
+  | { do: 'prepare'; count: number; tenantId: string; secret: string; batch?: number }
   /**
    * As fast as answers come, over `connections`, until the time has passed or the bodies are used
    * up.
@@ -39,13 +40,16 @@ type Connection = { socket: Socket; dueMs: number; busy: boolean; left: number; 
 let requests: Buffer[] = []
 let next = 0
 
-function prepare({ count, tenantId, secret }: LoadOrder & { do: 'prepare' }): void {
+function prepare({ count, tenantId, secret, batch }: LoadOrder & { do: 'prepare' }): void {
   next = 0
   const make = createSubmissions(tenantId, randomBytes(6).toString('hex'))
+  const makeBatch = (events: number) =>
+    `{"tenant_id":"${tenantId}","events":[${Array.from({ length: events }, make).join(',')}]}`
+  const path = batch === undefined ? '' : '/batch'
   requests = Array.from({ length: count }, () => {
-    const body = make()
+    const body = batch === undefined ? make() : makeBatch(batch)
     return Buffer.from(
-      'POST /v1/rasp/ingest HTTP/1.1\r\nhost: 127.0.0.1\r\nuser-agent: rasp-sdk/4.2.0\r\n' +
+      `POST /v1/rasp/ingest${path} HTTP/1.1\r\nhost: 127.0.0.1\r\nuser-agent: rasp-sdk/4.2.0\r\n` +
         'accept: application/json\r\ncontent-type: application/json\r\n' +
         `content-length: ${Buffer.byteLength(body)}\r\n` +
         `x-service-signature: ${signBody(body, secret)}\r\n\r\n${body}`,

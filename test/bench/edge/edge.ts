@@ -1,9 +1,9 @@
 /**
  * `npm run bench -- edge [--rounds N] [--seconds S]`: the events that one ingest process accepts
  * over 64 connections, beside a bare node:http server that checks the same signatures and answers
- * the same bytes; with JetStream syncing before every acknowledgement and with its default; with
- * one publish per event; under twice its load; and beside a second process. At the end every event
- * with a 200 is counted in ClickHouse.
+ * the same bytes; with JetStream syncing before every acknowledgement and with its default; in
+ * batches of clients; with one publish per event; under twice its load; and beside a second
+ * process. At the end every event with a 200 is counted in ClickHouse.
  */
 import { parseArgs } from 'node:util'
 import { choosePort } from '../../../deploy/local/stack/ports/ports.ts'
@@ -27,6 +27,9 @@ const crowd = 8_000
 /** More requests per second than the bare server, and an edge, can handle. */
 const baselinePerSecondMax = 55_000
 const edgePerSecondMax = 35_000
+/** Events of a client's batch, and more of them per second than an edge can handle. */
+const batchEvents = 50
+const batchedPerSecondMax = 80_000
 
 type Options = { rounds: number; seconds: number }
 
@@ -70,6 +73,7 @@ export async function run(args: string[] = []): Promise<void> {
     try {
       figures.push(...(await compareWithBaseline(bench, syncAlways)))
       if (syncAlways) {
+        figures.push(...(await sendBatches(bench)))
         figures.push(await publishSingly(bench))
         figures.push(...(await overload(bench)))
         figures.push(await sideBySide(bench))
@@ -206,6 +210,46 @@ async function compareWithBaseline(bench: Bench, syncAlways: boolean): Promise<F
     value: toSpread(of(runs, 'natsUs')),
   }
   return [throughput, latency, cpu, nats]
+}
+
+/** Bodies with many events over a few connections, beside the same events alone. */
+async function sendBatches(bench: Bench): Promise<Figure[]> {
+  const edge = { port: portOf(bench.edge.url), pid: bench.edge.pid }
+  const { tenantId, secret } = bench.tenant
+  const rates: number[] = []
+  const costs: number[] = []
+  const alone: Run[] = []
+  for (let round = 0; round < Math.ceil(bench.rounds / 2); round++) {
+    alone.push(await runClosed(bench, edge))
+    const count = Math.ceil((batchedPerSecondMax * bench.seconds) / batchEvents)
+    const order = { do: 'prepare', count, tenantId, secret, batch: batchEvents } as const
+    await bench.load.request(order satisfies LoadOrder)
+    const { port } = edge
+    const { seconds } = bench
+    const run = await measure(bench, edge, { do: 'closed', port, connections: 8, seconds })
+    // Each answer is of a whole batch.
+    bench.accepted += (run.result.statuses[200] ?? 0) * (batchEvents - 1)
+    rates.push(run.rate * batchEvents)
+    costs.push(run.cpuUs / batchEvents)
+  }
+  const of = (key: 'rate' | 'cpuUs') => alone.map((one) => one[key])
+  const toBaseline = (values: number[]) => ({ name: 'each alone', value: toSpread(values) })
+  return [
+    {
+      name: `accepted in batches of ${batchEvents}, synced`,
+      unit: 'events/s',
+      value: toSpread(rates),
+      baseline: toBaseline(of('rate')),
+      ratio: toRatios(rates, of('rate')),
+    },
+    {
+      name: `CPU of an event in a batch of ${batchEvents}`,
+      unit: 'µs',
+      value: toSpread(costs),
+      baseline: toBaseline(of('cpuUs')),
+      ratio: toRatios(costs, of('cpuUs')),
+    },
+  ]
 }
 
 /** The same edge with one publish per event. */

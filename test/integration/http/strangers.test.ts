@@ -159,4 +159,22 @@ describe('incomplete bodies', () => {
     const areReleased = async () => (await count('di_ingest_incomplete_bodies_bytes')) === 0
     await until('all bodies are released', areReleased, 5_000)
   })
+
+  it('of batches are bounded apart: they cut off each other, and no submission', async () => {
+    const cut = await count('di_ingest_refused_total', { reason: 'body_cut' })
+    const rest = 500_000
+    const batchHead = head.replace('/v1/rasp/ingest', '/v1/rasp/ingest/batch')
+    const slow = `${batchHead}Content-Length: ${rest + 1}\r\n\r\n${'x'.repeat(rest)}`
+    await crowd(4, 20, slow)
+    await until(
+      'the first are cut',
+      async () => (await count('di_ingest_refused_total', { reason: 'body_cut' })) > cut + 20,
+    )
+    // Those of batches have no more, and of single submissions there are none.
+    expect(await count('di_ingest_incomplete_bodies_bytes')).toBeLessThanOrEqual(16 * 1024 * 1024)
+    await expectServed()
+    for (const socket of strangers) socket.destroy()
+    const areReleased = async () => (await count('di_ingest_incomplete_bodies_bytes')) === 0
+    await until('all bodies are released', areReleased, 5_000)
+  })
 })
