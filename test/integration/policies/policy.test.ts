@@ -402,6 +402,7 @@ describe('presets', () => {
       'balanced',
       'strict',
       'regulated-banking',
+      'mobility',
     ])
     for (const { name, policy_hash: hash } of body.data) {
       const preset = await call<Preset>('GET', `/policy-presets/${name}`)
