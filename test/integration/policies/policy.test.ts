@@ -267,7 +267,7 @@ describe('setting a policy', () => {
     })
     await until('the edges follow', () => versionsAtEdges().every((one) => one === 2))
     await reconciler.stop()
-    expect(await scoresAtEdges()).toEqual([35, 35, 35])
+    expect(await scoresAtEdges()).toEqual([40, 40, 40])
     expect((await put(policyOf(40))).body.version).toBe(2)
   })
 
