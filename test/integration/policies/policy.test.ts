@@ -268,7 +268,7 @@ describe('setting a policy', () => {
     })
     await until('the edges follow', () => versionsAtEdges().every((one) => one === 2))
     await reconciler.stop()
-    expect(await scoresAtEdges()).toEqual([35, 35, 35])
+    expect(await scoresAtEdges()).toEqual([40, 40, 40])
     expect((await put(policyOf(40))).body.version).toBe(2)
   })
 
@@ -403,6 +403,7 @@ describe('presets', () => {
       'balanced',
       'strict',
       'regulated-banking',
+      'mobility',
     ])
     for (const { name, policy_hash: hash } of body.data) {
       const preset = await call<Preset>('GET', `/policy-presets/${name}`)

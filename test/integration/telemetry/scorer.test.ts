@@ -514,7 +514,8 @@ describe('several scorers', () => {
     const events = Array.from({ length: 600 }, (_, n) => ({
       tenantId,
       deviceId: `d-${n % 40}`,
-      sessionId: `s-${n % 150}`,
+      // A session that is on two devices would raise an alert of its own.
+      sessionId: `s-${n % 40}-${n % 150}`,
       signals: n % 3 === 0 ? signalsOf.REVIEW : signalsOf.ALLOW,
       receivedAtMs: nowMs + n,
       nonce: n,

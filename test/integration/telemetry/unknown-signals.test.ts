@@ -293,7 +293,7 @@ describe('di signals', () => {
       expect(text).toMatch(/^balanced, version 1: REVIEW from 40, BLOCK from 75\n/)
       expect(text).toMatch(/^NETWORK +at most \d+, never BLOCK alone$/m)
       expect(text).toMatch(/^ {2}su_binary +boolean +android +high +ROOTED +40$/m)
-      expect(text).toMatch(/^ {2}app_attest_valid .* 30 when false$/m)
+      expect(text).toMatch(/^ {2}app_attest_valid .* 45 when false$/m)
       expect(text).toMatch(/^ {2}tracer_pid +number .* 45 from 1$/m)
     }
   })

@@ -176,6 +176,26 @@ describe('activity of a device', () => {
 })
 
 describe('activity of users and sessions', () => {
+  it('knows a user who is new on a device, in the one question that it asks of all', async () => {
+    const seen = (deviceId: string, agoMs: number, sessionId: string) => ({
+      tenantId: 'new-devices',
+      deviceId,
+      sessionId,
+      userId: 'known',
+      receivedAtMs: nowMs - agoMs,
+    })
+    const events = makeEvents([
+      seen('old', 3 * dayMs, 's-1'),
+      seen('new', 2 * 60 * minuteMs, 's-2'),
+      seen('new', 30 * minuteMs, 's-3'),
+      seen('old', 20 * minuteMs, 's-4'),
+    ])
+    await store.insertTelemetry(events)
+    const known = await loadCounts(events.slice(2))
+    const key = 'new_device_of_user:2592000'
+    expect(known.map(({ counts }) => counts.get(key) ?? 0)).toEqual([1, 0])
+  })
+
   it('counts the devices of a user; of user and account the higher count is used', async () => {
     const events = makeEvents(
       Array.from({ length: 6 }, (_, n) => ({

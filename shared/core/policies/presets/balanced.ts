@@ -247,16 +247,10 @@ export const balancedPolicy: Policy = {
         asn_type: 0,
       },
       groups: [
-        // A VPN leaves from a data centre in another time zone: a traveller with one shows all.
+        // A VPN or a relay leaves from a data centre in another time zone: one fact of the address.
         {
-          cap: 20,
-          signals: [
-            'vpn_active',
-            'public_vpn_ip',
-            'relay_ip',
-            'datacenter_ip',
-            'timezone_mismatch',
-          ],
+          cap: 12,
+          signals: ['public_vpn_ip', 'relay_ip', 'datacenter_ip', 'timezone_mismatch'],
         },
         // What a company sets up on its phones.
         { cap: 15, signals: ['proxy_configured', 'user_ca_installed'] },
