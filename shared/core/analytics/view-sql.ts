@@ -34,8 +34,8 @@ const optionalTexts: Readonly<Record<string, string>> = {
  * ids of every event for every query, and double its time. A set is made only where a column that
  * uses it is named. It has a hash of the event's id for each bit of its decision, which is risk
  * score + 128 * action. A decision is never below what the edge made of the event, so the greater
- * of both holds. That two of 10 million events and a million decisions share a hash has a chance of
- * one in 30,000.
+ * of both holds. That of 10 million events one has a hash of a million other decisions has a chance
+ * of one in 40,000.
  */
 const decisionBits = 9
 const decisionSet = `(

@@ -66,18 +66,22 @@ export function createEventListStore(
   return {
     listEvents: async (query) => {
       const deadlineMs = monotonicMs() + searchMs
+      const isLate = () => monotonicMs() > deadlineMs
       const rows: DecidedEventRow[] = []
       // One more than the page shows whether there are more.
       const wanted = query.limit + 1
       let stopped: EventPosition | null = null
       let after = query.after
       for await (const span of toSpans(query, nowMs(), () => readEarliest(read))) {
-        if (after !== query.after && monotonicMs() > deadlineMs) {
+        if (after !== query.after && isLate()) {
           stopped = after
           break
         }
-        rows.push(...(await readSpan(read, { ...query, after }, span, wanted - rows.length)))
-        if (rows.length >= wanted) break
+        const part = { span, wanted: wanted - rows.length, isLate }
+        const found = await readSpan(read, { ...query, after }, part)
+        rows.push(...found.rows)
+        stopped = found.stopped
+        if (rows.length >= wanted || stopped !== null) break
         after = { receivedAtMs: span.fromMs, eventId: '' }
       }
       const page = rows.slice(0, query.limit)
@@ -159,16 +163,18 @@ async function readEarliest(read: Read): Promise<number> {
   return row?.ms ?? endMs
 }
 
+/** What is read of a span: how many rows at most, and whether the search has to end. */
+type SpanPart = { span: Span; wanted: number; isLate: () => boolean }
+
 /**
  * The newest events of a span after a place, each once.
- * @param wanted how many at most
+ * @returns also where it stopped, when many rows were repeats; null at the end of the span
  */
 async function readSpan(
   read: Read,
   { tenantId, filter, after }: EventListQuery,
-  span: Span,
-  wanted: number,
-): Promise<DecidedEventRow[]> {
+  { span, wanted, isLate }: SpanPart,
+): Promise<{ rows: DecidedEventRow[]; stopped: EventPosition | null }> {
   const events: DecidedEventRow[] = []
   for (let place = after; ; ) {
     const most = wanted - events.length + rowsMore
@@ -183,10 +189,11 @@ async function readSpan(
       rows: most,
     })
     events.push(...toFirsts(rows).slice(0, wanted - events.length))
-    if (events.length === wanted) return events
+    if (events.length === wanted) return { rows: events, stopped: null }
     const isCut = rows.length === most
-    if (!isCut && fromMs === span.fromMs) return events
+    if (!isCut && fromMs === span.fromMs) return { rows: events, stopped: null }
     place = isCut ? toPosition(rows.at(-1)!) : { receivedAtMs: fromMs, eventId: '' }
+    if (isLate()) return { rows: events, stopped: place }
   }
 }
 

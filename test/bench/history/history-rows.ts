@@ -101,6 +101,9 @@ export type ExpectedDevice = {
   first_seen_at: string
   last_seen_at: string
   peak_rasp_score: number
+  risk_score: number
+  platform: string
+  sdk_version: string
   users_seen_on: string[]
   sessions: {
     session_id: string
@@ -109,6 +112,11 @@ export type ExpectedDevice = {
     last_seen_at: string
     rasp_score: number
     flags: string[]
+    risk_score: number
+    action: string
+    risk_flags: string[]
+    platform: string
+    sdk_version: string
   }[]
   sessions_total: number
 }
@@ -136,11 +144,16 @@ export function expectDevice(cohort: Cohort, d: number, sessionsMax = 10_000): E
   if (d % 8 === 1) users.add(`account-${d}`)
   sessions.sort((a, b) => b.startedMs - a.startedMs || (a.session_id < b.session_id ? 1 : -1))
   const iso = (ms: number) => new Date(ms).toISOString()
+  // Nothing is decided, so each risk is what the edge made of it.
+  const peak = sessions.reduce((most, one) => Math.max(most, one.rasp_score), 0)
+  const client = { platform: d % 3 === 0 ? 'ios' : 'android', sdk_version: '3.2.0' }
   return {
     device_id: deviceIdOf(d),
     first_seen_at: iso(sessions.at(-1)!.startedMs),
     last_seen_at: iso(sessions.reduce((last, one) => Math.max(last, one.lastSeenMs), 0)),
-    peak_rasp_score: sessions.reduce((peak, one) => Math.max(peak, one.rasp_score), 0),
+    peak_rasp_score: peak,
+    risk_score: peak,
+    ...client,
     users_seen_on: [...users].sort(),
     sessions: sessions.slice(0, sessionsMax).map((one) => ({
       session_id: one.session_id,
@@ -149,6 +162,10 @@ export function expectDevice(cohort: Cohort, d: number, sessionsMax = 10_000): E
       last_seen_at: iso(one.lastSeenMs),
       rasp_score: one.rasp_score,
       flags: one.flags,
+      risk_score: one.rasp_score,
+      action: one.rasp_action,
+      risk_flags: one.flags,
+      ...client,
     })),
     sessions_total: total,
   }
