@@ -18,6 +18,7 @@ import {
   type KeyDescription,
   keyDescriptionOid,
   readKeyDescription,
+  securityLevels,
 } from './key-description.ts'
 import { Refusal } from './reasons.ts'
 import type { RootKey } from './roots.ts'
@@ -40,10 +41,13 @@ export type KeyAttestationInput = {
 /** Steps without which the evidence proves nothing. */
 const proof = ['validity', 'key_description', 'challenge', 'revocation']
 
-const levels: Record<KeyDescription['attestation_security_level'], AttestationLevel> = {
-  SOFTWARE: 'software',
-  TRUSTED_ENVIRONMENT: 'hardware',
-  STRONG_BOX: 'strongbox',
+/** As `securityLevels` of the description, from the weakest. */
+const levels: readonly AttestationLevel[] = ['software', 'hardware', 'strongbox']
+
+/** The weaker of where the key lies and where its attestation was made. */
+function toLevel(description: KeyDescription): AttestationLevel {
+  const { attestation_security_level: level, key_mint_security_level: keyLevel } = description
+  return levels[Math.min(securityLevels.indexOf(level), securityLevels.indexOf(keyLevel))]!
 }
 
 /**
@@ -70,7 +74,7 @@ export function checkKeyAttestation(input: KeyAttestationInput): AttestationChec
   }
   if (input.statusList !== null) checkRevocation(facts, input.statusList, log)
   const proven = description !== null && !log.hasFailed(proof)
-  return log.end(facts, proven ? levels[description.attestation_security_level] : 'none')
+  return log.end(facts, proven ? toLevel(description) : 'none')
 }
 
 function listUnjudged({ challenge, apps, statusList }: KeyAttestationInput): string[] {

@@ -140,7 +140,7 @@ function checkForm(token: string): true {
 
 /** Decoders skip what is none and the spare bits of the last character: one spelling may pass. */
 const isBase64Url = (part: string): boolean =>
-  part !== '' && Buffer.from(part, 'base64url').toString('base64url') === part
+  Buffer.from(part, 'base64url').toString('base64url') === part
 
 const refusals: readonly [kind: new (...args: never[]) => Error, reason: AttestationReason][] = [
   [errors.JOSEAlgNotAllowed, 'algorithm_not_allowed'],

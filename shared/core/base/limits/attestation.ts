@@ -18,10 +18,10 @@ export const certificateBytesMax = 8_192
 
 /**
  * ASN.1 values in one certificate, and in the attestation extension of Android. Real ones have up
- * to 120 and 90. The reader takes some 3 µs for each: 1,000 are 3 ms, of one certificate alone,
- * since the next is read after its signature held.
+ * to 120 and 90. The reader takes some 5 µs for each, so 300 are 1.5 ms, of one certificate: the
+ * next is read after its signature held.
  */
-export const asn1NodesMax = 1_000
+export const asn1NodesMax = 300
 
 /** Deepest ASN.1 nesting. Names in a certificate are at level 7, a root of trust at level 6. */
 export const asn1DepthMax = 16
