@@ -59,5 +59,8 @@ export const evidenceCharactersMax = 65_536
  */
 export const statusListBytesMax = 64 * 1024 * 1024
 
+/** Bytes of a file with evidence that a person checks: a chain that is far too long is named so. */
+export const evidenceFileBytesMax = 16 * 1024 * 1024
+
 /** Packages and signers of one Android application id. Apps that share a user id are few. */
 export const applicationIdEntriesMax = 64
