@@ -18,6 +18,7 @@ import { toDashboard } from '../support/analytics/grafana-dashboard.ts'
 import { describePublicApi } from '../support/http/describe-public-api.ts'
 import { renderAnalystsSql } from './analysts-sql.ts'
 import { renderAnalyticsPage } from './analytics-page.ts'
+import { renderAttestationReasons } from './attestation-reasons.ts'
 import { renderClientTypes } from './client-types.ts'
 import { renderRoleTable } from './role-table.ts'
 
@@ -54,6 +55,7 @@ export const generatedFiles: Readonly<Record<string, () => string | Promise<stri
   'services/api/openapi/openapi.json': async () => toJson(await describePublicApi()),
   'services/console/ROLES.md': renderRoleTable,
   'services/console/web/api/schema.ts': renderClientTypes,
+  'shared/core/attestation/REASONS.md': renderAttestationReasons,
   'shared/core/policies/policy.schema.json': () => toJson(toPolicyJsonSchema()),
 }
 

@@ -93,6 +93,7 @@ export function makeAndroidVectors(
     withChain(
       'a leaf whose own dates are wrong',
       {
+        ...remote(nowMs - day, nowMs + day),
         leaf: { fromMs: nowMs + day, toMs: nowMs + 2 * day },
       },
       verified('hardware'),
