@@ -77,30 +77,21 @@ function readCoseKey(key: CborMap): { x: Buffer; y: Buffer } {
   return { x: Buffer.from(x as Uint8Array), y: Buffer.from(y as Uint8Array) }
 }
 
-/** Names and values that Apple has documented; of others the names. */
+/** Values that Apple has documented. Others, and those of another type, are named: Apple adds some. */
 function toExtensions(map: CborMap | undefined): Record<string, unknown> {
-  if (map === undefined) return {}
   const extensions: Record<string, unknown> = {}
   const unknown: string[] = []
-  for (const [name, value] of map) {
-    if (name === 'apple_validation_category_01') {
-      if (!(value instanceof Uint8Array) || value.length !== 4) throw malformed(name)
+  for (const [name, value] of map ?? []) {
+    if (typeof name !== 'string') throw malformed('a name that is no text')
+    const isBytes = value instanceof Uint8Array
+    if (name === 'apple_validation_category_01' && isBytes && value.length === 4) {
       extensions.validation_category = Buffer.from(value).readUInt32LE()
-    } else if (name === 'apple_bundle_version_01') {
-      extensions.bundle_version = readText(value, name)
-    } else {
-      if (typeof name !== 'string') throw malformed('a name that is no text')
-      unknown.push(name)
-    }
+    } else if (name === 'apple_bundle_version_01' && (isBytes || typeof value === 'string')) {
+      extensions.bundle_version = isBytes ? Buffer.from(value).toString('utf8') : value
+    } else unknown.push(name)
   }
   if (unknown.length > 0) extensions.unknown_extensions = unknown
   return extensions
-}
-
-function readText(value: unknown, name: string): string {
-  if (typeof value === 'string') return value
-  if (value instanceof Uint8Array) return Buffer.from(value).toString('utf8')
-  throw malformed(name)
 }
 
 /** The parts that an assertion and an attestation share, as facts. */

@@ -18,9 +18,12 @@ const options: DecodeOptions = {
   },
 }
 
-/** Integers, bytes, texts, arrays and maps: Apple's objects have nothing else. */
-const kinds = 6
-const streaming = 31
+/**
+ * Integers, bytes, texts, arrays and maps, and false, true and null: no tags, no floats, nothing of
+ * indefinite length.
+ */
+const isKnown = (kind: number, info: number): boolean =>
+  kind < 6 ? info < 31 : kind === 7 && info >= 20 && info <= 22
 
 /** Counts the values without building any, and refuses kinds that genuine objects do not have. */
 function scan(bytes: Uint8Array): void {
@@ -29,7 +32,7 @@ function scan(bytes: Uint8Array): void {
   for (const [kind, info] of new SequenceEvents(bytes, options)) {
     count += 1
     if (count > cborValuesMax) throw new Refusal('too_large', 'too many values in CBOR')
-    if (kind >= kinds || info === streaming) throw new Refusal('malformed', 'a value in CBOR')
+    if (!isKnown(kind, info)) throw new Refusal('malformed', 'a tag, a float or a stream in CBOR')
   }
 }
 

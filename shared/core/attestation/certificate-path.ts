@@ -130,22 +130,22 @@ export function readKey(certificate: X509Certificate, place: string): KeyObject 
 }
 
 /**
- * The moment lies in the validity of each certificate.
+ * The moment lies in the validity of each certificate, or with `isEndIgnored` not before it.
  * @throws Refusal with the first that it does not lie in
  */
 export function checkValidity(
   certificates: readonly { certificate: X509Certificate }[],
   nowMs: number,
+  { isEndIgnored }: { isEndIgnored: boolean } = { isEndIgnored: false },
 ): void {
   for (const { certificate } of certificates) {
     const { subject, validFromDate, validToDate } = certificate
-    const [from, to] = [validFromDate.getTime(), validToDate.getTime()]
     // An instant that is none compares false, and does not hold.
-    if (!(nowMs >= from)) {
+    if (!(nowMs >= validFromDate.getTime())) {
       const detail = `${toOneLine(subject)} is valid from ${certificate.validFrom}`
       throw new Refusal('certificate_not_yet_valid', detail)
     }
-    if (!(nowMs <= to)) {
+    if (!isEndIgnored && !(nowMs <= validToDate.getTime())) {
       const detail = `${toOneLine(subject)} was valid until ${certificate.validTo}`
       throw new Refusal('certificate_expired', detail)
     }

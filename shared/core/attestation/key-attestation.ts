@@ -138,20 +138,19 @@ function describeKey({ publicKey }: X509Certificate): string {
   }
 }
 
-/** Dates of the leaf are the phone's own, those of a factory's certificates cannot be renewed. */
+/**
+ * Dates of the leaf are the phone's own, those of the root certificate are one copy's. A factory's
+ * certificates cannot be renewed, so their end is ignored.
+ */
 function checkDates(
   path: readonly PathCertificate[],
   { isRemote, nowMs }: { isRemote: boolean; nowMs: number },
   log: StepLog,
 ): void {
-  if (!isRemote) {
-    log.pass('validity', 'not limited: certificates of a factory')
-    return
-  }
   log.attempt(
     'validity',
-    () => checkValidity(path.slice(1), nowMs),
-    () => 'remotely provisioned certificates are valid at that time',
+    () => checkValidity(path.slice(1), nowMs, { isEndIgnored: !isRemote }),
+    () => (isRemote ? 'valid at that time' : 'begun; the end of a factory’s is ignored'),
   )
 }
 

@@ -187,6 +187,11 @@ export function makeAndroidVectors(
       remote(nowMs + day, nowMs + 2 * day),
       rejected('certificate_not_yet_valid'),
     ),
+    withChain(
+      'a factory’s certificates that have not begun',
+      { issuer: { fromMs: nowMs + day } },
+      rejected('certificate_not_yet_valid'),
+    ),
     withChain('no description of the key', { description: null }, rejected('attestation_missing')),
     toVector(
       'a genuine chain, extended with a second description',

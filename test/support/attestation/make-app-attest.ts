@@ -40,6 +40,15 @@ export const extensionMap = (): Buffer =>
     ]),
   )
 
+/** What a later iOS may add, and a value of another type than today's. */
+export const laterMap = (): Buffer =>
+  toBytes(
+    new Map<string, unknown>([
+      ['apple_validation_category_01', 'text'],
+      ['apple_validation_category_02', true],
+    ]),
+  )
+
 export const production = Buffer.from('appattest\0\0\0\0\0\0\0', 'latin1')
 export const development = Buffer.from('appattestdevelop', 'latin1')
 

@@ -18,7 +18,7 @@ export type TokenOptions = {
   /** Replaces members of the verdict. */
   verdict?: Record<string, unknown>
   /** The header's `alg` of the encryption. */
-  encryption?: { alg: string; enc: string }
+  encryption?: { alg: string; enc: string; zip?: string }
   signature?: { alg: string; key: Parameters<CompactSign['sign']>[0] }
 }
 

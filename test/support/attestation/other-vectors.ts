@@ -6,6 +6,7 @@ import {
   type AttestationOptions,
   development,
   extensionMap,
+  laterMap,
   makeAssertion,
   makeAttestation,
 } from './make-app-attest.ts'
@@ -61,6 +62,7 @@ export function makeAppAttestVectors(
   return [
     make('a key of the Secure Enclave', {}, verified('hardware')),
     make('from iOS 27', { tail: extensionMap() }, verified('hardware')),
+    make('from a later iOS', { tail: laterMap() }, verified('hardware')),
     make('development, which the app allows', { environment: development }, verified('hardware'), {
       apps: [{ ...app, allowsDevelopment: true }],
     }),
@@ -190,6 +192,7 @@ export async function makePlayVectors(
     }
   }
   const direct = { alg: 'dir', enc: 'A256GCM' }
+  const keyWrap = { alg: 'A256KW', enc: 'A256GCM' }
   const hmac = { alg: 'HS256', key: Buffer.from(toKeyInfo(account.signing.publicKey)) }
   const request = { requestPackageName: 'com.example.bank', timestampMillis: String(nowMs) }
   const unevaluated = { appRecognitionVerdict: 'UNEVALUATED' }
@@ -213,6 +216,11 @@ export async function makePlayVectors(
       token.split('.').slice(1).join('.'),
     ),
     make('spare bits in the last character', {}, rejected('malformed'), account, spoil),
+    make(
+      'compressed',
+      { encryption: { ...keyWrap, zip: 'DEF' } },
+      rejected('algorithm_not_allowed'),
+    ),
     make('other keys', {}, rejected('decryption_failed'), {
       ...account,
       decryptionKey: Buffer.alloc(32, 9),

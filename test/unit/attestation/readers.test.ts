@@ -58,7 +58,8 @@ describe('CBOR', () => {
     ['no map', '80', 'malformed'],
     ['a tag', 'a1 6161 c001', 'malformed'],
     ['a float', 'a1 6161 f93c00', 'malformed'],
-    ['a simple value', 'a1 6161 f5', 'malformed'],
+    ['a simple value', 'a1 6161 f820', 'malformed'],
+    ['undefined', 'a1 6161 f7', 'malformed'],
     ['a length beyond the end', 'a1 6161 5affffffff', 'malformed'],
     ['a count beyond the end', '9bffffffffffffffff', 'malformed'],
     ['wrong UTF-8', 'a1 62c328 01', 'malformed'],
@@ -72,6 +73,15 @@ describe('CBOR', () => {
   it('refuses more bytes than an object may have, whatever they are', () => {
     const bytes = Buffer.alloc(cborBytesMax + 1, 0x81)
     expect(refusalOf(() => parseCborMap(bytes))).toBe('too_large')
+  })
+
+  it('reads what a later map may have', () => {
+    expect(parseCborMap(hex('a2 6161 f5 6162 f6'))).toEqual(
+      new Map<string, unknown>([
+        ['a', true],
+        ['b', null],
+      ]),
+    )
   })
 
   it('reads names such as __proto__ as names', () => {
