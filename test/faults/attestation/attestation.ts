@@ -1,17 +1,17 @@
 /**
  * `npm run faults -- attestation [--mutants 10000] [--seed S] [--only PART-OF-NAME]`: each genuine
  * object of `test/vectors/attestation.json`, changed at random; none may be accepted. Then the
- * dearest input for each verifier, in µs of CPU: the bounds of `limits/attestation.ts` hold it.
+ * costliest input for each verifier, in µs of CPU: the bounds of `limits/attestation.ts` hold it.
  */
 import { createRandom } from '../../../deploy/fleet/phones/random.ts'
-import { makeDearInputs } from '../../support/attestation/dear-inputs.ts'
+import { makeCostlyInputs } from '../../support/attestation/costly-inputs.ts'
 import { listGenuine } from '../../support/attestation/mutate.ts'
 import { runMutants } from '../../support/attestation/run-mutants.ts'
 import { checkVector, readVectors } from '../../support/attestation/vectors.ts'
 import { print, randomSeed, readOptions, reportBroken } from '../support/drill.ts'
 
 /** µs of CPU, of all threads. Registrations are checked off the event loop, some 50 a second. */
-const dearestMicrosecondsMax = 10_000
+const costliestMicrosecondsMax = 10_000
 const rounds = 200
 
 /** Runs the drill and prints its report. */
@@ -19,7 +19,7 @@ export async function run(args: string[]): Promise<void> {
   const options = readOptions(args, { mutants: 10_000, seed: randomSeed(), only: '' })
   print(`--mutants ${options.mutants} --seed ${options.seed}`)
   const forged = await mutateAll(options)
-  reportBroken([...forged, ...(await measureDear())], 'no forged evidence was accepted')
+  reportBroken([...forged, ...(await measureCostly())], 'no forged evidence was accepted')
 }
 
 async function mutateAll(options: { mutants: number; seed: number; only: string }) {
@@ -51,9 +51,9 @@ async function mutateAll(options: { mutants: number; seed: number; only: string 
   return broken
 }
 
-async function measureDear(): Promise<string[]> {
+async function measureCostly(): Promise<string[]> {
   const broken: string[] = []
-  for (const { name, check } of makeDearInputs(readVectors())) {
+  for (const { name, check } of makeCostlyInputs(readVectors())) {
     for (let warmUp = 0; warmUp < 20; warmUp++) await check()
     const before = process.cpuUsage()
     let reason: string | null = null
@@ -61,7 +61,7 @@ async function measureDear(): Promise<string[]> {
     const { user, system } = process.cpuUsage(before)
     const each = Math.round((user + system) / rounds)
     print(`${name}: ${each} µs (${reason ?? 'verified'})`)
-    if (each > dearestMicrosecondsMax) broken.push(`${name}: ${each} µs`)
+    if (each > costliestMicrosecondsMax) broken.push(`${name}: ${each} µs`)
   }
   return broken
 }

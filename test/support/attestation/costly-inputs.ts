@@ -14,7 +14,7 @@ import { toCborBytes } from './make-app-attest.ts'
 import { makeCertificate, makeKey } from './make-certificate.ts'
 import { type AttestationVectors, checkVector, type VectorKind } from './vectors.ts'
 
-export type DearInput = { name: string; check: () => Promise<AttestationCheck> }
+export type CostlyInput = { name: string; check: () => Promise<AttestationCheck> }
 
 /** An extension as large as a certificate may be, with as many values as are read of it. */
 const fillExtension = (bytes: number): Buffer => {
@@ -42,9 +42,9 @@ function makeBushyCertificate(): Buffer {
   return makeCertificate({ ...names, key: key.publicKey, signer: key.privateKey, extensions })
 }
 
-export function makeDearInputs(file: AttestationVectors): DearInput[] {
+export function makeCostlyInputs(file: AttestationVectors): CostlyInput[] {
   const prototype = (kind: VectorKind) => file.vectors.find((vector) => vector.kind === kind)!
-  const dear = (name: string, kind: VectorKind, input: readonly Buffer[]): DearInput => {
+  const costly = (name: string, kind: VectorKind, input: readonly Buffer[]): CostlyInput => {
     return { name, check: () => checkVector(file, prototype(kind), input) }
   }
   const chain = prototype('key_attestation').input.map((part) => Buffer.from(part, 'base64'))
@@ -62,26 +62,29 @@ export function makeDearInputs(file: AttestationVectors): DearInput[] {
     toCborBytes(large.subarray(0, 100)),
   )
   return [
-    dear('chain: genuine', 'key_attestation', chain),
-    dear('chain: six of 8 KiB under the genuine root', 'key_attestation', [
+    costly('chain: genuine', 'key_attestation', chain),
+    costly('chain: six of 8 KiB under the genuine root', 'key_attestation', [
       chain[0]!,
       ...fillers,
       chain.at(-1)!,
     ]),
-    dear('chain: a root of 400 extensions', 'key_attestation', [chain[0]!, makeBushyCertificate()]),
-    dear('chain: 10,000 certificates', 'key_attestation', Array(10_000).fill(chain[1]!)),
-    dear('app attest: genuine', 'app_attest', [object]),
-    dear('app attest: 16 KiB of arrays', 'app_attest', [Buffer.alloc(cborBytesMax, 0x81)]),
-    dear('app attest: 16 KiB of small values', 'app_attest', [
+    costly('chain: a root of 400 extensions', 'key_attestation', [
+      chain[0]!,
+      makeBushyCertificate(),
+    ]),
+    costly('chain: 10,000 certificates', 'key_attestation', Array(10_000).fill(chain[1]!)),
+    costly('app attest: genuine', 'app_attest', [object]),
+    costly('app attest: 16 KiB of arrays', 'app_attest', [Buffer.alloc(cborBytesMax, 0x81)]),
+    costly('app attest: 16 KiB of small values', 'app_attest', [
       Buffer.concat([Buffer.of(0x99, 0x3f, 0xf0), Buffer.alloc(cborBytesMax - 3)]),
     ]),
-    dear('app attest: eight certificates that are none', 'app_attest', [
+    costly('app attest: eight certificates that are none', 'app_attest', [
       Buffer.from(encode({ fmt: 'apple-appattest', attStmt: { x5c }, authData: x5c[0] })),
     ]),
-    dear('assertion: genuine', 'assertion', [
+    costly('assertion: genuine', 'assertion', [
       Buffer.from(prototype('assertion').input[0]!, 'base64'),
     ]),
-    dear('token: genuine', 'play_integrity', [Buffer.from(token, 'base64')]),
-    dear('token: 16 KiB', 'play_integrity', [Buffer.from(longToken)]),
+    costly('token: genuine', 'play_integrity', [Buffer.from(token, 'base64')]),
+    costly('token: 16 KiB', 'play_integrity', [Buffer.from(longToken)]),
   ]
 }
