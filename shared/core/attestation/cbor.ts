@@ -18,12 +18,9 @@ const options: DecodeOptions = {
   },
 }
 
-/**
- * Integers, bytes, texts, arrays and maps, and false, true and null: no tags, no floats, nothing of
- * indefinite length.
- */
+/** Integers, bytes, texts, arrays and maps, and false, true and null: no tags and no floats. */
 const isKnown = (kind: number, info: number): boolean =>
-  kind < 6 ? info < 31 : kind === 7 && info >= 20 && info <= 22
+  kind < 6 || (kind === 7 && info >= 20 && info <= 22)
 
 /** Counts the values without building any, and refuses kinds that genuine objects do not have. */
 function scan(bytes: Uint8Array): void {
@@ -32,7 +29,7 @@ function scan(bytes: Uint8Array): void {
   for (const [kind, info] of new SequenceEvents(bytes, options)) {
     count += 1
     if (count > cborValuesMax) throw new Refusal('too_large', 'too many values in CBOR')
-    if (!isKnown(kind, info)) throw new Refusal('malformed', 'a tag, a float or a stream in CBOR')
+    if (!isKnown(kind, info)) throw new Refusal('malformed', 'a tag or a float in CBOR')
   }
 }
 

@@ -35,6 +35,8 @@ const twice = (): Buffer => {
   return Buffer.concat([Buffer.of(0xa2), entry, entry])
 }
 
+const twoMaps = (): Buffer => Buffer.concat([extensionMap(), extensionMap()])
+
 export function makeAppAttestVectors(
   root: TestRoot,
   { challenge, nowMs }: Moment,
@@ -68,6 +70,7 @@ export function makeAppAttestVectors(
     }),
     make('another format', { object: { fmt: 'packed' } }, rejected('malformed')),
     make('bytes behind the key', { tail: Buffer.of(1) }, rejected('malformed')),
+    make('two maps behind the key', { tail: twoMaps() }, rejected('malformed')),
     make('no certificates', { object: { attStmt: { x5c: [] } } }, rejected('malformed')),
     make('ended', { fromMs: nowMs - 400 * day }, rejected('certificate_expired')),
     make('not begun', { fromMs: nowMs + day }, rejected('certificate_not_yet_valid')),
@@ -163,6 +166,7 @@ export function makeAssertionVectors({ challenge, nowMs }: Moment): AttestationV
       { tail: Buffer.concat([extensionMap(), Buffer.of(0)]) },
       rejected('malformed'),
     ),
+    make('two maps', { tail: twoMaps() }, rejected('malformed')),
     make('a key twice', {}, rejected('malformed'), twice()),
     make('an indefinite length', {}, rejected('malformed'), Buffer.from('bf616101ff', 'hex')),
     make('a hundred levels', {}, rejected('malformed'), Buffer.alloc(100, 0x81)),
