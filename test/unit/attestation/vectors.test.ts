@@ -69,4 +69,19 @@ describe('the vectors of attestation', () => {
       expect((await checkVector(file, vector)).facts).toMatchObject(added)
     }
   })
+
+  it('refuse a token, and its header, by their length before anything is parsed', async () => {
+    const vector = file.vectors.find(({ name }) => name === 'play: strong integrity')!
+    const token = Buffer.from(vector.input[0]!, 'base64').toString('latin1')
+    const header = Buffer.from(JSON.stringify({ alg: 'A256KW', more: 'x'.repeat(400) }))
+    const long = [
+      token.padEnd(20_000, 'A'),
+      [header.toString('base64url'), ...token.split('.').slice(1)].join('.'),
+    ]
+    for (const text of long) {
+      const check = await checkVector(file, vector, [Buffer.from(text)])
+      expect(check).toMatchObject({ verdict: 'rejected', reason: 'too_large', level: 'none' })
+      expect(check.steps).toHaveLength(1)
+    }
+  })
 })
