@@ -7,7 +7,6 @@ export type CborMap = ReadonlyMap<unknown, unknown>
 
 const options: DecodeOptions = {
   maxDepth: cborDepthMax,
-  rejectStreaming: true,
   ignoreGlobalTags: true,
   // `rejectDuplicateKeys` of cbor2 compares keys as they are encoded: one key in two encodings
   // would pass.
@@ -18,7 +17,10 @@ const options: DecodeOptions = {
   },
 }
 
-/** Integers, bytes, texts, arrays and maps, and false, true and null: no tags and no floats. */
+/**
+ * Integers, bytes, texts, arrays and maps, and false, true and null: no tags, no floats, and not the
+ * break at the end of an indefinite length.
+ */
 const isKnown = (kind: number, info: number): boolean =>
   kind < 6 || (kind === 7 && info >= 20 && info <= 22)
 
@@ -29,7 +31,8 @@ function scan(bytes: Uint8Array): void {
   for (const [kind, info] of new SequenceEvents(bytes, options)) {
     count += 1
     if (count > cborValuesMax) throw new Refusal('too_large', 'too many values in CBOR')
-    if (!isKnown(kind, info)) throw new Refusal('malformed', 'a tag or a float in CBOR')
+    if (!isKnown(kind, info))
+      throw new Refusal('malformed', 'a tag, a float or an indefinite length in CBOR')
   }
 }
 

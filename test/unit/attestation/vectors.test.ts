@@ -70,6 +70,14 @@ describe('the vectors of attestation', () => {
     }
   })
 
+  it('name what a later iOS adds, and do not read it as what is known', async () => {
+    const vector = file.vectors.find(({ name }) => name.endsWith('from a later iOS'))!
+    const { facts } = await checkVector(file, vector)
+    const names = ['apple_validation_category_01', 'apple_validation_category_02']
+    expect(facts.unknown_extensions).toEqual(names)
+    expect(facts).not.toHaveProperty('validation_category')
+  })
+
   it('refuse a token, and its header, by their length before anything is parsed', async () => {
     const vector = file.vectors.find(({ name }) => name === 'play: strong integrity')!
     const token = Buffer.from(vector.input[0]!, 'base64').toString('latin1')
