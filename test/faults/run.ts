@@ -35,6 +35,7 @@ const drills: Record<string, () => Promise<Drill>> = {
   rolling: () => import('./rolling/rolling.ts'),
   hangs: () => import('./hangs/hangs.ts'),
   image: () => import('./image/image.ts'),
+  attestation: () => import('./attestation/attestation.ts'),
 }
 
 /**

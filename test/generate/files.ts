@@ -18,6 +18,7 @@ import { toDashboard } from '../support/analytics/grafana-dashboard.ts'
 import { describePublicApi } from '../support/http/describe-public-api.ts'
 import { renderAnalystsSql } from './analysts-sql.ts'
 import { renderAnalyticsPage } from './analytics-page.ts'
+import { renderAttestationReasons } from './attestation-reasons.ts'
 import { renderClientTypes } from './client-types.ts'
 import { renderRoleTable } from './role-table.ts'
 import { renderVocabularyPage } from './vocabulary-page.ts'
@@ -56,6 +57,7 @@ export const generatedFiles: Readonly<Record<string, () => string | Promise<stri
   'services/console/ROLES.md': renderRoleTable,
   'services/console/web/api/schema.ts': renderClientTypes,
   'shared/core/signals/VOCABULARY.md': renderVocabularyPage,
+  'shared/core/attestation/REASONS.md': renderAttestationReasons,
   'shared/core/policies/policy.schema.json': () => toJson(toPolicyJsonSchema()),
 }
 

@@ -1,6 +1,7 @@
 /** The table of roles by endpoint for readers, from the table that is in force. */
 import { type EndpointAccess, endpointAccess } from '#shared/core/operators/roles.ts'
 import { describeAdminApi } from '../support/http/describe-admin-api.ts'
+import { toMarkdown } from './markdown-table.ts'
 
 type Operation = { summary?: string }
 
@@ -40,16 +41,4 @@ function toNeeds(access: EndpointAccess): string {
   const stepUp = 'stepUp' in access && access.stepUp === true
   const allTenants = 'allTenants' in access && access.allTenants === true
   return [...(stepUp ? ['step-up'] : []), ...(allTenants ? ['all tenants'] : [])].join(', ')
-}
-
-function toMarkdown(names: string[], rows: string[][]): string {
-  const escaped = rows.map((row) => row.map((text) => text.replaceAll('|', '\\|')))
-  const widths = names.map((name, at) =>
-    Math.max(name.length, ...escaped.map((row) => row[at]!.length)),
-  )
-  const line = (cells: string[]) =>
-    `| ${cells.map((text, at) => text.padEnd(widths[at]!)).join(' | ')} |`
-  return [line(names), line(widths.map((width) => '-'.repeat(width))), ...escaped.map(line)].join(
-    '\n',
-  )
 }

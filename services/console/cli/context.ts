@@ -4,7 +4,7 @@
  * failure is a message on stderr and exit status 1.
  */
 import { existsSync, readFileSync } from 'node:fs'
-import { isAbsolute, join } from 'node:path'
+import { isAbsolute, join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { toVisible } from '#shared/core/base/visible-text.ts'
 import { describeForeignAnswer, isOwnAnswer } from '#shared/core/http/foreign-answer.ts'
@@ -69,6 +69,18 @@ export class CliError extends Error {
   constructor(message: string, options?: ErrorOptions) {
     super(message, options)
     this.name = 'CliError'
+  }
+}
+
+/**
+ * Reads a file, relative to the folder in which npm was called.
+ * @throws CliError when it cannot be read
+ */
+export function readInputFile({ env }: Pick<CliContext, 'env'>, file: string): Buffer {
+  try {
+    return readFileSync(resolve(env.INIT_CWD ?? '.', file))
+  } catch (error) {
+    throw new CliError(`${file} cannot be read`, { cause: error })
   }
 }
 

@@ -7,6 +7,7 @@ import { Command, CommanderError } from 'commander'
 import { alerts } from './alerts/alerts.ts'
 import { analysts } from './analytics/analysts.ts'
 import { cookbook } from './analytics/cookbook.ts'
+import { attestation } from './attestation/attestation.ts'
 import type { Entry } from './commands.ts'
 import { type CliContext, type CliEnv, CliError, createCliContext } from './context.ts'
 import { deliveries } from './deliveries.ts'
@@ -48,6 +49,7 @@ const entries: readonly Entry[] = [
   requests,
   signature,
   telemetry,
+  attestation,
   rulePerformance,
   devices,
   users,

@@ -1,11 +1,9 @@
 /** `di requests`, `di signature check` and `di telemetry check`: what is wrong with submissions. */
-import { readFileSync } from 'node:fs'
-import { resolve } from 'node:path'
 import { Option } from 'commander'
 import { toVisible } from '#shared/core/base/visible-text.ts'
 import { checkTelemetry, type TelemetryCheck } from '#shared/core/telemetry/check-telemetry.ts'
 import { type Answer, command, group, limit, read, toPath } from './commands.ts'
-import { type CliContext, CliError } from './context.ts'
+import { CliError, readInputFile } from './context.ts'
 import { type Column, toColumns, toTime } from './tables.ts'
 
 const signaturePath = '/tenants/{tenant_id}/signature-check'
@@ -36,7 +34,7 @@ export const signature = group('signature', 'find out why a signature is refused
       new Option('--signature <value>', 'the value of X-Service-Signature').makeOptionMandatory(),
     ],
     async (context, args, { body, signature }) => {
-      const body_base64 = readFile(context, body).toString('base64')
+      const body_base64 = readInputFile(context, body).toString('base64')
       const path = toPath(signaturePath, args)
       const check = await context.adminFetch('POST', path, { body_base64, signature })
       context.out(check as SignatureCheck, toSignatureText)
@@ -50,7 +48,7 @@ export const telemetry = group('telemetry', 'check submissions without sending t
     'what the edge would say of a body: errors, warnings, the default score',
     [],
     (context, [file]) => {
-      const check = checkTelemetry(readFile(context, file!), Date.now())
+      const check = checkTelemetry(readInputFile(context, file!), Date.now())
       context.out(check, toTelemetryText)
       if (check.status !== 200) throw new CliError(`The answer would be ${check.status}.`)
     },
@@ -82,15 +80,6 @@ const requestColumns: readonly Column<Submission>[] = [
   ['REQUEST', 'request_id'],
   ['EVENT', (one) => one.event_id ?? one.detail],
 ]
-
-/** Reads a file, relative to the folder in which npm was called. */
-function readFile({ env }: CliContext, file: string): Buffer {
-  try {
-    return readFileSync(resolve(env.INIT_CWD ?? '.', file))
-  } catch (error) {
-    throw new CliError(`${file} cannot be read`, { cause: error })
-  }
-}
 
 function toSignatureText(check: SignatureCheck): string {
   const { valid, signature_form: form, received, findings, body_errors: errors } = check

@@ -1,0 +1,270 @@
+/**
+ * Google's Play Integrity, classic requests: a token that Google signed and encrypted with the two
+ * keys of the tenant. What Google says of phone, app and account are facts, which a policy weighs;
+ * an empty list of them is a value that genuine phones have too. Standard requests can be opened by
+ * Google's servers alone and are not supported.
+ */
+import type { KeyObject } from 'node:crypto'
+import { compactDecrypt, compactVerify, errors } from 'jose'
+import { z } from 'zod'
+import {
+  playHeaderCharactersMax,
+  playTokenAgeMsMax,
+  playTokenAheadMsMax,
+  playTokenCharactersMax,
+} from '../base/limits/attestation.ts'
+import { type AttestedApp, findAndroidApp } from './apps.ts'
+import { decodeBase64, toBase64 } from './encodings.ts'
+import { type AttestationReason, Refusal } from './reasons.ts'
+import { type AttestationCheck, type AttestationLevel, type StepLog, startSteps } from './steps.ts'
+
+export type PlayKeys = {
+  /** Play's decryption key: 32 bytes. */
+  decryptionKey: Uint8Array
+  /** Play's verification key: a public key of P-256. */
+  verificationKey: KeyObject
+}
+
+export type PlayIntegrityInput = {
+  token: string
+  keys: PlayKeys
+  /** Null reports the nonce and does not judge it: for finding faults, never for a decision. */
+  nonce: Uint8Array | null
+  /** Null reports the app and does not judge it. */
+  apps: readonly AttestedApp[] | null
+  nowMs: number
+}
+
+const texts = z.array(z.string().max(256)).max(64).optional()
+const label = z.string().max(256).optional()
+
+/** What is read of a verdict. Every part but the request can be missing where Google is unsure. */
+const verdictSchema = z.looseObject({
+  requestDetails: z.looseObject({
+    requestPackageName: z.string().max(256),
+    nonce: z.string().max(1_024).optional(),
+    requestHash: z.string().max(1_024).optional(),
+    timestampMillis: z.union([z.string().regex(/^\d{1,15}$/), z.int().nonnegative()]),
+  }),
+  appIntegrity: z
+    .looseObject({
+      appRecognitionVerdict: label,
+      packageName: label,
+      certificateSha256Digest: texts,
+      versionCode: z.union([z.string().max(32), z.number()]).optional(),
+    })
+    .optional(),
+  deviceIntegrity: z
+    .looseObject({
+      deviceRecognitionVerdict: texts,
+      deviceAttributes: z.looseObject({ sdkVersion: z.number().optional() }).optional(),
+      recentDeviceActivity: z.looseObject({ deviceActivityLevel: label }).optional(),
+    })
+    .optional(),
+  accountDetails: z.looseObject({ appLicensingVerdict: label }).optional(),
+  environmentDetails: z
+    .looseObject({
+      playProtectVerdict: label,
+      appAccessRiskVerdict: z.looseObject({ appsDetected: texts }).optional(),
+    })
+    .optional(),
+})
+
+type Verdict = z.infer<typeof verdictSchema>
+
+/**
+ * Verifies a token.
+ * @returns the steps until one that the next ones need fails. It never throws for what was sent.
+ */
+export async function checkPlayIntegrity(input: PlayIntegrityInput): Promise<AttestationCheck> {
+  const log = startSteps('play_integrity')
+  const facts: Record<string, unknown> = { not_judged: listUnjudged(input) }
+  const verdict = await openToken(input, log)
+  if (verdict === null) return log.end(facts, 'none')
+  Object.assign(facts, toFacts(verdict))
+  checkNonce(verdict, input, log)
+  checkPackage(verdict, log)
+  checkAge(verdict, input.nowMs, log)
+  if (input.apps !== null) checkApp(verdict, input.apps, log)
+  const isForThis = !log.hasFailed(['nonce', 'package', 'age'])
+  return log.end(facts, isForThis ? toLevel(verdict) : 'none')
+}
+
+function listUnjudged({ nonce, apps }: PlayIntegrityInput): string[] {
+  return [...(nonce === null ? ['challenge'] : []), ...(apps === null ? ['app'] : [])]
+}
+
+async function openToken({ token, keys }: PlayIntegrityInput, log: StepLog) {
+  const isToken = log.attempt(
+    'token',
+    () => checkForm(token),
+    () => 'a compact JWE',
+  )
+  if (isToken === null) return null
+  const signed = await settle('decryption', log, 'decryption_failed', async () => {
+    const opened = await compactDecrypt(token, keys.decryptionKey, {
+      keyManagementAlgorithms: ['A256KW'],
+      contentEncryptionAlgorithms: ['A256GCM'],
+      // Google does not compress, and what was compressed can grow.
+      maxDecompressedLength: 0,
+    })
+    return opened.plaintext
+  })
+  if (signed === null) return null
+  const payload = await settle('signature', log, 'signature_invalid', async () => {
+    const verified = await compactVerify(signed, keys.verificationKey, { algorithms: ['ES256'] })
+    return verified.payload
+  })
+  if (payload === null) return null
+  return log.attempt(
+    'verdict',
+    () => readVerdict(payload),
+    ({ requestDetails }) => `of ${requestDetails.requestPackageName}`,
+  )
+}
+
+/** Five parts of base64url, the first of which is parsed before anything is verified. */
+function checkForm(token: string): true {
+  if (token.length > playTokenCharactersMax) {
+    throw new Refusal('too_large', `${token.length} characters`)
+  }
+  const parts = token.split('.')
+  if (parts.length !== 5 || parts.some((part) => !isBase64Url(part))) {
+    throw new Refusal('malformed', 'not five parts of base64url')
+  }
+  if (parts[0]!.length > playHeaderCharactersMax) {
+    throw new Refusal('too_large', 'a header that is too long')
+  }
+  return true
+}
+
+/** Decoders skip what is none and the spare bits of the last character: one spelling may pass. */
+const isBase64Url = (part: string): boolean =>
+  Buffer.from(part, 'base64url').toString('base64url') === part
+
+const refusals: readonly [kind: new (...args: never[]) => Error, reason: AttestationReason][] = [
+  [errors.JOSEAlgNotAllowed, 'algorithm_not_allowed'],
+  [errors.JOSENotSupported, 'algorithm_not_allowed'],
+  [errors.JWEInvalid, 'malformed'],
+  [errors.JWSInvalid, 'malformed'],
+]
+
+async function settle<T>(
+  step: string,
+  log: StepLog,
+  otherwise: AttestationReason,
+  open: () => Promise<T>,
+): Promise<T | null> {
+  try {
+    const value = await open()
+    log.pass(step, 'with the key of the tenant')
+    return value
+  } catch (error) {
+    const reason = refusals.find(([kind]) => error instanceof kind)?.[1] ?? otherwise
+    log.fail(step, new Refusal(reason, error instanceof Error ? error.message : 'refused'))
+    return null
+  }
+}
+
+function readVerdict(payload: Uint8Array): Verdict {
+  let document: unknown
+  try {
+    document = JSON.parse(Buffer.from(payload).toString('utf8'))
+  } catch {
+    throw new Refusal('malformed', 'no JSON was signed')
+  }
+  const parsed = verdictSchema.safeParse(document)
+  if (parsed.success) return parsed.data
+  const path = parsed.error.issues[0]?.path.join('.')
+  throw new Refusal('malformed', `${path || 'the verdict'} is missing or of another form`)
+}
+
+const toIssuedMs = ({ requestDetails }: Verdict): number => Number(requestDetails.timestampMillis)
+
+function toFacts(verdict: Verdict): Record<string, unknown> {
+  const { requestDetails, appIntegrity, deviceIntegrity, accountDetails, environmentDetails } =
+    verdict
+  return {
+    package: requestDetails.requestPackageName,
+    nonce: requestDetails.nonce ?? null,
+    issued_at: toIssuedMs(verdict),
+    app_recognition: appIntegrity?.appRecognitionVerdict ?? null,
+    app_version: appIntegrity?.versionCode ?? null,
+    signers: (appIntegrity?.certificateSha256Digest ?? []).map(toDigest).map(toBase64),
+    device_recognition: deviceIntegrity?.deviceRecognitionVerdict ?? [],
+    device_activity: deviceIntegrity?.recentDeviceActivity?.deviceActivityLevel ?? null,
+    sdk_version: deviceIntegrity?.deviceAttributes?.sdkVersion ?? null,
+    app_licensing: accountDetails?.appLicensingVerdict ?? null,
+    play_protect: environmentDetails?.playProtectVerdict ?? null,
+    app_access_risk: environmentDetails?.appAccessRiskVerdict?.appsDetected ?? [],
+  }
+}
+
+/** Base64url without padding in Google's tokens. A text that is no digest is that of no signer. */
+const toDigest = (text: string): Buffer => decodeBase64(text) ?? Buffer.alloc(0)
+
+function checkNonce({ requestDetails }: Verdict, { nonce }: PlayIntegrityInput, log: StepLog) {
+  log.attempt(
+    'nonce',
+    () => {
+      const given = requestDetails.nonce
+      if (given === undefined) {
+        const isStandard = requestDetails.requestHash !== undefined
+        throw new Refusal(isStandard ? 'standard_request' : 'challenge_mismatch', 'no nonce')
+      }
+      if (nonce === null) return
+      if (decodeBase64(given)?.equals(nonce)) return
+      throw new Refusal('challenge_mismatch', `the token is for ${given}`)
+    },
+    () => (nonce === null ? 'there is one; not judged' : 'equal'),
+  )
+}
+
+function checkPackage({ requestDetails, appIntegrity }: Verdict, log: StepLog): void {
+  const { requestPackageName: requested } = requestDetails
+  const recognized = appIntegrity?.packageName
+  log.judge('package', recognized === undefined || recognized === requested, 'package_mismatch', {
+    held: requested,
+    failed: `asked by ${requested}, recognized as ${recognized}`,
+  })
+}
+
+function checkAge(verdict: Verdict, nowMs: number, log: StepLog): void {
+  const ageMs = nowMs - toIssuedMs(verdict)
+  const isAhead = ageMs < -playTokenAheadMsMax
+  log.judge(
+    'age',
+    !isAhead && ageMs <= playTokenAgeMsMax,
+    isAhead ? 'token_from_future' : 'token_too_old',
+    { held: `${Math.round(ageMs / 1_000)} s`, failed: `${Math.round(ageMs / 1_000)} s` },
+  )
+}
+
+/** Signers are missing where Google did not evaluate the app: then the package decides. */
+function checkApp(
+  { requestDetails, appIntegrity }: Verdict,
+  apps: readonly AttestedApp[],
+  log: StepLog,
+): void {
+  const { requestPackageName: name } = requestDetails
+  const digests = appIntegrity?.certificateSha256Digest
+  log.attempt(
+    'app',
+    () => {
+      const isListed = apps.some(({ platform, id }) => platform === 'android' && id === name)
+      if (digests === undefined && isListed) return name
+      return findAndroidApp(apps, [name], (digests ?? []).map(toDigest)).id
+    },
+    (id) => (digests === undefined ? `${id}; Google names no signer` : id),
+  )
+}
+
+/** Strong integrity is backed by hardware. The others can be too, but do not say so. */
+function toLevel({ deviceIntegrity }: Verdict): AttestationLevel {
+  const verdicts = deviceIntegrity?.deviceRecognitionVerdict ?? []
+  if (verdicts.includes('MEETS_STRONG_INTEGRITY')) return 'hardware'
+  const isSoftware = ['MEETS_DEVICE_INTEGRITY', 'MEETS_BASIC_INTEGRITY'].some((name) =>
+    verdicts.includes(name),
+  )
+  return isSoftware ? 'software' : 'none'
+}
