@@ -18,8 +18,8 @@ const options: DecodeOptions = {
 }
 
 /**
- * Integers, bytes, texts, arrays and maps, and false, true and null: no tags, no floats, and not the
- * break at the end of an indefinite length.
+ * Integers, bytes, texts, arrays and maps, and false, true and null: no tags, no floats, and not
+ * the break that ends an indefinite length.
  */
 const isKnown = (kind: number, info: number): boolean =>
   kind < 6 || (kind === 7 && info >= 20 && info <= 22)
