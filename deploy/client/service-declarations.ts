@@ -9,6 +9,7 @@ import { actions } from '#shared/core/scoring/score.ts'
 import { flags } from '#shared/core/signals/flags.ts'
 import { categories, type SignalDefinition } from '#shared/core/signals/signal-definition.ts'
 import { signalCatalog } from '#shared/core/signals/signals.ts'
+import { warningCodes } from '#shared/core/telemetry/signal-warnings.ts'
 
 // It needs the JavaScript API of TypeScript 5.
 registerHooks({
@@ -31,7 +32,7 @@ export async function renderServiceTypes(): Promise<string> {
     declare('The codes of reasons.', `type Flag = ${toUnion(Object.keys(flags))}`),
     declare(
       'A warning in the answer of a sandbox tenant.',
-      'type SignalWarning = { path: string; message: string; nearest: string | null }',
+      `type SignalWarning = {\n  path: string\n  code: ${toUnion(warningCodes)}\n  message: string\n  nearest: string | null\n}`,
     ),
     declare('The boolean signals as `category.signal`.', `type BooleanSignal = ${booleans()}`),
     declare('The known signals, by category.', `interface KnownSignals {\n${known()}}`),

@@ -4,8 +4,8 @@
  */
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import { checkSecretText, toBytes } from './check-arguments.ts'
-import { type SendOptions, sendSigned } from './send-telemetry.ts'
-import type { IngestResult, Telemetry } from './telemetry.ts'
+import { type SendOptions, sendSigned, sendSignedBatch } from './send-telemetry.ts'
+import type { BatchResult, IngestResult, Telemetry } from './telemetry.ts'
 import {
   checkWebhook,
   type MacQuestion,
@@ -45,6 +45,22 @@ export function sendTelemetry(
   options: SendOptions,
 ): Promise<IngestResult> {
   return sendSigned(sign, telemetry, options)
+}
+
+/**
+ * Sends up to 100 submissions of one tenant in one signed body, 512 KiB at most, and waits until
+ * the service stored them. Each counts as if it was sent alone. It tries again as `sendTelemetry`
+ * does, with the same bytes, so what was stored before counts once.
+ * @returns one entry for each submission, in their order: its score and action, or why it is invalid
+ * @throws TypeError for an argument that is a mistake of the caller
+ * @throws TelemetryRefusedError when the service refuses the batch as a whole for good
+ * @throws TelemetryUnavailableError when the attempts or the time are used up
+ */
+export function sendBatch(
+  events: readonly Telemetry[],
+  options: SendOptions,
+): Promise<BatchResult> {
+  return sendSignedBatch(sign, events, options)
 }
 
 /**

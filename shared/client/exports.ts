@@ -49,5 +49,12 @@ export type {
   Flag,
   SignalWarning,
 } from './service-types.ts'
-export type { IngestResult, PartialSignals, Signals, Telemetry } from './telemetry.ts'
+export type {
+  BatchResult,
+  IngestResult,
+  InvalidEvent,
+  PartialSignals,
+  Signals,
+  Telemetry,
+} from './telemetry.ts'
 export type { VerifyOptions, WebhookDelivery, WebhookHeaders } from './webhook-check.ts'

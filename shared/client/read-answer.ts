@@ -4,11 +4,11 @@ import {
   shownAnswerCharactersMax,
 } from '#shared/core/base/limits/client.ts'
 import type { LastAttempt, Refusal } from './errors.ts'
-import type { IngestResult } from './telemetry.ts'
+import type { BatchResult, IngestResult } from './telemetry.ts'
 
 /** What one attempt came to. */
-export type Outcome =
-  | { kind: 'accepted'; result: IngestResult }
+export type Outcome<Result> =
+  | { kind: 'accepted'; result: Result }
   | { kind: 'refused'; refusal: Refusal }
   | ({ kind: 'later'; cause?: unknown } & LastAttempt)
 
@@ -17,13 +17,27 @@ const laterStatuses = [408, 429, 502, 503, 504]
 
 type Head = Pick<Response, 'status' | 'headers'>
 
-/** @param nowMs the clock, ms since 1970 */
-export function readAnswer(head: Head, text: string, nowMs: number): Outcome {
+/** The answer to one submission. */
+export const isIngestResult = (value: unknown): value is IngestResult =>
+  (value as Members | null)?.status === 'accepted'
+
+/** The answer to a batch. */
+export const isBatchResult = (value: unknown): value is BatchResult =>
+  Array.isArray((value as Members | null)?.events)
+
+/**
+ * @param nowMs the clock, ms since 1970
+ * @param isResult whether the JSON of a 200 is an answer of the service
+ */
+export function readAnswer<Result>(
+  head: Head,
+  text: string,
+  nowMs: number,
+  isResult: (value: unknown) => value is Result,
+): Outcome<Result> {
   const { status, headers } = head
   const body = toObject(text)
-  if (status === 200 && body?.status === 'accepted') {
-    return { kind: 'accepted', result: body as IngestResult }
-  }
+  if (status === 200 && isResult(body)) return { kind: 'accepted', result: body }
   const refusal = toRefusal(head, text, body)
   if (!laterStatuses.includes(status)) return { kind: 'refused', refusal }
   const retryAfterMs = readRetryAfter(headers.get('retry-after'), nowMs)

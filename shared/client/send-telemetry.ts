@@ -10,10 +10,11 @@ import {
   sendDeadlineMs,
   sendTimeMaxMs,
 } from '#shared/core/base/limits/client.ts'
+import { clientBatchEventsMax } from '#shared/core/base/limits/ingest.ts'
 import { checkSendOptions, describe, fail, isPromise, toBytes } from './check-arguments.ts'
 import { TelemetryRefusedError, TelemetryUnavailableError } from './errors.ts'
-import { type Outcome, readAnswer } from './read-answer.ts'
-import type { IngestResult, Telemetry } from './telemetry.ts'
+import { isBatchResult, isIngestResult, type Outcome, readAnswer } from './read-answer.ts'
+import type { BatchResult, IngestResult, Telemetry } from './telemetry.ts'
 
 export type SendOptions = {
   /** The host of ingest, such as `https://ingest.example.com`; a path in it stays. */
@@ -35,7 +36,13 @@ export type SendOptions = {
 /** Signs a body with the tenant's HMAC secret, for `X-Service-Signature`. */
 export type Sign = (body: Uint8Array<ArrayBuffer>, secret: string) => string | Promise<string>
 
-type SignedRequest = { address: string; body: Uint8Array<ArrayBuffer>; signature: string }
+type SignedRequest<Result> = {
+  address: string
+  body: Uint8Array<ArrayBuffer>
+  signature: string
+  /** Whether the JSON of a 200 is an answer of the service. */
+  isResult: (value: unknown) => value is Result
+}
 
 /** Sends telemetry as `sendTelemetry` does, signed by the cryptography of a runtime. */
 export async function sendSigned(
@@ -45,9 +52,28 @@ export async function sendSigned(
 ): Promise<IngestResult> {
   const address = checkSendOptions(options)
   const body = toBody(telemetry)
+  const signature = await sign(body, options.hmacSecret)
+  return sendUntilAnswered({ address, body, signature, isResult: isIngestResult }, options)
+}
+
+/** Sends many submissions in one signed body, as `sendBatch` does. */
+export async function sendSignedBatch(
+  sign: Sign,
+  events: readonly Telemetry[],
+  options: SendOptions,
+): Promise<BatchResult> {
+  const address = `${checkSendOptions(options)}/batch`
+  const body = toBatchBody(events)
+  const signature = await sign(body, options.hmacSecret)
+  return sendUntilAnswered({ address, body, signature, isResult: isBatchResult }, options)
+}
+
+async function sendUntilAnswered<Result>(
+  request: SignedRequest<Result>,
+  options: SendOptions,
+): Promise<Result> {
   const { attemptsMax = sendAttemptsMax, deadlineMs = sendDeadlineMs, signal } = options
   const endMs = performance.now() + deadlineMs
-  const request = { address, body, signature: await sign(body, options.hmacSecret) }
   for (let attempt = 1; ; attempt++) {
     signal?.throwIfAborted()
     const outcome = await attemptOnce(request, options, endMs - performance.now())
@@ -75,6 +101,19 @@ function toBody(telemetry: unknown): Uint8Array<ArrayBuffer> {
   return toBytes('telemetry', toJson(telemetry), sendable)
 }
 
+function toBatchBody(events: unknown): Uint8Array<ArrayBuffer> {
+  if (!Array.isArray(events)) fail('events', `must be an array, not ${describe(events)}`)
+  if (events.length === 0) fail('events', 'is empty: there is nothing to send')
+  if (events.length > clientBatchEventsMax) {
+    fail('events', `has ${events.length} submissions: send at most ${clientBatchEventsMax} at once`)
+  }
+  const { tenant_id: tenantId } = (events[0] ?? {}) as { tenant_id?: unknown }
+  if (typeof tenantId !== 'string') {
+    fail('events[0].tenant_id', `must be the tenant's name, not ${describe(tenantId)}`)
+  }
+  return toBytes('events', toJson({ tenant_id: tenantId, events }), sendable)
+}
+
 function toJson(telemetry: unknown): unknown {
   try {
     return JSON.stringify(telemetry)
@@ -85,11 +124,11 @@ function toJson(telemetry: unknown): unknown {
   }
 }
 
-async function attemptOnce(
-  { address, body, signature }: SignedRequest,
+async function attemptOnce<Result>(
+  { address, body, signature, isResult }: SignedRequest<Result>,
   options: SendOptions,
   leftMs: number,
-): Promise<Outcome> {
+): Promise<Outcome<Result>> {
   const { attemptTimeoutMs = sendAttemptTimeoutMs, fetch = globalThis.fetch } = options
   const limitMs = Math.max(1, Math.min(attemptTimeoutMs, Math.ceil(leftMs), sendTimeMaxMs))
   const { signal, stop } = limitTime(limitMs, options.signal)
@@ -101,7 +140,7 @@ async function attemptOnce(
       redirect: 'manual',
       signal,
     })
-    return readAnswer(answer, await answer.text(), Date.now())
+    return readAnswer(answer, await answer.text(), Date.now(), isResult)
   } catch (cause) {
     return { kind: 'later', status: null, retryAfterMs: null, refusal: null, cause }
   } finally {

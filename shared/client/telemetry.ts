@@ -1,4 +1,5 @@
-/** What a client sends, and the answer of ingest. */
+/** What a client sends, and the answers of ingest. */
+import type { BodyError } from './errors.ts'
 import type { Action, Category, CategorySignals, Flag, SignalWarning } from './service-types.ts'
 
 /**
@@ -40,4 +41,20 @@ export type IngestResult = {
   flags: Flag[]
   /** In a sandbox tenant: signals and values that the catalog does not know. */
   warnings?: SignalWarning[]
+}
+
+/** A submission of a batch that the service refuses. Sending it again changes nothing. */
+export type InvalidEvent = {
+  status: 'invalid'
+  code: 'invalid_body' | 'body_too_large'
+  detail: string
+  /** Paths are those of the submission. */
+  errors?: BodyError[]
+}
+
+/** The answer to a batch: one entry for each submission, in its order. */
+export type BatchResult = {
+  accepted: number
+  invalid: number
+  events: (IngestResult | InvalidEvent)[]
 }

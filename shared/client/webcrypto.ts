@@ -3,8 +3,8 @@
  * and WebCrypto (`crypto.subtle`). What signs or verifies is asynchronous.
  */
 import { checkSecretText, toBytes } from './check-arguments.ts'
-import { type SendOptions, sendSigned } from './send-telemetry.ts'
-import type { IngestResult, Telemetry } from './telemetry.ts'
+import { type SendOptions, sendSigned, sendSignedBatch } from './send-telemetry.ts'
+import type { BatchResult, IngestResult, Telemetry } from './telemetry.ts'
 import {
   checkWebhook,
   type MacQuestion,
@@ -51,6 +51,23 @@ export async function sendTelemetry(
 ): Promise<IngestResult> {
   checkRuntime()
   return sendSigned(sign, telemetry, options)
+}
+
+/**
+ * Sends up to 100 submissions of one tenant in one signed body, 512 KiB at most, and waits until
+ * the service stored them. Each counts as if it was sent alone. It tries again as `sendTelemetry`
+ * does, with the same bytes, so what was stored before counts once.
+ * @returns one entry for each submission, in their order: its score and action, or why it is invalid
+ * @throws TypeError for an argument that is a mistake of the caller
+ * @throws TelemetryRefusedError when the service refuses the batch as a whole for good
+ * @throws TelemetryUnavailableError when the attempts or the time are used up
+ */
+export async function sendBatch(
+  events: readonly Telemetry[],
+  options: SendOptions,
+): Promise<BatchResult> {
+  checkRuntime()
+  return sendSignedBatch(sign, events, options)
 }
 
 /**

@@ -11,6 +11,7 @@ import {
 } from '#shared/core/base/limits/ingest.ts'
 import { problemSchema } from '#shared/core/http/api-schemas.ts'
 import { batchResultSchema } from '#shared/core/http/batch-schemas.ts'
+import * as client from '../../../shared/client/client.ts'
 import { until } from '../../support/process/until.ts'
 import {
   bodyOf,
@@ -103,6 +104,18 @@ describe('a batch', () => {
     )
     expect(await Promise.all(outcomes)).toEqual([3, 4, 0])
     expect(await edge.count('di_ingest_accepted_total')).toBe(6)
+  })
+
+  it('of the client package is answered as it says', async () => {
+    const edge = await startEdge()
+    const events = [bodyOf('acme'), bodyOf('acme', { session_id: '' })].map((body) =>
+      JSON.parse(body),
+    )
+    const options = { ingestUrl: edge.url, hmacSecret: acme.secret }
+    const result = await client.sendBatch(events, options)
+    expect(result).toMatchObject({ accepted: 1, invalid: 1 })
+    expect(result.events.map(({ status }) => status)).toEqual(['accepted', 'invalid'])
+    expect(await client.sendBatch(events, options)).toEqual(result)
   })
 
   it('of the most events and bytes is accepted, and its retry has the same answer', async () => {
