@@ -51,7 +51,7 @@ export function sendTelemetry(
  * Sends up to 100 submissions of one tenant in one signed body, 512 KiB at most, and waits until
  * the service stored them. Each counts as if it was sent alone. It tries again as `sendTelemetry`
  * does, with the same bytes, so what was stored before counts once.
- * @returns one entry for each submission, in their order: its score and action, or why it is invalid
+ * @returns one entry for each submission, in their order: its score and action, or its errors
  * @throws TypeError for an argument that is a mistake of the caller
  * @throws TelemetryRefusedError when the service refuses the batch as a whole for good
  * @throws TelemetryUnavailableError when the attempts or the time are used up

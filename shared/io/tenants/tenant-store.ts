@@ -1,3 +1,8 @@
+/**
+ * Tenants in Postgres, the source of truth for their settings. The edges have a projection of them;
+ * every change of it raises the tenant's epoch in the same statement, so an epoch identifies one
+ * content. It works on the pool or in a transaction.
+ */
 import { Problem } from '#shared/core/http/problem.ts'
 import type { Rate } from '#shared/core/http/rate-limit.ts'
 import { type TenantScope, toSlugs } from '#shared/core/operators/roles.ts'
