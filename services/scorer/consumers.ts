@@ -148,13 +148,13 @@ export function startConsumers(options: ConsumersOptions): StreamConsumers[] {
 }
 
 function startStream(shared: Shared, stream: TelemetryStream): StreamConsumers {
-  const own = createOfStream(shared, stream)
+  const streamDeps = createOfStream(shared, stream)
   const paths = createSignalPaths(nowMs)
-  const deciding = startDeciding(own)
-  const storing = startStoring(own, paths, deciding.wake)
-  const trimmer = startStreamTrimmer(own)
-  const readFreed = (tenantIds: readonly string[]) => readFreedNames(own.postgres, tenantIds)
-  const nameCheck = startNameCheck({ paths, readFreed, log: own.log })
+  const deciding = startDeciding(streamDeps)
+  const storing = startStoring(streamDeps, paths, deciding.wake)
+  const trimmer = startStreamTrimmer(streamDeps)
+  const readFreed = (tenantIds: readonly string[]) => readFreedNames(streamDeps.postgres, tenantIds)
+  const nameCheck = startNameCheck({ paths, readFreed, log: streamDeps.log })
   const background = { stop: () => Promise.all([trimmer.stop(), nameCheck.stop()]) }
   return { stream, storing, deciding, background, warning: trimmer.warning }
 }
@@ -205,9 +205,14 @@ function createRereader(
   })
 }
 
-function startStoring(own: OfStream, paths: SignalPaths, onAcknowledged: () => void): Consumption {
-  const { nats, stream, clickhouse, messages, observe, quarantine, readOffsets, log, metrics } = own
-  const { tracing } = own
+function startStoring(
+  streamDeps: OfStream,
+  paths: SignalPaths,
+  onAcknowledged: () => void,
+): Consumption {
+  const { nats, stream, clickhouse, messages, observe, quarantine, readOffsets, log, metrics } =
+    streamDeps
+  const { tracing } = streamDeps
   const deps: StoreBatchDeps = {
     messages,
     observe,
@@ -216,7 +221,7 @@ function startStoring(own: OfStream, paths: SignalPaths, onAcknowledged: () => v
     reconciliation: createReconciliationWriter(clickhouse, stream.number),
     wallMs: Date.now,
   }
-  const readAgain = createRereader(own, own.isProven)
+  const readAgain = createRereader(streamDeps, streamDeps.isProven)
   const store = async (batch: readonly ConsumedMessage[]) =>
     storeBatch(await readAgain(batch), deps)
   return consume({
@@ -233,12 +238,12 @@ function startStoring(own: OfStream, paths: SignalPaths, onAcknowledged: () => v
   })
 }
 
-function startDeciding(own: OfStream): Consumption {
-  const { nats, stream, quarantine, readOffsets, log, metrics, tracing } = own
-  const deps = createDecideDeps(own)
+function startDeciding(streamDeps: OfStream): Consumption {
+  const { nats, stream, quarantine, readOffsets, log, metrics, tracing } = streamDeps
+  const deps = createDecideDeps(streamDeps)
   const readAgain = createRereader(
-    own,
-    (message) => own.messages.isKept(message) || own.isProven(message),
+    streamDeps,
+    (message) => streamDeps.messages.isKept(message) || streamDeps.isProven(message),
   )
   const decide = async (batch: readonly ConsumedMessage[], using: DecideBatchDeps) =>
     decideBatch(await readAgain(batch), using)
@@ -284,12 +289,12 @@ function shareBytes(limits: ConsumeLimits, { telemetryStreams }: Nats): ConsumeL
   return { ...limits, batchBytesMax }
 }
 
-function createDecideDeps(own: OfStream): DecideBatchDeps {
-  const { messages, observe, clickhouse, postgres, nats, stream } = own
+function createDecideDeps(streamDeps: OfStream): DecideBatchDeps {
+  const { messages, observe, clickhouse, postgres, nats, stream } = streamDeps
   return {
     messages,
     observe,
-    shadow: createShadow(own),
+    shadow: createShadow(streamDeps),
     reconciliation: createReconciliationWriter(clickhouse, stream.number),
     decisions: createDecisionWriter(clickhouse),
     loadRiskFeatures: createRiskFeatureStore(clickhouse).loadRiskFeatures,

@@ -27,7 +27,7 @@ export type Sightings = {
    * Counts the subjects of the events before this one that are in its window, itself included.
    * @param own the subjects of the event itself
    */
-  count: (fact: EventFact, own: readonly (string | number)[], windowMs: number) => CountBounds
+  count: (fact: EventFact, values: readonly (string | number)[], windowMs: number) => CountBounds
   /** Whether another subject was seen before the first sighting of this one. */
   isLaterThanAnother: (subject: string | number) => { certainly: boolean; possibly: boolean }
 }
@@ -61,17 +61,17 @@ export function createSightings(): Sightings {
         possibly: others.some(([, other]) => other.sentMs < placedMs + clockMarginMs),
       }
     },
-    count: (fact, own, windowMs) => {
+    count: (fact, values, windowMs) => {
       sorted ??= sort()
       const receivedByMs = fact.acceptedMs ?? fact.endedMs
       const certainlySince = receivedByMs - windowMs + clockMarginMs
       const before = countBelow(sorted.placedMs, fact.sentMs)
       const certain = Math.max(0, before - countBelow(sorted.sentMs, certainlySince))
       // The event itself is always counted.
-      const added = own.filter((one) => bySubject.get(one)!.placedMs >= fact.sentMs).length
+      const added = values.filter((one) => bySubject.get(one)!.placedMs >= fact.sentMs).length
       const possiblySince = fact.sentMs - windowMs - clockMarginMs
       return {
-        low: Math.max(own.length, certain + added),
+        low: Math.max(values.length, certain + added),
         high:
           countBelow(sorted.sentMs, placedByMs(fact)) - countBelow(sorted.lastMs, possiblySince),
       }

@@ -25,11 +25,16 @@ export type RateLimits = {
    * @param calls tokens; more than the burst take a full bucket
    * @throws Problem rate_limited
    */
-  take: (tenantId: string, own: Rate | null, reply: FastifyReply, calls: number) => void
+  take: (tenantId: string, tenantRate: Rate | null, reply: FastifyReply, calls: number) => void
   /** Charges the rows of a response beyond the call itself. */
-  chargeRows: (tenantId: string, own: Rate | null, rows: number, reply: FastifyReply) => void
+  chargeRows: (tenantId: string, tenantRate: Rate | null, rows: number, reply: FastifyReply) => void
   /** Charges calls beyond the call itself: the bucket may owe them. */
-  chargeCalls: (tenantId: string, own: Rate | null, calls: number, reply: FastifyReply) => void
+  chargeCalls: (
+    tenantId: string,
+    tenantRate: Rate | null,
+    calls: number,
+    reply: FastifyReply,
+  ) => void
 }
 
 const defaultRate: Rate = { perSecond: restRatePerSecond, burst: restBurst }
@@ -55,19 +60,19 @@ export function createRateLimits(monotonicMs: () => number, metrics: Metrics): R
     reply.header('ratelimit-policy', fields.policy)
     reply.header('ratelimit', fields.limit)
   }
-  const chargeCalls: RateLimits['chargeCalls'] = (tenantId, own, calls, reply) => {
+  const chargeCalls: RateLimits['chargeCalls'] = (tenantId, tenantRate, calls, reply) => {
     if (calls <= 0) return
-    const rate = own ?? defaultRate
+    const rate = tenantRate ?? defaultRate
     const bucket = findBucket(tenantId, rate)
     chargeTokens(bucket, rate, calls)
     setHeaders(reply, bucket, rate)
   }
   return {
     chargeCalls,
-    chargeRows: (tenantId, own, rows, reply) =>
-      chargeCalls(tenantId, own, Math.ceil(rows / rowsPerCall) - 1, reply),
-    take: (tenantId, own, reply, calls) => {
-      const rate = own ?? defaultRate
+    chargeRows: (tenantId, tenantRate, rows, reply) =>
+      chargeCalls(tenantId, tenantRate, Math.ceil(rows / rowsPerCall) - 1, reply),
+    take: (tenantId, tenantRate, reply, calls) => {
+      const rate = tenantRate ?? defaultRate
       const bucket = findBucket(tenantId, rate)
       const { allowed, retryAfterSeconds } = takeToken(bucket, rate, monotonicMs(), calls)
       setHeaders(reply, bucket, rate)

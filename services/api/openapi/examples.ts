@@ -217,9 +217,12 @@ function toSignalListExample(): SignalList {
   const policyHash = toPolicyHash(defaultPolicy)
   const list = toSignalList({ policy: defaultPolicy, version: 1, policyHash }, 0)
   const excerpt = list.categories
-    .map((one) => ({ ...one, signals: one.signals.filter((of) => shown.includes(of.signal)) }))
+    .map((one) => ({
+      ...one,
+      signals: one.signals.filter((entry) => shown.includes(entry.signal)),
+    }))
     .filter((one) => one.signals.length > 0)
-  const named = new Set(excerpt.flatMap((one) => one.signals.map((of) => of.flag)))
+  const named = new Set(excerpt.flatMap((one) => one.signals.map((entry) => entry.flag)))
   return {
     policy: list.policy,
     categories: excerpt,

@@ -91,7 +91,7 @@ async function* writeRows(
     const toRow = (one: Alert) => {
       const alert = withWork(one, work.get(one.alert_id))
       return toCsvRow(
-        cells.map((of) => of(alert)),
+        cells.map((toField) => toField(alert)),
         form,
       )
     }

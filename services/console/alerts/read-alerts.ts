@@ -17,7 +17,7 @@ import type { Postgres } from '#shared/io/postgres/postgres.ts'
 type BulkFilter = { tenantId: string; filter: AlertFilter }
 
 export type AlertReads = Pick<AlertStore, 'listAlerts' | 'listUncounted'> & {
-  countMatching: (of: BulkFilter) => Promise<Matching>
+  countMatching: (filter: BulkFilter) => Promise<Matching>
 }
 
 /** Each throws Problem unavailable when the tenant's reads wait too long. */
@@ -27,8 +27,8 @@ export function createAlertReads(postgres: Postgres, limited: QueryLimiter): Ale
   return {
     listAlerts: (query) => (isFiltered(query) ? listFiltered(query) : listAlerts(query)),
     listUncounted: limited('alert_export', alertExportLimits, listUncounted),
-    countMatching: limited('bulk_count', bulkCountLimits, (of: BulkFilter) =>
-      countMatching(postgres, of),
+    countMatching: limited('bulk_count', bulkCountLimits, (filter: BulkFilter) =>
+      countMatching(postgres, filter),
     ),
   }
 }

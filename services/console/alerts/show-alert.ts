@@ -34,10 +34,10 @@ const deliveriesMax = 50
 /** @throws Problem alert_not_found */
 export async function showAlert(
   deps: ShowAlertDeps,
-  of: { alertId: string; scope: TenantScope },
+  target: { alertId: string; scope: TenantScope },
 ): Promise<AlertDetail> {
-  const alert = await deps.findAlert(of)
-  if (alert === null) throw alertNotFound(of.alertId)
+  const alert = await deps.findAlert(target)
+  if (alert === null) throw alertNotFound(target.alertId)
   const { tenant_id: tenantId, alert_id: alertId, event_id: eventId } = alert
   const { postgres } = deps
   const [work, notes, history, { deliveries }, policyVersion, explained] = await Promise.all([

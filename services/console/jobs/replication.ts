@@ -145,8 +145,8 @@ async function copyRound(state: State, session: Session): Promise<'copied' | 'id
     numberOf: numbered.take,
     deliveryIds: new Set(),
   }
-  const { snapshot, atMs, seqs } = await state.postgres.withSession((own) =>
-    own.transaction(async (tx) => {
+  const { snapshot, atMs, seqs } = await state.postgres.withSession((session) =>
+    session.transaction(async (tx) => {
       const fixed = await fixSnapshot(tx)
       await preferKeyLookups(tx)
       return { ...fixed, seqs: await copyAll(round, tx) }

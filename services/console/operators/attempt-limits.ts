@@ -51,7 +51,7 @@ export type AttemptLimits = {
    */
   beginToken: (address: string) => TokenAttempt
   /** Notes that an operator signed in from an address. */
-  noteSignedIn: (of: { operatorId: string; address: string }) => void
+  noteSignedIn: (attempt: { operatorId: string; address: string }) => void
 }
 
 /**
@@ -64,8 +64,8 @@ export function createAttemptLimits(
 ): AttemptLimits {
   const buckets = new LRUCache<string, Bucket>({ max: triesCountedMax })
   const known = new LRUCache<string, true>({ max: triesCountedMax })
-  const take = (by: LimitedBy, of: string, rate: Rate): Bucket => {
-    const key = `${by} ${of}`
+  const take = (by: LimitedBy, value: string, rate: Rate): Bucket => {
+    const key = `${by} ${value}`
     const bucket = buckets.get(key) ?? fullBucket(rate, nowMs())
     buckets.set(key, bucket)
     const { allowed, retryAfterSeconds } = takeToken(bucket, rate, nowMs())

@@ -181,9 +181,9 @@ export async function accept(
 export async function makeOperator(
   { randomBytes, wallMs }: OperatorParts,
   tx: Queryable,
-  of: Invitation & { passwordHash: string | null; subject: OidcSubject | null },
+  invited: Invitation & { passwordHash: string | null; subject: OidcSubject | null },
 ): Promise<Operator> {
-  const { email, name, role, tenants, createdBy, passwordHash, subject } = of
+  const { email, name, role, tenants, createdBy, passwordHash, subject } = invited
   const operatorId = toOperatorsId('opr', randomBytes(operatorIdBytes))
   const made = { operatorId, email, name, role, tenants }
   const how = { passwordHash, subject, createdBy, nowMs: wallMs() }

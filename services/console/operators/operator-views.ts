@@ -32,11 +32,11 @@ export function toSessionView(session: Session) {
 
 export const toSignedInView = (
   parts: OperatorParts,
-  of: { operator: Operator; session: Session },
+  signedIn: { operator: Operator; session: Session },
 ) => ({
-  operator: toOperatorView(of.operator),
-  session: toSessionView(of.session),
-  step_up_by: toStepUpWays(parts, of),
+  operator: toOperatorView(signedIn.operator),
+  session: toSessionView(signedIn.session),
+  step_up_by: toStepUpWays(parts, signedIn),
 })
 
 export const toListedOperator = (operator: ListedOperator) => ({

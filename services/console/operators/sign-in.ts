@@ -171,11 +171,11 @@ export function toStepUpWays(
  */
 export function mayEnrol(
   parts: OperatorParts,
-  of: { operator: Operator; session: Session },
+  signedIn: { operator: Operator; session: Session },
 ): boolean {
-  const { signedInBy, createdAtMs } = of.session
+  const { signedInBy, createdAtMs } = signedIn.session
   const isFresh = signedInBy === 'oidc' && parts.wallMs() - createdAtMs < stepUpMs
-  return isFresh && parts.oidc?.stepsUp === false && toStepUpWays(parts, of).length === 0
+  return isFresh && parts.oidc?.stepsUp === false && toStepUpWays(parts, signedIn).length === 0
 }
 
 /**

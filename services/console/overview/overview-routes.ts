@@ -79,7 +79,7 @@ async function readTelemetry(
   const counts = await store.readCounts(span, overviewVersionsMax)
   const { now, before, lastEventMs, versions } = counts
   const flags = await store.listFlags(span, overviewFlagsMax)
-  const pairOf = (of: keyof typeof now) => ({ now: now[of], before: before[of] })
+  const pairOf = (name: keyof typeof now) => ({ now: now[name], before: before[name] })
   return {
     events: pairOf('events'),
     devices: pairOf('devices'),
@@ -139,8 +139,8 @@ async function readAgreement(
   { tenantId, fromMs, toMs }: OverviewSpan,
 ): Promise<NonNullable<Overview['reconciliation']>> {
   const { hours, asOfMs } = await readReconciliation({ tenantId, fromMs, toMs })
-  const sum = (of: 'accepted' | 'stored' | 'decided' | 'alerts' | 'delivered') =>
-    hours.reduce((all, hour) => all + hour[of], 0)
+  const sum = (stage: 'accepted' | 'stored' | 'decided' | 'alerts' | 'delivered') =>
+    hours.reduce((all, hour) => all + hour[stage], 0)
   const differences = hours.reduce((all, hour) => all + hour.differences.length, 0)
   return {
     as_of: asOfMs === 0 ? null : toIso(asOfMs),

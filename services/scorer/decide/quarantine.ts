@@ -64,8 +64,8 @@ export async function quarantineUndecided(
     ...decide,
     reconciliation: {
       ...decide.reconciliation,
-      insertEntries: async (own: readonly ReconciliationEntry[]) => {
-        entries.push(...own)
+      insertEntries: async (added: readonly ReconciliationEntry[]) => {
+        entries.push(...added)
       },
     },
   }

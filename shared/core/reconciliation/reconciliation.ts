@@ -139,11 +139,11 @@ function toEntries(
 }
 
 const newEntry = (
-  of: { tenantId: string; hourMs: number },
+  hour: { tenantId: string; hourMs: number },
   stage: ReconciliationEntry['stage'],
   streamOffset: number,
 ): ReconciliationEntry => ({
-  ...of,
+  ...hour,
   stage,
   streamOffset,
   events: 0,

@@ -180,9 +180,9 @@ function explainCategory(
     return { category, ...nothing, groups: [], cap, strong_evidence: null, halved_by: [] }
   }
   const { sum, groupSums, grouped, capped, halved, halvedBy, points, hits } = tally
-  const pathsOf = (of: (hit: Tally['hits'][number]) => boolean) =>
+  const pathsOf = (matches: (hit: Tally['hits'][number]) => boolean) =>
     hits
-      .filter(of)
+      .filter(matches)
       .map((hit) => hit.rule.path)
       .sort()
   return {

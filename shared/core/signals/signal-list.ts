@@ -149,8 +149,8 @@ export type TenantPolicy = { policy: Policy; version: number; policyHash: string
  * Lists the catalog with what each signal weighs under a policy.
  * @param nowMs suppressions that have expired by then are left out
  */
-export function toSignalList(of: TenantPolicy, nowMs: number): SignalList {
-  const { policy, version, policyHash } = of
+export function toSignalList(tenantPolicy: TenantPolicy, nowMs: number): SignalList {
+  const { policy, version, policyHash } = tenantPolicy
   const suppressions = toSuppressions(policy, nowMs)
   const declared = listDeclared(policy)
   return {

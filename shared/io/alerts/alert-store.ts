@@ -23,9 +23,9 @@ export type AlertStore = {
   /** A page without its total. */
   listUncounted: (query: AlertQuery) => Promise<UncountedPage>
   /** Finds one alert by its id, of any tenant when none is given. */
-  findAlert: (of: AlertId) => Promise<Alert | null>
+  findAlert: (id: AlertId) => Promise<Alert | null>
   /** One alert of a tenant, with what people did to it. */
-  findAlertDetail: (of: { tenantId: string; alertId: string }) => Promise<AlertDetail | null>
+  findAlertDetail: (id: { tenantId: string; alertId: string }) => Promise<AlertDetail | null>
   setDisposition: (change: DispositionChange) => Promise<Alert | null>
   /** Sets the disposition of many alerts. @returns what happened to each, in their order */
   setListedDispositions: (change: ListedChange) => Promise<ListedOutcome[]>
@@ -37,8 +37,8 @@ export function createAlertStore(postgres: Postgres): AlertStore {
     raiseAlerts: (candidates, nowMs) => raiseAlerts(postgres, candidates, nowMs),
     listAlerts: (query) => listAlerts(postgres, query),
     listUncounted: (query) => listUncounted(postgres, query),
-    findAlert: (of) => findAlert(postgres, of),
-    findAlertDetail: (of) => findAlertDetail(postgres, of),
+    findAlert: (id) => findAlert(postgres, id),
+    findAlertDetail: (id) => findAlertDetail(postgres, id),
     setDisposition: (change) => setDisposition(postgres, change),
     setListedDispositions: (change) => setListedDispositions(postgres, change),
   }

@@ -63,9 +63,9 @@ async function readJson<T>(path: string, schema: z.ZodType<T>): Promise<T | null
 const incompleteMaxMs = 24 * 3_600_000
 
 /** Removes backups beside this one that were interrupted a day ago or earlier. */
-export async function removeInterruptedBackups(own: string): Promise<void> {
-  for (const { folder, madeAt } of await listBackups(dirname(own))) {
-    if (folder === own || madeAt !== null) continue
+export async function removeInterruptedBackups(ownFolder: string): Promise<void> {
+  for (const { folder, madeAt } of await listBackups(dirname(ownFolder))) {
+    if (folder === ownFolder || madeAt !== null) continue
     const { mtimeMs } = await stat(folder)
     if (Date.now() - mtimeMs > incompleteMaxMs) await rm(folder, { recursive: true })
   }
@@ -75,8 +75,8 @@ export async function removeInterruptedBackups(own: string): Promise<void> {
  * Removes complete backups beside this one, but the newest. ClickHouse's parts stay.
  * @param keep how many stay, with this one
  */
-export async function removeOldBackups(own: string, keep: number): Promise<void> {
-  const complete = (await listBackups(dirname(own))).filter((one) => one.madeAt !== null)
+export async function removeOldBackups(ownFolder: string, keep: number): Promise<void> {
+  const complete = (await listBackups(dirname(ownFolder))).filter((one) => one.madeAt !== null)
   const newestFirst = complete.sort((a, b) => (a.madeAt! < b.madeAt! ? 1 : -1))
   for (const { folder } of newestFirst.slice(keep)) await rm(folder, { recursive: true })
 }

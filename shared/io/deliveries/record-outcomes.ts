@@ -203,11 +203,11 @@ async function record(
   outcomes: readonly DeliveryOutcome[],
   nowMs: number,
 ): Promise<Omit<Recorded, 'switchedOff'>> {
-  const column = <T>(of: (outcome: DeliveryOutcome) => T): T[] => outcomes.map(of)
-  const ofAttempt = <T>(of: (attempt: AttemptRecord) => T): (T | null)[] =>
-    outcomes.map(({ attempt }) => (attempt === null ? null : of(attempt)))
-  const ofHealth = <T>(of: (health: AttemptHealth) => T): (T | null)[] =>
-    outcomes.map(({ health }) => (health === undefined ? null : of(health)))
+  const column = <T>(read: (outcome: DeliveryOutcome) => T): T[] => outcomes.map(read)
+  const ofAttempt = <T>(read: (attempt: AttemptRecord) => T): (T | null)[] =>
+    outcomes.map(({ attempt }) => (attempt === null ? null : read(attempt)))
+  const ofHealth = <T>(read: (health: AttemptHealth) => T): (T | null)[] =>
+    outcomes.map(({ health }) => (health === undefined ? null : read(health)))
   const { rows } = await db.query<RecordedRow>({
     name: 'record-outcomes',
     text: recordSql,

@@ -37,18 +37,18 @@ export type Found = { kind: 'device' | 'user' | 'session'; tenantId: string; id:
 
 export type LinkStore = {
   /** Other devices that share a user or a session with a device. */
-  findLinkedDevices: (of: { tenantId: string; deviceId: string }) => Promise<Links>
+  findLinkedDevices: (key: { tenantId: string; deviceId: string }) => Promise<Links>
   /** Other users that share a device with a user. */
-  findLinkedUsers: (of: { tenantId: string; userId: string }) => Promise<Links>
+  findLinkedUsers: (key: { tenantId: string; userId: string }) => Promise<Links>
   /** Sessions of a user on some devices, most recent first. */
-  listUserSessions: (of: {
+  listUserSessions: (query: {
     tenantId: string
     userId: string
     deviceIds: readonly string[]
     limit: number
   }) => Promise<UserSession[]>
   /** Devices and users by the beginning of their id, sessions by the whole of it. */
-  findByText: (of: {
+  findByText: (query: {
     tenantIds: readonly string[]
     text: string
     limit: number

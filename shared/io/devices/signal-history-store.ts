@@ -20,7 +20,7 @@ export type SignalHistory = {
 
 export type SignalHistoryStore = {
   /** @returns nothing for an unknown device */
-  readSignalHistory: (of: { tenantId: string; deviceId: string }) => Promise<SignalHistory>
+  readSignalHistory: (device: { tenantId: string; deviceId: string }) => Promise<SignalHistory>
 }
 
 // Repeats of an event count once, at their first receipt.

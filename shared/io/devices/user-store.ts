@@ -31,10 +31,10 @@ export type UserKey = { tenantId: string; userId: string }
 
 export type UserStore = {
   /** @returns null when the tenant never named this user or account */
-  findUserTotals: (of: UserKey) => Promise<UserTotals | null>
+  findUserTotals: (key: UserKey) => Promise<UserTotals | null>
   /** Devices by last sight, then id, both descending, after a position. */
   listUserDevices: (
-    of: UserKey & { limit: number; after: UserDevicePosition | null },
+    key: UserKey & { limit: number; after: UserDevicePosition | null },
   ) => Promise<UserDevice[]>
 }
 

@@ -290,8 +290,8 @@ function toReplicaConditions(traces: ErasureTraces): string[] {
   return [
     `${tenant} and ${own}`,
     ...[...chunksOf(eventHashes, mutationValuesMax)].map(
-      (some) => `${tenant} and not ${own}
-        and reinterpretAsUInt64(SHA256(event_id)) in (${some.join(',')})`,
+      (ids) => `${tenant} and not ${own}
+        and reinterpretAsUInt64(SHA256(event_id)) in (${ids.join(',')})`,
     ),
   ]
 }

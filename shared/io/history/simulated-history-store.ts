@@ -37,7 +37,7 @@ export async function endDeliveries(
   tx: Queryable,
   deliveries: readonly EndedDelivery[],
 ): Promise<void> {
-  const column = <T>(of: (delivery: EndedDelivery) => T): T[] => deliveries.map(of)
+  const column = <T>(read: (delivery: EndedDelivery) => T): T[] => deliveries.map(read)
   await tx.query(
     `update deliveries as d
      set state = case when e.reason is null then 'delivered' else 'failed' end,

@@ -246,8 +246,8 @@ export async function removeListEntriesOf(
 /** Entries of an id on both lists. */
 export const countListEntriesOf = (
   db: Queryable,
-  of: { tenantId: string; kind: ListKind; id: string },
-): Promise<number> => countEntries(db, of)
+  entry: { tenantId: string; kind: ListKind; id: string },
+): Promise<number> => countEntries(db, entry)
 
 /** The version of every shard, by tenant and shard. */
 export async function listShardVersions(

@@ -163,11 +163,11 @@ export async function lockOperatorOfEmail(tx: Queryable, email: string): Promise
 export async function bindSubject(
   tx: Queryable,
   operatorId: string,
-  of: OidcSubject | null,
+  subject: OidcSubject | null,
 ): Promise<void> {
   await tx.query(
     'update operators set oidc_issuer = $2, oidc_subject = $3 where operator_id = $1',
-    [operatorId, of?.issuer ?? null, of?.subject ?? null],
+    [operatorId, subject?.issuer ?? null, subject?.subject ?? null],
   )
 }
 

@@ -118,8 +118,8 @@ function toOutcome(
   { score, action, flags }: Verdicts & { flags: (policy: number) => string },
 ): string[] {
   const isTest = slice === 'test devices'
-  const force = (what: 'score' | 'action', of: Policy, computed: string) =>
-    isTest ? forced(what, of, computed) : computed
+  const force = (what: 'score' | 'action', policy: Policy, computed: string) =>
+    isTest ? forced(what, policy, computed) : computed
   const flagsOf = (n: number) => (isTest ? `if(forced > 0, old_flags, ${flags(n)})` : flags(n))
   const again = scoredBy.flatMap((one, n) => [
     `scored_by = ${quoteText(one.policyHash)}`,

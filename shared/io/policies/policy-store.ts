@@ -20,7 +20,7 @@ export type PolicyVersion = {
 type PolicyStore = {
   /** The version that is in force; null when there is no such tenant. */
   findInForce: (tenantId: string) => Promise<(PolicyVersion & { text: string }) | null>
-  findVersion: (of: {
+  findVersion: (key: {
     tenantId: string
     version: number
   }) => Promise<(PolicyVersion & { text: string }) | null>

@@ -44,7 +44,7 @@ export type EventKey = { tenantId: string; deviceId: string; sessionId: string; 
 
 export type EventStore = {
   /** An event of one tenant. @returns null when the tenant has no such event */
-  findDecidedEvent: (of: { tenantId: string; eventId: string }) => Promise<DecidedEvent | null>
+  findDecidedEvent: (key: { tenantId: string; eventId: string }) => Promise<DecidedEvent | null>
   /** @returns null when there is no such event */
   findEvent: (eventId: string) => Promise<StoredEvent | null>
   /** The stored decision of an event; undefined when it is the edge's own. */

@@ -57,7 +57,7 @@ export async function findEarlierEvents(
     const some = parts.slice(at, at + activityQueryMax)
     const firsts = await findFirsts(clickhouse, { parts: some, excludedStreamOffsets })
     const open = some.filter((part) => firsts.sessions.has(keyOf(part)))
-    const read = (node: ClickhouseNode, own: SessionPart[]) => readEvents(node, own, firsts)
+    const read = (node: ClickhouseNode, parts: SessionPart[]) => readEvents(node, parts, firsts)
     for (const sessions of inParameters(open)) {
       const events = (await onNodesOf(clickhouse, sessions, toDeviceKey, read)).flat()
       found.push(...events.sort((a, b) => a.streamOffset - b.streamOffset))
@@ -68,8 +68,8 @@ export async function findEarlierEvents(
 
 const toDeviceKey = ({ deviceId }: SessionPart) => toKeyHash('device', deviceId)
 
-const keyOf = (of: Pick<SessionPart, 'tenantId' | 'sessionId'>): ActivityKey =>
-  toActivityKey(of.tenantId, 'session', of.sessionId)
+const keyOf = (part: Pick<SessionPart, 'tenantId' | 'sessionId'>): ActivityKey =>
+  toActivityKey(part.tenantId, 'session', part.sessionId)
 
 /** Splits sessions so that each part fits into one query parameter. */
 function* inParameters(parts: readonly SessionPart[]): Generator<SessionPart[]> {
@@ -109,9 +109,9 @@ async function findFirsts(
     before.set(key, Math.max(part.beforeStreamOffset, before.get(key) ?? 0))
   }
   const lastStreamOffset = Math.max(...before.values()) - 1
-  const findOn = (node: ClickhouseNode, own: ActivityKey[]) =>
+  const findOn = (node: ClickhouseNode, nodeKeys: ActivityKey[]) =>
     queryBounded(
-      own,
+      nodeKeys,
       (keys, settings) => {
         const { text, params } = ofKeys(keys, lastStreamOffset)
         return queryFirsts(node, text, { params, settings })

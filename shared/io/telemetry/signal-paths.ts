@@ -52,15 +52,15 @@ export function createSignalPaths(nowMs: () => number): SignalPaths {
   }
 }
 
-function hasSpace(own: TenantPaths, atMs: number): boolean {
-  const { seenMs } = own
+function hasSpace(tenantPaths: TenantPaths, atMs: number): boolean {
+  const { seenMs } = tenantPaths
   if (seenMs.size < signalPathsPerTenantMax) return true
-  if (atMs < own.fullUntilMs) return false
+  if (atMs < tenantPaths.fullUntilMs) return false
   let oldestMs = Number.POSITIVE_INFINITY
   for (const [path, lastMs] of seenMs) {
     if (lastMs <= atMs - signalPathIdleMs) seenMs.delete(path)
     else oldestMs = Math.min(oldestMs, lastMs)
   }
-  own.fullUntilMs = oldestMs + signalPathIdleMs
+  tenantPaths.fullUntilMs = oldestMs + signalPathIdleMs
   return seenMs.size < signalPathsPerTenantMax
 }

@@ -74,12 +74,12 @@ type State = {
 function writeCategory(
   state: State,
   category: string,
-  own: Record<string, unknown>,
+  values: Record<string, unknown>,
   prepared: ReadonlyMap<string, Prepared>,
 ): void {
   const { writer } = state
-  for (const name in own) {
-    const value = own[name]
+  for (const name in values) {
+    const value = values[name]
     const known = prepared.get(name)
     if (known === undefined) writeValue(state, toSignalPath(category, name), value)
     else if (typeof value === 'boolean') {

@@ -92,7 +92,11 @@ export function createTelemetryStore(
         refused: [],
         leftOut: new Map(),
       }
-      const insertInto = async (node: ClickhouseNode, own: Iterable<AcceptedEvent>, shard = 0) => {
+      const insertInto = async (
+        node: ClickhouseNode,
+        events: Iterable<AcceptedEvent>,
+        shard = 0,
+      ) => {
         const insertion: Insertion = {
           insert: (rows) =>
             insertRowBinary(node, telemetryInsert.into, rows, telemetryInsert.settings),
@@ -104,7 +108,7 @@ export function createTelemetryStore(
           stored: 0,
           suspects: [],
         }
-        await insertEvents(own, insertion)
+        await insertEvents(events, insertion)
         return insertion
       }
       // One node takes the events as they come; of shards each gets its own.

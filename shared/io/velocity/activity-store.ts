@@ -282,11 +282,11 @@ async function findFewRows(
   const some = keys.filter((key) => !hot.has(key))
   if (some.length > bounds.fewKeys) return few
   try {
-    const readOf = (node: ClickhouseNode, own: ActivityKey[]) =>
-      readFewRows(node, own, {
+    const readOf = (node: ClickhouseNode, nodeKeys: ActivityKey[]) =>
+      readFewRows(node, nodeKeys, {
         lastStreamOffset,
         rowsPerKey: bounds.fewRows,
-        readMax: toReadMax(own.length, bounds),
+        readMax: toReadMax(nodeKeys.length, bounds),
       })
     const found = await onNodesOf(clickhouse, some, toShardKey, readOf)
     for (const key of some) {
@@ -327,10 +327,10 @@ async function screenKeys(
     screened.screened.delete(key)
     return []
   }
-  const screenOn = (node: ClickhouseNode, own: ActivityKey[]) =>
+  const screenOn = (node: ClickhouseNode, nodeKeys: ActivityKey[]) =>
     queryBounded(
-      own,
-      (some, settings) => queryScreen(node, some, { ...batch, eventHashes, rowsMax, settings }),
+      nodeKeys,
+      (chunk, settings) => queryScreen(node, chunk, { ...batch, eventHashes, rowsMax, settings }),
       foundHot,
       store.bounds,
     )
@@ -363,7 +363,7 @@ async function screenKeys(
 function createCounting(
   subjects: readonly KeyedSubject[],
   rows: ReadonlyMap<ActivityKey, ActivityRow[]>,
-): (of: KeyedSubject, rule: VelocityRule) => ActivityCount | null {
+): (subject: KeyedSubject, rule: VelocityRule) => ActivityCount | null {
   const eventsOf = new Map<ActivityKey, KeyedSubject[]>()
   for (const one of subjects) {
     for (const key of Object.values(one.keys).flat()) {

@@ -97,8 +97,8 @@ const isOf = (one: OfVersion, other: OfVersion): boolean =>
   one.platform === other.platform && one.sdkVersion === other.sdkVersion
 
 /** Two sketches may disagree by a percent, a share is at most 1. */
-const toShare = (part: number, of: number): number =>
-  of === 0 ? 0 : Math.round(Math.min(1, part / of) * 10_000) / 10_000
+const toShare = (part: number, whole: number): number =>
+  whole === 0 ? 0 : Math.round(Math.min(1, part / whole) * 10_000) / 10_000
 
 function toTimes({ fromMs, toMs, stepSeconds }: FleetSpan): number[] {
   const stepMs = stepSeconds * 1_000

@@ -294,7 +294,8 @@ function toRotationText({ rotation }: Answer<`${typeof path}/rotation`>): string
   })
   if (rotation.edges.length === 0) return fields
   type Edge = (typeof rotation.edges)[number]
-  const show = (of: Edge['old_off']) => (of === null ? '-' : `${of.outcome} ${toTime(of.at)}`)
+  const show = (oldOff: Edge['old_off']) =>
+    oldOff === null ? '-' : `${oldOff.outcome} ${toTime(oldOff.at)}`
   const rows = rotation.edges.map((edge) => [edge.edge_id, show(edge.old_off), show(edge.new_on)])
   return `${fields}\n\n${toTable(['EDGE', 'REFUSES THE OLD', 'ACCEPTS THE NEW'], rows)}`
 }

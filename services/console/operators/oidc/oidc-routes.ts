@@ -51,12 +51,16 @@ type AttemptOf = { purpose: OidcPurpose; operatorId: string; sessionId: string }
 /** What the two calls of an attempt share. */
 type Attempts = {
   /** @throws Problem unavailable, rate_limited, not_found */
-  begin: (request: FastifyRequest, reply: FastifyReply, of: AttemptOf) => Promise<{ url: string }>
+  begin: (
+    request: FastifyRequest,
+    reply: FastifyReply,
+    details: AttemptOf,
+  ) => Promise<{ url: string }>
   /** @throws Problem forbidden, unavailable, rate_limited, not_found */
   redeem: (
     request: FastifyRequest,
     reply: FastifyReply,
-    of: AttemptOf & { query: string },
+    details: AttemptOf & { query: string },
   ) => Promise<{ identity: OidcIdentity; attempt: OidcAttempt; succeeded: () => void }>
 }
 
@@ -195,29 +199,29 @@ function createAttempts(parts: OperatorParts): Attempts {
   const count = ({ ip: address }: FastifyRequest, { purpose, operatorId }: AttemptOf) =>
     purpose === 'up' ? limits.beginSignedIn({ operatorId, address }) : limits.beginToken(address)
   return {
-    begin: async (request, reply, of) => {
-      const { purpose, sessionId } = of
+    begin: async (request, reply, details) => {
+      const { purpose, sessionId } = details
       const oidc = requireOidc(parts)
       if (purpose === 'up' && !oidc.stepsUp) {
         const detail = 'The identity provider confirms nothing here: use a code of your app.'
         throw new Problem('step_up_refused', detail)
       }
       origin.requireSecure()
-      count(request, of)
+      count(request, details)
       const attempt = { secret: randomBytes(oidcSecretBytes), begunAtMs: wallMs() }
       const checks = toOidcChecks(attempt, purpose, sessionId)
       const options = { redirectUri: origin.toReturnUrl(), fresh: purpose === 'up' }
       const url = await oidc.toSignInUrl(checks, options).catch((error) => refuse(parts, error))
-      origin.setAttempt(reply, cookies.write(attempt, of))
+      origin.setAttempt(reply, cookies.write(attempt, details))
       return { url }
     },
-    redeem: async (request, reply, of) => {
-      const { purpose, sessionId, query } = of
+    redeem: async (request, reply, details) => {
+      const { purpose, sessionId, query } = details
       const oidc = requireOidc(parts)
       origin.requireSecure()
       // A beginning and a return count; both are given back when it was right.
-      const counting = count(request, of)
-      const attempt = cookies.read(origin.readAttempt(request), of)
+      const counting = count(request, details)
+      const attempt = cookies.read(origin.readAttempt(request), details)
       origin.clearAttempt(reply)
       const fault =
         typeof attempt === 'string' ? attempt : used.has(toAttemptKey(attempt)) ? 'used' : null

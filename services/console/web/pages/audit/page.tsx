@@ -30,13 +30,13 @@ const columns: Column<Row>[] = [
 ]
 
 /** A page of the log; `of` is a tenant, or one of the choices for administrators of all tenants. */
-function loadPage(of: string, filters: Filters, cursor: string | undefined) {
+function loadPage(tenant: string, filters: Filters, cursor: string | undefined) {
   const query = { limit: pageRows, ...filters, ...(cursor === undefined ? {} : { cursor }) }
-  if (of === wholeLog || of === consoleLog) {
-    const tenants = of === wholeLog ? ('all' as const) : ('none' as const)
+  if (tenant === wholeLog || tenant === consoleLog) {
+    const tenants = tenant === wholeLog ? ('all' as const) : ('none' as const)
     return ok(api.GET('/admin/v1/audit', { params: { query: { ...query, tenants } } }))
   }
-  const path = { tenant_id: of }
+  const path = { tenant_id: tenant }
   return ok(api.GET('/admin/v1/tenants/{tenant_id}/audit', { params: { path, query } }))
 }
 

@@ -67,7 +67,7 @@ export function RotationPanel({
 export function EdgeTable({ rotation }: { rotation: Rotation }) {
   const { edges, state, step } = rotation
   if (edges.length === 0) return null
-  const isWaiting = (of: Rotation['step']) => state === 'running' && step === of
+  const isWaiting = (other: Rotation['step']) => state === 'running' && step === other
   return (
     // biome-ignore lint/a11y/useSemanticElements: a region that scrolls must take the focus
     <div

@@ -56,7 +56,7 @@ export function SuppressionList({ document, errorOf, onChange }: FormProps) {
         <SuppressionRow
           errorOf={(field) => errorOf(`$.suppressions[${at}]${field}`)}
           key={at}
-          onChange={(next) => change(list.map((own, index) => (index === at ? next : own)))}
+          onChange={(next) => change(list.map((entry, index) => (index === at ? next : entry)))}
           onRemove={() => change(list.filter((_, index) => index !== at))}
           value={one}
         />

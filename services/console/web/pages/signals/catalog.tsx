@@ -138,8 +138,8 @@ export function Catalog({ tenant }: { tenant: string }) {
   )
 }
 
-const down = (of: (row: Row) => number | null | undefined) => (a: Row, b: Row) =>
-  (of(b) ?? -1) - (of(a) ?? -1)
+const down = (toNumber: (row: Row) => number | null | undefined) => (a: Row, b: Row) =>
+  (toNumber(b) ?? -1) - (toNumber(a) ?? -1)
 
 const orders: Record<string, (a: Row, b: Row) => number> = {
   weight: down(({ weight }) => toMost(weight)),
