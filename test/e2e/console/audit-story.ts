@@ -121,6 +121,8 @@ export function describeAudit(getStory: () => AuditStory): void {
       const test = (await act('POST', `${of}/deliveries/test`)) as { delivery_id: string }
       await act('GET', `${of}/deliveries/${test.delivery_id}/request`)
       await act('POST', `${of}/deliveries/replay`, { since: '2020-01-01T00:00:00Z' })
+      await act('PUT', `${of}/webhook/events`, { events: ['risk.alert', 'alert.updated'] })
+      await act('POST', `${of}/unknown-signals/free`)
       await act('POST', `${of}/webhook/pause`)
       await act('POST', `${of}/webhook/resume`)
       await act('DELETE', `${of}/webhook`)

@@ -173,7 +173,14 @@ async function compareAlerts(comparison: Comparison): Promise<AlertFindings> {
       if (!expectedKeys.has(key)) note('alerts without an event', key)
       const webhook = receiver.received.get(alert.alert_id)
       if (webhook === undefined || webhook.accepted === 0) note('alerts without a webhook', key)
-      else if (webhook.facts !== digestOf({ ...alert, disposition: 'OPEN' })) {
+      else if (
+        webhook.facts !==
+        digestOf({
+          ...alert,
+          disposition: 'OPEN',
+          updated_at: alert.created_at,
+        })
+      ) {
         note('webhooks that differ from the alert', key)
       }
       const disposed = users.disposed.get(alert.alert_id)
