@@ -6,7 +6,7 @@
 import { readFileSync } from 'node:fs'
 import { registerHooks } from 'node:module'
 import { actions } from '#shared/core/scoring/score.ts'
-import { flags } from '#shared/core/signals/flags.ts'
+import { flagCodes } from '#shared/core/signals/flag-codes.ts'
 import { categories, type SignalDefinition } from '#shared/core/signals/signal-definition.ts'
 import { signalCatalog } from '#shared/core/signals/signals.ts'
 import { warningCodes } from '#shared/core/telemetry/signal-warnings.ts'
@@ -29,7 +29,7 @@ export async function renderServiceTypes(): Promise<string> {
   return [
     declare('The authoritative action.', `type Action = ${toUnion(actions)}`),
     declare('A category of `signals`.', `type Category = ${toUnion(categories)}`),
-    declare('The codes of reasons.', `type Flag = ${toUnion(Object.keys(flags))}`),
+    declare('The codes of reasons.', `type Flag = ${toUnion(flagCodes)}`),
     declare(
       'A warning in the answer of a sandbox tenant.',
       `type SignalWarning = {\n  path: string\n  code: ${toUnion(warningCodes)}\n  message: string\n  nearest: string | null\n}`,

@@ -3,8 +3,8 @@
  * real one, so that what the page shows is what the service does.
  */
 
+import type { Actor } from '#shared/core/alerts/actor-schema.ts'
 import { toAlert, unchanged } from '#shared/core/alerts/alert.ts'
-import type { Actor } from '#shared/core/alerts/alert-actors.ts'
 import type { Alert, AlertDetail } from '#shared/core/alerts/alert-schema.ts'
 import { decideAlert, toAlertRow } from '#shared/core/alerts/decide-alert.ts'
 import { toEventId } from '#shared/core/base/ids.ts'

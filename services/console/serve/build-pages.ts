@@ -23,8 +23,10 @@ import { pagesFolder, webFolder } from './pages-folder.ts'
 const projectFolder = fileURLToPath(new URL('../../..', import.meta.url))
 /** Holds the hash of the sources that a build was made from. */
 const stampFile = join(pagesFolder, '.sources')
-/** The programs that the pages show with a tenant's values. */
-const examplesFolder = fileURLToPath(new URL('../../ingest/examples', import.meta.url))
+/** What the pages import beside their own files: decisions, and programs with a tenant's values. */
+const importedFolders = ['../../../shared/core', '../../ingest/examples'].map((path) =>
+  fileURLToPath(new URL(path, import.meta.url)),
+)
 /** What else decides a build: the versions of packages, and this file. */
 const otherSources = [
   // The reference of the public API.
@@ -123,8 +125,10 @@ function hashSources(): string {
     .filter((name) => !/^dist/.test(name) && !name.endsWith('.md'))
     .sort()
   for (const name of own) hash.update(`${name}\0`).update(readFileSync(join(webFolder, name)))
-  const examples = listFiles(examplesFolder).map((name) => join(examplesFolder, name))
-  for (const path of [...otherSources, ...examples.sort()]) hash.update(readFileSync(path))
+  const imported = importedFolders.flatMap((folder) =>
+    listFiles(folder).map((name) => join(folder, name)),
+  )
+  for (const path of [...otherSources, ...imported.sort()]) hash.update(readFileSync(path))
   return hash.digest('hex')
 }
 

@@ -4,7 +4,7 @@
  * console. shared/README.md says how to add one.
  */
 import { severities } from '#shared/core/scoring/score.ts'
-import { type Flag, flags } from '#shared/core/signals/flags.ts'
+import { flagCodes } from '#shared/core/signals/flag-codes.ts'
 import { decisions, dispositions } from './dispositions.ts'
 
 /**
@@ -46,8 +46,6 @@ export type FilterEntry = {
   /** A parameter of the admin API alone. */
   operatorsOnly?: true
 }
-
-const flagCodes = Object.keys(flags) as [Flag, ...Flag[]]
 
 /** The value of `assignee` that stands for alerts without one. */
 export const unassigned = 'none'

@@ -9,7 +9,7 @@ import {
   riskSchema,
 } from '#shared/core/http/field-schemas.ts'
 import { severities } from '#shared/core/scoring/score.ts'
-import { actorSchema } from './alert-actors.ts'
+import { actorSchema } from './actor-schema.ts'
 import { decisions } from './dispositions.ts'
 
 const contextSchema = (description: string, examples: string[]) =>

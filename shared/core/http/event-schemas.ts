@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { eventsPageDefault, eventsPageMax } from '#shared/core/base/limits/rest-api.ts'
 import { metaCharactersMax } from '#shared/core/base/limits/telemetry.ts'
 import { actions } from '#shared/core/scoring/score.ts'
-import { type Flag, flags } from '#shared/core/signals/flags.ts'
+import { flagCodes } from '#shared/core/signals/flag-codes.ts'
 import { categories } from '#shared/core/signals/signal-definition.ts'
 import type { EventFilter } from '#shared/core/telemetry/event-filters.ts'
 import { idSchema } from '#shared/core/telemetry/submission.ts'
@@ -87,8 +87,6 @@ export const eventPageSchema = z
   .meta({ id: 'EventPage' })
 
 const signalPattern = new RegExp(`^(?:${categories.join('|')})\\..{1,64}$`, 'u')
-const flagCodes = Object.keys(flags) as [Flag, ...Flag[]]
-
 const text = (description: string) =>
   z.string().min(1).max(metaCharactersMax).optional().meta({ description })
 

@@ -6,7 +6,7 @@
  */
 import { hash } from 'node:crypto'
 import type { Action, Reason, Score } from '#shared/core/scoring/score.ts'
-import type { Flag } from '#shared/core/signals/flags.ts'
+import type { Flag } from '#shared/core/signals/flag-codes.ts'
 
 export const listNames = ['allow', 'deny'] as const
 export type ListName = (typeof listNames)[number]

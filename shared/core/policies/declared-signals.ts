@@ -2,7 +2,7 @@
  * The signals that a policy can weigh: those of the catalog, and those that it declares itself. A
  * declared signal has no grade, so it is no critical evidence, and has a flag of its own.
  */
-import type { Flag } from '#shared/core/signals/flags.ts'
+import type { Flag } from '#shared/core/signals/flag-codes.ts'
 import {
   type Category,
   categories,

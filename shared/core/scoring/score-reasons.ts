@@ -3,7 +3,7 @@
  * add up to the score exactly, whatever was capped, halved or raised to a floor. A flag that lost
  * all its points stays with a weight of 0, because its signals were still detected.
  */
-import type { Flag } from '#shared/core/signals/flags.ts'
+import type { Flag } from '#shared/core/signals/flag-codes.ts'
 import { toMissingReason } from './required-signals.ts'
 import type { Reason } from './score.ts'
 import type { CompiledPolicy } from './score-rules.ts'

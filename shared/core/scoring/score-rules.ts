@@ -5,7 +5,7 @@
 
 import { findScoredSignal, type ScoredSignal } from '#shared/core/policies/declared-signals.ts'
 import type { Policy, SignalWeight } from '#shared/core/policies/policy.ts'
-import type { Flag } from '#shared/core/signals/flags.ts'
+import type { Flag } from '#shared/core/signals/flag-codes.ts'
 import { type Category, categories } from '#shared/core/signals/signal-definition.ts'
 import { isPlainNumber } from '#shared/core/signals/signals.ts'
 import { toMeaning, withSpellings } from '#shared/core/signals/vocabulary.ts'

@@ -5,7 +5,7 @@
  * is one that the policy requires, whose absence has points of its own.
  */
 
-import type { Flag } from '#shared/core/signals/flags.ts'
+import type { Flag } from '#shared/core/signals/flag-codes.ts'
 import type { CategorySignals, Signals } from '#shared/core/signals/signal-definition.ts'
 import { findMissing } from './required-signals.ts'
 import type { CategoryRules, CompiledPolicy, HalvingRule, Rule } from './score-rules.ts'

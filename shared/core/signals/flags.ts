@@ -1,8 +1,9 @@
 /**
- * The documented list of reason flags: the values of an alert's `flags` and `reasons[].code`. A
- * flag groups signals that mean the same thing to a fraud team.
+ * What each reason flag says. A flag groups signals that mean the same thing to a fraud team.
  */
-export const flags = {
+import type { Flag } from './flag-codes.ts'
+
+export const flags: Readonly<Record<Flag, string>> = {
   ROOTED: 'The Android device is rooted.',
   JAILBROKEN: 'The iOS device is jailbroken.',
   ROOT_HIDING: 'Something on the device hides root from apps.',
@@ -56,6 +57,4 @@ export const flags = {
   ALLOW_LISTED: 'An operator or a key of the tenant has put the device or user on the allow list.',
   DENY_LISTED: 'An operator or a key of the tenant has put the device or user on the deny list.',
   SANDBOX_FORCED: 'A sandbox test device forces this action.',
-} as const satisfies Record<string, string>
-
-export type Flag = keyof typeof flags
+}

@@ -1,5 +1,5 @@
 /** Categories of signals and the form of a signal's definition in the catalog. */
-import type { Flag } from './flags.ts'
+import type { Flag } from './flag-codes.ts'
 
 /** The six categories of `signals`, in the order of the public interface. */
 export const categories = [

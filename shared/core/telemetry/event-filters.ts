@@ -1,6 +1,6 @@
 /** The filters of lists of events, as parsed from a query. Several flags or actions mean any. */
 import type { Action } from '#shared/core/scoring/score.ts'
-import type { Flag } from '#shared/core/signals/flags.ts'
+import type { Flag } from '#shared/core/signals/flag-codes.ts'
 
 export type EventFilter = {
   /** Received at this instant or later, in ms since 1970. */

@@ -5,7 +5,7 @@
 
 import type { Policy } from '#shared/core/policies/policy.ts'
 import type { Action, Reason, Score } from '#shared/core/scoring/score.ts'
-import type { Flag } from '#shared/core/signals/flags.ts'
+import type { Flag } from '#shared/core/signals/flag-codes.ts'
 
 /** The flag of a forced score. Risk features do not change its action. */
 export const sandboxForced: Flag = 'SANDBOX_FORCED'

@@ -5,7 +5,7 @@
 
 import type { Policy, VelocityMetric, VelocityRule } from '#shared/core/policies/policy.ts'
 import { type Action, type Reason, type Score, toAction } from '#shared/core/scoring/score.ts'
-import type { Flag } from '#shared/core/signals/flags.ts'
+import type { Flag } from '#shared/core/signals/flag-codes.ts'
 
 /** Counts as of an event, by `metric:windowSeconds`. */
 export type Counts = ReadonlyMap<string, number>

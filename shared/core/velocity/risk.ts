@@ -3,7 +3,7 @@
 import { applyListToRisk, findListReason } from '#shared/core/lists/lists.ts'
 import type { Policy } from '#shared/core/policies/policy.ts'
 import { actions } from '#shared/core/scoring/score.ts'
-import type { Flag } from '#shared/core/signals/flags.ts'
+import type { Flag } from '#shared/core/signals/flag-codes.ts'
 import type { AcceptedEvent } from '#shared/core/telemetry/event-batch.ts'
 import { findPlaceholderIds } from '#shared/core/telemetry/placeholder-ids.ts'
 import { sandboxForced } from '#shared/core/telemetry/sandbox.ts'

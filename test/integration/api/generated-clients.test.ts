@@ -109,8 +109,8 @@ const signals: string[] | undefined = alert.reasons[0]!.evidence.signals
 if (signals === undefined) throw new Error('evidence is not typed')
 const set = { disposition: 'CONFIRMED', note: 'generated' } as const
 note('setDisposition', await api.POST('/v1/di/alerts/{alert_id}/disposition', { params, body: set }))
-const many = { ...set, alert_ids: [alert.alert_id, 'alr_none'] }
-const outcomes = note('setDispositions', await api.POST('/v1/di/alerts/dispositions', { body: many }))
+const dispositions = { ...set, alert_ids: [alert.alert_id, 'alr_none'] }
+const outcomes = note('setDispositions', await api.POST('/v1/di/alerts/dispositions', { body: dispositions }))
 const [first] = outcomes.data
 if (first?.outcome !== 'unchanged') throw new Error('the outcomes are not typed')
 const visible = () => api.GET('/v1/di/devices/{device_id}', { params: { path: { device_id: 'a/b' } } })

@@ -13,7 +13,7 @@ import { prepareEvent } from '../../../deploy/fleet/phones/telemetry-bodies.ts'
 import type { Received } from '../../../deploy/fleet/send/receiver.ts'
 import { createSentEvents, noteEnded, noteSent } from '../../../deploy/fleet/send/sent-events.ts'
 import { toDeliveryId } from '../../../shared/core/base/ids.ts'
-import type { Flag } from '../../../shared/core/signals/flags.ts'
+import type { Flag } from '../../../shared/core/signals/flag-codes.ts'
 import { type Bug, bugs, createModelService } from '../../support/telemetry/model-service.ts'
 
 const tenantId = 'fleet-model'

@@ -1,4 +1,5 @@
 // The score: the golden vectors, and properties for any signals and any policy.
+
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { type Policy, policySchema } from '#shared/core/policies/policy.ts'

@@ -12,7 +12,7 @@ import {
 import type { Policy, SignalWeight, Suppression } from '#shared/core/policies/policy.ts'
 import { splitByFlag } from '#shared/core/scoring/score-rules.ts'
 import { compileTrust, installerSignal } from '#shared/core/scoring/trusted-installers.ts'
-import type { Flag } from '#shared/core/signals/flags.ts'
+import type { Flag } from '#shared/core/signals/flag-codes.ts'
 import type { Category } from '#shared/core/signals/signal-definition.ts'
 import { detectedWhenFalse, watchedSignals } from '#shared/core/signals/watched-signals.ts'
 import { unknownSignalsMax } from '#shared/core/telemetry/unknown-signals.ts'

@@ -15,7 +15,7 @@ import {
   compileRules,
 } from '#shared/core/scoring/score-rules.ts'
 import { softLimit } from '#shared/core/scoring/score-tally.ts'
-import { type Flag, flags } from '#shared/core/signals/flags.ts'
+import { type Flag, flagCodes } from '#shared/core/signals/flag-codes.ts'
 import type { Category } from '#shared/core/signals/signal-definition.ts'
 import { withSpellings } from '#shared/core/signals/vocabulary.ts'
 import { toMissingCondition } from './scoring-sql-missing.ts'
@@ -262,21 +262,19 @@ function toFlags(
   return { name: `${prefix}flags`, sql: parts.length === 0 ? 'toUInt64(0)' : add(parts) }
 }
 
-const flagNames = Object.keys(flags) as Flag[]
-
 /** One bit for each flag, in the order of the documented list; a number holds up to 53. */
-const bitOf = (flag: Flag): string => `toUInt64(${2 ** flagNames.indexOf(flag)})`
+const bitOf = (flag: Flag): string => `toUInt64(${2 ** flagCodes.indexOf(flag)})`
 
 /** The same bits of an array of flags, as SQL. A flag that no longer exists has no bit. */
 export function toFlagBits(array: string): string {
-  const bits = `[${flagNames.map(bitOf).join(', ')}]`
-  const bit = `transform(toString(flag), ${quoteTexts(flagNames)}, ${bits}, toUInt64(0))`
+  const bits = `[${flagCodes.map(bitOf).join(', ')}]`
+  const bit = `transform(toString(flag), ${quoteTexts(flagCodes)}, ${bits}, toUInt64(0))`
   return `arraySum(arrayMap(flag -> ${bit}, ${array}))`
 }
 
 /** The flags of a row's bits, sorted. */
 export function readFlagBits(bits: number): Flag[] {
-  return flagNames.filter((_, bit) => Math.floor(bits / 2 ** bit) % 2 === 1).sort()
+  return flagCodes.filter((_, bit) => Math.floor(bits / 2 ** bit) % 2 === 1).sort()
 }
 
 /** A sum as a balanced tree: each level doubles the width of the integers, so few are wide. */
