@@ -93,7 +93,7 @@ async function renderSchemas(names: readonly string[]): Promise<string> {
   for (const name of names) take(name)
   const { default: toTypes, astToString } = await import('openapi-typescript')
   const text = astToString(
-    await toTypes({ ...document, paths: {}, components: { schemas } } as never),
+    await toTypes({ ...document, paths: {}, webhooks: {}, components: { schemas } } as never),
   )
   const interfaces = text.slice(
     text.indexOf('export interface components'),

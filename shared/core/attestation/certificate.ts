@@ -63,7 +63,7 @@ function readExtensions(values: ReturnType<typeof readSequence>): Map<string, Bu
 
 /** A serial as Android's status list writes it: lower-case hex without leading zeros. */
 export const toListedSerial = (serial: string): string =>
-  serial.toLowerCase().replace(/^0+(?=.)/, '')
+  serial.toLowerCase().replace(/^0+/, '') || '0'
 
 /** How a certificate is shown among the facts. */
 export function describeCertificate(certificate: X509Certificate): Record<string, unknown> {

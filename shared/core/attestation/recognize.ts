@@ -9,7 +9,8 @@ export type EvidenceFile =
   | { kind: 'app_attest' | 'assertion'; object: Uint8Array }
   | { kind: 'play_integrity'; token: string }
 
-const pemBlock = /-----BEGIN CERTIFICATE-----([A-Za-z0-9+/=_\s]*)-----END CERTIFICATE-----/g
+const pemBegin = '-----BEGIN CERTIFICATE-----'
+const pemEnd = '-----END CERTIFICATE-----'
 
 /**
  * Recognises a PEM chain (what is between its blocks is ignored), a Play token, or Apple's CBOR as
@@ -18,7 +19,7 @@ const pemBlock = /-----BEGIN CERTIFICATE-----([A-Za-z0-9+/=_\s]*)-----END CERTIF
  */
 export function recognizeEvidence(bytes: Uint8Array): EvidenceFile | null {
   const text = toText(bytes)
-  if (text.includes('-----BEGIN CERTIFICATE-----')) return readPem(text)
+  if (text.includes(pemBegin)) return readPem(text)
   const token = withoutSpace(text)
   if (/^[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]*){4}$/.test(token)) {
     return { kind: 'play_integrity', token }
@@ -39,7 +40,13 @@ const withoutSpace = (text: string): string => text.replace(/\s/g, '')
 
 /** A block that is no base64 is an empty certificate, which is malformed. */
 function readPem(text: string): EvidenceFile {
-  const blocks = [...text.matchAll(pemBlock)].map(([, block]) => withoutSpace(block!))
+  const blocks = text
+    .split(pemBegin)
+    .slice(1)
+    .flatMap((part) => {
+      const [block, rest] = part.split(pemEnd, 2)
+      return rest === undefined ? [] : [withoutSpace(block!)]
+    })
   const chain = blocks.map((block) => decodeBase64(block) ?? Buffer.alloc(0))
   return { kind: 'key_attestation', chain }
 }

@@ -294,7 +294,11 @@ export function describeExplanations(getRunning: () => TestStack): void {
         debugger: { frida_detected: true },
       }
       const { eventId } = await send(sandbox, { device: 'read', session: 'read', signals })
-      // Its alert may be raised at any moment.
+      await until(
+        'its decision is stored',
+        async () => (await explain(eventId)).decided?.stored === true,
+        10_000,
+      )
       const { alerts, correlation, ...explained } = await explain(eventId)
       expect(correlation).toMatchObject({ risk_score: 100, retry: false })
       expect(JSON.parse(di(eventId, '--json'))).toMatchObject(explained)

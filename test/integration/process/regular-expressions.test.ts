@@ -30,6 +30,8 @@ const harmless: Record<string, string> = {
   '/(?<=failed at position )\\d+/': "the engine's message, at most 2,000 characters",
   '/(?<=\\(line )\\d+(?=, col )/': "the engine's message, at most 2,000 characters",
   '/EADDRINUSE.*:(\\d+)/': 'the last lines of a process of our own',
+  '/^export (?:type )?\\{([^}]*)\\}/gm': 'the sources of the client package',
+  '/\\w+(?= *(?:,|$))/g': 'the sources of the client package',
   '/^Answer: ([\\s\\S]+?)\\n(?=Do:)/m': 'files of the cookbook',
   '/^Do: ([\\s\\S]+?)(?=\\nParameters:|$(?![\\s\\S]))/m': 'files of the cookbook',
 }
@@ -37,6 +39,7 @@ const harmless: Record<string, string> = {
 /** Expressions that are built at run time, and their contents. */
 const builtAtRunTime: Record<string, string> = {
   'deploy/local/nats/nats-fetch.ts': "a key of the machine's own apt sources",
+  'shared/core/http/event-schemas.ts': 'the six categories of signals',
   'shared/io/migrations/migration-files.ts': 'the number of a migration',
 }
 
