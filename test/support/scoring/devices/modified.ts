@@ -30,6 +30,16 @@ export const modifiedDevices: readonly DeviceRow[] = [
     why: 'The bootloader and Google say enough.',
   },
   {
+    device: 'the same in the words of Android',
+    base: 'android',
+    signals: {
+      root: { bootloader_unlocked: true, verified_boot_state: 'orange' },
+      tamper: { pi_device_verdict: ['MEETS_BASIC_INTEGRITY'] },
+    },
+    right: 'ARRBR',
+    why: 'Android calls an unverified boot `orange`.',
+  },
+  {
     device: 'unverified boot',
     base: 'android',
     signals: { root: { verified_boot_state: 'UNVERIFIED' } },
