@@ -1,6 +1,6 @@
 /**
- * The pages are built in a folder of any name, since Vite itself cannot read a path with `#` or `?`,
- * and are built again when what they import has changed.
+ * The pages are built in a folder of any name, since Vite itself cannot read a path with `#` or
+ * `?`, and are built again when what they import has changed.
  */
 import { execFileSync } from 'node:child_process'
 import {
