@@ -9,6 +9,7 @@ import { hash } from 'node:crypto'
 import { z } from 'zod'
 import { decisions } from '#shared/core/alerts/dispositions.ts'
 import {
+  declaredNameMax,
   declaredSignalsMax,
   requiredSignalsMax,
   silencedSignalsMax,
@@ -198,9 +199,14 @@ const declaredSignalSchema = z.strictObject({
 /** Names that a tenant gives: with letters of both cases, as SDKs write them. */
 const declaredSignalPath = z
   .string()
+  .max('ecosystem.'.length + declaredNameMax)
   .regex(
-    /^[a-z]+\.[A-Za-z][A-Za-z0-9_]{0,63}$/,
-    'must be `category.signal` with a name of up to 64 letters, digits and _',
+    /^[a-z]+\.[A-Za-z][A-Za-z0-9_]*$/,
+    'must be `category.signal` with a name of letters, digits and _',
+  )
+  .refine(
+    (path) => path.length - path.indexOf('.') - 1 <= declaredNameMax,
+    `must have a name of at most ${declaredNameMax} characters`,
   )
 
 const declaredSignalsSchema = z

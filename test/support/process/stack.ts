@@ -4,6 +4,7 @@
 import type { ChildProcess } from 'node:child_process'
 import { mkdtempSync, readFileSync } from 'node:fs'
 import { rm } from 'node:fs/promises'
+import { createServer, type Server } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -178,11 +179,28 @@ export async function freePortBase(): Promise<number> {
   for (let attempt = 0; attempt < 100; attempt++) {
     // Above 10,080, to which `fetch` refuses to connect.
     const base = 10_100 + Math.floor(Math.random() * 720) * 13
+    const reservation = await reservePort(base + reservedPlace)
+    if (reservation === null) continue
     const places = [0, 1, 2, 3, 4, 10, 11, 12]
     const free = await Promise.all(places.map((n) => isPortFree(base + n)))
     if (free.every(Boolean)) return base
+    reservation.close()
   }
   throw new Error('no free ports for a stack')
+}
+
+/**
+ * A place that no process of a stack uses. It is held until this process ends, so that no two
+ * stacks that start at the same time choose the same ports.
+ */
+const reservedPlace = 5
+
+function reservePort(port: number): Promise<Server | null> {
+  const server = createServer()
+  return new Promise((resolve) => {
+    server.once('error', () => resolve(null))
+    server.listen(port, '127.0.0.1', () => resolve(server.unref()))
+  })
 }
 
 /** Waits until none of these processes exists; returns the remaining ones at `limitMs`. */

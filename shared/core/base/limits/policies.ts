@@ -9,6 +9,9 @@
  */
 export const declaredSignalsMax = 64
 
+/** Characters of a declared signal's name: twice the longest of the catalog. */
+export const declaredNameMax = 64
+
 /** Signals or categories that every event must measure: each is a condition of a backtest's query. */
 export const requiredSignalsMax = 32
 
