@@ -317,7 +317,8 @@ describe('the end of a stack', () => {
     const { send, read } = pasteable(first.output())
     const { dataDir, portBase, stack: before } = first
     first = await startStack({ dataDir, portBase })
-    expect(first.readyMs).toBeLessThan(15_000)
+    // 5 s alone, three times that beside other tests: it waits for nothing of the dead stack.
+    expect(first.readyMs).toBeLessThan(40_000)
     expect(first.stack.demo).toEqual(before.demo)
     expect(first.stack.admin_token).toBe(before.admin_token)
     expect(first.output()).not.toContain(before.demo.hmac_secret)
