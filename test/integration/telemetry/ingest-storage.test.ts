@@ -244,7 +244,10 @@ describe('more requests than the process may keep', () => {
     expect(await refusals()).toBe(extra + 1 + queuedRequestsMax)
     // On a slow machine the time limit of some queued requests has passed by now.
     expect(statuses(200)).toBeGreaterThan(0)
-    expect((await rig.readStored()).length - before).toBe(statuses(200))
+    // There some are stored and get their 503 all the same: the time limit is that of the answer.
+    const stored = (await rig.readStored()).length - before
+    expect(stored).toBeGreaterThanOrEqual(statuses(200))
+    expect(stored).toBeLessThanOrEqual(waitingEventsMax)
     for (const socket of pipelines) socket.destroy()
   })
 })
