@@ -245,7 +245,7 @@ test('a tenant that asked for it gets each change of a disposition, signed, and 
     'alert.updated',
   ])
   await until('all arrived again', () => receiver.requests.length === 6)
-  // Back to the default: a change is recorded and told to nobody.
+  // Back to the default: a change is recorded and not delivered.
   await call('PUT', events, { events: ['risk.alert'] })
   await setDisposition({ ...change, alertId, disposition: 'OPEN' })
   expect((await list(tenantId, query)).data).toHaveLength(2)

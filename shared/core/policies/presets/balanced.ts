@@ -202,7 +202,7 @@ export const balancedPolicy: Policy = {
         overlay_or_interfering_apps: 12,
         location_spoofed: 20,
         mock_location_possible: 4,
-        // A face or a document is injected: nobody has one by accident.
+        // A face or a document is injected, which does not happen by accident.
         camera_hijack: 40,
         virtual_camera: 40,
         factory_reset_at: 0,
