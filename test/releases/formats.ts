@@ -90,6 +90,8 @@ const event: Required<z.infer<typeof eventHeaderSchema>> & { body: typeof body }
   policy_hash: 'policy-1',
   epoch: 2,
   inexact_numbers: true,
+  server_signals: { attestation: { install_key: true }, connection: { country: 'DE' } },
+  install: { token_id: 'token-1', attested_key: null, counter: 7 },
   body,
 }
 

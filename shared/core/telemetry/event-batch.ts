@@ -5,11 +5,23 @@
 import { z } from 'zod'
 import { toEventId } from '#shared/core/base/ids.ts'
 import { PoisonError } from '#shared/core/base/outcome.ts'
+import type { RegistrationHeader } from '#shared/core/installs/registration.ts'
 import { reasonSchema } from '#shared/core/scoring/reason-schema.ts'
 import { actions } from '#shared/core/scoring/score.ts'
+import { serverSignalsSchema } from '#shared/core/signals/server-signals.ts'
 import type { Signals } from '#shared/core/signals/signal-definition.ts'
 import { isPlainNumber } from '#shared/core/signals/signals.ts'
 import { isObject, normalizeOptionals, type Telemetry, telemetrySchema } from './submission.ts'
+
+/** What a scorer needs of the install that signed an event. */
+const installSchema = z.object({
+  /** As of its registration: SHA-256 of the token in base64url, 22 characters. */
+  token_id: z.string(),
+  /** SHA-256 of the attested key in base64url; null without one. */
+  attested_key: z.string().nullable(),
+  /** The counter of an App Attest assertion that came with the event and was valid. */
+  counter: z.number().int().optional(),
+})
 
 /** What the edge adds to the body of an accepted event. */
 export const eventHeaderSchema = z.object({
@@ -27,6 +39,10 @@ export const eventHeaderSchema = z.object({
   epoch: z.number().int(),
   /** Present when a number outside the catalog's signals may not be exact in a double. */
   inexact_numbers: z.literal(true).optional(),
+  /** What the edge itself observed or verified; absent in messages of older edges. */
+  server_signals: serverSignalsSchema.optional(),
+  /** The install whose key signed it; absent when the tenant's secret did. */
+  install: installSchema.optional(),
 })
 
 export type EventHeader = z.infer<typeof eventHeaderSchema>
@@ -54,14 +70,29 @@ export type AcceptedEvent = EventHeader & {
 export function encodeEventHead(header: EventHeader, bodyBytes: number): string {
   const reasons = header.reasons.length === 0 ? '[]' : JSON.stringify(header.reasons)
   const inexact = header.inexact_numbers === true ? '"inexact_numbers":true,' : ''
+  const { server_signals: serverSignals, install } = header
+  const server =
+    serverSignals === undefined ? '' : `"server_signals":${JSON.stringify(serverSignals)},`
+  const signedBy = install === undefined ? '' : `"install":${JSON.stringify(install)},`
   const rest =
     `"event_id":"${header.event_id}","tenant_id":"${header.tenant_id}",` +
     `"received_at":${header.received_at},"rasp_score":${header.rasp_score},` +
     `"rasp_action":"${header.rasp_action}","reasons":${reasons},` +
     `"policy_version":${header.policy_version},"policy_hash":"${header.policy_hash}",` +
-    `"epoch":${header.epoch},${inexact}"body":`
-  return `${headBytesKey}${Buffer.byteLength(rest)}${bodyBytesKey}${bodyBytes},${rest}`
+    `"epoch":${header.epoch},${inexact}${server}${signedBy}"body":`
+  return withLengths(rest, bodyBytes)
 }
+
+/** Encodes the part of a registration's element before its body, as `encodeEventHead` does. */
+export function encodeRegistrationHead(header: RegistrationHeader, bodyBytes: number): string {
+  const rest =
+    `"registration":true,"event_id":"${header.event_id}","tenant_id":"${header.tenant_id}",` +
+    `"received_at":${header.received_at},"body":`
+  return withLengths(rest, bodyBytes)
+}
+
+const withLengths = (rest: string, bodyBytes: number): string =>
+  `${headBytesKey}${Buffer.byteLength(rest)}${bodyBytesKey}${bodyBytes},${rest}`
 
 const headBytesKey = '{"head_bytes":'
 const bodyBytesKey = ',"body_bytes":'
