@@ -88,6 +88,7 @@ export const postgresPrivileges = {
     ...Object.fromEntries(
       [
         ...['tenants', 'tenant_secrets', 'api_keys', 'policy_documents', 'tenant_policies'],
+        'tenant_apps',
         ...['rotations', 'webhooks', 'webhook_secret_lease', 'analysts', 'retention_rounds'],
         ...['alerts', 'alert_sequences', 'alert_counts_by_day', 'alert_counts_by_hour'],
         ...['alert_dispositions', 'alert_assignments', 'alert_notes', 'bulk_jobs'],

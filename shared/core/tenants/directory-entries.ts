@@ -1,5 +1,6 @@
 /** Keys and entries of the tenant directory: the KV bucket `tenants` that every edge watches. */
 import { z } from 'zod'
+import { appEntriesSchema } from '#shared/core/installs/tenant-apps.ts'
 import { listKinds, listNames } from '#shared/core/lists/lists.ts'
 
 /** The KV key of a tenant's entry. */
@@ -60,6 +61,8 @@ export const tenantEntrySchema = z.object({
   list_shards: z.number().int().positive().optional(),
   /** The number of its telemetry stream; missing for the first one. */
   telemetry_stream: z.number().int().positive().optional(),
+  /** Its apps, whose evidence counts; missing for none. */
+  apps: appEntriesSchema.optional(),
 })
 export type TenantEntry = z.infer<typeof tenantEntrySchema>
 

@@ -23,6 +23,7 @@ export type KeyPurpose =
   | 'directory signature'
   | 'edge'
   | 'hmac secret'
+  | 'play keys'
   | 'webhook secret'
   | 'totp secret'
   | 'erasure subject'

@@ -11,11 +11,11 @@ import { deriveKey, type KeyPurpose } from './proofs.ts'
 
 export type SecretKind = 'hmac' | 'webhook'
 /**
- * A secret of a tenant, its new credentials in one text, the TOTP secret of an operator, or the id
- * that an erasure is about.
+ * A secret of a tenant, its new credentials in one text, the Play keys of one of its apps, the TOTP
+ * secret of an operator, or the id that an erasure is about.
  */
 export type SecretOwner =
-  | { tenantId: string; kind: SecretKind | 'rotated' }
+  | { tenantId: string; kind: SecretKind | 'rotated' | 'play' }
   | { operatorId: string; kind: 'totp' }
   | { erasureId: string; kind: 'subject' }
 
@@ -67,21 +67,23 @@ export function toSealingHead(sealed: string): string | null {
   return isSealed && text !== undefined ? `${version}.${id}` : null
 }
 
-/** The key of each kind: an edge derives that of HMAC secrets from EDGE_KEY. */
+/** The key of each kind: an edge derives those of what it opens from EDGE_KEY. */
 export const toHmacKey = (edgeKey: string) => deriveKey(edgeKey, 'hmac secret')
+export const toPlayKey = (edgeKey: string) => deriveKey(edgeKey, 'play keys')
 
 const purposes = {
   webhook: 'webhook secret',
   rotated: 'rotated credentials',
   totp: 'totp secret',
   subject: 'erasure subject',
-} as const satisfies Record<Exclude<SecretOwner['kind'], 'hmac'>, KeyPurpose>
+} as const satisfies Record<Exclude<SecretOwner['kind'], 'hmac' | 'play'>, KeyPurpose>
 
-export const secretKinds = ['hmac', 'webhook', 'rotated', 'totp', 'subject'] as const
+export const secretKinds = ['hmac', 'play', 'webhook', 'rotated', 'totp', 'subject'] as const
 
 /** @param masterKey 32 bytes in base64 @returns the key of one kind, likewise */
 export function toKindKey(masterKey: string, kind: SecretOwner['kind']): string {
   if (kind === 'hmac') return toHmacKey(deriveKey(masterKey, 'edge'))
+  if (kind === 'play') return toPlayKey(deriveKey(masterKey, 'edge'))
   return deriveKey(masterKey, purposes[kind])
 }
 

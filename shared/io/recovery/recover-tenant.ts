@@ -9,6 +9,7 @@ import { endEverySession } from '#shared/io/operators/session-store.ts'
 import { insertPolicyDocument } from '#shared/io/policies/policy-store.ts'
 import { insertAudit } from '#shared/io/postgres/audit-store.ts'
 import type { Queryable } from '#shared/io/postgres/postgres.ts'
+import { restoreApps } from '#shared/io/tenants/tenant-app-store.ts'
 import { createTenantStore } from '#shared/io/tenants/tenant-store.ts'
 
 export type RecoveredState = {
@@ -46,6 +47,7 @@ export async function recoverTenant(tx: Queryable, state: RecoveredState): Promi
   } else if (before.epoch >= entry.epoch) return false
   await insertPolicyVersion(tx, state)
   await updateTenant(tx, entry)
+  await restoreApps(tx, entry)
   await replaceSecret(tx, state)
   await insertAudit(tx, {
     actor: state.actor,

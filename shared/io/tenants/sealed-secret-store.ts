@@ -19,6 +19,12 @@ import type { Metrics } from '#shared/io/process/metrics.ts'
 import { createCredentialStore } from './credential-store.ts'
 import { createTenantStore } from './tenant-store.ts'
 
+/** SQL: every sealed text of a tenant. */
+const sealedSql = `
+  select tenant_id, sealed from tenant_secrets where sealed is not null
+  union all
+  select tenant_id, play_keys_sealed from tenant_apps where play_keys_sealed is not null`
+
 /** Counts the secrets with one of these heads, and the tenants with a sealed secret. */
 export async function countSealed(
   db: Queryable,
@@ -27,7 +33,7 @@ export async function countSealed(
   const { rows } = await db.query<{ already: number; tenants: number }>(
     `select count(*) filter (where ${toHeadSql('sealed')} = any($1)) as already,
        count(distinct tenant_id) as tenants
-     from tenant_secrets where sealed is not null`,
+     from (${sealedSql}) as secrets`,
     [heads],
   )
   return rows[0]!
@@ -39,8 +45,8 @@ export async function listTenantsToRewrap(
   heads: readonly string[],
 ): Promise<string[]> {
   const { rows } = await db.query<{ tenant_id: string }>(
-    `select distinct tenant_id from tenant_secrets
-     where sealed is not null and ${toHeadSql('sealed')} <> all($1) order by tenant_id`,
+    `select distinct tenant_id from (${sealedSql}) as secrets
+     where ${toHeadSql('sealed')} <> all($1) order by tenant_id`,
     [heads],
   )
   return rows.map((row) => row.tenant_id)
@@ -65,7 +71,15 @@ export async function rewrapTenant(
      order by secret_id for update`,
     [tenantId, sealer.currentHeads()],
   )
-  if (rows.length === 0) return 0
+  const apps = await tx.query<{ app_id: string; sealed: string }>(
+    `select app_id, play_keys_sealed as sealed from tenant_apps
+     where tenant_id = $1 and play_keys_sealed is not null
+       and ${toHeadSql('play_keys_sealed')} <> all($2)
+     order by app_id for update`,
+    [tenantId, sealer.currentHeads()],
+  )
+  const rewrapped = rows.length + apps.rows.length
+  if (rewrapped === 0) return 0
   const before = await readEntry(tx, tenantId)
   for (const { secret_id, kind, sealed } of rows) {
     const owner = { tenantId, kind }
@@ -74,13 +88,21 @@ export async function rewrapTenant(
       sealer.seal(sealer.unseal(sealed, owner), owner),
     ])
   }
+  for (const { app_id: appId, sealed } of apps.rows) {
+    const owner = { tenantId, kind: 'play' as const }
+    await tx.query(
+      `update tenant_apps set play_keys_sealed = $3
+       where tenant_id = $1 and platform = 'android' and app_id = $2`,
+      [tenantId, appId, sealer.seal(sealer.unseal(sealed, owner), owner)],
+    )
+  }
   // The edges have sealed texts, and one epoch identifies one content.
   if ((await readEntry(tx, tenantId)) !== before) {
     await tx.query('update tenants set epoch = epoch + 1 where tenant_id = $1', [tenantId])
   }
-  const after = { rewrapped: rows.length }
+  const after = { rewrapped }
   await insertAudit(tx, { actor, tenantId, action: 'secrets.rewrapped', after })
-  return rows.length
+  return rewrapped
 }
 
 async function readEntry(tx: Queryable, tenantId: string): Promise<string> {

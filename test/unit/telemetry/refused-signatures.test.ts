@@ -27,6 +27,7 @@ const acme: Tenant = {
   undecidedShare: 0.25,
   telemetryStream: 1,
   lists: { usable: () => true, find: () => [] },
+  apps: { listed: [], playKeys: new Map() },
   fault: null,
 }
 const noScore = { score: 0, action: 'ALLOW' as const, reasons: [] }
