@@ -23,6 +23,8 @@ import { addFleetRoutes } from './analytics/fleet/fleet-routes.ts'
 import { addRulePerformanceRoutes } from './analytics/rule-performance-routes.ts'
 import { addSignalRoutes } from './analytics/signal-routes.ts'
 import { addSqlRoutes } from './analytics/sql/sql-routes.ts'
+import { addAppRoutes } from './attestation/app-routes.ts'
+import { addAttestationCheckRoute } from './attestation/check-routes.ts'
 import { addAuditRoutes } from './audit/audit-routes.ts'
 import { addDeliveryRoutes } from './deliveries/delivery-routes.ts'
 import { addEntityRoutes } from './entities/entity-routes.ts'
@@ -68,6 +70,8 @@ const routes = [
   addStaleSecretRoutes,
   addRequestLogRoute,
   addSignatureRoutes,
+  addAppRoutes,
+  addAttestationCheckRoute,
   addCredentialRoutes,
   addRotationRoutes,
   addInstallRoutes,

@@ -3,6 +3,7 @@
  */
 
 import { clickhousePrivileges } from '#shared/core/permissions/table-privileges.ts'
+import { startStatusFile } from '#shared/io/attestation/status-file.ts'
 import { databaseOf } from '#shared/io/clickhouse/clickhouse.ts'
 import { closeHttp } from '#shared/io/http/close-http.ts'
 import { listen, toListenUrl } from '#shared/io/http/http-server.ts'
@@ -64,6 +65,7 @@ async function main(): Promise<void> {
   await checkMasterKey(postgres, sealer, log)
   lifecycle.onStop('key form', keyForm.start(log).stop)
   const jobs = startJobsThread({ config, log, metrics })
+  const status = startStatusFile(config, { lifecycle, log, metrics, wallMs: Date.now })
   const internalUrl = await serveInternally({
     lifecycle,
     log,
@@ -75,6 +77,7 @@ async function main(): Promise<void> {
       jobs: jobs.checkReady,
       clickhouse: checkEngine,
       recovery: jobs.checkRecovery,
+      attestation_status: status.warning,
       // While Postgres is away, its own check says so.
       streams: () => findStreamFault(postgres, config.TELEMETRY_STREAMS).catch(() => null),
     },
@@ -88,7 +91,11 @@ async function main(): Promise<void> {
   })
   let listening = toBrowserUrl(config.CONSOLE_LISTEN)
   const publicUrl = () => config.PUBLIC_URL ?? listening
-  const parts = { config, connections, sealer, keyForm, backtests, publicUrl, ...shared }
+  const revokedSerials = status.revoked
+  const parts = {
+    ...{ config, connections, sealer, keyForm, backtests, publicUrl, revokedSerials },
+    ...shared,
+  }
   const app = await createConsoleApp(createConsoleDeps(parts), {
     log,
     metrics,

@@ -24,6 +24,8 @@ export function readIngestConfig(env: Env) {
       INGEST_LISTEN: variables.INGEST_LISTEN,
       INGEST_INTERNAL_LISTEN: variables.INGEST_INTERNAL_LISTEN,
       TRUSTED_PROXIES: variables.TRUSTED_PROXIES,
+      ATTESTATION_STATUS_FILE: variables.ATTESTATION_STATUS_FILE,
+      ATTESTATION_TEST_ROOTS_FILE: variables.ATTESTATION_TEST_ROOTS_FILE,
       STOP_DELAY_MS: variables.STOP_DELAY_MS,
       REUSE_PORT: variables.REUSE_PORT,
       ...tracingVariables,

@@ -115,6 +115,7 @@ function toTenant(known: EdgeTenant): Tenant {
     undecidedShare,
     telemetryStream: 1,
     lists: { usable: () => true, find: () => [] },
+    apps: { listed: [], playKeys: new Map() },
     fault: null,
   }
 }

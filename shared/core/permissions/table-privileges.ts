@@ -87,7 +87,7 @@ export const postgresPrivileges = {
   console: {
     ...Object.fromEntries(
       [
-        ...['tenants', 'tenant_secrets', 'install_roots', 'api_keys'],
+        ...['tenants', 'tenant_secrets', 'install_roots', 'tenant_apps', 'api_keys'],
         ...['policy_documents', 'tenant_policies'],
         ...['rotations', 'webhooks', 'webhook_secret_lease', 'analysts', 'retention_rounds'],
         ...['alerts', 'alert_sequences', 'alert_counts_by_day', 'alert_counts_by_hour'],

@@ -1,6 +1,7 @@
 /** Keys and entries of the tenant directory: the KV bucket `tenants` that every edge watches. */
 import { z } from 'zod'
 import { installRootsMax } from '#shared/core/base/limits/installs.ts'
+import { appEntriesSchema } from '#shared/core/installs/tenant-apps.ts'
 import { listKinds, listNames } from '#shared/core/lists/lists.ts'
 
 /** The KV key of a tenant's entry. */
@@ -71,6 +72,8 @@ export const tenantEntrySchema = z.object({
     .optional(),
   /** Present when telemetry that is signed with the HMAC secret is refused. */
   shared_secret_off: z.literal(true).optional(),
+  /** Its apps, whose evidence counts; missing for none. */
+  apps: appEntriesSchema.optional(),
 })
 export type TenantEntry = z.infer<typeof tenantEntrySchema>
 

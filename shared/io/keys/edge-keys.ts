@@ -1,10 +1,17 @@
 /**
- * The keys of an edge: it opens HMAC secrets and install roots, makes challenges, proves its own
- * words, and checks what a console has signed. None of them signs an entry or opens another kind of secret. An edge that still gets
- * MASTER_KEY derives them, and reads the form of the release before as well.
+ * The keys of an edge: it opens HMAC secrets, install roots and Play keys, makes challenges, proves
+ * its own words, and checks what a console has signed. None of them signs an entry or opens another
+ * kind of secret. An edge that still gets MASTER_KEY derives them, and reads the form of the
+ * release before as well.
  */
 import { anyOf, createProver, deriveKey, type Prover, type Verifier } from './proofs.ts'
-import { createOpener, type Opener, toHmacKey, toInstallRootKey } from './sealed-secrets.ts'
+import {
+  createOpener,
+  type Opener,
+  toHmacKey,
+  toInstallRootKey,
+  toPlayKey,
+} from './sealed-secrets.ts'
 import { createVerifier, toDirectoryPublicKey } from './signatures.ts'
 
 /** What an edge says itself. */
@@ -40,7 +47,7 @@ export function createEdgeKeys(keys: EdgeKeyTexts): EdgeKeys {
   const opener = createOpener((kind) => {
     if (kind === 'hmac') return { v1: master, v2: keys.edge.map(toHmacKey) }
     if (kind === 'install_root') return { v1: master, v2: keys.edge.map(toInstallRootKey) }
-    return {}
+    return kind === 'play' ? { v1: master, v2: keys.edge.map(toPlayKey) } : {}
   })
   const toChallengeKey = (key: string) => Buffer.from(deriveKey(key, 'install challenge'), 'base64')
   return {

@@ -25,6 +25,7 @@ export type KeyPurpose =
   | 'hmac secret'
   | 'install root'
   | 'install challenge'
+  | 'play keys'
   | 'webhook secret'
   | 'totp secret'
   | 'erasure subject'

@@ -11,11 +11,11 @@ import { deriveKey, type KeyPurpose } from './proofs.ts'
 
 export type SecretKind = 'hmac' | 'webhook'
 /**
- * A secret of a tenant, its install root, its new credentials in one text, the TOTP secret of an
- * operator, or the id that an erasure is about.
+ * A secret of a tenant, its install root, its new credentials in one text, the Play keys of one of
+ * its apps, the TOTP secret of an operator, or the id that an erasure is about.
  */
 export type SecretOwner =
-  | { tenantId: string; kind: SecretKind | 'install_root' | 'rotated' }
+  | { tenantId: string; kind: SecretKind | 'install_root' | 'play' | 'rotated' }
   | { operatorId: string; kind: 'totp' }
   | { erasureId: string; kind: 'subject' }
 
@@ -70,17 +70,22 @@ export function toSealingHead(sealed: string): string | null {
 /** The keys of the kinds that an edge opens: it derives them from EDGE_KEY. */
 export const toHmacKey = (edgeKey: string) => deriveKey(edgeKey, 'hmac secret')
 export const toInstallRootKey = (edgeKey: string) => deriveKey(edgeKey, 'install root')
+export const toPlayKey = (edgeKey: string) => deriveKey(edgeKey, 'play keys')
 
 const purposes = {
   webhook: 'webhook secret',
   rotated: 'rotated credentials',
   totp: 'totp secret',
   subject: 'erasure subject',
-} as const satisfies Record<Exclude<SecretOwner['kind'], 'hmac' | 'install_root'>, KeyPurpose>
+} as const satisfies Record<
+  Exclude<SecretOwner['kind'], 'hmac' | 'install_root' | 'play'>,
+  KeyPurpose
+>
 
 export const secretKinds = [
   'hmac',
   'install_root',
+  'play',
   'webhook',
   'rotated',
   'totp',
@@ -91,6 +96,7 @@ export const secretKinds = [
 export function toKindKey(masterKey: string, kind: SecretOwner['kind']): string {
   if (kind === 'hmac') return toHmacKey(deriveKey(masterKey, 'edge'))
   if (kind === 'install_root') return toInstallRootKey(deriveKey(masterKey, 'edge'))
+  if (kind === 'play') return toPlayKey(deriveKey(masterKey, 'edge'))
   return deriveKey(masterKey, purposes[kind])
 }
 

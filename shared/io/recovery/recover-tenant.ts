@@ -10,6 +10,7 @@ import { insertPolicyDocument } from '#shared/io/policies/policy-store.ts'
 import { insertAudit } from '#shared/io/postgres/audit-store.ts'
 import type { Queryable } from '#shared/io/postgres/postgres.ts'
 import { recoverRoots } from '#shared/io/tenants/install-root-store.ts'
+import { restoreApps } from '#shared/io/tenants/tenant-app-store.ts'
 import { createTenantStore } from '#shared/io/tenants/tenant-store.ts'
 
 export type RecoveredState = {
@@ -47,6 +48,7 @@ export async function recoverTenant(tx: Queryable, state: RecoveredState): Promi
   } else if (before.epoch >= entry.epoch) return false
   await insertPolicyVersion(tx, state)
   await updateTenant(tx, entry)
+  await restoreApps(tx, entry)
   await replaceSecret(tx, state)
   if (entry.install_roots !== undefined) await recoverRoots(tx, tenantId, entry.install_roots)
   await insertAudit(tx, {

@@ -5,6 +5,7 @@
  */
 import { Problem } from '#shared/core/http/problem.ts'
 import type { Rate } from '#shared/core/http/rate-limit.ts'
+import type { AppEntry } from '#shared/core/installs/tenant-apps.ts'
 import { type TenantScope, toSlugs } from '#shared/core/operators/roles.ts'
 import type { ApiKeyScope } from '#shared/core/tenants/api-key-scopes.ts'
 import type { Environment } from '#shared/core/tenants/credentials.ts'
@@ -12,6 +13,7 @@ import type { TenantEntry } from '#shared/core/tenants/directory-entries.ts'
 import { resetHealth } from '#shared/io/deliveries/webhook-store.ts'
 import { insertPolicyDocument, type PolicyText } from '#shared/io/policies/policy-store.ts'
 import { isSqlState, type Queryable, sqlStates } from '#shared/io/postgres/postgres.ts'
+import { appEntriesSql } from './tenant-app-store.ts'
 import { type TenantStatus, type TenantView, toView, type ViewRow, viewSql } from './tenant-view.ts'
 
 /** The holder of a bearer key. */
@@ -272,6 +274,7 @@ type EntryRow = RateColumns & {
   telemetry_stream: number
   install_roots: { epoch: number; sealed: string }[] | null
   shared_secret_off: boolean
+  apps: AppEntry[] | null
 }
 
 const entrySql = (more = '') => `
@@ -285,7 +288,8 @@ select t.tenant_id, t.environment, t.status, t.epoch, t.policy_version, p.policy
    from install_roots i
    where i.tenant_id = t.tenant_id and i.state <> 'retired') as install_roots,
   (select count(*) from list_shards l
-   where l.tenant_id = t.tenant_id and l.projected_version > 0) as list_shards${more}
+   where l.tenant_id = t.tenant_id and l.projected_version > 0) as list_shards,
+  ${appEntriesSql} as apps${more}
 from tenants t
 join tenant_policies p on p.tenant_id = t.tenant_id and p.version = t.policy_version
 join policy_documents d using (policy_hash)
@@ -313,6 +317,7 @@ function toEntry(row: EntryRow): TenantEntry {
     ...(row.telemetry_stream === 1 ? {} : { telemetry_stream: row.telemetry_stream }),
     ...(row.install_roots === null ? {} : { install_roots: row.install_roots.map(toRoot) }),
     ...(row.shared_secret_off ? { shared_secret_off: true as const } : {}),
+    ...(row.apps === null ? {} : { apps: row.apps }),
   }
 }
 

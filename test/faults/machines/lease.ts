@@ -82,6 +82,7 @@ function tenantWith(secret: number | null): Tenant {
     undecidedShare: 0.25,
     telemetryStream: 1,
     lists: { usable: () => true, find: () => [] },
+    apps: { listed: [], playKeys: new Map() },
     policyVersion: 1,
     policyHash: 'p',
     policy,

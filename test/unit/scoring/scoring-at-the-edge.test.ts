@@ -45,6 +45,7 @@ const tenant: Tenant = {
   undecidedShare: 0.25,
   telemetryStream: 1,
   lists: { usable: () => true, find: () => [] },
+  apps: { listed: [], playKeys: new Map() },
   fault: null,
   ...noInstalls,
 }

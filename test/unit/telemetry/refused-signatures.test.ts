@@ -29,6 +29,7 @@ const acme: Tenant = {
   undecidedShare: 0.25,
   telemetryStream: 1,
   lists: { usable: () => true, find: () => [] },
+  apps: { listed: [], playKeys: new Map() },
   fault: null,
   ...noInstalls,
 }

@@ -8,6 +8,7 @@ import { webhookEvents } from '#shared/core/deliveries/webhook-events.ts'
 import { type Answer, change, command, group, read } from '../commands.ts'
 import { type CliContext, CliError, toTenantPath } from '../context.ts'
 import { type Column, toColumns, toFields, toTable, toTime } from '../tables.ts'
+import { apps } from './apps.ts'
 import { installs } from './installs.ts'
 import { rates } from './rates.ts'
 import { retention } from './retention.ts'
@@ -117,6 +118,7 @@ export const tenants = group('tenants', 'create, list, show and change tenants',
   change('resume <slug>', 'accept its requests again', ['post', `${path}/resume`], {
     text: toFields,
   }),
+  apps,
   rates,
   retention,
   ...installs,

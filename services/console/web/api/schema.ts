@@ -249,6 +249,138 @@ export interface paths {
             };
         };
     };
+    "/admin/v1/tenants/{tenant_id}/apps": {
+        get: {
+            parameters: {
+                path: {
+                    tenant_id: string;
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/json": {
+                            tenant_id: string;
+                            data: {
+                                platform: "android" | "ios";
+                                id: string;
+                                signers: string[];
+                                team: string | null;
+                                play_keys: boolean;
+                                development: boolean;
+                                created_at: string;
+                            }[];
+                        };
+                    };
+                };
+            };
+        };
+        put: {
+            parameters: {
+                path: {
+                    tenant_id: string;
+                };
+            };
+            requestBody: {
+                content: {
+                    "application/json": {
+                        platform: "android";
+                        id: string;
+                        signers: string[];
+                        play_keys?: {
+                            decryption_key: string;
+                            verification_key: string;
+                        } | null;
+                    } | {
+                        platform: "ios";
+                        id: string;
+                        team: string;
+                        development?: boolean;
+                    };
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/json": {
+                            platform: "android" | "ios";
+                            id: string;
+                            signers: string[];
+                            team: string | null;
+                            play_keys: boolean;
+                            development: boolean;
+                            created_at: string;
+                            tenant_id: string;
+                        };
+                    };
+                };
+            };
+        };
+    };
+    "/admin/v1/tenants/{tenant_id}/apps/{platform}/{app_id}": {
+        delete: {
+            parameters: {
+                path: {
+                    tenant_id: string;
+                    platform: "android" | "ios";
+                    app_id: string;
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/json": {
+                            tenant_id: string;
+                            platform: "android" | "ios";
+                            id: string;
+                        };
+                    };
+                };
+            };
+        };
+    };
+    "/admin/v1/tenants/{tenant_id}/attestation-check": {
+        post: {
+            parameters: {
+                path: {
+                    tenant_id: string;
+                };
+            };
+            requestBody: {
+                content: {
+                    "application/json": {
+                        evidence_base64: string;
+                        provider?: "key_attestation" | "app_attest" | "play_integrity";
+                        challenge?: string;
+                        body_base64?: string;
+                        public_key_base64?: string;
+                        at?: string;
+                    };
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/json": {
+                            tenant_id: string;
+                            provider: "key_attestation" | "app_attest" | "play_integrity";
+                            verdict: "verified" | "rejected";
+                            reason: string | null;
+                            level: "strongbox" | "hardware" | "software" | "none";
+                            facts: {
+                                [key: string]: unknown;
+                            };
+                            steps: {
+                                step: string;
+                                ok: boolean;
+                                detail: string;
+                            }[];
+                        };
+                    };
+                };
+            };
+        };
+    };
     "/admin/v1/tenants/{tenant_id}/rotate": {
         post: {
             parameters: {
@@ -3709,6 +3841,7 @@ export interface components {
                 | "policy_not_found"
                 | "analyst_not_found"
                 | "event_not_found"
+                | "app_not_found"
                 | "key_not_found"
                 | "list_entry_not_found"
                 | "erasure_not_found"

@@ -15,6 +15,7 @@ import {
 } from '#shared/core/tenants/directory-entries.ts'
 import type { Opener } from '#shared/io/keys/sealed-secrets.ts'
 import { type ActivePolicies, type ActivePolicy, createActivePolicies } from './active-policies.ts'
+import { noApps, openApps, type TenantApps } from './tenant-apps.ts'
 import { createDirectoryLists, type TenantLists } from './tenant-lists.ts'
 
 /** Why a tenant cannot be served by this edge; a metric label. */
@@ -29,6 +30,9 @@ type TenantFault =
   | 'stream_unknown'
 
 type ListFault = 'unproven_lists' | 'unreadable_lists'
+/** Its telemetry is served all the same: only its Play tokens cannot be opened. */
+type AppFault = 'unsealable_play_keys'
+type CopyFault = TenantFault | ListFault | AppFault | 'unreadable_policy'
 
 export type Tenant = {
   tenantId: string
@@ -57,6 +61,8 @@ export type Tenant = {
   telemetryStream: number
   /** Its allow and deny lists. */
   lists: TenantLists
+  /** Its apps, whose evidence counts. */
+  apps: TenantApps
   fault: TenantFault | null
 }
 
@@ -91,13 +97,13 @@ export type TenantCopy = {
 }
 
 type TenantCopyOptions = {
-  /** Of HMAC secrets. */
+  /** Of HMAC secrets and Play keys. */
   opener: Opener
   /** How many telemetry streams this edge writes to. */
   telemetryStreams: number
   nowMs: () => number
   /** Called for every entry that cannot be used, without its content. */
-  onFault: (fault: TenantFault | 'unreadable_policy' | ListFault, about: string) => void
+  onFault: (fault: CopyFault, about: string) => void
   /** The tenant in the previous snapshot, whose rate bucket and newest epoch are kept. */
   previous: (tenantId: string) => Tenant | undefined
 }
@@ -220,6 +226,9 @@ function toTenant(
     undecidedShare: entry.ingest_share ?? undecidedShare,
     telemetryStream: entry.telemetry_stream ?? 1,
     lists,
+    apps: openApps(entry, options.opener, () =>
+      options.onFault('unsealable_play_keys', entry.tenant_id),
+    ),
     fault: sealedElsewhere ? 'unsealable_secret' : policy === null ? 'policy_missing' : null,
   }
 }
@@ -308,6 +317,7 @@ function unusable(tenantId: string, fault: TenantFault, lists: TenantLists): Ten
     undecidedShare,
     telemetryStream: 1,
     lists,
+    apps: noApps,
     fault,
   }
 }

@@ -15,6 +15,7 @@ import { type Column, Table } from '../../components/table.tsx'
 import { Time } from '../../components/time/time.tsx'
 import { useMay } from '../../shell/operator.ts'
 import { webhookTones } from '../integrations.tsx'
+import { AppsPanel } from './apps-panel.tsx'
 import { NewKeysDialog, RotateKeys } from './rotate-keys.tsx'
 import { type NewKeys, useFetchKeys, useRotate, useRotation } from './rotation.ts'
 import { RotationPanel } from './rotation-panel.tsx'
@@ -54,13 +55,22 @@ export function Page() {
             Request log
           </Link>
           {mayCheck && (
-            <Link
-              className={`${buttonClasses()} no-underline!`}
-              params={{ tenant: tenantId }}
-              to="/manage/integrations/$tenant/signature"
-            >
-              Signature debugger
-            </Link>
+            <>
+              <Link
+                className={`${buttonClasses()} no-underline!`}
+                params={{ tenant: tenantId }}
+                to="/manage/integrations/$tenant/signature"
+              >
+                Signature debugger
+              </Link>
+              <Link
+                className={`${buttonClasses()} no-underline!`}
+                params={{ tenant: tenantId }}
+                to="/manage/integrations/$tenant/attestation"
+              >
+                Attestation
+              </Link>
+            </>
           )}
         </>
       }
@@ -83,6 +93,7 @@ export function Page() {
                 <StaleSecretPanel tenantId={tenantId} />
               </div>
             </div>
+            <AppsPanel tenantId={tenantId} />
             <SnippetsPanel tenantId={tenantId} />
           </>
         )}
