@@ -130,6 +130,7 @@ const history: TablePrivileges = {
   devices: read,
   user_devices: read,
   decisions: read,
+  installs: read,
 }
 const reconciliation: TablePrivileges = {
   reconciliation_entries: read,
@@ -155,6 +156,9 @@ export const clickhousePrivileges = {
     reconciliation_expected_alerts: add,
     decisions: add,
     shadow_decisions: add,
+    installs: add,
+    install_keys: add,
+    replays: add,
   },
   api: {
     ...schema,

@@ -29,6 +29,7 @@ import {
   toActivityKey,
   toShardKey,
 } from '#shared/io/velocity/activity-rows-store.ts'
+import { toInstall } from './stored-install.ts'
 
 /** A session before one of its events. */
 type SessionPart = {
@@ -173,6 +174,9 @@ type EventRow = [
   policyHash: string,
   epoch: number | string,
   body: string,
+  installToken: string,
+  attestedKey: string,
+  assertionCounter: number,
 ]
 
 async function readEvents(
@@ -186,7 +190,7 @@ async function readEvents(
   const result = await clickhouse.query({
     query: `
       select tenant_id, event_id, rasp_score, toString(rasp_action), reasons, policy_version,
-        policy_hash, epoch, body
+        policy_hash, epoch, body, install_token, attested_key, assertion_counter
       from telemetry final
       where (tenant_id, device_id, session_id) in {keys:Array(Tuple(String, String, String))}
       order by received_at
@@ -203,6 +207,8 @@ async function readEvents(
   const events: AcceptedEvent[] = []
   for (const row of await result.json<EventRow>()) {
     const [tenantId, eventId, score, action, reasons, version, policyHash, epoch, text] = row
+    const [, , , , , , , , , installToken, attestedKey, assertionCounter] = row
+    const install = toInstall({ installToken, attestedKey, assertionCounter })
     const body = readStoredTelemetry(text)
     const key = keyOf({ tenantId, sessionId: body.session_id })
     const first = firsts.events.get(`${key} ${toHash(eventId)}`)
@@ -218,6 +224,7 @@ async function readEvents(
       policy_version: version,
       policy_hash: policyHash,
       epoch: Number(epoch),
+      ...(install === undefined ? {} : { install }),
       body,
     })
   }

@@ -3545,11 +3545,19 @@ export interface components {
             sdk_version?: string;
             app_version?: string;
             device_model?: string;
+            install: components["schemas"]["DeviceInstall"] | null;
             users_seen_on: string[];
             users_cursor: string | null;
             sessions: components["schemas"]["Session"][];
             sessions_total: number;
             sessions_cursor: string | null;
+        };
+        DeviceInstall: {
+            provider: "key_attestation" | "app_attest" | "play_integrity" | "none";
+            verdict: "verified" | "rejected" | "none";
+            level: "strongbox" | "hardware" | "software" | "none";
+            registered_at: string;
+            expires_at: string;
         };
         Disposition: "OPEN" | "REVIEWED" | "FALSE_POSITIVE" | "CONFIRMED";
         Erasure: {
