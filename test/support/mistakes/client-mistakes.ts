@@ -1,11 +1,18 @@
 /** The usual mistakes in calling the client package, with what a person reads of each. */
 import type * as nodeClient from '../../../shared/client/client.ts'
 import type * as webClient from '../../../shared/client/webcrypto.ts'
+import { installMistakes } from './install-mistakes.ts'
 
 /** Either entry of the package. */
 export type Client = Pick<
   typeof nodeClient | typeof webClient,
-  'sendTelemetry' | 'signBody' | 'verifyWebhook'
+  | 'createInstallSender'
+  | 'fetchChallenge'
+  | 'registerInstall'
+  | 'sendBatch'
+  | 'sendTelemetry'
+  | 'signBody'
+  | 'verifyWebhook'
 >
 
 /** What a right call is made of. */
@@ -231,7 +238,7 @@ const verifying: ClientMistake[] = [
 ]
 
 /** Mistakes that are found before anything is sent. */
-export const argumentMistakes = [...sending, ...verifying]
+export const argumentMistakes = [...sending, ...installMistakes, ...verifying]
 
 /** What a call of a real edge can be wrong in. */
 export type RightEdgeCall = Pick<RightClientCall, 'client' | 'telemetry' | 'options'> & {
