@@ -9,13 +9,8 @@ import {
   type InstallSenderOptions,
   makeInstallSender,
 } from './installs/install-sender.ts'
-import {
-  type Challenge,
-  fetchChallenge as getChallenge,
-  type Install,
-  type RegisterOptions,
-  registerSigned,
-} from './installs/register-install.ts'
+import type { Challenge, Install, RegisterOptions } from './installs/install-types.ts'
+import { fetchChallenge as getChallenge, registerSigned } from './installs/register-install.ts'
 import {
   type InstallSendOptions,
   type SendOptions,

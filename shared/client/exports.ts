@@ -16,7 +16,7 @@ export type {
   InstallAttestation,
   InstallEvidence,
   RegisterOptions,
-} from './installs/register-install.ts'
+} from './installs/install-types.ts'
 export { type AppAttestReport, fromAppAttest } from './mappings/app-attest.ts'
 export { type AppdomeReport, fromAppdome } from './mappings/appdome.ts'
 export {

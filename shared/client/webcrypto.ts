@@ -8,13 +8,8 @@ import {
   type InstallSenderOptions,
   makeInstallSender,
 } from './installs/install-sender.ts'
-import {
-  type Challenge,
-  fetchChallenge as getChallenge,
-  type Install,
-  type RegisterOptions,
-  registerSigned,
-} from './installs/register-install.ts'
+import type { Challenge, Install, RegisterOptions } from './installs/install-types.ts'
+import { fetchChallenge as getChallenge, registerSigned } from './installs/register-install.ts'
 import {
   type InstallSendOptions,
   type SendOptions,
@@ -169,8 +164,8 @@ function isEqual(expected: Uint8Array, given: Uint8Array): boolean {
 
 /**
  * A page, a web worker and a service worker hold no secret: everyone who opens the page reads what
- * they have loaded. An app holds none of the tenant's either, but the key of its own install. Server
- * runtimes have other names in `navigator.userAgent`, or none.
+ * they have loaded. An app holds none of the tenant's either, but the key of its own install.
+ * Server runtimes have other names in `navigator.userAgent`, or none.
  * @param options.isOwnKey whether the call needs no secret of the tenant
  * @throws TypeError in a browser, in an app without a key of its own, and without WebCrypto
  */

@@ -1,13 +1,13 @@
 /**
- * The phones of a run with installs: their keystores, and what the service must find out about each.
- * A pure function of the seed, the number of phones and the roots, but for the randomness of
- * signatures.
+ * The phones of a run with installs: their keystores, and what the service must find out about
+ * each. A pure function of the seed, the number of phones and the roots, but for the randomness
+ * of signatures.
  */
 
 import type {
   InstallAttestation,
   InstallEvidence,
-} from '../../../shared/client/installs/register-install.ts'
+} from '../../../shared/client/installs/install-types.ts'
 import {
   createAndroidKeystore,
   createFactory,

@@ -6,7 +6,7 @@
 import type { Scorer } from '#shared/core/scoring/scoring.ts'
 import { registerInstall, sendTelemetry } from '../../../shared/client/client.ts'
 import { TelemetryRefusedError } from '../../../shared/client/errors.ts'
-import type { Install } from '../../../shared/client/installs/register-install.ts'
+import type { Install } from '../../../shared/client/installs/install-types.ts'
 import type { IngestResult } from '../../../shared/client/telemetry.ts'
 import type { Plan } from '../phones/plan.ts'
 import type { Phone } from '../phones/population.ts'

@@ -1,6 +1,6 @@
 /** The kinds of installs in a run: their evidence, and what the service must say of them. */
 
-import type { InstallAttestation } from '../../../shared/client/installs/register-install.ts'
+import type { InstallAttestation } from '../../../shared/client/installs/install-types.ts'
 import type { AndroidKeystoreOptions } from '../../../test/support/attestation/android-keystore.ts'
 
 export type InstallKind = {

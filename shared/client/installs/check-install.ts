@@ -10,7 +10,7 @@ import {
   isPromise,
   toIngestAddress,
 } from '../check-arguments.ts'
-import type { Install, InstallEvidence } from './register-install.ts'
+import type { Install, InstallEvidence } from './install-types.ts'
 
 const challengePath = '/v1/rasp/challenge'
 const installsPath = '/v1/rasp/installs'

@@ -10,7 +10,7 @@ import { type BodyEvidence, type InstallSendOptions, toBody } from '../send-tele
 import type { CallOptions } from '../service-call.ts'
 import type { IngestResult, Telemetry } from '../telemetry.ts'
 import { checkInstall, checkSenderOptions } from './check-install.ts'
-import type { Install, RegisterOptions } from './register-install.ts'
+import type { Install, RegisterOptions } from './install-types.ts'
 
 /**
  * A sender registers with `tenantId`, `hmacSecret` and `getEvidence`; or with `register`, where the

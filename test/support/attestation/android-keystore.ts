@@ -1,6 +1,6 @@
 /**
- * A simulated Android keystore: it makes keys and attests them, as the KeyStore of a phone does, with
- * certificates of a factory or of remote provisioning under a root of our own.
+ * A simulated Android keystore: it makes keys and attests them, as the KeyStore of a phone does,
+ * with certificates of a factory or of remote provisioning under a root of our own.
  */
 import { sign } from 'node:crypto'
 import { createRandom, type Random } from '../../../deploy/fleet/phones/random.ts'

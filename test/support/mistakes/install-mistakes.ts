@@ -1,5 +1,5 @@
 /** The usual mistakes in calling the client with installs, with what a person reads of each. */
-import type { ClientMistake, RightClientCall } from './client-mistakes.ts'
+import type { ClientMistake, RightClientCall } from './client-call.ts'
 
 const token = `ins1.1.${'e'.repeat(200)}.${'m'.repeat(43)}`
 const key = 'k'.repeat(43)

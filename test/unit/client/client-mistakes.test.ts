@@ -5,7 +5,8 @@
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import * as nodeClient from '../../../shared/client/client.ts'
 import * as webClient from '../../../shared/client/webcrypto.ts'
-import { argumentMistakes, type Client } from '../../support/mistakes/client-mistakes.ts'
+import type { Client } from '../../support/mistakes/client-call.ts'
+import { argumentMistakes } from '../../support/mistakes/client-mistakes.ts'
 import vectors from '../../vectors/webhooks.json' with { type: 'json' }
 
 const hmacSecret = 'q7Yw1vVh0o3mK5tR8uX2zA4cE6gI9jL1nP3rT5vX7zB'

@@ -231,6 +231,29 @@ describe.each(entries)('%s', (_, client) => {
       expect(new Set(bodies.map(({ body }) => body.toString())).size).toBe(1)
     })
 
+    it('sends with the token that another send has renewed meanwhile', async () => {
+      const { service, register, nowMs } = start()
+      let go = () => {}
+      const gate = new Promise<void>((resolve) => {
+        go = resolve
+      })
+      const slow = async (url: unknown, init: RequestInit = {}) => {
+        const answer = await service.fetch(url as string, init)
+        const isLate = Buffer.from((init.body ?? []) as Uint8Array).includes('"late"')
+        if (isLate && answer.status === 401) await gate
+        return answer
+      }
+      const fetch = slow as typeof globalThis.fetch
+      const sender = client.createInstallSender({ ...register, fetch, nowMs })
+      await sender.send(telemetry)
+      service.rotate()
+      const late = sender.send({ ...telemetry, session_id: 'late' })
+      await sender.send(telemetry)
+      go()
+      expect(await late).toMatchObject({ status: 'accepted' })
+      expect(service.count('/v1/rasp/installs')).toBe(2)
+    })
+
     it('does not register for each event when every token is refused', async () => {
       const { service, register, nowMs, clock } = start()
       const refusing = async (url: unknown, init?: RequestInit) =>
