@@ -54,6 +54,7 @@ import { addPages, type PagesDeps, withoutPrefix } from './serve/serve-pages.ts'
 import { addAddressRoutes } from './tenants/address-routes.ts'
 import { addCredentialRoutes } from './tenants/credential-routes.ts'
 import { addEdgeRoutes } from './tenants/edge-routes.ts'
+import { addInstallRoutes } from './tenants/install-routes.ts'
 import { addKeyRoutes } from './tenants/key-routes.ts'
 import { addRequestLogRoute } from './tenants/request-log-routes.ts'
 import { addRotationRoutes } from './tenants/rotation-routes.ts'
@@ -69,6 +70,7 @@ const routes = [
   addSignatureRoutes,
   addCredentialRoutes,
   addRotationRoutes,
+  addInstallRoutes,
   addAlertRoutes,
   addBulkRoutes,
   addAlertCsvRoute,

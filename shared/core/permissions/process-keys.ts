@@ -37,7 +37,12 @@ export const processKeys: Readonly<
 > = {
   ingest: {
     DIRECTORY_PUBLIC_KEY: { opens: [], derives: [], proves: [], checks: directoryWords },
-    EDGE_KEY: { opens: ['HMAC secrets'], derives: [], proves: edgeWords, checks: edgeWords },
+    EDGE_KEY: {
+      opens: ['HMAC secrets', 'install roots'],
+      derives: [],
+      proves: [...edgeWords, 'challenges'],
+      checks: [...edgeWords, 'challenges'],
+    },
     TELEMETRY_KEY: {
       opens: [],
       derives: [],

@@ -87,7 +87,8 @@ export const postgresPrivileges = {
   console: {
     ...Object.fromEntries(
       [
-        ...['tenants', 'tenant_secrets', 'api_keys', 'policy_documents', 'tenant_policies'],
+        ...['tenants', 'tenant_secrets', 'install_roots', 'api_keys'],
+        ...['policy_documents', 'tenant_policies'],
         ...['rotations', 'webhooks', 'webhook_secret_lease', 'analysts', 'retention_rounds'],
         ...['alerts', 'alert_sequences', 'alert_counts_by_day', 'alert_counts_by_hour'],
         ...['alert_dispositions', 'alert_assignments', 'alert_notes', 'bulk_jobs'],

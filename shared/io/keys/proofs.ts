@@ -23,6 +23,8 @@ export type KeyPurpose =
   | 'directory signature'
   | 'edge'
   | 'hmac secret'
+  | 'install root'
+  | 'install challenge'
   | 'webhook secret'
   | 'totp secret'
   | 'erasure subject'

@@ -11,11 +11,11 @@ import { deriveKey, type KeyPurpose } from './proofs.ts'
 
 export type SecretKind = 'hmac' | 'webhook'
 /**
- * A secret of a tenant, its new credentials in one text, the TOTP secret of an operator, or the id
- * that an erasure is about.
+ * A secret of a tenant, its install root, its new credentials in one text, the TOTP secret of an
+ * operator, or the id that an erasure is about.
  */
 export type SecretOwner =
-  | { tenantId: string; kind: SecretKind | 'rotated' }
+  | { tenantId: string; kind: SecretKind | 'install_root' | 'rotated' }
   | { operatorId: string; kind: 'totp' }
   | { erasureId: string; kind: 'subject' }
 
@@ -67,21 +67,30 @@ export function toSealingHead(sealed: string): string | null {
   return isSealed && text !== undefined ? `${version}.${id}` : null
 }
 
-/** The key of each kind: an edge derives that of HMAC secrets from EDGE_KEY. */
+/** The keys of the kinds that an edge opens: it derives them from EDGE_KEY. */
 export const toHmacKey = (edgeKey: string) => deriveKey(edgeKey, 'hmac secret')
+export const toInstallRootKey = (edgeKey: string) => deriveKey(edgeKey, 'install root')
 
 const purposes = {
   webhook: 'webhook secret',
   rotated: 'rotated credentials',
   totp: 'totp secret',
   subject: 'erasure subject',
-} as const satisfies Record<Exclude<SecretOwner['kind'], 'hmac'>, KeyPurpose>
+} as const satisfies Record<Exclude<SecretOwner['kind'], 'hmac' | 'install_root'>, KeyPurpose>
 
-export const secretKinds = ['hmac', 'webhook', 'rotated', 'totp', 'subject'] as const
+export const secretKinds = [
+  'hmac',
+  'install_root',
+  'webhook',
+  'rotated',
+  'totp',
+  'subject',
+] as const
 
 /** @param masterKey 32 bytes in base64 @returns the key of one kind, likewise */
 export function toKindKey(masterKey: string, kind: SecretOwner['kind']): string {
   if (kind === 'hmac') return toHmacKey(deriveKey(masterKey, 'edge'))
+  if (kind === 'install_root') return toInstallRootKey(deriveKey(masterKey, 'edge'))
   return deriveKey(masterKey, purposes[kind])
 }
 

@@ -19,6 +19,11 @@ import type { Metrics } from '#shared/io/process/metrics.ts'
 import { createCredentialStore } from './credential-store.ts'
 import { createTenantStore } from './tenant-store.ts'
 
+/** Every sealed text of tenants: secrets, and install roots by their epoch. */
+const sealedTexts = `(
+  select tenant_id, kind, secret_id as id, sealed from tenant_secrets
+  union all select tenant_id, 'install_root', epoch, sealed from install_roots) as texts`
+
 /** Counts the secrets with one of these heads, and the tenants with a sealed secret. */
 export async function countSealed(
   db: Queryable,
@@ -27,7 +32,7 @@ export async function countSealed(
   const { rows } = await db.query<{ already: number; tenants: number }>(
     `select count(*) filter (where ${toHeadSql('sealed')} = any($1)) as already,
        count(distinct tenant_id) as tenants
-     from tenant_secrets where sealed is not null`,
+     from ${sealedTexts} where sealed is not null`,
     [heads],
   )
   return rows[0]!
@@ -39,7 +44,7 @@ export async function listTenantsToRewrap(
   heads: readonly string[],
 ): Promise<string[]> {
   const { rows } = await db.query<{ tenant_id: string }>(
-    `select distinct tenant_id from tenant_secrets
+    `select distinct tenant_id from ${sealedTexts}
      where sealed is not null and ${toHeadSql('sealed')} <> all($1) order by tenant_id`,
     [heads],
   )
@@ -59,20 +64,25 @@ export async function rewrapTenant(
 ): Promise<number> {
   // The tenant's row first, as in every step of a rotation.
   await tx.query('select 1 from tenants where tenant_id = $1 for no key update', [tenantId])
-  const { rows } = await tx.query<{ secret_id: number; kind: SecretKind; sealed: string }>(
-    `select secret_id, kind, sealed from tenant_secrets
+  const { rows } = await tx.query<{ id: number; kind: TextKind; sealed: string }>(
+    `select id, kind, sealed from ${sealedTexts}
      where tenant_id = $1 and sealed is not null and ${toHeadSql('sealed')} <> all($2)
-     order by secret_id for update`,
+     order by kind, id`,
     [tenantId, sealer.currentHeads()],
   )
   if (rows.length === 0) return 0
   const before = await readEntry(tx, tenantId)
-  for (const { secret_id, kind, sealed } of rows) {
+  for (const { id, kind, sealed } of rows) {
     const owner = { tenantId, kind }
-    await tx.query('update tenant_secrets set sealed = $2 where secret_id = $1', [
-      secret_id,
-      sealer.seal(sealer.unseal(sealed, owner), owner),
-    ])
+    const again = sealer.seal(sealer.unseal(sealed, owner), owner)
+    if (kind === 'install_root') {
+      const update = 'update install_roots set sealed = $3 where tenant_id = $1 and epoch = $2'
+      await tx.query(update, [tenantId, id, again])
+    } else {
+      // A webhook secret that signs no more is blanked without the tenant's lock.
+      const update = 'update tenant_secrets set sealed = $2 where secret_id = $1 and sealed = $3'
+      await tx.query(update, [id, again, sealed])
+    }
   }
   // The edges have sealed texts, and one epoch identifies one content.
   if ((await readEntry(tx, tenantId)) !== before) {
@@ -82,6 +92,8 @@ export async function rewrapTenant(
   await insertAudit(tx, { actor, tenantId, action: 'secrets.rewrapped', after })
   return rows.length
 }
+
+type TextKind = SecretKind | 'install_root'
 
 async function readEntry(tx: Queryable, tenantId: string): Promise<string> {
   return JSON.stringify((await createTenantStore(tx).findProjection(tenantId))?.entry ?? null)

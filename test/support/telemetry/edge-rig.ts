@@ -312,6 +312,7 @@ async function startEdge(rig: EdgeRig, options: EdgeOptions): Promise<TestEdge> 
     tally: createAcceptedTally(),
     tracing: null,
     decoyKey: createSecretKey(randomBytes(43)),
+    challengeKeys: keys.challenges,
     newBatchId: () => `bat_${randomUUID()}`,
     nowMs,
     wallMs,

@@ -411,6 +411,81 @@ export interface paths {
             };
         };
     };
+    "/admin/v1/tenants/{tenant_id}/install-root/rotate": {
+        post: {
+            parameters: {
+                path: {
+                    tenant_id: string;
+                };
+            };
+            requestBody: {
+                content: {
+                    "application/json": Record<string, unknown> | null;
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/json": {
+                            tenant_id: string;
+                            epoch: number | null;
+                            previous_epoch: number | null;
+                            confirmed_edges: string[];
+                            lease_expired_edges: string[];
+                        };
+                    };
+                };
+            };
+        };
+    };
+    "/admin/v1/tenants/{tenant_id}/install-root/previous": {
+        delete: {
+            parameters: {
+                path: {
+                    tenant_id: string;
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/json": {
+                            tenant_id: string;
+                            epoch: number | null;
+                            previous_epoch: number | null;
+                            confirmed_edges: string[];
+                            lease_expired_edges: string[];
+                        };
+                    };
+                };
+            };
+        };
+    };
+    "/admin/v1/tenants/{tenant_id}/shared-secret": {
+        put: {
+            parameters: {
+                path: {
+                    tenant_id: string;
+                };
+            };
+            requestBody: {
+                content: {
+                    "application/json": {
+                        off: boolean;
+                    };
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/json": {
+                            tenant_id: string;
+                            shared_secret_off: boolean;
+                        };
+                    };
+                };
+            };
+        };
+    };
     "/admin/v1/tenants/{tenant_id}/alerts": {
         get: {
             parameters: {
@@ -3851,6 +3926,12 @@ export interface components {
                 created_at: string;
                 state: string;
             } | null;
+            shared_secret_off: boolean;
+            install_roots: {
+                epoch: number;
+                state: "current" | "next" | "previous";
+                created_at: string;
+            }[];
             webhook_secret: {
                 last4: string;
                 created_at: string;
