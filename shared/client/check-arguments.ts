@@ -6,9 +6,9 @@
 import {
   evidenceHeaderCharactersMax,
   installKeyCharacters,
-  installTokenCharactersMax,
   secretCharactersMin,
 } from '#shared/core/base/limits/client.ts'
+import { installTokenCharactersMax } from '#shared/core/base/limits/installs.ts'
 
 /** What a webhook secret of the service begins with. */
 export const webhookSecretPrefix = 'whsec_'

@@ -33,6 +33,7 @@ const registerNames = [
   'deviceId',
   'hmacSecret',
   'app',
+  'deviceModel',
   'getEvidence',
   'challenge',
   'evidence',
@@ -60,12 +61,13 @@ export function checkRegisterOptions(options: unknown): string {
   }
   checkText('challenge', challenge, 'the challenge that the evidence is for')
   checkEvidence('evidence', evidence)
+  checkAppOf(values.app, evidence)
   return address
 }
 
 const keepingNames = ['deviceId', 'install', 'onInstall', 'nowMs']
 /** What an app that registers through its own server does not have. */
-const registeringNames = ['tenantId', 'hmacSecret', 'app', 'getEvidence']
+const registeringNames = ['tenantId', 'hmacSecret', 'app', 'deviceModel', 'getEvidence']
 
 /**
  * Checks the options of `createInstallSender`.
@@ -96,6 +98,9 @@ function checkRegistration(values: Record<string, unknown>): string {
   checkText('deviceId', values.deviceId, 'the device id of the telemetry')
   checkSecret('hmacSecret', values.hmacSecret, 'hmac')
   if (values.app !== undefined) checkApp(values.app)
+  if (values.deviceModel !== undefined) {
+    checkText('deviceModel', values.deviceModel, "the phone's model")
+  }
   checkCallOptions(values)
   return address
 }
@@ -107,6 +112,15 @@ function checkApp(app: unknown): void {
   const { platform, id } = app as { platform?: unknown; id?: unknown }
   if (platform !== 'android' && platform !== 'ios') fail('app.platform', 'must be android or ios')
   checkText('app.id', id, 'the package name or the bundle id')
+}
+
+/**
+ * Checks that evidence says which app it is of.
+ * @throws TypeError with the option's name
+ */
+export function checkAppOf(app: unknown, { provider }: InstallEvidence): void {
+  if (app !== undefined || provider === 'none') return
+  fail('app', 'is undefined: evidence is of an app, { platform, id }')
 }
 
 /**

@@ -39,7 +39,10 @@ export type RegisterOptions = CallOptions & {
   deviceId: string
   /** The tenant's private HMAC secret: it signs the registration, and no telemetry. */
   hmacSecret: string
+  /** Needed with evidence. */
   app?: InstallApp
+  /** As the system names it, such as `Build.MODEL`: it shows keys that many models share. */
+  deviceModel?: string
   /** Makes evidence for a challenge, base64url of 40 bytes. */
   getEvidence?: (challenge: string) => InstallEvidence | Promise<InstallEvidence>
   challenge?: string

@@ -3,10 +3,16 @@
  * tenant's secret signs. The answer has a token and a key, with which the install signs its
  * telemetry itself.
  */
+import { challengeMs } from '#shared/core/base/limits/installs.ts'
 import { TelemetryRefusedError } from '../errors.ts'
 import { type Sign, signHeaders } from '../send-telemetry.ts'
 import { type CallOptions, callService } from '../service-call.ts'
-import { checkChallengeOptions, checkEvidence, checkRegisterOptions } from './check-install.ts'
+import {
+  checkAppOf,
+  checkChallengeOptions,
+  checkEvidence,
+  checkRegisterOptions,
+} from './check-install.ts'
 import type {
   Challenge,
   Install,
@@ -58,21 +64,30 @@ export async function registerSigned(sign: Sign, options: RegisterOptions): Prom
   if (challenge !== undefined && evidence !== undefined) {
     return postRegistration(sign, { address, challenge, evidence }, options)
   }
-  const attempt = async () => {
-    const asked = await getChallenge(address.replace(/installs$/, 'challenge'), options)
+  const challengeAddress = address.replace(/installs$/, 'challenge')
+  for (let attempt = 1; ; attempt++) {
+    const beganMs = performance.now()
+    const asked = await getChallenge(challengeAddress, options)
     const made = await getEvidence!(asked.challenge)
     checkEvidence('getEvidence()', made)
-    return postRegistration(sign, { address, challenge: asked.challenge, evidence: made }, options)
+    checkAppOf(options.app, made)
+    // A slow phone has one new challenge: for an old one its evidence would be rejected.
+    if (attempt < attemptsMax && performance.now() - beganMs > challengeMs) continue
+    const registering = { address, challenge: asked.challenge, evidence: made }
+    try {
+      return await postRegistration(sign, registering, options)
+    } catch (error) {
+      if (attempt >= attemptsMax || !isStaleChallenge(error)) throw error
+    }
   }
-  // Making evidence can take long, as on a busy phone: one new challenge, then it is an error.
-  return attempt().catch((error: unknown) => {
-    if (isStaleChallenge(error)) return attempt()
-    throw error
-  })
 }
 
+/** Challenges that evidence is made for, before the last refusal is the caller's. */
+const attemptsMax = 2
+
 const isStaleChallenge = (error: unknown): boolean =>
-  error instanceof TelemetryRefusedError && error.refusal.code === 'challenge_invalid'
+  error instanceof TelemetryRefusedError &&
+  error.refusal.errors.some(({ path }) => path === '$.challenge')
 
 type Registering = { address: string; challenge: string; evidence: InstallEvidence }
 
@@ -81,12 +96,13 @@ async function postRegistration(
   { address, challenge, evidence }: Registering,
   options: RegisterOptions,
 ): Promise<Install> {
-  const { tenantId, deviceId, app, hmacSecret } = options
+  const { tenantId, deviceId, app, deviceModel, hmacSecret } = options
   const content = {
     tenant_id: tenantId,
     device_id: deviceId,
     challenge,
     ...(app === undefined ? {} : { app: { platform: app.platform, id: app.id } }),
+    ...(deviceModel === undefined ? {} : { device_model: deviceModel }),
     evidence,
   }
   const body = new TextEncoder().encode(JSON.stringify(content))

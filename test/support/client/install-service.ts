@@ -66,11 +66,14 @@ export function createInstallService(options: InstallServiceOptions) {
   const register = (request: Asked): Answered => {
     if (!isSigned(request, hmacSecret)) return refuse(401, 'signature_invalid')
     const body = JSON.parse(request.body.toString()) as Record<string, unknown>
-    const names = ['tenant_id', 'device_id', 'challenge', 'app', 'evidence']
+    const names = ['tenant_id', 'device_id', 'challenge', 'app', 'device_model', 'evidence']
     const unknown = Object.keys(body).filter((name) => !names.includes(name))
     if (unknown.length > 0 || body.tenant_id !== tenantId) return refuse(400, 'invalid_body')
     const endMs = challenges.get(body.challenge as string)
-    if (endMs === undefined || endMs < nowMs()) return refuse(400, 'challenge_invalid')
+    if (endMs === undefined || endMs < nowMs()) {
+      const errors = [{ path: '$.challenge', message: 'has expired' }]
+      return { status: 400, json: { code: 'invalid_body', detail: 'no', errors } }
+    }
     registrations.push(body)
     const exp = nowMs() + tokenLifeMs
     const token = makeToken({ t: tenantId, d: body.device_id as string, exp })
@@ -87,9 +90,9 @@ export function createInstallService(options: InstallServiceOptions) {
     const event = JSON.parse(request.body.toString()) as Record<string, unknown>
     const install = token === null ? null : readToken(token)
     if (token !== null) {
-      if (install === null || install.exp <= nowMs()) return refuse(401, 'install_token_invalid')
+      if (install === null || install.exp <= nowMs()) return refuse(401, 'signature_invalid')
       const isOwn = install.t === event.tenant_id && install.d === event.device_id
-      if (!isOwn) return refuse(401, 'install_token_invalid')
+      if (!isOwn) return refuse(401, 'signature_invalid')
     }
     const score = { rasp_score: 0, rasp_action: 'ALLOW', event_id: 'evt_1', flags: [] }
     return { status: 200, json: { status: 'accepted', ...score } }

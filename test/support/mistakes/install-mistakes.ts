@@ -47,6 +47,7 @@ const keeping = (name: string, change: Values, ...says: string[]): ClientMistake
 
 const expiresAt = '2026-12-27T00:00:00.000Z'
 const kept = { installToken: token, installKey: key, expiresAt }
+const playEvidence = { provider: 'play_integrity', token: 'a.b.c.d.e' }
 const given = { getEvidence: undefined, challenge: 'c' }
 
 export const installMistakes: ClientMistake[] = [
@@ -143,6 +144,12 @@ export const installMistakes: ClientMistake[] = [
     { ...given, evidence: { provider: 'key_attestation', chain: [new Uint8Array(3)] } },
     'evidence.chain[0] must be a string',
   ),
+  registering(
+    'evidence of no app',
+    { ...given, app: undefined, evidence: playEvidence },
+    'app is undefined',
+  ),
+  registering('a model as object', { deviceModel: {} }, 'deviceModel must be a string'),
   registering(
     'an object of App Attest without its key id',
     { ...given, evidence: { provider: 'app_attest', attestation: 'o2' } },

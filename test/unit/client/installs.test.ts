@@ -3,7 +3,7 @@
  * the install key signs, and bounded renewals.
  */
 import { createHash, createHmac } from 'node:crypto'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { installRenewBeforeMs, installRenewPauseMs } from '#shared/core/base/limits/client.ts'
 import * as nodeClient from '../../../shared/client/client.ts'
 import * as webClient from '../../../shared/client/webcrypto.ts'
@@ -51,6 +51,7 @@ describe.each(entries)('%s', (_, client) => {
     const evidence = { provider: 'key_attestation' as const, chain }
     const made = await client.registerInstall({
       ...register,
+      deviceModel: 'Pixel 9',
       getEvidence: async (challenge) => {
         challenges.push(challenge)
         return evidence
@@ -63,6 +64,7 @@ describe.each(entries)('%s', (_, client) => {
         device_id: 'd-1',
         challenge: challenges[0],
         app: { platform: 'android', id: 'com.example.bank' },
+        device_model: 'Pixel 9',
         evidence,
       },
     ])
@@ -99,9 +101,25 @@ describe.each(entries)('%s', (_, client) => {
       return { provider: 'none' as const }
     }
     await expect(client.registerInstall({ ...register, getEvidence: ended })).rejects.toThrow(
-      'the registration was refused with 400 challenge_invalid',
+      'the registration was refused with 400 invalid_body: no ($.challenge has expired)',
     )
     expect(service.count('/v1/rasp/installs')).toBe(4)
+  })
+
+  it('makes evidence again when that took longer than its challenge lives', async () => {
+    const { service, register, challenges } = start()
+    const clock = vi.spyOn(performance, 'now')
+    const slow = (challenge: string) => {
+      const lateMs = challenges.push(challenge) === 1 ? 120_001 : 0
+      clock.mockReturnValue(performance.timeOrigin + lateMs)
+      return { provider: 'none' as const }
+    }
+    clock.mockReturnValue(performance.timeOrigin)
+    await client.registerInstall({ ...register, getEvidence: slow }).finally(() => {
+      clock.mockRestore()
+    })
+    expect(challenges).toHaveLength(2)
+    expect(service.registrations).toMatchObject([{ challenge: challenges[1] }])
   })
 
   it('signs telemetry with the characters of the install key', async () => {
@@ -258,12 +276,12 @@ describe.each(entries)('%s', (_, client) => {
       const { service, register, nowMs, clock } = start()
       const refusing = async (url: unknown, init?: RequestInit) =>
         String(url).endsWith('/ingest')
-          ? new Response('{"code":"install_token_invalid","detail":"no"}', { status: 401 })
+          ? new Response('{"code":"signature_invalid","detail":"no"}', { status: 401 })
           : service.fetch(url as string, init)
       const fetch = refusing as typeof globalThis.fetch
       const sender = client.createInstallSender({ ...register, fetch, nowMs })
       for (let event = 0; event < 5; event++) {
-        await expect(sender.send(telemetry)).rejects.toThrow('401 install_token_invalid')
+        await expect(sender.send(telemetry)).rejects.toThrow('401 signature_invalid')
       }
       expect(service.count('/v1/rasp/installs')).toBe(2)
       clock.nowMs += installRenewPauseMs

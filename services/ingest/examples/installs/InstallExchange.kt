@@ -26,8 +26,8 @@ data class Answer(val status: Int, val body: String)
 
 /**
  * @param register posts challenge and evidence to your backend, in the session of the user. The
- *   backend has the HMAC secret: it adds tenant_id, device_id and app, signs, posts to
- *   /v1/rasp/installs, and returns the answer.
+ *   backend has the HMAC secret: it adds tenant_id, device_id, app and device_model (Build.MODEL),
+ *   signs, posts to /v1/rasp/installs, and returns the answer.
  */
 class InstallExchange(
     context: Context,

@@ -37,9 +37,6 @@ export const shownAnswerCharactersMax = 80
 /** Characters that an error keeps of each text of an answer. */
 export const answerTextCharactersMax = 1_000
 
-/** An install token of the service has at most as many characters: a header of every event. */
-export const installTokenCharactersMax = 1_024
-
 /** HMAC-SHA256 in base64url: 32 bytes are 43 characters without padding. */
 export const installKeyCharacters = 43
 
