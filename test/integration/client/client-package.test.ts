@@ -64,7 +64,7 @@ const installed = (file: string) =>
 describe('the package', () => {
   it('has JavaScript, types and pages, and no source', async () => {
     expect((await readdir(installed(''))).sort()).toEqual([
-      ...['LICENSE', 'MAPPINGS.md', 'README.md', 'WHO-SIGNS.md'],
+      ...['ATTESTED-INSTALLS.md', 'LICENSE', 'MAPPINGS.md', 'README.md', 'WHO-SIGNS.md'],
       ...['common.cjs', 'common.d.cts', 'common.d.ts', 'common.js'],
       ...['index.cjs', 'index.d.cts', 'index.d.ts', 'index.js', 'package.json'],
       ...['webcrypto.cjs', 'webcrypto.d.cts', 'webcrypto.d.ts', 'webcrypto.js'],
@@ -89,7 +89,9 @@ describe('the package', () => {
   })
 
   it('has pages without a link to a file that it lacks', async () => {
-    for (const page of ['MAPPINGS.md', 'README.md', 'WHO-SIGNS.md']) {
+    const pages = (await readdir(installed(''))).filter((name) => name.endsWith('.md'))
+    expect(pages).toHaveLength(4)
+    for (const page of pages) {
       const text = await readFile(installed(page), 'utf8')
       for (const [, target] of text.matchAll(/\]\(([^)#:]+)(?:#[^)]*)?\)/g)) {
         expect(await readdir(installed(''))).toContain(target)
@@ -221,9 +223,13 @@ describe('the types', () => {
         category: Same<built.Category, sources.Category>
         warning: Same<built.SignalWarning, sources.SignalWarning>
         telemetry: Same<built.Telemetry, sources.Telemetry>
+        install: Same<built.Install, sources.Install>
+        evidence: Same<built.InstallEvidence, sources.InstallEvidence>
+        sender: Same<built.InstallSenderOptions, sources.InstallSenderOptions>
       } = {
         alert: true, page: true, device: true, signals: true, booleans: true, flags: true,
-        action: true, category: true, warning: true, telemetry: true,
+        action: true, category: true, warning: true, telemetry: true, install: true,
+        evidence: true, sender: true,
       }`
     const project = join(folder, 'project-2')
     await writeFile(join(project, 'same.ts'), text)
@@ -253,10 +259,13 @@ describe('the types', () => {
       declare const allChecksFinished: boolean
       declare const decodedToken: import('device-intelligence-client').PlayIntegrityPayload
       declare const nonce: string
+      declare const attestKey: (challenge: string) => string[]
       declare const report: Record<string, unknown>
       export {}`
     const pages = await Promise.all(
-      ['README.md', 'MAPPINGS.md'].map((page) => readFile(installed(page), 'utf8')),
+      ['README.md', 'ATTESTED-INSTALLS.md', 'MAPPINGS.md'].map((page) =>
+        readFile(installed(page), 'utf8'),
+      ),
     )
     const blocks = pages.flatMap((text) => [...text.matchAll(/```ts\n([\s\S]*?)```/g)])
     expect(blocks.length).toBeGreaterThan(4)
