@@ -60,6 +60,7 @@ import { createIngestObserver, type IngestBacklog } from './metrics.ts'
 import { createRefusalDelay } from './refusal-delay.ts'
 import type { RequestLog } from './request-log.ts'
 import type { StaleSecretRequests } from './stale-secret-requests.ts'
+import { createVerdictIssuer } from './verdicts/issue-verdict.ts'
 
 /** What ingest needs of a telemetry stream. */
 export type EdgeStream = {
@@ -69,7 +70,10 @@ export type EdgeStream = {
 
 /** What ingest needs from NATS. */
 export type Edge = {
-  directory: Pick<TenantDirectory, 'find' | 'leaseValid' | 'synced' | 'keysKnown' | 'fault'>
+  directory: Pick<
+    TenantDirectory,
+    'find' | 'leaseValid' | 'synced' | 'keysKnown' | 'fault' | 'verdictSigner'
+  >
   /** In the order of their numbers. */
   streams: readonly EdgeStream[]
   /** Whether the connection to NATS is up at this moment. */
@@ -95,6 +99,8 @@ type IngestDeps = {
   /** A random key as long as tenants' secrets. */
   decoyKey: KeyObject
   newBatchId: () => string
+  /** The claim `iss` of verdict tokens; `defaultIssuer` by default. */
+  issuer?: string | undefined
   /** The monotonic clock. */
   nowMs: () => number
   /** The wall clock, in ms since 1970. */
@@ -106,6 +112,9 @@ type IngestDeps = {
   /** Overrides limits, for tests and benchmarks. */
   commitLimits?: Partial<CommitLimits>
 }
+
+/** The claim `iss` where neither SERVICE_ISSUER nor PUBLIC_API_URL is set. */
+export const defaultIssuer = 'device-intelligence'
 
 export type Ingest = {
   app: FastifyInstance
@@ -160,12 +169,20 @@ export function createIngest(deps: IngestDeps): Ingest {
     },
     storage: observe.findStorageFault,
   }
-  const warnings = Object.fromEntries(
+  const streamWarnings = Object.fromEntries(
     streams.map(({ number, suffix }) => [
       `stream${suffix}`,
       () => edge()?.streams[number - 1]?.backlog.warning() ?? observe.findStreamFault(number),
     ]),
   )
+  const warnings: Record<string, ReadyCheck> = {
+    ...streamWarnings,
+    'verdict key': () => {
+      const present = edge()
+      if (present === null || present.directory.verdictSigner() !== null) return null
+      return 'is not known, so submissions get no verdict token'
+    },
+  }
   return { app, readyChecks, warnings, drained: submissions.intakes.drained }
 }
 
@@ -223,6 +240,11 @@ function createSubmissionDeps(
       decoyKey: deps.decoyKey,
       nowMs,
       wallMs: deps.wallMs,
+      issueVerdict: createVerdictIssuer({
+        findSigner: () => edge()?.directory.verdictSigner() ?? null,
+        issuer: deps.issuer ?? defaultIssuer,
+        log: deps.log,
+      }),
     },
     intakes: createIntakes<Submission, Pending>({
       connected: () => submissions.connected(),

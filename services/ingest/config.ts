@@ -23,6 +23,8 @@ export function readIngestConfig(env: Env) {
       MASTER_KEY_PREVIOUS: variables.MASTER_KEY_PREVIOUS,
       INGEST_LISTEN: variables.INGEST_LISTEN,
       INGEST_INTERNAL_LISTEN: variables.INGEST_INTERNAL_LISTEN,
+      SERVICE_ISSUER: variables.SERVICE_ISSUER,
+      PUBLIC_API_URL: variables.PUBLIC_API_URL,
       TRUSTED_PROXIES: variables.TRUSTED_PROXIES,
       STOP_DELAY_MS: variables.STOP_DELAY_MS,
       REUSE_PORT: variables.REUSE_PORT,

@@ -21,11 +21,13 @@ import { parseTelemetry } from '#shared/core/telemetry/parse-telemetry.ts'
 import { findForcedScore, sandboxForced } from '#shared/core/telemetry/sandbox.ts'
 import type { SignalWarning } from '#shared/core/telemetry/signal-warnings.ts'
 import type { verifySignature } from '#shared/core/telemetry/signature.ts'
-import type { Telemetry } from '#shared/core/telemetry/submission.ts'
+import { readVerdictRequest, type Telemetry } from '#shared/core/telemetry/submission.ts'
 import { findWarnings } from '#shared/core/telemetry/warnings/find-warnings.ts'
+import { noAttestation, type VerdictAttestation } from '#shared/core/verdicts/verdict-token.ts'
 import { framingFaults } from '#shared/io/http/incoming/request-framing.ts'
 import type { ActivePolicy } from '#shared/io/tenants/directory/active-policies.ts'
 import type { Tenant } from '#shared/io/tenants/directory/tenant-copy.ts'
+import type { IssuedVerdict, IssueVerdict, VerdictResult } from './verdicts/issue-verdict.ts'
 
 /** Why a submission was refused, for a metric label and the log. */
 type RefusalReason =
@@ -85,6 +87,8 @@ export type Acceptance = {
   answer: string
   platform: Platform
   unknownSignals: number
+  /** What became of the request for a verdict token; null when there was none. */
+  verdict: VerdictResult | null
   /** Rate limit fields of a tenant with a rate. */
   rateLimit: RateLimitFields | null
 }
@@ -111,6 +115,8 @@ export type DecideDeps = {
   nowMs: () => number
   /** The wall clock, in ms since 1970. */
   wallMs: () => number
+  /** Makes verdict tokens; left out, there is no key to sign them with. */
+  issueVerdict?: IssueVerdict
 }
 
 export function refuse(reason: RefusalReason, problem: Problem): Refusal {
@@ -258,12 +264,20 @@ function findBytesOverLimit(cost: number, tenant: Tenant, deps: DecideDeps): Ref
   return null
 }
 
-/** Parses and scores the body of a verified tenant that is within its limits. */
+/**
+ * Parses and scores the body of a verified tenant that is within its limits.
+ * @param facts.attestation of the install token that it came with; none when left out
+ */
 export function decideVerified(
   body: Buffer,
-  facts: { tenant: Tenant; deps: DecideDeps; rateLimit: RateLimitFields | null },
+  facts: {
+    tenant: Tenant
+    deps: DecideDeps
+    rateLimit: RateLimitFields | null
+    attestation?: VerdictAttestation
+  },
 ): Acceptance | Refusal {
-  const { tenant, deps, rateLimit } = facts
+  const { tenant, deps, rateLimit, attestation = noAttestation } = facts
   const { policy } = tenant
   const parsed = parseTelemetry(body, tenant.tenantId)
   if (!parsed.ok) {
@@ -276,7 +290,7 @@ export function decideVerified(
   const score = scoreTelemetry(parsed.telemetry, tenant, policy, receivedAtMs)
   // The lease may have expired since the signature was verified.
   if (!deps.leaseValid()) return refusals.lease
-  return accept(body, parsed, { tenant, score, receivedAtMs, rateLimit })
+  return accept(body, parsed, { tenant, deps, score, receivedAtMs, rateLimit, attestation })
 }
 
 /**
@@ -361,20 +375,70 @@ function findSandboxWarnings(
   return findWarnings(telemetry, { raspScore, receivedAtMs }, tenant.policy ?? {})
 }
 
+type AcceptFacts = {
+  tenant: Tenant
+  deps: Pick<DecideDeps, 'issueVerdict'>
+  score: Score
+  receivedAtMs: number
+  rateLimit: RateLimitFields | null
+  attestation: VerdictAttestation
+}
+
+/** @returns null when the submission asks for no verdict */
+function findVerdict(
+  telemetry: Telemetry,
+  eventId: string,
+  { tenant, deps, score, receivedAtMs, attestation }: AcceptFacts,
+): IssuedVerdict | null {
+  const request = readVerdictRequest(telemetry)
+  if (request === null) return null
+  if (deps.issueVerdict === undefined) return { token: null, result: 'no_key' }
+  return deps.issueVerdict({
+    tenantId: tenant.tenantId,
+    deviceId: telemetry.device_id,
+    sessionId: telemetry.session_id,
+    userId: telemetry.user_id,
+    eventId,
+    request,
+    score: score.score,
+    action: score.action,
+    attestation,
+    receivedAtMs,
+  })
+}
+
+/** The body of the 200: JSON in ASCII. */
+function toAnswer(
+  telemetry: Telemetry,
+  eventId: string,
+  facts: AcceptFacts,
+  verdictToken: string | null,
+): string {
+  const { tenant, score } = facts
+  const answer = {
+    status: 'accepted',
+    rasp_score: score.score,
+    rasp_action: score.action,
+    event_id: eventId,
+  }
+  const token = verdictToken === null ? {} : { verdict_token: verdictToken }
+  if (tenant.ingestAnswer === 'interface') return JSON.stringify({ ...answer, ...token })
+  const flags = score.reasons.map(({ code }) => code)
+  const warnings = tenant.environment === 'sandbox' ? findSandboxWarnings(telemetry, facts) : []
+  if (warnings.length === 0) return JSON.stringify({ ...answer, flags, ...token })
+  // Warnings hold names that the client chose.
+  return escapeNonAscii(JSON.stringify({ ...answer, flags, warnings, ...token }))
+}
+
 function accept(
   body: Buffer,
   parsed: { telemetry: Telemetry } & Findings,
-  facts: {
-    tenant: Tenant
-    score: Score
-    receivedAtMs: number
-    rateLimit: RateLimitFields | null
-  },
+  facts: AcceptFacts,
 ): Acceptance {
   const { tenant, score } = facts
-  const warnings =
-    tenant.environment === 'sandbox' ? findSandboxWarnings(parsed.telemetry, facts) : []
+  const { telemetry } = parsed
   const eventId = toEventId(body)
+  const verdict = findVerdict(telemetry, eventId, facts)
   const header: EventHeader = {
     event_id: eventId,
     tenant_id: tenant.tenantId,
@@ -388,30 +452,21 @@ function accept(
     ...(parsed.inexactNumbers ? { inexact_numbers: true } : {}),
   }
   const head = encodeEventHead(header, body.length)
-  const text = JSON.stringify({
-    status: 'accepted',
-    rasp_score: score.score,
-    rasp_action: score.action,
-    event_id: eventId,
-    flags: score.reasons.map(({ code }) => code),
-    ...(warnings.length === 0 ? {} : { warnings }),
-  })
-  // Warnings hold names that the client chose.
-  const answer = warnings.length === 0 ? text : escapeNonAscii(text)
   return {
     kind: 'accepted',
     tenantId: tenant.tenantId,
     telemetryStream: tenant.telemetryStream,
     receivedAtMs: facts.receivedAtMs,
     eventId,
-    deviceId: parsed.telemetry.device_id,
-    sdkVersion: parsed.telemetry.sdk_meta.sdk_version,
+    deviceId: telemetry.device_id,
+    sdkVersion: telemetry.sdk_meta.sdk_version,
     score: score.score,
     action: score.action,
     head,
-    answer,
-    platform: toPlatform(parsed.telemetry.sdk_meta.platform),
+    answer: toAnswer(telemetry, eventId, facts, verdict?.token ?? null),
+    platform: toPlatform(telemetry.sdk_meta.platform),
     unknownSignals: parsed.unknownSignals,
+    verdict: verdict?.result ?? null,
     rateLimit: facts.rateLimit,
   }
 }

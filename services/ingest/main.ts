@@ -75,6 +75,7 @@ async function main(): Promise<void> {
     requestLog,
     tracing,
     decoyKey: createSecretKey(randomBytes(43)),
+    issuer: config.SERVICE_ISSUER ?? config.PUBLIC_API_URL,
     newBatchId: () => `bat_${randomUUID()}`,
     nowMs,
     wallMs: Date.now,

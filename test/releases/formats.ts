@@ -110,6 +110,7 @@ const tenant: Required<z.infer<typeof tenantEntrySchema>> = {
   ingest_share: 0.5,
   list_shards: 1,
   telemetry_stream: 2,
+  ingest_answer: 'interface',
 }
 
 const requestLogQuery = { query_id: 'query-1', tenant_id: tenantId }

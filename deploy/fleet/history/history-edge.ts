@@ -110,6 +110,7 @@ function toTenant(known: EdgeTenant): Tenant {
     byteLimiter: null,
     undecidedShare,
     telemetryStream: 1,
+    ingestAnswer: 'full',
     lists: { usable: () => true, find: () => [] },
     fault: null,
   }

@@ -1,6 +1,7 @@
 /** Keys and entries of the tenant directory: the KV bucket `tenants` that every edge watches. */
 import { z } from 'zod'
 import { listKinds, listNames } from '#shared/core/lists/lists.ts'
+import { ingestAnswers } from './ingest-answer.ts'
 
 /** The KV key of a tenant's entry. */
 export const tenantKey = (tenantId: string): string => `tenant.${tenantId}`
@@ -60,6 +61,8 @@ export const tenantEntrySchema = z.object({
   list_shards: z.number().int().positive().optional(),
   /** The number of its telemetry stream; missing for the first one. */
   telemetry_stream: z.number().int().positive().optional(),
+  /** What a 200 tells the client; missing for `full`. */
+  ingest_answer: z.enum(ingestAnswers).optional(),
 })
 export type TenantEntry = z.infer<typeof tenantEntrySchema>
 

@@ -1,10 +1,10 @@
 /**
- * The keys of an edge: it opens HMAC secrets, proves its own words, and checks what a console has
+ * The keys of an edge: it opens HMAC secrets and the key that signs verdicts, proves its own words, and checks what a console has
  * signed. None of them signs an entry or opens another kind of secret. An edge that still gets
  * MASTER_KEY derives them, and reads the form of the release before as well.
  */
 import { anyOf, createProver, deriveKey, type Prover, type Verifier } from './proofs.ts'
-import { createOpener, type Opener, toHmacKey } from './sealed-secrets.ts'
+import { createOpener, type Opener, toHmacKey, toVerdictSealingKey } from './sealed-secrets.ts'
 import { createVerifier, toDirectoryPublicKey } from './signatures.ts'
 
 /** What an edge says itself. */
@@ -35,9 +35,10 @@ export function createEdgeKeys(keys: EdgeKeyTexts): EdgeKeys {
   const { master, speaksOld } = keys
   const underMaster = (purpose: Parameters<typeof deriveKey>[1]): Prover[] =>
     isSome(master) ? [createProver(mapSome(master, (key) => deriveKey(key, purpose)))] : []
-  const opener = createOpener((kind) =>
-    kind === 'hmac' ? { v1: master, v2: keys.edge.map(toHmacKey) } : {},
-  )
+  const opener = createOpener((kind) => {
+    if (kind === 'hmac') return { v1: master, v2: keys.edge.map(toHmacKey) }
+    return kind === 'verdict' ? { v1: master, v2: keys.edge.map(toVerdictSealingKey) } : {}
+  })
   return {
     ...opener,
     entries: anyOf(createVerifier(keys.directory), ...underMaster('directory entry')),

@@ -23,6 +23,7 @@ export type KeyPurpose =
   | 'directory signature'
   | 'edge'
   | 'hmac secret'
+  | 'verdict key'
   | 'webhook secret'
   | 'totp secret'
   | 'erasure subject'

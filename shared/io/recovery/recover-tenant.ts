@@ -107,7 +107,8 @@ async function updateTenant(tx: Queryable, entry: TenantEntry): Promise<void> {
          select version from tenant_policies
          where tenant_id = $1 and version = $4 and policy_hash = $5), policy_version),
        ingest_rate_per_second = $6, ingest_burst = $7,
-       ingest_bytes_per_second = $8, ingest_bytes_burst = $9, ingest_share = $10
+       ingest_bytes_per_second = $8, ingest_bytes_burst = $9, ingest_share = $10,
+       ingest_answer = $11
      where tenant_id = $1`,
     [
       entry.tenant_id,
@@ -120,6 +121,7 @@ async function updateTenant(tx: Queryable, entry: TenantEntry): Promise<void> {
       entry.ingest_bytes?.perSecond ?? null,
       entry.ingest_bytes?.burst ?? null,
       entry.ingest_share ?? null,
+      entry.ingest_answer ?? 'full',
     ],
   )
 }

@@ -12,7 +12,10 @@ import {
   type TenantEntry,
   tenantEntrySchema,
 } from '#shared/core/tenants/directory-entries.ts'
+import type { IngestAnswer } from '#shared/core/tenants/ingest-answer.ts'
+import type { VerdictSigner } from '#shared/core/verdicts/verdict-token.ts'
 import type { Opener } from '#shared/io/keys/sealed-secrets.ts'
+import { createVerdictKeyCopy, type VerdictKeyFault } from '#shared/io/verdicts/verdict-key-copy.ts'
 import { type ActivePolicies, type ActivePolicy, createActivePolicies } from './active-policies.ts'
 import { createDirectoryLists, type TenantLists } from './tenant-lists.ts'
 
@@ -50,6 +53,8 @@ export type Tenant = {
   undecidedShare: number
   /** The number of its telemetry stream. */
   telemetryStream: number
+  /** What a 200 tells its clients. */
+  ingestAnswer: IngestAnswer
   /** Its allow and deny lists. */
   lists: TenantLists
   fault: TenantFault | null
@@ -75,6 +80,10 @@ export type TenantCopy = {
    * before it arrived, so the earlier state may be out of date.
    */
   setUnproven: (tenantId: string) => void
+  /** The key that signs verdicts; null while there is none that this edge can use. */
+  verdictSigner: () => VerdictSigner | null
+  /** Applies the entry with that key; undefined removes the key. */
+  setVerdictKey: (entry: unknown) => void
   /** Applies a policy document; undefined removes it for tenants that use it later. */
   setPolicy: (hash: string, document: unknown) => void
   /** Applies a shard of a tenant's lists; undefined removes it. */
@@ -92,7 +101,10 @@ type TenantCopyOptions = {
   telemetryStreams: number
   nowMs: () => number
   /** Called for every entry that cannot be used, without its content. */
-  onFault: (fault: TenantFault | 'unreadable_policy' | ListFault, about: string) => void
+  onFault: (
+    fault: TenantFault | 'unreadable_policy' | ListFault | VerdictKeyFault,
+    about: string,
+  ) => void
   /** The tenant in the previous snapshot, whose rate bucket and newest epoch are kept. */
   previous: (tenantId: string) => Tenant | undefined
 }
@@ -102,6 +114,7 @@ export function createTenantCopy(options: TenantCopyOptions): TenantCopy {
   const tenants = new Map<string, Tenant>()
   const policies = createActivePolicies((hash) => options.onFault('unreadable_policy', hash))
   const lists = createDirectoryLists()
+  const verdictKey = createVerdictKeyCopy(options.opener, options.onFault)
   let tenantsMin = Number.POSITIVE_INFINITY
 
   const setSynced = (value: unknown) => {
@@ -177,6 +190,8 @@ export function createTenantCopy(options: TenantCopyOptions): TenantCopy {
     setSynced,
     setTenant,
     setUnproven,
+    verdictSigner: verdictKey.signer,
+    setVerdictKey: verdictKey.set,
     setPolicy,
     setLists: (tenantId, shard, value) => {
       if (!lists.set(tenantId, shard, value)) options.onFault('unreadable_lists', tenantId)
@@ -212,6 +227,7 @@ function toTenant(
     byteLimiter: toLimiter(entry.ingest_bytes, before?.byteLimiter, nowMs),
     undecidedShare: entry.ingest_share ?? undecidedShare,
     telemetryStream: entry.telemetry_stream ?? 1,
+    ingestAnswer: entry.ingest_answer ?? 'full',
     lists,
     fault: sealedElsewhere ? 'unsealable_secret' : policy === null ? 'policy_missing' : null,
   }
@@ -269,6 +285,7 @@ function unusable(tenantId: string, fault: TenantFault, lists: TenantLists): Ten
     byteLimiter: null,
     undecidedShare,
     telemetryStream: 1,
+    ingestAnswer: 'full',
     lists,
     fault,
   }
