@@ -37,6 +37,7 @@ import type { ConsoleApp } from './http/admin-app.ts'
 import { createTokenCheck, type TokenCheckDeps } from './http/check-token.ts'
 import { createRefusalAudit } from './http/refusal-audit.ts'
 import { addSecretRoutes } from './keys/secret-routes.ts'
+import { addVerdictKeyRoutes } from './keys/verdict-key-routes.ts'
 import { addListRoutes } from './lists/list-routes.ts'
 import { createAttemptLimits, limitedBys } from './operators/attempt-limits.ts'
 import { addAuthentication } from './operators/authenticate.ts'
@@ -56,6 +57,7 @@ import { addPages, type PagesDeps, withoutPrefix } from './serve/serve-pages.ts'
 import { addAddressRoutes } from './tenants/address-routes.ts'
 import { addCredentialRoutes } from './tenants/credential-routes.ts'
 import { addEdgeRoutes } from './tenants/edge-routes.ts'
+import { addIngestAnswerRoute } from './tenants/ingest-answer-routes.ts'
 import { addInstallRoutes } from './tenants/install-routes.ts'
 import { addKeyRoutes } from './tenants/key-routes.ts'
 import { addRequestLogRoute } from './tenants/request-log-routes.ts'
@@ -96,6 +98,8 @@ const routes = [
   addSignalRoutes,
   addRulePerformanceRoutes,
   addSecretRoutes,
+  addVerdictKeyRoutes,
+  addIngestAnswerRoute,
   addRecoveryRoutes,
   addRetentionRoutes,
   addErasureRoutes,

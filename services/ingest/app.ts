@@ -73,6 +73,7 @@ import { createIngestObserver, type IngestBacklog } from './metrics.ts'
 import { createRefusalDelay } from './refusal-delay.ts'
 import type { RequestLog } from './request-log.ts'
 import type { StaleSecretRequests } from './stale-secret-requests.ts'
+import { createVerdictIssuer } from './verdicts/issue-verdict.ts'
 
 /** What ingest needs of a telemetry stream. */
 export type EdgeStream = {
@@ -82,7 +83,10 @@ export type EdgeStream = {
 
 /** What ingest needs from NATS. */
 export type Edge = {
-  directory: Pick<TenantDirectory, 'find' | 'leaseValid' | 'synced' | 'keysKnown' | 'fault'>
+  directory: Pick<
+    TenantDirectory,
+    'find' | 'leaseValid' | 'synced' | 'keysKnown' | 'fault' | 'verdictSigner'
+  >
   /** In the order of their numbers. */
   streams: readonly EdgeStream[]
   /** Whether the connection to NATS is up at this moment. */
@@ -112,6 +116,8 @@ type IngestDeps = {
   /** Verifies the evidence of installs; the service's own by default. */
   verifyEvidence?: VerifyEvidence
   newBatchId: () => string
+  /** The claim `iss` of verdict tokens; `defaultIssuer` by default. */
+  issuer?: string | undefined
   /** The monotonic clock. */
   nowMs: () => number
   /** The wall clock, in ms since 1970. */
@@ -123,6 +129,9 @@ type IngestDeps = {
   /** Overrides limits, for tests and benchmarks. */
   commitLimits?: Partial<CommitLimits>
 }
+
+/** The claim `iss` where neither SERVICE_ISSUER nor PUBLIC_API_URL is set. */
+export const defaultIssuer = 'device-intelligence'
 
 export type Ingest = {
   app: FastifyInstance
@@ -194,7 +203,7 @@ export function createIngest(deps: IngestDeps): Ingest {
     },
     storage: observe.findStorageFault,
   }
-  const warnings = Object.fromEntries(
+  const streamWarnings = Object.fromEntries(
     streams.map(({ number, suffix }) => [
       `stream${suffix}`,
       () => edge()?.streams[number - 1]?.backlog.warning() ?? observe.findStreamFault(number),
@@ -205,6 +214,14 @@ export function createIngest(deps: IngestDeps): Ingest {
     await intakes.drained()
     await registrations.bounds.drained()
     await intakes.drained()
+  }
+  const warnings: Record<string, ReadyCheck> = {
+    ...streamWarnings,
+    'verdict key': () => {
+      const present = edge()
+      if (present === null || present.directory.verdictSigner() !== null) return null
+      return 'is not known, so submissions get no verdict token'
+    },
   }
   return { app, readyChecks, warnings, drained }
 }
@@ -280,6 +297,11 @@ function createSubmissionDeps(
       decoyRoot: toInstallRoot(1, hash('sha256', deps.decoyKey.export(), 'buffer')),
       nowMs,
       wallMs: deps.wallMs,
+      issueVerdict: createVerdictIssuer({
+        findSigner: () => edge()?.directory.verdictSigner() ?? null,
+        issuer: deps.issuer ?? defaultIssuer,
+        log: deps.log,
+      }),
     },
     intakes: createIntakes<Submission, Pending | PendingRegistration>({
       connected: () => submissions.connected(),

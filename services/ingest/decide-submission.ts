@@ -17,11 +17,13 @@ import type { Findings } from '#shared/core/telemetry/fast-path.ts'
 import { parseTelemetry } from '#shared/core/telemetry/parse-telemetry.ts'
 import { findForcedScore, sandboxForced } from '#shared/core/telemetry/sandbox.ts'
 import type { SignalWarning } from '#shared/core/telemetry/signal-warnings.ts'
-import type { Telemetry } from '#shared/core/telemetry/submission.ts'
+import { readVerdictRequest, type Telemetry } from '#shared/core/telemetry/submission.ts'
 import { findWarnings } from '#shared/core/telemetry/warnings/find-warnings.ts'
+import { noAttestation } from '#shared/core/verdicts/verdict-token.ts'
 import type { ActivePolicy } from '#shared/io/tenants/directory/active-policies.ts'
 import type { Tenant } from '#shared/io/tenants/directory/tenant-copy.ts'
 import { type Refusal, refusals, refuse, refuseInstall, toVerified } from './refusals.ts'
+import type { IssuedVerdict, IssueVerdict, VerdictResult } from './verdicts/issue-verdict.ts'
 import {
   type Credentials,
   findSender,
@@ -48,6 +50,8 @@ export type Acceptance = {
   answer: string
   platform: Platform
   unknownSignals: number
+  /** What became of the request for a verdict token; null when there was none. */
+  verdict: VerdictResult | null
   /** Rate limit fields of a tenant with a rate. */
   rateLimit: RateLimitFields | null
 }
@@ -63,6 +67,8 @@ export type DecideDeps = VerifyDeps & {
   shares: Pick<FairShares, 'note' | 'take'>
   /** The monotonic clock. */
   nowMs: () => number
+  /** Makes verdict tokens; left out, there is no key to sign them with. */
+  issueVerdict?: IssueVerdict
 }
 
 /** Whether the signature of the submission was valid. */
@@ -152,7 +158,7 @@ export function decideVerified(
   const score = scoreTelemetry(parsed.telemetry, tenant, policy, receivedAtMs)
   // The lease may have expired since the signature was verified.
   if (!deps.leaseValid()) return refusals.lease
-  return accept(body, parsed, { sender, score, receivedAtMs, rateLimit })
+  return accept(body, parsed, { sender, deps, score, receivedAtMs, rateLimit })
 }
 
 const limitDetails = {
@@ -210,23 +216,74 @@ function findSandboxWarnings(
   return findWarnings(telemetry, { raspScore, receivedAtMs }, tenant.policy ?? {})
 }
 
+type AcceptFacts = {
+  sender: Sender
+  deps: Pick<DecideDeps, 'issueVerdict'>
+  score: Score
+  receivedAtMs: number
+  rateLimit: RateLimitFields | null
+}
+
+/** @returns null when the submission asks for no verdict */
+function findVerdict(
+  telemetry: Telemetry,
+  eventId: string,
+  { sender, deps, score, receivedAtMs }: AcceptFacts,
+): IssuedVerdict | null {
+  const request = readVerdictRequest(telemetry)
+  if (request === null) return null
+  if (deps.issueVerdict === undefined) return { token: null, result: 'no_key' }
+  const facts = sender.install?.facts
+  return deps.issueVerdict({
+    tenantId: sender.tenant.tenantId,
+    deviceId: telemetry.device_id,
+    sessionId: telemetry.session_id,
+    userId: telemetry.user_id,
+    eventId,
+    request,
+    score: score.score,
+    action: score.action,
+    attestation:
+      facts === undefined ? noAttestation : { provider: facts.p, level: facts.l, verdict: facts.v },
+    receivedAtMs,
+  })
+}
+
+/** The body of the 200: JSON in ASCII. */
+function toAnswer(
+  telemetry: Telemetry,
+  eventId: string,
+  { sender: { tenant }, score, receivedAtMs }: AcceptFacts,
+  verdictToken: string | null,
+): string {
+  const answer = {
+    status: 'accepted',
+    rasp_score: score.score,
+    rasp_action: score.action,
+    event_id: eventId,
+  }
+  const token = verdictToken === null ? {} : { verdict_token: verdictToken }
+  if (tenant.ingestAnswer === 'interface') return JSON.stringify({ ...answer, ...token })
+  const flags = score.reasons.map(({ code }) => code)
+  const warnings =
+    tenant.environment === 'sandbox'
+      ? findSandboxWarnings(telemetry, { tenant, score, receivedAtMs })
+      : []
+  if (warnings.length === 0) return JSON.stringify({ ...answer, flags, ...token })
+  // Warnings hold names that the client chose.
+  return escapeNonAscii(JSON.stringify({ ...answer, flags, warnings, ...token }))
+}
+
 function accept(
   body: Buffer,
   parsed: { telemetry: Telemetry } & Findings,
-  facts: {
-    sender: Sender
-    score: Score
-    receivedAtMs: number
-    rateLimit: RateLimitFields | null
-  },
+  facts: AcceptFacts,
 ): Acceptance {
   const { sender, score, receivedAtMs } = facts
   const { tenant, attestation, install } = sender
-  const warnings =
-    tenant.environment === 'sandbox'
-      ? findSandboxWarnings(parsed.telemetry, { tenant, score, receivedAtMs })
-      : []
+  const { telemetry } = parsed
   const eventId = toEventId(body)
+  const verdict = findVerdict(telemetry, eventId, facts)
   const header: EventHeader = {
     event_id: eventId,
     tenant_id: tenant.tenantId,
@@ -242,30 +299,21 @@ function accept(
     ...(install === null ? {} : { install: install.head }),
   }
   const head = encodeEventHead(header, body.length)
-  const text = JSON.stringify({
-    status: 'accepted',
-    rasp_score: score.score,
-    rasp_action: score.action,
-    event_id: eventId,
-    flags: score.reasons.map(({ code }) => code),
-    ...(warnings.length === 0 ? {} : { warnings }),
-  })
-  // Warnings hold names that the client chose.
-  const answer = warnings.length === 0 ? text : escapeNonAscii(text)
   return {
     kind: 'accepted',
     tenantId: tenant.tenantId,
     telemetryStream: tenant.telemetryStream,
     receivedAtMs,
     eventId,
-    deviceId: parsed.telemetry.device_id,
-    sdkVersion: parsed.telemetry.sdk_meta.sdk_version,
+    deviceId: telemetry.device_id,
+    sdkVersion: telemetry.sdk_meta.sdk_version,
     score: score.score,
     action: score.action,
     head,
-    answer,
-    platform: toPlatform(parsed.telemetry.sdk_meta.platform),
+    answer: toAnswer(telemetry, eventId, facts, verdict?.token ?? null),
+    platform: toPlatform(telemetry.sdk_meta.platform),
     unknownSignals: parsed.unknownSignals,
+    verdict: verdict?.result ?? null,
     rateLimit: facts.rateLimit,
   }
 }

@@ -77,6 +77,7 @@ async function main(): Promise<void> {
     tracing,
     decoyKey: createSecretKey(randomBytes(43)),
     challengeKeys: keys.challenges,
+    issuer: config.SERVICE_ISSUER ?? config.PUBLIC_API_URL,
     newBatchId: () => `bat_${randomUUID()}`,
     nowMs,
     wallMs: Date.now,

@@ -129,6 +129,7 @@ const tenant: Required<z.infer<typeof tenantEntrySchema>> = {
     },
     { platform: 'ios', id: 'com.example.bank', team: 'ABCDE12345', development: true },
   ],
+  ingest_answer: 'interface',
 }
 
 const requestLogQuery = { query_id: 'query-1', tenant_id: tenantId }

@@ -21,6 +21,7 @@ import { addBackup, addRestore } from './operation/backup.ts'
 import { backupServers } from './operation/backup-servers.ts'
 import { recovery } from './operation/recovery.ts'
 import { addReplay } from './operation/replay.ts'
+import { verdictKeys } from './operation/verdict-keys.ts'
 import { operators } from './operators.ts'
 import { audit, edges } from './overview.ts'
 import { policy } from './policies/policies.ts'
@@ -35,6 +36,7 @@ import { tenants } from './tenants/tenants.ts'
 const entries: readonly Entry[] = [
   tenants,
   secrets,
+  verdictKeys,
   alerts,
   keys,
   lists,

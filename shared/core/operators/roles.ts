@@ -70,6 +70,8 @@ export const endpointAccess: Readonly<Record<string, EndpointAccess>> = {
   'GET /edges': viewer,
   'GET /addresses': viewer,
   'POST /secrets/rewrap': everyTenantAdmin,
+  'GET /verdict-keys': viewer,
+  'POST /verdict-keys/rotate': everyTenantStepUp,
   'GET /recovery': everyTenantAdmin,
   'POST /recovery': everyTenantStepUp,
 
@@ -87,6 +89,7 @@ export const endpointAccess: Readonly<Record<string, EndpointAccess>> = {
   'DELETE /tenants/:tenant_id/apps/:platform/:app_id': adminStepUp,
   'POST /tenants/:tenant_id/attestation-check': engineer,
   'PUT /tenants/:tenant_id/rates': admin,
+  'PUT /tenants/:tenant_id/ingest-answer': engineer,
   'PUT /tenants/:tenant_id/retention': admin,
   'POST /tenants/:tenant_id/suspend': admin,
   'POST /tenants/:tenant_id/resume': admin,

@@ -3,6 +3,7 @@ import { z } from 'zod'
 import { installRootsMax } from '#shared/core/base/limits/installs.ts'
 import { appEntriesSchema } from '#shared/core/installs/tenant-apps.ts'
 import { listKinds, listNames } from '#shared/core/lists/lists.ts'
+import { ingestAnswers } from './ingest-answer.ts'
 
 /** The KV key of a tenant's entry. */
 export const tenantKey = (tenantId: string): string => `tenant.${tenantId}`
@@ -74,6 +75,8 @@ export const tenantEntrySchema = z.object({
   shared_secret_off: z.literal(true).optional(),
   /** Its apps, whose evidence counts; missing for none. */
   apps: appEntriesSchema.optional(),
+  /** What a 200 tells the client; missing for `full`. */
+  ingest_answer: z.enum(ingestAnswers).optional(),
 })
 export type TenantEntry = z.infer<typeof tenantEntrySchema>
 

@@ -112,7 +112,7 @@ async function updateTenant(tx: Queryable, entry: TenantEntry): Promise<void> {
          where tenant_id = $1 and version = $4 and policy_hash = $5), policy_version),
        ingest_rate_per_second = $6, ingest_burst = $7,
        ingest_bytes_per_second = $8, ingest_bytes_burst = $9, ingest_share = $10,
-       shared_secret_off = $11
+       shared_secret_off = $11, ingest_answer = $12
      where tenant_id = $1`,
     [
       entry.tenant_id,
@@ -126,6 +126,7 @@ async function updateTenant(tx: Queryable, entry: TenantEntry): Promise<void> {
       entry.ingest_bytes?.burst ?? null,
       entry.ingest_share ?? null,
       entry.shared_secret_off === true,
+      entry.ingest_answer ?? 'full',
     ],
   )
 }

@@ -10,6 +10,7 @@ import { type TenantScope, toSlugs } from '#shared/core/operators/roles.ts'
 import type { ApiKeyScope } from '#shared/core/tenants/api-key-scopes.ts'
 import type { Environment } from '#shared/core/tenants/credentials.ts'
 import type { TenantEntry } from '#shared/core/tenants/directory-entries.ts'
+import type { IngestAnswer } from '#shared/core/tenants/ingest-answer.ts'
 import { resetHealth } from '#shared/io/deliveries/webhook-store.ts'
 import { insertPolicyDocument, type PolicyText } from '#shared/io/policies/policy-store.ts'
 import { isSqlState, type Queryable, sqlStates } from '#shared/io/postgres/postgres.ts'
@@ -69,6 +70,8 @@ export type TenantStore = {
   setStatus: (tenantId: string, status: TenantStatus) => Promise<boolean>
   /** Sets whether its secret signs telemetry, and raises the epoch; false when it was so already. */
   setSharedSecret: (tenantId: string, off: boolean) => Promise<boolean>
+  /** Sets what its clients are answered, likewise. */
+  setIngestAnswer: (tenantId: string, answer: IngestAnswer) => Promise<boolean>
   /** Removes a tenant with its dependent rows; its audit rows stay. */
   removeTenant: (tenantId: string) => Promise<void>
   /** Switches the webhook on with a URL, or off with null. */
@@ -138,6 +141,14 @@ export function createTenantStore(db: Queryable): TenantStore {
         `update tenants set shared_secret_off = $2, epoch = epoch + 1
          where tenant_id = $1 and shared_secret_off <> $2`,
         [tenantId, off],
+      )
+      return rowCount === 1
+    },
+    setIngestAnswer: async (tenantId, answer) => {
+      const { rowCount } = await db.query(
+        `update tenants set ingest_answer = $2, epoch = epoch + 1
+         where tenant_id = $1 and ingest_answer <> $2`,
+        [tenantId, answer],
       )
       return rowCount === 1
     },
@@ -275,6 +286,7 @@ type EntryRow = RateColumns & {
   install_roots: { epoch: number; sealed: string }[] | null
   shared_secret_off: boolean
   apps: AppEntry[] | null
+  ingest_answer: IngestAnswer
 }
 
 const entrySql = (more = '') => `
@@ -282,7 +294,7 @@ select t.tenant_id, t.environment, t.status, t.epoch, t.policy_version, p.policy
   r.sealed as retired_sealed,
   t.ingest_rate_per_second as per_second, t.ingest_burst as burst,
   t.ingest_bytes_per_second as bytes_per_second, t.ingest_bytes_burst as bytes_burst,
-  t.ingest_share, t.telemetry_stream, t.shared_secret_off,
+  t.ingest_share, t.telemetry_stream, t.shared_secret_off, t.ingest_answer,
   (select jsonb_agg(jsonb_build_object('epoch', i.epoch, 'sealed', i.sealed)
      order by i.state <> 'current')
    from install_roots i
@@ -318,6 +330,7 @@ function toEntry(row: EntryRow): TenantEntry {
     ...(row.install_roots === null ? {} : { install_roots: row.install_roots.map(toRoot) }),
     ...(row.shared_secret_off ? { shared_secret_off: true as const } : {}),
     ...(row.apps === null ? {} : { apps: row.apps }),
+    ...(row.ingest_answer === 'full' ? {} : { ingest_answer: row.ingest_answer }),
   }
 }
 

@@ -28,6 +28,7 @@ const acme: Tenant = {
   retired: { key: keyOf('r'), last4: 'rrrr' },
   installRoots: [installRoot(2), installRoot(1)],
   sharedSecretOff: false,
+  ingestAnswer: 'full',
   apps: noApps,
   policyVersion: 1,
   policyHash: 'a'.repeat(32),

@@ -119,6 +119,13 @@ export const tenants = group('tenants', 'create, list, show and change tenants',
     text: toFields,
   }),
   apps,
+  change(
+    'ingest-answer <slug> <answer>',
+    'set what a 200 of ingest tells the client: full, or interface for the score, the action and ' +
+      'the event id alone',
+    ['put', `${path}/ingest-answer`],
+    { body: (_: object, [, answer]) => ({ ingest_answer: answer }), text: toFields },
+  ),
   rates,
   retention,
   ...installs,

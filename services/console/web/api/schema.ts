@@ -2499,6 +2499,61 @@ export interface paths {
             };
         };
     };
+    "/admin/v1/verdict-keys": {
+        get: {
+            responses: {
+                200: {
+                    content: {
+                        "application/json": components["schemas"]["VerdictKeyList"];
+                    };
+                };
+            };
+        };
+    };
+    "/admin/v1/verdict-keys/rotate": {
+        post: {
+            requestBody: {
+                content: {
+                    "application/json": {
+                        revoke?: boolean;
+                    } | null;
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/json": components["schemas"]["VerdictKeyList"];
+                    };
+                };
+            };
+        };
+    };
+    "/admin/v1/tenants/{tenant_id}/ingest-answer": {
+        put: {
+            parameters: {
+                path: {
+                    tenant_id: string;
+                };
+            };
+            requestBody: {
+                content: {
+                    "application/json": {
+                        ingest_answer: "full" | "interface";
+                    };
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/json": {
+                            tenant_id: string;
+                            ingest_answer: "full" | "interface";
+                        };
+                    };
+                };
+            };
+        };
+    };
     "/admin/v1/recovery": {
         get: {
             responses: {
@@ -4038,6 +4093,7 @@ export interface components {
             } | null;
             ingest_share: number | null;
             telemetry_stream: number;
+            ingest_answer: "full" | "interface";
             rest_rate: {
                 per_second: number;
                 burst: number;
@@ -4111,6 +4167,16 @@ export interface components {
             app_version?: string;
             device_model?: string;
             device_id: string;
+        };
+        VerdictKeyList: {
+            data: {
+                kid: string;
+                state: "next" | "current" | "previous";
+                created_at: string;
+                current_since: string | null;
+                replaced_at: string | null;
+                kept_until: string | null;
+            }[];
         };
     };
     responses: never;
