@@ -13,7 +13,7 @@ import { Problem } from '#shared/core/http/problem.ts'
 import { type RateLimitFields, takeToken, toRateLimitFields } from '#shared/core/http/rate-limit.ts'
 import { applyListReason, findListEntry, toListReason } from '#shared/core/lists/lists.ts'
 import type { Action, Score } from '#shared/core/scoring/score.ts'
-import type { Signals } from '#shared/core/signals/signal-definition.ts'
+import type { ServerSignals, Signals } from '#shared/core/signals/signal-definition.ts'
 import { findTenant } from '#shared/core/telemetry/body-scan.ts'
 import { type EventHeader, encodeEventHead } from '#shared/core/telemetry/event-batch.ts'
 import type { Findings } from '#shared/core/telemetry/fast-path.ts'
@@ -258,12 +258,20 @@ function findBytesOverLimit(cost: number, tenant: Tenant, deps: DecideDeps): Ref
   return null
 }
 
-/** Parses and scores the body of a verified tenant that is within its limits. */
+/**
+ * Parses and scores the body of a verified tenant that is within its limits.
+ * @param facts.serverSignals what the service observed or verified of the request; none if absent
+ */
 export function decideVerified(
   body: Buffer,
-  facts: { tenant: Tenant; deps: DecideDeps; rateLimit: RateLimitFields | null },
+  facts: {
+    tenant: Tenant
+    deps: DecideDeps
+    rateLimit: RateLimitFields | null
+    serverSignals?: ServerSignals | undefined
+  },
 ): Acceptance | Refusal {
-  const { tenant, deps, rateLimit } = facts
+  const { tenant, deps, rateLimit, serverSignals } = facts
   const { policy } = tenant
   const parsed = parseTelemetry(body, tenant.tenantId)
   if (!parsed.ok) {
@@ -273,10 +281,11 @@ export function decideVerified(
   if (policy === null || !tenant.lists.usable()) return refusals.tenantUnusable
   // Suppressions and lists are evaluated at the instant that is stored.
   const receivedAtMs = deps.wallMs()
-  const score = scoreTelemetry(parsed.telemetry, tenant, policy, receivedAtMs)
+  const sent = { telemetry: parsed.telemetry, serverSignals, receivedAtMs }
+  const score = scoreTelemetry(sent, tenant, policy)
   // The lease may have expired since the signature was verified.
   if (!deps.leaseValid()) return refusals.lease
-  return accept(body, parsed, { tenant, score, receivedAtMs, rateLimit })
+  return accept(body, parsed, { tenant, score, receivedAtMs, rateLimit, serverSignals })
 }
 
 /**
@@ -325,11 +334,16 @@ function refuseLimited(
   return { kind: 'refused', reason, problem, limitedTenantId: tenantId }
 }
 
+type Sent = {
+  telemetry: Telemetry
+  serverSignals: ServerSignals | undefined
+  receivedAtMs: number
+}
+
 function scoreTelemetry(
-  telemetry: Telemetry,
+  { telemetry, serverSignals, receivedAtMs }: Sent,
   tenant: Tenant,
   policy: ActivePolicy,
-  receivedAtMs: number,
 ): Score {
   if (tenant.environment === 'sandbox') {
     const forced = findForcedScore(telemetry.device_id, policy.thresholds)
@@ -337,7 +351,7 @@ function scoreTelemetry(
   }
   const { sdk_version: sdkVersion, platform } = telemetry.sdk_meta
   const context = { sdkVersion, platform, receivedAtMs }
-  const scored = policy.score(telemetry.signals as Signals, context)
+  const scored = policy.score(telemetry.signals as Signals, context, serverSignals)
   const listed = findListEntry(tenant.lists.find, telemetry, receivedAtMs)
   return listed === null ? scored : applyListReason(scored, toListReason(listed))
 }
@@ -369,9 +383,10 @@ function accept(
     score: Score
     receivedAtMs: number
     rateLimit: RateLimitFields | null
+    serverSignals: ServerSignals | undefined
   },
 ): Acceptance {
-  const { tenant, score } = facts
+  const { tenant, score, serverSignals } = facts
   const warnings =
     tenant.environment === 'sandbox' ? findSandboxWarnings(parsed.telemetry, facts) : []
   const eventId = toEventId(body)
@@ -386,6 +401,7 @@ function accept(
     policy_hash: tenant.policyHash,
     epoch: tenant.epoch,
     ...(parsed.inexactNumbers ? { inexact_numbers: true } : {}),
+    ...(serverSignals === undefined ? {} : { server_signals: serverSignals }),
   }
   const head = encodeEventHead(header, body.length)
   const text = JSON.stringify({

@@ -87,7 +87,7 @@ function toSlimMessage({ events, deadLetters }: Decoded): { source: Source; deco
 
 function toSlim(event: AcceptedEvent, source: Source, index: number): AcceptedEvent {
   const { event_id, tenant_id, received_at, rasp_score, rasp_action, reasons, body } = event
-  const { policy_version, policy_hash, epoch, streamOffset } = event
+  const { policy_version, policy_hash, epoch, streamOffset, server_signals, install } = event
   return {
     event_id,
     tenant_id,
@@ -99,6 +99,9 @@ function toSlim(event: AcceptedEvent, source: Source, index: number): AcceptedEv
     policy_hash,
     epoch,
     streamOffset,
+    // A few names with small values, unlike the signals of the body.
+    ...(server_signals === undefined ? {} : { server_signals }),
+    ...(install === undefined ? {} : { install }),
     filledCategories: toFilledCategories(body.signals as Signals),
     // Deciding needs no other member of the body.
     body: new SlimBody(body, source, index) as unknown as Telemetry,

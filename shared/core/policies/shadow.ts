@@ -57,7 +57,7 @@ export const compileShadow = (policy: Policy): CompiledShadow => ({
 /** A shadow decision: its score of the signals, and the risk with risk features. */
 export type ShadowVerdict = { raspScore: number; risk: Risk }
 
-type ShadowEvent = RiskEvent & Pick<AcceptedEvent, 'received_at'>
+type ShadowEvent = RiskEvent & Pick<AcceptedEvent, 'received_at' | 'server_signals'>
 
 /**
  * Decides an event by a shadow policy.
@@ -69,7 +69,8 @@ export function decideShadow(
   features: RiskFeatures,
 ): ShadowVerdict {
   const computed =
-    findForced(event, policy) ?? score(event.body.signals as Signals, toContext(event))
+    findForced(event, policy) ??
+    score(event.body.signals as Signals, toContext(event), event.server_signals)
   // The list decision of that time holds under every policy.
   const scored = applyListReason(computed, findListReason(event.reasons))
   const verdict = { rasp_score: scored.score, rasp_action: scored.action, reasons: scored.reasons }

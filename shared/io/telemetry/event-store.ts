@@ -4,6 +4,7 @@
  * first, which is the one that merges keep.
  */
 import type { Action, Reason } from '#shared/core/scoring/score.ts'
+import type { ServerSignals } from '#shared/core/signals/signal-definition.ts'
 import { type Clickhouse, smallQuery, smallQueryOf } from '#shared/io/clickhouse/clickhouse.ts'
 import { nodeOfDevice } from '#shared/io/clickhouse/shards.ts'
 import {
@@ -36,6 +37,8 @@ export type StoredEvent = {
   policyVersion: number
   policyHash: string
   epoch: number
+  /** What the edge observed or verified. */
+  serverSignals: ServerSignals
   body: string
 }
 
@@ -64,7 +67,7 @@ const eventSql = `
     user_id as userId, account_id as accountId, sdk_version as sdkVersion, platform,
     rasp_score as raspScore,
     toString(rasp_action) as raspAction, flags, reasons, policy_version as policyVersion,
-    policy_hash as policyHash, epoch, body
+    policy_hash as policyHash, epoch, server_signals as serverSignals, body
   from telemetry
   where event_id = {event:String}
   order by received_at

@@ -12,6 +12,7 @@ import {
   sessionQueryMax,
 } from '#shared/core/base/limits/history.ts'
 import type { Reason } from '#shared/core/scoring/score.ts'
+import type { ServerSignals } from '#shared/core/signals/signal-definition.ts'
 import type { AcceptedEvent } from '#shared/core/telemetry/event-batch.ts'
 import { readStoredTelemetry } from '#shared/core/telemetry/submission.ts'
 import { toHash, toKeyHash } from '#shared/core/velocity/key-hash.ts'
@@ -172,6 +173,7 @@ type EventRow = [
   policyVersion: number,
   policyHash: string,
   epoch: number | string,
+  serverSignals: ServerSignals,
   body: string,
 ]
 
@@ -186,7 +188,7 @@ async function readEvents(
   const result = await clickhouse.query({
     query: `
       select tenant_id, event_id, rasp_score, toString(rasp_action), reasons, policy_version,
-        policy_hash, epoch, body
+        policy_hash, epoch, server_signals, body
       from telemetry final
       where (tenant_id, device_id, session_id) in {keys:Array(Tuple(String, String, String))}
       order by received_at
@@ -202,7 +204,8 @@ async function readEvents(
   })
   const events: AcceptedEvent[] = []
   for (const row of await result.json<EventRow>()) {
-    const [tenantId, eventId, score, action, reasons, version, policyHash, epoch, text] = row
+    const [tenantId, eventId, score, action, reasons, version, policyHash, epoch, ...rest] = row
+    const [serverSignals, text] = rest
     const body = readStoredTelemetry(text)
     const key = keyOf({ tenantId, sessionId: body.session_id })
     const first = firsts.events.get(`${key} ${toHash(eventId)}`)
@@ -218,6 +221,7 @@ async function readEvents(
       policy_version: version,
       policy_hash: policyHash,
       epoch: Number(epoch),
+      server_signals: serverSignals,
       body,
     })
   }

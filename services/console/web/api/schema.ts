@@ -3458,6 +3458,7 @@ export interface components {
             steps: {
                 signals: {
                     signal: string;
+                    seen_by: "client" | "server";
                     value: unknown;
                     outcome: "scored"
                         | "not_measured"
@@ -3469,7 +3470,14 @@ export interface components {
                     suppressed_because?: string;
                 }[];
                 categories: {
-                    category: "root" | "emulator" | "debugger" | "tamper" | "ecosystem" | "network";
+                    category: "root"
+                        | "emulator"
+                        | "debugger"
+                        | "tamper"
+                        | "ecosystem"
+                        | "network"
+                        | "attestation"
+                        | "connection";
                     sum: number;
                     groups: {
                         signals: string[];
@@ -3717,6 +3725,7 @@ export interface components {
         Signal: {
             signal: string;
             name: string;
+            seen_by: "client" | "server";
             type: "boolean" | "number" | "string" | "strings";
             values: {
                 [key: string]: string[];
@@ -3740,7 +3749,15 @@ export interface components {
                 };
             };
             categories: {
-                category: "root" | "emulator" | "debugger" | "tamper" | "ecosystem" | "network";
+                category: "root"
+                    | "emulator"
+                    | "debugger"
+                    | "tamper"
+                    | "ecosystem"
+                    | "network"
+                    | "attestation"
+                    | "connection";
+                seen_by: "client" | "server";
                 cap: number;
                 soft: boolean;
                 groups: {
