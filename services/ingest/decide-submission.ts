@@ -11,7 +11,8 @@ import { Problem } from '#shared/core/http/problem.ts'
 import { type RateLimitFields, takeToken, toRateLimitFields } from '#shared/core/http/rate-limit.ts'
 import { applyListReason, findListEntry, toListReason } from '#shared/core/lists/lists.ts'
 import type { Action, Score } from '#shared/core/scoring/score.ts'
-import type { Signals } from '#shared/core/signals/signal-definition.ts'
+import { contradictsVerified } from '#shared/core/scoring/verified-verdicts.ts'
+import type { ServerSignals, Signals } from '#shared/core/signals/signal-definition.ts'
 import { type EventHeader, encodeEventHead } from '#shared/core/telemetry/event-batch.ts'
 import type { Findings } from '#shared/core/telemetry/fast-path.ts'
 import { parseTelemetry } from '#shared/core/telemetry/parse-telemetry.ts'
@@ -137,12 +138,13 @@ function findBytesOverLimit(cost: number, tenant: Tenant, deps: DecideDeps): Ref
   return null
 }
 
-/** Parses and scores the body of a verified tenant that is within its limits. */
+type DecideFacts = { sender: Sender; deps: DecideDeps; rateLimit: RateLimitFields | null }
+
+/** Parses and scores the body of a verified sender that is within its limits. */
 export function decideVerified(
   body: Buffer,
-  facts: { sender: Sender; deps: DecideDeps; rateLimit: RateLimitFields | null },
+  { sender, deps, rateLimit }: DecideFacts,
 ): Acceptance | Refusal {
-  const { sender, deps, rateLimit } = facts
   const { tenant } = sender
   const { policy } = tenant
   const parsed = parseTelemetry(body, tenant.tenantId)
@@ -155,10 +157,13 @@ export function decideVerified(
   if (policy === null || !tenant.lists.usable()) return refusals.tenantUnusable
   // Suppressions and lists are evaluated at the instant that is stored.
   const receivedAtMs = deps.wallMs()
-  const score = scoreTelemetry(parsed.telemetry, tenant, policy, receivedAtMs)
+  const serverSignals = toServerSignals(sender, parsed.telemetry)
+  const sent = { telemetry: parsed.telemetry, serverSignals, receivedAtMs }
+  const score = scoreTelemetry(sent, tenant, policy)
   // The lease may have expired since the signature was verified.
   if (!deps.leaseValid()) return refusals.lease
-  return accept(body, parsed, { sender, deps, score, receivedAtMs, rateLimit })
+  const facts = { sender, deps, score, serverSignals, receivedAtMs, rateLimit }
+  return accept(body, parsed, facts)
 }
 
 const limitDetails = {
@@ -180,11 +185,23 @@ function refuseLimited(
   return { kind: 'refused', reason, problem, limitedTenantId: tenantId }
 }
 
+/** What the service saw of the sender, and whether the client claims a better verdict. */
+function toServerSignals({ attestation }: Sender, { signals }: Telemetry): ServerSignals {
+  const seen: ServerSignals = { attestation }
+  if (!contradictsVerified(signals as Signals, seen)) return seen
+  return { attestation: { ...attestation, claim_contradicted: true } }
+}
+
+type Sent = {
+  telemetry: Telemetry
+  serverSignals: ServerSignals
+  receivedAtMs: number
+}
+
 function scoreTelemetry(
-  telemetry: Telemetry,
+  { telemetry, serverSignals, receivedAtMs }: Sent,
   tenant: Tenant,
   policy: ActivePolicy,
-  receivedAtMs: number,
 ): Score {
   if (tenant.environment === 'sandbox') {
     const forced = findForcedScore(telemetry.device_id, policy.thresholds)
@@ -192,7 +209,7 @@ function scoreTelemetry(
   }
   const { sdk_version: sdkVersion, platform } = telemetry.sdk_meta
   const context = { sdkVersion, platform, receivedAtMs }
-  const scored = policy.score(telemetry.signals as Signals, context)
+  const scored = policy.score(telemetry.signals as Signals, context, serverSignals)
   const listed = findListEntry(tenant.lists.find, telemetry, receivedAtMs)
   return listed === null ? scored : applyListReason(scored, toListReason(listed))
 }
@@ -220,6 +237,7 @@ type AcceptFacts = {
   sender: Sender
   deps: Pick<DecideDeps, 'issueVerdict'>
   score: Score
+  serverSignals: ServerSignals
   receivedAtMs: number
   rateLimit: RateLimitFields | null
 }
@@ -279,8 +297,8 @@ function accept(
   parsed: { telemetry: Telemetry } & Findings,
   facts: AcceptFacts,
 ): Acceptance {
-  const { sender, score, receivedAtMs } = facts
-  const { tenant, attestation, install } = sender
+  const { sender, score, serverSignals, receivedAtMs } = facts
+  const { tenant, install } = sender
   const { telemetry } = parsed
   const eventId = toEventId(body)
   const verdict = findVerdict(telemetry, eventId, facts)
@@ -295,7 +313,7 @@ function accept(
     policy_hash: tenant.policyHash,
     epoch: tenant.epoch,
     ...(parsed.inexactNumbers ? { inexact_numbers: true } : {}),
-    server_signals: { attestation },
+    server_signals: serverSignals,
     ...(install === null ? {} : { install: install.head }),
   }
   const head = encodeEventHead(header, body.length)

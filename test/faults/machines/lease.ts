@@ -83,7 +83,6 @@ function tenantWith(secret: number | null): Tenant {
     telemetryStream: 1,
     ingestAnswer: 'full',
     lists: { usable: () => true, find: () => [] },
-    apps: { listed: [], playKeys: new Map() },
     policyVersion: 1,
     policyHash: 'p',
     policy,

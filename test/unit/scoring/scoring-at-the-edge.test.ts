@@ -46,7 +46,6 @@ const tenant: Tenant = {
   telemetryStream: 1,
   ingestAnswer: 'full',
   lists: { usable: () => true, find: () => [] },
-  apps: { listed: [], playKeys: new Map() },
   fault: null,
   ...noInstalls,
 }

@@ -3728,6 +3728,7 @@ export interface components {
             steps: {
                 signals: {
                     signal: string;
+                    seen_by: "client" | "server";
                     value: unknown;
                     outcome: "scored"
                         | "not_measured"
@@ -3739,7 +3740,14 @@ export interface components {
                     suppressed_because?: string;
                 }[];
                 categories: {
-                    category: "root" | "emulator" | "debugger" | "tamper" | "ecosystem" | "network";
+                    category: "root"
+                        | "emulator"
+                        | "debugger"
+                        | "tamper"
+                        | "ecosystem"
+                        | "network"
+                        | "attestation"
+                        | "connection";
                     sum: number;
                     groups: {
                         signals: string[];
@@ -3988,6 +3996,7 @@ export interface components {
         Signal: {
             signal: string;
             name: string;
+            seen_by: "client" | "server";
             type: "boolean" | "number" | "string" | "strings";
             values: {
                 [key: string]: string[];
@@ -4011,7 +4020,15 @@ export interface components {
                 };
             };
             categories: {
-                category: "root" | "emulator" | "debugger" | "tamper" | "ecosystem" | "network";
+                category: "root"
+                    | "emulator"
+                    | "debugger"
+                    | "tamper"
+                    | "ecosystem"
+                    | "network"
+                    | "attestation"
+                    | "connection";
+                seen_by: "client" | "server";
                 cap: number;
                 soft: boolean;
                 groups: {

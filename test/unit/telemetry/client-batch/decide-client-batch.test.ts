@@ -33,7 +33,6 @@ const acme: Tenant = {
   telemetryStream: 1,
   ingestAnswer: 'full',
   lists: { usable: () => true, find: () => [] },
-  apps: { listed: [], playKeys: new Map() },
   fault: null,
   ...noInstalls,
 }
