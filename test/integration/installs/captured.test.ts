@@ -31,11 +31,11 @@ let aheadMs = 0
 
 const projectWithRoots = (
   tenantId: string,
-  epochs: number[],
+  roots: Parameters<typeof sealRoots>[2][],
   more: Parameters<EdgeRig['projectTenant']>[1] = {},
 ) =>
   rig.projectTenant(tenantId, {
-    install_roots: sealRoots(rig.sealer, tenantId, ...epochs),
+    install_roots: sealRoots(rig.sealer, tenantId, ...roots),
     ...more,
   })
 const isApplied = async ({ revision }: TestTenant) => {
@@ -49,7 +49,8 @@ beforeAll(async () => {
   other = await projectWithRoots('other', [2])
   suspended = await projectWithRoots('suspended', [1])
   rotated = await projectWithRoots('rotated', [1])
-  await isApplied(rotated)
+  await projectWithRoots('twin', [{ epoch: 1, byte: 9 }])
+  await isApplied(await projectWithRoots('same-root', [1]))
   aheadMs = -installTokenMs - 1_000
   expired = await register(edge, acme)
   aheadMs = 0
@@ -61,7 +62,7 @@ beforeAll(async () => {
   await projectWithRoots('suspended', [1], { secret, status: 'suspended', epoch: 2 })
   rotated = await projectWithRoots('rotated', [3, 2], { secret: rotated.secret, epoch: 2 })
   await isApplied(rotated)
-}, 60_000)
+})
 afterAll(() => rig.stop())
 
 const bodyFrom = (tenantId: string, deviceId = 'pixel-1') =>
@@ -70,7 +71,12 @@ const bodyFrom = (tenantId: string, deviceId = 'pixel-1') =>
 type Sent = { body: string; token: string; key: string }
 const cases: [string, string, () => Sent][] = [
   ['of another device', 'install_device', () => ({ ...mine!, body: bodyFrom('acme', 'pixel-2') })],
-  ['of another tenant', 'install_mac', () => ({ ...mine!, body: bodyFrom('rotated') })],
+  ['of another tenant', 'install_mac', () => ({ ...mine!, body: bodyFrom('twin') })],
+  [
+    'of another tenant, were its root the same',
+    'install_tenant',
+    () => ({ ...mine!, body: bodyFrom('same-root') }),
+  ],
   ['of another tenant and epoch', 'install_epoch', () => ({ ...mine!, body: bodyFrom('other') })],
   [
     'for a tenant that is unknown',

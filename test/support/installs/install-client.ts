@@ -8,16 +8,17 @@ import type { Nats } from '#shared/io/nats/connection.ts'
 import { type Answer, send } from '../telemetry/edge-rig.ts'
 import { rootBytes } from './install-roots.ts'
 
-/** The roots of a tenant's entry: of each epoch the root of that byte. */
+/** The roots of a tenant's entry: of each epoch the root of that byte, or of another one. */
 export function sealRoots(
   sealer: Sealer,
   tenantId: string,
-  ...epochs: number[]
+  ...roots: (number | { epoch: number; byte: number })[]
 ): NonNullable<TenantEntry['install_roots']> {
-  return epochs.map((epoch) => ({
-    epoch,
-    sealed: sealer.seal(rootBytes(epoch).toString('base64'), { tenantId, kind: 'install_root' }),
-  }))
+  return roots.map((root) => {
+    const { epoch, byte } = typeof root === 'number' ? { epoch: root, byte: root } : root
+    const bytes = rootBytes(byte).toString('base64')
+    return { epoch, sealed: sealer.seal(bytes, { tenantId, kind: 'install_root' }) }
+  })
 }
 
 export type Install = { tenantId: string; deviceId: string; token: string; key: string }

@@ -15,6 +15,7 @@ import { type Column, Table } from '../../components/table.tsx'
 import { Time } from '../../components/time/time.tsx'
 import { useMay } from '../../shell/operator.ts'
 import { webhookTones } from '../integrations.tsx'
+import { InstallsPanel } from './installs-panel.tsx'
 import { NewKeysDialog, RotateKeys } from './rotate-keys.tsx'
 import { type NewKeys, useFetchKeys, useRotate, useRotation } from './rotation.ts'
 import { RotationPanel } from './rotation-panel.tsx'
@@ -80,6 +81,7 @@ export function Page() {
                     showing={fetchKeys.isPending}
                   />
                 )}
+                <InstallsPanel tenant={data} />
                 <StaleSecretPanel tenantId={tenantId} />
               </div>
             </div>
