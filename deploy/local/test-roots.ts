@@ -18,7 +18,8 @@ export const testRootNames = {
   apple: 'Local stack Apple root',
 } as const
 
-const keysPath = (dataDir: string) => join(dataDir, 'attestation-keys.json')
+/** Where the private keys are. */
+export const testKeysPath = (dataDir: string): string => join(dataDir, 'attestation-keys.json')
 
 const makePrivateKey = (namedCurve: string): string => {
   const { privateKey } = generateKeyPairSync('ec', { namedCurve })
@@ -34,10 +35,10 @@ const toPublicKeyInfo = (privateKey: string): string => {
 
 /**
  * Makes the roots at the first start, and writes what the edges read.
- * @returns the file for the edges, and that of the private keys
+ * @returns the file of `ATTESTATION_TEST_ROOTS_FILE`
  */
-export function openTestRoots(dataDir: string): { rootsFile: string; keysFile: string } {
-  const keysFile = keysPath(dataDir)
+export function openTestRoots(dataDir: string): string {
+  const keysFile = testKeysPath(dataDir)
   const known = readJson<TestRootKeys>(keysFile)
   const keys = known ?? {
     android_root: makePrivateKey('P-384'),
@@ -47,10 +48,13 @@ export function openTestRoots(dataDir: string): { rootsFile: string; keysFile: s
   }
   if (known === null) writeJson(keysFile, keys)
   const rootsFile = join(dataDir, 'attestation-roots.json')
-  const toRoot = (name: string, key: string) => ({ name, publicKeyInfo: toPublicKeyInfo(key) })
-  writeJson(rootsFile, {
-    keyAttestation: [toRoot(testRootNames.android, keys.android_root)],
-    appAttest: [toRoot(testRootNames.apple, keys.apple_root)],
+  const toRoot = (name: string, key: string) => ({
+    name,
+    public_key: toPublicKeyInfo(key),
   })
-  return { rootsFile, keysFile }
+  writeJson(rootsFile, {
+    key_attestation: [toRoot(testRootNames.android, keys.android_root)],
+    app_attest: [toRoot(testRootNames.apple, keys.apple_root)],
+  })
+  return rootsFile
 }

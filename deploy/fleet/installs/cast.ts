@@ -45,7 +45,7 @@ export type InstallPhone = {
 type Casting = { seed: number; keys: TestKeys | null; nowMs: () => number }
 
 /** Models that the leaked keybox is sold for: more than a factory makes with one certificate. */
-const leakedModels = 8
+const leakedModels = 32
 
 /**
  * Makes the phones.

@@ -6,13 +6,21 @@
 import type { FleetContext } from '../fleet-context.ts'
 import { addMismatch, type SentEvents } from '../send/sent-events.ts'
 import type { Registered } from './exchange.ts'
+import { type OrderFlag, orderFlags } from './kinds.ts'
 
-/** The signals of category `attestation` by event id. */
-export type SignalsByEvent = Map<string, Record<string, unknown>>
+/** What the service knows of an event. */
+export type EventFindings = {
+  /** Server signals of category `attestation`. */
+  signals: Record<string, unknown>
+  /** Codes of the decision's reasons. */
+  flags: readonly string[]
+}
+
+export type FindingsByEvent = Map<string, EventFindings>
 
 export type CheckedSignals = {
   events: number
-  /** How many events have each signal. */
+  /** How many events have each signal, and each flag of the order. */
   counts: Record<string, number>
 }
 
@@ -21,7 +29,7 @@ type Checking = {
   /** Events that the tenant's own secret signed. */
   madeUp: readonly string[]
   mismatches: SentEvents['mismatches']
-  read: (eventIds: readonly string[]) => Promise<SignalsByEvent>
+  read: (eventIds: readonly string[]) => Promise<FindingsByEvent>
   isOver: () => boolean
   pause: () => Promise<void>
 }
@@ -32,6 +40,7 @@ type Expected = {
   what: string
   has: readonly string[]
   lacks: readonly string[]
+  orderFlag: OrderFlag | null
 }
 
 /** Checks everything. @returns what was found at the end */
@@ -43,7 +52,7 @@ export async function checkSignals(checking: Checking): Promise<CheckedSignals> 
     const wrong = expected.filter((one) => !agrees(one, found.get(one.eventId)))
     if (wrong.length === 0 || checking.isOver()) {
       for (const one of wrong) note(checking, one, found.get(one.eventId))
-      return { events: found.size, counts: countSignals(found) }
+      return { events: found.size, counts: countFindings(found) }
     }
     await checking.pause()
   }
@@ -54,8 +63,9 @@ function listExpected({ registered, madeUp }: Checking): Expected[] {
     const { kind, phone } = member
     const last = events.at(-1)
     if (last === undefined) return []
-    const { name, has, lacks } = kind
-    return [{ eventId: last.eventId, deviceId: phone.deviceId, what: name, has, lacks }]
+    const { name: what, has, lacks, orderFlag = null } = kind
+    const { eventId } = last
+    return [{ eventId, deviceId: phone.deviceId, what, has, lacks, orderFlag }]
   })
   const stolen = madeUp.map((eventId) => ({
     eventId,
@@ -63,57 +73,71 @@ function listExpected({ registered, madeUp }: Checking): Expected[] {
     what: 'extracted-secret',
     has: ['missing'],
     lacks: ['install_key', 'verified', 'rejected', 'hardware_backed'],
+    orderFlag: null,
   }))
   return [...own, ...stolen]
 }
 
-const agrees = ({ has, lacks }: Expected, got: Record<string, unknown> | undefined): boolean =>
-  got !== undefined &&
-  has.every((name) => got[name] === true) &&
-  lacks.every((name) => got[name] !== true)
+const listOrderFlags = ({ flags }: EventFindings): OrderFlag[] =>
+  orderFlags.filter((flag) => flags.includes(flag))
+
+function agrees({ has, lacks, orderFlag }: Expected, got: EventFindings | undefined): boolean {
+  if (got === undefined) return false
+  const { signals } = got
+  return (
+    has.every((name) => signals[name] === true) &&
+    lacks.every((name) => signals[name] !== true) &&
+    listOrderFlags(got).join() === (orderFlag ?? '')
+  )
+}
 
 function note(
   { mismatches }: Checking,
-  { what, deviceId, has, lacks }: Expected,
-  got: Record<string, unknown> | undefined,
+  { what, eventId, deviceId, has, lacks, orderFlag }: Expected,
+  got: EventFindings | undefined,
 ): void {
-  const expected = { has, lacks }
+  const expected = { event_id: eventId, has, lacks, flag: orderFlag }
   const mismatch = { what: `signals_${what}`, device_id: deviceId, expected, got: got ?? null }
   addMismatch(mismatches, mismatch)
 }
 
-function countSignals(found: SignalsByEvent): Record<string, number> {
+function countFindings(found: FindingsByEvent): Record<string, number> {
   const counts: Record<string, number> = {}
-  for (const signals of found.values()) {
-    for (const [name, value] of Object.entries(signals)) {
-      if (value === true) counts[name] = (counts[name] ?? 0) + 1
-    }
+  const count = (name: string) => {
+    counts[name] = (counts[name] ?? 0) + 1
+  }
+  for (const one of found.values()) {
+    for (const [name, value] of Object.entries(one.signals)) if (value === true) count(name)
+    for (const flag of listOrderFlags(one)) count(flag)
   }
   return counts
 }
 
 /** Event ids of one query. */
-const idsPerQuery = 500
+const idsPerQuery = 200
 
-/** Reads the signals of events by the SQL of the console. */
-export async function readServerSignals(
+/** Reads what is known of decided events by the SQL of the console. */
+export async function readFindings(
   context: FleetContext,
   tenantId: string,
   eventIds: readonly string[],
-): Promise<SignalsByEvent> {
-  const found: SignalsByEvent = new Map()
+): Promise<FindingsByEvent> {
+  const found: FindingsByEvent = new Map()
+  const path = `/tenants/${encodeURIComponent(tenantId)}/sql`
   for (let at = 0; at < eventIds.length; at += idsPerQuery) {
     const ids = eventIds.slice(at, at + idsPerQuery).map((id) => `'${id}'`)
     const sql = `
-      SELECT event_id, toString(server_signals) AS signals
-      FROM analytics.events WHERE event_id IN (${ids.join(', ')})`
-    const path = `/tenants/${encodeURIComponent(tenantId)}/sql`
-    const { rows } = (await context.adminFetch('POST', path, { sql })) as { rows: unknown[][] }
-    for (const [eventId, signals] of rows) {
+      SELECT event_id, toString(e.server_signals), toString(d.flags)
+      FROM analytics.events AS e
+      INNER JOIN analytics.decisions AS d USING event_id
+      WHERE event_id IN (${ids.join(', ')})`
+    const answer = (await context.adminFetch('POST', path, { sql })) as { rows: unknown[][] }
+    for (const [eventId, signals, flags] of answer.rows) {
       const { attestation = {} } = JSON.parse(String(signals)) as {
         attestation?: Record<string, unknown>
       }
-      found.set(String(eventId), attestation)
+      const codes = String(flags).match(/\w+/g) ?? []
+      found.set(String(eventId), { signals: attestation, flags: codes })
     }
   }
   return found

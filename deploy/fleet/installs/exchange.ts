@@ -1,6 +1,6 @@
 /**
- * What the phones of a run do: each registers and sends two events, the first with evidence for its
- * body. Then whoever took the tenant's secret speaks for phones that never registered.
+ * What the phones of a run do: each registers and sends two events, with evidence for their bodies.
+ * Then whoever took the tenant's secret speaks for phones that never registered.
  */
 
 import type { Scorer } from '#shared/core/scoring/scoring.ts'
@@ -108,6 +108,7 @@ async function registerOne(exchange: Exchange, member: InstallPhone): Promise<In
       signal,
       deviceId: phone.deviceId,
       app: { platform, id },
+      deviceModel: phone.hardware.model,
       getEvidence: (challenge) =>
         attest?.(Buffer.from(challenge, 'base64url')) ?? { provider: 'none' },
     })
@@ -144,7 +145,7 @@ export async function sendAll(
       const { deviceId, index } = member.phone
       const body = bodyOf(index, batch)
       try {
-        const { event_id: eventId } = await sendOne(exchange, one, body, batch === 0)
+        const { event_id: eventId } = await sendOne(exchange, one, body, true)
         one.events.push({ eventId, body })
       } catch (error) {
         if (exchange.stop.aborted) return

@@ -15,11 +15,17 @@ export type InstallKind = {
   issuer?: 'factory' | 'rkp' | 'leaked'
   keystore?: Partial<AndroidKeystoreOptions>
   attestation: Omit<InstallAttestation, 'provider'>
-  /** Server signals of category `attestation` that its later events must have. */
+  /** Server signals of category `attestation` that its last event must have. */
   has: readonly string[]
-  /** Those that they must not have. */
+  /** Those that it must not have. */
   lacks: readonly string[]
+  /** The flag of the last event that only the order of events can tell; none of them otherwise. */
+  orderFlag?: OrderFlag
 }
+
+/** What only the order of the stream tells of an install. */
+export const orderFlags = ['ATTESTATION_KEY_SHARED', 'COUNTER_REUSED', 'REPLAYED'] as const
+export type OrderFlag = (typeof orderFlags)[number]
 
 const verified = (level: InstallAttestation['level']) =>
   ({ verdict: 'verified', reason: null, level }) as const
@@ -27,7 +33,7 @@ const rejected = (reason: string, level: InstallAttestation['level']) =>
   ({ verdict: 'rejected', reason, level }) as const
 
 const genuine = ['install_key', 'verified', 'hardware_backed']
-const suspicious = ['rejected', 'missing', 'stale', 'shared_key', 'counter_reused', 'app_unknown']
+const suspicious = ['rejected', 'missing', 'stale', 'app_unknown']
 const unverified = ['verified', 'missing', 'stale']
 
 export const installKinds: readonly InstallKind[] = [
@@ -121,16 +127,17 @@ export const installKinds: readonly InstallKind[] = [
     lacks: unverified,
   },
   {
-    // The keybox of one factory, on phones of many models.
+    // The keybox of one factory, on phones of more models than a factory makes with it.
     name: 'leaked-keybox',
-    share: 60,
-    atLeast: 16,
+    share: 80,
+    atLeast: 32,
     platform: 'android',
     provider: 'key_attestation',
     issuer: 'leaked',
     attestation: verified('hardware'),
-    has: ['install_key', 'verified', 'shared_key'],
-    lacks: ['missing', 'stale'],
+    has: genuine,
+    lacks: suspicious,
+    orderFlag: 'ATTESTATION_KEY_SHARED',
   },
   {
     // One attested key that two devices speak with.
@@ -140,8 +147,9 @@ export const installKinds: readonly InstallKind[] = [
     platform: 'ios',
     provider: 'app_attest',
     attestation: verified('hardware'),
-    has: ['install_key', 'verified', 'shared_key'],
-    lacks: ['missing', 'stale'],
+    has: genuine,
+    lacks: suspicious,
+    orderFlag: 'ATTESTATION_KEY_SHARED',
   },
   {
     // Assertions whose counter does not rise.
@@ -151,7 +159,8 @@ export const installKinds: readonly InstallKind[] = [
     platform: 'ios',
     provider: 'app_attest',
     attestation: verified('hardware'),
-    has: ['install_key', 'counter_reused'],
-    lacks: ['missing', 'stale', 'shared_key'],
+    has: genuine,
+    lacks: suspicious,
+    orderFlag: 'COUNTER_REUSED',
   },
 ]

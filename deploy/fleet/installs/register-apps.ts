@@ -10,12 +10,10 @@ export async function registerApps(
   { play }: TestKeys,
 ): Promise<void> {
   const path = `/tenants/${encodeURIComponent(tenantId)}/apps`
-  const { decryption_key, verification_key } = toConsoleKeys(play)
-  await context.adminFetch('POST', path, {
+  await context.adminFetch('PUT', path, {
     ...androidApp,
     signers: [testSigner.toString('hex')],
-    play_decryption_key: decryption_key,
-    play_verification_key: verification_key,
+    play_keys: toConsoleKeys(play),
   })
-  await context.adminFetch('POST', path, { ...iosApp, allows_development: false })
+  await context.adminFetch('PUT', path, { ...iosApp, development: false })
 }

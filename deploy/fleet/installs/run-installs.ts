@@ -12,7 +12,7 @@ import { makePopulation } from '../phones/population.ts'
 import { createMismatches } from '../send/sent-events.ts'
 import { attackAll } from './attacks.ts'
 import { makeCast, makeUpDevices, type TestKeys } from './cast.ts'
-import { checkSignals, readServerSignals } from './check-signals.ts'
+import { checkSignals, readFindings } from './check-signals.ts'
 import { type Exchange, makeBodies, registerAll, sendAll, speakForAll } from './exchange.ts'
 import { type InstallsSummary, summarizeInstalls } from './installs-summary.ts'
 import { registerApps } from './register-apps.ts'
@@ -71,7 +71,7 @@ export async function runInstalls(
         registered,
         madeUp,
         mismatches,
-        read: (eventIds) => readServerSignals(context, tenantId, eventIds),
+        read: (eventIds) => readFindings(context, tenantId, eventIds),
         isOver: startClock(nowMs, settleMs),
         pause: () => sleep(500),
       })

@@ -61,25 +61,27 @@ const visibleText = (max: number) =>
     .refine((text) => !controlCharacters.test(text), 'must not contain control characters')
     .refine((text) => text.isWellFormed(), 'must not contain a lone surrogate')
 
-export const installBodySchema = z.object({
-  tenant_id: z.string().regex(tenantIdPattern).meta({ description: 'The tenant slug.' }),
-  device_id: sentIdSchema.meta({ description: 'As in telemetry: one installation of the app.' }),
-  challenge: z
-    .string()
-    .refine((text) => decodeChallenge(text) !== null, 'must be base64url of 40 bytes')
-    .meta({ description: 'From `GET /v1/rasp/challenge`, two minutes old at most.' }),
-  app: z
-    .object({
-      platform: z.enum(['android', 'ios']),
-      id: visibleText(appIdCharactersMax).meta({ description: 'Package or bundle id.' }),
-    })
-    .optional()
-    .meta({ description: 'Required with evidence.' }),
-  device_model: visibleText(deviceModelCharactersMax)
-    .optional()
-    .meta({ description: 'As the system names it.' }),
-  evidence: evidenceSchema,
-})
+export const installBodySchema = z
+  .object({
+    tenant_id: z.string().regex(tenantIdPattern).meta({ description: 'The tenant slug.' }),
+    device_id: sentIdSchema.meta({ description: 'As in telemetry: one installation of the app.' }),
+    challenge: z
+      .string()
+      .refine((text) => decodeChallenge(text) !== null, 'must be base64url of 40 bytes')
+      .meta({ description: 'From `GET /v1/rasp/challenge`, two minutes old at most.' }),
+    app: z
+      .object({
+        platform: z.enum(['android', 'ios']),
+        id: visibleText(appIdCharactersMax).meta({ description: 'Package or bundle id.' }),
+      })
+      .optional()
+      .meta({ description: 'Required with evidence.' }),
+    device_model: visibleText(deviceModelCharactersMax)
+      .optional()
+      .meta({ description: 'As the system names it.' }),
+    evidence: evidenceSchema,
+  })
+  .meta({ id: 'InstallRegistration' })
 export type InstallBody = z.infer<typeof installBodySchema>
 
 /** A registration whose body was read. */

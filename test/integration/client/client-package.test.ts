@@ -14,6 +14,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { compile, makeProject, projectKinds } from '../../support/client/client-projects.ts'
 import { runNpm } from '../../support/client/run-npm.ts'
 import { findRuntimes } from '../../support/client/runtimes.ts'
+import { readElements, sealRoots } from '../../support/installs/install-client.ts'
 import { until } from '../../support/process/until.ts'
 import { type EdgeRig, startEdgeRig, type TestEdge } from '../../support/telemetry/edge-rig.ts'
 import webhooks from '../../vectors/webhooks.json' with { type: 'json' }
@@ -53,7 +54,9 @@ async function pack(): Promise<string> {
 
 async function startEdge(): Promise<void> {
   rig = await startEdgeRig()
-  const { revision } = await rig.projectTenant('bank', { environment: 'sandbox', secret })
+  const install_roots = sealRoots(rig.sealer, 'bank', 1)
+  const change = { environment: 'sandbox', secret, install_roots } as const
+  const { revision } = await rig.projectTenant('bank', change)
   edge = await rig.startEdge()
   await until('the edge knows the tenant', () => edge.directory.revision() >= revision)
 }
@@ -100,6 +103,17 @@ describe('the package', () => {
   })
 })
 
+/** The sessions of a device that are stored. */
+async function listSessions(deviceId: string): Promise<string[]> {
+  const elements = (await readElements(rig.nats)) as {
+    registration?: boolean
+    body: { device_id: string; session_id: string }
+  }[]
+  const events = elements.filter(({ registration }) => registration !== true)
+  const own = events.filter(({ body }) => body.device_id === deviceId)
+  return own.map(({ body }) => body.session_id)
+}
+
 /** What a program of a project has to do. */
 const given = (deviceId: string) => ({
   tenantId: 'bank',
@@ -112,6 +126,7 @@ function expectResults(text: string, { hasWebCrypto }: { hasWebCrypto: boolean }
   const alert = JSON.parse(webhooks.body)
   const right = {
     sent: 'REVIEW',
+    install: 'none REVIEW',
     refusal: {
       status: 401,
       code: 'signature_invalid',
@@ -144,7 +159,9 @@ const expected: [string, string[]][] = [
 ]
 
 describe.each(expected)('on %s', (runtime, kinds) => {
-  it.each(kinds)('it sends, verifies and maps in a project of %s', async (kind) => {
+  const sent = (session: string) => [session, `${session} by key`]
+
+  it.each(kinds)('it sends, registers, verifies and maps in a project of %s', async (kind) => {
     const deviceId = `${runtime} ${kind}`
     const hasWebCrypto = runtime !== 'node-18'
     const task = JSON.stringify({ ...given(deviceId), hasWebCrypto })
@@ -152,10 +169,8 @@ describe.each(expected)('on %s', (runtime, kinds) => {
     const { stdout, stderr } = await run(runtimes[runtime]!, [programs.get(kind)!], { env })
     expect(stderr).toBe('')
     expectResults(stdout, { hasWebCrypto })
-    const events = (await rig.readStored()).map(({ body }) => body)
-    const sessions = events.filter((body) => body.device_id === deviceId)
-    expect(sessions.map((body) => body.session_id)).toEqual(
-      hasWebCrypto ? ['node', 'webcrypto'] : ['node'],
+    expect(await listSessions(deviceId)).toEqual(
+      hasWebCrypto ? [...sent('node'), ...sent('webcrypto')] : sent('node'),
     )
   })
 })

@@ -1,6 +1,6 @@
 /** The usual mistakes in calling the client package, with what a person reads of each. */
 import type { ClientMistake, RightClientCall } from './client-call.ts'
-import { installMistakes } from './install-mistakes.ts'
+import { installMistakes } from './client-install-mistakes.ts'
 
 type Options = Record<string, unknown>
 

@@ -17,6 +17,7 @@ import { useMay } from '../../shell/operator.ts'
 import { webhookTones } from '../integrations.tsx'
 import { AppsPanel } from './apps-panel.tsx'
 import { IngestAnswerPanel } from './ingest-answer.tsx'
+import { InstallsPanel } from './installs-panel.tsx'
 import { NewKeysDialog, RotateKeys } from './rotate-keys.tsx'
 import { type NewKeys, useFetchKeys, useRotate, useRotation } from './rotation.ts'
 import { RotationPanel } from './rotation-panel.tsx'
@@ -91,6 +92,7 @@ export function Page() {
                     showing={fetchKeys.isPending}
                   />
                 )}
+                <InstallsPanel tenant={data} />
                 <StaleSecretPanel tenantId={tenantId} />
                 <IngestAnswerPanel tenant={data} />
               </div>
