@@ -26,6 +26,7 @@ import { type AcceptedTally, createAcceptedTally } from './accepted-tally.ts'
 import { createIngest, type Edge } from './app.ts'
 import { openBacklogLimit } from './backlog-limit.ts'
 import { edgeKeyVariables, type IngestConfig, readIngestConfig } from './config.ts'
+import { openEvidence } from './installs/open-evidence.ts'
 import { createRequestLog, type RequestLog } from './request-log.ts'
 import { createStaleSecretRequests, type StaleSecretRequests } from './stale-secret-requests.ts'
 
@@ -51,6 +52,7 @@ async function main(): Promise<void> {
     hasTenant: (tenantId) => edge()?.directory.find(tenantId) !== undefined,
     wallMs: Date.now,
   })
+  const evidence = openEvidence(config, { lifecycle, log, metrics, wallMs: Date.now })
   const link = openNats(toNatsSettings(config), 'ingest', log)
   lifecycle.onStop('nats', link.close)
   const edge: () => Edge | null = openEdge({
@@ -80,7 +82,7 @@ async function main(): Promise<void> {
     wallMs: Date.now,
     trustedProxies: config.TRUSTED_PROXIES,
   })
-  const { warnings } = ingest
+  const warnings = { ...ingest.warnings, attestation_status: evidence.warning }
   let listening = false
   const readyChecks = {
     ...ingest.readyChecks,

@@ -54,6 +54,8 @@ function open(more: Partial<Parameters<typeof createEvidencePool>[0]> = {}) {
     log: testLog,
     wallMs: () => nowMs,
     ...more,
+    // A busy machine must not look like a stuck thread.
+    limits: { msMax: 60_000, startMsMax: 120_000, ...more.limits },
   })
   pools.push(pool)
   const count = async (name: string) => {
