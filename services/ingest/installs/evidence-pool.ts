@@ -38,8 +38,8 @@ export type EvidenceTenant = Pick<Tenant, 'tenantId' | 'environment' | 'apps'>
 export type EvidencePool = {
   /**
    * Verifies evidence.
-   * @throws Problem rate_limited when the tenant has too many waiting; unavailable when all have, or
-   *   when the thread did not answer
+   * @throws Problem rate_limited when the tenant has too many waiting; unavailable when all have,
+   *   or when the thread did not answer
    */
   verify: (request: EvidenceRequest, tenant: EvidenceTenant) => Promise<VerifiedEvidence>
   /** How many checks wait or run. */

@@ -8,7 +8,7 @@ import type { IngestConfig } from '../config.ts'
 import { createEventEvidence, type VerifyEventEvidence } from './event-evidence.ts'
 import { createEvidenceMetrics } from './evidence-metrics.ts'
 import { createEvidencePool } from './evidence-pool.ts'
-import { createRegistrationEvidence } from './registration-evidence.ts'
+import { createRegistrationEvidence } from './verify-registration.ts'
 
 export type OpenedEvidence = {
   /** Of a registration, whose signature and challenge held. */

@@ -1,7 +1,7 @@
 /**
  * The keys of an edge: it opens HMAC secrets and Play keys, proves its own words, and checks what a
- * console has signed. None of them signs an entry or opens another kind of secret. An edge that still gets
- * MASTER_KEY derives them, and reads the form of the release before as well.
+ * console has signed. None of them signs an entry or opens another kind of secret. An edge that
+ * still gets MASTER_KEY derives them, and reads the form of the release before as well.
  */
 import { anyOf, createProver, deriveKey, type Prover, type Verifier } from './proofs.ts'
 import { createOpener, type Opener, toHmacKey, toPlayKey } from './sealed-secrets.ts'

@@ -12,7 +12,7 @@ import {
   type EvidencePool,
   type EvidenceTenant,
 } from '../../../services/ingest/installs/evidence-pool.ts'
-import { createRegistrationEvidence } from '../../../services/ingest/installs/registration-evidence.ts'
+import { createRegistrationEvidence } from '../../../services/ingest/installs/verify-registration.ts'
 import { testLog } from '../../support/http/console-rig.ts'
 import {
   androidApp,

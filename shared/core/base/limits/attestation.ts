@@ -122,7 +122,7 @@ export const evidenceThreads = 1
 
 /**
  * Longest verification. The costliest known input takes 4 ms: one that needs seconds is stuck, and
- * its thread is replaced. To start a thread takes some 0.3 s, and many times that on a busy machine.
+ * its thread is replaced. A thread starts in some 0.3 s, and in seconds on a busy machine.
  */
 export const evidenceMsMax = 2_000
 export const evidenceStartMsMax = 30_000
