@@ -92,10 +92,8 @@ async function main(): Promise<void> {
   let listening = toBrowserUrl(config.CONSOLE_LISTEN)
   const publicUrl = () => config.PUBLIC_URL ?? listening
   const revokedSerials = status.revoked
-  const parts = {
-    ...{ config, connections, sealer, keyForm, backtests, publicUrl, revokedSerials },
-    ...shared,
-  }
+  const stores = { connections, sealer, keyForm, backtests }
+  const parts = { config, publicUrl, revokedSerials, ...stores, ...shared }
   const app = await createConsoleApp(createConsoleDeps(parts), {
     log,
     metrics,

@@ -25,7 +25,8 @@ import { openTracing } from '#shared/io/tracing/open-tracing.ts'
 import { type AcceptedTally, createAcceptedTally } from './accepted-tally.ts'
 import { createIngest, type Edge } from './app.ts'
 import { openBacklogLimit } from './backlog-limit.ts'
-import { edgeKeyVariables, readIngestConfig } from './config.ts'
+import { edgeKeyVariables, type IngestConfig, readIngestConfig } from './config.ts'
+import { openEvidence } from './installs/open-evidence.ts'
 import { createRequestLog, type RequestLog } from './request-log.ts'
 import { createStaleSecretRequests, type StaleSecretRequests } from './stale-secret-requests.ts'
 
@@ -51,6 +52,7 @@ async function main(): Promise<void> {
     hasTenant: (tenantId) => edge()?.directory.find(tenantId) !== undefined,
     wallMs: Date.now,
   })
+  const evidence = openEvidence(config, { lifecycle, log, metrics, wallMs: Date.now })
   const link = openNats(toNatsSettings(config), 'ingest', log)
   lifecycle.onStop('nats', link.close)
   const keys = createEdgeKeys(readEdgeKeys(config))
@@ -83,7 +85,7 @@ async function main(): Promise<void> {
     wallMs: Date.now,
     trustedProxies: config.TRUSTED_PROXIES,
   })
-  const { warnings } = ingest
+  const warnings = { ...ingest.warnings, attestation_status: evidence.warning }
   let listening = false
   const readyChecks = {
     ...ingest.readyChecks,

@@ -38,8 +38,8 @@ export type EvidenceTenant = Pick<Tenant, 'tenantId' | 'environment' | 'apps'>
 export type EvidencePool = {
   /**
    * Verifies evidence.
-   * @throws Problem rate_limited when the tenant has too many waiting; unavailable when all have, or
-   *   when the thread did not answer
+   * @throws Problem rate_limited when the tenant has too many waiting; unavailable when all have,
+   *   or when the thread did not answer
    */
   verify: (request: EvidenceRequest, tenant: EvidenceTenant) => Promise<VerifiedEvidence>
   /** How many checks wait or run. */
@@ -60,13 +60,21 @@ type PoolOptions = {
   workerUrl?: URL
 }
 
-type PoolLimits = { threads: number; waiting: number; perTenant: number; msMax: number }
+type PoolLimits = {
+  threads: number
+  waiting: number
+  perTenant: number
+  /** Of one check, and of the start of a thread with its first. */
+  msMax: number
+  startMsMax: number
+}
 
 const defaultLimits: PoolLimits = {
   threads: evidenceThreads,
   waiting: waitingEvidenceMax,
   perTenant: waitingEvidencePerTenantMax,
   msMax: evidenceMsMax,
+  startMsMax: evidenceStartMsMax,
 }
 
 type Waiting = {
@@ -82,7 +90,7 @@ export function createEvidencePool(options: PoolOptions): EvidencePool {
   const limits = { ...defaultLimits, ...options.limits }
   const queue = createTurns<Waiting>()
   const counts = new Map<string, number>()
-  const slots = Array.from({ length: limits.threads }, () => createSlot(options, limits.msMax))
+  const slots = Array.from({ length: limits.threads }, () => createSlot(options, limits))
   let total = 0
   const settle = ({ tenantId }: Waiting) => {
     total--
@@ -170,7 +178,7 @@ type Slot = {
 }
 
 /** One thread and, after it died or was ended, the next. */
-function createSlot({ workerUrl, log }: PoolOptions, msMax: number): Slot {
+function createSlot({ workerUrl, log }: PoolOptions, { msMax, startMsMax }: PoolLimits): Slot {
   const url = workerUrl ?? new URL('./evidence-worker.ts', import.meta.url)
   let worker: Worker | null = null
   let lastId = 0
@@ -227,7 +235,7 @@ function createSlot({ workerUrl, log }: PoolOptions, msMax: number): Slot {
           else resolve(outcome)
         },
       }
-      limit(isStarting ? evidenceStartMsMax : msMax)
+      limit(isStarting ? startMsMax : msMax)
       worker.postMessage({ id, job })
       return promise
     },

@@ -1,6 +1,6 @@
 /**
- * The apps of a tenant as an operator names them, as the edges get them, and as evidence is judged
- * by. A tenant without apps trusts none: everyone can write an app and let a genuine phone attest it.
+ * The apps of a tenant as an operator names them, as the edges get them, and as evidence is judged.
+ * A tenant without apps trusts none: everyone can write an app that a genuine phone attests.
  */
 import { z } from 'zod'
 import type { AttestedApp } from '#shared/core/attestation/apps.ts'

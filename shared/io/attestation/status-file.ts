@@ -91,6 +91,8 @@ export function openStatusFile(options: {
     seen = version
     const reading = await readInThread(file)
     if ('fault' in reading) {
+      // What is wrong with the content stays until the file changes; a read can be tried again.
+      if (reading.fault === 'unreadable') seen = ''
       setFault(reading.fault)
       return
     }
