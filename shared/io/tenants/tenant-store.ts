@@ -68,7 +68,7 @@ export type TenantStore = {
   findRetiredHmac: (tenantId: string) => Promise<{ last4: string; retiredAt: string } | null>
   /** Sets the status and raises the epoch; false when it was so already. */
   setStatus: (tenantId: string, status: TenantStatus) => Promise<boolean>
-  /** Sets whether its secret signs telemetry, and raises the epoch; false when it was so already. */
+  /** Sets whether its secret signs telemetry, and raises the epoch; false when it was so. */
   setSharedSecret: (tenantId: string, off: boolean) => Promise<boolean>
   /** Sets what its clients are answered, likewise. */
   setIngestAnswer: (tenantId: string, answer: IngestAnswer) => Promise<boolean>

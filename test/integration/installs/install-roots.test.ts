@@ -18,7 +18,7 @@ import {
   dropOldInstallRoot,
   rotateInstallRoot,
   setSharedSecret,
-} from '../../../services/console/tenants/install-roots.ts'
+} from '../../../services/console/tenants/installs/install-roots.ts'
 import { createTenant, requireTenant } from '../../../services/console/tenants/manage-tenants.ts'
 import { findSender } from '../../../services/ingest/verify-sender.ts'
 import { type ConsoleRig, createConsoleRig, type TestEdge } from '../../support/http/console-rig.ts'
@@ -197,7 +197,8 @@ describe('a rotation of the root', () => {
       'install_root.rotated',
     ])
     const { rows } = await rig.postgres.query(
-      'select epoch, state, sealed is null as is_gone from install_roots where tenant_id = $1 order by epoch',
+      `select epoch, state, sealed is null as is_gone from install_roots
+       where tenant_id = $1 order by epoch`,
       [tenantId],
     )
     expect(rows).toEqual([

@@ -1,6 +1,6 @@
 /**
- * The cost and content of a refusal beside an install token: whatever is wrong, it is two HMACs over
- * the body, no parse and one answer.
+ * The cost and content of a refusal beside an install token: whatever is wrong, it is two HMACs
+ * over the body, no parse and one answer.
  */
 import { createSecretKey, type KeyObject } from 'node:crypto'
 import { describe, expect, it, vi } from 'vitest'
@@ -80,7 +80,7 @@ function decide(
   }: { text?: string; token?: string; key?: string },
   { keysKnown = true, leaseValid = true } = {},
 ) {
-  const keys: KeyObject[] = []
+  const keys: (KeyObject | string)[] = []
   const parse = vi.spyOn(JSON, 'parse')
   try {
     const credentials = { signature: signBody(text, key), install: token }

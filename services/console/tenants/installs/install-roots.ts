@@ -16,9 +16,9 @@ import {
 } from '#shared/io/tenants/install-root-store.ts'
 import { tryTenantLock, withTenantLock } from '#shared/io/tenants/tenant-lock.ts'
 import { createTenantStore } from '#shared/io/tenants/tenant-store.ts'
-import { type Maker, makeInstallRoot } from './credentials.ts'
-import { isBehind, projectCurrentState, requireDirectory, requireRecovered } from './directory.ts'
-import { type ManageDeps, requireTenant, updateEdges } from './manage-tenants.ts'
+import { type Maker, makeInstallRoot } from '../credentials.ts'
+import { isBehind, projectCurrentState, requireDirectory, requireRecovered } from '../directory.ts'
+import { type ManageDeps, requireTenant, updateEdges } from '../manage-tenants.ts'
 
 type RootDeps = Pick<ManageDeps, 'locks' | 'directory'>
 type Wanted = { tenantId: string; actor: string }
