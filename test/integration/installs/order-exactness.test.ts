@@ -135,13 +135,13 @@ const readAll = async (raised: ReadonlyMap<string, AlertCandidate>): Promise<unk
   [...raised].sort(([a], [b]) => (a < b ? -1 : 1)),
 ]
 
-/** The whole stream by one scorer, a message at a time. */
+/** The whole stream by one scorer, a few messages at a time: later ones are not stored yet. */
 async function runAlone(): Promise<unknown[]> {
   const raised = await startOver()
   const scorer = createScorer(raised, clickhouse)
-  for (const message of stream.messages) {
-    await scorer.store([message])
-    await scorer.decide([message])
+  for (const batch of batchesOf(stream.messages, 3)) {
+    await scorer.store(batch)
+    await scorer.decide(batch)
   }
   return readAll(raised)
 }

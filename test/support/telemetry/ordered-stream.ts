@@ -15,7 +15,7 @@ type Sent =
   | { kind: 'event'; facts: EventFacts; atMs: number }
   | { kind: 'registration'; facts: Partial<Registration>; atMs: number }
 
-const tenantIds = ['order-a', 'order-b']
+const tenantIds = ['order-a', 'order-c']
 const secondMs = 1_000
 
 /** What a walk finds of the first copy of an event. */
