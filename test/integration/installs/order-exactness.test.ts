@@ -5,6 +5,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { AlertCandidate } from '#shared/core/alerts/decide-alert.ts'
 import { presets } from '#shared/core/policies/presets/presets.ts'
 import { type Clickhouse, createClickhouse } from '#shared/io/clickhouse/clickhouse.ts'
+import { onEveryNode } from '#shared/io/clickhouse/shards.ts'
 import { createInstallWriter } from '#shared/io/installs/install-store.ts'
 import { createReplayWriter } from '#shared/io/installs/replay-store.ts'
 import type { ConsumedMessage } from '#shared/io/nats/consume/consume.ts'
@@ -18,6 +19,8 @@ import { storeBatch } from '../../../services/scorer/store/store-batch.ts'
 import { seed } from '../../support/process/seed.ts'
 import { withServerWeights } from '../../support/scoring/server-weights.ts'
 import { startClickhouse, type TestClickhouse } from '../../support/servers/clickhouse-server.ts'
+import { startShards, type TestShards } from '../../support/servers/clickhouse-shards.ts'
+import { migrateClickhouse } from '../../support/servers/databases.ts'
 import { makeDecideDeps } from '../../support/telemetry/decide-deps.ts'
 import { makeOrderedStream } from '../../support/telemetry/ordered-stream.ts'
 
@@ -30,18 +33,23 @@ const startMs = Date.now() - 6 * 3_600_000
 const stream = makeOrderedStream({ seed, policy, startMs }, 600)
 
 let server: TestClickhouse
+let cluster: TestShards
 let clickhouse: Clickhouse
+let sharded: Clickhouse
 beforeAll(async () => {
-  server = await startClickhouse({ isMigrated: true })
+  ;[server, cluster] = await Promise.all([startClickhouse({ isMigrated: true }), startShards(2)])
+  const { url, shardUrls } = cluster
+  await migrateClickhouse(url, null, shardUrls)
   clickhouse = createClickhouse(server.url, { name: 'test' })
+  sharded = createClickhouse(url, { name: 'test', shardUrls })
 })
 afterAll(async () => {
-  await clickhouse?.close()
-  await server?.stop()
+  await Promise.all([clickhouse?.close(), sharded?.close()])
+  await Promise.all([server?.stop(), cluster?.stop()])
 })
 
 /** A scorer without a broker: another one, or the same one after a restart. */
-function createScorer(raised: Map<string, AlertCandidate>) {
+function createScorer(raised: Map<string, AlertCandidate>, clickhouse: Clickhouse) {
   const { decide } = makeDecideDeps()
   const messages = createDecodedMessages(1_000_000, () => true)
   const observe = {
@@ -92,41 +100,48 @@ const batchesOf = (messages: readonly ConsumedMessage[], size: number): Consumed
   return batches
 }
 
+const withoutPlaces = '* except stream_offset'
+
 async function startOver(): Promise<Map<string, AlertCandidate>> {
   for (const table of [
-    ...['telemetry', 'decisions', 'activity', 'devices', 'sessions', 'user_devices'],
-    ...['installs', 'install_keys', 'replays'],
+    ...['telemetry', 'activity', 'devices', 'sessions', 'user_devices'],
+    ...Object.keys(tables),
   ]) {
     await clickhouse.command({ query: `truncate table ${table}` })
   }
   return new Map()
 }
 
-const queries = [
-  'select * from decisions final order by tenant_id, device_id, session_id, event_id',
-  'select * from installs final order by tenant_id, device_id, token_id',
-  'select * from install_keys final order by all',
-  'select * from replays final order by tenant_id, device_id, session_id, event_id, hour',
-]
+const tables = {
+  decisions: 'tenant_id, device_id, session_id, event_id',
+  installs: 'tenant_id, device_id, token_id',
+  install_keys: 'tenant_id, key_hash, kind, subject_hash, issuer_hash',
+  replays: 'tenant_id, device_id, session_id, event_id, hour',
+}
 
 /** Everything that was stored about the stream, merged or not. */
-async function readAll(raised: ReadonlyMap<string, AlertCandidate>): Promise<unknown[]> {
-  const rows = await Promise.all(
-    queries.map(async (query) => {
-      const result = await clickhouse.query({ query, format: 'JSONEachRow' })
+async function readTables(from = clickhouse, columns = '*'): Promise<unknown[]> {
+  return Promise.all(
+    Object.entries(tables).map(async ([table, order]) => {
+      const query = `select ${columns} from ${table} final order by ${order}`
+      const result = await from.query({ query, format: 'JSONEachRow' })
       return result.json()
     }),
   )
-  return [...rows, [...raised].sort(([a], [b]) => (a < b ? -1 : 1))]
 }
 
-/** The whole stream by one scorer, a message at a time. */
+const readAll = async (raised: ReadonlyMap<string, AlertCandidate>): Promise<unknown[]> => [
+  ...(await readTables()),
+  [...raised].sort(([a], [b]) => (a < b ? -1 : 1)),
+]
+
+/** The whole stream by one scorer, a few messages at a time: later ones are not stored yet. */
 async function runAlone(): Promise<unknown[]> {
   const raised = await startOver()
-  const scorer = createScorer(raised)
-  for (const message of stream.messages) {
-    await scorer.store([message])
-    await scorer.decide([message])
+  const scorer = createScorer(raised, clickhouse)
+  for (const batch of batchesOf(stream.messages, 3)) {
+    await scorer.store(batch)
+    await scorer.decide(batch)
   }
   return readAll(raised)
 }
@@ -187,9 +202,9 @@ describe('decisions of one scorer', () => {
 
   it('are equal when all is stored first, in large batches, and decided twice, backwards', async () => {
     const raised = await startOver()
-    const scorer = createScorer(raised)
+    const scorer = createScorer(raised, clickhouse)
     for (const batch of batchesOf(stream.messages, 23)) await scorer.store(batch)
-    const restarted = createScorer(raised)
+    const restarted = createScorer(raised, clickhouse)
     // The low watermark orders deciding; backwards is harder than what it allows.
     for (const batch of batchesOf(stream.messages, 200).reverse()) await restarted.decide(batch)
     for (const batch of batchesOf(stream.messages, 31)) await restarted.decide(batch)
@@ -201,23 +216,23 @@ describe('decisions of one scorer', () => {
 
   it('are equal from three scorers at once, with redelivery and restarts', async () => {
     const raised = await startOver()
-    const storers = [1, 2, 3].map(() => createScorer(raised))
+    const storers = [1, 2, 3].map(() => createScorer(raised, clickhouse))
     const dealt = storers.map((_, n) => stream.messages.filter((one) => one.sequence % 3 === n))
     await Promise.all(
       storers.map(async (scorer, n) => {
         for (const batch of batchesOf(dealt[n]!, 5 + n)) {
           await scorer.store(batch)
-          if (batch[0]!.sequence % 4 === 0) await createScorer(raised).store(batch)
+          if (batch[0]!.sequence % 4 === 0) await createScorer(raised, clickhouse).store(batch)
         }
       }),
     )
-    const deciders = [1, 2, 3].map(() => createScorer(raised))
+    const deciders = [1, 2, 3].map(() => createScorer(raised, clickhouse))
     await Promise.all(
       deciders.map(async (scorer, n) => {
         const own = dealt[(n + 1) % 3]!
         for (const batch of batchesOf(own, 9 + n)) {
           await scorer.decide(batch)
-          if (batch[0]!.sequence % 5 === 0) await createScorer(raised).decide(batch)
+          if (batch[0]!.sequence % 5 === 0) await createScorer(raised, clickhouse).decide(batch)
         }
       }),
     )
@@ -227,13 +242,46 @@ describe('decisions of one scorer', () => {
     expect([...raised.keys()].sort()).toEqual((alone[4] as [string, unknown][]).map(([id]) => id))
   })
 
+  it('are equal on two shards', async () => {
+    const scorer = createScorer(new Map(), sharded)
+    for (const batch of batchesOf(stream.messages, 11)) {
+      await scorer.store(batch)
+      await scorer.decide(batch)
+    }
+    expect(await readTables(sharded)).toEqual(alone.slice(0, 4))
+    // Both have some.
+    for (const table of Object.keys(tables)) {
+      const counts = await onEveryNode(sharded, async (node) => {
+        const query = `select toString(count()) from ${table}`
+        const result = await node.query({ query, format: 'JSONCompactEachRow' })
+        return Number((await result.json<[string]>())[0]![0])
+      })
+      expect([table, Math.min(...counts) > 0]).toEqual([table, true])
+    }
+  })
+
+  it('are equal on two streams, but for the places in them', async () => {
+    const expected = await readTables(clickhouse, withoutPlaces)
+    const raised = await startOver()
+    const scorers = [1, 2].map(() => createScorer(raised, clickhouse))
+    await Promise.all(
+      [...stream.messagesOf.values()].map(async (messages, n) => {
+        for (const batch of batchesOf(messages, 8 + n)) await scorers[n]!.store(batch)
+        for (const batch of batchesOf(messages, 13 + n)) await scorers[n]!.decide(batch)
+      }),
+    )
+    expect(await readTables(clickhouse, withoutPlaces)).toEqual(expected)
+  })
+
   it('are equal after merges', async () => {
-    for (const table of ['activity', 'install_keys', 'installs', 'replays', 'decisions']) {
+    for (const table of ['activity', ...Object.keys(tables)]) {
       await clickhouse.command({ query: `optimize table ${table} final` })
     }
-    const raised = new Map<string, AlertCandidate>()
-    const scorer = createScorer(raised)
-    for (const batch of batchesOf(stream.messages, 77)) await scorer.decide(batch)
-    expect((await readAll(raised)).slice(0, 4)).toEqual(alone.slice(0, 4))
+    const before = await readTables()
+    const scorer = createScorer(new Map(), clickhouse)
+    for (const messages of stream.messagesOf.values()) {
+      for (const batch of batchesOf(messages, 77)) await scorer.decide(batch)
+    }
+    expect(await readTables()).toEqual(before)
   })
 })

@@ -15,7 +15,7 @@ type Sent =
   | { kind: 'event'; facts: EventFacts; atMs: number }
   | { kind: 'registration'; facts: Partial<Registration>; atMs: number }
 
-const tenantIds = ['order-a', 'order-b']
+const tenantIds = ['order-a', 'order-c']
 const secondMs = 1_000
 
 /** What a walk finds of the first copy of an event. */
@@ -24,6 +24,8 @@ type Told = { shared: boolean; reused: boolean; replayed: boolean }
 export type OrderedStream = {
   tenantIds: readonly string[]
   messages: ConsumedMessage[]
+  /** The same of each tenant alone, as on a stream of its own. */
+  messagesOf: ReadonlyMap<string, ConsumedMessage[]>
   /** By `tenant device nonce` of the event. */
   told: Map<string, Told>
   registrations: number
@@ -64,8 +66,15 @@ export function makeOrderedStream(
       sent.push({ kind: 'event', atMs, facts: toEvent(one, { n, atMs, policy, counters }) })
     }
   })
-  return { tenantIds, messages: toMessages(sent), ...walk(sent) }
+  const ofTenant = (tenantId: string) => sent.filter((one) => tenantOf(one) === tenantId)
+  const messagesOf = new Map(
+    // A stream that began at another time, so its offsets are others.
+    tenantIds.map((tenantId, n) => [tenantId, toMessages(ofTenant(tenantId), 1_000 * (n + 1))]),
+  )
+  return { tenantIds, messages: toMessages(sent), messagesOf, ...walk(sent) }
 }
+
+const tenantOf = (one: Sent) => (one.kind === 'event' ? one.facts.tenantId : one.facts.tenant_id)
 
 type Drawn = typeof anyElement extends fc.Arbitrary<infer T> ? T : never
 
@@ -118,7 +127,7 @@ function toEvent(
 
 const sizes = [1, 3, 9, 2, 17, 5]
 
-function toMessages(sent: readonly Sent[]): ConsumedMessage[] {
+function toMessages(sent: readonly Sent[], createdMs = 0): ConsumedMessage[] {
   const messages: ConsumedMessage[] = []
   for (let at = 0; at < sent.length; ) {
     const some = sent.slice(at, at + sizes[messages.length % sizes.length]!)
@@ -132,7 +141,7 @@ function toMessages(sent: readonly Sent[]): ConsumedMessage[] {
       proof: '',
       tracedEvents: '',
       sequence,
-      streamOffset: toStreamOffset(0, sequence),
+      streamOffset: toStreamOffset(createdMs, sequence),
       publishedMs: some[0]!.atMs,
       deliveries: 1,
     })
