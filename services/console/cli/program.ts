@@ -21,6 +21,7 @@ import { addBackup, addRestore } from './operation/backup.ts'
 import { backupServers } from './operation/backup-servers.ts'
 import { recovery } from './operation/recovery.ts'
 import { addReplay } from './operation/replay.ts'
+import { network } from './network.ts'
 import { operators } from './operators.ts'
 import { audit, edges } from './overview.ts'
 import { policy } from './policies/policies.ts'
@@ -42,6 +43,7 @@ const entries: readonly Entry[] = [
   operators,
   audit,
   edges,
+  network,
   reconcile,
   policy,
   explain,

@@ -33,6 +33,11 @@ export const networkFileSchema = z.object({
 })
 export type NetworkFileStatus = z.infer<typeof networkFileSchema>
 
+export const networkDataSchema = z.object({
+  is_on: z.boolean().describe('Whether `NETWORK_DATA` names a folder.'),
+  data: z.array(networkFileSchema),
+})
+
 /** What the facts of a database say of some network. */
 export function readHeldMembers(facts: FactColumns): NetworkMember[] {
   const isHeld = {
