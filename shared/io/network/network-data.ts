@@ -100,15 +100,15 @@ export function createNetworkData(deps: NetworkDataDeps): NetworkData {
     file.seen = found.stamp
     if (!isSettled) return false
     const before = faultBefore(files, name, found)
-    const answer =
-      before === null ? await readNetworkFile({ path, use }, found.bytes) : { fault: before }
+    if (before !== null) {
+      refuse(name, file, before)
+      return false
+    }
+    const answer = await readNetworkFile({ path, use }, found.bytes)
     if ((await findFile(path))?.stamp !== found.stamp) return false
     file.read = found.stamp
     if ('fault' in answer) {
-      file.fault = answer.fault
-      reads.inc({ outcome: 'refused' })
-      const kept = file.inUse === null ? '' : '; the one before stays in use'
-      log.warn({ file: name, fault: answer.fault }, `network data is not used${kept}`)
+      refuse(name, file, answer.fault)
       return false
     }
     const { table, facts, ...contents } = answer.contents
@@ -119,6 +119,15 @@ export function createNetworkData(deps: NetworkDataDeps): NetworkData {
     reads.inc({ outcome: 'loaded' })
     log.info({ file: name, networks: contents.networks }, 'network data is in use')
     return true
+  }
+
+  function refuse(name: string, file: File, fault: string): void {
+    const isKnown = file.fault === fault && file.read !== file.seen
+    file.fault = fault
+    if (isKnown) return
+    reads.inc({ outcome: 'refused' })
+    const kept = file.inUse === null ? '' : '; the one before stays in use'
+    log.warn({ file: name, fault }, `network data is not used${kept}`)
   }
 
   return {
@@ -189,6 +198,8 @@ function toSources(files: Map<string, File>): NetworkSources | null {
 function toStatus(files: Map<string, File>): NetworkFileStatus[] {
   const toText = (ms: number) => new Date(ms).toISOString()
   return [...files]
+    // One that was not read yet is not known.
+    .filter(([, { fault, inUse }]) => fault !== null || inUse !== null)
     .sort(([a], [b]) => (a < b ? -1 : 1))
     .map(([name, { fault, inUse }]) => ({
       file: name,

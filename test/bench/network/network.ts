@@ -1,7 +1,7 @@
 /**
  * Network data: what looking up an event's address costs, beside the readers of mmdb-lib over the
  * same three databases; the memory of a process with 200 MB of files; and its slowest answer while
- * all of them are replaced and read again.
+ * all of them are replaced and read again. `--share 0.1` takes a tenth of the networks.
  */
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
@@ -19,7 +19,7 @@ import { createMetrics } from '#shared/io/process/metrics.ts'
 import { testLog } from '../../support/http/console-rig.ts'
 import { publishReport, single } from '../report.ts'
 import { toRatios, toSpread } from '../spread.ts'
-import { largeFiles, makeAddresses, writeNetworkFiles } from './network-files.ts'
+import { largeFiles, makeAddresses, scaleFiles, writeNetworkFiles } from './network-files.ts'
 
 const rounds = 7
 const addresses = makeAddresses(50_000)
@@ -119,18 +119,19 @@ async function measureProcess(folder: string) {
 }
 
 export async function run(args: string[]): Promise<void> {
-  parseArgs({ args, options: {} })
+  const options = { share: { type: 'string', default: '1' } } as const
+  const share = Number(parseArgs({ args, options }).values.share)
   const folder = mkdtempSync(join(tmpdir(), 'bench-network-'))
   try {
-    const fileBytes = writeNetworkFiles(folder, largeFiles)
+    const fileBytes = writeNetworkFiles(folder, scaleFiles(largeFiles, share))
     const inProcess = await measureProcess(folder)
     const { own, library, parsed, found, status } = await measureLookUps(folder)
     const grownMiB = (inProcess.bytesAfter - inProcess.bytesBefore) / mebibyte
     const fileMiB = fileBytes / mebibyte
     const answer = inProcess.reload
     publishReport({
-      part: 'network',
-      command: 'npm run bench -- network',
+      part: share === 1 ? 'network' : `network with ${share} of the files`,
+      command: `npm run bench -- network${share === 1 ? '' : ` --share ${share}`}`,
       versions: {},
       durability: 'none: everything is in memory',
       figures: [

@@ -268,6 +268,9 @@ describe('a file', () => {
     const states = data.status()!.map(({ state }) => state)
     expect(states.filter((state) => state === 'in_use')).toHaveLength(networkDatabasesMax)
     expect(stateOf('n16.mmdb')?.fault).toBe('the folder has more than 16 databases')
+    await rm(pathOf('n00.mmdb'))
+    await lookTwice()
+    expect(stateOf('n16.mmdb')?.state).toBe('in_use')
   })
 })
 
