@@ -39,6 +39,7 @@ import { createRefusalAudit } from './http/refusal-audit.ts'
 import { addSecretRoutes } from './keys/secret-routes.ts'
 import { addVerdictKeyRoutes } from './keys/verdict-key-routes.ts'
 import { addListRoutes } from './lists/list-routes.ts'
+import { addNetworkRoutes } from './network/network-routes.ts'
 import { createAttemptLimits, limitedBys } from './operators/attempt-limits.ts'
 import { addAuthentication } from './operators/authenticate.ts'
 import { createKnownTokens } from './operators/known-tokens.ts'
@@ -89,6 +90,7 @@ const routes = [
   addDeliveryRoutes,
   addAuditRoutes,
   addEdgeRoutes,
+  addNetworkRoutes,
   addAddressRoutes,
   addReconciliationRoutes,
   addPolicyRoutes,

@@ -276,6 +276,8 @@ export const variables = {
   ATTESTATION_STATUS_FILE: z.string().min(1).optional(),
   /** Root keys that count for sandbox tenants alone. */
   ATTESTATION_TEST_ROOTS_FILE: readableFileSchema.optional(),
+  /** The folder of network data; without it nothing is known of clients' networks. */
+  NETWORK_DATA: z.string().min(1, 'must name a folder').optional(),
   /** Private networks that webhook receivers of all tenants may be in. */
   WEBHOOK_ALLOW_NETWORKS: z.string().default('').transform(toNetworks),
   /** `1` lets several processes listen on one address; the kernel distributes connections. */

@@ -163,6 +163,7 @@ export async function createConsoleRig(
       onOutcome: (outcome) => outcomes.push(outcome),
       onRewrap: () => undefined,
       listEdges: () => listEdges(nats, sealer),
+      networkData: { status: () => null },
       listTenantsToReproject: () => listTenantsToReproject(nats, sealer),
       proveOthersAgain: () => proveOthersAgain(nats, sealer),
       keyForm,
