@@ -23,6 +23,7 @@ import {
 import { incompleteRegistrationsBytesMax } from '#shared/core/base/limits/installs.ts'
 import { createFairShares } from '#shared/core/http/fair-shares.ts'
 import { toInstallRoot } from '#shared/core/installs/install-token.ts'
+import type { RevokedSerials } from '#shared/core/installs/revoked-serials.ts'
 import { findTenant } from '#shared/core/telemetry/body-scan.ts'
 import { verifySignature } from '#shared/core/telemetry/signature.ts'
 import {
@@ -59,6 +60,7 @@ import {
   type SubmissionDeps,
 } from './http/handle-submission.ts'
 import { tracePublish } from './http/trace-submissions.ts'
+import type { VerifyEventEvidence } from './installs/event-evidence.ts'
 import { challengePath, handleChallenge } from './installs/handle-challenge.ts'
 import {
   handleRegistration,
@@ -115,6 +117,10 @@ type IngestDeps = {
   challengeKeys: readonly [Uint8Array, ...Uint8Array[]]
   /** Verifies the evidence of installs; the service's own by default. */
   verifyEvidence?: VerifyEvidence
+  /** Verifies the evidence of events; left out, none is looked at. */
+  verifyEvent?: VerifyEventEvidence
+  /** The status list in force; left out, nothing is known to be revoked. */
+  revoked?: () => RevokedSerials | null
   newBatchId: () => string
   /** The claim `iss` of verdict tokens; `defaultIssuer` by default. */
   issuer?: string | undefined
@@ -213,6 +219,7 @@ export function createIngest(deps: IngestDeps): Ingest {
   const drained = async () => {
     await intakes.drained()
     await registrations.bounds.drained()
+    await Promise.all(submissions.evidenceWaits)
     await intakes.drained()
   }
   const warnings: Record<string, ReadyCheck> = {
@@ -278,6 +285,8 @@ function createSubmissionDeps(
     tally: deps.tally,
     tracing: deps.tracing,
     stopping: deps.stopping,
+    verifyEvent: deps.verifyEvent ?? null,
+    evidenceWaits: new Set(),
     addToBacklog: (stream, ...event) => edge()?.streams[stream - 1]?.backlog.add(...event),
     connected: () => edge()?.connected() === true,
     decide: {
@@ -297,6 +306,7 @@ function createSubmissionDeps(
       decoyRoot: toInstallRoot(1, hash('sha256', deps.decoyKey.export(), 'buffer')),
       nowMs,
       wallMs: deps.wallMs,
+      revoked: deps.revoked ?? (() => null),
       issueVerdict: createVerdictIssuer({
         findSigner: () => edge()?.directory.verdictSigner() ?? null,
         issuer: deps.issuer ?? defaultIssuer,

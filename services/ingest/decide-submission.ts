@@ -9,6 +9,12 @@ import { undecidedRetryAfterSeconds } from '#shared/core/base/limits/stream.ts'
 import type { FairShares } from '#shared/core/http/fair-shares.ts'
 import { Problem } from '#shared/core/http/problem.ts'
 import { type RateLimitFields, takeToken, toRateLimitFields } from '#shared/core/http/rate-limit.ts'
+import {
+  type EventEvidence,
+  toEventInstall,
+  toEventSignals,
+} from '#shared/core/installs/event-evidence.ts'
+import type { RevokedSerials } from '#shared/core/installs/revoked-serials.ts'
 import { applyListReason, findListEntry, toListReason } from '#shared/core/lists/lists.ts'
 import type { Action, Score } from '#shared/core/scoring/score.ts'
 import { contradictsVerified } from '#shared/core/scoring/verified-verdicts.ts'
@@ -68,6 +74,8 @@ export type DecideDeps = VerifyDeps & {
   shares: Pick<FairShares, 'note' | 'take'>
   /** The monotonic clock. */
   nowMs: () => number
+  /** The status list in force; left out or null, nothing is known to be revoked. */
+  revoked?: () => RevokedSerials | null
   /** Makes verdict tokens; left out, there is no key to sign them with. */
   issueVerdict?: IssueVerdict
 }
@@ -80,19 +88,21 @@ export function isVerified(decision: Acceptance | Refusal): boolean {
 /**
  * Decides on a submission.
  * @param named the tenant that the body names; undefined when it was not looked for yet
+ * @param evidence of `X-Service-Attestation`, verified for the sender; null without it
  */
 export function decideSubmission(
   body: Buffer,
   credentials: Credentials,
   deps: DecideDeps,
   named?: string | null,
+  evidence: EventEvidence | null = null,
 ): Acceptance | Refusal {
   const sender = findSender(body, credentials, deps, named)
   if ('kind' in sender) return sender
   const { tenant } = sender
   const cost = { events: 1, bytes: Math.max(ingestBytesMin, body.length) }
   const { refusal, rateLimit } = takeQuota(tenant, cost, deps)
-  const decision = refusal ?? decideVerified(body, { sender, deps, rateLimit })
+  const decision = refusal ?? decideVerified(body, { sender, deps, rateLimit, evidence })
   if (decision.kind === 'accepted' || decision.reason === 'install_device') return decision
   return toVerified(decision, tenant.tenantId, rateLimit)
 }
@@ -138,13 +148,17 @@ function findBytesOverLimit(cost: number, tenant: Tenant, deps: DecideDeps): Ref
   return null
 }
 
-type DecideFacts = { sender: Sender; deps: DecideDeps; rateLimit: RateLimitFields | null }
+type DecideFacts = {
+  sender: Sender
+  deps: DecideDeps
+  rateLimit: RateLimitFields | null
+  /** What came in `X-Service-Attestation` of an install; null or left out without it. */
+  evidence?: EventEvidence | null
+}
 
 /** Parses and scores the body of a verified sender that is within its limits. */
-export function decideVerified(
-  body: Buffer,
-  { sender, deps, rateLimit }: DecideFacts,
-): Acceptance | Refusal {
+export function decideVerified(body: Buffer, given: DecideFacts): Acceptance | Refusal {
+  const { sender, deps, rateLimit } = given
   const { tenant } = sender
   const { policy } = tenant
   const parsed = parseTelemetry(body, tenant.tenantId)
@@ -157,12 +171,13 @@ export function decideVerified(
   if (policy === null || !tenant.lists.usable()) return refusals.tenantUnusable
   // Suppressions and lists are evaluated at the instant that is stored.
   const receivedAtMs = deps.wallMs()
-  const serverSignals = toServerSignals(sender, parsed.telemetry)
+  const serverSignals = toServerSignals(given, parsed.telemetry)
   const sent = { telemetry: parsed.telemetry, serverSignals, receivedAtMs }
   const score = scoreTelemetry(sent, tenant, policy)
   // The lease may have expired since the signature was verified.
   if (!deps.leaseValid()) return refusals.lease
-  const facts = { sender, deps, score, serverSignals, receivedAtMs, rateLimit }
+  const counter = given.evidence?.counter ?? null
+  const facts = { sender, deps, score, serverSignals, counter, receivedAtMs, rateLimit }
   return accept(body, parsed, facts)
 }
 
@@ -186,9 +201,17 @@ function refuseLimited(
 }
 
 /** What the service saw of the sender, and whether the client claims a better verdict. */
-function toServerSignals({ attestation }: Sender, { signals }: Telemetry): ServerSignals {
-  const seen: ServerSignals = { attestation }
-  if (!contradictsVerified(signals as Signals, seen)) return seen
+function toServerSignals(
+  { sender, deps, evidence }: DecideFacts,
+  { signals }: Telemetry,
+): ServerSignals {
+  const { install, attestation: own } = sender
+  const ofInstall =
+    install === null
+      ? {}
+      : toEventSignals(toEventInstall(install.facts), evidence ?? null, deps.revoked?.() ?? null)
+  const attestation = { ...ofInstall, ...own }
+  if (!contradictsVerified(signals as Signals, { attestation })) return { attestation }
   return { attestation: { ...attestation, claim_contradicted: true } }
 }
 
@@ -238,6 +261,8 @@ type AcceptFacts = {
   deps: Pick<DecideDeps, 'issueVerdict'>
   score: Score
   serverSignals: ServerSignals
+  /** Of a valid App Attest assertion. */
+  counter: number | null
   receivedAtMs: number
   rateLimit: RateLimitFields | null
 }
@@ -292,6 +317,11 @@ function toAnswer(
   return escapeNonAscii(JSON.stringify({ ...answer, flags, warnings, ...token }))
 }
 
+type InstallHead = NonNullable<EventHeader['install']>
+
+const withCounter = (head: InstallHead, counter: number | null): InstallHead =>
+  counter === null ? head : { ...head, counter }
+
 function accept(
   body: Buffer,
   parsed: { telemetry: Telemetry } & Findings,
@@ -314,7 +344,7 @@ function accept(
     epoch: tenant.epoch,
     ...(parsed.inexactNumbers ? { inexact_numbers: true } : {}),
     server_signals: serverSignals,
-    ...(install === null ? {} : { install: install.head }),
+    ...(install === null ? {} : { install: withCounter(install.head, facts.counter) }),
   }
   const head = encodeEventHead(header, body.length)
   return {

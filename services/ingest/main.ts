@@ -25,7 +25,7 @@ import { openTracing } from '#shared/io/tracing/open-tracing.ts'
 import { type AcceptedTally, createAcceptedTally } from './accepted-tally.ts'
 import { createIngest, type Edge } from './app.ts'
 import { openBacklogLimit } from './backlog-limit.ts'
-import { edgeKeyVariables, type IngestConfig, readIngestConfig } from './config.ts'
+import { edgeKeyVariables, readIngestConfig } from './config.ts'
 import { openEvidence } from './installs/open-evidence.ts'
 import { createRequestLog, type RequestLog } from './request-log.ts'
 import { createStaleSecretRequests, type StaleSecretRequests } from './stale-secret-requests.ts'
@@ -79,6 +79,9 @@ async function main(): Promise<void> {
     tracing,
     decoyKey: createSecretKey(randomBytes(43)),
     challengeKeys: keys.challenges,
+    verifyEvidence: evidence.verifyRegistration,
+    verifyEvent: evidence.verifyEvent,
+    revoked: evidence.revoked,
     issuer: config.SERVICE_ISSUER ?? config.PUBLIC_API_URL,
     newBatchId: () => `bat_${randomUUID()}`,
     nowMs,

@@ -2,8 +2,7 @@
 import { group, read } from './commands.ts'
 import { toTime } from './tables.ts'
 
-const toMebibytes = (bytes: number | null) =>
-  bytes === null ? null : (bytes / 2 ** 20).toFixed(1)
+const toMebibytes = (bytes: number | null) => (bytes === null ? null : (bytes / 2 ** 20).toFixed(1))
 
 const status = read(
   'status',

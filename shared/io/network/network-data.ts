@@ -197,20 +197,22 @@ function toSources(files: Map<string, File>): NetworkSources | null {
 
 function toStatus(files: Map<string, File>): NetworkFileStatus[] {
   const toText = (ms: number) => new Date(ms).toISOString()
-  return [...files]
-    // One that was not read yet is not known.
-    .filter(([, { fault, inUse }]) => fault !== null || inUse !== null)
-    .sort(([a], [b]) => (a < b ? -1 : 1))
-    .map(([name, { fault, inUse }]) => ({
-      file: name,
-      state: fault === null ? 'in_use' : inUse === null ? 'broken' : 'older_in_use',
-      fault,
-      gives: inUse?.gives ?? [],
-      networks: inUse?.networks ?? null,
-      bytes: inUse?.bytes ?? null,
-      built_at: inUse === null ? null : toText(inUse.builtAtMs ?? inUse.modifiedAtMs),
-      read_at: inUse === null ? null : toText(inUse.readAtMs),
-    }))
+  return (
+    [...files]
+      // One that was not read yet is not known.
+      .filter(([, { fault, inUse }]) => fault !== null || inUse !== null)
+      .sort(([a], [b]) => (a < b ? -1 : 1))
+      .map(([name, { fault, inUse }]) => ({
+        file: name,
+        state: fault === null ? 'in_use' : inUse === null ? 'broken' : 'older_in_use',
+        fault,
+        gives: inUse?.gives ?? [],
+        networks: inUse?.networks ?? null,
+        bytes: inUse?.bytes ?? null,
+        built_at: inUse === null ? null : toText(inUse.builtAtMs ?? inUse.modifiedAtMs),
+        read_at: inUse === null ? null : toText(inUse.readAtMs),
+      }))
+  )
 }
 
 function toWarning(files: Map<string, File>): string | null {
