@@ -26,6 +26,7 @@ import { findForcedScore, sandboxForced } from '#shared/core/telemetry/sandbox.t
 import type { SignalWarning } from '#shared/core/telemetry/signal-warnings.ts'
 import { readVerdictRequest, type Telemetry } from '#shared/core/telemetry/submission.ts'
 import { findWarnings } from '#shared/core/telemetry/warnings/find-warnings.ts'
+import { hasServerEvidence } from '#shared/core/velocity/score-mismatch.ts'
 import { noAttestation } from '#shared/core/verdicts/verdict-token.ts'
 import type { ActivePolicy } from '#shared/io/tenants/directory/active-policies.ts'
 import type { Tenant } from '#shared/io/tenants/directory/tenant-copy.ts'
@@ -252,7 +253,7 @@ function findSandboxWarnings(
   { tenant, score, receivedAtMs }: { tenant: Tenant; score: Score; receivedAtMs: number },
 ): SignalWarning[] {
   const isForced = score.reasons.some(({ code }) => code === sandboxForced)
-  const raspScore = isForced ? null : score.score
+  const raspScore = isForced || hasServerEvidence(score.reasons) ? null : score.score
   return findWarnings(telemetry, { raspScore, receivedAtMs }, tenant.policy ?? {})
 }
 
