@@ -18,16 +18,15 @@ import { findTenant } from '#shared/core/telemetry/body-scan.ts'
 import { type EventHeader, encodeEventHead } from '#shared/core/telemetry/event-batch.ts'
 import type { Findings } from '#shared/core/telemetry/fast-path.ts'
 import { parseTelemetry } from '#shared/core/telemetry/parse-telemetry.ts'
-import { findForcedScore, sandboxForced } from '#shared/core/telemetry/sandbox.ts'
-import type { SignalWarning } from '#shared/core/telemetry/signal-warnings.ts'
+import { findForcedScore } from '#shared/core/telemetry/sandbox.ts'
 import type { verifySignature } from '#shared/core/telemetry/signature.ts'
-import { readVerdictRequest, type Telemetry } from '#shared/core/telemetry/submission.ts'
-import { findWarnings } from '#shared/core/telemetry/warnings/find-warnings.ts'
+import type { Telemetry } from '#shared/core/telemetry/submission.ts'
 import { noAttestation, type VerdictAttestation } from '#shared/core/verdicts/verdict-token.ts'
 import { framingFaults } from '#shared/io/http/incoming/request-framing.ts'
 import type { ActivePolicy } from '#shared/io/tenants/directory/active-policies.ts'
 import type { Tenant } from '#shared/io/tenants/directory/tenant-copy.ts'
-import type { IssuedVerdict, IssueVerdict, VerdictResult } from './verdicts/issue-verdict.ts'
+import { type AcceptedFacts, findVerdict, toAnswer } from './accepted-answer.ts'
+import type { IssueVerdict, VerdictResult } from './verdicts/issue-verdict.ts'
 
 /** Why a submission was refused, for a metric label and the log. */
 type RefusalReason =
@@ -290,7 +289,14 @@ export function decideVerified(
   const score = scoreTelemetry(parsed.telemetry, tenant, policy, receivedAtMs)
   // The lease may have expired since the signature was verified.
   if (!deps.leaseValid()) return refusals.lease
-  return accept(body, parsed, { tenant, deps, score, receivedAtMs, rateLimit, attestation })
+  return accept(body, parsed, {
+    tenant,
+    issueVerdict: deps.issueVerdict,
+    score,
+    receivedAtMs,
+    rateLimit,
+    attestation,
+  })
 }
 
 /**
@@ -360,80 +366,10 @@ function toPlatform(platform: string): Platform {
   return platform === 'android' || platform === 'ios' ? platform : 'other'
 }
 
-/** JSON in ASCII, for texts that the client chose. */
-export const escapeNonAscii = (json: string): string =>
-  json.replace(/[\u0080-\uffff]/g, (character) => {
-    return `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`
-  })
-
-function findSandboxWarnings(
-  telemetry: Telemetry,
-  { tenant, score, receivedAtMs }: { tenant: Tenant; score: Score; receivedAtMs: number },
-): SignalWarning[] {
-  const isForced = score.reasons.some(({ code }) => code === sandboxForced)
-  const raspScore = isForced ? null : score.score
-  return findWarnings(telemetry, { raspScore, receivedAtMs }, tenant.policy ?? {})
-}
-
-type AcceptFacts = {
-  tenant: Tenant
-  deps: Pick<DecideDeps, 'issueVerdict'>
-  score: Score
-  receivedAtMs: number
-  rateLimit: RateLimitFields | null
-  attestation: VerdictAttestation
-}
-
-/** @returns null when the submission asks for no verdict */
-function findVerdict(
-  telemetry: Telemetry,
-  eventId: string,
-  { tenant, deps, score, receivedAtMs, attestation }: AcceptFacts,
-): IssuedVerdict | null {
-  const request = readVerdictRequest(telemetry)
-  if (request === null) return null
-  if (deps.issueVerdict === undefined) return { token: null, result: 'no_key' }
-  return deps.issueVerdict({
-    tenantId: tenant.tenantId,
-    deviceId: telemetry.device_id,
-    sessionId: telemetry.session_id,
-    userId: telemetry.user_id,
-    eventId,
-    request,
-    score: score.score,
-    action: score.action,
-    attestation,
-    receivedAtMs,
-  })
-}
-
-/** The body of the 200: JSON in ASCII. */
-function toAnswer(
-  telemetry: Telemetry,
-  eventId: string,
-  facts: AcceptFacts,
-  verdictToken: string | null,
-): string {
-  const { tenant, score } = facts
-  const answer = {
-    status: 'accepted',
-    rasp_score: score.score,
-    rasp_action: score.action,
-    event_id: eventId,
-  }
-  const token = verdictToken === null ? {} : { verdict_token: verdictToken }
-  if (tenant.ingestAnswer === 'interface') return JSON.stringify({ ...answer, ...token })
-  const flags = score.reasons.map(({ code }) => code)
-  const warnings = tenant.environment === 'sandbox' ? findSandboxWarnings(telemetry, facts) : []
-  if (warnings.length === 0) return JSON.stringify({ ...answer, flags, ...token })
-  // Warnings hold names that the client chose.
-  return escapeNonAscii(JSON.stringify({ ...answer, flags, warnings, ...token }))
-}
-
 function accept(
   body: Buffer,
   parsed: { telemetry: Telemetry } & Findings,
-  facts: AcceptFacts,
+  facts: AcceptedFacts & { rateLimit: RateLimitFields | null },
 ): Acceptance {
   const { tenant, score } = facts
   const { telemetry } = parsed

@@ -6,7 +6,11 @@ import { checkSecretText, toBytes } from './check-arguments.ts'
 import { type SendOptions, sendSigned, sendSignedBatch } from './send-telemetry.ts'
 import type { BatchResult, IngestResult, Telemetry } from './telemetry.ts'
 import type { Verdict } from './verdicts/verdict-token.ts'
-import { checkVerdict, type VerdictCrypto, type VerifyVerdictOptions } from './verdicts/verify-verdict.ts'
+import {
+  checkVerdict,
+  type VerdictCrypto,
+  type VerifyVerdictOptions,
+} from './verdicts/verify-verdict.ts'
 import {
   checkWebhook,
   type MacQuestion,

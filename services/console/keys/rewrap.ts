@@ -22,7 +22,11 @@ import {
 import { withTenantLock } from '#shared/io/tenants/tenant-lock.ts'
 import { createTenantStore } from '#shared/io/tenants/tenant-store.ts'
 import { rewrapVerdictKeys } from '#shared/io/verdicts/verdict-key-store.ts'
-import { type KeyedDirectoryWriter, requireDirectory, requireRecovered } from '../tenants/directory.ts'
+import {
+  type KeyedDirectoryWriter,
+  requireDirectory,
+  requireRecovered,
+} from '../tenants/directory.ts'
 import { beginSwitch, endSwitch, type SwitchDeps } from './switch-keys.ts'
 
 export type RewrapDeps = SwitchDeps & {
@@ -48,7 +52,10 @@ export type RewrapResult = {
   already: number
   /** Tenants with a sealed secret. */
   tenants: number
-  /** Tenants, operators, erasures and verdict keys left for another call; 0 when the previous key is not needed. */
+  /**
+   * Tenants, operators, erasures and verdict keys left for another call; 0 when the previous key is
+   * not needed.
+   */
   remaining: number
   duration_ms: number
 }

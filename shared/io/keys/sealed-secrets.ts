@@ -11,8 +11,8 @@ import { deriveKey, type KeyPurpose } from './proofs.ts'
 
 export type SecretKind = 'hmac' | 'webhook'
 /**
- * A secret of a tenant, its new credentials in one text, the TOTP secret of an operator, the id that
- * an erasure is about, or the private half of a key that signs verdicts.
+ * A secret of a tenant, its new credentials in one text, the TOTP secret of an operator, the id
+ * that an erasure is about, or the private half of a key that signs verdicts.
  */
 export type SecretOwner =
   | { tenantId: string; kind: SecretKind | 'rotated' }

@@ -13,4 +13,5 @@ export async function verifyVerdict(token, tenant, audience, nonce) {
 }
 
 const token = readFileSync(0, 'utf8').trim()
-console.log(JSON.stringify(await verifyVerdict(token, TENANT, AUDIENCE, NONCE)))
+const verdict = await verifyVerdict(token, TENANT, AUDIENCE, NONCE)
+process.stdout.write(`${JSON.stringify(verdict)}\n`)
