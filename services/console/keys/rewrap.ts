@@ -105,8 +105,7 @@ export async function rewrapSecrets(
   await forEachConcurrently(stale, inTime, (tenantId) =>
     withTenantLock(deps.locks, tenantId, (session) => project(session, tenantId)),
   )
-  const verdictKeys = await postgres.transaction((tx) => rewrapVerdictKeys(tx, sealer))
-  count(verdictKeys)
+  count(await postgres.transaction((tx) => rewrapVerdictKeys(tx, sealer)))
   const { revision: verdictRevision } = await readDirectory(() =>
     directory.projectVerdictKey(postgres),
   )

@@ -111,7 +111,7 @@ export function run(args: string[]): void {
         name: 'the token alone',
         unit: 'µs',
         value: toSpread(withToken.map((cost, round) => cost - without[round]!)),
-        bound: { of: 'value', atMost: 100 },
+        bound: { of: 'value', atMost: 150 },
       },
     ],
     checks: [],
