@@ -10,7 +10,7 @@ import { type Poller, startPolling } from '#shared/io/process/poll.ts'
 import type { TenantProjection } from '#shared/io/tenants/directory/tenant-projection.ts'
 import { removeExpiredRotationKeys } from '#shared/io/tenants/rotation-store.ts'
 import type { Maker } from '../tenants/credentials.ts'
-import { addFirstRoots } from '../tenants/install-roots.ts'
+import { addFirstRoots } from '../tenants/installs/install-roots.ts'
 import { type UndoDeps, undoAbandonedRotations } from '../tenants/rotation.ts'
 
 /** A lost entry is repaired within 1.5 s, a wrong one within 3 s. */

@@ -1,6 +1,6 @@
 /**
- * Bounds of registrations: how many an edge takes in a second, and how many wait for their evidence,
- * of one tenant and of all. They are counted apart from telemetry, which none of them delays.
+ * Bounds of registrations: how many an edge takes in a second, and how many wait for their
+ * evidence, of one tenant and of all. They are counted apart from telemetry, which none delays.
  */
 import {
   registrationsBurst,

@@ -12,11 +12,9 @@ export const challengeAnswerSchema = z
 export const installAnswerSchema = z
   .object({
     status: z.literal('registered'),
-    install_token: z
-      .string()
-      .meta({
-        description: 'For `X-Service-Install`, 1,024 characters at most. Keep it as it is.',
-      }),
+    install_token: z.string().meta({
+      description: 'For `X-Service-Install`, 1,024 characters at most. Keep it as it is.',
+    }),
     install_key: z.string().meta({
       description:
         'Keys `X-Service-Signature` in place of the HMAC secret, as UTF-8. Keep it as a secret.',

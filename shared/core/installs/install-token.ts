@@ -13,10 +13,9 @@ import {
   type KeyObject,
   timingSafeEqual,
 } from 'node:crypto'
-import { z } from 'zod'
 import { installTokenCharactersMax } from '#shared/core/base/limits/installs.ts'
 import type { CategorySignals } from '#shared/core/signals/signal-definition.ts'
-import { installLevels, installProviders, installVerdicts } from './registration.ts'
+import type { InstallProvider, installLevels, installVerdicts } from './registration.ts'
 
 /** Bytes of a root. */
 export const installRootBytes = 32
@@ -25,44 +24,48 @@ export const installRootBytes = 32
 export type InstallRoot = { epoch: number; tokenKey: KeyObject; signingKey: KeyObject }
 
 /** What a token says. Its members are short, because every event brings it. */
-export const installFactsSchema = z.object({
+export type InstallFacts = {
   /** Tenant. */
-  t: z.string(),
+  t: string
   /** Device: `toDeviceHash` of its id. */
-  d: z.string(),
+  d: string
   /** Package or bundle id; null when none was sent, or when it would make the token too long. */
-  a: z.string().nullable(),
+  a: string | null
   /** Provider. */
-  p: z.enum(installProviders),
+  p: InstallProvider
   /** Verdict. */
-  v: z.enum(installVerdicts),
+  v: (typeof installVerdicts)[number]
   /** Level of the key. */
-  l: z.enum(installLevels),
+  l: (typeof installLevels)[number]
   /** Reason of a rejection. */
-  r: z.string().nullable(),
+  r: string | null
   /** The attested public key: SPKI in base64; null without one. */
-  k: z.string().nullable(),
+  k: string | null
   /** Hashes of the chain's issuers and serials, as in the registration. */
-  s: z.array(z.string()),
+  s: readonly string[]
   /** Server signals of category `attestation` that hold as long as the token. */
-  f: z.record(z.string(), z.unknown()),
+  f: CategorySignals
   /** When it was made, and when it ends, in ms since 1970. */
-  iat: z.number().int(),
-  exp: z.number().int(),
-})
-export type InstallFacts = Omit<z.infer<typeof installFactsSchema>, 'f'> & { f: CategorySignals }
+  iat: number
+  exp: number
+}
 
 /** Why a token does not count. Each is one 401; only a metric tells them apart. */
 export type TokenFault = 'install_malformed' | 'install_epoch' | 'install_mac'
 
-export type TokenReading = {
-  /** Null when this service made the token for the tenant whose root it was read with. */
-  fault: TokenFault | null
-  /** The install key of this text, whether the token counts or not. */
+/** A token with the key that it derives. */
+export type OpenedToken = {
+  /** What a body must be signed with. Whoever has it got it with exactly this token. */
   key: string
-  /** What it says, unread: base64url of JSON. Read it with `readInstallFacts` without a fault. */
-  payload: string
+  /** Null when the text has not the form of a token. */
+  parts: TokenParts | null
+  text: string
+  /** Of its epoch; undefined when the tenant has none. */
+  root: InstallRoot | undefined
+  decoy: InstallRoot
 }
+
+type TokenParts = { head: string; epoch: number; payload: string; mac: string }
 
 /** @param root 32 random bytes @throws RangeError for another length */
 export function toInstallRoot(epoch: number, root: Uint8Array): InstallRoot {
@@ -104,52 +107,58 @@ export function makeInstallToken(
 }
 
 /**
- * Reads a token's MAC and derives its install key: two HMACs, for any text. What the token says is
- * not read.
- * @param text `installTokenCharactersMax` characters of the header at most
+ * Derives the install key of a token: one HMAC, for any text. A signature that holds under it
+ * proves the token as well, since nobody else can derive the key. What it says is not read.
+ * @param text of the header
  * @param roots the valid roots of the tenant that the body names
  * @param decoy takes the place of a root that is missing
  */
-export function readInstallToken(
+export function openInstallToken(
   text: string,
   roots: readonly InstallRoot[],
   decoy: InstallRoot,
-): TokenReading {
+): OpenedToken {
   const parts = splitToken(text)
   const root = roots.find(({ epoch }) => epoch === parts?.epoch)
-  const { tokenKey, signingKey } = root ?? decoy
-  const right = Buffer.from(macOf(tokenKey, parts?.head ?? text), 'latin1')
-  const given = Buffer.alloc(right.length)
-  given.write(parts?.mac ?? noMac, 'latin1')
-  const isRight = timingSafeEqual(given, right)
-  const key = macOf(signingKey, text)
-  const { payload = '' } = parts ?? {}
-  if (parts === null) return { fault: 'install_malformed', key, payload }
-  if (root === undefined) return { fault: 'install_epoch', key, payload }
-  return { fault: isRight ? null : 'install_mac', key, payload }
+  // A longer text is none: it costs no more than the longest token.
+  const read = text.slice(0, installTokenCharactersMax)
+  return { key: macOf((root ?? decoy).signingKey, read), parts, text: read, root, decoy }
 }
 
 /**
- * Reads what a token says. Call it once its MAC and the signature of the body hold.
- * @throws when it is none of ours, which the MAC excludes
+ * Judges the MAC of a token that no signature has proven: one HMAC, for any text.
+ * @returns null when this service made it for the tenant whose roots it was opened with
  */
-export function readInstallFacts(payload: string): InstallFacts {
-  return installFactsSchema.parse(JSON.parse(Buffer.from(payload, 'base64url').toString('utf8')))
+export function findTokenFault({ parts, text, root, decoy }: OpenedToken): TokenFault | null {
+  const right = Buffer.from(macOf((root ?? decoy).tokenKey, parts?.head ?? text), 'latin1')
+  const given = Buffer.alloc(right.length)
+  given.write(parts?.mac ?? noMac, 'latin1')
+  const isRight = timingSafeEqual(given, right)
+  if (parts === null) return 'install_malformed'
+  if (root === undefined) return 'install_epoch'
+  return isRight ? null : 'install_mac'
+}
+
+/**
+ * Reads what a token says. Call it once the MAC, or a signature with the key of the token, holds:
+ * then this service wrote it, in the shape that its first part names.
+ */
+export function readInstallFacts({ parts }: OpenedToken): InstallFacts {
+  return JSON.parse(Buffer.from(parts!.payload, 'base64url').toString('utf8')) as InstallFacts
 }
 
 const form = 'ins1'
 const macCharacters = 43
 const noMac = '='.repeat(macCharacters)
-const pattern = /^ins1\.([1-9]\d*)\.([A-Za-z0-9_-]+)\.([A-Za-z0-9_-]+)$/
-/** A root epoch is an `integer` of Postgres. */
-const epochDigitsMax = 10
+const epochPattern = /^[1-9]\d{0,9}$/
 
-type TokenParts = { head: string; epoch: number; payload: string; mac: string }
-
+/** Its alphabets are not looked at: a MAC or a key that holds is of exactly this text. */
 function splitToken(text: string): TokenParts | null {
   if (text.length > installTokenCharactersMax) return null
-  const [, epoch = '', payload = '', mac = ''] = pattern.exec(text) ?? []
-  if (mac.length !== macCharacters || epoch.length > epochDigitsMax) return null
+  const parts = text.split('.')
+  const [first, epoch = '', payload = '', mac = ''] = parts
+  if (parts.length !== 4 || first !== form || mac.length !== macCharacters) return null
+  if (payload === '' || !epochPattern.test(epoch)) return null
   return { head: text.slice(0, -1 - macCharacters), epoch: Number(epoch), payload, mac }
 }
 

@@ -1,7 +1,8 @@
 /**
  * The keys of an edge: it opens HMAC secrets and install roots, makes challenges, proves its own
- * words, and checks what a console has signed. None of them signs an entry or opens another kind of secret. An edge that still gets
- * MASTER_KEY derives them, and reads the form of the release before as well.
+ * words, and checks what a console has signed. None of them signs an entry or opens another kind of
+ * secret. An edge that still gets MASTER_KEY derives them, and reads the form of the release before
+ * as well.
  */
 import { anyOf, createProver, deriveKey, type Prover, type Verifier } from './proofs.ts'
 import { createOpener, type Opener, toHmacKey, toInstallRootKey } from './sealed-secrets.ts'

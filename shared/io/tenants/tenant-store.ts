@@ -65,7 +65,7 @@ export type TenantStore = {
   findRetiredHmac: (tenantId: string) => Promise<{ last4: string; retiredAt: string } | null>
   /** Sets the status and raises the epoch; false when it was so already. */
   setStatus: (tenantId: string, status: TenantStatus) => Promise<boolean>
-  /** Sets whether its secret signs telemetry, and raises the epoch; false when it was so already. */
+  /** Sets whether its secret signs telemetry, and raises the epoch; false when it was so. */
   setSharedSecret: (tenantId: string, off: boolean) => Promise<boolean>
   /** Removes a tenant with its dependent rows; its audit rows stay. */
   removeTenant: (tenantId: string) => Promise<void>

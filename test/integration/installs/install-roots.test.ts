@@ -18,7 +18,7 @@ import {
   dropOldInstallRoot,
   rotateInstallRoot,
   setSharedSecret,
-} from '../../../services/console/tenants/install-roots.ts'
+} from '../../../services/console/tenants/installs/install-roots.ts'
 import { createTenant, requireTenant } from '../../../services/console/tenants/manage-tenants.ts'
 import { findSender } from '../../../services/ingest/verify-sender.ts'
 import { type ConsoleRig, createConsoleRig, type TestEdge } from '../../support/http/console-rig.ts'
@@ -166,6 +166,26 @@ describe('a rotation of the root', () => {
     expect(epochs.size).toBeGreaterThan(3)
   })
 
+  it('makes a root known to every edge before any edge makes tokens with it', async () => {
+    const isKnown: boolean[] = []
+    const directory: typeof rig.deps.directory = {
+      ...rig.deps.directory,
+      project: async (projection) => {
+        const [makesTokens] = projection.entry.install_roots!
+        isKnown.push(
+          edges.every((edge) =>
+            edge.directory
+              .find(tenantId)!
+              .installRoots.some(({ epoch }) => epoch === makesTokens!.epoch),
+          ),
+        )
+        return rig.deps.directory.project(projection)
+      },
+    }
+    await rotateInstallRoot({ ...rig.deps, directory }, { tenantId, actor: 'ada' })
+    expect(isKnown).toEqual([true, true])
+  })
+
   it('leaves the tokens of the root before valid, until the next one', async () => {
     const first = register(edges[0]!)!
     expect(await rotate()).toMatchObject({
@@ -197,7 +217,8 @@ describe('a rotation of the root', () => {
       'install_root.rotated',
     ])
     const { rows } = await rig.postgres.query(
-      'select epoch, state, sealed is null as is_gone from install_roots where tenant_id = $1 order by epoch',
+      `select epoch, state, sealed is null as is_gone from install_roots
+       where tenant_id = $1 order by epoch`,
       [tenantId],
     )
     expect(rows).toEqual([

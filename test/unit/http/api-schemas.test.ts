@@ -189,6 +189,8 @@ describe('the OpenAPI document', async () => {
     expect(operations.map(({ method, path }) => `${method} ${path}`)).toEqual([
       'post /v1/rasp/ingest',
       'post /v1/rasp/ingest/batch',
+      'get /v1/rasp/challenge',
+      'post /v1/rasp/installs',
       'get /healthz',
       'get /openapi.json',
       'get /v1/di/alerts',

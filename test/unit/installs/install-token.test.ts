@@ -4,10 +4,11 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { appIdCharactersMax, installTokenCharactersMax } from '#shared/core/base/limits/installs.ts'
 import {
+  findTokenFault,
   type InstallFacts,
   makeInstallToken,
+  openInstallToken,
   readInstallFacts,
-  readInstallToken,
   toDeviceHash,
   toInstallRoot,
 } from '#shared/core/installs/install-token.ts'
@@ -30,13 +31,16 @@ const facts: InstallFacts = {
 }
 const root = installRoot(7)
 const { token, key } = makeInstallToken(root, facts)
-const read = (text: string, roots = [root]) => readInstallToken(text, roots, decoyRoot)
+function read(text: string, roots = [root]) {
+  const opened = openInstallToken(text, roots, decoyRoot)
+  return { opened, key: opened.key, fault: findTokenFault(opened) }
+}
 
 describe('a token', () => {
   it('says what the registration found, and has the key of its install', () => {
     const reading = read(token)
     expect(reading).toMatchObject({ fault: null, key })
-    expect(readInstallFacts(reading.payload)).toEqual(facts)
+    expect(readInstallFacts(reading.opened)).toEqual(facts)
     expect(key).toMatch(/^[A-Za-z0-9_-]{43}$/)
     expect(token).toMatch(/^ins1\.7\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]{43}$/)
   })
@@ -127,9 +131,9 @@ describe('the length of a token', () => {
   it('is within its bound without the app where all else is as long as can be', () => {
     const { token: long } = makeInstallToken(root, longest)
     expect(long.length).toBeLessThanOrEqual(installTokenCharactersMax)
-    const said = readInstallFacts(read(long).payload)
+    const said = readInstallFacts(read(long).opened)
     expect(said).toEqual({ ...longest, a: null })
-    expect(readInstallFacts(read(token).payload).a).toBe('com.acme.bank')
+    expect(readInstallFacts(read(token).opened).a).toBe('com.acme.bank')
   })
 
   it('is never beyond its bound', () => {

@@ -1,6 +1,6 @@
 /**
- * The cost and content of a refusal beside an install token: whatever is wrong, it is two HMACs over
- * the body, no parse and one answer.
+ * The cost and content of a refusal beside an install token: whatever is wrong, it is two HMACs
+ * over the body, no parse and one answer.
  */
 import { createSecretKey, type KeyObject } from 'node:crypto'
 import { describe, expect, it, vi } from 'vitest'
@@ -68,16 +68,12 @@ const foreign = makeInstallToken(installRoot(1, 9), facts)
 const dropped = makeInstallToken(installRoot(3), facts)
 const decoys = makeInstallToken(decoyRoot, facts)
 
-function decide(
-  tenant: Tenant,
-  {
-    text = body,
-    token = mine.token,
-    key = mine.key,
-  }: { text?: string; token?: string; key?: string },
-  { keysKnown = true, leaseValid = true } = {},
-) {
-  const keys: KeyObject[] = []
+type Sent = { text?: string; token?: string | undefined; key?: string }
+
+function decide(tenant: Tenant, sent: Sent, { keysKnown = true, leaseValid = true } = {}) {
+  const { text = body, key = mine.key } = sent
+  const token = 'token' in sent ? sent.token : mine.token
+  const keys: (KeyObject | string)[] = []
   const parse = vi.spyOn(JSON, 'parse')
   try {
     const credentials = { signature: signBody(text, key), install: token }
@@ -159,6 +155,18 @@ describe('a submission with a token that does not count', () => {
     }
   })
 })
+
+describe('a submission without a token', () => {
+  it('costs two HMACs and gets the answer of all others where the secret is off', () => {
+    const { decision, keys } = decide(off, { token: undefined, key: secret })
+    const wrong = decide(acme, { token: undefined, key: 'x' })
+    expect(decision).toMatchObject({ kind: 'refused', reason: 'shared_secret_off' })
+    expect((decision as Refused).problem).toBe((wrong.decision as Refused).problem)
+    expect([keys.length, wrong.keys.length]).toEqual([2, 2])
+  })
+})
+
+type Refused = { problem: unknown }
 
 describe('a submission of an install', () => {
   const headOf = (decision: ReturnType<typeof decide>['decision']) =>

@@ -42,7 +42,7 @@ function decide(
   body: string,
   { synced = true, leaseValid = () => true }: Edge = {},
 ) {
-  const keys: KeyObject[] = []
+  const keys: (KeyObject | string)[] = []
   const decision = decideSubmission(
     Buffer.from(body),
     { signature },

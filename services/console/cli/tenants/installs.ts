@@ -35,7 +35,9 @@ export const installs = [
       if ((off === undefined) === (on === undefined)) throw new CliError('Give --off or --on.')
       const body = { off: off === true }
       const answer = await context.adminFetch('PUT', `${toTenantPath(slug!)}/shared-secret`, body)
-      context.out(answer as SharedSecret, toFields)
+      context.out(answer as SharedSecret, ({ tenant_id, shared_secret_off: isOff }) =>
+        toFields({ tenant_id, shared_secret: isOff ? 'off: only installs send telemetry' : 'on' }),
+      )
     },
   ),
 ]

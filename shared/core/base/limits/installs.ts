@@ -1,6 +1,6 @@
 /** Bounds of installs: challenges, registrations and tokens. */
 
-/** How long a challenge may be answered: a phone makes a key in seconds, a slow one in half a minute. */
+/** How long a challenge may be answered: a phone makes a key in seconds, a slow one in thirty. */
 export const challengeMs = 2 * 60_000
 
 /**

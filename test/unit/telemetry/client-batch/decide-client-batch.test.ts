@@ -37,7 +37,7 @@ const acme: Tenant = {
 }
 
 function makeEdge(tenant: Tenant | undefined = acme, change: Partial<DecideDeps> = {}) {
-  const counted = { keys: [] as KeyObject[], looks: 0, taken: [] as number[] }
+  const counted = { keys: [] as (KeyObject | string)[], looks: 0, taken: [] as number[] }
   const deps: DecideDeps = {
     findTenant: (tenantId) => {
       counted.looks++

@@ -7,6 +7,7 @@ import type { RotatedRoot } from '#shared/core/installs/rotated-root.ts'
 import { insertAudit } from '#shared/io/postgres/audit-store.ts'
 import type { Session } from '#shared/io/postgres/postgres.ts'
 import {
+  addFirstRoot,
   beginRootRotation,
   dropOtherRoot,
   findRootEpochs,
@@ -16,9 +17,9 @@ import {
 } from '#shared/io/tenants/install-root-store.ts'
 import { tryTenantLock, withTenantLock } from '#shared/io/tenants/tenant-lock.ts'
 import { createTenantStore } from '#shared/io/tenants/tenant-store.ts'
-import { type Maker, makeInstallRoot } from './credentials.ts'
-import { isBehind, projectCurrentState, requireDirectory, requireRecovered } from './directory.ts'
-import { type ManageDeps, requireTenant, updateEdges } from './manage-tenants.ts'
+import { type Maker, makeInstallRoot } from '../credentials.ts'
+import { isBehind, projectCurrentState, requireDirectory, requireRecovered } from '../directory.ts'
+import { type ManageDeps, requireTenant, updateEdges } from '../manage-tenants.ts'
 
 type RootDeps = Pick<ManageDeps, 'locks' | 'directory'>
 type Wanted = { tenantId: string; actor: string }
@@ -121,8 +122,7 @@ export async function addFirstRoots(deps: RootDeps & Maker): Promise<number> {
       if (await isBehind(deps.directory, session, tenantId)) return false
       const isNew = await session.transaction(async (tx) => {
         const root = makeInstallRoot(deps, tenantId)
-        if (!(await insertFirstRoot(tx, tenantId, root))) return false
-        await tx.query('update tenants set epoch = epoch + 1 where tenant_id = $1', [tenantId])
+        if (!(await addFirstRoot(tx, tenantId, root))) return false
         const after = { epoch: 1 }
         await insertAudit(tx, { actor: 'system', tenantId, action: 'install_root.created', after })
         return true

@@ -1,10 +1,10 @@
 /** Routes of installs: rotate the install root, and switch the tenant's own secret off or on. */
 import { z } from 'zod'
 import { rotatedRootSchema } from '#shared/core/installs/rotated-root.ts'
-import { actorOf, type ConsoleApp } from '../http/admin-app.ts'
-import { tenantParams } from '../http/schemas.ts'
+import { actorOf, type ConsoleApp } from '../../http/admin-app.ts'
+import { tenantParams } from '../../http/schemas.ts'
+import type { ManageDeps } from '../manage-tenants.ts'
 import { dropOldInstallRoot, rotateInstallRoot, setSharedSecret } from './install-roots.ts'
-import type { ManageDeps } from './manage-tenants.ts'
 
 /** Adds the routes. */
 export function addInstallRoutes(app: ConsoleApp, deps: ManageDeps): void {
@@ -17,8 +17,8 @@ export function addInstallRoutes(app: ConsoleApp, deps: ManageDeps): void {
         tags: ['Credentials'],
         summary: 'Make a new install root; returns once every edge makes tokens with it',
         description:
-          'Installs with tokens of the root before go on, until it is dropped or the root is rotated ' +
-          'again: they renew within 30 days. No install is refused meanwhile.',
+          'Installs with tokens of the root before go on, until it is dropped or the root is ' +
+          'rotated again: they renew within 30 days. No install is refused meanwhile.',
         params: tenantParams,
         body: z.strictObject({}).nullish(),
         problems: ['conflict'],
@@ -52,8 +52,8 @@ export function addInstallRoutes(app: ConsoleApp, deps: ManageDeps): void {
         tags: ['Credentials'],
         summary: 'Switch telemetry that the HMAC secret itself signs off or on',
         description:
-          'Off, every edge answers it with 401 once this returns, batches included. Registrations ' +
-          'of installs go on, and so does what installs sign with their own keys.',
+          'Off, every edge answers it with 401 once this returns, batches included. ' +
+          'Registrations go on, and so does what installs sign with their own keys.',
         params: tenantParams,
         body: z.strictObject({ off: z.boolean() }),
         problems: ['conflict'],
