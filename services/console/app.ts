@@ -36,6 +36,7 @@ import { createTokenCheck, type TokenCheckDeps } from './http/check-token.ts'
 import { createRefusalAudit } from './http/refusal-audit.ts'
 import { addSecretRoutes } from './keys/secret-routes.ts'
 import { addListRoutes } from './lists/list-routes.ts'
+import { addNetworkRoutes } from './network/network-routes.ts'
 import { createAttemptLimits, limitedBys } from './operators/attempt-limits.ts'
 import { addAuthentication } from './operators/authenticate.ts'
 import { createKnownTokens } from './operators/known-tokens.ts'
@@ -81,6 +82,7 @@ const routes = [
   addDeliveryRoutes,
   addAuditRoutes,
   addEdgeRoutes,
+  addNetworkRoutes,
   addAddressRoutes,
   addReconciliationRoutes,
   addPolicyRoutes,

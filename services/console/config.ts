@@ -33,6 +33,7 @@ export function readConsoleConfig(env: Env) {
       OIDC_TRUST_EMAILS_OF: variables.OIDC_TRUST_EMAILS_OF,
       OIDC_STEP_UP: variables.OIDC_STEP_UP,
       TRUSTED_PROXIES: variables.TRUSTED_PROXIES,
+      NETWORK_DATA: variables.NETWORK_DATA,
       STOP_DELAY_MS: variables.STOP_DELAY_MS,
       ALLOW_PRIVATE_WEBHOOKS: variables.ALLOW_PRIVATE_WEBHOOKS,
       WEBHOOK_ALLOW_NETWORKS: variables.WEBHOOK_ALLOW_NETWORKS,

@@ -12,6 +12,7 @@ import { createKnownForm } from '#shared/io/keys/key-form.ts'
 import { createClickhouseCheck } from '#shared/io/migrations/clickhouse-check.ts'
 import { createPostgresCheck } from '#shared/io/migrations/postgres-check.ts'
 import { createSchemaVersions } from '#shared/io/migrations/schema-versions.ts'
+import { createNetworkData } from '#shared/io/network/network-data.ts'
 import { type Postgres, PostgresUnavailableError } from '#shared/io/postgres/postgres.ts'
 import type { Listen } from '#shared/io/process/config.ts'
 import { createLifecycle, run } from '#shared/io/process/lifecycle.ts'
@@ -63,6 +64,14 @@ async function main(): Promise<void> {
   void checkEngine()
   await checkMasterKey(postgres, sealer, log)
   lifecycle.onStop('key form', keyForm.start(log).stop)
+  const networkData = createNetworkData({
+    folder: config.NETWORK_DATA ?? null,
+    isCheckOnly: true,
+    log,
+    metrics,
+    wallMs: Date.now,
+  })
+  lifecycle.onStop('network data', networkData.start().stop)
   const jobs = startJobsThread({ config, log, metrics })
   const internalUrl = await serveInternally({
     lifecycle,
@@ -75,6 +84,7 @@ async function main(): Promise<void> {
       jobs: jobs.checkReady,
       clickhouse: checkEngine,
       recovery: jobs.checkRecovery,
+      network_data: networkData.warning,
       // While Postgres is away, its own check says so.
       streams: () => findStreamFault(postgres, config.TELEMETRY_STREAMS).catch(() => null),
     },
@@ -88,7 +98,16 @@ async function main(): Promise<void> {
   })
   let listening = toBrowserUrl(config.CONSOLE_LISTEN)
   const publicUrl = () => config.PUBLIC_URL ?? listening
-  const parts = { config, connections, sealer, keyForm, backtests, publicUrl, ...shared }
+  const parts = {
+    config,
+    connections,
+    sealer,
+    keyForm,
+    backtests,
+    networkData,
+    publicUrl,
+    ...shared,
+  }
   const app = await createConsoleApp(createConsoleDeps(parts), {
     log,
     metrics,

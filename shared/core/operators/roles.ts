@@ -69,6 +69,7 @@ export const endpointAccess: Readonly<Record<string, EndpointAccess>> = {
   'GET /audit': everyTenantAdmin,
   'GET /edges': viewer,
   'GET /addresses': viewer,
+  'GET /network': viewer,
   'POST /secrets/rewrap': everyTenantAdmin,
   'GET /recovery': everyTenantAdmin,
   'POST /recovery': everyTenantStepUp,

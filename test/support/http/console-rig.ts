@@ -42,6 +42,7 @@ import type { SignalChangeDeps } from '../../../services/console/entities/signal
 import type { EraseRouteDeps } from '../../../services/console/erasure/erasure-routes.ts'
 import type { ExplainDeps } from '../../../services/console/events/explain-event.ts'
 import type { RewrapDeps } from '../../../services/console/keys/rewrap.ts'
+import type { NetworkRouteDeps } from '../../../services/console/network/network-routes.ts'
 import type { OperatorDeps } from '../../../services/console/operators/operator-deps.ts'
 import type { PeriodOverviewDeps } from '../../../services/console/overview/overview-routes.ts'
 import type { BacktestRouteDeps } from '../../../services/console/policies/backtest-routes.ts'
@@ -102,6 +103,7 @@ export type ConsoleRig = {
     ReconciliationRouteDeps &
     OperatorDeps &
     EdgeRouteDeps &
+    NetworkRouteDeps &
     AddressRouteDeps
   outcomes: string[]
   /** Starts an edge, by default with the rig's keys, and waits for its lease. */
@@ -160,6 +162,7 @@ export async function createConsoleRig(
       onOutcome: (outcome) => outcomes.push(outcome),
       onRewrap: () => undefined,
       listEdges: () => listEdges(nats, sealer),
+      networkData: { status: () => null },
       listTenantsToReproject: () => listTenantsToReproject(nats, sealer),
       proveOthersAgain: () => proveOthersAgain(nats, sealer),
       keyForm,

@@ -1560,6 +1560,38 @@ export interface paths {
             };
         };
     };
+    "/admin/v1/network": {
+        get: {
+            responses: {
+                200: {
+                    content: {
+                        "application/json": {
+                            is_on: boolean;
+                            data: {
+                                file: string;
+                                state: "in_use" | "older_in_use" | "broken";
+                                fault: string | null;
+                                gives: ("country"
+                                    | "coordinates"
+                                    | "asn"
+                                    | "organization"
+                                    | "tor"
+                                    | "vpn"
+                                    | "hosting"
+                                    | "proxy"
+                                    | "relay"
+                                    | "mobile")[];
+                                networks: number | null;
+                                bytes: number | null;
+                                built_at: string | null;
+                                read_at: string | null;
+                            }[];
+                        };
+                    };
+                };
+            };
+        };
+    };
     "/admin/v1/addresses": {
         get: {
             responses: {
