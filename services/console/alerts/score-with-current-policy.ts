@@ -38,12 +38,15 @@ export async function scoreWithCurrentPolicy(
     streamOffset: event.streamOffset,
     received_at: event.receivedAtMs,
     body,
+    install: event.install,
   }
   const [features] = await deps
     .loadRiskFeatures([loaded], () => policy)
     .catch(rejectUnavailable('The risk features of the device cannot be read at the moment.'))
   const verdict = { rasp_score: scored.score, rasp_action: scored.action }
-  const risk = decideRisk({ ...verdict, reasons: scored.reasons, body }, policy, features!)
+  const { receivedAtMs: received_at } = event
+  const rescored = { ...verdict, reasons: scored.reasons, body, received_at }
+  const risk = decideRisk(rescored, policy, features!)
   const { action, riskScore: risk_score, reasons } = risk
   return { ...known, action, risk_score, reasons, risk_features: true }
 }

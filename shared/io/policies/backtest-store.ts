@@ -15,6 +15,7 @@ import type {
 } from '#shared/core/policies/backtest.ts'
 import type { Policy } from '#shared/core/policies/policy.ts'
 import { readFlagWords } from '#shared/core/scoring/sql/flag-words.ts'
+import { bodySettings } from '#shared/core/scoring/sql/scoring-sql-points.ts'
 import type { Clickhouse } from '#shared/io/clickhouse/clickhouse.ts'
 import { scorePatterns } from './backtest-pattern-store.ts'
 import {
@@ -61,6 +62,7 @@ const settings: ClickHouseSettings = {
   max_query_size: '20000000',
   max_ast_elements: '2000000',
   max_expanded_ast_elements: '4000000',
+  ...bodySettings,
 }
 
 /** @param signal ends the running query and prevents further ones */

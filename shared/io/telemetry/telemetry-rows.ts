@@ -3,6 +3,7 @@
  * An insert names its columns, so an older release works with a new column.
  */
 import { readOccurredAt } from '#shared/core/base/instants.ts'
+import { toStoredCounter } from '#shared/core/installs/reused-counters.ts'
 import { patternVersion } from '#shared/core/scoring/sql/signal-patterns.ts'
 import { findDetectedServerSignals } from '#shared/core/signals/server-detected.ts'
 import {
@@ -90,6 +91,9 @@ const telemetryWriters = {
   os_version: (writer, { install }) => writer.string(install.osVersion),
   device_brand: (writer, { install }) => writer.string(install.deviceBrand),
   device_model: (writer, { install }) => writer.string(install.deviceModel),
+  install_token: (writer, { event }) => writer.string(event.install?.token_id ?? ''),
+  attested_key: (writer, { event }) => writer.string(event.install?.attested_key ?? ''),
+  assertion_counter: (writer, { event }) => writer.uint32(toStoredCounter(event.install?.counter)),
   filled_categories: (writer, { signals }) => writer.uint8(toFilledCategories(signals)),
   unknown_signals: (writer, { signals }) => writer.strings(findUnknownSignals(signals)),
   detected_bits: (writer, { bits }) => writeBits(writer, bits.detected),

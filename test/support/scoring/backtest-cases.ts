@@ -82,7 +82,16 @@ const unknownName = fc.oneof(
   fc.constantFrom(...allSignals.map(({ name }) => `${name}.x`)),
   fc.string({ unit: 'binary', maxLength: 6 }),
 )
-const unknownValue = fc.oneof(fc.jsonValue({ maxDepth: 3 }), text, number, fc.boolean())
+/** Whole numbers that 64 bits do not hold, as JSON writes them. */
+const beyond64Bits = fc.constantFrom(2 ** 64, -(2 ** 64), 3.6e20, -1.6e19)
+const unknownValue = fc.oneof(
+  fc.jsonValue({ maxDepth: 3 }),
+  text,
+  number,
+  fc.boolean(),
+  beyond64Bits,
+  fc.array(beyond64Bits, { minLength: 1, maxLength: 2 }),
+)
 
 /** A value of a declared signal, often of its type. */
 function ownValue(type: SignalType): fc.Arbitrary<unknown> {

@@ -7,7 +7,11 @@ import type { Policy } from '#shared/core/policies/policy.ts'
 import { compilePolicy } from '#shared/core/scoring/scoring.ts'
 import { flagWords, readFlagWords } from '#shared/core/scoring/sql/flag-words.ts'
 import { compileToSql, toScoringQuery } from '#shared/core/scoring/sql/scoring-sql.ts'
-import { needsBody, type Source } from '#shared/core/scoring/sql/scoring-sql-points.ts'
+import {
+  bodySettings,
+  needsBody,
+  type Source,
+} from '#shared/core/scoring/sql/scoring-sql-points.ts'
 import type { Signals } from '#shared/core/signals/signal-definition.ts'
 import type { AcceptedEvent } from '#shared/core/telemetry/event-batch.ts'
 import type { Clickhouse } from '#shared/io/clickhouse/clickhouse.ts'
@@ -167,6 +171,7 @@ async function scoreInEngine(
       max_query_size: '100000000',
       max_ast_elements: '10000000',
       compile_expressions: 0,
+      ...bodySettings,
     },
   })
   const rows = await result.json<[string, ...[number, number, number[]][]]>()

@@ -2,6 +2,7 @@
 // batch messages that contain them.
 import { toEventId } from '#shared/core/base/ids.ts'
 import { batchEventsMax } from '#shared/core/base/limits/ingest.ts'
+import { encodeRegistration, type Registration } from '#shared/core/installs/registration.ts'
 import { defaultPolicy } from '#shared/core/policies/default-policy.ts'
 import { type Policy, toPolicyHash } from '#shared/core/policies/policy.ts'
 import { compilePolicy } from '#shared/core/scoring/scoring.ts'
@@ -11,6 +12,7 @@ import {
   decodeBatch,
   type EventHeader,
   encodeEventHead,
+  encodeRegistrationHead,
   toStreamOffset,
 } from '#shared/core/telemetry/event-batch.ts'
 import { findBeyondCatalog } from '#shared/core/telemetry/fast-path.ts'
@@ -28,6 +30,8 @@ export type EventFacts = {
   /** Makes bodies of otherwise equal facts differ. */
   nonce?: number | string
   policy?: Policy
+  /** The install whose key signed it. */
+  install?: EventHeader['install']
   /** More fields of the body. */
   more?: Record<string, unknown>
 }
@@ -85,10 +89,44 @@ export function makeElement(facts: EventFacts): string {
     policy_version: 1,
     policy_hash: toPolicyHash(policy),
     epoch: 1,
+    ...(facts.install === undefined ? {} : { install: facts.install }),
     ...(findBeyondCatalog(body).inexactNumbers ? { inexact_numbers: true as const } : {}),
     ...(serverSignals === undefined ? {} : { server_signals: serverSignals }),
   }
   return encodeEvent(header, bodyText)
+}
+
+/** A registration as an edge writes it: one without evidence, unless facts say otherwise. */
+export function makeRegistration(facts: Partial<Registration> = {}): Registration {
+  return {
+    tenant_id: 'acme',
+    device_id: 'device-1',
+    platform: 'android',
+    app_id: 'com.acme.bank',
+    provider: 'none',
+    verdict: 'none',
+    reason: null,
+    level: 'none',
+    attested_key: null,
+    issuers: [],
+    remotely_provisioned: false,
+    device_model: '',
+    root_epoch: 1,
+    token_id: 'token-1',
+    expires_at: 1_800_000_000_000,
+    ...facts,
+  }
+}
+
+/** One element of a batch message. */
+export function makeRegistrationElement(
+  facts: Partial<Registration>,
+  receivedAtMs = Date.now(),
+): string {
+  const registration = makeRegistration(facts)
+  const { id, body } = encodeRegistration(registration)
+  const header = { event_id: id, tenant_id: registration.tenant_id, received_at: receivedAtMs }
+  return `${encodeRegistrationHead({ registration: true, ...header }, body.length)}${body}}`
 }
 
 /** A batch message of these events. */

@@ -28,6 +28,12 @@ import { quoteNumber, quoteText, quoteTexts } from './scoring-sql-text.ts'
 /** `columns`: bits and the JSON column. `body`: the submission itself, a hundred times slower. */
 export type Source = 'columns' | 'body'
 
+/**
+ * Settings of a query that reads bodies. ClickHouse's usual parser (simdjson) finds nothing in a
+ * document that has an integer beyond 64 bits anywhere; the other one reads it as a double.
+ */
+export const bodySettings = { allow_simdjson: 0 } as const
+
 /** Signals whose bits all rows with bits have. Bits of later signals are missing in older rows. */
 const bitsMax = 54
 const bitOf = new Map(watchedSignals.slice(0, bitsMax).map((path, bit) => [path, bit]))

@@ -78,7 +78,7 @@ export const attestationSignals = {
     type: 'boolean',
     platforms: ['ios'],
     grade: 'medium',
-    flag: 'REQUEST_REPLAYED',
+    flag: 'COUNTER_REUSED',
     description:
       'The counter of an App Attest assertion did not rise. Hits apps whose requests overtake ' +
       'each other.',
@@ -88,7 +88,7 @@ export const attestationSignals = {
     type: 'boolean',
     platforms: ['android', 'ios'],
     grade: 'medium',
-    flag: 'REQUEST_REPLAYED',
+    flag: 'REPLAYED',
     description:
       'An earlier event of the device came again, late or from another network. Hits clients that ' +
       'repeat a request whose answer was lost, after a change of network too.',
