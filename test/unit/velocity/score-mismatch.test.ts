@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { defaultPolicy } from '#shared/core/policies/default-policy.ts'
 import type { Reason } from '#shared/core/scoring/score.ts'
-import { decideRisk } from '#shared/core/velocity/risk.ts'
+import { decideRisk, noRiskFeatures } from '#shared/core/velocity/risk.ts'
 import { findScoreMismatch, measureScoreMismatch } from '#shared/core/velocity/score-mismatch.ts'
 import { makeEvents } from '../../support/telemetry/accepted-events.ts'
 
@@ -97,8 +97,7 @@ describe('a score mismatch', () => {
     const codesOf = (signals: string[]) => {
       const reasons: Reason[] = [{ code: 'ATTESTATION_FAILED', weight: 60, evidence: { signals } }]
       const scored = { ...event!, rasp_score: 60, rasp_action: 'REVIEW' as const, reasons }
-      const features = { counts: new Map(), details: new Map(), missing: null, retry: false }
-      return decideRisk(scored, defaultPolicy, features).reasons.map(({ code }) => code)
+      return decideRisk(scored, defaultPolicy, noRiskFeatures).reasons.map(({ code }) => code)
     }
     expect(codesOf(['tamper.attestation_failed'])).toContain('SCORE_MISMATCH')
     expect(codesOf(['attestation.rejected'])).not.toContain('SCORE_MISMATCH')
