@@ -37,7 +37,9 @@ import type { ConsoleApp } from './http/admin-app.ts'
 import { createTokenCheck, type TokenCheckDeps } from './http/check-token.ts'
 import { createRefusalAudit } from './http/refusal-audit.ts'
 import { addSecretRoutes } from './keys/secret-routes.ts'
+import { addVerdictKeyRoutes } from './keys/verdict-key-routes.ts'
 import { addListRoutes } from './lists/list-routes.ts'
+import { addNetworkRoutes } from './network/network-routes.ts'
 import { createAttemptLimits, limitedBys } from './operators/attempt-limits.ts'
 import { addAuthentication } from './operators/authenticate.ts'
 import { createKnownTokens } from './operators/known-tokens.ts'
@@ -56,6 +58,8 @@ import { addPages, type PagesDeps, withoutPrefix } from './serve/serve-pages.ts'
 import { addAddressRoutes } from './tenants/address-routes.ts'
 import { addCredentialRoutes } from './tenants/credential-routes.ts'
 import { addEdgeRoutes } from './tenants/edge-routes.ts'
+import { addIngestAnswerRoute } from './tenants/ingest-answer-routes.ts'
+import { addInstallRoutes } from './tenants/installs/install-routes.ts'
 import { addKeyRoutes } from './tenants/key-routes.ts'
 import { addRequestLogRoute } from './tenants/request-log-routes.ts'
 import { addRotationRoutes } from './tenants/rotation-routes.ts'
@@ -73,6 +77,7 @@ const routes = [
   addAttestationCheckRoute,
   addCredentialRoutes,
   addRotationRoutes,
+  addInstallRoutes,
   addAlertRoutes,
   addBulkRoutes,
   addAlertCsvRoute,
@@ -85,6 +90,7 @@ const routes = [
   addDeliveryRoutes,
   addAuditRoutes,
   addEdgeRoutes,
+  addNetworkRoutes,
   addAddressRoutes,
   addReconciliationRoutes,
   addPolicyRoutes,
@@ -94,6 +100,8 @@ const routes = [
   addSignalRoutes,
   addRulePerformanceRoutes,
   addSecretRoutes,
+  addVerdictKeyRoutes,
+  addIngestAnswerRoute,
   addRecoveryRoutes,
   addRetentionRoutes,
   addErasureRoutes,

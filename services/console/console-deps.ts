@@ -17,6 +17,7 @@ import { createSignalHistoryStore } from '#shared/io/devices/signal-history-stor
 import { createUserStore } from '#shared/io/devices/user-store.ts'
 import type { Sealer } from '#shared/io/keys/console-keys.ts'
 import type { KnownForm } from '#shared/io/keys/key-form.ts'
+import type { NetworkData } from '#shared/io/network/network-data.ts'
 import { createOidcClient } from '#shared/io/operators/oidc-client.ts'
 import { createPasswordHasher } from '#shared/io/operators/password-hash.ts'
 import { createShadowComparisonStore } from '#shared/io/policies/shadow-comparison-store.ts'
@@ -47,6 +48,7 @@ type ConsoleParts = {
   sealer: Sealer
   keyForm: KnownForm
   backtests: Backtests
+  networkData: NetworkData
   log: Log
   metrics: Metrics
   /** The monotonic clock, and the wall clock. */
@@ -92,6 +94,7 @@ export function createConsoleDeps(parts: ConsoleParts): ConsoleDeps {
     onOutcome: countRotations(metrics),
     onRotated: createDemoReporter(process),
     onRewrap: (outcome, count) => rewraps.inc({ outcome }, count),
+    networkData: parts.networkData,
     listEdges: async () => listEdges(requireNats(), sealer),
     listTenantsToReproject: async () => listTenantsToReproject(requireNats(), sealer),
     proveOthersAgain: async () => proveOthersAgain(requireNats(), sealer),

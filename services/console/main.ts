@@ -13,6 +13,7 @@ import { createKnownForm } from '#shared/io/keys/key-form.ts'
 import { createClickhouseCheck } from '#shared/io/migrations/clickhouse-check.ts'
 import { createPostgresCheck } from '#shared/io/migrations/postgres-check.ts'
 import { createSchemaVersions } from '#shared/io/migrations/schema-versions.ts'
+import { createNetworkData } from '#shared/io/network/network-data.ts'
 import { type Postgres, PostgresUnavailableError } from '#shared/io/postgres/postgres.ts'
 import type { Listen } from '#shared/io/process/config.ts'
 import { createLifecycle, run } from '#shared/io/process/lifecycle.ts'
@@ -64,6 +65,14 @@ async function main(): Promise<void> {
   void checkEngine()
   await checkMasterKey(postgres, sealer, log)
   lifecycle.onStop('key form', keyForm.start(log).stop)
+  const networkData = createNetworkData({
+    folder: config.NETWORK_DATA ?? null,
+    isCheckOnly: true,
+    log,
+    metrics,
+    wallMs: Date.now,
+  })
+  lifecycle.onStop('network data', networkData.start().stop)
   const jobs = startJobsThread({ config, log, metrics })
   const status = startStatusFile(config, { lifecycle, log, metrics, wallMs: Date.now })
   const internalUrl = await serveInternally({
@@ -78,6 +87,7 @@ async function main(): Promise<void> {
       clickhouse: checkEngine,
       recovery: jobs.checkRecovery,
       attestation_status: status.warning,
+      network_data: networkData.warning,
       // While Postgres is away, its own check says so.
       streams: () => findStreamFault(postgres, config.TELEMETRY_STREAMS).catch(() => null),
     },
@@ -93,7 +103,7 @@ async function main(): Promise<void> {
   const publicUrl = () => config.PUBLIC_URL ?? listening
   const revokedSerials = status.revoked
   const stores = { connections, sealer, keyForm, backtests }
-  const parts = { config, publicUrl, revokedSerials, ...stores, ...shared }
+  const parts = { config, publicUrl, revokedSerials, networkData, ...stores, ...shared }
   const app = await createConsoleApp(createConsoleDeps(parts), {
     log,
     metrics,

@@ -110,6 +110,16 @@ const tenant: Required<z.infer<typeof tenantEntrySchema>> = {
   ingest_share: 0.5,
   list_shards: 1,
   telemetry_stream: 2,
+  install_roots: [
+    {
+      epoch: 1,
+      sealed: sealer.seal(Buffer.alloc(32, 1).toString('base64'), {
+        tenantId,
+        kind: 'install_root',
+      }),
+    },
+  ],
+  shared_secret_off: true,
   apps: [
     {
       platform: 'android',
@@ -119,6 +129,7 @@ const tenant: Required<z.infer<typeof tenantEntrySchema>> = {
     },
     { platform: 'ios', id: 'com.example.bank', team: 'ABCDE12345', development: true },
   ],
+  ingest_answer: 'interface',
 }
 
 const requestLogQuery = { query_id: 'query-1', tenant_id: tenantId }

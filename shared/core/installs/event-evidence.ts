@@ -11,6 +11,7 @@ import type { AttestationReason } from '#shared/core/attestation/reasons.ts'
 import { eventEvidenceCharactersMax } from '#shared/core/base/limits/attestation.ts'
 import type { CategorySignals } from '#shared/core/signals/signal-definition.ts'
 import type { VerifiedEvidence } from './evidence-signals.ts'
+import type { InstallFacts } from './install-token.ts'
 import type { InstallProvider } from './registration.ts'
 import type { RevokedSerials } from './revoked-serials.ts'
 
@@ -26,6 +27,14 @@ export type EventInstall = {
   /** Server signals of category `attestation` that hold for the token's life. */
   signals: CategorySignals
 }
+
+export const toEventInstall = ({ p, a, k, s, f }: InstallFacts): EventInstall => ({
+  provider: p,
+  appId: a,
+  publicKey: k,
+  serials: s,
+  signals: f,
+})
 
 export type EventEvidence = {
   provider: InstallProvider

@@ -155,7 +155,8 @@ describe('the verification of a registration', () => {
   it('is counted by tenant and reason', async () => {
     const { pool, metrics, count } = open()
     const verify = createRegistrationEvidence({ pool, metrics })
-    const body = { challenge: challenge.toString('base64url'), app: { id: androidApp.id } }
+    const app = { platform: 'android' as const, id: androidApp.id }
+    const body = { challenge, challengeFault: null, app }
     const verified = await verify({ ...body, evidence: request.evidence }, acme)
     expect(verified).toMatchObject({ verdict: 'verified' })
     const none = await verify({ ...body, evidence: { provider: 'none' } }, acme)

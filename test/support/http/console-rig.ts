@@ -46,6 +46,7 @@ import type { ExplainDeps } from '../../../services/console/events/explain-event
 import type { RewrapDeps } from '../../../services/console/keys/rewrap.ts'
 import type { OperatorDeps } from '../../../services/console/operators/operator-deps.ts'
 import type { PeriodOverviewDeps } from '../../../services/console/overview/overview-routes.ts'
+import type { NetworkRouteDeps } from '../../../services/console/network/network-routes.ts'
 import type { BacktestRouteDeps } from '../../../services/console/policies/backtest-routes.ts'
 import type { ShadowRouteDeps } from '../../../services/console/policies/shadow-routes.ts'
 import type { ReconciliationRouteDeps } from '../../../services/console/reconciliation/reconciliation-routes.ts'
@@ -105,6 +106,7 @@ export type ConsoleRig = {
     OperatorDeps &
     EdgeRouteDeps &
     AttestationCheckDeps &
+    NetworkRouteDeps &
     AddressRouteDeps
   outcomes: string[]
   /** Starts an edge, by default with the rig's keys, and waits for its lease. */
@@ -163,6 +165,7 @@ export async function createConsoleRig(
       onOutcome: (outcome) => outcomes.push(outcome),
       onRewrap: () => undefined,
       listEdges: () => listEdges(nats, sealer),
+      networkData: { status: () => null },
       listTenantsToReproject: () => listTenantsToReproject(nats, sealer),
       proveOthersAgain: () => proveOthersAgain(nats, sealer),
       keyForm,

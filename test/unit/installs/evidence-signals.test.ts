@@ -41,6 +41,7 @@ async function verifyPhone(
     verdict: 'verified' as const,
     reason: null,
     level: 'hardware' as const,
+    step: null,
     ...(more.statusList === undefined ? {} : { status_list: more.statusList }),
   }
   return toVerifiedEvidence(await checkVector({ ...file, roots }, vector, chain))

@@ -1,6 +1,6 @@
 /**
- * Admin → Integrations → the tenant: its keys and who still uses a replaced one, rotation, and how
- * to sign.
+ * Admin → Integrations → the tenant: its keys and who still uses a replaced one, rotation, what its
+ * clients are answered, and how to sign.
  */
 import { useQuery } from '@tanstack/react-query'
 import { Link, useParams } from '@tanstack/react-router'
@@ -16,6 +16,8 @@ import { Time } from '../../components/time/time.tsx'
 import { useMay } from '../../shell/operator.ts'
 import { webhookTones } from '../integrations.tsx'
 import { AppsPanel } from './apps-panel.tsx'
+import { IngestAnswerPanel } from './ingest-answer.tsx'
+import { InstallsPanel } from './installs-panel.tsx'
 import { NewKeysDialog, RotateKeys } from './rotate-keys.tsx'
 import { type NewKeys, useFetchKeys, useRotate, useRotation } from './rotation.ts'
 import { RotationPanel } from './rotation-panel.tsx'
@@ -90,7 +92,9 @@ export function Page() {
                     showing={fetchKeys.isPending}
                   />
                 )}
+                <InstallsPanel tenant={data} />
                 <StaleSecretPanel tenantId={tenantId} />
+                <IngestAnswerPanel tenant={data} />
               </div>
             </div>
             <AppsPanel tenantId={tenantId} />
