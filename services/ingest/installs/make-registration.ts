@@ -3,6 +3,7 @@
  */
 import { hash } from 'node:crypto'
 import { installTokenMs } from '#shared/core/base/limits/installs.ts'
+import { toTokenKey } from '#shared/core/installs/event-evidence.ts'
 import type { VerifiedEvidence } from '#shared/core/installs/evidence-signals.ts'
 import type { InstallRequest } from '#shared/core/installs/install-request.ts'
 import {
@@ -31,7 +32,7 @@ export function makeRegistration(
     v: verdict,
     l: level,
     r: reason,
-    k: publicKey,
+    k: toTokenKey(publicKey),
     s: evidence.serials,
     f: evidence.signals,
     iat: receivedAtMs,

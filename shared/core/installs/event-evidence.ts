@@ -96,6 +96,13 @@ function openKey(publicKey: string): KeyObject | null {
   }
 }
 
+/**
+ * The attested key as a token carries it: one of P-256, in 124 characters. Others, such as RSA keys
+ * of 736, sign no events and would make a token too long.
+ */
+export const toTokenKey = (publicKey: string | null): string | null =>
+  publicKey === null || openKey(publicKey) === null ? null : publicKey
+
 /** @param verified of a Play token whose nonce is the hash of the body; null without room for it */
 export function toPlayEvidence(verified: VerifiedEvidence | null): EventEvidence {
   if (verified === null) return toEvidence('play_integrity', 'none', { reason: 'no_room' })
