@@ -85,25 +85,50 @@ export function isVerified(decision: Acceptance | Refusal): boolean {
 }
 
 /**
- * Decides on a submission.
+ * Decides on a submission without evidence of its own.
  * @param named the tenant that the body names; undefined when it was not looked for yet
- * @param evidence of `X-Service-Attestation`, verified for the sender; null without it
  */
 export function decideSubmission(
   body: Buffer,
   credentials: Credentials,
   deps: DecideDeps,
   named?: string | null,
-  evidence: EventEvidence | null = null,
 ): Acceptance | Refusal {
+  const admitted = admitSubmission(body, credentials, deps, named)
+  return 'kind' in admitted ? admitted : decideAdmitted(body, admitted, deps, null)
+}
+
+/** A sender whose signature is valid, within the limits of its tenant. */
+export type Admitted = { sender: Sender; rateLimit: RateLimitFields | null }
+
+/** The checks that come before anything in the body or its evidence is read. */
+export function admitSubmission(
+  body: Buffer,
+  credentials: Credentials,
+  deps: DecideDeps,
+  named?: string | null,
+): Admitted | Refusal {
   const sender = findSender(body, credentials, deps, named)
   if ('kind' in sender) return sender
   const { tenant } = sender
   const cost = { events: 1, bytes: Math.max(ingestBytesMin, body.length) }
   const { refusal, rateLimit } = takeQuota(tenant, cost, deps)
-  const decision = refusal ?? decideVerified(body, { sender, deps, rateLimit, evidence })
+  return refusal === null ? { sender, rateLimit } : toVerified(refusal, tenant.tenantId, rateLimit)
+}
+
+/**
+ * Decides on an admitted submission.
+ * @param evidence of `X-Service-Attestation`, verified for the sender; null without it
+ */
+export function decideAdmitted(
+  body: Buffer,
+  { sender, rateLimit }: Admitted,
+  deps: DecideDeps,
+  evidence: EventEvidence | null,
+): Acceptance | Refusal {
+  const decision = decideVerified(body, { sender, deps, rateLimit, evidence })
   if (decision.kind === 'accepted' || decision.reason === 'install_device') return decision
-  return toVerified(decision, tenant.tenantId, rateLimit)
+  return toVerified(decision, sender.tenant.tenantId, rateLimit)
 }
 
 /** What a request costs its tenant. */

@@ -27,8 +27,10 @@ import type { Span, Tracing } from '#shared/io/tracing/tracing.ts'
 import type { AcceptedTally } from '../accepted-tally.ts'
 import {
   type Acceptance,
+  type Admitted,
+  admitSubmission,
   type DecideDeps,
-  decideSubmission,
+  decideAdmitted,
   isVerified,
 } from '../decide-submission.ts'
 import { type Settlement, toWaiterBytes, type Waiter } from '../group-commit.ts'
@@ -144,22 +146,49 @@ export function handleSubmission(
 
 /** Decides on a submission. An accepted one gets its response from `respondSettled`. */
 export function processSubmission(deps: SubmissionDeps, submission: Submission): void {
+  const { response, body, named } = submission
   try {
-    const evidence = verifyEvidence(deps, submission)
-    if (evidence instanceof Promise) waitForEvidence(deps, submission, evidence)
-    else decideAndRespond(deps, submission, evidence)
+    const admitted = admitSubmission(body, credentialsOf(response), deps.decide, named)
+    if ('kind' in admitted) {
+      respondDecided(deps, submission, admitted)
+      return
+    }
+    const evidence = verifyEvidence(deps, submission, admitted)
+    if (evidence instanceof Promise) waitForEvidence(deps, submission, { admitted, evidence })
+    else respondDecided(deps, submission, decideAdmitted(body, admitted, deps.decide, evidence))
   } catch (error) {
     respondDefect(deps, submission, error)
   }
 }
 
+/** The evidence that an install sent with its event. */
+function verifyEvidence(
+  { verifyEvent }: SubmissionDeps,
+  { response, body }: Submission,
+  { sender: { install, tenant } }: Admitted,
+): EventEvidence | null | Promise<EventEvidence> {
+  const header = response.req.headers['x-service-attestation'] as string | undefined
+  if (header === undefined || verifyEvent === null || install === null) return null
+  return verifyEvent(header, body, toEventInstall(install.facts), tenant)
+}
+
+/** The credentials may have changed meanwhile, so they are verified again. */
 function waitForEvidence(
   deps: SubmissionDeps,
   submission: Submission,
-  evidence: Promise<EventEvidence>,
+  waited: { admitted: Admitted; evidence: Promise<EventEvidence> },
 ): void {
-  const waits = evidence
-    .then((known) => decideAndRespond(deps, submission, known))
+  const { response, body, named } = submission
+  const { rateLimit } = waited.admitted
+  const waits = waited.evidence
+    .then((evidence) => {
+      const sender = findSender(body, credentialsOf(response), deps.decide, named)
+      const decision =
+        'kind' in sender
+          ? sender
+          : decideAdmitted(body, { sender, rateLimit }, deps.decide, evidence)
+      respondDecided(deps, submission, decision)
+    })
     .catch((error: unknown) => respondDefect(deps, submission, error))
     .finally(() => deps.evidenceWaits.delete(waits))
   deps.evidenceWaits.add(waits)
@@ -171,29 +200,14 @@ function respondDefect(deps: SubmissionDeps, { response, body }: Submission, err
   respondRefused(deps, response, refusals.defect, body)
 }
 
-/**
- * The evidence that an install sent with its event. It is read only when the event's signature
- * holds, and the signature is verified again by the decision, which may be made later.
- */
-function verifyEvidence(
-  { decide, verifyEvent }: SubmissionDeps,
-  { response, body, named }: Submission,
-): EventEvidence | null | Promise<EventEvidence> {
-  const header = response.req.headers['x-service-attestation'] as string | undefined
-  const credentials = credentialsOf(response)
-  if (header === undefined || verifyEvent === null || credentials.install === undefined) return null
-  const sender = findSender(body, credentials, decide, named)
-  if ('kind' in sender || sender.install === null) return null
-  return verifyEvent(header, body, toEventInstall(sender.install.facts), sender.tenant)
-}
-
-function decideAndRespond(
+/** Commits an accepted submission, and responds to a refused one. */
+function respondDecided(
   deps: SubmissionDeps,
   submission: Submission,
-  evidence: EventEvidence | null,
+  decision: Acceptance | Refusal,
 ): void {
   const { response, body } = submission
-  const refusal = decideAndCommit(deps, submission, evidence)
+  const refusal = commit(deps, submission, decision)
   if (refusal === null) return
   respondRefused(deps, response, refusal, body)
   if (refusal.retired === undefined) return
@@ -203,15 +217,12 @@ function decideAndRespond(
 }
 
 /** @returns why it is refused; null when it waits for its acknowledgement */
-function decideAndCommit(
+function commit(
   deps: SubmissionDeps,
   submission: Submission,
-  evidence: EventEvidence | null,
+  decision: Acceptance | Refusal,
 ): Refusal | null {
-  const { response, body, named } = submission
-  const credentials = credentialsOf(response)
-  const decision = decideSubmission(body, credentials, deps.decide, named, evidence)
-  if (isVerified(decision)) proveConnection(response.socket)
+  if (isVerified(decision)) proveConnection(submission.response.socket)
   const span = startSpan(deps, submission, decision)
   if (decision.kind === 'refused') {
     endRefused(span, decision)
