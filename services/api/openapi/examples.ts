@@ -53,6 +53,20 @@ export const ingestResultExample = {
   flags,
 }
 
+export const verdictKeySetExample = {
+  keys: [
+    {
+      kty: 'EC',
+      crv: 'P-256',
+      x: 'f83OJ3D2xF1Bg8vub9tLe1gHMzV76e8Tus9uPHvRVEU',
+      y: 'x_FEzRu9m36HLN_tue659LNpXW6pCyStikYjKIWI5a0',
+      kid: 'oKIywvGUpTVTyxMQ3bwIIeQUudfr_CkLMjCE19ECD-U',
+      use: 'sig',
+      alg: 'ES256',
+    },
+  ],
+}
+
 export const submissionBatchExample = {
   tenant_id: submissionExample.tenant_id,
   events: [submissionExample, { ...submissionExample, session_id: '..' }],

@@ -16,11 +16,12 @@ export async function scoreWithCurrentPolicy(
   { event, body }: { event: StoredEvent; body: Telemetry },
   { policy, version, policyHash }: { policy: Policy; version: number; policyHash: string },
 ): Promise<Verdict> {
-  const scored = compilePolicy(policy)(body.signals, {
+  const context = {
     sdkVersion: body.sdk_meta.sdk_version,
     platform: body.sdk_meta.platform,
     receivedAtMs: deps.wallMs(),
-  })
+  }
+  const scored = compilePolicy(policy)(body.signals, context, event.serverSignals)
   const known = {
     version,
     policy_hash: policyHash,

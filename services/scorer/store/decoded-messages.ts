@@ -91,7 +91,7 @@ function toSlimMessage({ events, deadLetters }: Decoded): Pick<Kept, 'source' | 
 
 function toSlim(event: AcceptedEvent, source: Source, index: number): AcceptedEvent {
   const { event_id, tenant_id, received_at, rasp_score, rasp_action, reasons, body } = event
-  const { policy_version, policy_hash, epoch, streamOffset, install } = event
+  const { policy_version, policy_hash, epoch, streamOffset, server_signals, install } = event
   return {
     event_id,
     tenant_id,
@@ -103,6 +103,8 @@ function toSlim(event: AcceptedEvent, source: Source, index: number): AcceptedEv
     policy_hash,
     epoch,
     streamOffset,
+    // A few names with small values, unlike the signals of the body.
+    ...(server_signals === undefined ? {} : { server_signals }),
     ...(install === undefined ? {} : { install }),
     filledCategories: toFilledCategories(body.signals as Signals),
     // Deciding needs no other member of the body.

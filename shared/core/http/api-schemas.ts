@@ -31,6 +31,7 @@ import { emailSchema } from '#shared/core/operators/email-schema.ts'
 import { actions } from '#shared/core/scoring/score.ts'
 import { warningCodes } from '#shared/core/telemetry/signal-warnings.ts'
 import { idSchema, sentIdSchema, sentTelemetrySchema } from '#shared/core/telemetry/submission.ts'
+import { verdictRequestSchema } from '#shared/core/verdicts/verdict-request.ts'
 import {
   actionSchema,
   clientFields,
@@ -321,7 +322,11 @@ const optionalId = z
 
 /** The body of the ingest call, which the ingest process serves. Here it is documented only. */
 export const submissionSchema = sentTelemetrySchema
-  .extend({ user_id: optionalId, account_id: optionalId })
+  .extend({
+    user_id: optionalId,
+    account_id: optionalId,
+    verdict: verdictRequestSchema.nullish(),
+  })
   .meta({
     description: `Telemetry, at most ${bodyBytesMax} bytes. Unknown fields are kept as sent. At most ${membersMax} object members in all. Numbers that a double cannot hold are refused in known signals only.`,
   })
@@ -333,7 +338,17 @@ export const ingestResultSchema = z
     rasp_score: riskSchema.meta({ description: 'Recomputed on the server.' }),
     rasp_action: actionSchema,
     event_id: z.string().meta({ description: 'The same for the same bytes, however often sent.' }),
-    flags: z.array(flagSchema),
+    flags: z.array(flagSchema).optional().meta({
+      description: 'Left out for tenants whose clients are told the score and the action alone.',
+    }),
+    verdict_token: z
+      .string()
+      .optional()
+      .meta({
+        description:
+          'Where the submission asked for a `verdict`: a JWT (ES256, five minutes) for your backend. ' +
+          'Without it nothing is wrong with the event; send the same bytes again to get one.',
+      }),
     warnings: z
       .array(
         z.object({

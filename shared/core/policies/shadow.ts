@@ -8,6 +8,7 @@ import type { Score } from '#shared/core/scoring/score.ts'
 import type { Scorer } from '#shared/core/scoring/scoring.ts'
 import { compilePolicy } from '#shared/core/scoring/scoring.ts'
 import type { Signals } from '#shared/core/signals/signal-definition.ts'
+import type { AcceptedEvent } from '#shared/core/telemetry/event-batch.ts'
 import { findForcedScore, sandboxForced } from '#shared/core/telemetry/sandbox.ts'
 import { weighsNoMore } from '#shared/core/velocity/attestation-findings.ts'
 import type { Risk } from '#shared/core/velocity/correlation.ts'
@@ -57,7 +58,7 @@ export const compileShadow = (policy: Policy): CompiledShadow => ({
 /** A shadow decision: its score of the signals, and the risk with risk features. */
 export type ShadowVerdict = { raspScore: number; risk: Risk }
 
-type ShadowEvent = RiskEvent
+type ShadowEvent = RiskEvent & Pick<AcceptedEvent, 'server_signals'>
 
 /**
  * Decides an event by a shadow policy.
@@ -69,7 +70,8 @@ export function decideShadow(
   features: RiskFeatures,
 ): ShadowVerdict {
   const computed =
-    findForced(event, policy) ?? score(event.body.signals as Signals, toContext(event))
+    findForced(event, policy) ??
+    score(event.body.signals as Signals, toContext(event), event.server_signals)
   // The list decision of that time holds under every policy.
   const scored = applyListReason(computed, findListReason(event.reasons))
   const verdict = { rasp_score: scored.score, rasp_action: scored.action, reasons: scored.reasons }

@@ -4,6 +4,7 @@
  * first, which is the one that merges keep.
  */
 import type { Action, Reason } from '#shared/core/scoring/score.ts'
+import type { ServerSignals } from '#shared/core/signals/signal-definition.ts'
 import type { EventHeader } from '#shared/core/telemetry/event-batch.ts'
 import { type Clickhouse, smallQuery, smallQueryOf } from '#shared/io/clickhouse/clickhouse.ts'
 import { nodeOfDevice } from '#shared/io/clickhouse/shards.ts'
@@ -40,6 +41,8 @@ export type StoredEvent = {
   epoch: number
   /** The install whose key signed it; undefined when the tenant's own secret did. */
   install: EventHeader['install']
+  /** What the edge observed or verified. */
+  serverSignals: ServerSignals
   body: string
 }
 
@@ -68,7 +71,7 @@ const eventSql = `
     user_id as userId, account_id as accountId, sdk_version as sdkVersion, platform,
     rasp_score as raspScore,
     toString(rasp_action) as raspAction, flags, reasons, policy_version as policyVersion,
-    policy_hash as policyHash, epoch, body, ${installColumns}
+    policy_hash as policyHash, epoch, server_signals as serverSignals, body, ${installColumns}
   from telemetry
   where event_id = {event:String}
   order by received_at

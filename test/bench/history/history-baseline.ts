@@ -65,6 +65,7 @@ async function start(urls: BaselineUrls): Promise<string> {
       policies: createCurrentPolicyStore(postgres),
       lists: createKeyedLists(postgres, Date.now),
       reconciliation: createReconciliationStore(clickhouse, 'analytics'),
+      readVerdictKeys: async () => ({ keys: [] }),
       nowMs: Date.now,
       monotonicMs: () => performance.now(),
     },

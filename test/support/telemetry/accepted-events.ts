@@ -6,7 +6,7 @@ import { encodeRegistration, type Registration } from '#shared/core/installs/reg
 import { defaultPolicy } from '#shared/core/policies/default-policy.ts'
 import { type Policy, toPolicyHash } from '#shared/core/policies/policy.ts'
 import { compilePolicy } from '#shared/core/scoring/scoring.ts'
-import type { Signals } from '#shared/core/signals/signal-definition.ts'
+import type { ServerSignals, Signals } from '#shared/core/signals/signal-definition.ts'
 import {
   type AcceptedEvent,
   decodeBatch,
@@ -25,6 +25,8 @@ export type EventFacts = {
   accountId?: string
   receivedAtMs?: number
   signals?: Record<string, unknown>
+  /** What the edge observed or verified. */
+  serverSignals?: ServerSignals
   /** Makes bodies of otherwise equal facts differ. */
   nonce?: number | string
   policy?: Policy
@@ -74,7 +76,9 @@ export function makeElement(facts: EventFacts): string {
   }
   const receivedAtMs = facts.receivedAtMs ?? Date.now()
   const { sdk_version: sdkVersion, platform } = body.sdk_meta
-  const score = compilePolicy(policy)(body.signals, { sdkVersion, platform, receivedAtMs })
+  const { serverSignals } = facts
+  const context = { sdkVersion, platform, receivedAtMs }
+  const score = compilePolicy(policy)(body.signals, context, serverSignals)
   const header = {
     event_id: toEventId(Buffer.from(bodyText)),
     tenant_id: facts.tenantId ?? 'acme',
@@ -87,6 +91,7 @@ export function makeElement(facts: EventFacts): string {
     epoch: 1,
     ...(facts.install === undefined ? {} : { install: facts.install }),
     ...(findBeyondCatalog(body).inexactNumbers ? { inexact_numbers: true as const } : {}),
+    ...(serverSignals === undefined ? {} : { server_signals: serverSignals }),
   }
   return encodeEvent(header, bodyText)
 }
