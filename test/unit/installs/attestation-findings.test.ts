@@ -25,6 +25,8 @@ const policy = withServerWeights(defaultPolicy, {
   cap: 80,
   signals: { shared_key: 60, counter_reused: 10, replayed: 25 },
 })
+/** As documents were before the service had signals of its own. */
+const { serverCategories: _, ...older } = defaultPolicy
 const context = { sdkVersion: '4.2.0', platform: 'android', receivedAtMs: atMs }
 const find = (of: Policy, reasons: Parameters<typeof findAttestation>[2]['reasons'] = []) =>
   findAttestation(facts, of, { reasons, context })
@@ -89,15 +91,15 @@ describe('what the order tells', () => {
   })
 
   it('brings nothing without weights, as under every older policy', () => {
-    expect(find(defaultPolicy)).toEqual([])
-    expect(listWeighedFacts(defaultPolicy)).toEqual({
+    expect(find(older)).toEqual([])
+    expect(listWeighedFacts(older)).toEqual({
       sharedKey: false,
       reusedCounter: false,
       replay: false,
     })
-    expect(readServerWeight(defaultPolicy, 'attestation.replayed')).toBe(0)
-    expect(readServerCap(defaultPolicy, 'attestation')).toBe(0)
-    const odd = withServerWeights(defaultPolicy, {
+    expect(readServerWeight(older, 'attestation.replayed')).toBe(0)
+    expect(readServerCap(older, 'attestation')).toBe(0)
+    const odd = withServerWeights(older, {
       cap: 80,
       signals: { replayed: { whenFalse: 30 } },
     })
@@ -135,8 +137,8 @@ describe('what the order tells', () => {
   })
 
   it('is read again for a shadow policy that weighs more of it', () => {
-    expect(sharesRiskFeatures(defaultPolicy, policy)).toBe(false)
-    expect(sharesRiskFeatures(policy, defaultPolicy)).toBe(true)
+    expect(sharesRiskFeatures(older, policy)).toBe(false)
+    expect(sharesRiskFeatures(policy, older)).toBe(true)
     expect(sharesRiskFeatures(policy, policy)).toBe(true)
   })
 })
