@@ -94,7 +94,9 @@ export function createFactWriter(): FactWriter {
         countries: Uint16Array.from(column(({ country }) => toCountryNumber(country))),
         asns: Uint32Array.from(column(({ asn }) => asn ?? 0)),
         latitudes: Float32Array.from(column(({ latitude }) => latitude ?? Number.NaN, Number.NaN)),
-        longitudes: Float32Array.from(column(({ longitude }) => longitude ?? Number.NaN, Number.NaN)),
+        longitudes: Float32Array.from(
+          column(({ longitude }) => longitude ?? Number.NaN, Number.NaN),
+        ),
         kinds,
         heldKinds: kinds.reduce((bits, own) => bits | own, 0),
         names: Uint32Array.from(column(({ name }) => name)),

@@ -1,7 +1,7 @@
 /**
- * Reads an MMDB file into a table of ranges and columns of facts. The search tree is walked once and
- * every record is read once, so that no look-up ever touches the file: whatever is wrong in it is
- * found here, off the event loop.
+ * Reads an MMDB file into a table of ranges and columns of facts. The search tree is walked once
+ * and every record is read once, so that no look-up ever touches the file: whatever is wrong in it
+ * is found here, off the event loop.
  */
 import mmdbWalker from 'mmdb-lib/lib/reader/walker.js'
 import { z } from 'zod'

@@ -37,9 +37,9 @@ server.listen(0, '127.0.0.1', async () => {
   const bytesBefore = process.memoryUsage.rss()
   await data.look()
   await settle()
-  const { rss: bytesAfter, arrayBuffers: arrayBytes } = process.memoryUsage()
+  const bytesAfter = process.memoryUsage.rss()
   const { port } = server.address() as AddressInfo
-  answer({ port, bytesBefore, bytesAfter, arrayBytes })
+  answer({ port, bytesBefore, bytesAfter })
 })
 
 process.on('message', async () => {

@@ -1,6 +1,6 @@
 /**
- * Files of network data as large as an operator's: a city, an ASN and an anonymity database and four
- * lists, all invented and the same in every run.
+ * Files of network data as large as an operator's: a city, an ASN and an anonymity database and
+ * four lists, all invented and the same in every run.
  */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'

@@ -35,7 +35,7 @@ function measure(work: (address: string) => unknown): number {
 
 /** What the child with the files answers. */
 export type NetworkChildAnswer =
-  | { port: number; bytesBefore: number; bytesAfter: number; arrayBytes: number }
+  | { port: number; bytesBefore: number; bytesAfter: number }
   | { reloaded: number; tookMs: number }
 
 async function ask(child: ChildProcess, question: 'reload'): Promise<NetworkChildAnswer> {
@@ -150,7 +150,6 @@ export async function run(args: string[]): Promise<void> {
           grownMiB - fileMiB,
           50,
         ),
-        single('memory of the tables', 'MiB', inProcess.arrayBytes / mebibyte),
         single('slowest answer, nothing is read', 'ms', inProcess.quietMs),
         single('slowest answer while all files are read again', 'ms', inProcess.reloadMs, 20),
         single('reading all files again', 's', 'tookMs' in answer ? answer.tookMs / 1_000 : 0),

@@ -85,8 +85,8 @@ export function encodeValue(value: unknown): Buffer {
 }
 
 /**
- * An MMDB file of these networks. A later network lies within or beside the earlier ones; one object
- * is one record, however many networks have it.
+ * An MMDB file of these networks. A later network lies within or beside the earlier ones; one
+ * object is one record, however many networks have it.
  */
 export function writeMmdb(
   entries: Iterable<readonly [network: string, record: unknown]>,

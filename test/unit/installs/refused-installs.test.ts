@@ -10,8 +10,8 @@ import {
   toDeviceHash,
 } from '#shared/core/installs/install-token.ts'
 import { signBody, verifySignature } from '#shared/core/telemetry/signature.ts'
-import type { Tenant } from '#shared/io/tenants/directory/tenant-copy.ts'
 import { noApps } from '#shared/io/tenants/directory/tenant-apps.ts'
+import type { Tenant } from '#shared/io/tenants/directory/tenant-copy.ts'
 import { decideSubmission } from '../../../services/ingest/decide-submission.ts'
 import { refusals } from '../../../services/ingest/refusals.ts'
 import { decoyRoot, installRoot } from '../../support/installs/install-roots.ts'

@@ -54,8 +54,8 @@ export const networkReaderMiB = 1_024
 export const networkLookMs = 15_000
 
 /**
- * How long one file may be read: 10 s, and 0.5 s for each MiB. On a free core 100 MiB take some 5 s;
- * the other bounds end a hostile file long before.
+ * How long one file may be read: 10 s, and 0.5 s for each MiB. The other bounds end a hostile file
+ * long before; this one ends what they do not know of.
  */
 export const networkReadMs = 10_000
 export const networkReadMsPerMiB = 500

@@ -1,6 +1,6 @@
 /** `di network status`: the files of network data, what they give, and which are broken. */
-import { group, read } from './commands.ts'
-import { toTime } from './tables.ts'
+import { group, read } from '../commands.ts'
+import { toTime } from '../tables.ts'
 
 const toMebibytes = (bytes: number | null) => (bytes === null ? null : (bytes / 2 ** 20).toFixed(1))
 
