@@ -110,11 +110,12 @@ export function toPlayEvidence(verified: VerifiedEvidence | null): EventEvidence
   return toEvidence('play_integrity', verdict, { reason, signals })
 }
 
-/** Signals that say that a phone is genuine; evidence that fails takes them away. */
-const inFavour = ['verified', 'hardware_backed'] as const
-
-const without = (signals: CategorySignals, names: readonly string[]): CategorySignals =>
-  Object.fromEntries(Object.entries(signals).filter(([name]) => !names.includes(name)))
+/** Evidence that fails takes away what says that a phone is genuine. */
+function withoutFavour({ verified: _, ...signals }: CategorySignals): CategorySignals {
+  return Object.hasOwn(signals, 'hardware_backed')
+    ? { ...signals, hardware_backed: false }
+    : signals
+}
 
 /**
  * The server signals of one event: those of its install, changed by the event's own evidence and by
@@ -129,7 +130,7 @@ export function toEventSignals(
 ): CategorySignals {
   const isRevoked = revoked !== null && serials.some((serial) => revoked.has(serial))
   const own = addEvidence(signals, evidence)
-  return isRevoked ? { ...without(own, inFavour), revoked: true } : own
+  return isRevoked ? { ...withoutFavour(own), revoked: true } : own
 }
 
 function addEvidence(signals: CategorySignals, evidence: EventEvidence | null): CategorySignals {
@@ -138,5 +139,5 @@ function addEvidence(signals: CategorySignals, evidence: EventEvidence | null): 
     // A registration that was rejected stays so: a good signature shows the same key again.
     return { ...signals, ...evidence.signals }
   }
-  return { ...without(signals, inFavour), ...evidence.signals, rejected: true }
+  return { ...withoutFavour(signals), ...evidence.signals, rejected: true }
 }

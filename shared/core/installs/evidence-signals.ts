@@ -131,7 +131,8 @@ export function toEvidenceSignals(check: AttestationCheck): CategorySignals {
   return {
     ...flag('verified', isVerified),
     ...flag('rejected', verdict === 'rejected'),
-    ...flag('hardware_backed', hasKey && (level === 'hardware' || level === 'strongbox')),
+    // False, not absent, where a key was to be proven: that is what a forged chain shows.
+    ...(hasKey ? { hardware_backed: level === 'hardware' || level === 'strongbox' } : {}),
     ...(isProven(check) ? toFactSignals(check) : {}),
   }
 }
