@@ -26,6 +26,8 @@ export function readIngestConfig(env: Env) {
       SERVICE_ISSUER: variables.SERVICE_ISSUER,
       PUBLIC_API_URL: variables.PUBLIC_API_URL,
       TRUSTED_PROXIES: variables.TRUSTED_PROXIES,
+      ATTESTATION_STATUS_FILE: variables.ATTESTATION_STATUS_FILE,
+      ATTESTATION_TEST_ROOTS_FILE: variables.ATTESTATION_TEST_ROOTS_FILE,
       STOP_DELAY_MS: variables.STOP_DELAY_MS,
       REUSE_PORT: variables.REUSE_PORT,
       ...tracingVariables,

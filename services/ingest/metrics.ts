@@ -11,9 +11,10 @@ import {
 } from '#shared/core/telemetry/streams/telemetry-streams.ts'
 import { type Metrics, startAtZero } from '#shared/io/process/metrics.ts'
 import { publishFaults } from '#shared/io/telemetry/telemetry-publisher.ts'
-import { type Acceptance, type Refusal, refusals } from './decide-submission.ts'
+import type { Acceptance } from './decide-submission.ts'
 import type { CommitObserver } from './group-commit.ts'
 import type { BatchCounts } from './http/batch-reply.ts'
+import { type Refusal, refusals } from './refusals.ts'
 import { verdictResults } from './verdicts/issue-verdict.ts'
 
 export type IngestObserver = {

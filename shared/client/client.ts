@@ -5,7 +5,20 @@
  */
 import { createHmac, timingSafeEqual, webcrypto } from 'node:crypto'
 import { checkSecretText, toBytes } from './check-arguments.ts'
-import { type SendOptions, sendSigned, sendSignedBatch } from './send-telemetry.ts'
+import {
+  type InstallSender,
+  type InstallSenderOptions,
+  makeInstallSender,
+} from './installs/install-sender.ts'
+import type { Challenge, Install, RegisterOptions } from './installs/install-types.ts'
+import { fetchChallenge as getChallenge, registerSigned } from './installs/register-install.ts'
+import {
+  type InstallSendOptions,
+  type SendOptions,
+  sendSigned,
+  sendSignedBatch,
+} from './send-telemetry.ts'
+import type { CallOptions } from './service-call.ts'
 import type { BatchResult, IngestResult, Telemetry } from './telemetry.ts'
 import type { Verdict } from './verdicts/verdict-token.ts'
 import {
@@ -49,7 +62,7 @@ const sign = (body: Uint8Array, secret: string) =>
  */
 export function sendTelemetry(
   telemetry: Telemetry | string | Uint8Array,
-  options: SendOptions,
+  options: SendOptions | InstallSendOptions,
 ): Promise<IngestResult> {
   return sendSigned(sign, telemetry, options)
 }
@@ -68,6 +81,37 @@ export function sendBatch(
   options: SendOptions,
 ): Promise<BatchResult> {
   return sendSignedBatch(sign, events, options)
+}
+
+/**
+ * Fetches a challenge for evidence. It is good for two minutes, and needs no secret.
+ * @throws TypeError for an argument that is a mistake of the caller
+ * @throws TelemetryRefusedError when the service refuses for good
+ * @throws TelemetryUnavailableError when the attempts or the time are used up
+ */
+export function fetchChallenge(options: CallOptions): Promise<Challenge> {
+  return getChallenge(options)
+}
+
+/**
+ * Registers an install: fetches a challenge, gets evidence for it and sends both, signed with the
+ * tenant's secret. Evidence that does not hold registers too: `attestation` of the answer says so.
+ * @returns the token and the key with which the install signs its telemetry
+ * @throws TypeError for an argument that is a mistake of the caller
+ * @throws TelemetryRefusedError when the service refuses for good
+ * @throws TelemetryUnavailableError when the attempts or the time are used up
+ */
+export function registerInstall(options: RegisterOptions): Promise<Install> {
+  return registerSigned(sign, options)
+}
+
+/**
+ * Makes a sender of one install's telemetry. It registers at the first event, renews the token in
+ * time, and registers once more when the service refuses it.
+ * @throws TypeError for an argument that is a mistake of the caller
+ */
+export function createInstallSender(options: InstallSenderOptions): InstallSender {
+  return makeInstallSender({ register: registerInstall, send: sendTelemetry }, options)
 }
 
 /**

@@ -20,13 +20,19 @@ export type Refusal = {
   received: { bytes: number; sha256: string } | null
 }
 
-/** The service refused the telemetry. The same bytes would be refused again. */
+/** What a call asked for, as its errors name it. */
+export type CallSubject = 'the telemetry' | 'the challenge' | 'the registration'
+
+/**
+ * The service refused the telemetry, or the registration of an install. The same bytes would be
+ * refused again.
+ */
 export class TelemetryRefusedError extends Error {
   override readonly name = 'TelemetryRefusedError'
   readonly refusal: Refusal
 
-  constructor(refusal: Refusal) {
-    super(`the telemetry was refused with ${describeRefusal(refusal)}`)
+  constructor(refusal: Refusal, subject: CallSubject = 'the telemetry') {
+    super(`${subject} was refused with ${describeRefusal(refusal)}`)
     this.refusal = refusal
   }
 }
@@ -53,10 +59,15 @@ export class TelemetryUnavailableError extends Error {
   readonly retryAfterMs: number | null
   readonly refusal: Refusal | null
 
-  constructor(attempts: number, last: LastAttempt, cause?: unknown) {
+  constructor(
+    attempts: number,
+    last: LastAttempt,
+    cause?: unknown,
+    subject: CallSubject = 'the telemetry',
+  ) {
     const { status, retryAfterMs, refusal } = last
     const reason = refusal === null ? `no answer${describeCause(cause)}` : describeRefusal(refusal)
-    super(`the telemetry was not accepted in ${attempts} attempts: ${reason}`, { cause })
+    super(`${subject} was not accepted in ${attempts} attempts: ${reason}`, { cause })
     this.attempts = attempts
     this.status = status
     this.retryAfterMs = retryAfterMs

@@ -11,6 +11,15 @@ export {
   type WebhookFault,
   WebhookVerificationError,
 } from './errors.ts'
+export type { InstallSender, InstallSenderOptions } from './installs/install-sender.ts'
+export type {
+  Challenge,
+  Install,
+  InstallApp,
+  InstallAttestation,
+  InstallEvidence,
+  RegisterOptions,
+} from './installs/install-types.ts'
 export { type AppAttestReport, fromAppAttest } from './mappings/app-attest.ts'
 export { type AppdomeReport, fromAppdome } from './mappings/appdome.ts'
 export {
@@ -40,7 +49,13 @@ export {
 } from './mappings/play-integrity.ts'
 export { fromRootBeer, type RootBeerReport } from './mappings/rootbeer.ts'
 export { fromSardine, type SardineReport } from './mappings/sardine.ts'
-export type { SendOptions } from './send-telemetry.ts'
+export type {
+  BodyEvidence,
+  InstallCredentials,
+  InstallSendOptions,
+  SendOptions,
+} from './send-telemetry.ts'
+export type { CallOptions } from './service-call.ts'
 export type {
   Action,
   Alert,

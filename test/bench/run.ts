@@ -33,6 +33,7 @@ const benchmarks: Record<string, () => Promise<Benchmark>> = {
   fairness: () => import('./delivery/fairness.ts'),
   backtest: () => import('./history/backtest.ts'),
   cookbook: () => import('./history/cookbook.ts'),
+  network: () => import('./network/network.ts'),
   console: () => import('./console/console.ts'),
 }
 
@@ -43,6 +44,7 @@ const benchmarks: Record<string, () => Promise<Benchmark>> = {
 const together: [name: string, ...options: string[]][] = [
   ['scoring'],
   ['presets'],
+  ['network'],
   ['unverified'],
   ['before-signature'],
   ['verdict'],

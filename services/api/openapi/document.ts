@@ -21,6 +21,7 @@ import {
   submissionBatchExample,
   submissionExample,
 } from './examples.ts'
+import { installHeader, toInstallPaths } from './install-paths.ts'
 
 const rateLimitHeaders = {
   RateLimit: toHeaderRef('RateLimit'),
@@ -87,6 +88,7 @@ export function toPublicDocument(urls: PublicUrls): OpenapiOptions {
       paths: {
         [ingestPath]: toIngestPath(urls, singleCall),
         [batchPath]: toIngestPath(urls, batchCall),
+        ...toInstallPaths(toIngestServers(urls)),
         ...toOperationsPaths(),
       },
       webhooks: {
@@ -119,6 +121,7 @@ type IngestCall = {
   operationId: string
   summary: string
   description: string
+  parameters?: Json[]
   body: { schema: string; example: Json }
   accepted: { description: string; schema: string; example: Json }
 }
@@ -128,6 +131,7 @@ const singleCall: IngestCall = {
   summary: 'Submit telemetry',
   description:
     'The response is sent once the event is durably stored. Sending the same bytes again is safe: it raises no second alert and counts no session twice.',
+  parameters: [installHeader],
   body: { schema: 'Submission', example: submissionExample },
   accepted: {
     description: 'Accepted and stored.',
@@ -149,24 +153,27 @@ const batchCall: IngestCall = {
   },
 }
 
-function toIngestPath({ ingest = localIngest }: PublicUrls, call: IngestCall): Json {
-  const { operationId, summary, description, body, accepted } = call
+const toIngestServers = ({ ingest = localIngest }: PublicUrls): Json[] => [
+  {
+    url: '{ingest_url}',
+    description: 'The ingest host.',
+    variables: { ingest_url: { default: ingest } },
+  },
+]
+
+function toIngestPath(urls: PublicUrls, call: IngestCall): Json {
+  const { operationId, summary, description, parameters, body, accepted } = call
   const toContent = ({ schema, example }: { schema: string; example: Json }) => ({
     'application/json': { schema: toSchemaRef(schema), example },
   })
   return {
-    servers: [
-      {
-        url: '{ingest_url}',
-        description: 'The ingest host.',
-        variables: { ingest_url: { default: ingest } },
-      },
-    ],
+    servers: toIngestServers(urls),
     post: {
       operationId,
       tags: ['Ingest'],
       summary,
       description,
+      ...(parameters === undefined ? {} : { parameters }),
       security: [{ signature: [] }],
       requestBody: { required: true, content: toContent(body) },
       responses: {

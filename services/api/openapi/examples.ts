@@ -139,6 +139,13 @@ export const deviceExample = {
   risk_score: alertExample.decision.risk_score,
   platform: submissionExample.sdk_meta.platform,
   sdk_version: submissionExample.sdk_meta.sdk_version,
+  install: {
+    provider: 'key_attestation',
+    verdict: 'verified',
+    level: 'hardware',
+    registered_at: '2026-03-02T07:30:00.512Z',
+    expires_at: '2026-04-01T07:30:00.512Z',
+  },
   users_seen_on: ['customer-1029'],
   users_cursor: null,
   sessions: [

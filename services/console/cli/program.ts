@@ -17,6 +17,7 @@ import { explain } from './explain.ts'
 import { registerFleet } from './fleet.ts'
 import { keys } from './keys.ts'
 import { lists } from './lists.ts'
+import { network } from './network.ts'
 import { addBackup, addRestore } from './operation/backup.ts'
 import { backupServers } from './operation/backup-servers.ts'
 import { recovery } from './operation/recovery.ts'
@@ -44,6 +45,7 @@ const entries: readonly Entry[] = [
   operators,
   audit,
   edges,
+  network,
   reconcile,
   policy,
   explain,

@@ -123,6 +123,18 @@ export const tenantSchema = z
     hmac_secret: z
       .object({ last4: z.string(), created_at: z.string(), state: z.string() })
       .nullable(),
+    shared_secret_off: z
+      .boolean()
+      .describe('whether telemetry that is signed with the HMAC secret itself is refused'),
+    install_roots: z
+      .array(
+        z.object({
+          epoch: z.number().int(),
+          state: z.enum(['current', 'next', 'previous']),
+          created_at: z.string(),
+        }),
+      )
+      .describe('the valid install roots, the one that makes tokens first'),
     webhook_secret: z
       .object({
         last4: z.string(),

@@ -3,6 +3,7 @@
  * consoles run each of them; the stream keeper, the directory reconciler, the list projector and
  * the job of verdict keys run in every console.
  */
+import { randomBytes } from 'node:crypto'
 import { createErasureStore } from '#shared/io/erasure/erasure-store.ts'
 import type { Sealer } from '#shared/io/keys/console-keys.ts'
 import { startStreamKeeper } from '#shared/io/nats/streams/stream-keeper.ts'
@@ -57,7 +58,8 @@ export function startJobs(deps: JobDeps): Jobs {
   })
   const jobs = {
     'stream keeper': () => startStreamKeeper({ ...shared, findNats: connections.findNats }),
-    'directory reconciler': () => startDirectoryReconciler({ ...shared, rotation, projection }),
+    'directory reconciler': () =>
+      startDirectoryReconciler({ ...shared, rotation, projection, maker: { sealer, randomBytes } }),
     'list projector': () =>
       startListProjector({ ...common, sealer, findNats: connections.findNats }),
     'verdict keys': () => startVerdictKeys({ ...common, directory, sealer }),

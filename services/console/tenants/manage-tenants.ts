@@ -20,7 +20,13 @@ import { setRates, type TenantRates } from '#shared/io/tenants/tenant-rate-store
 import { createTenantStore } from '#shared/io/tenants/tenant-store.ts'
 import { chooseTelemetryStream } from '#shared/io/tenants/tenant-streams.ts'
 import type { TenantStatus, TenantView } from '#shared/io/tenants/tenant-view.ts'
-import { type Maker, makeApiKey, makeHmacSecret, makeWebhookSecret } from './credentials.ts'
+import {
+  type Maker,
+  makeApiKey,
+  makeHmacSecret,
+  makeInstallRoot,
+  makeWebhookSecret,
+} from './credentials.ts'
 import {
   type DirectoryWriter,
   projectCurrentState,
@@ -90,6 +96,7 @@ export async function createTenant(deps: ManageDeps, wanted: CreateTenant): Prom
         hmac: hmac.stored,
         webhook: webhook.stored,
         apiKey: apiKey.stored,
+        installRoot: makeInstallRoot(deps, tenantId),
       })
       const after = {
         name: wanted.name,

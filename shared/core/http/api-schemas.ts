@@ -22,6 +22,11 @@ import {
   sessionsPageMax,
 } from '#shared/core/base/limits/rest-api.ts'
 import { membersMax } from '#shared/core/base/limits/telemetry.ts'
+import {
+  installLevels,
+  installProviders,
+  installVerdicts,
+} from '#shared/core/installs/registration.ts'
 import { emailSchema } from '#shared/core/operators/email-schema.ts'
 import { actions } from '#shared/core/scoring/score.ts'
 import { warningCodes } from '#shared/core/telemetry/signal-warnings.ts'
@@ -54,6 +59,24 @@ export const sessionSchema = z
   })
   .meta({ id: 'Session' })
 
+export const deviceInstallSchema = z
+  .object({
+    provider: z.enum(installProviders).meta({
+      description: 'The evidence that the app sent: `none` registers without any.',
+    }),
+    verdict: z.enum(installVerdicts).meta({
+      description: 'Whether the evidence held when the app registered; `none` without evidence.',
+    }),
+    level: z.enum(installLevels).meta({
+      description: 'Where the key lies that signs for it, best first; `none` without a key.',
+    }),
+    registered_at: instantSchema,
+    expires_at: instantSchema.meta({
+      description: 'When its install token ends. The app registers again before.',
+    }),
+  })
+  .meta({ id: 'DeviceInstall' })
+
 export const deviceSchema = z
   .object({
     device_id: z.string(),
@@ -62,6 +85,9 @@ export const deviceSchema = z
     peak_rasp_score: riskSchema.meta({ description: 'The highest score of all its sessions.' }),
     risk_score: riskSchema.meta({ description: 'The highest risk score of all its sessions.' }),
     ...clientFields,
+    install: deviceInstallSchema.nullable().meta({
+      description: 'The latest registration of the app; null when it has never registered.',
+    }),
     users_seen_on: z.array(z.string()).meta({
       description: 'Every user or account the device has been associated with, sorted.',
     }),

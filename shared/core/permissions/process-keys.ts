@@ -38,10 +38,10 @@ export const processKeys: Readonly<
   ingest: {
     DIRECTORY_PUBLIC_KEY: { opens: [], derives: [], proves: [], checks: directoryWords },
     EDGE_KEY: {
-      opens: ['HMAC secrets', 'verdict key'],
+      opens: ['HMAC secrets', 'install roots', 'Play keys', 'verdict key'],
       derives: [],
-      proves: edgeWords,
-      checks: edgeWords,
+      proves: [...edgeWords, 'challenges'],
+      checks: [...edgeWords, 'challenges'],
     },
     TELEMETRY_KEY: {
       opens: [],

@@ -11,11 +11,12 @@ import { deriveKey, type KeyPurpose } from './proofs.ts'
 
 export type SecretKind = 'hmac' | 'webhook'
 /**
- * A secret of a tenant, its new credentials in one text, the TOTP secret of an operator, the id
- * that an erasure is about, or the private half of a key that signs verdicts.
+ * A secret of a tenant, its install root, its new credentials in one text, the Play keys of one of
+ * its apps, the TOTP secret of an operator, the id that an erasure is about, or the private half of
+ * a key that signs verdicts.
  */
 export type SecretOwner =
-  | { tenantId: string; kind: SecretKind | 'rotated' }
+  | { tenantId: string; kind: SecretKind | 'install_root' | 'play' | 'rotated' }
   | { operatorId: string; kind: 'totp' }
   | { erasureId: string; kind: 'subject' }
   | { verdictKeyId: string; kind: 'verdict' }
@@ -70,9 +71,10 @@ export function toSealingHead(sealed: string): string | null {
   return isSealed && text !== undefined ? `${version}.${id}` : null
 }
 
-/** The key of each kind: an edge derives that of HMAC secrets from EDGE_KEY. */
+/** The keys of the kinds that an edge opens: it derives them from EDGE_KEY. */
 export const toHmacKey = (edgeKey: string) => deriveKey(edgeKey, 'hmac secret')
-/** Likewise that of the keys that sign verdicts. */
+export const toInstallRootKey = (edgeKey: string) => deriveKey(edgeKey, 'install root')
+export const toPlayKey = (edgeKey: string) => deriveKey(edgeKey, 'play keys')
 export const toVerdictSealingKey = (edgeKey: string) => deriveKey(edgeKey, 'verdict key')
 
 const purposes = {
@@ -80,13 +82,27 @@ const purposes = {
   rotated: 'rotated credentials',
   totp: 'totp secret',
   subject: 'erasure subject',
-} as const satisfies Record<Exclude<SecretOwner['kind'], 'hmac' | 'verdict'>, KeyPurpose>
+} as const satisfies Record<
+  Exclude<SecretOwner['kind'], 'hmac' | 'install_root' | 'play' | 'verdict'>,
+  KeyPurpose
+>
 
-export const secretKinds = ['hmac', 'webhook', 'rotated', 'totp', 'subject', 'verdict'] as const
+export const secretKinds = [
+  'hmac',
+  'install_root',
+  'play',
+  'webhook',
+  'rotated',
+  'totp',
+  'subject',
+  'verdict',
+] as const
 
 /** @param masterKey 32 bytes in base64 @returns the key of one kind, likewise */
 export function toKindKey(masterKey: string, kind: SecretOwner['kind']): string {
   if (kind === 'hmac') return toHmacKey(deriveKey(masterKey, 'edge'))
+  if (kind === 'install_root') return toInstallRootKey(deriveKey(masterKey, 'edge'))
+  if (kind === 'play') return toPlayKey(deriveKey(masterKey, 'edge'))
   if (kind === 'verdict') return toVerdictSealingKey(deriveKey(masterKey, 'edge'))
   return deriveKey(masterKey, purposes[kind])
 }

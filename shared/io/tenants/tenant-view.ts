@@ -49,6 +49,10 @@ export type TenantView = {
     last_used_at: string | null
   } | null
   hmac_secret: { last4: string; created_at: string; state: string } | null
+  /** Whether telemetry that is signed with the HMAC secret itself is refused. */
+  shared_secret_off: boolean
+  /** The valid install roots, the one that makes tokens first. */
+  install_roots: { epoch: number; state: 'current' | 'next' | 'previous'; created_at: string }[]
   webhook_secret: {
     last4: string
     created_at: string
@@ -95,6 +99,12 @@ select t.tenant_id, t.name, t.environment, t.status, t.epoch, t.created_at, t.po
   t.ingest_bytes_per_second, t.ingest_bytes_burst, t.ingest_share, t.telemetry_stream,
   t.ingest_answer,
   t.event_retention_days, t.alert_retention_days, t.delivery_retention_days,
+  t.shared_secret_off,
+  coalesce((
+    select jsonb_agg(jsonb_build_object('epoch', i.epoch, 'state', i.state,
+      'created_at', ${isoOf('i.created_at')}) order by i.state <> 'current')
+    from install_roots i
+    where i.tenant_id = t.tenant_id and i.state <> 'retired'), '[]') as install_roots,
   w.url as webhook_url, coalesce(w.state, 'off') as webhook_state,
   w.off_reason as webhook_off_reason, w.changed_at as webhook_changed_at,
   coalesce(w.events, '{risk.alert}') as webhook_events,
@@ -146,6 +156,8 @@ export function toView(row: ViewRow): TenantView {
     retention: toRetention(row),
     public_api_key: row.public_api_key,
     hmac_secret: row.hmac_secret,
+    shared_secret_off: row.shared_secret_off,
+    install_roots: row.install_roots,
     webhook_secret: row.webhook_secret,
   }
 }

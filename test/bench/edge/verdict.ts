@@ -13,6 +13,7 @@ import type { Tenant } from '#shared/io/tenants/directory/tenant-copy.ts'
 import { makeVerdictKey } from '#shared/io/verdicts/make-verdict-key.ts'
 import { type DecideDeps, decideSubmission } from '../../../services/ingest/decide-submission.ts'
 import { createVerdictIssuer } from '../../../services/ingest/verdicts/issue-verdict.ts'
+import { decoyRoot, noInstalls } from '../../support/installs/install-roots.ts'
 import { publishReport } from '../report.ts'
 import { toRatios, toSpread } from '../spread.ts'
 import { createSubmissions } from './submissions.ts'
@@ -44,6 +45,7 @@ const tenant: Tenant = {
   undecidedShare: 0.25,
   telemetryStream: 1,
   ingestAnswer: 'full',
+  ...noInstalls,
   lists: { usable: () => true, find: () => [] },
   fault: null,
 }
@@ -55,6 +57,7 @@ const deps: DecideDeps = {
   shares: { note: () => undefined, take: () => 0 },
   verify: verifySignature,
   decoyKey: secret,
+  decoyRoot,
   nowMs: () => performance.now(),
   wallMs: Date.now,
   issueVerdict: createVerdictIssuer({
@@ -74,7 +77,8 @@ const sign = (text: string): Signed => {
 /** @returns µs of CPU per event */
 function measure(events: readonly Signed[]): number {
   const before = process.cpuUsage()
-  for (const { body, signature } of events) decideSubmission(body, signature, deps)
+  for (const { body, signature } of events)
+    decideSubmission(body, { signature, install: undefined }, deps)
   const { user, system } = process.cpuUsage(before)
   return (user + system) / events.length
 }

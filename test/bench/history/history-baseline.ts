@@ -29,6 +29,7 @@ const nothingKnown = {
   users: [],
   nextUser: null,
   sessions: [],
+  install: null,
   sessionsTotal: 0,
   next: null,
 }

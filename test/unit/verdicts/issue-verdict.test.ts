@@ -5,6 +5,7 @@
 import { createPrivateKey, createSecretKey } from 'node:crypto'
 import { createLocalJWKSet, decodeProtectedHeader, jwtVerify } from 'jose'
 import { describe, expect, it, vi } from 'vitest'
+import type { InstallFacts } from '#shared/core/installs/install-token.ts'
 import { defaultPolicy } from '#shared/core/policies/default-policy.ts'
 import { compilePolicy } from '#shared/core/scoring/scoring.ts'
 import { signBody, verifySignature } from '#shared/core/telemetry/signature.ts'
@@ -19,6 +20,7 @@ import {
   decideVerified,
 } from '../../../services/ingest/decide-submission.ts'
 import { createVerdictIssuer } from '../../../services/ingest/verdicts/issue-verdict.ts'
+import { decoyRoot, noInstalls } from '../../support/installs/install-roots.ts'
 
 const secret = createSecretKey(Buffer.from('s'.repeat(43)))
 const receivedAtMs = Date.parse('2026-03-01T09:30:00.789Z')
@@ -48,6 +50,7 @@ const acme: Tenant = {
   undecidedShare: 0.25,
   telemetryStream: 1,
   ingestAnswer: 'full',
+  ...noInstalls,
   lists: { usable: () => true, find: () => [] },
   fault: null,
 }
@@ -61,6 +64,7 @@ function makeDeps(tenant: Tenant, findSigner: () => VerdictSigner | null): Decid
     shares: { note: () => undefined, take: () => 0 },
     verify: verifySignature,
     decoyKey: secret,
+    decoyRoot,
     nowMs: () => 0,
     wallMs: () => receivedAtMs,
     issueVerdict: createVerdictIssuer({
@@ -95,7 +99,11 @@ function answerOf(
 ) {
   const bytes = Buffer.from(JSON.stringify(body))
   const deps = makeDeps({ ...acme, ...change.tenant }, change.findSigner ?? (() => signer))
-  const decision = decideSubmission(bytes, signBody(bytes, secret), deps)
+  const decision = decideSubmission(
+    bytes,
+    { signature: signBody(bytes, secret), install: undefined },
+    deps,
+  )
   if (decision.kind === 'refused') throw new Error(JSON.stringify(decision.problem.errors))
   return { decision, answer: JSON.parse(decision.answer) as Record<string, unknown> }
 }
@@ -143,7 +151,13 @@ describe('a submission that asks for a verdict', () => {
     const body = Buffer.from(JSON.stringify(submission(asked)))
     const attestation = { provider: 'key_attestation', level: 'strongbox', verdict: 'verified' }
     const deps = makeDeps(acme, () => signer)
-    const decision = decideVerified(body, { tenant: acme, deps, rateLimit: null, attestation })
+    const facts: InstallFacts = {
+      ...{ t: 'acme', d: '', a: null, p: 'key_attestation', v: 'verified', l: 'strongbox' },
+      ...{ r: null, k: null, s: [], f: {}, iat: 0, exp: 0 },
+    }
+    const install = { facts, head: { token_id: 't', attested_key: null } }
+    const sender = { tenant: acme, attestation: {}, install, deviceHash: null }
+    const decision = decideVerified(body, { sender, deps, rateLimit: null })
     if (decision.kind === 'refused') throw new Error('refused')
     expect(claimsOf(JSON.parse(decision.answer)).att).toEqual(attestation)
   })
@@ -201,7 +215,11 @@ describe('a submission that asks for a verdict', () => {
     const batch = { tenant_id: 'acme', events: [...bodies, submission()] }
     const bytes = Buffer.from(JSON.stringify(batch))
     const deps = makeDeps(acme, () => signer)
-    const decided = decideClientBatch(bytes, signBody(bytes, secret), deps)
+    const decided = decideClientBatch(
+      bytes,
+      { signature: signBody(bytes, secret), install: undefined },
+      deps,
+    )
     if (decided.kind === 'refused') throw new Error('refused')
     const answers = decided.events.map(({ decision }) =>
       decision.kind === 'accepted' ? JSON.parse(decision.answer) : null,

@@ -37,6 +37,26 @@ export const shownAnswerCharactersMax = 80
 /** Characters that an error keeps of each text of an answer. */
 export const answerTextCharactersMax = 1_000
 
+/** HMAC-SHA256 in base64url: 32 bytes are 43 characters without padding. */
+export const installKeyCharacters = 43
+
+/**
+ * Characters of `X-Service-Attestation`: all headers of a request are at most 16 KiB in Node. A Play
+ * Integrity token has some 2,000, an assertion some 200.
+ */
+export const evidenceHeaderCharactersMax = 12_288
+
+/**
+ * An install registers again when its token ends within a day. Tokens live for 30 days, so a phone
+ * that is used daily renews before the service would refuse it.
+ */
+export const installRenewBeforeMs = 86_400_000
+
+/**
+ * The shortest time between two renewals that a refusal or a failure caused: a tenant that refuses
+ * every token gets one registration a minute of each install, not one for each event.
+ */
+export const installRenewPauseMs = 60_000
 /** How far the clock of a verifier of verdicts may be behind that of the service, in seconds. */
 export const verdictToleranceSeconds = 60
 

@@ -7,6 +7,7 @@
 import { createSecretKey, type KeyObject } from 'node:crypto'
 import { undecidedShare } from '#shared/core/base/limits/stream.ts'
 import { type Bucket, fullBucket, type Rate } from '#shared/core/http/rate-limit.ts'
+import { type InstallRoot, toInstallRoot } from '#shared/core/installs/install-token.ts'
 import {
   syncedEntrySchema,
   type TenantEntry,
@@ -17,6 +18,7 @@ import type { VerdictSigner } from '#shared/core/verdicts/verdict-token.ts'
 import type { Opener } from '#shared/io/keys/sealed-secrets.ts'
 import { createVerdictKeyCopy, type VerdictKeyFault } from '#shared/io/keys/verdict-key-copy.ts'
 import { type ActivePolicies, type ActivePolicy, createActivePolicies } from './active-policies.ts'
+import { noApps, openApps, type TenantApps } from './tenant-apps.ts'
 import { createDirectoryLists, type TenantLists } from './tenant-lists.ts'
 
 /** Why a tenant cannot be served by this edge; a metric label. */
@@ -31,6 +33,9 @@ type TenantFault =
   | 'stream_unknown'
 
 type ListFault = 'unproven_lists' | 'unreadable_lists'
+/** Its telemetry is served all the same: only its Play tokens cannot be opened. */
+type AppFault = 'unsealable_play_keys'
+type CopyFault = TenantFault | ListFault | AppFault | VerdictKeyFault | 'unreadable_policy'
 
 export type Tenant = {
   tenantId: string
@@ -41,6 +46,10 @@ export type Tenant = {
   key: KeyObject | null
   /** The previous secret, which is refused: it identifies stale-secret requests. */
   retired: RetiredSecret | null
+  /** The valid ones, the one that makes tokens first; empty where it has none. */
+  installRoots: readonly InstallRoot[]
+  /** Whether telemetry that is signed with its secret is refused. */
+  sharedSecretOff: boolean
   policyVersion: number
   policyHash: string
   /** Null while its document is missing. */
@@ -57,6 +66,8 @@ export type Tenant = {
   ingestAnswer: IngestAnswer
   /** Its allow and deny lists. */
   lists: TenantLists
+  /** Its apps, whose evidence counts. */
+  apps: TenantApps
   fault: TenantFault | null
 }
 
@@ -95,16 +106,13 @@ export type TenantCopy = {
 }
 
 type TenantCopyOptions = {
-  /** Of HMAC secrets. */
+  /** Of HMAC secrets, install roots, Play keys and the verdict key. */
   opener: Opener
   /** How many telemetry streams this edge writes to. */
   telemetryStreams: number
   nowMs: () => number
   /** Called for every entry that cannot be used, without its content. */
-  onFault: (
-    fault: TenantFault | 'unreadable_policy' | ListFault | VerdictKeyFault,
-    about: string,
-  ) => void
+  onFault: (fault: CopyFault, about: string) => void
   /** The tenant in the previous snapshot, whose rate bucket and newest epoch are kept. */
   previous: (tenantId: string) => Tenant | undefined
 }
@@ -129,7 +137,8 @@ export function createTenantCopy(options: TenantCopyOptions): TenantCopy {
   const put = (tenantId: string, tenant: Tenant) => {
     tenants.set(tenantId, tenant)
     const { key, fault } = tenant
-    if (key === null && fault !== null && fault !== 'policy_missing') keyless.add(tenantId)
+    const isKeyless = key === null && fault !== null && fault !== 'policy_missing'
+    if (isKeyless || fault === 'unsealable_secret') keyless.add(tenantId)
     else keyless.delete(tenantId)
   }
   /** Refuses a tenant until a console writes an entry that is not older than the newest known. */
@@ -155,7 +164,8 @@ export function createTenantCopy(options: TenantCopyOptions): TenantCopy {
     const entry = parsed.data
     if ((entry.telemetry_stream ?? 1) > options.telemetryStreams) {
       const { status } = entry
-      refuse(tenantId, 'stream_unknown', { key: unsealKey(entry, options.opener).key, status })
+      const { key, installRoots, sharedSecretOff } = unsealSecrets(entry, options.opener)
+      refuse(tenantId, 'stream_unknown', { key, installRoots, sharedSecretOff, status })
       return
     }
     if (entry.epoch < findEpoch(tenantId)) {
@@ -210,7 +220,7 @@ function toTenant(
   { policy, lists }: Pick<Tenant, 'policy' | 'lists'>,
   options: TenantCopyOptions,
 ): Tenant {
-  const { key, sealedElsewhere } = unsealKey(entry, options.opener)
+  const { sealedElsewhere, ...secrets } = unsealSecrets(entry, options.opener)
   const before = options.previous(entry.tenant_id)
   const nowMs = options.nowMs()
   return {
@@ -218,7 +228,7 @@ function toTenant(
     environment: entry.environment,
     status: entry.status,
     epoch: entry.epoch,
-    key,
+    ...secrets,
     retired: unsealRetired(entry, options.opener),
     policyVersion: entry.policy_version,
     policyHash: entry.policy_hash,
@@ -229,7 +239,39 @@ function toTenant(
     telemetryStream: entry.telemetry_stream ?? 1,
     ingestAnswer: entry.ingest_answer ?? 'full',
     lists,
+    apps: openApps(entry, options.opener, () =>
+      options.onFault('unsealable_play_keys', entry.tenant_id),
+    ),
     fault: sealedElsewhere ? 'unsealable_secret' : policy === null ? 'policy_missing' : null,
+  }
+}
+
+type Unsealed = Pick<Tenant, 'key' | 'installRoots' | 'sharedSecretOff'> & {
+  /** Whether one of them was sealed under another key than this edge has. */
+  sealedElsewhere: boolean
+}
+
+/** What verifies the signatures of a tenant and its installs. */
+function unsealSecrets(entry: TenantEntry, opener: Opener): Unsealed {
+  const { key, sealedElsewhere } = unsealKey(entry, opener)
+  const roots = unsealRoots(entry, opener)
+  return {
+    key,
+    installRoots: roots ?? [],
+    sharedSecretOff: entry.shared_secret_off === true,
+    sealedElsewhere: sealedElsewhere || roots === null,
+  }
+}
+
+/** @returns null when one cannot be unsealed */
+function unsealRoots(entry: TenantEntry, opener: Opener): InstallRoot[] | null {
+  const owner = { tenantId: entry.tenant_id, kind: 'install_root' as const }
+  try {
+    return (entry.install_roots ?? []).map(({ epoch, sealed }) =>
+      toInstallRoot(epoch, Buffer.from(opener.unseal(sealed, owner), 'base64')),
+    )
+  } catch {
+    return null
   }
 }
 
@@ -278,6 +320,8 @@ function unusable(tenantId: string, fault: TenantFault, lists: TenantLists): Ten
     epoch: 0,
     key: null,
     retired: null,
+    installRoots: [],
+    sharedSecretOff: false,
     policyVersion: 0,
     policyHash: '',
     policy: null,
@@ -287,6 +331,7 @@ function unusable(tenantId: string, fault: TenantFault, lists: TenantLists): Ten
     telemetryStream: 1,
     ingestAnswer: 'full',
     lists,
+    apps: noApps,
     fault,
   }
 }

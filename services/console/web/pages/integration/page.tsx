@@ -15,7 +15,9 @@ import { type Column, Table } from '../../components/table.tsx'
 import { Time } from '../../components/time/time.tsx'
 import { useMay } from '../../shell/operator.ts'
 import { webhookTones } from '../integrations.tsx'
+import { AppsPanel } from './apps-panel.tsx'
 import { IngestAnswerPanel } from './ingest-answer.tsx'
+import { InstallsPanel } from './installs-panel.tsx'
 import { NewKeysDialog, RotateKeys } from './rotate-keys.tsx'
 import { type NewKeys, useFetchKeys, useRotate, useRotation } from './rotation.ts'
 import { RotationPanel } from './rotation-panel.tsx'
@@ -55,13 +57,22 @@ export function Page() {
             Request log
           </Link>
           {mayCheck && (
-            <Link
-              className={`${buttonClasses()} no-underline!`}
-              params={{ tenant: tenantId }}
-              to="/manage/integrations/$tenant/signature"
-            >
-              Signature debugger
-            </Link>
+            <>
+              <Link
+                className={`${buttonClasses()} no-underline!`}
+                params={{ tenant: tenantId }}
+                to="/manage/integrations/$tenant/signature"
+              >
+                Signature debugger
+              </Link>
+              <Link
+                className={`${buttonClasses()} no-underline!`}
+                params={{ tenant: tenantId }}
+                to="/manage/integrations/$tenant/attestation"
+              >
+                Attestation
+              </Link>
+            </>
           )}
         </>
       }
@@ -81,10 +92,12 @@ export function Page() {
                     showing={fetchKeys.isPending}
                   />
                 )}
+                <InstallsPanel tenant={data} />
                 <StaleSecretPanel tenantId={tenantId} />
                 <IngestAnswerPanel tenant={data} />
               </div>
             </div>
+            <AppsPanel tenantId={tenantId} />
             <SnippetsPanel tenantId={tenantId} />
           </>
         )}
