@@ -152,8 +152,18 @@ describe('a submission that asks for a verdict', () => {
     const attestation = { provider: 'key_attestation', level: 'strongbox', verdict: 'verified' }
     const deps = makeDeps(acme, () => signer)
     const facts: InstallFacts = {
-      ...{ t: 'acme', d: '', a: null, p: 'key_attestation', v: 'verified', l: 'strongbox' },
-      ...{ r: null, k: null, s: [], f: {}, iat: 0, exp: 0 },
+      t: 'acme',
+      d: '',
+      a: null,
+      p: 'key_attestation',
+      v: 'verified',
+      l: 'strongbox',
+      r: null,
+      k: null,
+      s: [],
+      f: {},
+      iat: 0,
+      exp: 0,
     }
     const install = { facts, head: { token_id: 't', attested_key: null } }
     const sender = { tenant: acme, attestation: {}, install, deviceHash: null }
