@@ -2,10 +2,12 @@
 
 import { randomBytes } from 'node:crypto'
 import { unavailable } from '#shared/core/http/problem.ts'
+import type { RevokedSerials } from '#shared/core/installs/revoked-serials.ts'
 import { createFleetStore } from '#shared/io/analytics/fleet-store.ts'
 import { createOverviewStore } from '#shared/io/analytics/overview-store.ts'
 import { createPrevalenceSpikeStore } from '#shared/io/analytics/prevalence-spike-store.ts'
 import { createRulePerformanceStore } from '#shared/io/analytics/rule-performance-store.ts'
+import { readTestRoots } from '#shared/io/attestation/test-roots.ts'
 import { databaseOf } from '#shared/io/clickhouse/clickhouse.ts'
 import { checkWebhookTarget } from '#shared/io/deliveries/outbound/outbound-client.ts'
 import { publishTenantHint } from '#shared/io/deliveries/publish-hints.ts'
@@ -15,6 +17,7 @@ import { createSignalHistoryStore } from '#shared/io/devices/signal-history-stor
 import { createUserStore } from '#shared/io/devices/user-store.ts'
 import type { Sealer } from '#shared/io/keys/console-keys.ts'
 import type { KnownForm } from '#shared/io/keys/key-form.ts'
+import type { NetworkData } from '#shared/io/network/network-data.ts'
 import { createOidcClient } from '#shared/io/operators/oidc-client.ts'
 import { createPasswordHasher } from '#shared/io/operators/password-hash.ts'
 import { createShadowComparisonStore } from '#shared/io/policies/shadow-comparison-store.ts'
@@ -45,11 +48,14 @@ type ConsoleParts = {
   sealer: Sealer
   keyForm: KnownForm
   backtests: Backtests
+  networkData: NetworkData
   log: Log
   metrics: Metrics
   /** The monotonic clock, and the wall clock. */
   nowMs: () => number
   wallMs: () => number
+  /** The status list of revoked certificates; null without one. */
+  revokedSerials: () => RevokedSerials | null
   /** The address that browsers use. */
   publicUrl: () => string
 }
@@ -88,6 +94,7 @@ export function createConsoleDeps(parts: ConsoleParts): ConsoleDeps {
     onOutcome: countRotations(metrics),
     onRotated: createDemoReporter(process),
     onRewrap: (outcome, count) => rewraps.inc({ outcome }, count),
+    networkData: parts.networkData,
     listEdges: async () => listEdges(requireNats(), sealer),
     listTenantsToReproject: async () => listTenantsToReproject(requireNats(), sealer),
     proveOthersAgain: async () => proveOthersAgain(requireNats(), sealer),
@@ -127,5 +134,7 @@ export function createConsoleDeps(parts: ConsoleParts): ConsoleDeps {
     },
     wallMs,
     backtests,
+    revokedSerials: parts.revokedSerials,
+    findRoots: readTestRoots(config.ATTESTATION_TEST_ROOTS_FILE),
   }
 }

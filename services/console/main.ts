@@ -3,6 +3,7 @@
  */
 
 import { clickhousePrivileges } from '#shared/core/permissions/table-privileges.ts'
+import { startStatusFile } from '#shared/io/attestation/status-file.ts'
 import { databaseOf } from '#shared/io/clickhouse/clickhouse.ts'
 import { closeHttp } from '#shared/io/http/close-http.ts'
 import { listen, toListenUrl } from '#shared/io/http/http-server.ts'
@@ -12,6 +13,7 @@ import { createKnownForm } from '#shared/io/keys/key-form.ts'
 import { createClickhouseCheck } from '#shared/io/migrations/clickhouse-check.ts'
 import { createPostgresCheck } from '#shared/io/migrations/postgres-check.ts'
 import { createSchemaVersions } from '#shared/io/migrations/schema-versions.ts'
+import { createNetworkData } from '#shared/io/network/network-data.ts'
 import { type Postgres, PostgresUnavailableError } from '#shared/io/postgres/postgres.ts'
 import type { Listen } from '#shared/io/process/config.ts'
 import { createLifecycle, run } from '#shared/io/process/lifecycle.ts'
@@ -63,7 +65,16 @@ async function main(): Promise<void> {
   void checkEngine()
   await checkMasterKey(postgres, sealer, log)
   lifecycle.onStop('key form', keyForm.start(log).stop)
+  const networkData = createNetworkData({
+    folder: config.NETWORK_DATA ?? null,
+    isCheckOnly: true,
+    log,
+    metrics,
+    wallMs: Date.now,
+  })
+  lifecycle.onStop('network data', networkData.start().stop)
   const jobs = startJobsThread({ config, log, metrics })
+  const status = startStatusFile(config, { lifecycle, log, metrics, wallMs: Date.now })
   const internalUrl = await serveInternally({
     lifecycle,
     log,
@@ -75,6 +86,8 @@ async function main(): Promise<void> {
       jobs: jobs.checkReady,
       clickhouse: checkEngine,
       recovery: jobs.checkRecovery,
+      attestation_status: status.warning,
+      network_data: networkData.warning,
       // While Postgres is away, its own check says so.
       streams: () => findStreamFault(postgres, config.TELEMETRY_STREAMS).catch(() => null),
     },
@@ -88,7 +101,9 @@ async function main(): Promise<void> {
   })
   let listening = toBrowserUrl(config.CONSOLE_LISTEN)
   const publicUrl = () => config.PUBLIC_URL ?? listening
-  const parts = { config, connections, sealer, keyForm, backtests, publicUrl, ...shared }
+  const revokedSerials = status.revoked
+  const stores = { connections, sealer, keyForm, backtests }
+  const parts = { config, publicUrl, revokedSerials, networkData, ...stores, ...shared }
   const app = await createConsoleApp(createConsoleDeps(parts), {
     log,
     metrics,

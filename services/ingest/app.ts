@@ -23,6 +23,7 @@ import {
 import { incompleteRegistrationsBytesMax } from '#shared/core/base/limits/installs.ts'
 import { createFairShares } from '#shared/core/http/fair-shares.ts'
 import { toInstallRoot } from '#shared/core/installs/install-token.ts'
+import type { RevokedSerials } from '#shared/core/installs/revoked-serials.ts'
 import { findTenant } from '#shared/core/telemetry/body-scan.ts'
 import { verifySignature } from '#shared/core/telemetry/signature.ts'
 import {
@@ -59,6 +60,7 @@ import {
   type SubmissionDeps,
 } from './http/handle-submission.ts'
 import { tracePublish } from './http/trace-submissions.ts'
+import type { VerifyEventEvidence } from './installs/event-evidence.ts'
 import { challengePath, handleChallenge } from './installs/handle-challenge.ts'
 import {
   handleRegistration,
@@ -73,6 +75,7 @@ import { createIngestObserver, type IngestBacklog } from './metrics.ts'
 import { createRefusalDelay } from './refusal-delay.ts'
 import type { RequestLog } from './request-log.ts'
 import type { StaleSecretRequests } from './stale-secret-requests.ts'
+import { createVerdictIssuer } from './verdicts/issue-verdict.ts'
 
 /** What ingest needs of a telemetry stream. */
 export type EdgeStream = {
@@ -82,7 +85,10 @@ export type EdgeStream = {
 
 /** What ingest needs from NATS. */
 export type Edge = {
-  directory: Pick<TenantDirectory, 'find' | 'leaseValid' | 'synced' | 'keysKnown' | 'fault'>
+  directory: Pick<
+    TenantDirectory,
+    'find' | 'leaseValid' | 'synced' | 'keysKnown' | 'fault' | 'verdictSigner'
+  >
   /** In the order of their numbers. */
   streams: readonly EdgeStream[]
   /** Whether the connection to NATS is up at this moment. */
@@ -111,7 +117,13 @@ type IngestDeps = {
   challengeKeys: readonly [Uint8Array, ...Uint8Array[]]
   /** Verifies the evidence of installs; the service's own by default. */
   verifyEvidence?: VerifyEvidence
+  /** Verifies the evidence of events; left out, none is looked at. */
+  verifyEvent?: VerifyEventEvidence
+  /** The status list in force; left out, nothing is known to be revoked. */
+  revoked?: () => RevokedSerials | null
   newBatchId: () => string
+  /** The claim `iss` of verdict tokens; `defaultIssuer` by default. */
+  issuer?: string | undefined
   /** The monotonic clock. */
   nowMs: () => number
   /** The wall clock, in ms since 1970. */
@@ -123,6 +135,9 @@ type IngestDeps = {
   /** Overrides limits, for tests and benchmarks. */
   commitLimits?: Partial<CommitLimits>
 }
+
+/** The claim `iss` where neither SERVICE_ISSUER nor PUBLIC_API_URL is set. */
+export const defaultIssuer = 'device-intelligence'
 
 export type Ingest = {
   app: FastifyInstance
@@ -194,7 +209,7 @@ export function createIngest(deps: IngestDeps): Ingest {
     },
     storage: observe.findStorageFault,
   }
-  const warnings = Object.fromEntries(
+  const streamWarnings = Object.fromEntries(
     streams.map(({ number, suffix }) => [
       `stream${suffix}`,
       () => edge()?.streams[number - 1]?.backlog.warning() ?? observe.findStreamFault(number),
@@ -204,7 +219,16 @@ export function createIngest(deps: IngestDeps): Ingest {
   const drained = async () => {
     await intakes.drained()
     await registrations.bounds.drained()
+    await Promise.all(submissions.evidenceWaits)
     await intakes.drained()
+  }
+  const warnings: Record<string, ReadyCheck> = {
+    ...streamWarnings,
+    'verdict key': () => {
+      const present = edge()
+      if (present === null || present.directory.verdictSigner() !== null) return null
+      return 'is not known, so submissions get no verdict token'
+    },
   }
   return { app, readyChecks, warnings, drained }
 }
@@ -261,6 +285,8 @@ function createSubmissionDeps(
     tally: deps.tally,
     tracing: deps.tracing,
     stopping: deps.stopping,
+    verifyEvent: deps.verifyEvent ?? null,
+    evidenceWaits: new Set(),
     addToBacklog: (stream, ...event) => edge()?.streams[stream - 1]?.backlog.add(...event),
     connected: () => edge()?.connected() === true,
     decide: {
@@ -280,6 +306,12 @@ function createSubmissionDeps(
       decoyRoot: toInstallRoot(1, hash('sha256', deps.decoyKey.export(), 'buffer')),
       nowMs,
       wallMs: deps.wallMs,
+      revoked: deps.revoked ?? (() => null),
+      issueVerdict: createVerdictIssuer({
+        findSigner: () => edge()?.directory.verdictSigner() ?? null,
+        issuer: deps.issuer ?? defaultIssuer,
+        log: deps.log,
+      }),
     },
     intakes: createIntakes<Submission, Pending | PendingRegistration>({
       connected: () => submissions.connected(),

@@ -9,19 +9,27 @@ import { undecidedRetryAfterSeconds } from '#shared/core/base/limits/stream.ts'
 import type { FairShares } from '#shared/core/http/fair-shares.ts'
 import { Problem } from '#shared/core/http/problem.ts'
 import { type RateLimitFields, takeToken, toRateLimitFields } from '#shared/core/http/rate-limit.ts'
+import {
+  type EventEvidence,
+  toEventInstall,
+  toEventSignals,
+} from '#shared/core/installs/event-evidence.ts'
+import type { RevokedSerials } from '#shared/core/installs/revoked-serials.ts'
 import { applyListReason, findListEntry, toListReason } from '#shared/core/lists/lists.ts'
 import type { Action, Score } from '#shared/core/scoring/score.ts'
-import type { Signals } from '#shared/core/signals/signal-definition.ts'
+import { contradictsVerified } from '#shared/core/scoring/verified-verdicts.ts'
+import type { ServerSignals, Signals } from '#shared/core/signals/signal-definition.ts'
 import { type EventHeader, encodeEventHead } from '#shared/core/telemetry/event-batch.ts'
 import type { Findings } from '#shared/core/telemetry/fast-path.ts'
 import { parseTelemetry } from '#shared/core/telemetry/parse-telemetry.ts'
-import { findForcedScore, sandboxForced } from '#shared/core/telemetry/sandbox.ts'
-import type { SignalWarning } from '#shared/core/telemetry/signal-warnings.ts'
+import { findForcedScore } from '#shared/core/telemetry/sandbox.ts'
 import type { Telemetry } from '#shared/core/telemetry/submission.ts'
-import { findWarnings } from '#shared/core/telemetry/warnings/find-warnings.ts'
+import { noAttestation, type VerdictAttestation } from '#shared/core/verdicts/verdict-token.ts'
 import type { ActivePolicy } from '#shared/io/tenants/directory/active-policies.ts'
 import type { Tenant } from '#shared/io/tenants/directory/tenant-copy.ts'
+import { type AcceptedFacts, findVerdict, toAnswer } from './accepted-answer.ts'
 import { type Refusal, refusals, refuse, refuseInstall, toVerified } from './refusals.ts'
+import type { IssueVerdict, VerdictResult } from './verdicts/issue-verdict.ts'
 import {
   type Credentials,
   findSender,
@@ -48,6 +56,8 @@ export type Acceptance = {
   answer: string
   platform: Platform
   unknownSignals: number
+  /** What became of the request for a verdict token; null when there was none. */
+  verdict: VerdictResult | null
   /** Rate limit fields of a tenant with a rate. */
   rateLimit: RateLimitFields | null
 }
@@ -63,6 +73,10 @@ export type DecideDeps = VerifyDeps & {
   shares: Pick<FairShares, 'note' | 'take'>
   /** The monotonic clock. */
   nowMs: () => number
+  /** The status list in force; left out or null, nothing is known to be revoked. */
+  revoked?: () => RevokedSerials | null
+  /** Makes verdict tokens; left out, there is no key to sign them with. */
+  issueVerdict?: IssueVerdict
 }
 
 /** Whether the signature of the submission was valid. */
@@ -73,19 +87,21 @@ export function isVerified(decision: Acceptance | Refusal): boolean {
 /**
  * Decides on a submission.
  * @param named the tenant that the body names; undefined when it was not looked for yet
+ * @param evidence of `X-Service-Attestation`, verified for the sender; null without it
  */
 export function decideSubmission(
   body: Buffer,
   credentials: Credentials,
   deps: DecideDeps,
   named?: string | null,
+  evidence: EventEvidence | null = null,
 ): Acceptance | Refusal {
   const sender = findSender(body, credentials, deps, named)
   if ('kind' in sender) return sender
   const { tenant } = sender
   const cost = { events: 1, bytes: Math.max(ingestBytesMin, body.length) }
   const { refusal, rateLimit } = takeQuota(tenant, cost, deps)
-  const decision = refusal ?? decideVerified(body, { sender, deps, rateLimit })
+  const decision = refusal ?? decideVerified(body, { sender, deps, rateLimit, evidence })
   if (decision.kind === 'accepted' || decision.reason === 'install_device') return decision
   return toVerified(decision, tenant.tenantId, rateLimit)
 }
@@ -131,12 +147,17 @@ function findBytesOverLimit(cost: number, tenant: Tenant, deps: DecideDeps): Ref
   return null
 }
 
-/** Parses and scores the body of a verified tenant that is within its limits. */
-export function decideVerified(
-  body: Buffer,
-  facts: { sender: Sender; deps: DecideDeps; rateLimit: RateLimitFields | null },
-): Acceptance | Refusal {
-  const { sender, deps, rateLimit } = facts
+type DecideFacts = {
+  sender: Sender
+  deps: DecideDeps
+  rateLimit: RateLimitFields | null
+  /** What came in `X-Service-Attestation` of an install; null or left out without it. */
+  evidence?: EventEvidence | null
+}
+
+/** Parses and scores the body of a verified sender that is within its limits. */
+export function decideVerified(body: Buffer, given: DecideFacts): Acceptance | Refusal {
+  const { sender, deps, rateLimit } = given
   const { tenant } = sender
   const { policy } = tenant
   const parsed = parseTelemetry(body, tenant.tenantId)
@@ -149,10 +170,23 @@ export function decideVerified(
   if (policy === null || !tenant.lists.usable()) return refusals.tenantUnusable
   // Suppressions and lists are evaluated at the instant that is stored.
   const receivedAtMs = deps.wallMs()
-  const score = scoreTelemetry(parsed.telemetry, tenant, policy, receivedAtMs)
+  const serverSignals = toServerSignals(given, parsed.telemetry)
+  const sent = { telemetry: parsed.telemetry, serverSignals, receivedAtMs }
+  const score = scoreTelemetry(sent, tenant, policy)
   // The lease may have expired since the signature was verified.
   if (!deps.leaseValid()) return refusals.lease
-  return accept(body, parsed, { sender, score, receivedAtMs, rateLimit })
+  const counter = given.evidence?.counter ?? null
+  return accept(body, parsed, {
+    sender,
+    tenant,
+    issueVerdict: deps.issueVerdict,
+    attestation: toAttestation(sender, serverSignals),
+    score,
+    serverSignals,
+    counter,
+    receivedAtMs,
+    rateLimit,
+  })
 }
 
 const limitDetails = {
@@ -174,11 +208,31 @@ function refuseLimited(
   return { kind: 'refused', reason, problem, limitedTenantId: tenantId }
 }
 
+/** What the service saw of the sender, and whether the client claims a better verdict. */
+function toServerSignals(
+  { sender, deps, evidence }: DecideFacts,
+  { signals }: Telemetry,
+): ServerSignals {
+  const { install, attestation: own } = sender
+  const ofInstall =
+    install === null
+      ? {}
+      : toEventSignals(toEventInstall(install.facts), evidence ?? null, deps.revoked?.() ?? null)
+  const attestation = { ...ofInstall, ...own }
+  if (!contradictsVerified(signals as Signals, { attestation })) return { attestation }
+  return { attestation: { ...attestation, claim_contradicted: true } }
+}
+
+type Sent = {
+  telemetry: Telemetry
+  serverSignals: ServerSignals
+  receivedAtMs: number
+}
+
 function scoreTelemetry(
-  telemetry: Telemetry,
+  { telemetry, serverSignals, receivedAtMs }: Sent,
   tenant: Tenant,
   policy: ActivePolicy,
-  receivedAtMs: number,
 ): Score {
   if (tenant.environment === 'sandbox') {
     const forced = findForcedScore(telemetry.device_id, policy.thresholds)
@@ -186,7 +240,7 @@ function scoreTelemetry(
   }
   const { sdk_version: sdkVersion, platform } = telemetry.sdk_meta
   const context = { sdkVersion, platform, receivedAtMs }
-  const scored = policy.score(telemetry.signals as Signals, context)
+  const scored = policy.score(telemetry.signals as Signals, context, serverSignals)
   const listed = findListEntry(tenant.lists.find, telemetry, receivedAtMs)
   return listed === null ? scored : applyListReason(scored, toListReason(listed))
 }
@@ -195,38 +249,38 @@ function toPlatform(platform: string): Platform {
   return platform === 'android' || platform === 'ios' ? platform : 'other'
 }
 
-/** JSON in ASCII, for texts that the client chose. */
-export const escapeNonAscii = (json: string): string =>
-  json.replace(/[\u0080-\uffff]/g, (character) => {
-    return `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`
-  })
-
-function findSandboxWarnings(
-  telemetry: Telemetry,
-  { tenant, score, receivedAtMs }: { tenant: Tenant; score: Score; receivedAtMs: number },
-): SignalWarning[] {
-  const isForced = score.reasons.some(({ code }) => code === sandboxForced)
-  const raspScore = isForced ? null : score.score
-  return findWarnings(telemetry, { raspScore, receivedAtMs }, tenant.policy ?? {})
+type EventFacts = AcceptedFacts & {
+  sender: Sender
+  serverSignals: ServerSignals
+  /** Of a valid App Attest assertion. */
+  counter: number | null
+  rateLimit: RateLimitFields | null
 }
+
+/** What a verdict token says of the install: what holds for this event. */
+function toAttestation({ install }: Sender, { attestation }: ServerSignals): VerdictAttestation {
+  if (install === null) return noAttestation
+  const { p: provider, v: verdict, l: level } = install.facts
+  if (verdict !== 'verified' || attestation?.verified === true) return { provider, verdict, level }
+  // The event's own evidence failed, or a certificate was revoked since.
+  return { provider, verdict: 'rejected', level: 'none' }
+}
+
+type InstallHead = NonNullable<EventHeader['install']>
+
+const withCounter = (head: InstallHead, counter: number | null): InstallHead =>
+  counter === null ? head : { ...head, counter }
 
 function accept(
   body: Buffer,
   parsed: { telemetry: Telemetry } & Findings,
-  facts: {
-    sender: Sender
-    score: Score
-    receivedAtMs: number
-    rateLimit: RateLimitFields | null
-  },
+  facts: EventFacts,
 ): Acceptance {
-  const { sender, score, receivedAtMs } = facts
-  const { tenant, attestation, install } = sender
-  const warnings =
-    tenant.environment === 'sandbox'
-      ? findSandboxWarnings(parsed.telemetry, { tenant, score, receivedAtMs })
-      : []
+  const { sender, tenant, score, serverSignals, receivedAtMs } = facts
+  const { install } = sender
+  const { telemetry } = parsed
   const eventId = toEventId(body)
+  const verdict = findVerdict(telemetry, eventId, facts)
   const header: EventHeader = {
     event_id: eventId,
     tenant_id: tenant.tenantId,
@@ -238,34 +292,25 @@ function accept(
     policy_hash: tenant.policyHash,
     epoch: tenant.epoch,
     ...(parsed.inexactNumbers ? { inexact_numbers: true } : {}),
-    server_signals: { attestation },
-    ...(install === null ? {} : { install: install.head }),
+    server_signals: serverSignals,
+    ...(install === null ? {} : { install: withCounter(install.head, facts.counter) }),
   }
   const head = encodeEventHead(header, body.length)
-  const text = JSON.stringify({
-    status: 'accepted',
-    rasp_score: score.score,
-    rasp_action: score.action,
-    event_id: eventId,
-    flags: score.reasons.map(({ code }) => code),
-    ...(warnings.length === 0 ? {} : { warnings }),
-  })
-  // Warnings hold names that the client chose.
-  const answer = warnings.length === 0 ? text : escapeNonAscii(text)
   return {
     kind: 'accepted',
     tenantId: tenant.tenantId,
     telemetryStream: tenant.telemetryStream,
     receivedAtMs,
     eventId,
-    deviceId: parsed.telemetry.device_id,
-    sdkVersion: parsed.telemetry.sdk_meta.sdk_version,
+    deviceId: telemetry.device_id,
+    sdkVersion: telemetry.sdk_meta.sdk_version,
     score: score.score,
     action: score.action,
     head,
-    answer,
-    platform: toPlatform(parsed.telemetry.sdk_meta.platform),
+    answer: toAnswer(telemetry, eventId, facts, verdict?.token ?? null),
+    platform: toPlatform(telemetry.sdk_meta.platform),
     unknownSignals: parsed.unknownSignals,
+    verdict: verdict?.result ?? null,
     rateLimit: facts.rateLimit,
   }
 }

@@ -51,7 +51,7 @@ export type VerifyDeps = {
 /** What the edge knows of the sender of a body. */
 export type Sender = {
   tenant: Tenant
-  /** Server signals of category `attestation`. */
+  /** Server signals of category `attestation`, without those of the install's evidence. */
   attestation: CategorySignals
   /** The install whose key signed the body; null when the tenant's secret did. */
   install: { facts: InstallFacts; head: NonNullable<EventHeader['install']> } | null
@@ -182,11 +182,11 @@ function verifyInstall(
 }
 
 function toInstall(tenant: Tenant, facts: InstallFacts, token: string): Sender {
-  const { d: deviceHash, f, k } = facts
+  const { d: deviceHash, k } = facts
   const attestedKey = k === null ? null : hash('sha256', Buffer.from(k, 'base64'), 'base64url')
   return {
     tenant,
-    attestation: { ...f, install_key: true },
+    attestation: { install_key: true },
     install: { facts, head: { token_id: toTokenId(token), attested_key: attestedKey } },
     deviceHash,
   }

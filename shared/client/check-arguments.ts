@@ -249,6 +249,15 @@ export function checkNumber(name: string, value: unknown, { min, unit, whole }: 
   fail(name, `must be ${noun}, ${min} or more`)
 }
 
+/** Any clock that counts in ms is beyond this, 2001-09-09, and one that counts in s below. */
+const clockMsMin = 1e12
+
+/** Checks an optional clock. */
+export function checkClock(nowMs: unknown): void {
+  if (nowMs === undefined || (typeof nowMs === 'number' && nowMs >= clockMsMin)) return
+  fail('nowMs', 'must be a number of ms since 1970, such as Date.now()')
+}
+
 /**
  * The bytes of a body; text becomes UTF-8.
  * @param advice what to do when it is an object

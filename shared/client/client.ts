@@ -1,8 +1,9 @@
 /**
  * The client for Node and Bun, with the cryptography of `node:crypto`: signs and sends telemetry,
- * verifies webhooks, and maps what mobile SDKs report to `signals`. It needs no package.
+ * verifies webhooks and verdicts, and maps what mobile SDKs report to `signals`. It needs no
+ * package.
  */
-import { createHmac, timingSafeEqual } from 'node:crypto'
+import { createHmac, timingSafeEqual, webcrypto } from 'node:crypto'
 import { checkSecretText, toBytes } from './check-arguments.ts'
 import {
   type InstallSender,
@@ -19,6 +20,12 @@ import {
 } from './send-telemetry.ts'
 import type { CallOptions } from './service-call.ts'
 import type { BatchResult, IngestResult, Telemetry } from './telemetry.ts'
+import type { Verdict } from './verdicts/verdict-token.ts'
+import {
+  checkVerdict,
+  type VerdictCrypto,
+  type VerifyVerdictOptions,
+} from './verdicts/verify-verdict.ts'
 import {
   checkWebhook,
   type MacQuestion,
@@ -124,6 +131,18 @@ export function verifyWebhook(
   let step = check.next()
   while (step.done !== true) step = check.next(hasMac(step.value))
   return step.value
+}
+
+/**
+ * Verifies a verdict token, which an app hands to its backend, without a call to the service.
+ * @param token the `verdict_token` of the answer of ingest, as the app passed it on
+ * @returns the service's action and score, with the device, the session and the user
+ * @throws TypeError for an argument that is a mistake of the caller
+ * @throws VerdictVerificationError when the token must not be believed
+ * @throws VerdictKeysError when the keys cannot be fetched
+ */
+export function verifyVerdict(token: string, options: VerifyVerdictOptions): Promise<Verdict> {
+  return checkVerdict(webcrypto.subtle as unknown as VerdictCrypto, token, options)
 }
 
 function hasMac({ key, data, macs }: MacQuestion): boolean {

@@ -128,3 +128,39 @@ export class WebhookVerificationError extends Error {
     this.fault = fault
   }
 }
+
+/** Why a verdict token must not be believed. */
+export const verdictFaults = {
+  malformed: 'it is not a verdict token of the service',
+  algorithm: 'it is not signed with ES256',
+  unknown_key: 'its key is not one of the service',
+  forged: 'its signature is not of this token and the key that it names',
+  expired: 'it has expired',
+  future: 'it was issued in the future: compare the clocks',
+  issuer: 'it is of another issuer',
+  tenant: 'it is of another tenant',
+  audience: 'it was asked for with another audience',
+  nonce: 'it answers another nonce',
+} as const
+
+export type VerdictFault = keyof typeof verdictFaults
+
+/** A verdict that must not be believed. Treat it as if the app had sent none. */
+export class VerdictVerificationError extends Error {
+  override readonly name = 'VerdictVerificationError'
+  readonly fault: VerdictFault
+
+  constructor(fault: VerdictFault) {
+    super(`the verdict must not be believed: ${verdictFaults[fault]}`)
+    this.fault = fault
+  }
+}
+
+/** The keys of the service could not be fetched, so nothing is known of the verdict. */
+export class VerdictKeysError extends Error {
+  override readonly name = 'VerdictKeysError'
+
+  constructor(cause: unknown) {
+    super(`the verdict keys cannot be fetched${describeCause(cause)}`, { cause })
+  }
+}

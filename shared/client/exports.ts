@@ -5,6 +5,9 @@ export {
   type Refusal,
   TelemetryRefusedError,
   TelemetryUnavailableError,
+  type VerdictFault,
+  VerdictKeysError,
+  VerdictVerificationError,
   type WebhookFault,
   WebhookVerificationError,
 } from './errors.ts'
@@ -72,4 +75,7 @@ export type {
   Signals,
   Telemetry,
 } from './telemetry.ts'
+export type { VerdictKey, VerdictKeySet, VerdictKeySource } from './verdicts/verdict-keys.ts'
+export type { Verdict } from './verdicts/verdict-token.ts'
+export type { VerifyVerdictOptions } from './verdicts/verify-verdict.ts'
 export type { VerifyOptions, WebhookDelivery, WebhookHeaders } from './webhook-check.ts'

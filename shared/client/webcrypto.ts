@@ -18,6 +18,12 @@ import {
 } from './send-telemetry.ts'
 import type { CallOptions } from './service-call.ts'
 import type { BatchResult, IngestResult, Telemetry } from './telemetry.ts'
+import type { Verdict } from './verdicts/verdict-token.ts'
+import {
+  checkVerdict,
+  type VerdictCrypto,
+  type VerifyVerdictOptions,
+} from './verdicts/verify-verdict.ts'
 import {
   checkWebhook,
   type MacQuestion,
@@ -137,6 +143,23 @@ export async function verifyWebhook(
   return step.value
 }
 
+/**
+ * Verifies a verdict token, which an app hands to its backend, without a call to the service.
+ * @param token the `verdict_token` of the answer of ingest, as the app passed it on
+ * @returns the service's action and score, with the device, the session and the user
+ * @throws TypeError for an argument that is a mistake of the caller
+ * @throws VerdictVerificationError when the token must not be believed
+ * @throws VerdictKeysError when the keys cannot be fetched
+ */
+export async function verifyVerdict(
+  token: string,
+  options: VerifyVerdictOptions,
+): Promise<Verdict> {
+  // It needs no secret, so it may run in a browser as well.
+  requireWebCrypto()
+  return checkVerdict(crypto.subtle as unknown as VerdictCrypto, token, options)
+}
+
 async function hasMac({ key, data, macs }: MacQuestion): Promise<boolean> {
   const expected = await makeMac(key, data)
   let found = false
@@ -162,6 +185,12 @@ function isEqual(expected: Uint8Array, given: Uint8Array): boolean {
   return difference === 0
 }
 
+/** @throws TypeError where WebCrypto is missing */
+function requireWebCrypto(): void {
+  if (typeof globalThis.crypto?.subtle === 'object') return
+  throw new TypeError('crypto.subtle is missing: on Node 18 import device-intelligence-client')
+}
+
 /**
  * A page, a web worker and a service worker hold no secret: everyone who opens the page reads what
  * they have loaded. An app holds none of the tenant's either, but the key of its own install.
@@ -170,9 +199,7 @@ function isEqual(expected: Uint8Array, given: Uint8Array): boolean {
  * @throws TypeError in a browser, in an app without a key of its own, and without WebCrypto
  */
 function checkRuntime({ isOwnKey = false } = {}): void {
-  if (typeof globalThis.crypto?.subtle !== 'object') {
-    throw new TypeError('crypto.subtle is missing: on Node 18 import device-intelligence-client')
-  }
+  requireWebCrypto()
   const { navigator } = globalThis as { navigator?: { userAgent?: unknown; product?: unknown } }
   const isBrowser = /^Mozilla\//.test(String(navigator?.userAgent))
   const isApp = navigator?.product === 'ReactNative'

@@ -16,6 +16,7 @@ const benchmarks: Record<string, () => Promise<Benchmark>> = {
   presets: () => import('./history/presets.ts'),
   unverified: () => import('./edge/unverified.ts'),
   'before-signature': () => import('./edge/before-signature.ts'),
+  verdict: () => import('./edge/verdict.ts'),
   unsigned: () => import('./unsigned/unsigned.ts'),
   edge: () => import('./edge/edge.ts'),
   drain: () => import('./drain/drain.ts'),
@@ -32,6 +33,7 @@ const benchmarks: Record<string, () => Promise<Benchmark>> = {
   fairness: () => import('./delivery/fairness.ts'),
   backtest: () => import('./history/backtest.ts'),
   cookbook: () => import('./history/cookbook.ts'),
+  network: () => import('./network/network.ts'),
   console: () => import('./console/console.ts'),
 }
 
@@ -42,8 +44,10 @@ const benchmarks: Record<string, () => Promise<Benchmark>> = {
 const together: [name: string, ...options: string[]][] = [
   ['scoring'],
   ['presets'],
+  ['network'],
   ['unverified'],
   ['before-signature'],
+  ['verdict'],
   ['unsigned'],
   ['edge', '--rounds', '2', '--seconds', '3'],
   ['freshness', '--rate', '100', '--memory-minutes', '0'],

@@ -120,6 +120,16 @@ const tenant: Required<z.infer<typeof tenantEntrySchema>> = {
     },
   ],
   shared_secret_off: true,
+  apps: [
+    {
+      platform: 'android',
+      id: 'com.example.bank',
+      signers: ['ab'.repeat(32)],
+      play_keys_sealed: sealer.seal('the Play keys', { tenantId, kind: 'play' }),
+    },
+    { platform: 'ios', id: 'com.example.bank', team: 'ABCDE12345', development: true },
+  ],
+  ingest_answer: 'interface',
 }
 
 const requestLogQuery = { query_id: 'query-1', tenant_id: tenantId }

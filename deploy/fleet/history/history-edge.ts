@@ -114,7 +114,9 @@ function toTenant(known: EdgeTenant): Tenant {
     byteLimiter: null,
     undecidedShare,
     telemetryStream: 1,
+    ingestAnswer: 'full',
     lists: { usable: () => true, find: () => [] },
+    apps: { listed: [], playKeys: new Map() },
     fault: null,
   }
 }

@@ -31,6 +31,8 @@ const rateLimitHeaders = {
 /** Where clients reach the public listeners. */
 export type PublicUrls = { api?: string | undefined; ingest?: string | undefined }
 
+/** Needs no key. */
+export const verdictKeysPath = '/v1/di/verdict-keys'
 export const ingestPath = '/v1/rasp/ingest'
 const batchPath = `${ingestPath}/batch`
 const localIngest = 'http://127.0.0.1:8080'
@@ -53,6 +55,7 @@ export function toPublicDocument(urls: PublicUrls): OpenapiOptions {
         { name: 'Users', description: 'The devices of a user or account.' },
         { name: 'Lists', description: 'Allow and deny lists of devices and users.' },
         { name: 'Events', description: 'What became of one submission.' },
+        { name: 'Verdicts', description: 'Tokens that your backend verifies by itself.' },
         { name: 'Ledger', description: 'Whether every event reached every stage.' },
         { name: 'Signals', description: 'The signal catalog and its weights.' },
         { name: 'Operations', description: 'For operators of the service.' },
@@ -94,7 +97,10 @@ export function toPublicDocument(urls: PublicUrls): OpenapiOptions {
         'webhook.test': { post: toTestWebhook() },
       },
     },
-    describeRoute: () => ({ problems: ['unauthorized', 'rate_limited', 'unavailable'] }),
+    describeRoute: (_method, path) =>
+      path === verdictKeysPath
+        ? { problems: ['rate_limited', 'unavailable'], security: [] }
+        : { problems: ['unauthorized', 'rate_limited', 'unavailable'] },
     headersOf: (status) =>
       [200, 304, 400, 403, 404, 409, 422, 429].includes(status) ? rateLimitHeaders : {},
   }

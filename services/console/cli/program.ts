@@ -19,8 +19,10 @@ import { keys } from './keys.ts'
 import { lists } from './lists.ts'
 import { addBackup, addRestore } from './operation/backup.ts'
 import { backupServers } from './operation/backup-servers.ts'
+import { network } from './operation/network.ts'
 import { recovery } from './operation/recovery.ts'
 import { addReplay } from './operation/replay.ts'
+import { verdictKeys } from './operation/verdict-keys.ts'
 import { operators } from './operators.ts'
 import { audit, edges } from './overview.ts'
 import { policy } from './policies/policies.ts'
@@ -35,6 +37,7 @@ import { tenants } from './tenants/tenants.ts'
 const entries: readonly Entry[] = [
   tenants,
   secrets,
+  verdictKeys,
   alerts,
   keys,
   lists,
@@ -42,6 +45,7 @@ const entries: readonly Entry[] = [
   operators,
   audit,
   edges,
+  network,
   reconcile,
   policy,
   explain,

@@ -13,6 +13,7 @@ import {
   type UnstoredBatch,
 } from '#shared/core/http/problem.ts'
 import type { RateLimitFields } from '#shared/core/http/rate-limit.ts'
+import { type EventEvidence, toEventInstall } from '#shared/core/installs/event-evidence.ts'
 import { describeRefusedRequest } from '#shared/core/telemetry/signature-form.ts'
 import type { ClientAddresses } from '#shared/io/http/client-address.ts'
 import { proveConnection } from '#shared/io/http/connection-guard.ts'
@@ -31,13 +32,14 @@ import {
   isVerified,
 } from '../decide-submission.ts'
 import { type Settlement, toWaiterBytes, type Waiter } from '../group-commit.ts'
+import type { VerifyEventEvidence } from '../installs/event-evidence.ts'
 import type { Intakes } from '../intakes.ts'
 import type { IngestObserver } from '../metrics.ts'
 import type { RefusalDelay } from '../refusal-delay.ts'
 import { type Refusal, refusals } from '../refusals.ts'
 import type { RequestLog } from '../request-log.ts'
 import type { StaleSecretRequests } from '../stale-secret-requests.ts'
-import type { Credentials } from '../verify-sender.ts'
+import { type Credentials, findSender } from '../verify-sender.ts'
 import type { BatchReply } from './batch-reply.ts'
 import { checkHeaders } from './check-headers.ts'
 import { replyAccepted, replyProblem } from './reply.ts'
@@ -97,6 +99,10 @@ export type SubmissionDeps = {
   /** Memory of incomplete batches. */
   batchBodies: BodyBudget
   decide: DecideDeps
+  /** Null in an edge that verifies no evidence. */
+  verifyEvent: VerifyEventEvidence | null
+  /** Submissions whose evidence is being verified. */
+  evidenceWaits: Set<Promise<void>>
   intakes: Intakes<Submission, Pending | PendingRegistration>
   observe: IngestObserver
   refusalDelay: RefusalDelay
@@ -138,17 +144,56 @@ export function handleSubmission(
 
 /** Decides on a submission. An accepted one gets its response from `respondSettled`. */
 export function processSubmission(deps: SubmissionDeps, submission: Submission): void {
-  const { response, body } = submission
-  let refusal: Refusal | null
   try {
-    refusal = decideAndCommit(deps, submission)
+    const evidence = verifyEvidence(deps, submission)
+    if (evidence instanceof Promise) waitForEvidence(deps, submission, evidence)
+    else decideAndRespond(deps, submission, evidence)
   } catch (error) {
-    deps.log.error(
-      { err: error, request_id: requestIdOf(response) },
-      'deciding on a submission failed',
-    )
-    refusal = refusals.defect
+    respondDefect(deps, submission, error)
   }
+}
+
+function waitForEvidence(
+  deps: SubmissionDeps,
+  submission: Submission,
+  evidence: Promise<EventEvidence>,
+): void {
+  const waits = evidence
+    .then((known) => decideAndRespond(deps, submission, known))
+    .catch((error: unknown) => respondDefect(deps, submission, error))
+    .finally(() => deps.evidenceWaits.delete(waits))
+  deps.evidenceWaits.add(waits)
+}
+
+function respondDefect(deps: SubmissionDeps, { response, body }: Submission, error: unknown): void {
+  const requestId = requestIdOf(response)
+  deps.log.error({ err: error, request_id: requestId }, 'deciding on a submission failed')
+  respondRefused(deps, response, refusals.defect, body)
+}
+
+/**
+ * The evidence that an install sent with its event. It is read only when the event's signature
+ * holds, and the signature is verified again by the decision, which may be made later.
+ */
+function verifyEvidence(
+  { decide, verifyEvent }: SubmissionDeps,
+  { response, body, named }: Submission,
+): EventEvidence | null | Promise<EventEvidence> {
+  const header = response.req.headers['x-service-attestation'] as string | undefined
+  const credentials = credentialsOf(response)
+  if (header === undefined || verifyEvent === null || credentials.install === undefined) return null
+  const sender = findSender(body, credentials, decide, named)
+  if ('kind' in sender || sender.install === null) return null
+  return verifyEvent(header, body, toEventInstall(sender.install.facts), sender.tenant)
+}
+
+function decideAndRespond(
+  deps: SubmissionDeps,
+  submission: Submission,
+  evidence: EventEvidence | null,
+): void {
+  const { response, body } = submission
+  const refusal = decideAndCommit(deps, submission, evidence)
   if (refusal === null) return
   respondRefused(deps, response, refusal, body)
   if (refusal.retired === undefined) return
@@ -158,9 +203,14 @@ export function processSubmission(deps: SubmissionDeps, submission: Submission):
 }
 
 /** @returns why it is refused; null when it waits for its acknowledgement */
-function decideAndCommit(deps: SubmissionDeps, submission: Submission): Refusal | null {
-  const { response, body } = submission
-  const decision = decideSubmission(body, credentialsOf(response), deps.decide, submission.named)
+function decideAndCommit(
+  deps: SubmissionDeps,
+  submission: Submission,
+  evidence: EventEvidence | null,
+): Refusal | null {
+  const { response, body, named } = submission
+  const credentials = credentialsOf(response)
+  const decision = decideSubmission(body, credentials, deps.decide, named, evidence)
   if (isVerified(decision)) proveConnection(response.socket)
   const span = startSpan(deps, submission, decision)
   if (decision.kind === 'refused') {

@@ -8,6 +8,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { evidenceTimeoutMs, registrationBytesMax } from '#shared/core/base/limits/installs.ts'
 import { Problem } from '#shared/core/http/problem.ts'
 import { decodeChallenge, findChallengeFault } from '#shared/core/installs/challenge.ts'
+import type { VerifiedEvidence } from '#shared/core/installs/evidence-signals.ts'
 import { type InstallRequest, parseInstall } from '#shared/core/installs/install-request.ts'
 import { proveConnection } from '#shared/io/http/connection-guard.ts'
 import type { BodyBudget } from '#shared/io/http/incoming/body-budget.ts'
@@ -30,7 +31,7 @@ import { findRegistrar } from '../verify-sender.ts'
 import { makeRegistration } from './make-registration.ts'
 import type { RegistrationBounds } from './registration-bounds.ts'
 import type { RegistrationObserver } from './registration-metrics.ts'
-import type { VerifiedEvidence, VerifyEvidence } from './verify-evidence.ts'
+import type { VerifyEvidence } from './verify-evidence.ts'
 
 export type RegistrationDeps = {
   submissions: SubmissionDeps
@@ -116,6 +117,13 @@ async function decideRegistration(
     const evidence = await inTime(verifying)
     if (evidence === null) return refusals.evidence
     return offer(deps, submission, request, evidence)
+  } catch (error) {
+    // More evidence waits than is verified: the client sends it again.
+    if (!(error instanceof Problem)) throw error
+    const isOwn = error.code === 'rate_limited'
+    return isOwn
+      ? { ...refuse('registration_rate', error), limitedTenantId: tenant.tenantId }
+      : refuse('registrations', error)
   } finally {
     if (!isVerifying) end()
   }

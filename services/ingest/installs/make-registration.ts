@@ -3,6 +3,7 @@
  */
 import { hash } from 'node:crypto'
 import { installTokenMs } from '#shared/core/base/limits/installs.ts'
+import type { VerifiedEvidence } from '#shared/core/installs/evidence-signals.ts'
 import type { InstallRequest } from '#shared/core/installs/install-request.ts'
 import {
   type InstallRoot,
@@ -12,7 +13,6 @@ import {
 } from '#shared/core/installs/install-token.ts'
 import { encodeRegistration } from '#shared/core/installs/registration.ts'
 import { encodeRegistrationHead } from '#shared/core/telemetry/event-batch.ts'
-import type { VerifiedEvidence } from './verify-evidence.ts'
 
 /** @param root the one of the tenant that makes tokens */
 export function makeRegistration(
@@ -32,7 +32,7 @@ export function makeRegistration(
     l: level,
     r: reason,
     k: publicKey,
-    s: evidence.issuers,
+    s: evidence.serials,
     f: evidence.signals,
     iat: receivedAtMs,
     exp: expiresAtMs,

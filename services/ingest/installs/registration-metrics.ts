@@ -1,8 +1,9 @@
 /** Metrics of installs: challenges, registrations by verdict, and refused ones by reason. */
+
 import { problemStatus } from '#shared/core/http/problem.ts'
+import type { VerifiedEvidence } from '#shared/core/installs/evidence-signals.ts'
 import { type Metrics, startAtZero } from '#shared/io/process/metrics.ts'
 import type { Refusal } from '../refusals.ts'
-import type { VerifiedEvidence } from './verify-evidence.ts'
 
 export type RegistrationObserver = {
   challenged: () => void

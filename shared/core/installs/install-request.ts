@@ -11,13 +11,14 @@ import {
   registrationDepthMax,
   registrationMembersMax,
 } from '#shared/core/base/limits/installs.ts'
+import { controlCharacters } from '#shared/core/base/visible-text.ts'
 import { describeFault } from '#shared/core/http/fault-messages.ts'
 import type { ProblemDetail } from '#shared/core/http/problem.ts'
 import { scanBody } from '#shared/core/telemetry/body-scan.ts'
 import { findDuplicateMember } from '#shared/core/telemetry/json/duplicate-member.ts'
 import { describeJsonFault } from '#shared/core/telemetry/json/json-syntax.ts'
 import { toProblemDetails } from '#shared/core/telemetry/parse-telemetry.ts'
-import { controlCharacters, isObject, sentIdSchema } from '#shared/core/telemetry/submission.ts'
+import { isObject, sentIdSchema } from '#shared/core/telemetry/submission.ts'
 import { type ChallengeFault, decodeChallenge } from './challenge.ts'
 import { installProviders } from './registration.ts'
 

@@ -41,7 +41,7 @@ export type InstallFacts = {
   r: string | null
   /** The attested public key: SPKI in base64; null without one. */
   k: string | null
-  /** Hashes of the chain's issuers and serials, as in the registration. */
+  /** `hashSerial` of the certificates above the leaf, to find those that are revoked later. */
   s: readonly string[]
   /** Server signals of category `attestation` that hold as long as the token. */
   f: CategorySignals

@@ -30,7 +30,7 @@ type KeyPowers = {
 type KeyedProcess = 'ingest' | 'scorer' | 'api' | 'delivery' | 'console' | 'migrate'
 
 const edgeWords = ['announcements', 'reports', 'request log'] as const
-const directoryWords = ['tenants', 'lists', 'synced mark'] as const
+const directoryWords = ['tenants', 'lists', 'verdict key', 'synced mark'] as const
 
 export const processKeys: Readonly<
   Record<KeyedProcess, Readonly<Partial<Record<KeyVariable, KeyPowers>>>>
@@ -38,7 +38,7 @@ export const processKeys: Readonly<
   ingest: {
     DIRECTORY_PUBLIC_KEY: { opens: [], derives: [], proves: [], checks: directoryWords },
     EDGE_KEY: {
-      opens: ['HMAC secrets', 'install roots'],
+      opens: ['HMAC secrets', 'install roots', 'Play keys', 'verdict key'],
       derives: [],
       proves: [...edgeWords, 'challenges'],
       checks: [...edgeWords, 'challenges'],

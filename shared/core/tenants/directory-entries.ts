@@ -1,7 +1,9 @@
 /** Keys and entries of the tenant directory: the KV bucket `tenants` that every edge watches. */
 import { z } from 'zod'
 import { installRootsMax } from '#shared/core/base/limits/installs.ts'
+import { appEntriesSchema } from '#shared/core/installs/tenant-apps.ts'
 import { listKinds, listNames } from '#shared/core/lists/lists.ts'
+import { ingestAnswers } from './ingest-answer.ts'
 
 /** The KV key of a tenant's entry. */
 export const tenantKey = (tenantId: string): string => `tenant.${tenantId}`
@@ -71,6 +73,10 @@ export const tenantEntrySchema = z.object({
     .optional(),
   /** Present when telemetry that is signed with the HMAC secret is refused. */
   shared_secret_off: z.literal(true).optional(),
+  /** Its apps, whose evidence counts; missing for none. */
+  apps: appEntriesSchema.optional(),
+  /** What a 200 tells the client; missing for `full`. */
+  ingest_answer: z.enum(ingestAnswers).optional(),
 })
 export type TenantEntry = z.infer<typeof tenantEntrySchema>
 

@@ -31,6 +31,11 @@ import {
 } from '#shared/io/clickhouse/clickhouse.ts'
 import { readRowsInPieces } from '#shared/io/clickhouse/clickhouse-rows.ts'
 import { nodeOfDevice } from '#shared/io/clickhouse/shards.ts'
+import {
+  type InstallTuple,
+  latestInstallSql,
+  toDeviceInstall,
+} from '#shared/io/installs/install-sql.ts'
 import { createTenantCache } from '#shared/io/process/tenant-cache.ts'
 
 export type DeviceQuery = {
@@ -97,9 +102,10 @@ const sessionColumns = `session_id, toUnixTimestamp64Milli(started_at),
   risk.flags, client`
 
 const firstRowsSql = `
-  select ${sessionColumns}, arraySlice(users, 1, ${usersAtOnce}), length(users) ${ofDevice}
+  select ${sessionColumns}, arraySlice(users, 1, ${usersAtOnce}), length(users),
+    ${latestInstallSql} ${ofDevice}
   limit ${rowsAtOnce}`
-type FirstRow = [...SessionRow, usersCount: number]
+type FirstRow = [...SessionRow, usersCount: number, install: InstallTuple]
 
 const firstRowsSettings = {
   ...smallQuery,
@@ -115,7 +121,7 @@ const firstRowsSettings = {
 const totalsSql = `
   select toUnixTimestamp64Milli(min(started_at)), toUnixTimestamp64Milli(max(last_seen_at)),
     max(verdict.score), max(risk.rank), uniqExact(session_hash),
-    argMaxIf(client, (sessions.last_seen_at, client), notEmpty(client))
+    argMaxIf(client, (sessions.last_seen_at, client), notEmpty(client)), ${latestInstallSql}
   ${ofDevice}`
 
 // Sorting rows takes less than half the time of joining all sessions to sort those. A session that
@@ -138,6 +144,7 @@ type Totals = [
   peakRank: number,
   sessionsTotal: number,
   client: string[],
+  install: InstallTuple,
 ]
 
 async function findFewSessions(
@@ -161,6 +168,7 @@ async function findFewSessions(
       rows.reduce((peak, row) => Math.max(peak, row[6]), 0),
       sessions.length,
       findLatestClient(sessionRows),
+      rows[0]![11],
     ],
     users: toUsersPage(users, usersPageMax),
     page: toRecentPage(sessionRows, { ...toPaging(query), newest: null })!,
@@ -233,7 +241,8 @@ function toHistory(
   { deviceId }: DeviceQuery,
   { totals, users, page }: { totals: Totals; users: UsersPage; page: RecentPage },
 ): DeviceHistory {
-  const [firstSeenAtMs, lastSeenAtMs, peakRaspScore, peakRank, sessionsTotal, client] = totals
+  const [firstSeenAtMs, lastSeenAtMs, peakRaspScore, peakRank, sessionsTotal, client, install] =
+    totals
   const last = page.more ? page.sessions.at(-1) : undefined
   return {
     deviceId,
@@ -241,6 +250,7 @@ function toHistory(
     lastSeenAtMs,
     peakRaspScore,
     peakRiskScore: toRisk(peakRank).riskScore,
+    install: toDeviceInstall(install),
     client: toClient(client),
     users: users.users,
     nextUser: users.next,

@@ -1,11 +1,18 @@
 /**
- * The keys of an edge: it opens HMAC secrets and install roots, makes challenges, proves its own
- * words, and checks what a console has signed. None of them signs an entry or opens another kind of
- * secret. An edge that still gets MASTER_KEY derives them, and reads the form of the release before
- * as well.
+ * The keys of an edge: it opens HMAC secrets, install roots, Play keys and the key that signs
+ * verdicts, makes challenges, proves its own words, and checks what a console has signed. None of
+ * them signs an entry or opens another kind of secret. An edge that still gets MASTER_KEY derives
+ * them, and reads the form of the release before as well.
  */
 import { anyOf, createProver, deriveKey, type Prover, type Verifier } from './proofs.ts'
-import { createOpener, type Opener, toHmacKey, toInstallRootKey } from './sealed-secrets.ts'
+import {
+  createOpener,
+  type Opener,
+  toHmacKey,
+  toInstallRootKey,
+  toPlayKey,
+  toVerdictSealingKey,
+} from './sealed-secrets.ts'
 import { createVerifier, toDirectoryPublicKey } from './signatures.ts'
 
 /** What an edge says itself. */
@@ -41,7 +48,8 @@ export function createEdgeKeys(keys: EdgeKeyTexts): EdgeKeys {
   const opener = createOpener((kind) => {
     if (kind === 'hmac') return { v1: master, v2: keys.edge.map(toHmacKey) }
     if (kind === 'install_root') return { v1: master, v2: keys.edge.map(toInstallRootKey) }
-    return {}
+    if (kind === 'play') return { v1: master, v2: keys.edge.map(toPlayKey) }
+    return kind === 'verdict' ? { v1: master, v2: keys.edge.map(toVerdictSealingKey) } : {}
   })
   const toChallengeKey = (key: string) => Buffer.from(deriveKey(key, 'install challenge'), 'base64')
   return {

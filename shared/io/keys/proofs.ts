@@ -25,6 +25,8 @@ export type KeyPurpose =
   | 'hmac secret'
   | 'install root'
   | 'install challenge'
+  | 'play keys'
+  | 'verdict key'
   | 'webhook secret'
   | 'totp secret'
   | 'erasure subject'

@@ -19,10 +19,12 @@ import type { Metrics } from '#shared/io/process/metrics.ts'
 import { createCredentialStore } from './credential-store.ts'
 import { createTenantStore } from './tenant-store.ts'
 
-/** Every sealed text of tenants: secrets, and install roots by their epoch. */
+/** Every sealed text of tenants: secrets, install roots by epoch, and Play keys by their app. */
 const sealedTexts = `(
-  select tenant_id, kind, secret_id as id, sealed from tenant_secrets
-  union all select tenant_id, 'install_root', epoch, sealed from install_roots) as texts`
+  select tenant_id, kind, secret_id::text as id, sealed from tenant_secrets
+  union all select tenant_id, 'install_root', epoch::text, sealed from install_roots
+  union all select tenant_id, 'play', app_id, play_keys_sealed from tenant_apps
+) as texts`
 
 /** Counts the secrets with one of these heads, and the tenants with a sealed secret. */
 export async function countSealed(
@@ -64,7 +66,7 @@ export async function rewrapTenant(
 ): Promise<number> {
   // The tenant's row first, as in every step of a rotation.
   await tx.query('select 1 from tenants where tenant_id = $1 for no key update', [tenantId])
-  const { rows } = await tx.query<{ id: number; kind: TextKind; sealed: string }>(
+  const { rows } = await tx.query<{ id: string; kind: TextKind; sealed: string }>(
     `select id, kind, sealed from ${sealedTexts}
      where tenant_id = $1 and sealed is not null and ${toHeadSql('sealed')} <> all($2)
      order by kind, id`,
@@ -75,14 +77,7 @@ export async function rewrapTenant(
   for (const { id, kind, sealed } of rows) {
     const owner = { tenantId, kind }
     const again = sealer.seal(sealer.unseal(sealed, owner), owner)
-    if (kind === 'install_root') {
-      const update = 'update install_roots set sealed = $3 where tenant_id = $1 and epoch = $2'
-      await tx.query(update, [tenantId, id, again])
-    } else {
-      // A webhook secret that signs no more is blanked without the tenant's lock.
-      const update = 'update tenant_secrets set sealed = $2 where secret_id = $1 and sealed = $3'
-      await tx.query(update, [id, again, sealed])
-    }
+    await tx.query(updates[kind], [tenantId, id, again, sealed])
   }
   // The edges have sealed texts, and one epoch identifies one content.
   if ((await readEntry(tx, tenantId)) !== before) {
@@ -93,7 +88,19 @@ export async function rewrapTenant(
   return rows.length
 }
 
-type TextKind = SecretKind | 'install_root'
+type TextKind = SecretKind | 'install_root' | 'play'
+
+/** A text that was blanked or replaced without the tenant's lock stays as it is. */
+const secretUpdate = `update tenant_secrets set sealed = $3
+  where tenant_id = $1 and secret_id = $2::bigint and sealed = $4`
+const updates: Record<TextKind, string> = {
+  hmac: secretUpdate,
+  webhook: secretUpdate,
+  install_root: `update install_roots set sealed = $3
+    where tenant_id = $1 and epoch = $2::integer and sealed = $4`,
+  play: `update tenant_apps set play_keys_sealed = $3
+    where tenant_id = $1 and platform = 'android' and app_id = $2 and play_keys_sealed = $4`,
+}
 
 async function readEntry(tx: Queryable, tenantId: string): Promise<string> {
   return JSON.stringify((await createTenantStore(tx).findProjection(tenantId))?.entry ?? null)

@@ -1,6 +1,7 @@
 /** A tenant as operators see it: what is read of it, and in which form it is shown. */
 import type { WebhookEvent } from '#shared/core/deliveries/webhook-events.ts'
 import type { Environment } from '#shared/core/tenants/credentials.ts'
+import type { IngestAnswer } from '#shared/core/tenants/ingest-answer.ts'
 import {
   type RetainedKind,
   type RetentionView,
@@ -36,6 +37,8 @@ export type TenantView = {
   ingest_share: number | null
   /** The number of its telemetry stream. */
   telemetry_stream: number
+  /** What its clients are answered. */
+  ingest_answer: IngestAnswer
   rest_rate: { per_second: number; burst: number } | null
   /** Days of retention. */
   retention: Record<RetainedKind, RetentionView>
@@ -94,6 +97,7 @@ select t.tenant_id, t.name, t.environment, t.status, t.epoch, t.created_at, t.po
   coalesce(p.policy_hash, '') as policy_hash,
   t.ingest_rate_per_second, t.ingest_burst, t.rest_rate_per_second, t.rest_burst,
   t.ingest_bytes_per_second, t.ingest_bytes_burst, t.ingest_share, t.telemetry_stream,
+  t.ingest_answer,
   t.event_retention_days, t.alert_retention_days, t.delivery_retention_days,
   t.shared_secret_off,
   coalesce((
@@ -147,6 +151,7 @@ export function toView(row: ViewRow): TenantView {
     ingest_bytes: toViewRate(row.ingest_bytes_per_second, row.ingest_bytes_burst),
     ingest_share: row.ingest_share,
     telemetry_stream: row.telemetry_stream,
+    ingest_answer: row.ingest_answer,
     rest_rate: toViewRate(row.rest_rate_per_second, row.rest_burst),
     retention: toRetention(row),
     public_api_key: row.public_api_key,

@@ -81,6 +81,7 @@ function tenantWith(secret: number | null): Tenant {
     byteLimiter: null,
     undecidedShare: 0.25,
     telemetryStream: 1,
+    ingestAnswer: 'full',
     lists: { usable: () => true, find: () => [] },
     policyVersion: 1,
     policyHash: 'p',

@@ -20,6 +20,7 @@ import { createLog } from '#shared/io/process/log.ts'
 import { makeAlertCandidate } from '../../support/alerts/alert-candidates.ts'
 import { testLog } from '../../support/http/console-rig.ts'
 import { toBody } from '../../support/http/tenant-client.ts'
+import { writeMmdb } from '../../support/network/mmdb-writer.ts'
 import { type CommandResult, runDi } from '../../support/process/command-line.ts'
 import { nodeEnv } from '../../support/process/node-env.ts'
 import { until } from '../../support/process/until.ts'
@@ -37,10 +38,15 @@ let postgresUrl: string
 let consoleUrl: string
 let server: ChildProcess
 const folder = mkdtempSync(join(tmpdir(), 'cli-'))
+const networkFolder = join(folder, 'network')
 
 beforeAll(async () => {
   ;[postgres, nats] = await Promise.all([startPostgres(), startNats()])
   postgresUrl = await postgres.createMigratedDatabase()
+  mkdirSync(networkFolder)
+  const database = writeMmdb([['8.8.0.0/16', { country: { iso_code: 'DE' } }]])
+  writeFileSync(join(networkFolder, 'country.mmdb'), database)
+  writeFileSync(join(networkFolder, 'vpn.txt'), '203.0.113.0/24\n0.0.0.0/0\n')
   ;({ server, url: consoleUrl } = await startConsole(masterKey))
 })
 afterAll(async () => {
@@ -64,6 +70,7 @@ async function startConsole(key: string): Promise<{ server: ChildProcess; url: s
       ADMIN_TOKEN: adminToken,
       CONSOLE_LISTEN: '127.0.0.1:0',
       CONSOLE_INTERNAL_LISTEN: '127.0.0.1:0',
+      NETWORK_DATA: networkFolder,
       ALLOW_PRIVATE_WEBHOOKS: '1',
       PARENT_PID: String(process.pid),
     },
@@ -217,6 +224,25 @@ describe('tenants', () => {
     }
   })
 
+  it('have answers to their clients with or without flags', async () => {
+    await diJson('tenants', 'create', 'answered')
+    const answer = { tenant_id: 'answered', ingest_answer: 'interface' }
+    expect(await diJson('tenants', 'ingest-answer', 'answered', 'interface')).toEqual(answer)
+    expect(await diJson('tenants', 'show', 'answered')).toMatchObject(answer)
+    const wrong = await di(['tenants', 'ingest-answer', 'answered', 'nothing'])
+    expect([wrong.status, wrong.stderr]).toEqual([1, expect.stringContaining('ingest_answer')])
+  })
+
+  it('share verdict keys, which the console makes, lists and rotates', async () => {
+    const list = () => diJson('verdict-keys', 'list') as Promise<{ data: { state: string }[] }>
+    await until('there are keys', async () => (await list()).data.length === 2)
+    const early = await di(['verdict-keys', 'rotate'])
+    expect([early.status, early.stderr]).toEqual([1, expect.stringContaining('published since')])
+    const rotated = await di(['verdict-keys', 'rotate', '--revoke'])
+    expect(rotated.stdout).toMatch(/^KEY +STATE +PUBLISHED/)
+    expect((await list()).data.map(({ state }) => state).slice(0, 2)).toEqual(['next', 'current'])
+  })
+
   it('are printed as tables for people', async () => {
     const created = await di(['tenants', 'create', 'shop', '--name', 'A shop'])
     expect(created.stdout).toMatch(/^tenant_id +shop\n/)
@@ -238,6 +264,24 @@ describe('tenants', () => {
         expect(stdout.trim()).not.toBe('')
       }),
     )
+  })
+})
+
+describe('network data', () => {
+  it('is shown by file, with what it gives and what is wrong with it', async () => {
+    type Status = { is_on: boolean; data: { file: string; fault: string | null }[] }
+    const read = () => diJson<Status>('network', 'status')
+    await until('both files are read', async () => (await read()).data.length === 2)
+    expect(await read()).toMatchObject({
+      is_on: true,
+      data: [
+        { file: 'country.mmdb', state: 'in_use', gives: ['country'], fault: null },
+        { file: 'vpn.txt', state: 'broken', fault: 'line 2 has a network that is too wide' },
+      ],
+    })
+    const shown = await di(['network', 'status'])
+    expect(shown.stdout).toMatch(/^FILE +STATE +GIVES +NETWORKS +MIB +BUILT +FAULT$/m)
+    expect(shown.stdout).toMatch(/^country\.mmdb +in_use +country +/m)
   })
 })
 

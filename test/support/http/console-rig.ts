@@ -1,6 +1,7 @@
 // The internals of a console for tests: a migrated database, NATS with its bucket, edges with real
 // leases, and access to every step of a rotation.
 import { createSecretKey, randomBytes, randomUUID } from 'node:crypto'
+import { attestationRoots } from '#shared/core/attestation/roots.ts'
 import { Problem } from '#shared/core/http/problem.ts'
 import { signBody, verifySignature } from '#shared/core/telemetry/signature.ts'
 import { createOverviewStore } from '#shared/io/analytics/overview-store.ts'
@@ -36,12 +37,14 @@ import { listStaleSecretRequests } from '#shared/io/tenants/stale-secret-request
 import type { FleetRouteDeps } from '../../../services/console/analytics/fleet/fleet-routes.ts'
 import type { AnalystDeps } from '../../../services/console/analytics/manage-analysts.ts'
 import type { RulePerformanceDeps } from '../../../services/console/analytics/rule-performance-routes.ts'
+import type { AttestationCheckDeps } from '../../../services/console/attestation/check-routes.ts'
 import type { DeliveryDeps } from '../../../services/console/deliveries/manage-deliveries.ts'
 import type { EntityDeps } from '../../../services/console/entities/entity-routes.ts'
 import type { SignalChangeDeps } from '../../../services/console/entities/signal-change-routes.ts'
 import type { EraseRouteDeps } from '../../../services/console/erasure/erasure-routes.ts'
 import type { ExplainDeps } from '../../../services/console/events/explain-event.ts'
 import type { RewrapDeps } from '../../../services/console/keys/rewrap.ts'
+import type { NetworkRouteDeps } from '../../../services/console/network/network-routes.ts'
 import type { OperatorDeps } from '../../../services/console/operators/operator-deps.ts'
 import type { PeriodOverviewDeps } from '../../../services/console/overview/overview-routes.ts'
 import type { BacktestRouteDeps } from '../../../services/console/policies/backtest-routes.ts'
@@ -102,6 +105,8 @@ export type ConsoleRig = {
     ReconciliationRouteDeps &
     OperatorDeps &
     EdgeRouteDeps &
+    AttestationCheckDeps &
+    NetworkRouteDeps &
     AddressRouteDeps
   outcomes: string[]
   /** Starts an edge, by default with the rig's keys, and waits for its lease. */
@@ -160,6 +165,7 @@ export async function createConsoleRig(
       onOutcome: (outcome) => outcomes.push(outcome),
       onRewrap: () => undefined,
       listEdges: () => listEdges(nats, sealer),
+      networkData: { status: () => null },
       listTenantsToReproject: () => listTenantsToReproject(nats, sealer),
       proveOthersAgain: () => proveOthersAgain(nats, sealer),
       keyForm,
@@ -178,6 +184,8 @@ export async function createConsoleRig(
       queryRequestLogs: (query) =>
         queryRequestLogs({ nats, prover: sealer.proverOf('request log'), ...query }),
       wallMs: Date.now,
+      revokedSerials: () => null,
+      findRoots: () => attestationRoots,
       passwords,
       oidc: null,
       passwordsOff: false,

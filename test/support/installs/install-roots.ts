@@ -5,6 +5,7 @@ import {
   installRootBytes,
   toInstallRoot,
 } from '#shared/core/installs/install-token.ts'
+import { noApps } from '#shared/io/tenants/directory/tenant-apps.ts'
 
 /** The 32 bytes of a root. */
 export const rootBytes = (byte: number): Buffer => Buffer.alloc(installRootBytes, byte)
@@ -17,4 +18,4 @@ export const installRoot = (epoch: number, byte = epoch): InstallRoot =>
 export const decoyRoot = installRoot(1, 255)
 
 /** What a tenant without installs has. */
-export const noInstalls = { installRoots: [], sharedSecretOff: false } as const
+export const noInstalls = { installRoots: [], sharedSecretOff: false, apps: noApps } as const

@@ -10,6 +10,9 @@ const toResult = ({ verdict, reason, level }: Result) => {
   return { verdict, reason, level }
 }
 
+/** What a tenant or an install lacks: no verifier says so (see the tests of `installs`). */
+const ofInstalls = ['play_keys_missing', 'key_missing']
+
 describe('the vectors of attestation', () => {
   it.each(file.vectors)('$name: $verdict, $reason', async (vector) => {
     const check = await checkVector(file, vector)
@@ -21,7 +24,7 @@ describe('the vectors of attestation', () => {
   it('have a failure for each reason', () => {
     const reasons = new Set(file.vectors.map(({ reason }) => reason))
     const missing = Object.keys(attestationReasons).filter(
-      (reason) => !reasons.has(reason as never),
+      (reason) => !reasons.has(reason as never) && !ofInstalls.includes(reason),
     )
     expect(missing).toEqual([])
   })

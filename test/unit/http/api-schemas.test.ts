@@ -193,6 +193,7 @@ describe('the OpenAPI document', async () => {
       'post /v1/rasp/installs',
       'get /healthz',
       'get /openapi.json',
+      'get /v1/di/verdict-keys',
       'get /v1/di/alerts',
       'post /v1/di/alerts/dispositions',
       'get /v1/di/alerts/{alert_id}',

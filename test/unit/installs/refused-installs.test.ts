@@ -10,6 +10,7 @@ import {
   toDeviceHash,
 } from '#shared/core/installs/install-token.ts'
 import { signBody, verifySignature } from '#shared/core/telemetry/signature.ts'
+import { noApps } from '#shared/io/tenants/directory/tenant-apps.ts'
 import type { Tenant } from '#shared/io/tenants/directory/tenant-copy.ts'
 import { decideSubmission } from '../../../services/ingest/decide-submission.ts'
 import { refusals } from '../../../services/ingest/refusals.ts'
@@ -27,6 +28,8 @@ const acme: Tenant = {
   retired: { key: keyOf('r'), last4: 'rrrr' },
   installRoots: [installRoot(2), installRoot(1)],
   sharedSecretOff: false,
+  ingestAnswer: 'full',
+  apps: noApps,
   policyVersion: 1,
   policyHash: 'a'.repeat(32),
   policy: { hash: '', thresholds: { review: 40, block: 75 }, score: () => noScore },

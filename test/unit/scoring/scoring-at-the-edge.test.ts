@@ -44,6 +44,7 @@ const tenant: Tenant = {
   byteLimiter: null,
   undecidedShare: 0.25,
   telemetryStream: 1,
+  ingestAnswer: 'full',
   lists: { usable: () => true, find: () => [] },
   fault: null,
   ...noInstalls,

@@ -28,6 +28,7 @@ const acme: Tenant = {
   byteLimiter: null,
   undecidedShare: 0.25,
   telemetryStream: 1,
+  ingestAnswer: 'full',
   lists: { usable: () => true, find: () => [] },
   fault: null,
   ...noInstalls,

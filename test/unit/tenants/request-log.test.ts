@@ -31,6 +31,7 @@ const acceptance: Acceptance = {
   answer: '',
   platform: 'android',
   unknownSignals: 0,
+  verdict: null,
   rateLimit: null,
 }
 const detail = { errors: [{ path: '$.signals', message: 'is required' }] }

@@ -8,6 +8,7 @@ import { webhookEvents } from '#shared/core/deliveries/webhook-events.ts'
 import { type Answer, change, command, group, read } from '../commands.ts'
 import { type CliContext, CliError, toTenantPath } from '../context.ts'
 import { type Column, toColumns, toFields, toTable, toTime } from '../tables.ts'
+import { apps } from './apps.ts'
 import { installs } from './installs.ts'
 import { rates } from './rates.ts'
 import { retention } from './retention.ts'
@@ -117,6 +118,14 @@ export const tenants = group('tenants', 'create, list, show and change tenants',
   change('resume <slug>', 'accept its requests again', ['post', `${path}/resume`], {
     text: toFields,
   }),
+  apps,
+  change(
+    'ingest-answer <slug> <answer>',
+    'set what a 200 of ingest tells the client: full, or interface for the score, the action and ' +
+      'the event id alone',
+    ['put', `${path}/ingest-answer`],
+    { body: (_: object, [, answer]) => ({ ingest_answer: answer }), text: toFields },
+  ),
   rates,
   retention,
   ...installs,

@@ -57,3 +57,27 @@ export const installRenewBeforeMs = 86_400_000
  * every token gets one registration a minute of each install, not one for each event.
  */
 export const installRenewPauseMs = 60_000
+/** How far the clock of a verifier of verdicts may be behind that of the service, in seconds. */
+export const verdictToleranceSeconds = 60
+
+/**
+ * How long the client keeps verdict keys that it fetched, and how soon after a fetch an unknown key
+ * makes it fetch again: whoever sends forged tokens causes one request in ten seconds.
+ */
+export const verdictKeysKeptMs = 5 * 60_000
+export const verdictKeysRefetchMs = 10_000
+export const verdictKeysTimeoutMs = 5_000
+/**
+ * How long a key that is known verifies while the service does not answer: an outage of an hour
+ * stops no checkout, and a withdrawn key counts no longer than that.
+ */
+export const verdictKeysStaleMsMax = 60 * 60_000
+
+/** The service publishes three keys at most. Each of a set is looked at for every token. */
+export const verdictKeysMax = 16
+
+/** The longest verdict token that is read; the service's stay below 2 KiB. */
+export const verdictTokenCharactersMax = 4_096
+
+/** The longest key set that is read: three keys have 700 bytes. */
+export const verdictKeysCharactersMax = 65_536

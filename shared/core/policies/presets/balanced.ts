@@ -3,6 +3,7 @@
  * `sources`); a weight of 0 is context that never scores.
  */
 import type { Policy } from '#shared/core/policies/policy.ts'
+import { balancedAttestation } from './attestation.ts'
 
 export const balancedPolicy: Policy = {
   schema: 1,
@@ -257,6 +258,10 @@ export const balancedPolicy: Policy = {
       ],
     },
   },
+  // What the service verified itself. Clients without install tokens score as they would without it.
+  serverCategories: {
+    attestation: balancedAttestation,
+  },
   // Emulators normally look rooted, so a confirmed emulator halves the root category.
   halving: [
     {
@@ -281,7 +286,16 @@ export const balancedPolicy: Policy = {
         'tamper.attestation_nonce_mismatch',
         'tamper.attestation_failed',
         'network.forged_request',
+        'attestation.app_unknown',
+        'attestation.shared_key',
+        'attestation.pi_app',
       ],
+    },
+    // Evidence that was made up: an unlocked phone has at least its key in hardware.
+    {
+      score: 45,
+      signals: ['attestation.rejected', 'attestation.hardware_backed'],
+      need: 'all',
     },
     // BLOCK by a single signal: Frida, native hooks and a repackaged app. An open Frida port or a
     // thread with its name is not enough. An app with another name is as repackaged as one with
@@ -304,17 +318,18 @@ export const balancedPolicy: Policy = {
       signals: [`ecosystem.${name}`, 'ecosystem.active_call'],
       need: 'all' as const,
     })),
-    {
+    ...['tamper.pi_app_access_risk', 'attestation.app_access_risk'].map((path) => ({
       score: 45,
-      signals: ['tamper.pi_app_access_risk', 'ecosystem.active_call'],
-      need: 'all',
-    },
+      signals: [path, 'ecosystem.active_call'],
+      need: 'all' as const,
+    })),
     // Nothing vouches for the system, whatever the SDK calls its boot state.
-    {
-      score: 45,
-      signals: ['root.bootloader_unlocked', 'tamper.pi_device_verdict'],
-      need: 'all',
-    },
+    ...[
+      ['root.bootloader_unlocked', 'tamper.pi_device_verdict'],
+      ['root.bootloader_unlocked', 'attestation.pi_device'],
+      ['attestation.bootloader_unlocked', 'tamper.pi_device_verdict'],
+      ['attestation.bootloader_unlocked', 'attestation.pi_device'],
+    ].map((signals) => ({ score: 45, signals, need: 'all' as const })),
   ],
   // Posture and network describe a device's surroundings, not an attack on the app: together they
   // stay one point below BLOCK.
@@ -332,7 +347,11 @@ export const balancedPolicy: Policy = {
       'com.vivo.appstore',
       'dev.firebase.appdistribution',
     ],
-    silences: ['tamper.untrusted_install_source', 'tamper.pi_licensing'],
+    silences: [
+      'tamper.untrusted_install_source',
+      'tamper.pi_licensing',
+      'attestation.pi_licensing',
+    ],
   },
   suppressions: [],
   // Steps at counts that no household, shop or bad network explains: alone they lead to a review.

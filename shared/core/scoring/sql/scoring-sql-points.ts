@@ -2,7 +2,7 @@
  * The points of one signal of a stored event, as a ClickHouse expression. Signals are read where it
  * is cheapest and exact: watched booleans from the stored bits, the rest from the JSON column by
  * the type that a value was stored with. The few rows where these are not exact are read from the
- * stored body instead.
+ * stored body instead. Server signals are in a JSON column of their own, and in no body.
  */
 import {
   findScoredSignal,
@@ -12,8 +12,15 @@ import {
 import type { Policy, SignalWeight, Suppression } from '#shared/core/policies/policy.ts'
 import { splitByFlag } from '#shared/core/scoring/score-rules.ts'
 import { compileTrust, installerSignal } from '#shared/core/scoring/trusted-installers.ts'
+import {
+  evidenceVerdicts,
+  findVerdictKind,
+  playVerdicts,
+  type VerdictKind,
+} from '#shared/core/scoring/verified-verdicts.ts'
+import { toColumnPath } from '#shared/core/signals/column-path.ts'
 import type { Flag } from '#shared/core/signals/flag-codes.ts'
-import type { Category } from '#shared/core/signals/signal-definition.ts'
+import { isServerCategory, type SignalCategory } from '#shared/core/signals/signal-definition.ts'
 import { detectedWhenFalse, watchedSignals } from '#shared/core/signals/watched-signals.ts'
 import { unknownSignalsMax } from '#shared/core/telemetry/unknown-signals.ts'
 import { quoteNumber, quoteText, quoteTexts } from './scoring-sql-text.ts'
@@ -21,24 +28,39 @@ import { quoteNumber, quoteText, quoteTexts } from './scoring-sql-text.ts'
 /** `columns`: bits and the JSON column. `body`: the submission itself, a hundred times slower. */
 export type Source = 'columns' | 'body'
 
+/**
+ * Settings of a query that reads bodies. ClickHouse's usual parser (simdjson) finds nothing in a
+ * document that has an integer beyond 64 bits anywhere; the other one reads it as a double.
+ */
+export const bodySettings = { allow_simdjson: 0 } as const
+
 /** Signals whose bits all rows with bits have. Bits of later signals are missing in older rows. */
 const bitsMax = 54
 const bitOf = new Map(watchedSignals.slice(0, bitsMax).map((path, bit) => [path, bit]))
 
 type Leaf = {
-  category: Category
+  category: SignalCategory
   signal: string
   weight: SignalWeight
   policy: Pick<Policy, 'suppressions' | 'trustedInstallers' | 'signals'>
   source: Source
+  /** The columns that say that the service verified a verdict; none where no policy asks. */
+  verified?: VerifiedColumns | undefined
 }
 
-const toReader = (source: Source) => (source === 'body' ? toBodyReader : toColumnReader)
+/** By kind of verdict the name of a column beside the points: whether the service verified it. */
+export type VerifiedColumns = Readonly<Record<VerdictKind, string>>
+
+function toReader(source: Source, category: SignalCategory, signal: string): Reader {
+  const ofBody = source === 'body' && !isServerCategory(category)
+  return ofBody ? toBodyReader(category, signal) : toColumnReader(category, signal)
+}
 
 /** @returns the points of a signal as UInt8; null when it can have none */
-export function pointsOf({ category, signal, weight, policy, source }: Leaf): string | null {
+export function pointsOf(leaf: Leaf): string | null {
+  const { category, signal, weight, policy, source, verified } = leaf
   const reader = ofType(
-    toReader(source)(category, signal),
+    toReader(source, category, signal),
     findScoredSignal(policy, category, signal),
   )
   const points = weigh(weight, reader)
@@ -47,6 +69,8 @@ export function pointsOf({ category, signal, weight, policy, source }: Leaf): st
   const acting = policy.suppressions.flatMap((one) => (names(one, path) ? toCondition(one) : []))
   const trusted = toTrustedCondition(policy, path, source)
   if (trusted !== null) acting.push(trusted)
+  const kind = findVerdictKind(path)
+  if (verified !== undefined && kind !== null) acting.push(verified[kind])
   return acting.length === 0 ? points : `if(${acting.join(' or ')}, toUInt8(0), ${points})`
 }
 
@@ -94,9 +118,18 @@ function toTrustedCondition(
 ): string | null {
   const trust = compileTrust(trustedInstallers)
   if (trust === null || !trust.silences.has(path)) return null
-  const { text } = toReader(source)(installerSignal.category, installerSignal.name)
+  const { text } = toReader(source, installerSignal.category, installerSignal.name)
   const packages = [...trust.packages].filter(isText)
   return packages.length === 0 ? null : `has(${quoteTexts(packages)}, ifNull(${text}, ''))`
+}
+
+/** SQL: the service verified a verdict of this kind itself. */
+export function toVerifiedCondition(kind: VerdictKind): string {
+  const found =
+    kind === 'evidence'
+      ? evidenceVerdicts.map((name) => toColumnReader('attestation', name).isTrue)
+      : playVerdicts.map((name) => `dynamicType(${toColumnPath('attestation', name)}) != 'None'`)
+  return `(${found.join(' or ')})`
 }
 
 /** Expressions that read a signal of a row by type. For a value of another type none is true. */
@@ -111,8 +144,8 @@ type Reader = {
   list: string
 }
 
-function toColumnReader(category: Category, signal: string): Reader {
-  const path = `signals.${category}.${signal}`
+function toColumnReader(category: SignalCategory, signal: string): Reader {
+  const path = toColumnPath(category, signal)
   const bit = bitOf.get(`${category}.${signal}`)
   const texts = 'Array(Nullable(String))'
   const inverse = detectedWhenFalse.has(`${category}.${signal}`)
@@ -131,7 +164,7 @@ function toColumnReader(category: Category, signal: string): Reader {
   }
 }
 
-function toBodyReader(category: Category, signal: string): Reader {
+function toBodyReader(category: SignalCategory, signal: string): Reader {
   const at = `body, 'signals', ${quoteText(category)}, ${quoteText(signal)}`
   const type = `JSONType(${at})`
   const items = `JSONExtractArrayRaw(${at})`

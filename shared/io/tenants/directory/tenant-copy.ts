@@ -13,8 +13,12 @@ import {
   type TenantEntry,
   tenantEntrySchema,
 } from '#shared/core/tenants/directory-entries.ts'
+import type { IngestAnswer } from '#shared/core/tenants/ingest-answer.ts'
+import type { VerdictSigner } from '#shared/core/verdicts/verdict-token.ts'
 import type { Opener } from '#shared/io/keys/sealed-secrets.ts'
+import { createVerdictKeyCopy, type VerdictKeyFault } from '#shared/io/keys/verdict-key-copy.ts'
 import { type ActivePolicies, type ActivePolicy, createActivePolicies } from './active-policies.ts'
+import { noApps, openApps, type TenantApps } from './tenant-apps.ts'
 import { createDirectoryLists, type TenantLists } from './tenant-lists.ts'
 
 /** Why a tenant cannot be served by this edge; a metric label. */
@@ -29,6 +33,9 @@ type TenantFault =
   | 'stream_unknown'
 
 type ListFault = 'unproven_lists' | 'unreadable_lists'
+/** Its telemetry is served all the same: only its Play tokens cannot be opened. */
+type AppFault = 'unsealable_play_keys'
+type CopyFault = TenantFault | ListFault | AppFault | VerdictKeyFault | 'unreadable_policy'
 
 export type Tenant = {
   tenantId: string
@@ -55,8 +62,12 @@ export type Tenant = {
   undecidedShare: number
   /** The number of its telemetry stream. */
   telemetryStream: number
+  /** What a 200 tells its clients. */
+  ingestAnswer: IngestAnswer
   /** Its allow and deny lists. */
   lists: TenantLists
+  /** Its apps, whose evidence counts. */
+  apps: TenantApps
   fault: TenantFault | null
 }
 
@@ -80,6 +91,10 @@ export type TenantCopy = {
    * before it arrived, so the earlier state may be out of date.
    */
   setUnproven: (tenantId: string) => void
+  /** The key that signs verdicts; null while there is none that this edge can use. */
+  verdictSigner: () => VerdictSigner | null
+  /** Applies the entry with that key; undefined removes the key. */
+  setVerdictKey: (entry: unknown) => void
   /** Applies a policy document; undefined removes it for tenants that use it later. */
   setPolicy: (hash: string, document: unknown) => void
   /** Applies a shard of a tenant's lists; undefined removes it. */
@@ -91,13 +106,13 @@ export type TenantCopy = {
 }
 
 type TenantCopyOptions = {
-  /** Of HMAC secrets. */
+  /** Of HMAC secrets, install roots, Play keys and the verdict key. */
   opener: Opener
   /** How many telemetry streams this edge writes to. */
   telemetryStreams: number
   nowMs: () => number
   /** Called for every entry that cannot be used, without its content. */
-  onFault: (fault: TenantFault | 'unreadable_policy' | ListFault, about: string) => void
+  onFault: (fault: CopyFault, about: string) => void
   /** The tenant in the previous snapshot, whose rate bucket and newest epoch are kept. */
   previous: (tenantId: string) => Tenant | undefined
 }
@@ -107,6 +122,7 @@ export function createTenantCopy(options: TenantCopyOptions): TenantCopy {
   const tenants = new Map<string, Tenant>()
   const policies = createActivePolicies((hash) => options.onFault('unreadable_policy', hash))
   const lists = createDirectoryLists()
+  const verdictKey = createVerdictKeyCopy(options.opener, options.onFault)
   let tenantsMin = Number.POSITIVE_INFINITY
 
   const setSynced = (value: unknown) => {
@@ -184,6 +200,8 @@ export function createTenantCopy(options: TenantCopyOptions): TenantCopy {
     setSynced,
     setTenant,
     setUnproven,
+    verdictSigner: verdictKey.signer,
+    setVerdictKey: verdictKey.set,
     setPolicy,
     setLists: (tenantId, shard, value) => {
       if (!lists.set(tenantId, shard, value)) options.onFault('unreadable_lists', tenantId)
@@ -219,7 +237,11 @@ function toTenant(
     byteLimiter: toLimiter(entry.ingest_bytes, before?.byteLimiter, nowMs),
     undecidedShare: entry.ingest_share ?? undecidedShare,
     telemetryStream: entry.telemetry_stream ?? 1,
+    ingestAnswer: entry.ingest_answer ?? 'full',
     lists,
+    apps: openApps(entry, options.opener, () =>
+      options.onFault('unsealable_play_keys', entry.tenant_id),
+    ),
     fault: sealedElsewhere ? 'unsealable_secret' : policy === null ? 'policy_missing' : null,
   }
 }
@@ -307,7 +329,9 @@ function unusable(tenantId: string, fault: TenantFault, lists: TenantLists): Ten
     byteLimiter: null,
     undecidedShare,
     telemetryStream: 1,
+    ingestAnswer: 'full',
     lists,
+    apps: noApps,
     fault,
   }
 }

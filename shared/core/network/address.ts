@@ -1,0 +1,97 @@
+/**
+ * Addresses and networks as numbers: how they are read and written, and which network is kept of an
+ * address. IPv4 that IPv6 only maps is IPv4.
+ */
+import ipaddr from 'ipaddr.js'
+
+/** One word of 32 bits for IPv4, four for IPv6, the first is the highest. */
+export type AddressWords = readonly number[]
+
+/** A part of dotted decimal. The library also reads octal and hexadecimal ones. */
+const part = '(25[0-5]|2[0-4]\\d|1\\d\\d|[1-9]?\\d)'
+const dotted = new RegExp(`^${part}\\.${part}\\.${part}\\.${part}$`)
+/** No zone, which names an interface of one machine. */
+const colons = /^[\da-fA-F:]+(?::([\d.]{7,15}))?$/
+
+/**
+ * Reads an address.
+ * @param text dotted IPv4, or IPv6 in any spelling without a zone
+ * @returns null for what is no address
+ */
+export function parseAddress(text: string): AddressWords | null {
+  const parts = dotted.exec(text)
+  if (parts !== null) {
+    return [((+parts[1]! << 24) | (+parts[2]! << 16) | (+parts[3]! << 8) | +parts[4]!) >>> 0]
+  }
+  if (text.length > 45) return null
+  const form = colons.exec(text)
+  if (form === null || (form[1] !== undefined && !dotted.test(form[1]))) return null
+  const words = parseColons(text)
+  if (words === null) return null
+  return words[0] === 0 && words[1] === 0 && words[2] === 0xffff ? [words[3]!] : words
+}
+
+function parseColons(text: string): AddressWords | null {
+  try {
+    const { parts } = ipaddr.IPv6.parse(text)
+    return [0, 2, 4, 6].map((at) => ((parts[at]! << 16) | parts[at + 1]!) >>> 0)
+  } catch {
+    return null
+  }
+}
+
+/** The one spelling of an address: dotted, or compressed lower case (RFC 5952). */
+export function formatAddress(words: AddressWords): string {
+  if (words.length === 1) {
+    const word = words[0]!
+    return [word >>> 24, (word >>> 16) & 255, (word >>> 8) & 255, word & 255].join('.')
+  }
+  const parts = words.flatMap((word) => [word >>> 16, word & 0xffff])
+  return new ipaddr.IPv6(parts).toRFC5952String()
+}
+
+/** A network: its first address and the length of its prefix in bits. */
+export type Network = { words: AddressWords; length: number }
+
+/**
+ * Reads a network in CIDR notation, or an address, which is a network of its own.
+ * @param text `203.0.113.0/24`, `2001:db8::/32`, `203.0.113.9`
+ * @returns null for what is none, and where bits behind the prefix are set (`203.0.113.9/24`)
+ */
+export function parseNetwork(text: string): Network | null {
+  const slash = text.indexOf('/')
+  const words = parseAddress(slash === -1 ? text : text.slice(0, slash))
+  if (words === null) return null
+  const bits = 32 * words.length
+  if (slash === -1) return { words, length: bits }
+  const suffix = text.slice(slash + 1)
+  if (!/^(?:0|[1-9]\d{0,2})$/.test(suffix)) return null
+  // Of ::ffff:203.0.113.0/120 the first 96 bits are those of the mapping.
+  const isMapped = words.length === 1 && text.includes(':')
+  const length = Number(suffix) - (isMapped ? 96 : 0)
+  if (length < 0 || length > bits) return null
+  return toNetworkWords(words, length).every((word, at) => word === words[at])
+    ? { words, length }
+    : null
+}
+
+/** An address with the bits behind a prefix set to 0. */
+function toNetworkWords(words: AddressWords, length: number): AddressWords {
+  return words.map((word, at) => {
+    const kept = length - 32 * at
+    if (kept >= 32) return word
+    return kept <= 0 ? 0 : (word & (-1 << (32 - kept))) >>> 0
+  })
+}
+
+export const formatNetwork = ({ words, length }: Network): string =>
+  `${formatAddress(words)}/${length}`
+
+/** Bits of the network that is kept of an address: households and sites have one each. */
+const storedBits = { v4: 24, v6: 48 } as const
+
+/** The network that is stored of an address: the /24 of IPv4, the /48 of IPv6. */
+export function toStoredNetwork(words: AddressWords): string {
+  const length = words.length === 1 ? storedBits.v4 : storedBits.v6
+  return formatNetwork({ words: toNetworkWords(words, length), length })
+}
