@@ -9,6 +9,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { Summary } from '../../deploy/fleet/check/summary.ts'
+import type { InstallsSummary } from '../../deploy/fleet/installs/installs-summary.ts'
 import { createTenant } from '../support/http/tenant-client.ts'
 import type { TestStack } from '../support/process/stack.ts'
 import { until } from '../support/process/until.ts'
@@ -56,6 +57,26 @@ export function describeFleetRuns(getRunning: () => TestStack): void {
   const right = (ended: Ended) => ({ code: ended.code, mismatches: ended.summary.mismatches })
 
   describe('di fleet', () => {
+    it('with --installs finds that the service says of every phone what it is', async () => {
+      const run = startFleet('--installs', '--devices', '40', '--seed', '7', '--settle', '60')
+      const { code, summary, progress } = await run.ended
+      const installs = summary as unknown as InstallsSummary
+      expect({ mismatches: installs.mismatches, notes: installs.notes }).toEqual({
+        mismatches: [],
+        notes: [],
+      })
+      expect(code, progress).toBe(0)
+      expect(installs.registered.verified).toBeGreaterThan(50)
+      expect(installs.attacks.every(({ tried, refused }) => tried > 0 && refused === tried)).toBe(
+        true,
+      )
+      expect(installs.signals?.counts).toMatchObject({
+        missing: installs.events.by_the_secret,
+        ATTESTATION_KEY_SHARED: 34,
+        COUNTER_REUSED: 1,
+      })
+    })
+
     it('finds every device, session, alert and webhook of its own tenant as expected', async () => {
       const run = ['--devices', '80', '--rate', '80', '--duration', '8', '--seed', '7', '--receive']
       const ended = await startFleet(...run).ended

@@ -15,6 +15,7 @@ import { type DecideDeps, decideSubmission } from '../../../services/ingest/deci
 import type { Plan, Session } from '../phones/plan.ts'
 import type { Phone } from '../phones/population.ts'
 import { prepareEvent } from '../phones/telemetry-bodies.ts'
+import type { HistoryInstalls, StreamElement } from './history-installs.ts'
 import type { HistoryPlan } from './history-plan.ts'
 
 /** The edge's record of the tenant. */
@@ -33,18 +34,22 @@ export type AcceptedVisit = {
   atMs: number
   head: string
   body: Buffer
+  /** The registration that was received before it, of a phone that then had no token. */
+  registration: StreamElement | null
 }
 
 /**
  * Decides the events of a history, in the order of their receipt.
  * @param span.startMs the origin of `occurred_at`
  * @param span.endMs events at or after it are left out
+ * @param installs of phones that register; without them the tenant's secret signs every event
  * @throws Error when the edge refuses one
  */
 export function acceptVisits(
   { seed, visits }: HistoryPlan,
   known: EdgeTenant,
   { startMs, endMs }: { startMs: number; endMs: number },
+  installs: HistoryInstalls | null = null,
 ): AcceptedVisit[] {
   const planned = visits
     .flatMap((visit) => visit.batches.map((batch, at) => ({ visit, at, ...batch })))
@@ -66,7 +71,7 @@ export function acceptVisits(
     atMs: new Float64Array(),
     isRepeat: new Uint8Array(),
   }
-  const tenant = toTenant(known)
+  const tenant = toTenant(known, installs === null ? [] : [installs.root])
   const key = tenant.key!
   let nowMs = startMs
   const deps: DecideDeps = {
@@ -90,13 +95,22 @@ export function acceptVisits(
   return planned.map(({ phone, atMs }, index) => {
     nowMs = atMs
     const { body } = prepareEvent(bodies, index, atMs - startMs)
-    const decision = decideSubmission(body, { signature: signBody(body, key) }, deps)
+    const install = installs?.before(phone, sessions[index]!.sessionId, atMs) ?? null
+    const credentials =
+      install === null
+        ? { signature: signBody(body, key) }
+        : {
+            signature: signBody(body, createSecretKey(install.key, 'utf8')),
+            install: install.token,
+          }
+    const decision = decideSubmission(body, credentials, deps)
     if (decision.kind === 'refused') throw new Error(`the edge refused: ${decision.reason}`)
-    return { eventId: toEventId(body), phone, atMs, head: decision.head, body }
+    const registration = install?.registration ?? null
+    return { eventId: toEventId(body), phone, atMs, head: decision.head, body, registration }
   })
 }
 
-function toTenant(known: EdgeTenant): Tenant {
+function toTenant(known: EdgeTenant, installRoots: Tenant['installRoots']): Tenant {
   const { policy, policyHash: hash } = known
   return {
     tenantId: known.tenantId,
@@ -105,7 +119,7 @@ function toTenant(known: EdgeTenant): Tenant {
     epoch: 1,
     key: createSecretKey(known.hmacSecret, 'utf8'),
     retired: null,
-    installRoots: [],
+    installRoots,
     sharedSecretOff: false,
     policyVersion: known.policyVersion,
     policyHash: hash,

@@ -60,8 +60,9 @@ export type HistoryScorerOptions = {
   checkStop: () => void
 }
 
-const eventsPerMessage = 100
-/** With 100 events each these are 2,000 events, as in a full batch of a scorer. */
+/** Events, and registrations between them. */
+const elementsPerMessage = 100
+/** With 100 elements each these are 2,000, as in a full batch of a scorer. */
 const messagesPerBatch = 20
 /** Alerts in one transaction: a second at most. */
 const alertsPerTransaction = 200
@@ -87,7 +88,8 @@ export async function scoreVisits(
     const batch = messages.slice(at, at + messagesPerBatch)
     await storeBatch(batch, store)
     await decideBatch(batch, decide)
-    onProgress(Math.min(visits.length, (at + messagesPerBatch) * eventsPerMessage))
+    const share = Math.min(1, (at + messagesPerBatch) / messages.length)
+    onProgress(Math.round(visits.length * share))
   }
   await insertAcceptedClaims(clickhouse, toClaims(options.tenantId, visits))
   return raised
@@ -96,8 +98,12 @@ export async function scoreVisits(
 /** Messages of a stream that was created in 1970: every event of a real stream is later. */
 function toMessages(visits: readonly AcceptedVisit[]): ConsumedMessage[] {
   const messages: ConsumedMessage[] = []
-  for (let at = 0; at < visits.length; at += eventsPerMessage) {
-    const waiters = visits.slice(at, at + eventsPerMessage).map(({ head, body, atMs }) => {
+  const elements = visits.flatMap(({ registration, head, body, atMs }) => {
+    const event = { head, body, atMs }
+    return registration === null ? [event] : [{ ...registration, atMs }, event]
+  })
+  for (let at = 0; at < elements.length; at += elementsPerMessage) {
+    const waiters = elements.slice(at, at + elementsPerMessage).map(({ head, body, atMs }) => {
       return { head, body, bytes: toWaiterBytes(head, body), arrivedMs: atMs }
     })
     const sequence = messages.length + 1

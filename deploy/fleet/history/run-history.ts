@@ -20,6 +20,7 @@ import { withOldActivityKept } from '#shared/io/velocity/activity-merges-store.t
 import { type FleetContext, FleetError, type LocalStack } from '../fleet-context.ts'
 import { createRandom } from '../phones/random.ts'
 import { acceptVisits, type EdgeTenant } from './history-edge.ts'
+import { createHistoryInstalls } from './history-installs.ts'
 import { judgeAlert } from './history-outcomes.ts'
 import { type HistorySpan, makeHistory, type Stories } from './history-plan.ts'
 import { inside, type RaisedVisit, scoreVisits, toAlertKey } from './history-scorer.ts'
@@ -108,7 +109,8 @@ export async function runHistory(
       policyHash: policy.policyHash,
     }
     const model = makeHistory(seed, devices, span)
-    const visits = acceptVisits(model, edge, { startMs: span.startMs, endMs })
+    const installs = createHistoryInstalls({ seed, tenantId })
+    const visits = acceptVisits(model, edge, { startMs: span.startMs, endMs }, installs)
     const onProgress = (events: number) => deps.onProgress(events, visits.length)
     const fail = (text: string) => {
       const instead = `The tenant ${tenantId} has a part of it; --tenant names another one.`

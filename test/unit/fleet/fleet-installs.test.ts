@@ -63,7 +63,10 @@ describe('the cast', () => {
     const chain = evidence.chain.map((certificate) => Buffer.from(certificate, 'base64'))
     const roots = [toRootKey(keys.android)]
     const check = checkKeyAttestation({
-      ...{ chain, challenge, apps, roots },
+      chain,
+      challenge,
+      apps,
+      roots,
       statusList: null,
       nowMs: clock,
     })
