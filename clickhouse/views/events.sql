@@ -22,15 +22,19 @@ create or replace view {analytics:Identifier}.events (
     comment 'The client''s own action: advisory; empty where the client computes no score.',
   client_flags Array(LowCardinality(String)) comment 'The client''s own flags: advisory.',
   detected_signals Array(LowCardinality(String))
-    comment 'category.signal of every boolean signal that was found detected, sorted.',
+    comment 'category.signal of every boolean signal that the client found detected, sorted.',
   unknown_signals Array(LowCardinality(String))
     comment 'category.signal of what the catalog does not know, at most 32.',
   signals JSON(max_dynamic_paths = 256, max_dynamic_types = 2)
-    comment 'All signals, by path: signals.root.su_binary.',
+    comment 'All signals of the client, by path: signals.root.su_binary.',
   body String comment 'The submission, byte for byte.',
   platform_sent LowCardinality(String) comment 'The platform as the SDK spells it.',
   {{optional_columns}},
-  {{decided_columns}}
+  {{decided_columns}},
+  server_signals JSON(max_dynamic_paths = 64, max_dynamic_types = 2)
+    comment 'What the service itself saw or verified, by path: server_signals.attestation.verified. No client can send it.',
+  detected_server_signals Array(LowCardinality(String))
+    comment 'category.signal of every boolean one of these that is true and says that something is wrong, sorted.'
 ) as
 with {{decided_bits}} as decided_bits
 select
@@ -39,7 +43,8 @@ select
   sdk_version, batch_type, rasp_score, rasp_action, flags, reasons, policy_version,
   policy_hash, client_score, client_action, client_flags, detected_signals, unknown_signals,
   signals, body, telemetry.platform as platform_sent, {{optional_values}},
-  {{decided_values}}
+  {{decided_values}},
+  server_signals, detected_server_signals
 from telemetry final
 -- A redelivered event is the same row of the same month, so months need not be read together.
 settings do_not_merge_across_partitions_select_final = 1, defer_partition_pruning_after_final = 0

@@ -18,8 +18,10 @@ from (
     sdk_version,
     uniqExact(sipHash64(device_id)) as fleet,
     uniqExactMap(mapFromArrays(
-      cast(detected_signals as Array(String)),
-      arrayMap(signal -> sipHash64(device_id), detected_signals)
+      cast(arrayConcat(detected_signals, detected_server_signals) as Array(String)),
+      arrayMap(
+        signal -> sipHash64(device_id), arrayConcat(detected_signals, detected_server_signals)
+      )
     )) as by_signal
   from telemetry final
   group by tenant_id, day, platform, sdk_version

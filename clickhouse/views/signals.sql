@@ -9,7 +9,7 @@ create or replace view {analytics:Identifier}.signals (
   platform LowCardinality(String) comment 'android, ios or another, in lower case.',
   sdk_version LowCardinality(String) comment 'The SDK''s version.',
   signal LowCardinality(String) comment 'category.signal',
-  category LowCardinality(String) comment 'root, emulator, debugger, tamper, ecosystem, network.',
+  category LowCardinality(String) comment 'root, emulator, debugger, tamper, ecosystem, network; attestation and connection are what the service itself saw or verified.',
   {{optional_columns}}
 ) as
 select
@@ -17,6 +17,6 @@ select
   {{platform}} as platform,
   sdk_version, signal, substringIndex(signal, '.', 1) as category, {{optional_values}}
 from telemetry final
-array join detected_signals as signal
+array join arrayConcat(detected_signals, detected_server_signals) as signal
 settings do_not_merge_across_partitions_select_final = 1, defer_partition_pruning_after_final = 0
-comment 'One row for every boolean signal that an event found detected: true, or false for tamper.app_attest_valid. Known to the catalog or not. Cheap as events is.';
+comment 'One row for every boolean signal that was found detected in an event: true, or false for tamper.app_attest_valid. Known to the catalog or not. Cheap as events is.';

@@ -14,7 +14,8 @@ create or replace view {analytics:Identifier}.typed_events (
   flags Array(LowCardinality(String)) comment 'The codes of the reasons behind the score.',
   policy_version UInt32 comment 'The version of the tenant''s policy that scored it.',
   {{signal_columns}},
-  {{decided_columns}}
+  {{decided_columns}},
+  {{server_signal_columns}}
 ) as
 with {{decided_bits}} as decided_bits
 select
@@ -33,7 +34,8 @@ select
   flags,
   policy_version,
   {{signal_values}},
-  {{decided_values}}
+  {{decided_values}},
+  {{server_signal_values}}
 from telemetry final
 settings do_not_merge_across_partitions_select_final = 1, defer_partition_pruning_after_final = 0
-comment 'Every accepted event once, with a typed column for every signal of the catalog, named as in events: signals.root.su_binary. A signal that was not measured is null, a list is empty. Name the columns that you need: all of them are many. Cheap as events is.';
+comment 'Every accepted event once, with a typed column for every signal of the catalog, named as in events: signals.root.su_binary, server_signals.attestation.verified. A signal that was not measured is null, a list is empty. Name the columns that you need: all of them are many. Cheap as events is.';

@@ -87,6 +87,10 @@ grant select on `device_intelligence`.prevalence_spikes to analytics_reader;
 
 grant select on `device_intelligence`.shadow_decisions to analytics_reader;
 
+grant select on `device_intelligence`.installs to analytics_reader;
+
+grant select on `device_intelligence`.replays to analytics_reader;
+
 grant select on `device_intelligence`.replication_rounds to analytics_reader;
 
 grant select on `device_intelligence`.reconciliation_watermarks to analytics_reader;
@@ -197,6 +201,22 @@ alter row policy of_tenant on `device_intelligence`.shadow_decisions
   for select using currentUser() in ('default', 'scorer', 'api', 'console') or tenant_id = splitByChar('.', currentUser())[2] to analytics_reader;
 
 create row policy if not exists of_service on `device_intelligence`.shadow_decisions
+  for select using 1 to all except analytics_reader;
+
+create row policy if not exists of_tenant on `device_intelligence`.installs to analytics_reader;
+
+alter row policy of_tenant on `device_intelligence`.installs
+  for select using currentUser() in ('default', 'scorer', 'api', 'console') or tenant_id = splitByChar('.', currentUser())[2] to analytics_reader;
+
+create row policy if not exists of_service on `device_intelligence`.installs
+  for select using 1 to all except analytics_reader;
+
+create row policy if not exists of_tenant on `device_intelligence`.replays to analytics_reader;
+
+alter row policy of_tenant on `device_intelligence`.replays
+  for select using currentUser() in ('default', 'scorer', 'api', 'console') or tenant_id = splitByChar('.', currentUser())[2] to analytics_reader;
+
+create row policy if not exists of_service on `device_intelligence`.replays
   for select using 1 to all except analytics_reader;
 
 create settings profile if not exists analyst;

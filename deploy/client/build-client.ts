@@ -23,6 +23,7 @@ const clientFolder = join(projectFolder, 'shared/client')
 
 /** Entries of the package and their sources. */
 const entries = { index: 'client.ts', webcrypto: 'webcrypto.ts' }
+const pages = ['README.md', 'ATTESTED-INSTALLS.md', 'MAPPINGS.md', 'WHO-SIGNS.md']
 /** What both entries share is a file of its own, so that an error has one class. */
 const commonName = 'common'
 
@@ -36,7 +37,7 @@ export async function buildClient(folder: string): Promise<void> {
   try {
     await buildScripts(made)
     await writeDeclarations(made, { clientFolder, entries, commonName })
-    for (const page of ['README.md', 'MAPPINGS.md', 'WHO-SIGNS.md']) {
+    for (const page of pages) {
       copyFileSync(join(clientFolder, page), join(made, page))
     }
     copyFileSync(join(projectFolder, 'LICENSE'), join(made, 'LICENSE'))

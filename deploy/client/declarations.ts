@@ -45,7 +45,7 @@ export async function writeDeclarations(folder: string, sources: Sources): Promi
   await write(commonName, common)
   for (const [name, source] of Object.entries(entries)) {
     const text = files.get(toDeclaration(source))!
-    await write(name, text.replace(/'\.\/[\w-]+\.ts'/g, `'./${commonName}.js'`))
+    await write(name, text.replace(/'\.\/[\w/-]+\.ts'/g, `'./${commonName}.js'`))
   }
 }
 

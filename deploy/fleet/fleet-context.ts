@@ -19,6 +19,8 @@ export type LocalStack = {
   postgres: string
   clickhouse: string
   clickhouse_shards?: string[]
+  /** The private keys of the roots that its edges take for sandbox tenants. */
+  attestation_keys_file?: string
   /** Process ids; an external server has none. */
   pids: Partial<Record<string, number>>
   demo?: {

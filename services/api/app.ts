@@ -5,6 +5,7 @@
  */
 import type { FastifyInstance } from 'fastify'
 import { dispositionChanges, eventListLimits } from '#shared/core/base/limits/rest-api.ts'
+import type { VerdictKeySet } from '#shared/core/verdicts/verdict-keys.ts'
 import type { AlertQuery } from '#shared/io/alerts/alert-query.ts'
 import { type AlertStore, createAlertStore } from '#shared/io/alerts/alert-store.ts'
 import { isFiltered } from '#shared/io/alerts/filtered-alerts-sql.ts'
@@ -27,12 +28,14 @@ import type { EventListStore } from '#shared/io/telemetry/event-list-store.ts'
 import type { EventStore } from '#shared/io/telemetry/event-store.ts'
 import type { TenantStore } from '#shared/io/tenants/tenant-store.ts'
 import type { Tracing } from '#shared/io/tracing/tracing.ts'
+import { createAddressLimit } from './http/address-limit.ts'
 import { createAuthenticate } from './http/authenticate.ts'
 import { addCompression } from './http/compress-responses.ts'
 import { createFindKeyHolder } from './http/find-key-holder.ts'
 import { createLargeResponses } from './http/large-responses.ts'
 import { createRateLimits } from './http/rate-limits.ts'
 import { traceRequests } from './http/trace-requests.ts'
+import { createVerdictKeyReader } from './http/verdict-key-reader.ts'
 import type { PublicUrls } from './openapi/document.ts'
 import { addOpenapiRoutes } from './openapi/openapi-routes.ts'
 import {
@@ -47,6 +50,7 @@ import { addListRoutes, type KeyedEntry } from './routes/lists.ts'
 import { addReconciliationRoutes } from './routes/reconciliation.ts'
 import { addSignalRoutes } from './routes/signals.ts'
 import { addUserRoutes } from './routes/users.ts'
+import { addVerdictKeyRoute } from './routes/verdict-keys.ts'
 
 export type ApiDeps = {
   tenants: Pick<TenantStore, 'findTenantByApiKey' | 'findExistingApiKeys' | 'recordApiKeyUse'>
@@ -65,6 +69,8 @@ export type ApiDeps = {
   policies: CurrentPolicyStore
   lists: ReturnType<typeof createKeyedLists>
   reconciliation: Pick<ReconciliationStore, 'readReconciliation'>
+  /** The published keys of verdicts at an instant of the wall clock. */
+  readVerdictKeys: (nowMs: number) => Promise<VerdictKeySet>
   /** Left out or null while it is off. */
   tracing?: Tracing | null
   /** For the document; left out, addresses are relative or local. */
@@ -126,6 +132,19 @@ export async function createApiApp(
   })
   await addCompression(app)
   await addOpenapiRoutes(app, deps.publicUrls ?? {})
+  // Before the scope that authenticates: these calls need no key.
+  await app.register(async (scope) => {
+    scope.setValidatorCompiler(validatorCompiler)
+    scope.setSerializerCompiler(() => JSON.stringify)
+    addConditionalRequests(scope)
+    addVerdictKeyRoute(scope.withTypeProvider() as ZodApp, {
+      readVerdictKeys: createVerdictKeyReader({
+        ...deps,
+        readKeys: timed('verdict_keys', deps.readVerdictKeys),
+      }),
+      takeCallOf: createAddressLimit(deps.monotonicMs, metrics),
+    })
+  })
   const authenticate = createAuthenticate({
     findKeyHolder: createFindKeyHolder(
       {

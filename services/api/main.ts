@@ -28,6 +28,7 @@ import { createEventListStore } from '#shared/io/telemetry/event-list-store.ts'
 import { createEventStore } from '#shared/io/telemetry/event-store.ts'
 import { createTenantStore } from '#shared/io/tenants/tenant-store.ts'
 import { openTracing } from '#shared/io/tracing/open-tracing.ts'
+import { readVerdictKeySet } from '#shared/io/verdicts/verdict-key-store.ts'
 import { createApiApp } from './app.ts'
 import { readApiConfig } from './config.ts'
 
@@ -107,6 +108,7 @@ async function main(): Promise<void> {
         clickhouse,
         toAnalyticsDatabase(databaseOf(config.CLICKHOUSE_URL)),
       ),
+      readVerdictKeys: (nowMs) => readVerdictKeySet(postgres, nowMs),
       tracing,
       publicUrls: { api: config.PUBLIC_API_URL, ingest: config.PUBLIC_INGEST_URL },
       nowMs: Date.now,

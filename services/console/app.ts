@@ -23,6 +23,8 @@ import { addFleetRoutes } from './analytics/fleet/fleet-routes.ts'
 import { addRulePerformanceRoutes } from './analytics/rule-performance-routes.ts'
 import { addSignalRoutes } from './analytics/signal-routes.ts'
 import { addSqlRoutes } from './analytics/sql/sql-routes.ts'
+import { addAppRoutes } from './attestation/app-routes.ts'
+import { addAttestationCheckRoute } from './attestation/check-routes.ts'
 import { addAuditRoutes } from './audit/audit-routes.ts'
 import { addDeliveryRoutes } from './deliveries/delivery-routes.ts'
 import { addEntityRoutes } from './entities/entity-routes.ts'
@@ -35,6 +37,7 @@ import type { ConsoleApp } from './http/admin-app.ts'
 import { createTokenCheck, type TokenCheckDeps } from './http/check-token.ts'
 import { createRefusalAudit } from './http/refusal-audit.ts'
 import { addSecretRoutes } from './keys/secret-routes.ts'
+import { addVerdictKeyRoutes } from './keys/verdict-key-routes.ts'
 import { addListRoutes } from './lists/list-routes.ts'
 import { addNetworkRoutes } from './network/network-routes.ts'
 import { createAttemptLimits, limitedBys } from './operators/attempt-limits.ts'
@@ -55,6 +58,8 @@ import { addPages, type PagesDeps, withoutPrefix } from './serve/serve-pages.ts'
 import { addAddressRoutes } from './tenants/address-routes.ts'
 import { addCredentialRoutes } from './tenants/credential-routes.ts'
 import { addEdgeRoutes } from './tenants/edge-routes.ts'
+import { addIngestAnswerRoute } from './tenants/ingest-answer-routes.ts'
+import { addInstallRoutes } from './tenants/installs/install-routes.ts'
 import { addKeyRoutes } from './tenants/key-routes.ts'
 import { addRequestLogRoute } from './tenants/request-log-routes.ts'
 import { addRotationRoutes } from './tenants/rotation-routes.ts'
@@ -68,8 +73,11 @@ const routes = [
   addStaleSecretRoutes,
   addRequestLogRoute,
   addSignatureRoutes,
+  addAppRoutes,
+  addAttestationCheckRoute,
   addCredentialRoutes,
   addRotationRoutes,
+  addInstallRoutes,
   addAlertRoutes,
   addBulkRoutes,
   addAlertCsvRoute,
@@ -92,6 +100,8 @@ const routes = [
   addSignalRoutes,
   addRulePerformanceRoutes,
   addSecretRoutes,
+  addVerdictKeyRoutes,
+  addIngestAnswerRoute,
   addRecoveryRoutes,
   addRetentionRoutes,
   addErasureRoutes,

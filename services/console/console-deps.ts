@@ -2,10 +2,12 @@
 
 import { randomBytes } from 'node:crypto'
 import { unavailable } from '#shared/core/http/problem.ts'
+import type { RevokedSerials } from '#shared/core/installs/revoked-serials.ts'
 import { createFleetStore } from '#shared/io/analytics/fleet-store.ts'
 import { createOverviewStore } from '#shared/io/analytics/overview-store.ts'
 import { createPrevalenceSpikeStore } from '#shared/io/analytics/prevalence-spike-store.ts'
 import { createRulePerformanceStore } from '#shared/io/analytics/rule-performance-store.ts'
+import { readTestRoots } from '#shared/io/attestation/test-roots.ts'
 import { databaseOf } from '#shared/io/clickhouse/clickhouse.ts'
 import { checkWebhookTarget } from '#shared/io/deliveries/outbound/outbound-client.ts'
 import { publishTenantHint } from '#shared/io/deliveries/publish-hints.ts'
@@ -52,6 +54,8 @@ type ConsoleParts = {
   /** The monotonic clock, and the wall clock. */
   nowMs: () => number
   wallMs: () => number
+  /** The status list of revoked certificates; null without one. */
+  revokedSerials: () => RevokedSerials | null
   /** The address that browsers use. */
   publicUrl: () => string
 }
@@ -130,5 +134,7 @@ export function createConsoleDeps(parts: ConsoleParts): ConsoleDeps {
     },
     wallMs,
     backtests,
+    revokedSerials: parts.revokedSerials,
+    findRoots: readTestRoots(config.ATTESTATION_TEST_ROOTS_FILE),
   }
 }

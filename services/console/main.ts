@@ -3,6 +3,7 @@
  */
 
 import { clickhousePrivileges } from '#shared/core/permissions/table-privileges.ts'
+import { startStatusFile } from '#shared/io/attestation/status-file.ts'
 import { databaseOf } from '#shared/io/clickhouse/clickhouse.ts'
 import { closeHttp } from '#shared/io/http/close-http.ts'
 import { listen, toListenUrl } from '#shared/io/http/http-server.ts'
@@ -73,6 +74,7 @@ async function main(): Promise<void> {
   })
   lifecycle.onStop('network data', networkData.start().stop)
   const jobs = startJobsThread({ config, log, metrics })
+  const status = startStatusFile(config, { lifecycle, log, metrics, wallMs: Date.now })
   const internalUrl = await serveInternally({
     lifecycle,
     log,
@@ -84,6 +86,7 @@ async function main(): Promise<void> {
       jobs: jobs.checkReady,
       clickhouse: checkEngine,
       recovery: jobs.checkRecovery,
+      attestation_status: status.warning,
       network_data: networkData.warning,
       // While Postgres is away, its own check says so.
       streams: () => findStreamFault(postgres, config.TELEMETRY_STREAMS).catch(() => null),
@@ -98,16 +101,9 @@ async function main(): Promise<void> {
   })
   let listening = toBrowserUrl(config.CONSOLE_LISTEN)
   const publicUrl = () => config.PUBLIC_URL ?? listening
-  const parts = {
-    config,
-    connections,
-    sealer,
-    keyForm,
-    backtests,
-    networkData,
-    publicUrl,
-    ...shared,
-  }
+  const revokedSerials = status.revoked
+  const stores = { connections, sealer, keyForm, backtests }
+  const parts = { config, publicUrl, revokedSerials, networkData, ...stores, ...shared }
   const app = await createConsoleApp(createConsoleDeps(parts), {
     log,
     metrics,

@@ -2,7 +2,7 @@
  * Builds the HTTP server of ingest from its parts. It works before NATS is connected: until then it
  * refuses submissions and answers `/healthz`.
  */
-import type { KeyObject } from 'node:crypto'
+import { hash, type KeyObject } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { incompleteBodiesBytesMax } from '#shared/core/base/limits/http.ts'
@@ -20,7 +20,10 @@ import {
   waitingBytesMax,
   waitingEventsMax,
 } from '#shared/core/base/limits/ingest.ts'
+import { incompleteRegistrationsBytesMax } from '#shared/core/base/limits/installs.ts'
 import { createFairShares } from '#shared/core/http/fair-shares.ts'
+import { toInstallRoot } from '#shared/core/installs/install-token.ts'
+import type { RevokedSerials } from '#shared/core/installs/revoked-serials.ts'
 import { findTenant } from '#shared/core/telemetry/body-scan.ts'
 import { verifySignature } from '#shared/core/telemetry/signature.ts'
 import {
@@ -47,19 +50,32 @@ import {
   endUnsettled,
   handleSubmission,
   ingestPath,
-  isBatchPath,
+  installsPath,
+  isPath,
   type Pending,
+  type PendingRegistration,
   processSubmission,
   respondSettled,
   type Submission,
   type SubmissionDeps,
 } from './http/handle-submission.ts'
 import { tracePublish } from './http/trace-submissions.ts'
+import type { VerifyEventEvidence } from './installs/event-evidence.ts'
+import { challengePath, handleChallenge } from './installs/handle-challenge.ts'
+import {
+  handleRegistration,
+  processRegistration,
+  type RegistrationDeps,
+} from './installs/handle-registration.ts'
+import { createRegistrationBounds } from './installs/registration-bounds.ts'
+import { createRegistrationObserver } from './installs/registration-metrics.ts'
+import { type VerifyEvidence, verifyEvidence } from './installs/verify-evidence.ts'
 import { createIntakes } from './intakes.ts'
 import { createIngestObserver, type IngestBacklog } from './metrics.ts'
 import { createRefusalDelay } from './refusal-delay.ts'
 import type { RequestLog } from './request-log.ts'
 import type { StaleSecretRequests } from './stale-secret-requests.ts'
+import { createVerdictIssuer } from './verdicts/issue-verdict.ts'
 
 /** What ingest needs of a telemetry stream. */
 export type EdgeStream = {
@@ -69,7 +85,10 @@ export type EdgeStream = {
 
 /** What ingest needs from NATS. */
 export type Edge = {
-  directory: Pick<TenantDirectory, 'find' | 'leaseValid' | 'synced' | 'keysKnown' | 'fault'>
+  directory: Pick<
+    TenantDirectory,
+    'find' | 'leaseValid' | 'synced' | 'keysKnown' | 'fault' | 'verdictSigner'
+  >
   /** In the order of their numbers. */
   streams: readonly EdgeStream[]
   /** Whether the connection to NATS is up at this moment. */
@@ -94,7 +113,17 @@ type IngestDeps = {
   natsFault: () => string | null
   /** A random key as long as tenants' secrets. */
   decoyKey: KeyObject
+  /** Keys of challenges, 32 bytes each: the first one makes them, all of them check. */
+  challengeKeys: readonly [Uint8Array, ...Uint8Array[]]
+  /** Verifies the evidence of installs; the service's own by default. */
+  verifyEvidence?: VerifyEvidence
+  /** Verifies the evidence of events; left out, none is looked at. */
+  verifyEvent?: VerifyEventEvidence
+  /** The status list in force; left out, nothing is known to be revoked. */
+  revoked?: () => RevokedSerials | null
   newBatchId: () => string
+  /** The claim `iss` of verdict tokens; `defaultIssuer` by default. */
+  issuer?: string | undefined
   /** The monotonic clock. */
   nowMs: () => number
   /** The wall clock, in ms since 1970. */
@@ -106,6 +135,9 @@ type IngestDeps = {
   /** Overrides limits, for tests and benchmarks. */
   commitLimits?: Partial<CommitLimits>
 }
+
+/** The claim `iss` where neither SERVICE_ISSUER nor PUBLIC_API_URL is set. */
+export const defaultIssuer = 'device-intelligence'
 
 export type Ingest = {
   app: FastifyInstance
@@ -132,8 +164,15 @@ const commitLimits: CommitLimits = {
 /** Builds the server. The caller listens, closes the server and waits for `drained`. */
 export function createIngest(deps: IngestDeps): Ingest {
   const { edge, log, metrics, telemetryStreams: streams = listTelemetryStreams(1) } = deps
-  const submissions = createSubmissionDeps(deps, streams)
+  const registrations = createRegistrationDeps(deps, () => submissions)
+  const submissions = createSubmissionDeps(deps, streams, registrations)
   const { refusals, observe } = submissions
+  const challenges = {
+    key: deps.challengeKeys[0],
+    wallMs: deps.wallMs,
+    stopping: deps.stopping,
+    challenged: registrations.observe.challenged,
+  }
   const app = createHttpServer({
     notFoundHint: `Telemetry is sent to POST ${ingestPath}, many events to POST ${batchPath}; the REST API has another address.`,
     log,
@@ -143,15 +182,25 @@ export function createIngest(deps: IngestDeps): Ingest {
     stopping: deps.stopping,
     ...(deps.connectionsMax === undefined ? {} : { connectionsMax: deps.connectionsMax }),
     direct: (request, response) => {
-      if (request.method !== 'POST') return false
-      if (isIngest(request.url)) handleSubmission(submissions, request, response)
-      else if (isBatchPath(request.url)) handleClientBatch(submissions, request, response)
-      else return false
+      const { method, url } = request
+      if (method === 'POST') {
+        if (isPath(url, ingestPath)) handleSubmission(submissions, request, response)
+        else if (isPath(url, batchPath)) handleClientBatch(submissions, request, response)
+        else if (isPath(url, installsPath)) handleRegistration(registrations, request, response)
+        else return false
+      } else if (method === 'GET' && isPath(url, challengePath)) {
+        handleChallenge(challenges, request, response)
+      } else return false
       return true
     },
   })
-  addRoute(app, ingestPath, (...exchange) => handleSubmission(submissions, ...exchange))
-  addRoute(app, batchPath, (...exchange) => handleClientBatch(submissions, ...exchange))
+  const routes: [Method, string, Handle][] = [
+    ['POST', ingestPath, (...exchange) => handleSubmission(submissions, ...exchange)],
+    ['POST', batchPath, (...exchange) => handleClientBatch(submissions, ...exchange)],
+    ['POST', installsPath, (...exchange) => handleRegistration(registrations, ...exchange)],
+    ['GET', challengePath, (...exchange) => handleChallenge(challenges, ...exchange)],
+  ]
+  for (const route of routes) addRoute(app, ...route)
   const readyChecks: Record<string, ReadyCheck> = {
     nats: deps.natsFault,
     directory: () => {
@@ -160,22 +209,52 @@ export function createIngest(deps: IngestDeps): Ingest {
     },
     storage: observe.findStorageFault,
   }
-  const warnings = Object.fromEntries(
+  const streamWarnings = Object.fromEntries(
     streams.map(({ number, suffix }) => [
       `stream${suffix}`,
       () => edge()?.streams[number - 1]?.backlog.warning() ?? observe.findStreamFault(number),
     ]),
   )
-  return { app, readyChecks, warnings, drained: submissions.intakes.drained }
+  const { intakes } = submissions
+  const drained = async () => {
+    await intakes.drained()
+    await registrations.bounds.drained()
+    await Promise.all(submissions.evidenceWaits)
+    await intakes.drained()
+  }
+  const warnings: Record<string, ReadyCheck> = {
+    ...streamWarnings,
+    'verdict key': () => {
+      const present = edge()
+      if (present === null || present.directory.verdictSigner() !== null) return null
+      return 'is not known, so submissions get no verdict token'
+    },
+  }
+  return { app, readyChecks, warnings, drained }
 }
 
-function isIngest(url: string | undefined): boolean {
-  return url === ingestPath || url?.startsWith(`${ingestPath}?`) === true
+/** @param submissions made after it */
+function createRegistrationDeps(
+  deps: IngestDeps,
+  submissions: () => SubmissionDeps,
+): RegistrationDeps {
+  const bounds = createRegistrationBounds(deps.nowMs)
+  return {
+    get submissions() {
+      return submissions()
+    },
+    bodies: createBodyBudget(incompleteRegistrationsBytesMax),
+    challengeKeys: deps.challengeKeys,
+    verifyEvidence: deps.verifyEvidence ?? verifyEvidence,
+    bounds,
+    observe: createRegistrationObserver(deps.metrics, bounds.count),
+  }
 }
 
 function createSubmissionDeps(
   deps: IngestDeps,
   streams: readonly TelemetryStream[],
+  registrations: RegistrationDeps,
 ): SubmissionDeps {
   const { edge, nowMs } = deps
   const queueFill = () => submissions.intakes.waiting().events / waitingEventsMax
@@ -183,7 +262,8 @@ function createSubmissionDeps(
   const backlog: IngestBacklog = {
     waiting: () => submissions.intakes.waiting(),
     queued: () => submissions.intakes.queued(),
-    incompleteBytes: () => submissions.bodies.bytes() + submissions.batchBodies.bytes(),
+    incompleteBytes: () =>
+      submissions.bodies.bytes() + submissions.batchBodies.bytes() + registrations.bodies.bytes(),
     delayedRefusals: () => submissions.refusalDelay.delayed(),
   }
   const observe = createIngestObserver(deps.metrics, { backlog, shares, streams, nowMs })
@@ -205,6 +285,8 @@ function createSubmissionDeps(
     tally: deps.tally,
     tracing: deps.tracing,
     stopping: deps.stopping,
+    verifyEvent: deps.verifyEvent ?? null,
+    evidenceWaits: new Set(),
     addToBacklog: (stream, ...event) => edge()?.streams[stream - 1]?.backlog.add(...event),
     connected: () => edge()?.connected() === true,
     decide: {
@@ -221,15 +303,23 @@ function createSubmissionDeps(
       shares,
       verify: verifySignature,
       decoyKey: deps.decoyKey,
+      decoyRoot: toInstallRoot(1, hash('sha256', deps.decoyKey.export(), 'buffer')),
       nowMs,
       wallMs: deps.wallMs,
+      revoked: deps.revoked ?? (() => null),
+      issueVerdict: createVerdictIssuer({
+        findSigner: () => edge()?.directory.verdictSigner() ?? null,
+        issuer: deps.issuer ?? defaultIssuer,
+        log: deps.log,
+      }),
     },
-    intakes: createIntakes<Submission, Pending>({
+    intakes: createIntakes<Submission, Pending | PendingRegistration>({
       connected: () => submissions.connected(),
-      process: (submission) =>
-        submission.isBatch
-          ? processClientBatch(submissions, submission)
-          : processSubmission(submissions, submission),
+      process: (submission) => {
+        if (submission.kind === 'registration') processRegistration(registrations, submission)
+        else if (submission.kind === 'batch') processClientBatch(submissions, submission)
+        else processSubmission(submissions, submission)
+      },
       guessStream: (submission) => {
         const named = findTenant(submission.body)
         submission.named = named
@@ -242,7 +332,10 @@ function createSubmissionDeps(
           edge()!.streams[stream - 1]!.publish(message, batchId, timeoutMs, tracedEvents)
         return deps.tracing === null ? publish() : tracePublish(batch, publish)
       },
-      settle: (pending, settlement) => respondSettled(submissions, pending, settlement),
+      settle: (pending, settlement) => {
+        if ('respond' in pending) pending.respond(settlement)
+        else respondSettled(submissions, pending, settlement)
+      },
       onSettleFailed: (pending, error) => endUnsettled(submissions, pending, error),
       observers: observe.commits,
       newBatchId: deps.newBatchId,
@@ -253,16 +346,16 @@ function createSubmissionDeps(
   return submissions
 }
 
+type Method = 'GET' | 'POST'
+type Handle = (request: IncomingMessage, response: ServerResponse) => void
+
 /** Adds a route, so that other methods get a 405 with `Allow`. */
-function addRoute(
-  app: FastifyInstance,
-  path: string,
-  handle: (request: IncomingMessage, response: ServerResponse) => void,
-): void {
+function addRoute(app: FastifyInstance, method: Method, url: string, handle: Handle): void {
   // Only an escaped spelling of the path arrives here: `direct` handles the plain one.
   const onRequest = async (request: FastifyRequest, reply: FastifyReply) => {
     reply.hijack()
     handle(request.raw, reply.raw)
   }
-  app.post(path, { onRequest, schema: { hide: true } as object }, () => undefined)
+  const schema = { hide: true } as object
+  app.route({ method, url, onRequest, schema, handler: () => undefined })
 }

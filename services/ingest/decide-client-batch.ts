@@ -9,18 +9,9 @@ import { Problem } from '#shared/core/http/problem.ts'
 import type { RateLimitFields } from '#shared/core/http/rate-limit.ts'
 import { findTenant } from '#shared/core/telemetry/body-scan.ts'
 import { splitBatch } from '#shared/core/telemetry/json/split-batch.ts'
-import type { Tenant } from '#shared/io/tenants/directory/tenant-copy.ts'
-import {
-  type Acceptance,
-  type DecideDeps,
-  decideVerified,
-  findSender,
-  type Refusal,
-  refusals,
-  refuse,
-  takeQuota,
-  toVerified,
-} from './decide-submission.ts'
+import { type Acceptance, type DecideDeps, decideVerified, takeQuota } from './decide-submission.ts'
+import { type Refusal, refusals, refuse, toVerified } from './refusals.ts'
+import { type Credentials, findSender, type Sender } from './verify-sender.ts'
 
 /** One event of a batch with what was decided on it. A refusal is of its body. */
 export type DecidedEvent = { body: Buffer; decision: Acceptance | Refusal }
@@ -34,18 +25,19 @@ export type DecidedBatch = {
 }
 
 /**
- * @param signature the value of `X-Service-Signature`
  * @param named the tenant that the body names; undefined when it was not looked for yet
  * @returns the refusal of the whole, or a decision on each event
  */
 export function decideClientBatch(
   body: Buffer,
-  signature: string | undefined,
+  { signature, install }: Credentials,
   deps: DecideDeps,
   named?: string | null,
 ): DecidedBatch | Refusal {
-  const tenant = findSender(body, signature, deps, named)
-  if ('kind' in tenant) return tenant
+  if (install !== undefined) return refusals.installBatch
+  const sender = findSender(body, { signature }, deps, named)
+  if ('kind' in sender) return sender
+  const { tenant } = sender
   const split = splitBatch(body, tenant.tenantId)
   const events = split.ok ? split.events : []
   const bytes = events.reduce((sum, { length }) => sum + Math.max(ingestBytesMin, length), 0)
@@ -59,7 +51,7 @@ export function decideClientBatch(
   }
   const decided: DecidedEvent[] = []
   for (const event of events) {
-    const decision = decideEvent(event, tenant, deps)
+    const decision = decideEvent(event, sender, deps)
     // Nothing of this edge's state differs by event, so none is stored.
     if (decision.kind === 'refused' && decision.reason !== 'body' && decision !== tooLarge) {
       return toVerified(decision, tenant.tenantId, rateLimit)
@@ -76,8 +68,9 @@ export function decideClientBatch(
 
 const tooLarge: Refusal = refusals.tooLarge
 
-function decideEvent(event: Buffer, tenant: Tenant, deps: DecideDeps): Acceptance | Refusal {
+function decideEvent(event: Buffer, sender: Sender, deps: DecideDeps): Acceptance | Refusal {
   if (event.length > bodyBytesMax) return tooLarge
+  const { tenant } = sender
   const tenantId = findTenant(event)
   if (tenantId !== null && tenantId !== tenant.tenantId) {
     return refuseEvent('$.tenant_id', 'must be the tenant of the batch')
@@ -85,7 +78,7 @@ function decideEvent(event: Buffer, tenant: Tenant, deps: DecideDeps): Acceptanc
   if (tenantId === null && event[0] === openBrace) {
     return refuseEvent('$.tenant_id', 'is missing or no slug; each event names the tenant')
   }
-  return decideVerified(event, { tenant, deps, rateLimit: null })
+  return decideVerified(event, { sender, deps, rateLimit: null })
 }
 
 const openBrace = 0x7b

@@ -3,69 +3,41 @@
  * contract in their order, the first failure ends it. It does no I/O. Nothing of a body is scored,
  * stored or returned before its signature is verified.
  */
-import type { KeyObject } from 'node:crypto'
 import { toEventId } from '#shared/core/base/ids.ts'
-import { retryAfterSeconds } from '#shared/core/base/limits/http.ts'
 import { ingestBytesMin } from '#shared/core/base/limits/ingest.ts'
 import { undecidedRetryAfterSeconds } from '#shared/core/base/limits/stream.ts'
 import type { FairShares } from '#shared/core/http/fair-shares.ts'
 import { Problem } from '#shared/core/http/problem.ts'
 import { type RateLimitFields, takeToken, toRateLimitFields } from '#shared/core/http/rate-limit.ts'
+import {
+  type EventEvidence,
+  toEventInstall,
+  toEventSignals,
+} from '#shared/core/installs/event-evidence.ts'
+import type { RevokedSerials } from '#shared/core/installs/revoked-serials.ts'
 import { applyListReason, findListEntry, toListReason } from '#shared/core/lists/lists.ts'
 import type { Action, Score } from '#shared/core/scoring/score.ts'
-import type { Signals } from '#shared/core/signals/signal-definition.ts'
-import { findTenant } from '#shared/core/telemetry/body-scan.ts'
+import { contradictsVerified } from '#shared/core/scoring/verified-verdicts.ts'
+import type { ServerSignals, Signals } from '#shared/core/signals/signal-definition.ts'
 import { type EventHeader, encodeEventHead } from '#shared/core/telemetry/event-batch.ts'
 import type { Findings } from '#shared/core/telemetry/fast-path.ts'
 import { parseTelemetry } from '#shared/core/telemetry/parse-telemetry.ts'
 import { findForcedScore, sandboxForced } from '#shared/core/telemetry/sandbox.ts'
 import type { SignalWarning } from '#shared/core/telemetry/signal-warnings.ts'
-import type { verifySignature } from '#shared/core/telemetry/signature.ts'
-import type { Telemetry } from '#shared/core/telemetry/submission.ts'
+import { readVerdictRequest, type Telemetry } from '#shared/core/telemetry/submission.ts'
 import { findWarnings } from '#shared/core/telemetry/warnings/find-warnings.ts'
-import { framingFaults } from '#shared/io/http/incoming/request-framing.ts'
+import { noAttestation } from '#shared/core/verdicts/verdict-token.ts'
 import type { ActivePolicy } from '#shared/io/tenants/directory/active-policies.ts'
 import type { Tenant } from '#shared/io/tenants/directory/tenant-copy.ts'
-
-/** Why a submission was refused, for a metric label and the log. */
-type RefusalReason =
-  | 'content_type'
-  | 'too_large'
-  | 'body_cut'
-  | 'framing'
-  | 'signature_missing'
-  | 'signature_invalid'
-  | 'rate'
-  | 'byte_rate'
-  | 'share'
-  | 'undecided'
-  | 'body'
-  | 'lease'
-  | 'not_synced'
-  | 'tenant_unusable'
-  | 'disconnected'
-  | 'overload'
-  | 'not_stored'
-  | 'defect'
-
-export type Refusal = {
-  kind: 'refused'
-  reason: RefusalReason
-  problem: Problem
-  /** Rate limit fields of a verified tenant with a rate. */
-  rateLimit?: RateLimitFields
-  /** The tenant, when it is over its own limit. */
-  limitedTenantId?: string
-  /** The tenant, when the signature was valid. */
-  verifiedTenantId?: string
-  /** The event of a valid submission that cannot be stored. */
-  eventId?: string
-  /**
-   * Set when the signature was made with the secret that the last rotation replaced. Neither bytes
-   * nor time of the response reveal it.
-   */
-  retired?: { tenantId: string; last4: string }
-}
+import { type Refusal, refusals, refuse, refuseInstall, toVerified } from './refusals.ts'
+import type { IssuedVerdict, IssueVerdict, VerdictResult } from './verdicts/issue-verdict.ts'
+import {
+  type Credentials,
+  findSender,
+  isOwnDevice,
+  type Sender,
+  type VerifyDeps,
+} from './verify-sender.ts'
 
 /** An accepted submission. It counts once it is stored in the stream. */
 export type Acceptance = {
@@ -85,6 +57,8 @@ export type Acceptance = {
   answer: string
   platform: Platform
   unknownSignals: number
+  /** What became of the request for a verdict token; null when there was none. */
+  verdict: VerdictResult | null
   /** Rate limit fields of a tenant with a rate. */
   rateLimit: RateLimitFields | null
 }
@@ -93,78 +67,18 @@ export type Acceptance = {
 type Platform = 'android' | 'ios' | 'other'
 
 /** State of this edge that a decision depends on. */
-export type DecideDeps = {
-  findTenant: (tenantId: string) => Tenant | undefined
-  /** Whether the copy of the credentials is proven current. */
-  leaseValid: () => boolean
-  /** Whether the copy has every tenant, and the key of each. */
-  keysKnown: () => boolean
+export type DecideDeps = VerifyDeps & {
   /** Whether the tenant's backlog of undecided events is below its limit. */
   mayWait: (tenant: Tenant) => boolean
   /** The shares of what this edge can take, in bytes. */
   shares: Pick<FairShares, 'note' | 'take'>
-  /** Computes one HMAC over the body for any header. */
-  verify: typeof verifySignature
-  /** Replaces the key of tenants that have none, so that every 401 takes the same time. */
-  decoyKey: KeyObject
   /** The monotonic clock. */
   nowMs: () => number
-  /** The wall clock, in ms since 1970. */
-  wallMs: () => number
+  /** The status list in force; left out or null, nothing is known to be revoked. */
+  revoked?: () => RevokedSerials | null
+  /** Makes verdict tokens; left out, there is no key to sign them with. */
+  issueVerdict?: IssueVerdict
 }
-
-export function refuse(reason: RefusalReason, problem: Problem): Refusal {
-  return { kind: 'refused', reason, problem }
-}
-
-function unavailable(reason: RefusalReason, detail: string): Refusal {
-  return refuse(reason, new Problem('unavailable', detail, { retryAfterSeconds }))
-}
-
-export const refusals = {
-  contentType: refuse(
-    'content_type',
-    new Problem(
-      'unsupported_media_type',
-      'Send Content-Type: application/json without any content encoding.',
-    ),
-  ),
-  tooLarge: refuse('too_large', new Problem('body_too_large', 'The body is larger than 64 KiB.')),
-  batchTooLarge: refuse(
-    'too_large',
-    new Problem('body_too_large', 'The batch is larger than 512 KiB: send its events in two.'),
-  ),
-  bodyCut: refuse(
-    'body_cut',
-    new Problem('request_timeout', 'Too many bodies are incomplete, and this one is the oldest.'),
-  ),
-  framing: refuse('framing', framingFaults.chunks.problem),
-  signatureMissing: refuse(
-    'signature_missing',
-    new Problem(
-      'signature_missing',
-      'Send the header X-Service-Signature: the base64 of the HMAC-SHA256 of the body, keyed with ' +
-        'the HMAC secret of the tenant.',
-    ),
-  ),
-  signatureInvalid: refuse(
-    'signature_invalid',
-    new Problem(
-      'signature_invalid',
-      'The signature is not that of this body under the secret of an active tenant. Compare ' +
-        'received.sha256 with the SHA-256 of the bytes that you signed: when they are equal, ' +
-        'tenant_id at the top of the body or the secret is wrong. `di signature check` and the ' +
-        'console find the mistake.',
-    ),
-  ),
-  lease: unavailable('lease', 'Credentials cannot be confirmed as current at the moment.'),
-  notSynced: unavailable('not_synced', 'Not all credentials are known at the moment.'),
-  tenantUnusable: unavailable('tenant_unusable', 'The tenant cannot be served at the moment.'),
-  disconnected: unavailable('disconnected', 'Telemetry cannot be stored at the moment.'),
-  overload: unavailable('overload', 'More telemetry is waiting to be stored than can be held.'),
-  notStored: unavailable('not_stored', 'Telemetry could not be stored; it may be sent again.'),
-  defect: refuse('defect', new Problem('internal_error', 'The request could not be processed.')),
-} as const satisfies Record<string, Refusal>
 
 /** Whether the signature of the submission was valid. */
 export function isVerified(decision: Acceptance | Refusal): boolean {
@@ -173,48 +87,24 @@ export function isVerified(decision: Acceptance | Refusal): boolean {
 
 /**
  * Decides on a submission.
- * @param signature the value of `X-Service-Signature`
  * @param named the tenant that the body names; undefined when it was not looked for yet
+ * @param evidence of `X-Service-Attestation`, verified for the sender; null without it
  */
 export function decideSubmission(
   body: Buffer,
-  signature: string | undefined,
+  credentials: Credentials,
   deps: DecideDeps,
   named?: string | null,
+  evidence: EventEvidence | null = null,
 ): Acceptance | Refusal {
-  const tenant = findSender(body, signature, deps, named)
-  if ('kind' in tenant) return tenant
+  const sender = findSender(body, credentials, deps, named)
+  if ('kind' in sender) return sender
+  const { tenant } = sender
   const cost = { events: 1, bytes: Math.max(ingestBytesMin, body.length) }
   const { refusal, rateLimit } = takeQuota(tenant, cost, deps)
-  const decision = refusal ?? decideVerified(body, { tenant, deps, rateLimit })
-  return decision.kind === 'accepted' ? decision : toVerified(decision, tenant.tenantId, rateLimit)
-}
-
-/** @returns the tenant whose signature is valid, or the refusal */
-export function findSender(
-  body: Buffer,
-  signature: string | undefined,
-  deps: DecideDeps,
-  named: string | null | undefined,
-): Tenant | Refusal {
-  if (signature === undefined || signature === '') return refusals.signatureMissing
-  // With stale credentials a wrong signature looks like one made with a new secret.
-  if (!deps.leaseValid()) return refusals.lease
-  const tenantId = named === undefined ? findTenant(body) : named
-  const tenant = tenantId === null ? undefined : deps.findTenant(tenantId)
-  const unverified = verifyTenant(body, signature, tenant, deps)
-  if (tenant === undefined || unverified !== null) return unverified ?? refusals.signatureInvalid
-  return tenant
-}
-
-/** A refusal of a verified tenant. */
-export function toVerified(
-  refusal: Refusal,
-  tenantId: string,
-  rateLimit: RateLimitFields | null,
-): Refusal {
-  const verified = { ...refusal, verifiedTenantId: tenantId }
-  return rateLimit === null ? verified : { ...verified, rateLimit }
+  const decision = refusal ?? decideVerified(body, { sender, deps, rateLimit, evidence })
+  if (decision.kind === 'accepted' || decision.reason === 'install_device') return decision
+  return toVerified(decision, tenant.tenantId, rateLimit)
 }
 
 /** What a request costs its tenant. */
@@ -258,52 +148,37 @@ function findBytesOverLimit(cost: number, tenant: Tenant, deps: DecideDeps): Ref
   return null
 }
 
-/** Parses and scores the body of a verified tenant that is within its limits. */
-export function decideVerified(
-  body: Buffer,
-  facts: { tenant: Tenant; deps: DecideDeps; rateLimit: RateLimitFields | null },
-): Acceptance | Refusal {
-  const { tenant, deps, rateLimit } = facts
+type DecideFacts = {
+  sender: Sender
+  deps: DecideDeps
+  rateLimit: RateLimitFields | null
+  /** What came in `X-Service-Attestation` of an install; null or left out without it. */
+  evidence?: EventEvidence | null
+}
+
+/** Parses and scores the body of a verified sender that is within its limits. */
+export function decideVerified(body: Buffer, given: DecideFacts): Acceptance | Refusal {
+  const { sender, deps, rateLimit } = given
+  const { tenant } = sender
   const { policy } = tenant
   const parsed = parseTelemetry(body, tenant.tenantId)
   if (!parsed.ok) {
     const detail = 'The body is not a valid telemetry submission.'
     return refuse('body', new Problem('invalid_body', detail, { errors: parsed.errors }))
   }
+  // The answer of every token that does not count: the sender proved another device.
+  if (!isOwnDevice(sender, parsed.telemetry.device_id)) return refuseInstall('install_device')
   if (policy === null || !tenant.lists.usable()) return refusals.tenantUnusable
   // Suppressions and lists are evaluated at the instant that is stored.
   const receivedAtMs = deps.wallMs()
-  const score = scoreTelemetry(parsed.telemetry, tenant, policy, receivedAtMs)
+  const serverSignals = toServerSignals(given, parsed.telemetry)
+  const sent = { telemetry: parsed.telemetry, serverSignals, receivedAtMs }
+  const score = scoreTelemetry(sent, tenant, policy)
   // The lease may have expired since the signature was verified.
   if (!deps.leaseValid()) return refusals.lease
-  return accept(body, parsed, { tenant, score, receivedAtMs, rateLimit })
-}
-
-/**
- * Verifies the signature. A tenant that is unknown, suspended or between two secrets gets the same
- * refusal as a wrong signature. A valid signature costs one HMAC and every refused one costs two:
- * the second uses the secret that a rotation replaced, or the decoy. Only a valid signature gets an
- * answer that depends on its tenant: while the key of one tenant is not known, every signature that
- * is not valid gets a 503, whatever tenant it names.
- * @returns null when the signature is valid, else the refusal
- */
-function verifyTenant(
-  body: Buffer,
-  signature: string,
-  tenant: Tenant | undefined,
-  deps: DecideDeps,
-): Refusal | null {
-  const { decoyKey, verify } = deps
-  const active = tenant?.status === 'active'
-  const key = tenant?.key ?? null
-  if (verify(body, signature, key ?? decoyKey) && active && key !== null) return null
-  const retired = tenant?.retired ?? null
-  const stale = verify(body, signature, retired?.key ?? decoyKey) && retired !== null
-  // This edge is at fault, not the signature: a 401 would make the client give up.
-  if (!deps.keysKnown()) return refusals.notSynced
-  if (!stale || tenant === undefined) return refusals.signatureInvalid
-  const { kind, reason, problem } = refusals.signatureInvalid
-  return { kind, reason, problem, retired: { tenantId: tenant.tenantId, last4: retired.last4 } }
+  const counter = given.evidence?.counter ?? null
+  const facts = { sender, deps, score, serverSignals, counter, receivedAtMs, rateLimit }
+  return accept(body, parsed, facts)
 }
 
 const limitDetails = {
@@ -325,11 +200,31 @@ function refuseLimited(
   return { kind: 'refused', reason, problem, limitedTenantId: tenantId }
 }
 
+/** What the service saw of the sender, and whether the client claims a better verdict. */
+function toServerSignals(
+  { sender, deps, evidence }: DecideFacts,
+  { signals }: Telemetry,
+): ServerSignals {
+  const { install, attestation: own } = sender
+  const ofInstall =
+    install === null
+      ? {}
+      : toEventSignals(toEventInstall(install.facts), evidence ?? null, deps.revoked?.() ?? null)
+  const attestation = { ...ofInstall, ...own }
+  if (!contradictsVerified(signals as Signals, { attestation })) return { attestation }
+  return { attestation: { ...attestation, claim_contradicted: true } }
+}
+
+type Sent = {
+  telemetry: Telemetry
+  serverSignals: ServerSignals
+  receivedAtMs: number
+}
+
 function scoreTelemetry(
-  telemetry: Telemetry,
+  { telemetry, serverSignals, receivedAtMs }: Sent,
   tenant: Tenant,
   policy: ActivePolicy,
-  receivedAtMs: number,
 ): Score {
   if (tenant.environment === 'sandbox') {
     const forced = findForcedScore(telemetry.device_id, policy.thresholds)
@@ -337,7 +232,7 @@ function scoreTelemetry(
   }
   const { sdk_version: sdkVersion, platform } = telemetry.sdk_meta
   const context = { sdkVersion, platform, receivedAtMs }
-  const scored = policy.score(telemetry.signals as Signals, context)
+  const scored = policy.score(telemetry.signals as Signals, context, serverSignals)
   const listed = findListEntry(tenant.lists.find, telemetry, receivedAtMs)
   return listed === null ? scored : applyListReason(scored, toListReason(listed))
 }
@@ -361,24 +256,86 @@ function findSandboxWarnings(
   return findWarnings(telemetry, { raspScore, receivedAtMs }, tenant.policy ?? {})
 }
 
+type AcceptFacts = {
+  sender: Sender
+  deps: Pick<DecideDeps, 'issueVerdict'>
+  score: Score
+  serverSignals: ServerSignals
+  /** Of a valid App Attest assertion. */
+  counter: number | null
+  receivedAtMs: number
+  rateLimit: RateLimitFields | null
+}
+
+/** @returns null when the submission asks for no verdict */
+function findVerdict(
+  telemetry: Telemetry,
+  eventId: string,
+  { sender, deps, score, receivedAtMs }: AcceptFacts,
+): IssuedVerdict | null {
+  const request = readVerdictRequest(telemetry)
+  if (request === null) return null
+  if (deps.issueVerdict === undefined) return { token: null, result: 'no_key' }
+  const facts = sender.install?.facts
+  return deps.issueVerdict({
+    tenantId: sender.tenant.tenantId,
+    deviceId: telemetry.device_id,
+    sessionId: telemetry.session_id,
+    userId: telemetry.user_id,
+    eventId,
+    request,
+    score: score.score,
+    action: score.action,
+    attestation:
+      facts === undefined ? noAttestation : { provider: facts.p, level: facts.l, verdict: facts.v },
+    receivedAtMs,
+  })
+}
+
+/** The body of the 200: JSON in ASCII. */
+function toAnswer(
+  telemetry: Telemetry,
+  eventId: string,
+  { sender: { tenant }, score, receivedAtMs }: AcceptFacts,
+  verdictToken: string | null,
+): string {
+  const answer = {
+    status: 'accepted',
+    rasp_score: score.score,
+    rasp_action: score.action,
+    event_id: eventId,
+  }
+  const token = verdictToken === null ? {} : { verdict_token: verdictToken }
+  if (tenant.ingestAnswer === 'interface') return JSON.stringify({ ...answer, ...token })
+  const flags = score.reasons.map(({ code }) => code)
+  const warnings =
+    tenant.environment === 'sandbox'
+      ? findSandboxWarnings(telemetry, { tenant, score, receivedAtMs })
+      : []
+  if (warnings.length === 0) return JSON.stringify({ ...answer, flags, ...token })
+  // Warnings hold names that the client chose.
+  return escapeNonAscii(JSON.stringify({ ...answer, flags, warnings, ...token }))
+}
+
+type InstallHead = NonNullable<EventHeader['install']>
+
+const withCounter = (head: InstallHead, counter: number | null): InstallHead =>
+  counter === null ? head : { ...head, counter }
+
 function accept(
   body: Buffer,
   parsed: { telemetry: Telemetry } & Findings,
-  facts: {
-    tenant: Tenant
-    score: Score
-    receivedAtMs: number
-    rateLimit: RateLimitFields | null
-  },
+  facts: AcceptFacts,
 ): Acceptance {
-  const { tenant, score } = facts
-  const warnings =
-    tenant.environment === 'sandbox' ? findSandboxWarnings(parsed.telemetry, facts) : []
+  const { sender, score, serverSignals, receivedAtMs } = facts
+  const { tenant, install } = sender
+  const { telemetry } = parsed
   const eventId = toEventId(body)
+  const verdict = findVerdict(telemetry, eventId, facts)
   const header: EventHeader = {
     event_id: eventId,
     tenant_id: tenant.tenantId,
-    received_at: facts.receivedAtMs,
+    received_at: receivedAtMs,
     rasp_score: score.score,
     rasp_action: score.action,
     reasons: score.reasons,
@@ -386,32 +343,25 @@ function accept(
     policy_hash: tenant.policyHash,
     epoch: tenant.epoch,
     ...(parsed.inexactNumbers ? { inexact_numbers: true } : {}),
+    server_signals: serverSignals,
+    ...(install === null ? {} : { install: withCounter(install.head, facts.counter) }),
   }
   const head = encodeEventHead(header, body.length)
-  const text = JSON.stringify({
-    status: 'accepted',
-    rasp_score: score.score,
-    rasp_action: score.action,
-    event_id: eventId,
-    flags: score.reasons.map(({ code }) => code),
-    ...(warnings.length === 0 ? {} : { warnings }),
-  })
-  // Warnings hold names that the client chose.
-  const answer = warnings.length === 0 ? text : escapeNonAscii(text)
   return {
     kind: 'accepted',
     tenantId: tenant.tenantId,
     telemetryStream: tenant.telemetryStream,
-    receivedAtMs: facts.receivedAtMs,
+    receivedAtMs,
     eventId,
-    deviceId: parsed.telemetry.device_id,
-    sdkVersion: parsed.telemetry.sdk_meta.sdk_version,
+    deviceId: telemetry.device_id,
+    sdkVersion: telemetry.sdk_meta.sdk_version,
     score: score.score,
     action: score.action,
     head,
-    answer,
-    platform: toPlatform(parsed.telemetry.sdk_meta.platform),
+    answer: toAnswer(telemetry, eventId, facts, verdict?.token ?? null),
+    platform: toPlatform(telemetry.sdk_meta.platform),
     unknownSignals: parsed.unknownSignals,
+    verdict: verdict?.result ?? null,
     rateLimit: facts.rateLimit,
   }
 }

@@ -9,7 +9,7 @@ import { listTelemetryStreams } from '#shared/core/telemetry/streams/telemetry-s
 import { closeHttp } from '#shared/io/http/close-http.ts'
 import { listen } from '#shared/io/http/http-server.ts'
 import { serveInternally } from '#shared/io/http/internal-server.ts'
-import { createEdgeKeys } from '#shared/io/keys/edge-keys.ts'
+import { createEdgeKeys, type EdgeKeys } from '#shared/io/keys/edge-keys.ts'
 import { readEdgeKeys, warnOfMasterKey } from '#shared/io/keys/process-keys.ts'
 import { type NatsLink, openNats } from '#shared/io/nats/connection.ts'
 import { toNatsSettings } from '#shared/io/process/config.ts'
@@ -25,7 +25,8 @@ import { openTracing } from '#shared/io/tracing/open-tracing.ts'
 import { type AcceptedTally, createAcceptedTally } from './accepted-tally.ts'
 import { createIngest, type Edge } from './app.ts'
 import { openBacklogLimit } from './backlog-limit.ts'
-import { edgeKeyVariables, type IngestConfig, readIngestConfig } from './config.ts'
+import { edgeKeyVariables, readIngestConfig } from './config.ts'
+import { openEvidence } from './installs/open-evidence.ts'
 import { createRequestLog, type RequestLog } from './request-log.ts'
 import { createStaleSecretRequests, type StaleSecretRequests } from './stale-secret-requests.ts'
 
@@ -51,10 +52,12 @@ async function main(): Promise<void> {
     hasTenant: (tenantId) => edge()?.directory.find(tenantId) !== undefined,
     wallMs: Date.now,
   })
+  const evidence = openEvidence(config, { lifecycle, log, metrics, wallMs: Date.now })
   const link = openNats(toNatsSettings(config), 'ingest', log)
   lifecycle.onStop('nats', link.close)
+  const keys = createEdgeKeys(readEdgeKeys(config))
   const edge: () => Edge | null = openEdge({
-    config,
+    keys,
     link,
     log,
     metrics,
@@ -75,12 +78,17 @@ async function main(): Promise<void> {
     requestLog,
     tracing,
     decoyKey: createSecretKey(randomBytes(43)),
+    challengeKeys: keys.challenges,
+    verifyEvidence: evidence.verifyRegistration,
+    verifyEvent: evidence.verifyEvent,
+    revoked: evidence.revoked,
+    issuer: config.SERVICE_ISSUER ?? config.PUBLIC_API_URL,
     newBatchId: () => `bat_${randomUUID()}`,
     nowMs,
     wallMs: Date.now,
     trustedProxies: config.TRUSTED_PROXIES,
   })
-  const { warnings } = ingest
+  const warnings = { ...ingest.warnings, attestation_status: evidence.warning }
   let listening = false
   const readyChecks = {
     ...ingest.readyChecks,
@@ -106,7 +114,7 @@ async function awaitFirstLease(edge: () => Edge | null): Promise<void> {
 
 /** Opens what ingest needs from NATS, once it is connected. @returns null until then */
 function openEdge(options: {
-  config: IngestConfig
+  keys: EdgeKeys
   link: NatsLink
   log: Log
   metrics: Metrics
@@ -115,9 +123,8 @@ function openEdge(options: {
   tally: AcceptedTally
   requestLog: RequestLog
 }): () => Edge | null {
-  const { config, link, log, metrics, lifecycle, staleSecretRequests, tally, requestLog } = options
+  const { keys, link, log, metrics, lifecycle, staleSecretRequests, tally, requestLog } = options
   let edge: Edge | null = null
-  const keys = createEdgeKeys(readEdgeKeys(config))
   link.opened.then(
     (nats) => {
       const edgeId = randomBytes(9).toString('base64url')

@@ -11,9 +11,11 @@ import {
 } from '#shared/core/telemetry/streams/telemetry-streams.ts'
 import { type Metrics, startAtZero } from '#shared/io/process/metrics.ts'
 import { publishFaults } from '#shared/io/telemetry/telemetry-publisher.ts'
-import { type Acceptance, type Refusal, refusals } from './decide-submission.ts'
+import type { Acceptance } from './decide-submission.ts'
 import type { CommitObserver } from './group-commit.ts'
 import type { BatchCounts } from './http/batch-reply.ts'
+import { type Refusal, refusals } from './refusals.ts'
+import { verdictResults } from './verdicts/issue-verdict.ts'
 
 export type IngestObserver = {
   accepted: (acceptance: Acceptance, tookMs: number) => void
@@ -86,13 +88,23 @@ export function createIngestObserver(
     'tenant',
     'action',
   ])
+  const verdicts = metrics.counter<'result'>(
+    'di_ingest_verdicts_total',
+    'Accepted events that asked for a verdict token, by what became of it',
+    ['result'],
+  )
+  startAtZero(
+    verdicts,
+    verdictResults.map((result) => ({ result })),
+  )
   const unanswered = metrics.counter(
     'di_ingest_unanswered_total',
     'Submissions whose response failed by a defect',
   )
   return {
-    accepted: ({ tenantId: tenant, action, platform, unknownSignals }, tookMs) => {
+    accepted: ({ tenantId: tenant, action, platform, unknownSignals, verdict }, tookMs) => {
       accepted.inc({ tenant, action })
+      if (verdict !== null) verdicts.inc({ result: verdict })
       if (unknownSignals > 0) unknown.inc({ platform }, unknownSignals)
       seconds.observe(tookMs / 1000)
     },

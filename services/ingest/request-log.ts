@@ -16,7 +16,8 @@ import {
 import { type Problem, problemStatus } from '#shared/core/http/problem.ts'
 import { findTenant } from '#shared/core/telemetry/body-scan.ts'
 import type { RequestLogAnswer, RequestLogEntry } from '#shared/core/telemetry/request-log.ts'
-import type { Acceptance, Refusal } from './decide-submission.ts'
+import type { Acceptance } from './decide-submission.ts'
+import type { Refusal } from './refusals.ts'
 
 export type RequestLog = {
   /** Notes a submission that is stored. */

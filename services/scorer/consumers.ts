@@ -9,6 +9,8 @@ import type { TelemetryStream } from '#shared/core/telemetry/streams/telemetry-s
 import { findUnraised, raiseAlerts } from '#shared/io/alerts/raise-alerts.ts'
 import type { Clickhouse } from '#shared/io/clickhouse/clickhouse.ts'
 import { publishDeliveryHints } from '#shared/io/deliveries/publish-hints.ts'
+import { createInstallWriter } from '#shared/io/installs/install-store.ts'
+import { createReplayWriter } from '#shared/io/installs/replay-store.ts'
 import { createProver, type Prover } from '#shared/io/keys/proofs.ts'
 import type { Nats } from '#shared/io/nats/connection.ts'
 import {
@@ -218,6 +220,7 @@ function startStoring(
     observe,
     storeDeadLetters: quarantine.storeDeadLetters,
     telemetry: createTelemetryStore(clickhouse, { paths, stream: stream.number }),
+    installs: createInstallWriter(clickhouse),
     reconciliation: createReconciliationWriter(clickhouse, stream.number),
     wallMs: Date.now,
   }
@@ -297,6 +300,7 @@ function createDecideDeps(streamDeps: OfStream): DecideBatchDeps {
     shadow: createShadow(streamDeps),
     reconciliation: createReconciliationWriter(clickhouse, stream.number),
     decisions: createDecisionWriter(clickhouse),
+    replays: createReplayWriter(clickhouse),
     loadRiskFeatures: createRiskFeatureStore(clickhouse).loadRiskFeatures,
     findPolicy: createPolicyDocuments(postgres).findPolicy,
     readDecidedWatermark: () => readDecidedWatermark(nats, stream),

@@ -2,6 +2,7 @@
 import type { AlertCandidate } from '#shared/core/alerts/decide-alert.ts'
 import { createBoundedLabel } from '#shared/core/base/bounded-labels.ts'
 import { dropReasons } from '#shared/core/base/outcome.ts'
+import type { AcceptedRegistration } from '#shared/core/installs/registration.ts'
 import type { AcceptedEvent } from '#shared/core/telemetry/event-batch.ts'
 import { findPlaceholderIds } from '#shared/core/telemetry/placeholder-ids.ts'
 import type { RaiseOutcome } from '#shared/io/alerts/raise-alerts.ts'
@@ -14,9 +15,11 @@ import { latencyBucketsSeconds, type Metrics, startAtZero } from '#shared/io/pro
 
 type ScorerStep =
   | 'insert'
+  | 'registrations'
   | 'reconciliation'
   | 'risk_features'
   | 'decisions'
+  | 'replays'
   | 'raised'
   | 'session'
   | 'raise'
@@ -51,6 +54,7 @@ type StoreObserver = {
    * @param withoutSignals how many of the events were stored without parsed signals
    */
   inserted: (messages: readonly StoredMessage[], nowMs: number, withoutSignals: number) => void
+  registered: (registrations: readonly AcceptedRegistration[]) => void
   /** @param values signal values that only the stored body has, by tenant */
   leftOut: (values: ReadonlyMap<string, number>) => void
   dropped: (deadLetters: readonly Pick<DeadLetter, 'reason'>[]) => void
@@ -68,6 +72,8 @@ type DecideObserver = {
   differing: (events: number) => void
   /** An event whose bytes were received before. */
   retried: () => void
+  /** Events whose bytes were received long before. */
+  replayed: (events: number) => void
   unknownPolicy: () => void
   hintFailed: () => void
 }
@@ -117,6 +123,11 @@ function createStoreObserver(metrics: Metrics): StoreObserver {
     'Dead letters dropped, because the stream is full or the tenant exceeds its share of it',
     ['loss'],
   )
+  const registrations = metrics.counter(
+    'di_registrations_stored_total',
+    'Stored registrations of installs by provider and verdict, repeats included',
+    ['provider', 'verdict'],
+  )
   const garbled = metrics.counter(
     'di_messages_garbled_total',
     'Messages that arrived other than the stream has them, and were read again',
@@ -140,6 +151,11 @@ function createStoreObserver(metrics: Metrics): StoreObserver {
       unparsed.inc(withoutSignals)
       countEvents(events, nowMs)
       for (const { unknownSignals } of messages) countUnknownSignals(unknownSignals)
+    },
+    registered: (all) => {
+      for (const { body } of all) {
+        registrations.inc({ provider: body.provider, verdict: body.verdict })
+      }
     },
     garbled: () => garbled.inc(),
     leftOut: (values) => {
@@ -208,6 +224,10 @@ function createDecideObserver(metrics: Metrics): DecideObserver {
     'di_events_retried_total',
     'Events whose bytes were received before',
   )
+  const replays = metrics.counter(
+    'di_events_replayed_total',
+    'Events whose bytes were received more than ten minutes before, repeats included',
+  )
   const differing = metrics.counter(
     'di_decisions_stored_total',
     'Stored decisions that differ from the edge’s, repeats included',
@@ -230,6 +250,7 @@ function createDecideObserver(metrics: Metrics): DecideObserver {
     existing: (alerts) => existing.inc(alerts),
     differing: (events) => differing.inc(events),
     retried: () => retries.inc(),
+    replayed: (events) => replays.inc(events),
     unknownPolicy: () => policies.inc(),
     hintFailed: () => hints.inc(),
   }

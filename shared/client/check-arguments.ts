@@ -3,10 +3,18 @@
  * that begins with the name of the argument and says what to do. None shows a value that could be
  * a secret.
  */
-import { secretCharactersMin } from '#shared/core/base/limits/client.ts'
+import {
+  evidenceHeaderCharactersMax,
+  installKeyCharacters,
+  secretCharactersMin,
+} from '#shared/core/base/limits/client.ts'
+import { installTokenCharactersMax } from '#shared/core/base/limits/installs.ts'
 
 /** What a webhook secret of the service begins with. */
 export const webhookSecretPrefix = 'whsec_'
+
+/** What an install token begins with. */
+export const installTokenPrefix = 'ins1.'
 
 /**
  * Checks the text of a secret: that it is there, as it was given out.
@@ -35,19 +43,71 @@ export function checkSecret(name: string, secret: unknown, kind: 'hmac' | 'webho
   if (kind === 'hmac' && secret.startsWith(webhookSecretPrefix)) {
     fail(name, 'is the webhook secret; telemetry needs the HMAC secret')
   }
+  if (kind === 'hmac' && secret.startsWith(installTokenPrefix)) {
+    fail(name, 'is an install token; pass it as install.token, with install.key')
+  }
   if (secret.length < secretCharactersMin) {
     fail(name, `is too short: a secret has at least ${secretCharactersMin} characters`)
   }
 }
 
+/**
+ * Checks an install token and its key by their forms alone.
+ * @param name the option that has them
+ * @throws TypeError with the option's name
+ */
+export function checkInstallCredentials(name: string, install: unknown): void {
+  if (typeof install !== 'object' || install === null || Array.isArray(install)) {
+    fail(name, `must be an object with token and key, not ${describe(install)}`)
+  }
+  if ('installToken' in install) {
+    fail(name, 'must be { token, key }: pass installToken and installKey by these names')
+  }
+  const unknown = Object.keys(install).find((key) => key !== 'token' && key !== 'key')
+  if (unknown !== undefined) fail(`${name}.${unknown.slice(0, 40)}`, 'is not one of token, key')
+  const { token, key } = install as { token?: unknown; key?: unknown }
+  checkSecretText(`${name}.token`, token)
+  checkSecretText(`${name}.key`, key)
+  if (!token.startsWith(installTokenPrefix)) {
+    fail(`${name}.token`, `must begin with ${installTokenPrefix}, as the registration gave it`)
+  }
+  if (token.length > installTokenCharactersMax || !/^[\w.-]+$/.test(token)) {
+    fail(`${name}.token`, 'is not as the registration gave it')
+  }
+  if (key.startsWith(installTokenPrefix)) {
+    fail(`${name}.key`, 'is an install token; the key is the other value of the registration')
+  }
+  if (key.length !== installKeyCharacters || !/^[\w-]+$/.test(key)) {
+    fail(`${name}.key`, `must be the ${installKeyCharacters} characters of the registration`)
+  }
+}
+
+/**
+ * Checks the text of evidence for a header: base64 of either alphabet, or a compact token.
+ * @throws TypeError with the argument's name
+ */
+export function checkEvidenceText(name: string, text: unknown): asserts text is string {
+  if (typeof text !== 'string') {
+    const advice = isPromise(text) ? ': await it' : ''
+    fail(name, `must be base64 or a token, not ${describe(text)}${advice}`)
+  }
+  if (text === '') fail(name, 'is empty: leave it out where there is no evidence')
+  if (!/^[\w+/.=-]+$/.test(text)) fail(name, 'must be base64 or a token, without white space')
+  if (text.length > evidenceHeaderCharactersMax) {
+    fail(name, `is too long: at most ${evidenceHeaderCharactersMax} characters`)
+  }
+}
+
 const ingestPath = '/v1/rasp/ingest'
+/** What a wrong address may end with: the paths of ingest. */
+const ownPaths = [ingestPath, '/v1/rasp/installs', '/v1/rasp/challenge']
 
 /**
  * Checks the address of ingest.
- * @returns the address that telemetry is posted to
+ * @returns the address that telemetry is posted to, or that of another path
  * @throws TypeError with the option's name
  */
-export function toIngestAddress(ingestUrl: unknown): string {
+export function toIngestAddress(ingestUrl: unknown, path = ingestPath): string {
   const name = 'ingestUrl'
   if (ingestUrl === undefined || ingestUrl === null || ingestUrl === '') {
     fail(name, `is ${ingestUrl === '' ? 'empty' : ingestUrl}: is its environment variable set?`)
@@ -62,8 +122,9 @@ export function toIngestAddress(ingestUrl: unknown): string {
   if (url.username !== '' || url.password !== '') fail(name, 'must have no user and no password')
   if (/[?#]/.test(ingestUrl)) fail(name, 'must have no query and no fragment')
   const start = ingestUrl.replace(/\/$/, '')
-  if (start.endsWith(ingestPath)) fail(name, `must end before ${ingestPath}, which is added to it`)
-  return `${start}${ingestPath}`
+  const own = ownPaths.find((one) => start.endsWith(one))
+  if (own !== undefined) fail(name, `must end before ${own}, which is added to it`)
+  return `${start}${path}`
 }
 
 function parseUrl(text: string): URL | null {
@@ -75,10 +136,9 @@ function parseUrl(text: string): URL | null {
   }
 }
 
-/** The options of `sendTelemetry`; another name is a mistake, and would be ignored otherwise. */
-const sendOptionNames = [
+/** Options of every call; another name is a mistake, and would be ignored otherwise. */
+export const callOptionNames = [
   'ingestUrl',
-  'hmacSecret',
   'attemptsMax',
   'attemptTimeoutMs',
   'deadlineMs',
@@ -92,22 +152,67 @@ const sendOptionNames = [
  * @throws TypeError with the option's name
  */
 export function checkSendOptions(options: unknown): string {
-  const values = checkNames('options', options, sendOptionNames)
+  const names = [...callOptionNames, 'hmacSecret', 'install', 'attestation']
+  const values = checkNames('options', options, names)
+  const address = toIngestAddress(values.ingestUrl)
+  checkSigner(values)
+  checkCallOptions(values)
+  return address
+}
+
+/**
+ * Checks the options of `sendBatch`, which a server sends for many devices.
+ * @returns the address of telemetry, without `/batch`
+ * @throws TypeError with the option's name
+ */
+export function checkBatchOptions(options: unknown): string {
+  const { install } = (options ?? {}) as { install?: unknown }
+  if (install !== undefined) {
+    fail('install', 'signs telemetry of one device: send each with sendTelemetry')
+  }
+  const values = checkNames('options', options, [...callOptionNames, 'hmacSecret', 'install'])
   const address = toIngestAddress(values.ingestUrl)
   checkSecret('hmacSecret', values.hmacSecret, 'hmac')
+  checkCallOptions(values)
+  return address
+}
+
+function checkSigner({ hmacSecret, install, attestation }: Record<string, unknown>): void {
+  if (install === undefined) {
+    if (attestation !== undefined) fail('attestation', 'needs install: its key is the attested one')
+    checkSecret('hmacSecret', hmacSecret, 'hmac')
+    return
+  }
+  if (hmacSecret !== undefined) {
+    fail('hmacSecret', 'must not be given with install: the key of the install signs')
+  }
+  checkInstallCredentials('install', install)
+  if (attestation !== undefined && typeof attestation !== 'function') {
+    checkEvidenceText('attestation', attestation)
+  }
+}
+
+/**
+ * Checks the options that every call has, but for the address.
+ * @throws TypeError with the option's name
+ */
+export function checkCallOptions(values: Record<string, unknown>): void {
   checkNumber('attemptsMax', values.attemptsMax, { min: 1, whole: true })
   checkNumber('attemptTimeoutMs', values.attemptTimeoutMs, { min: 1, unit: 'ms' })
   checkNumber('deadlineMs', values.deadlineMs, { min: 1, unit: 'ms' })
   const { signal, fetch } = values
-  if (signal !== undefined && !isSignal(signal)) {
-    const isController = isSignal((signal as { signal?: unknown } | null)?.signal)
-    fail('signal', isController ? 'is an AbortController: pass its signal' : notA('AbortSignal'))
-  }
+  checkSignal('signal', signal)
   if (fetch !== undefined && typeof fetch !== 'function') fail('fetch', 'must be a function')
   if (fetch === undefined && typeof globalThis.fetch !== 'function') {
     fail('fetch', 'must be given: this runtime has none')
   }
-  return address
+}
+
+/** Checks an optional `AbortSignal`. */
+export function checkSignal(name: string, signal: unknown): void {
+  if (signal === undefined || isSignal(signal)) return
+  const isController = isSignal((signal as { signal?: unknown } | null)?.signal)
+  fail(name, isController ? 'is an AbortController: pass its signal' : notA('AbortSignal'))
 }
 
 const notA = (type: string) => `must be an ${type}`
@@ -142,6 +247,15 @@ export function checkNumber(name: string, value: unknown, { min, unit, whole }: 
   if (typeof value === 'number' && value >= min && isWhole) return
   const noun = `${whole === true ? 'a whole number' : 'a number'}${unit ? ` of ${unit}` : ''}`
   fail(name, `must be ${noun}, ${min} or more`)
+}
+
+/** Any clock that counts in ms is beyond this, 2001-09-09, and one that counts in s below. */
+const clockMsMin = 1e12
+
+/** Checks an optional clock. */
+export function checkClock(nowMs: unknown): void {
+  if (nowMs === undefined || (typeof nowMs === 'number' && nowMs >= clockMsMin)) return
+  fail('nowMs', 'must be a number of ms since 1970, such as Date.now()')
 }
 
 /**

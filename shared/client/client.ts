@@ -1,11 +1,30 @@
 /**
  * The client for Node and Bun, with the cryptography of `node:crypto`: signs and sends telemetry,
- * verifies webhooks, and maps what mobile SDKs report to `signals`. It needs no package.
+ * verifies webhooks and verdicts, and maps what mobile SDKs report to `signals`. It needs no package.
  */
-import { createHmac, timingSafeEqual } from 'node:crypto'
+import { createHmac, timingSafeEqual, webcrypto } from 'node:crypto'
 import { checkSecretText, toBytes } from './check-arguments.ts'
-import { type SendOptions, sendSigned, sendSignedBatch } from './send-telemetry.ts'
+import {
+  type InstallSender,
+  type InstallSenderOptions,
+  makeInstallSender,
+} from './installs/install-sender.ts'
+import type { Challenge, Install, RegisterOptions } from './installs/install-types.ts'
+import { fetchChallenge as getChallenge, registerSigned } from './installs/register-install.ts'
+import {
+  type InstallSendOptions,
+  type SendOptions,
+  sendSigned,
+  sendSignedBatch,
+} from './send-telemetry.ts'
+import type { CallOptions } from './service-call.ts'
 import type { BatchResult, IngestResult, Telemetry } from './telemetry.ts'
+import type { Verdict } from './verdicts/verdict-token.ts'
+import {
+  checkVerdict,
+  type VerdictCrypto,
+  type VerifyVerdictOptions,
+} from './verdicts/verify-verdict.ts'
 import {
   checkWebhook,
   type MacQuestion,
@@ -42,7 +61,7 @@ const sign = (body: Uint8Array, secret: string) =>
  */
 export function sendTelemetry(
   telemetry: Telemetry | string | Uint8Array,
-  options: SendOptions,
+  options: SendOptions | InstallSendOptions,
 ): Promise<IngestResult> {
   return sendSigned(sign, telemetry, options)
 }
@@ -64,6 +83,37 @@ export function sendBatch(
 }
 
 /**
+ * Fetches a challenge for evidence. It is good for two minutes, and needs no secret.
+ * @throws TypeError for an argument that is a mistake of the caller
+ * @throws TelemetryRefusedError when the service refuses for good
+ * @throws TelemetryUnavailableError when the attempts or the time are used up
+ */
+export function fetchChallenge(options: CallOptions): Promise<Challenge> {
+  return getChallenge(options)
+}
+
+/**
+ * Registers an install: fetches a challenge, gets evidence for it and sends both, signed with the
+ * tenant's secret. Evidence that does not hold registers too: `attestation` of the answer says so.
+ * @returns the token and the key with which the install signs its telemetry
+ * @throws TypeError for an argument that is a mistake of the caller
+ * @throws TelemetryRefusedError when the service refuses for good
+ * @throws TelemetryUnavailableError when the attempts or the time are used up
+ */
+export function registerInstall(options: RegisterOptions): Promise<Install> {
+  return registerSigned(sign, options)
+}
+
+/**
+ * Makes a sender of one install's telemetry. It registers at the first event, renews the token in
+ * time, and registers once more when the service refuses it.
+ * @throws TypeError for an argument that is a mistake of the caller
+ */
+export function createInstallSender(options: InstallSenderOptions): InstallSender {
+  return makeInstallSender({ register: registerInstall, send: sendTelemetry }, options)
+}
+
+/**
  * Verifies a delivery and returns its alert. Every signature that is there must be genuine.
  * @param rawBody the body exactly as received, before any parser
  * @param secret the tenant's webhook secret, `whsec_...`; during a rotation the new and the old one
@@ -80,6 +130,18 @@ export function verifyWebhook(
   let step = check.next()
   while (step.done !== true) step = check.next(hasMac(step.value))
   return step.value
+}
+
+/**
+ * Verifies a verdict token, which an app hands to its backend, without a call to the service.
+ * @param token the `verdict_token` of the answer of ingest, as the app passed it on
+ * @returns the service's action and score, with the device, the session and the user
+ * @throws TypeError for an argument that is a mistake of the caller
+ * @throws VerdictVerificationError when the token must not be believed
+ * @throws VerdictKeysError when the keys cannot be fetched
+ */
+export function verifyVerdict(token: string, options: VerifyVerdictOptions): Promise<Verdict> {
+  return checkVerdict(webcrypto.subtle as unknown as VerdictCrypto, token, options)
 }
 
 function hasMac({ key, data, macs }: MacQuestion): boolean {

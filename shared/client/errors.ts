@@ -20,13 +20,19 @@ export type Refusal = {
   received: { bytes: number; sha256: string } | null
 }
 
-/** The service refused the telemetry. The same bytes would be refused again. */
+/** What a call asked for, as its errors name it. */
+export type CallSubject = 'the telemetry' | 'the challenge' | 'the registration'
+
+/**
+ * The service refused the telemetry, or the registration of an install. The same bytes would be
+ * refused again.
+ */
 export class TelemetryRefusedError extends Error {
   override readonly name = 'TelemetryRefusedError'
   readonly refusal: Refusal
 
-  constructor(refusal: Refusal) {
-    super(`the telemetry was refused with ${describeRefusal(refusal)}`)
+  constructor(refusal: Refusal, subject: CallSubject = 'the telemetry') {
+    super(`${subject} was refused with ${describeRefusal(refusal)}`)
     this.refusal = refusal
   }
 }
@@ -53,10 +59,15 @@ export class TelemetryUnavailableError extends Error {
   readonly retryAfterMs: number | null
   readonly refusal: Refusal | null
 
-  constructor(attempts: number, last: LastAttempt, cause?: unknown) {
+  constructor(
+    attempts: number,
+    last: LastAttempt,
+    cause?: unknown,
+    subject: CallSubject = 'the telemetry',
+  ) {
     const { status, retryAfterMs, refusal } = last
     const reason = refusal === null ? `no answer${describeCause(cause)}` : describeRefusal(refusal)
-    super(`the telemetry was not accepted in ${attempts} attempts: ${reason}`, { cause })
+    super(`${subject} was not accepted in ${attempts} attempts: ${reason}`, { cause })
     this.attempts = attempts
     this.status = status
     this.retryAfterMs = retryAfterMs
@@ -115,5 +126,41 @@ export class WebhookVerificationError extends Error {
     const more = hint === undefined ? '' : ` (${hint})`
     super(`the webhook delivery is not genuine: ${webhookFaults[fault]}${more}`)
     this.fault = fault
+  }
+}
+
+/** Why a verdict token must not be believed. */
+export const verdictFaults = {
+  malformed: 'it is not a verdict token of the service',
+  algorithm: 'it is not signed with ES256',
+  unknown_key: 'its key is not one of the service',
+  forged: 'its signature is not of this token and the key that it names',
+  expired: 'it has expired',
+  future: 'it was issued in the future: compare the clocks',
+  issuer: 'it is of another issuer',
+  tenant: 'it is of another tenant',
+  audience: 'it was asked for with another audience',
+  nonce: 'it answers another nonce',
+} as const
+
+export type VerdictFault = keyof typeof verdictFaults
+
+/** A verdict that must not be believed. Treat it as if the app had sent none. */
+export class VerdictVerificationError extends Error {
+  override readonly name = 'VerdictVerificationError'
+  readonly fault: VerdictFault
+
+  constructor(fault: VerdictFault) {
+    super(`the verdict must not be believed: ${verdictFaults[fault]}`)
+    this.fault = fault
+  }
+}
+
+/** The keys of the service could not be fetched, so nothing is known of the verdict. */
+export class VerdictKeysError extends Error {
+  override readonly name = 'VerdictKeysError'
+
+  constructor(cause: unknown) {
+    super(`the verdict keys cannot be fetched${describeCause(cause)}`, { cause })
   }
 }

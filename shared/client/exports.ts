@@ -5,9 +5,21 @@ export {
   type Refusal,
   TelemetryRefusedError,
   TelemetryUnavailableError,
+  type VerdictFault,
+  VerdictKeysError,
+  VerdictVerificationError,
   type WebhookFault,
   WebhookVerificationError,
 } from './errors.ts'
+export type { InstallSender, InstallSenderOptions } from './installs/install-sender.ts'
+export type {
+  Challenge,
+  Install,
+  InstallApp,
+  InstallAttestation,
+  InstallEvidence,
+  RegisterOptions,
+} from './installs/install-types.ts'
 export { type AppAttestReport, fromAppAttest } from './mappings/app-attest.ts'
 export { type AppdomeReport, fromAppdome } from './mappings/appdome.ts'
 export {
@@ -37,7 +49,13 @@ export {
 } from './mappings/play-integrity.ts'
 export { fromRootBeer, type RootBeerReport } from './mappings/rootbeer.ts'
 export { fromSardine, type SardineReport } from './mappings/sardine.ts'
-export type { SendOptions } from './send-telemetry.ts'
+export type {
+  BodyEvidence,
+  InstallCredentials,
+  InstallSendOptions,
+  SendOptions,
+} from './send-telemetry.ts'
+export type { CallOptions } from './service-call.ts'
 export type {
   Action,
   Alert,
@@ -57,4 +75,7 @@ export type {
   Signals,
   Telemetry,
 } from './telemetry.ts'
+export type { VerdictKey, VerdictKeySet, VerdictKeySource } from './verdicts/verdict-keys.ts'
+export type { Verdict } from './verdicts/verdict-token.ts'
+export type { VerifyVerdictOptions } from './verdicts/verify-verdict.ts'
 export type { VerifyOptions, WebhookDelivery, WebhookHeaders } from './webhook-check.ts'

@@ -23,6 +23,11 @@ export type Telemetry = {
   account_id?: string | null
   /** ISO-8601 with an offset. Kept, never trusted for ordering. */
   occurred_at?: string
+  /**
+   * Asks for a `verdict_token`: what it is for, in your own words, and a random text that your
+   * backend made for this one question. 1 to 128 characters each.
+   */
+  verdict?: { audience: string; nonce: string } | null
   sdk_meta: { sdk_version: string; platform: string; batch_type: string }
   /** What the client computed. Advisory: the service scores `signals`. */
   scorer: { rasp_score: number; rasp_action: string; rasp_flags: string[] }
@@ -38,7 +43,10 @@ export type IngestResult = {
   rasp_action: Action
   /** The same for the same bytes. */
   event_id: string
-  flags: Flag[]
+  /** Absent where the tenant's clients are told the score and the action alone. */
+  flags?: Flag[]
+  /** Where the submission asked for a verdict: for your backend, see `verifyVerdict`. */
+  verdict_token?: string
   /** In a sandbox tenant: signals and values that the catalog does not know. */
   warnings?: SignalWarning[]
 }

@@ -3,8 +3,27 @@
  * and WebCrypto (`crypto.subtle`). What signs or verifies is asynchronous.
  */
 import { checkSecretText, toBytes } from './check-arguments.ts'
-import { type SendOptions, sendSigned, sendSignedBatch } from './send-telemetry.ts'
+import {
+  type InstallSender,
+  type InstallSenderOptions,
+  makeInstallSender,
+} from './installs/install-sender.ts'
+import type { Challenge, Install, RegisterOptions } from './installs/install-types.ts'
+import { fetchChallenge as getChallenge, registerSigned } from './installs/register-install.ts'
+import {
+  type InstallSendOptions,
+  type SendOptions,
+  sendSigned,
+  sendSignedBatch,
+} from './send-telemetry.ts'
+import type { CallOptions } from './service-call.ts'
 import type { BatchResult, IngestResult, Telemetry } from './telemetry.ts'
+import type { Verdict } from './verdicts/verdict-token.ts'
+import {
+  checkVerdict,
+  type VerdictCrypto,
+  type VerifyVerdictOptions,
+} from './verdicts/verify-verdict.ts'
 import {
   checkWebhook,
   type MacQuestion,
@@ -47,9 +66,9 @@ async function sign(body: Uint8Array<ArrayBuffer>, secret: string): Promise<stri
  */
 export async function sendTelemetry(
   telemetry: Telemetry | string | Uint8Array,
-  options: SendOptions,
+  options: SendOptions | InstallSendOptions,
 ): Promise<IngestResult> {
-  checkRuntime()
+  checkRuntime({ isOwnKey: (options as Partial<InstallSendOptions> | null)?.install !== undefined })
   return sendSigned(sign, telemetry, options)
 }
 
@@ -71,6 +90,40 @@ export async function sendBatch(
 }
 
 /**
+ * Fetches a challenge for evidence. It is good for two minutes, and needs no secret.
+ * @throws TypeError for an argument that is a mistake of the caller
+ * @throws TelemetryRefusedError when the service refuses for good
+ * @throws TelemetryUnavailableError when the attempts or the time are used up
+ */
+export async function fetchChallenge(options: CallOptions): Promise<Challenge> {
+  checkRuntime({ isOwnKey: true })
+  return getChallenge(options)
+}
+
+/**
+ * Registers an install: fetches a challenge, gets evidence for it and sends both, signed with the
+ * tenant's secret. Evidence that does not hold registers too: `attestation` of the answer says so.
+ * @returns the token and the key with which the install signs its telemetry
+ * @throws TypeError for an argument that is a mistake of the caller
+ * @throws TelemetryRefusedError when the service refuses for good
+ * @throws TelemetryUnavailableError when the attempts or the time are used up
+ */
+export async function registerInstall(options: RegisterOptions): Promise<Install> {
+  checkRuntime()
+  return registerSigned(sign, options)
+}
+
+/**
+ * Makes a sender of one install's telemetry. It registers at the first event, renews the token in
+ * time, and registers once more when the service refuses it.
+ * @throws TypeError for an argument that is a mistake of the caller
+ */
+export function createInstallSender(options: InstallSenderOptions): InstallSender {
+  checkRuntime({ isOwnKey: options?.register !== undefined })
+  return makeInstallSender({ register: registerInstall, send: sendTelemetry }, options)
+}
+
+/**
  * Verifies a delivery and returns its alert. Every signature that is there must be genuine.
  * @param rawBody the body exactly as received, before any parser
  * @param secret the tenant's webhook secret, `whsec_...`; during a rotation the new and the old one
@@ -88,6 +141,23 @@ export async function verifyWebhook(
   let step = check.next()
   while (step.done !== true) step = check.next(await hasMac(step.value))
   return step.value
+}
+
+/**
+ * Verifies a verdict token, which an app hands to its backend, without a call to the service.
+ * @param token the `verdict_token` of the answer of ingest, as the app passed it on
+ * @returns the service's action and score, with the device, the session and the user
+ * @throws TypeError for an argument that is a mistake of the caller
+ * @throws VerdictVerificationError when the token must not be believed
+ * @throws VerdictKeysError when the keys cannot be fetched
+ */
+export async function verifyVerdict(
+  token: string,
+  options: VerifyVerdictOptions,
+): Promise<Verdict> {
+  // It needs no secret, so it may run in a browser as well.
+  requireWebCrypto()
+  return checkVerdict(crypto.subtle as unknown as VerdictCrypto, token, options)
 }
 
 async function hasMac({ key, data, macs }: MacQuestion): Promise<boolean> {
@@ -115,18 +185,25 @@ function isEqual(expected: Uint8Array, given: Uint8Array): boolean {
   return difference === 0
 }
 
+/** @throws TypeError where WebCrypto is missing */
+function requireWebCrypto(): void {
+  if (typeof globalThis.crypto?.subtle === 'object') return
+  throw new TypeError('crypto.subtle is missing: on Node 18 import device-intelligence-client')
+}
+
 /**
  * A page, a web worker and a service worker hold no secret: everyone who opens the page reads what
- * they have loaded. Server runtimes have other names in `navigator.userAgent`, or none.
- * @throws TypeError in a browser, and where WebCrypto is missing
+ * they have loaded. An app holds none of the tenant's either, but the key of its own install.
+ * Server runtimes have other names in `navigator.userAgent`, or none.
+ * @param options.isOwnKey whether the call needs no secret of the tenant
+ * @throws TypeError in a browser, in an app without a key of its own, and without WebCrypto
  */
-function checkRuntime(): void {
-  if (typeof globalThis.crypto?.subtle !== 'object') {
-    throw new TypeError('crypto.subtle is missing: on Node 18 import device-intelligence-client')
-  }
+function checkRuntime({ isOwnKey = false } = {}): void {
+  requireWebCrypto()
   const { navigator } = globalThis as { navigator?: { userAgent?: unknown; product?: unknown } }
   const isBrowser = /^Mozilla\//.test(String(navigator?.userAgent))
-  if (!isBrowser && navigator?.product !== 'ReactNative') return
+  const isApp = navigator?.product === 'ReactNative'
+  if (!isBrowser && (!isApp || isOwnKey)) return
   throw new TypeError(
     'this client is for servers: a secret in a browser, a service worker or an app is no secret. ' +
       'Send the signals to your own server, and sign there (WHO-SIGNS.md)',

@@ -10,6 +10,7 @@ import {
 } from '#shared/core/base/limits/client.ts'
 import { signaturePattern } from '#shared/core/telemetry/signature-pattern.ts'
 import {
+  checkClock,
   checkNames,
   checkNumber,
   checkSecret,
@@ -125,14 +126,6 @@ function checkArguments({ rawBody, headers, secret, options }: WebhookArguments)
   checkNumber('toleranceSeconds', options.toleranceSeconds, { min: 0, unit: 'seconds' })
   checkClock(options.nowMs)
   return { body, header: toReader(headers), secrets, options }
-}
-
-/** Any clock that counts in ms is beyond this, 2001-09-09, and one that counts in s below. */
-const clockMsMin = 1e12
-
-function checkClock(nowMs: unknown): void {
-  if (nowMs === undefined || (typeof nowMs === 'number' && nowMs >= clockMsMin)) return
-  fail('nowMs', 'must be a number of ms since 1970, such as Date.now()')
 }
 
 type ReadHeader = (name: string) => string | undefined

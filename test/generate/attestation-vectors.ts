@@ -1,8 +1,7 @@
 /**
- * `node test/generate/attestation-vectors.ts` writes `test/vectors/attestation.json` anew, with new
- * keys: signatures are random, so it is not among the files that `npm run generate` compares.
+ * `node test/generate/attestation-vectors.ts` writes `test/vectors/attestation` anew, with new keys:
+ * signatures are random, so it is not among the files that `npm run generate` compares.
  */
-import { writeFileSync } from 'node:fs'
 import { makeAndroidVectors } from '../support/attestation/android-vectors.ts'
 import { testSigner, toRootKey } from '../support/attestation/make-android-chain.ts'
 import { makeKey, toKeyInfo } from '../support/attestation/make-certificate.ts'
@@ -12,11 +11,8 @@ import {
   makeAssertionVectors,
   makePlayVectors,
 } from '../support/attestation/other-vectors.ts'
-import {
-  type AttestationVectors,
-  toVectorsFile,
-  vectorsPath,
-} from '../support/attestation/vectors.ts'
+import { toStep } from '../support/attestation/vector-steps.ts'
+import { type AttestationVectors, writeVectors } from '../support/attestation/vectors.ts'
 
 /** @param nowMs the moment at which the vectors are checked */
 export async function makeVectors(nowMs: number): Promise<AttestationVectors> {
@@ -40,11 +36,13 @@ export async function makeVectors(nowMs: number): Promise<AttestationVectors> {
       ...makeAppAttestVectors(apple, moment),
       ...makeAssertionVectors(moment),
       ...(await makePlayVectors(account, { ...moment, signer: testSigner })),
-    ],
+    ].map((vector) => {
+      const { kind, reason, step } = vector
+      return { ...vector, step: step ?? (reason === null ? null : toStep(kind, reason)) }
+    }),
   }
 }
 
 if (import.meta.main) {
-  const vectors = await makeVectors(Date.UTC(2026, 10, 27))
-  writeFileSync(vectorsPath, `${JSON.stringify(toVectorsFile(vectors), null, 1)}\n`)
+  writeVectors(await makeVectors(Date.UTC(2026, 10, 27)))
 }

@@ -1,6 +1,10 @@
 /** The vocabularies of the catalog's signals for readers. */
-import { categories, type SignalDefinition } from '#shared/core/signals/signal-definition.ts'
-import { signalCatalog } from '#shared/core/signals/signals.ts'
+import {
+  categories,
+  type SignalDefinition,
+  serverCategories,
+} from '#shared/core/signals/signal-definition.ts'
+import { fullCatalog } from '#shared/core/signals/signals.ts'
 
 const head = `<!-- Made by \`npm run generate\` from the signal catalog: do not edit. -->
 
@@ -13,8 +17,8 @@ scores nothing, unless the tenant's policy weighs it. All other texts can be any
 
 /** @returns the text of `shared/core/signals/VOCABULARY.md` */
 export function renderVocabularyPage(): string {
-  const sections = categories.flatMap((category) =>
-    Object.entries<SignalDefinition>(signalCatalog[category]).flatMap(([name, definition]) =>
+  const sections = [...categories, ...serverCategories].flatMap((category) =>
+    Object.entries<SignalDefinition>(fullCatalog[category]).flatMap(([name, definition]) =>
       definition.values === undefined ? [] : toSection(`${category}.${name}`, definition),
     ),
   )

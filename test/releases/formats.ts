@@ -110,6 +110,26 @@ const tenant: Required<z.infer<typeof tenantEntrySchema>> = {
   ingest_share: 0.5,
   list_shards: 1,
   telemetry_stream: 2,
+  install_roots: [
+    {
+      epoch: 1,
+      sealed: sealer.seal(Buffer.alloc(32, 1).toString('base64'), {
+        tenantId,
+        kind: 'install_root',
+      }),
+    },
+  ],
+  shared_secret_off: true,
+  apps: [
+    {
+      platform: 'android',
+      id: 'com.example.bank',
+      signers: ['ab'.repeat(32)],
+      play_keys_sealed: sealer.seal('the Play keys', { tenantId, kind: 'play' }),
+    },
+    { platform: 'ios', id: 'com.example.bank', team: 'ABCDE12345', development: true },
+  ],
+  ingest_answer: 'interface',
 }
 
 const requestLogQuery = { query_id: 'query-1', tenant_id: tenantId }

@@ -6,6 +6,7 @@
 import { createSecretKey } from 'node:crypto'
 import { toEventId } from '#shared/core/base/ids.ts'
 import { undecidedShare } from '#shared/core/base/limits/stream.ts'
+import { installRootBytes, toInstallRoot } from '#shared/core/installs/install-token.ts'
 import type { Policy } from '#shared/core/policies/policy.ts'
 import { compilePolicy } from '#shared/core/scoring/scoring.ts'
 import { signBody, verifySignature } from '#shared/core/telemetry/signature.ts'
@@ -76,6 +77,7 @@ export function acceptVisits(
     shares: { note: () => undefined, take: () => 0 },
     verify: verifySignature,
     decoyKey: key,
+    decoyRoot: toInstallRoot(1, Buffer.alloc(installRootBytes)),
     nowMs: () => nowMs - startMs,
     wallMs: () => nowMs,
   }
@@ -88,7 +90,7 @@ export function acceptVisits(
   return planned.map(({ phone, atMs }, index) => {
     nowMs = atMs
     const { body } = prepareEvent(bodies, index, atMs - startMs)
-    const decision = decideSubmission(body, signBody(body, key), deps)
+    const decision = decideSubmission(body, { signature: signBody(body, key) }, deps)
     if (decision.kind === 'refused') throw new Error(`the edge refused: ${decision.reason}`)
     return { eventId: toEventId(body), phone, atMs, head: decision.head, body }
   })
@@ -103,6 +105,8 @@ function toTenant(known: EdgeTenant): Tenant {
     epoch: 1,
     key: createSecretKey(known.hmacSecret, 'utf8'),
     retired: null,
+    installRoots: [],
+    sharedSecretOff: false,
     policyVersion: known.policyVersion,
     policyHash: hash,
     policy: { hash, thresholds: policy.thresholds, score: compilePolicy(policy) },
@@ -110,7 +114,9 @@ function toTenant(known: EdgeTenant): Tenant {
     byteLimiter: null,
     undecidedShare,
     telemetryStream: 1,
+    ingestAnswer: 'full',
     lists: { usable: () => true, find: () => [] },
+    apps: { listed: [], playKeys: new Map() },
     fault: null,
   }
 }

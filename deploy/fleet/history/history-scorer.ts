@@ -11,6 +11,8 @@ import { toStreamOffset } from '#shared/core/telemetry/event-batch.ts'
 import { findUnraised, type RaiseOutcome, raiseAlerts } from '#shared/io/alerts/raise-alerts.ts'
 import type { Clickhouse } from '#shared/io/clickhouse/clickhouse.ts'
 import { type EndedDelivery, endDeliveries } from '#shared/io/history/simulated-history-store.ts'
+import { createInstallWriter } from '#shared/io/installs/install-store.ts'
+import { createReplayWriter } from '#shared/io/installs/replay-store.ts'
 import type { ConsumedMessage } from '#shared/io/nats/consume/consume.ts'
 import { createPolicyDocuments } from '#shared/io/policies/policy-document-store.ts'
 import { createShadowDecisionWriter } from '#shared/io/policies/shadow-decision-store.ts'
@@ -133,6 +135,7 @@ function createStages(
     observe,
     reconciliation,
     telemetry: createTelemetryStore(clickhouse),
+    installs: createInstallWriter(clickhouse),
     storeDeadLetters: async ([first]: readonly { detail: string }[]) => {
       if (first !== undefined) throw new Error(`an event was not stored: ${first.detail}`)
     },
@@ -143,6 +146,7 @@ function createStages(
     observe,
     reconciliation,
     decisions: createDecisionWriter(clickhouse),
+    replays: createReplayWriter(clickhouse),
     loadRiskFeatures,
     findPolicy,
     // Batches are decided one after another.

@@ -11,6 +11,7 @@ import {
 } from '#shared/core/permissions/process-permissions.ts'
 import { toDerivedKeys } from '#shared/io/keys/process-keys.ts'
 import { chooseStreamBytes } from '../nats/stream-size.ts'
+import { openTestRoots } from '../test-roots.ts'
 import type { ChildLog } from './child-log.ts'
 import { endChild, exitOf, type LaunchSpec } from './launch.ts'
 import { postgresPasswords } from './server-passwords.ts'
@@ -79,6 +80,7 @@ export function serviceEnv(
     : chooseStreamBytes(settings.dataDir, streams)
   const defaults = {
     ALLOW_PRIVATE_WEBHOOKS: '1',
+    ATTESTATION_TEST_ROOTS_FILE: openTestRoots(settings.dataDir),
     PUBLIC_INGEST_URL: `http://${listenAddress(settings, 'ingest')}`,
     ...mallocEnv,
     ...(streamBytes === undefined ? {} : { TELEMETRY_STREAM_MAX_BYTES: `${streamBytes}` }),

@@ -16,6 +16,7 @@ import { ensureDemoTenant } from '../demo-tenant.ts'
 import { type FirstSignIn, inviteFirstOperator } from '../first-operator.ts'
 import { requireLocalPackages } from '../local-packages.ts'
 import { needsSwitch, switchKeys } from '../switch-keys.ts'
+import { testKeysPath } from '../test-roots.ts'
 import { type Analysts, openAnalysts } from './analysts.ts'
 import {
   type ChildLog,
@@ -410,6 +411,7 @@ function publish(stack: Stack): void {
     internal: internalUrls(stack),
     admin_token: stack.secrets.admin_token,
     pids,
+    attestation_keys_file: testKeysPath(stack.settings.dataDir),
     ...(stack.analysts ? { analysts: stack.analysts.url } : {}),
     ...(demo ? { demo } : {}),
   }

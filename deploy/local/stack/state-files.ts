@@ -46,6 +46,8 @@ export type StackFile = Record<ServiceName | ServerName, string> & {
   pids: Partial<Record<ChildName, number>>
   /** The analysts' URL of the embedded ClickHouse. */
   analysts?: string
+  /** The private keys of the roots that its edges take for sandbox tenants. */
+  attestation_keys_file?: string
   demo?: DemoTenant
 }
 

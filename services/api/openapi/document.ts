@@ -21,6 +21,7 @@ import {
   submissionBatchExample,
   submissionExample,
 } from './examples.ts'
+import { installHeader, toInstallPaths } from './install-paths.ts'
 
 const rateLimitHeaders = {
   RateLimit: toHeaderRef('RateLimit'),
@@ -30,6 +31,8 @@ const rateLimitHeaders = {
 /** Where clients reach the public listeners. */
 export type PublicUrls = { api?: string | undefined; ingest?: string | undefined }
 
+/** Needs no key. */
+export const verdictKeysPath = '/v1/di/verdict-keys'
 export const ingestPath = '/v1/rasp/ingest'
 const batchPath = `${ingestPath}/batch`
 const localIngest = 'http://127.0.0.1:8080'
@@ -52,6 +55,7 @@ export function toPublicDocument(urls: PublicUrls): OpenapiOptions {
         { name: 'Users', description: 'The devices of a user or account.' },
         { name: 'Lists', description: 'Allow and deny lists of devices and users.' },
         { name: 'Events', description: 'What became of one submission.' },
+        { name: 'Verdicts', description: 'Tokens that your backend verifies by itself.' },
         { name: 'Ledger', description: 'Whether every event reached every stage.' },
         { name: 'Signals', description: 'The signal catalog and its weights.' },
         { name: 'Operations', description: 'For operators of the service.' },
@@ -84,6 +88,7 @@ export function toPublicDocument(urls: PublicUrls): OpenapiOptions {
       paths: {
         [ingestPath]: toIngestPath(urls, singleCall),
         [batchPath]: toIngestPath(urls, batchCall),
+        ...toInstallPaths(toIngestServers(urls)),
         ...toOperationsPaths(),
       },
       webhooks: {
@@ -92,7 +97,10 @@ export function toPublicDocument(urls: PublicUrls): OpenapiOptions {
         'webhook.test': { post: toTestWebhook() },
       },
     },
-    describeRoute: () => ({ problems: ['unauthorized', 'rate_limited', 'unavailable'] }),
+    describeRoute: (_method, path) =>
+      path === verdictKeysPath
+        ? { problems: ['rate_limited', 'unavailable'], security: [] }
+        : { problems: ['unauthorized', 'rate_limited', 'unavailable'] },
     headersOf: (status) =>
       [200, 304, 400, 403, 404, 409, 422, 429].includes(status) ? rateLimitHeaders : {},
   }
@@ -113,6 +121,7 @@ type IngestCall = {
   operationId: string
   summary: string
   description: string
+  parameters?: Json[]
   body: { schema: string; example: Json }
   accepted: { description: string; schema: string; example: Json }
 }
@@ -122,6 +131,7 @@ const singleCall: IngestCall = {
   summary: 'Submit telemetry',
   description:
     'The response is sent once the event is durably stored. Sending the same bytes again is safe: it raises no second alert and counts no session twice.',
+  parameters: [installHeader],
   body: { schema: 'Submission', example: submissionExample },
   accepted: {
     description: 'Accepted and stored.',
@@ -143,24 +153,27 @@ const batchCall: IngestCall = {
   },
 }
 
-function toIngestPath({ ingest = localIngest }: PublicUrls, call: IngestCall): Json {
-  const { operationId, summary, description, body, accepted } = call
+const toIngestServers = ({ ingest = localIngest }: PublicUrls): Json[] => [
+  {
+    url: '{ingest_url}',
+    description: 'The ingest host.',
+    variables: { ingest_url: { default: ingest } },
+  },
+]
+
+function toIngestPath(urls: PublicUrls, call: IngestCall): Json {
+  const { operationId, summary, description, parameters, body, accepted } = call
   const toContent = ({ schema, example }: { schema: string; example: Json }) => ({
     'application/json': { schema: toSchemaRef(schema), example },
   })
   return {
-    servers: [
-      {
-        url: '{ingest_url}',
-        description: 'The ingest host.',
-        variables: { ingest_url: { default: ingest } },
-      },
-    ],
+    servers: toIngestServers(urls),
     post: {
       operationId,
       tags: ['Ingest'],
       summary,
       description,
+      ...(parameters === undefined ? {} : { parameters }),
       security: [{ signature: [] }],
       requestBody: { required: true, content: toContent(body) },
       responses: {

@@ -53,6 +53,20 @@ export const ingestResultExample = {
   flags,
 }
 
+export const verdictKeySetExample = {
+  keys: [
+    {
+      kty: 'EC',
+      crv: 'P-256',
+      x: 'f83OJ3D2xF1Bg8vub9tLe1gHMzV76e8Tus9uPHvRVEU',
+      y: 'x_FEzRu9m36HLN_tue659LNpXW6pCyStikYjKIWI5a0',
+      kid: 'oKIywvGUpTVTyxMQ3bwIIeQUudfr_CkLMjCE19ECD-U',
+      use: 'sig',
+      alg: 'ES256',
+    },
+  ],
+}
+
 export const submissionBatchExample = {
   tenant_id: submissionExample.tenant_id,
   events: [submissionExample, { ...submissionExample, session_id: '..' }],
@@ -125,6 +139,13 @@ export const deviceExample = {
   risk_score: alertExample.decision.risk_score,
   platform: submissionExample.sdk_meta.platform,
   sdk_version: submissionExample.sdk_meta.sdk_version,
+  install: {
+    provider: 'key_attestation',
+    verdict: 'verified',
+    level: 'hardware',
+    registered_at: '2026-03-02T07:30:00.512Z',
+    expires_at: '2026-04-01T07:30:00.512Z',
+  },
   users_seen_on: ['customer-1029'],
   users_cursor: null,
   sessions: [

@@ -16,11 +16,12 @@ export async function scoreWithCurrentPolicy(
   { event, body }: { event: StoredEvent; body: Telemetry },
   { policy, version, policyHash }: { policy: Policy; version: number; policyHash: string },
 ): Promise<Verdict> {
-  const scored = compilePolicy(policy)(body.signals, {
+  const context = {
     sdkVersion: body.sdk_meta.sdk_version,
     platform: body.sdk_meta.platform,
     receivedAtMs: deps.wallMs(),
-  })
+  }
+  const scored = compilePolicy(policy)(body.signals, context, event.serverSignals)
   const known = {
     version,
     policy_hash: policyHash,
@@ -37,12 +38,15 @@ export async function scoreWithCurrentPolicy(
     streamOffset: event.streamOffset,
     received_at: event.receivedAtMs,
     body,
+    install: event.install,
   }
   const [features] = await deps
     .loadRiskFeatures([loaded], () => policy)
     .catch(rejectUnavailable('The risk features of the device cannot be read at the moment.'))
   const verdict = { rasp_score: scored.score, rasp_action: scored.action }
-  const risk = decideRisk({ ...verdict, reasons: scored.reasons, body }, policy, features!)
+  const { receivedAtMs: received_at } = event
+  const rescored = { ...verdict, reasons: scored.reasons, body, received_at }
+  const risk = decideRisk(rescored, policy, features!)
   const { action, riskScore: risk_score, reasons } = risk
   return { ...known, action, risk_score, reasons, risk_features: true }
 }

@@ -22,6 +22,8 @@ export type Stack = {
   nats: string
   clickhouse: string
   clickhouse_shards?: string[]
+  /** The private keys of the roots that its edges take for sandbox tenants. */
+  attestation_keys_file?: string
   postgres: string
   admin_token: string
   pids: Partial<Record<string, number>>

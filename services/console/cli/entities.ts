@@ -48,6 +48,11 @@ export const users = group('users', 'users and accounts', [
   ),
 ])
 
+const toInstallText = (install: Device['device']['install']): string =>
+  install === null
+    ? 'not registered'
+    : `${install.provider}, ${install.verdict}, key: ${install.level}`
+
 function toDeviceText({ device, alerts, signal_changes: changes, links }: Device): string {
   return [
     toFields({
@@ -56,6 +61,7 @@ function toDeviceText({ device, alerts, signal_changes: changes, links }: Device
       last_seen: toTime(device.last_seen_at),
       risk_score: device.risk_score,
       device_score: device.peak_rasp_score,
+      install: toInstallText(device.install),
       sessions: device.sessions_total,
       users: device.users_seen_on.length,
     }),

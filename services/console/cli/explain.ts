@@ -91,7 +91,9 @@ function toSignals({ signals }: Steps): string {
     step.signal,
     JSON.stringify(step.value ?? null),
     step.outcome === 'scored' ? `+${step.points}` : step.outcome.replace('_', ' '),
-    step.suppressed_because ?? '',
+    [step.seen_by === 'server' ? 'seen by the server' : '', step.suppressed_because ?? '']
+      .filter((text) => text !== '')
+      .join('; '),
   ])
   return rows.length === 0 ? 'none were sent' : toTable(['SIGNAL', 'VALUE', 'POINTS', ''], rows)
 }

@@ -1,7 +1,8 @@
 /**
  * `di fleet`: a simulated fleet of phones against the running stack. It sends at the given rate,
  * can receive the webhooks, and compares what it sent with the API at the end. The exit status is 0
- * when everything agrees. With `--history` it makes days of the past instead.
+ * when everything agrees. With `--history` it makes days of the past instead, and with `--installs`
+ * phones that attest their keys.
  */
 import { randomBytes, randomInt } from 'node:crypto'
 import { type Command, InvalidArgumentError } from 'commander'
@@ -25,6 +26,7 @@ const historyDaysMax = 365
 
 type RawOptions = {
   history?: number
+  installs?: boolean
   tenant?: string
   hmacSecretFile?: string
   apiKeyFile?: string
@@ -52,6 +54,10 @@ export function registerFleet(program: Command, context: CliContext): void {
       'make this many days of the past in a new tenant of the local stack, and end',
       numberFrom(1, historyDaysMax, true),
     )
+    .option(
+      '--installs',
+      'register phones with keystores of their own in a new tenant, attack them, and check',
+    )
     .option('--tenant <slug>', 'report to this tenant instead of a fresh one')
     .option('--hmac-secret-file <file>', "the given tenant's HMAC secret")
     .option('--api-key-file <file>', "the given tenant's API key; without it nothing is read back")
@@ -65,9 +71,10 @@ export function registerFleet(program: Command, context: CliContext): void {
     .option('--receive', 'receive the webhooks and check every one of them')
     .option('--receive-faults <p>', 'share of webhooks answered 500', numberFrom(0, 1), 0)
     .option('--settle <s>', 'seconds to wait for what is late', numberFrom(0, 3_600), 30)
-    .action((raw: RawOptions, command: Command) =>
-      raw.history === undefined ? run(context, raw) : runPast(context, raw, command),
-    )
+    .action((raw: RawOptions, command: Command) => {
+      if (raw.installs === true) return runWithInstalls(context, raw, command)
+      return raw.history === undefined ? run(context, raw) : runPast(context, raw, command)
+    })
 }
 
 function numberFrom(low: number, high: number, whole = false): (text: string) => number {
@@ -111,15 +118,55 @@ async function run(context: CliContext, raw: RawOptions): Promise<void> {
   }
 }
 
-/** What `--history` can be given with. */
-const historyOptions = new Set(['history', 'tenant', 'devices', 'seed'])
+/** What `--history` and `--installs` can be given with. */
+const optionsBeside = {
+  history: ['tenant', 'devices', 'seed'],
+  installs: ['devices', 'seed', 'settle'],
+} as const
+
+function checkOptionsBeside(option: keyof typeof optionsBeside, command: Command): void {
+  const given = command.options
+    .map((one) => one.attributeName())
+    .filter((name) => command.getOptionValueSource(name) === 'cli')
+  const allowed: readonly string[] = [option, ...optionsBeside[option]]
+  const other = given.find((name) => !allowed.includes(name))
+  if (other !== undefined) throw new CliError(`--${option} cannot be given with ${other}`)
+}
+
+async function runWithInstalls(
+  context: CliContext,
+  raw: RawOptions,
+  command: Command,
+): Promise<void> {
+  checkOptionsBeside('installs', command)
+  const { runInstalls, toInstallsText, FleetError } = await loadFleet()
+  const interrupt = listenForInterrupt()
+  try {
+    const summary = await runInstalls(
+      {
+        context: toFleetContext(context, FleetError),
+        nowMs: () => Date.now(),
+        stop: interrupt.signal,
+        newSuffix: () => randomBytes(5).toString('hex'),
+        onProgress: (text) => process.stderr.write(`${text}\n`),
+      },
+      {
+        devices: raw.devices,
+        seed: raw.seed ?? randomInt(1, 2 ** 31),
+        settleMs: raw.settle * 1000,
+      },
+    )
+    context.out(summary, toInstallsText)
+    if (!summary.ok) process.exitCode = 1
+  } catch (error) {
+    throw error instanceof FleetError ? new CliError(error.message, { cause: error }) : error
+  } finally {
+    interrupt.done()
+  }
+}
 
 async function runPast(context: CliContext, raw: RawOptions, command: Command): Promise<void> {
-  const given = command.options
-    .map((option) => option.attributeName())
-    .filter((name) => command.getOptionValueSource(name) === 'cli')
-  const other = given.find((name) => !historyOptions.has(name))
-  if (other !== undefined) throw new CliError(`--history cannot be given with ${other}`)
+  checkOptionsBeside('history', command)
   const { runHistory, FleetError } = await loadFleet()
   const { stderr } = process
   const interrupt = listenForInterrupt()
@@ -157,13 +204,15 @@ const toHistoryText = ({ deliveries, ...summary }: HistorySummary): string =>
 /** Loads the fleet when the command runs: the production image leaves it out. */
 async function loadFleet() {
   try {
-    const [run, history, summary, context] = await Promise.all([
+    const [run, history, installs, text, summary, context] = await Promise.all([
       import('../../../deploy/fleet/run-fleet.ts'),
       import('../../../deploy/fleet/history/run-history.ts'),
+      import('../../../deploy/fleet/installs/run-installs.ts'),
+      import('../../../deploy/fleet/installs/installs-summary.ts'),
       import('../../../deploy/fleet/check/summary.ts'),
       import('../../../deploy/fleet/fleet-context.ts'),
     ])
-    return { ...run, ...history, ...summary, ...context }
+    return { ...run, ...history, ...installs, ...text, ...summary, ...context }
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'ERR_MODULE_NOT_FOUND') throw error
     throw new CliError(

@@ -17,11 +17,12 @@ import { explain } from './explain.ts'
 import { registerFleet } from './fleet.ts'
 import { keys } from './keys.ts'
 import { lists } from './lists.ts'
-import { network } from './operation/network.ts'
 import { addBackup, addRestore } from './operation/backup.ts'
 import { backupServers } from './operation/backup-servers.ts'
+import { network } from './operation/network.ts'
 import { recovery } from './operation/recovery.ts'
 import { addReplay } from './operation/replay.ts'
+import { verdictKeys } from './operation/verdict-keys.ts'
 import { operators } from './operators.ts'
 import { audit, edges } from './overview.ts'
 import { policy } from './policies/policies.ts'
@@ -36,6 +37,7 @@ import { tenants } from './tenants/tenants.ts'
 const entries: readonly Entry[] = [
   tenants,
   secrets,
+  verdictKeys,
   alerts,
   keys,
   lists,

@@ -69,8 +69,13 @@ function toDays(text: string): number {
 function toSignalText({ policy, categories }: SignalList): string {
   const { name, version, thresholds } = policy
   const title = `${name}, version ${version}: REVIEW from ${thresholds.review}, BLOCK from ${thresholds.block}`
-  const rows = categories.flatMap(({ category, cap, soft, signals }) => [
-    [category.toUpperCase(), '', '', '', '', `at most ${cap}${soft ? ', never BLOCK alone' : ''}`],
+  const rows = categories.flatMap(({ category, seen_by: seenBy, cap, soft, signals }) => [
+    [
+      category.toUpperCase(),
+      seenBy === 'server' ? 'seen by the server' : '',
+      ...['', '', ''],
+      `at most ${cap}${soft ? ', never BLOCK alone' : ''}`,
+    ],
     ...signals.map((one) => [
       `  ${one.name}`,
       one.type,

@@ -37,7 +37,9 @@ export function toColumns<Row>(columns: readonly Column<Row>[], rows: readonly R
 }
 
 /** Names and aligned values. Undefined values are omitted. */
-export function toFields(fields: Record<string, string | number | null | undefined>): string {
+export function toFields(
+  fields: Record<string, string | number | boolean | null | undefined>,
+): string {
   const shown = Object.entries(fields).filter(([, value]) => value !== undefined)
   const width = Math.max(0, ...shown.map(([name]) => name.length))
   return shown

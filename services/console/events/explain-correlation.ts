@@ -45,12 +45,14 @@ export async function explainCorrelation(
     streamOffset: event.streamOffset,
     received_at: event.receivedAtMs,
     body,
+    install: event.install,
   }
   const [features] = await loadRiskFeatures([loaded], () => policy).catch(
     rejectUnavailable('The risk features of the device cannot be read at the moment.'),
   )
   const verdict = { rasp_score: event.raspScore, rasp_action: event.raspAction }
-  const scored = { ...verdict, reasons: event.reasons ?? [], body }
+  const { receivedAtMs: received_at } = event
+  const scored = { ...verdict, reasons: event.reasons ?? [], body, received_at }
   const risk = decideRisk(scored, policy, features!)
   const raised = alerts.find(
     ({ alert, eventId }) => eventId === event.eventId && alert.decision.action === risk.action,

@@ -56,11 +56,12 @@ export async function explainEvent(
   ])
   const policy = readPolicy(event, text)
   const body = readBody(event)
-  const steps = explainScore(policy, body.signals as Signals, {
+  const context = {
     sdkVersion: body.sdk_meta.sdk_version,
     platform: body.sdk_meta.platform,
     receivedAtMs: event.receivedAtMs,
-  })
+  }
+  const steps = explainScore(policy, body.signals as Signals, context, event.serverSignals)
   // The flags of the event show whether a removed tenant was a sandbox.
   const sandbox =
     tenant === null ? event.flags.includes(sandboxForced) : tenant.environment === 'sandbox'

@@ -18,6 +18,7 @@ import {
 } from '#shared/core/base/limits/tenants.ts'
 import { webhookEvents } from '#shared/core/deliveries/webhook-events.ts'
 import { operatorText } from '#shared/core/http/operator-text.ts'
+import { ingestAnswers } from '#shared/core/tenants/ingest-answer.ts'
 
 const environmentSchema = z.enum(['live', 'sandbox'])
 const statusSchema = z.enum(['active', 'suspended'])
@@ -54,6 +55,13 @@ export const createdTenantSchema = z
     webhook_url: z.string().nullable(),
   })
   .describe('The only time the secrets are shown.')
+
+export const ingestAnswerSchema = z
+  .enum(ingestAnswers)
+  .describe(
+    'what a 200 of ingest tells the client: full, or interface for the fields of the public ' +
+      'interface and event_id alone, without flags and warnings',
+  )
 
 const retentionSchema = z
   .object({ days: z.number().int().nullable(), default: z.boolean() })
@@ -99,6 +107,7 @@ export const tenantSchema = z
       .nullable()
       .describe("the share of the telemetry stream; null is the product's default"),
     telemetry_stream: z.number().int().describe('the number of its telemetry stream, for good'),
+    ingest_answer: ingestAnswerSchema,
     rest_rate: rateSchema,
     retention: z
       .object({ events: retentionSchema, alerts: retentionSchema, deliveries: retentionSchema })
@@ -114,6 +123,18 @@ export const tenantSchema = z
     hmac_secret: z
       .object({ last4: z.string(), created_at: z.string(), state: z.string() })
       .nullable(),
+    shared_secret_off: z
+      .boolean()
+      .describe('whether telemetry that is signed with the HMAC secret itself is refused'),
+    install_roots: z
+      .array(
+        z.object({
+          epoch: z.number().int(),
+          state: z.enum(['current', 'next', 'previous']),
+          created_at: z.string(),
+        }),
+      )
+      .describe('the valid install roots, the one that makes tokens first'),
     webhook_secret: z
       .object({
         last4: z.string(),

@@ -1,6 +1,7 @@
 /**
  * The directory reconciler: keeps the tenant directory in NATS equal to Postgres, undoes rotations
- * whose console has stopped, and removes new credentials that were not fetched. It runs in every
+ * whose console has stopped, removes new credentials that were not fetched, and gives tenants that
+ * are older than install roots their first one. It runs in every
  * console. A failed round is counted and repeated.
  */
 import type { Log } from '#shared/io/process/log.ts'
@@ -8,13 +9,25 @@ import type { Metrics } from '#shared/io/process/metrics.ts'
 import { type Poller, startPolling } from '#shared/io/process/poll.ts'
 import type { TenantProjection } from '#shared/io/tenants/directory/tenant-projection.ts'
 import { removeExpiredRotationKeys } from '#shared/io/tenants/rotation-store.ts'
+import type { Maker } from '../tenants/credentials.ts'
+import { addFirstRoots } from '../tenants/installs/install-roots.ts'
 import { type UndoDeps, undoAbandonedRotations } from '../tenants/rotation.ts'
 
 /** A lost entry is repaired within 1.5 s, a wrong one within 3 s. */
 const roundMs = 1_000
 
+/**
+ * How often it looks for tenants without an install root: they come with an upgrade, or with a
+ * backup of an older release.
+ */
+const rootsEveryMs = 60_000
+
 type DirectoryReconcilerDeps = {
   rotation: UndoDeps
+  /** Makes first install roots. */
+  maker: Maker
+  /** The monotonic clock. */
+  nowMs: () => number
   projection: TenantProjection
   log: Log
   metrics: Metrics
@@ -27,9 +40,18 @@ export function startDirectoryReconciler(deps: DirectoryReconcilerDeps): Poller 
     'Comparisons of the tenant directory with Postgres, by outcome',
     ['outcome'],
   )
+  let rootsDueMs = 0
+  const addRoots = async () => {
+    if (deps.nowMs() < rootsDueMs || !deps.rotation.directory.connected()) return
+    const added = await addFirstRoots({ ...deps.rotation, ...deps.maker })
+    // The next round goes on where there are more.
+    if (added === 0) rootsDueMs = deps.nowMs() + rootsEveryMs
+    else deps.log.info({ added }, 'tenants got their first install root')
+  }
   const round = async () => {
     await undoAbandonedRotations(deps.rotation)
     await removeExpiredRotationKeys(deps.rotation.locks.work)
+    await addRoots()
     await deps.projection.repair()
     rounds.inc({ outcome: 'done' })
   }

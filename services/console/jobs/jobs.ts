@@ -1,8 +1,9 @@
 /**
  * The console's background jobs, all in one thread of their own. A lock lets one of any number of
- * consoles run each of them; the stream keeper, the directory reconciler and the list projector run
- * in every console.
+ * consoles run each of them; the stream keeper, the directory reconciler, the list projector and the
+ * job of verdict keys run in every console.
  */
+import { randomBytes } from 'node:crypto'
 import { createErasureStore } from '#shared/io/erasure/erasure-store.ts'
 import type { Sealer } from '#shared/io/keys/console-keys.ts'
 import { startStreamKeeper } from '#shared/io/nats/streams/stream-keeper.ts'
@@ -11,7 +12,7 @@ import type { Log } from '#shared/io/process/log.ts'
 import type { Metrics } from '#shared/io/process/metrics.ts'
 import type { TenantProjection } from '#shared/io/tenants/directory/tenant-projection.ts'
 import type { Connections } from '../connections.ts'
-import type { DirectoryWriter } from '../tenants/directory.ts'
+import type { KeyedDirectoryWriter } from '../tenants/directory.ts'
 import { countRotations } from '../tenants/rotation.ts'
 import { startBulkJobs } from './bulk-jobs.ts'
 import { startDirectoryReconciler } from './directory-reconciler.ts'
@@ -22,10 +23,11 @@ import { createReconciliation } from './reconciliation/reconciliation.ts'
 import { createRemovals } from './removals.ts'
 import { createReplication } from './replication.ts'
 import { createRetention } from './retention.ts'
+import { startVerdictKeys } from './verdict-keys.ts'
 
 type JobDeps = {
   steps: StopSteps
-  directory: DirectoryWriter
+  directory: KeyedDirectoryWriter
   projection: TenantProjection
   sealer: Sealer
   connections: Connections
@@ -56,9 +58,11 @@ export function startJobs(deps: JobDeps): Jobs {
   })
   const jobs = {
     'stream keeper': () => startStreamKeeper({ ...shared, findNats: connections.findNats }),
-    'directory reconciler': () => startDirectoryReconciler({ ...shared, rotation, projection }),
+    'directory reconciler': () =>
+      startDirectoryReconciler({ ...shared, rotation, projection, maker: { sealer, randomBytes } }),
     'list projector': () =>
       startListProjector({ ...common, sealer, findNats: connections.findNats }),
+    'verdict keys': () => startVerdictKeys({ ...common, directory, sealer }),
     'bulk jobs': () => startBulkJobs(common),
     retention: () => createRetention(common).start(),
     replication: () => createReplication(common).start(),

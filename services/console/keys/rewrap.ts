@@ -21,7 +21,12 @@ import {
 } from '#shared/io/tenants/sealed-secret-store.ts'
 import { withTenantLock } from '#shared/io/tenants/tenant-lock.ts'
 import { createTenantStore } from '#shared/io/tenants/tenant-store.ts'
-import { type DirectoryWriter, requireDirectory, requireRecovered } from '../tenants/directory.ts'
+import { rewrapVerdictKeys } from '#shared/io/verdicts/verdict-key-store.ts'
+import {
+  type KeyedDirectoryWriter,
+  requireDirectory,
+  requireRecovered,
+} from '../tenants/directory.ts'
 import { beginSwitch, endSwitch, type SwitchDeps } from './switch-keys.ts'
 
 export type RewrapDeps = SwitchDeps & {
@@ -29,7 +34,7 @@ export type RewrapDeps = SwitchDeps & {
   /** Connections for changes that hold a tenant's lock. */
   locks: Locks
   sealer: Sealer
-  directory: DirectoryWriter
+  directory: KeyedDirectoryWriter
   /** Tenants whose entry at the edges is sealed or proven under another key than the sealer's. */
   listTenantsToReproject: () => Promise<string[]>
   /** Proves the other entries of the directory again. @returns how many are left */
@@ -47,7 +52,7 @@ export type RewrapResult = {
   already: number
   /** Tenants with a sealed secret. */
   tenants: number
-  /** Tenants, operators and erasures left for another call; 0 when the previous key is not needed. */
+  /** Tenants, operators, erasures and verdict keys left for another call; 0 when the previous key is not needed. */
   remaining: number
   duration_ms: number
 }
@@ -73,6 +78,13 @@ export async function rewrapSecrets(
   const { already, tenants } = await countSealed(postgres, sealer.currentHeads())
   let rewrapped = 0
   let revision = 0
+  let remaining = 0
+  const count = (others: { rewrapped: number; remaining: number }) => {
+    deps.onRewrap('rewrapped', others.rewrapped)
+    if (others.remaining > 0) deps.onRewrap('failed', others.remaining)
+    rewrapped += others.rewrapped
+    remaining += others.remaining
+  }
   const project = async (session: Session, tenantId: string) => {
     const projected = await projectAgain(deps, session, tenantId)
     revision = Math.max(revision, projected)
@@ -90,14 +102,16 @@ export async function rewrapSecrets(
   await forEachConcurrently(stale, inTime, (tenantId) =>
     withTenantLock(deps.locks, tenantId, (session) => project(session, tenantId)),
   )
-  let remaining = await readDirectory(deps.proveOthersAgain)
+  const verdictKeys = await postgres.transaction((tx) => rewrapVerdictKeys(tx, sealer))
+  count(verdictKeys)
+  const { revision: verdictRevision } = await readDirectory(() =>
+    directory.projectVerdictKey(postgres),
+  )
+  revision = Math.max(revision, verdictRevision)
+  remaining += await readDirectory(deps.proveOthersAgain)
   if (revision > 0) await directory.awaitEdges(revision)
   for (const rewrapOthers of [rewrapTotpSecrets, rewrapErasures]) {
-    const others = await postgres.transaction((tx) => rewrapOthers(tx, sealer))
-    deps.onRewrap('rewrapped', others.rewrapped)
-    if (others.remaining > 0) deps.onRewrap('failed', others.remaining)
-    rewrapped += others.rewrapped
-    remaining += others.remaining
+    count(await postgres.transaction((tx) => rewrapOthers(tx, sealer)))
   }
   const left = new Set([
     ...(await listTenantsToRewrap(postgres, sealer.currentHeads())),

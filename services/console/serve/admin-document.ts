@@ -6,6 +6,7 @@ const tags = {
   Tenants: 'Tenants, their rates and how long their data is kept.',
   Credentials: 'HMAC secrets, webhook secrets and API keys.',
   Submissions: 'What reached the edges, and why a submission was refused.',
+  Attestation: 'The apps of a tenant, and why evidence of a phone is rejected.',
   Alerts: 'Alerts: the queue, dispositions, notes and bulk changes.',
   Entities: 'Devices, users and events behind the alerts.',
   Webhooks: 'The webhook of a tenant and its deliveries.',

@@ -1,5 +1,6 @@
 /** Creates credentials: the plain text for one response, and the form that is stored. */
 
+import { installRootBytes } from '#shared/core/installs/install-token.ts'
 import type { StoredKey } from '#shared/core/tenants/credentials.ts'
 import {
   credentialBytes,
@@ -38,4 +39,10 @@ export function makeApiKey(maker: Maker, environment: Environment): NewCredentia
   const plain = toApiKey(environment, maker.randomBytes(credentialBytes))
   const prefix = toApiKeyPrefix(environment)
   return { plain, stored: { hash: hashApiKey(plain), prefix, last4: toLast4(plain) } }
+}
+
+/** Makes an install root, which nobody is shown. @returns it, sealed */
+export function makeInstallRoot(maker: Maker, tenantId: string): string {
+  const root = maker.randomBytes(installRootBytes).toString('base64')
+  return maker.sealer.seal(root, { tenantId, kind: 'install_root' })
 }

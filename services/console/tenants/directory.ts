@@ -17,6 +17,7 @@ import {
 } from '#shared/io/tenants/directory/tenant-directory.ts'
 import { createTenantStore, type Projection } from '#shared/io/tenants/tenant-store.ts'
 import { isUndone } from '#shared/io/tenants/undone-creations.ts'
+import { projectVerdictKey } from '#shared/io/verdicts/project-verdict-key.ts'
 
 export type DirectoryWriter = {
   /** Whether NATS answers right now. */
@@ -31,6 +32,11 @@ export type DirectoryWriter = {
   awaitEdges: (revision: number, onEdge?: EdgeListener) => Promise<EdgesWaited>
 }
 
+/** The same, and what gives the edges the current key of verdicts where they do not have it. */
+export type KeyedDirectoryWriter = DirectoryWriter & {
+  projectVerdictKey: (db: Queryable) => ReturnType<typeof projectVerdictKey>
+}
+
 /**
  * Creates the writer.
  * @param findNats the connection; null before the first one
@@ -41,7 +47,7 @@ export function createDirectoryWriter(
   findNats: () => Nats | null,
   sealer: Sealer,
   nowMs: () => number,
-): DirectoryWriter {
+): KeyedDirectoryWriter {
   const requireNats = () => {
     const nats = findNats()
     if (nats !== null) return nats
@@ -60,6 +66,8 @@ export function createDirectoryWriter(
     },
     project: async ({ entry, policy }) =>
       projectTenant(await openDirectory(requireNats(), sealer), entry, policy),
+    projectVerdictKey: async (db) =>
+      projectVerdictKey(await openDirectory(requireNats(), sealer), db),
     awaitEdges: (revision, onEdge) =>
       awaitEdges({
         nats: requireNats(),

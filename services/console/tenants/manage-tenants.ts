@@ -1,6 +1,6 @@
 /**
- * Operations on tenants except rotation: create, suspend, resume, set rates, set the webhook. A
- * change and its audit row are one transaction. A change for edges returns once every live edge has
+ * Operations on tenants except rotation: create, suspend, resume, set rates, set what clients are
+ * answered, set the webhook. A change and its audit row are one transaction. A change for edges returns once every live edge has
  * applied it.
  */
 
@@ -8,6 +8,7 @@ import { Problem, unavailable } from '#shared/core/http/problem.ts'
 import { defaultPolicy } from '#shared/core/policies/default-policy.ts'
 import { toPolicyHash } from '#shared/core/policies/policy.ts'
 import { type Environment, toApiKeyPrefix } from '#shared/core/tenants/credentials.ts'
+import type { IngestAnswer } from '#shared/core/tenants/ingest-answer.ts'
 import { insertAudit } from '#shared/io/postgres/audit-store.ts'
 import type { Locks } from '#shared/io/postgres/named-lock-store.ts'
 import type { Postgres, Session } from '#shared/io/postgres/postgres.ts'
@@ -19,7 +20,13 @@ import { setRates, type TenantRates } from '#shared/io/tenants/tenant-rate-store
 import { createTenantStore } from '#shared/io/tenants/tenant-store.ts'
 import { chooseTelemetryStream } from '#shared/io/tenants/tenant-streams.ts'
 import type { TenantStatus, TenantView } from '#shared/io/tenants/tenant-view.ts'
-import { type Maker, makeApiKey, makeHmacSecret, makeWebhookSecret } from './credentials.ts'
+import {
+  type Maker,
+  makeApiKey,
+  makeHmacSecret,
+  makeInstallRoot,
+  makeWebhookSecret,
+} from './credentials.ts'
 import {
   type DirectoryWriter,
   projectCurrentState,
@@ -89,6 +96,7 @@ export async function createTenant(deps: ManageDeps, wanted: CreateTenant): Prom
         hmac: hmac.stored,
         webhook: webhook.stored,
         apiKey: apiKey.stored,
+        installRoot: makeInstallRoot(deps, tenantId),
       })
       const after = {
         name: wanted.name,
@@ -192,6 +200,33 @@ export async function setTenantRates(
     await updateEdges(deps, session, tenantId)
     return after
   })
+}
+
+/**
+ * Sets what the tenant's clients are answered.
+ * @throws Problem as `setTenantStatus`
+ */
+export async function setIngestAnswer(
+  deps: ManageDeps,
+  wanted: { tenantId: string; answer: IngestAnswer; actor: string },
+): Promise<{ tenant_id: string; ingest_answer: IngestAnswer }> {
+  const { tenantId, answer, actor } = wanted
+  await withTenantLock(deps.locks, tenantId, async (session) => {
+    const before = await requireTenant(session, tenantId)
+    await requireRecovered(deps.directory, session, tenantId)
+    await session.transaction(async (tx) => {
+      if (!(await createTenantStore(tx).setIngestAnswer(tenantId, answer))) return
+      await insertAudit(tx, {
+        actor,
+        tenantId,
+        action: 'tenant.ingest_answer_set',
+        before: { ingest_answer: before.ingest_answer },
+        after: { ingest_answer: answer },
+      })
+    })
+    await updateEdges(deps, session, tenantId)
+  })
+  return { tenant_id: tenantId, ingest_answer: answer }
 }
 
 /**

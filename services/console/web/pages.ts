@@ -79,6 +79,11 @@ export const pages = [
     role: 'engineer',
   },
   {
+    path: '/manage/integrations/$tenant/attestation',
+    load: () => import('./pages/integration/attestation-check.tsx'),
+    role: 'engineer',
+  },
+  {
     path: '/manage/lists',
     load: () => import('./pages/lists/page.tsx'),
     nav: { name: 'Lists', of: 'admin' },

@@ -4,7 +4,8 @@
  */
 import { clientBatchFaultsMax } from '#shared/core/base/limits/ingest.ts'
 import type { UnstoredBatch } from '#shared/core/http/problem.ts'
-import { escapeNonAscii, type Refusal, refusals } from '../decide-submission.ts'
+import { escapeNonAscii } from '../decide-submission.ts'
+import { type Refusal, refusals } from '../refusals.ts'
 
 export type BatchReply = {
   /** @param answer as of an event that is sent alone: JSON in ASCII */

@@ -1,6 +1,6 @@
 /** Checks the headers of a submission, before its body is read. */
 import type { IncomingMessage } from 'node:http'
-import { type Refusal, refusals } from '../decide-submission.ts'
+import { type Refusal, refusals } from '../refusals.ts'
 
 const jsonType = /^application\/json[ \t]*(;|$)/i
 

@@ -12,11 +12,13 @@ import { proveConnection } from '#shared/io/http/connection-guard.ts'
 import { type BodyFault, receiveBody } from '#shared/io/http/incoming/receive-body.ts'
 import { afterHead } from '#shared/io/http/incoming/stop-reading.ts'
 import { type DecidedBatch, decideClientBatch } from '../decide-client-batch.ts'
-import { type Acceptance, type Refusal, refusals, toVerified } from '../decide-submission.ts'
+import type { Acceptance } from '../decide-submission.ts'
 import { toWaiterBytes } from '../group-commit.ts'
+import { type Refusal, refusals, toVerified } from '../refusals.ts'
 import { type BatchReply, createBatchReply, toBatchAnswer, toUnstoredBatch } from './batch-reply.ts'
 import { checkHeaders } from './check-headers.ts'
 import {
+  credentialsOf,
   findStoringFault,
   type Pending,
   refuse,
@@ -24,7 +26,6 @@ import {
   respondRefused,
   type Submission,
   type SubmissionDeps,
-  signatureOf,
   startSpan,
   toStart,
 } from './handle-submission.ts'
@@ -50,7 +51,7 @@ export function handleClientBatch(
   }
   receiveBody(request, { bytesMax: clientBatchBytesMax, budget: deps.batchBodies }, (body) => {
     if (typeof body === 'string') refuseBatch(deps, response, bodyFaults[body])
-    else deps.intakes.admit({ response, body, arrivedMs: deps.decide.nowMs(), isBatch: true })
+    else deps.intakes.admit({ response, body, arrivedMs: deps.decide.nowMs(), kind: 'batch' })
   })
 }
 
@@ -86,7 +87,7 @@ function refuseBatch(
 /** @returns why the whole is refused; null when it waits for acknowledgements, or is answered */
 function decideAndOffer(deps: SubmissionDeps, submission: Submission): Refusal | null {
   const { response, body, arrivedMs } = submission
-  const decided = decideClientBatch(body, signatureOf(response), deps.decide, submission.named)
+  const decided = decideClientBatch(body, credentialsOf(response), deps.decide, submission.named)
   if (decided.kind === 'refused') {
     if (decided.verifiedTenantId !== undefined) proveConnection(response.socket)
     return decided

@@ -13,6 +13,7 @@ import {
   type UnstoredBatch,
 } from '#shared/core/http/problem.ts'
 import type { RateLimitFields } from '#shared/core/http/rate-limit.ts'
+import { type EventEvidence, toEventInstall } from '#shared/core/installs/event-evidence.ts'
 import { describeRefusedRequest } from '#shared/core/telemetry/signature-form.ts'
 import type { ClientAddresses } from '#shared/io/http/client-address.ts'
 import { proveConnection } from '#shared/io/http/connection-guard.ts'
@@ -29,15 +30,16 @@ import {
   type DecideDeps,
   decideSubmission,
   isVerified,
-  type Refusal,
-  refusals,
 } from '../decide-submission.ts'
 import { type Settlement, toWaiterBytes, type Waiter } from '../group-commit.ts'
+import type { VerifyEventEvidence } from '../installs/event-evidence.ts'
 import type { Intakes } from '../intakes.ts'
 import type { IngestObserver } from '../metrics.ts'
 import type { RefusalDelay } from '../refusal-delay.ts'
+import { type Refusal, refusals } from '../refusals.ts'
 import type { RequestLog } from '../request-log.ts'
 import type { StaleSecretRequests } from '../stale-secret-requests.ts'
+import { type Credentials, findSender } from '../verify-sender.ts'
 import type { BatchReply } from './batch-reply.ts'
 import { checkHeaders } from './check-headers.ts'
 import { replyAccepted, replyProblem } from './reply.ts'
@@ -46,8 +48,14 @@ import { endRefused, traceSubmission } from './trace-submissions.ts'
 export const ingestPath = '/v1/rasp/ingest'
 export const batchPath = `${ingestPath}/batch`
 
-export const isBatchPath = (url: string | undefined): boolean =>
-  url === batchPath || url?.startsWith(`${batchPath}?`) === true
+export const installsPath = '/v1/rasp/installs'
+
+/** Whether a request is to an address, with or without a query. */
+export const isPath = (url: string | undefined, path: string): boolean =>
+  url === path || url?.startsWith(`${path}?`) === true
+
+const routeOf = (url: string | undefined): string =>
+  [batchPath, installsPath].find((path) => isPath(url, path)) ?? ingestPath
 
 /** A submission whose body has been read. */
 export type Submission = {
@@ -57,8 +65,8 @@ export type Submission = {
   arrivedMs: number
   /** The tenant that the body names, once it was looked for; null when it names none. */
   named?: string | null
-  /** Whether the body is a batch of the client's. */
-  isBatch: boolean
+  /** The address that it was sent to. */
+  kind: 'event' | 'batch' | 'registration'
 }
 
 /** An accepted submission that waits for the acknowledgement of its message. */
@@ -73,6 +81,15 @@ export type Pending = Waiter & {
   batch: { reply: BatchReply; index: number } | null
 }
 
+/** A registration of an install that waits likewise. */
+export type PendingRegistration = Waiter & {
+  acceptance: Pick<Acceptance, 'telemetryStream' | 'eventId'>
+  span: null
+  response: ServerResponse
+  requestId: string
+  respond: (settlement: Settlement) => void
+}
+
 export type SubmissionDeps = {
   log: Log
   addresses: ClientAddresses
@@ -82,7 +99,11 @@ export type SubmissionDeps = {
   /** Memory of incomplete batches. */
   batchBodies: BodyBudget
   decide: DecideDeps
-  intakes: Intakes<Submission, Pending>
+  /** Null in an edge that verifies no evidence. */
+  verifyEvent: VerifyEventEvidence | null
+  /** Submissions whose evidence is being verified. */
+  evidenceWaits: Set<Promise<void>>
+  intakes: Intakes<Submission, Pending | PendingRegistration>
   observe: IngestObserver
   refusalDelay: RefusalDelay
   staleSecretRequests: StaleSecretRequests
@@ -117,23 +138,62 @@ export function handleSubmission(
   }
   receiveBody(request, { bytesMax: bodyBytesMax, budget: deps.bodies }, (body) => {
     if (typeof body === 'string') respondRefused(deps, response, bodyFaults[body])
-    else deps.intakes.admit({ response, body, arrivedMs: deps.decide.nowMs(), isBatch: false })
+    else deps.intakes.admit({ response, body, arrivedMs: deps.decide.nowMs(), kind: 'event' })
   })
 }
 
 /** Decides on a submission. An accepted one gets its response from `respondSettled`. */
 export function processSubmission(deps: SubmissionDeps, submission: Submission): void {
-  const { response, body } = submission
-  let refusal: Refusal | null
   try {
-    refusal = decideAndCommit(deps, submission)
+    const evidence = verifyEvidence(deps, submission)
+    if (evidence instanceof Promise) waitForEvidence(deps, submission, evidence)
+    else decideAndRespond(deps, submission, evidence)
   } catch (error) {
-    deps.log.error(
-      { err: error, request_id: requestIdOf(response) },
-      'deciding on a submission failed',
-    )
-    refusal = refusals.defect
+    respondDefect(deps, submission, error)
   }
+}
+
+function waitForEvidence(
+  deps: SubmissionDeps,
+  submission: Submission,
+  evidence: Promise<EventEvidence>,
+): void {
+  const waits = evidence
+    .then((known) => decideAndRespond(deps, submission, known))
+    .catch((error: unknown) => respondDefect(deps, submission, error))
+    .finally(() => deps.evidenceWaits.delete(waits))
+  deps.evidenceWaits.add(waits)
+}
+
+function respondDefect(deps: SubmissionDeps, { response, body }: Submission, error: unknown): void {
+  const requestId = requestIdOf(response)
+  deps.log.error({ err: error, request_id: requestId }, 'deciding on a submission failed')
+  respondRefused(deps, response, refusals.defect, body)
+}
+
+/**
+ * The evidence that an install sent with its event. It is read only when the event's signature
+ * holds, and the signature is verified again by the decision, which may be made later.
+ */
+function verifyEvidence(
+  { decide, verifyEvent }: SubmissionDeps,
+  { response, body, named }: Submission,
+): EventEvidence | null | Promise<EventEvidence> {
+  const header = response.req.headers['x-service-attestation'] as string | undefined
+  const credentials = credentialsOf(response)
+  if (header === undefined || verifyEvent === null || credentials.install === undefined) return null
+  const sender = findSender(body, credentials, decide, named)
+  if ('kind' in sender || sender.install === null) return null
+  return verifyEvent(header, body, toEventInstall(sender.install.facts), sender.tenant)
+}
+
+function decideAndRespond(
+  deps: SubmissionDeps,
+  submission: Submission,
+  evidence: EventEvidence | null,
+): void {
+  const { response, body } = submission
+  const refusal = decideAndCommit(deps, submission, evidence)
   if (refusal === null) return
   respondRefused(deps, response, refusal, body)
   if (refusal.retired === undefined) return
@@ -143,9 +203,14 @@ export function processSubmission(deps: SubmissionDeps, submission: Submission):
 }
 
 /** @returns why it is refused; null when it waits for its acknowledgement */
-function decideAndCommit(deps: SubmissionDeps, submission: Submission): Refusal | null {
-  const { response, body } = submission
-  const decision = decideSubmission(body, signatureOf(response), deps.decide, submission.named)
+function decideAndCommit(
+  deps: SubmissionDeps,
+  submission: Submission,
+  evidence: EventEvidence | null,
+): Refusal | null {
+  const { response, body, named } = submission
+  const credentials = credentialsOf(response)
+  const decision = decideSubmission(body, credentials, deps.decide, named, evidence)
   if (isVerified(decision)) proveConnection(response.socket)
   const span = startSpan(deps, submission, decision)
   if (decision.kind === 'refused') {
@@ -235,8 +300,11 @@ export function respondSettled(
 }
 
 /** Ends a submission whose response failed by a defect: its client sends it again. */
-export function endUnsettled(deps: SubmissionDeps, pending: Pending, error: unknown): void {
-  const { response, requestId } = pending
+export function endUnsettled(
+  deps: SubmissionDeps,
+  { response, requestId }: Pick<Pending, 'response' | 'requestId'>,
+  error: unknown,
+): void {
   deps.observe.unanswered()
   deps.log.error({ err: error, request_id: requestId }, 'answering a submission failed')
   response.destroy()
@@ -256,15 +324,24 @@ export function respondRefused(
     const start = body.length > bodyBytesMax ? toStart(body) : body
     deps.requestLog.noteRefused(refusal, start, requestId)
   }
+  sendRefusal(deps, response, refusal, body)
+}
+
+/** Answers a refused request, a limited tenant's after a while. @param body when it was read */
+export function sendRefusal(
+  deps: SubmissionDeps,
+  response: ServerResponse,
+  refusal: Refusal,
+  body?: Buffer,
+): void {
   // Of every 401 alike, so that it tells nothing of tenants.
   const isUnsigned = body !== undefined && problemStatus(refusal.problem.code) === 401
-  const request = isUnsigned ? describeRefusedRequest(body, signatureOf(response)) : undefined
   const respond = () =>
     refuse(deps, response, {
       refusal,
-      requestId,
+      requestId: requestIdOf(response),
       rateLimit: refusal.rateLimit ?? null,
-      request,
+      request: isUnsigned ? describeRefusedRequest(body, signatureOf(response)) : undefined,
     })
   if (refusal.limitedTenantId === undefined) respond()
   else deps.refusalDelay.delay(respond)
@@ -276,6 +353,12 @@ export const toStart = (body: Buffer): Buffer => Buffer.from(body.subarray(0, re
 // Node joins a repeated header with a comma, which no signature contains.
 export const signatureOf = (response: ServerResponse): string | undefined =>
   response.req.headers['x-service-signature'] as string | undefined
+
+/** Node joins repeated tokens with a comma as well, so they are malformed. */
+export const credentialsOf = (response: ServerResponse): Credentials => ({
+  signature: signatureOf(response),
+  install: response.req.headers['x-service-install'] as string | undefined,
+})
 
 export const requestIdOf = (response: ServerResponse): string =>
   toRequestId(response.req.headers['x-request-id'])
@@ -303,7 +386,7 @@ export function refuse(
     code: problem.code,
     reason,
     method: 'POST',
-    route: isBatchPath(response.req.url) ? batchPath : ingestPath,
+    route: routeOf(response.req.url),
     source,
   })
 }

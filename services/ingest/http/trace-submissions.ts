@@ -5,7 +5,8 @@
 import { problemStatus } from '#shared/core/http/problem.ts'
 import { encodeTracedEvents } from '#shared/core/tracing/traced-events.ts'
 import type { Span, Tracing } from '#shared/io/tracing/tracing.ts'
-import { type Acceptance, isVerified, type Refusal } from '../decide-submission.ts'
+import { type Acceptance, isVerified } from '../decide-submission.ts'
+import type { Refusal } from '../refusals.ts'
 
 /**
  * Starts the trace of a verified submission.

@@ -6,6 +6,7 @@
  */
 import type { AlertCandidate } from '#shared/core/alerts/decide-alert.ts'
 import { decideAlert } from '#shared/core/alerts/decide-alert.ts'
+import { isReplay } from '#shared/core/installs/replays.ts'
 import { defaultPolicy } from '#shared/core/policies/default-policy.ts'
 import type { Policy } from '#shared/core/policies/policy.ts'
 import {
@@ -16,6 +17,7 @@ import type { AcceptedEvent } from '#shared/core/telemetry/event-batch.ts'
 import { differsFromEdge } from '#shared/core/velocity/edge-risk.ts'
 import { decideRisk } from '#shared/core/velocity/risk.ts'
 import type { RaisedAlert, RaiseOutcome } from '#shared/io/alerts/raise-alerts.ts'
+import type { ReplayedEvent, ReplayWriter } from '#shared/io/installs/replay-store.ts'
 import type { ConsumedMessage } from '#shared/io/nats/consume/consume.ts'
 import type { ReconciliationWriter } from '#shared/io/reconciliation/reconciliation-rows-store.ts'
 import type { DecisionWriter } from '#shared/io/telemetry/decision-store.ts'
@@ -34,6 +36,7 @@ export type DecideBatchDeps = {
   findEarlierEvents: (query: EarlierEventsQuery) => Promise<AcceptedEvent[]>
   reconciliation: ReconciliationWriter
   decisions: DecisionWriter
+  replays: ReplayWriter
   /** The candidates that have no alert yet. */
   findUnraised: (candidates: readonly AlertCandidate[]) => Promise<AlertCandidate[]>
   raiseAlerts: (candidates: readonly AlertCandidate[]) => Promise<RaiseOutcome>
@@ -71,20 +74,24 @@ async function raiseBatch(
   }))
   const events = decoded.flatMap((message) => message.events)
   const repeats = new Set<AcceptedEvent>()
-  const decided = await decide(events, deps, (event) => {
+  const replays: ReplayedEvent[] = []
+  const decided = await decide(events, deps, (event, firstAtMs) => {
     observe.retried()
     repeats.add(event)
+    if (isReplay({ firstAtMs, atMs: event.received_at })) replays.push({ event, firstAtMs })
   })
   const expected = keepFirstOfEachAlert(toCandidates(decided))
   const candidates = expected.map((one) => one.candidate)
   // Record expected alerts before raising them, so every alert has its record.
-  const [recorded, stored, found] = await Promise.allSettled([
+  const [recorded, stored, replayed, found] = await Promise.allSettled([
     observe.timed('reconciliation', recordDecided(decoded, repeats, expected, deps)),
     storeDecisions(decided, deps),
+    storeReplays(replays, deps),
     expected.length === 0 ? [] : observe.timed('raised', deps.findUnraised(candidates)),
   ])
   if (recorded.status === 'rejected') throw recorded.reason
   if (stored.status === 'rejected') throw stored.reason
+  if (replayed.status === 'rejected') throw replayed.reason
   if (found.status === 'rejected') throw found.reason
   const unraised = new Set(found.value)
   observe.existing(expected.length - unraised.size)
@@ -115,6 +122,16 @@ async function storeDecisions(
   if (different.length === 0) return
   await observe.timed('decisions', decisions.insertDecisions(different))
   observe.differing(different.length)
+}
+
+/** Stores copies that came long after the first; the device's next event tells of them. */
+async function storeReplays(
+  replays: readonly ReplayedEvent[],
+  { replays: writer, observe }: DecideBatchDeps,
+): Promise<void> {
+  if (replays.length === 0) return
+  await observe.timed('replays', writer.insertReplays(replays))
+  observe.replayed(replays.length)
 }
 
 /** Records decided events and expected alerts for reconciliation. */
@@ -195,7 +212,7 @@ function toCandidates(decided: readonly Decided[]): CandidateOfEvent[] {
 async function decide(
   events: readonly AcceptedEvent[],
   { loadRiskFeatures, findPolicy, observe }: DecideBatchDeps,
-  onRetry: (event: AcceptedEvent) => void,
+  onRetry: (event: AcceptedEvent, firstAtMs: number) => void,
 ): Promise<Decided[]> {
   if (events.length === 0) return []
   const policies = new Map<string, Policy>()
@@ -212,7 +229,7 @@ async function decide(
     const features = found[index]!
     const policy = policyOf(event)
     // The same bytes were decided when they were first received.
-    if (features.retry) onRetry(event)
+    if (features.retry) onRetry(event, features.firstAtMs)
     else decided.push({ event, policy, features, risk: decideRisk(event, policy, features) })
   })
   return decided

@@ -5,6 +5,7 @@
  */
 
 import { PoisonError } from '#shared/core/base/outcome.ts'
+import type { AcceptedRegistration } from '#shared/core/installs/registration.ts'
 import type { Signals } from '#shared/core/signals/signal-definition.ts'
 import { type AcceptedEvent, decodeBatch } from '#shared/core/telemetry/event-batch.ts'
 import type { Telemetry } from '#shared/core/telemetry/submission.ts'
@@ -14,12 +15,15 @@ import type { DeadLetter } from '#shared/io/nats/dead-letters.ts'
 
 type Decoded = { events: AcceptedEvent[]; deadLetters: DeadLetter[] }
 
+/** Registrations are stored and not decided on: what they tell is in the decisions of events. */
+type DecodedToStore = Decoded & { registrations: AcceptedRegistration[] }
+
 export type DecodedMessages = {
   /**
    * Decodes a message for the store stage and keeps its events for the decide stage.
    * @returns also the kept events, which have no signals in memory
    */
-  decodeToStore: (message: ConsumedMessage) => Decoded & { kept: AcceptedEvent[] }
+  decodeToStore: (message: ConsumedMessage) => DecodedToStore & { kept: AcceptedEvent[] }
   /**
    * Returns the kept events of a message and removes them; decodes the message if there are none.
    */
@@ -79,7 +83,7 @@ export function createDecodedMessages(
   }
 }
 
-function toSlimMessage({ events, deadLetters }: Decoded): { source: Source; decoded: Decoded } {
+function toSlimMessage({ events, deadLetters }: Decoded): Pick<Kept, 'source' | 'decoded'> {
   const source: Source = { message: null, events: null }
   const slim = events.map((event, index) => toSlim(event, source, index))
   return { source, decoded: { events: slim, deadLetters } }
@@ -87,7 +91,7 @@ function toSlimMessage({ events, deadLetters }: Decoded): { source: Source; deco
 
 function toSlim(event: AcceptedEvent, source: Source, index: number): AcceptedEvent {
   const { event_id, tenant_id, received_at, rasp_score, rasp_action, reasons, body } = event
-  const { policy_version, policy_hash, epoch, streamOffset } = event
+  const { policy_version, policy_hash, epoch, streamOffset, server_signals, install } = event
   return {
     event_id,
     tenant_id,
@@ -99,6 +103,9 @@ function toSlim(event: AcceptedEvent, source: Source, index: number): AcceptedEv
     policy_hash,
     epoch,
     streamOffset,
+    // A few names with small values, unlike the signals of the body.
+    ...(server_signals === undefined ? {} : { server_signals }),
+    ...(install === undefined ? {} : { install }),
     filledCategories: toFilledCategories(body.signals as Signals),
     // Deciding needs no other member of the body.
     body: new SlimBody(body, source, index) as unknown as Telemetry,
@@ -141,26 +148,28 @@ class SlimBody {
 function decodeProven(
   message: ConsumedMessage,
   isProven: (message: ConsumedMessage) => boolean,
-): Decoded {
+): DecodedToStore {
   if (isProven(message)) return decode(message)
   const { data, streamOffset } = message
   const detail = 'no edge of this service wrote it'
   return {
     events: [],
+    registrations: [],
     deadLetters: [{ reason: 'unproven_batch', detail, id: `${streamOffset}`, data }],
   }
 }
 
-function decode({ data, streamOffset }: ConsumedMessage): Decoded {
+function decode({ data, streamOffset }: ConsumedMessage): DecodedToStore {
   try {
-    const { events, invalid } = decodeBatch(data, streamOffset)
+    const { events, registrations, invalid } = decodeBatch(data, streamOffset)
     const deadLetters = invalid.map(({ index, detail, data }): DeadLetter => {
       return { reason: 'invalid_event', detail, id: `${streamOffset}-${index}`, data }
     })
-    return { events, deadLetters }
+    return { events, registrations, deadLetters }
   } catch (error) {
     if (!(error instanceof PoisonError)) throw error
     const { reason, message: detail } = error
-    return { events: [], deadLetters: [{ reason, detail, id: `${streamOffset}`, data }] }
+    const deadLetters = [{ reason, detail, id: `${streamOffset}`, data }]
+    return { events: [], registrations: [], deadLetters }
   }
 }

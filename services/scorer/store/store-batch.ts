@@ -1,15 +1,18 @@
 /**
- * The first stage of a batch: decode, insert into ClickHouse, store dead letters, and record for
- * reconciliation what each message contained. Every step is idempotent, so a batch can be repeated
+ * The first stage of a batch: decode, insert events and registrations into ClickHouse, store dead
+ * letters, and record for reconciliation what each message contained. Every step is idempotent, so a batch can be repeated
  * at any time. The caller acknowledges after the last step: then deciders may proceed.
  *
  * Messages are decoded one by one while their rows are encoded, so a whole decoded batch is never
  * in memory at once.
  */
+
+import type { AcceptedRegistration } from '#shared/core/installs/registration.ts'
 import { toStoredEntries } from '#shared/core/reconciliation/reconciliation.ts'
 import type { Signals } from '#shared/core/signals/signal-definition.ts'
 import { type AcceptedEvent, encodeEventHead } from '#shared/core/telemetry/event-batch.ts'
 import { findUnknownSignals } from '#shared/core/telemetry/unknown-signals.ts'
+import type { InstallWriter } from '#shared/io/installs/install-store.ts'
 import type { ConsumedMessage } from '#shared/io/nats/consume/consume.ts'
 import type { DeadLetter } from '#shared/io/nats/dead-letters.ts'
 import type { ReconciliationWriter } from '#shared/io/reconciliation/reconciliation-rows-store.ts'
@@ -20,6 +23,7 @@ import type { DecodedMessages } from './decoded-messages.ts'
 export type StoreBatchDeps = {
   messages: DecodedMessages
   telemetry: TelemetryStore
+  installs: InstallWriter
   reconciliation: Pick<ReconciliationWriter, 'insertEntries'>
   storeDeadLetters: (deadLetters: readonly DeadLetter[]) => Promise<void>
   observe: ScorerObserver
@@ -28,32 +32,42 @@ export type StoreBatchDeps = {
 }
 
 /**
- * Stores the events of messages.
+ * Stores the events and the registrations of messages.
  * @throws when a store cannot be reached; repeat the batch then
  */
 export async function storeBatch(
   batch: readonly ConsumedMessage[],
-  { messages, telemetry, reconciliation, storeDeadLetters, observe, wallMs }: StoreBatchDeps,
+  { messages, telemetry, installs, reconciliation, storeDeadLetters, ...deps }: StoreBatchDeps,
 ): Promise<void> {
+  const { observe, wallMs } = deps
   let read: readonly ReadMessage[] = []
   let recording: Promise<void> | null = null
+  let registering: Promise<void> | null = null
   const record = (refused: ReadonlySet<string>) =>
     observe.timed(
       'reconciliation',
       reconciliation.insertEntries(toEntries(read, refused, wallMs())),
     )
+  const register = async (registrations: readonly AcceptedRegistration[]) => {
+    if (registrations.length === 0) return
+    await observe.timed('registrations', installs.insertRegistrations(registrations))
+    observe.registered(registrations)
+  }
   const events = readEvents(batch, messages, (all) => {
     read = all
     // Reconciliation counts what the stream contains, so both are written concurrently.
     recording ??= record(new Set())
     recording.catch(() => undefined)
+    registering ??= register(all.flatMap((one) => one.registrations))
+    registering.catch(() => undefined)
   })
   const insert = observe.timed('insert', telemetry.insertTelemetry(events))
   const [inserted] = await Promise.allSettled([insert])
   // Also when the insert failed: the next attempt records the same.
-  const [recorded] = await Promise.allSettled([recording])
+  const [recorded, registered] = await Promise.allSettled([recording, registering])
   if (inserted.status === 'rejected') throw inserted.reason
   if (recorded.status === 'rejected') throw recorded.reason
+  if (registered.status === 'rejected') throw registered.reason
   const outcome = inserted.value
   // A later entry of a message replaces the earlier one.
   if (outcome.refused.length > 0) await record(new Set(outcome.refused.map(toKey)))
@@ -70,6 +84,7 @@ type ReadMessage = {
   message: ConsumedMessage
   /** Without signals in memory. */
   events: AcceptedEvent[]
+  registrations: AcceptedRegistration[]
   deadLetters: DeadLetter[]
   /** Signals of its events that are not in the catalog. */
   unknownSignals: { sdkVersion: string; count: number }[]
@@ -88,9 +103,9 @@ function readEvents(
     *[Symbol.iterator]() {
       const read: ReadMessage[] = []
       for (const message of batch) {
-        const { events, deadLetters, kept } = messages.decodeToStore(message)
+        const { events, registrations, deadLetters, kept } = messages.decodeToStore(message)
         const unknownSignals = events.map(toUnknownSignals).filter(({ count }) => count > 0)
-        read.push({ message, events: kept, deadLetters, unknownSignals })
+        read.push({ message, events: kept, registrations, deadLetters, unknownSignals })
         yield* events
       }
       onRead(read)

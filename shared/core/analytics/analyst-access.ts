@@ -31,6 +31,8 @@ export const guardedTables = [
   'reconciliation_cutoffs',
   'prevalence_spikes',
   'shadow_decisions',
+  'installs',
+  'replays',
 ] as const
 
 /** Tables without a tenant: instants and stream offsets, the same for all tenants. */

@@ -2,12 +2,15 @@
  * Renders the views of analysts. A file in `clickhouse/views` has `{{name}}` in place of what is
  * computed: the columns of the signal catalog, and expressions that several views share.
  */
+import { toColumnPath } from '#shared/core/signals/column-path.ts'
 import {
   categories,
+  type SignalCategory,
   type SignalDefinition,
   type SignalType,
+  serverCategories,
 } from '#shared/core/signals/signal-definition.ts'
-import { signalCatalog } from '#shared/core/signals/signals.ts'
+import { fullCatalog } from '#shared/core/signals/signals.ts'
 import { toEdgeRiskSql } from '#shared/core/velocity/edge-risk.ts'
 
 /** SQL: SDKs spell a platform in several ways; the views, and filters, have one spelling. */
@@ -94,14 +97,9 @@ type Catalog = Readonly<Record<string, Readonly<Record<string, SignalDefinition>
  * The parts of views by name.
  * @param catalog the signals by category
  */
-export function toViewParts(catalog: Catalog = signalCatalog): Readonly<Record<string, string>> {
-  const signals = categories.flatMap((category) =>
-    Object.entries(catalog[category] ?? {}).map(([name, { type, description }]) => ({
-      path: `signals.${category}.${name}`,
-      description,
-      ...typed[type],
-    })),
-  )
+export function toViewParts(catalog: Catalog = fullCatalog): Readonly<Record<string, string>> {
+  const client = toTyped(catalog, categories)
+  const server = toTyped(catalog, serverCategories)
   const texts = Object.entries(optionalTexts)
   return {
     platform: toPlatformSql('platform'),
@@ -114,12 +112,31 @@ export function toViewParts(catalog: Catalog = signalCatalog): Readonly<Record<s
       .map(([name, what]) => `${name} ${textType} comment ${quote(`${what}; ${whenAbsent}`)}`)
       .join(',\n  '),
     optional_values: texts.map(([name]) => name).join(', '),
-    signal_columns: signals
-      .map(({ path, type, description }) => `\`${path}\` ${type} comment ${quote(description)}`)
-      .join(',\n  '),
-    signal_values: signals.map(({ path, value }) => `${value(path)} as \`${path}\``).join(',\n  '),
+    signal_columns: toColumns(client),
+    signal_values: toValues(client),
+    server_signal_columns: toColumns(server),
+    server_signal_values: toValues(server),
   }
 }
+
+type TypedSignal = (typeof typed)[SignalType] & { path: string; description: string }
+
+const toTyped = (catalog: Catalog, some: readonly SignalCategory[]): TypedSignal[] =>
+  some.flatMap((category) =>
+    Object.entries(catalog[category] ?? {}).map(([name, { type, description }]) => ({
+      path: toColumnPath(category, name),
+      description,
+      ...typed[type],
+    })),
+  )
+
+const toColumns = (signals: readonly TypedSignal[]): string =>
+  signals
+    .map(({ path, type, description }) => `\`${path}\` ${type} comment ${quote(description)}`)
+    .join(',\n  ')
+
+const toValues = (signals: readonly TypedSignal[]): string =>
+  signals.map(({ path, value }) => `${value(path)} as \`${path}\``).join(',\n  ')
 
 const quote = (text: string): string => `'${text.replaceAll("'", "''")}'`
 

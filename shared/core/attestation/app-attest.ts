@@ -12,14 +12,13 @@ import {
   toHeadFacts,
 } from './authenticator-data.ts'
 import { expectBytes, expectMap, parseCborMap } from './cbor.ts'
-import { describeCertificate } from './certificate.ts'
 import {
   anchorOmitted,
+  checkPath,
   checkValidity,
   type PathCertificate,
-  readChain,
+  type PathRules,
   readKey,
-  verifyPath,
 } from './certificate-path.ts'
 import { sha256, toBase64 } from './encodings.ts'
 import { Refusal } from './reasons.ts'
@@ -37,6 +36,13 @@ export type AppAttestInput = {
   apps: readonly AttestedApp[] | null
   roots: readonly RootKey[]
   nowMs: number
+}
+
+/** Apple leaves its root out. */
+const pathRules: PathRules = {
+  findAnchor: anchorOmitted,
+  isRootIncluded: false,
+  mayIssue: () => false,
 }
 
 const nonceOid = '1.2.840.113635.100.8.2'
@@ -67,7 +73,7 @@ export function checkAppAttest(input: AppAttestInput): AttestationCheck {
   )
   if (object === null) return log.end(facts, 'none')
   Object.assign(facts, toHeadFacts(object.data))
-  const path = checkPath(object.chain, input.roots, log, facts)
+  const path = checkPath({ chain: object.chain, roots: input.roots }, pathRules, log, facts)
   if (path === null) return log.end(facts, 'none')
   log.attempt(
     'validity',
@@ -108,33 +114,6 @@ function readAttestation(bytes: Uint8Array): AttestationObject {
     authData,
     data: parseAttestationData(authData),
   }
-}
-
-function checkPath(
-  chain: readonly Buffer[],
-  roots: readonly RootKey[],
-  log: StepLog,
-  facts: Record<string, unknown>,
-): PathCertificate[] | null {
-  const certificates = log.attempt(
-    'certificates',
-    () => readChain(chain),
-    ({ length }) => `${length} certificates`,
-  )
-  if (certificates === null) return null
-  facts.certificates = certificates.map(describeCertificate)
-  const anchor = log.attempt(
-    'root',
-    () => anchorOmitted(certificates.at(-1)!, roots),
-    ({ root }) => root.name,
-  )
-  if (anchor === null) return null
-  facts.root = anchor.root.name
-  return log.attempt(
-    'path',
-    () => verifyPath(certificates, anchor, () => false),
-    () => 'each certificate is signed by the next one, which may sign it',
-  )
 }
 
 /** The leaf holds SHA-256(authData ‖ SHA-256(challenge)), which binds all that the device said. */

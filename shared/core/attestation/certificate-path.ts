@@ -7,12 +7,14 @@ import { createPublicKey, type KeyObject, type X509Certificate } from 'node:cryp
 import { chainCertificatesMax } from '../base/limits/attestation.ts'
 import {
   type CertificateParts,
+  describeCertificate,
   readCertificate,
   readCertificateParts,
   toOneLine,
 } from './certificate.ts'
 import { Refusal } from './reasons.ts'
 import { findRoot, type RootKey } from './roots.ts'
+import type { StepLog } from './steps.ts'
 
 /** Signature algorithms of certificates: ECDSA and RSA with SHA-2, and ML-DSA. */
 const signatureAlgorithms: ReadonlySet<string> = new Set([
@@ -29,7 +31,7 @@ export type PathCertificate = CertificateParts & { certificate: X509Certificate 
  * @param chain DER of each, leaf first
  * @throws Refusal by their number before any is read
  */
-export function readChain(chain: readonly Uint8Array[]): X509Certificate[] {
+function readChain(chain: readonly Uint8Array[]): X509Certificate[] {
   if (chain.length > chainCertificatesMax) {
     const found = `${chain.length} certificates, at most ${chainCertificatesMax} are genuine`
     throw new Refusal('chain_too_long', found)
@@ -38,7 +40,7 @@ export function readChain(chain: readonly Uint8Array[]): X509Certificate[] {
   return chain.map(readCertificate)
 }
 
-export type Anchor = { root: RootKey; issuer: string | null; key: KeyObject }
+type Anchor = { root: RootKey; issuer: string | null; key: KeyObject }
 
 /**
  * The root of a chain whose last certificate has a root key, as Android's.
@@ -65,6 +67,48 @@ export function anchorOmitted(last: X509Certificate, roots: readonly RootKey[]):
   throw untrusted(`no root has signed the certificate of ${toOneLine(last.subject)}`)
 }
 
+/** How the chains of a platform end, and who may sign in them. */
+export type PathRules = {
+  /** The root that a chain ends at: `anchorIncluded` or `anchorOmitted`. */
+  findAnchor: (last: X509Certificate, roots: readonly RootKey[]) => Anchor
+  /** Whether the last certificate is the root itself. */
+  isRootIncluded: boolean
+  /** As of `verifyPath`. */
+  mayIssue: (above: readonly PathCertificate[]) => boolean
+}
+
+/**
+ * The steps `certificates`, `root` and `path` of a chain, and what they find as facts.
+ * @param chain DER of each, leaf first
+ * @returns the verified path, leaf first and without an included root; null when a step failed
+ */
+export function checkPath(
+  { chain, roots }: { chain: readonly Uint8Array[]; roots: readonly RootKey[] },
+  { findAnchor, isRootIncluded, mayIssue }: PathRules,
+  log: StepLog,
+  facts: Record<string, unknown>,
+): PathCertificate[] | null {
+  const certificates = log.attempt(
+    'certificates',
+    () => readChain(chain),
+    ({ length }) => `${length} certificates`,
+  )
+  if (certificates === null) return null
+  facts.certificates = certificates.map(describeCertificate)
+  const anchor = log.attempt(
+    'root',
+    () => findAnchor(certificates.at(-1)!, roots),
+    ({ root }) => root.name,
+  )
+  if (anchor === null) return null
+  facts.root = anchor.root.name
+  return log.attempt(
+    'path',
+    () => verifyPath(isRootIncluded ? certificates.slice(0, -1) : certificates, anchor, mayIssue),
+    () => 'each certificate is signed by the next one, which may sign it',
+  )
+}
+
 const toKey = ({ publicKeyInfo }: RootKey): KeyObject =>
   createPublicKey({ key: Buffer.from(publicKeyInfo, 'base64'), format: 'der', type: 'spki' })
 
@@ -78,7 +122,7 @@ const untrusted = (detail: string) => new Refusal('untrusted_root', detail)
  *   it is called with what was verified above it, leaf first
  * @throws Refusal that counts certificates from 1, the leaf
  */
-export function verifyPath(
+function verifyPath(
   certificates: readonly X509Certificate[],
   anchor: Anchor,
   mayIssue: (above: readonly PathCertificate[]) => boolean,

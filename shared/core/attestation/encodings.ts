@@ -1,5 +1,5 @@
 /** Base64 of evidence and options, in either alphabet, and bytes as facts show them. */
-import { hash } from 'node:crypto'
+import { createPublicKey, hash, type KeyObject } from 'node:crypto'
 import { evidenceCharactersMax } from '../base/limits/attestation.ts'
 
 const standard = /^[A-Za-z0-9+/]*={0,2}$/
@@ -23,3 +23,17 @@ export const toBase64 = (bytes: Uint8Array): string => Buffer.from(bytes).toStri
 
 export const sha256 = (...parts: readonly Uint8Array[]): Buffer =>
   hash('sha256', Buffer.concat(parts), 'buffer')
+
+/**
+ * Reads a public key from a file: PEM, or SubjectPublicKeyInfo in DER or in base64.
+ * @returns null when it is none
+ */
+export function readKeyFile(bytes: Buffer): KeyObject | null {
+  try {
+    if (bytes.includes('-----BEGIN')) return createPublicKey(bytes)
+    const der = decodeBase64(bytes.toString('latin1').trim()) ?? bytes
+    return createPublicKey({ key: der, format: 'der', type: 'spki' })
+  } catch {
+    return null
+  }
+}

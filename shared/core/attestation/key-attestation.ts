@@ -4,13 +4,13 @@
  */
 import type { X509Certificate } from 'node:crypto'
 import { type AttestedApp, findAndroidApp } from './apps.ts'
-import { describeCertificate, toListedSerial } from './certificate.ts'
+import { toListedSerial } from './certificate.ts'
 import {
   anchorIncluded,
+  checkPath,
   checkValidity,
   type PathCertificate,
-  readChain,
-  verifyPath,
+  type PathRules,
 } from './certificate-path.ts'
 import { toBase64 } from './encodings.ts'
 import {
@@ -57,7 +57,7 @@ function toLevel(description: KeyDescription): AttestationLevel {
 export function checkKeyAttestation(input: KeyAttestationInput): AttestationCheck {
   const log = startSteps('key_attestation')
   const facts: Record<string, unknown> = { not_judged: listUnjudged(input) }
-  const path = checkPath(input, log, facts)
+  const path = checkPath(input, pathRules, log, facts)
   if (path === null) return log.end(facts, 'none')
   const isRemote = isRemotelyProvisioned(path)
   facts.provisioning = isRemote ? 'remote' : 'factory'
@@ -85,39 +85,21 @@ function listUnjudged({ challenge, apps, statusList }: KeyAttestationInput): str
   ]
 }
 
-function checkPath(
-  { chain, roots }: KeyAttestationInput,
-  log: StepLog,
-  facts: Record<string, unknown>,
-): PathCertificate[] | null {
-  const certificates = log.attempt(
-    'certificates',
-    () => readChain(chain),
-    ({ length }) => `${length} certificates`,
-  )
-  if (certificates === null) return null
-  facts.certificates = certificates.map(describeCertificate)
-  const anchor = log.attempt(
-    'root',
-    () => anchorIncluded(certificates.at(-1)!, roots),
-    ({ root }) => root.name,
-  )
-  if (anchor === null) return null
-  facts.root = anchor.root.name
-  return log.attempt(
-    'path',
-    () => verifyPath(certificates.slice(0, -1), anchor, mayFactoryIssue),
-    () => 'each certificate is signed by the next one, which may sign it',
-  )
-}
-
 /**
  * Phones of some makers (Sony's Xperia 10 III is one) have factory certificates without the CA
  * flag. That such a certificate did not come from an attested key is checked by `checkDescription`:
  * the leaf alone describes a key.
  */
-const mayFactoryIssue = (above: readonly PathCertificate[]): boolean =>
-  !isRemotelyProvisioned(above)
+function mayFactoryIssue(above: readonly PathCertificate[]): boolean {
+  return !isRemotelyProvisioned(above)
+}
+
+/** Android's chains end with a certificate of the root key. */
+const pathRules: PathRules = {
+  findAnchor: anchorIncluded,
+  isRootIncluded: true,
+  mayIssue: mayFactoryIssue,
+}
 
 const provisioningOid = '1.3.6.1.4.1.11129.2.1.30'
 

@@ -4,7 +4,6 @@
  * an empty list of them is a value that genuine phones have too. Standard requests can be opened by
  * Google's servers alone and are not supported.
  */
-import type { KeyObject } from 'node:crypto'
 import { compactDecrypt, compactVerify, errors } from 'jose'
 import { z } from 'zod'
 import {
@@ -15,15 +14,9 @@ import {
 } from '../base/limits/attestation.ts'
 import { type AttestedApp, findAndroidApp } from './apps.ts'
 import { decodeBase64, toBase64 } from './encodings.ts'
+import type { PlayKeys } from './play-keys.ts'
 import { type AttestationReason, Refusal } from './reasons.ts'
 import { type AttestationCheck, type AttestationLevel, type StepLog, startSteps } from './steps.ts'
-
-export type PlayKeys = {
-  /** Play's decryption key: 32 bytes. */
-  decryptionKey: Uint8Array
-  /** Play's verification key: a public key of P-256. */
-  verificationKey: KeyObject
-}
 
 export type PlayIntegrityInput = {
   token: string

@@ -65,6 +65,11 @@ export const attestationReasons = {
     advice:
       'Compare the keys with the Play Console. Going back to keys that Google manages ends them.',
   },
+  play_keys_missing: {
+    meaning: 'The tenant has no keys of the Play Console for this app, so no token can be opened.',
+    advice:
+      'Give the two keys of the Play Console to the app, in `di tenants apps add --play-keys`.',
+  },
 
   // What Android says of the key.
   attestation_missing: {
@@ -142,6 +147,11 @@ export const attestationReasons = {
   challenge_mismatch: {
     meaning: 'The evidence was made for another challenge, or for another request.',
     advice: 'Use each challenge once, and as bytes: not its text, not its base64.',
+  },
+  key_missing: {
+    meaning:
+      'The install was registered without an attested key, so nothing can be signed with it.',
+    advice: 'Register the install with evidence of its key.',
   },
   token_too_old: {
     meaning: 'The token is older than ten minutes.',

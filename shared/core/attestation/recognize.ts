@@ -1,4 +1,9 @@
-/** Which kind of evidence a file holds, by its form alone: for the person who checks one. */
+/**
+ * Which kind of evidence a file holds, by its form alone, for the person who checks one; and the
+ * evidence of a registration, as an app sends it.
+ */
+import { z } from 'zod'
+import { certificateBytesMax, chainCertificatesMax } from '../base/limits/attestation.ts'
 import { parseCborMap } from './cbor.ts'
 import { decodeBase64 } from './encodings.ts'
 import { Refusal } from './reasons.ts'
@@ -6,8 +11,80 @@ import type { AttestationProvider } from './steps.ts'
 
 export type EvidenceFile =
   | { kind: 'key_attestation'; chain: Uint8Array[] }
-  | { kind: 'app_attest' | 'assertion'; object: Uint8Array }
+  /** The key id is null where it is not known, and then not judged. */
+  | { kind: 'app_attest'; object: Uint8Array; keyId: Uint8Array | null }
+  | { kind: 'assertion'; object: Uint8Array }
   | { kind: 'play_integrity'; token: string }
+
+/** What an app sends to prove its platform: the member `evidence` of a registration. */
+export const evidenceSchema = z.discriminatedUnion('provider', [
+  z.object({ provider: z.literal('key_attestation'), chain: z.array(z.string()) }),
+  z.object({ provider: z.literal('app_attest'), key_id: z.string(), attestation: z.string() }),
+  z.object({ provider: z.literal('play_integrity'), token: z.string() }),
+])
+export type Evidence = z.infer<typeof evidenceSchema>
+
+const certificateCharactersMax = Math.ceil(certificateBytesMax / 3) * 4
+
+/**
+ * Decodes the evidence of a registration. What is no base64 is empty, and is rejected as malformed.
+ * No more certificates are decoded than show that a chain is too long.
+ */
+export function decodeEvidence(evidence: Evidence): Exclude<EvidenceFile, { kind: 'assertion' }> {
+  switch (evidence.provider) {
+    case 'key_attestation': {
+      const chain = evidence.chain.slice(0, chainCertificatesMax + 1)
+      return {
+        kind: 'key_attestation',
+        chain: chain.map((text) => decodeBase64(text, certificateCharactersMax) ?? empty),
+      }
+    }
+    case 'app_attest':
+      return {
+        kind: 'app_attest',
+        object: decodeBase64(evidence.attestation) ?? empty,
+        keyId: decodeBase64(evidence.key_id) ?? empty,
+      }
+    case 'play_integrity':
+      return { kind: 'play_integrity', token: evidence.token }
+  }
+}
+
+const empty = Buffer.alloc(0)
+
+export type RegistrationFile = {
+  evidence: EvidenceFile
+  challenge: Buffer | null
+  packageName: string | null
+}
+
+const registrationFileSchema = z.object({
+  challenge: z.string().optional(),
+  app: z.object({ id: z.string() }).nullish(),
+  evidence: evidenceSchema,
+})
+
+/**
+ * Recognises the body of a registration, or its member `evidence` alone.
+ * @returns null when it is neither
+ */
+export function recognizeRegistration(bytes: Uint8Array): RegistrationFile | null {
+  let value: unknown
+  try {
+    value = JSON.parse(Buffer.from(bytes).toString('utf8'))
+  } catch {
+    return null
+  }
+  const alone = evidenceSchema.safeParse(value)
+  const parsed = registrationFileSchema.safeParse(alone.success ? { evidence: alone.data } : value)
+  if (!parsed.success) return null
+  const { challenge, app, evidence } = parsed.data
+  return {
+    evidence: decodeEvidence(evidence),
+    challenge: challenge === undefined ? null : decodeBase64(challenge),
+    packageName: app?.id ?? null,
+  }
+}
 
 const pemBegin = '-----BEGIN CERTIFICATE-----'
 const pemEnd = '-----END CERTIFICATE-----'
@@ -17,7 +94,7 @@ const pemEnd = '-----END CERTIFICATE-----'
  * it is or in base64 of either alphabet. White space around texts is ignored.
  * @returns null when it is none of these
  */
-export function recognizeEvidence(bytes: Uint8Array): EvidenceFile | null {
+function recognizeEvidence(bytes: Uint8Array): EvidenceFile | null {
   const text = toText(bytes)
   if (text.includes(pemBegin)) return readPem(text)
   const token = withoutSpace(text)
@@ -28,11 +105,27 @@ export function recognizeEvidence(bytes: Uint8Array): EvidenceFile | null {
 }
 
 /** What is checked where a person says what a file is and its form does not: it is rejected. */
-export function expectEvidence(kind: AttestationProvider, bytes: Uint8Array): EvidenceFile {
+function expectEvidence(kind: AttestationProvider, bytes: Uint8Array): EvidenceFile {
   const text = toText(bytes)
   if (kind === 'key_attestation') return readPem(text)
   if (kind === 'play_integrity') return { kind, token: withoutSpace(text) }
-  return { kind, object: decodeBase64(withoutSpace(text)) ?? bytes }
+  return { kind, object: decodeBase64(withoutSpace(text)) ?? bytes, keyId: null }
+}
+
+/**
+ * Recognises a file of any of these kinds, or the JSON of a registration.
+ * @param provider what a person says it is, where its form does not
+ * @returns null when it is none
+ */
+export function recognizeFile(
+  bytes: Uint8Array,
+  provider: AttestationProvider | undefined,
+): RegistrationFile | null {
+  const registration = recognizeRegistration(bytes)
+  if (registration !== null) return registration
+  const evidence =
+    recognizeEvidence(bytes) ?? (provider === undefined ? null : expectEvidence(provider, bytes))
+  return evidence === null ? null : { evidence, challenge: null, packageName: null }
 }
 
 const toText = (bytes: Uint8Array): string => Buffer.from(bytes).toString('latin1')
@@ -57,7 +150,7 @@ function readObject(object: Uint8Array | null): EvidenceFile | null {
   try {
     const members = parseCborMap(object)
     if (members.has('authenticatorData')) return { kind: 'assertion', object }
-    return members.has('fmt') ? { kind: 'app_attest', object } : null
+    return members.has('fmt') ? { kind: 'app_attest', object, keyId: null } : null
   } catch (error) {
     if (error instanceof Refusal) return null
     throw error

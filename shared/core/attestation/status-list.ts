@@ -8,7 +8,7 @@ import { z } from 'zod'
 import { toListedSerial } from './certificate.ts'
 
 /** What is said of a certificate, by its serial. */
-export type StatusList = ReadonlyMap<string, string>
+export type StatusList = Pick<ReadonlyMap<string, string>, 'has' | 'get' | 'size'>
 
 const schema = z.object({
   entries: z.record(
@@ -21,7 +21,7 @@ const schema = z.object({
  * @param json the published file
  * @returns null when it is no such list
  */
-export function parseStatusList(json: string): StatusList | null {
+export function parseStatusList(json: string): ReadonlyMap<string, string> | null {
   let document: unknown
   try {
     document = JSON.parse(json)

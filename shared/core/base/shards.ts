@@ -32,10 +32,14 @@ const shardingKeys: Readonly<Record<string, string>> = {
   devices: ofDevice,
   user_devices: ofDevice,
   decisions: ofDevice,
+  installs: ofDevice,
+  replays: ofDevice,
   shadow_decisions: ofDevice,
   activity: 'key_hash',
   // Where its events are: only views write it.
   sdk_baselines: ofTenant,
+  // A key and its issuer are on one shard.
+  install_keys: ofTenant,
   signal_patterns: ofTenant,
   alerts_replica: ofTenant,
   deliveries_replica: ofTenant,

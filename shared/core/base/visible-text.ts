@@ -1,4 +1,8 @@
-/** Texts that clients choose, such as ids, as they can be shown. */
+/** Texts that clients choose, such as ids: what they may not have, and how they can be shown. */
+
+/** C0 and C1 control characters and DEL, which no id may have. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what it refuses
+export const controlCharacters = /[\u0000-\u001f\u007f-\u009f]/
 
 /**
  * Escapes control characters and invisible ones, such as marks that turn the direction of what

@@ -36,6 +36,15 @@ export const toClientFields = ({
   ...(deviceModel === '' ? {} : { device_model: deviceModel }),
 })
 
+const toInstall = (install: DeviceHistory['install']) =>
+  install && {
+    provider: install.provider,
+    verdict: install.verdict,
+    level: install.level,
+    registered_at: toIso(install.registeredAtMs),
+    expires_at: toIso(install.expiresAtMs),
+  }
+
 /** All fields except the two lists, which a large answer sends in pieces. */
 export function toDeviceFields(device: DeviceHistory, { sessions, users }: DeviceScopes) {
   const { next, nextUser } = device
@@ -46,6 +55,7 @@ export function toDeviceFields(device: DeviceHistory, { sessions, users }: Devic
     peak_rasp_score: device.peakRaspScore,
     risk_score: device.peakRiskScore,
     ...toClientFields(device.client),
+    install: toInstall(device.install),
     users_cursor: nextUser === null ? null : encodeCursor(users, [nextUser]),
     sessions_total: device.sessionsTotal,
     sessions_cursor: next && encodeCursor(sessions, [next.startedAtMs, next.sessionId]),

@@ -4,6 +4,7 @@
  * not depend on which merges have run.
  */
 import { compareBytes } from '#shared/core/base/byte-order.ts'
+import type { Registration } from '#shared/core/installs/registration.ts'
 import { type Action, actions } from '#shared/core/scoring/score.ts'
 
 /** One row of a session; several rows can make up a session. */
@@ -41,6 +42,12 @@ export type SessionHistory = {
   lastSeenAtMs: number
 }
 
+/** A registration of the app on a device. */
+export type DeviceInstall = Pick<Registration, 'provider' | 'verdict' | 'level'> & {
+  registeredAtMs: number
+  expiresAtMs: number
+}
+
 export type SessionPosition = { startedAtMs: number; sessionId: string }
 
 export type DeviceHistory = {
@@ -49,6 +56,8 @@ export type DeviceHistory = {
   lastSeenAtMs: number
   peakRaspScore: number
   peakRiskScore: number
+  /** The latest registration of the app on it; null when there is none. */
+  install: DeviceInstall | null
   /** Of the session that was seen last. */
   client: Pick<SessionHistory, 'platform' | 'sdkVersion' | 'appVersion' | 'deviceModel'>
   /** Users and accounts, sorted by their bytes. */

@@ -22,10 +22,16 @@ import {
   sessionsPageMax,
 } from '#shared/core/base/limits/rest-api.ts'
 import { membersMax } from '#shared/core/base/limits/telemetry.ts'
+import {
+  installLevels,
+  installProviders,
+  installVerdicts,
+} from '#shared/core/installs/registration.ts'
 import { emailSchema } from '#shared/core/operators/email-schema.ts'
 import { actions } from '#shared/core/scoring/score.ts'
 import { warningCodes } from '#shared/core/telemetry/signal-warnings.ts'
 import { idSchema, sentIdSchema, sentTelemetrySchema } from '#shared/core/telemetry/submission.ts'
+import { verdictRequestSchema } from '#shared/core/verdicts/verdict-request.ts'
 import {
   actionSchema,
   clientFields,
@@ -53,6 +59,24 @@ export const sessionSchema = z
   })
   .meta({ id: 'Session' })
 
+export const deviceInstallSchema = z
+  .object({
+    provider: z.enum(installProviders).meta({
+      description: 'The evidence that the app sent: `none` registers without any.',
+    }),
+    verdict: z.enum(installVerdicts).meta({
+      description: 'Whether the evidence held when the app registered; `none` without evidence.',
+    }),
+    level: z.enum(installLevels).meta({
+      description: 'Where the key lies that signs for it, best first; `none` without a key.',
+    }),
+    registered_at: instantSchema,
+    expires_at: instantSchema.meta({
+      description: 'When its install token ends. The app registers again before.',
+    }),
+  })
+  .meta({ id: 'DeviceInstall' })
+
 export const deviceSchema = z
   .object({
     device_id: z.string(),
@@ -61,6 +85,9 @@ export const deviceSchema = z
     peak_rasp_score: riskSchema.meta({ description: 'The highest score of all its sessions.' }),
     risk_score: riskSchema.meta({ description: 'The highest risk score of all its sessions.' }),
     ...clientFields,
+    install: deviceInstallSchema.nullable().meta({
+      description: 'The latest registration of the app; null when it has never registered.',
+    }),
     users_seen_on: z.array(z.string()).meta({
       description: 'Every user or account the device has been associated with, sorted.',
     }),
@@ -295,7 +322,11 @@ const optionalId = z
 
 /** The body of the ingest call, which the ingest process serves. Here it is documented only. */
 export const submissionSchema = sentTelemetrySchema
-  .extend({ user_id: optionalId, account_id: optionalId })
+  .extend({
+    user_id: optionalId,
+    account_id: optionalId,
+    verdict: verdictRequestSchema.nullish(),
+  })
   .meta({
     description: `Telemetry, at most ${bodyBytesMax} bytes. Unknown fields are kept as sent. At most ${membersMax} object members in all. Numbers that a double cannot hold are refused in known signals only.`,
   })
@@ -307,7 +338,17 @@ export const ingestResultSchema = z
     rasp_score: riskSchema.meta({ description: 'Recomputed on the server.' }),
     rasp_action: actionSchema,
     event_id: z.string().meta({ description: 'The same for the same bytes, however often sent.' }),
-    flags: z.array(flagSchema),
+    flags: z.array(flagSchema).optional().meta({
+      description: 'Left out for tenants whose clients are told the score and the action alone.',
+    }),
+    verdict_token: z
+      .string()
+      .optional()
+      .meta({
+        description:
+          'Where the submission asked for a `verdict`: a JWT (ES256, five minutes) for your backend. ' +
+          'Without it nothing is wrong with the event; send the same bytes again to get one.',
+      }),
     warnings: z
       .array(
         z.object({

@@ -4,7 +4,7 @@ import { eventsPageDefault, eventsPageMax } from '#shared/core/base/limits/rest-
 import { metaCharactersMax } from '#shared/core/base/limits/telemetry.ts'
 import { actions } from '#shared/core/scoring/score.ts'
 import { flagCodes } from '#shared/core/signals/flag-codes.ts'
-import { categories } from '#shared/core/signals/signal-definition.ts'
+import { categories, serverCategories } from '#shared/core/signals/signal-definition.ts'
 import type { EventFilter } from '#shared/core/telemetry/event-filters.ts'
 import { idSchema } from '#shared/core/telemetry/submission.ts'
 import {
@@ -86,7 +86,8 @@ export const eventPageSchema = z
   })
   .meta({ id: 'EventPage' })
 
-const signalPattern = new RegExp(`^(?:${categories.join('|')})\\..{1,64}$`, 'u')
+const allCategories = [...categories, ...serverCategories]
+const signalPattern = new RegExp(`^(?:${allCategories.join('|')})\\..{1,64}$`, 'u')
 const text = (description: string) =>
   z.string().min(1).max(metaCharactersMax).optional().meta({ description })
 
@@ -103,10 +104,10 @@ const filterParameters = {
   action: someOf(actions, 'Events with this decided `action`.'),
   signal: z
     .string()
-    .regex(signalPattern, `must be a category (${categories.join(', ')}), a dot and a signal`)
+    .regex(signalPattern, `must be a category (${allCategories.join(', ')}), a dot and a signal`)
     .optional()
     .meta({
-      description: 'Events on which this boolean signal was detected.',
+      description: 'Events in which the client or the service detected this boolean signal.',
       examples: ['root.su_binary'],
     }),
   platform: text('Events of this platform; spellings such as `Android 14` are `android`.'),

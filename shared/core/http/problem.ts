@@ -52,6 +52,7 @@ export const problemCodes = {
   policy_not_found: [404, 'The policy is not known'],
   analyst_not_found: [404, 'The analyst is not known'],
   event_not_found: [404, 'The event is not known'],
+  app_not_found: [404, 'The app is not known'],
   key_not_found: [404, 'The API key is not known'],
   list_entry_not_found: [404, 'The list has no such entry'],
   erasure_not_found: [404, 'The erasure is not known'],

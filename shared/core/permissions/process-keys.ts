@@ -30,14 +30,19 @@ type KeyPowers = {
 type KeyedProcess = 'ingest' | 'scorer' | 'api' | 'delivery' | 'console' | 'migrate'
 
 const edgeWords = ['announcements', 'reports', 'request log'] as const
-const directoryWords = ['tenants', 'lists', 'synced mark'] as const
+const directoryWords = ['tenants', 'lists', 'verdict key', 'synced mark'] as const
 
 export const processKeys: Readonly<
   Record<KeyedProcess, Readonly<Partial<Record<KeyVariable, KeyPowers>>>>
 > = {
   ingest: {
     DIRECTORY_PUBLIC_KEY: { opens: [], derives: [], proves: [], checks: directoryWords },
-    EDGE_KEY: { opens: ['HMAC secrets'], derives: [], proves: edgeWords, checks: edgeWords },
+    EDGE_KEY: {
+      opens: ['HMAC secrets', 'install roots', 'Play keys', 'verdict key'],
+      derives: [],
+      proves: [...edgeWords, 'challenges'],
+      checks: [...edgeWords, 'challenges'],
+    },
     TELEMETRY_KEY: {
       opens: [],
       derives: [],

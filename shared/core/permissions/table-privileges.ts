@@ -63,6 +63,8 @@ export const postgresPrivileges = {
     list_entries: change,
     list_shards: count,
     audit_log: [writeAudit],
+    // What is published. The private halves are in another column.
+    verdict_keys: ['select(kid, state, public_jwk, created_at, kept_until)'],
   },
   delivery: {
     ...schema,
@@ -87,7 +89,8 @@ export const postgresPrivileges = {
   console: {
     ...Object.fromEntries(
       [
-        ...['tenants', 'tenant_secrets', 'api_keys', 'policy_documents', 'tenant_policies'],
+        ...['tenants', 'tenant_secrets', 'install_roots', 'tenant_apps', 'api_keys'],
+        ...['policy_documents', 'tenant_policies'],
         ...['rotations', 'webhooks', 'webhook_secret_lease', 'analysts', 'retention_rounds'],
         ...['alerts', 'alert_sequences', 'alert_counts_by_day', 'alert_counts_by_hour'],
         ...['alert_dispositions', 'alert_assignments', 'alert_notes', 'bulk_jobs'],
@@ -106,7 +109,7 @@ export const postgresPrivileges = {
           'replication_state',
           'replication_alert_seqs',
         ],
-        ...['shadow_policies', 'shadow_policy_changes'],
+        ...['shadow_policies', 'shadow_policy_changes', 'verdict_keys'],
         ...['operators', 'operator_sessions', 'operator_recovery_codes', 'operator_invitations'],
       ].map((table) => [table, change]),
     ),
@@ -129,6 +132,7 @@ const history: TablePrivileges = {
   devices: read,
   user_devices: read,
   decisions: read,
+  installs: read,
 }
 const reconciliation: TablePrivileges = {
   reconciliation_entries: read,
@@ -154,6 +158,9 @@ export const clickhousePrivileges = {
     reconciliation_expected_alerts: add,
     decisions: add,
     shadow_decisions: add,
+    installs: add,
+    install_keys: add,
+    replays: add,
   },
   api: {
     ...schema,

@@ -1,12 +1,15 @@
 /**
- * The signals that a policy can weigh: those of the catalog, and those that it declares itself. A
- * declared signal has no grade, so it is no critical evidence, and has a flag of its own.
+ * The signals that a policy can weigh: those of the catalog, and those of the client that it
+ * declares itself. A declared signal has no grade, so it is no critical evidence, and has a flag of
+ * its own.
  */
 import type { Flag } from '#shared/core/signals/flag-codes.ts'
 import {
   type Category,
   categories,
   type Grade,
+  isServerCategory,
+  type SignalCategory,
   type SignalType,
 } from '#shared/core/signals/signal-definition.ts'
 import { findSignal } from '#shared/core/signals/signals.ts'
@@ -33,11 +36,12 @@ const declaredFlag: Flag = 'TENANT_SIGNAL'
  */
 export function findScoredSignal(
   { signals }: Declaring,
-  category: Category,
+  category: SignalCategory,
   name: string,
 ): ScoredSignal | undefined {
   const known = findSignal(category, name)
   if (known !== undefined) return { ...known, declared: false }
+  if (isServerCategory(category)) return undefined
   const path = `${category}.${name}`
   if (signals === undefined || !Object.hasOwn(signals, path)) return undefined
   const { type } = signals[path]!

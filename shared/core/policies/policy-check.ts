@@ -9,13 +9,18 @@ import type { ProblemDetail } from '#shared/core/http/problem.ts'
 import {
   type Category,
   categories,
+  isServerCategory,
+  type SignalCategory,
   type SignalDefinition,
+  serverCategories,
 } from '#shared/core/signals/signal-definition.ts'
-import { signalCatalog } from '#shared/core/signals/signals.ts'
+import { fullCatalog, signalCatalog } from '#shared/core/signals/signals.ts'
 import { newDeviceMs } from '#shared/core/velocity/new-device.ts'
 import { type Declaring, findScoredSignal, type ScoredSignal } from './declared-signals.ts'
 import {
+  type CategoryPolicy,
   halvingSchema,
+  listCategoryPolicies,
   type Policy,
   policySchema,
   type SignalWeight,
@@ -88,9 +93,9 @@ function checkContents(policy: Policy): ProblemDetail[] {
   const { review, block } = policy.thresholds
   if (block <= review) fault('$.thresholds', 'block must be above review')
   checkDeclared(policy, fault)
-  for (const category of categories) {
-    checkWeights(category, policy, fault)
-    checkGroups(category, policy, fault)
+  for (const own of listCategoryPolicies(policy)) {
+    checkWeights(own, policy, fault)
+    checkGroups(own, policy, fault)
   }
   policy.floors.forEach(({ signals, need }, index) => {
     checkPaths(signals, policy, { at: `$.floors[${index}].signals`, fault })
@@ -106,8 +111,7 @@ function checkContents(policy: Policy): ProblemDetail[] {
   const { trustedInstallers, requiredSignals } = policy
   const silenced = trustedInstallers?.silences ?? []
   checkPaths(silenced, policy, { at: '$.trustedInstallers.silences', fault })
-  const required = requiredSignals?.signals ?? []
-  checkPaths(required, policy, { at: '$.requiredSignals.signals', fault })
+  checkRequired(requiredSignals?.signals ?? [], policy, fault)
   checkVelocity(policy.velocity, fault)
   return errors
 }
@@ -151,9 +155,15 @@ function checkVelocity(rules: Policy['velocity'], fault: Fault): void {
   })
 }
 
-function checkWeights(category: Category, policy: Policy, fault: Fault): void {
-  for (const [name, weight] of Object.entries(policy.categories[category].signals)) {
-    const path = `$.categories.${category}.signals.${name}`
+type NamedCategory = CategoryPolicy & { category: SignalCategory }
+
+/** Where a document has the weights of a category. */
+const toCategoryPath = (category: SignalCategory): string =>
+  `$.${isServerCategory(category) ? 'serverCategories' : 'categories'}.${category}`
+
+function checkWeights({ category, signals }: NamedCategory, policy: Policy, fault: Fault): void {
+  for (const [name, weight] of Object.entries(signals)) {
+    const path = `${toCategoryPath(category)}.signals.${name}`
     const definition = findScoredSignal(policy, category, name)
     if (definition === undefined) fault(path, `is not a known signal of ${category}`)
     // 0 is "no weight" of any type.
@@ -183,12 +193,11 @@ function fits(weight: SignalWeight, { type }: ScoredSignal): boolean {
   return type === 'string' || type === 'strings'
 }
 
-function checkGroups(category: Category, policy: Policy, fault: Fault): void {
+function checkGroups({ category, groups = [] }: NamedCategory, policy: Policy, fault: Fault): void {
   const seen = new Set<string>()
-  const groups = policy.categories[category].groups ?? []
   groups.forEach(({ signals }, index) => {
     signals.forEach((name, at) => {
-      const path = `$.categories.${category}.groups[${index}].signals[${at}]`
+      const path = `${toCategoryPath(category)}.groups[${index}].signals[${at}]`
       if (findScoredSignal(policy, category, name) === undefined) {
         fault(path, `is not a known signal of ${category}: ${name}`)
       }
@@ -209,10 +218,21 @@ function checkPaths(
   })
 }
 
+/** What a client must measure it must be able to send. */
+function checkRequired(paths: readonly string[], policy: Declaring, fault: Fault): void {
+  const at = '$.requiredSignals.signals'
+  checkPaths(paths, policy, { at, fault })
+  paths.forEach((path, index) => {
+    if (isServerCategory(path.split('.')[0]!)) {
+      fault(`${at}[${index}]`, `is not sent by clients: weigh it in serverCategories: ${path}`)
+    }
+  })
+}
+
 function isKnownPath(path: string, policy: Declaring): boolean {
   const [category = '', name = ''] = path.split('.')
-  if (!Object.hasOwn(signalCatalog, category)) return false
-  return name === '*' || findScoredSignal(policy, category as Category, name) !== undefined
+  if (!Object.hasOwn(fullCatalog, category)) return false
+  return name === '*' || findScoredSignal(policy, category as SignalCategory, name) !== undefined
 }
 
 function checkHalving(policy: Policy, fault: Fault): void {
@@ -251,10 +271,12 @@ export function toPolicyJsonSchema(): JsonSchema {
       }
     },
   })
-  const ofCategories = propertyOf(schema, 'categories')
-  for (const category of categories) {
-    describeSignals(propertyOf(propertyOf(ofCategories, category), 'signals'), category)
+  const describe = (member: 'categories' | 'serverCategories', category: SignalCategory) => {
+    const own = propertyOf(propertyOf(schema, member), category)
+    describeSignals(propertyOf(own, 'signals'), category)
   }
+  for (const category of categories) describe('categories', category)
+  for (const category of serverCategories) describe('serverCategories', category)
   return {
     ...schema,
     title: 'Policy',
@@ -268,9 +290,9 @@ function propertyOf(schema: JsonSchema, name: string): JsonSchema {
 }
 
 /** Adds the signals of the catalog to "any name, any weight", which fits declared signals. */
-function describeSignals(signals: JsonSchema, category: Category): void {
+function describeSignals(signals: JsonSchema, category: SignalCategory): void {
   delete signals.propertyNames
-  const definitions: [string, SignalDefinition][] = Object.entries(signalCatalog[category])
+  const definitions: [string, SignalDefinition][] = Object.entries(fullCatalog[category])
   signals.properties = Object.fromEntries(
     definitions.map(([name, { type, grade, description }]) => [
       name,

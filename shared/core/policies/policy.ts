@@ -16,7 +16,13 @@ import {
   trustedInstallersMax,
   velocityStepsMax,
 } from '#shared/core/base/limits/policies.ts'
-import { categories, signalTypes } from '#shared/core/signals/signal-definition.ts'
+import {
+  categories,
+  isServerCategory,
+  type SignalCategory,
+  serverCategories,
+  signalTypes,
+} from '#shared/core/signals/signal-definition.ts'
 
 const points = z.number().int().min(0).max(100)
 
@@ -78,6 +84,17 @@ const categoryPolicySchema = z
   })
   .describe('A category scores the sum of its signals, limited by its groups and its cap.')
 
+const serverCategoriesSchema = z
+  .strictObject({
+    attestation: categoryPolicySchema.optional(),
+    connection: categoryPolicySchema.optional(),
+  })
+  .describe(
+    'The categories that the service itself observes or verifies, weighed as those of the client. ' +
+      'A category that is left out scores nothing. With `attestation`, what the client says of a ' +
+      'verdict that the service verified scores nothing.',
+  )
+
 /** The metrics that can be counted in a time window that ends with an event. */
 export const velocityMetrics = [
   'sessions_per_device',
@@ -120,6 +137,7 @@ const velocityRuleSchema = z.strictObject({
 })
 
 const categoryName = z.enum(categories)
+const anyCategoryName = z.enum([...categories, ...serverCategories])
 const signalPath = z
   .string()
   .regex(/^[a-z]+\.[A-Za-z0-9_]+$/, 'must be a signal as `category.signal`')
@@ -282,6 +300,7 @@ export const policySchema = z
       ecosystem: categoryPolicySchema,
       network: categoryPolicySchema,
     }),
+    serverCategories: serverCategoriesSchema.optional(),
     halving: z
       .preprocess(toHalvingRules, halvingSchema)
       .describe(
@@ -294,7 +313,7 @@ export const policySchema = z
       .describe('So many signals of critical grade in one category fill it to its cap.'),
     floors: z.array(floorSchema).max(32).describe('Signals that are proof by themselves.'),
     softCategories: z
-      .array(categoryName)
+      .array(anyCategoryName)
       .describe('Categories that, however bad, together stay one point below `thresholds.block`.'),
     signals: declaredSignalsSchema.optional(),
     trustedInstallers: trustedInstallersSchema.optional(),
@@ -321,12 +340,33 @@ export const policySchema = z
   .describe('How a tenant scores signals and risk features, and which score leads to which action.')
 
 export type Policy = z.output<typeof policySchema>
+export type CategoryPolicy = z.output<typeof categoryPolicySchema>
 export type SignalWeight = z.infer<typeof signalWeightSchema>
 export type VelocityRule = z.infer<typeof velocityRuleSchema>
 export type VelocityMetric = VelocityRule['metric']
 export type TrustedInstallers = z.infer<typeof trustedInstallersSchema>
 export type RequiredSignals = z.infer<typeof requiredSignalsSchema>
 export type Suppression = z.infer<typeof suppressionSchema>
+
+/** The categories of the client, then those of the service. */
+const allCategories: readonly SignalCategory[] = [...categories, ...serverCategories]
+
+/** What a policy weighs, by category in the order of the catalog. */
+export function listCategoryPolicies(
+  policy: Pick<Policy, 'categories' | 'serverCategories'>,
+): (CategoryPolicy & { category: SignalCategory })[] {
+  return allCategories.flatMap((category) => {
+    const own = findCategoryPolicy(policy, category)
+    return own === undefined ? [] : [{ category, ...own }]
+  })
+}
+
+/** What a policy weighs of a category; undefined where it has no such server category. */
+export const findCategoryPolicy = (
+  policy: Pick<Policy, 'categories' | 'serverCategories'>,
+  category: SignalCategory,
+): CategoryPolicy | undefined =>
+  isServerCategory(category) ? policy.serverCategories?.[category] : policy.categories[category]
 
 /** 128 bits of SHA-256: no second document with the same address can be found. */
 export const policyHashCharacters = 32

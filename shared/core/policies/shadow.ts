@@ -10,6 +10,7 @@ import { compilePolicy } from '#shared/core/scoring/scoring.ts'
 import type { Signals } from '#shared/core/signals/signal-definition.ts'
 import type { AcceptedEvent } from '#shared/core/telemetry/event-batch.ts'
 import { findForcedScore, sandboxForced } from '#shared/core/telemetry/sandbox.ts'
+import { weighsNoMore } from '#shared/core/velocity/attestation-findings.ts'
 import type { Risk } from '#shared/core/velocity/correlation.ts'
 import { decideRisk, type RiskEvent, type RiskFeatures } from '#shared/core/velocity/risk.ts'
 import type { Policy } from './policy.ts'
@@ -57,7 +58,7 @@ export const compileShadow = (policy: Policy): CompiledShadow => ({
 /** A shadow decision: its score of the signals, and the risk with risk features. */
 export type ShadowVerdict = { raspScore: number; risk: Risk }
 
-type ShadowEvent = RiskEvent & Pick<AcceptedEvent, 'received_at'>
+type ShadowEvent = RiskEvent & Pick<AcceptedEvent, 'server_signals'>
 
 /**
  * Decides an event by a shadow policy.
@@ -69,12 +70,15 @@ export function decideShadow(
   features: RiskFeatures,
 ): ShadowVerdict {
   const computed =
-    findForced(event, policy) ?? score(event.body.signals as Signals, toContext(event))
+    findForced(event, policy) ??
+    score(event.body.signals as Signals, toContext(event), event.server_signals)
   // The list decision of that time holds under every policy.
   const scored = applyListReason(computed, findListReason(event.reasons))
   const verdict = { rasp_score: scored.score, rasp_action: scored.action, reasons: scored.reasons }
   const missing = isMissingOff(policy) ? null : features.missing
-  const risk = decideRisk({ ...verdict, body: event.body }, policy, { ...features, missing })
+  const { body, received_at } = event
+  const scoredEvent = { ...verdict, body, received_at }
+  const risk = decideRisk(scoredEvent, policy, { ...features, missing })
   return { raspScore: scored.score, risk }
 }
 
@@ -90,12 +94,13 @@ const toContext = ({ body, received_at: receivedAtMs }: ShadowEvent) => ({
   receivedAtMs,
 })
 
-type Rules = Pick<Policy, 'velocity' | 'signalsMissing'>
+type Rules = Pick<Policy, 'velocity' | 'signalsMissing' | 'thresholds' | 'suppressions'>
 
 /**
  * Whether the active policy's risk features suffice for the shadow, so that no second query is
  * needed: each count of the shadow is one of the active policy's, with a threshold at least as
- * high, and the rule on missing signals is the same or off.
+ * high, the rule on missing signals is the same or off, and it weighs no more of what the order of
+ * the stream tells.
  */
 export function sharesRiskFeatures(active: Rules, shadow: Rules): boolean {
   const counted = shadow.velocity.every(
@@ -109,7 +114,8 @@ export function sharesRiskFeatures(active: Rules, shadow: Rules): boolean {
           one.threshold <= rule.threshold,
       ),
   )
-  return counted && (isMissingOff(shadow) || isSameMissing(active, shadow))
+  const missing = isMissingOff(shadow) || isSameMissing(active, shadow)
+  return counted && missing && weighsNoMore(shadow, active)
 }
 
 const isMissingOff = ({ signalsMissing }: Pick<Policy, 'signalsMissing'>): boolean =>

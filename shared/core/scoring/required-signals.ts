@@ -37,7 +37,8 @@ export function findMissing(requirement: Requirement | null, signals: Signals): 
   return missing
 }
 
-const isMeasured = (value: unknown): boolean => value !== null && value !== undefined
+/** Whether a value was measured: `null` and absence say that it was not. */
+export const isMeasured = (value: unknown): boolean => value !== null && value !== undefined
 
 /** The reason of an event that lacks required signals. */
 export function toMissingReason(missing: readonly string[], weight: number): Reason {

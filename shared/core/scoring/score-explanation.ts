@@ -6,7 +6,16 @@
 import { z } from 'zod'
 import { findScoredSignal } from '#shared/core/policies/declared-signals.ts'
 import type { Policy } from '#shared/core/policies/policy.ts'
-import { type Category, categories, type Signals } from '#shared/core/signals/signal-definition.ts'
+import {
+  categories,
+  noServerSignals,
+  type ServerSignals,
+  type SignalCategory,
+  type Signals,
+  seenBy,
+  serverCategories,
+  toSeenBy,
+} from '#shared/core/signals/signal-definition.ts'
 import { reasonSchema } from './reason-schema.ts'
 import { actions } from './score.ts'
 import { type CompiledPolicy, compileRules } from './score-rules.ts'
@@ -14,6 +23,7 @@ import { findSuppression, softLimit, type Tally } from './score-tally.ts'
 import { type Assessment, assess } from './scoring.ts'
 import type { ScoringContext } from './suppressions.ts'
 import { findTrustedInstaller } from './trusted-installers.ts'
+import { isVerifiedHere, verifiedHereText } from './verified-verdicts.ts'
 
 /** How a signal that was sent counted. */
 const signalOutcomes = [
@@ -26,7 +36,7 @@ const signalOutcomes = [
   'weightless',
   /** Neither in the catalog nor declared by the policy. */
   'unknown',
-  /** It would have scored, but for a suppression or a trusted installer. */
+  /** It would have scored, but for a suppression, a trusted installer or a verified verdict. */
   'suppressed',
 ] as const
 
@@ -34,8 +44,12 @@ const pointsSchema = z.int().min(0)
 const pathsSchema = z.array(z.string())
 
 const signalStepSchema = z.object({
-  signal: z.string().meta({ description: 'The path below `signals`: category and name.' }),
-  value: z.unknown().meta({ description: 'What was sent.' }),
+  signal: z.string().meta({ description: 'Category and name.' }),
+  seen_by: z.enum(seenBy).meta({
+    description:
+      'Who observed it: `client` sent it in its body, `server` saw or verified it itself.',
+  }),
+  value: z.unknown().meta({ description: 'What was sent or observed.' }),
   outcome: z.enum(signalOutcomes).meta({
     description:
       'What became of it. `not_measured`: it is null. `clean`: nothing is wrong. `weightless`: ' +
@@ -47,7 +61,7 @@ const signalStepSchema = z.object({
 })
 
 const categoryStepSchema = z.object({
-  category: z.enum(categories),
+  category: z.enum([...categories, ...serverCategories]),
   sum: pointsSchema.meta({ description: 'What its signals add up to.' }),
   groups: z
     .array(z.object({ signals: pathsSchema, cap: pointsSchema, sum: pointsSchema }))
@@ -105,20 +119,25 @@ export function explainScore(
   policy: Policy,
   signals: Signals,
   context: ScoringContext,
+  server: ServerSignals = noServerSignals,
 ): ScoreExplanation {
   const compiled = compileRules(policy)
-  const { score, tallied } = assess(compiled, signals, context)
+  const { score, tallied } = assess(compiled, { signals, server, context })
   const explaining: Explaining = {
     policy,
     compiled,
     tallied,
     context,
+    server,
     installer: findTrustedInstaller(compiled.trust, signals),
   }
   const sum = tallied?.sum ?? 0
   return {
-    signals: categories.flatMap((category) =>
-      Object.entries(signals[category]).map(([name, value]) =>
+    signals: [
+      ...categories.map((category) => [category, signals[category]] as const),
+      ...serverCategories.map((category) => [category, server[category] ?? {}] as const),
+    ].flatMap(([category, own]) =>
+      Object.entries(own).map(([name, value]) =>
         explainSignal(explaining, { category, name, value }),
       ),
     ),
@@ -143,17 +162,24 @@ type Explaining = {
   compiled: CompiledPolicy
   tallied: Assessment['tallied']
   context: ScoringContext
+  server: ServerSignals
   /** The trusted installer, or null. */
   installer: string | null
 }
 
 function explainSignal(
-  { policy, compiled, tallied, context, installer }: Explaining,
-  sent: { category: Category; name: string; value: unknown },
+  { policy, compiled, tallied, context, server, installer }: Explaining,
+  sent: { category: SignalCategory; name: string; value: unknown },
 ): SignalStep {
   const { category, name, value } = sent
   const signal = `${category}.${name}`
-  const step = (outcome: SignalStep['outcome'], points = 0) => ({ signal, value, outcome, points })
+  const step = (outcome: SignalStep['outcome'], points = 0) => ({
+    signal,
+    seen_by: toSeenBy(category),
+    value,
+    outcome,
+    points,
+  })
   const tally = tallied?.tallies.find((one) => one.category.category === category)
   const hit = tally?.hits.find((one) => one.rule.path === signal)
   if (hit !== undefined) return step('scored', hit.points)
@@ -166,7 +192,9 @@ function explainSignal(
   const reason =
     installer !== null && rule.silenced
       ? `The policy trusts the installer ${installer}.`
-      : findSuppression(rule, context)
+      : rule.wordOf !== null && isVerifiedHere(rule.wordOf, server)
+        ? verifiedHereText
+        : findSuppression(rule, context)
   if (reason === null) return step('clean')
   return { ...step('suppressed'), suppressed_because: reason }
 }

@@ -4,14 +4,20 @@
  */
 
 import { findScoredSignal, type ScoredSignal } from '#shared/core/policies/declared-signals.ts'
-import type { Policy, SignalWeight } from '#shared/core/policies/policy.ts'
+import {
+  type CategoryPolicy,
+  listCategoryPolicies,
+  type Policy,
+  type SignalWeight,
+} from '#shared/core/policies/policy.ts'
 import type { Flag } from '#shared/core/signals/flag-codes.ts'
-import { type Category, categories } from '#shared/core/signals/signal-definition.ts'
+import type { Category, SignalCategory } from '#shared/core/signals/signal-definition.ts'
 import { isPlainNumber } from '#shared/core/signals/signals.ts'
 import { toMeaning, withSpellings } from '#shared/core/signals/vocabulary.ts'
 import { compileRequirement, type Requirement } from './required-signals.ts'
 import { type CompiledSuppression, compileSuppressions } from './suppressions.ts'
 import { compileTrust, type Trust } from './trusted-installers.ts'
+import { findVerdictKind, type VerdictKind } from './verified-verdicts.ts'
 
 /** One signal that can score. */
 export type Rule = {
@@ -29,10 +35,12 @@ export type Rule = {
   suppressions: readonly CompiledSuppression[] | null
   /** Whether it scores nothing when the installer is trusted. */
   silenced: boolean
+  /** The verdict that it is the client's word of; null for most signals, and in older documents. */
+  wordOf: VerdictKind | null
 }
 
 export type CategoryRules = {
-  category: Category
+  category: SignalCategory
   cap: number
   soft: boolean
   rules: ReadonlyMap<string, Rule>
@@ -59,7 +67,7 @@ export type CompiledPolicy = {
 /** Compiles a policy, without signals that neither the catalog nor the policy declares. */
 export function compileRules(policy: Policy): CompiledPolicy {
   const trust = compileTrust(policy.trustedInstallers)
-  const compiled = categories.map((category) => compileCategory(category, policy, trust))
+  const compiled = listCategoryPolicies(policy).map((own) => compileCategory(own, policy, trust))
   addSuppressions(policy, compiled)
   return {
     thresholds: policy.thresholds,
@@ -72,8 +80,11 @@ export function compileRules(policy: Policy): CompiledPolicy {
   }
 }
 
-function compileCategory(category: Category, policy: Policy, trust: Trust | null): CategoryRules {
-  const { cap, signals, groups = [] } = policy.categories[category]
+function compileCategory(
+  { category, cap, signals, groups = [] }: CategoryPolicy & { category: SignalCategory },
+  policy: Policy,
+  trust: Trust | null,
+): CategoryRules {
   const rules = new Map<string, Rule>()
   const falseRules = new Map<string, Rule>()
   for (const [name, weight] of Object.entries(signals)) {
@@ -88,6 +99,7 @@ function compileCategory(category: Category, policy: Policy, trust: Trust | null
       points: compileWeight(withSpellings(category, name, weight), definition),
       suppressions: null,
       silenced: trust?.silences.has(path) ?? false,
+      wordOf: policy.serverCategories?.attestation === undefined ? null : findVerdictKind(path),
     }
     rules.set(name, rule)
     if (typeof weight === 'object' && 'whenFalse' in weight) falseRules.set(name, rule)
@@ -168,7 +180,7 @@ function compileFlag(
 
 type ValueWeight = Extract<SignalWeight, { values: unknown }>
 
-type SignalName = { category: Category; name: string }
+type SignalName = { category: SignalCategory; name: string }
 
 /**
  * The weight of each flag's values alone, in the order of the flags' first values. Every spelling

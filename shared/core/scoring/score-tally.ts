@@ -6,11 +6,17 @@
  */
 
 import type { Flag } from '#shared/core/signals/flag-codes.ts'
-import type { CategorySignals, Signals } from '#shared/core/signals/signal-definition.ts'
+import {
+  type CategorySignals,
+  isServerCategory,
+  type ServerSignals,
+  type Signals,
+} from '#shared/core/signals/signal-definition.ts'
 import { findMissing } from './required-signals.ts'
 import type { CategoryRules, CompiledPolicy, HalvingRule, Rule } from './score-rules.ts'
 import type { ScoringContext } from './suppressions.ts'
 import { findTrustedInstaller } from './trusted-installers.ts'
+import { isVerifiedHere } from './verified-verdicts.ts'
 
 /** A signal that scores, its points before any limit, and the flag of its value. */
 type Hit = { rule: Rule; points: number; flag: Flag }
@@ -51,19 +57,21 @@ export type Tallied = {
 /** The signal that lifts the score, with the others that it needs, if it needs any. */
 export type Floor = { signal: string; with?: string[]; score: number }
 
+/** What is known of an event: the client's signals, the service's, and who sent it when. */
+export type Observed = { signals: Signals; server: ServerSignals; context: ScoringContext }
+
 /**
  * Tallies an event.
  * @returns null when no signal scores, which is the usual case
  */
-export function tallySignals(
-  compiled: CompiledPolicy,
-  signals: Signals,
-  context: ScoringContext,
-): Tallied | null {
+export function tallySignals(compiled: CompiledPolicy, observed: Observed): Tallied | null {
   let tallies: Tally[] | null = null
+  const { signals, server } = observed
   const trusted = findTrustedInstaller(compiled.trust, signals) !== null
   for (const category of compiled.categories) {
-    const hits = findHits(category, signals[category.category], { context, trusted })
+    const { category: name } = category
+    const own = isServerCategory(name) ? server[name] : signals[name]
+    const hits = own === undefined ? null : findHits(category, own, { ...observed, trusted })
     if (hits === null) continue
     tallies ??= []
     tallies.push(addUp(category, hits, compiled.strongFrom))
@@ -87,7 +95,7 @@ export function tallySignals(
 function findHits(
   category: CategoryRules,
   signals: CategorySignals,
-  { context, trusted }: { context: ScoringContext; trusted: boolean },
+  { context, server, trusted }: Observed & { trusted: boolean },
 ): Hit[] | null {
   const { rules, falseRules } = category
   let hits: Hit[] | null = null
@@ -99,6 +107,7 @@ function findHits(
     if (rule === undefined) continue
     const points = rule.points(value)
     if (points === 0 || (trusted && rule.silenced)) continue
+    if (rule.wordOf !== null && isVerifiedHere(rule.wordOf, server)) continue
     if (findSuppression(rule, context) !== null) continue
     hits ??= []
     hits.push({ rule, points, flag: rule.flagOf(value) })

@@ -12,11 +12,35 @@ export const categories = [
 ] as const
 export type Category = (typeof categories)[number]
 
+/** The categories of server signals, which no client can send. */
+export const serverCategories = ['attestation', 'connection'] as const
+export type ServerCategory = (typeof serverCategories)[number]
+
+/** A category of the client or of the service; no name is in both. */
+export type SignalCategory = Category | ServerCategory
+
 /**
  * Detection data of one category: known signals are typed by the catalog, unknown ones are kept.
  */
 export type CategorySignals = Record<string, unknown>
 export type Signals = Record<Category, CategorySignals>
+
+/** What the service knows of one event; a category without a signal is absent. */
+export type ServerSignals = { [Name in ServerCategory]?: CategorySignals | undefined }
+
+/** An event without server signals. */
+export const noServerSignals: ServerSignals = {}
+
+/** Who observes a signal: the client sends it, or the service saw or verified it itself. */
+export const seenBy = ['client', 'server'] as const
+export type SeenBy = (typeof seenBy)[number]
+
+export const toSeenBy = (category: SignalCategory): SeenBy =>
+  isServerCategory(category) ? 'server' : 'client'
+
+/** Whether the service itself observes or verifies the signals of a category. */
+export const isServerCategory = (category: string): category is ServerCategory =>
+  (serverCategories as readonly string[]).includes(category)
 
 export const signalTypes = ['boolean', 'number', 'string', 'strings'] as const
 export type SignalType = (typeof signalTypes)[number]

@@ -1,7 +1,8 @@
 /**
- * The signal catalog as a tenant sees it: which signals it can send, what they mean, and their
- * weights in its policy. It lists every signal of the catalog once, and then those that the policy
- * declares; one that it does not weigh has 0. The schemas describe the answers of the REST and the
+ * The signal catalog as a tenant sees it: which signals it can send, which the service observes or
+ * verifies itself, what they mean, and their weights in its policy. It lists every signal of the
+ * catalog once, and in each category of the client then those that the policy declares; one that it
+ * does not weigh has 0. The schemas describe the answers of the REST and the
  * admin API.
  */
 import { z } from 'zod'
@@ -11,18 +12,26 @@ import {
   findScoredSignal,
   listDeclared,
 } from '#shared/core/policies/declared-signals.ts'
-import type { Policy, SignalWeight } from '#shared/core/policies/policy.ts'
+import {
+  type CategoryPolicy,
+  findCategoryPolicy,
+  type Policy,
+  type SignalWeight,
+} from '#shared/core/policies/policy.ts'
 import { flags } from './flags.ts'
 import {
-  type Category,
   categories,
   grades,
   platforms,
+  type SignalCategory,
   type SignalDefinition,
+  seenBy,
+  serverCategories,
   signalTypes,
+  toSeenBy,
   type Vocabulary,
 } from './signal-definition.ts'
-import { signalCatalog } from './signals.ts'
+import { fullCatalog } from './signals.ts'
 
 /** The query of `GET /v1/di/signals`: there are no parameters. */
 export const signalsQuerySchema = z.strictObject({})
@@ -68,15 +77,22 @@ const suppressedSchema = z
   })
   .meta({ id: 'SignalSuppression' })
 
+const seenBySchema = z.enum(seenBy).meta({
+  description:
+    'Who observes it. `client`: it is what the body says. `server`: the service saw or verified it ' +
+    'itself, and a body that carries it moves nothing.',
+})
+
 const signalSchema = z
   .object({
     signal: z.string().meta({
-      description: 'The path below `signals`: category and name.',
+      description: 'Category and name: of a client, the path below `signals`.',
       examples: ['root.su_binary'],
     }),
     name: z.string(),
+    seen_by: seenBySchema,
     type: z.enum(signalTypes).meta({
-      description: 'What it must be where it is sent; any may be `null`, which is "not measured".',
+      description: 'What its value is; of a client any may be `null`, which is "not measured".',
     }),
     values: z
       .record(z.string(), z.array(z.string()))
@@ -120,7 +136,8 @@ export const signalListSchema = z
       .meta({ description: 'The policy that scores the tenant’s telemetry now.' }),
     categories: z.array(
       z.object({
-        category: z.enum(categories),
+        category: z.enum([...categories, ...serverCategories]),
+        seen_by: seenBySchema,
         cap: pointsSchema.meta({ description: 'The most that its signals bring together.' }),
         soft: z.boolean().meta({
           description: 'Whether it cannot lead to BLOCK without another category.',
@@ -160,15 +177,16 @@ export function toSignalList(tenantPolicy: TenantPolicy, nowMs: number): SignalL
       policy_hash: policyHash,
       thresholds: { review: policy.thresholds.review, block: policy.thresholds.block },
     },
-    categories: categories.map((category) => {
-      const { cap, groups, signals: weights } = policy.categories[category]
+    categories: [...categories, ...serverCategories].map((category) => {
+      const { cap, groups, signals: weights } = findCategoryPolicy(policy, category) ?? unweighed
       const own = declared.filter((one) => one.category === category)
       const definitions: [string, SignalDefinition][] = [
-        ...Object.entries(signalCatalog[category]),
+        ...Object.entries(fullCatalog[category]),
         ...own.map((one): [string, SignalDefinition] => [one.name, toDefinition(policy, one)]),
       ]
       return {
         category,
+        seen_by: toSeenBy(category),
         cap,
         soft: policy.softCategories.includes(category),
         groups: (groups ?? []).map((group) => ({ cap: group.cap, signals: group.signals })),
@@ -185,16 +203,20 @@ export function toSignalList(tenantPolicy: TenantPolicy, nowMs: number): SignalL
   }
 }
 
+/** A category of the service in a policy that does not have it. */
+const unweighed: CategoryPolicy = { cap: 0, signals: {} }
+
 function toDefinition(policy: Policy, one: DeclaredSignal): SignalDefinition {
   const { type, grade, flag } = findScoredSignal(policy, one.category, one.name)!
   return { type, grade, flag, platforms: [...platforms], description: one.description, sources: [] }
 }
 
-function toDescription(category: Category, name: string, definition: SignalDefinition) {
+function toDescription(category: SignalCategory, name: string, definition: SignalDefinition) {
   const { type, platforms, grade, flag, description, sources } = definition
   const signal = `${category}.${name}`
   const values = definition.values === undefined ? null : toLists(definition.values)
-  return { signal, name, type, values, platforms, grade, flag, description, sources }
+  const seen_by = toSeenBy(category)
+  return { signal, name, seen_by, type, values, platforms, grade, flag, description, sources }
 }
 
 const toLists = (values: Vocabulary): Record<string, string[]> =>
@@ -209,7 +231,7 @@ function toWeight(weight: SignalWeight): ListedSignal['weight'] {
 }
 
 type ShownSuppression = {
-  covers: (category: Category, name: string) => boolean
+  covers: (category: SignalCategory, name: string) => boolean
   shown: ListedSignal['suppressed'][number]
 }
 

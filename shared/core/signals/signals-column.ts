@@ -4,10 +4,10 @@
  * list of plain values of one type stays a list, and any other array becomes its JSON text. The
  * stored body keeps the original.
  */
-import type { Signals } from './signal-definition.ts'
+import type { ServerSignals, Signals } from './signal-definition.ts'
 
 /** @returns the JSON text of the column, an object */
-export function encodeSignals(signals: Signals): string {
+export function encodeSignals(signals: Signals | ServerSignals): string {
   if (holdsPlainLists(signals)) return JSON.stringify(signals)
   return JSON.stringify(signals, (_key, value: unknown) =>
     Array.isArray(value) && !isPlainList(value) ? JSON.stringify(value) : value,

@@ -1,17 +1,25 @@
 /**
  * The signal catalog: every known signal, by category, with its type, platforms, grade, flag and
- * the public sources that report it. Weights are part of policies. Signals that are not in the
- * catalog are kept and score 0.
+ * the public sources that report it. Weights are part of policies. Signals of a client that are not
+ * in the catalog are kept and score 0.
  */
 
 import type { ProblemDetail } from '#shared/core/http/problem.ts'
+import { attestationSignals } from '#shared/core/signals/catalog/attestation.ts'
+import { connectionSignals } from '#shared/core/signals/catalog/connection.ts'
 import { debuggerSignals } from '#shared/core/signals/catalog/debugger.ts'
 import { ecosystemSignals } from '#shared/core/signals/catalog/ecosystem.ts'
 import { emulatorSignals } from '#shared/core/signals/catalog/emulator.ts'
 import { networkSignals } from '#shared/core/signals/catalog/network.ts'
 import { rootSignals } from '#shared/core/signals/catalog/root.ts'
 import { tamperSignals } from '#shared/core/signals/catalog/tamper.ts'
-import type { Category, SignalDefinition, SignalType } from './signal-definition.ts'
+import type {
+  Category,
+  ServerCategory,
+  SignalCategory,
+  SignalDefinition,
+  SignalType,
+} from './signal-definition.ts'
 
 /** The catalog. Category order is that of the public interface. */
 export const signalCatalog = {
@@ -23,9 +31,20 @@ export const signalCatalog = {
   network: networkSignals,
 } as const satisfies Record<Category, Record<string, SignalDefinition>>
 
+/** The server signals, which the service observes or verifies itself. */
+export const serverCatalog = {
+  attestation: attestationSignals,
+  connection: connectionSignals,
+} as const satisfies Record<ServerCategory, Record<string, SignalDefinition>>
+
+/** The catalog of client and service. */
+export const fullCatalog: Readonly<
+  Record<SignalCategory, Readonly<Record<string, SignalDefinition>>>
+> = { ...signalCatalog, ...serverCatalog }
+
 /** The definition of a signal, or undefined for one that is not in the catalog. */
-export function findSignal(category: Category, name: string): SignalDefinition | undefined {
-  const signals: Record<string, SignalDefinition> = signalCatalog[category]
+export function findSignal(category: SignalCategory, name: string): SignalDefinition | undefined {
+  const signals = fullCatalog[category]
   return Object.hasOwn(signals, name) ? signals[name] : undefined
 }
 

@@ -3,8 +3,13 @@
  * spelling that was sent. Both compilers of policies use `withSpellings`, so they agree.
  */
 import type { SignalWeight } from '#shared/core/policies/policy.ts'
-import { type Category, categories, type SignalDefinition } from './signal-definition.ts'
-import { findSignal, signalCatalog } from './signals.ts'
+import {
+  categories,
+  type SignalCategory,
+  type SignalDefinition,
+  serverCategories,
+} from './signal-definition.ts'
+import { findSignal, fullCatalog } from './signals.ts'
 
 /** A word in the cases that SDKs and platforms use: `SELF_SIGNED`, `selfSigned`, `SelfSigned`. */
 function toCases(word: string): string[] {
@@ -14,8 +19,8 @@ function toCases(word: string): string[] {
   return [word, word.toLowerCase(), word.toUpperCase(), pascal, camel]
 }
 
-const definitions = categories.flatMap((category) =>
-  Object.entries<SignalDefinition>(signalCatalog[category]).flatMap(([name, { values }]) =>
+const definitions = [...categories, ...serverCategories].flatMap((category) =>
+  Object.entries<SignalDefinition>(fullCatalog[category]).flatMap(([name, { values }]) =>
     values === undefined ? [] : [{ path: `${category}.${name}`, values }],
   ),
 )
@@ -36,23 +41,23 @@ export const allSpellings: readonly string[] = [
 ]
 
 /** Whether a text is one of a signal's values, in any spelling. Every text of a free signal is. */
-export function isKnownValue(category: Category, name: string, text: string): boolean {
+export function isKnownValue(category: SignalCategory, name: string, text: string): boolean {
   return meanings.get(`${category}.${name}`)?.has(text) ?? true
 }
 
 /** The value that a text means; the text itself where the vocabulary does not have it. */
-export const toMeaning = (category: Category, name: string, text: string): string =>
+export const toMeaning = (category: SignalCategory, name: string, text: string): string =>
   meanings.get(`${category}.${name}`)?.get(text) ?? text
 
 /** The values of a signal; null when it can have any. */
-export function listValues(category: Category, name: string): string[] | null {
+export function listValues(category: SignalCategory, name: string): string[] | null {
   const values = findSignal(category, name)?.values
   return values === undefined ? null : Object.keys(values)
 }
 
 /** A weight that names each spelling of the values that it names. What a policy names itself stays. */
 export function withSpellings(
-  category: Category,
+  category: SignalCategory,
   name: string,
   weight: SignalWeight,
 ): SignalWeight {

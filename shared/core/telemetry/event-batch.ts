@@ -1,11 +1,17 @@
 /**
- * A batch message: one JSON array, each element an event's header around the untouched body text.
- * An edge encodes it with `encodeEventHead`; a scorer decodes it with `decodeBatch`.
+ * A batch message: one JSON array, each element the header of an event, or of a registration of an
+ * install, around the untouched body text. An edge encodes them with `encodeEventHead` and
+ * `encodeRegistrationHead`; a scorer decodes the message with `decodeBatch`.
  */
 import { z } from 'zod'
 import { toEventId } from '#shared/core/base/ids.ts'
 import { PoisonError } from '#shared/core/base/outcome.ts'
-import type { RegistrationHeader } from '#shared/core/installs/registration.ts'
+import {
+  type AcceptedRegistration,
+  type RegistrationHeader,
+  registrationHeaderSchema,
+  registrationSchema,
+} from '#shared/core/installs/registration.ts'
 import { reasonSchema } from '#shared/core/scoring/reason-schema.ts'
 import { actions } from '#shared/core/scoring/score.ts'
 import { serverSignalsSchema } from '#shared/core/signals/server-signals.ts'
@@ -99,18 +105,20 @@ const bodyBytesKey = ',"body_bytes":'
 
 type DecodedBatch = {
   events: AcceptedEvent[]
+  registrations: AcceptedRegistration[]
   /**
-   * Elements that are not an event, by index, with their bytes, for the dead-letter stream. After
-   * an element with wrong lengths all others are invalid, because their bytes cannot be found.
+   * Elements that are neither an event nor a registration, by index, with their bytes, for the
+   * dead-letter stream. After an element with wrong lengths all others are invalid, because their
+   * bytes cannot be found.
    */
   invalid: { index: number; detail: string; data: Uint8Array }[]
 }
 
-/** Stream offsets of one message: no release of the edge writes more events into one. */
+/** Stream offsets of one message: no release of the edge writes more elements into one. */
 export const offsetsPerMessage = 256
 
 /**
- * The stream offset of a message's first event. It rises with the sequence, and from a stream to
+ * The stream offset of a message's first element. It rises with the sequence, and from a stream to
  * its later replacement, as long as a stream gets less than 3,900 messages a second on average.
  * @param streamCreatedMs when the stream was created, in ms since 1970; its sequences start at 1
  */
@@ -120,7 +128,7 @@ export function toStreamOffset(streamCreatedMs: number, sequence: number): numbe
 
 /**
  * Decodes a batch message.
- * @param streamOffset of its first event, from `toStreamOffset`
+ * @param streamOffset of its first element, from `toStreamOffset`
  * @throws PoisonError when the message as a whole cannot be read
  */
 export function decodeBatch(data: Uint8Array, streamOffset: number): DecodedBatch {
@@ -134,15 +142,18 @@ export function decodeBatch(data: Uint8Array, streamOffset: number): DecodedBatc
   if (!Array.isArray(values)) {
     throw new PoisonError('unreadable_batch', 'a batch message is not an array')
   }
-  const batch: DecodedBatch = { events: [], invalid: [] }
+  const batch: DecodedBatch = { events: [], registrations: [], invalid: [] }
   let place: ElementPlace | null = { start: 0, bodyStart: 0, end: 0 }
   values.forEach((value: unknown, index) => {
     place = place === null ? null : findElement(bytes, place.end + 1)
     const body = place === null ? null : bytes.subarray(place.bodyStart, place.end - 1)
     const fault = findFault(value, body)
-    if (fault === null) {
+    const elementOffset = streamOffset + Math.min(index, offsetsPerMessage - 1)
+    if (fault === null && isRegistration(value)) {
+      batch.registrations.push(toRegistration(value, elementOffset))
+    } else if (fault === null) {
       const event = value as AcceptedEvent
-      event.streamOffset = streamOffset + Math.min(index, offsetsPerMessage - 1)
+      event.streamOffset = elementOffset
       event.bodyBytes = body!
       if (event.inexact_numbers) event.body = { ...event.body, signals: readExactly(body!) }
       batch.events.push(event)
@@ -206,20 +217,37 @@ function readExactly(body: Buffer): Signals {
   return (JSON.parse(body.toString('utf8'), reviver) as { signals: Signals }).signals
 }
 
+/** Events of every release lack the member. */
+const isRegistration = (value: unknown): boolean => isObject(value) && value.registration === true
+
+/** The members that this release knows: a later edge may write more. */
+function toRegistration(value: unknown, streamOffset: number): AcceptedRegistration {
+  const body = registrationSchema.parse((value as { body: unknown }).body)
+  return { ...registrationHeaderSchema.parse(value), streamOffset, body }
+}
+
 /** @param bytes the element's body; null when it cannot be found */
 function findFault(value: unknown, bytes: Buffer | null): string | null {
   const body = isObject(value) ? value.body : undefined
-  if (isObject(body)) normalizeOptionals(body)
-  const fault = describeFault(value, body)
+  const ofRegistration = isRegistration(value)
+  if (isObject(body) && !ofRegistration) normalizeOptionals(body)
+  const fault = ofRegistration
+    ? describeFault(value, body, registrationHeaderSchema, registrationSchema)
+    : describeFault(value, body, eventHeaderSchema, telemetrySchema)
   if (fault !== null) return fault
   if (bytes === null) return 'body_bytes'
   return toEventId(bytes) === (value as EventHeader).event_id ? null : 'event_id'
 }
 
-function describeFault(value: unknown, bodyValue: unknown): string | null {
-  const header = eventHeaderSchema.safeParse(value)
+function describeFault(
+  value: unknown,
+  bodyValue: unknown,
+  headerSchema: z.ZodType<{ tenant_id: string }>,
+  bodySchema: z.ZodType<{ tenant_id: string }>,
+): string | null {
+  const header = headerSchema.safeParse(value)
   if (!header.success) return `header: ${header.error.issues[0]?.path.join('.') ?? ''}`
-  const body = telemetrySchema.safeParse(bodyValue)
+  const body = bodySchema.safeParse(bodyValue)
   if (!body.success) return `body: ${body.error.issues[0]?.path.join('.') ?? ''}`
   return body.data.tenant_id === header.data.tenant_id ? null : 'body: tenant_id'
 }

@@ -10,9 +10,11 @@ import {
   idCharactersMax,
   metaCharactersMax,
 } from '#shared/core/base/limits/telemetry.ts'
+import { controlCharacters } from '#shared/core/base/visible-text.ts'
 import type { SignalType } from '#shared/core/signals/signal-definition.ts'
 import { isPlainNumber, signalCatalog } from '#shared/core/signals/signals.ts'
-import { controlCharacters, isDotSegment, isForbiddenKey, isObject } from './submission.ts'
+import { isVerdictRequest } from '#shared/core/verdicts/verdict-request.ts'
+import { isDotSegment, isForbiddenKey, isObject } from './submission.ts'
 
 const typesByCategory = new Map<string, Map<string, SignalType>>(
   Object.entries(signalCatalog).map(([category, signals]) => [
@@ -61,6 +63,10 @@ export function isPlainSubmission(
       case 'user_id':
       case 'account_id':
         if (item !== undefined && !isId(item)) return false
+        break
+      case 'verdict':
+        if (item !== undefined && !isVerdictRequest(item)) return false
+        seen += countMembers(item, findings)
         break
       case 'sdk_meta':
         seen += countMeta(item, findings)

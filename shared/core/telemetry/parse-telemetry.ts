@@ -128,7 +128,8 @@ function fault(walk: Walk, path: string, message: string): void {
 }
 
 /** Zod issues as JSON paths and reasons, at most 32 of them. */
-function toProblemDetails(error: z.ZodError): ProblemDetail[] {
+/** The faults that zod found, with their JSON paths. */
+export function toProblemDetails(error: z.ZodError): ProblemDetail[] {
   return error.issues.slice(0, faultsListedMax).map((issue) => ({
     path: `$${issue.path.map((key) => (typeof key === 'number' ? `[${key}]` : `.${String(key)}`)).join('')}`,
     message: issue.message,

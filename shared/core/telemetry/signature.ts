@@ -17,9 +17,14 @@ export function signBody(body: Uint8Array | string, secret: string | KeyObject):
  * Whether a header is the signature of these bytes. It does the same work for any header, so the
  * response time does not distinguish a wrong signature from a malformed one.
  * @param header the value of `X-Service-Signature`
- * @param key the tenant's secret as a key object (`createSecretKey`), made once per secret
+ * @param key the tenant's secret as a key object (`createSecretKey`), made once per secret; the
+ *   text of a key that is used once, for which a key object would cost more than the HMAC
  */
-export function verifySignature(body: Uint8Array, header: string, key: KeyObject): boolean {
+export function verifySignature(
+  body: Uint8Array,
+  header: string,
+  key: KeyObject | string,
+): boolean {
   const expected = Buffer.from(signBody(body, key), 'latin1')
   // `signBody` writes the canonical spelling, so comparing the texts refuses every other spelling.
   const possible = header.length === expected.length

@@ -10,11 +10,9 @@ import {
   idCharactersMax,
   metaCharactersMax,
 } from '#shared/core/base/limits/telemetry.ts'
+import { controlCharacters } from '#shared/core/base/visible-text.ts'
 import type { CategorySignals } from '#shared/core/signals/signal-definition.ts'
-
-/** C0 and C1 control characters and DEL, which no id may have. */
-// biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what it refuses
-export const controlCharacters = /[\u0000-\u001f\u007f-\u009f]/
+import { type VerdictRequest, verdictRequestSchema } from '#shared/core/verdicts/verdict-request.ts'
 
 /** Keys that change an object's prototype in JavaScript and similar languages. */
 export function isForbiddenKey(key: string): boolean {
@@ -115,11 +113,17 @@ export const sentTelemetrySchema = telemetrySchema.extend({
   session_id: sentIdSchema.meta({ description: 'Fresh for each app launch.' }),
   user_id: sentIdSchema.optional(),
   account_id: sentIdSchema.optional(),
+  verdict: verdictRequestSchema.optional(),
 })
+
+/** What an accepted submission asks for; null for none. Call it for what ingest accepted. */
+export const readVerdictRequest = ({ verdict }: Telemetry): VerdictRequest | null =>
+  (verdict as VerdictRequest | undefined) ?? null
 
 /**
  * Normalizes optional members in place: a null or empty `user_id` or `account_id`, which an SDK
- * sends before a login, becomes absent. The client's advisory score becomes a finite double.
+ * sends before a login, becomes absent, and so does a `verdict` that is null. The client's advisory
+ * score becomes a finite double.
  * @param value a parsed body; changed
  */
 export function normalizeOptionals(value: Record<string, unknown>): void {
@@ -127,6 +131,7 @@ export function normalizeOptionals(value: Record<string, unknown>): void {
     // The member stays, so that the tree has as many members as the text.
     if (value[name] === null || value[name] === '') value[name] = undefined
   }
+  if (value.verdict === null) value.verdict = undefined
   const { scorer } = value
   if (!isObject(scorer) || typeof scorer.rasp_score !== 'number') return
   const most = Number.MAX_VALUE

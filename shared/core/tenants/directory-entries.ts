@@ -1,6 +1,9 @@
 /** Keys and entries of the tenant directory: the KV bucket `tenants` that every edge watches. */
 import { z } from 'zod'
+import { installRootsMax } from '#shared/core/base/limits/installs.ts'
+import { appEntriesSchema } from '#shared/core/installs/tenant-apps.ts'
 import { listKinds, listNames } from '#shared/core/lists/lists.ts'
+import { ingestAnswers } from './ingest-answer.ts'
 
 /** The KV key of a tenant's entry. */
 export const tenantKey = (tenantId: string): string => `tenant.${tenantId}`
@@ -60,6 +63,20 @@ export const tenantEntrySchema = z.object({
   list_shards: z.number().int().positive().optional(),
   /** The number of its telemetry stream; missing for the first one. */
   telemetry_stream: z.number().int().positive().optional(),
+  /**
+   * The valid install roots, the one that makes tokens first. Missing while the tenant has none, as
+   * in entries of older consoles.
+   */
+  install_roots: z
+    .array(z.object({ epoch: z.number().int().positive(), sealed: z.string() }))
+    .max(installRootsMax)
+    .optional(),
+  /** Present when telemetry that is signed with the HMAC secret is refused. */
+  shared_secret_off: z.literal(true).optional(),
+  /** Its apps, whose evidence counts; missing for none. */
+  apps: appEntriesSchema.optional(),
+  /** What a 200 tells the client; missing for `full`. */
+  ingest_answer: z.enum(ingestAnswers).optional(),
 })
 export type TenantEntry = z.infer<typeof tenantEntrySchema>
 

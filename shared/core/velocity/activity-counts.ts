@@ -19,6 +19,9 @@ export type ActivityRow = Moment &
     platform: number
     userDevice: number
     sessionDevice: number
+    /** Of a device: the assertion that came with the event; see `Assertion`. */
+    counter: number
+    assertedKey: number
   }
 
 /** The keys that activity is read by. */

@@ -7,6 +7,7 @@ import type { Flag } from '#shared/core/signals/flag-codes.ts'
 import type { AcceptedEvent } from '#shared/core/telemetry/event-batch.ts'
 import { findPlaceholderIds } from '#shared/core/telemetry/placeholder-ids.ts'
 import { sandboxForced } from '#shared/core/telemetry/sandbox.ts'
+import { findAttestation, noOrderFacts, type OrderFacts } from './attestation-findings.ts'
 import { type Counts, correlate, type Finding, findVelocity, type Risk } from './correlation.ts'
 import { findScoreMismatch } from './score-mismatch.ts'
 
@@ -17,14 +18,37 @@ export type RiskFeatures = {
   details: ReadonlyMap<string, Record<string, unknown>>
   /** Categories that its SDK version usually fills and this event leaves empty. */
   missing: Finding | null
-  /** Whether the same bytes were accepted before: then this is a client's retry. */
+  /** Whether the same bytes were accepted before: then this is a client's retry, or a replay. */
   retry: boolean
+  /** When the same bytes were first received, in ms since 1970. */
+  firstAtMs: number
+  /** What the order of the stream tells of its install and its device. */
+  order: OrderFacts
+}
+
+/** Those of an event about which nothing more is known. */
+export const noRiskFeatures: RiskFeatures = {
+  counts: new Map(),
+  details: new Map(),
+  missing: null,
+  retry: false,
+  firstAtMs: 0,
+  order: noOrderFacts,
 }
 
 /** The flag of an event with a placeholder id, which no count includes. */
 const placeholderId: Flag = 'PLACEHOLDER_ID'
 
-export type RiskEvent = Pick<AcceptedEvent, 'rasp_score' | 'rasp_action' | 'reasons' | 'body'>
+export type RiskEvent = Pick<
+  AcceptedEvent,
+  'rasp_score' | 'rasp_action' | 'reasons' | 'body' | 'received_at'
+>
+
+const toContext = ({ body, received_at: receivedAtMs }: RiskEvent) => ({
+  sdkVersion: body.sdk_meta.sdk_version,
+  platform: body.sdk_meta.platform,
+  receivedAtMs,
+})
 
 /**
  * Raises the edge's decision by risk features; never lowers it. A list decision of the edge stands:
@@ -44,6 +68,7 @@ export function decideRisk(event: RiskEvent, policy: Policy, features: RiskFeatu
   // The edge has named what the policy requires and the event lacks.
   const named = reasons.some((reason) => reason.code === features.missing?.code)
   if (features.missing !== null && !named) findings.push(features.missing)
+  findings.push(...findAttestation(features.order, policy, { reasons, context: toContext(event) }))
   const risk = correlate({ score, reasons }, findings, policy)
   const fields = findPlaceholderIds(event.body)
   if (fields.length > 0) risk.reasons.push({ code: placeholderId, weight: 0, evidence: { fields } })

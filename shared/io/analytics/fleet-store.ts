@@ -1,6 +1,6 @@
 /**
  * Reads a tenant's fleet over time: events, devices and sessions by SDK version and platform, and
- * on how many devices each signal was detected. Events are exact; devices and sessions are counted
+ * on how many devices each signal was detected, by the client or by the service. Events are exact; devices and sessions are counted
  * by sketches, exact to tens of thousands and within a percent beyond.
  */
 import { fleetPointsMax } from '#shared/core/base/limits/analytics.ts'
@@ -142,8 +142,11 @@ export function createFleetStore(clickhouse: Clickhouse): FleetStore {
       const rows = await read<[0 | 1, string, string, string, number]>(
         `select grouping(platform) as of_all, platform, sdk_version, signal,
            uniq(device_id) as devices
-         from (select platform, sdk_version, device_id, detected_signals ${selected})
-         array join detected_signals as signal
+         from (
+           select platform, sdk_version, device_id, detected_signals, detected_server_signals
+           ${selected}
+         )
+         array join arrayConcat(detected_signals, detected_server_signals) as signal
          group by grouping sets ((signal), (platform, sdk_version, signal))
          having of_all or has(arrayZip({platforms:Array(String)}, {versions:Array(String)}),
            (toString(platform), toString(sdk_version)))

@@ -129,6 +129,7 @@ type PrevalenceRow = [
   devices: Record<string, number>,
 ]
 
+// Signals of the client alone: a spike is about what a release of the SDK reports.
 const prevalenceSql = `
   with fromUnixTimestamp64Milli({at:Int64}, 'UTC') as until
   select

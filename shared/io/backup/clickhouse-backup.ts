@@ -41,6 +41,9 @@ const eventTables = [
   'decisions',
   'activity',
   'shadow_decisions',
+  'installs',
+  'install_keys',
+  'replays',
   'reconciliation_entries',
 ] as const
 

@@ -31,6 +31,7 @@ import {
 } from '#shared/io/clickhouse/clickhouse.ts'
 import { readRowsInPieces } from '#shared/io/clickhouse/clickhouse-rows.ts'
 import { nodeOfDevice } from '#shared/io/clickhouse/shards.ts'
+import { createInstallStore } from '#shared/io/installs/install-store.ts'
 import { createTenantCache } from '#shared/io/process/tenant-cache.ts'
 
 export type DeviceQuery = {
@@ -65,15 +66,24 @@ export function createHistoryStore(clickhouse: Clickhouse): HistoryStore {
     entriesMax: hotDevicesMax,
     ttlMs: hotKeyMs,
   })
+  const { findInstall } = createInstallStore(clickhouse)
+  const withInstall = async <None>(
+    query: DeviceQuery,
+    finding: Promise<History | None>,
+  ): Promise<DeviceHistory | None> => {
+    const [found, install] = await Promise.all([finding, findInstall(query)])
+    return isHistory(found) ? { ...found, install } : found
+  }
   const findSmallDevice: HistoryStore['findSmallDevice'] = async (query) => {
     const { tenantId, deviceId } = query
     if (large.get(tenantId, deviceId)) return 'large'
-    const found = await findFewSessions(nodeOfDevice(clickhouse, deviceId), query)
+    const node = nodeOfDevice(clickhouse, deviceId)
+    const found = await withInstall(query, findFewSessions(node, query))
     if (found === 'large') large.set(tenantId, deviceId, true)
     return found
   }
   const findLargeDevice: HistoryStore['findLargeDevice'] = (query) =>
-    findManySessions(nodeOfDevice(clickhouse, query.deviceId), query)
+    withInstall(query, findManySessions(nodeOfDevice(clickhouse, query.deviceId), query))
   return {
     findSmallDevice,
     findLargeDevice,
@@ -83,6 +93,12 @@ export function createHistoryStore(clickhouse: Clickhouse): HistoryStore {
     },
   }
 }
+
+/** What the sessions of a device tell of it. */
+type History = Omit<DeviceHistory, 'install'>
+
+const isHistory = <None>(found: History | None): found is History =>
+  typeof found === 'object' && found !== null
 
 /** Devices with this many rows or more are counted by the engine: 1,000 rows are about 150 KB. */
 const rowsAtOnce = 1_000
@@ -143,7 +159,7 @@ type Totals = [
 async function findFewSessions(
   clickhouse: ClickhouseNode,
   query: DeviceQuery,
-): Promise<DeviceHistory | 'large' | null> {
+): Promise<History | 'large' | null> {
   const rows = await readRows<FirstRow>(clickhouse, firstRowsSql, toKey(query), firstRowsSettings)
   if (rows.length === 0) return null
   if (rows.length >= rowsAtOnce || rows.some((row) => row[10] > usersAtOnce)) return 'large'
@@ -170,7 +186,7 @@ async function findFewSessions(
 async function findManySessions(
   clickhouse: ClickhouseNode,
   query: DeviceQuery,
-): Promise<DeviceHistory | null> {
+): Promise<History | null> {
   const [totals] = await readRows<Totals>(clickhouse, totalsSql, toKey(query))
   // Erased meanwhile: the device is unknown.
   if (totals === undefined || totals[4] === 0) return null
@@ -232,7 +248,7 @@ async function readRows<Row>(
 function toHistory(
   { deviceId }: DeviceQuery,
   { totals, users, page }: { totals: Totals; users: UsersPage; page: RecentPage },
-): DeviceHistory {
+): History {
   const [firstSeenAtMs, lastSeenAtMs, peakRaspScore, peakRank, sessionsTotal, client] = totals
   const last = page.more ? page.sessions.at(-1) : undefined
   return {

@@ -1,5 +1,6 @@
 /**
- * Reads when a device's signals were detected, and the events at which what was measured changed.
+ * Reads when a device's signals were detected, by the client or by the service, and the events at
+ * which what the client measured changed.
  * Both read narrow columns of one key range, so a device with very many events is bounded by rows
  * and time.
  */
@@ -30,7 +31,9 @@ const spansSql = `
   select signal, toUnixTimestamp64Milli(min(received_at)) as first,
     argMin(event_id, (received_at, event_id)), argMin(session_id, (received_at, event_id)),
     toUnixTimestamp64Milli(max(received_at)), argMax(session_id, (received_at, event_id))
-  from telemetry final array join detected_signals as signal ${ofDevice}
+  from telemetry final
+  array join arrayConcat(detected_signals, detected_server_signals) as signal
+  ${ofDevice}
   group by signal order by first, signal limit ${signalsOfDeviceMax}`
 
 const eventsSql = `

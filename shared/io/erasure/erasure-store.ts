@@ -16,7 +16,12 @@ import type { Clickhouse, ClickhouseNode } from '#shared/io/clickhouse/clickhous
 import { onEveryNode, onEveryServer } from '#shared/io/clickhouse/shards.ts'
 import { type CountMentions, createCountMentions } from './erasure-mentions-store.ts'
 import { type ErasureSubject, toSubjectSha256 } from './erasure-subject.ts'
-import { rebuildDevices, rebuildSessions, rebuildUserDevices } from './rebuild-sql.ts'
+import {
+  rebuildDevices,
+  rebuildInstallKeys,
+  rebuildSessions,
+  rebuildUserDevices,
+} from './rebuild-sql.ts'
 
 const erasureTables = [
   'telemetry',
@@ -29,6 +34,9 @@ const erasureTables = [
   'reconciliation_entries',
   'decisions',
   'shadow_decisions',
+  'replays',
+  'installs',
+  'install_keys',
 ] as const
 export type ErasureTable = (typeof erasureTables)[number]
 
@@ -98,7 +106,9 @@ export function createErasureStore(clickhouse: Clickhouse): ErasureStore {
         await eraseNamed(clickhouse, traces, some)
         await mutate(clickhouse, traces, 'activity', toEventCondition(some))
       }
-      for (const table of rowTables) await mutate(clickhouse, traces, table, where[table])
+      for (const table of rowTables) {
+        if (where[table] !== none) await mutate(clickhouse, traces, table, where[table])
+      }
       if (traces.subject.kind === 'device') {
         await mutate(clickhouse, traces, 'user_devices', where.user_devices)
       }
@@ -225,11 +235,17 @@ async function readDevices(
 const toSame = (text: string, subject: ErasureSubject, sipHash: string): string =>
   `(sipHash64(${text}) = ${sipHash} and SHA256(${text}) = unhex('${toSubjectSha256(subject)}'))`
 
+/** SQL: no row of the table is of the subject. */
+const none = 'false'
+
 function toConditions(traces: ErasureTraces) {
   const { subject, lastStreamOffset, sipHash } = traces
   const is = (text: string) => toSame(text, subject, sipHash)
   const device = is('device_id')
   const inUsers = `arrayExists(one -> ${is('one')}, users)`
+  // A registration is of a device and names no user.
+  const ofDevice = (condition: string) =>
+    subject.kind === 'device' ? `tenant_id = {tenant:String} and ${condition}` : none
   const anyTelemetry = `tenant_id = {tenant:String}
     and ${subject.kind === 'device' ? device : `(${is('user_id')} or ${is('account_id')})`}`
   const where = {
@@ -237,6 +253,11 @@ function toConditions(traces: ErasureTraces) {
     telemetry: `${anyTelemetry} and stream_offset <= {last:UInt64}`,
     decisions: `${anyTelemetry} and stream_offset <= {last:UInt64}`,
     shadow_decisions: `${anyTelemetry} and stream_offset <= {last:UInt64}`,
+    replays: `${anyTelemetry} and stream_offset <= {last:UInt64}`,
+    installs: ofDevice(`${device} and stream_offset <= {last:UInt64}`),
+    install_keys: ofDevice(
+      `kind != 'issuer' and subject_hash = ${toKeyHash('device', subject.id)}`,
+    ),
     sessions: `tenant_id = {tenant:String} and ${subject.kind === 'device' ? device : inUsers}`,
     devices: `tenant_id = {tenant:String} and ${subject.kind === 'device' ? device : inUsers}`,
     user_devices: `tenant_id = {tenant:String}
@@ -274,7 +295,10 @@ async function eraseNamed(
 }
 
 /** Erased by the id of the subject in each row. Events are erased before what is made of them. */
-const rowTables = ['decisions', 'shadow_decisions', 'telemetry', 'sessions', 'devices'] as const
+const rowTables = [
+  ...(['decisions', 'shadow_decisions', 'replays', 'telemetry', 'sessions', 'devices'] as const),
+  ...(['installs', 'install_keys'] as const),
+]
 
 const replicaTables = ['alerts_replica', 'deliveries_replica'] as const
 type ReplicaTable = (typeof replicaTables)[number]
@@ -300,6 +324,9 @@ const countedOnce: Record<CountedOnce, string> = {
   telemetry: 'count()',
   decisions: 'uniqExact(event_id)',
   shadow_decisions: 'uniqExact(event_id)',
+  replays: 'uniqExact(event_id, hour)',
+  installs: 'uniqExact(token_id)',
+  install_keys: 'uniqExact(key_hash, kind, issuer_hash)',
   sessions: 'uniqExact(device_id, session_id)',
   devices: 'uniqExact(device_id)',
   user_devices: 'uniqExact(user_id, device_id)',
@@ -371,7 +398,12 @@ async function rebuild(clickhouse: Clickhouse, traces: ErasureTraces): Promise<v
   }
   await insert(...rebuildSessions)
   await insert(rebuildDevices)
-  if (isDevice) return insert(...rebuildUserDevices(''))
+  if (isDevice) {
+    await insert(...rebuildUserDevices(''))
+    // Its keys may be on another node.
+    const query_params = { tenant: subject.tenantId, devices: ids }
+    return clickhouse.command({ query: rebuildInstallKeys, query_params }).then(() => undefined)
+  }
   const { where } = toConditions(traces)
   for (const some of chunksOf(devices, mutationValuesMax)) {
     const these = `sipHash64(device_id) in (${some.map((device) => device.sipHash).join(',')})`

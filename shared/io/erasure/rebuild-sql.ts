@@ -53,3 +53,23 @@ export const rebuildUserDevices = (filter: string) => [
   ${ofTheseDevices} ${filter}
   group by tenant_id, user, device_id`,
 ]
+
+// As `install_keys_of_installs` does, from the registrations that came later.
+export const rebuildInstallKeys = `
+  insert into install_keys
+    (tenant_id, key_hash, kind, subject_hash, issuer_hash, stream_offset, last_seen_at)
+  select tenant_id, reinterpretAsUInt64(SHA256(concat(seen.1, ' ', seen.2))), seen.1,
+    reinterpretAsUInt64(SHA256(concat('device ', device_id))), seen.3, stream_offset, received_at
+  from (
+    select tenant_id, device_id, stream_offset, received_at, attested_key,
+      if(provider = 'key_attestation', issuers[1], '') as issuer,
+      if(remotely_provisioned, 'remote_issuer', 'issuer') as issuer_kind,
+      if(issuer = '', 0, reinterpretAsUInt64(SHA256(concat(issuer_kind, ' ', issuer))))
+        as issuer_hash
+    from installs ${ofTheseDevices} and verdict = 'verified' and attested_key != ''
+  )
+  array join arrayConcat(
+    [('key', attested_key, issuer_hash)],
+    if(issuer != '' and issuer_kind = 'remote_issuer',
+      [('remote_issuer', issuer, toUInt64(0))], [])
+  ) as seen`

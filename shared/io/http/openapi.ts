@@ -33,6 +33,8 @@ import {
 // Registers the schema `Problem`, which error responses refer to.
 import '#shared/core/http/api-schemas.ts'
 import '#shared/core/http/batch-schemas.ts'
+import '#shared/core/installs/install-answers.ts'
+import '#shared/core/installs/install-request.ts'
 
 /** A server whose routes have zod schemas. */
 export type ZodApp = FastifyInstance<

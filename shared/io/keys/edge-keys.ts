@@ -1,10 +1,18 @@
 /**
- * The keys of an edge: it opens HMAC secrets, proves its own words, and checks what a console has
- * signed. None of them signs an entry or opens another kind of secret. An edge that still gets
- * MASTER_KEY derives them, and reads the form of the release before as well.
+ * The keys of an edge: it opens HMAC secrets, install roots, Play keys and the key that signs
+ * verdicts, makes challenges, proves its own words, and checks what a console has signed. None of
+ * them signs an entry or opens another kind of secret. An edge that still gets MASTER_KEY derives
+ * them, and reads the form of the release before as well.
  */
 import { anyOf, createProver, deriveKey, type Prover, type Verifier } from './proofs.ts'
-import { createOpener, type Opener, toHmacKey } from './sealed-secrets.ts'
+import {
+  createOpener,
+  type Opener,
+  toHmacKey,
+  toInstallRootKey,
+  toPlayKey,
+  toVerdictSealingKey,
+} from './sealed-secrets.ts'
 import { createVerifier, toDirectoryPublicKey } from './signatures.ts'
 
 /** What an edge says itself. */
@@ -16,6 +24,8 @@ export type EdgeKeys = Opener & {
   proverOf: (purpose: EdgePurpose) => Prover
   /** Of telemetry batches. */
   batches: Prover
+  /** Of challenges for installs, 32 bytes each: the first one makes them, all of them check. */
+  challenges: [Buffer, ...Buffer[]]
   /** The forms of directory entries that it reads: 1 under MASTER_KEY, 2 signed. */
   forms: number[]
 }
@@ -35,9 +45,13 @@ export function createEdgeKeys(keys: EdgeKeyTexts): EdgeKeys {
   const { master, speaksOld } = keys
   const underMaster = (purpose: Parameters<typeof deriveKey>[1]): Prover[] =>
     isSome(master) ? [createProver(mapSome(master, (key) => deriveKey(key, purpose)))] : []
-  const opener = createOpener((kind) =>
-    kind === 'hmac' ? { v1: master, v2: keys.edge.map(toHmacKey) } : {},
-  )
+  const opener = createOpener((kind) => {
+    if (kind === 'hmac') return { v1: master, v2: keys.edge.map(toHmacKey) }
+    if (kind === 'install_root') return { v1: master, v2: keys.edge.map(toInstallRootKey) }
+    if (kind === 'play') return { v1: master, v2: keys.edge.map(toPlayKey) }
+    return kind === 'verdict' ? { v1: master, v2: keys.edge.map(toVerdictSealingKey) } : {}
+  })
+  const toChallengeKey = (key: string) => Buffer.from(deriveKey(key, 'install challenge'), 'base64')
   return {
     ...opener,
     entries: anyOf(createVerifier(keys.directory), ...underMaster('directory entry')),
@@ -49,6 +63,7 @@ export function createEdgeKeys(keys: EdgeKeyTexts): EdgeKeys {
       return { prove: speaker.prove, ...anyOf(speaker, own, old) }
     },
     batches: createProver(keys.telemetry),
+    challenges: mapSome(keys.edge, toChallengeKey),
     forms: master.length > 0 ? [1, 2] : [2],
   }
 }
@@ -67,9 +82,9 @@ export function toEdgeKeyTexts(masterKeys: readonly [string, ...string[]]): Edge
 const isSome = (texts: readonly string[]): texts is readonly [string, ...string[]] =>
   texts.length > 0
 
-function mapSome(
+function mapSome<T>(
   [first, ...others]: readonly [string, ...string[]],
-  change: (text: string) => string,
-): [string, ...string[]] {
+  change: (text: string) => T,
+): [T, ...T[]] {
   return [change(first), ...others.map(change)]
 }

@@ -11,13 +11,15 @@ import { deriveKey, type KeyPurpose } from './proofs.ts'
 
 export type SecretKind = 'hmac' | 'webhook'
 /**
- * A secret of a tenant, its new credentials in one text, the TOTP secret of an operator, or the id
- * that an erasure is about.
+ * A secret of a tenant, its install root, its new credentials in one text, the Play keys of one of
+ * its apps, the TOTP secret of an operator, the id that an erasure is about, or the private half of
+ * a key that signs verdicts.
  */
 export type SecretOwner =
-  | { tenantId: string; kind: SecretKind | 'rotated' }
+  | { tenantId: string; kind: SecretKind | 'install_root' | 'play' | 'rotated' }
   | { operatorId: string; kind: 'totp' }
   | { erasureId: string; kind: 'subject' }
+  | { verdictKeyId: string; kind: 'verdict' }
 
 export type Opener = {
   /** @throws UnsealError when the text was not sealed for this owner under a configured key */
@@ -32,14 +34,16 @@ export class UnsealError extends Error {
   }
 }
 
-/** No tenant's slug has the form of an operator's or an erasure's id. */
+/** No tenant's slug has the form of another owner's id, and each kind has a key of its own. */
 function toId(owner: SecretOwner): string {
   if (owner.kind === 'totp') return owner.operatorId
+  if (owner.kind === 'verdict') return owner.verdictKeyId
   return owner.kind === 'subject' ? owner.erasureId : owner.tenantId
 }
 
 function toOwnerName(owner: SecretOwner): string {
   if (owner.kind === 'totp') return `operator ${toId(owner)}`
+  if (owner.kind === 'verdict') return `key ${toId(owner)}`
   return `${owner.kind === 'subject' ? 'erasure' : 'tenant'} ${toId(owner)}`
 }
 
@@ -67,21 +71,39 @@ export function toSealingHead(sealed: string): string | null {
   return isSealed && text !== undefined ? `${version}.${id}` : null
 }
 
-/** The key of each kind: an edge derives that of HMAC secrets from EDGE_KEY. */
+/** The keys of the kinds that an edge opens: it derives them from EDGE_KEY. */
 export const toHmacKey = (edgeKey: string) => deriveKey(edgeKey, 'hmac secret')
+export const toInstallRootKey = (edgeKey: string) => deriveKey(edgeKey, 'install root')
+export const toPlayKey = (edgeKey: string) => deriveKey(edgeKey, 'play keys')
+export const toVerdictSealingKey = (edgeKey: string) => deriveKey(edgeKey, 'verdict key')
 
 const purposes = {
   webhook: 'webhook secret',
   rotated: 'rotated credentials',
   totp: 'totp secret',
   subject: 'erasure subject',
-} as const satisfies Record<Exclude<SecretOwner['kind'], 'hmac'>, KeyPurpose>
+} as const satisfies Record<
+  Exclude<SecretOwner['kind'], 'hmac' | 'install_root' | 'play' | 'verdict'>,
+  KeyPurpose
+>
 
-export const secretKinds = ['hmac', 'webhook', 'rotated', 'totp', 'subject'] as const
+export const secretKinds = [
+  'hmac',
+  'install_root',
+  'play',
+  'webhook',
+  'rotated',
+  'totp',
+  'subject',
+  'verdict',
+] as const
 
 /** @param masterKey 32 bytes in base64 @returns the key of one kind, likewise */
 export function toKindKey(masterKey: string, kind: SecretOwner['kind']): string {
   if (kind === 'hmac') return toHmacKey(deriveKey(masterKey, 'edge'))
+  if (kind === 'install_root') return toInstallRootKey(deriveKey(masterKey, 'edge'))
+  if (kind === 'play') return toPlayKey(deriveKey(masterKey, 'edge'))
+  if (kind === 'verdict') return toVerdictSealingKey(deriveKey(masterKey, 'edge'))
   return deriveKey(masterKey, purposes[kind])
 }
 

@@ -9,7 +9,7 @@ import {
   networkDatabasesMax,
   networkFileBytesMax,
   networkLookMs,
-} from '#shared/core/base/limits/network.ts'
+} from '#shared/core/base/limits/lists.ts'
 import { type NetworkSources, toMeasuredKinds } from '#shared/core/network/connection.ts'
 import type { NetworkFileStatus } from '#shared/core/network/network-status.ts'
 import type { Log } from '#shared/io/process/log.ts'

@@ -7,7 +7,7 @@ import {
   networkReaderMiB,
   networkReadMs,
   networkReadMsPerMiB,
-} from '#shared/core/base/limits/network.ts'
+} from '#shared/core/base/limits/lists.ts'
 import type { FactColumns } from '#shared/core/network/network-facts.ts'
 import { type NetworkKind, networkKinds } from '#shared/core/network/network-list.ts'
 import type { NetworkMember } from '#shared/core/network/network-status.ts'

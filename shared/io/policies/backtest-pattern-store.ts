@@ -4,6 +4,7 @@
  * (SDK version, platform, time), so every pattern is scored once in each context that occurs.
  */
 import type { Policy } from '#shared/core/policies/policy.ts'
+import { flagWords } from '#shared/core/scoring/sql/flag-words.ts'
 import {
   compileToSql,
   type SqlColumn,
@@ -21,6 +22,7 @@ import {
   listWeighed,
   textsByVersion,
 } from '#shared/core/scoring/sql/signal-patterns.ts'
+import { toColumnPath } from '#shared/core/signals/column-path.ts'
 import { unknownSignalsMax } from '#shared/core/telemetry/unknown-signals.ts'
 
 /** Runs a query with the parameters of the tenant and its range. */
@@ -28,14 +30,17 @@ type Select = <Row>(query: string, params?: Record<string, unknown>) => Promise<
 
 /**
  * The patterns that determine a score, and by context, policy and pattern their scores: score +
- * 256 * action, and the bits of the flags.
+ * 256 * action, and by word the bits of the flags.
  */
 export type PatternVerdicts = {
   patterns: string[]
   /** SQL over a row of `telemetry`: a number of which suppressions' conditions hold. */
   contextSql: string
-  contexts: { context: number; policies: { verdicts: number[]; flags: number[] }[] }[]
+  contexts: { context: number; policies: PolicyVerdicts[] }[]
 }
+
+/** Of each pattern; `flags` has a list for each of `flagWords`. */
+type PolicyVerdicts = { verdicts: number[]; flags: number[][] }
 
 /** A verdict that no pattern has. */
 export const noVerdict = 65_535
@@ -71,8 +76,8 @@ export async function scorePatterns(
     scored.contexts.push({
       context: context.context,
       policies: policies.map((_, n) => ({
-        verdicts: rows.map((row) => row[1 + 2 * n] as number),
-        flags: rows.map((row) => row[2 + 2 * n] as number),
+        verdicts: rows.map((row) => row[1 + perPolicy * n] as number),
+        flags: flagWords.map((word) => rows.map((row) => row[2 + perPolicy * n + word] as number)),
       })),
     })
   }
@@ -96,6 +101,8 @@ async function listContexts(select: Select, sql: string, where: string): Promise
 }
 
 type PatternRow = [pattern: string, ...numbers: number[]]
+/** Numbers of a row for each policy. */
+const perPolicy = 1 + flagWords.length
 
 function toPatternQuery(policies: readonly Policy[], context: Context): string {
   const compiled = policies.map((policy, n) =>
@@ -110,9 +117,10 @@ function toPatternQuery(policies: readonly Policy[], context: Context): string {
   ]
   const from = `signal_patterns final where tenant_id = {tenant:String}
     and (${[...textsByVersion].map((one) => toSupported(policies, one)).join(' or ')})`
-  const verdicts = policies.map(
-    (_, n) => `p${n}_score + 256 * p${n}_action, toFloat64(p${n}_flags)`,
-  )
+  const verdicts = policies.flatMap((_, n) => [
+    `p${n}_score + 256 * p${n}_action`,
+    ...flagWords.map((word) => `toFloat64(p${n}_flags${word})`),
+  ])
   const query = toScoringQuery(compiled, { from, keep })
   return `select of_pattern, ${verdicts.join(', ')} from (${query})
     order by of_pattern limit ${patternsMax}`
@@ -132,7 +140,7 @@ function toSupported(
     `hasAny(hidden, cast(${quoteTexts(hidden)} as Array(String)))`,
     ...ranges.map(
       ({ category, signal, from }) =>
-        `ifNull(signals.${category}.${signal}.:Int64 = ${quoteNumber(from)}, 0)`,
+        `ifNull(${toColumnPath(category, signal)}.:Int64 = ${quoteNumber(from)}, 0)`,
     ),
     ...(silent.length === 0
       ? []
@@ -156,13 +164,16 @@ export function isNewerThanPattern(policies: readonly Policy[]): string {
 export function toLookUps(scored: PatternVerdicts): {
   constants: string[]
   verdictOf: (policy: number) => string
-  flagsOf: (policy: number) => string
+  flagsOf: (policy: number, word: number) => string
 } {
   const constants = [`cast(${quoteTexts(scored.patterns)} as Array(String)) as patterns`]
   for (const { context, policies } of scored.contexts) {
     policies.forEach(({ verdicts, flags }, n) => {
       constants.push(`cast([${verdicts.join(',')}] as Array(UInt16)) as verdicts_${n}_${context}`)
-      constants.push(`cast([${flags.join(',')}] as Array(UInt64)) as flags_${n}_${context}`)
+      flags.forEach((bits, word) => {
+        const name = `flags${word}_${n}_${context}`
+        constants.push(`cast([${bits.join(',')}] as Array(UInt64)) as ${name}`)
+      })
     })
   }
   const lookUp = (name: string, otherwise: string) => {
@@ -179,6 +190,6 @@ export function toLookUps(scored: PatternVerdicts): {
   return {
     constants,
     verdictOf: (policy) => lookUp(`verdicts_${policy}`, `toUInt16(${noVerdict})`),
-    flagsOf: (policy) => lookUp(`flags_${policy}`, 'toUInt64(0)'),
+    flagsOf: (policy, word) => lookUp(`flags${word}_${policy}`, 'toUInt64(0)'),
   }
 }

@@ -9,10 +9,10 @@ import { listFlagCodes } from '#shared/core/lists/lists.ts'
 import type { BacktestSlice, ScoredBy } from '#shared/core/policies/backtest.ts'
 import { type Policy, toPolicyHash } from '#shared/core/policies/policy.ts'
 import { actions } from '#shared/core/scoring/score.ts'
+import { flagWords, toFlagWord } from '#shared/core/scoring/sql/flag-words.ts'
 import {
   compileToSql,
   type SqlColumn,
-  toFlagBits,
   toScoringQuery,
 } from '#shared/core/scoring/sql/scoring-sql.ts'
 import { needsBody, type Source } from '#shared/core/scoring/sql/scoring-sql-points.ts'
@@ -91,7 +91,8 @@ export function toCountQuery(backtest: PreparedBacktest, slice: BacktestSlice | 
 /** The columns that every branch returns for an event. */
 const eventColumns = [
   ...['device', 'session', 'event', 'on_platform', 'version', 'old_score', 'old_action'],
-  ...['old_flags', 'to_score', 'to_action', 'to_flags', 'again'],
+  ...['to_score', 'to_action', 'again'],
+  ...flagWords.flatMap((word) => [`old_flags${word}`, `to_flags${word}`]),
 ].join(', ')
 
 const kept: SqlColumn[] = [
@@ -102,7 +103,10 @@ const kept: SqlColumn[] = [
   { name: 'version', sql: 'sdk_version' },
   { name: 'old_score', sql: 'rasp_score' },
   { name: 'old_action', sql: 'toUInt8(rasp_action)' },
-  { name: 'old_flags', sql: `if(empty(flags), toUInt64(0), ${toFlagBits('flags')})` },
+  ...flagWords.map((word) => ({
+    name: `old_flags${word}`,
+    sql: `if(empty(flags), toUInt64(0), ${toFlagWord('flags', word)})`,
+  })),
   { name: 'scored_by', sql: 'policy_hash' },
 ]
 
@@ -115,24 +119,27 @@ type Verdicts = { score: (policy: number) => string; action: (policy: number) =>
 function toOutcome(
   { policy, scoredBy }: PreparedBacktest,
   slice: BacktestSlice,
-  { score, action, flags }: Verdicts & { flags: (policy: number) => string },
+  { score, action, flags }: Verdicts & { flags: (policy: number, word: number) => string },
 ): string[] {
   const isTest = slice === 'test devices'
   const force = (what: 'score' | 'action', policy: Policy, computed: string) =>
     isTest ? forced(what, policy, computed) : computed
-  const flagsOf = (n: number) => (isTest ? `if(forced > 0, old_flags, ${flags(n)})` : flags(n))
+  const flagsOf = (n: number, word: number) =>
+    isTest ? `if(forced > 0, old_flags${word}, ${flags(n, word)})` : flags(n, word)
   const again = scoredBy.flatMap((one, n) => [
     `scored_by = ${quoteText(one.policyHash)}`,
     `1 + (${[
       `${force('score', one.policy, score(n + 1))} != old_score`,
       `${force('action', one.policy, action(n + 1))} != old_action`,
-      `${flagsOf(n + 1)} != old_flags`,
+      ...flagWords.map((word) => `${flagsOf(n + 1, word)} != old_flags${word}`),
     ].join(' or ')})`,
   ])
   return [
     `${force('score', policy, score(0))} as to_score`,
     `${force('action', policy, action(0))} as to_action`,
-    `if(to_action > 0, ${flagsOf(0)}, toUInt64(0)) as to_flags`,
+    ...flagWords.map(
+      (word) => `if(to_action > 0, ${flagsOf(0, word)}, toUInt64(0)) as to_flags${word}`,
+    ),
     // 0: its policy is unknown, 1: equal, 2: different.
     `toUInt8(${again.length === 0 ? '0' : `multiIf(${again.join(', ')}, 0)`}) as again`,
   ]
@@ -183,7 +190,7 @@ function toExpressionQuery(
   const outcome = toOutcome(backtest, slice, {
     score: (n) => `${prefixOf(n)}score`,
     action: (n) => `${prefixOf(n)}action`,
-    flags: (n) => `${prefixOf(n)}flags`,
+    flags: (n, word) => `${prefixOf(n)}flags${word}`,
   })
   return `select ${[...keep.map(({ name }) => name), ...outcome].join(',\n')} from (${query})`
 }
@@ -224,6 +231,11 @@ const raisedBy = (action: string) =>
 
 const moveNames = [0, 1, 2].flatMap((from) => [0, 1, 2].map((to) => `m${from}${to}`))
 
+/** The flags of the events of a session that raise an alert. */
+const toAlertFlags = (word: number): string =>
+  `groupBitOrIf(old_flags${word}, old_action > 0) as old_alert_flags${word},
+   groupBitOrIf(to_flags${word}, to_action > 0) as new_alert_flags${word}`
+
 /** Groups events by session, the order on disk, and counts sessions by outcome. */
 export function toSliceQuery(
   backtest: PreparedBacktest,
@@ -245,8 +257,7 @@ export function toSliceQuery(
       groupBitOr(bitShiftLeft(toUInt8(1), old_action)) as old_actions,
       groupBitOr(bitShiftLeft(toUInt8(1), to_action)) as new_actions,
       anyIf(on_platform, held) as in_platform, anyIf(version, held) as in_version,
-      groupBitOrIf(old_flags, old_action > 0) as old_alert_flags,
-      groupBitOrIf(to_flags, to_action > 0) as new_alert_flags
+      ${flagWords.map(toAlertFlags).join(', ')}
     from (
       select *, old_score > 0 or to_score > 0 as held from (${events.join('\nunion all\n')})
     )
@@ -256,7 +267,11 @@ export function toSliceQuery(
     from alerts_replica final
     where tenant_id = {tenant:String} and ${inDevices(slice)}
     group by device_id, session_id`
-  const changed = (sql: string) => `toFloat64(if(old_actions = new_actions, 0, ${sql}))`
+  const changed = (flags: string) => {
+    const words = flagWords.map((word) => `toFloat64(${flags}${word})`)
+    const none = flagWords.map(() => 'toFloat64(0)')
+    return `if(old_actions = new_actions, [${none.join(', ')}], [${words.join(', ')}])`
+  }
   return `with ${constants.join(',\n')}
     select old_actions as oldActions, new_actions as newActions,
       in_platform as platform, in_version as sdkVersion,

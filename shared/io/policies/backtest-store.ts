@@ -14,7 +14,7 @@ import type {
   SliceFindings,
 } from '#shared/core/policies/backtest.ts'
 import type { Policy } from '#shared/core/policies/policy.ts'
-import { readFlagBits } from '#shared/core/scoring/sql/scoring-sql.ts'
+import { readFlagWords } from '#shared/core/scoring/sql/flag-words.ts'
 import { bodySettings } from '#shared/core/scoring/sql/scoring-sql-points.ts'
 import type { Clickhouse } from '#shared/io/clickhouse/clickhouse.ts'
 import { scorePatterns } from './backtest-pattern-store.ts'
@@ -152,8 +152,9 @@ function toSlices(sample: readonly string[], count: number): BacktestSlice[] {
 }
 
 type GroupRow = Omit<SessionGroup, 'oldFlags' | 'newFlags'> & {
-  oldFlags: number
-  newFlags: number
+  /** By word. */
+  oldFlags: number[]
+  newFlags: number[]
   events: number[]
   recomputed: number
   different: number
@@ -174,8 +175,8 @@ function toFindings(rows: readonly GroupRow[]): SliceFindings {
         newActions: row.newActions,
         platform: row.platform,
         sdkVersion: row.sdkVersion,
-        oldFlags: readFlagBits(row.oldFlags),
-        newFlags: readFlagBits(row.newFlags),
+        oldFlags: readFlagWords(row.oldFlags),
+        newFlags: readFlagWords(row.newFlags),
         reviewRaised: row.reviewRaised,
         reviewDisposition: row.reviewDisposition,
         blockRaised: row.blockRaised,

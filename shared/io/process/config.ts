@@ -243,6 +243,11 @@ export const variables = {
   /** Where clients reach the REST API and ingest, for the OpenAPI document and the console. */
   PUBLIC_API_URL: clientUrlSchema.optional(),
   PUBLIC_INGEST_URL: clientUrlSchema.optional(),
+  /** The claim `iss` of verdict tokens; PUBLIC_API_URL, where that is set, by default. */
+  SERVICE_ISSUER: z
+    .string()
+    .regex(/^[!-~]{1,256}$/, 'must have 1 to 256 visible ASCII characters, such as a URL')
+    .optional(),
   /** The identity provider of operators; http only on this machine. */
   OIDC_ISSUER: z
     .url({ protocol: /^https?$/, error: 'must be an http or https URL' })
@@ -264,6 +269,13 @@ export const variables = {
     .transform((text) => text.split(',').map((part) => part.trim()))
     .transform((parts) => parts.filter((part) => part !== ''))
     .refine(areAddresses, 'must be IP addresses or networks, separated by commas'),
+  /**
+   * Android's published list of revoked certificates, read again when it is replaced. It may be
+   * missing or broken at the start: intake does not depend on it.
+   */
+  ATTESTATION_STATUS_FILE: z.string().min(1).optional(),
+  /** Root keys that count for sandbox tenants alone. */
+  ATTESTATION_TEST_ROOTS_FILE: readableFileSchema.optional(),
   /** The folder of network data; without it nothing is known of clients' networks. */
   NETWORK_DATA: z.string().min(1, 'must name a folder').optional(),
   /** Private networks that webhook receivers of all tenants may be in. */

@@ -9,6 +9,8 @@ import { endEverySession } from '#shared/io/operators/session-store.ts'
 import { insertPolicyDocument } from '#shared/io/policies/policy-store.ts'
 import { insertAudit } from '#shared/io/postgres/audit-store.ts'
 import type { Queryable } from '#shared/io/postgres/postgres.ts'
+import { recoverRoots } from '#shared/io/tenants/install-root-store.ts'
+import { restoreApps } from '#shared/io/tenants/tenant-app-store.ts'
 import { createTenantStore } from '#shared/io/tenants/tenant-store.ts'
 
 export type RecoveredState = {
@@ -46,7 +48,9 @@ export async function recoverTenant(tx: Queryable, state: RecoveredState): Promi
   } else if (before.epoch >= entry.epoch) return false
   await insertPolicyVersion(tx, state)
   await updateTenant(tx, entry)
+  await restoreApps(tx, entry)
   await replaceSecret(tx, state)
+  if (entry.install_roots !== undefined) await recoverRoots(tx, tenantId, entry.install_roots)
   await insertAudit(tx, {
     actor: state.actor,
     tenantId,
@@ -107,7 +111,8 @@ async function updateTenant(tx: Queryable, entry: TenantEntry): Promise<void> {
          select version from tenant_policies
          where tenant_id = $1 and version = $4 and policy_hash = $5), policy_version),
        ingest_rate_per_second = $6, ingest_burst = $7,
-       ingest_bytes_per_second = $8, ingest_bytes_burst = $9, ingest_share = $10
+       ingest_bytes_per_second = $8, ingest_bytes_burst = $9, ingest_share = $10,
+       shared_secret_off = $11, ingest_answer = $12
      where tenant_id = $1`,
     [
       entry.tenant_id,
@@ -120,6 +125,8 @@ async function updateTenant(tx: Queryable, entry: TenantEntry): Promise<void> {
       entry.ingest_bytes?.perSecond ?? null,
       entry.ingest_bytes?.burst ?? null,
       entry.ingest_share ?? null,
+      entry.shared_secret_off === true,
+      entry.ingest_answer ?? 'full',
     ],
   )
 }

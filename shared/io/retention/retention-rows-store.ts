@@ -18,6 +18,9 @@ export const retainedTables = [
   'reconciliation_entries',
   'reconciliation_accepted',
   'shadow_decisions',
+  'installs',
+  'install_keys',
+  'replays',
 ] as const
 type RetainedTable = (typeof retainedTables)[number]
 
@@ -52,12 +55,15 @@ const timeColumns: Partial<Record<RetainedTable, string>> = {
   reconciliation_entries: 'hour',
   reconciliation_accepted: 'hour',
   shadow_decisions: 'received_at',
+  installs: 'received_at',
+  replays: 'received_at',
 }
 
 const entityColumns: Partial<Record<RetainedTable, string>> = {
   sessions: 'tenant_id, device_id, session_id',
   devices: 'tenant_id, device_id',
   user_devices: 'tenant_id, user_id, device_id',
+  install_keys: 'tenant_id, key_hash, kind, subject_hash, issuer_hash',
 }
 
 /**

@@ -67,7 +67,12 @@ const toCondition: {
   action: (actions, filter) => ({
     text: `(${actions.map((action) => toActionCondition(action, filter)).join(' or ')})`,
   }),
-  signal: (signal) => ({ text: 'has(detected_signals, {signal:String})', params: { signal } }),
+  // No name is in both: the categories of the service are none of the client's.
+  signal: (signal) => ({
+    text: `(has(detected_signals, {signal:String})
+      or has(detected_server_signals, {signal:String}))`,
+    params: { signal },
+  }),
   platform: (platform) => ({
     text: `${toPlatformSql('telemetry.platform')} = ${toPlatformSql('{platform:String}')}`,
     params: { platform },

@@ -4,6 +4,8 @@
  * first, which is the one that merges keep.
  */
 import type { Action, Reason } from '#shared/core/scoring/score.ts'
+import type { ServerSignals } from '#shared/core/signals/signal-definition.ts'
+import type { EventHeader } from '#shared/core/telemetry/event-batch.ts'
 import { type Clickhouse, smallQuery, smallQueryOf } from '#shared/io/clickhouse/clickhouse.ts'
 import { nodeOfDevice } from '#shared/io/clickhouse/shards.ts'
 import {
@@ -13,6 +15,7 @@ import {
   toDecidedEvent,
 } from './decided-event.ts'
 import { type DecisionRow, decisionColumns } from './decision-store.ts'
+import { installColumns, type StoredInstall, toInstall } from './stored-install.ts'
 import { readReasons } from './stored-reasons.ts'
 
 export type StoredEvent = {
@@ -36,6 +39,10 @@ export type StoredEvent = {
   policyVersion: number
   policyHash: string
   epoch: number
+  /** The install whose key signed it; undefined when the tenant's own secret did. */
+  install: EventHeader['install']
+  /** What the edge observed or verified. */
+  serverSignals: ServerSignals
   body: string
 }
 
@@ -53,8 +60,8 @@ export type EventStore = {
 
 type Row = Omit<
   { [Key in keyof StoredEvent]: NonNullable<StoredEvent[Key]> },
-  'eventId' | 'reasons'
-> & { reasons: string }
+  'eventId' | 'reasons' | 'install'
+> & { reasons: string } & StoredInstall
 
 // Without FINAL, which reads the keys of the whole table: the bloom index of event_id leaves a few
 // granules, and the order selects the row that FINAL would return.
@@ -64,7 +71,7 @@ const eventSql = `
     user_id as userId, account_id as accountId, sdk_version as sdkVersion, platform,
     rasp_score as raspScore,
     toString(rasp_action) as raspAction, flags, reasons, policy_version as policyVersion,
-    policy_hash as policyHash, epoch, body
+    policy_hash as policyHash, epoch, server_signals as serverSignals, body, ${installColumns}
   from telemetry
   where event_id = {event:String}
   order by received_at
@@ -121,7 +128,10 @@ export function createEventStore(clickhouse: Clickhouse): EventStore {
         format: 'JSONEachRow',
       })
       const [row] = await result.json<Row>()
-      return row === undefined ? null : { ...row, ...toTexts(row), eventId }
+      if (row === undefined) return null
+      const { installToken, attestedKey, assertionCounter, ...event } = row
+      const install = toInstall({ installToken, attestedKey, assertionCounter })
+      return { ...event, ...toTexts(row), install, eventId }
     },
   }
 }

@@ -11,13 +11,13 @@ import {
   toPatternId,
   toSignalPattern,
 } from '#shared/core/scoring/sql/signal-patterns.ts'
-import type { Signals } from '#shared/core/signals/signal-definition.ts'
+import type { ServerSignals, Signals } from '#shared/core/signals/signal-definition.ts'
 
 export type NewPattern = { tenantId: string; id: string; pattern: SignalPattern }
 
 export type PatternBook = {
   /** @returns the pattern's id; empty when the tenant has too many patterns */
-  find: (tenantId: string, signals: Signals) => string
+  find: (tenantId: string, signals: Signals, server?: ServerSignals) => string
   /** New patterns that are not marked as stored. */
   listNew: () => NewPattern[]
   markStored: (patterns: readonly NewPattern[]) => void
@@ -60,12 +60,12 @@ export function createPatternBook(nowMs: () => number): PatternBook {
     return own
   }
   return {
-    find: (tenantId, signals) => {
-      const { id, pattern } = toPattern(signals)
+    find: (tenantId, signals, server) => {
+      const { id, pattern } = toPattern(signals, server)
       const own = findOwn(tenantId)
       if (own.stored.has(id) || own.fresh.has(id)) return id
       if (own.stored.size + own.fresh.size >= perTenantMax) return ''
-      own.fresh.set(id, { tenantId, id, pattern: pattern ?? toSignalPattern(signals) })
+      own.fresh.set(id, { tenantId, id, pattern: pattern ?? toSignalPattern(signals, server) })
       withNew.set(tenantId, own)
       return id
     },
@@ -86,11 +86,11 @@ export function createPatternBook(nowMs: () => number): PatternBook {
 /** Finds the pattern of signals; most events repeat a recent one, which a cheap key finds. */
 function createPatternCache() {
   const recent = new LRUCache<string, string>({ max: keysMax })
-  return (signals: Signals): { id: string; pattern?: SignalPattern } => {
-    const key = toPatternKey(signals)
+  return (signals: Signals, server?: ServerSignals): { id: string; pattern?: SignalPattern } => {
+    const key = toPatternKey(signals, server)
     const known = key === null ? undefined : recent.get(key)
     if (known !== undefined) return { id: known }
-    const pattern = toSignalPattern(signals)
+    const pattern = toSignalPattern(signals, server)
     const id = toPatternId(pattern)
     if (key !== null) recent.set(key, id)
     return { id, pattern }

@@ -12,6 +12,7 @@ import {
   sessionQueryMax,
 } from '#shared/core/base/limits/history.ts'
 import type { Reason } from '#shared/core/scoring/score.ts'
+import type { ServerSignals } from '#shared/core/signals/signal-definition.ts'
 import type { AcceptedEvent } from '#shared/core/telemetry/event-batch.ts'
 import { readStoredTelemetry } from '#shared/core/telemetry/submission.ts'
 import { toHash, toKeyHash } from '#shared/core/velocity/key-hash.ts'
@@ -29,6 +30,7 @@ import {
   toActivityKey,
   toShardKey,
 } from '#shared/io/velocity/activity-rows-store.ts'
+import { toInstall } from './stored-install.ts'
 
 /** A session before one of its events. */
 type SessionPart = {
@@ -172,7 +174,11 @@ type EventRow = [
   policyVersion: number,
   policyHash: string,
   epoch: number | string,
+  serverSignals: ServerSignals,
   body: string,
+  installToken: string,
+  attestedKey: string,
+  assertionCounter: number,
 ]
 
 async function readEvents(
@@ -186,7 +192,7 @@ async function readEvents(
   const result = await clickhouse.query({
     query: `
       select tenant_id, event_id, rasp_score, toString(rasp_action), reasons, policy_version,
-        policy_hash, epoch, body
+        policy_hash, epoch, server_signals, body, install_token, attested_key, assertion_counter
       from telemetry final
       where (tenant_id, device_id, session_id) in {keys:Array(Tuple(String, String, String))}
       order by received_at
@@ -202,7 +208,9 @@ async function readEvents(
   })
   const events: AcceptedEvent[] = []
   for (const row of await result.json<EventRow>()) {
-    const [tenantId, eventId, score, action, reasons, version, policyHash, epoch, text] = row
+    const [tenantId, eventId, score, action, reasons, version, policyHash, epoch, ...rest] = row
+    const [serverSignals, text, installToken, attestedKey, assertionCounter] = rest
+    const install = toInstall({ installToken, attestedKey, assertionCounter })
     const body = readStoredTelemetry(text)
     const key = keyOf({ tenantId, sessionId: body.session_id })
     const first = firsts.events.get(`${key} ${toHash(eventId)}`)
@@ -218,6 +226,8 @@ async function readEvents(
       policy_version: version,
       policy_hash: policyHash,
       epoch: Number(epoch),
+      server_signals: serverSignals,
+      ...(install === undefined ? {} : { install }),
       body,
     })
   }

@@ -5,8 +5,14 @@
  * `encodeSignals`.
  */
 
-import { categories, type Signals } from '#shared/core/signals/signal-definition.ts'
-import { signalCatalog } from '#shared/core/signals/signals.ts'
+import {
+  categories,
+  type ServerSignals,
+  type SignalCategory,
+  type Signals,
+  serverCategories,
+} from '#shared/core/signals/signal-definition.ts'
+import { fullCatalog } from '#shared/core/signals/signals.ts'
 import { isPlainList } from '#shared/core/signals/signals-column.ts'
 import type { RowWriter } from '#shared/io/clickhouse/row-binary.ts'
 
@@ -21,13 +27,19 @@ const typeBool = 0x2d
 /** An encoded path, alone and with each boolean value. */
 type Prepared = { path: Buffer; yes: Buffer; no: Buffer }
 
+type PreparedOf = ReadonlyMap<string, ReadonlyMap<string, Prepared>>
+
 /** The encoded paths of the catalog's signals, by category and name. */
-const preparedOf = new Map<string, Map<string, Prepared>>(
-  categories.map((category) => [
-    category,
-    new Map(Object.keys(signalCatalog[category]).map((name) => [name, prepare(category, name)])),
-  ]),
-)
+const prepareAll = (all: readonly SignalCategory[]): PreparedOf =>
+  new Map(
+    all.map((category) => [
+      category,
+      new Map(Object.keys(fullCatalog[category]).map((name) => [name, prepare(category, name)])),
+    ]),
+  )
+// A body may carry the names of the service's categories, as unknown ones.
+const clientPaths = prepareAll(categories)
+const serverPaths = prepareAll(serverCategories)
 
 function prepare(category: string, name: string): Prepared {
   const text = Buffer.from(`${category}.${name}`)
@@ -49,11 +61,25 @@ export function writeSignals(
   signals: Signals,
   admit: (path: string) => boolean,
 ): number {
-  const state: State = { writer, admit, count: 0, leftOut: 0, escapedPaths: null }
-  const setCount = writer.countLater()
+  return writeAll({ writer, admit, count: 0, leftOut: 0, escapedPaths: null }, signals, clientPaths)
+}
+
+/** Writes server signals as a value of their column. Edges choose their names, so all are stored. */
+export function writeServerSignals(writer: RowWriter, server: ServerSignals): void {
+  const state = { writer, admit: () => true, count: 0, leftOut: 0, escapedPaths: null }
+  writeAll(state, server, serverPaths)
+}
+
+/** @returns the number of values that were left out */
+function writeAll(
+  state: State,
+  signals: Readonly<Record<string, unknown>>,
+  paths: PreparedOf,
+): number {
+  const setCount = state.writer.countLater()
   for (const category in signals) {
-    const own: unknown = signals[category as keyof Signals]
-    const prepared = preparedOf.get(category)
+    const own: unknown = signals[category]
+    const prepared = paths.get(category)
     if (prepared === undefined || typeof own !== 'object' || own === null || Array.isArray(own)) {
       writeValue(state, escapeDots(category), own)
     } else writeCategory(state, category, own as Record<string, unknown>, prepared)

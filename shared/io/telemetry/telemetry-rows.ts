@@ -3,8 +3,14 @@
  * An insert names its columns, so an older release works with a new column.
  */
 import { readOccurredAt } from '#shared/core/base/instants.ts'
+import { toStoredCounter } from '#shared/core/installs/reused-counters.ts'
 import { patternVersion } from '#shared/core/scoring/sql/signal-patterns.ts'
-import type { Signals } from '#shared/core/signals/signal-definition.ts'
+import { findDetectedServerSignals } from '#shared/core/signals/server-detected.ts'
+import {
+  noServerSignals,
+  type ServerSignals,
+  type Signals,
+} from '#shared/core/signals/signal-definition.ts'
 import { encodeSignals } from '#shared/core/signals/signals-column.ts'
 import { findDetectedSignals } from '#shared/core/signals/signals-detected.ts'
 import { type SignalBits, toSignalBits } from '#shared/core/signals/watched-signals.ts'
@@ -18,7 +24,7 @@ import { actionValues } from '#shared/io/clickhouse/clickhouse.ts'
 import type { RowWriter } from '#shared/io/clickhouse/row-binary.ts'
 import type { NewPattern, PatternBook } from './pattern-book.ts'
 import type { SignalPaths } from './signal-paths.ts'
-import { toSignalPath, writeSignals } from './signals-binary.ts'
+import { toSignalPath, writeServerSignals, writeSignals } from './signals-binary.ts'
 
 const noSignals = {} as Signals
 
@@ -35,6 +41,7 @@ type Row = RowOptions & {
   event: AcceptedEvent
   body: Telemetry
   signals: Signals
+  server: ServerSignals
   bits: SignalBits
   install: Install
   /** Whether an unknown signal gets a path. */
@@ -73,6 +80,10 @@ const telemetryWriters = {
   signals: (writer, row) => {
     row.leftOut = writeSignals(writer, row.withSignals ? row.signals : noSignals, row.admit)
   },
+  server_signals: (writer, { withSignals, server }) =>
+    writeServerSignals(writer, withSignals ? server : noServerSignals),
+  detected_server_signals: (writer, { server }) =>
+    writer.strings(findDetectedServerSignals(server)),
   signals_refused: (writer, { withSignals }) => writer.uint8(withSignals ? 0 : 1),
   signals_left_out: (writer, { leftOut }) => writer.uint16(leftOut),
   placeholder_ids: (writer, { body }) => writer.strings(findPlaceholderIds(body)),
@@ -80,6 +91,9 @@ const telemetryWriters = {
   os_version: (writer, { install }) => writer.string(install.osVersion),
   device_brand: (writer, { install }) => writer.string(install.deviceBrand),
   device_model: (writer, { install }) => writer.string(install.deviceModel),
+  install_token: (writer, { event }) => writer.string(event.install?.token_id ?? ''),
+  attested_key: (writer, { event }) => writer.string(event.install?.attested_key ?? ''),
+  assertion_counter: (writer, { event }) => writer.uint32(toStoredCounter(event.install?.counter)),
   filled_categories: (writer, { signals }) => writer.uint8(toFilledCategories(signals)),
   unknown_signals: (writer, { signals }) => writer.strings(findUnknownSignals(signals)),
   detected_bits: (writer, { bits }) => writeBits(writer, bits.detected),
@@ -88,8 +102,8 @@ const telemetryWriters = {
     writer.strings(
       findDetectedSignals(signals, (category, name) => admit(toSignalPath(category, name))),
     ),
-  pattern: (writer, { event, patterns, signals }) =>
-    writer.string(patterns.find(event.tenant_id, signals)),
+  pattern: (writer, { event, patterns, signals, server }) =>
+    writer.string(patterns.find(event.tenant_id, signals, server)),
   body: (writer, { event, body }) =>
     event.bodyBytes === undefined
       ? writer.string(JSON.stringify(body))
@@ -123,6 +137,7 @@ export function writeTelemetryRow(
     event,
     body,
     signals,
+    server: event.server_signals ?? noServerSignals,
     bits: toSignalBits(signals),
     install: readInstall(body),
     admit: (path) => options.paths.admit(event.tenant_id, path),
@@ -148,6 +163,7 @@ const patternWriters = {
   pattern: (writer, { id }) => writer.string(id),
   version: (writer) => writer.uint16(patternVersion),
   signals: (writer, { pattern }) => writer.string(encodeSignals(pattern.signals)),
+  server_signals: (writer, { pattern }) => writer.string(encodeSignals(pattern.server)),
   hidden: (writer, { pattern }) => writer.strings(pattern.hidden),
   detected_bits: (writer, { bits }) => writeBits(writer, bits.detected),
   clean_bits: (writer, { bits }) => writeBits(writer, bits.clean),

@@ -6,6 +6,7 @@
 import type { StoredKey } from '#shared/core/tenants/credentials.ts'
 import type { SecretKind, SecretOwner } from '#shared/io/keys/sealed-secrets.ts'
 import type { Queryable } from '#shared/io/postgres/postgres.ts'
+import { insertFirstRoot } from './install-root-store.ts'
 
 /** A sealed secret; only its last four characters are in plain text. */
 export type SealedSecret = { sealed: string; last4: string }
@@ -21,7 +22,13 @@ type CredentialStore = {
   /** Inserts the secrets and the key of a new tenant, all active. */
   insertCredentials: (
     tenantId: string,
-    credentials: { hmac: SealedSecret; webhook: SealedSecret; apiKey: StoredKey },
+    credentials: {
+      hmac: SealedSecret
+      webhook: SealedSecret
+      apiKey: StoredKey
+      /** Sealed. */
+      installRoot: string
+    },
   ) => Promise<void>
   /**
    * The first step of a rotation: switches the active HMAC secret off and stores the new one as
@@ -62,10 +69,11 @@ type CredentialStore = {
 /** @param tx a transaction: every step is several statements */
 export function createCredentialStore(tx: Queryable): CredentialStore {
   return {
-    insertCredentials: async (tenantId, { hmac, webhook, apiKey }) => {
+    insertCredentials: async (tenantId, { hmac, webhook, apiKey, installRoot }) => {
       await insertSecret(tx, tenantId, 'hmac', 'active', hmac)
       await insertSecret(tx, tenantId, 'webhook', 'active', webhook)
       await insertApiKey(tx, tenantId, apiKey)
+      await insertFirstRoot(tx, tenantId, installRoot)
     },
     beginHmacRotation: (tenantId, next) => beginHmacRotation(tx, tenantId, next),
     finishHmacRotation: (tenantId, epoch) => finishHmacRotation(tx, tenantId, epoch),

@@ -19,6 +19,13 @@ import type { Metrics } from '#shared/io/process/metrics.ts'
 import { createCredentialStore } from './credential-store.ts'
 import { createTenantStore } from './tenant-store.ts'
 
+/** Every sealed text of tenants: secrets, install roots by epoch, and Play keys by their app. */
+const sealedTexts = `(
+  select tenant_id, kind, secret_id::text as id, sealed from tenant_secrets
+  union all select tenant_id, 'install_root', epoch::text, sealed from install_roots
+  union all select tenant_id, 'play', app_id, play_keys_sealed from tenant_apps
+) as texts`
+
 /** Counts the secrets with one of these heads, and the tenants with a sealed secret. */
 export async function countSealed(
   db: Queryable,
@@ -27,7 +34,7 @@ export async function countSealed(
   const { rows } = await db.query<{ already: number; tenants: number }>(
     `select count(*) filter (where ${toHeadSql('sealed')} = any($1)) as already,
        count(distinct tenant_id) as tenants
-     from tenant_secrets where sealed is not null`,
+     from ${sealedTexts} where sealed is not null`,
     [heads],
   )
   return rows[0]!
@@ -39,7 +46,7 @@ export async function listTenantsToRewrap(
   heads: readonly string[],
 ): Promise<string[]> {
   const { rows } = await db.query<{ tenant_id: string }>(
-    `select distinct tenant_id from tenant_secrets
+    `select distinct tenant_id from ${sealedTexts}
      where sealed is not null and ${toHeadSql('sealed')} <> all($1) order by tenant_id`,
     [heads],
   )
@@ -59,20 +66,18 @@ export async function rewrapTenant(
 ): Promise<number> {
   // The tenant's row first, as in every step of a rotation.
   await tx.query('select 1 from tenants where tenant_id = $1 for no key update', [tenantId])
-  const { rows } = await tx.query<{ secret_id: number; kind: SecretKind; sealed: string }>(
-    `select secret_id, kind, sealed from tenant_secrets
+  const { rows } = await tx.query<{ id: string; kind: TextKind; sealed: string }>(
+    `select id, kind, sealed from ${sealedTexts}
      where tenant_id = $1 and sealed is not null and ${toHeadSql('sealed')} <> all($2)
-     order by secret_id for update`,
+     order by kind, id`,
     [tenantId, sealer.currentHeads()],
   )
   if (rows.length === 0) return 0
   const before = await readEntry(tx, tenantId)
-  for (const { secret_id, kind, sealed } of rows) {
+  for (const { id, kind, sealed } of rows) {
     const owner = { tenantId, kind }
-    await tx.query('update tenant_secrets set sealed = $2 where secret_id = $1', [
-      secret_id,
-      sealer.seal(sealer.unseal(sealed, owner), owner),
-    ])
+    const again = sealer.seal(sealer.unseal(sealed, owner), owner)
+    await tx.query(updates[kind], [tenantId, id, again, sealed])
   }
   // The edges have sealed texts, and one epoch identifies one content.
   if ((await readEntry(tx, tenantId)) !== before) {
@@ -81,6 +86,20 @@ export async function rewrapTenant(
   const after = { rewrapped: rows.length }
   await insertAudit(tx, { actor, tenantId, action: 'secrets.rewrapped', after })
   return rows.length
+}
+
+type TextKind = SecretKind | 'install_root' | 'play'
+
+/** A text that was blanked or replaced without the tenant's lock stays as it is. */
+const secretUpdate = `update tenant_secrets set sealed = $3
+  where tenant_id = $1 and secret_id = $2::bigint and sealed = $4`
+const updates: Record<TextKind, string> = {
+  hmac: secretUpdate,
+  webhook: secretUpdate,
+  install_root: `update install_roots set sealed = $3
+    where tenant_id = $1 and epoch = $2::integer and sealed = $4`,
+  play: `update tenant_apps set play_keys_sealed = $3
+    where tenant_id = $1 and platform = 'android' and app_id = $2 and play_keys_sealed = $4`,
 }
 
 async function readEntry(tx: Queryable, tenantId: string): Promise<string> {

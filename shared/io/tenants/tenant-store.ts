@@ -5,13 +5,16 @@
  */
 import { Problem } from '#shared/core/http/problem.ts'
 import type { Rate } from '#shared/core/http/rate-limit.ts'
+import type { AppEntry } from '#shared/core/installs/tenant-apps.ts'
 import { type TenantScope, toSlugs } from '#shared/core/operators/roles.ts'
 import type { ApiKeyScope } from '#shared/core/tenants/api-key-scopes.ts'
 import type { Environment } from '#shared/core/tenants/credentials.ts'
 import type { TenantEntry } from '#shared/core/tenants/directory-entries.ts'
+import type { IngestAnswer } from '#shared/core/tenants/ingest-answer.ts'
 import { resetHealth } from '#shared/io/deliveries/webhook-store.ts'
 import { insertPolicyDocument, type PolicyText } from '#shared/io/policies/policy-store.ts'
 import { isSqlState, type Queryable, sqlStates } from '#shared/io/postgres/postgres.ts'
+import { appEntriesSql } from './tenant-app-store.ts'
 import { type TenantStatus, type TenantView, toView, type ViewRow, viewSql } from './tenant-view.ts'
 
 /** The holder of a bearer key. */
@@ -65,6 +68,10 @@ export type TenantStore = {
   findRetiredHmac: (tenantId: string) => Promise<{ last4: string; retiredAt: string } | null>
   /** Sets the status and raises the epoch; false when it was so already. */
   setStatus: (tenantId: string, status: TenantStatus) => Promise<boolean>
+  /** Sets whether its secret signs telemetry, and raises the epoch; false when it was so. */
+  setSharedSecret: (tenantId: string, off: boolean) => Promise<boolean>
+  /** Sets what its clients are answered, likewise. */
+  setIngestAnswer: (tenantId: string, answer: IngestAnswer) => Promise<boolean>
   /** Removes a tenant with its dependent rows; its audit rows stay. */
   removeTenant: (tenantId: string) => Promise<void>
   /** Switches the webhook on with a URL, or off with null. */
@@ -126,6 +133,22 @@ export function createTenantStore(db: Queryable): TenantStore {
         `update tenants set status = $2, epoch = epoch + 1
          where tenant_id = $1 and status <> $2`,
         [tenantId, status],
+      )
+      return rowCount === 1
+    },
+    setSharedSecret: async (tenantId, off) => {
+      const { rowCount } = await db.query(
+        `update tenants set shared_secret_off = $2, epoch = epoch + 1
+         where tenant_id = $1 and shared_secret_off <> $2`,
+        [tenantId, off],
+      )
+      return rowCount === 1
+    },
+    setIngestAnswer: async (tenantId, answer) => {
+      const { rowCount } = await db.query(
+        `update tenants set ingest_answer = $2, epoch = epoch + 1
+         where tenant_id = $1 and ingest_answer <> $2`,
+        [tenantId, answer],
       )
       return rowCount === 1
     },
@@ -260,6 +283,10 @@ type EntryRow = RateColumns & {
   ingest_share: number | null
   list_shards: number
   telemetry_stream: number
+  install_roots: { epoch: number; sealed: string }[] | null
+  shared_secret_off: boolean
+  apps: AppEntry[] | null
+  ingest_answer: IngestAnswer
 }
 
 const entrySql = (more = '') => `
@@ -267,9 +294,14 @@ select t.tenant_id, t.environment, t.status, t.epoch, t.policy_version, p.policy
   r.sealed as retired_sealed,
   t.ingest_rate_per_second as per_second, t.ingest_burst as burst,
   t.ingest_bytes_per_second as bytes_per_second, t.ingest_bytes_burst as bytes_burst,
-  t.ingest_share, t.telemetry_stream,
+  t.ingest_share, t.telemetry_stream, t.shared_secret_off, t.ingest_answer,
+  (select jsonb_agg(jsonb_build_object('epoch', i.epoch, 'sealed', i.sealed)
+     order by i.state <> 'current')
+   from install_roots i
+   where i.tenant_id = t.tenant_id and i.state <> 'retired') as install_roots,
   (select count(*) from list_shards l
-   where l.tenant_id = t.tenant_id and l.projected_version > 0) as list_shards${more}
+   where l.tenant_id = t.tenant_id and l.projected_version > 0) as list_shards,
+  ${appEntriesSql} as apps${more}
 from tenants t
 join tenant_policies p on p.tenant_id = t.tenant_id and p.version = t.policy_version
 join policy_documents d using (policy_hash)
@@ -295,5 +327,12 @@ function toEntry(row: EntryRow): TenantEntry {
     ingest_share: row.ingest_share,
     ...(row.list_shards === 0 ? {} : { list_shards: row.list_shards }),
     ...(row.telemetry_stream === 1 ? {} : { telemetry_stream: row.telemetry_stream }),
+    ...(row.install_roots === null ? {} : { install_roots: row.install_roots.map(toRoot) }),
+    ...(row.shared_secret_off ? { shared_secret_off: true as const } : {}),
+    ...(row.apps === null ? {} : { apps: row.apps }),
+    ...(row.ingest_answer === 'full' ? {} : { ingest_answer: row.ingest_answer }),
   }
 }
+
+/** Members in one order: jsonb has its own, and entries are compared as text. */
+const toRoot = ({ epoch, sealed }: { epoch: number; sealed: string }) => ({ epoch, sealed })

@@ -1,6 +1,7 @@
 /** A tenant as operators see it: what is read of it, and in which form it is shown. */
 import type { WebhookEvent } from '#shared/core/deliveries/webhook-events.ts'
 import type { Environment } from '#shared/core/tenants/credentials.ts'
+import type { IngestAnswer } from '#shared/core/tenants/ingest-answer.ts'
 import {
   type RetainedKind,
   type RetentionView,
@@ -36,6 +37,8 @@ export type TenantView = {
   ingest_share: number | null
   /** The number of its telemetry stream. */
   telemetry_stream: number
+  /** What its clients are answered. */
+  ingest_answer: IngestAnswer
   rest_rate: { per_second: number; burst: number } | null
   /** Days of retention. */
   retention: Record<RetainedKind, RetentionView>
@@ -46,6 +49,10 @@ export type TenantView = {
     last_used_at: string | null
   } | null
   hmac_secret: { last4: string; created_at: string; state: string } | null
+  /** Whether telemetry that is signed with the HMAC secret itself is refused. */
+  shared_secret_off: boolean
+  /** The valid install roots, the one that makes tokens first. */
+  install_roots: { epoch: number; state: 'current' | 'next' | 'previous'; created_at: string }[]
   webhook_secret: {
     last4: string
     created_at: string
@@ -90,7 +97,14 @@ select t.tenant_id, t.name, t.environment, t.status, t.epoch, t.created_at, t.po
   coalesce(p.policy_hash, '') as policy_hash,
   t.ingest_rate_per_second, t.ingest_burst, t.rest_rate_per_second, t.rest_burst,
   t.ingest_bytes_per_second, t.ingest_bytes_burst, t.ingest_share, t.telemetry_stream,
+  t.ingest_answer,
   t.event_retention_days, t.alert_retention_days, t.delivery_retention_days,
+  t.shared_secret_off,
+  coalesce((
+    select jsonb_agg(jsonb_build_object('epoch', i.epoch, 'state', i.state,
+      'created_at', ${isoOf('i.created_at')}) order by i.state <> 'current')
+    from install_roots i
+    where i.tenant_id = t.tenant_id and i.state <> 'retired'), '[]') as install_roots,
   w.url as webhook_url, coalesce(w.state, 'off') as webhook_state,
   w.off_reason as webhook_off_reason, w.changed_at as webhook_changed_at,
   coalesce(w.events, '{risk.alert}') as webhook_events,
@@ -137,10 +151,13 @@ export function toView(row: ViewRow): TenantView {
     ingest_bytes: toViewRate(row.ingest_bytes_per_second, row.ingest_bytes_burst),
     ingest_share: row.ingest_share,
     telemetry_stream: row.telemetry_stream,
+    ingest_answer: row.ingest_answer,
     rest_rate: toViewRate(row.rest_rate_per_second, row.rest_burst),
     retention: toRetention(row),
     public_api_key: row.public_api_key,
     hmac_secret: row.hmac_secret,
+    shared_secret_off: row.shared_secret_off,
+    install_roots: row.install_roots,
     webhook_secret: row.webhook_secret,
   }
 }

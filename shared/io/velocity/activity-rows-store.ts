@@ -40,7 +40,7 @@ export function hashIn(column: string, hashes: ReadonlySet<string>): string {
  * bytes, so blocks of the default size would hold a few thousand rows, and passing on so many
  * blocks takes a tenth of the time.
  */
-const hashesQuery = {
+export const hashesQuery = {
   ...smallQuery,
   max_query_size: String(16 * 1024 ** 2),
   preferred_block_size_bytes: String(8 * 1024 ** 2),
@@ -53,7 +53,7 @@ type Piece = { text: string; params: Record<string, unknown> }
 const tenantsPerParameter = Math.floor(parameterBytesMax / 66)
 
 /** SQL: a row is of one of these tenants. An equality is cheaper than a set of one. */
-function tenantsIn(tenants: ReadonlySet<string>): Piece {
+export function tenantsIn(tenants: ReadonlySet<string>): Piece {
   const all = [...tenants]
   if (all.length === 1) {
     return { text: 'tenant_id = {tenant:String}', params: { tenant: all[0] } }
@@ -275,6 +275,9 @@ function toRow(streamOffset: number, facts: Buffer): ActivityRow {
     platform: short(3),
     userDevice: short(6),
     sessionDevice: short(7),
+    // Of a device: see `activity_of_telemetry`.
+    counter: low(7),
+    assertedKey: high(7),
     detected: [low(4), high(4)],
     clean: [low(5), high(5)],
   }

@@ -18,6 +18,8 @@ export type ScreenQuery = {
   lastStreamOffset: number
   /** Events to find earlier rows of. */
   eventHashes: ReadonlySet<string>
+  /** Whether devices with reused counters, or with repeated events, are wanted. */
+  seeks: { counters: boolean; replays: boolean }
   /** A key with more rows is always returned. */
   rowsMax: number
   settings: ClickHouseSettings
@@ -38,21 +40,24 @@ export type ScreenRow = [
   keyHash: string,
   rows: number | string,
   suspect: boolean | number,
-  sightings: [eventHash: string, streamOffset: number | string][],
+  sightings: [eventHash: string, streamOffset: number | string, atMs: number | string][],
 ]
 
 /** @returns the keys that may exceed a rule, have a repeated event, or have many rows */
 export async function queryScreen(
   clickhouse: ClickhouseNode,
   keys: readonly ActivityKey[],
-  { screen, firstMs, lastMs, lastStreamOffset, eventHashes, rowsMax, settings }: ScreenQuery,
+  { screen, firstMs, lastMs, lastStreamOffset, eventHashes, ...more }: ScreenQuery,
 ): Promise<ScreenRow[]> {
+  const { seeks, rowsMax, settings } = more
   const limits = [...screen].flatMap(([metric, own]) => own.map((limit) => ({ metric, ...limit })))
   const conditions = limits.map(({ metric, threshold, narrowestSeconds }, index) =>
     narrowestSeconds === undefined
       ? toCondition(metric, threshold, `after_${index}`)
       : toNewDevice(`after_${index}`, lastMs - narrowestSeconds * 1000, firstMs - newDeviceMs),
   )
+  if (seeks.counters) conditions.push(hasReusedCounter)
+  if (seeks.replays) conditions.push(hasRepeatedEvent)
   const windows = limits.map(({ windowSeconds }, index) => [
     `after_${index}`,
     firstMs - windowSeconds * 1000,
@@ -66,7 +71,7 @@ export async function queryScreen(
         count() as rows,
         ${conditions.join(' or ') || 'false'} as suspect,
         groupUniqArrayIf(
-          (toString(packed_event_hash), stream_offset),
+          (toString(packed_event_hash), stream_offset, received_at_ms),
           session_hash != 0 and ${hashIn('packed_event_hash', eventHashes)}
         ) as sightings,
         length(sightings) > length(arrayDistinct(sightings.1)) as retried
@@ -83,6 +88,27 @@ export async function queryScreen(
   })
   return result.json<ScreenRow>()
 }
+
+/** SQL: the row is of a device. Its last fact is the assertion: 32 bits of the key, then the counter. */
+const ofDevice = 'session_hash != 0'
+const assertion = columns.sessionDevice!
+
+/**
+ * SQL: of the assertions of a device, one does not rise above the one before it by the same key.
+ * Where none is so, no counter was reused. It is cheap where there are no assertions.
+ */
+const hasReusedCounter = `arrayExists(
+  (one, before) -> bitShiftRight(one.1, 32) = bitShiftRight(before.1, 32)
+    and bitAnd(one.1, 4294967295) <= bitAnd(before.1, 4294967295),
+  arrayPopFront(arraySort(
+    one -> (bitShiftRight(one.1, 32), one.2),
+    groupUniqArrayIf((${assertion}, stream_offset), ${ofDevice} and ${assertion} != 0) as asserted
+  )),
+  arrayPopBack(arraySort(one -> (bitShiftRight(one.1, 32), one.2), asserted))
+)`
+
+/** SQL: an event of a device has more than one row; also where merges have not joined equal ones. */
+const hasRepeatedEvent = `uniqExactIf(packed_event_hash, ${ofDevice}) < countIf(${ofDevice})`
 
 /**
  * SQL: a user may be new on a device: there are two devices at least, and one of them was not seen
@@ -113,7 +139,8 @@ function toCondition(metric: VelocityMetric, threshold: number, after: string): 
   const distinct = threshold <= 100 ? `uniqUpToIf(${Math.max(1, threshold)})` : 'uniqExactIf'
   const counts = metricSources[metric].subjects.map((subject) => {
     const column = columns[subject]!
-    return `${distinct}(${column}, ${column} != 0 and ${recent})`
+    const isIt = subject === 'sessionDevice' ? `not (${ofDevice})` : 'true'
+    return `${distinct}(${column}, ${column} != 0 and ${isIt} and ${recent})`
   })
   return `(${counts.join(' + ')}) > ${threshold}`
 }

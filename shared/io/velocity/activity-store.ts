@@ -14,7 +14,10 @@ import {
   activityRowsInMemoryMax,
   hotKeyMs,
   hotKeysMax,
+  orderWindowMs,
 } from '#shared/core/base/limits/history.ts'
+import { findReplays, type Replay } from '#shared/core/installs/replays.ts'
+import { type Assertion, findReusedCounters } from '#shared/core/installs/reused-counters.ts'
 import type { VelocityRule } from '#shared/core/policies/policy.ts'
 import {
   type ActivityCount,
@@ -26,6 +29,7 @@ import {
 import { type Counts, countKey } from '#shared/core/velocity/correlation.ts'
 import { toHash } from '#shared/core/velocity/key-hash.ts'
 import { toVelocityScreen, type VelocityScreen } from '#shared/core/velocity/velocity-screen.ts'
+import type { Moment } from '#shared/core/velocity/windowed-counts.ts'
 import {
   type Clickhouse,
   type ClickhouseNode,
@@ -60,6 +64,10 @@ export type ActivitySubject = {
   receivedAtMs: number
   /** The velocity rules of the policy that scored it. */
   rules: readonly VelocityRule[]
+  /** The assertion that came with it, where a reused counter is to be found; else null. */
+  assertion: Assertion | null
+  /** Whether a replay before it is to be found. */
+  seeksReplay: boolean
 }
 
 export type Activity = {
@@ -67,8 +75,14 @@ export type Activity = {
   counts: Counts
   /** More evidence, by the key of the count. */
   details: ReadonlyMap<string, Record<string, unknown>>
-  /** Whether the same bytes were stored before: then this is a client's retry. */
+  /** Whether the same bytes were stored before: then this is a client's retry, or a replay. */
   retry: boolean
+  /** When they were first received, in ms since 1970; the event's own time unless it is a retry. */
+  firstAtMs: number
+  /** The highest counter of the assertion's key before it, where its own is not above that. */
+  counterBefore: number | null
+  /** The replay since the device's last event. */
+  replay: Replay | null
 }
 
 export type ActivityStore = {
@@ -139,24 +153,38 @@ async function countActivity(
     keys.filter((key) => !few.read.has(key)),
   )
   const widest = Math.max(0, ...[...screen.values()].flat().map((limit) => limit.windowSeconds))
-  const span = { lastStreamOffset, afterMs: firstMs - widest * 1000 }
+  const windowMs = Math.max(widest * 1000, seeksOrder(subjects) ? orderWindowMs : 0)
+  const span = { lastStreamOffset, afterMs: firstMs - windowMs }
   const counted = subjects.map(() => nothingCounted)
-  addCounts(subjects, few.rows, counted)
-  addSightings(subjects, few.rows, screened)
-  for await (const rows of readInPieces(store, screened, span)) {
+  const add = (rows: ReadonlyMap<ActivityKey, ActivityRow[]>) => {
     addCounts(subjects, rows, counted)
     addSightings(subjects, rows, screened)
+    addOrder(subjects, rows, counted)
   }
+  add(few.rows)
+  for await (const rows of readInPieces(store, screened, span)) add(rows)
   return subjects.map((one, index) => {
     const first = screened.firstSeen.get(`${one.keys.device[0]} ${one.eventHash}`)
-    return { ...counted[index]!, retry: first !== undefined && first < one.streamOffset }
+    const isRetry = first !== undefined && first.streamOffset < one.streamOffset
+    const firstAtMs = isRetry ? first.atMs : one.receivedAtMs
+    return { ...counted[index]!, retry: isRetry, firstAtMs }
   })
 }
 
-type Counted = { counts: Map<string, number>; details: Map<string, Record<string, unknown>> }
+const seeksOrder = (subjects: readonly KeyedSubject[]): boolean =>
+  subjects.some(({ assertion, seeksReplay }) => assertion !== null || seeksReplay)
+
+type Counted = Pick<Activity, 'counterBefore' | 'replay'> & {
+  counts: Map<string, number>
+  details: Map<string, Record<string, unknown>>
+}
+
+const newCounted = (): Counted => {
+  return { counts: new Map(), details: new Map(), counterBefore: null, replay: null }
+}
 
 /** The counts of nearly every event, shared by all of them. */
-const nothingCounted: Counted = { counts: new Map(), details: new Map() }
+const nothingCounted: Counted = newCounted()
 
 /** Adds the counts of these rows; of several users of an event the highest count is used. */
 function addCounts(
@@ -169,9 +197,7 @@ function addCounts(
     for (const rule of one.rules) {
       const found = countOf(one, rule)
       if (found === null) continue
-      if (counted[index] === nothingCounted) {
-        counted[index] = { counts: new Map(), details: new Map() }
-      }
+      if (counted[index] === nothingCounted) counted[index] = newCounted()
       const { counts, details } = counted[index]!
       const name = countKey(rule)
       if (found.count <= (counts.get(name) ?? -1)) continue
@@ -187,27 +213,65 @@ function addSightings(
   rows: ReadonlyMap<ActivityKey, ActivityRow[]>,
   { screened, firstSeen }: Screened,
 ): void {
-  const firstIn = new Map<ActivityKey, Map<number, number>>()
+  const firstIn = new Map<ActivityKey, Map<number, Moment>>()
   for (const { keys, eventHash } of subjects) {
     const [key] = keys.device as [ActivityKey]
     const own = rows.get(key)
     if (screened.has(key) || own === undefined) continue
     const firsts = firstIn.get(key) ?? toFirsts(own)
     firstIn.set(key, firsts)
-    const first = firsts.get(toShortHash(eventHash)) ?? Number.POSITIVE_INFINITY
-    const event = `${key} ${eventHash}`
-    firstSeen.set(event, Math.min(first, firstSeen.get(event) ?? Number.POSITIVE_INFINITY))
+    const first = firsts.get(toShortHash(eventHash))
+    if (first !== undefined) keepFirst(firstSeen, `${key} ${eventHash}`, first)
   }
 }
 
-/** By event, the first stream offset among the rows. */
-function toFirsts(rows: readonly ActivityRow[]): Map<number, number> {
-  const firsts = new Map<number, number>()
-  for (const { event, streamOffset } of rows) {
-    firsts.set(event, Math.min(streamOffset, firsts.get(event) ?? Number.POSITIVE_INFINITY))
-  }
+/** By event, its first copy among the rows. */
+function toFirsts(rows: readonly ActivityRow[]): Map<number, Moment> {
+  const firsts = new Map<number, Moment>()
+  for (const row of rows) keepFirst(firsts, row.event, row)
   return firsts
 }
+
+function keepFirst<Key>(firsts: Map<Key, Moment>, key: Key, { streamOffset, atMs }: Moment): void {
+  const known = firsts.get(key)
+  if (known !== undefined && known.streamOffset <= streamOffset) return
+  firsts.set(key, { streamOffset, atMs })
+}
+
+/** Finds reused counters and replays in the rows of devices. */
+function addOrder(
+  subjects: readonly KeyedSubject[],
+  rows: ReadonlyMap<ActivityKey, ActivityRow[]>,
+  counted: Counted[],
+): void {
+  const indexesOf = new Map<ActivityKey, number[]>()
+  subjects.forEach(({ keys, assertion, seeksReplay }, index) => {
+    const [key] = keys.device as [ActivityKey]
+    if ((assertion === null && !seeksReplay) || !rows.has(key)) return
+    const own = indexesOf.get(key)
+    if (own === undefined) indexesOf.set(key, [index])
+    else own.push(index)
+  })
+  for (const [key, indexes] of indexesOf) {
+    const own = rows.get(key)!
+    const events = indexes.map((index) => {
+      const { streamOffset, receivedAtMs: atMs, eventHash, assertion } = subjects[index]!
+      const event = toShortHash(eventHash)
+      return { streamOffset, atMs, event, ...(assertion ?? noAssertion) }
+    })
+    const counters = findReusedCounters(own, events)
+    const replays = findReplays(own, events)
+    indexes.forEach((index, at) => {
+      const counterBefore = counters[at]!
+      const replay = subjects[index]!.seeksReplay ? replays[at]! : null
+      if (counterBefore === null && replay === null) return
+      const before = counted[index] === nothingCounted ? newCounted() : counted[index]!
+      counted[index] = { ...before, counterBefore, replay }
+    })
+  }
+}
+
+const noAssertion: Assertion = { assertedKey: 0, counter: 0 }
 
 /** Reads the rows of all keys that may exceed a rule, in pieces that bound the memory. */
 async function* readInPieces(
@@ -254,8 +318,8 @@ type Screened = {
   suspects: Map<ActivityKey, number>
   /** Hot keys: only their latest rows are read. */
   hot: Set<ActivityKey>
-  /** The first stream offset of each event of the batch, by device and event. */
-  firstSeen: Map<string, number>
+  /** The first copy of each event of the batch, by device and event. */
+  firstSeen: Map<string, Moment>
 }
 
 /** The keys by which the rules of a batch count. */
@@ -321,6 +385,10 @@ async function screenKeys(
   screened.screened = new Set(light)
   const eventHashes = new Set(batch.subjects.map((one) => one.eventHash))
   const { rowsMax } = store.bounds
+  const seeks = {
+    counters: batch.subjects.some((one) => one.assertion !== null),
+    replays: batch.subjects.some((one) => one.seeksReplay),
+  }
   const foundHot = async (key: ActivityKey) => {
     store.hot.add(key)
     screened.hot.add(key)
@@ -330,7 +398,8 @@ async function screenKeys(
   const screenOn = (node: ClickhouseNode, nodeKeys: ActivityKey[]) =>
     queryBounded(
       nodeKeys,
-      (chunk, settings) => queryScreen(node, chunk, { ...batch, eventHashes, rowsMax, settings }),
+      (chunk, settings) =>
+        queryScreen(node, chunk, { ...batch, eventHashes, seeks, rowsMax, settings }),
       foundHot,
       store.bounds,
     )
@@ -346,10 +415,9 @@ async function screenKeys(
         screened.screened.delete(key)
       } else screened.suspects.set(key, Number(rows))
     }
-    for (const [eventHash, streamOffset] of sightings) {
-      const event = `${key} ${eventHash}`
-      const known = screened.firstSeen.get(event) ?? Number.POSITIVE_INFINITY
-      screened.firstSeen.set(event, Math.min(Number(streamOffset), known))
+    for (const [eventHash, streamOffset, atMs] of sightings) {
+      const copy = { streamOffset: Number(streamOffset), atMs: Number(atMs) }
+      keepFirst(screened.firstSeen, `${key} ${eventHash}`, copy)
     }
   }
   return screened

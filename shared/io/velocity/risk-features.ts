@@ -3,11 +3,14 @@
  * events before them must be stored; the result is the same for days.
  */
 
-import type { Policy, VelocityRule } from '#shared/core/policies/policy.ts'
+import { toAssertion } from '#shared/core/installs/reused-counters.ts'
+import type { SharedKey } from '#shared/core/installs/shared-keys.ts'
+import type { Policy } from '#shared/core/policies/policy.ts'
 import type { Signals } from '#shared/core/signals/signal-definition.ts'
 import type { AcceptedEvent } from '#shared/core/telemetry/event-batch.ts'
 import { findPlaceholderIds, type IdField } from '#shared/core/telemetry/placeholder-ids.ts'
 import { metricSources } from '#shared/core/velocity/activity-counts.ts'
+import { listWeighedFacts, noOrderFacts } from '#shared/core/velocity/attestation-findings.ts'
 import type { RiskFeatures } from '#shared/core/velocity/risk.ts'
 import {
   findSignalsMissing,
@@ -15,12 +18,22 @@ import {
   toFilledCategories,
 } from '#shared/core/velocity/signals-missing.ts'
 import type { Clickhouse } from '#shared/io/clickhouse/clickhouse.ts'
+import {
+  createInstallKeyStore,
+  type InstallKeyStore,
+} from '#shared/io/installs/install-keys-store.ts'
 import { type ActivitySubject, createActivityStore } from './activity-store.ts'
 import { createSdkBaselineStore, type SdkBaselineStore } from './sdk-baseline-store.ts'
 
 export type FeatureEvent = Pick<
   AcceptedEvent,
-  'tenant_id' | 'event_id' | 'streamOffset' | 'received_at' | 'body' | 'filledCategories'
+  | 'tenant_id'
+  | 'event_id'
+  | 'streamOffset'
+  | 'received_at'
+  | 'body'
+  | 'filledCategories'
+  | 'install'
 >
 
 export type RiskFeatureStore = {
@@ -35,23 +48,57 @@ export type RiskFeatureStore = {
 export function createRiskFeatureStore(clickhouse: Clickhouse): RiskFeatureStore {
   const activity = createActivityStore(clickhouse)
   const baselines = createSdkBaselineStore(clickhouse)
+  const keys = createInstallKeyStore(clickhouse)
   return {
     loadRiskFeatures: async (events, policyOf) => {
-      const subjects = events.map((event) => toSubject(event, policyOf(event).velocity))
-      const [counted, missing] = await Promise.all([
+      const subjects = events.map((event) => toSubject(event, policyOf(event)))
+      const [counted, missing, shared] = await Promise.all([
         activity.countActivity(subjects),
         findMissingSignals(baselines, events, policyOf),
+        findSharedKeys(keys, events, policyOf),
       ])
-      return counted.map((one, index) => ({ ...one, missing: missing[index]! }))
+      return counted.map(({ counterBefore, replay, ...one }, index) => {
+        const { assertion } = subjects[index]!
+        const reusedCounter =
+          counterBefore === null || assertion === null
+            ? null
+            : { counter: assertion.counter, highest: counterBefore }
+        const sharedKey = shared[index]!
+        const hasOrder = sharedKey !== null || reusedCounter !== null || replay !== null
+        const order = hasOrder ? { sharedKey, reusedCounter, replay } : noOrderFacts
+        return { ...one, missing: missing[index]!, order }
+      })
     },
   }
 }
 
+/** Looks keys up only where an install has one and the policy weighs it. */
+async function findSharedKeys<E extends FeatureEvent>(
+  keys: InstallKeyStore,
+  events: readonly E[],
+  policyOf: (event: E) => Policy,
+): Promise<(SharedKey | null)[]> {
+  const found = new Array<SharedKey | null>(events.length).fill(null)
+  const keyed = events.flatMap((event, index) => {
+    const attestedKey = event.install?.attested_key ?? null
+    if (attestedKey === null || !listWeighedFacts(policyOf(event)).sharedKey) return []
+    return [{ index, tenantId: event.tenant_id, attestedKey, streamOffset: event.streamOffset }]
+  })
+  if (keyed.length === 0) return found
+  const shared = await keys.findSharedKeys(keyed)
+  keyed.forEach(({ index }, at) => {
+    found[index] = shared[at]!
+  })
+  return found
+}
+
 /** Placeholder ids are not counted. A retry is detected all the same. */
-function toSubject(event: FeatureEvent, velocity: readonly VelocityRule[]): ActivitySubject {
+function toSubject(event: FeatureEvent, policy: Policy): ActivitySubject {
   const { body } = event
+  const { velocity } = policy
   const fields = findPlaceholderIds(body)
   const isReal = (field: IdField) => !fields.includes(field)
+  const weighed = listWeighedFacts(policy)
   const rules = velocity.filter(({ metric }) => {
     const { kind } = metricSources[metric]
     return kind === 'user' || isReal(`${kind}_id`)
@@ -67,6 +114,8 @@ function toSubject(event: FeatureEvent, velocity: readonly VelocityRule[]): Acti
     streamOffset: event.streamOffset,
     receivedAtMs: event.received_at,
     rules: fields.length === 0 ? velocity : rules,
+    assertion: weighed.reusedCounter ? toAssertion(event.install) : null,
+    seeksReplay: weighed.replay && isReal('device_id'),
   }
 }
 

@@ -38,6 +38,7 @@ async function start(postgresUrl: string): Promise<string> {
       },
       answerOnce: unused,
       history: { findSmallDevice: unused, findLargeDevice: unused },
+      readVerdictKeys: unused,
       users: { findUserTotals: unused, listUserDevices: unused },
       events: { findDecidedEvent: unused, listEvents: unused },
       policies: { findCurrentPolicy: unused },

@@ -7,12 +7,21 @@ import { randomBytes } from 'node:crypto'
 import { connect, type Socket } from 'node:net'
 import { signBody } from '#shared/core/telemetry/signature.ts'
 import { percentile } from '../../support/process/percentile.ts'
+import { createInstalls } from './installs.ts'
 import { createSubmissions } from './submissions.ts'
 
 /** An order to this process; it answers each with one message. */
 export type LoadOrder =
   /** `batch` is the events of each request, of the batch address; without it one, sent alone. */
-  | { do: 'prepare'; count: number; tenantId: string; secret: string; batch?: number }
+  | {
+      do: 'prepare'
+      count: number
+      tenantId: string
+      secret: string
+      batch?: number
+      /** Signs each with the key of its install, whose token is of this epoch and root. */
+      root?: { epoch: number; bytes: string }
+    }
   /**
    * As fast as answers come, over `connections`, until the time has passed or the bodies are used
    * up.
@@ -40,19 +49,23 @@ type Connection = { socket: Socket; dueMs: number; busy: boolean; left: number; 
 let requests: Buffer[] = []
 let next = 0
 
-function prepare({ count, tenantId, secret, batch }: LoadOrder & { do: 'prepare' }): void {
+function prepare(order: LoadOrder & { do: 'prepare' }): void {
+  const { count, tenantId, secret, batch } = order
   next = 0
+  const installOf = order.root === undefined ? null : createInstalls(tenantId, order.root)
   const make = createSubmissions(tenantId, randomBytes(6).toString('hex'))
   const makeBatch = (events: number) =>
     `{"tenant_id":"${tenantId}","events":[${Array.from({ length: events }, make).join(',')}]}`
   const path = batch === undefined ? '' : '/batch'
   requests = Array.from({ length: count }, () => {
     const body = batch === undefined ? make() : makeBatch(batch)
+    const install = installOf?.(body)
+    const token = install === undefined ? '' : `x-service-install: ${install.token}\r\n`
     return Buffer.from(
       `POST /v1/rasp/ingest${path} HTTP/1.1\r\nhost: 127.0.0.1\r\nuser-agent: rasp-sdk/4.2.0\r\n` +
         'accept: application/json\r\ncontent-type: application/json\r\n' +
         `content-length: ${Buffer.byteLength(body)}\r\n` +
-        `x-service-signature: ${signBody(body, secret)}\r\n\r\n${body}`,
+        `${token}x-service-signature: ${signBody(body, install?.key ?? secret)}\r\n\r\n${body}`,
     )
   })
 }

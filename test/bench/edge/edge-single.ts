@@ -50,6 +50,7 @@ process.on('message', async ({ natsUrl, masterKey }: { natsUrl: string; masterKe
     tally: createAcceptedTally(),
     tracing: null,
     decoyKey: createSecretKey(randomBytes(43)),
+    challengeKeys: keys.challenges,
     newBatchId: () => `bat_${randomUUID()}`,
     commitLimits: { batchEventsMax: 1, publishesInFlightMax: 256 },
   })

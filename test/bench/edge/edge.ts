@@ -1,12 +1,14 @@
 /**
- * `npm run bench -- edge [--rounds N] [--seconds S]`: the events that one ingest process accepts
+ * `npm run bench -- edge [--rounds N] [--seconds S] [--only installs]`: the events that one ingest process accepts
  * over 64 connections, beside a bare node:http server that checks the same signatures and answers
  * the same bytes; with JetStream syncing before every acknowledgement and with its default; in
- * batches of clients; with one publish per event; under twice its load; and beside a second
+ * batches of clients; signed with install keys; with one publish per event; under twice its load; and beside a second
  * process. At the end every event with a 200 is counted in ClickHouse.
  */
 import { parseArgs } from 'node:util'
 import { choosePort } from '../../../deploy/local/stack/ports/ports.ts'
+import { sealRoots } from '../../support/installs/install-client.ts'
+import { rootBytes } from '../../support/installs/install-roots.ts'
 import { type EdgeRig, startEdgeRig, type TestTenant } from '../../support/telemetry/edge-rig.ts'
 import {
   type BenchChild,
@@ -30,6 +32,9 @@ const edgePerSecondMax = 35_000
 /** Events of a client's batch, and more of them per second than an edge can handle. */
 const batchEvents = 50
 const batchedPerSecondMax = 80_000
+
+/** Of the install root of the tenant. */
+const rootEpoch = 1
 
 type Options = { rounds: number; seconds: number }
 
@@ -61,18 +66,21 @@ export async function run(args: string[] = []): Promise<void> {
     options: {
       rounds: { type: 'string', default: '5' },
       seconds: { type: 'string', default: '4' },
+      only: { type: 'string' },
     },
   })
   const options = { rounds: Number(values.rounds), seconds: Number(values.seconds) }
   const figures: Figure[] = []
   const checks: Check[] = []
   let version = ''
-  for (const syncAlways of [true, false]) {
+  const isInstalls = values.only === 'installs'
+  for (const syncAlways of isInstalls ? [true] : [true, false]) {
     const bench = await startBench(options, syncAlways)
     version = bench.rig.server.version
     try {
-      figures.push(...(await compareWithBaseline(bench, syncAlways)))
-      if (syncAlways) {
+      if (!isInstalls) figures.push(...(await compareWithBaseline(bench, syncAlways)))
+      if (syncAlways) figures.push(...(await signWithInstallKeys(bench)))
+      if (syncAlways && !isInstalls) {
         figures.push(...(await sendBatches(bench)))
         figures.push(await publishSingly(bench))
         figures.push(...(await overload(bench)))
@@ -85,7 +93,9 @@ export async function run(args: string[] = []): Promise<void> {
   }
   publishReport({
     part: 'edge',
-    command: `npm run bench -- edge --rounds ${options.rounds} --seconds ${options.seconds}`,
+    command:
+      `npm run bench -- edge --rounds ${options.rounds} --seconds ${options.seconds}` +
+      (isInstalls ? ' --only installs' : ''),
     versions: { nats: version },
     durability: 'nats sync_interval: always, unless noted',
     figures,
@@ -97,7 +107,11 @@ async function startBench(options: Options, syncAlways: boolean): Promise<Bench>
   const rig = await startEdgeRig({ syncAlways })
   // No scorer runs, so the events of every measurement stay undecided in the stream. The default
   // share of 0.25 would end in 429 before the last measurement.
-  const tenant = await rig.projectTenant('bench-tenant', { ingest_share: 0.9 })
+  const tenantId = 'bench-tenant'
+  const tenant = await rig.projectTenant(tenantId, {
+    ingest_share: 0.9,
+    install_roots: sealRoots(rig.sealer, tenantId, rootEpoch),
+  })
   const { worker: load } = await forkChild('./edge/edge-load.ts')
   const { worker: baseline } = await forkChild('./edge/edge-baseline.ts')
   const baselinePort = await baseline.request<number>(tenant.secret)
@@ -210,6 +224,47 @@ async function compareWithBaseline(bench: Bench, syncAlways: boolean): Promise<F
     value: toSpread(of(runs, 'natsUs')),
   }
   return [throughput, latency, cpu, nats]
+}
+
+/** Events with a token, signed with the key of their install, beside those of the secret. */
+async function signWithInstallKeys(bench: Bench): Promise<Figure[]> {
+  const { tenantId, secret } = bench.tenant
+  const { port } = new URL(bench.edge.url)
+  const edge = { port: Number(port), pid: bench.edge.pid }
+  const { seconds } = bench
+  const root = { epoch: rootEpoch, bytes: rootBytes(rootEpoch).toString('base64') }
+  const runInstalls = async (forSeconds: number) => {
+    const count = Math.ceil(edgePerSecondMax * forSeconds)
+    const order = { do: 'prepare', count, tenantId, secret, root } as const
+    await bench.load.request(order satisfies LoadOrder)
+    const closed = { do: 'closed', port: edge.port, connections, seconds: forSeconds } as const
+    return measure(bench, edge, closed)
+  }
+  await runClosed(bench, edge, { seconds: 2 })
+  await runInstalls(2)
+  const bySecret: Run[] = []
+  const byInstall: Run[] = []
+  for (let round = 0; round < bench.rounds; round++) {
+    bySecret.push(await runClosed(bench, edge))
+    byInstall.push(await runInstalls(seconds))
+  }
+  const compare = (key: 'rate' | 'cpuUs') => {
+    const [own, others] = [byInstall, bySecret].map((list) => list.map((one) => one[key]))
+    return {
+      value: toSpread(own!),
+      baseline: { name: 'the secret of the tenant', value: toSpread(others!) },
+      ratio: toRatios(own!, others!),
+    }
+  }
+  return [
+    {
+      name: 'accepted with install keys, synced',
+      unit: 'events/s',
+      ...compare('rate'),
+      bound: { of: 'ratio', atLeast: 0.85 },
+    },
+    { name: 'CPU of an event with an install key', unit: 'µs', ...compare('cpuUs') },
+  ]
 }
 
 /** Bodies with many events over a few connections, beside the same events alone. */

@@ -70,5 +70,7 @@ export function toSubject(tenantId: string, event: number): ActivitySubject {
     streamOffset: event + 1,
     receivedAtMs: firstMs + event * msPerEvent,
     rules: defaultPolicy.velocity,
+    assertion: null,
+    seeksReplay: false,
   }
 }

@@ -29,6 +29,7 @@ const nothingKnown = {
   users: [],
   nextUser: null,
   sessions: [],
+  install: null,
   sessionsTotal: 0,
   next: null,
 }
@@ -64,6 +65,7 @@ async function start(urls: BaselineUrls): Promise<string> {
       policies: createCurrentPolicyStore(postgres),
       lists: createKeyedLists(postgres, Date.now),
       reconciliation: createReconciliationStore(clickhouse, 'analytics'),
+      readVerdictKeys: async () => ({ keys: [] }),
       nowMs: Date.now,
       monotonicMs: () => performance.now(),
     },

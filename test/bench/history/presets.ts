@@ -17,7 +17,7 @@ import {
   metricSources,
 } from '#shared/core/velocity/activity-counts.ts'
 import { countKey } from '#shared/core/velocity/correlation.ts'
-import { decideRisk, type RiskEvent } from '#shared/core/velocity/risk.ts'
+import { decideRisk, noRiskFeatures, type RiskEvent } from '#shared/core/velocity/risk.ts'
 import { honestKinds } from '../../../deploy/fleet/phones/kinds.ts'
 import { makePlan, type Plan } from '../../../deploy/fleet/phones/plan.ts'
 import { makePopulation, type Phone } from '../../../deploy/fleet/phones/population.ts'
@@ -63,6 +63,8 @@ function makeEvents(plan: Plan, policy: Policy): FleetEvent[] {
         platform: subject('platform', body.sdk_meta.platform),
         userDevice: subject('device', device),
         sessionDevice: subject('device', device),
+        counter: 0,
+        assertedKey: 0,
       },
       keys: [
         `device ${device}`,
@@ -104,8 +106,8 @@ function decidePhones(events: readonly FleetEvent[], policy: Policy): Map<Phone,
     const context = { sdkVersion, platform, receivedAtMs: row.atMs }
     const scored = score(body.signals as Signals, context)
     const event = { rasp_score: scored.score, rasp_action: scored.action, reasons: scored.reasons }
-    const features = { counts: counts[index]!, details: new Map(), missing: null, retry: false }
-    const { action } = decideRisk({ ...event, body }, policy, features)
+    const features = { ...noRiskFeatures, counts: counts[index]! }
+    const { action } = decideRisk({ ...event, body, received_at: row.atMs }, policy, features)
     worst.set(phone, Math.max(actions.indexOf(action), worst.get(phone) ?? 0))
   })
   return worst

@@ -1,6 +1,6 @@
 /**
  * `npm run faults -- attestation [--mutants 10000] [--seed S] [--only PART-OF-NAME]`: each genuine
- * object of `test/vectors/attestation.json`, changed at random; none may be accepted. Then the
+ * object of `test/vectors/attestation`, changed at random; none may be accepted. Then the
  * costliest input for each verifier, in µs of CPU: the bounds of `limits/attestation.ts` hold it.
  */
 import { createRandom } from '../../../deploy/fleet/phones/random.ts'

@@ -6,7 +6,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import { signBody } from '#shared/core/telemetry/signature.ts'
 import { describeRefusedRequest } from '#shared/core/telemetry/signature-form.ts'
-import { refusals } from '../../../services/ingest/decide-submission.ts'
+import { refusals } from '../../../services/ingest/refusals.ts'
 import { createConnection, type RawClient } from '../../support/http/raw-http.ts'
 import { type Signer, toRequest, validBody } from '../../support/telemetry/raw-submissions.ts'
 import type { Tenants } from './rig.ts'

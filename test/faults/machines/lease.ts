@@ -14,6 +14,7 @@ import { signBody, verifySignature } from '#shared/core/telemetry/signature.ts'
 import { createEdgeLease, type EdgeLease } from '#shared/io/tenants/directory/edge-lease.ts'
 import type { Tenant } from '#shared/io/tenants/directory/tenant-copy.ts'
 import { decideSubmission } from '../../../services/ingest/decide-submission.ts'
+import { decoyRoot, noInstalls } from '../../support/installs/install-roots.ts'
 import {
   anyCommands,
   type Commands,
@@ -80,11 +81,13 @@ function tenantWith(secret: number | null): Tenant {
     byteLimiter: null,
     undecidedShare: 0.25,
     telemetryStream: 1,
+    ingestAnswer: 'full',
     lists: { usable: () => true, find: () => [] },
     policyVersion: 1,
     policyHash: 'p',
     policy,
     fault: null,
+    ...noInstalls,
     key: secret === null ? null : keyOf(secret),
   }
 }
@@ -217,25 +220,30 @@ function createHistory(scheduler: fc.Scheduler, chance: Chance, note: Note) {
     send: (at: number, age: number) => {
       const edge = edges[at]!
       const secret = Math.max(0, newest + 1 - age)
-      const decision = decideSubmission(body, signBody(body, keyOf(secret)), {
-        findTenant: () => tenantWith(edge.active()),
-        leaseValid: edge.lease.valid,
-        keysKnown: () => true,
-        mayWait: () => true,
-        shares: { note: () => undefined, take: () => 0 },
-        verify: (bytes, header, key) => {
-          // A process can be paused anywhere while time passes for the others.
-          const pausedMs = chance.pauseMs()
-          for (let part = 0; part < pauseParts; part++) {
-            nowMs += pausedMs / pauseParts
-            step()
-          }
-          return verifySignature(bytes, header, key)
+      const decision = decideSubmission(
+        body,
+        { signature: signBody(body, keyOf(secret)) },
+        {
+          findTenant: () => tenantWith(edge.active()),
+          leaseValid: edge.lease.valid,
+          keysKnown: () => true,
+          mayWait: () => true,
+          shares: { note: () => undefined, take: () => 0 },
+          verify: (bytes, header, key) => {
+            // A process can be paused anywhere while time passes for the others.
+            const pausedMs = chance.pauseMs()
+            for (let part = 0; part < pauseParts; part++) {
+              nowMs += pausedMs / pauseParts
+              step()
+            }
+            return verifySignature(bytes, header, key)
+          },
+          decoyKey: keyOf(-1),
+          decoyRoot,
+          nowMs: () => nowMs,
+          wallMs: () => nowMs,
         },
-        decoyKey: keyOf(-1),
-        nowMs: () => nowMs,
-        wallMs: () => nowMs,
-      })
+      )
       if (decision.kind === 'refused') {
         note(`refused: ${decision.reason}`)
         return

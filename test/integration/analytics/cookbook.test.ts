@@ -20,6 +20,11 @@ import {
 } from '../../support/analytics/fleet-history.ts'
 import { toDashboard, variable } from '../../support/analytics/grafana-dashboard.ts'
 import type { HistoryEvent } from '../../support/analytics/history-alerts.ts'
+import {
+  leakedIssuer,
+  leakedModels,
+  makeRegistrations,
+} from '../../support/analytics/history-installs.ts'
 import { seed } from '../../support/process/seed.ts'
 import { startClickhouse, type TestClickhouse } from '../../support/servers/clickhouse-server.ts'
 
@@ -604,9 +609,57 @@ describe('over time', () => {
   })
 })
 
+describe('a question about attestation', () => {
+  type Counts = [version: string, all: number, valid: number, verified: number, inHardware: number]
+  const registrations = () => makeRegistrations(history.events)
+
+  it('shows the share of devices with verified evidence by SDK version and platform', async () => {
+    const { rows } = await answer('attestation-coverage')
+    const bodies = new Map(registrations().map(({ body }) => [body.device_id, body]))
+    const devices = [...byDevice()].map(([device, some]) => {
+      const { event } = some.at(-1)!
+      const { sdk_version, platform } = event.body.sdk_meta
+      const body = bodies.get(device)
+      const isValid = body !== undefined && body.expires_at > event.received_at
+      return { key: `${sdk_version} ${platform}`, valid: isValid ? body : null }
+    })
+    const expected = [...group(devices, ({ key }) => key)].map(([key, some]): Counts => {
+      const valid = some.flatMap((one) => one.valid ?? [])
+      const verified = valid.filter((one) => one.verdict === 'verified').length
+      const inHardware = valid.filter((one) => one.level === 'hardware').length
+      return [key, some.length, valid.length, verified, inHardware]
+    })
+    expect(expected.some(([, all, valid]) => valid > 10 && valid < all)).toBe(true)
+    const columns = ['devices', 'registered', 'verified', 'in_hardware']
+    const found = rows.map((row) => [
+      `${row.sdk_version} ${row.platform}`,
+      ...columns.map((column) => row[column]),
+    ])
+    expect(sorted(found)).toEqual(sorted(expected))
+  })
+
+  it('says why attestations fail, and on how many devices and models', async () => {
+    const { rows } = await answer('why-attestations-fail')
+    const rejected = registrations().filter(({ body }) => body.verdict === 'rejected')
+    const models = distinct(rejected.map(({ body }) => body.device_model))
+    expect(rejected.length).toBeGreaterThan(5)
+    expect(pick(rows, 'provider', 'reason', 'devices', 'models')).toEqual([
+      ['key_attestation', 'bootloader_unlocked', rejected.length, models],
+    ])
+  })
+
+  it('finds the certificate that leaked, and no other key', async () => {
+    const { rows } = await answer('leaked-keyboxes')
+    const leaked = registrations().filter(({ body }) => body.issuers[0] === leakedIssuer)
+    expect(pick(rows, 'kind', 'certificate_or_key', 'devices', 'models')).toEqual([
+      ['certificate of a batch', leakedIssuer, leaked.length, leakedModels],
+    ])
+  })
+})
+
 describe('the cookbook', () => {
   it('queries only the views, by tenant and time, within the limits of an analyst', () => {
-    expect(questions.length).toBeGreaterThanOrEqual(26)
+    expect(questions.length).toBeGreaterThanOrEqual(29)
     for (const { name, sql } of questions) {
       const own = [...sql.matchAll(/^\s*(\w+) as \($/gm)].map((found) => found[1]!)
       const read = [...sql.matchAll(/(?<!array )\b(?:from|join)\s+([\w.]+)/gi)].map(

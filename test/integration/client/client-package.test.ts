@@ -14,6 +14,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { compile, makeProject, projectKinds } from '../../support/client/client-projects.ts'
 import { runNpm } from '../../support/client/run-npm.ts'
 import { findRuntimes } from '../../support/client/runtimes.ts'
+import { readElements, sealRoots } from '../../support/installs/install-client.ts'
 import { until } from '../../support/process/until.ts'
 import { type EdgeRig, startEdgeRig, type TestEdge } from '../../support/telemetry/edge-rig.ts'
 import webhooks from '../../vectors/webhooks.json' with { type: 'json' }
@@ -53,7 +54,9 @@ async function pack(): Promise<string> {
 
 async function startEdge(): Promise<void> {
   rig = await startEdgeRig()
-  const { revision } = await rig.projectTenant('bank', { environment: 'sandbox', secret })
+  const install_roots = sealRoots(rig.sealer, 'bank', 1)
+  const change = { environment: 'sandbox', secret, install_roots } as const
+  const { revision } = await rig.projectTenant('bank', change)
   edge = await rig.startEdge()
   await until('the edge knows the tenant', () => edge.directory.revision() >= revision)
 }
@@ -64,7 +67,7 @@ const installed = (file: string) =>
 describe('the package', () => {
   it('has JavaScript, types and pages, and no source', async () => {
     expect((await readdir(installed(''))).sort()).toEqual([
-      ...['LICENSE', 'MAPPINGS.md', 'README.md', 'WHO-SIGNS.md'],
+      ...['ATTESTED-INSTALLS.md', 'LICENSE', 'MAPPINGS.md', 'README.md', 'WHO-SIGNS.md'],
       ...['common.cjs', 'common.d.cts', 'common.d.ts', 'common.js'],
       ...['index.cjs', 'index.d.cts', 'index.d.ts', 'index.js', 'package.json'],
       ...['webcrypto.cjs', 'webcrypto.d.cts', 'webcrypto.d.ts', 'webcrypto.js'],
@@ -89,7 +92,9 @@ describe('the package', () => {
   })
 
   it('has pages without a link to a file that it lacks', async () => {
-    for (const page of ['MAPPINGS.md', 'README.md', 'WHO-SIGNS.md']) {
+    const pages = (await readdir(installed(''))).filter((name) => name.endsWith('.md'))
+    expect(pages).toHaveLength(4)
+    for (const page of pages) {
       const text = await readFile(installed(page), 'utf8')
       for (const [, target] of text.matchAll(/\]\(([^)#:]+)(?:#[^)]*)?\)/g)) {
         expect(await readdir(installed(''))).toContain(target)
@@ -97,6 +102,17 @@ describe('the package', () => {
     }
   })
 })
+
+/** The sessions of a device that are stored. */
+async function listSessions(deviceId: string): Promise<string[]> {
+  const elements = (await readElements(rig.nats)) as {
+    registration?: boolean
+    body: { device_id: string; session_id: string }
+  }[]
+  const events = elements.filter(({ registration }) => registration !== true)
+  const own = events.filter(({ body }) => body.device_id === deviceId)
+  return own.map(({ body }) => body.session_id)
+}
 
 /** What a program of a project has to do. */
 const given = (deviceId: string) => ({
@@ -110,6 +126,7 @@ function expectResults(text: string, { hasWebCrypto }: { hasWebCrypto: boolean }
   const alert = JSON.parse(webhooks.body)
   const right = {
     sent: 'REVIEW',
+    install: 'none REVIEW',
     refusal: {
       status: 401,
       code: 'signature_invalid',
@@ -142,7 +159,9 @@ const expected: [string, string[]][] = [
 ]
 
 describe.each(expected)('on %s', (runtime, kinds) => {
-  it.each(kinds)('it sends, verifies and maps in a project of %s', async (kind) => {
+  const sent = (session: string) => [session, `${session} by key`]
+
+  it.each(kinds)('it sends, registers, verifies and maps in a project of %s', async (kind) => {
     const deviceId = `${runtime} ${kind}`
     const hasWebCrypto = runtime !== 'node-18'
     const task = JSON.stringify({ ...given(deviceId), hasWebCrypto })
@@ -150,10 +169,8 @@ describe.each(expected)('on %s', (runtime, kinds) => {
     const { stdout, stderr } = await run(runtimes[runtime]!, [programs.get(kind)!], { env })
     expect(stderr).toBe('')
     expectResults(stdout, { hasWebCrypto })
-    const events = (await rig.readStored()).map(({ body }) => body)
-    const sessions = events.filter((body) => body.device_id === deviceId)
-    expect(sessions.map((body) => body.session_id)).toEqual(
-      hasWebCrypto ? ['node', 'webcrypto'] : ['node'],
+    expect(await listSessions(deviceId)).toEqual(
+      hasWebCrypto ? [...sent('node'), ...sent('webcrypto')] : sent('node'),
     )
   })
 })
@@ -221,9 +238,13 @@ describe('the types', () => {
         category: Same<built.Category, sources.Category>
         warning: Same<built.SignalWarning, sources.SignalWarning>
         telemetry: Same<built.Telemetry, sources.Telemetry>
+        install: Same<built.Install, sources.Install>
+        evidence: Same<built.InstallEvidence, sources.InstallEvidence>
+        sender: Same<built.InstallSenderOptions, sources.InstallSenderOptions>
       } = {
         alert: true, page: true, device: true, signals: true, booleans: true, flags: true,
-        action: true, category: true, warning: true, telemetry: true,
+        action: true, category: true, warning: true, telemetry: true, install: true,
+        evidence: true, sender: true,
       }`
     const project = join(folder, 'project-2')
     await writeFile(join(project, 'same.ts'), text)
@@ -253,10 +274,13 @@ describe('the types', () => {
       declare const allChecksFinished: boolean
       declare const decodedToken: import('device-intelligence-client').PlayIntegrityPayload
       declare const nonce: string
+      declare const attestKey: (challenge: string) => string[]
       declare const report: Record<string, unknown>
       export {}`
     const pages = await Promise.all(
-      ['README.md', 'MAPPINGS.md'].map((page) => readFile(installed(page), 'utf8')),
+      ['README.md', 'ATTESTED-INSTALLS.md', 'MAPPINGS.md'].map((page) =>
+        readFile(installed(page), 'utf8'),
+      ),
     )
     const blocks = pages.flatMap((text) => [...text.matchAll(/```ts\n([\s\S]*?)```/g)])
     expect(blocks.length).toBeGreaterThan(4)

@@ -251,7 +251,8 @@ describe('the page of a tenant', () => {
 it('each of nine languages has an example of both', async () => {
   const endings = ['cs', 'dart', 'go', 'java', 'kt', 'php', 'py', 'rb', 'swift']
   for (const folder of Object.values(examples)) {
-    const names = await readdir(folder)
+    const entries = await readdir(folder, { withFileTypes: true })
+    const names = entries.filter((entry) => entry.isFile()).map(({ name }) => name)
     expect(names.map((name) => name.split('.').pop()).sort()).toEqual(endings)
   }
 })

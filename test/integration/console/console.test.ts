@@ -364,9 +364,11 @@ describe('suspending', () => {
     const metrics = createMetrics('console')
     const reconciler = startDirectoryReconciler({
       rotation: rig.deps,
+      maker: rig.deps,
       projection: rig.projection,
       log: testLog,
       metrics,
+      nowMs: () => performance.now(),
     })
     await until('the edges refuse it', () => judge(tenant).every((one) => one === 'refused'))
     await reconciler.stop()

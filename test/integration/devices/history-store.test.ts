@@ -163,6 +163,7 @@ function modelDevice(deviceId: string, events: readonly AcceptedEvent[]): Device
     peakRaspScore: Math.max(...events.map((event) => event.rasp_score)),
     // None of them is decided, so each has the edge's own decision.
     peakRiskScore: Math.max(...events.map((event) => event.rasp_score)),
+    install: null,
     client: clientOf(events[0]!),
     users: [...new Set(users.filter((user) => user !== undefined))].sort(),
     sessions: sessions.sort(

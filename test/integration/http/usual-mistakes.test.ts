@@ -11,6 +11,7 @@ import { apiMistakes, type RightCall } from '../../support/mistakes/api-mistakes
 import { answeredMistakes } from '../../support/mistakes/client-mistakes.ts'
 import { envelopeMistakes } from '../../support/mistakes/envelope-mistakes.ts'
 import { ingestMistakes, type RightSubmission } from '../../support/mistakes/ingest-mistakes.ts'
+import { installMistakes } from '../../support/mistakes/install-mistakes.ts'
 import { type Mistake, readWords } from '../../support/mistakes/mistake.ts'
 import { until } from '../../support/process/until.ts'
 import { startClickhouse, type TestClickhouse } from '../../support/servers/clickhouse-server.ts'
@@ -68,12 +69,12 @@ describe('telemetry', () => {
   })
   afterAll(() => rig?.stop())
 
-  it.each([...ingestMistakes, ...envelopeMistakes])('$name: $status', (mistake) =>
-    makeMistake(edge.url, mistake, right),
-  )
+  const mistakes = [...ingestMistakes, ...envelopeMistakes, ...installMistakes]
+
+  it.each(mistakes)('$name: $status', (mistake) => makeMistake(edge.url, mistake, right))
 
   it('has another name for each mistake', () => {
-    const names = [...ingestMistakes, ...envelopeMistakes].map(({ name }) => name)
+    const names = mistakes.map(({ name }) => name)
     expect(names.filter((name, at) => names.indexOf(name) !== at)).toEqual([])
   })
 

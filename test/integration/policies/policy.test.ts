@@ -262,9 +262,11 @@ describe('setting a policy', () => {
     const metrics = createMetrics('console')
     const reconciler = startDirectoryReconciler({
       rotation: rig.deps,
+      maker: rig.deps,
       projection,
       log: testLog,
       metrics,
+      nowMs: () => performance.now(),
     })
     await until('the edges follow', () => versionsAtEdges().every((one) => one === 2))
     await reconciler.stop()

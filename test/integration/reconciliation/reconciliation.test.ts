@@ -400,6 +400,7 @@ function createApi() {
         ...createEventListStore(rig.clickhouse, clocks),
       },
       reconciliation: store,
+      readVerdictKeys: async () => ({ keys: [] }),
       ...clocks,
     },
     { log: testLog, metrics: createMetrics('api') },

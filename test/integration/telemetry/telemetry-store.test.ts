@@ -44,13 +44,18 @@ const toText = (ms: number) => new Date(ms).toISOString().replace('T', ' ').slic
 describe('an accepted event', () => {
   it('is stored with every column, its body byte for byte', async () => {
     const more = { occurred_at: '2026-06-15T13:59:59.5+02:00', extra: { kept: true } }
+    const serverSignals = {
+      attestation: { rejected: true, verified: false, pi_device: [], os_patch_age_days: 35 },
+      connection: { country: 'DE', vpn: true, later_name: [1, 2.5] },
+    }
     const [event] = makeEvents([
       {
         tenantId: 'columns',
         userId: 'user-é',
         accountId: "account'\\1",
         receivedAtMs: nowMs,
-        signals: signalsOf.BLOCK,
+        signals: { ...signalsOf.BLOCK, attestation: { verified: true } },
+        serverSignals,
         more,
       },
     ])
@@ -79,7 +84,7 @@ describe('an accepted event', () => {
       client_flags: ['CLIENT_FLAG'],
       rasp_score: event!.rasp_score,
       rasp_action: 'BLOCK',
-      flags: ['HOOKING_DETECTED'],
+      flags: ['HOOKING_DETECTED', 'ATTESTATION_FAILED'],
       reasons: JSON.stringify(event!.reasons),
       policy_version: 1,
       policy_hash: event!.policy_hash,
@@ -94,6 +99,8 @@ describe('an accepted event', () => {
       unknown_signals: [],
       detected_bits: expect.anything(),
       detected_signals: ['debugger.frida_detected'],
+      server_signals: serverSignals,
+      detected_server_signals: ['attestation.rejected', 'connection.vpn'],
       clean_bits: expect.anything(),
       pattern: expect.stringMatching(/^[\w-]{22}$/),
       body: Buffer.from(event!.bodyBytes!).toString(),

@@ -59,6 +59,7 @@ beforeEach(async () => {
       hmac: { sealed: 'sealed-1', last4: 'aaa1' },
       webhook: { sealed: 'sealed-w1', last4: 'www1' },
       apiKey: { hash: hashApiKey(key), prefix: 'dpk_live_', last4: 'kkk1' },
+      installRoot: 'sealed-r1',
     })
   })
 })

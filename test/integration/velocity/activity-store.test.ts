@@ -51,6 +51,8 @@ const toSubject = (event: AcceptedEvent): ActivitySubject => ({
   streamOffset: event.streamOffset,
   receivedAtMs: event.received_at,
   rules: defaultPolicy.velocity,
+  assertion: null,
+  seeksReplay: false,
 })
 const screening = { ...activityBounds, fewKeys: 0 }
 /** Counts with the screen and without it: exceeded rules and retries must be equal. */

@@ -10,6 +10,7 @@ import type { Signals } from '#shared/core/signals/signal-definition.ts'
 import { decodeBatch, toStreamOffset } from '#shared/core/telemetry/event-batch.ts'
 import { insertAlertRows, insertDeliveryRows } from '#shared/io/analytics/replica-rows-store.ts'
 import type { Clickhouse } from '#shared/io/clickhouse/clickhouse.ts'
+import { createInstallWriter } from '#shared/io/installs/install-store.ts'
 import { createTelemetryStore } from '#shared/io/telemetry/telemetry-store.ts'
 import { acceptVisits } from '../../../deploy/fleet/history/history-edge.ts'
 import {
@@ -20,6 +21,7 @@ import {
 import { encodeBatch, toWaiterBytes } from '../../../services/ingest/group-commit.ts'
 import { cookbookSpan, historyEndMs, historyStartMs } from './cookbook-span.ts'
 import { type HistoryEvent, type RaisedHistory, raiseAlerts } from './history-alerts.ts'
+import { makeRegistrations } from './history-installs.ts'
 
 export type FleetHistory = RaisedHistory & { events: HistoryEvent[]; stories: Stories }
 
@@ -72,6 +74,7 @@ export async function insertHistory(clickhouse: Clickhouse, history: FleetHistor
     const outcome = await insertTelemetry(some.map(({ event }) => event))
     if (outcome.refused.length > 0) throw new Error('an event of the history was refused')
   }
+  await createInstallWriter(clickhouse).insertRegistrations(makeRegistrations(history.events))
   for (const some of pages(history.alertRows)) await insertAlertRows(clickhouse, 1, some)
   for (const some of pages(history.deliveryRows)) await insertDeliveryRows(clickhouse, 1, some)
 }

@@ -9,7 +9,7 @@ import { compileShadow, decideShadow } from '#shared/core/policies/shadow.ts'
 import { toReconciliationHour } from '#shared/core/reconciliation/reconciliation.ts'
 import type { AcceptedEvent } from '#shared/core/telemetry/event-batch.ts'
 import { differsFromEdge } from '#shared/core/velocity/edge-risk.ts'
-import { decideRisk, type RiskFeatures } from '#shared/core/velocity/risk.ts'
+import { decideRisk, noRiskFeatures } from '#shared/core/velocity/risk.ts'
 import {
   createPrevalenceSpikeStore,
   type StoredSpike,
@@ -49,7 +49,7 @@ export async function insertDecisions(
   events: readonly AcceptedEvent[],
 ): Promise<void> {
   const decided = events.map((event) => {
-    return { event, risk: decideRisk(event, defaultPolicy, noFeatures) }
+    return { event, risk: decideRisk(event, defaultPolicy, noRiskFeatures) }
   })
   const different = decided.filter(({ event, risk }) => differsFromEdge(event, risk))
   await inTime(async () => {
@@ -70,19 +70,13 @@ const shadowPolicy: Policy = {
 }
 export const shadowHash = toPolicyHash(shadowPolicy)
 const shadow = compileShadow(shadowPolicy)
-const noFeatures: RiskFeatures = {
-  counts: new Map(),
-  details: new Map(),
-  missing: null,
-  retry: false,
-}
 const toShadowDecision = (event: AcceptedEvent, version: number): ShadowDecision => ({
   event,
-  risk: decideRisk(event, defaultPolicy, noFeatures),
+  risk: decideRisk(event, defaultPolicy, noRiskFeatures),
   shadow: {
     version,
     policyHash: shadowHash,
-    verdict: decideShadow(event, shadow, noFeatures),
+    verdict: decideShadow(event, shadow, noRiskFeatures),
   },
 })
 

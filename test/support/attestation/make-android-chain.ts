@@ -82,35 +82,52 @@ export type ChainOptions = {
 
 export type TestRoot = { key: KeyPair; name: string }
 
-/** What phones of one batch share, and the key that they attest. */
-export type Phone = {
+/** Names and serials of the certificates between leaf and root. */
+export type Batch = {
+  issuer: { name: string; serial: bigint }
+  intermediate: { name: string; serial: bigint }
+}
+
+/** Of phones for which it does not matter. */
+const anyBatch: Batch = {
+  issuer: { name: 'TEE issuer', serial: 0xa1b2n },
+  intermediate: { name: 'Intermediate', serial: 0x0c3d4n },
+}
+
+/** What signs attestations: phones of one factory share it, and each that is provisioned has its own. */
+export type Issuing = {
   root: TestRoot
-  leafKey: KeyPair
+  batch: Batch
   issuerKey: KeyPair
   middleKey: KeyPair
   /** Issuer, intermediate and root, in DER. */
   above: readonly [Buffer, Buffer, Buffer]
 }
 
-const issuerOf = ({ issuerKey, middleKey }: Omit<Phone, 'above'>) => ({
-  subject: 'TEE issuer',
-  issuer: 'Intermediate',
+/** An issuer and a key that it attests. */
+export type Phone = Issuing & { leafKey: KeyPair }
+
+type Unsigned = Omit<Issuing, 'above'>
+
+const issuerOf = ({ batch, issuerKey, middleKey }: Unsigned) => ({
+  subject: batch.issuer.name,
+  issuer: batch.intermediate.name,
   key: issuerKey.publicKey,
   signer: middleKey.privateKey,
-  serial: 0xa1b2n,
+  serial: batch.issuer.serial,
   isCa: true,
 })
 
-const intermediateOf = ({ middleKey, root }: Omit<Phone, 'above'>) => ({
-  subject: 'Intermediate',
+const intermediateOf = ({ batch, middleKey, root }: Unsigned) => ({
+  subject: batch.intermediate.name,
   issuer: root.name,
   key: middleKey.publicKey,
   signer: root.key.privateKey,
-  serial: 0x0c3d4n,
+  serial: batch.intermediate.serial,
   isCa: true,
 })
 
-const rootOf = ({ root: { key, name } }: Omit<Phone, 'above'>) => ({
+const rootOf = ({ root: { key, name } }: Unsigned) => ({
   subject: name,
   issuer: name,
   key: key.publicKey,
@@ -118,24 +135,39 @@ const rootOf = ({ root: { key, name } }: Omit<Phone, 'above'>) => ({
   isCa: true,
 })
 
-export function makePhone(root: TestRoot): Phone {
-  const keys = { root, leafKey: makeKey(), issuerKey: makeKey(), middleKey: makeKey() }
-  const above = [issuerOf, intermediateOf, rootOf].map((toOptions) =>
-    makeCertificate(toOptions(keys)),
-  )
-  return { ...keys, above: above as [Buffer, Buffer, Buffer] }
+/**
+ * Makes what signs attestations.
+ * @param issuer changes of the issuer's certificate
+ * @param newKey makes its keys
+ */
+export function makeIssuing(
+  root: TestRoot,
+  batch: Batch = anyBatch,
+  issuer: Partial<CertificateOptions> = {},
+  newKey: () => KeyPair = makeKey,
+): Issuing {
+  const unsigned = { root, batch, issuerKey: newKey(), middleKey: newKey() }
+  const above = [
+    makeCertificate({ ...issuerOf(unsigned), ...issuer }),
+    makeCertificate(intermediateOf(unsigned)),
+    makeCertificate(rootOf(unsigned)),
+  ] as const
+  return { ...unsigned, above }
 }
+
+export const makePhone = (root: TestRoot): Phone => ({ ...makeIssuing(root), leafKey: makeKey() })
+
+/** Of a certificate that a server issued: "this one was provisioned remotely". */
+export const provisioned = [provisioningOid, Buffer.from('a10101', 'hex')] as const
 
 /** Leaf, issuer, intermediate, root, in DER: those of the phone where no option differs. */
 export function makeChain(phone: Phone, options: ChainOptions): Buffer[] {
-  const remote = options.isRemote
-    ? { extensions: [[provisioningOid, Buffer.from('a10101', 'hex')] as const] }
-    : null
+  const remote = options.isRemote ? { extensions: [provisioned] } : null
   const described =
     options.description === null ? [] : [[keyDescriptionOid, options.description] as const]
   const leaf = makeCertificate({
     subject: 'Android Keystore Key',
-    issuer: 'TEE issuer',
+    issuer: phone.batch.issuer.name,
     key: phone.leafKey.publicKey,
     signer: phone.issuerKey.privateKey,
     extensions: described,

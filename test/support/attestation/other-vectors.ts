@@ -9,12 +9,13 @@ import {
   laterMap,
   makeAssertion,
   makeAttestation,
+  toCborBytes,
 } from './make-app-attest.ts'
 import { makeKey, toKeyInfo } from './make-certificate.ts'
 import { makePlayToken, type PlayAccount, type TokenOptions } from './make-play-token.ts'
-import type { AttestationVector } from './vectors.ts'
+import type { MadeVector } from './vectors.ts'
 
-type Expected = Pick<AttestationVector, 'verdict' | 'reason' | 'level'>
+type Expected = Pick<MadeVector, 'verdict' | 'reason' | 'level' | 'step'>
 type Moment = { challenge: Buffer; nowMs: number }
 
 const day = 86_400_000
@@ -37,16 +38,13 @@ const twice = (): Buffer => {
 
 const twoMaps = (): Buffer => Buffer.concat([extensionMap(), extensionMap()])
 
-export function makeAppAttestVectors(
-  root: TestRoot,
-  { challenge, nowMs }: Moment,
-): AttestationVector[] {
+export function makeAppAttestVectors(root: TestRoot, { challenge, nowMs }: Moment): MadeVector[] {
   const make = (
     name: string,
     options: Partial<AttestationOptions>,
     expected: Expected,
-    more: Partial<AttestationVector> = {},
-  ): AttestationVector => {
+    more: Partial<MadeVector> = {},
+  ): MadeVector => {
     const common = { appId, challenge, fromMs: nowMs - day }
     const { attestation, keyId } = makeAttestation(root, { ...common, ...options })
     return {
@@ -71,7 +69,16 @@ export function makeAppAttestVectors(
     make('another format', { object: { fmt: 'packed' } }, rejected('malformed')),
     make('bytes behind the key', { tail: Buffer.of(1) }, rejected('malformed')),
     make('two maps behind the key', { tail: twoMaps() }, rejected('malformed')),
-    make('no certificates', { object: { attStmt: { x5c: [] } } }, rejected('malformed')),
+    make(
+      'a certificate that is none',
+      { object: { attStmt: { x5c: [toCborBytes(Buffer.alloc(64, 1)), toCborBytes(twice())] } } },
+      { ...rejected('malformed'), step: 'certificates' },
+    ),
+    make(
+      'no certificates',
+      { object: { attStmt: { x5c: [] } } },
+      { ...rejected('malformed'), step: 'certificates' },
+    ),
     make('ended', { fromMs: nowMs - 400 * day }, rejected('certificate_expired')),
     make('not begun', { fromMs: nowMs + day }, rejected('certificate_not_yet_valid')),
     make(
@@ -126,14 +133,14 @@ export function makeAppAttestVectors(
   ]
 }
 
-export function makeAssertionVectors({ challenge, nowMs }: Moment): AttestationVector[] {
+export function makeAssertionVectors({ challenge, nowMs }: Moment): MadeVector[] {
   const { publicKey, privateKey } = makeKey()
   const make = (
     name: string,
     options: Partial<AssertionOptions>,
     expected: Expected,
     input?: Buffer,
-  ): AttestationVector => {
+  ): MadeVector => {
     const made = makeAssertion({ appId, clientData: challenge, privateKey, ...options })
     return {
       name: `assertion: ${name}`,
@@ -176,14 +183,14 @@ export function makeAssertionVectors({ challenge, nowMs }: Moment): AttestationV
 export async function makePlayVectors(
   account: PlayAccount,
   { challenge, nowMs, signer }: Moment & { signer: Buffer },
-): Promise<AttestationVector[]> {
+): Promise<MadeVector[]> {
   const make = async (
     name: string,
     options: Partial<TokenOptions>,
     expected: Expected,
     from: PlayAccount = account,
     change: (token: string) => string = (token) => token,
-  ): Promise<AttestationVector> => {
+  ): Promise<MadeVector> => {
     const common = { nonce: challenge, issuedMs: nowMs - 5_000, signer }
     const token = change(await makePlayToken(from, { ...common, ...options }))
     return {
@@ -238,7 +245,11 @@ export async function makePlayVectors(
       ...account,
       signing: makeKey(),
     }),
-    make('an HMAC with the public key', { signature: hmac }, rejected('algorithm_not_allowed')),
+    make(
+      'an HMAC with the public key',
+      { signature: hmac },
+      { ...rejected('algorithm_not_allowed'), step: 'signature' },
+    ),
     make('another nonce', { nonce: Buffer.from('another') }, rejected('challenge_mismatch')),
     make(
       'a standard request',
@@ -250,7 +261,7 @@ export async function makePlayVectors(
     make(
       'no time',
       { verdict: { requestDetails: { requestPackageName: 'a' } } },
-      rejected('malformed'),
+      { ...rejected('malformed'), step: 'verdict' },
     ),
     make('eleven minutes old', { issuedMs: nowMs - 660_000 }, rejected('token_too_old')),
     make('from the future', { issuedMs: nowMs + 120_000 }, rejected('token_from_future')),

@@ -1,6 +1,6 @@
-/** The form of `test/vectors/attestation.json`, and how a vector is checked. */
+/** The form of the files in `test/vectors/attestation`, and how a vector is checked. */
 import { createPublicKey, type KeyObject } from 'node:crypto'
-import { readFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { checkAppAttest } from '#shared/core/attestation/app-attest.ts'
 import { checkAssertion } from '#shared/core/attestation/app-attest-assertion.ts'
 import type { AttestedApp } from '#shared/core/attestation/apps.ts'
@@ -11,7 +11,8 @@ import type { AttestationRoots } from '#shared/core/attestation/roots.ts'
 import { parseStatusList } from '#shared/core/attestation/status-list.ts'
 import type { AttestationCheck, AttestationLevel } from '#shared/core/attestation/steps.ts'
 
-export type VectorKind = 'key_attestation' | 'app_attest' | 'assertion' | 'play_integrity'
+export const vectorKinds = ['key_attestation', 'app_attest', 'assertion', 'play_integrity'] as const
+export type VectorKind = (typeof vectorKinds)[number]
 
 export type AttestationVector = {
   name: string
@@ -28,8 +29,13 @@ export type AttestationVector = {
   now_ms: number
   verdict: 'verified' | 'rejected'
   reason: AttestationReason | null
+  /** The first step that fails; null when verified. */
+  step: string | null
   level: AttestationLevel
 }
+
+/** A vector whose step follows from its reason unless it names one. */
+export type MadeVector = Omit<AttestationVector, 'step'> & { step?: string }
 
 export type AttestationVectors = {
   roots: AttestationRoots
@@ -38,32 +44,51 @@ export type AttestationVectors = {
   vectors: AttestationVector[]
 }
 
-export const vectorsPath = new URL('../../vectors/attestation.json', import.meta.url)
+const folder = new URL('../../vectors/attestation/', import.meta.url)
 
-type VectorsFile = Omit<AttestationVectors, 'vectors'> & {
-  /** Certificates, most of which are in many chains. */
-  certificates: string[]
-  vectors: (Omit<AttestationVector, 'input'> & { input?: readonly string[]; chain?: number[] })[]
+/** What all kinds need: root keys, apps, keys of Play. */
+type CommonFile = Omit<AttestationVectors, 'vectors'>
+
+/** The vectors of one kind. Most certificates are in many chains, and stand here once. */
+type KindFile = {
+  certificates?: string[]
+  vectors: (Omit<AttestationVector, 'input' | 'kind'> & {
+    input?: readonly string[]
+    chain?: number[]
+  })[]
 }
 
-/** The file has each certificate once; a chain has their numbers instead of `input`. */
-export function toVectorsFile({ vectors, ...common }: AttestationVectors): VectorsFile {
-  const chains = vectors.filter(({ kind }) => kind === 'key_attestation')
-  const certificates = [...new Set(chains.flatMap(({ input }) => input))]
-  const written = vectors.map((vector) => {
-    if (vector.kind !== 'key_attestation') return vector
-    const { input, ...rest } = vector
-    return { ...rest, chain: input.map((certificate) => certificates.indexOf(certificate)) }
-  })
-  return { ...common, certificates, vectors: written }
+function toKindFile(kind: VectorKind, all: readonly AttestationVector[]): KindFile {
+  const vectors = all.filter((vector) => vector.kind === kind).map(({ kind: _, ...rest }) => rest)
+  if (kind !== 'key_attestation') return { vectors }
+  const certificates = [...new Set(vectors.flatMap(({ input }) => input))]
+  const toNumbers = (chain: readonly string[]) => chain.map((one) => certificates.indexOf(one))
+  return {
+    certificates,
+    vectors: vectors.map(({ input, ...rest }) => ({ ...rest, chain: toNumbers(input) })),
+  }
+}
+
+const write = (name: string, value: unknown): void =>
+  writeFileSync(new URL(`${name}.json`, folder), `${JSON.stringify(value, null, 1)}\n`)
+
+const read = <File>(name: string): File =>
+  JSON.parse(readFileSync(new URL(`${name}.json`, folder), 'utf8')) as File
+
+/** Writes a file for each kind, and `common.json`. */
+export function writeVectors({ vectors, ...common }: AttestationVectors): void {
+  write('common', common)
+  for (const kind of vectorKinds) write(kind, toKindFile(kind, vectors))
 }
 
 export function readVectors(): AttestationVectors {
-  const { certificates, ...file } = JSON.parse(readFileSync(vectorsPath, 'utf8')) as VectorsFile
-  const vectors = file.vectors.map(({ input, chain, ...vector }) => {
-    return { ...vector, input: input ?? chain!.map((number) => certificates[number]!) }
+  const vectors = vectorKinds.flatMap((kind) => {
+    const { certificates = [], vectors: own } = read<KindFile>(kind)
+    return own.map(({ input, chain, ...vector }): AttestationVector => {
+      return { ...vector, kind, input: input ?? chain!.map((number) => certificates[number]!) }
+    })
   })
-  return { ...file, vectors }
+  return { ...read<CommonFile>('common'), vectors }
 }
 
 const bytes = (base64: string): Buffer => Buffer.from(base64, 'base64')

@@ -27,6 +27,7 @@ import { createEventListStore } from '#shared/io/telemetry/event-list-store.ts'
 import { createEventStore } from '#shared/io/telemetry/event-store.ts'
 import { createTelemetryStore, type TelemetryStore } from '#shared/io/telemetry/telemetry-store.ts'
 import { createTenantStore } from '#shared/io/tenants/tenant-store.ts'
+import { readVerdictKeySet } from '#shared/io/verdicts/verdict-key-store.ts'
 import { createApiApp } from '../../../services/api/app.ts'
 import { insertBareTenants } from '../tenants/bare-tenant.ts'
 
@@ -63,11 +64,17 @@ export type CallOptions = {
   body?: unknown
 }
 
-/** The api on migrated databases, with shorter timeouts than the process has. */
-export async function createApiRig(urls: {
-  postgres: string
-  clickhouse: string
-}): Promise<ApiRig> {
+/**
+ * The api on migrated databases, with shorter timeouts than the process has.
+ * @param wallMs its clock
+ */
+export async function createApiRig(
+  urls: {
+    postgres: string
+    clickhouse: string
+  },
+  wallMs: () => number = Date.now,
+): Promise<ApiRig> {
   const log = createLog('test', 'silent')
   const metrics = createMetrics('api')
   const limits = { connectTimeoutMs: 1_000, statementTimeoutMs: 1_000 }
@@ -91,7 +98,8 @@ export async function createApiRig(urls: {
       policies: createCurrentPolicyStore(postgres),
       lists: createKeyedLists(postgres, Date.now),
       reconciliation: createReconciliationStore(clickhouse, 'analytics'),
-      nowMs: Date.now,
+      readVerdictKeys: (nowMs) => readVerdictKeySet(postgres, nowMs),
+      nowMs: wallMs,
       monotonicMs: () => performance.now(),
     },
     { log, metrics },

@@ -1,6 +1,7 @@
 // The internals of a console for tests: a migrated database, NATS with its bucket, edges with real
 // leases, and access to every step of a rotation.
 import { createSecretKey, randomBytes, randomUUID } from 'node:crypto'
+import { attestationRoots } from '#shared/core/attestation/roots.ts'
 import { Problem } from '#shared/core/http/problem.ts'
 import { signBody, verifySignature } from '#shared/core/telemetry/signature.ts'
 import { createOverviewStore } from '#shared/io/analytics/overview-store.ts'
@@ -36,6 +37,7 @@ import { listStaleSecretRequests } from '#shared/io/tenants/stale-secret-request
 import type { FleetRouteDeps } from '../../../services/console/analytics/fleet/fleet-routes.ts'
 import type { AnalystDeps } from '../../../services/console/analytics/manage-analysts.ts'
 import type { RulePerformanceDeps } from '../../../services/console/analytics/rule-performance-routes.ts'
+import type { AttestationCheckDeps } from '../../../services/console/attestation/check-routes.ts'
 import type { DeliveryDeps } from '../../../services/console/deliveries/manage-deliveries.ts'
 import type { EntityDeps } from '../../../services/console/entities/entity-routes.ts'
 import type { SignalChangeDeps } from '../../../services/console/entities/signal-change-routes.ts'
@@ -103,6 +105,7 @@ export type ConsoleRig = {
     ReconciliationRouteDeps &
     OperatorDeps &
     EdgeRouteDeps &
+    AttestationCheckDeps &
     NetworkRouteDeps &
     AddressRouteDeps
   outcomes: string[]
@@ -181,6 +184,8 @@ export async function createConsoleRig(
       queryRequestLogs: (query) =>
         queryRequestLogs({ nats, prover: sealer.proverOf('request log'), ...query }),
       wallMs: Date.now,
+      revokedSerials: () => null,
+      findRoots: () => attestationRoots,
       passwords,
       oidc: null,
       passwordsOff: false,

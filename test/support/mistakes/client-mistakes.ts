@@ -1,30 +1,6 @@
 /** The usual mistakes in calling the client package, with what a person reads of each. */
-import type * as nodeClient from '../../../shared/client/client.ts'
-import type * as webClient from '../../../shared/client/webcrypto.ts'
-
-/** Either entry of the package. */
-export type Client = Pick<
-  typeof nodeClient | typeof webClient,
-  'sendTelemetry' | 'signBody' | 'verifyWebhook'
->
-
-/** What a right call is made of. */
-export type RightClientCall = {
-  client: Client
-  telemetry: nodeClient.Telemetry
-  options: nodeClient.SendOptions
-  webhook: { body: string; headers: Record<string, string>; secret: string; nowMs: number }
-  apiKey: string
-}
-
-export type ClientMistake = {
-  name: string
-  make: (right: RightClientCall) => unknown
-  /** The name of the error. */
-  error: 'TypeError' | 'TelemetryRefusedError' | 'WebhookVerificationError'
-  /** Texts of its message, so that its reader knows what to change. */
-  says: string[]
-}
+import type { ClientMistake, RightClientCall } from './client-call.ts'
+import { installMistakes } from './client-install-mistakes.ts'
 
 type Options = Record<string, unknown>
 
@@ -231,7 +207,7 @@ const verifying: ClientMistake[] = [
 ]
 
 /** Mistakes that are found before anything is sent. */
-export const argumentMistakes = [...sending, ...verifying]
+export const argumentMistakes = [...sending, ...installMistakes, ...verifying]
 
 /** What a call of a real edge can be wrong in. */
 export type RightEdgeCall = Pick<RightClientCall, 'client' | 'telemetry' | 'options'> & {

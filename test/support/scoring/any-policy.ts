@@ -3,16 +3,19 @@
  * floors, halving that confirms itself or is circular, and values that match.
  */
 import fc from 'fast-check'
-import type { Policy, SignalWeight } from '#shared/core/policies/policy.ts'
+import { findCategoryPolicy, type Policy, type SignalWeight } from '#shared/core/policies/policy.ts'
 import { balancedPolicy } from '#shared/core/policies/presets/balanced.ts'
 import type { ScoringContext } from '#shared/core/scoring/suppressions.ts'
 import {
-  type Category,
   categories,
+  isServerCategory,
+  type ServerSignals,
+  type SignalCategory,
   type SignalDefinition,
   type Signals,
+  serverCategories,
 } from '#shared/core/signals/signal-definition.ts'
-import { signalCatalog } from '#shared/core/signals/signals.ts'
+import { fullCatalog, signalCatalog } from '#shared/core/signals/signals.ts'
 import { allSpellings, isKnownValue } from '#shared/core/signals/vocabulary.ts'
 
 /** Every signal of the catalog. */
@@ -20,6 +23,16 @@ export const allSignals = categories.flatMap((category) =>
   Object.entries(signalCatalog[category] as Record<string, SignalDefinition>).map(
     ([name, definition]) => ({ category, name, path: `${category}.${name}`, ...definition }),
   ),
+)
+
+/** Every server signal of the catalog. */
+export const allServerSignals = serverCategories.flatMap((category) =>
+  Object.entries(fullCatalog[category]).map(([name, definition]) => ({
+    category,
+    name,
+    path: `${category}.${name}`,
+    ...definition,
+  })),
 )
 
 /** The sender of events, unless a test changes it. */
@@ -36,9 +49,9 @@ export function signalsOf(partial: Partial<Signals> = {}): Signals {
 }
 
 /** A value of the signal's type, often one that counts, sometimes null. */
-export function anyValue(category: Category, name: string): fc.Arbitrary<unknown> {
-  const { type } = (signalCatalog[category] as Record<string, SignalDefinition>)[name]!
-  const weight = balancedPolicy.categories[category].signals[name]
+export function anyValue(category: SignalCategory, name: string): fc.Arbitrary<unknown> {
+  const { type } = fullCatalog[category][name]!
+  const weight = presetWeight(category, name)
   const known = typeof weight === 'object' && 'values' in weight ? Object.keys(weight.values) : []
   const spelled = allSpellings.filter((one) => isKnownValue(category, name, one))
   const text = fc.oneof(
@@ -51,8 +64,11 @@ export function anyValue(category: Category, name: string): fc.Arbitrary<unknown
   return fc.oneof(fc.array(text, { maxLength: 3 }), fc.constant(null))
 }
 
-function anyCategory(category: Category): fc.Arbitrary<Record<string, unknown>> {
-  const names = Object.keys(signalCatalog[category])
+const presetWeight = (category: SignalCategory, name: string): SignalWeight | undefined =>
+  findCategoryPolicy(balancedPolicy, category)?.signals[name]
+
+function anyCategory(category: SignalCategory): fc.Arbitrary<Record<string, unknown>> {
+  const names = Object.keys(fullCatalog[category])
   const known = fc
     .constantFrom(...names)
     .chain((name) => fc.tuple(fc.constant(name), anyValue(category, name)))
@@ -74,25 +90,37 @@ export const anySignals: fc.Arbitrary<Signals> = fc.record({
   network: anyCategory('network'),
 })
 
-const points = fc.integer({ min: 0, max: 100 })
-const somePaths = fc.subarray(
-  allSignals.map((signal) => signal.path),
-  { maxLength: 30 },
+/** Server signals, often none; sometimes with a name that a later edge knows. */
+export const anyServerSignals: fc.Arbitrary<ServerSignals> = fc.record(
+  { attestation: anyCategory('attestation'), connection: anyCategory('connection') },
+  { requiredKeys: [] },
 )
 
-function anyWeight({ type, path }: (typeof allSignals)[number]): fc.Arbitrary<SignalWeight> {
+const points = fc.integer({ min: 0, max: 100 })
+const allPaths = [...allSignals, ...allServerSignals].map((signal) => signal.path)
+const somePaths = fc.subarray(allPaths, { maxLength: 30 })
+
+function anyWeight({
+  type,
+  path,
+}: (typeof allSignals | typeof allServerSignals)[number]): fc.Arbitrary<SignalWeight> {
   if (type === 'number') {
     return fc.record({ atLeast: fc.integer({ min: 0, max: 10 }), weight: points })
   }
   if (type === 'boolean') {
     return path === 'tamper.app_attest_valid' ? points.map((whenFalse) => ({ whenFalse })) : points
   }
-  const [category, name] = path.split('.') as [Category, string]
-  return fc.constant(balancedPolicy.categories[category].signals[name] ?? 0)
+  const [category, name] = path.split('.') as [SignalCategory, string]
+  return fc.constant(presetWeight(category, name) ?? 0)
 }
 
-function anyCategoryPolicy(category: Category) {
-  const own = allSignals.filter((signal) => signal.category === category)
+function anyCategoryPolicy(category: SignalCategory) {
+  const all: readonly (typeof allSignals | typeof allServerSignals)[number][] = isServerCategory(
+    category,
+  )
+    ? allServerSignals
+    : allSignals
+  const own = all.filter((signal) => signal.category === category)
   const names = own.map((signal) => signal.name)
   return fc.record({
     cap: points,
@@ -108,7 +136,7 @@ const anyFloor: fc.Arbitrary<Policy['floors'][number]> = fc.oneof(
   fc.record({
     score: points,
     // Few events have more than two of a hundred signals.
-    signals: fc.array(fc.constantFrom(...allSignals.map((one) => one.path)), {
+    signals: fc.array(fc.constantFrom(...allPaths), {
       minLength: 1,
       maxLength: 2,
     }),
@@ -129,13 +157,23 @@ export const anyPolicy: fc.Arbitrary<Policy> = fc
       ecosystem: anyCategoryPolicy('ecosystem'),
       network: anyCategoryPolicy('network'),
     }),
+    serverCategories: fc.option(
+      fc.record(
+        {
+          attestation: anyCategoryPolicy('attestation'),
+          connection: anyCategoryPolicy('connection'),
+        },
+        { requiredKeys: [] },
+      ),
+      { nil: undefined },
+    ),
     halving: fc.array(
       fc.record({ category: fc.constantFrom(...categories), confirmedBy: somePaths }),
       { maxLength: 6 },
     ),
     strongEvidence: fc.constantFrom(null, { signals: 2 }),
     floors: fc.array(anyFloor, { maxLength: 3 }),
-    softCategories: fc.subarray([...categories]),
+    softCategories: fc.subarray([...categories, ...serverCategories]),
   })
   .map(({ review, above, ...rest }) => ({
     ...balancedPolicy,

@@ -13,12 +13,15 @@ import {
 import {
   type Category,
   categories,
+  type ServerSignals,
+  type SignalCategory,
   type SignalType,
+  serverCategories,
 } from '#shared/core/signals/signal-definition.ts'
 import { findTenant } from '#shared/core/telemetry/body-scan.ts'
 import { parseTelemetry } from '#shared/core/telemetry/parse-telemetry.ts'
 import { type EventFacts, makeBody } from '../telemetry/accepted-events.ts'
-import { allSignals, anyPolicy, anyValue } from './any-policy.ts'
+import { allServerSignals, allSignals, anyPolicy, anyValue } from './any-policy.ts'
 
 /** Texts that policies use, and similar ones. */
 const oddTexts = [
@@ -52,8 +55,10 @@ function isUnsafe(value: number): boolean {
   return Number.isInteger(value) && !Number.isSafeInteger(value)
 }
 
+type AnySignal = (typeof allSignals | typeof allServerSignals)[number]
+
 /** A value of a known signal: of its type, sometimes null. */
-function knownValue({ category, name, type }: (typeof allSignals)[number]): fc.Arbitrary<unknown> {
+function knownValue({ category, name, type }: AnySignal): fc.Arbitrary<unknown> {
   if (type === 'boolean') return fc.constantFrom<unknown>(true, true, true, false, null)
   if (type === 'number') return fc.oneof(number, fc.constant(null))
   const usual = anyValue(category, name)
@@ -129,6 +134,25 @@ function categoryOf(category: Category): fc.Arbitrary<Record<string, unknown>> {
   )
 }
 
+/** What an edge observed; half of all events have the name of a signal that scores. */
+const serverSignals: fc.Arbitrary<ServerSignals> = fc.record(
+  Object.fromEntries(
+    serverCategories.map((category) => {
+      const own = allServerSignals.filter((one) => one.category === category)
+      const known = fc
+        .constantFrom(...own)
+        .chain((one) => knownValue(one).map((value) => [one.name, value] as const))
+      const later = fc.tuple(
+        fc.constant('later_name'),
+        fc.oneof(fc.boolean(), number, fc.constantFrom(...oddTexts), fc.constant(['x'])),
+      )
+      const entry = fc.oneof({ weight: 12, arbitrary: known }, { weight: 1, arbitrary: later })
+      return [category, fc.array(entry, { maxLength: 6 }).map((all) => Object.fromEntries(all))]
+    }),
+  ),
+  { requiredKeys: [] },
+)
+
 /** Members of `signals` outside the six categories: kept, and never scored. */
 const beside = fc.oneof(
   { weight: 8, arbitrary: fc.constant({}) },
@@ -142,6 +166,8 @@ const beside = fc.oneof(
     weight: 1,
     arbitrary: fc.constantFrom<Record<string, unknown>>(
       { '': { root: { su_binary: true } } },
+      { attestation: { rejected: true, pi_device: [], verified: true }, connection: { tor: true } },
+      { server_signals: { attestation: { rejected: true } } },
       { 'root.': { custom_rom: true }, 'network.': true },
       { root_: {}, beyond: { root: { custom_rom: true } } },
     ),
@@ -165,12 +191,14 @@ export const instantsMs = [-1, 0, 1].map((ms) => Date.UTC(2026, 2, 1, 9, 30) + m
 export const anyEvent: fc.Arbitrary<EventFacts> = fc
   .record({
     signals,
+    serverSignals: fc.option(serverSignals, { nil: undefined }),
     sdkVersion: fc.constantFrom(...versions),
     platform: fc.constantFrom(...platforms),
     receivedAtMs: fc.constantFrom(...instantsMs),
   })
-  .map(({ signals, sdkVersion, platform, receivedAtMs }) => ({
+  .map(({ signals, serverSignals, sdkVersion, platform, receivedAtMs }) => ({
     signals,
+    ...(serverSignals === undefined ? {} : { serverSignals }),
     receivedAtMs,
     more: { sdk_meta: { sdk_version: sdkVersion, platform, batch_type: '' } },
   }))
@@ -195,12 +223,17 @@ function weightOf({ type }: { type: SignalType }): fc.Arbitrary<SignalWeight> {
   )
 }
 
+const allPaths = [...allSignals, ...allServerSignals].map(({ path }) => path)
+
 const suppression: fc.Arbitrary<Suppression> = fc
   .record({
     signals: fc.array(
       fc.oneof(
-        fc.constantFrom(...allSignals.map(({ path }) => path)),
-        fc.constantFrom(...categories.map((one) => `${one}.*`), 'root.unheard_of'),
+        fc.constantFrom(...allPaths),
+        fc.constantFrom(
+          ...[...categories, ...serverCategories].map((one) => `${one}.*`),
+          'root.unheard_of',
+        ),
       ),
       { minLength: 1, maxLength: 12 },
     ),
@@ -228,7 +261,7 @@ function some<Item>(item: fc.Arbitrary<Item>): fc.Arbitrary<Item[]> {
 const anyWeights = fc
   .array(
     fc
-      .constantFrom(...allSignals)
+      .constantFrom<AnySignal[]>(...allSignals, ...allServerSignals)
       .chain((one) =>
         fc.tuple(fc.constant(one), weightOf(one), fc.nat(20), weightOf(allSignals[0]!)),
       ),
@@ -253,7 +286,7 @@ function toOwnWeights(category: Category, declared: readonly OwnWeight[]) {
   return Object.fromEntries(own.map(({ path, weight }) => [path.split('.')[1]!, weight]))
 }
 
-const anyPath = fc.constantFrom(...allSignals.map(({ path }) => path), ...ownPaths)
+const anyPath = fc.constantFrom(...allPaths, ...ownPaths)
 
 /** Members that policies may leave out; an absent one is more usual than any other. */
 const moreMembers = fc
@@ -295,26 +328,36 @@ export const anyWholePolicy: fc.Arbitrary<Policy> = fc
   })
   .map(({ policy, weights, suppressions, more, strong, divisor }) => {
     const { declared, ...members } = more
+    const weightsOf = (category: SignalCategory) =>
+      Object.fromEntries(
+        weights
+          .filter(({ one }) => one.category === category)
+          .map(({ one, weight }) => [one.name, weight]),
+      )
     const own = byCategory((category) => ({
       ...policy.categories[category],
       signals: {
         ...policy.categories[category].signals,
         ...toOwnWeights(category, declared),
-        ...Object.fromEntries(
-          weights
-            .filter(({ one }) => one.category === category)
-            .map(({ one, weight }) => [one.name, weight]),
-        ),
+        ...weightsOf(category),
       },
     }))
-    for (const { signals } of Object.values(own)) {
+    const server = Object.fromEntries(
+      serverCategories.flatMap((category) => {
+        const some = policy.serverCategories?.[category]
+        if (some === undefined) return []
+        return [[category, { ...some, signals: { ...some.signals, ...weightsOf(category) } }]]
+      }),
+    )
+    for (const { signals } of [...Object.values(own), ...Object.values(server)]) {
       for (const [name, weight] of Object.entries(signals)) signals[name] = lighten(weight, divisor)
     }
     const strongEvidence = strong === null ? null : { signals: strong }
     const types = declared.map(({ path }) => [path, { type: ownSignals[path] }])
     const signals = types.length === 0 ? {} : { signals: Object.fromEntries(types) }
     const all = { ...policy, ...members, ...signals }
-    return policySchema.parse({ ...all, categories: own, suppressions, strongEvidence })
+    const parts = policy.serverCategories === undefined ? {} : { serverCategories: server }
+    return policySchema.parse({ ...all, categories: own, ...parts, suppressions, strongEvidence })
   })
 
 function lighten(weight: SignalWeight, divisor: number): SignalWeight {

@@ -27,11 +27,11 @@ export type ModelScorer = (event: AcceptedEvent) => Score
 export function toModelScorer(policy: Policy): ModelScorer {
   const score = compilePolicy(policy)
   return (event) => {
-    const { body, received_at: receivedAtMs, reasons } = event
+    const { body, received_at: receivedAtMs, reasons, server_signals: server } = event
     const isForced = reasons.some(({ code }) => code === sandboxForced)
     const forced = isForced ? findForcedScore(body.device_id, policy.thresholds) : null
     const { sdk_version: sdkVersion, platform } = body.sdk_meta
-    return forced ?? score(body.signals as Signals, { sdkVersion, platform, receivedAtMs })
+    return forced ?? score(body.signals as Signals, { sdkVersion, platform, receivedAtMs }, server)
   }
 }
 

@@ -5,7 +5,8 @@
 import fc from 'fast-check'
 import type { Policy } from '#shared/core/policies/policy.ts'
 import { compilePolicy } from '#shared/core/scoring/scoring.ts'
-import { compileToSql, readFlagBits, toScoringQuery } from '#shared/core/scoring/sql/scoring-sql.ts'
+import { flagWords, readFlagWords } from '#shared/core/scoring/sql/flag-words.ts'
+import { compileToSql, toScoringQuery } from '#shared/core/scoring/sql/scoring-sql.ts'
 import {
   bodySettings,
   needsBody,
@@ -105,16 +106,17 @@ export async function comparePatterns(
     const where = 'tenant_id = {tenant:String}'
     const scored = await scorePatterns(select, { policies: [policy], where })
     const { constants, verdictOf, flagsOf } = toLookUps(scored)
-    const rows = await select<[string, number, number]>(`with ${constants.join(', ')}
-      select event_id, ${verdictOf(0)} as verdict, toFloat64(${flagsOf(0)}) from telemetry
+    const words = flagWords.map((word) => `toFloat64(${flagsOf(0, word)})`)
+    const rows = await select<[string, number, ...number[]]>(`with ${constants.join(', ')}
+      select event_id, ${verdictOf(0)} as verdict, ${words.join(', ')} from telemetry
       where ${where} and verdict != ${noVerdict} and not ${isNewerThanPattern([policy])}`)
-    const byEvent = new Map(rows.map(([event, ...verdict]) => [event, verdict]))
+    const byEvent = new Map(rows.map(([event, ...verdict]) => [event, verdict] as const))
     const score = toEdge(policy)
     for (const event of events) {
-      const [verdict, bits] = byEvent.get(event.event_id) ?? []
+      const [verdict, ...bits] = byEvent.get(event.event_id) ?? []
       if (verdict === undefined) continue
       const edge = score(event)
-      const engine: Verdict = [verdict & 255, verdict >> 8, readFlagBits(bits!)]
+      const engine: Verdict = [verdict & 255, verdict >> 8, readFlagWords(bits)]
       found.pairs++
       if (edge[0] > 0) found.scored++
       if (JSON.stringify(edge) === JSON.stringify(engine)) continue
@@ -131,9 +133,9 @@ const actionNumbers = { ALLOW: 0, REVIEW: 1, BLOCK: 2 }
 
 function toEdge(policy: Policy): (event: AcceptedEvent) => Verdict {
   const scorer = compilePolicy(policy)
-  return ({ body, received_at: receivedAtMs }) => {
+  return ({ body, received_at: receivedAtMs, server_signals: server }) => {
     const { sdk_version: sdkVersion, platform } = body.sdk_meta
-    const verdict = scorer(body.signals as Signals, { sdkVersion, platform, receivedAtMs })
+    const verdict = scorer(body.signals as Signals, { sdkVersion, platform, receivedAtMs }, server)
     const flags = verdict.reasons.map(({ code }) => code).sort()
     return [verdict.score, actionNumbers[verdict.action], flags]
   }
@@ -160,7 +162,8 @@ async function scoreInEngine(
           ...((await isAny(clickhouse, odd)) ? [part('body', odd)] : []),
         ]
       : [part(source, '1')]
-  const verdicts = names.map((name) => `(${name}score, ${name}action, ${name}flags)`)
+  const words = (name: string) => flagWords.map((word) => `toFloat64(${name}flags${word})`)
+  const verdicts = names.map((name) => `(${name}score, ${name}action, [${words(name).join(', ')}])`)
   const result = await clickhouse.query({
     query: `select event, ${verdicts.join(', ')} from (${query.join(' union all ')})`,
     format: 'JSONCompactEachRow',
@@ -171,11 +174,11 @@ async function scoreInEngine(
       ...bodySettings,
     },
   })
-  const rows = await result.json<[string, ...[number, number, number][]]>()
+  const rows = await result.json<[string, ...[number, number, number[]][]]>()
   return new Map(
     rows.map(([event, ...all]) => [
       event,
-      all.map(([score, action, bits]) => [score, action, readFlagBits(bits)] as Verdict),
+      all.map(([score, action, bits]) => [score, action, readFlagWords(bits)] as Verdict),
     ]),
   )
 }

@@ -2,15 +2,17 @@
 // batch messages that contain them.
 import { toEventId } from '#shared/core/base/ids.ts'
 import { batchEventsMax } from '#shared/core/base/limits/ingest.ts'
+import { encodeRegistration, type Registration } from '#shared/core/installs/registration.ts'
 import { defaultPolicy } from '#shared/core/policies/default-policy.ts'
 import { type Policy, toPolicyHash } from '#shared/core/policies/policy.ts'
 import { compilePolicy } from '#shared/core/scoring/scoring.ts'
-import type { Signals } from '#shared/core/signals/signal-definition.ts'
+import type { ServerSignals, Signals } from '#shared/core/signals/signal-definition.ts'
 import {
   type AcceptedEvent,
   decodeBatch,
   type EventHeader,
   encodeEventHead,
+  encodeRegistrationHead,
   toStreamOffset,
 } from '#shared/core/telemetry/event-batch.ts'
 import { findBeyondCatalog } from '#shared/core/telemetry/fast-path.ts'
@@ -23,9 +25,13 @@ export type EventFacts = {
   accountId?: string
   receivedAtMs?: number
   signals?: Record<string, unknown>
+  /** What the edge observed or verified. */
+  serverSignals?: ServerSignals
   /** Makes bodies of otherwise equal facts differ. */
   nonce?: number | string
   policy?: Policy
+  /** The install whose key signed it. */
+  install?: EventHeader['install']
   /** More fields of the body. */
   more?: Record<string, unknown>
 }
@@ -70,7 +76,9 @@ export function makeElement(facts: EventFacts): string {
   }
   const receivedAtMs = facts.receivedAtMs ?? Date.now()
   const { sdk_version: sdkVersion, platform } = body.sdk_meta
-  const score = compilePolicy(policy)(body.signals, { sdkVersion, platform, receivedAtMs })
+  const { serverSignals } = facts
+  const context = { sdkVersion, platform, receivedAtMs }
+  const score = compilePolicy(policy)(body.signals, context, serverSignals)
   const header = {
     event_id: toEventId(Buffer.from(bodyText)),
     tenant_id: facts.tenantId ?? 'acme',
@@ -81,9 +89,44 @@ export function makeElement(facts: EventFacts): string {
     policy_version: 1,
     policy_hash: toPolicyHash(policy),
     epoch: 1,
+    ...(facts.install === undefined ? {} : { install: facts.install }),
     ...(findBeyondCatalog(body).inexactNumbers ? { inexact_numbers: true as const } : {}),
+    ...(serverSignals === undefined ? {} : { server_signals: serverSignals }),
   }
   return encodeEvent(header, bodyText)
+}
+
+/** A registration as an edge writes it: one without evidence, unless facts say otherwise. */
+export function makeRegistration(facts: Partial<Registration> = {}): Registration {
+  return {
+    tenant_id: 'acme',
+    device_id: 'device-1',
+    platform: 'android',
+    app_id: 'com.acme.bank',
+    provider: 'none',
+    verdict: 'none',
+    reason: null,
+    level: 'none',
+    attested_key: null,
+    issuers: [],
+    remotely_provisioned: false,
+    device_model: '',
+    root_epoch: 1,
+    token_id: 'token-1',
+    expires_at: 1_800_000_000_000,
+    ...facts,
+  }
+}
+
+/** One element of a batch message. */
+export function makeRegistrationElement(
+  facts: Partial<Registration>,
+  receivedAtMs = Date.now(),
+): string {
+  const registration = makeRegistration(facts)
+  const { id, body } = encodeRegistration(registration)
+  const header = { event_id: id, tenant_id: registration.tenant_id, received_at: receivedAtMs }
+  return `${encodeRegistrationHead({ registration: true, ...header }, body.length)}${body}}`
 }
 
 /** A batch message of these events. */

@@ -5,6 +5,7 @@
 import type { AlertCandidate } from '#shared/core/alerts/decide-alert.ts'
 import { defaultPolicy } from '#shared/core/policies/default-policy.ts'
 import type { ReconciliationEntry } from '#shared/core/reconciliation/reconciliation.ts'
+import { noRiskFeatures } from '#shared/core/velocity/risk.ts'
 import type { Decision } from '#shared/io/telemetry/decision-store.ts'
 import type { FeatureEvent } from '#shared/io/velocity/risk-features.ts'
 import type { DecideBatchDeps } from '../../../services/scorer/decide/decide-batch.ts'
@@ -28,6 +29,7 @@ export function makeDecideDeps({
     raised: () => undefined,
     differing: () => undefined,
     retried: () => undefined,
+    replayed: () => undefined,
     dropped,
   } as unknown as ScorerObserver
   const decide: DecideBatchDeps = {
@@ -44,14 +46,10 @@ export function makeDecideDeps({
         decisions.push(...some)
       },
     },
+    replays: { insertReplays: async () => undefined },
     loadRiskFeatures: async (events) => {
       onKnown(events)
-      return events.map(() => ({
-        counts: new Map(),
-        details: new Map(),
-        missing: null,
-        retry: false,
-      }))
+      return events.map(() => noRiskFeatures)
     },
     findPolicy: async () => defaultPolicy,
     readDecidedWatermark: async () => 6,

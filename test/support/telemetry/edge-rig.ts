@@ -15,6 +15,7 @@ import { syncedKey, type TenantEntry, tenantKey } from '#shared/core/tenants/dir
 import { createAcceptedTally } from '../../../services/ingest/accepted-tally.ts'
 import { createIngest, type Edge } from '../../../services/ingest/app.ts'
 import { openBacklogLimit } from '../../../services/ingest/backlog-limit.ts'
+import type { VerifyEvidence } from '../../../services/ingest/installs/verify-evidence.ts'
 import { createRequestLog } from '../../../services/ingest/request-log.ts'
 import { createStaleSecretRequests } from '../../../services/ingest/stale-secret-requests.ts'
 import { signBody } from '../../../shared/core/telemetry/signature.ts'
@@ -89,6 +90,8 @@ export type EdgeOptions = {
   /** Whether to wait until the edge may accept telemetry. */
   ready?: boolean
   wallMs?: () => number
+  /** Replaces the service's own. */
+  verifyEvidence?: VerifyEvidence
   /** Replaces the service's own bound. */
   connectionsMax?: number
   log?: Log
@@ -312,9 +315,11 @@ async function startEdge(rig: EdgeRig, options: EdgeOptions): Promise<TestEdge> 
     tally: createAcceptedTally(),
     tracing: null,
     decoyKey: createSecretKey(randomBytes(43)),
+    challengeKeys: keys.challenges,
     newBatchId: () => `bat_${randomUUID()}`,
     nowMs,
     wallMs,
+    ...(options.verifyEvidence === undefined ? {} : { verifyEvidence: options.verifyEvidence }),
     ...(options.connectionsMax === undefined ? {} : { connectionsMax: options.connectionsMax }),
   })
   const internal = createInternalServer({

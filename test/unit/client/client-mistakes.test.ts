@@ -5,7 +5,8 @@
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import * as nodeClient from '../../../shared/client/client.ts'
 import * as webClient from '../../../shared/client/webcrypto.ts'
-import { argumentMistakes, type Client } from '../../support/mistakes/client-mistakes.ts'
+import type { Client } from '../../support/mistakes/client-call.ts'
+import { argumentMistakes } from '../../support/mistakes/client-mistakes.ts'
 import vectors from '../../vectors/webhooks.json' with { type: 'json' }
 
 const hmacSecret = 'q7Yw1vVh0o3mK5tR8uX2zA4cE6gI9jL1nP3rT5vX7zB'
@@ -73,7 +74,11 @@ describe('webcrypto.ts in a place without secrets', () => {
     ['signBody', () => webClient.signBody('{}', hmacSecret)],
     ['sendTelemetry', () => webClient.sendTelemetry('{}', { ingestUrl: 'http://h', hmacSecret })],
     ['verifyWebhook', () => webClient.verifyWebhook('{}', {}, vectors.secret)],
+    ['registerInstall', async () => webClient.registerInstall({} as never)],
+    ['createInstallSender', async () => webClient.createInstallSender({} as never)],
   ]
+  const install = { token: `ins1.1.e.${'m'.repeat(43)}`, key: 'k'.repeat(43) }
+  const fetch: typeof globalThis.fetch = async () => new Response('{"status":"accepted"}')
 
   it.each([
     ['a browser', { userAgent: 'Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36' }],
@@ -83,6 +88,16 @@ describe('webcrypto.ts in a place without secrets', () => {
     for (const [name, call] of calls) {
       await expect(call(), name).rejects.toThrow(/^this client is for servers: .*WHO-SIGNS\.md/)
     }
+  })
+
+  it('lets an app sign with the key of its install, and no web page', async () => {
+    const options = { ingestUrl: 'https://h', install, fetch }
+    vi.stubGlobal('navigator', { product: 'ReactNative' })
+    expect(await webClient.sendTelemetry('{}', options)).toEqual({ status: 'accepted' })
+    const registering = { deviceId: 'd-1', ingestUrl: 'https://h', register: async () => ({}) }
+    webClient.createInstallSender(registering as never)
+    vi.stubGlobal('navigator', { userAgent: 'Mozilla/5.0 (X11; Linux x86_64)' })
+    await expect(webClient.sendTelemetry('{}', options)).rejects.toThrow(/^this client is for/)
   })
 
   it.each([

@@ -17,7 +17,7 @@ import { compileShadow, decideShadow } from '#shared/core/policies/shadow.ts'
 import { toAction } from '#shared/core/scoring/score.ts'
 import { compilePolicy } from '#shared/core/scoring/scoring.ts'
 import type { AcceptedEvent } from '#shared/core/telemetry/event-batch.ts'
-import { decideRisk, type RiskFeatures } from '#shared/core/velocity/risk.ts'
+import { decideRisk, noRiskFeatures, type RiskFeatures } from '#shared/core/velocity/risk.ts'
 
 const nowMs = 1_000_000
 
@@ -123,13 +123,11 @@ const sum = (reasons: readonly { weight: number }[]) =>
   reasons.reduce((total, { weight }) => total + weight, 0)
 
 const features: RiskFeatures = {
+  ...noRiskFeatures,
   counts: new Map([
     ['sessions_per_device:300', 1_000],
     ['users_per_device:86400', 50],
   ]),
-  details: new Map(),
-  missing: null,
-  retry: false,
 }
 const reportOnly: Policy = { ...defaultPolicy, thresholds: { review: 101, block: 101 } }
 const strict: Policy = { ...defaultPolicy, thresholds: { review: 1, block: 2 } }

@@ -6,6 +6,7 @@ import { presets } from '#shared/core/policies/presets/presets.ts'
 import { compilePolicy } from '#shared/core/scoring/scoring.ts'
 import { context } from '../../support/scoring/any-policy.ts'
 import { attacks } from '../../support/scoring/devices/attacks.ts'
+import { attestedDevices } from '../../support/scoring/devices/attested.ts'
 import {
   type DeviceRow,
   presetOrder,
@@ -22,6 +23,7 @@ const rows: readonly DeviceRow[] = [
   ...modifiedDevices,
   ...attacks,
   ...frauds,
+  ...attestedDevices,
 ]
 
 /** Score and action by preset, as in `40R`. */
@@ -29,7 +31,7 @@ function toCells({ policy, ...row }: DeviceRow): string[] {
   const signals = toSentSignals(row)
   return presetOrder.map((name) => {
     const score = compilePolicy(policySchema.parse({ ...presets[name], ...policy }))
-    const { score: points, action } = score(signals, context)
+    const { score: points, action } = score(signals, context, row.server)
     return `${points}${action[0]}`
   })
 }
@@ -89,6 +91,13 @@ const flagsOf: [device: string, flags: string[]][] = [
   ['app that is not obfuscated', ['APP_UNPROTECTED']],
   ['crowd of integrity tokens', ['UNUSUAL_ACTIVITY']],
   ['phone that repeats requests', ['REQUEST_REPLAYED']],
+  ['attested phone', []],
+  ['evidence without a genuine chain', ['ATTESTATION_FAILED', 'TENANT_SIGNAL']],
+  ['keybox that leaked', ['ATTESTATION_KEY_SHARED']],
+  [
+    'GrapheneOS, locked and attested',
+    ['ATTESTATION_FAILED', 'BOOT_UNVERIFIED', 'CUSTOM_OS', 'SYSTEM_MODIFIED'],
+  ],
   ['everything stripped, where the tenant requires signals', ['SIGNALS_MISSING']],
 ]
 
@@ -96,7 +105,7 @@ describe('a flag is raised by what its sentence claims:', () => {
   it.each(flagsOf)('%s', (device, flags) => {
     const { policy, ...row } = rows.find((one) => one.device === device)!
     const score = compilePolicy(policySchema.parse({ ...presets.balanced, ...policy }))
-    const { reasons } = score(toSentSignals(row), context)
+    const { reasons } = score(toSentSignals(row), context, row.server)
     expect(reasons.map(({ code }) => code).sort()).toEqual(flags)
   })
 })

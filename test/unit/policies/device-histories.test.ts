@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest'
 import { presets } from '#shared/core/policies/presets/presets.ts'
 import { compilePolicy } from '#shared/core/scoring/scoring.ts'
 import type { Signals } from '#shared/core/signals/signal-definition.ts'
-import { decideRisk } from '#shared/core/velocity/risk.ts'
+import { decideRisk, noRiskFeatures } from '#shared/core/velocity/risk.ts'
 import { context } from '../../support/scoring/any-policy.ts'
 import { presetOrder, toSentSignals } from '../../support/scoring/devices/device-row.ts'
 
@@ -154,11 +154,10 @@ function toCells({ counts, signals = {} }: HistoryRow): string[] {
       scorer: { rasp_score: score, rasp_action: action, rasp_flags: [] },
       signals: sent,
     }
-    const risk = decideRisk({ rasp_score: score, rasp_action: action, reasons, body }, policy, {
+    const event = { rasp_score: score, rasp_action: action, reasons, body, received_at: 0 }
+    const risk = decideRisk(event, policy, {
+      ...noRiskFeatures,
       counts: new Map(Object.entries(counts)),
-      details: new Map(),
-      missing: null,
-      retry: false,
     })
     const weights = risk.reasons.reduce((sum, { weight }) => sum + weight, 0)
     expect(weights).toBe(risk.riskScore)
@@ -198,12 +197,11 @@ describe('required and usual signals', () => {
     const evidence = { metric: 'missing_categories', count: 6, threshold: 0, window: '24h' }
     const missing = { code: 'SIGNALS_MISSING' as const, weight: 15, evidence }
     const decide = (known: typeof reasons) =>
-      decideRisk({ rasp_score: score, rasp_action: action, reasons: known, body }, policy, {
-        counts: new Map(),
-        details: new Map(),
-        missing,
-        retry: false,
-      })
+      decideRisk(
+        { rasp_score: score, rasp_action: action, reasons: known, body, received_at: 0 },
+        policy,
+        { ...noRiskFeatures, missing },
+      )
     expect(decide(reasons)).toMatchObject({ riskScore: 45, action: 'REVIEW' })
     expect(decide(reasons).reasons.map(({ code }) => code)).toEqual(['SIGNALS_MISSING'])
     expect(decide([]).reasons).toHaveLength(1)

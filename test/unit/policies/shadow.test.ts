@@ -15,7 +15,7 @@ import { type ComparedSessions, sumCompared } from '#shared/core/policies/shadow
 import type { AcceptedEvent } from '#shared/core/telemetry/event-batch.ts'
 import { sandboxForced } from '#shared/core/telemetry/sandbox.ts'
 import { countKey } from '#shared/core/velocity/correlation.ts'
-import { decideRisk, type RiskFeatures } from '#shared/core/velocity/risk.ts'
+import { decideRisk, noRiskFeatures, type RiskFeatures } from '#shared/core/velocity/risk.ts'
 import type { ShadowDecision } from '#shared/io/policies/shadow-decision-store.ts'
 import {
   createShadowDecisions,
@@ -24,7 +24,7 @@ import {
 import { anyPolicy, anySignals } from '../../support/scoring/any-policy.ts'
 import { makeEvents, signalsOf } from '../../support/telemetry/accepted-events.ts'
 
-const nothing: RiskFeatures = { counts: new Map(), details: new Map(), missing: null, retry: false }
+const nothing = noRiskFeatures
 const [blocked] = makeEvents([{ signals: signalsOf.BLOCK }]) as [AcceptedEvent]
 
 describe('the version that decides', () => {

@@ -7,6 +7,7 @@ import { compilePolicy } from '#shared/core/scoring/scoring.ts'
 import { signBody, verifySignature } from '#shared/core/telemetry/signature.ts'
 import type { Tenant } from '#shared/io/tenants/directory/tenant-copy.ts'
 import { decideSubmission } from '../../../services/ingest/decide-submission.ts'
+import { decoyRoot, noInstalls } from '../../support/installs/install-roots.ts'
 import { signalsOf } from '../../support/scoring/any-policy.ts'
 
 const key = createSecretKey(Buffer.from('k'.repeat(43)))
@@ -43,8 +44,10 @@ const tenant: Tenant = {
   byteLimiter: null,
   undecidedShare: 0.25,
   telemetryStream: 1,
+  ingestAnswer: 'full',
   lists: { usable: () => true, find: () => [] },
   fault: null,
+  ...noInstalls,
 }
 
 /**
@@ -62,17 +65,22 @@ function decide(event: { sdk_version: string; platform: string }, atMs: number) 
     }),
   )
   let wallMs = atMs
-  const decision = decideSubmission(body, signBody(body, key), {
-    findTenant: () => tenant,
-    leaseValid: () => true,
-    keysKnown: () => true,
-    mayWait: () => true,
-    shares: { note: () => undefined, take: () => 0 },
-    verify: verifySignature,
-    decoyKey: key,
-    nowMs: () => 0,
-    wallMs: () => wallMs++,
-  })
+  const decision = decideSubmission(
+    body,
+    { signature: signBody(body, key) },
+    {
+      findTenant: () => tenant,
+      leaseValid: () => true,
+      keysKnown: () => true,
+      mayWait: () => true,
+      shares: { note: () => undefined, take: () => 0 },
+      verify: verifySignature,
+      decoyKey: key,
+      decoyRoot,
+      nowMs: () => 0,
+      wallMs: () => wallMs++,
+    },
+  )
   if (decision.kind === 'refused') throw new Error(decision.reason)
   const head = JSON.parse(`${decision.head}null}`) as { received_at: number; rasp_score: number }
   return { receivedAt: head.received_at, score: head.rasp_score }

@@ -4,7 +4,12 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { type Policy, policySchema } from '#shared/core/policies/policy.ts'
 import { presets } from '#shared/core/policies/presets/presets.ts'
-import { compileToSql, readFlagBits, toScoringQuery } from '#shared/core/scoring/sql/scoring-sql.ts'
+import {
+  flagBitsPerWord,
+  listFlagWords,
+  readFlagWords,
+} from '#shared/core/scoring/sql/flag-words.ts'
+import { compileToSql, toScoringQuery } from '#shared/core/scoring/sql/scoring-sql.ts'
 import { quoteNumber, quoteText } from '#shared/core/scoring/sql/scoring-sql-text.ts'
 import { flagCodes } from '#shared/core/signals/flag-codes.ts'
 import { seed } from '../../support/process/seed.ts'
@@ -64,10 +69,18 @@ describe('a compiled policy', () => {
     expect(toSql(policy)).not.toContain('or 1 --')
   })
 
-  it('names flags by bits that decode to the same flags', () => {
-    expect(readFlagBits(0)).toEqual([])
-    expect(readFlagBits(0b1000001)).toEqual(['EMULATOR', 'ROOTED'])
-    // A number holds 53 bits exactly.
-    expect(flagCodes.length).toBeLessThanOrEqual(53)
+  it('names flags by bits that decode to the same flags, however many there are', () => {
+    expect(readFlagWords([0, 0])).toEqual([])
+    expect(readFlagWords([0b1000001, 0])).toEqual(['EMULATOR', 'ROOTED'])
+    // More than the bits of one number.
+    expect(flagCodes.length).toBeGreaterThan(53)
+    expect(
+      readFlagWords([0, 2 ** (flagCodes.indexOf('SANDBOX_FORCED') - flagBitsPerWord)]),
+    ).toEqual(['SANDBOX_FORCED'])
+    const codes = Array.from({ length: 200 }, (_, n) => `FLAG_${String(n).padStart(3, '0')}`)
+    const full = listFlagWords(codes).map(() => 2 ** flagBitsPerWord - 1)
+    expect(full).toHaveLength(4)
+    expect(readFlagWords(full, codes)).toEqual(codes)
+    expect(readFlagWords([0, 0, 2 ** 51 + 1], codes)).toEqual(['FLAG_104', 'FLAG_155'])
   })
 })

@@ -251,21 +251,40 @@ describe('the explanation', () => {
       tamper: { app_attest_valid: false },
     })
     expect(explainScore(policy, signals, context).signals).toEqual([
-      { signal: 'root.su_binary', value: true, outcome: 'scored', points: 40 },
-      { signal: 'root.test_keys', value: null, outcome: 'not_measured', points: 0 },
-      { signal: 'root.rom_name', value: 'x', outcome: 'weightless', points: 0 },
-      { signal: 'root.eng_build', value: false, outcome: 'clean', points: 0 },
-      { signal: 'root.quantum', value: [1], outcome: 'unknown', points: 0 },
+      { seen_by: 'client', signal: 'root.su_binary', value: true, outcome: 'scored', points: 40 },
       {
+        seen_by: 'client',
+        signal: 'root.test_keys',
+        value: null,
+        outcome: 'not_measured',
+        points: 0,
+      },
+      { seen_by: 'client', signal: 'root.rom_name', value: 'x', outcome: 'weightless', points: 0 },
+      { seen_by: 'client', signal: 'root.eng_build', value: false, outcome: 'clean', points: 0 },
+      { seen_by: 'client', signal: 'root.quantum', value: [1], outcome: 'unknown', points: 0 },
+      {
+        seen_by: 'client',
         signal: 'debugger.frida_detected',
         value: true,
         outcome: 'suppressed',
         points: 0,
         suppressed_because: 'A bad release.',
       },
-      { signal: 'debugger.native_hooks', value: false, outcome: 'clean', points: 0 },
-      { signal: 'debugger.tracer_pid', value: 0, outcome: 'clean', points: 0 },
-      { signal: 'tamper.app_attest_valid', value: false, outcome: 'scored', points: 45 },
+      {
+        seen_by: 'client',
+        signal: 'debugger.native_hooks',
+        value: false,
+        outcome: 'clean',
+        points: 0,
+      },
+      { seen_by: 'client', signal: 'debugger.tracer_pid', value: 0, outcome: 'clean', points: 0 },
+      {
+        seen_by: 'client',
+        signal: 'tamper.app_attest_valid',
+        value: false,
+        outcome: 'scored',
+        points: 45,
+      },
     ])
   })
 

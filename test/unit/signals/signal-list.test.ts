@@ -3,6 +3,7 @@
 import { describe, expect, test } from 'vitest'
 import { defaultPolicy } from '#shared/core/policies/default-policy.ts'
 import {
+  findCategoryPolicy,
   type Policy,
   policySchema,
   type Suppression,
@@ -10,13 +11,13 @@ import {
 } from '#shared/core/policies/policy.ts'
 import { flagCodes } from '#shared/core/signals/flag-codes.ts'
 import { flags } from '#shared/core/signals/flags.ts'
-import type { Category } from '#shared/core/signals/signal-definition.ts'
+import { isServerCategory, type SignalCategory } from '#shared/core/signals/signal-definition.ts'
 import {
   type ListedSignal,
   signalListSchema,
   toSignalList,
 } from '#shared/core/signals/signal-list.ts'
-import { findSignal, signalCatalog } from '#shared/core/signals/signals.ts'
+import { findSignal, fullCatalog } from '#shared/core/signals/signals.ts'
 
 const nowMs = Date.UTC(2026, 5, 1)
 
@@ -32,7 +33,7 @@ function signalsOf(policy?: Policy): Map<string, ListedSignal> {
   return byPath
 }
 
-const catalogPaths = Object.entries(signalCatalog).flatMap(([category, signals]) =>
+const catalogPaths = Object.entries(fullCatalog).flatMap(([category, signals]) =>
   Object.keys(signals).map((name) => `${category}.${name}`),
 )
 
@@ -51,9 +52,11 @@ describe('the signal list', () => {
     expect([...signalsOf().keys()]).toEqual(catalogPaths)
     expect(catalogPaths.length).toBeGreaterThan(100)
     for (const [path, { signal, name, weight, suppressed, values, ...rest }] of signalsOf()) {
-      const [category, known] = path.split('.') as [Category, string]
+      const [category, known] = path.split('.') as [SignalCategory, string]
       expect({ signal, name }).toEqual({ signal: path, name: known })
-      expect(findSignal(category, known)).toMatchObject(rest)
+      const { seen_by: seenBy, ...described } = rest
+      expect(findSignal(category, known)).toMatchObject(described)
+      expect(seenBy).toBe(isServerCategory(category) ? 'server' : 'client')
       expect(values).toEqual(findSignal(category, known)!.values ?? null)
       expect(flagCodes).toContain(rest.flag)
     }
@@ -88,10 +91,11 @@ describe('the signal list', () => {
       thresholds: { review: 40, block: 75 },
     })
     expect(listed).toEqual(flags)
-    expect(categories.map((one) => one.category)).toEqual(Object.keys(defaultPolicy.categories))
-    for (const { category, cap, soft, groups } of categories) {
-      const of = defaultPolicy.categories[category]
-      expect({ cap, groups }).toEqual({ cap: of.cap, groups: of.groups ?? [] })
+    expect(categories.map((one) => one.category)).toEqual(Object.keys(fullCatalog))
+    for (const { category, seen_by: seenBy, cap, soft, groups } of categories) {
+      const of = findCategoryPolicy(defaultPolicy, category)
+      expect({ cap, groups }).toEqual({ cap: of?.cap ?? 0, groups: of?.groups ?? [] })
+      expect(seenBy).toBe(Object.hasOwn(defaultPolicy.categories, category) ? 'client' : 'server')
       expect(soft).toBe(defaultPolicy.softCategories.includes(category))
     }
   })
@@ -129,8 +133,8 @@ describe('the signal list', () => {
 
   test('is the default policy’s, weight by weight', () => {
     for (const [path, { weight }] of signalsOf()) {
-      const [category, name] = path.split('.') as [keyof Policy['categories'], string]
-      const given = defaultPolicy.categories[category].signals[name] ?? 0
+      const [category, name] = path.split('.') as [SignalCategory, string]
+      const given = findCategoryPolicy(defaultPolicy, category)?.signals[name] ?? 0
       const spelled = JSON.stringify(given)
         .replace('"whenFalse"', '"when_false"')
         .replace('"atLeast"', '"at_least"')

@@ -7,6 +7,7 @@ import { createSecretKey, randomBytes } from 'node:crypto'
 import { describe, expect, it, vi } from 'vitest'
 import { type DecideDeps, decideSubmission } from '../../../services/ingest/decide-submission.ts'
 import { verifySignature } from '../../../shared/core/telemetry/signature.ts'
+import { decoyRoot } from '../../support/installs/install-roots.ts'
 import { hostileBodies } from '../../support/telemetry/hostile-bodies.ts'
 
 function decideCounted(body: Buffer, signature: string | undefined) {
@@ -26,11 +27,12 @@ function decideCounted(body: Buffer, signature: string | undefined) {
     mayWait: () => true,
     shares: { note: () => undefined, take: () => 0 },
     decoyKey: createSecretKey(randomBytes(43)),
+    decoyRoot,
     nowMs: () => 0,
     wallMs: () => 0,
   }
   try {
-    const decision = decideSubmission(body, signature, edge)
+    const decision = decideSubmission(body, { signature }, edge)
     counted.parses = parse.mock.calls.length
     return { decision, counted }
   } finally {

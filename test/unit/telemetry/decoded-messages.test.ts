@@ -6,7 +6,7 @@ import { presets } from '#shared/core/policies/presets/presets.ts'
 import { compileShadow, decideShadow } from '#shared/core/policies/shadow.ts'
 import type { Signals } from '#shared/core/signals/signal-definition.ts'
 import { eventHeaderSchema } from '#shared/core/telemetry/event-batch.ts'
-import { decideRisk } from '#shared/core/velocity/risk.ts'
+import { decideRisk, noRiskFeatures } from '#shared/core/velocity/risk.ts'
 import { toFilledCategories } from '#shared/core/velocity/signals-missing.ts'
 import type { ConsumedMessage } from '#shared/io/nats/consume/consume.ts'
 import {
@@ -31,7 +31,7 @@ const toConsumed = (data: Uint8Array, more: Partial<ConsumedMessage> = {}): Cons
   ...more,
 })
 const isProven = ({ proof }: ConsumedMessage) => proof === 'of an edge'
-const known = { counts: new Map(), details: new Map(), missing: null, retry: false }
+const known = noRiskFeatures
 
 describe('a decoded message', () => {
   it('gives the decisions of the message, by the policy and by a shadow', () => {

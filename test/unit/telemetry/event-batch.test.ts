@@ -5,9 +5,11 @@ import { describe, expect, it } from 'vitest'
 import { toEventId } from '#shared/core/base/ids.ts'
 import { batchEventsMax } from '#shared/core/base/limits/ingest.ts'
 import { PoisonError } from '#shared/core/base/outcome.ts'
+import { encodeRegistration } from '#shared/core/installs/registration.ts'
 import {
   decodeBatch,
   type EventHeader,
+  listElements,
   offsetsPerMessage,
 } from '#shared/core/telemetry/event-batch.ts'
 import {
@@ -15,6 +17,8 @@ import {
   makeBody,
   makeElement,
   makeMessage,
+  makeRegistration,
+  makeRegistrationElement,
 } from '../../support/telemetry/accepted-events.ts'
 
 const toHeader = (bodyText: string): EventHeader => ({
@@ -106,6 +110,56 @@ describe('a batch message', () => {
       expect(events).toHaveLength(1)
       expect(invalid.map((one) => one.index)).toEqual([1, 2])
     }
+  })
+
+  it('returns registrations beside events, each at its place in the stream', () => {
+    const message = toMessage(
+      makeElement({ nonce: 1 }),
+      makeRegistrationElement({ device_id: 'd' }, 1_790_000_000_000),
+      makeElement({ nonce: 2 }),
+    )
+    const { events, registrations, invalid } = decodeBatch(message, 700)
+    expect(invalid).toEqual([])
+    expect(events.map(({ streamOffset }) => streamOffset)).toEqual([700, 702])
+    const body = makeRegistration({ device_id: 'd' })
+    expect(registrations).toEqual([
+      {
+        registration: true,
+        event_id: encodeRegistration(body).id,
+        tenant_id: 'acme',
+        received_at: 1_790_000_000_000,
+        streamOffset: 701,
+        body,
+      },
+    ])
+    expect(listElements(message)).toHaveLength(3)
+    expect(decodeBatch(toMessage(makeRegistrationElement({})), 7).events).toEqual([])
+  })
+
+  it('keeps a registration that an edge cannot have written apart', () => {
+    const good = makeRegistrationElement({})
+    const anotherId = good.replace(/"event_id":"evt_.{22}"/, `"event_id":"evt_${'x'.repeat(22)}"`)
+    const anotherTenant = good.replace(
+      '"tenant_id":"acme","received_at"',
+      '"tenant_id":"b","received_at"',
+    )
+    const lengths = (text: string) =>
+      text.replace(/"head_bytes":\d+/, () => {
+        const start = text.indexOf(',', text.indexOf('"body_bytes"')) + 1
+        const end = text.indexOf('"body":') + '"body":'.length
+        return `"head_bytes":${end - start}`
+      })
+    const event = makeElement({}).replace('"event_id"', '"registration":true,"event_id"')
+    const message = toMessage(good, anotherId, lengths(anotherTenant), lengths(event), good)
+    const { events, registrations, invalid } = decodeBatch(message, 7)
+    expect(events).toEqual([])
+    expect(registrations).toHaveLength(2)
+    expect(invalid.map(({ index, detail }) => [index, detail])).toEqual([
+      [1, 'event_id'],
+      [2, 'body: tenant_id'],
+      [3, 'body: platform'],
+    ])
+    expect(listElements(message)).toHaveLength(5)
   })
 
   it('has numbers beyond a double as the text that was sent', () => {

@@ -75,6 +75,10 @@ describe('a submission is accepted', () => {
     ['user_id', '""'],
     ['account_id', 'null'],
     ['account_id', '""'],
+    ['verdict', 'null'],
+    ['verdict', '{"audience":"checkout","nonce":"n"}'],
+    ['verdict', '{"audience":"Zahlung 東京 😀","nonce":"n","more":{"a":[1]}}'],
+    ['verdict', JSON.stringify({ audience: 'a'.repeat(128), nonce: 'n'.repeat(128) })],
     ['signals.root.unheard', '3.4028235E38'],
     ['signals.root.unheard', '1e16'],
     ['signals.root.unheard', '{"a":[9007199254740993,1e400]}'],
@@ -146,6 +150,9 @@ describe('a fault is named by its path', () => {
     ['user_id', '7'],
     ['user_id', '"a\\nb"'],
     ['account_id', '[]'],
+    ['verdict', '""'],
+    ['verdict', 'true'],
+    ['verdict', '[]'],
     ['sdk_meta', '[]'],
     ['sdk_meta.platform', '1'],
     ['sdk_meta.batch_type', 'null'],
@@ -181,6 +188,26 @@ describe('a fault is named by its path', () => {
       }
     },
   )
+
+  it.each([
+    ['{"nonce":"n"}', '$.verdict.audience is missing'],
+    ['{"audience":"a"}', '$.verdict.nonce is missing'],
+    ['{"audience":"","nonce":"n"}', '$.verdict.audience must have at least 1 character'],
+    ['{"audience":"a","nonce":7}', '$.verdict.nonce must be a string'],
+    ['{"audience":"a","nonce":null}', '$.verdict.nonce must be a string'],
+    ['{"audience":"a\\n","nonce":"n"}', '$.verdict.audience must not contain control characters'],
+    ['{"audience":"a","nonce":"\\ud800"}', '$.verdict.nonce contains a lone surrogate'],
+    [
+      JSON.stringify({ audience: 'a', nonce: 'n'.repeat(129) }),
+      '$.verdict.nonce must have at most 128 characters',
+    ],
+    [
+      JSON.stringify({ audience: 'a'.repeat(129), nonce: 'n' }),
+      '$.verdict.audience must have at most 128 characters',
+    ],
+  ])('verdict = %s', (text, fault) => {
+    expect(faultsOf(withText('verdict', text))).toEqual([fault])
+  })
 
   it.each(['__proto__', 'constructor', 'prototype'])('key %s, at any depth', (name) => {
     const body = JSON.stringify({ ...valid(), x: { y: [{ z: 1 }] } })
@@ -342,6 +369,7 @@ describe('the fast path', () => {
   )
   const path = fc.oneof(
     fc.constantFrom('device_id', 'session_id', 'user_id', 'account_id', 'occurred_at', 'extra'),
+    fc.constantFrom('verdict', 'verdict.audience', 'verdict.nonce', 'verdict.more'),
     fc.constantFrom('sdk_meta', 'sdk_meta.sdk_version', 'sdk_meta.platform', 'sdk_meta.more'),
     fc.constantFrom('scorer', 'scorer.rasp_score', 'scorer.rasp_action', 'scorer.rasp_flags'),
     fc.constantFrom('signals', 'signals.more', ...categories.map((name) => `signals.${name}`)),
@@ -352,7 +380,10 @@ describe('the fast path', () => {
   it('decides and reports exactly as the schema, for any change', () => {
     fc.assert(
       fc.property(fc.array(fc.tuple(path, odd), { maxLength: 3 }), (changes) => {
-        const body = valid() as unknown as Record<string, unknown>
+        const body: Record<string, unknown> = {
+          ...valid(),
+          verdict: { audience: 'checkout', nonce: 'n-1' },
+        }
         for (const [at, value] of changes) change(body, at, value)
         const text = JSON.stringify(body)
         // A body with an escape anywhere is validated by the schema.

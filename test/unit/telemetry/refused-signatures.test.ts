@@ -7,7 +7,9 @@ import { createSecretKey, type KeyObject } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
 import { signBody, verifySignature } from '#shared/core/telemetry/signature.ts'
 import type { Tenant } from '#shared/io/tenants/directory/tenant-copy.ts'
-import { decideSubmission, refusals } from '../../../services/ingest/decide-submission.ts'
+import { decideSubmission } from '../../../services/ingest/decide-submission.ts'
+import { refusals } from '../../../services/ingest/refusals.ts'
+import { decoyRoot, noInstalls } from '../../support/installs/install-roots.ts'
 
 const keyOf = (letter: string) => createSecretKey(Buffer.from(letter.repeat(43)))
 const [present, retired, decoy, strange] = [keyOf('p'), keyOf('r'), keyOf('d'), keyOf('s')]
@@ -26,8 +28,10 @@ const acme: Tenant = {
   byteLimiter: null,
   undecidedShare: 0.25,
   telemetryStream: 1,
+  ingestAnswer: 'full',
   lists: { usable: () => true, find: () => [] },
   fault: null,
+  ...noInstalls,
 }
 const noScore = { score: 0, action: 'ALLOW' as const, reasons: [] }
 
@@ -39,22 +43,27 @@ function decide(
   body: string,
   { synced = true, leaseValid = () => true }: Edge = {},
 ) {
-  const keys: KeyObject[] = []
-  const decision = decideSubmission(Buffer.from(body), signature, {
-    findTenant: (tenantId) => (tenantId === 'acme' ? tenant : undefined),
-    leaseValid,
-    keysKnown: () => synced,
-    mayWait: () => true,
-    shares: { note: () => undefined, take: () => 0 },
-    verify: (bytes, header, key) => {
-      keys.push(key)
-      expect(bytes).toHaveLength(body.length)
-      return verifySignature(bytes, header, key)
+  const keys: (KeyObject | string)[] = []
+  const decision = decideSubmission(
+    Buffer.from(body),
+    { signature },
+    {
+      findTenant: (tenantId) => (tenantId === 'acme' ? tenant : undefined),
+      leaseValid,
+      keysKnown: () => synced,
+      mayWait: () => true,
+      shares: { note: () => undefined, take: () => 0 },
+      verify: (bytes, header, key) => {
+        keys.push(key)
+        expect(bytes).toHaveLength(body.length)
+        return verifySignature(bytes, header, key)
+      },
+      decoyKey: decoy,
+      decoyRoot,
+      nowMs: () => 0,
+      wallMs: () => 0,
     },
-    decoyKey: decoy,
-    nowMs: () => 0,
-    wallMs: () => 0,
-  })
+  )
   return { decision, keys }
 }
 

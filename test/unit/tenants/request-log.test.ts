@@ -13,11 +13,8 @@ import {
   requestLogWaitingMax,
 } from '#shared/core/base/limits/ingest.ts'
 import { Problem } from '#shared/core/http/problem.ts'
-import {
-  type Acceptance,
-  type Refusal,
-  refusals,
-} from '../../../services/ingest/decide-submission.ts'
+import type { Acceptance } from '../../../services/ingest/decide-submission.ts'
+import { type Refusal, refusals } from '../../../services/ingest/refusals.ts'
 import { createRequestLog } from '../../../services/ingest/request-log.ts'
 
 const acceptance: Acceptance = {
@@ -34,6 +31,7 @@ const acceptance: Acceptance = {
   answer: '',
   platform: 'android',
   unknownSignals: 0,
+  verdict: null,
   rateLimit: null,
 }
 const detail = { errors: [{ path: '$.signals', message: 'is required' }] }

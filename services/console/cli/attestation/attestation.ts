@@ -13,11 +13,13 @@ import type { CheckOptions } from './check-file.ts'
 export const attestation = group('attestation', 'find out why a phone is refused', [
   command<CheckOptions>(
     'check <file>',
-    'verify evidence step by step: a chain in PEM, an App Attest object, a Play token',
+    'verify evidence step by step: a chain in PEM, an App Attest object, a Play ' +
+      'token, or the evidence of a registration in JSON',
     [
       new Option('--provider <provider>', 'instead of recognising it').choices(
         attestationProviders,
       ),
+      ['--tenant <slug>', 'judges the app as well, by the apps of this tenant: asks the console'],
       ['--challenge <base64>', 'the challenge that it must be for; else reported, not judged'],
       ['--body <file>', 'the body that an assertion signs, or that a Play token is for'],
       ['--at <time>', 'the moment to check at, as 2026-01-02T03:04:05Z; now by default'],

@@ -3,6 +3,7 @@
  * Also the differences of two documents, by JSON path.
  */
 import {
+  listCategoryPolicies,
   type Policy,
   policySchema,
   type SignalWeight,
@@ -41,8 +42,8 @@ function toSection(title: string, text: string): string {
 }
 
 function toSummary(policy: Policy): Record<string, string> {
-  const { thresholds, categories, strongEvidence, softCategories, halving } = policy
-  const caps = Object.entries(categories).map(([name, { cap }]) => `${name} ${cap}`)
+  const { thresholds, strongEvidence, softCategories, halving } = policy
+  const caps = listCategoryPolicies(policy).map(({ category, cap }) => `${category} ${cap}`)
   return {
     thresholds: `review ${thresholds.review}, block ${thresholds.block}`,
     caps: caps.join(', '),
@@ -71,8 +72,8 @@ function toFloors({ floors }: Policy): string {
     .join('\n')
 }
 
-function toGroups({ categories }: Policy): string {
-  const groups = Object.entries(categories).flatMap(([category, { groups = [] }]) =>
+function toGroups(policy: Policy): string {
+  const groups = listCategoryPolicies(policy).flatMap(({ category, groups = [] }) =>
     groups.map(({ cap, signals }) => `${category}: at most ${cap} from ${toList(signals)}`),
   )
   return groups.length === 0 ? 'none' : groups.join('\n')
@@ -170,8 +171,8 @@ function toExpiry(expiresAt: string | null, nowMs: number): string {
 type Weighed = { path: string; weight: number; how: string }
 
 function toWeights(policy: Policy): Weighed[] {
-  return Object.entries(policy.categories)
-    .flatMap(([category, { signals }]) =>
+  return listCategoryPolicies(policy)
+    .flatMap(({ category, signals }) =>
       Object.entries(signals).map(([name, weight]) => ({
         path: `${category}.${name}`,
         ...toWeighed(weight),

@@ -8,6 +8,8 @@ import { webhookEvents } from '#shared/core/deliveries/webhook-events.ts'
 import { type Answer, change, command, group, read } from '../commands.ts'
 import { type CliContext, CliError, toTenantPath } from '../context.ts'
 import { type Column, toColumns, toFields, toTable, toTime } from '../tables.ts'
+import { apps } from './apps.ts'
+import { installs } from './installs.ts'
 import { rates } from './rates.ts'
 import { retention } from './retention.ts'
 
@@ -116,8 +118,17 @@ export const tenants = group('tenants', 'create, list, show and change tenants',
   change('resume <slug>', 'accept its requests again', ['post', `${path}/resume`], {
     text: toFields,
   }),
+  apps,
+  change(
+    'ingest-answer <slug> <answer>',
+    'set what a 200 of ingest tells the client: full, or interface for the score, the action and ' +
+      'the event id alone',
+    ['put', `${path}/ingest-answer`],
+    { body: (_: object, [, answer]) => ({ ingest_answer: answer }), text: toFields },
+  ),
   rates,
   retention,
+  ...installs,
 ])
 
 type WebhookSet = Pick<Tenant, 'tenant_id' | 'webhook_url'> & {
@@ -208,6 +219,10 @@ function toTenantText(tenant: Tenant): string {
       key === null ? null : `${key.prefix}...${key.last4}, last used ${toTime(key.last_used_at)}`,
     hmac_secret:
       hmac === null ? null : `...${hmac.last4}, ${hmac.state} since ${toTime(hmac.created_at)}`,
+    shared_secret: tenant.shared_secret_off ? 'off: only installs send telemetry' : 'on',
+    install_roots: tenant.install_roots
+      .map(({ epoch, state, created_at }) => `${epoch} (${state}, ${toTime(created_at)})`)
+      .join(', '),
     webhook_secret: webhook === null ? null : toWebhookSecretText(webhook),
     webhook: toWebhookText(tenant),
     webhook_url: tenant.webhook_url,

@@ -249,6 +249,138 @@ export interface paths {
             };
         };
     };
+    "/admin/v1/tenants/{tenant_id}/apps": {
+        get: {
+            parameters: {
+                path: {
+                    tenant_id: string;
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/json": {
+                            tenant_id: string;
+                            data: {
+                                platform: "android" | "ios";
+                                id: string;
+                                signers: string[];
+                                team: string | null;
+                                play_keys: boolean;
+                                development: boolean;
+                                created_at: string;
+                            }[];
+                        };
+                    };
+                };
+            };
+        };
+        put: {
+            parameters: {
+                path: {
+                    tenant_id: string;
+                };
+            };
+            requestBody: {
+                content: {
+                    "application/json": {
+                        platform: "android";
+                        id: string;
+                        signers: string[];
+                        play_keys?: {
+                            decryption_key: string;
+                            verification_key: string;
+                        } | null;
+                    } | {
+                        platform: "ios";
+                        id: string;
+                        team: string;
+                        development?: boolean;
+                    };
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/json": {
+                            platform: "android" | "ios";
+                            id: string;
+                            signers: string[];
+                            team: string | null;
+                            play_keys: boolean;
+                            development: boolean;
+                            created_at: string;
+                            tenant_id: string;
+                        };
+                    };
+                };
+            };
+        };
+    };
+    "/admin/v1/tenants/{tenant_id}/apps/{platform}/{app_id}": {
+        delete: {
+            parameters: {
+                path: {
+                    tenant_id: string;
+                    platform: "android" | "ios";
+                    app_id: string;
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/json": {
+                            tenant_id: string;
+                            platform: "android" | "ios";
+                            id: string;
+                        };
+                    };
+                };
+            };
+        };
+    };
+    "/admin/v1/tenants/{tenant_id}/attestation-check": {
+        post: {
+            parameters: {
+                path: {
+                    tenant_id: string;
+                };
+            };
+            requestBody: {
+                content: {
+                    "application/json": {
+                        evidence_base64: string;
+                        provider?: "key_attestation" | "app_attest" | "play_integrity";
+                        challenge?: string;
+                        body_base64?: string;
+                        public_key_base64?: string;
+                        at?: string;
+                    };
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/json": {
+                            tenant_id: string;
+                            provider: "key_attestation" | "app_attest" | "play_integrity";
+                            verdict: "verified" | "rejected";
+                            reason: string | null;
+                            level: "strongbox" | "hardware" | "software" | "none";
+                            facts: {
+                                [key: string]: unknown;
+                            };
+                            steps: {
+                                step: string;
+                                ok: boolean;
+                                detail: string;
+                            }[];
+                        };
+                    };
+                };
+            };
+        };
+    };
     "/admin/v1/tenants/{tenant_id}/rotate": {
         post: {
             parameters: {
@@ -405,6 +537,81 @@ export interface paths {
                     content: {
                         "application/json": {
                             tenant_id: string;
+                        };
+                    };
+                };
+            };
+        };
+    };
+    "/admin/v1/tenants/{tenant_id}/install-root/rotate": {
+        post: {
+            parameters: {
+                path: {
+                    tenant_id: string;
+                };
+            };
+            requestBody: {
+                content: {
+                    "application/json": Record<string, unknown> | null;
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/json": {
+                            tenant_id: string;
+                            epoch: number | null;
+                            previous_epoch: number | null;
+                            confirmed_edges: string[];
+                            lease_expired_edges: string[];
+                        };
+                    };
+                };
+            };
+        };
+    };
+    "/admin/v1/tenants/{tenant_id}/install-root/previous": {
+        delete: {
+            parameters: {
+                path: {
+                    tenant_id: string;
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/json": {
+                            tenant_id: string;
+                            epoch: number | null;
+                            previous_epoch: number | null;
+                            confirmed_edges: string[];
+                            lease_expired_edges: string[];
+                        };
+                    };
+                };
+            };
+        };
+    };
+    "/admin/v1/tenants/{tenant_id}/shared-secret": {
+        put: {
+            parameters: {
+                path: {
+                    tenant_id: string;
+                };
+            };
+            requestBody: {
+                content: {
+                    "application/json": {
+                        off: boolean;
+                    };
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/json": {
+                            tenant_id: string;
+                            shared_secret_off: boolean;
                         };
                     };
                 };
@@ -2324,6 +2531,61 @@ export interface paths {
             };
         };
     };
+    "/admin/v1/verdict-keys": {
+        get: {
+            responses: {
+                200: {
+                    content: {
+                        "application/json": components["schemas"]["VerdictKeyList"];
+                    };
+                };
+            };
+        };
+    };
+    "/admin/v1/verdict-keys/rotate": {
+        post: {
+            requestBody: {
+                content: {
+                    "application/json": {
+                        revoke?: boolean;
+                    } | null;
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/json": components["schemas"]["VerdictKeyList"];
+                    };
+                };
+            };
+        };
+    };
+    "/admin/v1/tenants/{tenant_id}/ingest-answer": {
+        put: {
+            parameters: {
+                path: {
+                    tenant_id: string;
+                };
+            };
+            requestBody: {
+                content: {
+                    "application/json": {
+                        ingest_answer: "full" | "interface";
+                    };
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/json": {
+                            tenant_id: string;
+                            ingest_answer: "full" | "interface";
+                        };
+                    };
+                };
+            };
+        };
+    };
     "/admin/v1/recovery": {
         get: {
             responses: {
@@ -3370,11 +3632,19 @@ export interface components {
             sdk_version?: string;
             app_version?: string;
             device_model?: string;
+            install: components["schemas"]["DeviceInstall"] | null;
             users_seen_on: string[];
             users_cursor: string | null;
             sessions: components["schemas"]["Session"][];
             sessions_total: number;
             sessions_cursor: string | null;
+        };
+        DeviceInstall: {
+            provider: "key_attestation" | "app_attest" | "play_integrity" | "none";
+            verdict: "verified" | "rejected" | "none";
+            level: "strongbox" | "hardware" | "software" | "none";
+            registered_at: string;
+            expires_at: string;
         };
         Disposition: "OPEN" | "REVIEWED" | "FALSE_POSITIVE" | "CONFIRMED";
         Erasure: {
@@ -3490,6 +3760,7 @@ export interface components {
             steps: {
                 signals: {
                     signal: string;
+                    seen_by: "client" | "server";
                     value: unknown;
                     outcome: "scored"
                         | "not_measured"
@@ -3501,7 +3772,14 @@ export interface components {
                     suppressed_because?: string;
                 }[];
                 categories: {
-                    category: "root" | "emulator" | "debugger" | "tamper" | "ecosystem" | "network";
+                    category: "root"
+                        | "emulator"
+                        | "debugger"
+                        | "tamper"
+                        | "ecosystem"
+                        | "network"
+                        | "attestation"
+                        | "connection";
                     sum: number;
                     groups: {
                         signals: string[];
@@ -3666,6 +3944,7 @@ export interface components {
                 | "policy_not_found"
                 | "analyst_not_found"
                 | "event_not_found"
+                | "app_not_found"
                 | "key_not_found"
                 | "list_entry_not_found"
                 | "erasure_not_found"
@@ -3749,6 +4028,7 @@ export interface components {
         Signal: {
             signal: string;
             name: string;
+            seen_by: "client" | "server";
             type: "boolean" | "number" | "string" | "strings";
             values: {
                 [key: string]: string[];
@@ -3772,7 +4052,15 @@ export interface components {
                 };
             };
             categories: {
-                category: "root" | "emulator" | "debugger" | "tamper" | "ecosystem" | "network";
+                category: "root"
+                    | "emulator"
+                    | "debugger"
+                    | "tamper"
+                    | "ecosystem"
+                    | "network"
+                    | "attestation"
+                    | "connection";
+                seen_by: "client" | "server";
                 cap: number;
                 soft: boolean;
                 groups: {
@@ -3854,6 +4142,7 @@ export interface components {
             } | null;
             ingest_share: number | null;
             telemetry_stream: number;
+            ingest_answer: "full" | "interface";
             rest_rate: {
                 per_second: number;
                 burst: number;
@@ -3883,6 +4172,12 @@ export interface components {
                 created_at: string;
                 state: string;
             } | null;
+            shared_secret_off: boolean;
+            install_roots: {
+                epoch: number;
+                state: "current" | "next" | "previous";
+                created_at: string;
+            }[];
             webhook_secret: {
                 last4: string;
                 created_at: string;
@@ -3921,6 +4216,16 @@ export interface components {
             app_version?: string;
             device_model?: string;
             device_id: string;
+        };
+        VerdictKeyList: {
+            data: {
+                kid: string;
+                state: "next" | "current" | "previous";
+                created_at: string;
+                current_since: string | null;
+                replaced_at: string | null;
+                kept_until: string | null;
+            }[];
         };
     };
     responses: never;

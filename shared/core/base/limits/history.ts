@@ -1,4 +1,7 @@
-/** Bounds of queries of ClickHouse: events of sessions, activity for velocity, SDK baselines. */
+/**
+ * Bounds of queries of ClickHouse: events of sessions, activity for velocity, SDK baselines, and what
+ * the order of registrations and events tells: shared keys, counters, replays.
+ */
 
 /** Bytes of one query parameter: ClickHouse takes 128 KiB. */
 export const parameterBytesMax = 120 * 1024
@@ -67,3 +70,31 @@ export const sdkBaselinesCachedMax = 64
  * expected alerts for 40 days, so no alert is compared with one that has expired.
  */
 export const reconciliationKeptMs = 35 * 24 * 60 * 60 * 1_000
+
+/**
+ * Models of phones that one factory certificate may be on. Android's rules allow one certificate for
+ * up to 100,000 phones of one product, and a product has some names: by carrier, region and memory,
+ * up to eight. Small makers use one certificate for two or three products at a time. Some owners
+ * change the name of their phone's model, which is one more name each, and is rare. A certificate
+ * that leaked is published and is on whatever phones its users have: a bank sees dozens of models
+ * within days.
+ */
+export const issuerModelsMax = 24
+
+/**
+ * Devices or models of one key that a query returns: evidence counts up to here. It is above every
+ * limit, and 64 offsets of 17 characters are 1.2 KB.
+ */
+export const keySightingsMax = 64
+
+/**
+ * How long after its first copy an event that comes again is a retry: clients try again for some
+ * minutes when an answer is lost. After that it is a replay.
+ */
+export const retryMaxMs = 10 * 60_000
+
+/**
+ * How long before an event its device's counters and replays are looked at: as the longest window of
+ * velocity, so that the same rows are read.
+ */
+export const orderWindowMs = 30 * 24 * 60 * 60_000

@@ -125,3 +125,25 @@ export const eventListLimits = {
   queuePerTenant: 100,
   waitMs: 2_000,
 } as const
+
+/**
+ * How long an api process answers for the verdict keys from memory: a thousand verifiers cost one
+ * query a second. A key signs minutes after it was published, so a second delays nothing.
+ */
+export const verdictKeysReadEveryMs = 1_000
+
+/**
+ * How long it answers so while Postgres is away: no longer than a verifier keeps them, so a key
+ * that was withdrawn is forgotten after twice that.
+ */
+export const verdictKeysStaleMsMax = 5 * 60_000
+
+/**
+ * Requests for the verdict keys of one source address, which needs no API key: a verifier asks
+ * twelve times an hour, and once more for an unknown key. A thousand of them behind one address
+ * that restart together have their keys within 30 s.
+ */
+export const verdictKeyCallsPerSecond = 20
+export const verdictKeyCallsBurst = 400
+/** Addresses that are counted at once, of 100 bytes; the one not seen for longest goes. */
+export const verdictKeyAddressesMax = 10_000

@@ -15,6 +15,14 @@ export const idCharactersMax = 256
 /** Longest of the free texts that are kept: SDK version, platform, batch type, client action. */
 export const metaCharactersMax = 128
 
+/**
+ * Longest audience and nonce of a verdict that a body asks for. An audience is a word of the
+ * integrator's, such as the name of a page; a nonce of 32 bytes has 64 characters in hex. Both
+ * stand in the token: with an id of 256 characters it stays below 2 KiB, which fits into a header.
+ */
+export const verdictAudienceCharactersMax = 128
+export const verdictNonceCharactersMax = 128
+
 /** Most client flags that are kept of the advisory `scorer` section. */
 export const clientFlagsMax = 256
 
@@ -45,8 +53,8 @@ export const warningNameCharactersMax = 64
 /** Those beside signals, so that both kinds are shown when there are many. */
 export const envelopeWarningsMax = 8
 /**
- * Unknown members beside signals that one submission has compared with seven optional ones: 64
- * names of 64 letters are 60,000 cells, a third of a millisecond.
+ * Unknown members beside signals that one submission has compared with eight optional ones: 64
+ * names of 64 letters are 70,000 cells, a third of a millisecond.
  */
 export const warningNamesMax = 64
 /**

@@ -94,3 +94,34 @@ export const policyCacheBytesMax = 8 * 1024 * 1024
  * progress need seconds. Later ones find it in Postgres.
  */
 export const unusedPolicyMs = 60_000
+
+/**
+ * How long a verdict token counts: an app hands it on at once, and five minutes also cover a phone
+ * that changes its network meanwhile.
+ */
+export const verdictLifetimeSeconds = 5 * 60
+
+/**
+ * How long verifiers and proxies may keep the verdict keys: as long as a token counts, so a key
+ * that is withdrawn is trusted nowhere for longer than a token that it signed would be.
+ */
+export const verdictKeysCacheSeconds = 5 * 60
+
+/** How far the clocks of edges, the console and verifiers may be apart. */
+export const verdictClockSkewSeconds = 60
+
+/**
+ * A key signs once it has been published for this long: every copy of the keys from before has
+ * expired by then.
+ */
+export const verdictKeyPublishedMsMin = (verdictKeysCacheSeconds + verdictClockSkewSeconds) * 1000
+
+/**
+ * How long a replaced key stays published, once no edge signs with it any more: until its last
+ * token has expired, by a clock that is behind. A token is signed up to two seconds before it is
+ * sent, within the same minute.
+ */
+export const verdictKeyKeptMs = (verdictLifetimeSeconds + verdictClockSkewSeconds) * 1000
+
+/** How often a console looks after the verdict keys: they change by hand, or once at the start. */
+export const verdictKeysRoundMs = 1_000

@@ -257,6 +257,54 @@ export const balancedPolicy: Policy = {
       ],
     },
   },
+  // What the service verified itself. Clients without install tokens score as they would without it.
+  serverCategories: {
+    attestation: {
+      cap: 80,
+      signals: {
+        install_key: 0,
+        verified: 0,
+        // One fact of a phone whose owner chose its system: hardware says so. A few points, which
+        // never turn root alone, 70 at most, to BLOCK. Evidence that no hardware made has a floor.
+        rejected: 4,
+        hardware_backed: { whenFalse: 4 },
+        bootloader_unlocked: 4,
+        boot_unverified: 4,
+        // Every client of before has no token, and a phone that was off for a month an old one.
+        missing: 0,
+        stale: 0,
+        shared_key: 60,
+        // The phones of a model whose factory lost its key have it too.
+        revoked: 45,
+        // Below a review: requests overtake each other, and their answers get lost.
+        counter_reused: 10,
+        replayed: 30,
+        app_unknown: 60,
+        debug_build: 20,
+        os_patch_age_days: 0,
+        // As what the client says of them, which scores nothing beside these.
+        pi_device: {
+          values: { MEETS_VIRTUAL_INTEGRITY: 30, MEETS_BASIC_INTEGRITY: 15, '(empty)': 35 },
+          unless: ['MEETS_DEVICE_INTEGRITY', 'MEETS_STRONG_INTEGRITY'],
+        },
+        pi_app: { values: { UNRECOGNIZED_VERSION: 60 } },
+        pi_licensing: { values: { UNLICENSED: 15 } },
+        play_protect: { values: { HIGH_RISK: 30, MEDIUM_RISK: 15 } },
+        app_access_risk: {
+          values: { UNKNOWN_CONTROLLING: 30, UNKNOWN_CAPTURING: 15, UNKNOWN_OVERLAYS: 15 },
+        },
+        claim_contradicted: 45,
+      },
+      groups: [
+        {
+          cap: 4,
+          signals: ['rejected', 'hardware_backed', 'bootloader_unlocked', 'boot_unverified'],
+        },
+        // A leaked key is found by its use first, and revoked then.
+        { cap: 60, signals: ['shared_key', 'revoked'] },
+      ],
+    },
+  },
   // Emulators normally look rooted, so a confirmed emulator halves the root category.
   halving: [
     {
@@ -281,7 +329,16 @@ export const balancedPolicy: Policy = {
         'tamper.attestation_nonce_mismatch',
         'tamper.attestation_failed',
         'network.forged_request',
+        'attestation.app_unknown',
+        'attestation.shared_key',
+        'attestation.pi_app',
       ],
+    },
+    // Evidence that was made up: an unlocked phone has at least its key in hardware.
+    {
+      score: 45,
+      signals: ['attestation.rejected', 'attestation.hardware_backed'],
+      need: 'all',
     },
     // BLOCK by a single signal: Frida, native hooks and a repackaged app. An open Frida port or a
     // thread with its name is not enough. An app with another name is as repackaged as one with
@@ -304,17 +361,18 @@ export const balancedPolicy: Policy = {
       signals: [`ecosystem.${name}`, 'ecosystem.active_call'],
       need: 'all' as const,
     })),
-    {
+    ...['tamper.pi_app_access_risk', 'attestation.app_access_risk'].map((path) => ({
       score: 45,
-      signals: ['tamper.pi_app_access_risk', 'ecosystem.active_call'],
-      need: 'all',
-    },
+      signals: [path, 'ecosystem.active_call'],
+      need: 'all' as const,
+    })),
     // Nothing vouches for the system, whatever the SDK calls its boot state.
-    {
-      score: 45,
-      signals: ['root.bootloader_unlocked', 'tamper.pi_device_verdict'],
-      need: 'all',
-    },
+    ...[
+      ['root.bootloader_unlocked', 'tamper.pi_device_verdict'],
+      ['root.bootloader_unlocked', 'attestation.pi_device'],
+      ['attestation.bootloader_unlocked', 'tamper.pi_device_verdict'],
+      ['attestation.bootloader_unlocked', 'attestation.pi_device'],
+    ].map((signals) => ({ score: 45, signals, need: 'all' as const })),
   ],
   // Posture and network describe a device's surroundings, not an attack on the app: together they
   // stay one point below BLOCK.
@@ -332,7 +390,11 @@ export const balancedPolicy: Policy = {
       'com.vivo.appstore',
       'dev.firebase.appdistribution',
     ],
-    silences: ['tamper.untrusted_install_source', 'tamper.pi_licensing'],
+    silences: [
+      'tamper.untrusted_install_source',
+      'tamper.pi_licensing',
+      'attestation.pi_licensing',
+    ],
   },
   suppressions: [],
   // Steps at counts that no household, shop or bad network explains: alone they lead to a review.

@@ -8,6 +8,7 @@ import type { Policy } from '#shared/core/policies/policy.ts'
 import { balancedPolicy } from './balanced.ts'
 
 const { root, tamper, ecosystem, network } = balancedPolicy.categories
+const attestation = balancedPolicy.serverCategories!.attestation!
 
 /** Signals by the headings of the circular. Hints that can be false alarms keep their weights. */
 const circular77 = {
@@ -19,6 +20,7 @@ const circular77 = {
     'debugger.app_debuggable',
     'debugger.breakpoint_detected',
     'debugger.watchpoint_detected',
+    'attestation.debug_build',
   ],
   emulator: ['emulator.is_emulator', 'emulator.is_simulator', 'emulator.cloud_phone'],
   adb: ['ecosystem.adb_enabled', 'ecosystem.wireless_adb', 'root.adb_root'],
@@ -40,6 +42,8 @@ const circular77 = {
     'tamper.bundle_id_mismatch',
     'tamper.code_integrity_failed',
     'tamper.pi_app_verdict',
+    'attestation.app_unknown',
+    'attestation.pi_app',
   ],
   root: [
     'root.rooted',
@@ -59,7 +63,7 @@ const circular77 = {
     'root.jb_symlinks',
     'root.jb_dylib_injected',
   ],
-  bootloader: ['root.bootloader_unlocked'],
+  bootloader: ['root.bootloader_unlocked', 'attestation.bootloader_unlocked'],
 }
 
 /** Weights by value, since SELF_SIGNED is a locked bootloader and the others are unlocked. */
@@ -85,6 +89,9 @@ export const regulatedBankingPolicy: Policy = {
     ecosystem: { ...ecosystem, cap: 34 },
     network: { ...network, cap: 40 },
   },
+  serverCategories: {
+    attestation: { ...attestation, signals: { ...attestation.signals, missing: 5, stale: 5 } },
+  },
   floors: [
     ...balancedPolicy.floors,
     {
@@ -97,11 +104,11 @@ export const regulatedBankingPolicy: Policy = {
       need: 'all' as const,
     })),
     // The app and Google both find malware.
-    {
+    ...['tamper.pi_play_protect', 'attestation.play_protect'].map((path) => ({
       score: 80,
-      signals: ['ecosystem.malware_detected', 'tamper.pi_play_protect'],
-      need: 'all',
-    },
+      signals: ['ecosystem.malware_detected', path],
+      need: 'all' as const,
+    })),
     { score: 80, signals: Object.values(circular77).flat() },
   ],
   // Soft categories cannot block, and adb is posture and interception network.

@@ -7,6 +7,7 @@ import type { Policy } from '#shared/core/policies/policy.ts'
 import { balancedPolicy } from './balanced.ts'
 
 const { root, emulator, debugger: debug, tamper, ecosystem, network } = balancedPolicy.categories
+const attestation = balancedPolicy.serverCategories!.attestation!
 
 export const strictPolicy: Policy = {
   ...balancedPolicy,
@@ -95,5 +96,25 @@ export const strictPolicy: Policy = {
       ],
     },
     network: { ...network, signals: { ...network.signals, user_ca_installed: 14, tor_ip: 30 } },
+  },
+  serverCategories: {
+    attestation: {
+      ...attestation,
+      // A system of the owner's choice leads to a review and no further.
+      groups: (attestation.groups ?? []).map((group) => ({
+        ...group,
+        cap: Math.max(25, group.cap),
+      })),
+      signals: {
+        ...attestation.signals,
+        // A hint beside others: clients of before and phones that were off have these.
+        missing: 5,
+        stale: 5,
+        bootloader_unlocked: 25,
+        boot_unverified: 20,
+        debug_build: 30,
+        pi_licensing: { values: { UNLICENSED: 25 } },
+      },
+    },
   },
 }

@@ -2,7 +2,7 @@
  * The points of one signal of a stored event, as a ClickHouse expression. Signals are read where it
  * is cheapest and exact: watched booleans from the stored bits, the rest from the JSON column by
  * the type that a value was stored with. The few rows where these are not exact are read from the
- * stored body instead.
+ * stored body instead. Server signals are in a JSON column of their own, and in no body.
  */
 import {
   findScoredSignal,
@@ -12,8 +12,14 @@ import {
 import type { Policy, SignalWeight, Suppression } from '#shared/core/policies/policy.ts'
 import { splitByFlag } from '#shared/core/scoring/score-rules.ts'
 import { compileTrust, installerSignal } from '#shared/core/scoring/trusted-installers.ts'
+import {
+  evidenceVerdicts,
+  findVerdictKind,
+  playVerdicts,
+} from '#shared/core/scoring/verified-verdicts.ts'
+import { toColumnPath } from '#shared/core/signals/column-path.ts'
 import type { Flag } from '#shared/core/signals/flag-codes.ts'
-import type { Category } from '#shared/core/signals/signal-definition.ts'
+import { isServerCategory, type SignalCategory } from '#shared/core/signals/signal-definition.ts'
 import { detectedWhenFalse, watchedSignals } from '#shared/core/signals/watched-signals.ts'
 import { unknownSignalsMax } from '#shared/core/telemetry/unknown-signals.ts'
 import { quoteNumber, quoteText, quoteTexts } from './scoring-sql-text.ts'
@@ -32,19 +38,22 @@ const bitsMax = 54
 const bitOf = new Map(watchedSignals.slice(0, bitsMax).map((path, bit) => [path, bit]))
 
 type Leaf = {
-  category: Category
+  category: SignalCategory
   signal: string
   weight: SignalWeight
-  policy: Pick<Policy, 'suppressions' | 'trustedInstallers' | 'signals'>
+  policy: Pick<Policy, 'suppressions' | 'trustedInstallers' | 'signals' | 'serverCategories'>
   source: Source
 }
 
-const toReader = (source: Source) => (source === 'body' ? toBodyReader : toColumnReader)
+function toReader(source: Source, category: SignalCategory, signal: string): Reader {
+  const ofBody = source === 'body' && !isServerCategory(category)
+  return ofBody ? toBodyReader(category, signal) : toColumnReader(category, signal)
+}
 
 /** @returns the points of a signal as UInt8; null when it can have none */
 export function pointsOf({ category, signal, weight, policy, source }: Leaf): string | null {
   const reader = ofType(
-    toReader(source)(category, signal),
+    toReader(source, category, signal),
     findScoredSignal(policy, category, signal),
   )
   const points = weigh(weight, reader)
@@ -53,6 +62,8 @@ export function pointsOf({ category, signal, weight, policy, source }: Leaf): st
   const acting = policy.suppressions.flatMap((one) => (names(one, path) ? toCondition(one) : []))
   const trusted = toTrustedCondition(policy, path, source)
   if (trusted !== null) acting.push(trusted)
+  const verified = toVerifiedCondition(policy, path)
+  if (verified !== null) acting.push(verified)
   return acting.length === 0 ? points : `if(${acting.join(' or ')}, toUInt8(0), ${points})`
 }
 
@@ -100,9 +111,23 @@ function toTrustedCondition(
 ): string | null {
   const trust = compileTrust(trustedInstallers)
   if (trust === null || !trust.silences.has(path)) return null
-  const { text } = toReader(source)(installerSignal.category, installerSignal.name)
+  const { text } = toReader(source, installerSignal.category, installerSignal.name)
   const packages = [...trust.packages].filter(isText)
   return packages.length === 0 ? null : `has(${quoteTexts(packages)}, ifNull(${text}, ''))`
+}
+
+/** SQL: the service verified what the signal is the client's word of; null where it is no word. */
+function toVerifiedCondition(
+  { serverCategories }: Pick<Policy, 'serverCategories'>,
+  path: string,
+): string | null {
+  const kind = serverCategories?.attestation === undefined ? null : findVerdictKind(path)
+  if (kind === null) return null
+  const found =
+    kind === 'evidence'
+      ? evidenceVerdicts.map((name) => toColumnReader('attestation', name).isTrue)
+      : playVerdicts.map((name) => `dynamicType(server_signals.attestation.${name}) != 'None'`)
+  return `(${found.join(' or ')})`
 }
 
 /** Expressions that read a signal of a row by type. For a value of another type none is true. */
@@ -117,8 +142,8 @@ type Reader = {
   list: string
 }
 
-function toColumnReader(category: Category, signal: string): Reader {
-  const path = `signals.${category}.${signal}`
+function toColumnReader(category: SignalCategory, signal: string): Reader {
+  const path = toColumnPath(category, signal)
   const bit = bitOf.get(`${category}.${signal}`)
   const texts = 'Array(Nullable(String))'
   const inverse = detectedWhenFalse.has(`${category}.${signal}`)
@@ -137,7 +162,7 @@ function toColumnReader(category: Category, signal: string): Reader {
   }
 }
 
-function toBodyReader(category: Category, signal: string): Reader {
+function toBodyReader(category: SignalCategory, signal: string): Reader {
   const at = `body, 'signals', ${quoteText(category)}, ${quoteText(signal)}`
   const type = `JSONType(${at})`
   const items = `JSONExtractArrayRaw(${at})`

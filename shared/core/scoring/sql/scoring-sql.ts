@@ -8,19 +8,19 @@
  * maximum.
  */
 
-import type { Policy } from '#shared/core/policies/policy.ts'
+import { findCategoryPolicy, type Policy } from '#shared/core/policies/policy.ts'
 import {
   type CategoryRules,
   type CompiledPolicy,
   compileRules,
 } from '#shared/core/scoring/score-rules.ts'
 import { softLimit } from '#shared/core/scoring/score-tally.ts'
-import { type Flag, flagCodes } from '#shared/core/signals/flag-codes.ts'
-import type { Category } from '#shared/core/signals/signal-definition.ts'
+import type { Flag } from '#shared/core/signals/flag-codes.ts'
+import type { SignalCategory } from '#shared/core/signals/signal-definition.ts'
 import { withSpellings } from '#shared/core/signals/vocabulary.ts'
+import { flagWords, placeFlag } from './flag-words.ts'
 import { toMissingCondition } from './scoring-sql-missing.ts'
 import { type FlagPoints, flagPointsOf, pointsOf, type Source } from './scoring-sql-points.ts'
-import { quoteTexts } from './scoring-sql-text.ts'
 
 /** One item of a SELECT list. */
 export type SqlColumn = { name: string; sql: string }
@@ -42,7 +42,7 @@ type ScoringSqlOptions = {
   prefix: string
   /** Where signals are read; `columns` is exact for rows outside `needsBody`. */
   source: Source
-  /** Whether `verdict` has `flags`: UInt64, a bit for each, see `readFlagBits`. */
+  /** Whether `verdict` has `flags0`, `flags1`, ...: a UInt64 each, see `readFlagWords`. */
   withFlags: boolean
 }
 
@@ -67,7 +67,8 @@ export function compileToSql(policy: Policy, options: ScoringSqlOptions): Scorin
     rules,
     terms: [...rules.rules].flatMap(([signal, rule]) => {
       const { category } = rules
-      const weight = withSpellings(category, signal, policy.categories[category].signals[signal]!)
+      const { signals } = findCategoryPolicy(policy, category)!
+      const weight = withSpellings(category, signal, signals[signal]!)
       const leaf = { category, signal, weight, policy, source }
       const sql = pointsOf(leaf)
       if (sql === null) return []
@@ -104,18 +105,20 @@ export function compileToSql(policy: Policy, options: ScoringSqlOptions): Scorin
       ...tallies.columns,
       ...toFloors(compiled, terms, prefix),
       ...(missing === null ? [] : [{ name: missingName, sql: missingName }]),
-      ...(withFlags ? [toFlags(terms, prefix, missing === null ? null : missingName)] : []),
+      ...(withFlags ? toFlags(terms, prefix, missing === null ? null : missingName) : []),
     ],
     verdict: [
       { name, sql: `toUInt8(${greatest([score, ...floorNames(compiled, terms, prefix)])})` },
       { name: `${prefix}action`, sql: `toUInt8((${name} >= ${review}) + (${name} >= ${block}))` },
-      ...(withFlags ? [{ name: `${prefix}flags`, sql: `${prefix}flags` }] : []),
+      ...(withFlags ? flagWords.map((word) => `${prefix}flags${word}`) : []).map((name) => {
+        return { name, sql: name }
+      }),
     ],
   }
 }
 
 /** A choice of halvings: the categories that count half, and the signals that are left out. */
-type Choice = { halved: ReadonlySet<Category>; without: ReadonlySet<string> }
+type Choice = { halved: ReadonlySet<SignalCategory>; without: ReadonlySet<string> }
 
 /**
  * Every choice of the policy's halvings: a halving that is not chosen loses its confirming signals.
@@ -244,7 +247,7 @@ function toFlags(
   terms: readonly CategoryTerms[],
   prefix: string,
   missing: string | null,
-): SqlColumn {
+): SqlColumn[] {
   const byFlag = new Map<Flag, string[]>()
   for (const { name, flags: own } of terms.flatMap((one) => one.terms)) {
     own.forEach(({ flag, name: points }, index) => {
@@ -256,25 +259,14 @@ function toFlags(
     })
   }
   if (missing !== null) byFlag.set('SIGNALS_MISSING', [`${missing} > 0`])
-  const parts = [...byFlag].map(
-    ([flag, conditions]) => `if(${conditions.join(' or ')}, ${bitOf(flag)}, toUInt64(0))`,
-  )
-  return { name: `${prefix}flags`, sql: parts.length === 0 ? 'toUInt64(0)' : add(parts) }
-}
-
-/** One bit for each flag, in the order of the documented list; a number holds up to 53. */
-const bitOf = (flag: Flag): string => `toUInt64(${2 ** flagCodes.indexOf(flag)})`
-
-/** The same bits of an array of flags, as SQL. A flag that no longer exists has no bit. */
-export function toFlagBits(array: string): string {
-  const bits = `[${flagCodes.map(bitOf).join(', ')}]`
-  const bit = `transform(toString(flag), ${quoteTexts(flagCodes)}, ${bits}, toUInt64(0))`
-  return `arraySum(arrayMap(flag -> ${bit}, ${array}))`
-}
-
-/** The flags of a row's bits, sorted. */
-export function readFlagBits(bits: number): Flag[] {
-  return flagCodes.filter((_, bit) => Math.floor(bits / 2 ** bit) % 2 === 1).sort()
+  return flagWords.map((word) => {
+    const parts = [...byFlag].flatMap(([flag, conditions]) => {
+      const place = placeFlag(flag)
+      if (place.word !== word) return []
+      return `if(${conditions.join(' or ')}, ${place.sql}, toUInt64(0))`
+    })
+    return { name: `${prefix}flags${word}`, sql: parts.length === 0 ? 'toUInt64(0)' : add(parts) }
+  })
 }
 
 /** A sum as a balanced tree: each level doubles the width of the integers, so few are wide. */

@@ -27,7 +27,7 @@ export type Judged = {
   receivedAtMs: number
 }
 
-type Member = 'user_id' | 'account_id' | 'occurred_at' | keyof Install
+type Member = 'user_id' | 'account_id' | 'occurred_at' | 'verdict' | keyof Install
 
 /** Optional members: where each is read, and the names that SDKs and people give it. */
 const optionals: Record<Member, { path: string; names: readonly string[] }> = {
@@ -37,6 +37,7 @@ const optionals: Record<Member, { path: string; names: readonly string[] }> = {
     path: 'occurred_at',
     names: ['occurred_at', 'timestamp', 'event_time', 'created_at', 'sent_at'],
   },
+  verdict: { path: 'verdict', names: ['verdict', 'verdict_request', 'verdict_token'] },
   appVersion: {
     path: 'app.version',
     names: ['app_version', 'version', 'version_name', 'client_version'],
@@ -53,7 +54,7 @@ const optionals: Record<Member, { path: string; names: readonly string[] }> = {
 const read: Record<string, readonly string[]> = {
   '': [
     ...['tenant_id', 'device_id', 'session_id', 'user_id', 'account_id', 'occurred_at'],
-    ...['sdk_meta', 'scorer', 'signals', 'app', 'device'],
+    ...['sdk_meta', 'scorer', 'signals', 'app', 'device', 'verdict'],
     ...['app_version', 'os_version', 'device_brand', 'device_model'],
   ],
   sdk_meta: [

@@ -34,14 +34,13 @@ export async function listTenantsToReproject(nats: Nats, sealer: Sealer): Promis
     .sort()
 }
 
-/** Whichever of an entry's fields are sealed texts. */
+/** Whichever of an entry's texts, at any depth, are sealed. */
 function isSealedElsewhere(text: string, sealer: Sealer): boolean {
-  const value = parse(text)
-  if (typeof value !== 'object' || value === null) return false
-  return Object.values(value).some(
-    (field) =>
-      typeof field === 'string' && toSealingHead(field) !== null && !sealer.isCurrent(field),
-  )
+  const isElsewhere = (value: unknown): boolean => {
+    if (typeof value === 'object' && value !== null) return Object.values(value).some(isElsewhere)
+    return typeof value === 'string' && toSealingHead(value) !== null && !sealer.isCurrent(value)
+  }
+  return isElsewhere(parse(text))
 }
 
 function parse(text: string): unknown {

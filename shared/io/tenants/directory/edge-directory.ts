@@ -24,6 +24,7 @@ import {
   syncedKey,
   tenantKey,
 } from '#shared/core/tenants/directory-entries.ts'
+import { verdictKeyEntryKey } from '#shared/core/verdicts/verdict-keys.ts'
 import type { EdgeKeys } from '#shared/io/keys/edge-keys.ts'
 import type { BucketRead } from '#shared/io/nats/bucket-reader.ts'
 import type { Nats } from '#shared/io/nats/connection.ts'
@@ -64,6 +65,8 @@ type TenantDirectoryOptions = {
 export type TenantDirectory = {
   /** The tenant in the copy. Use it only while the lease is valid. */
   find: (tenantId: string) => Tenant | undefined
+  /** The key that signs verdicts, likewise; null while there is none. */
+  verdictSigner: TenantCopy['verdictSigner']
   /** Whether the copy is proven current; otherwise accept nothing. */
   leaseValid: () => boolean
   /** Whether the copy has every tenant; otherwise a missing one may not have been written yet. */
@@ -123,6 +126,7 @@ export function openTenantDirectory(options: TenantDirectoryOptions): TenantDire
   const timer = setInterval(() => tick(state), leaseRenewMs)
   return {
     find: (tenantId) => state.active.tenants.get(tenantId),
+    verdictSigner: () => state.active.verdictSigner(),
     leaseValid: state.lease.valid,
     synced: () => state.active.synced(),
     keysKnown: () => state.active.keysKnown(),
@@ -282,6 +286,10 @@ function applyEntry(state: State, directory: EdgeDirectory, entry: KvEntry): voi
     const proven = readProven(directory, entry)
     if (proven === null) state.onFault('unproven_entry', syncedKey)
     staging.setSynced(proven?.value)
+  } else if (key === verdictKeyEntryKey) {
+    const proven = readProven(directory, entry)
+    if (proven === null) state.onFault('unproven_entry', key)
+    staging.setVerdictKey(proven?.value ?? undefined)
   } else if (key.startsWith(policyKey(''))) {
     applyPolicy(state, key.slice(policyKey('').length), entry)
   }

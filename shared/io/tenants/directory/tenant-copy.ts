@@ -7,13 +7,18 @@
 import { createSecretKey, type KeyObject } from 'node:crypto'
 import { undecidedShare } from '#shared/core/base/limits/stream.ts'
 import { type Bucket, fullBucket, type Rate } from '#shared/core/http/rate-limit.ts'
+import { type InstallRoot, toInstallRoot } from '#shared/core/installs/install-token.ts'
 import {
   syncedEntrySchema,
   type TenantEntry,
   tenantEntrySchema,
 } from '#shared/core/tenants/directory-entries.ts'
+import type { IngestAnswer } from '#shared/core/tenants/ingest-answer.ts'
+import type { VerdictSigner } from '#shared/core/verdicts/verdict-token.ts'
 import type { Opener } from '#shared/io/keys/sealed-secrets.ts'
+import { createVerdictKeyCopy, type VerdictKeyFault } from '#shared/io/verdicts/verdict-key-copy.ts'
 import { type ActivePolicies, type ActivePolicy, createActivePolicies } from './active-policies.ts'
+import { noApps, openApps, type TenantApps } from './tenant-apps.ts'
 import { createDirectoryLists, type TenantLists } from './tenant-lists.ts'
 
 /** Why a tenant cannot be served by this edge; a metric label. */
@@ -28,6 +33,9 @@ type TenantFault =
   | 'stream_unknown'
 
 type ListFault = 'unproven_lists' | 'unreadable_lists'
+/** Its telemetry is served all the same: only its Play tokens cannot be opened. */
+type AppFault = 'unsealable_play_keys'
+type CopyFault = TenantFault | ListFault | AppFault | VerdictKeyFault | 'unreadable_policy'
 
 export type Tenant = {
   tenantId: string
@@ -38,6 +46,10 @@ export type Tenant = {
   key: KeyObject | null
   /** The previous secret, which is refused: it identifies stale-secret requests. */
   retired: RetiredSecret | null
+  /** The valid ones, the one that makes tokens first; empty where it has none. */
+  installRoots: readonly InstallRoot[]
+  /** Whether telemetry that is signed with its secret is refused. */
+  sharedSecretOff: boolean
   policyVersion: number
   policyHash: string
   /** Null while its document is missing. */
@@ -50,8 +62,12 @@ export type Tenant = {
   undecidedShare: number
   /** The number of its telemetry stream. */
   telemetryStream: number
+  /** What a 200 tells its clients. */
+  ingestAnswer: IngestAnswer
   /** Its allow and deny lists. */
   lists: TenantLists
+  /** Its apps, whose evidence counts. */
+  apps: TenantApps
   fault: TenantFault | null
 }
 
@@ -75,6 +91,10 @@ export type TenantCopy = {
    * before it arrived, so the earlier state may be out of date.
    */
   setUnproven: (tenantId: string) => void
+  /** The key that signs verdicts; null while there is none that this edge can use. */
+  verdictSigner: () => VerdictSigner | null
+  /** Applies the entry with that key; undefined removes the key. */
+  setVerdictKey: (entry: unknown) => void
   /** Applies a policy document; undefined removes it for tenants that use it later. */
   setPolicy: (hash: string, document: unknown) => void
   /** Applies a shard of a tenant's lists; undefined removes it. */
@@ -86,13 +106,13 @@ export type TenantCopy = {
 }
 
 type TenantCopyOptions = {
-  /** Of HMAC secrets. */
+  /** Of HMAC secrets, install roots, Play keys and the verdict key. */
   opener: Opener
   /** How many telemetry streams this edge writes to. */
   telemetryStreams: number
   nowMs: () => number
   /** Called for every entry that cannot be used, without its content. */
-  onFault: (fault: TenantFault | 'unreadable_policy' | ListFault, about: string) => void
+  onFault: (fault: CopyFault, about: string) => void
   /** The tenant in the previous snapshot, whose rate bucket and newest epoch are kept. */
   previous: (tenantId: string) => Tenant | undefined
 }
@@ -102,6 +122,7 @@ export function createTenantCopy(options: TenantCopyOptions): TenantCopy {
   const tenants = new Map<string, Tenant>()
   const policies = createActivePolicies((hash) => options.onFault('unreadable_policy', hash))
   const lists = createDirectoryLists()
+  const verdictKey = createVerdictKeyCopy(options.opener, options.onFault)
   let tenantsMin = Number.POSITIVE_INFINITY
 
   const setSynced = (value: unknown) => {
@@ -116,7 +137,8 @@ export function createTenantCopy(options: TenantCopyOptions): TenantCopy {
   const put = (tenantId: string, tenant: Tenant) => {
     tenants.set(tenantId, tenant)
     const { key, fault } = tenant
-    if (key === null && fault !== null && fault !== 'policy_missing') keyless.add(tenantId)
+    const isKeyless = key === null && fault !== null && fault !== 'policy_missing'
+    if (isKeyless || fault === 'unsealable_secret') keyless.add(tenantId)
     else keyless.delete(tenantId)
   }
   /** Refuses a tenant until a console writes an entry that is not older than the newest known. */
@@ -142,7 +164,8 @@ export function createTenantCopy(options: TenantCopyOptions): TenantCopy {
     const entry = parsed.data
     if ((entry.telemetry_stream ?? 1) > options.telemetryStreams) {
       const { status } = entry
-      refuse(tenantId, 'stream_unknown', { key: unsealKey(entry, options.opener).key, status })
+      const { key, installRoots, sharedSecretOff } = unsealSecrets(entry, options.opener)
+      refuse(tenantId, 'stream_unknown', { key, installRoots, sharedSecretOff, status })
       return
     }
     if (entry.epoch < findEpoch(tenantId)) {
@@ -177,6 +200,8 @@ export function createTenantCopy(options: TenantCopyOptions): TenantCopy {
     setSynced,
     setTenant,
     setUnproven,
+    verdictSigner: verdictKey.signer,
+    setVerdictKey: verdictKey.set,
     setPolicy,
     setLists: (tenantId, shard, value) => {
       if (!lists.set(tenantId, shard, value)) options.onFault('unreadable_lists', tenantId)
@@ -195,7 +220,7 @@ function toTenant(
   { policy, lists }: Pick<Tenant, 'policy' | 'lists'>,
   options: TenantCopyOptions,
 ): Tenant {
-  const { key, sealedElsewhere } = unsealKey(entry, options.opener)
+  const { sealedElsewhere, ...secrets } = unsealSecrets(entry, options.opener)
   const before = options.previous(entry.tenant_id)
   const nowMs = options.nowMs()
   return {
@@ -203,7 +228,7 @@ function toTenant(
     environment: entry.environment,
     status: entry.status,
     epoch: entry.epoch,
-    key,
+    ...secrets,
     retired: unsealRetired(entry, options.opener),
     policyVersion: entry.policy_version,
     policyHash: entry.policy_hash,
@@ -212,8 +237,41 @@ function toTenant(
     byteLimiter: toLimiter(entry.ingest_bytes, before?.byteLimiter, nowMs),
     undecidedShare: entry.ingest_share ?? undecidedShare,
     telemetryStream: entry.telemetry_stream ?? 1,
+    ingestAnswer: entry.ingest_answer ?? 'full',
     lists,
+    apps: openApps(entry, options.opener, () =>
+      options.onFault('unsealable_play_keys', entry.tenant_id),
+    ),
     fault: sealedElsewhere ? 'unsealable_secret' : policy === null ? 'policy_missing' : null,
+  }
+}
+
+type Unsealed = Pick<Tenant, 'key' | 'installRoots' | 'sharedSecretOff'> & {
+  /** Whether one of them was sealed under another key than this edge has. */
+  sealedElsewhere: boolean
+}
+
+/** What verifies the signatures of a tenant and its installs. */
+function unsealSecrets(entry: TenantEntry, opener: Opener): Unsealed {
+  const { key, sealedElsewhere } = unsealKey(entry, opener)
+  const roots = unsealRoots(entry, opener)
+  return {
+    key,
+    installRoots: roots ?? [],
+    sharedSecretOff: entry.shared_secret_off === true,
+    sealedElsewhere: sealedElsewhere || roots === null,
+  }
+}
+
+/** @returns null when one cannot be unsealed */
+function unsealRoots(entry: TenantEntry, opener: Opener): InstallRoot[] | null {
+  const owner = { tenantId: entry.tenant_id, kind: 'install_root' as const }
+  try {
+    return (entry.install_roots ?? []).map(({ epoch, sealed }) =>
+      toInstallRoot(epoch, Buffer.from(opener.unseal(sealed, owner), 'base64')),
+    )
+  } catch {
+    return null
   }
 }
 
@@ -262,6 +320,8 @@ function unusable(tenantId: string, fault: TenantFault, lists: TenantLists): Ten
     epoch: 0,
     key: null,
     retired: null,
+    installRoots: [],
+    sharedSecretOff: false,
     policyVersion: 0,
     policyHash: '',
     policy: null,
@@ -269,7 +329,9 @@ function unusable(tenantId: string, fault: TenantFault, lists: TenantLists): Ten
     byteLimiter: null,
     undecidedShare,
     telemetryStream: 1,
+    ingestAnswer: 'full',
     lists,
+    apps: noApps,
     fault,
   }
 }

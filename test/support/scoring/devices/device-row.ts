@@ -8,6 +8,7 @@ import type { PresetName } from '#shared/core/policies/presets/presets.ts'
 import {
   type Category,
   categories,
+  type ServerSignals,
   type SignalDefinition,
   type Signals,
 } from '#shared/core/signals/signal-definition.ts'
@@ -28,6 +29,8 @@ export type DeviceRow = {
   base: 'android' | 'ios' | 'nothing'
   /** What differs from it. */
   signals: Partial<Signals>
+  /** What the service observed or verified. */
+  server?: ServerSignals
   /** A, R or B for each preset, in their order. */
   right: string
   why: string

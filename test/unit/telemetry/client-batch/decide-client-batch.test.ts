@@ -9,11 +9,9 @@ import { fullBucket } from '#shared/core/http/rate-limit.ts'
 import { signBody, verifySignature } from '#shared/core/telemetry/signature.ts'
 import type { Tenant } from '#shared/io/tenants/directory/tenant-copy.ts'
 import { decideClientBatch } from '../../../../services/ingest/decide-client-batch.ts'
-import {
-  type DecideDeps,
-  decideSubmission,
-  refusals,
-} from '../../../../services/ingest/decide-submission.ts'
+import { type DecideDeps, decideSubmission } from '../../../../services/ingest/decide-submission.ts'
+import { refusals } from '../../../../services/ingest/refusals.ts'
+import { decoyRoot, noInstalls } from '../../../support/installs/install-roots.ts'
 import { hostileBodies } from '../../../support/telemetry/hostile-bodies.ts'
 
 const keyOf = (letter: string) => createSecretKey(Buffer.from(letter.repeat(43)))
@@ -33,12 +31,14 @@ const acme: Tenant = {
   byteLimiter: null,
   undecidedShare: 0.25,
   telemetryStream: 1,
+  ingestAnswer: 'full',
   lists: { usable: () => true, find: () => [] },
   fault: null,
+  ...noInstalls,
 }
 
 function makeEdge(tenant: Tenant | undefined = acme, change: Partial<DecideDeps> = {}) {
-  const counted = { keys: [] as KeyObject[], looks: 0, taken: [] as number[] }
+  const counted = { keys: [] as (KeyObject | string)[], looks: 0, taken: [] as number[] }
   const deps: DecideDeps = {
     findTenant: (tenantId) => {
       counted.looks++
@@ -59,6 +59,7 @@ function makeEdge(tenant: Tenant | undefined = acme, change: Partial<DecideDeps>
       return verifySignature(bytes, header, key)
     },
     decoyKey: decoy,
+    decoyRoot,
     nowMs: () => 0,
     wallMs: () => 1_790_000_000_000,
     ...change,
@@ -89,7 +90,7 @@ const sign = (body: string, key = present) => signBody(body, key)
 
 function decide(body: string, tenant: Tenant = acme, change: Partial<DecideDeps> = {}) {
   const { deps, counted } = makeEdge(tenant, change)
-  return { decided: decideClientBatch(Buffer.from(body), sign(body), deps), counted }
+  return { decided: decideClientBatch(Buffer.from(body), { signature: sign(body) }, deps), counted }
 }
 
 describe('an unsigned batch', () => {
@@ -101,7 +102,7 @@ describe('an unsigned batch', () => {
     const parse = vi.spyOn(JSON, 'parse')
     for (const signature of ['A'.repeat(43).concat('='), 'x', ' ']) {
       const { deps, counted } = makeEdge()
-      const decision = decideClientBatch(body, signature, deps)
+      const decision = decideClientBatch(body, { signature }, deps)
       expect(decision).toMatchObject({ kind: 'refused', reason: 'signature_invalid' })
       expect(counted.keys).toHaveLength(2)
       expect(counted.looks).toBeLessThanOrEqual(1)
@@ -120,11 +121,11 @@ describe('an unsigned batch', () => {
       [acme, sign(body, retired)],
     ] as const) {
       const { deps } = makeEdge(tenant)
-      const batch = decideClientBatch(Buffer.from(body), signature, deps)
-      const alone = decideSubmission(Buffer.from(body), signature, deps)
+      const batch = decideClientBatch(Buffer.from(body), { signature }, deps)
+      const alone = decideSubmission(Buffer.from(body), { signature }, deps)
       expect(batch).toEqual(alone)
     }
-    expect(decideClientBatch(Buffer.from(body), undefined, makeEdge().deps)).toBe(
+    expect(decideClientBatch(Buffer.from(body), { signature: undefined }, makeEdge().deps)).toBe(
       refusals.signatureMissing,
     )
   })
@@ -141,7 +142,7 @@ describe('an event of a batch', () => {
     if (decided.kind !== 'decided') throw new Error('it was refused')
     expect(decided.events.map(({ body }) => String(body))).toEqual(texts)
     texts.forEach((text, index) => {
-      const alone = decideSubmission(Buffer.from(text), sign(text), makeEdge().deps)
+      const alone = decideSubmission(Buffer.from(text), { signature: sign(text) }, makeEdge().deps)
       expect(decided.events[index]!.decision).toEqual(alone)
       expect(alone).toMatchObject({ kind: 'accepted', eventId: toEventId(Buffer.from(text)) })
     })

@@ -2,6 +2,7 @@
 import { useQuery } from '@tanstack/react-query'
 import { Link, useParams } from '@tanstack/react-router'
 import { api, ok } from '../../api/client.ts'
+import type { components } from '../../api/schema.ts'
 import { Id, IdText } from '../../components/id.tsx'
 import { Facts, Page as Frame, Panel } from '../../components/page.tsx'
 import { Empty, Loaded } from '../../components/states.tsx'
@@ -15,6 +16,11 @@ import { SignalChanges } from './signal-changes.tsx'
 
 /** Sessions that are shown; the server has them all. */
 const sessionsShown = 1_000
+
+type Install = components['schemas']['DeviceInstall']
+
+const toInstallText = (install: Install | null): string =>
+  install === null ? 'none' : `${install.provider}, ${install.verdict}, key in ${install.level}`
 
 export function Page() {
   const { tenant = '', deviceId = '' } = useParams({ strict: false })
@@ -50,6 +56,7 @@ export function Page() {
                   ['First seen', <Time at={known.first_seen_at} exact key="first" />],
                   ['Last seen', <Time at={known.last_seen_at} exact key="last" />],
                   ['Highest score', known.peak_rasp_score],
+                  ['Registration', toInstallText(known.install)],
                   ['Sessions', known.sessions_total.toLocaleString('en')],
                 ]}
               />

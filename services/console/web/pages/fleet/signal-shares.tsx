@@ -1,5 +1,6 @@
 /** On which share of devices each signal was detected, of all and of each SDK version. */
 import { Panel } from '../../components/page.tsx'
+import { SignalName } from '../../components/signal-name.tsx'
 import { Empty } from '../../components/states.tsx'
 import { type Column, Table } from '../../components/table.tsx'
 import { type Fleet, toPercent, toVersionName } from './fleet-texts.ts'
@@ -13,7 +14,7 @@ export function SignalShares({ fleet: { signals, versions } }: { fleet: Fleet })
       id: 'signal',
       head: 'Signal',
       width: '16rem',
-      cell: ({ signal }) => <code className="font-mono text-sm">{signal}</code>,
+      cell: ({ signal }) => <SignalName path={signal} />,
     },
     {
       id: 'devices',

@@ -1,6 +1,6 @@
 /**
- * Admin → Integrations → the tenant: its keys and who still uses a replaced one, rotation, and how
- * to sign.
+ * Admin → Integrations → the tenant: its keys and who still uses a replaced one, rotation, what its
+ * clients are answered, and how to sign.
  */
 import { useQuery } from '@tanstack/react-query'
 import { Link, useParams } from '@tanstack/react-router'
@@ -15,6 +15,9 @@ import { type Column, Table } from '../../components/table.tsx'
 import { Time } from '../../components/time/time.tsx'
 import { useMay } from '../../shell/operator.ts'
 import { webhookTones } from '../integrations.tsx'
+import { AppsPanel } from './apps-panel.tsx'
+import { IngestAnswerPanel } from './ingest-answer.tsx'
+import { InstallsPanel } from './installs-panel.tsx'
 import { NewKeysDialog, RotateKeys } from './rotate-keys.tsx'
 import { type NewKeys, useFetchKeys, useRotate, useRotation } from './rotation.ts'
 import { RotationPanel } from './rotation-panel.tsx'
@@ -54,13 +57,22 @@ export function Page() {
             Request log
           </Link>
           {mayCheck && (
-            <Link
-              className={`${buttonClasses()} no-underline!`}
-              params={{ tenant: tenantId }}
-              to="/manage/integrations/$tenant/signature"
-            >
-              Signature debugger
-            </Link>
+            <>
+              <Link
+                className={`${buttonClasses()} no-underline!`}
+                params={{ tenant: tenantId }}
+                to="/manage/integrations/$tenant/signature"
+              >
+                Signature debugger
+              </Link>
+              <Link
+                className={`${buttonClasses()} no-underline!`}
+                params={{ tenant: tenantId }}
+                to="/manage/integrations/$tenant/attestation"
+              >
+                Attestation
+              </Link>
+            </>
           )}
         </>
       }
@@ -80,9 +92,12 @@ export function Page() {
                     showing={fetchKeys.isPending}
                   />
                 )}
+                <InstallsPanel tenant={data} />
                 <StaleSecretPanel tenantId={tenantId} />
+                <IngestAnswerPanel tenant={data} />
               </div>
             </div>
+            <AppsPanel tenantId={tenantId} />
             <SnippetsPanel tenantId={tenantId} />
           </>
         )}

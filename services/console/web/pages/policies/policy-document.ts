@@ -14,10 +14,14 @@ export type Suppression = {
   reason: string
 }
 
+export type CategoryWeights = { cap: number; signals: Record<string, Weight> }
+
 export type PolicyDocument = {
   name: string
   thresholds: { review: number; block: number }
-  categories: Record<string, { cap: number; signals: Record<string, Weight> }>
+  categories: Record<string, CategoryWeights>
+  /** Of what the service itself saw or verified; absent in older documents. */
+  serverCategories?: Record<string, CategoryWeights>
   suppressions?: Suppression[]
   [more: string]: unknown
 }
@@ -48,13 +52,14 @@ export function parseDocument(text: string): PolicyDocument | null {
 /** Whether the form can show it: a document that is being typed may lack anything. */
 export function fitsForm(document: PolicyDocument | null): document is PolicyDocument {
   if (document === null) return false
-  const { thresholds, categories } = document
+  const { thresholds, categories, serverCategories = {} } = document
   if (typeof thresholds !== 'object' || thresholds === null) return false
-  if (typeof categories !== 'object' || categories === null) return false
-  return Object.values(categories).every(
-    (one) => typeof one === 'object' && one !== null && typeof one.signals === 'object',
-  )
+  return hasWeights(categories) && hasWeights(serverCategories)
 }
+
+const hasWeights = (categories: unknown): boolean =>
+  isPlain(categories) &&
+  Object.values(categories).every((one) => isPlain(one) && isPlain(one.signals))
 
 export type Change = { path: string; before: string | null; after: string | null }
 

@@ -4,8 +4,9 @@ import { type AnswerOf, api, ok } from '../../api/client.ts'
 import { Badge } from '../../components/badge.tsx'
 import { classes } from '../../components/classes.ts'
 import { controlClasses, Input } from '../../components/field.tsx'
+import { seenByServerText } from '../../components/signal-name.tsx'
 import { Loaded } from '../../components/states.tsx'
-import type { FormProps, PolicyDocument, Weight } from './policy-document.ts'
+import type { CategoryWeights, FormProps, Weight } from './policy-document.ts'
 import { SuppressionList } from './suppressions.tsx'
 
 type Catalog = AnswerOf<'/admin/v1/tenants/{tenant_id}/signals', 'get'>
@@ -73,28 +74,35 @@ export function PolicyForm(props: FormProps) {
 const toPoints = (text: string): number =>
   text === '' ? (null as unknown as number) : Number(text)
 
+/** A category of the server in a document without it. */
+const unweighed: CategoryWeights = { cap: 0, signals: {} }
+
 function CategoryForm({
-  category: { category, signals },
+  category: { category, seen_by: seenBy, signals },
   document,
   base,
   errorOf,
   onChange,
 }: FormProps & { category: Category }) {
-  const own = document.categories[category]
+  const isServer = seenBy === 'server'
+  const member = isServer ? 'serverCategories' : 'categories'
+  // A document that does not weigh what the server sees may begin to.
+  const own = document[member]?.[category] ?? (isServer ? unweighed : undefined)
   if (own === undefined) return null
-  const before = base.categories?.[category]
-  const change = (next: PolicyDocument['categories'][string]) =>
-    onChange({ ...document, categories: { ...document.categories, [category]: next } })
+  const before = base[member]?.[category]
+  const change = (next: CategoryWeights) =>
+    onChange({ ...document, [member]: { ...document[member], [category]: next } })
   const setWeight = (name: string, weight: Weight | null) => {
     const { [name]: _, ...others } = own.signals
     change({ ...own, signals: weight === null ? others : { ...own.signals, [name]: weight } })
   }
-  const changed = JSON.stringify(own) !== JSON.stringify(before)
+  const changed = JSON.stringify(own) !== JSON.stringify(before ?? (isServer ? unweighed : before))
   const weighing = Object.keys(own.signals).length
   return (
     <details className="rounded-md border border-line" open={changed}>
       <summary className="flex h-10 items-center gap-3 px-3">
         <span className="font-medium">{category}</span>
+        {isServer && <Badge tone="neutral">{seenByServerText}</Badge>}
         <span className="text-muted text-sm">
           {weighing} of {signals.length} signals weigh, cap {own.cap}
         </span>
@@ -103,7 +111,7 @@ function CategoryForm({
       <div className="grid gap-2 border-line border-t p-3">
         <div className="max-w-48">
           <Input
-            error={errorOf(`$.categories.${category}.cap`)}
+            error={errorOf(`$.${member}.${category}.cap`)}
             label={`Cap of ${category}`}
             max={100}
             min={0}
@@ -116,7 +124,7 @@ function CategoryForm({
           {signals.map((signal) => (
             <SignalRow
               before={before?.signals?.[signal.name]}
-              error={errorOf(`$.categories.${category}.signals.${signal.name}`)}
+              error={errorOf(`$.${member}.${category}.signals.${signal.name}`)}
               key={signal.name}
               onChange={(weight) => setWeight(signal.name, weight)}
               signal={signal}

@@ -5,6 +5,7 @@ import { type AnswerOf, api, ok } from '../../api/client.ts'
 import { Badge } from '../../components/badge.tsx'
 import { controlClasses } from '../../components/field.tsx'
 import { Facts, Panel } from '../../components/page.tsx'
+import { SignalName, seenByServerText } from '../../components/signal-name.tsx'
 import { useUrlSearch } from '../../components/state/url-state.ts'
 import { Empty, Loaded } from '../../components/states.tsx'
 import { type Column, Table } from '../../components/table.tsx'
@@ -171,11 +172,7 @@ const columns = (fleetPending: boolean, performancePending: boolean): Column<Row
   {
     id: 'signal',
     head: 'Signal',
-    cell: ({ signal, description }) => (
-      <code className="font-mono text-sm" title={description}>
-        {signal}
-      </code>
-    ),
+    cell: ({ signal, description }) => <SignalName path={signal} title={description} />,
   },
   {
     id: 'weight',
@@ -229,6 +226,7 @@ function SignalFacts({ signal, meaning }: { signal: Row; meaning: string | undef
       <p className="px-4 pt-3">{signal.description}</p>
       <Facts
         facts={[
+          ['Seen by', signal.seen_by === 'server' ? seenByServerText : 'The client says it'],
           ['Type', signal.type],
           ['Platforms', signal.platforms.join(', ')],
           ['Grade', signal.grade],

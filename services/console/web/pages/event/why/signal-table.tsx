@@ -1,6 +1,7 @@
-/** Every signal that an event sent: its value, what became of it, and its points. */
+/** Every signal of an event, sent or seen by the server: its value, what became of it, and its points. */
 
 import { Badge, type Tone } from '../../../components/badge.tsx'
+import { SignalName } from '../../../components/signal-name.tsx'
 import { Empty, SkeletonRows } from '../../../components/states.tsx'
 import { type Column, Table } from '../../../components/table.tsx'
 import type { Explanation } from '../explanation.ts'
@@ -21,7 +22,7 @@ const columns: Column<Signal>[] = [
   {
     id: 'signal',
     head: 'Signal',
-    cell: ({ signal }) => <code className="font-mono text-sm">{signal}</code>,
+    cell: ({ signal }) => <SignalName path={signal} />,
   },
   {
     id: 'value',

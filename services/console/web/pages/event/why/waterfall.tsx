@@ -8,6 +8,7 @@ import type { ReactNode } from 'react'
 import { flags } from '#shared/core/signals/flags.ts'
 import { classes } from '../../../components/classes.ts'
 import { Icon } from '../../../components/icons.tsx'
+import { SignalName } from '../../../components/signal-name.tsx'
 import type { Explanation } from '../explanation.ts'
 import { type Bar, type Reason, toBars } from './bars.ts'
 import { type Note, signalsOf, toNotes } from './evidence.ts'
@@ -103,11 +104,11 @@ function Row({
   )
 }
 
-/** A signal with the value that was sent and its points before any limit. */
+/** A signal with its value and its points before any limit. */
 function SignalLine({ path, signal }: { path: string; signal: Signal | undefined }) {
   return (
     <li className="flex flex-wrap items-baseline gap-x-2">
-      <code className="font-mono break-all">{path}</code>
+      <SignalName path={path} />
       {signal && (
         <>
           <code className="font-mono text-muted break-all">= {JSON.stringify(signal.value)}</code>

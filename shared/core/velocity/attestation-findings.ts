@@ -1,0 +1,139 @@
+/**
+ * Turns what only the order of the stream tells of an install into points: a shared key, a reused
+ * counter, a replay. The weights are those of the policy's server signals; like all risk features
+ * they raise `risk_score` and never `rasp_score`.
+ */
+import { retryMaxMs } from '#shared/core/base/limits/history.ts'
+import type { Replay } from '#shared/core/installs/replays.ts'
+import { type KeyKind, type SharedKey, sharedKeyMax } from '#shared/core/installs/shared-keys.ts'
+import type { Policy } from '#shared/core/policies/policy.ts'
+import { readServerCap, readServerWeight } from '#shared/core/policies/server-weights.ts'
+import type { Reason } from '#shared/core/scoring/score.ts'
+import { compileSuppressions, type ScoringContext } from '#shared/core/scoring/suppressions.ts'
+import type { Flag } from '#shared/core/signals/flag-codes.ts'
+import type { Finding } from './correlation.ts'
+
+/** What the order of the stream tells of an event's install and device, as of the event. */
+export type OrderFacts = {
+  sharedKey: SharedKey | null
+  /** A counter that did not rise, and the highest one before it. */
+  reusedCounter: { counter: number; highest: number } | null
+  /** The replay since the device's last event. */
+  replay: Replay | null
+}
+
+export const noOrderFacts: OrderFacts = { sharedKey: null, reusedCounter: null, replay: null }
+
+/** The server signals that the scorer alone can know, each with its flag. */
+const flagOfSignal = {
+  'attestation.shared_key': 'ATTESTATION_KEY_SHARED',
+  'attestation.counter_reused': 'COUNTER_REUSED',
+  'attestation.replayed': 'REPLAYED',
+} as const satisfies Record<string, Flag>
+type OrderSignal = keyof typeof flagOfSignal
+const signals = Object.keys(flagOfSignal) as OrderSignal[]
+
+type WeighedPolicy = Pick<Policy, 'thresholds' | 'suppressions'>
+
+type WeighedFacts = Readonly<Record<keyof OrderFacts, boolean>>
+
+/** By policy: it is asked for every event. */
+const weighedFacts = new WeakMap<object, WeighedFacts>()
+
+/** Which of the facts a policy weighs: of the others nothing needs to be read. */
+export function listWeighedFacts(policy: WeighedPolicy): WeighedFacts {
+  const known = weighedFacts.get(policy)
+  if (known !== undefined) return known
+  const isWeighed = (signal: OrderSignal) => readServerWeight(policy, signal) > 0
+  const weighed = {
+    sharedKey: isWeighed('attestation.shared_key'),
+    reusedCounter: isWeighed('attestation.counter_reused'),
+    replay: isWeighed('attestation.replayed'),
+  }
+  weighedFacts.set(policy, weighed)
+  return weighed
+}
+
+/** Whether a policy weighs the same facts as another one, or fewer. */
+export function weighsNoMore(policy: WeighedPolicy, than: WeighedPolicy): boolean {
+  const own = listWeighedFacts(policy)
+  const others = listWeighedFacts(than)
+  return Object.entries(own).every(([fact, is]) => !is || others[fact as keyof OrderFacts])
+}
+
+/**
+ * The findings of an event, within what the edge's reasons leave of the category's cap.
+ * @param reasons of the edge
+ */
+export function findAttestation(
+  facts: OrderFacts,
+  policy: WeighedPolicy,
+  { reasons, context }: { reasons: readonly Reason[]; context: ScoringContext },
+): Finding[] {
+  const found = toEvidence(facts)
+  if (found.length === 0) return []
+  const suppressed = compileSuppressions(policy.suppressions, signals)
+  const findings = found.flatMap(({ signal, evidence }): Finding[] => {
+    const weight = readServerWeight(policy, signal)
+    const isOff = suppressed.get(signal)?.some((one) => one.acts(context)) === true
+    if (weight === 0 || isOff) return []
+    return [{ code: flagOfSignal[signal], weight, evidence: { ...evidence, signal } }]
+  })
+  return capFindings(findings, readServerCap(policy, 'attestation') - sumOfCategory(reasons))
+}
+
+type Found = { signal: OrderSignal; evidence: Finding['evidence'] }
+
+const metricOfKind: Record<KeyKind, string> = {
+  key: 'devices_per_attested_key',
+  remote_issuer: 'devices_per_issuer',
+  issuer: 'models_per_issuer',
+}
+
+function toEvidence({ sharedKey, reusedCounter, replay }: OrderFacts): Found[] {
+  const found: Found[] = []
+  const add = (signal: OrderSignal, evidence: Finding['evidence']) =>
+    found.push({ signal, evidence })
+  if (sharedKey !== null) {
+    const { kind, count } = sharedKey
+    const threshold = sharedKeyMax[kind]
+    add('attestation.shared_key', { metric: metricOfKind[kind], count, threshold, window: 'all' })
+  }
+  if (reusedCounter !== null) {
+    const { counter, highest: count } = reusedCounter
+    const threshold = counter - 1
+    add('attestation.counter_reused', { metric: 'counter_before', count, threshold, window: '30d' })
+  }
+  if (replay !== null) {
+    const count = Math.floor((replay.atMs - replay.firstAtMs) / 1_000)
+    const threshold = retryMaxMs / 1_000
+    const at = new Date(replay.atMs).toISOString()
+    const evidence = { metric: 'seconds_after_first_copy', count, threshold, window: '30d' }
+    add('attestation.replayed', { ...evidence, replayed_at: at })
+  }
+  return found
+}
+
+/** The points of the edge's reasons that have a signal of the category. */
+function sumOfCategory(reasons: readonly Reason[]): number {
+  let sum = 0
+  for (const { weight, evidence } of reasons) {
+    const paths: unknown = evidence.signals
+    if (!Array.isArray(paths)) continue
+    if (paths.some((path) => String(path).startsWith('attestation.'))) sum += weight
+  }
+  return sum
+}
+
+/** The heaviest findings keep their points; what the cap takes is in their evidence. */
+function capFindings(findings: Finding[], cap: number): Finding[] {
+  let left = Math.max(0, cap)
+  return findings
+    .sort((a, b) => b.weight - a.weight || (a.code < b.code ? -1 : 1))
+    .map((finding) => {
+      const weight = Math.min(finding.weight, left)
+      left -= weight
+      if (weight === finding.weight) return finding
+      return { ...finding, weight, evidence: { ...finding.evidence, capped: true } }
+    })
+}

@@ -1,0 +1,287 @@
+// What the order of the stream tells of installs is a function of the stream: however messages are
+// batched, repeated, shared among scorers and restarted, every event has the same decision, and it
+// is the one that a plain walk through the stream finds.
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import type { AlertCandidate } from '#shared/core/alerts/decide-alert.ts'
+import { presets } from '#shared/core/policies/presets/presets.ts'
+import { type Clickhouse, createClickhouse } from '#shared/io/clickhouse/clickhouse.ts'
+import { onEveryNode } from '#shared/io/clickhouse/shards.ts'
+import { createInstallWriter } from '#shared/io/installs/install-store.ts'
+import { createReplayWriter } from '#shared/io/installs/replay-store.ts'
+import type { ConsumedMessage } from '#shared/io/nats/consume/consume.ts'
+import { createDecisionWriter } from '#shared/io/telemetry/decision-store.ts'
+import { findEarlierEvents } from '#shared/io/telemetry/session-events-store.ts'
+import { createTelemetryStore } from '#shared/io/telemetry/telemetry-store.ts'
+import { createRiskFeatureStore } from '#shared/io/velocity/risk-features.ts'
+import { decideBatch } from '../../../services/scorer/decide/decide-batch.ts'
+import { createDecodedMessages } from '../../../services/scorer/store/decoded-messages.ts'
+import { storeBatch } from '../../../services/scorer/store/store-batch.ts'
+import { seed } from '../../support/process/seed.ts'
+import { withServerWeights } from '../../support/scoring/server-weights.ts'
+import { startClickhouse, type TestClickhouse } from '../../support/servers/clickhouse-server.ts'
+import { startShards, type TestShards } from '../../support/servers/clickhouse-shards.ts'
+import { migrateClickhouse } from '../../support/servers/databases.ts'
+import { makeDecideDeps } from '../../support/telemetry/decide-deps.ts'
+import { makeOrderedStream } from '../../support/telemetry/ordered-stream.ts'
+
+process.stdout.write(`order exactness seed ${seed}\n`)
+const policy = withServerWeights(presets.balanced, {
+  cap: 100,
+  signals: { shared_key: 50, counter_reused: 10, replayed: 20 },
+})
+const startMs = Date.now() - 6 * 3_600_000
+const stream = makeOrderedStream({ seed, policy, startMs }, 600)
+
+let server: TestClickhouse
+let cluster: TestShards
+let clickhouse: Clickhouse
+let sharded: Clickhouse
+beforeAll(async () => {
+  ;[server, cluster] = await Promise.all([startClickhouse({ isMigrated: true }), startShards(2)])
+  const { url, shardUrls } = cluster
+  await migrateClickhouse(url, null, shardUrls)
+  clickhouse = createClickhouse(server.url, { name: 'test' })
+  sharded = createClickhouse(url, { name: 'test', shardUrls })
+})
+afterAll(async () => {
+  await Promise.all([clickhouse?.close(), sharded?.close()])
+  await Promise.all([server?.stop(), cluster?.stop()])
+})
+
+/** A scorer without a broker: another one, or the same one after a restart. */
+function createScorer(raised: Map<string, AlertCandidate>, clickhouse: Clickhouse) {
+  const { decide } = makeDecideDeps()
+  const messages = createDecodedMessages(1_000_000, () => true)
+  const observe = {
+    ...decide.observe,
+    inserted: () => undefined,
+    leftOut: () => undefined,
+    registered: () => undefined,
+  }
+  const store = {
+    messages,
+    observe,
+    telemetry: createTelemetryStore(clickhouse),
+    installs: createInstallWriter(clickhouse),
+    reconciliation: { insertEntries: async () => undefined },
+    storeDeadLetters: async ([first]: readonly { detail: string }[]) => {
+      if (first !== undefined) throw new Error(`not stored: ${first.detail}`)
+    },
+    wallMs: Date.now,
+  }
+  const deps = {
+    ...decide,
+    messages,
+    observe,
+    decisions: createDecisionWriter(clickhouse),
+    replays: createReplayWriter(clickhouse),
+    loadRiskFeatures: createRiskFeatureStore(clickhouse).loadRiskFeatures,
+    findPolicy: async () => policy,
+    // Some other scorer may always be behind.
+    readDecidedWatermark: async () => 0,
+    findEarlierEvents: (query: Parameters<typeof findEarlierEvents>[1]) =>
+      findEarlierEvents(clickhouse, query),
+    findUnraised: async (some: readonly AlertCandidate[]) =>
+      some.filter(({ alertId }) => !raised.has(alertId)),
+    raiseAlerts: async (some: readonly AlertCandidate[]) => {
+      for (const one of some) if (!raised.has(one.alertId)) raised.set(one.alertId, one)
+      return { raised: [], existing: 0, unknownTenants: [] } as never
+    },
+  }
+  return {
+    store: (batch: readonly ConsumedMessage[]) => storeBatch(batch, store),
+    decide: (batch: readonly ConsumedMessage[]) => decideBatch(batch, deps),
+  }
+}
+
+const batchesOf = (messages: readonly ConsumedMessage[], size: number): ConsumedMessage[][] => {
+  const batches: ConsumedMessage[][] = []
+  for (let at = 0; at < messages.length; at += size) batches.push(messages.slice(at, at + size))
+  return batches
+}
+
+const withoutPlaces = '* except stream_offset'
+
+async function startOver(): Promise<Map<string, AlertCandidate>> {
+  for (const table of [
+    ...['telemetry', 'activity', 'devices', 'sessions', 'user_devices'],
+    ...Object.keys(tables),
+  ]) {
+    await clickhouse.command({ query: `truncate table ${table}` })
+  }
+  return new Map()
+}
+
+const tables = {
+  decisions: 'tenant_id, device_id, session_id, event_id',
+  installs: 'tenant_id, device_id, token_id',
+  install_keys: 'tenant_id, key_hash, kind, subject_hash, issuer_hash',
+  replays: 'tenant_id, device_id, session_id, event_id, hour',
+}
+
+/** Everything that was stored about the stream, merged or not. */
+async function readTables(from = clickhouse, columns = '*'): Promise<unknown[]> {
+  return Promise.all(
+    Object.entries(tables).map(async ([table, order]) => {
+      const query = `select ${columns} from ${table} final order by ${order}`
+      const result = await from.query({ query, format: 'JSONEachRow' })
+      return result.json()
+    }),
+  )
+}
+
+const readAll = async (raised: ReadonlyMap<string, AlertCandidate>): Promise<unknown[]> => [
+  ...(await readTables()),
+  [...raised].sort(([a], [b]) => (a < b ? -1 : 1)),
+]
+
+/** The whole stream by one scorer, a few messages at a time: later ones are not stored yet. */
+async function runAlone(): Promise<unknown[]> {
+  const raised = await startOver()
+  const scorer = createScorer(raised, clickhouse)
+  for (const batch of batchesOf(stream.messages, 3)) {
+    await scorer.store(batch)
+    await scorer.decide(batch)
+  }
+  return readAll(raised)
+}
+
+describe('decisions of one scorer', () => {
+  let alone: unknown[]
+  beforeAll(async () => {
+    alone = await runAlone()
+  })
+
+  it('are those of a walk through the stream', async () => {
+    const result = await clickhouse.query({
+      query: `select tenant_id, device_id, JSONExtractString(body, 'nonce') as text,
+          JSONExtractInt(body, 'nonce') as nonce, decided.flags as found
+        from (select * from telemetry final) as telemetry
+        left join (select event_id, flags from decisions final) as decided using (event_id)`,
+      format: 'JSONEachRow',
+    })
+    const rows = await result.json<{
+      tenant_id: string
+      device_id: string
+      nonce: number
+      found: string[]
+    }>()
+    const found = new Map(
+      rows.map(({ tenant_id, device_id, nonce, found: flags }) => [
+        `${tenant_id} ${device_id} ${nonce}`,
+        {
+          shared: flags.includes('ATTESTATION_KEY_SHARED'),
+          reused: flags.includes('COUNTER_REUSED'),
+          replayed: flags.includes('REPLAYED'),
+        },
+      ]),
+    )
+    expect(found).toEqual(stream.told)
+    for (const kind of ['shared', 'reused', 'replayed'] as const) {
+      const told = [...stream.told.values()].filter((one) => one[kind])
+      expect(told.length).toBeGreaterThan(10)
+      expect(told.length).toBeLessThan(stream.told.size - 10)
+    }
+  })
+
+  it('come with a row of each registration, and of each replay by the hour', async () => {
+    const read = async (query: string) => {
+      const result = await clickhouse.query({ query, format: 'JSONCompactEachRow' })
+      return result.json<[string]>()
+    }
+    expect(await read('select toString(count()) from installs final')).toEqual([
+      [String(stream.registrations)],
+    ])
+    const replays = await read(`select concat(tenant_id, ' ', device_id, ' ',
+        toString(JSONExtractInt(body, 'nonce')), ' ', toString(intDiv(toUnixTimestamp(hour), 3600)))
+      from replays final
+      inner join (select event_id, body from telemetry final) as telemetry using (event_id)`)
+    expect(new Set(replays.flat())).toEqual(stream.replays)
+    expect(stream.replays.size).toBeGreaterThan(10)
+  })
+
+  it('are equal when all is stored first, in large batches, and decided twice, backwards', async () => {
+    const raised = await startOver()
+    const scorer = createScorer(raised, clickhouse)
+    for (const batch of batchesOf(stream.messages, 23)) await scorer.store(batch)
+    const restarted = createScorer(raised, clickhouse)
+    // The low watermark orders deciding; backwards is harder than what it allows.
+    for (const batch of batchesOf(stream.messages, 200).reverse()) await restarted.decide(batch)
+    for (const batch of batchesOf(stream.messages, 31)) await restarted.decide(batch)
+    const [decisions, ...others] = await readAll(raised)
+    const [expected, ...expectedOthers] = alone
+    expect(decisions).toEqual(expected)
+    expect(others.slice(0, 3)).toEqual(expectedOthers.slice(0, 3))
+  })
+
+  it('are equal from three scorers at once, with redelivery and restarts', async () => {
+    const raised = await startOver()
+    const storers = [1, 2, 3].map(() => createScorer(raised, clickhouse))
+    const dealt = storers.map((_, n) => stream.messages.filter((one) => one.sequence % 3 === n))
+    await Promise.all(
+      storers.map(async (scorer, n) => {
+        for (const batch of batchesOf(dealt[n]!, 5 + n)) {
+          await scorer.store(batch)
+          if (batch[0]!.sequence % 4 === 0) await createScorer(raised, clickhouse).store(batch)
+        }
+      }),
+    )
+    const deciders = [1, 2, 3].map(() => createScorer(raised, clickhouse))
+    await Promise.all(
+      deciders.map(async (scorer, n) => {
+        const own = dealt[(n + 1) % 3]!
+        for (const batch of batchesOf(own, 9 + n)) {
+          await scorer.decide(batch)
+          if (batch[0]!.sequence % 5 === 0) await createScorer(raised, clickhouse).decide(batch)
+        }
+      }),
+    )
+    const found = await readAll(raised)
+    expect(found.slice(0, 4)).toEqual(alone.slice(0, 4))
+    // Which of several events of a session raises its alert depends on the broker's watermark alone.
+    expect([...raised.keys()].sort()).toEqual((alone[4] as [string, unknown][]).map(([id]) => id))
+  })
+
+  it('are equal on two shards', async () => {
+    const scorer = createScorer(new Map(), sharded)
+    for (const batch of batchesOf(stream.messages, 11)) {
+      await scorer.store(batch)
+      await scorer.decide(batch)
+    }
+    expect(await readTables(sharded)).toEqual(alone.slice(0, 4))
+    // Both have some.
+    for (const table of Object.keys(tables)) {
+      const counts = await onEveryNode(sharded, async (node) => {
+        const query = `select toString(count()) from ${table}`
+        const result = await node.query({ query, format: 'JSONCompactEachRow' })
+        return Number((await result.json<[string]>())[0]![0])
+      })
+      expect([table, Math.min(...counts) > 0]).toEqual([table, true])
+    }
+  })
+
+  it('are equal on two streams, but for the places in them', async () => {
+    const expected = await readTables(clickhouse, withoutPlaces)
+    const raised = await startOver()
+    const scorers = [1, 2].map(() => createScorer(raised, clickhouse))
+    await Promise.all(
+      [...stream.messagesOf.values()].map(async (messages, n) => {
+        for (const batch of batchesOf(messages, 8 + n)) await scorers[n]!.store(batch)
+        for (const batch of batchesOf(messages, 13 + n)) await scorers[n]!.decide(batch)
+      }),
+    )
+    expect(await readTables(clickhouse, withoutPlaces)).toEqual(expected)
+  })
+
+  it('are equal after merges', async () => {
+    for (const table of ['activity', ...Object.keys(tables)]) {
+      await clickhouse.command({ query: `optimize table ${table} final` })
+    }
+    const before = await readTables()
+    const scorer = createScorer(new Map(), clickhouse)
+    for (const messages of stream.messagesOf.values()) {
+      for (const batch of batchesOf(messages, 77)) await scorer.decide(batch)
+    }
+    expect(await readTables()).toEqual(before)
+  })
+})

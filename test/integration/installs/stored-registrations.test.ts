@@ -1,0 +1,257 @@
+// Registrations in the telemetry stream, through a scorer's process: a message with nothing else is
+// stored, decided and acknowledged; an invalid one becomes a dead letter; they end in ClickHouse, are
+// the device's answer, and go with the device.
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import type { Registration } from '#shared/core/installs/registration.ts'
+import { deadLetterStream, telemetryStream } from '#shared/core/telemetry/nats-names.ts'
+import { createErasureStore } from '#shared/io/erasure/erasure-store.ts'
+import { createReconciliationStore } from '#shared/io/reconciliation/reconciliation-store.ts'
+import { removeRows } from '#shared/io/retention/retention-rows-store.ts'
+import { readStream } from '#shared/io/telemetry/stream-incarnations.ts'
+import {
+  makeElement,
+  makeRegistration,
+  makeRegistrationElement,
+} from '../../support/telemetry/accepted-events.ts'
+import { eraseNow } from '../../support/telemetry/erase-now.ts'
+import {
+  createScorerRig,
+  type ScorerProcess,
+  type ScorerRig,
+} from '../../support/telemetry/scorer-rig.ts'
+
+let rig: ScorerRig
+let scorer: ScorerProcess
+let tenantId: string
+let tenants = 0
+const atMs = Date.now() - 3_600_000
+
+beforeAll(async () => {
+  rig = await createScorerRig()
+  scorer = await rig.startScorer()
+})
+afterAll(() => rig?.close())
+beforeEach(async () => {
+  tenantId = `registered-${++tenants}`
+  await rig.addTenant(tenantId)
+})
+
+async function read<Row>(query: string): Promise<Row[]> {
+  const result = await rig.clickhouse.query({ query, format: 'JSONEachRow' })
+  return result.json<Row>()
+}
+const count = async (from: string) =>
+  Number((await read<{ rows: string }>(`select toString(count()) as rows from ${from}`))[0]!.rows)
+const publish = (...elements: string[]) => rig.publishRaw(Buffer.from(`[${elements.join(',')}]`))
+const findDevice = (deviceId: string) =>
+  rig.history.findDevice({ tenantId, deviceId, sessionsLimit: 10, before: null })
+
+const verified = (more: Partial<Registration>): Partial<Registration> => ({
+  tenant_id: tenantId,
+  provider: 'key_attestation',
+  verdict: 'verified',
+  level: 'strongbox',
+  attested_key: 'key-1',
+  issuers: ['issuer-1', 'maker'],
+  remotely_provisioned: true,
+  device_model: 'Pixel 9',
+  ...more,
+})
+const event = (deviceId: string) => makeElement({ tenantId, deviceId, receivedAtMs: atMs })
+
+describe('a registration', () => {
+  it('is stored as it is, also in a message without events, and again nothing changes', async () => {
+    const body = makeRegistration(verified({ device_id: 'phone' }))
+    await publish(makeRegistrationElement(body, atMs))
+    await publish(makeRegistrationElement({ tenant_id: tenantId, device_id: 'bare' }, atMs))
+    await rig.drained()
+    const query = `select * except (stream_offset, received_at, expires_at),
+        toUnixTimestamp64Milli(received_at) as received_at,
+        toUnixTimestamp64Milli(expires_at) as expires_at
+      from installs final where tenant_id = '${tenantId}' order by device_id`
+    const rows = await read<Record<string, unknown>>(query)
+    expect(rows).toEqual([
+      {
+        ...makeRegistration({ tenant_id: tenantId, device_id: 'bare' }),
+        reason: '',
+        attested_key: '',
+        received_at: expect.anything(),
+        expires_at: expect.anything(),
+      },
+      { ...body, reason: '', received_at: expect.anything(), expires_at: expect.anything() },
+    ])
+    expect(rows.map((row) => [Number(row.received_at), Number(row.expires_at)])).toEqual([
+      [atMs, body.expires_at],
+      [atMs, body.expires_at],
+    ])
+    await rig.redeliverAll()
+    await rig.drained()
+    expect(await read(query)).toEqual(rows)
+    expect(await scorer.readMetric('di_registrations_stored_total')).toBeGreaterThanOrEqual(4)
+  })
+
+  it('leaves no gap in reconciliation and counts as no event', async () => {
+    const { state } = await rig.nats.manager.streams.info(rig.nats.telemetryStreams[0]!.stream)
+    await publish(makeRegistrationElement(verified({ device_id: 'phone' }), atMs))
+    await publish(event('phone'), makeRegistrationElement(verified({ device_id: 'tablet' }), atMs))
+    await rig.drained()
+    const entries = await read<{ events: number }>(
+      `select stage, events, tenant_id from reconciliation_entries final
+       where tenant_id = '${tenantId}' order by stage`,
+    )
+    expect(entries.map((one) => Number(one.events))).toEqual([1, 1])
+    const offsets = `select min(stream_offset) as first, max(stream_offset) as last
+      from reconciliation_entries where stage = 'stored'`
+    const [{ first, last }] = (await read<{ first: string; last: string }>(offsets)) as [
+      { first: string; last: string },
+    ]
+    const span = { stream: 1, from: Number(first), to: Number(last) + 256, step: 256 }
+    const store = createReconciliationStore(rig.clickhouse, 'analytics')
+    expect(await store.countUnknownMessages(span)).toBe(0)
+    expect((span.to - span.from) / 256).toBe(state.last_seq + 2)
+  })
+
+  it('that an edge cannot have written is a dead letter, and its neighbours are stored', async () => {
+    const before = (await rig.nats.manager.streams.info(deadLetterStream)).state.messages
+    const good = (deviceId: string) =>
+      makeRegistrationElement(verified({ device_id: deviceId }), atMs)
+    const other = good('wrong').replace(
+      /"event_id":"evt_.{22}"/,
+      `"event_id":"evt_${'x'.repeat(22)}"`,
+    )
+    await publish(good('first'), other, event('second'), good('third'))
+    await rig.drained()
+    const { state } = await rig.nats.manager.streams.info(deadLetterStream)
+    expect(state.messages).toBe(before + 1)
+    const letter = await rig.nats.manager.streams.getMessage(deadLetterStream, {
+      seq: state.last_seq,
+    })
+    expect(Buffer.from(letter.data).toString()).toBe(other)
+    expect(letter.header.get('Detail')).toBe('event_id')
+    const rows = await read<{ device_id: string }>(
+      `select device_id from installs where tenant_id = '${tenantId}' order by device_id`,
+    )
+    expect(rows.map((row) => row.device_id)).toEqual(['first', 'third'])
+    expect(await count(`telemetry where tenant_id = '${tenantId}'`)).toBe(1)
+  })
+})
+
+describe('a device', () => {
+  it('has its latest registration by the order of the stream', async () => {
+    await publish(event('phone'), event('tablet'))
+    const older = verified({ device_id: 'phone', token_id: 'older', level: 'software' })
+    await publish(makeRegistrationElement(older, atMs + 5_000))
+    await publish(
+      makeRegistrationElement(verified({ device_id: 'phone', token_id: 'newer' }), atMs),
+    )
+    await rig.drained()
+    expect((await findDevice('phone'))?.install).toEqual({
+      provider: 'key_attestation',
+      verdict: 'verified',
+      level: 'strongbox',
+      registeredAtMs: atMs,
+      expiresAtMs: makeRegistration().expires_at,
+    })
+    expect((await findDevice('tablet'))?.install).toBeNull()
+  })
+})
+
+/** A key on two devices, the second one with an event; a replay of its event. */
+async function publishShared(): Promise<void> {
+  const late = makeElement({ tenantId, deviceId: 'phone', receivedAtMs: atMs + 1_200_000 })
+  await publish(makeRegistrationElement(verified({ device_id: 'phone' }), atMs), event('phone'))
+  await publish(makeRegistrationElement(verified({ device_id: 'tablet' }), atMs), event('tablet'))
+  await publish(late)
+  await rig.drained()
+}
+
+describe('erasing a device', () => {
+  it('removes its registrations, what they made of its keys, and its replays', async () => {
+    await publishShared()
+    // Two certificates and two keys.
+    expect(await count(`install_keys final where tenant_id = '${tenantId}'`)).toBe(4)
+    const receipt = await eraseNow(rig, { tenantId, kind: 'device', id: 'phone' })
+    expect(receipt.counts).toMatchObject({
+      'clickhouse.installs': { before: 1, after: 0 },
+      'clickhouse.install_keys': { before: 2, after: 0 },
+      'clickhouse.replays': { before: 1, after: 0 },
+    })
+    expect(await findDevice('phone')).toBeNull()
+    expect((await findDevice('tablet'))?.install).not.toBeNull()
+    expect(await count(`install_keys final where tenant_id = '${tenantId}'`)).toBe(2)
+    const texts: string[] = []
+    const { stream } = rig.nats.telemetryStreams[0]!
+    const { state } = await rig.nats.manager.streams.info(stream)
+    for (let seq = state.first_seq; seq <= state.last_seq; seq++) {
+      const message = await rig.nats.manager.streams.getMessage(stream, { seq }).catch(() => null)
+      if (message !== null) texts.push(Buffer.from(message.data).toString())
+    }
+    const own = `"tenant_id":"${tenantId}","device_id":"phone"`
+    expect(texts.filter((text) => text.includes(own))).toEqual([])
+  })
+
+  it('keeps what it registered after the erasure was requested, with the later place', async () => {
+    await publishShared()
+    const { offsets } = await readStream(rig.nats, rig.postgres, telemetryStream)
+    const { state } = await rig.nats.manager.streams.info(telemetryStream)
+    const lastOffset = offsets.of(state.last_seq + 1) - 1
+    // The same key again, in the same row as before.
+    const later = verified({ device_id: 'phone', token_id: 'later' })
+    await publish(makeRegistrationElement(later, atMs), event('phone'))
+    await rig.drained()
+    const store = createErasureStore(rig.clickhouse)
+    const subject = { tenantId, kind: 'device', id: 'phone' } as const
+    const traces = await store.readTraces(subject, lastOffset, null)
+    await store.eraseRows(traces)
+    expect(await count(`install_keys final where tenant_id = '${tenantId}'`)).toBe(2)
+    await store.rebuild(traces)
+    expect(await count(`install_keys final where tenant_id = '${tenantId}'`)).toBe(4)
+    expect(
+      await count(`install_keys final where tenant_id = '${tenantId}'
+        and stream_offset > ${lastOffset}`),
+    ).toBe(2)
+    expect(await count(`installs final where tenant_id = '${tenantId}'`)).toBe(2)
+  })
+
+  it('of a user leaves registrations, and removes the replays of its events', async () => {
+    const facts = { tenantId, deviceId: 'phone', userId: 'eve' }
+    await publish(makeRegistrationElement(verified({ device_id: 'phone' }), atMs))
+    await publish(makeElement({ ...facts, receivedAtMs: atMs }))
+    await publish(makeElement({ ...facts, receivedAtMs: atMs + 1_200_000 }))
+    await rig.drained()
+    const receipt = await eraseNow(rig, { tenantId, kind: 'user', id: 'eve' })
+    expect(receipt.counts).toMatchObject({
+      'clickhouse.installs': { before: 0, after: 0 },
+      'clickhouse.replays': { before: 1, after: 0 },
+    })
+    expect(await count(`installs final where tenant_id = '${tenantId}'`)).toBe(1)
+  })
+})
+
+it('retention removes registrations, keys that nobody registered since, and replays', async () => {
+  await publishShared()
+  const fresh = { device_id: 'tablet', token_id: 'fresh' }
+  await publish(makeRegistrationElement(verified(fresh), atMs + 2_400_000))
+  await rig.drained()
+  const remove = (table: 'installs' | 'install_keys' | 'replays') =>
+    removeRows(rig.clickhouse, {
+      table,
+      tenantIds: [tenantId],
+      cutoffMs: atMs + 1_800_000,
+      signal: new AbortController().signal,
+      nowMs: () => performance.now(),
+    })
+  expect(await remove('installs')).toBe(2)
+  expect(await remove('install_keys')).toBe(2)
+  expect(await remove('replays')).toBe(1)
+  for (const [table, left] of [
+    ['installs', 1],
+    ['install_keys', 2],
+    ['replays', 0],
+  ] as const) {
+    expect([table, await count(`${table} final where tenant_id = '${tenantId}'`)]).toEqual([
+      table,
+      left,
+    ])
+  }
+})

@@ -1,0 +1,227 @@
+/**
+ * A random stream of events and registrations of few installs, in messages as several edges write
+ * them, with retries and replays; and what a plain walk through it finds. Independent of how scorers
+ * find it.
+ */
+import fc from 'fast-check'
+import { issuerModelsMax, retryMaxMs } from '#shared/core/base/limits/history.ts'
+import type { Registration } from '#shared/core/installs/registration.ts'
+import type { Policy } from '#shared/core/policies/policy.ts'
+import { toStreamOffset } from '#shared/core/telemetry/event-batch.ts'
+import type { ConsumedMessage } from '#shared/io/nats/consume/consume.ts'
+import { type EventFacts, makeElement, makeRegistrationElement } from './accepted-events.ts'
+
+type Sent =
+  | { kind: 'event'; facts: EventFacts; atMs: number }
+  | { kind: 'registration'; facts: Partial<Registration>; atMs: number }
+
+const tenantIds = ['order-a', 'order-c']
+const secondMs = 1_000
+
+/** What a walk finds of the first copy of an event. */
+type Told = { shared: boolean; reused: boolean; replayed: boolean }
+
+export type OrderedStream = {
+  tenantIds: readonly string[]
+  messages: ConsumedMessage[]
+  /** The same of each tenant alone, as on a stream of its own. */
+  messagesOf: ReadonlyMap<string, ConsumedMessage[]>
+  /** By `tenant device nonce` of the event. */
+  told: Map<string, Told>
+  registrations: number
+  /** Copies that are replays, by `tenant device nonce hour`. */
+  replays: Set<string>
+}
+
+const anyElement = fc.record({
+  tenantId: fc.constantFrom(...tenantIds),
+  deviceId: fc.integer({ min: 1, max: 12 }).map((n) => `d-${n}`),
+  key: fc.integer({ min: 1, max: 9 }).map((n) => `key-${n}`),
+  issuer: fc.constantFrom('batch-1', 'batch-2', 'phone-1', 'phone-2', 'phone-3'),
+  model: fc.integer({ min: 1, max: 60 }),
+  verdict: fc.constantFrom('verified', 'verified', 'rejected') as fc.Arbitrary<'verified'>,
+  what: fc.constantFrom('event', 'event', 'event', 'registration', 'again'),
+  back: fc.integer({ min: 1, max: 60 }),
+  hasInstall: fc.boolean(),
+  step: fc.integer({ min: 0, max: 3 }),
+})
+
+/** @param numRuns elements of the stream */
+export function makeOrderedStream(
+  { seed, policy, startMs }: { seed: number; policy: Policy; startMs: number },
+  numRuns: number,
+): OrderedStream {
+  const drawn = fc.sample(anyElement, { seed, numRuns })
+  const counters = new Map<string, number>()
+  const sent: Sent[] = []
+  drawn.forEach((one, n) => {
+    const atMs = startMs + n * 20 * secondMs
+    const earlier = sent[n - one.back]
+    if (one.what === 'again' && earlier?.kind === 'event') {
+      const facts = { ...earlier.facts, receivedAtMs: atMs }
+      sent.push({ kind: 'event', facts, atMs })
+    } else if (one.what === 'registration') {
+      sent.push({ kind: 'registration', atMs, facts: toRegistration(one, n) })
+    } else {
+      sent.push({ kind: 'event', atMs, facts: toEvent(one, { n, atMs, policy, counters }) })
+    }
+  })
+  const ofTenant = (tenantId: string) => sent.filter((one) => tenantOf(one) === tenantId)
+  const messagesOf = new Map(
+    // A stream that began at another time, so its offsets are others.
+    tenantIds.map((tenantId, n) => [tenantId, toMessages(ofTenant(tenantId), 1_000 * (n + 1))]),
+  )
+  return { tenantIds, messages: toMessages(sent), messagesOf, ...walk(sent) }
+}
+
+const tenantOf = (one: Sent) => (one.kind === 'event' ? one.facts.tenantId : one.facts.tenant_id)
+
+type Drawn = typeof anyElement extends fc.Arbitrary<infer T> ? T : never
+
+function toRegistration(one: Drawn, n: number): Partial<Registration> {
+  // A phone's key has one certificate, whatever else was drawn.
+  const issuer = one.key < 'key-4' ? `phone-${one.key}` : one.issuer
+  return {
+    tenant_id: one.tenantId,
+    device_id: one.deviceId,
+    provider: 'key_attestation',
+    verdict: one.verdict,
+    level: 'hardware',
+    attested_key: one.key,
+    issuers: [issuer, 'maker'],
+    remotely_provisioned: issuer.startsWith('phone'),
+    device_model: `model-${one.model}`,
+    token_id: `token-${n}`,
+  }
+}
+
+function toEvent(
+  one: Drawn,
+  {
+    n,
+    atMs,
+    policy,
+    counters,
+  }: {
+    n: number
+    atMs: number
+    policy: Policy
+    counters: Map<string, number>
+  },
+): EventFacts {
+  const { tenantId, deviceId, key } = one
+  const facts = { tenantId, deviceId, sessionId: `s-${n % 40}`, receivedAtMs: atMs, policy }
+  const event: EventFacts = {
+    ...facts,
+    nonce: n,
+    signals: { root: { magisk_detected: n % 7 === 0 } },
+  }
+  if (!one.hasInstall) return event
+  // A counter rises by one or two, stays, or falls back.
+  const of = `${tenantId} ${deviceId} ${key}`
+  const counter = Math.max(1, (counters.get(of) ?? 0) + one.step - (n % 11 === 0 ? 3 : 0))
+  counters.set(of, Math.max(counter, counters.get(of) ?? 0))
+  const install = { token_id: `token-of-${deviceId}`, attested_key: key }
+  return { ...event, install: one.step === 3 ? install : { ...install, counter } }
+}
+
+const sizes = [1, 3, 9, 2, 17, 5]
+
+function toMessages(sent: readonly Sent[], createdMs = 0): ConsumedMessage[] {
+  const messages: ConsumedMessage[] = []
+  for (let at = 0; at < sent.length; ) {
+    const some = sent.slice(at, at + sizes[messages.length % sizes.length]!)
+    at += some.length
+    const elements = some.map((one) =>
+      one.kind === 'event' ? makeElement(one.facts) : makeRegistrationElement(one.facts, one.atMs),
+    )
+    const sequence = messages.length + 1
+    messages.push({
+      data: Buffer.from(`[${elements.join(',')}]`),
+      proof: '',
+      tracedEvents: '',
+      sequence,
+      streamOffset: toStreamOffset(createdMs, sequence),
+      publishedMs: some[0]!.atMs,
+      deliveries: 1,
+    })
+  }
+  return messages
+}
+
+/** Finds everything by looking back at the whole stream for each event. */
+function walk(sent: readonly Sent[]): Pick<OrderedStream, 'told' | 'registrations' | 'replays'> {
+  const told = new Map<string, Told>()
+  const replays = new Set<string>()
+  let registrations = 0
+  sent.forEach((one, n) => {
+    if (one.kind === 'registration') {
+      registrations++
+      return
+    }
+    const name = nameOf(one.facts)
+    const before = sent.slice(0, n)
+    const first = before.find((other) => isCopy(other, name))
+    if (first !== undefined) {
+      if (one.atMs - first.atMs > retryMaxMs) {
+        replays.add(`${name} ${Math.floor(one.atMs / 3_600_000)}`)
+      }
+      return
+    }
+    told.set(name, {
+      shared: isShared(one.facts, before),
+      reused: isReused(one.facts, before),
+      replayed: isReplayed(one.facts, before),
+    })
+  })
+  return { told, registrations, replays }
+}
+
+export const nameOf = ({ tenantId, deviceId, nonce }: EventFacts): string =>
+  `${tenantId} ${deviceId} ${nonce}`
+const isCopy = (one: Sent, name: string) => one.kind === 'event' && nameOf(one.facts) === name
+
+function isShared({ tenantId, install }: EventFacts, before: readonly Sent[]): boolean {
+  if (install === undefined) return false
+  const verified = before.flatMap((one) =>
+    one.kind === 'registration' && one.facts.verdict === 'verified' ? [one.facts] : [],
+  )
+  const own = verified.filter((one) => one.tenant_id === tenantId)
+  const ofKey = own.filter((one) => one.attested_key === install.attested_key)
+  if (new Set(ofKey.map((one) => one.device_id)).size > 1) return true
+  return ofKey.some(({ issuers, remotely_provisioned: remote }) => {
+    const same = own.filter((one) => one.issuers![0] === issuers![0])
+    return remote
+      ? new Set(same.map((one) => one.device_id)).size > 1
+      : new Set(same.map((one) => one.device_model)).size > issuerModelsMax
+  })
+}
+
+function isReused(own: EventFacts, before: readonly Sent[]): boolean {
+  const { tenantId, deviceId, install } = own
+  const counter = install?.counter
+  if (counter === undefined) return false
+  return before.some(
+    (one) =>
+      one.kind === 'event' &&
+      one.facts.tenantId === tenantId &&
+      one.facts.deviceId === deviceId &&
+      one.facts.install?.attested_key === install?.attested_key &&
+      (one.facts.install?.counter ?? 0) >= counter,
+  )
+}
+
+/** Whether, of the device's copies since its last new event, one came late. */
+function isReplayed({ tenantId, deviceId }: EventFacts, before: readonly Sent[]): boolean {
+  const own = before.flatMap((one) => (one.kind === 'event' ? [one] : []))
+  const ofDevice = own.filter(
+    ({ facts }) => facts.tenantId === tenantId && facts.deviceId === deviceId,
+  )
+  for (let at = ofDevice.length - 1; at >= 0; at--) {
+    const copy = ofDevice[at]!
+    const first = ofDevice.find((one) => nameOf(one.facts) === nameOf(copy.facts))!
+    if (first === copy) return false
+    if (copy.atMs - first.atMs > retryMaxMs) return true
+  }
+  return false
+}
