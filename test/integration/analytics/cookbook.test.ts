@@ -493,6 +493,27 @@ describe('a question about alerts', () => {
   })
 })
 
+describe('a question about work', () => {
+  it('shows the open alerts of each assignee, and how long the oldest waits', async () => {
+    const { rows } = await answer('open-alerts-by-assignee')
+    const open = history.alerts.filter((one) => one.disposition === 'OPEN')
+    const expected = [...group(open, (one) => one.assignee)].map(([assignee, some]) => {
+      const oldest = some.toSorted((a, b) => a.createdAtMs - b.createdAtMs)[0]!
+      return [
+        ...[assignee, some.length],
+        some.filter((one) => one.createdAtMs < historyEndMs - dayMs).length,
+        ...[oldest.createdAtMs, oldest.alertId, Math.max(...some.map((one) => one.riskScore))],
+      ]
+    })
+    expect(expected.length).toBeGreaterThan(3)
+    const found = rows.map((row) => [
+      ...[row.assignee, row.open_alerts, row.older],
+      ...[toMs(row.oldest_at), row.oldest_alert, row.peak_risk],
+    ])
+    expect(found).toEqual(expected.toSorted((a, b) => Number(a[3]) - Number(b[3])))
+  })
+})
+
 describe('over time', () => {
   const bySession = () => [
     ...group(history.events, (one) => `${deviceOf(one)} ${one.event.body.session_id}`).values(),
@@ -659,7 +680,7 @@ describe('a question about attestation', () => {
 
 describe('the cookbook', () => {
   it('queries only the views, by tenant and time, within the limits of an analyst', () => {
-    expect(questions.length).toBeGreaterThanOrEqual(29)
+    expect(questions.length).toBeGreaterThanOrEqual(30)
     for (const { name, sql } of questions) {
       const own = [...sql.matchAll(/^\s*(\w+) as \($/gm)].map((found) => found[1]!)
       const read = [...sql.matchAll(/(?<!array )\b(?:from|join)\s+([\w.]+)/gi)].map(
