@@ -22,15 +22,14 @@ import type { ServerSignals, Signals } from '#shared/core/signals/signal-definit
 import { type EventHeader, encodeEventHead } from '#shared/core/telemetry/event-batch.ts'
 import type { Findings } from '#shared/core/telemetry/fast-path.ts'
 import { parseTelemetry } from '#shared/core/telemetry/parse-telemetry.ts'
-import { findForcedScore, sandboxForced } from '#shared/core/telemetry/sandbox.ts'
-import type { SignalWarning } from '#shared/core/telemetry/signal-warnings.ts'
-import { readVerdictRequest, type Telemetry } from '#shared/core/telemetry/submission.ts'
-import { findWarnings } from '#shared/core/telemetry/warnings/find-warnings.ts'
-import { noAttestation } from '#shared/core/verdicts/verdict-token.ts'
+import { findForcedScore } from '#shared/core/telemetry/sandbox.ts'
+import type { Telemetry } from '#shared/core/telemetry/submission.ts'
+import { noAttestation, type VerdictAttestation } from '#shared/core/verdicts/verdict-token.ts'
 import type { ActivePolicy } from '#shared/io/tenants/directory/active-policies.ts'
 import type { Tenant } from '#shared/io/tenants/directory/tenant-copy.ts'
+import { type AcceptedFacts, findVerdict, toAnswer } from './accepted-answer.ts'
 import { type Refusal, refusals, refuse, refuseInstall, toVerified } from './refusals.ts'
-import type { IssuedVerdict, IssueVerdict, VerdictResult } from './verdicts/issue-verdict.ts'
+import type { IssueVerdict, VerdictResult } from './verdicts/issue-verdict.ts'
 import {
   type Credentials,
   findSender,
@@ -177,8 +176,17 @@ export function decideVerified(body: Buffer, given: DecideFacts): Acceptance | R
   // The lease may have expired since the signature was verified.
   if (!deps.leaseValid()) return refusals.lease
   const counter = given.evidence?.counter ?? null
-  const facts = { sender, deps, score, serverSignals, counter, receivedAtMs, rateLimit }
-  return accept(body, parsed, facts)
+  return accept(body, parsed, {
+    sender,
+    tenant,
+    issueVerdict: deps.issueVerdict,
+    attestation: toAttestation(sender, serverSignals),
+    score,
+    serverSignals,
+    counter,
+    receivedAtMs,
+    rateLimit,
+  })
 }
 
 const limitDetails = {
@@ -241,80 +249,21 @@ function toPlatform(platform: string): Platform {
   return platform === 'android' || platform === 'ios' ? platform : 'other'
 }
 
-/** JSON in ASCII, for texts that the client chose. */
-export const escapeNonAscii = (json: string): string =>
-  json.replace(/[\u0080-\uffff]/g, (character) => {
-    return `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`
-  })
-
-function findSandboxWarnings(
-  telemetry: Telemetry,
-  { tenant, score, receivedAtMs }: { tenant: Tenant; score: Score; receivedAtMs: number },
-): SignalWarning[] {
-  const isForced = score.reasons.some(({ code }) => code === sandboxForced)
-  const raspScore = isForced ? null : score.score
-  return findWarnings(telemetry, { raspScore, receivedAtMs }, tenant.policy ?? {})
-}
-
-type AcceptFacts = {
+type EventFacts = AcceptedFacts & {
   sender: Sender
-  deps: Pick<DecideDeps, 'issueVerdict'>
-  score: Score
   serverSignals: ServerSignals
   /** Of a valid App Attest assertion. */
   counter: number | null
-  receivedAtMs: number
   rateLimit: RateLimitFields | null
 }
 
-/** @returns null when the submission asks for no verdict */
-function findVerdict(
-  telemetry: Telemetry,
-  eventId: string,
-  { sender, deps, score, receivedAtMs }: AcceptFacts,
-): IssuedVerdict | null {
-  const request = readVerdictRequest(telemetry)
-  if (request === null) return null
-  if (deps.issueVerdict === undefined) return { token: null, result: 'no_key' }
-  const facts = sender.install?.facts
-  return deps.issueVerdict({
-    tenantId: sender.tenant.tenantId,
-    deviceId: telemetry.device_id,
-    sessionId: telemetry.session_id,
-    userId: telemetry.user_id,
-    eventId,
-    request,
-    score: score.score,
-    action: score.action,
-    attestation:
-      facts === undefined ? noAttestation : { provider: facts.p, level: facts.l, verdict: facts.v },
-    receivedAtMs,
-  })
-}
-
-/** The body of the 200: JSON in ASCII. */
-function toAnswer(
-  telemetry: Telemetry,
-  eventId: string,
-  { sender: { tenant }, score, receivedAtMs }: AcceptFacts,
-  verdictToken: string | null,
-): string {
-  const answer = {
-    status: 'accepted',
-    rasp_score: score.score,
-    rasp_action: score.action,
-    event_id: eventId,
-  }
-  const token = verdictToken === null ? {} : { verdict_token: verdictToken }
-  if (tenant.ingestAnswer === 'interface') return JSON.stringify({ ...answer, ...token })
-  const flags = score.reasons.map(({ code }) => code)
-  const warnings =
-    tenant.environment === 'sandbox'
-      ? findSandboxWarnings(telemetry, { tenant, score, receivedAtMs })
-      : []
-  if (warnings.length === 0) return JSON.stringify({ ...answer, flags, ...token })
-  // Warnings hold names that the client chose.
-  return escapeNonAscii(JSON.stringify({ ...answer, flags, warnings, ...token }))
+/** What a verdict token says of the install: what holds for this event. */
+function toAttestation({ install }: Sender, { attestation }: ServerSignals): VerdictAttestation {
+  if (install === null) return noAttestation
+  const { p: provider, v: verdict, l: level } = install.facts
+  if (verdict !== 'verified' || attestation?.verified === true) return { provider, verdict, level }
+  // The event's own evidence failed, or a certificate was revoked since.
+  return { provider, verdict: 'rejected', level: 'none' }
 }
 
 type InstallHead = NonNullable<EventHeader['install']>
@@ -325,10 +274,10 @@ const withCounter = (head: InstallHead, counter: number | null): InstallHead =>
 function accept(
   body: Buffer,
   parsed: { telemetry: Telemetry } & Findings,
-  facts: AcceptFacts,
+  facts: EventFacts,
 ): Acceptance {
-  const { sender, score, serverSignals, receivedAtMs } = facts
-  const { tenant, install } = sender
+  const { sender, tenant, score, serverSignals, receivedAtMs } = facts
+  const { install } = sender
   const { telemetry } = parsed
   const eventId = toEventId(body)
   const verdict = findVerdict(telemetry, eventId, facts)

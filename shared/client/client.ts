@@ -1,6 +1,7 @@
 /**
  * The client for Node and Bun, with the cryptography of `node:crypto`: signs and sends telemetry,
- * verifies webhooks and verdicts, and maps what mobile SDKs report to `signals`. It needs no package.
+ * verifies webhooks and verdicts, and maps what mobile SDKs report to `signals`. It needs no
+ * package.
  */
 import { createHmac, timingSafeEqual, webcrypto } from 'node:crypto'
 import { checkSecretText, toBytes } from './check-arguments.ts'

@@ -1,7 +1,7 @@
 /**
  * The console's background jobs, all in one thread of their own. A lock lets one of any number of
- * consoles run each of them; the stream keeper, the directory reconciler, the list projector and the
- * job of verdict keys run in every console.
+ * consoles run each of them; the stream keeper, the directory reconciler, the list projector and
+ * the job of verdict keys run in every console.
  */
 import { randomBytes } from 'node:crypto'
 import { createErasureStore } from '#shared/io/erasure/erasure-store.ts'

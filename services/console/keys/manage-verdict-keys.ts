@@ -1,7 +1,7 @@
 /**
- * Rotation of the keys that sign verdicts. The key that begins to sign was published before, and the
- * one that it replaces stays published until its last token has expired, so every token verifies
- * with the keys of its time.
+ * Rotation of the keys that sign verdicts. The key that begins to sign was published before, and
+ * the one that it replaces stays published until its last token has expired, so every token
+ * verifies with the keys of its time.
  */
 import { unavailable } from '#shared/core/http/problem.ts'
 import type { Sealer } from '#shared/io/keys/console-keys.ts'
@@ -24,10 +24,10 @@ export type VerdictKeyDeps = {
 
 /**
  * Makes the next key sign. When it returns, no edge signs with the key before.
- * @param wanted.revoke withdraws that key at once: its tokens verify nowhere, once copies of the keys
- *   have expired
- * @throws Problem conflict while the next key is not published for long enough; unavailable when the
- *   rotation is recorded but an edge may not have the key yet
+ * @param wanted.revoke withdraws that key at once: its tokens verify nowhere, once copies of the
+ *   keys have expired
+ * @throws Problem conflict while the next key is not published for long enough; unavailable when
+ *   the rotation is recorded but an edge may not have the key yet
  */
 export async function rotateKeys(
   deps: VerdictKeyDeps,

@@ -52,7 +52,10 @@ export type RewrapResult = {
   already: number
   /** Tenants with a sealed secret. */
   tenants: number
-  /** Tenants, operators, erasures and verdict keys left for another call; 0 when the previous key is not needed. */
+  /**
+   * Tenants, operators, erasures and verdict keys left for another call; 0 when the previous key is
+   * not needed.
+   */
   remaining: number
   duration_ms: number
 }
@@ -102,8 +105,7 @@ export async function rewrapSecrets(
   await forEachConcurrently(stale, inTime, (tenantId) =>
     withTenantLock(deps.locks, tenantId, (session) => project(session, tenantId)),
   )
-  const verdictKeys = await postgres.transaction((tx) => rewrapVerdictKeys(tx, sealer))
-  count(verdictKeys)
+  count(await postgres.transaction((tx) => rewrapVerdictKeys(tx, sealer)))
   const { revision: verdictRevision } = await readDirectory(() =>
     directory.projectVerdictKey(postgres),
   )

@@ -1,7 +1,7 @@
 /**
  * Operations on tenants except rotation: create, suspend, resume, set rates, set what clients are
- * answered, set the webhook. A change and its audit row are one transaction. A change for edges returns once every live edge has
- * applied it.
+ * answered, set the webhook. A change and its audit row are one transaction. A change for edges
+ * returns once every live edge has applied it.
  */
 
 import { Problem, unavailable } from '#shared/core/http/problem.ts'

@@ -4,7 +4,7 @@
  */
 import { clientBatchFaultsMax } from '#shared/core/base/limits/ingest.ts'
 import type { UnstoredBatch } from '#shared/core/http/problem.ts'
-import { escapeNonAscii } from '../decide-submission.ts'
+import { escapeNonAscii } from '../accepted-answer.ts'
 import { type Refusal, refusals } from '../refusals.ts'
 
 export type BatchReply = {

@@ -138,10 +138,11 @@ export function createEvidencePool(options: PoolOptions): EvidencePool {
         metrics.failed('full')
         throw unavailable('Too many registrations are waiting.')
       }
+      const job = toJob(request, tenant, options)
       total++
       counts.set(tenantId, count + 1)
       const { promise, resolve, reject } = Promise.withResolvers<VerifiedEvidence>()
-      queue.add(tenantId, { tenantId, job: toJob(request, tenant, options), resolve, reject })
+      queue.add(tenantId, { tenantId, job, resolve, reject })
       next()
       return promise
     },

@@ -6,9 +6,9 @@ import type { Log } from '#shared/io/process/log.ts'
 import type { Metrics } from '#shared/io/process/metrics.ts'
 import type { IngestConfig } from '../config.ts'
 import { createEventEvidence, type VerifyEventEvidence } from './event-evidence.ts'
+import { createRegistrationEvidence } from './evidence.ts'
 import { createEvidenceMetrics } from './evidence-metrics.ts'
 import { createEvidencePool } from './evidence-pool.ts'
-import { createRegistrationEvidence } from './verify-registration.ts'
 
 export type OpenedEvidence = {
   /** Of a registration, whose signature and challenge held. */

@@ -27,10 +27,14 @@ export type VerdictKey = {
 export type VerdictKeySet = { keys: readonly VerdictKey[] }
 
 /**
- * A key set; the address of `GET {base_url}/v1/di/verdict-keys`; or a function that fetches a key
+ * A key set; the address of `GET {base_url}/v1/di/verdict-keys`, a text or a `URL`; or a function that fetches a key
  * set. What is fetched is kept for five minutes, by the address or the function.
  */
-export type VerdictKeySource = VerdictKeySet | string | URL | (() => Promise<VerdictKeySet>)
+export type VerdictKeySource =
+  | VerdictKeySet
+  | string
+  | { readonly href: string }
+  | (() => Promise<VerdictKeySet>)
 
 /** Finds the keys of an id; an empty list when there is none. */
 export type FindVerdictKeys = (kid: string) => Promise<readonly VerdictKey[]>
@@ -49,7 +53,9 @@ export function toKeyFinder(source: unknown): FindVerdictKeys {
     byFunction.set(fetchKeys, known)
     return known
   }
-  if (typeof source === 'string' || source instanceof URL) return findByAddress(String(source))
+  // By what it is, not by its class: a test runner may have a URL of its own.
+  const address = (source as { href?: unknown } | null | undefined)?.href ?? source
+  if (typeof address === 'string') return findByAddress(address)
   if (isKeySet(source)) return async (kid) => selectKeys(source, kid)
   const what = isPromise(source) ? 'a promise: await it' : describe(source)
   return fail('keys', `must be a key set, an address or a function, not ${what}`)

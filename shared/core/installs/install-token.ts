@@ -107,8 +107,8 @@ export function makeInstallToken(
 }
 
 /**
- * Derives the install key of a token: one HMAC, for any text. A signature that holds under it proves
- * the token as well, since nobody else can derive the key. What the token says is not read.
+ * Derives the install key of a token: one HMAC, for any text. A signature that holds under it
+ * proves the token as well, since nobody else can derive the key. What it says is not read.
  * @param text of the header
  * @param roots the valid roots of the tenant that the body names
  * @param decoy takes the place of a root that is missing

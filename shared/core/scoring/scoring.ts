@@ -1,7 +1,7 @@
 /**
  * Computes the score: a pure function of `signals`, the server signals and the tenant's policy.
- * Suppressions also use the SDK version, the platform and the time of receipt. A policy is compiled once. The weights of
- * the reasons add up to the score.
+ * Suppressions also use the SDK version, the platform and the time of receipt. A policy is compiled
+ * once. The weights of the reasons add up to the score.
  */
 import type { Policy } from '#shared/core/policies/policy.ts'
 import {

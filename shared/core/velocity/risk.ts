@@ -9,7 +9,7 @@ import { findPlaceholderIds } from '#shared/core/telemetry/placeholder-ids.ts'
 import { sandboxForced } from '#shared/core/telemetry/sandbox.ts'
 import { findAttestation, noOrderFacts, type OrderFacts } from './attestation-findings.ts'
 import { type Counts, correlate, type Finding, findVelocity, type Risk } from './correlation.ts'
-import { findScoreMismatch } from './score-mismatch.ts'
+import { findScoreMismatch, hasServerEvidence } from './score-mismatch.ts'
 
 /** What earlier events add to the evidence about one event, as of its stream offset. */
 export type RiskFeatures = {
@@ -63,7 +63,9 @@ export function decideRisk(event: RiskEvent, policy: Policy, features: RiskFeatu
     return { riskScore: score, action, reasons }
   }
   const findings = findVelocity(policy.velocity, features.counts, features.details)
-  const mismatch = findScoreMismatch(event.body.scorer, score, policy)
+  const mismatch = hasServerEvidence(reasons)
+    ? null
+    : findScoreMismatch(event.body.scorer, score, policy)
   if (mismatch !== null) findings.push(mismatch)
   // The edge has named what the policy requires and the event lacks.
   const named = reasons.some((reason) => reason.code === features.missing?.code)

@@ -5,6 +5,8 @@
  */
 
 import type { Policy } from '#shared/core/policies/policy.ts'
+import type { Reason } from '#shared/core/scoring/score.ts'
+import { isServerCategory } from '#shared/core/signals/signal-definition.ts'
 import type { Finding } from './correlation.ts'
 
 /** The client's own verdict as it was submitted. */
@@ -34,6 +36,16 @@ export function measureScoreMismatch(scorer: ClientVerdict, raspScore: number): 
   if (own <= 1 && (action === 'REVIEW' || action === 'BLOCK')) return 0
   return Math.round(Math.abs(own - raspScore))
 }
+
+/**
+ * Whether the service's own signals are a part of the score. A client cannot know them, so its score
+ * is not compared with such a one.
+ */
+export const hasServerEvidence = (reasons: readonly Reason[]): boolean =>
+  reasons.some(({ evidence: { signals } }) => Array.isArray(signals) && signals.some(isSeenHere))
+
+const isSeenHere = (path: unknown): boolean =>
+  typeof path === 'string' && isServerCategory(path.split('.')[0]!)
 
 /**
  * Applies the policy's rule on score mismatches.

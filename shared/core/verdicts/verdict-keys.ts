@@ -3,7 +3,7 @@
  * published long before it signs, so a verifier that keeps a copy of the keys has it by then. A
  * `previous` key stays published until its last token has expired.
  */
-import { createPublicKey, generateKeyPairSync, hash, type KeyObject } from 'node:crypto'
+import { createPublicKey, hash, type KeyObject } from 'node:crypto'
 import { z } from 'zod'
 import { verdictKeyPublishedMsMin } from '#shared/core/base/limits/tenants.ts'
 
@@ -44,13 +44,6 @@ export function toVerdictJwk(key: KeyObject): VerdictJwk {
   // The members that RFC 7638 names, in their order.
   const kid = hash('sha256', JSON.stringify({ crv: 'P-256', kty: 'EC', x, y }), 'base64url')
   return { kty: 'EC', crv: 'P-256', x, y, kid, use: 'sig', alg: 'ES256' }
-}
-
-/** A new pair. The private half is PKCS #8 in base64. */
-export function makeVerdictKey(): { jwk: VerdictJwk; privateKey: string } {
-  const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
-  const text = privateKey.export({ format: 'der', type: 'pkcs8' }).toString('base64')
-  return { jwk: toVerdictJwk(privateKey), privateKey: text }
 }
 
 /**

@@ -1,7 +1,8 @@
 /**
  * Reads a tenant's fleet over time: events, devices and sessions by SDK version and platform, and
- * on how many devices each signal was detected, by the client or by the service. Events are exact; devices and sessions are counted
- * by sketches, exact to tens of thousands and within a percent beyond.
+ * on how many devices each signal was detected, by the client or by the service. Events are exact;
+ * devices and sessions are counted by sketches, exact to tens of thousands and within a percent
+ * beyond.
  */
 import { fleetPointsMax } from '#shared/core/base/limits/analytics.ts'
 import type { Clickhouse } from '#shared/io/clickhouse/clickhouse.ts'

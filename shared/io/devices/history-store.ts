@@ -31,7 +31,11 @@ import {
 } from '#shared/io/clickhouse/clickhouse.ts'
 import { readRowsInPieces } from '#shared/io/clickhouse/clickhouse-rows.ts'
 import { nodeOfDevice } from '#shared/io/clickhouse/shards.ts'
-import { createInstallStore } from '#shared/io/installs/install-store.ts'
+import {
+  type InstallTuple,
+  latestInstallSql,
+  toDeviceInstall,
+} from '#shared/io/installs/install-sql.ts'
 import { createTenantCache } from '#shared/io/process/tenant-cache.ts'
 
 export type DeviceQuery = {
@@ -66,24 +70,15 @@ export function createHistoryStore(clickhouse: Clickhouse): HistoryStore {
     entriesMax: hotDevicesMax,
     ttlMs: hotKeyMs,
   })
-  const { findInstall } = createInstallStore(clickhouse)
-  const withInstall = async <None>(
-    query: DeviceQuery,
-    finding: Promise<History | None>,
-  ): Promise<DeviceHistory | None> => {
-    const [found, install] = await Promise.all([finding, findInstall(query)])
-    return isHistory(found) ? { ...found, install } : found
-  }
   const findSmallDevice: HistoryStore['findSmallDevice'] = async (query) => {
     const { tenantId, deviceId } = query
     if (large.get(tenantId, deviceId)) return 'large'
-    const node = nodeOfDevice(clickhouse, deviceId)
-    const found = await withInstall(query, findFewSessions(node, query))
+    const found = await findFewSessions(nodeOfDevice(clickhouse, deviceId), query)
     if (found === 'large') large.set(tenantId, deviceId, true)
     return found
   }
   const findLargeDevice: HistoryStore['findLargeDevice'] = (query) =>
-    withInstall(query, findManySessions(nodeOfDevice(clickhouse, query.deviceId), query))
+    findManySessions(nodeOfDevice(clickhouse, query.deviceId), query)
   return {
     findSmallDevice,
     findLargeDevice,
@@ -93,12 +88,6 @@ export function createHistoryStore(clickhouse: Clickhouse): HistoryStore {
     },
   }
 }
-
-/** What the sessions of a device tell of it. */
-type History = Omit<DeviceHistory, 'install'>
-
-const isHistory = <None>(found: History | None): found is History =>
-  typeof found === 'object' && found !== null
 
 /** Devices with this many rows or more are counted by the engine: 1,000 rows are about 150 KB. */
 const rowsAtOnce = 1_000
@@ -113,9 +102,10 @@ const sessionColumns = `session_id, toUnixTimestamp64Milli(started_at),
   risk.flags, client`
 
 const firstRowsSql = `
-  select ${sessionColumns}, arraySlice(users, 1, ${usersAtOnce}), length(users) ${ofDevice}
+  select ${sessionColumns}, arraySlice(users, 1, ${usersAtOnce}), length(users),
+    ${latestInstallSql} ${ofDevice}
   limit ${rowsAtOnce}`
-type FirstRow = [...SessionRow, usersCount: number]
+type FirstRow = [...SessionRow, usersCount: number, install: InstallTuple]
 
 const firstRowsSettings = {
   ...smallQuery,
@@ -131,7 +121,7 @@ const firstRowsSettings = {
 const totalsSql = `
   select toUnixTimestamp64Milli(min(started_at)), toUnixTimestamp64Milli(max(last_seen_at)),
     max(verdict.score), max(risk.rank), uniqExact(session_hash),
-    argMaxIf(client, (sessions.last_seen_at, client), notEmpty(client))
+    argMaxIf(client, (sessions.last_seen_at, client), notEmpty(client)), ${latestInstallSql}
   ${ofDevice}`
 
 // Sorting rows takes less than half the time of joining all sessions to sort those. A session that
@@ -154,12 +144,13 @@ type Totals = [
   peakRank: number,
   sessionsTotal: number,
   client: string[],
+  install: InstallTuple,
 ]
 
 async function findFewSessions(
   clickhouse: ClickhouseNode,
   query: DeviceQuery,
-): Promise<History | 'large' | null> {
+): Promise<DeviceHistory | 'large' | null> {
   const rows = await readRows<FirstRow>(clickhouse, firstRowsSql, toKey(query), firstRowsSettings)
   if (rows.length === 0) return null
   if (rows.length >= rowsAtOnce || rows.some((row) => row[10] > usersAtOnce)) return 'large'
@@ -177,6 +168,7 @@ async function findFewSessions(
       rows.reduce((peak, row) => Math.max(peak, row[6]), 0),
       sessions.length,
       findLatestClient(sessionRows),
+      rows[0]![11],
     ],
     users: toUsersPage(users, usersPageMax),
     page: toRecentPage(sessionRows, { ...toPaging(query), newest: null })!,
@@ -186,7 +178,7 @@ async function findFewSessions(
 async function findManySessions(
   clickhouse: ClickhouseNode,
   query: DeviceQuery,
-): Promise<History | null> {
+): Promise<DeviceHistory | null> {
   const [totals] = await readRows<Totals>(clickhouse, totalsSql, toKey(query))
   // Erased meanwhile: the device is unknown.
   if (totals === undefined || totals[4] === 0) return null
@@ -248,8 +240,9 @@ async function readRows<Row>(
 function toHistory(
   { deviceId }: DeviceQuery,
   { totals, users, page }: { totals: Totals; users: UsersPage; page: RecentPage },
-): History {
-  const [firstSeenAtMs, lastSeenAtMs, peakRaspScore, peakRank, sessionsTotal, client] = totals
+): DeviceHistory {
+  const [firstSeenAtMs, lastSeenAtMs, peakRaspScore, peakRank, sessionsTotal, client, install] =
+    totals
   const last = page.more ? page.sessions.at(-1) : undefined
   return {
     deviceId,
@@ -257,6 +250,7 @@ function toHistory(
     lastSeenAtMs,
     peakRaspScore,
     peakRiskScore: toRisk(peakRank).riskScore,
+    install: toDeviceInstall(install),
     client: toClient(client),
     users: users.users,
     nextUser: users.next,

@@ -1,8 +1,7 @@
 /**
- * Registrations of installs in ClickHouse: scorers write them in the order of the stream, the APIs
- * read the latest of a device. Writing one again changes nothing.
+ * Registrations of installs in ClickHouse, which scorers write in the order of the stream. Writing
+ * one again changes nothing.
  */
-import type { DeviceInstall } from '#shared/core/devices/device-history.ts'
 import type { AcceptedRegistration } from '#shared/core/installs/registration.ts'
 import { toKeyHash } from '#shared/core/velocity/key-hash.ts'
 import {
@@ -12,7 +11,7 @@ import {
   smallQuery,
 } from '#shared/io/clickhouse/clickhouse.ts'
 import { createRowWriter, type RowWriter } from '#shared/io/clickhouse/row-binary.ts'
-import { nodeOfDevice, onNodesOf } from '#shared/io/clickhouse/shards.ts'
+import { onNodesOf } from '#shared/io/clickhouse/shards.ts'
 
 export type InstallWriter = {
   /**
@@ -73,43 +72,6 @@ export function createInstallWriter(clickhouse: Clickhouse): InstallWriter {
     insertRegistrations: async (registrations) => {
       if (registrations.length === 0) return
       await onNodesOf(clickhouse, registrations, toShardKey, insertInto)
-    },
-  }
-}
-
-export type InstallStore = {
-  /** @returns null when no app on the device has registered @throws when ClickHouse fails */
-  findInstall: (device: { tenantId: string; deviceId: string }) => Promise<DeviceInstall | null>
-}
-
-/** A caller waits for the answer. */
-const readMaxMs = 2_500
-
-/** What the APIs read. */
-export function createInstallStore(clickhouse: Clickhouse): InstallStore {
-  return {
-    findInstall: async ({ tenantId, deviceId }) => {
-      const result = await nodeOfDevice(clickhouse, deviceId).query({
-        query: `select provider, toString(verdict) as verdict, level,
-            toUnixTimestamp64Milli(received_at) as registeredAtMs,
-            toUnixTimestamp64Milli(expires_at) as expiresAtMs
-          from installs
-          where tenant_id = {tenant:String} and device_id = {device:String}
-          order by stream_offset desc limit 1`,
-        query_params: { tenant: tenantId, device: deviceId },
-        clickhouse_settings: smallQuery,
-        abort_signal: AbortSignal.timeout(readMaxMs),
-        format: 'JSONEachRow',
-      })
-      const [row] = await result.json<DeviceInstall>()
-      if (row === undefined) return null
-      // ClickHouse may write numbers of 64 bits as text.
-      const { registeredAtMs, expiresAtMs } = row
-      return {
-        ...row,
-        registeredAtMs: Number(registeredAtMs),
-        expiresAtMs: Number(expiresAtMs),
-      }
     },
   }
 }

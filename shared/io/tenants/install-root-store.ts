@@ -26,6 +26,17 @@ export async function insertFirstRoot(
   return rowCount === 1
 }
 
+/** `insertFirstRoot` for a tenant that the edges know already. */
+export async function addFirstRoot(
+  tx: Queryable,
+  tenantId: string,
+  sealed: string,
+): Promise<boolean> {
+  const isNew = await insertFirstRoot(tx, tenantId, sealed)
+  if (isNew) await raiseEpoch(tx, tenantId)
+  return isNew
+}
+
 /** Tenants without a root: they are older than install roots. */
 export async function listTenantsWithoutRoot(db: Queryable, limit: number): Promise<string[]> {
   const { rows } = await db.query<{ tenant_id: string }>(

@@ -5,7 +5,6 @@
 import { verdictKeyKeptMs } from '#shared/core/base/limits/tenants.ts'
 import { Problem } from '#shared/core/http/problem.ts'
 import {
-  makeVerdictKey,
   mayRotateAtMs,
   type VerdictJwk,
   type VerdictKeyEntry,
@@ -16,6 +15,7 @@ import type { Sealer } from '#shared/io/keys/console-keys.ts'
 import { toHeadSql, UnsealError } from '#shared/io/keys/sealed-secrets.ts'
 import { insertAudit } from '#shared/io/postgres/audit-store.ts'
 import { type Queryable, toTime } from '#shared/io/postgres/postgres.ts'
+import { makeVerdictKey } from './make-verdict-key.ts'
 
 /** A key as operators see it. Times are ISO-8601. */
 export type VerdictKeyView = {
@@ -184,8 +184,8 @@ export async function findVerdictKeyProjection(db: Queryable): Promise<VerdictKe
 }
 
 /**
- * Notes that no edge signs with these keys any more: their private halves are removed, and they stay
- * published until their last tokens have expired.
+ * Notes that no edge signs with these keys any more: their private halves are removed, and they
+ * stay published until their last tokens have expired.
  */
 export async function endReplacedKeys(
   db: Queryable,

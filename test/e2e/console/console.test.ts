@@ -16,6 +16,7 @@ import { until } from '../../support/process/until.ts'
 import { describeAccount } from './account-story.ts'
 import { describeAlerts } from './alert-story.ts'
 import { describeAnalytics } from './analytics-story.ts'
+import { describeAttestation } from './attestation-story.ts'
 import { describeAudit } from './audit-story.ts'
 import { describeBrowsers } from './browser-story.ts'
 import { describeBulk } from './bulk-story.ts'
@@ -253,6 +254,7 @@ describe('a first administrator', () => {
   })
 
   describeIntegration(() => ({ running, page, tenant: acme }))
+  describeAttestation(() => ({ running, page, password }))
 
   it('finds each change in the audit log, with its previous and new values', async () => {
     await page.getByRole('link', { name: 'Audit' }).click()

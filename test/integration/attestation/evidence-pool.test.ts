@@ -6,13 +6,13 @@ import { hashSerial } from '#shared/core/installs/evidence-signals.ts'
 import { packSerials } from '#shared/core/installs/revoked-serials.ts'
 import { createMetrics } from '#shared/io/process/metrics.ts'
 import { createEventEvidence } from '../../../services/ingest/installs/event-evidence.ts'
+import { createRegistrationEvidence } from '../../../services/ingest/installs/evidence.ts'
 import { createEvidenceMetrics } from '../../../services/ingest/installs/evidence-metrics.ts'
 import {
   createEvidencePool,
   type EvidencePool,
   type EvidenceTenant,
 } from '../../../services/ingest/installs/evidence-pool.ts'
-import { createRegistrationEvidence } from '../../../services/ingest/installs/verify-registration.ts'
 import { testLog } from '../../support/http/console-rig.ts'
 import {
   androidApp,

@@ -50,6 +50,18 @@ describe('the apps of a tenant', () => {
     await rig.must(404, 'DELETE', `/tenants/acme/apps/android/${androidApp.id}`, admin())
   })
 
+  it('raise the epoch with each change: one epoch names one content at the edges', async () => {
+    await createTenant('epochs')
+    const readEpoch = () => edge.directory.find('epochs')!.epoch
+    const first = readEpoch()
+    await put('epochs', appleApp)
+    expect(readEpoch()).toBe(first + 1)
+    await put('epochs', { ...appleApp, development: true })
+    expect(readEpoch()).toBe(first + 2)
+    await rig.must(200, 'DELETE', `/tenants/epochs/apps/ios/${appleApp.id}`, admin())
+    expect(readEpoch()).toBe(first + 3)
+  })
+
   it('never show their Play keys: in no answer, audit entry, table or entry of the directory', async () => {
     await createTenant('sealed')
     const answer = await put('sealed', { ...androidApp, play_keys: playKeys })

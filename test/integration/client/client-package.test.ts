@@ -275,6 +275,8 @@ describe('the types', () => {
       declare const decodedToken: import('device-intelligence-client').PlayIntegrityPayload
       declare const nonce: string
       declare const attestKey: (challenge: string) => string[]
+      declare const token: string
+      declare const session: { userId: string; nonce: string }
       declare const report: Record<string, unknown>
       export {}`
     const pages = await Promise.all(

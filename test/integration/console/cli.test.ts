@@ -224,6 +224,25 @@ describe('tenants', () => {
     }
   })
 
+  it('have answers to their clients with or without flags', async () => {
+    await diJson('tenants', 'create', 'answered')
+    const answer = { tenant_id: 'answered', ingest_answer: 'interface' }
+    expect(await diJson('tenants', 'ingest-answer', 'answered', 'interface')).toEqual(answer)
+    expect(await diJson('tenants', 'show', 'answered')).toMatchObject(answer)
+    const wrong = await di(['tenants', 'ingest-answer', 'answered', 'nothing'])
+    expect([wrong.status, wrong.stderr]).toEqual([1, expect.stringContaining('ingest_answer')])
+  })
+
+  it('share verdict keys, which the console makes, lists and rotates', async () => {
+    const list = () => diJson('verdict-keys', 'list') as Promise<{ data: { state: string }[] }>
+    await until('there are keys', async () => (await list()).data.length === 2)
+    const early = await di(['verdict-keys', 'rotate'])
+    expect([early.status, early.stderr]).toEqual([1, expect.stringContaining('published since')])
+    const rotated = await di(['verdict-keys', 'rotate', '--revoke'])
+    expect(rotated.stdout).toMatch(/^KEY +STATE +PUBLISHED/)
+    expect((await list()).data.map(({ state }) => state).slice(0, 2)).toEqual(['next', 'current'])
+  })
+
   it('are printed as tables for people', async () => {
     const created = await di(['tenants', 'create', 'shop', '--name', 'A shop'])
     expect(created.stdout).toMatch(/^tenant_id +shop\n/)

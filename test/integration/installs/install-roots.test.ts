@@ -166,6 +166,26 @@ describe('a rotation of the root', () => {
     expect(epochs.size).toBeGreaterThan(3)
   })
 
+  it('makes a root known to every edge before any edge makes tokens with it', async () => {
+    const isKnown: boolean[] = []
+    const directory: typeof rig.deps.directory = {
+      ...rig.deps.directory,
+      project: async (projection) => {
+        const [makesTokens] = projection.entry.install_roots!
+        isKnown.push(
+          edges.every((edge) =>
+            edge.directory
+              .find(tenantId)!
+              .installRoots.some(({ epoch }) => epoch === makesTokens!.epoch),
+          ),
+        )
+        return rig.deps.directory.project(projection)
+      },
+    }
+    await rotateInstallRoot({ ...rig.deps, directory }, { tenantId, actor: 'ada' })
+    expect(isKnown).toEqual([true, true])
+  })
+
   it('leaves the tokens of the root before valid, until the next one', async () => {
     const first = register(edges[0]!)!
     expect(await rotate()).toMatchObject({

@@ -33,19 +33,14 @@ const startMs = Date.now() - 6 * 3_600_000
 const stream = makeOrderedStream({ seed, policy, startMs }, 600)
 
 let server: TestClickhouse
-let cluster: TestShards
 let clickhouse: Clickhouse
-let sharded: Clickhouse
 beforeAll(async () => {
-  ;[server, cluster] = await Promise.all([startClickhouse({ isMigrated: true }), startShards(2)])
-  const { url, shardUrls } = cluster
-  await migrateClickhouse(url, null, shardUrls)
+  server = await startClickhouse({ isMigrated: true })
   clickhouse = createClickhouse(server.url, { name: 'test' })
-  sharded = createClickhouse(url, { name: 'test', shardUrls })
 })
 afterAll(async () => {
-  await Promise.all([clickhouse?.close(), sharded?.close()])
-  await Promise.all([server?.stop(), cluster?.stop()])
+  await clickhouse?.close()
+  await server?.stop()
 })
 
 /** A scorer without a broker: another one, or the same one after a restart. */
@@ -146,8 +141,9 @@ async function runAlone(): Promise<unknown[]> {
   return readAll(raised)
 }
 
+let alone: unknown[]
+
 describe('decisions of one scorer', () => {
-  let alone: unknown[]
   beforeAll(async () => {
     alone = await runAlone()
   })
@@ -242,24 +238,6 @@ describe('decisions of one scorer', () => {
     expect([...raised.keys()].sort()).toEqual((alone[4] as [string, unknown][]).map(([id]) => id))
   })
 
-  it('are equal on two shards', async () => {
-    const scorer = createScorer(new Map(), sharded)
-    for (const batch of batchesOf(stream.messages, 11)) {
-      await scorer.store(batch)
-      await scorer.decide(batch)
-    }
-    expect(await readTables(sharded)).toEqual(alone.slice(0, 4))
-    // Both have some.
-    for (const table of Object.keys(tables)) {
-      const counts = await onEveryNode(sharded, async (node) => {
-        const query = `select toString(count()) from ${table}`
-        const result = await node.query({ query, format: 'JSONCompactEachRow' })
-        return Number((await result.json<[string]>())[0]![0])
-      })
-      expect([table, Math.min(...counts) > 0]).toEqual([table, true])
-    }
-  })
-
   it('are equal on two streams, but for the places in them', async () => {
     const expected = await readTables(clickhouse, withoutPlaces)
     const raised = await startOver()
@@ -283,5 +261,38 @@ describe('decisions of one scorer', () => {
       for (const batch of batchesOf(messages, 77)) await scorer.decide(batch)
     }
     expect(await readTables()).toEqual(before)
+  })
+})
+
+describe('decisions on two shards', () => {
+  let cluster: TestShards
+  let sharded: Clickhouse
+  beforeAll(async () => {
+    cluster = await startShards(2)
+    const { url, shardUrls } = cluster
+    await migrateClickhouse(url, null, shardUrls)
+    sharded = createClickhouse(url, { name: 'test', shardUrls })
+  })
+  afterAll(async () => {
+    await sharded?.close()
+    await cluster?.stop()
+  })
+
+  it('are those of one node, and both shards have some', async () => {
+    const scorer = createScorer(new Map(), sharded)
+    for (const batch of batchesOf(stream.messages, 11)) {
+      await scorer.store(batch)
+      await scorer.decide(batch)
+    }
+    expect(await readTables(sharded)).toEqual(alone.slice(0, 4))
+    // Both have some.
+    for (const table of Object.keys(tables)) {
+      const counts = await onEveryNode(sharded, async (node) => {
+        const query = `select toString(count()) from ${table}`
+        const result = await node.query({ query, format: 'JSONCompactEachRow' })
+        return Number((await result.json<[string]>())[0]![0])
+      })
+      expect([table, Math.min(...counts) > 0]).toEqual([table, true])
+    }
   })
 })

@@ -308,6 +308,33 @@ describe('a registration that is refused', () => {
   })
 })
 
+describe('a registration whose record cannot be stored', () => {
+  it('is answered 503, and the same bytes register later', async () => {
+    let isDown = true
+    const failing = await rig.startEdge({
+      wrapPublish:
+        (publish) =>
+        async (...message) => {
+          if (isDown) throw Object.assign(new Error('full'), { fault: 'stream_full', final: true })
+          return publish(...message)
+        },
+    })
+    const body = await registrationOf(failing, acme, { device_id: 'late' })
+    const stored = async () =>
+      (await readRegistrations(rig.nats)).filter(
+        ({ body }) => (body as Device).device_id === 'late',
+      )
+    const refused = await sendRegistration(failing, acme, body)
+    expect([refused.status, refused.headers.get('retry-after')]).toEqual([503, '1'])
+    expect(refused.body).not.toHaveProperty('install_token')
+    expect(await stored()).toEqual([])
+    isDown = false
+    expect((await sendRegistration(failing, acme, body)).status).toBe(200)
+    expect(await stored()).toHaveLength(1)
+    expect(await failing.count('di_ingest_registrations_total')).toBe(1)
+  })
+})
+
 describe('where the tenant’s own secret is off', () => {
   it('registrations and installs go on, and what the secret signs is refused', async () => {
     const off = await project('off', { shared_secret_off: true })

@@ -1,11 +1,16 @@
 // Decisions are a function of the stream: one scorer, two concurrent ones, killed and paused ones,
 // and full redelivery all raise the same alerts and store the same decisions, with the same points
-// and evidence.
+// and evidence; and the same registrations of installs and replays.
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { seed } from '../../support/process/seed.ts'
 import { until } from '../../support/process/until.ts'
-import { type EventFacts, signalsOf } from '../../support/telemetry/accepted-events.ts'
+import {
+  type EventFacts,
+  makeElement,
+  makeRegistrationElement,
+  signalsOf,
+} from '../../support/telemetry/accepted-events.ts'
 import {
   createScorerRig,
   type ScorerProcess,
@@ -23,8 +28,11 @@ afterAll(() => rig?.close())
 process.stdout.write(`scorer exactness seed ${seed}\n`)
 const nowMs = Date.now()
 
-/** Events of few devices that exceed every threshold, in messages as several edges send them. */
-function makeStream(): EventFacts[][] {
+/**
+ * Events of few devices that exceed every threshold, in messages as several edges send them, with
+ * registrations of installs among them.
+ */
+function makeStream(): Buffer[] {
   const facts = fc.sample(
     fc.record({
       tenantId: fc.constantFrom(...tenantIds),
@@ -60,23 +68,47 @@ function makeStream(): EventFacts[][] {
   const withRetries = events.flatMap((event, n) => {
     const retried = events[n - 40]
     if (n % 25 !== 0 || retried === undefined) return [event]
-    return [event, { ...retried, receivedAtMs: event.receivedAtMs! }]
+    // Every other copy comes so late that it is a replay.
+    const lateMs = n % 50 === 0 ? 15 * 60_000 : 0
+    return [event, { ...retried, receivedAtMs: event.receivedAtMs! + lateMs }]
   })
-  const messages: EventFacts[][] = []
+  const messages: Buffer[] = []
   for (let at = 0, size = 1; at < withRetries.length; at += size) {
     size = 1 + ((at * 7) % 9)
-    messages.push(withRetries.slice(at, at + size))
+    const elements = withRetries.slice(at, at + size).map(makeElement)
+    if (at % 3 === 0) elements.splice(at % 2, 0, toRegistration(at))
+    if (at % 11 === 0) messages.push(Buffer.from(`[${toRegistration(at + 1_000_000)}]`))
+    messages.push(Buffer.from(`[${elements.join(',')}]`))
   }
   return messages
 }
 
-/** Every stored decision and the risk of every session, merged or not. */
+/** A registration of one of few keys on one of few devices. */
+const toRegistration = (n: number) =>
+  makeRegistrationElement(
+    {
+      tenant_id: tenantIds[n % 2]!,
+      device_id: `d-${(n % 9) + 1}`,
+      provider: 'key_attestation',
+      verdict: n % 5 === 0 ? 'rejected' : 'verified',
+      attested_key: `key-${n % 7}`,
+      issuers: [`issuer-${n % 4}`],
+      device_model: `model-${n % 13}`,
+      token_id: `token-${n}`,
+    },
+    nowMs - 60_000 + n * 40,
+  )
+
+/** Every stored decision, what came with it, and the risk of every session, merged or not. */
 async function readDecisions(): Promise<unknown[]> {
   const queries = [
     `select * from decisions final
      order by tenant_id, device_id, session_id, event_id`,
     `select tenant_id, device_id, session_id, max(risk) as risk from sessions
      group by tenant_id, device_id, session_id order by tenant_id, device_id, session_id`,
+    'select * from installs final order by tenant_id, device_id, token_id',
+    'select * from install_keys final order by key_hash, kind, subject_hash, issuer_hash',
+    'select * from replays final order by tenant_id, device_id, session_id, event_id, hour',
   ]
   const results = await Promise.all(
     queries.map((query) => rig.clickhouse.query({ query, format: 'JSONEachRow' })),
@@ -103,6 +135,7 @@ async function startOver(): Promise<void> {
   )
   for (const table of [
     ...['telemetry', 'decisions', 'activity', 'devices', 'sessions', 'user_devices'],
+    ...['installs', 'install_keys', 'replays'],
   ]) {
     await rig.clickhouse.command({ query: `truncate table ${table}` })
   }
@@ -127,7 +160,7 @@ describe('alerts', () => {
   let decidedAlone: unknown[]
 
   beforeAll(async () => {
-    await rig.publish(...makeStream())
+    for (const message of makeStream()) await rig.publishRaw(message)
     await rig.startScorer()
     await rig.drained(60_000)
     alone = await readAlerts()
@@ -152,6 +185,11 @@ describe('alerts', () => {
         'SCORE_MISMATCH',
       ]),
     )
+  })
+
+  it('come with registrations, keys and replays', () => {
+    const [, , ...others] = decidedAlone as unknown[][]
+    expect(others.map((rows) => rows.length > 15)).toEqual([true, true, true])
   })
 
   it('are equal after full redelivery', async () => {

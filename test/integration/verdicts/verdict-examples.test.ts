@@ -11,13 +11,13 @@ import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { makeVerdictKey } from '#shared/core/verdicts/verdict-keys.ts'
 import {
   createVerdictSigner,
   noAttestation,
   toVerdictClaims,
   type VerdictClaims,
 } from '#shared/core/verdicts/verdict-token.ts'
+import { makeVerdictKey } from '#shared/io/verdicts/make-verdict-key.ts'
 import { providePyjwt } from '../../support/client/pyjwt.ts'
 
 const examples = join(import.meta.dirname, '../../../services/ingest/verdicts/examples')

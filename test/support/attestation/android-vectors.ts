@@ -10,9 +10,9 @@ import {
   type TestRoot,
 } from './make-android-chain.ts'
 import { makeCertificate, makeKey, makeMlDsaKey } from './make-certificate.ts'
-import type { MadeVector } from './vectors.ts'
+import type { AttestationVector } from './vectors.ts'
 
-type Expected = Pick<MadeVector, 'verdict' | 'reason' | 'level' | 'step'>
+type Expected = Pick<AttestationVector, 'verdict' | 'reason' | 'level' | 'step'>
 
 const day = 86_400_000
 const verified = (level: Expected['level']): Expected => ({
@@ -28,7 +28,7 @@ const rejected = (
 export function makeAndroidVectors(
   root: TestRoot,
   { challenge, nowMs }: { challenge: Buffer; nowMs: number },
-): MadeVector[] {
+): AttestationVector[] {
   const toVector = (name: string, chain: readonly Buffer[], expected: Expected, more = {}) => {
     const input = chain.map((certificate) => certificate.toString('base64'))
     const common = { challenge: challenge.toString('base64'), now_ms: nowMs }

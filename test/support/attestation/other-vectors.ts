@@ -13,9 +13,9 @@ import {
 } from './make-app-attest.ts'
 import { makeKey, toKeyInfo } from './make-certificate.ts'
 import { makePlayToken, type PlayAccount, type TokenOptions } from './make-play-token.ts'
-import type { MadeVector } from './vectors.ts'
+import type { AttestationVector } from './vectors.ts'
 
-type Expected = Pick<MadeVector, 'verdict' | 'reason' | 'level' | 'step'>
+type Expected = Pick<AttestationVector, 'verdict' | 'reason' | 'level' | 'step'>
 type Moment = { challenge: Buffer; nowMs: number }
 
 const day = 86_400_000
@@ -38,13 +38,16 @@ const twice = (): Buffer => {
 
 const twoMaps = (): Buffer => Buffer.concat([extensionMap(), extensionMap()])
 
-export function makeAppAttestVectors(root: TestRoot, { challenge, nowMs }: Moment): MadeVector[] {
+export function makeAppAttestVectors(
+  root: TestRoot,
+  { challenge, nowMs }: Moment,
+): AttestationVector[] {
   const make = (
     name: string,
     options: Partial<AttestationOptions>,
     expected: Expected,
-    more: Partial<MadeVector> = {},
-  ): MadeVector => {
+    more: Partial<AttestationVector> = {},
+  ): AttestationVector => {
     const common = { appId, challenge, fromMs: nowMs - day }
     const { attestation, keyId } = makeAttestation(root, { ...common, ...options })
     return {
@@ -133,14 +136,14 @@ export function makeAppAttestVectors(root: TestRoot, { challenge, nowMs }: Momen
   ]
 }
 
-export function makeAssertionVectors({ challenge, nowMs }: Moment): MadeVector[] {
+export function makeAssertionVectors({ challenge, nowMs }: Moment): AttestationVector[] {
   const { publicKey, privateKey } = makeKey()
   const make = (
     name: string,
     options: Partial<AssertionOptions>,
     expected: Expected,
     input?: Buffer,
-  ): MadeVector => {
+  ): AttestationVector => {
     const made = makeAssertion({ appId, clientData: challenge, privateKey, ...options })
     return {
       name: `assertion: ${name}`,
@@ -183,14 +186,14 @@ export function makeAssertionVectors({ challenge, nowMs }: Moment): MadeVector[]
 export async function makePlayVectors(
   account: PlayAccount,
   { challenge, nowMs, signer }: Moment & { signer: Buffer },
-): Promise<MadeVector[]> {
+): Promise<AttestationVector[]> {
   const make = async (
     name: string,
     options: Partial<TokenOptions>,
     expected: Expected,
     from: PlayAccount = account,
     change: (token: string) => string = (token) => token,
-  ): Promise<MadeVector> => {
+  ): Promise<AttestationVector> => {
     const common = { nonce: challenge, issuedMs: nowMs - 5_000, signer }
     const token = change(await makePlayToken(from, { ...common, ...options }))
     return {

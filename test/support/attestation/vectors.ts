@@ -29,13 +29,10 @@ export type AttestationVector = {
   now_ms: number
   verdict: 'verified' | 'rejected'
   reason: AttestationReason | null
-  /** The first step that fails; null when verified. */
-  step: string | null
+  /** The first step that fails; null when verified. Missing: it follows from the reason. */
+  step?: string | null
   level: AttestationLevel
 }
-
-/** A vector whose step follows from its reason unless it names one. */
-export type MadeVector = Omit<AttestationVector, 'step'> & { step?: string }
 
 export type AttestationVectors = {
   roots: AttestationRoots

@@ -6,17 +6,14 @@ import { createHmac, createPrivateKey, generateKeyPairSync, sign } from 'node:cr
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest'
-import {
-  makeVerdictKey,
-  toVerdictJwk,
-  type VerdictJwk,
-} from '#shared/core/verdicts/verdict-keys.ts'
+import { toVerdictJwk, type VerdictJwk } from '#shared/core/verdicts/verdict-keys.ts'
 import {
   createVerdictSigner,
   noAttestation,
   toVerdictClaims,
   type VerdictClaims,
 } from '#shared/core/verdicts/verdict-token.ts'
+import { makeVerdictKey } from '#shared/io/verdicts/make-verdict-key.ts'
 import { createRandom } from '../../../deploy/fleet/phones/random.ts'
 import { verifyVerdict } from '../../../shared/client/client.ts'
 import {

@@ -189,8 +189,11 @@ describe('the OpenAPI document', async () => {
     expect(operations.map(({ method, path }) => `${method} ${path}`)).toEqual([
       'post /v1/rasp/ingest',
       'post /v1/rasp/ingest/batch',
+      'get /v1/rasp/challenge',
+      'post /v1/rasp/installs',
       'get /healthz',
       'get /openapi.json',
+      'get /v1/di/verdict-keys',
       'get /v1/di/alerts',
       'post /v1/di/alerts/dispositions',
       'get /v1/di/alerts/{alert_id}',

@@ -87,6 +87,32 @@ describe('the signature of an attested key over a body', () => {
     expect(checkEventSignature(signBody(), body, apple, [bank]).verdict).toBe('rejected')
   })
 
+  it('holds for no other bit of a signature, an assertion or the body', () => {
+    const of = { appId: 'ABCDE12345.com.example.bank', privateKey: key.privateKey }
+    const cases = [
+      { install: android, bytes: Buffer.from(signBody(), 'base64') },
+      { install: apple, bytes: makeAssertion({ ...of, clientData: body }) },
+    ]
+    const accepted: string[] = []
+    const flip = (bytes: Buffer, bit: number) => {
+      const changed = Buffer.from(bytes)
+      changed[bit >> 3]! ^= 1 << (bit & 7)
+      return changed
+    }
+    const check = (header: Buffer, signed: Buffer, install: typeof android | typeof apple) =>
+      checkEventSignature(header.toString('base64'), signed, install, [bank]).verdict
+    for (const { install, bytes } of cases) {
+      expect(check(bytes, body, install)).toBe('verified')
+      for (let bit = 0; bit < bytes.length * 8; bit++) {
+        if (check(flip(bytes, bit), body, install) !== 'rejected') accepted.push(`header ${bit}`)
+      }
+      for (let bit = 0; bit < body.length * 8; bit++) {
+        if (check(bytes, flip(body, bit), install) !== 'rejected') accepted.push(`body ${bit}`)
+      }
+    }
+    expect(accepted).toEqual([])
+  })
+
   it('tells a Play token by its dots, and parses none that is too long', () => {
     expect(findPlayToken('a.b.c.d.e')).toBe('a.b.c.d.e')
     expect(findPlayToken(signBody())).toBeNull()

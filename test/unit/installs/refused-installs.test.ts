@@ -71,15 +71,11 @@ const foreign = makeInstallToken(installRoot(1, 9), facts)
 const dropped = makeInstallToken(installRoot(3), facts)
 const decoys = makeInstallToken(decoyRoot, facts)
 
-function decide(
-  tenant: Tenant,
-  {
-    text = body,
-    token = mine.token,
-    key = mine.key,
-  }: { text?: string; token?: string; key?: string },
-  { keysKnown = true, leaseValid = true } = {},
-) {
+type Sent = { text?: string; token?: string | undefined; key?: string }
+
+function decide(tenant: Tenant, sent: Sent, { keysKnown = true, leaseValid = true } = {}) {
+  const { text = body, key = mine.key } = sent
+  const token = 'token' in sent ? sent.token : mine.token
   const keys: (KeyObject | string)[] = []
   const parse = vi.spyOn(JSON, 'parse')
   try {
@@ -162,6 +158,18 @@ describe('a submission with a token that does not count', () => {
     }
   })
 })
+
+describe('a submission without a token', () => {
+  it('costs two HMACs and gets the answer of all others where the secret is off', () => {
+    const { decision, keys } = decide(off, { token: undefined, key: secret })
+    const wrong = decide(acme, { token: undefined, key: 'x' })
+    expect(decision).toMatchObject({ kind: 'refused', reason: 'shared_secret_off' })
+    expect((decision as Refused).problem).toBe((wrong.decision as Refused).problem)
+    expect([keys.length, wrong.keys.length]).toEqual([2, 2])
+  })
+})
+
+type Refused = { problem: unknown }
 
 describe('a submission of an install', () => {
   const headOf = (decision: ReturnType<typeof decide>['decision']) =>

@@ -1,7 +1,11 @@
 // The client's own score against ours: what is compared, and which scores are ignored.
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { defaultPolicy } from '#shared/core/policies/default-policy.ts'
+import type { Reason } from '#shared/core/scoring/score.ts'
+import { decideRisk, noRiskFeatures } from '#shared/core/velocity/risk.ts'
 import { findScoreMismatch, measureScoreMismatch } from '#shared/core/velocity/score-mismatch.ts'
+import { makeEvents } from '../../support/telemetry/accepted-events.ts'
 
 const verdict = (score: number, action = 'ALLOW', flags: string[] = []) => ({
   rasp_score: score,
@@ -86,5 +90,17 @@ describe('a score mismatch', () => {
     expect(findScoreMismatch(verdict(0), 80, { scoreMismatch: null })).toBeNull()
     const off = { ...scoreMismatch, weight: 0 }
     expect(findScoreMismatch(verdict(0), 80, { scoreMismatch: off })).toBeNull()
+  })
+
+  it('is not found where the service’s own signals are a part of the score', () => {
+    const [event] = makeEvents([{}])
+    const codesOf = (signals: string[]) => {
+      const reasons: Reason[] = [{ code: 'ATTESTATION_FAILED', weight: 60, evidence: { signals } }]
+      const scored = { ...event!, rasp_score: 60, rasp_action: 'REVIEW' as const, reasons }
+      return decideRisk(scored, defaultPolicy, noRiskFeatures).reasons.map(({ code }) => code)
+    }
+    expect(codesOf(['tamper.attestation_failed'])).toContain('SCORE_MISMATCH')
+    expect(codesOf(['attestation.rejected'])).not.toContain('SCORE_MISMATCH')
+    expect(codesOf(['connection.tor', 'root.su_binary'])).not.toContain('SCORE_MISMATCH')
   })
 })

@@ -1,6 +1,6 @@
 /**
- * What a submission that asks for a verdict is answered: a token of the answered score, which a kept
- * JWT library verifies, and nothing else that differs.
+ * What a submission that asks for a verdict is answered: a token of the answered score, which a
+ * kept JWT library verifies, and nothing else that differs.
  */
 import { createPrivateKey, createSecretKey } from 'node:crypto'
 import { createLocalJWKSet, decodeProtectedHeader, jwtVerify } from 'jose'
@@ -9,10 +9,10 @@ import type { InstallFacts } from '#shared/core/installs/install-token.ts'
 import { defaultPolicy } from '#shared/core/policies/default-policy.ts'
 import { compilePolicy } from '#shared/core/scoring/scoring.ts'
 import { signBody, verifySignature } from '#shared/core/telemetry/signature.ts'
-import { makeVerdictKey } from '#shared/core/verdicts/verdict-keys.ts'
 import { createVerdictSigner, type VerdictSigner } from '#shared/core/verdicts/verdict-token.ts'
 import { createLog } from '#shared/io/process/log.ts'
 import type { Tenant } from '#shared/io/tenants/directory/tenant-copy.ts'
+import { makeVerdictKey } from '#shared/io/verdicts/make-verdict-key.ts'
 import { decideClientBatch } from '../../../services/ingest/decide-client-batch.ts'
 import {
   type DecideDeps,

@@ -4,8 +4,9 @@ import {
   verdictKeyCallsBurst,
   verdictKeyCallsPerSecond,
 } from '#shared/core/base/limits/rest-api.ts'
-import { makeVerdictKey, type VerdictKeySet } from '#shared/core/verdicts/verdict-keys.ts'
+import type { VerdictKeySet } from '#shared/core/verdicts/verdict-keys.ts'
 import { createMetrics } from '#shared/io/process/metrics.ts'
+import { makeVerdictKey } from '#shared/io/verdicts/make-verdict-key.ts'
 import { createAddressLimit } from '../../../services/api/http/address-limit.ts'
 import { createVerdictKeyReader } from '../../../services/api/http/verdict-key-reader.ts'
 

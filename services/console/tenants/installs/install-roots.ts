@@ -7,6 +7,7 @@ import type { RotatedRoot } from '#shared/core/installs/rotated-root.ts'
 import { insertAudit } from '#shared/io/postgres/audit-store.ts'
 import type { Session } from '#shared/io/postgres/postgres.ts'
 import {
+  addFirstRoot,
   beginRootRotation,
   dropOtherRoot,
   findRootEpochs,
@@ -121,8 +122,7 @@ export async function addFirstRoots(deps: RootDeps & Maker): Promise<number> {
       if (await isBehind(deps.directory, session, tenantId)) return false
       const isNew = await session.transaction(async (tx) => {
         const root = makeInstallRoot(deps, tenantId)
-        if (!(await insertFirstRoot(tx, tenantId, root))) return false
-        await tx.query('update tenants set epoch = epoch + 1 where tenant_id = $1', [tenantId])
+        if (!(await addFirstRoot(tx, tenantId, root))) return false
         const after = { epoch: 1 }
         await insertAudit(tx, { actor: 'system', tenantId, action: 'install_root.created', after })
         return true

@@ -5,10 +5,10 @@
  * intercepted while it is sent is refused as well.
  */
 import type { Policy } from '#shared/core/policies/policy.ts'
+import { balancedAttestation as attestation } from './attestation.ts'
 import { balancedPolicy } from './balanced.ts'
 
 const { root, tamper, ecosystem, network } = balancedPolicy.categories
-const attestation = balancedPolicy.serverCategories!.attestation!
 
 /** Signals by the headings of the circular. Hints that can be false alarms keep their weights. */
 const circular77 = {

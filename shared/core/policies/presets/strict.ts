@@ -4,10 +4,10 @@
  * (debugging, another store, an unlocked bootloader) lead to a review, but never further.
  */
 import type { Policy } from '#shared/core/policies/policy.ts'
+import { balancedAttestation as attestation } from './attestation.ts'
 import { balancedPolicy } from './balanced.ts'
 
 const { root, emulator, debugger: debug, tamper, ecosystem, network } = balancedPolicy.categories
-const attestation = balancedPolicy.serverCategories!.attestation!
 
 export const strictPolicy: Policy = {
   ...balancedPolicy,

@@ -16,6 +16,7 @@ import {
   evidenceVerdicts,
   findVerdictKind,
   playVerdicts,
+  type VerdictKind,
 } from '#shared/core/scoring/verified-verdicts.ts'
 import { toColumnPath } from '#shared/core/signals/column-path.ts'
 import type { Flag } from '#shared/core/signals/flag-codes.ts'
@@ -41,9 +42,14 @@ type Leaf = {
   category: SignalCategory
   signal: string
   weight: SignalWeight
-  policy: Pick<Policy, 'suppressions' | 'trustedInstallers' | 'signals' | 'serverCategories'>
+  policy: Pick<Policy, 'suppressions' | 'trustedInstallers' | 'signals'>
   source: Source
+  /** The columns that say that the service verified a verdict; none where no policy asks. */
+  verified?: VerifiedColumns | undefined
 }
+
+/** By kind of verdict the name of a column beside the points: whether the service verified it. */
+export type VerifiedColumns = Readonly<Record<VerdictKind, string>>
 
 function toReader(source: Source, category: SignalCategory, signal: string): Reader {
   const ofBody = source === 'body' && !isServerCategory(category)
@@ -51,7 +57,8 @@ function toReader(source: Source, category: SignalCategory, signal: string): Rea
 }
 
 /** @returns the points of a signal as UInt8; null when it can have none */
-export function pointsOf({ category, signal, weight, policy, source }: Leaf): string | null {
+export function pointsOf(leaf: Leaf): string | null {
+  const { category, signal, weight, policy, source, verified } = leaf
   const reader = ofType(
     toReader(source, category, signal),
     findScoredSignal(policy, category, signal),
@@ -62,8 +69,8 @@ export function pointsOf({ category, signal, weight, policy, source }: Leaf): st
   const acting = policy.suppressions.flatMap((one) => (names(one, path) ? toCondition(one) : []))
   const trusted = toTrustedCondition(policy, path, source)
   if (trusted !== null) acting.push(trusted)
-  const verified = toVerifiedCondition(policy, path)
-  if (verified !== null) acting.push(verified)
+  const kind = findVerdictKind(path)
+  if (verified !== undefined && kind !== null) acting.push(verified[kind])
   return acting.length === 0 ? points : `if(${acting.join(' or ')}, toUInt8(0), ${points})`
 }
 
@@ -116,17 +123,12 @@ function toTrustedCondition(
   return packages.length === 0 ? null : `has(${quoteTexts(packages)}, ifNull(${text}, ''))`
 }
 
-/** SQL: the service verified what the signal is the client's word of; null where it is no word. */
-function toVerifiedCondition(
-  { serverCategories }: Pick<Policy, 'serverCategories'>,
-  path: string,
-): string | null {
-  const kind = serverCategories?.attestation === undefined ? null : findVerdictKind(path)
-  if (kind === null) return null
+/** SQL: the service verified a verdict of this kind itself. */
+export function toVerifiedCondition(kind: VerdictKind): string {
   const found =
     kind === 'evidence'
       ? evidenceVerdicts.map((name) => toColumnReader('attestation', name).isTrue)
-      : playVerdicts.map((name) => `dynamicType(server_signals.attestation.${name}) != 'None'`)
+      : playVerdicts.map((name) => `dynamicType(${toColumnPath('attestation', name)}) != 'None'`)
   return `(${found.join(' or ')})`
 }
 

@@ -20,7 +20,14 @@ import type { SignalCategory } from '#shared/core/signals/signal-definition.ts'
 import { withSpellings } from '#shared/core/signals/vocabulary.ts'
 import { flagWords, placeFlag } from './flag-words.ts'
 import { toMissingCondition } from './scoring-sql-missing.ts'
-import { type FlagPoints, flagPointsOf, pointsOf, type Source } from './scoring-sql-points.ts'
+import {
+  type FlagPoints,
+  flagPointsOf,
+  pointsOf,
+  type Source,
+  toVerifiedCondition,
+  type VerifiedColumns,
+} from './scoring-sql-points.ts'
 
 /** One item of a SELECT list. */
 export type SqlColumn = { name: string; sql: string }
@@ -63,13 +70,14 @@ export function compileToSql(policy: Policy, options: ScoringSqlOptions): Scorin
   const { prefix, source, withFlags } = options
   const compiled = compileRules(policy)
   const points: SqlColumn[] = []
+  const verified = addVerified(policy, prefix, points)
   const terms: CategoryTerms[] = compiled.categories.map((rules) => ({
     rules,
     terms: [...rules.rules].flatMap(([signal, rule]) => {
       const { category } = rules
       const { signals } = findCategoryPolicy(policy, category)!
       const weight = withSpellings(category, signal, signals[signal]!)
-      const leaf = { category, signal, weight, policy, source }
+      const leaf = { category, signal, weight, policy, source, verified }
       const sql = pointsOf(leaf)
       if (sql === null) return []
       const addColumn = (column: string): string => {
@@ -115,6 +123,20 @@ export function compileToSql(policy: Policy, options: ScoringSqlOptions): Scorin
       }),
     ],
   }
+}
+
+/** Adds the columns that several signals need, where the policy weighs what was verified. */
+function addVerified(
+  { serverCategories }: Policy,
+  prefix: string,
+  points: SqlColumn[],
+): VerifiedColumns | undefined {
+  if (serverCategories?.attestation === undefined) return undefined
+  const verified = { evidence: `${prefix}evidence`, play_integrity: `${prefix}play` }
+  for (const kind of ['evidence', 'play_integrity'] as const) {
+    points.push({ name: verified[kind], sql: toVerifiedCondition(kind) })
+  }
+  return verified
 }
 
 /** A choice of halvings: the categories that count half, and the signals that are left out. */

@@ -28,8 +28,8 @@ const keyCodes = new Uint16Array(512)
 /**
  * The cache key of an event's pattern. Events with different patterns never share a key; one
  * pattern can have several keys.
- * @returns null for an event that is not cached: it has too many values, or a server signal that the
- * catalog does not have
+ * @returns null for an event that is not cached: it has too many values, or a server signal that
+ * the catalog does not have
  */
 export function toPatternKey(
   signals: Signals,

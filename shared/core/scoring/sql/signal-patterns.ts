@@ -1,9 +1,8 @@
 /**
  * An optimisation: the pattern of an event, which is the part of its signals that policies weigh,
- * those of the client and those of the service. A
- * fleet has millions of events and a few thousand patterns, so a backtest scores patterns: 10
- * million events in 11 s, against three minutes for a scan that scores every row in JavaScript
- * (`npm run bench -- backtest`).
+ * those of the client and those of the service. A fleet has millions of events and a few thousand
+ * patterns, so a backtest scores patterns: 10 million events in 11 s, against three minutes for a
+ * scan that scores every row in JavaScript (`npm run bench -- backtest`).
  *
  * A pattern keeps booleans, the lower end of a number's range, and texts of a fixed vocabulary, so
  * it contains nothing personal. It names the signals whose texts it left out. A policy that weighs
@@ -86,8 +85,8 @@ export type SignalPattern = {
   /** The same of server signals. A text that is left out is `?`, since it was observed. */
   server: ServerSignals
   /**
-   * `category.signal` of texts, and of lists with an item, that were left out; `?category.signal` of
-   * server signals that the catalog does not have in this form.
+   * `category.signal` of texts, and of lists with an item, that were left out; `?category.signal`
+   * of server signals that the catalog does not have in this form.
    */
   hidden: string[]
 }

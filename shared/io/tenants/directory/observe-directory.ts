@@ -7,7 +7,14 @@ import type { TenantCopy } from './tenant-copy.ts'
 /** Why an edge begins to read the directory anew. */
 export type ReloadReason = 'stalled' | 'reconnected' | 'lost'
 
-const faultReasons = ['unproven_entry', 'unproven_policy', 'unproven_lists', 'older_epoch'] as const
+const faultReasons = [
+  'unproven_entry',
+  'unproven_policy',
+  'unproven_lists',
+  'older_epoch',
+  'unsealable_verdict_key',
+  'unreadable_verdict_key',
+] as const
 
 /** Creates the counters, and functions that count what happens to the copy. */
 export function countDirectory({ metrics, log }: { metrics: Metrics; log: Log }) {

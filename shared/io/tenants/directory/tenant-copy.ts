@@ -16,7 +16,7 @@ import {
 import type { IngestAnswer } from '#shared/core/tenants/ingest-answer.ts'
 import type { VerdictSigner } from '#shared/core/verdicts/verdict-token.ts'
 import type { Opener } from '#shared/io/keys/sealed-secrets.ts'
-import { createVerdictKeyCopy, type VerdictKeyFault } from '#shared/io/verdicts/verdict-key-copy.ts'
+import { createVerdictKeyCopy, type VerdictKeyFault } from '#shared/io/keys/verdict-key-copy.ts'
 import { type ActivePolicies, type ActivePolicy, createActivePolicies } from './active-policies.ts'
 import { noApps, openApps, type TenantApps } from './tenant-apps.ts'
 import { createDirectoryLists, type TenantLists } from './tenant-lists.ts'

@@ -5,7 +5,7 @@
 import { createPrivateKey } from 'node:crypto'
 import { toVerdictJwk, verdictKeyEntrySchema } from '#shared/core/verdicts/verdict-keys.ts'
 import { createVerdictSigner, type VerdictSigner } from '#shared/core/verdicts/verdict-token.ts'
-import type { Opener } from '#shared/io/keys/sealed-secrets.ts'
+import type { Opener } from './sealed-secrets.ts'
 
 /** Why an edge has no key although there is an entry. */
 export type VerdictKeyFault = 'unreadable_verdict_key' | 'unsealable_verdict_key'

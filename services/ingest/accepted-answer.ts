@@ -1,0 +1,83 @@
+/**
+ * What an accepted submission is answered: the score and, by the tenant's setting, why; and the
+ * verdict token that it asked for.
+ */
+import type { Score } from '#shared/core/scoring/score.ts'
+import { sandboxForced } from '#shared/core/telemetry/sandbox.ts'
+import type { SignalWarning } from '#shared/core/telemetry/signal-warnings.ts'
+import { readVerdictRequest, type Telemetry } from '#shared/core/telemetry/submission.ts'
+import { findWarnings } from '#shared/core/telemetry/warnings/find-warnings.ts'
+import { hasServerEvidence } from '#shared/core/velocity/score-mismatch.ts'
+import type { VerdictAttestation } from '#shared/core/verdicts/verdict-token.ts'
+import type { Tenant } from '#shared/io/tenants/directory/tenant-copy.ts'
+import type { IssuedVerdict, IssueVerdict } from './verdicts/issue-verdict.ts'
+
+/** What was decided on a submission. */
+export type AcceptedFacts = {
+  tenant: Tenant
+  issueVerdict: IssueVerdict | undefined
+  score: Score
+  receivedAtMs: number
+  attestation: VerdictAttestation
+}
+
+/** @returns null when the submission asks for no verdict */
+export function findVerdict(
+  telemetry: Telemetry,
+  eventId: string,
+  { tenant, issueVerdict, score, receivedAtMs, attestation }: AcceptedFacts,
+): IssuedVerdict | null {
+  const request = readVerdictRequest(telemetry)
+  if (request === null) return null
+  if (issueVerdict === undefined) return { token: null, result: 'no_key' }
+  return issueVerdict({
+    tenantId: tenant.tenantId,
+    deviceId: telemetry.device_id,
+    sessionId: telemetry.session_id,
+    userId: telemetry.user_id,
+    eventId,
+    request,
+    score: score.score,
+    action: score.action,
+    attestation,
+    receivedAtMs,
+  })
+}
+
+/** The body of the 200: JSON in ASCII. */
+export function toAnswer(
+  telemetry: Telemetry,
+  eventId: string,
+  facts: AcceptedFacts,
+  verdictToken: string | null,
+): string {
+  const { tenant, score } = facts
+  const answer = {
+    status: 'accepted',
+    rasp_score: score.score,
+    rasp_action: score.action,
+    event_id: eventId,
+  }
+  const token = verdictToken === null ? {} : { verdict_token: verdictToken }
+  if (tenant.ingestAnswer === 'interface') return JSON.stringify({ ...answer, ...token })
+  const flags = score.reasons.map(({ code }) => code)
+  const warnings = tenant.environment === 'sandbox' ? findSandboxWarnings(telemetry, facts) : []
+  if (warnings.length === 0) return JSON.stringify({ ...answer, flags, ...token })
+  // Warnings hold names that the client chose.
+  return escapeNonAscii(JSON.stringify({ ...answer, flags, warnings, ...token }))
+}
+
+/** JSON in ASCII, for texts that the client chose. */
+export const escapeNonAscii = (json: string): string =>
+  json.replace(/[\u0080-\uffff]/g, (character) => {
+    return `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`
+  })
+
+function findSandboxWarnings(
+  telemetry: Telemetry,
+  { tenant, score, receivedAtMs }: { tenant: Tenant; score: Score; receivedAtMs: number },
+): SignalWarning[] {
+  const isForced = score.reasons.some(({ code }) => code === sandboxForced)
+  const raspScore = isForced || hasServerEvidence(score.reasons) ? null : score.score
+  return findWarnings(telemetry, { raspScore, receivedAtMs }, tenant.policy ?? {})
+}
