@@ -20,7 +20,11 @@ create or replace view {analytics:Identifier}.alerts (
   history Array(Tuple(
     at DateTime64(3, 'UTC'), from_disposition String, to_disposition String, actor String,
     note String
-  )) comment 'Every change of its disposition, oldest first.'
+  )) comment 'Every change of its disposition, oldest first.',
+  updated_at DateTime64(3, 'UTC')
+    comment 'When its disposition, its assignee or its notes last changed, or when it was raised.',
+  assignee LowCardinality(String)
+    comment 'The id of the operator who has it, opr_...; empty while nobody has.'
 ) as
 select
   tenant_id, created_at, alert_id, seq, device_id, session_id, user_id, event_id, action,
@@ -34,6 +38,7 @@ select
       at DateTime64(3, 'UTC'), from_disposition String, to_disposition String, actor String,
       note String
     ))
-  ) as history
+  ) as history,
+  coalesce(changed_at, created_at) as updated_at, assignee
 from alerts_replica final
 comment 'Every alert with its current disposition and the history of it. Copied from the service''s own database: freshness says up to when. Cheap by tenant with time, and with device, user or alert.';

@@ -20,8 +20,8 @@ import {
   type AlertKey,
   type AlertReplicaRow,
   beginRound,
+  findChangedAlerts,
   findChangedDeliveries,
-  findDispositioned,
   findRemovals,
   findRemovedMonths,
   findTenantsBehind,
@@ -247,7 +247,7 @@ async function copyAllDeliveries(round: Round, tx: Queryable): Promise<void> {
 }
 
 async function copyChanges(round: Round, tx: Queryable, copied: string): Promise<void> {
-  for (const some of pagesOf(await findDispositioned(tx, copied))) {
+  for (const some of pagesOf(await findChangedAlerts(tx, copied))) {
     await writeAlerts(round, await readAlerts(tx, some))
   }
   const changed = await findChangedDeliveries(tx, copied)

@@ -3,7 +3,7 @@
  * arrays that move between threads without a copy. A fact has a number from 1; 0 stands for none.
  */
 import { Buffer } from 'node:buffer'
-import { databaseFactsMax } from '../base/limits/network.ts'
+import { databaseFactsMax } from '../base/limits/lists.ts'
 import { type RecordFacts, toKindBits } from './record-members.ts'
 
 export type FactColumns = {

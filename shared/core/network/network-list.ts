@@ -2,7 +2,7 @@
  * Lists of networks: one a line, in CIDR notation or as an address, with comments behind `#`. A
  * list is used whole or not at all, so a line that is no network refuses it.
  */
-import { listNetworksMax, widestListed } from '../base/limits/network.ts'
+import { listNetworksMax, widestListed } from '../base/limits/lists.ts'
 import { type Network, parseNetwork } from './address.ts'
 import { createNetworkCollector, type RangeTable } from './range-table.ts'
 

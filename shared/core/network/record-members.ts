@@ -3,7 +3,7 @@
  * IPinfo and ip-location-db do not, and some write numbers and booleans as text: each form is a row
  * of the table, and every row is tried.
  */
-import { organizationCharactersMax } from '../base/limits/network.ts'
+import { organizationCharactersMax } from '../base/limits/lists.ts'
 import { type NetworkKind, networkKinds } from './network-list.ts'
 
 /** What one record says of its network; a member that it lacks is null. */

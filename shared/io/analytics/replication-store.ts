@@ -4,6 +4,7 @@
  * however late the transaction commits. New alerts are found by `seq`, which rises without a gap in
  * commit order. Replicating a row again changes nothing.
  */
+import { operatorIdOf } from '#shared/io/alerts/alert-columns.ts'
 import { type Locks, withNamedLock } from '#shared/io/postgres/named-lock-store.ts'
 import type { Queryable, Session } from '#shared/io/postgres/postgres.ts'
 
@@ -13,7 +14,7 @@ export type ReplicationState = {
   round: number
   /** The last round whose rows are all in ClickHouse. */
   completed: number
-  /** Whether the snapshot is of this Postgres cluster. */
+  /** Whether the snapshot is of this Postgres cluster, and every round copied all columns. */
   own: boolean
   /** The replicated snapshot, as Postgres writes it; null when nothing is replicated. */
   copied: string | null
@@ -57,7 +58,7 @@ const clusterSql = '(select system_identifier::text from pg_control_system())'
 export async function readReplicationState(db: Queryable): Promise<ReplicationState> {
   const { rows } = await db.query<ReplicationState>(
     `select round, completed_round as completed, replicated_snapshot::text as copied,
-       ${clusterSql} is not distinct from cluster_id as own
+       ${clusterSql} is not distinct from cluster_id and whole_round = completed_round as own
      from replication_state`,
   )
   return rows[0]!
@@ -109,7 +110,7 @@ export async function recordCopied(
     }
     await tx.query(
       `update replication_state set replicated_snapshot = $1::pg_snapshot, completed_round = $2,
-         cluster_id = ${clusterSql}`,
+         whole_round = $2, cluster_id = ${clusterSql}`,
       [snapshot, round],
     )
   })
@@ -146,10 +147,14 @@ export async function findTenantsBehind(
   return rows.map((row) => ({ tenantId: row.tenant_id, copied: row.copied, last: row.last_seq }))
 }
 
-/** Alerts whose disposition was changed since a snapshot. */
-export async function findDispositioned(tx: Queryable, copied: string): Promise<AlertKey[]> {
+const changesOfAlerts = ['alert_dispositions', 'alert_assignments', 'alert_notes']
+
+/** Alerts whose disposition, assignee or notes were changed since a snapshot. */
+export async function findChangedAlerts(tx: Queryable, copied: string): Promise<AlertKey[]> {
   const { rows } = await tx.query<{ tenant_id: string; alert_id: string }>(
-    `select distinct tenant_id, alert_id from alert_dispositions where ${unseen('written_by_xid')}`,
+    changesOfAlerts
+      .map((table) => `select tenant_id, alert_id from ${table} where ${unseen('written_by_xid')}`)
+      .join(' union '),
     [copied],
   )
   return rows.map((row) => ({ tenantId: row.tenant_id, alertId: row.alert_id }))
@@ -214,6 +219,8 @@ const alertColumns = `
   a.tenant_id, a.alert_id, a.seq, ${toInstant('a.created_at')} as created_at, a.device_id,
   a.session_id, coalesce(a.user_id, '') as user_id, a.event_id, a.action, a.risk_score,
   a.rasp_score, a.policy_version, a.disposition,
+  coalesce(${operatorIdOf('a.assignee')}, '') as assignee,
+  ${toInstant('a.changed_at')} as changed_at,
   coalesce((select json_agg(r->>'code') from jsonb_array_elements(a.reasons) as r), '[]')
     as reason_codes,
   coalesce((select json_agg((r->>'weight')::float8) from jsonb_array_elements(a.reasons) as r),

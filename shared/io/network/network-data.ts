@@ -9,7 +9,7 @@ import {
   networkDatabasesMax,
   networkFileBytesMax,
   networkLookMs,
-} from '#shared/core/base/limits/network.ts'
+} from '#shared/core/base/limits/lists.ts'
 import { type NetworkSources, toMeasuredKinds } from '#shared/core/network/connection.ts'
 import type { NetworkFileStatus } from '#shared/core/network/network-status.ts'
 import type { Log } from '#shared/io/process/log.ts'
@@ -155,9 +155,10 @@ async function listNames(folder: string): Promise<string[] | null> {
 /** Through links, since a mounted folder may consist of them. */
 async function findFile(path: string): Promise<Found | null> {
   try {
-    const { mtimeMs, size, ino, dev } = await stat(path)
+    const found = await stat(path)
+    const { mtimeMs, size, ino, dev } = found
     const stamp = [mtimeMs, size, ino, dev].join(' ')
-    return { stamp, bytes: size, modifiedAtMs: mtimeMs, isFile: true }
+    return { stamp, bytes: size, modifiedAtMs: mtimeMs, isFile: found.isFile() }
   } catch {
     return null
   }
@@ -175,7 +176,9 @@ function dropGone(files: Map<string, File>, names: readonly string[]): boolean {
 }
 
 /** What speaks against a file before it is read. */
-function faultBefore(files: Map<string, File>, name: string, { bytes }: Found): string | null {
+function faultBefore(files: Map<string, File>, name: string, found: Found): string | null {
+  const { bytes, isFile } = found
+  if (!isFile) return 'it is no file'
   if (bytes > networkFileBytesMax) return `it has more than ${networkFileBytesMax / 2 ** 20} MiB`
   const databases = [...files].filter(([, { use }]) => use === 'database').map(([own]) => own)
   const isBeyond = databases.indexOf(name) >= networkDatabasesMax

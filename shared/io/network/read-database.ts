@@ -5,7 +5,7 @@
  */
 import mmdbWalker from 'mmdb-lib/lib/reader/walker.js'
 import { z } from 'zod'
-import { databaseFactsMax, databaseRangesMax } from '#shared/core/base/limits/network.ts'
+import { databaseFactsMax, databaseRangesMax } from '#shared/core/base/limits/lists.ts'
 import { createFactWriter, type FactColumns } from '#shared/core/network/network-facts.ts'
 import {
   createRangeWriter,

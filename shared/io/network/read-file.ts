@@ -7,7 +7,7 @@ import {
   networkReaderMiB,
   networkReadMs,
   networkReadMsPerMiB,
-} from '#shared/core/base/limits/network.ts'
+} from '#shared/core/base/limits/lists.ts'
 import type { FactColumns } from '#shared/core/network/network-facts.ts'
 import { type NetworkKind, networkKinds } from '#shared/core/network/network-list.ts'
 import type { NetworkMember } from '#shared/core/network/network-status.ts'
@@ -54,7 +54,10 @@ export function readNetworkFile(task: ReaderTask, bytes: number): Promise<Reader
   const limitMs = networkReadMs + (bytes / 2 ** 20) * networkReadMsPerMiB
   const limit = setTimeout(() => resolve({ fault: 'reading it takes too long' }), limitMs)
   worker.once('message', resolve)
-  worker.once('error', () => resolve({ fault: 'reading it needs too much memory' }))
+  worker.once('error', (error: NodeJS.ErrnoException) => {
+    const isMemory = error.code === 'ERR_WORKER_OUT_OF_MEMORY'
+    resolve({ fault: isMemory ? 'reading it needs too much memory' : 'its reader failed' })
+  })
   worker.once('exit', () => resolve({ fault: 'its reader ended' }))
   return promise.finally(async () => {
     clearTimeout(limit)

@@ -8,7 +8,7 @@ import {
   recordDepthMax,
   recordValuesMin,
   recordValuesPerByte,
-} from '#shared/core/base/limits/network.ts'
+} from '#shared/core/base/limits/lists.ts'
 
 /** Why a file is not used; the message is one of ours and quotes nothing of the file. */
 export class NetworkFileError extends Error {

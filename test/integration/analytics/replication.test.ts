@@ -3,6 +3,7 @@
 import { randomUUID } from 'node:crypto'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { createAlertStore } from '#shared/io/alerts/alert-store.ts'
+import { addNote, setAssignee } from '#shared/io/alerts/alert-work-store.ts'
 import { raiseAlerts } from '#shared/io/alerts/raise-alerts.ts'
 import { insertRemovals, purgeRemovals } from '#shared/io/analytics/replica-rows-store.ts'
 import { withReplicationPaused } from '#shared/io/analytics/replication-store.ts'
@@ -19,6 +20,7 @@ import { startClickhouse, type TestClickhouse } from '../../support/servers/clic
 import { migrateClickhouse } from '../../support/servers/databases.ts'
 import { startPostgres, type TestPostgres } from '../../support/servers/postgres-server.ts'
 
+const [ann, bob] = ['a', 'b'].map((one) => `opr_${one.repeat(22)}`) as [string, string]
 let servers: { postgres: TestPostgres; clickhouse: TestClickhouse }
 let postgres: Postgres
 let clickhouse: Clickhouse
@@ -101,7 +103,8 @@ async function readCopy(): Promise<Rows> {
   }
   const views = `${database}_analytics`
   return {
-    alerts: await read(`select alert_id, seq, device_id, disposition, history.to_disposition
+    alerts: await read(`select alert_id, seq, device_id, disposition, history.to_disposition,
+        assignee, toUnixTimestamp64Milli(updated_at)
       from ${views}.alerts order by alert_id`),
     deliveries: await read(`select delivery_id, alert_id, state, attempts, attempt_status,
         attempt_error_kind from ${views}.deliveries order by delivery_id`),
@@ -114,7 +117,9 @@ async function readTruth(): Promise<Rows> {
   return {
     alerts: await rows(`select json_build_array(alert_id, seq, device_id, disposition, coalesce((
         select json_agg(to_disposition order by disposition_id) from alert_dispositions as d
-        where d.alert_id = a.alert_id), '[]')) as row
+        where d.alert_id = a.alert_id), '[]'), coalesce((
+        select operator_id from operators where email = a.assignee), ''),
+        floor(extract(epoch from coalesce(changed_at, created_at)) * 1000)::bigint) as row
       from alerts as a order by alert_id collate "C"`),
     deliveries: await rows(`select json_build_array(delivery_id, coalesce(alert_id, ''), state,
         attempts, coalesce((select json_agg(status order by attempt) from delivery_attempts as t
@@ -177,6 +182,56 @@ describe('a replication round', () => {
     expect(await purgeRemovals(clickhouse)).toBe(2)
     await expectEqual()
     expect(await replication.runRound()).toBe('idle')
+  })
+
+  it('copies changes of assignees and notes, with the ids of operators and no emails', async () => {
+    await postgres.query(
+      `insert into operators
+         (operator_id, email, name, role, password_hash, created_at, created_by)
+       select id, email, '', 'analyst', '$argon2id$', now(), 'test'
+       from unnest($1::text[], $2::text[]) as made (id, email)`,
+      [
+        [ann, bob],
+        ['ann@example.org', 'bob@example.org'],
+      ],
+    )
+    const [first, second] = await raise(3)
+    const assign = (alertId: string, assignee: string | null) =>
+      setAssignee(postgres, { alertId, assignee, scope: 'all', actor: 'ann@example.org' })
+    const assignees = async () =>
+      (await expectEqual()).alerts.map((row) => (row as string[])[5]).sort()
+    await assign(first!.alertId, 'ann@example.org')
+    await replication.runRound()
+    expect(await assignees()).toEqual(['', '', ann])
+    await assign(first!.alertId, 'bob@example.org')
+    await assign(second!.alertId, 'ann@example.org')
+    expect(await replication.runRound()).toBe('copied')
+    expect(await assignees()).toEqual(['', ann, bob])
+    await assign(first!.alertId, null)
+    expect(await replication.runRound()).toBe('copied')
+    expect(await assignees()).toEqual(['', '', ann])
+    const note = { alertId: second!.alertId, scope: 'all', actor: 'ann@example.org' } as const
+    await addNote(postgres, { ...note, note: 'Called back.', most: 10 })
+    expect(await replication.runRound()).toBe('copied')
+    await expectEqual()
+    expect(await replication.runRound()).toBe('idle')
+  })
+
+  it('copies everything again after a round of a release without some columns', async () => {
+    const [one] = await raise(2)
+    await replication.runRound()
+    await clickhouse.command({
+      query: `alter table alerts_replica update changed_at = '2020-01-01 00:00:00' where 1`,
+      clickhouse_settings: { mutations_sync: '2' },
+    })
+    expect(await replication.runRound()).toBe('idle')
+    // Its round ends as the one before, and does not know of whole rounds.
+    await postgres.query(`update replication_state set whole_round = whole_round - 1`)
+    expect(await replication.runRound()).toBe('copied')
+    expect((await expectEqual()).alerts).toHaveLength(2)
+    await dispose(one!.alertId, 'CONFIRMED')
+    await replication.runRound()
+    await expectEqual()
   })
 
   it('removes thousands of expired rows, and erased expected alerts', async () => {

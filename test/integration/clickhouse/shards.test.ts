@@ -82,6 +82,11 @@ import { migrateClickhouse } from '../../support/servers/databases.ts'
 import { type EventFacts, makeEvents, signalsOf } from '../../support/telemetry/accepted-events.ts'
 
 const minuteMs = 60_000
+/**
+ * A hundred phones that have an answer to every question of the cookbook. Those of another seed may
+ * have no farm, no late delivery or no new release; the events vary with the seed.
+ */
+const historySeed = 20_261_123
 /** The tables whose rows lie where their device belongs. */
 const byDevice = [
   ...(['telemetry', 'sessions', 'devices', 'user_devices'] as const),
@@ -113,7 +118,7 @@ beforeAll(async () => {
   await Promise.all([migrateClickhouse(server.url), migrateClickhouse(url, null, shardUrls)])
   one = createClickhouse(server.url, { name: 'test' })
   two = createClickhouse(url, { name: 'test', shardUrls })
-  history = planHistory(seed, 100)
+  history = planHistory(historySeed, 100)
   const facts = fc.sample(anyFacts, { seed, numRuns: 600 })
   // Some bytes come again from the client, later.
   events = makeEvents([...facts, ...facts.slice(0, 30)], 1_000_000)

@@ -15,6 +15,8 @@ import { createRandom, type Random } from '../../../deploy/fleet/phones/random.t
 
 export type HistoryEvent = { event: AcceptedEvent; phone: Phone; detected: string[] }
 
+const assignees = ['', 'opr_ann', 'opr_bob', 'opr_chloe']
+
 export type HistoryAlert = {
   alertId: string
   deviceId: string
@@ -27,6 +29,8 @@ export type HistoryAlert = {
   /** The signals that its reasons name. */
   signals: string[]
   disposition: string
+  /** The id of an operator; empty while nobody has it. */
+  assignee: string
   /** Null without a review. */
   judgedAtMs: number | null
   createdAtMs: number
@@ -80,6 +84,7 @@ export function raiseAlerts(
       codes: candidate.reasons.map(({ code }) => code),
       signals: candidate.reasons.flatMap(({ evidence }) => (evidence.signals as string[]) ?? []),
       disposition: verdict.to,
+      assignee: createRandom(seed, `${candidate.alertId} assignee`).pick(assignees),
       judgedAtMs: verdict.atMs,
       createdAtMs,
     }
@@ -101,6 +106,8 @@ export function raiseAlerts(
       reason_evidence: candidate.reasons.map(({ evidence }) => JSON.stringify(evidence)),
       policy_version: candidate.policyVersion,
       disposition: verdict.to,
+      assignee: alert.assignee,
+      changed_at: judgedAt[0] ?? null,
       disposition_at: judgedAt,
       disposition_from: judgedAt.map(() => 'OPEN'),
       disposition_to: judgedAt.map(() => verdict.to),

@@ -2,7 +2,7 @@
 // as asking every network one after the other.
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { listNetworksMax } from '#shared/core/base/limits/network.ts'
+import { listNetworksMax } from '#shared/core/base/limits/lists.ts'
 import {
   type AddressWords,
   formatAddress,
