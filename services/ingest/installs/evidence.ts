@@ -37,7 +37,9 @@ async function verify(
   if (evidence.provider === 'none') return noEvidence
   // What was made over another challenge, or too long ago, proves nothing, whoever signed it.
   if (challengeFault !== null) {
-    return toUnverified(evidence.provider, 'rejected', 'challenge_mismatch')
+    const unproven = toUnverified(evidence.provider, 'rejected', 'challenge_mismatch')
+    if (evidence.provider === 'play_integrity') return unproven
+    return { ...unproven, signals: { ...unproven.signals, hardware_backed: false } }
   }
   return await pool.verify({ evidence, challenge, packageName: app?.id ?? null }, tenant)
 }

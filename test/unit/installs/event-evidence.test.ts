@@ -136,6 +136,7 @@ describe('the server signals of an event', () => {
   it('lose their credit with evidence that fails, and the event is not refused', () => {
     expect(toEventSignals({ signals, serials }, rejected, null)).toEqual({
       rejected: true,
+      hardware_backed: false,
       os_patch_age_days: 31,
     })
   })
@@ -146,6 +147,7 @@ describe('the server signals of an event', () => {
     const revoked = openSerials(packSerials(['1', 'c3d4', 'ffff']))
     expect(toEventSignals({ signals, serials }, verified, revoked)).toEqual({
       revoked: true,
+      hardware_backed: false,
       os_patch_age_days: 31,
     })
   })

@@ -81,7 +81,7 @@ describe('server signals of evidence', () => {
     expect(replayed).toMatchObject({ reason: 'challenge_mismatch', level: 'none' })
     // Nor does it name the key of the phone that it was copied from.
     expect(replayed).toMatchObject({ publicKey: null, issuers: [], serials: [] })
-    expect(replayed.signals).toEqual({ rejected: true })
+    expect(replayed.signals).toEqual({ rejected: true, hardware_backed: false })
   })
 
   it('says that a chain is revoked, keeps who issued it, and credits it with no hardware', async () => {
@@ -119,7 +119,7 @@ describe('server signals of evidence', () => {
   it('reads a software key as one, which no hardware backs', async () => {
     const { level, signals } = await verifyPhone({ level: 0 })
     expect(level).toBe('software')
-    expect(signals).not.toHaveProperty('hardware_backed')
+    expect(signals.hardware_backed).toBe(false)
     expect(signals).not.toHaveProperty('verified')
   })
 
@@ -139,7 +139,7 @@ describe('server signals of evidence', () => {
         vector.name,
         verdict === 'rejected',
       ])
-      if (level === 'none') expect(signals).not.toHaveProperty('hardware_backed')
+      if (level === 'none') expect(signals.hardware_backed).not.toBe(true)
     }
   })
 })
