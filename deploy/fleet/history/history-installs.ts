@@ -1,6 +1,6 @@
 /**
- * The installs of a simulated history: newer SDKs register at a phone's first session, with evidence
- * of a keystore of the phone's own, which the service's own code verifies at that time. Rooted
+ * The installs of a simulated history: newer SDKs register at a phone's first session, with
+ * evidence of a keystore of the phone's own, which the service's own code verifies at that time. Rooted
  * phones have unlocked bootloaders, and farms a keybox that leaked, on another model at each start.
  */
 

@@ -2,8 +2,8 @@
 import type { DeviceInstall } from '#shared/core/devices/device-history.ts'
 
 /**
- * The latest by the order of the stream. It is part of the query of the sessions, because a query of
- * its own would cost as much as that one.
+ * The latest by the order of the stream. It is part of the query of the sessions, because a query
+ * of its own would cost as much as that one.
  */
 export const latestInstallSql = `(
   select argMax((

@@ -9,13 +9,17 @@ import type { EventHeader } from '#shared/core/telemetry/event-batch.ts'
 import { type Clickhouse, smallQuery, smallQueryOf } from '#shared/io/clickhouse/clickhouse.ts'
 import { nodeOfDevice } from '#shared/io/clickhouse/shards.ts'
 import {
+  installColumns,
+  type StoredInstall,
+  toInstall,
+} from '#shared/io/installs/stored-install.ts'
+import {
   type DecidedEvent,
   type DecidedEventRow,
   decidedEventColumns,
   toDecidedEvent,
 } from './decided-event.ts'
 import { type DecisionRow, decisionColumns } from './decision-store.ts'
-import { installColumns, type StoredInstall, toInstall } from './stored-install.ts'
 import { readReasons } from './stored-reasons.ts'
 
 export type StoredEvent = {

@@ -22,6 +22,7 @@ import {
   smallQuery,
 } from '#shared/io/clickhouse/clickhouse.ts'
 import { onNodesOf } from '#shared/io/clickhouse/shards.ts'
+import { toInstall } from '#shared/io/installs/stored-install.ts'
 import {
   type ActivityKey,
   latestOf,
@@ -30,7 +31,6 @@ import {
   toActivityKey,
   toShardKey,
 } from '#shared/io/velocity/activity-rows-store.ts'
-import { toInstall } from './stored-install.ts'
 
 /** A session before one of its events. */
 type SessionPart = {

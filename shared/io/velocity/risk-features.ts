@@ -21,8 +21,9 @@ import type { Clickhouse } from '#shared/io/clickhouse/clickhouse.ts'
 import {
   createInstallKeyStore,
   type InstallKeyStore,
-} from '#shared/io/installs/install-keys-store.ts'
-import { type ActivitySubject, createActivityStore } from './activity-store.ts'
+} from '#shared/io/velocity/install-keys-store.ts'
+import { createActivityStore } from './activity-store.ts'
+import type { ActivitySubject } from './activity-subjects.ts'
 import { createSdkBaselineStore, type SdkBaselineStore } from './sdk-baseline-store.ts'
 
 export type FeatureEvent = Pick<

@@ -4,7 +4,7 @@
  */
 import { defaultPolicy } from '#shared/core/policies/default-policy.ts'
 import type { Clickhouse } from '#shared/io/clickhouse/clickhouse.ts'
-import type { ActivitySubject } from '#shared/io/velocity/activity-store.ts'
+import type { ActivitySubject } from '#shared/io/velocity/activity-subjects.ts'
 
 export const rowsPerEvent = 3
 const sessionsPerDevice = 10

@@ -11,11 +11,8 @@ import { toKeyHash } from '#shared/core/velocity/key-hash.ts'
 import { type Clickhouse, createClickhouse, smallQuery } from '#shared/io/clickhouse/clickhouse.ts'
 import { createTelemetryStore, type TelemetryStore } from '#shared/io/telemetry/telemetry-store.ts'
 import { activityBounds, latestOf, toActivityKey } from '#shared/io/velocity/activity-rows-store.ts'
-import {
-  type Activity,
-  type ActivitySubject,
-  createActivityStore,
-} from '#shared/io/velocity/activity-store.ts'
+import { type Activity, createActivityStore } from '#shared/io/velocity/activity-store.ts'
+import type { ActivitySubject } from '#shared/io/velocity/activity-subjects.ts'
 import { seed } from '../../support/process/seed.ts'
 import { startClickhouse, type TestClickhouse } from '../../support/servers/clickhouse-server.ts'
 import { type EventFacts, makeEvents } from '../../support/telemetry/accepted-events.ts'

@@ -1,7 +1,7 @@
 /**
  * A random stream of events and registrations of few installs, in messages as several edges write
- * them, with retries and replays; and what a plain walk through it finds. Independent of how scorers
- * find it.
+ * them, with retries and replays; and what a plain walk through it finds. Independent of how
+ * scorers find it.
  */
 import fc from 'fast-check'
 import { issuerModelsMax, retryMaxMs } from '#shared/core/base/limits/history.ts'

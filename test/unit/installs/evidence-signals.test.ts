@@ -88,7 +88,12 @@ describe('server signals of evidence', () => {
     const statusList = { entries: { a1b2: { status: 'REVOKED', reason: 'KEY_COMPROMISE' } } }
     const revoked = await verifyPhone({}, { statusList })
     expect(revoked).toMatchObject({ verdict: 'rejected', reason: 'revoked', level: 'none' })
-    expect(revoked.signals).toEqual({ rejected: true, revoked: true, os_patch_age_days: 31 })
+    expect(revoked.signals).toEqual({
+      rejected: true,
+      revoked: true,
+      hardware_backed: false,
+      os_patch_age_days: 31,
+    })
     expect(revoked.serials).toContain(hashSerial('a1b2'))
   })
 

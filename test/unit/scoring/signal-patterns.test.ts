@@ -92,7 +92,7 @@ describe('a pattern', () => {
   it('is one for all events with one key', () => {
     const idOf = new Map<string, string>()
     let shared = 0
-    for (const { signals, serverSignals } of fc.sample(anyEvent, { seed, numRuns: 3_000 })) {
+    for (const { signals, serverSignals } of fc.sample(anyEvent, { seed, numRuns: 6_000 })) {
       const all = signalsOf(signals!)
       const key = toPatternKey(all, serverSignals)
       if (key === null) continue

@@ -161,7 +161,7 @@ describe('a submission that asks for a verdict', () => {
       r: null,
       k: null,
       s: [],
-      f: {},
+      f: { verified: true },
       iat: 0,
       exp: 0,
     }

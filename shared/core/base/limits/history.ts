@@ -1,6 +1,6 @@
 /**
- * Bounds of queries of ClickHouse: events of sessions, activity for velocity, SDK baselines, and what
- * the order of registrations and events tells: shared keys, counters, replays.
+ * Bounds of queries of ClickHouse: events of sessions, activity for velocity, SDK baselines, and
+ * what the order of registrations and events tells: shared keys, counters, replays.
  */
 
 /** Bytes of one query parameter: ClickHouse takes 128 KiB. */
@@ -72,8 +72,8 @@ export const sdkBaselinesCachedMax = 64
 export const reconciliationKeptMs = 35 * 24 * 60 * 60 * 1_000
 
 /**
- * Models of phones that one factory certificate may be on. Android's rules allow one certificate for
- * up to 100,000 phones of one product, and a product has some names: by carrier, region and memory,
+ * Models of phones that one factory certificate may be on. Android's rules allow one certificate
+ * for up to 100,000 phones of one product, and a product has some names: by carrier, region and memory,
  * up to eight. Small makers use one certificate for two or three products at a time. Some owners
  * change the name of their phone's model, which is one more name each, and is rare. A certificate
  * that leaked is published and is on whatever phones its users have: a bank sees dozens of models
@@ -94,7 +94,7 @@ export const keySightingsMax = 64
 export const retryMaxMs = 10 * 60_000
 
 /**
- * How long before an event its device's counters and replays are looked at: as the longest window of
- * velocity, so that the same rows are read.
+ * How long before an event its device's counters and replays are looked at: as the longest window
+ * of velocity, so that the same rows are read.
  */
 export const orderWindowMs = 30 * 24 * 60 * 60_000
