@@ -59,20 +59,32 @@ describe('a pattern', () => {
     expect(enough).toBeGreaterThan((events.length * policies.length) / 8)
   }, 30_000)
 
-  it('supports every preset, for any event but those from an unknown store', () => {
+  it('supports every preset, for any event', () => {
     const limits = findPatternLimits(Object.values(presets))
     // Only what a later edge might send in another form is not supported.
     const hidden = limits.hidden.filter((path) => !path.startsWith('?'))
-    expect({ ...limits, hidden }).toMatchObject({ hidden: [], ranges: [], requirements: [] })
-    // Of an app from an unknown store a pattern does not say which one it is.
-    const silenced = new Set(limits.silenced.map(({ signal }) => signal))
-    expect(silenced).toEqual(new Set(['untrusted_install_source', 'pi_licensing']))
-    const bought = { installer_package: 'com.any', pi_licensing: 'LICENSED' }
-    const stock = toSignalPattern(signalsOf({ tamper: bought }))
-    const sideloaded = toSignalPattern(
-      signalsOf({ tamper: { ...bought, untrusted_install_source: true } }),
-    )
-    expect([stock, sideloaded].map((one) => isPatternEnough(one, limits))).toEqual([true, false])
+    expect({ ...limits, hidden }).toEqual({
+      ...{ hidden: [], ranges: [], requirements: [], silenced: [] },
+    })
+  })
+
+  it('names the stores that presets trust, and no other', () => {
+    const patternOf = (installer: string) =>
+      toSignalPattern(
+        signalsOf({ tamper: { installer_package: installer, untrusted_install_source: true } }),
+      )
+    const [store] = presets.balanced.trustedInstallers!.packages
+    const [known, unknown] = [patternOf(store!), patternOf('com.any')]
+    expect(known.signals.tamper.installer_package).toBe(store)
+    expect(unknown.hidden).toEqual(['tamper.installer_package'])
+    // What a policy says of another store depends on the name that is left out.
+    const other = { ...presets.balanced, trustedInstallers: { packages: ['com.any'] } }
+    const limits = [presets.balanced, other].map((policy) => findPatternLimits([policy]))
+    const enough = limits.map((one) => [known, unknown].map((two) => isPatternEnough(two, one)))
+    expect(enough).toEqual([
+      [true, true],
+      [true, false],
+    ])
   })
 
   it('keeps only known texts, numbers and names', () => {
@@ -187,7 +199,7 @@ describe('a pattern', () => {
     expect(digests).toEqual([
       [1, '6ea569f598ebce71'],
       [2, '84b197aa3ba5cb3d'],
-      [patternVersion, '84b197aa3ba5cb3d'],
+      [patternVersion, 'e68ddd465f1f5b8b'],
     ])
   })
 })

@@ -2,7 +2,9 @@
  * "balanced", the default policy. Weights follow the grades of public sources (see the catalog's
  * `sources`); a weight of 0 is context that never scores.
  */
+
 import type { Policy } from '#shared/core/policies/policy.ts'
+import { otherAppStores } from '#shared/core/signals/catalog/app-stores.ts'
 import { balancedAttestation } from './attestation.ts'
 
 export const balancedPolicy: Policy = {
@@ -336,17 +338,7 @@ export const balancedPolicy: Policy = {
   softCategories: ['ecosystem', 'network'],
   // Stores that sell apps as the platform's own store does. Google does not know their licences.
   trustedInstallers: {
-    packages: [
-      'com.sec.android.app.samsungapps',
-      'com.huawei.appmarket',
-      'com.amazon.venezia',
-      'com.xiaomi.mipicks',
-      'com.xiaomi.market',
-      'com.heytap.market',
-      'com.oppo.market',
-      'com.vivo.appstore',
-      'dev.firebase.appdistribution',
-    ],
+    packages: otherAppStores,
     silences: [
       'tamper.untrusted_install_source',
       'tamper.pi_licensing',

@@ -24,6 +24,7 @@ import {
 import { weigh } from '#shared/core/scoring/score-rules.ts'
 import { compileTrust, installerSignal } from '#shared/core/scoring/trusted-installers.ts'
 import { evidenceVerdicts, playVerdicts } from '#shared/core/scoring/verified-verdicts.ts'
+import { otherAppStores } from '#shared/core/signals/catalog/app-stores.ts'
 import {
   type Category,
   categories,
@@ -60,12 +61,13 @@ const everySpelling: ReadonlySet<string> = new Set([...firstTexts, ...allSpellin
 
 /**
  * The texts that patterns keep, by version: from version 2 on every spelling of the catalog's
- * values. Events with a pattern of version 1 or 2 have no server signals.
+ * values, and from version 3 on the installers that presets trust. Events with a pattern of version
+ * 1 or 2 have no server signals.
  */
 export const textsByVersion: ReadonlyMap<number, ReadonlySet<string>> = new Map([
   [1, new Set(firstTexts)],
   [2, everySpelling],
-  [patternVersion, everySpelling],
+  [patternVersion, new Set([...everySpelling, ...otherAppStores])],
 ])
 export const patternTexts = textsByVersion.get(patternVersion)!
 
@@ -189,7 +191,7 @@ type PatternLimits = {
   hidden: string[]
   /** Numbers whose range holds a policy's limit inside. */
   ranges: { category: SignalCategory; signal: string; from: number }[]
-  /** Signals that score or not by the installer, whose name patterns leave out. */
+  /** Signals that score or not by an installer whose name patterns leave out. */
   silenced: { category: SignalCategory; signal: string; weight: SignalWeight }[]
   /** What policies require: an event can measure it by what patterns leave out. */
   requirements: Requirement[]
@@ -220,7 +222,7 @@ export function findPatternLimits(
   return {
     hidden: [...hidden].sort(),
     ranges: [...ranges.values()],
-    silenced: policies.flatMap(listSilenced),
+    silenced: policies.flatMap((policy) => listSilenced(policy, texts)),
     requirements: policies.flatMap((one) => compileRequirement(one.requiredSignals) ?? []),
   }
 }
@@ -234,10 +236,12 @@ function listServerNames(policy: Policy): string[] {
   return [...paths, ...verdicts.map((name) => `?attestation.${name}`)]
 }
 
-function listSilenced(policy: Policy): PatternLimits['silenced'] {
-  const silences = compileTrust(policy.trustedInstallers)?.silences
+/** None where the patterns name every installer that the policy trusts: others silence nothing. */
+function listSilenced(policy: Policy, texts: ReadonlySet<string>): PatternLimits['silenced'] {
+  const trust = compileTrust(policy.trustedInstallers)
+  if (trust === null || [...trust.packages].every((name) => texts.has(name))) return []
   return listWeights(policy).filter(({ category, signal }) =>
-    silences?.has(`${category}.${signal}`),
+    trust.silences.has(`${category}.${signal}`),
   )
 }
 
