@@ -7,7 +7,7 @@ import { randomBytes } from 'node:crypto'
 import { connect, type Socket } from 'node:net'
 import { signBody } from '#shared/core/telemetry/signature.ts'
 import { percentile } from '../../support/process/percentile.ts'
-import { createInstalls } from './installs.ts'
+import { createInstalls, signEvidence } from './installs.ts'
 import { createSubmissions } from './submissions.ts'
 
 /** An order to this process; it answers each with one message. */
@@ -21,6 +21,8 @@ export type LoadOrder =
       batch?: number
       /** Signs each with the key of its install, whose token is of this epoch and root. */
       root?: { epoch: number; bytes: string }
+      /** Every how many events evidence of its own comes with one; none without it. */
+      evidenceEvery?: number
     }
   /**
    * As fast as answers come, over `connections`, until the time has passed or the bodies are used
@@ -57,7 +59,8 @@ function prepare(order: LoadOrder & { do: 'prepare' }): void {
   const makeBatch = (events: number) =>
     `{"tenant_id":"${tenantId}","events":[${Array.from({ length: events }, make).join(',')}]}`
   const path = batch === undefined ? '' : '/batch'
-  requests = Array.from({ length: count }, () => {
+  const { evidenceEvery = Number.POSITIVE_INFINITY } = order
+  requests = Array.from({ length: count }, (_, n) => {
     const body = batch === undefined ? make() : makeBatch(batch)
     const install = installOf?.(body)
     const token = install === undefined ? '' : `x-service-install: ${install.token}\r\n`
@@ -65,6 +68,7 @@ function prepare(order: LoadOrder & { do: 'prepare' }): void {
       `POST /v1/rasp/ingest${path} HTTP/1.1\r\nhost: 127.0.0.1\r\nuser-agent: rasp-sdk/4.2.0\r\n` +
         'accept: application/json\r\ncontent-type: application/json\r\n' +
         `content-length: ${Buffer.byteLength(body)}\r\n` +
+        (n % evidenceEvery === 1 ? `x-service-attestation: ${signEvidence(body)}\r\n` : '') +
         `${token}x-service-signature: ${signBody(body, install?.key ?? secret)}\r\n\r\n${body}`,
     )
   })

@@ -1,4 +1,5 @@
 /** Installs of the simulated phones: each device has a token and a key, as a registration gives. */
+import { generateKeyPairSync, sign } from 'node:crypto'
 import { installTokenMs } from '#shared/core/base/limits/installs.ts'
 import {
   type InstallFacts,
@@ -7,6 +8,13 @@ import {
   toInstallRoot,
 } from '#shared/core/installs/install-token.ts'
 
+/** All phones have one attested key: an edge keeps none, so it does the same for each. */
+const attested = generateKeyPairSync('ec', { namedCurve: 'P-256' })
+
+/** The value of `X-Service-Attestation`: the attested key's signature over the body. */
+export const signEvidence = (body: string): string =>
+  sign('sha256', Buffer.from(body), attested.privateKey).toString('base64')
+
 /** What Android's key attestation leaves in a token, with a chain of three issuers. */
 const facts: Omit<InstallFacts, 't' | 'd' | 'iat' | 'exp'> = {
   a: 'com.acme.bank',
@@ -14,7 +22,7 @@ const facts: Omit<InstallFacts, 't' | 'd' | 'iat' | 'exp'> = {
   v: 'verified',
   l: 'strongbox',
   r: null,
-  k: 'A'.repeat(124),
+  k: attested.publicKey.export({ type: 'spki', format: 'der' }).toString('base64'),
   s: ['a', 'b', 'c'].map((letter) => letter.repeat(22)),
   f: { verified: true, hardware_backed: true, os_patch_age_days: 41 },
 }

@@ -74,10 +74,10 @@ export const reconciliationKeptMs = 35 * 24 * 60 * 60 * 1_000
 /**
  * Models of phones that one factory certificate may be on. Android's rules allow one certificate
  * for up to 100,000 phones of one product, and a product has some names: by carrier, region and
- * memory, up to eight. Small makers use one certificate for two or three products at a time. Some owners
- * change the name of their phone's model, which is one more name each, and is rare. A certificate
- * that leaked is published and is on whatever phones its users have: a bank sees dozens of models
- * within days.
+ * memory, up to eight. Small makers use one certificate for two or three products at a time. Some
+ * owners change the name of their phone's model, which is one more name each, and is rare. A
+ * certificate that leaked is published and is on whatever phones its users have: a bank sees dozens
+ * of models within days.
  */
 export const issuerModelsMax = 24
 
