@@ -386,6 +386,7 @@ describe('a device', () => {
       risk_score: 80,
       platform: 'android',
       sdk_version: '1.0.0',
+      install: null,
       users_seen_on: ['u1', 'u2', 'u3'],
       users_cursor: null,
       sessions: [

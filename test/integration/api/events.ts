@@ -117,7 +117,10 @@ export function describeEvents(findRig: () => ApiRig): void {
       for (const filter of chosen) {
         const expected = own.filter((fact) => filter.every((name) => filters[name]!(fact)))
         const query = [...filter, 'limit=9'].join('&')
-        expect((await getPage(query)).data, query).toEqual(expected.slice(0, 9).map(toRow))
+        // A page may be short: only a cursor of null ends.
+        const { data, next_cursor } = await getPage(query)
+        expect(data, query).toEqual(expected.slice(0, data.length).map(toRow))
+        expect(next_cursor === null, query).toBe(data.length === expected.length)
       }
       for (const filter of ['action=ALLOW,BLOCK', 'user_id=u-1']) {
         const expected = own.filter(filters[filter]!)

@@ -76,6 +76,10 @@ const sign = (value: object) =>
   createHmac('sha256', env('HMAC_SECRET')).update(JSON.stringify(value)).digest('base64')
 const signature = sign(body)
 const batch = { tenant_id: 'generated', events: [body] }
+const newInstall = {
+  tenant_id: 'generated', device_id: 'a/b', app: { platform: 'android', id: 'com.example.app' },
+  evidence: { provider: 'none' },
+} as const
 const statuses: Record<string, number> = {}
 const note = <T>(name: string, answer: { data?: T; response: Response | undefined }): T => {
   statuses[name] = answer.response?.status ?? 0
@@ -126,6 +130,14 @@ note('listListEntries', await api.GET('/v1/di/lists'))
 const entryPath = { path: { entry_id: entry.entry_id } }
 note('removeListEntry', await api.DELETE('/v1/di/lists/{entry_id}', { params: entryPath }))
 note('readLedger', await api.GET('/v1/di/ledger'))
+const { challenge } = note('getInstallChallenge', await edge.GET('/v1/rasp/challenge'))
+const registration = { ...newInstall, challenge }
+const registered = note('registerInstall', await edge.POST('/v1/rasp/installs', {
+  body: registration,
+  headers: { 'X-Service-Signature': sign(registration) },
+}))
+if (registered.attestation.verdict !== 'none') throw new Error('the verdict is not typed')
+note('listVerdictKeys', await api.GET('/v1/di/verdict-keys'))
 note('health', await api.GET('/healthz'))
 note('openapi', await api.GET('/openapi.json'))
 process.stdout.write(JSON.stringify({ statuses, total }))
@@ -172,6 +184,16 @@ const entry = note('addListEntry', await sdk.addListEntry({ body: denied }))
 note('listListEntries', await sdk.listListEntries())
 note('removeListEntry', await sdk.removeListEntry({ path: { entry_id: entry.entry_id } }))
 note('readLedger', await sdk.readLedger())
+const { challenge } = note('getInstallChallenge', await sdk.getInstallChallenge({ baseUrl: env('INGEST') }))
+const registration = { ...newInstall, challenge }
+const registered = note('registerInstall', await sdk.registerInstall({
+  body: registration,
+  baseUrl: env('INGEST'),
+  headers: { 'X-Service-Signature': sign(registration) },
+  auth: sign(registration),
+}))
+if (registered.attestation.verdict !== 'none') throw new Error('the verdict is not typed')
+note('listVerdictKeys', await sdk.listVerdictKeys())
 note('health', await sdk.health())
 note('openapi', await sdk.openapi())
 process.stdout.write(JSON.stringify({ statuses, total }))

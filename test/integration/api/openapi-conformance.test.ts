@@ -45,12 +45,13 @@ it('calls that the document does not allow are rejected', () => {
 })
 
 it('valid calls succeed, over every kind of operation', () => {
-  // The stack has no identity provider.
+  // The stack has no identity provider. Registrations need a challenge, and what a step-up guards a
+  // code, which random values do not have.
   const untested = findings.operations.filter(
     ({ name, succeeded }) => succeeded === 0 && !name.includes('/oidc'),
   )
   expect(findings.operations.length).toBeGreaterThan(45)
-  const untestedMax = findings.operations.length / 6
+  const untestedMax = findings.operations.length / 5
   expect(untested.length, untested.map(({ name }) => name).join()).toBeLessThan(untestedMax)
   const valid = findings.operations.reduce((all, one) => all + one.valid, 0)
   const succeeded = findings.operations.reduce((all, one) => all + one.succeeded, 0)
