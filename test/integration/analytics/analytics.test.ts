@@ -438,6 +438,17 @@ async function keysUsed(query: string): Promise<string[][]> {
 }
 
 describe('filters', () => {
+  beforeAll(async () => {
+    const phone = `'${tenant}', 'phone', fromUnixTimestamp64Milli(${baseMs}), 'one'`
+    for (const [table, id] of [
+      ['installs', 'token_id'],
+      ['replays', 'event_id'],
+    ]) {
+      const columns = `tenant_id, device_id, received_at, ${id}`
+      await rig.clickhouse.command({ query: `insert into ${table} (${columns}) select ${phone}` })
+    }
+  })
+
   it.each([
     ['events', "device_id = 'phone'", ['tenant_id', 'device_id']],
     ['events', "received_at >= '2026-05-20'", ['tenant_id', 'received_at']],

@@ -1,7 +1,7 @@
 /**
  * The registrations of the planned history, a pure function of its events: four in five devices
  * register, phones with their own remotely provisioned certificate, every twentieth Android phone
- * with an unlocked bootloader, and emulators with a factory certificate that leaked.
+ * with an unlocked bootloader, and emulators and others with a factory certificate that leaked.
  */
 import { hash } from 'node:crypto'
 import { dayMs } from '#shared/core/base/instants.ts'
@@ -26,13 +26,16 @@ export function makeRegistrations(events: readonly HistoryEvent[]): AcceptedRegi
     const { device_id: deviceId } = one.event.body
     ofDevice.set(deviceId, [...(ofDevice.get(deviceId) ?? []), one])
   }
+  let leaks = 0
   return [...ofDevice.values()].flatMap((some, number) => {
     const [first] = some as [HistoryEvent]
     const platform = first.event.body.sdk_meta.platform.toLowerCase()
     if (number % 5 === 0 || (platform !== 'android' && platform !== 'ios')) return []
     const lastMs = some.at(-1)!.event.received_at
     const body: Registration = {
-      ...toFacts(first, platform, number),
+      ...(isLeaked(first, platform, number)
+        ? toLeaked(first, leaks++)
+        : toFacts(first, platform, number)),
       tenant_id: first.event.tenant_id,
       device_id: first.event.body.device_id,
       platform,
@@ -54,7 +57,23 @@ type Facts = Omit<
   'tenant_id' | 'device_id' | 'platform' | 'app_id' | 'root_epoch' | 'token_id' | 'expires_at'
 >
 
-function toFacts({ phone, event }: HistoryEvent, platform: string, number: number): Facts {
+/** Emulators, and phones of people who bought the certificate. */
+const isLeaked = ({ phone }: HistoryEvent, platform: string, number: number): boolean =>
+  platform === 'android' && (phone.kind.name === 'emulator-farm' || number % 6 === 2)
+
+/** Each claims another model, as long as there are some. */
+const toLeaked = ({ event }: HistoryEvent, leaks: number): Facts => ({
+  provider: 'key_attestation',
+  verdict: 'verified',
+  reason: null,
+  level: 'hardware',
+  attested_key: toName(`key of ${event.body.device_id}`),
+  issuers: [leakedIssuer],
+  remotely_provisioned: false,
+  device_model: `Model ${leaks % leakedModels}`,
+})
+
+function toFacts({ event }: HistoryEvent, platform: string, number: number): Facts {
   const key = toName(`key of ${event.body.device_id}`)
   const verified = { verdict: 'verified', reason: null, attested_key: key } as const
   if (platform === 'ios') {
@@ -67,11 +86,6 @@ function toFacts({ phone, event }: HistoryEvent, platform: string, number: numbe
     return { ...verified, ...apple, issuers, device_model: 'iPhone15,2' }
   }
   const android = { provider: 'key_attestation', level: 'hardware' } as const
-  if (phone.kind.name === 'emulator-farm') {
-    const device_model = `Model ${number % leakedModels}`
-    const leaked = { issuers: [leakedIssuer], remotely_provisioned: false, device_model }
-    return { ...verified, ...android, ...leaked }
-  }
   const own = { issuers: [toName(`certificate of ${key}`)], remotely_provisioned: true }
   const device_model = `Phone ${number % 9}`
   if (number % 20 !== 1) return { ...verified, ...android, ...own, device_model }
