@@ -3,7 +3,7 @@
  * by their compiler, and run on each runtime against a real edge.
  */
 import { execFile } from 'node:child_process'
-import { createHmac } from 'node:crypto'
+import { createHmac, createPrivateKey } from 'node:crypto'
 import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -11,6 +11,12 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { createContext, Script } from 'node:vm'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import {
+  createVerdictSigner,
+  noAttestation,
+  toVerdictClaims,
+} from '#shared/core/verdicts/verdict-token.ts'
+import { makeVerdictKey } from '#shared/io/verdicts/make-verdict-key.ts'
 import { compile, makeProject, projectKinds } from '../../support/client/client-projects.ts'
 import { runNpm } from '../../support/client/run-npm.ts'
 import { findRuntimes } from '../../support/client/runtimes.ts'
@@ -120,7 +126,28 @@ const given = (deviceId: string) => ({
   deviceId,
   options: { ingestUrl: edge.url, hmacSecret: secret },
   webhook: { ...webhooks, nowMs: webhooks.timestamp_seconds * 1000 },
+  verdict: makeVerdict(),
 })
+
+/** A token of this moment, and the key that it was signed with. */
+function makeVerdict() {
+  const { jwk, privateKey } = makeVerdictKey()
+  const bytes = Buffer.from(privateKey, 'base64')
+  const key = createPrivateKey({ key: bytes, format: 'der', type: 'pkcs8' })
+  const claims = toVerdictClaims('device-intelligence', {
+    tenantId: 'bank',
+    deviceId: 'pixel-1',
+    sessionId: 's-1',
+    userId: undefined,
+    eventId: 'evt_1',
+    request: { audience: 'checkout', nonce: 'n-1' },
+    score: 12,
+    action: 'ALLOW',
+    attestation: noAttestation,
+    receivedAtMs: Date.now(),
+  })
+  return { token: createVerdictSigner(jwk.kid, key).sign(claims), keys: { keys: [jwk] } }
+}
 
 function expectResults(text: string, { hasWebCrypto }: { hasWebCrypto: boolean }): void {
   const alert = JSON.parse(webhooks.body)
@@ -138,6 +165,8 @@ function expectResults(text: string, { hasWebCrypto }: { hasWebCrypto: boolean }
     signature: createHmac('sha256', secret).update('{}').digest('base64'),
     alert,
     action: alert.decision.action,
+    score: 12,
+    other: 'nonce',
   }
   expect(JSON.parse(text)).toMatchObject({
     root: { magisk_detected: true, test_keys: false },
@@ -205,7 +234,7 @@ describe('the entry for WebCrypto', () => {
     const client = (await load('webcrypto.cjs', (name) =>
       name === './common.cjs' ? common : expect.unreachable(),
     )) as typeof import('../../../shared/client/webcrypto.ts')
-    const { webhook, options } = given('web')
+    const { webhook, options, verdict } = given('web')
     const telemetry = {
       tenant_id: 'bank',
       device_id: 'web',
@@ -215,6 +244,8 @@ describe('the entry for WebCrypto', () => {
       signals: client.mergeSignals(),
     }
     expect(await client.sendTelemetry(telemetry, options)).toMatchObject({ rasp_action: 'ALLOW' })
+    const asked = { keys: verdict.keys, audience: 'checkout', nonce: 'n-1' }
+    expect(await client.verifyVerdict(verdict.token, asked)).toMatchObject({ score: 12 })
     const { body, headers, secret, nowMs } = webhook
     const delivery = await client.verifyWebhook(body, headers as never, secret, { nowMs })
     expect(delivery.alert).toEqual(JSON.parse(body))
@@ -274,9 +305,9 @@ describe('the types', () => {
       declare const allChecksFinished: boolean
       declare const decodedToken: import('device-intelligence-client').PlayIntegrityPayload
       declare const nonce: string
-      declare const attestKey: (challenge: string) => string[]
       declare const token: string
       declare const session: { userId: string; nonce: string }
+      declare const attestKey: (challenge: string) => string[]
       declare const report: Record<string, unknown>
       export {}`
     const pages = await Promise.all(

@@ -214,7 +214,10 @@ describe('the comparison', () => {
       limit: 500,
       after: null,
     })
-    const review = alerts.find((alert) => alert.decision.action === 'REVIEW')!
+    // Its own signals are enough for the shadow to block.
+    const review = alerts.find(
+      (alert) => alert.decision.action === 'REVIEW' && alert.rasp_score >= harsh.thresholds.block,
+    )!
     await createAlertStore(rig.postgres).setDisposition({
       alertId: review.alert_id,
       disposition: 'CONFIRMED',

@@ -262,6 +262,7 @@ export function createModelService(tenantId: string, bug?: Bug): ModelService {
         sessions,
         sessions_total: sessions.length + (strikes('counts_a_session_twice') ? 1 : 0),
         sessions_cursor: null,
+        install: null,
         users_cursor: null,
       },
     }
