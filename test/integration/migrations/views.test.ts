@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { formerNames, toViewParts } from '#shared/core/analytics/view-sql.ts'
 import { clickhousePrivileges } from '#shared/core/permissions/table-privileges.ts'
-import { signalCatalog } from '#shared/core/signals/signals.ts'
+import { serverCatalog, signalCatalog } from '#shared/core/signals/signals.ts'
 import { createClickhouse, databaseOf } from '#shared/io/clickhouse/clickhouse.ts'
 import { createClickhouseCheck } from '#shared/io/migrations/clickhouse-check.ts'
 import { type MigrateOptions, migrateClickhouse } from '#shared/io/migrations/migrate.ts'
@@ -109,18 +109,25 @@ describe('an installation of the release before', () => {
     const root = { ...signalCatalog.root, new_check: newCheck }
     const applied = await migrate(url, {
       folder: makeRelease(1_000, { events: saying('Changed.') }),
-      viewParts: toViewParts({ ...signalCatalog, root }),
+      viewParts: toViewParts({ ...signalCatalog, ...serverCatalog, root }),
     })
     const { views } = await readViews(sqlFolders.clickhouse)
-    const changed = ['0013-decisions.sql', ...views.map(({ name }) => `views/${name}.sql`)]
+    const files = ['0013-decisions', '0014-server-signals', '0015-installs', '0016-alert-assignees']
+    const changed = [
+      ...files.map((name) => `${name}.sql`),
+      ...views.map(({ name }) => `views/${name}.sql`),
+    ]
     expect(applied.sort()).toEqual(changed.sort())
     const typed = 'signals.root.su_binary as su, signals.root.new_check as fresh, platform'
     expect(await read(url, `select ${typed} from before_analytics.typed_events`)).toEqual([
       { su: true, fresh: 3, platform: 'ios' },
     ])
     expect(await commentOf(url, 'events')).toBe('Changed.')
-    // The release adds what was decided: of this event, what the edge made of it.
-    const decided = before.map((row) => ({ ...(row as object), risk_score: 0, action: 'ALLOW' }))
+    // The release adds what was decided: of this event, what the edge made of it; and what the
+    // service saw: nothing.
+    const unseen = { server_signals: {}, detected_server_signals: [] }
+    const added = { risk_score: 0, action: 'ALLOW', ...unseen }
+    const decided = before.map((row) => ({ ...(row as object), ...added }))
     expect(await read(url, 'select * from before_analytics.events')).toEqual(decided)
     for (const [formerName, name] of Object.entries(formerNames)) {
       expect(await commentOf(url, formerName)).toBe(`The former name of ${name}.`)
