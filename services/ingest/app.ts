@@ -23,7 +23,6 @@ import {
 import { incompleteRegistrationsBytesMax } from '#shared/core/base/limits/installs.ts'
 import { createFairShares } from '#shared/core/http/fair-shares.ts'
 import { toInstallRoot } from '#shared/core/installs/install-token.ts'
-import type { RevokedSerials } from '#shared/core/installs/revoked-serials.ts'
 import { findTenant } from '#shared/core/telemetry/body-scan.ts'
 import { verifySignature } from '#shared/core/telemetry/signature.ts'
 import {
@@ -60,16 +59,15 @@ import {
   type SubmissionDeps,
 } from './http/handle-submission.ts'
 import { tracePublish } from './http/trace-submissions.ts'
-import type { VerifyEventEvidence } from './installs/event-evidence.ts'
 import { challengePath, handleChallenge } from './installs/handle-challenge.ts'
 import {
   handleRegistration,
   processRegistration,
   type RegistrationDeps,
 } from './installs/handle-registration.ts'
+import type { OpenedEvidence } from './installs/open-evidence.ts'
 import { createRegistrationBounds } from './installs/registration-bounds.ts'
 import { createRegistrationObserver } from './installs/registration-metrics.ts'
-import { type VerifyEvidence, verifyEvidence } from './installs/verify-evidence.ts'
 import { createIntakes } from './intakes.ts'
 import { createIngestObserver, type IngestBacklog } from './metrics.ts'
 import { createRefusalDelay } from './refusal-delay.ts'
@@ -115,12 +113,8 @@ type IngestDeps = {
   decoyKey: KeyObject
   /** Keys of challenges, 32 bytes each: the first one makes them, all of them check. */
   challengeKeys: readonly [Uint8Array, ...Uint8Array[]]
-  /** Verifies the evidence of installs; the service's own by default. */
-  verifyEvidence?: VerifyEvidence
-  /** Verifies the evidence of events; left out, none is looked at. */
-  verifyEvent?: VerifyEventEvidence
-  /** The status list in force; left out, nothing is known to be revoked. */
-  revoked?: () => RevokedSerials | null
+  /** What verifies the evidence of installs and of their events. */
+  evidence: Pick<OpenedEvidence, 'verifyEvidence' | 'verifyEvent' | 'revoked'>
   newBatchId: () => string
   /** The claim `iss` of verdict tokens; `defaultIssuer` by default. */
   issuer?: string | undefined
@@ -245,7 +239,7 @@ function createRegistrationDeps(
     },
     bodies: createBodyBudget(incompleteRegistrationsBytesMax),
     challengeKeys: deps.challengeKeys,
-    verifyEvidence: deps.verifyEvidence ?? verifyEvidence,
+    verifyEvidence: deps.evidence.verifyEvidence,
     bounds,
     observe: createRegistrationObserver(deps.metrics, bounds.count),
   }
@@ -285,7 +279,7 @@ function createSubmissionDeps(
     tally: deps.tally,
     tracing: deps.tracing,
     stopping: deps.stopping,
-    verifyEvent: deps.verifyEvent ?? null,
+    verifyEvent: deps.evidence.verifyEvent,
     evidenceWaits: new Set(),
     addToBacklog: (stream, ...event) => edge()?.streams[stream - 1]?.backlog.add(...event),
     connected: () => edge()?.connected() === true,
@@ -306,7 +300,7 @@ function createSubmissionDeps(
       decoyRoot: toInstallRoot(1, hash('sha256', deps.decoyKey.export(), 'buffer')),
       nowMs,
       wallMs: deps.wallMs,
-      revoked: deps.revoked ?? (() => null),
+      revoked: deps.evidence.revoked,
       issueVerdict: createVerdictIssuer({
         findSigner: () => edge()?.directory.verdictSigner() ?? null,
         issuer: deps.issuer ?? defaultIssuer,

@@ -285,10 +285,10 @@ type EventFacts = AcceptedFacts & {
 /** What a verdict token says of the install: what holds for this event. */
 function toAttestation({ install }: Sender, { attestation }: ServerSignals): VerdictAttestation {
   if (install === null) return noAttestation
-  const { p: provider, v: verdict, l: level } = install.facts
-  if (verdict !== 'verified' || attestation?.verified === true) return { provider, verdict, level }
+  const { p: provider, v: verdict, l: level, f: found } = install.facts
   // The event's own evidence failed, or a certificate was revoked since.
-  return { provider, verdict: 'rejected', level: 'none' }
+  const isLost = found.verified === true && attestation?.verified !== true
+  return isLost ? { provider, verdict: 'rejected', level: 'none' } : { provider, verdict, level }
 }
 
 type InstallHead = NonNullable<EventHeader['install']>

@@ -24,7 +24,7 @@ import { makePopulation, type Phone } from '../phones/population.ts'
 import { createRandom } from '../phones/random.ts'
 import { type InstallKind, installKinds } from './kinds.ts'
 
-/** What the apps of the tenant are, as the console is told. */
+/** The apps of the tenant, as they are registered at the console. */
 export const androidApp = { platform: 'android', id: 'com.example.bank' } as const
 export const iosApp = { platform: 'ios', id: 'com.example.bank', team: 'ABCDE12345' } as const
 
@@ -166,7 +166,7 @@ function createMakers({ seed, keys, nowMs }: Casting) {
   return { make }
 }
 
-/** Device ids that nobody has: whoever took the tenant's secret makes them up. */
+/** Device ids that no install has: an attacker with the tenant's secret invents them. */
 export const makeUpDevices = (seed: number, count: number): string[] => {
   const random = createRandom(seed, 'extracted secret')
   return Array.from({ length: count }, () => `and-${random.hex(32)}`)

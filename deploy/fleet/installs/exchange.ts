@@ -1,6 +1,6 @@
 /**
  * What the phones of a run do: each registers and sends two events, with evidence for their bodies.
- * Then whoever took the tenant's secret speaks for phones that never registered.
+ * Then an attacker with the tenant's secret sends for devices that never registered.
  */
 
 import type { Scorer } from '#shared/core/scoring/scoring.ts'

@@ -119,7 +119,7 @@ async function prepareKeys(
   }
 }
 
-/** Stock phones under ids that nobody has. */
+/** Stock phones with device ids that no install has. */
 function inventPhones(seed: number, count: number) {
   const stock = makePopulation(seed, 50).filter(({ kind }) => kind.name === 'stock-android')
   return makeUpDevices(seed, count).map((deviceId, index) => ({

@@ -1,6 +1,6 @@
 /**
- * A rate for each source address, for calls without a key: whoever asks too often is refused
- * without a query, and delays nobody else.
+ * A rate for each source address, for calls without a key. An address beyond its rate is refused
+ * without a query, so it delays no other.
  */
 import { LRUCache } from 'lru-cache'
 import {

@@ -1,6 +1,6 @@
 /**
  * Reads the verdict keys for any number of requests with one query a second. While Postgres is away
- * the last answer counts for some minutes: nobody can change the keys then.
+ * the last answer counts for some minutes: the keys cannot change then.
  */
 import { verdictKeysReadEveryMs, verdictKeysStaleMsMax } from '#shared/core/base/limits/rest-api.ts'
 import type { VerdictKeySet } from '#shared/core/verdicts/verdict-keys.ts'

@@ -31,7 +31,7 @@ const rotateBody = z
       .boolean()
       .default(false)
       .describe(
-        'withdraw the current key at once, because somebody else may have it: tokens that it signed ' +
+        'withdraw the current key at once, because it may be known to others: tokens that it signed ' +
           'fail, and so do new ones at verifiers that do not fetch keys for an unknown kid',
       ),
   })

@@ -101,8 +101,7 @@ export type SubmissionDeps = {
   /** Memory of incomplete batches. */
   batchBodies: BodyBudget
   decide: DecideDeps
-  /** Null in an edge that verifies no evidence. */
-  verifyEvent: VerifyEventEvidence | null
+  verifyEvent: VerifyEventEvidence
   /** Submissions whose evidence is being verified. */
   evidenceWaits: Set<Promise<void>>
   intakes: Intakes<Submission, Pending | PendingRegistration>
@@ -168,7 +167,7 @@ function verifyEvidence(
   { sender: { install, tenant } }: Admitted,
 ): EventEvidence | null | Promise<EventEvidence> {
   const header = response.req.headers['x-service-attestation'] as string | undefined
-  if (header === undefined || verifyEvent === null || install === null) return null
+  if (header === undefined || install === null) return null
   return verifyEvent(header, body, toEventInstall(install.facts), tenant)
 }
 

@@ -6,13 +6,13 @@ import type { Log } from '#shared/io/process/log.ts'
 import type { Metrics } from '#shared/io/process/metrics.ts'
 import type { IngestConfig } from '../config.ts'
 import { createEventEvidence, type VerifyEventEvidence } from './event-evidence.ts'
-import { createRegistrationEvidence } from './evidence.ts'
 import { createEvidenceMetrics } from './evidence-metrics.ts'
 import { createEvidencePool } from './evidence-pool.ts'
+import { createVerifyEvidence, type VerifyEvidence } from './verify-evidence.ts'
 
 export type OpenedEvidence = {
-  /** Of a registration, whose signature and challenge held. */
-  verifyRegistration: ReturnType<typeof createRegistrationEvidence>
+  /** Of a registration, whose signature held. */
+  verifyEvidence: VerifyEvidence
   /** Of an event, whose signature held. */
   verifyEvent: VerifyEventEvidence
   /** The status list in force. */
@@ -37,7 +37,7 @@ export function openEvidence(
   const pool = createEvidencePool({ findRoots, revoked: status.packed, metrics, log, wallMs })
   lifecycle.onStop('evidence', pool.close)
   return {
-    verifyRegistration: createRegistrationEvidence({ pool, metrics }),
+    verifyEvidence: createVerifyEvidence({ pool, metrics }),
     verifyEvent: createEventEvidence({ pool, metrics }),
     revoked: status.revoked,
     warning: status.warning,

@@ -1,34 +1,57 @@
 /**
- * Verifies the evidence of a registration. What does not hold is `rejected` with a reason, never an
- * error: a refusal would tell an attacker what to mend, and the policy weighs it.
+ * Verifies the evidence of registrations, and counts why it is rejected. What does not hold is
+ * `rejected` with a reason, never an error: a refusal would tell an attacker what to mend, and the
+ * policy weighs it.
  */
 import { noEvidence, type VerifiedEvidence } from '#shared/core/installs/evidence-signals.ts'
 import type { InstallRequest } from '#shared/core/installs/install-request.ts'
-import type { InstallProvider } from '#shared/core/installs/registration.ts'
-import type { Tenant } from '#shared/io/tenants/directory/tenant-copy.ts'
+import type { EvidenceMetrics } from './evidence-metrics.ts'
+import type { EvidencePool, EvidenceTenant } from './evidence-pool.ts'
+
+/** What is needed of a registration's body. */
+export type RegistrationEvidence = Pick<
+  InstallRequest,
+  'challenge' | 'challengeFault' | 'app' | 'evidence'
+>
 
 /**
  * @param request its body is well-formed; its challenge may be expired or another service's
- * @throws only for faults of this service, which are answered 503
+ * @throws Problem as `EvidencePool.verify`
  */
-export type VerifyEvidence = (request: InstallRequest, tenant: Tenant) => Promise<VerifiedEvidence>
+export type VerifyEvidence = (
+  request: RegistrationEvidence,
+  tenant: EvidenceTenant,
+) => Promise<VerifiedEvidence>
 
-/** Verifies installs without evidence; what the other providers say is not believed. */
-export const verifyEvidence: VerifyEvidence = async ({ evidence, challengeFault }) =>
-  evidence.provider === 'none'
-    ? toUnverified('none', 'none', null)
-    : toUnverified(
-        evidence.provider,
-        'rejected',
-        challengeFault === null ? 'unsupported_provider' : 'challenge_mismatch',
-      )
+export function createVerifyEvidence({
+  pool,
+  metrics,
+}: {
+  pool: Pick<EvidencePool, 'verify'>
+  metrics: Pick<EvidenceMetrics, 'verified'>
+}): VerifyEvidence {
+  return async (request, tenant) => {
+    const verified = await verify(pool, request, tenant)
+    metrics.verified(tenant.tenantId, verified)
+    return verified
+  }
+}
 
-/** Evidence that proves nothing. */
-export function toUnverified(
-  provider: InstallProvider,
-  verdict: 'none' | 'rejected',
-  reason: string | null,
+async function verify(
+  pool: Pick<EvidencePool, 'verify'>,
+  { challenge, challengeFault, app, evidence }: RegistrationEvidence,
+  tenant: EvidenceTenant,
+): Promise<VerifiedEvidence> {
+  if (evidence.provider === 'none') return noEvidence
+  // What was made over another challenge, or too long ago, proves nothing, whoever signed it.
+  if (challengeFault !== null) return refuseChallenge(evidence.provider)
+  return await pool.verify({ evidence, challenge, packageName: app?.id ?? null }, tenant)
+}
+
+function refuseChallenge(
+  provider: Exclude<VerifiedEvidence['provider'], 'none'>,
 ): VerifiedEvidence {
-  const signals = verdict === 'rejected' ? { rejected: true } : {}
-  return { ...noEvidence, provider, verdict, reason, signals }
+  const hasKey = provider !== 'play_integrity'
+  const signals = { rejected: true, ...(hasKey ? { hardware_backed: false } : {}) }
+  return { ...noEvidence, provider, verdict: 'rejected', reason: 'challenge_mismatch', signals }
 }

@@ -94,7 +94,7 @@ const toContext = ({ body, received_at: receivedAtMs }: ShadowEvent) => ({
   receivedAtMs,
 })
 
-type Rules = Pick<Policy, 'velocity' | 'signalsMissing' | 'thresholds' | 'suppressions'>
+type Rules = Pick<Policy, 'velocity' | 'signalsMissing' | 'serverCategories' | 'suppressions'>
 
 /**
  * Whether the active policy's risk features suffice for the shadow, so that no second query is

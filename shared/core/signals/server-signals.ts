@@ -4,12 +4,6 @@
  */
 import { z } from 'zod'
 
-export {
-  type ServerCategory,
-  type ServerSignals,
-  serverCategories,
-} from './signal-definition.ts'
-
 /** As the head of an event has them; a later edge may know more of them. */
 export const serverSignalsSchema = z.object({
   attestation: z.record(z.string(), z.unknown()).optional(),

@@ -7,10 +7,9 @@ import { retryMaxMs } from '#shared/core/base/limits/history.ts'
 import type { Replay } from '#shared/core/installs/replays.ts'
 import { type KeyKind, type SharedKey, sharedKeyMax } from '#shared/core/installs/shared-keys.ts'
 import type { Policy } from '#shared/core/policies/policy.ts'
-import { readServerCap, readServerWeight } from '#shared/core/policies/server-weights.ts'
 import type { Reason } from '#shared/core/scoring/score.ts'
 import { compileSuppressions, type ScoringContext } from '#shared/core/scoring/suppressions.ts'
-import type { Flag } from '#shared/core/signals/flag-codes.ts'
+import { attestationSignals } from '#shared/core/signals/catalog/attestation.ts'
 import type { Finding } from './correlation.ts'
 
 /** What the order of the stream tells of an event's install and device, as of the event. */
@@ -24,16 +23,19 @@ export type OrderFacts = {
 
 export const noOrderFacts: OrderFacts = { sharedKey: null, reusedCounter: null, replay: null }
 
-/** The server signals that the scorer alone can know, each with its flag. */
-const flagOfSignal = {
-  'attestation.shared_key': 'ATTESTATION_KEY_SHARED',
-  'attestation.counter_reused': 'COUNTER_REUSED',
-  'attestation.replayed': 'REPLAYED',
-} as const satisfies Record<string, Flag>
-type OrderSignal = keyof typeof flagOfSignal
-const signals = Object.keys(flagOfSignal) as OrderSignal[]
+/** The server signals of `attestation` that the scorer alone can know. */
+const orderSignals = ['shared_key', 'counter_reused', 'replayed'] as const
+type OrderSignal = (typeof orderSignals)[number]
+const toPath = (signal: OrderSignal) => `attestation.${signal}`
+const orderPaths = orderSignals.map(toPath)
 
-type WeighedPolicy = Pick<Policy, 'thresholds' | 'suppressions'>
+type WeighedPolicy = Pick<Policy, 'serverCategories' | 'suppressions'>
+
+/** The points of a signal that is true; 0 where the policy does not weigh it. */
+function weightOf({ serverCategories }: WeighedPolicy, signal: OrderSignal): number {
+  const weight = serverCategories?.attestation?.signals[signal]
+  return typeof weight === 'number' ? weight : 0
+}
 
 type WeighedFacts = Readonly<Record<keyof OrderFacts, boolean>>
 
@@ -44,11 +46,11 @@ const weighedFacts = new WeakMap<object, WeighedFacts>()
 export function listWeighedFacts(policy: WeighedPolicy): WeighedFacts {
   const known = weighedFacts.get(policy)
   if (known !== undefined) return known
-  const isWeighed = (signal: OrderSignal) => readServerWeight(policy, signal) > 0
+  const isWeighed = (signal: OrderSignal) => weightOf(policy, signal) > 0
   const weighed = {
-    sharedKey: isWeighed('attestation.shared_key'),
-    reusedCounter: isWeighed('attestation.counter_reused'),
-    replay: isWeighed('attestation.replayed'),
+    sharedKey: isWeighed('shared_key'),
+    reusedCounter: isWeighed('counter_reused'),
+    replay: isWeighed('replayed'),
   }
   weighedFacts.set(policy, weighed)
   return weighed
@@ -72,14 +74,17 @@ export function findAttestation(
 ): Finding[] {
   const found = toEvidence(facts)
   if (found.length === 0) return []
-  const suppressed = compileSuppressions(policy.suppressions, signals)
+  const suppressed = compileSuppressions(policy.suppressions, orderPaths)
   const findings = found.flatMap(({ signal, evidence }): Finding[] => {
-    const weight = readServerWeight(policy, signal)
-    const isOff = suppressed.get(signal)?.some((one) => one.acts(context)) === true
+    const weight = weightOf(policy, signal)
+    const path = toPath(signal)
+    const isOff = suppressed.get(path)?.some((one) => one.acts(context)) === true
     if (weight === 0 || isOff) return []
-    return [{ code: flagOfSignal[signal], weight, evidence: { ...evidence, signal } }]
+    const { flag: code } = attestationSignals[signal]
+    return [{ code, weight, evidence: { ...evidence, signal: path } }]
   })
-  return capFindings(findings, readServerCap(policy, 'attestation') - sumOfCategory(reasons))
+  const cap = policy.serverCategories?.attestation?.cap ?? 0
+  return capFindings(findings, cap - sumOfCategory(reasons))
 }
 
 type Found = { signal: OrderSignal; evidence: Finding['evidence'] }
@@ -97,19 +102,19 @@ function toEvidence({ sharedKey, reusedCounter, replay }: OrderFacts): Found[] {
   if (sharedKey !== null) {
     const { kind, count } = sharedKey
     const threshold = sharedKeyMax[kind]
-    add('attestation.shared_key', { metric: metricOfKind[kind], count, threshold, window: 'all' })
+    add('shared_key', { metric: metricOfKind[kind], count, threshold, window: 'all' })
   }
   if (reusedCounter !== null) {
     const { counter, highest: count } = reusedCounter
     const threshold = counter - 1
-    add('attestation.counter_reused', { metric: 'counter_before', count, threshold, window: '30d' })
+    add('counter_reused', { metric: 'counter_before', count, threshold, window: '30d' })
   }
   if (replay !== null) {
     const count = Math.floor((replay.atMs - replay.firstAtMs) / 1_000)
     const threshold = retryMaxMs / 1_000
     const at = new Date(replay.atMs).toISOString()
     const evidence = { metric: 'seconds_after_first_copy', count, threshold, window: '30d' }
-    add('attestation.replayed', { ...evidence, replayed_at: at })
+    add('replayed', { ...evidence, replayed_at: at })
   }
   return found
 }

@@ -4,13 +4,14 @@
  * before it stays in force, and `/readyz` warns. Nothing is fetched.
  */
 import { stat } from 'node:fs/promises'
-import { Worker } from 'node:worker_threads'
 import {
   statusListAgeMsMax,
   statusListPollMs,
+  statusListReaderMiB,
   statusListReadMsMax,
 } from '#shared/core/base/limits/attestation.ts'
 import { openSerials, type RevokedSerials } from '#shared/core/installs/revoked-serials.ts'
+import { askThread } from '#shared/io/process/ask-thread.ts'
 import type { StopSteps } from '#shared/io/process/lifecycle.ts'
 import type { Log } from '#shared/io/process/log.ts'
 import { type Metrics, startAtZero } from '#shared/io/process/metrics.ts'
@@ -152,20 +153,11 @@ function countFaults(
 
 /** A thread that ends without an answer has not read the file. */
 async function readInThread(file: string): Promise<StatusReading> {
-  const worker = new Worker(new URL('./status-worker.ts', import.meta.url), {
+  const reading = await askThread<StatusReading>(new URL('./status-worker.ts', import.meta.url), {
     name: 'status list',
-    workerData: { file },
+    data: { file },
+    limitMs: statusListReadMsMax,
+    heapMiB: statusListReaderMiB,
   })
-  const { promise, resolve } = Promise.withResolvers<StatusReading>()
-  const unreadable = () => resolve({ fault: 'unreadable' })
-  worker.once('message', resolve)
-  worker.once('error', unreadable)
-  worker.once('exit', unreadable)
-  const timer = setTimeout(unreadable, statusListReadMsMax)
-  try {
-    return await promise
-  } finally {
-    clearTimeout(timer)
-    await worker.terminate()
-  }
+  return typeof reading === 'string' ? { fault: 'unreadable' } : reading
 }

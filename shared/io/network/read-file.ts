@@ -2,7 +2,6 @@
  * Reads one file of network data in a thread of its own, so that no request waits for it. A file
  * that takes too long or needs too much memory is refused like a broken one.
  */
-import { Worker } from 'node:worker_threads'
 import {
   networkReaderMiB,
   networkReadMs,
@@ -12,6 +11,7 @@ import type { FactColumns } from '#shared/core/network/network-facts.ts'
 import { type NetworkKind, networkKinds } from '#shared/core/network/network-list.ts'
 import type { NetworkMember } from '#shared/core/network/network-status.ts'
 import type { RangeTable } from '#shared/core/network/range-table.ts'
+import { askThread, type ThreadFault } from '#shared/io/process/ask-thread.ts'
 
 /** What a file is: a database, or a list of networks of one kind. */
 export type FileUse = 'database' | NetworkKind
@@ -40,27 +40,22 @@ export function toFileUse(name: string): FileUse | null {
   return networkKinds.find((kind) => name === `${kind}.txt`) ?? null
 }
 
+const faultTexts: Record<ThreadFault, string> = {
+  time_limit: 'reading it takes too long',
+  memory: 'reading it needs too much memory',
+  ended: 'its reader failed',
+}
+
 /**
  * @param bytes the size of the file
  * @returns its contents, or in plain words what is wrong with it
  */
-export function readNetworkFile(task: ReaderTask, bytes: number): Promise<ReaderAnswer> {
-  const worker = new Worker(new URL('./reader-worker.ts', import.meta.url), {
+export async function readNetworkFile(task: ReaderTask, bytes: number): Promise<ReaderAnswer> {
+  const answer = await askThread<ReaderAnswer>(new URL('./reader-worker.ts', import.meta.url), {
     name: 'network data',
-    workerData: task,
-    resourceLimits: { maxOldGenerationSizeMb: networkReaderMiB },
+    data: task,
+    limitMs: networkReadMs + (bytes / 2 ** 20) * networkReadMsPerMiB,
+    heapMiB: networkReaderMiB,
   })
-  const { promise, resolve } = Promise.withResolvers<ReaderAnswer>()
-  const limitMs = networkReadMs + (bytes / 2 ** 20) * networkReadMsPerMiB
-  const limit = setTimeout(() => resolve({ fault: 'reading it takes too long' }), limitMs)
-  worker.once('message', resolve)
-  worker.once('error', (error: NodeJS.ErrnoException) => {
-    const isMemory = error.code === 'ERR_WORKER_OUT_OF_MEMORY'
-    resolve({ fault: isMemory ? 'reading it needs too much memory' : 'its reader failed' })
-  })
-  worker.once('exit', () => resolve({ fault: 'its reader ended' }))
-  return promise.finally(async () => {
-    clearTimeout(limit)
-    await worker.terminate()
-  })
+  return typeof answer === 'string' ? { fault: faultTexts[answer] } : answer
 }

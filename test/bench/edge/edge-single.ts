@@ -13,6 +13,7 @@ import { openTenantDirectory } from '#shared/io/tenants/directory/edge-directory
 import { createAcceptedTally } from '../../../services/ingest/accepted-tally.ts'
 import { createIngest, type Edge } from '../../../services/ingest/app.ts'
 import { openBacklogLimit } from '../../../services/ingest/backlog-limit.ts'
+import { openEvidence } from '../../../services/ingest/installs/open-evidence.ts'
 import { createRequestLog } from '../../../services/ingest/request-log.ts'
 import { createStaleSecretRequests } from '../../../services/ingest/stale-secret-requests.ts'
 
@@ -51,6 +52,10 @@ process.on('message', async ({ natsUrl, masterKey }: { natsUrl: string; masterKe
     tracing: null,
     decoyKey: createSecretKey(randomBytes(43)),
     challengeKeys: keys.challenges,
+    evidence: openEvidence(
+      {},
+      { lifecycle: { onStop: () => undefined }, log, metrics, wallMs: Date.now },
+    ),
     newBatchId: () => `bat_${randomUUID()}`,
     commitLimits: { batchEventsMax: 1, publishesInFlightMax: 256 },
   })

@@ -6,13 +6,13 @@ import { hashSerial } from '#shared/core/installs/evidence-signals.ts'
 import { packSerials } from '#shared/core/installs/revoked-serials.ts'
 import { createMetrics } from '#shared/io/process/metrics.ts'
 import { createEventEvidence } from '../../../services/ingest/installs/event-evidence.ts'
-import { createRegistrationEvidence } from '../../../services/ingest/installs/evidence.ts'
 import { createEvidenceMetrics } from '../../../services/ingest/installs/evidence-metrics.ts'
 import {
   createEvidencePool,
   type EvidencePool,
   type EvidenceTenant,
 } from '../../../services/ingest/installs/evidence-pool.ts'
+import { createVerifyEvidence } from '../../../services/ingest/installs/verify-evidence.ts'
 import { testLog } from '../../support/http/console-rig.ts'
 import {
   androidApp,
@@ -154,7 +154,7 @@ describe('the verification of a registration', () => {
 
   it('is counted by tenant and reason', async () => {
     const { pool, metrics, count } = open()
-    const verify = createRegistrationEvidence({ pool, metrics })
+    const verify = createVerifyEvidence({ pool, metrics })
     const app = { platform: 'android' as const, id: androidApp.id }
     const body = { challenge, challengeFault: null, app }
     const verified = await verify({ ...body, evidence: request.evidence }, acme)

@@ -11,7 +11,6 @@ import {
 } from '#shared/core/base/limits/installs.ts'
 import { makeChallenge } from '#shared/core/installs/challenge.ts'
 import { registrationSchema } from '#shared/core/installs/registration.ts'
-import { verifyEvidence } from '../../../services/ingest/installs/verify-evidence.ts'
 import {
   fetchChallenge,
   installsPath,
@@ -370,9 +369,9 @@ describe('while evidence is verified', () => {
   beforeAll(async () => {
     hold()
     slow = await rig.startEdge({
-      verifyEvidence: async (request, tenant) => {
+      wrapEvidence: (verify) => async (request, tenant) => {
         if (tenant.tenantId !== 'free') await held
-        return verifyEvidence(request, tenant)
+        return verify(request, tenant)
       },
     })
   })

@@ -15,6 +15,7 @@ import { syncedKey, type TenantEntry, tenantKey } from '#shared/core/tenants/dir
 import { createAcceptedTally } from '../../../services/ingest/accepted-tally.ts'
 import { createIngest, type Edge } from '../../../services/ingest/app.ts'
 import { openBacklogLimit } from '../../../services/ingest/backlog-limit.ts'
+import { openEvidence } from '../../../services/ingest/installs/open-evidence.ts'
 import type { VerifyEvidence } from '../../../services/ingest/installs/verify-evidence.ts'
 import { createRequestLog } from '../../../services/ingest/request-log.ts'
 import { createStaleSecretRequests } from '../../../services/ingest/stale-secret-requests.ts'
@@ -90,8 +91,8 @@ export type EdgeOptions = {
   /** Whether to wait until the edge may accept telemetry. */
   ready?: boolean
   wallMs?: () => number
-  /** Replaces the service's own. */
-  verifyEvidence?: VerifyEvidence
+  /** Wraps what verifies evidence, for example to hold it back. */
+  wrapEvidence?: (verify: VerifyEvidence) => VerifyEvidence
   /** Replaces the service's own bound. */
   connectionsMax?: number
   log?: Log
@@ -303,6 +304,12 @@ async function startEdge(rig: EdgeRig, options: EdgeOptions): Promise<TestEdge> 
     connected: nats.connected,
     close: directory.close,
   }
+  const stops: (() => Promise<void> | void)[] = []
+  const lifecycle = {
+    onStop: (_name: string, step: () => Promise<void> | void) => stops.push(step),
+  }
+  const evidence = openEvidence({}, { lifecycle, log: quietLog, metrics, wallMs })
+  const { wrapEvidence = (verify) => verify } = options
   const ingest = createIngest({
     natsFault: () => (nats.connected() ? null : 'is not connected'),
     log: options.log ?? quietLog,
@@ -316,10 +323,10 @@ async function startEdge(rig: EdgeRig, options: EdgeOptions): Promise<TestEdge> 
     tracing: null,
     decoyKey: createSecretKey(randomBytes(43)),
     challengeKeys: keys.challenges,
+    evidence: { ...evidence, verifyEvidence: wrapEvidence(evidence.verifyEvidence) },
     newBatchId: () => `bat_${randomUUID()}`,
     nowMs,
     wallMs,
-    ...(options.verifyEvidence === undefined ? {} : { verifyEvidence: options.verifyEvidence }),
     ...(options.connectionsMax === undefined ? {} : { connectionsMax: options.connectionsMax }),
   })
   const internal = createInternalServer({
@@ -339,6 +346,7 @@ async function startEdge(rig: EdgeRig, options: EdgeOptions): Promise<TestEdge> 
     await ingest.app.close()
     await internal.close()
     answers.close()
+    for (const stop of stops) await stop()
     for (const { backlog } of streams) await backlog.close()
     await directory.close()
     await reporter.close()

@@ -5,6 +5,7 @@
 import { createPrivateKey, createSecretKey } from 'node:crypto'
 import { createLocalJWKSet, decodeProtectedHeader, jwtVerify } from 'jose'
 import { describe, expect, it, vi } from 'vitest'
+import type { EventEvidence } from '#shared/core/installs/event-evidence.ts'
 import type { InstallFacts } from '#shared/core/installs/install-token.ts'
 import { defaultPolicy } from '#shared/core/policies/default-policy.ts'
 import { compilePolicy } from '#shared/core/scoring/scoring.ts'
@@ -147,9 +148,8 @@ describe('a submission that asks for a verdict', () => {
     expect(claimsOf(answer)).not.toHaveProperty('usr')
   })
 
-  it('has the evidence of its install token in the token', () => {
+  const issueWith = (more: Partial<InstallFacts>, evidence: EventEvidence | null = null) => {
     const body = Buffer.from(JSON.stringify(submission(asked)))
-    const attestation = { provider: 'key_attestation', level: 'strongbox', verdict: 'verified' }
     const deps = makeDeps(acme, () => signer)
     const facts: InstallFacts = {
       t: 'acme',
@@ -164,12 +164,31 @@ describe('a submission that asks for a verdict', () => {
       f: { verified: true },
       iat: 0,
       exp: 0,
+      ...more,
     }
     const install = { facts, head: { token_id: 't', attested_key: null } }
     const sender = { tenant: acme, attestation: {}, install, deviceHash: null }
-    const decision = decideVerified(body, { sender, deps, rateLimit: null })
+    const decision = decideVerified(body, { sender, deps, rateLimit: null, evidence })
     if (decision.kind === 'refused') throw new Error('refused')
-    expect(claimsOf(JSON.parse(decision.answer)).att).toEqual(attestation)
+    return claimsOf(JSON.parse(decision.answer)).att
+  }
+
+  it('has the evidence of its install token in the token', () => {
+    const attestation = { provider: 'key_attestation', level: 'strongbox', verdict: 'verified' }
+    expect(issueWith({})).toEqual(attestation)
+  })
+
+  it('has no credit in it when the evidence of the event itself fails', () => {
+    const failed = { provider: 'key_attestation', verdict: 'rejected', counter: null, signals: {} }
+    const evidence = { ...failed, reason: 'signature_invalid' } as EventEvidence
+    const attestation = { provider: 'key_attestation', level: 'none', verdict: 'rejected' }
+    expect(issueWith({}, evidence)).toEqual(attestation)
+  })
+
+  it('has a genuine Play token without a verdict of the device as it is', () => {
+    const attestation = { provider: 'play_integrity', level: 'none', verdict: 'verified' } as const
+    const { provider: p, level: l, verdict: v } = attestation
+    expect(issueWith({ p, l, v, f: { pi_device: [] } })).toEqual(attestation)
   })
 
   it('has the forced action of a test device of a sandbox in its token', () => {

@@ -24,7 +24,7 @@ export const verdictKeys = group('verdict-keys', 'the keys that sign verdict tok
       'its last token has expired',
     ['post', `${path}/rotate`],
     {
-      options: [['--revoke', 'withdraw the current key at once: somebody else may have it']],
+      options: [['--revoke', 'withdraw the current key at once, when it may be known to others']],
       body: ({ revoke = false }: RotateOptions) => ({ revoke }),
       text: ({ data }) => toColumns(columns, data),
     },

@@ -99,6 +99,12 @@ export const playLabelCharactersMax = 48
 export const statusListPollMs = 15_000
 export const statusListReadMsMax = 40_000
 
+/**
+ * MiB of heap of the thread that reads it: the text of 64 MiB, and 400,000 entries that are parsed
+ * and checked, at a kilobyte each.
+ */
+export const statusListReaderMiB = 1_024
+
 /** Google replaces the list about daily: an age of a week is a job that has stopped. */
 export const statusListAgeMsMax = 7 * 24 * 60 * 60 * 1_000
 
