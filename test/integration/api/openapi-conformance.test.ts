@@ -10,7 +10,7 @@ let findings: OpenapiFindings
 
 beforeAll(async () => {
   rig = await startOpenapiRig()
-  findings = await drillOpenapi(rig, { calls: 300, callsLeast: 4, seed })
+  findings = await drillOpenapi(rig, { calls: 300, callsLeast: 6, seed })
   // 140 operations, some of which wait for every edge.
 }, 300_000)
 afterAll(() => rig?.close())
