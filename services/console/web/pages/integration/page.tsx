@@ -17,7 +17,8 @@ import { useMay } from '../../shell/operator.ts'
 import { webhookTones } from '../integrations.tsx'
 import { AppsPanel } from './apps-panel.tsx'
 import { IngestAnswerPanel } from './ingest-answer.tsx'
-import { InstallsPanel } from './installs-panel.tsx'
+import { CoveragePanel } from './installs/coverage-panel.tsx'
+import { InstallsPanel } from './installs/installs-panel.tsx'
 import { NewKeysDialog, RotateKeys } from './rotate-keys.tsx'
 import { type NewKeys, useFetchKeys, useRotate, useRotation } from './rotation.ts'
 import { RotationPanel } from './rotation-panel.tsx'
@@ -97,6 +98,7 @@ export function Page() {
                 <IngestAnswerPanel tenant={data} />
               </div>
             </div>
+            <CoveragePanel tenantId={tenantId} />
             <AppsPanel tenantId={tenantId} />
             <SnippetsPanel tenantId={tenantId} />
           </>
