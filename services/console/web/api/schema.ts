@@ -182,6 +182,7 @@ export interface paths {
                         "application/json": {
                             tenant_id: string;
                             data: {
+                                kind: "telemetry" | "registration";
                                 at: string;
                                 request_id: string;
                                 edge_id: string;
