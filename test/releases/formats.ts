@@ -92,6 +92,17 @@ const event: Required<z.infer<typeof eventHeaderSchema>> & { body: typeof body }
   inexact_numbers: true,
   server_signals: { attestation: { install_key: true }, connection: { country: 'DE' } },
   install: { token_id: 'token-1', attested_key: null, counter: 7 },
+  connection: {
+    network: '81.2.69.0/24',
+    address_hash: 'AAAAAAAAAAAAAAAAAAAAAA',
+    address: '81.2.69.142',
+    country: 'GB',
+    asn: 20712,
+    organization: 'Andrews & Arnold Ltd',
+    latitude: 51.5,
+    longitude: -0.1,
+    kinds: ['vpn'],
+  },
   body,
 }
 

@@ -12,6 +12,7 @@ import {
   registrationHeaderSchema,
   registrationSchema,
 } from '#shared/core/installs/registration.ts'
+import { eventConnectionSchema } from '#shared/core/network/event-connection.ts'
 import { reasonSchema } from '#shared/core/scoring/reason-schema.ts'
 import { actions } from '#shared/core/scoring/score.ts'
 import { serverSignalsSchema } from '#shared/core/signals/server-signals.ts'
@@ -49,6 +50,8 @@ export const eventHeaderSchema = z.object({
   server_signals: serverSignalsSchema.optional(),
   /** The install whose key signed it; absent when the tenant's secret did. */
   install: installSchema.optional(),
+  /** Where it came from; absent where nothing was measured. */
+  connection: eventConnectionSchema.optional(),
 })
 
 export type EventHeader = z.infer<typeof eventHeaderSchema>
@@ -76,16 +79,17 @@ export type AcceptedEvent = EventHeader & {
 export function encodeEventHead(header: EventHeader, bodyBytes: number): string {
   const reasons = header.reasons.length === 0 ? '[]' : JSON.stringify(header.reasons)
   const inexact = header.inexact_numbers === true ? '"inexact_numbers":true,' : ''
-  const { server_signals: serverSignals, install } = header
+  const { server_signals: serverSignals, install, connection } = header
   const server =
     serverSignals === undefined ? '' : `"server_signals":${JSON.stringify(serverSignals)},`
   const signedBy = install === undefined ? '' : `"install":${JSON.stringify(install)},`
+  const from = connection === undefined ? '' : `"connection":${JSON.stringify(connection)},`
   const rest =
     `"event_id":"${header.event_id}","tenant_id":"${header.tenant_id}",` +
     `"received_at":${header.received_at},"rasp_score":${header.rasp_score},` +
     `"rasp_action":"${header.rasp_action}","reasons":${reasons},` +
     `"policy_version":${header.policy_version},"policy_hash":"${header.policy_hash}",` +
-    `"epoch":${header.epoch},${inexact}${server}${signedBy}"body":`
+    `"epoch":${header.epoch},${inexact}${server}${signedBy}${from}"body":`
   return withLengths(rest, bodyBytes)
 }
 

@@ -14,6 +14,7 @@ export type RowWriter = {
   uint32: (value: number) => void
   /** Also a DateTime64, in its ticks. */
   int64: (value: number) => void
+  float32: (value: number) => void
   float64: (value: number) => void
   nullableInt64: (value: number | null) => void
   strings: (texts: readonly string[]) => void
@@ -105,6 +106,10 @@ export function createRowWriter(): RowWriter {
     uint32: (value) => {
       reserve(4)
       at = buffer.writeUInt32LE(value, at)
+    },
+    float32: (value) => {
+      reserve(4)
+      at = buffer.writeFloatLE(value, at)
     },
     float64: (value) => {
       reserve(8)

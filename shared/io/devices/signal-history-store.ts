@@ -27,6 +27,8 @@ export type SignalHistoryStore = {
 // Repeats of an event count once, at their first receipt.
 const ofDevice = 'where tenant_id = {tenant:String} and device_id = {device:String}'
 
+// Every device without an install sends its events without a token: that says something of a device
+// that has registered one.
 const spansSql = `
   select signal, toUnixTimestamp64Milli(min(received_at)) as first,
     argMin(event_id, (received_at, event_id)), argMin(session_id, (received_at, event_id)),
@@ -34,6 +36,7 @@ const spansSql = `
   from telemetry final
   array join arrayConcat(detected_signals, detected_server_signals) as signal
   ${ofDevice}
+    and (signal != 'attestation.missing' or (select count() > 0 from installs ${ofDevice}))
   group by signal order by first, signal limit ${signalsOfDeviceMax}`
 
 const eventsSql = `

@@ -94,6 +94,19 @@ const telemetryWriters = {
   install_token: (writer, { event }) => writer.string(event.install?.token_id ?? ''),
   attested_key: (writer, { event }) => writer.string(event.install?.attested_key ?? ''),
   assertion_counter: (writer, { event }) => writer.uint32(toStoredCounter(event.install?.counter)),
+  connection_network: (writer, { event }) => writer.string(event.connection?.network ?? ''),
+  connection_address_hash: (writer, { event }) =>
+    writer.string(event.connection?.address_hash ?? ''),
+  connection_address: (writer, { event }) => writer.string(event.connection?.address ?? ''),
+  connection_country: (writer, { event }) => writer.string(event.connection?.country ?? ''),
+  connection_asn: (writer, { event }) => writer.uint32(event.connection?.asn ?? 0),
+  connection_organization: (writer, { event }) =>
+    writer.string(event.connection?.organization ?? ''),
+  connection_kinds: (writer, { event }) => writer.strings(event.connection?.kinds ?? []),
+  connection_latitude: (writer, { event }) =>
+    writer.float32(event.connection?.latitude ?? Number.NaN),
+  connection_longitude: (writer, { event }) =>
+    writer.float32(event.connection?.longitude ?? Number.NaN),
   filled_categories: (writer, { signals }) => writer.uint8(toFilledCategories(signals)),
   unknown_signals: (writer, { signals }) => writer.strings(findUnknownSignals(signals)),
   detected_bits: (writer, { bits }) => writeBits(writer, bits.detected),

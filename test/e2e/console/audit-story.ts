@@ -18,14 +18,15 @@ export type AuditStory = { running: TestStack; page: Page; email: string; passwo
 
 type Entry = { actor: string; action: AuditedAction; tenant_id: string | null; after: unknown }
 
-/** Actions without an operator: repairs, and calls with the admin token. */
+/** Actions without an operator: repairs, first roots, and calls with the admin token. */
 const notOfPersons: AuditedAction[] = [
   'admin_token.refused',
+  'install_root.created',
   'secrets.rewrapped',
   'tenant.creation_undone',
   'tenant.rotation_undone',
 ]
-/** Actions that other tests cover, with other operators or more alerts. */
+/** Actions that other tests cover, with other operators, more alerts or another clock. */
 const ofOthers: AuditedAction[] = [
   'alert.assignment_undone',
   'alert.bulk_cancelled',
@@ -39,6 +40,7 @@ const ofOthers: AuditedAction[] = [
   'operator.totp_switched_on',
   'recovery.applied',
   'tenant.recovered',
+  'verdict_keys.rotated',
 ]
 const slug = 'audited'
 const hooked = { debugger: { frida_detected: true, native_hooks: true } }
@@ -136,6 +138,16 @@ export function describeAudit(getStory: () => AuditStory): void {
       await act('POST', `${of}/suspend`)
       await act('POST', `${of}/resume`)
       await act('POST', `${of}/rotate`, { hmac: true })
+      // Installs.
+      const app = { platform: 'ios', id: 'com.example.audited', team: 'ABCDE12345' }
+      await act('PUT', `${of}/apps`, app)
+      await act('PUT', `${of}/apps`, app)
+      await act('DELETE', `${of}/apps/ios/${app.id}`)
+      await act('POST', `${of}/install-root/rotate`)
+      await act('DELETE', `${of}/install-root/previous`)
+      await act('PUT', `${of}/shared-secret`, { off: true })
+      await act('PUT', `${of}/shared-secret`, { off: false })
+      await act('PUT', `${of}/ingest-answer`, { ingest_answer: 'interface' })
       await act('POST', `${of}/erasures`, { device_id: 'audited' })
       const entry = { list: 'deny', kind: 'device', id: 'audited', reason: 'test' }
       const listed = (await act('POST', `${of}/lists`, { ...entry, expires_at: null })) as {

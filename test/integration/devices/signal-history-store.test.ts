@@ -124,4 +124,22 @@ describe('changes of signals', () => {
       ])
     },
   )
+
+  it('say that a token is missing of devices alone that have registered an install', async () => {
+    const serverSignals = { attestation: { missing: true } }
+    const devices = ['registered', 'never']
+    await telemetry.insertTelemetry(
+      makeEvents(devices.map((deviceId) => ({ tenantId: 'tokens', deviceId, serverSignals }))),
+    )
+    await clickhouse.command({
+      query: `insert into installs (tenant_id, device_id, token_id, received_at)
+        values ('tokens', 'registered', 't1', now64(3))`,
+    })
+    const read = async (deviceId: string) => {
+      const { spans } = await store.readSignalHistory({ tenantId: 'tokens', deviceId })
+      return spans.map(({ signal }) => signal)
+    }
+    expect(await read('registered')).toEqual(['attestation.missing'])
+    expect(await read('never')).toEqual([])
+  })
 })

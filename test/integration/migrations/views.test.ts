@@ -112,7 +112,10 @@ describe('an installation of the release before', () => {
       viewParts: toViewParts({ ...signalCatalog, ...serverCatalog, root }),
     })
     const { views } = await readViews(sqlFolders.clickhouse)
-    const files = ['0013-decisions', '0014-server-signals', '0015-installs', '0016-alert-assignees']
+    const files = [
+      ...['0013-decisions', '0014-server-signals', '0015-installs', '0016-alert-assignees'],
+      '0017-connections',
+    ]
     const changed = [
       ...files.map((name) => `${name}.sql`),
       ...views.map(({ name }) => `views/${name}.sql`),

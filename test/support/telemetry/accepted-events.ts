@@ -32,6 +32,8 @@ export type EventFacts = {
   policy?: Policy
   /** The install whose key signed it. */
   install?: EventHeader['install']
+  /** Where it came from. */
+  connection?: EventHeader['connection']
   /** More fields of the body. */
   more?: Record<string, unknown>
 }
@@ -92,6 +94,7 @@ export function makeElement(facts: EventFacts): string {
     ...(facts.install === undefined ? {} : { install: facts.install }),
     ...(findBeyondCatalog(body).inexactNumbers ? { inexact_numbers: true as const } : {}),
     ...(serverSignals === undefined ? {} : { server_signals: serverSignals }),
+    ...(facts.connection === undefined ? {} : { connection: facts.connection }),
   }
   return encodeEvent(header, bodyText)
 }
