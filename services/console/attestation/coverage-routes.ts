@@ -70,12 +70,15 @@ const coverageSchema = z.object({
               'on several; issuer: a certificate of a batch on more models than a product has',
           ),
         id: z.string().describe('the hash of the key or certificate, as the views have it'),
-        devices: count,
-        models: count,
+        count: count.describe('on how many devices it ever was, or models for issuer'),
+        devices: count.describe('that registered with it in this time'),
         last_at: z.string(),
       }),
     )
-    .describe(`leaked or copied keys of verified registrations, at most ${sharedKeysShownMax}`),
+    .describe(
+      'leaked or copied keys of verified registrations in this time, on most devices or models ' +
+        `first, at most ${sharedKeysShownMax}`,
+    ),
 })
 
 /** Adds the route. */

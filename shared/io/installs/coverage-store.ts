@@ -41,8 +41,10 @@ export type SharedKeyFound = {
   kind: KeyKind
   /** The hash of the key or of the certificate, as the views have it. */
   id: string
+  /** On how many devices it ever was, or models for `issuer`. */
+  count: number
+  /** Those that registered with it in this time. */
   devices: number
-  models: number
   lastAtMs: number
 }
 
@@ -94,55 +96,77 @@ type ReasonRow = [
   ...[registrations: number, devices: number, lastAtMs: number],
 ]
 
-// The keys that the scorer judges, with its limits, of the registrations in this time.
+// As the scorer judges: of all registrations that ever were. The keys are in their order, so that
+// it holds one of them at a time.
 const sharedKeysSql = `
-  select kind, id, uniqExact(device_id) as devices,
-    uniqExactIf(device_model, device_model != '') as models,
-    toUnixTimestamp64Milli(max(received_at))
-  from (
-    select device_id, device_model, received_at, seen.1 as kind, seen.2 as id
-    from installs final
-    array join [
-      ('key', attested_key),
-      (
-        if(remotely_provisioned, 'remote_issuer', 'issuer'),
-        if(provider = 'key_attestation', issuers[1], '')
-      )
-    ] as seen
-    prewhere ${inSpan} and verdict = 'verified' and attested_key != ''
-    where seen.2 != ''
-  )
-  group by kind, id
-  having if(kind = 'issuer', models > ${sharedKeyMax.issuer},
-    devices > if(kind = 'key', ${sharedKeyMax.key}, ${sharedKeyMax.remote_issuer}))
-  order by devices desc, kind, id
+  select toString(key_hash), kind, uniqExact(subject_hash) as subjects,
+    toUnixTimestamp64Milli(max(last_seen_at))
+  from install_keys
+  prewhere tenant_id = {tenant:String}
+  group by key_hash, kind
+  having subjects > multiIf(kind = 'issuer', ${sharedKeyMax.issuer},
+      kind = 'key', ${sharedKeyMax.key}, ${sharedKeyMax.remote_issuer})
+    and max(last_seen_at) >= fromUnixTimestamp64Milli({from:Int64})
+    and min(last_seen_at) < fromUnixTimestamp64Milli({to:Int64})
+  order by subjects desc, kind, key_hash
   limit ${sharedKeysShownMax}`
 
-type SharedKeyRow = [
-  ...[kind: KeyKind, id: string],
-  ...[devices: number, models: number, lastAtMs: number],
-]
+type SharedKeyRow = [hash: string, kind: KeyKind, subjects: number, lastAtMs: number]
+
+// Their names are in the registrations alone.
+const namesSql = `
+  select toString(reinterpretAsUInt64(SHA256(concat(seen.1, ' ', seen.2)))) as hash, any(seen.2),
+    uniq(device_id)
+  from installs final
+  array join [
+    ('key', attested_key),
+    (
+      if(remotely_provisioned, 'remote_issuer', 'issuer'),
+      if(provider = 'key_attestation', issuers[1], '')
+    )
+  ] as seen
+  prewhere ${inSpan} and verdict = 'verified' and attested_key != ''
+  where seen.2 != '' and has({hashes:Array(String)}, hash)
+  group by hash`
+
+type NameRow = [hash: string, id: string, devices: number]
 
 /** @returns a function that rejects when ClickHouse fails, or cannot read the span in time */
 export function createCoverageReader(clickhouse: Clickhouse): ReadCoverage {
-  const read = async <Row>(query: string, { tenantId, fromMs, toMs }: CoverageSpan) => {
+  const read = async <Row>(
+    query: string,
+    { tenantId, fromMs, toMs }: CoverageSpan,
+    more: Record<string, unknown> = {},
+  ) => {
     const result = await clickhouse.query({
       query,
-      query_params: { tenant: tenantId, from: fromMs, to: toMs },
+      query_params: { tenant: tenantId, from: fromMs, to: toMs, ...more },
       clickhouse_settings: {
         max_execution_time: coverageQuerySeconds,
         max_threads: 1,
         do_not_merge_across_partitions_select_final: 1,
+        optimize_aggregation_in_order: 1,
       },
       format: 'JSONCompactEachRow',
     })
     return result.json<Row>()
   }
+  const readSharedKeys = async (span: CoverageSpan): Promise<SharedKeyFound[]> => {
+    const keys = await read<SharedKeyRow>(sharedKeysSql, span)
+    if (keys.length === 0) return []
+    const hashes = keys.map(([hash]) => hash)
+    const names = await read<NameRow>(namesSql, span, { hashes })
+    const nameOf = new Map(names.map(([hash, id, devices]) => [hash, { id, devices }]))
+    return keys.flatMap(([hash, kind, count, lastAtMs]) => {
+      const name = nameOf.get(hash)
+      return name === undefined ? [] : { kind, count, lastAtMs, ...name }
+    })
+  }
   return async (span) => {
     const [events, reasons, sharedKeys] = await Promise.all([
       read<EventsRow>(eventsSql, span),
       read<ReasonRow>(reasonsSql, span),
-      read<SharedKeyRow>(sharedKeysSql, span),
+      readSharedKeys(span),
     ])
     const total = events.find(([isTotal]) => isTotal === 1)
     const versions = events.filter(([isTotal]) => isTotal === 0)
@@ -157,13 +181,7 @@ export function createCoverageReader(clickhouse: Clickhouse): ReadCoverage {
         devices,
         lastAtMs,
       })),
-      sharedKeys: sharedKeys.map(([kind, id, devices, models, lastAtMs]) => ({
-        kind,
-        id,
-        devices,
-        models,
-        lastAtMs,
-      })),
+      sharedKeys,
     }
   }
 }

@@ -51,8 +51,8 @@ const reasonColumns: readonly Column<Coverage['reasons'][number]>[] = [
 const keyColumns: readonly Column<Coverage['shared_keys'][number]>[] = [
   ['SHARED KEY', 'id'],
   ['KIND', 'kind'],
+  ['EVER ON', ({ kind, count }) => `${count} ${kind === 'issuer' ? 'models' : 'devices'}`],
   ['DEVICES', 'devices'],
-  ['MODELS', 'models'],
   ['LAST', ({ last_at: at }) => toTime(at)],
 ]
 

@@ -426,8 +426,8 @@ export interface paths {
                             shared_keys: {
                                 kind: "key" | "remote_issuer" | "issuer";
                                 id: string;
+                                count: number;
                                 devices: number;
-                                models: number;
                                 last_at: string;
                             }[];
                         };

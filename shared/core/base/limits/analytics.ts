@@ -75,8 +75,8 @@ export const coverageReasonsMax = 100
 export const sharedKeysShownMax = 50
 
 /**
- * Coverages that are read at once: each has three queries of one thread side by side, which end
- * after 20 s, and a tenant's page asks for one.
+ * Coverages that are read at once: each has three queries of one thread side by side, and a fourth
+ * where keys are shared. Each ends after 20 s, and a tenant's page asks for one coverage.
  */
 export const coverageLimits = { perTenant: 1, total: 2, queuePerTenant: 20, waitMs: 5_000 } as const
 export const coverageQuerySeconds = 20

@@ -99,18 +99,17 @@ const keyColumns: Column<SharedKey>[] = [
   { id: 'id', head: 'Key or certificate', cell: ({ id }) => <Id most={28} value={id} /> },
   { id: 'kind', head: 'Made as', cell: ({ kind }) => kinds[kind], width: '13rem' },
   {
+    id: 'count',
+    head: 'Ever on',
+    cell: ({ kind, count }) => counted(count, kind === 'issuer' ? 'model' : 'device'),
+    width: '8rem',
+  },
+  {
     id: 'devices',
     head: 'Devices',
     cell: ({ devices }) => devices.toLocaleString('en'),
     numeric: true,
-    width: '6rem',
-  },
-  {
-    id: 'models',
-    head: 'Models',
-    cell: ({ models }) => models.toLocaleString('en'),
-    numeric: true,
-    width: '6rem',
+    width: '7rem',
   },
   { id: 'last', head: 'Last one', cell: ({ last_at: at }) => <Time at={at} />, width: '7rem' },
 ]
