@@ -1,7 +1,7 @@
 /**
- * What registrations of installs cost telemetry: its p99 at a moderate constant rate on an edge that
- * also verifies the chains of new installs, beside the same rate alone, in the same rounds. The
- * chains are of phones of our own making, in a sandbox tenant that trusts their root.
+ * What registrations of installs cost telemetry: its p99 at a moderate constant rate on an edge
+ * that also verifies the chains of new installs, beside the same rate alone, in the same rounds.
+ * The chains are of phones of our own making, in a sandbox tenant that trusts their root.
  */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'

@@ -66,8 +66,8 @@ export type CallOptions = {
 
 /**
  * The api on migrated databases, with shorter timeouts than the process has.
- * @param clocks a test that puts the wall clock forward puts the monotonic one forward with it: what
- *   the process keeps in memory ages by that one
+ * @param clocks a test that puts the wall clock forward puts the monotonic one forward with it:
+ *   what the process keeps in memory ages by that one
  */
 export async function createApiRig(
   urls: {

@@ -1,3 +1,4 @@
+/** Bounds of tenants: their secrets, the directory of edges, and the keys of verdicts. */
 import { verdictKeysStaleMsMax } from './rest-api.ts'
 
 /**

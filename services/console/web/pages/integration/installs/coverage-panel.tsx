@@ -96,7 +96,7 @@ const kinds: Record<SharedKey['kind'], string> = {
 }
 
 const keyColumns: Column<SharedKey>[] = [
-  { id: 'id', head: 'Key or certificate', cell: ({ id }) => <Id most={28} value={id} /> },
+  { id: 'id', head: 'Key or certificate', cell: ({ id }) => <Id most={22} value={id} /> },
   { id: 'kind', head: 'Made as', cell: ({ kind }) => kinds[kind], width: '13rem' },
   {
     id: 'count',
