@@ -1,8 +1,9 @@
 /**
  * The request log of this edge: the latest submissions of each tenant with their answer, and the
  * registrations of installs that were refused, for a person who looks why a client is refused. It
- * is kept in memory only and is bounded per tenant and in all. Accepted submissions, refused ones and those without a verified signature are kept apart,
- * so a stranger who names a tenant pushes out nothing but what other strangers sent.
+ * is kept in memory only and is bounded per tenant and in all. Accepted submissions, refused ones
+ * and those without a verified signature are kept apart, so a stranger who names a tenant pushes
+ * out nothing but what other strangers sent.
  */
 import { LRUCache } from 'lru-cache'
 import {
