@@ -36,6 +36,7 @@ import { createLinkStore } from '#shared/io/devices/link-store.ts'
 import { createSignalHistoryStore } from '#shared/io/devices/signal-history-store.ts'
 import { createUserStore } from '#shared/io/devices/user-store.ts'
 import { createErasureStore } from '#shared/io/erasure/erasure-store.ts'
+import { createCoverageReader } from '#shared/io/installs/coverage-store.ts'
 import { createClickhouseCheck } from '#shared/io/migrations/clickhouse-check.ts'
 import {
   MigrationError,
@@ -283,6 +284,13 @@ describe('an answer', () => {
         }),
       }))
     })
+    const coverage = await expectSame((clickhouse) =>
+      inTime(() =>
+        createCoverageReader(clickhouse)({ tenantId: fleetTenant, fromMs: 0, toMs: nowMs }),
+      ),
+    )
+    expect(coverage.versions.length).toBeGreaterThan(10)
+    expect(coverage.reasons).not.toEqual([])
   })
 
   it('about shadow decisions and prevalence spikes is that of one node', async () => {

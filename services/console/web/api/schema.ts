@@ -182,6 +182,7 @@ export interface paths {
                         "application/json": {
                             tenant_id: string;
                             data: {
+                                kind: "telemetry" | "registration";
                                 at: string;
                                 request_id: string;
                                 edge_id: string;
@@ -374,6 +375,60 @@ export interface paths {
                                 step: string;
                                 ok: boolean;
                                 detail: string;
+                            }[];
+                        };
+                    };
+                };
+            };
+        };
+    };
+    "/admin/v1/tenants/{tenant_id}/attestation-coverage": {
+        get: {
+            parameters: {
+                query?: {
+                    days?: number;
+                };
+                path: {
+                    tenant_id: string;
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/json": {
+                            tenant_id: string;
+                            from: string;
+                            to: string;
+                            totals: {
+                                events: number;
+                                install_key: number;
+                                verified: number;
+                                rejected: number;
+                                missing: number;
+                            };
+                            version_count: number;
+                            versions: {
+                                platform: string;
+                                sdk_version: string;
+                                events: number;
+                                install_key: number;
+                                verified: number;
+                                rejected: number;
+                                missing: number;
+                            }[];
+                            reasons: {
+                                provider: string;
+                                reason: string;
+                                registrations: number;
+                                devices: number;
+                                last_at: string;
+                            }[];
+                            shared_keys: {
+                                kind: "key" | "remote_issuer" | "issuer";
+                                id: string;
+                                count: number;
+                                devices: number;
+                                last_at: string;
                             }[];
                         };
                     };
