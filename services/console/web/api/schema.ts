@@ -2751,7 +2751,7 @@ export interface paths {
             parameters: {
                 query?: {
                     list?: "allow" | "deny";
-                    kind?: "device" | "user";
+                    kind?: "device" | "user" | "network" | "asn" | "country";
                     id?: string;
                     reason?: string;
                     state?: "active" | "expired";
@@ -2769,7 +2769,7 @@ export interface paths {
                             data: {
                                 entry_id: string;
                                 list: "allow" | "deny";
-                                kind: "device" | "user";
+                                kind: "device" | "user" | "network" | "asn" | "country";
                                 id: string;
                                 reason: string;
                                 expires_at: string | null;
@@ -2795,7 +2795,7 @@ export interface paths {
                 content: {
                     "application/json": {
                         list: "allow" | "deny";
-                        kind: "device" | "user";
+                        kind: "device" | "user" | "network" | "asn" | "country";
                         id: string;
                         reason: string;
                         expires_at?: string | null;
@@ -2808,7 +2808,7 @@ export interface paths {
                         "application/json": {
                             entry_id: string;
                             list: "allow" | "deny";
-                            kind: "device" | "user";
+                            kind: "device" | "user" | "network" | "asn" | "country";
                             id: string;
                             reason: string;
                             expires_at: string | null;
