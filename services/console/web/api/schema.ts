@@ -2806,7 +2806,7 @@ export interface paths {
             parameters: {
                 query?: {
                     list?: "allow" | "deny";
-                    kind?: "device" | "user";
+                    kind?: "device" | "user" | "network" | "asn" | "country";
                     id?: string;
                     reason?: string;
                     state?: "active" | "expired";
@@ -2824,7 +2824,7 @@ export interface paths {
                             data: {
                                 entry_id: string;
                                 list: "allow" | "deny";
-                                kind: "device" | "user";
+                                kind: "device" | "user" | "network" | "asn" | "country";
                                 id: string;
                                 reason: string;
                                 expires_at: string | null;
@@ -2850,7 +2850,7 @@ export interface paths {
                 content: {
                     "application/json": {
                         list: "allow" | "deny";
-                        kind: "device" | "user";
+                        kind: "device" | "user" | "network" | "asn" | "country";
                         id: string;
                         reason: string;
                         expires_at?: string | null;
@@ -2863,7 +2863,7 @@ export interface paths {
                         "application/json": {
                             entry_id: string;
                             list: "allow" | "deny";
-                            kind: "device" | "user";
+                            kind: "device" | "user" | "network" | "asn" | "country";
                             id: string;
                             reason: string;
                             expires_at: string | null;
