@@ -90,6 +90,10 @@ export const formatNetwork = ({ words, length }: Network): string =>
 /** Bits of the network that is kept of an address: households and sites have one each. */
 const storedBits = { v4: 24, v6: 48 } as const
 
+/** Whether a network can contain one that is stored of an address, or be it. */
+export const isNoLongerThanStored = ({ words, length }: Network): boolean =>
+  length <= (words.length === 1 ? storedBits.v4 : storedBits.v6)
+
 /** The network that is stored of an address: the /24 of IPv4, the /48 of IPv6. */
 export function toStoredNetwork(words: AddressWords): string {
   const length = words.length === 1 ? storedBits.v4 : storedBits.v6

@@ -631,6 +631,9 @@ export interface paths {
                     user_id?: string;
                     session_id?: string;
                     platform?: string;
+                    country?: string;
+                    asn?: string;
+                    network?: string;
                     from?: string;
                     to?: string;
                     updated_after?: string;
@@ -675,6 +678,7 @@ export interface paths {
                                 sdk_version?: string;
                                 app_version?: string;
                                 device_model?: string;
+                                connection: components["schemas"]["Connection"] | null;
                                 created_at: string;
                                 updated_at: string;
                                 assignee: string | null;
@@ -729,6 +733,7 @@ export interface paths {
                                 sdk_version?: string;
                                 app_version?: string;
                                 device_model?: string;
+                                connection: components["schemas"]["Connection"] | null;
                                 created_at: string;
                                 updated_at: string;
                                 assignee: string | null;
@@ -841,6 +846,7 @@ export interface paths {
                             sdk_version?: string;
                             app_version?: string;
                             device_model?: string;
+                            connection: components["schemas"]["Connection"] | null;
                             created_at: string;
                             updated_at: string;
                             assignee: string | null;
@@ -926,6 +932,9 @@ export interface paths {
                             user_id?: string;
                             session_id?: string;
                             platform?: string;
+                            country?: string;
+                            asn?: string;
+                            network?: string;
                             from?: string;
                             to?: string;
                             updated_after?: string;
@@ -967,6 +976,9 @@ export interface paths {
                             user_id?: string;
                             session_id?: string;
                             platform?: string;
+                            country?: string;
+                            asn?: string;
+                            network?: string;
                             from?: string;
                             to?: string;
                             updated_after?: string;
@@ -1069,6 +1081,9 @@ export interface paths {
                     user_id?: string;
                     session_id?: string;
                     platform?: string;
+                    country?: string;
+                    asn?: string;
+                    network?: string;
                     from?: string;
                     to?: string;
                     updated_after?: string;
@@ -1152,6 +1167,7 @@ export interface paths {
                                     sdk_version?: string;
                                     app_version?: string;
                                     device_model?: string;
+                                    connection: components["schemas"]["Connection"] | null;
                                     created_at: string;
                                     updated_at: string;
                                     assignee: string | null;
@@ -1213,6 +1229,7 @@ export interface paths {
                                     sdk_version?: string;
                                     app_version?: string;
                                     device_model?: string;
+                                    connection: components["schemas"]["Connection"] | null;
                                     created_at: string;
                                     updated_at: string;
                                     assignee: string | null;
@@ -3601,6 +3618,13 @@ export interface components {
             created_at: string;
             ended_at: string | null;
         };
+        Connection: {
+            country: string | null;
+            asn: number | null;
+            organization: string | null;
+            network: string;
+            kinds: string[];
+        };
         Delivery: {
             delivery_id: string;
             tenant_id: string;
@@ -3632,6 +3656,7 @@ export interface components {
             sdk_version?: string;
             app_version?: string;
             device_model?: string;
+            connection: components["schemas"]["Connection"] | null;
             install: components["schemas"]["DeviceInstall"] | null;
             users_seen_on: string[];
             users_cursor: string | null;
@@ -4024,6 +4049,7 @@ export interface components {
             sdk_version?: string;
             app_version?: string;
             device_model?: string;
+            connection: components["schemas"]["Connection"] | null;
         };
         Signal: {
             signal: string;
@@ -4215,6 +4241,7 @@ export interface components {
             sdk_version?: string;
             app_version?: string;
             device_model?: string;
+            connection: components["schemas"]["Connection"] | null;
             device_id: string;
         };
         VerdictKeyList: {
