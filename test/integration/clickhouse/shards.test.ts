@@ -36,6 +36,7 @@ import { createLinkStore } from '#shared/io/devices/link-store.ts'
 import { createSignalHistoryStore } from '#shared/io/devices/signal-history-store.ts'
 import { createUserStore } from '#shared/io/devices/user-store.ts'
 import { createErasureStore } from '#shared/io/erasure/erasure-store.ts'
+import { createReplayWriter } from '#shared/io/installs/replay-store.ts'
 import { createClickhouseCheck } from '#shared/io/migrations/clickhouse-check.ts'
 import {
   MigrationError,
@@ -132,6 +133,8 @@ beforeAll(async () => {
     await insertAlertRows(clickhouse, 2, history.alertRows.slice(0, 40))
     await insertShadowDecisions(clickhouse, events)
     await insertDecisions(clickhouse, events)
+    const late = events.slice(0, 20).map((event) => ({ event, firstAtMs: event.received_at }))
+    await createReplayWriter(clickhouse).insertReplays(late)
     await insertSpikes(clickhouse, nowMs)
     await insertReconciliation(clickhouse, events, nowMs)
   }
@@ -162,6 +165,10 @@ const lowLimits: Record<string, Record<string, string>> = {
   '03-many-devices-of-a-user': { devices_min: '2' },
   '09-velocity-outliers': { sessions_min: '2' },
   '20-noisy-hours': { alerts_min: '2', times_min: '1' },
+  '29-leaked-keyboxes': { models_max: '2' },
+  '33-networks-of-farms': { devices_min: '2', findings_min: '1' },
+  '34-users-in-two-countries': { hours: '200' },
+  '36-new-networks': { days: '30' },
 }
 
 /** The rows of an answer, whatever their order. */
