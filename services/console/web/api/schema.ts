@@ -1422,6 +1422,24 @@ export interface paths {
                                         before: number;
                                     };
                                 };
+                                connections: {
+                                    measured: {
+                                        now: number;
+                                        before: number;
+                                    };
+                                    anonymous: {
+                                        now: number;
+                                        before: number;
+                                    };
+                                    hosting: {
+                                        now: number;
+                                        before: number;
+                                    };
+                                    countries: {
+                                        now: number;
+                                        before: number;
+                                    };
+                                };
                                 top_flags: {
                                     flag: string;
                                     events: {
@@ -1809,6 +1827,70 @@ export interface paths {
                                 bytes: number | null;
                                 built_at: string | null;
                                 read_at: string | null;
+                            }[];
+                        };
+                    };
+                };
+            };
+        };
+    };
+    "/admin/v1/tenants/{tenant_id}/devices/{device_id}/network": {
+        get: {
+            parameters: {
+                path: {
+                    tenant_id: string;
+                    device_id: string;
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/json": {
+                            connection: components["schemas"]["Connection"] | null;
+                            data: {
+                                device_id: string;
+                                last_seen_at: string;
+                                risk_score: number;
+                                on_network_at: string;
+                            }[];
+                            total: number;
+                        };
+                    };
+                };
+            };
+        };
+    };
+    "/admin/v1/tenants/{tenant_id}/fleet/networks": {
+        get: {
+            parameters: {
+                query?: {
+                    from?: string;
+                    to?: string;
+                };
+                path: {
+                    tenant_id: string;
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/json": {
+                            from: string;
+                            to: string;
+                            events: number;
+                            measured: number;
+                            countries: {
+                                country: string;
+                                networks: number;
+                                events: number;
+                                blocked: number;
+                                devices: number;
+                            }[];
+                            networks: {
+                                connection: components["schemas"]["Connection"];
+                                events: number;
+                                blocked: number;
+                                devices: number;
                             }[];
                         };
                     };
