@@ -3,14 +3,16 @@
  * is looked up for a stranger.
  */
 import type { NetworkSources } from '#shared/core/network/connection.ts'
+import { findCountryMismatch } from '#shared/core/network/country-mismatch.ts'
 import {
   type MeasuredConnection,
   measureConnection,
 } from '#shared/core/network/measure-connection.ts'
+import type { Signals } from '#shared/core/signals/signal-definition.ts'
 import type { Telemetry } from '#shared/core/telemetry/submission.ts'
 import type { Sender } from '../verify-sender.ts'
 
-/** @returns null where nothing is measured */
+/** @returns null where nothing is measured; the signals are the event's own */
 export type MeasureEvent = (telemetry: Telemetry) => MeasuredConnection | null
 
 /**
@@ -29,13 +31,31 @@ export function measureRequest(
   if (clientAddress === 'body') {
     // What an install signed is the word of a phone, also of where it is.
     if (install !== null) return measureNothing
-    return ({ client_ip: text }) => (typeof text === 'string' ? measure(text) : null)
+    return (telemetry) => {
+      const { client_ip: text } = telemetry
+      return typeof text === 'string' ? compare(measure(text), telemetry) : null
+    }
   }
   let found: MeasuredConnection | null | undefined
-  return () => {
+  return (telemetry) => {
     if (found === undefined) found = readAddress === undefined ? null : measure(readAddress())
-    return found
+    return compare(found, telemetry)
   }
+}
+
+/**
+ * Compares the country with what the phone says. A relay keeps its own idea of a country, which
+ * contradicts nothing.
+ */
+function compare(
+  found: MeasuredConnection | null,
+  { signals }: Telemetry,
+): MeasuredConnection | null {
+  const country = found?.head.country
+  if (found === null || country === undefined || found.signals.relay === true) return found
+  const mismatch = findCountryMismatch(country, signals as Signals)
+  if (mismatch === null) return found
+  return { head: found.head, signals: { ...found.signals, country_mismatch: mismatch } }
 }
 
 const measureNothing: MeasureEvent = () => null

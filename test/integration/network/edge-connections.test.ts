@@ -191,6 +191,48 @@ describe('an event', () => {
   })
 })
 
+describe('country_mismatch', () => {
+  const sendWith = async (ecosystem: object, address = '8.8.8.8') => {
+    const signals = { root: {}, emulator: {}, debugger: {}, tamper: {}, network: {} }
+    const more = { signals: { ...signals, ecosystem } }
+    return (await sendFrom({ ...from(address), more })).signals!.country_mismatch
+  }
+
+  it('compares the address with the SIM and the time zone of the phone', async () => {
+    expect(await sendWith({ sim_country: 'DE' })).toBe(false)
+    expect(await sendWith({ sim_country: 'VN', time_zone: 'Europe/Berlin' })).toBe(false)
+    expect(await sendWith({ sim_country: 'VN', time_zone: 'Asia/Tokyo' })).toBe(true)
+    expect(await sendWith({})).toBeUndefined()
+    expect(await sendWith({ sim_country: 'VN' }, '9.9.9.9')).toBeUndefined()
+  })
+
+  it('is each event’s own in a batch', async () => {
+    const signals = { root: {}, emulator: {}, debugger: {}, tamper: {}, network: {} }
+    const events = ['DE', 'VN', 'DE'].map((sim_country) =>
+      bodyOf('acme', { signals: { ...signals, ecosystem: { sim_country } } }),
+    )
+    const answer = await send(behindProxy!, `{"tenant_id":"acme","events":[${events.join()}]}`, {
+      secret: acme!.secret,
+      path: '/v1/rasp/ingest/batch',
+      ...from('8.8.8.8'),
+    })
+    const ids = (answer.body.events as { event_id: string }[]).map((one) => one.event_id)
+    const found = await Promise.all(ids.map(connectionOf))
+    expect(found.map((one) => one.signals!.country_mismatch)).toEqual([false, true, false])
+  })
+
+  it('is not measured behind a relay', async () => {
+    await put('relay.txt', '8.8.8.0/24\n')
+    await data.look()
+    await data.look()
+    expect(await sendWith({ sim_country: 'VN' }, '8.8.8.1')).toBeUndefined()
+    await rm(join(folder, 'relay.txt'))
+    await data.look()
+    await data.look()
+    expect(await sendWith({ sim_country: 'VN' }, '8.8.8.1')).toBe(true)
+  })
+})
+
 describe('a batch', () => {
   it('has one address for all of its events', async () => {
     const events = [1, 2, 3].map(() => bodyOf('acme'))
