@@ -161,10 +161,12 @@ describe('the key of addresses', () => {
 
   it('comes once to a tenant that is older, from however many consoles', async () => {
     await rig.postgres.query('delete from address_keys where tenant_id = $1', [tenantId])
+    const { epoch } = await entryOf()
     const added = await Promise.all([addAddressKeys(rig.deps), addAddressKeys(rig.deps)])
     expect(added.reduce((sum, count) => sum + count)).toBe(1)
     expect(await addAddressKeys(rig.deps)).toBe(0)
-    const { address_key_sealed: sealed } = await entryOf()
+    const { address_key_sealed: sealed, epoch: after } = await entryOf()
+    expect(after).toBe(epoch + 1)
     const plain = rig.deps.sealer.unseal(sealed!, { tenantId, kind: 'address' })
     const key = Buffer.from(plain, 'base64').toString('hex')
     await until('every edge has it', () => keysAtEdges().every((one) => one === key))
