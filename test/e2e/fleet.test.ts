@@ -17,7 +17,7 @@ import { describeFleetRuns } from './fleet-runs.ts'
 
 const tenant = 'demo-fleet'
 const cli = fileURLToPath(new URL('../../services/console/cli.ts', import.meta.url))
-const madeMaxMs = 120_000
+const madeMaxMs = 250_000
 
 let running: TestStack
 let browser: Browser
@@ -51,7 +51,7 @@ beforeAll(async () => {
   )
   watched = await openPage(browser, { baseURL: running.stack.console })
   page = watched.page
-}, 200_000)
+})
 
 afterAll(async () => {
   await browser?.close()
@@ -297,9 +297,8 @@ describe('di fleet --history', () => {
         code: 1,
         stderr: expect.stringContaining('The history is not complete: it was stopped.'),
       })
-      await until('the history has begun', async () => (await countOld()) > 0)
-      made.child.kill('SIGINT')
-      await ended
+      const begun = until('the history has begun', async () => (await countOld()) > 0)
+      await Promise.all([ended, begun.then(() => made.child.kill('SIGINT'))])
       await until('its old activity has expired', async () => {
         await clickhouse.command({ query: 'optimize table activity final' })
         return (await countOld()) === 0

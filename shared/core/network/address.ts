@@ -2,14 +2,12 @@
  * Addresses and networks as numbers: how they are read and written, and which network is kept of an
  * address. IPv4 that IPv6 only maps is IPv4.
  */
+import { isIPv4 } from 'node:net'
 import ipaddr from 'ipaddr.js'
 
 /** One word of 32 bits for IPv4, four for IPv6, the first is the highest. */
 export type AddressWords = readonly number[]
 
-/** A part of dotted decimal. The library also reads octal and hexadecimal ones. */
-const part = '(25[0-5]|2[0-4]\\d|1\\d\\d|[1-9]?\\d)'
-const dotted = new RegExp(`^${part}\\.${part}\\.${part}\\.${part}$`)
 /** No zone, which names an interface of one machine. */
 const colons = /^[\da-fA-F:]+(?::([\d.]{7,15}))?$/
 
@@ -19,13 +17,14 @@ const colons = /^[\da-fA-F:]+(?::([\d.]{7,15}))?$/
  * @returns null for what is no address
  */
 export function parseAddress(text: string): AddressWords | null {
-  const parts = dotted.exec(text)
-  if (parts !== null) {
-    return [((+parts[1]! << 24) | (+parts[2]! << 16) | (+parts[3]! << 8) | +parts[4]!) >>> 0]
+  // The library also reads octal and hexadecimal parts.
+  if (isIPv4(text)) {
+    const [a, b, c, d] = text.split('.')
+    return [((+a! << 24) | (+b! << 16) | (+c! << 8) | +d!) >>> 0]
   }
   if (text.length > 45) return null
   const form = colons.exec(text)
-  if (form === null || (form[1] !== undefined && !dotted.test(form[1]))) return null
+  if (form === null || (form[1] !== undefined && !isIPv4(form[1]))) return null
   const words = parseColons(text)
   if (words === null) return null
   return words[0] === 0 && words[1] === 0 && words[2] === 0xffff ? [words[3]!] : words
