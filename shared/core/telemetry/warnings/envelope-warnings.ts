@@ -39,7 +39,7 @@ const optionals: Record<Member, { path: string; names: readonly string[] }> = {
     names: ['occurred_at', 'timestamp', 'event_time', 'created_at', 'sent_at'],
   },
   verdict: { path: 'verdict', names: ['verdict', 'verdict_request', 'verdict_token'] },
-  client_ip: { path: 'client_ip', names: ['client_ip', 'ip', 'ip_address', 'client_address'] },
+  client_ip: { path: 'client_ip', names: ['client_ip'] },
   appVersion: {
     path: 'app.version',
     names: ['app_version', 'version', 'version_name', 'client_version'],
