@@ -4,7 +4,12 @@
  */
 import type { ClickHouseSettings } from '@clickhouse/client'
 import type { VelocityMetric } from '#shared/core/policies/policy.ts'
-import { metricSources } from '#shared/core/velocity/activity-counts.ts'
+import {
+  type ActivityKind,
+  metricSources,
+  type Subject,
+} from '#shared/core/velocity/activity-counts.ts'
+import { travelKilometres } from '#shared/core/velocity/impossible-travel.ts'
 import { newDeviceMs } from '#shared/core/velocity/new-device.ts'
 import type { VelocityScreen } from '#shared/core/velocity/velocity-screen.ts'
 import type { ClickhouseNode } from '#shared/io/clickhouse/clickhouse.ts'
@@ -25,14 +30,17 @@ export type ScreenQuery = {
   settings: ClickHouseSettings
 }
 
-/** The column of each subject of a metric. */
-const columns: Record<string, string> = {
-  session: 'session_hash',
-  user: 'user_hash',
-  account: 'account_hash',
-  platform: 'platform_hash',
-  userDevice: 'user_device_hash',
-  sessionDevice: 'session_device_hash',
+/** SQL: each subject of a metric, in the rows of its kind of key. */
+const columns: Record<Subject, { [kind in ActivityKind]?: string }> = {
+  session: { device: 'session_hash' },
+  user: { device: 'user_hash', network: 'user_hash' },
+  account: { device: 'account_hash', network: 'account_hash' },
+  platform: { device: 'platform_hash' },
+  userDevice: { user: 'user_device_hash' },
+  sessionDevice: { session: 'session_device_hash' },
+  networkDevice: { network: 'detected_bits' },
+  country: { device: 'bitShiftRight(user_device_hash, 48)', user: 'bitAnd(clean_bits, 65535)' },
+  network: { device: 'bitAnd(user_device_hash, 281474976710655)' },
 }
 
 export type ScreenRow = [
@@ -72,7 +80,7 @@ export async function queryScreen(
         ${conditions.join(' or ') || 'false'} as suspect,
         groupUniqArrayIf(
           (toString(packed_event_hash), stream_offset, received_at_ms),
-          session_hash != 0 and ${hashIn('packed_event_hash', eventHashes)}
+          ${ofDevice} and ${hashIn('packed_event_hash', eventHashes)}
         ) as sightings,
         length(sightings) > length(arrayDistinct(sightings.1)) as retried
       from ${of.text}
@@ -89,9 +97,10 @@ export async function queryScreen(
   return result.json<ScreenRow>()
 }
 
-/** SQL: the row is of a device. Its last fact is the assertion: 32 bits of the key, then the counter. */
-const ofDevice = 'session_hash != 0'
-const assertion = columns.sessionDevice!
+/** SQL: the row is of a device, which alone has a platform. */
+const ofDevice = 'platform_hash != 0'
+/** SQL: of a device, 32 bits of the asserted key, then the counter. */
+const assertion = 'session_device_hash'
 
 /**
  * SQL: of the assertions of a device, one does not rise above the one before it by the same key.
@@ -116,11 +125,34 @@ const hasRepeatedEvent = `uniqExactIf(packed_event_hash, ${ofDevice}) < countIf(
  * @param after the parameter with the beginning of the first window
  */
 function toNewDevice(after: string, lastAfterMs: number, dayOldMs: number): string {
-  const device = columns.userDevice!
-  const all = `uniqExactIf(${device}, ${device} != 0 and received_at_ms > {${after}:Int64})`
-  const old = `uniqExactIf(${device}, ${device} != 0 and received_at_ms > ${lastAfterMs}
+  const device = 'user_device_hash'
+  const isIt = `${device} != 0 and not (${ofDevice})`
+  const all = `uniqExactIf(${device}, ${isIt} and received_at_ms > {${after}:Int64})`
+  const old = `uniqExactIf(${device}, ${isIt} and received_at_ms > ${lastAfterMs}
     and received_at_ms <= ${dayOldMs})`
   return `(${all} > greatest(1, ${old}))`
+}
+
+/**
+ * SQL: a user may have travelled impossibly. The way along a meridian and a parallel is no shorter
+ * than the straight one, and a degree is at most 111.2 km: where all coordinates are within that of
+ * each other, nothing is too far. Without coordinates, two countries are needed.
+ */
+function toTravel(recent: string): string {
+  const kinds = 'bitAnd(bitShiftRight(clean_bits, 16), 65535)'
+  const tells = `not (${ofDevice}) and bitAnd(${kinds}, 2) = 0 and ${recent}`
+  const spread = (bits: string, range: number) => {
+    const part = `toInt64(bitAnd(${bits}, 65535))`
+    const isIt = `${tells} and bitAnd(${kinds}, 1) != 0`
+    return `(maxIf(${part}, ${isIt}) - minIf(${part}, ${isIt})) * ${range} / 65534`
+  }
+  const latitudes = spread('bitShiftRight(clean_bits, 32)', 180)
+  const longitudes = spread('bitShiftRight(clean_bits, 48)', 360)
+  const country = columns.country.user!
+  const isCountry = `${country} != 0 and ${tells}`
+  return `(${latitudes} + ${longitudes} > ${travelKilometres / 111.2}
+    or countIf(${isCountry} and bitAnd(${kinds}, 1) = 0) > 0
+      and uniqUpToIf(1)(clean_bits, clean_bits != 0 and ${tells}) > 1)`
 }
 
 /**
@@ -132,15 +164,17 @@ function toNewDevice(after: string, lastAfterMs: number, dayOldMs: number): stri
 function toCondition(metric: VelocityMetric, threshold: number, after: string): string {
   const recent = `received_at_ms > {${after}:Int64}`
   if (metric === 'signal_flips') {
-    const seen = (bits: string) => `groupBitOrIf(${bits}, ${recent})`
+    const seen = (bits: string) => `groupBitOrIf(${bits}, ${ofDevice} and ${recent})`
     return `bitAnd(${seen('detected_bits')}, ${seen('clean_bits')}) != 0`
   }
+  if (metric === 'impossible_travel') return toTravel(recent)
   // uniqUpTo stops at a hundred; it is exact up to its bound.
   const distinct = threshold <= 100 ? `uniqUpToIf(${Math.max(1, threshold)})` : 'uniqExactIf'
-  const counts = metricSources[metric].subjects.map((subject) => {
-    const column = columns[subject]!
-    const isIt = subject === 'sessionDevice' ? `not (${ofDevice})` : 'true'
-    return `${distinct}(${column}, ${column} != 0 and ${isIt} and ${recent})`
+  const { kind, subjects } = metricSources[metric]
+  const isOfKind = kind === 'device' ? ofDevice : `not (${ofDevice})`
+  const counts = subjects.map((subject) => {
+    const column = columns[subject][kind]!
+    return `${distinct}(${column}, ${column} != 0 and ${isOfKind} and ${recent})`
   })
   return `(${counts.join(' + ')}) > ${threshold}`
 }
