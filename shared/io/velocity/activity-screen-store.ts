@@ -9,7 +9,6 @@ import {
   metricSources,
   type Subject,
 } from '#shared/core/velocity/activity-counts.ts'
-import { travelKilometres } from '#shared/core/velocity/impossible-travel.ts'
 import { newDeviceMs } from '#shared/core/velocity/new-device.ts'
 import type { VelocityScreen } from '#shared/core/velocity/velocity-screen.ts'
 import type { ClickhouseNode } from '#shared/io/clickhouse/clickhouse.ts'
@@ -134,25 +133,22 @@ function toNewDevice(after: string, lastAfterMs: number, dayOldMs: number): stri
 }
 
 /**
- * SQL: a user may have travelled impossibly. The way along a meridian and a parallel is no shorter
- * than the straight one, and a degree is at most 111.2 km: where all coordinates are within that of
- * each other, nothing is too far. Without coordinates, two countries are needed.
+ * The upper seven bits of a longitude and of a latitude, as `place.ts` keeps them: cells of 2.82 by
+ * 1.41 degrees. The way along a meridian and a parallel is no shorter than the straight one, and a
+ * degree is at most 111.2 km, so nothing in one cell is more than 470 km apart.
+ */
+const cellBits = '0xFE00FE0000000000'
+
+/**
+ * SQL: a user may have travelled impossibly: there are two cells, or two countries without
+ * coordinates, or one of each.
  */
 function toTravel(recent: string): string {
-  const kinds = 'bitAnd(bitShiftRight(clean_bits, 16), 65535)'
-  const tells = `not (${ofDevice}) and bitAnd(${kinds}, 2) = 0 and ${recent}`
-  const spread = (bits: string, range: number) => {
-    const part = `toInt64(bitAnd(${bits}, 65535))`
-    const isIt = `${tells} and bitAnd(${kinds}, 1) != 0`
-    return `(maxIf(${part}, ${isIt}) - minIf(${part}, ${isIt})) * ${range} / 65534`
-  }
-  const latitudes = spread('bitShiftRight(clean_bits, 32)', 180)
-  const longitudes = spread('bitShiftRight(clean_bits, 48)', 360)
-  const country = columns.country.user!
-  const isCountry = `${country} != 0 and ${tells}`
-  return `(${latitudes} + ${longitudes} > ${travelKilometres / 111.2}
-    or countIf(${isCountry} and bitAnd(${kinds}, 1) = 0) > 0
-      and uniqUpToIf(1)(clean_bits, clean_bits != 0 and ${tells}) > 1)`
+  const flags = 'bitAnd(bitShiftRight(clean_bits, 16), 65535)'
+  const cell = `if(bitAnd(${flags}, 1) = 0, bitAnd(clean_bits, 65535),
+    bitOr(bitAnd(clean_bits, ${cellBits}), 65536))`
+  const tells = `clean_bits != 0 and bitAnd(${flags}, 2) = 0 and not (${ofDevice})`
+  return `(uniqUpToIf(1)(${cell}, ${tells} and ${recent}) > 1)`
 }
 
 /**
