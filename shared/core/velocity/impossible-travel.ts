@@ -83,14 +83,15 @@ export function findImpossibleTravel(
 /** Of equally fast journeys the one from the latest sighting. */
 function findFastest(recent: Iterable<Seen>, to: Seen, afterMs: number): Journey | null {
   let fastest: Journey | null = null
-  let speed = travelKilometresPerHour
+  let speed = 0
   for (const from of recent) {
     if (from.atMs <= afterMs || isOneClient(from, to)) continue
     const distance = toLeastKilometres(from.at, to.at)
     if (distance <= travelKilometres) continue
     const hours = Math.max(1_000, Math.abs(to.atMs - from.atMs)) / 3_600_000
-    if (distance / hours < speed || distance / hours <= travelKilometresPerHour) continue
-    speed = distance / hours
+    const kilometresPerHour = distance / hours
+    if (kilometresPerHour <= travelKilometresPerHour || kilometresPerHour < speed) continue
+    speed = kilometresPerHour
     fastest = {
       from_country: from.at.country,
       to_country: to.at.country,

@@ -15,6 +15,7 @@ export const connectionFacts: readonly Facts[] = [
   { country: 'NZ', latitude: -41.29, longitude: 174.78, kinds: ['mobile'] },
   { country: 'BR' },
   { country: 'AT' },
+  { country: 'SE' },
   { country: 'US', latitude: 37.77, longitude: -122.42, kinds: ['hosting'] },
   { country: 'NL', latitude: 52.37, longitude: 4.9, kinds: ['mobile', 'vpn'] },
   { country: 'ZA', kinds: ['relay'] },
