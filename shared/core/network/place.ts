@@ -49,6 +49,7 @@ type Circle = Coordinates & { radiusKm: number }
 
 const circlesOf = new Map<string, readonly Circle[]>()
 
+/** None for a country that no table knows. */
 function toCircles({ country, coordinates }: Place): readonly Circle[] {
   if (coordinates !== null) return [{ ...coordinates, radiusKm: 0 }]
   if (country === null || !Object.hasOwn(countryAreas, country)) return []
@@ -63,17 +64,35 @@ function toCircles({ country, coordinates }: Place): readonly Circle[] {
   return circles
 }
 
+/** Between countries, of which there are some 240: computed once for each pair. */
+const leastBetween = new Map<string, number>()
+
 /**
  * How far apart two places are at least, in km. Of a country without a city that is its nearest
  * part, so it is 0 between countries that touch. A country that no table knows is nowhere: 0.
  */
 export function toLeastKilometres(a: Place, b: Place): number {
-  const others = toCircles(b)
+  if (a.coordinates !== null && b.coordinates !== null) {
+    return toKilometres(a.coordinates, b.coordinates)
+  }
+  if (a.country !== null && a.country === b.country) return 0
+  const [one, other] = [toCircles(a), toCircles(b)]
+  if (one.length === 0 || other.length === 0) return 0
+  if (a.coordinates !== null || b.coordinates !== null) return toLeast(one, other)
+  const pair = `${a.country} ${b.country}`
+  const known = leastBetween.get(pair)
+  if (known !== undefined) return known
+  const least = toLeast(one, other)
+  leastBetween.set(pair, least)
+  return least
+}
+
+function toLeast(some: readonly Circle[], others: readonly Circle[]): number {
   let least = Number.POSITIVE_INFINITY
-  for (const one of toCircles(a)) {
+  for (const one of some) {
     for (const other of others) {
       least = Math.min(least, toKilometres(one, other) - one.radiusKm - other.radiusKm)
     }
   }
-  return least === Number.POSITIVE_INFINITY ? 0 : Math.max(0, least)
+  return Math.max(0, least)
 }

@@ -144,6 +144,32 @@ describe('the screen', () => {
     expect(await countScreened(events, rule)).toEqual(expected)
   })
 
+  it('leads to one evidence, whichever of two ids of the user is read first', async () => {
+    const rule = ruleOf('impossible_travel', 0)
+    const tenantId = 'two-ids'
+    const [berlin, , newYork, tokyo] = connectionFacts
+    const seen = (id: string, n: number, from: typeof berlin): EventFacts => ({
+      tenantId,
+      deviceId: `d-${n}`,
+      sessionId: `s-${n}`,
+      userId: id,
+      receivedAtMs: nowMs - minuteMs,
+      connection: makeConnection(from!, n),
+    })
+    const both = { ...seen('a', 3, tokyo), accountId: 'b', receivedAtMs: nowMs }
+    const events = makeEvents([seen('a', 1, berlin), seen('b', 2, newYork), both])
+    await store.insertTelemetry(events)
+    const evidenceOf = async (userIds: string[]) => {
+      const activity = createActivityStore(clickhouse)
+      const [known] = await activity.countActivity([{ ...toSubject(events[2]!, rule), userIds }])
+      return known!.details.get(countKey(rule))
+    }
+    const evidence = await evidenceOf(['a', 'b'])
+    expect(evidence).toMatchObject({ to_country: 'JP', hours: 0.02 })
+    expect(await evidenceOf(['b', 'a'])).toEqual(evidence)
+    expect(await evidenceOf(['a'])).not.toEqual(await evidenceOf(['b']))
+  })
+
   it('counts nothing in rows without a connection, nor by placeholders', async () => {
     const hidden = ['countries_per_user', 'countries_per_device', 'networks_per_device'] as const
     const facts = connectionFacts.flatMap((from, n): EventFacts[] => {

@@ -8,18 +8,18 @@ import {
   type TravelSighting,
 } from '#shared/core/velocity/impossible-travel.ts'
 import { seed } from '../../support/process/seed.ts'
+import { toPlaceBits } from '../../support/velocity/place-bits.ts'
 
 const hour = 3_600_000
 const day = 86_400
-const kinds = { city: 1, hidden: 2, mobile: 4 }
 
-function at(country: string, coordinates: [number, number] | null, more = 0): PlaceBits {
-  const letters = country.charCodeAt(0) + country.charCodeAt(1) * 256
-  const [latitude, longitude] = coordinates ?? [-90, -180]
-  const high =
-    Math.round(((latitude + 90) * 65_534) / 180) +
-    Math.round(((longitude + 180) * 65_534) / 360) * 65_536
-  return [letters + (more + (coordinates === null ? 0 : kinds.city)) * 65_536, high]
+const at = (
+  country: string,
+  city: readonly [latitude: number, longitude: number] | null,
+  ...kinds: string[]
+): PlaceBits => {
+  const coordinates = city === null ? null : { latitude: city[0], longitude: city[1] }
+  return toPlaceBits({ country, coordinates, kinds })
 }
 
 const berlin = at('DE', [52.52, 13.41])
@@ -93,10 +93,14 @@ describe('impossible travel', () => {
   })
 
   it.each([
-    ['hidden', kinds.hidden],
-    ['hidden in a mobile network', kinds.hidden + kinds.mobile],
-  ])('is not from or to a place that is %s', (_, more) => {
-    const hidden = at('US', [40.71, -74.01], more)
+    ['a VPN', ['vpn']],
+    ['a relay', ['relay']],
+    ['Tor', ['tor']],
+    ['a proxy', ['proxy']],
+    ['a data centre', ['hosting']],
+    ['a VPN in a mobile network', ['mobile', 'vpn']],
+  ])('is not from or to %s', (_, kinds) => {
+    const hidden = at('US', [40.71, -74.01], ...kinds)
     for (const places of [
       [berlin, hidden],
       [hidden, berlin],
@@ -108,7 +112,7 @@ describe('impossible travel', () => {
   })
 
   it('of one device is none to a mobile network, which takes a guest home', () => {
-    const roaming = at('DE', [52.52, 13.41], kinds.mobile)
+    const roaming = at('DE', [52.52, 13.41], 'mobile')
     const hotel = { place: tokyo, atMs: hour, userDevice: 1 }
     expect(isFound([{ place: roaming, atMs: 0 }, hotel])).toEqual([false, false])
     expect(
