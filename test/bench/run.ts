@@ -34,6 +34,7 @@ const benchmarks: Record<string, () => Promise<Benchmark>> = {
   backtest: () => import('./history/backtest.ts'),
   cookbook: () => import('./history/cookbook.ts'),
   network: () => import('./network/network.ts'),
+  travel: () => import('./network/travel.ts'),
   identity: () => import('./identity/identity.ts'),
   console: () => import('./console/console.ts'),
 }
@@ -46,6 +47,7 @@ const together: [name: string, ...options: string[]][] = [
   ['scoring'],
   ['presets'],
   ['network'],
+  ['travel'],
   ['identity', '--phones', '20000'],
   ['unverified'],
   ['before-signature'],

@@ -118,6 +118,13 @@ function boundMetrics(model: DeviceModel, users: ReadonlyMap<string, Sightings>)
     },
     devices_per_session: one,
     new_device_of_user: (fact) => boundNewDevice(fact, deviceId, users),
+    // A phone of the fleet stays in its network, and its users do not travel.
+    countries_per_user: one,
+    countries_per_device: one,
+    networks_per_device: one,
+    devices_per_network: one,
+    users_per_network: one,
+    impossible_travel: () => ({ low: 0, high: 0 }),
   }
 }
 

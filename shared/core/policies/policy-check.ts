@@ -15,6 +15,7 @@ import {
   serverCategories,
 } from '#shared/core/signals/signal-definition.ts'
 import { fullCatalog, signalCatalog } from '#shared/core/signals/signals.ts'
+import { travelWindowMaxSeconds } from '#shared/core/velocity/impossible-travel.ts'
 import { newDeviceMs } from '#shared/core/velocity/new-device.ts'
 import { type Declaring, findScoredSignal, type ScoredSignal } from './declared-signals.ts'
 import {
@@ -140,6 +141,12 @@ function checkVelocity(rules: Policy['velocity'], fault: Fault): void {
       if (threshold > 0) fault(`${path}.threshold`, 'must be 0: the count is 0 or 1')
       if (windowSeconds * 1000 <= newDeviceMs) {
         fault(`${path}.windowSeconds`, 'must be more than a day, for which a device is new')
+      }
+    }
+    if (metric === 'impossible_travel') {
+      if (threshold > 0) fault(`${path}.threshold`, 'must be 0: the count is 0 or 1')
+      if (windowSeconds > travelWindowMaxSeconds) {
+        fault(`${path}.windowSeconds`, 'must be at most a day, in which anybody gets anywhere')
       }
     }
     let before = { above: threshold, weight }

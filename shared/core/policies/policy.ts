@@ -106,6 +106,14 @@ export const velocityMetrics = [
   'devices_per_session',
   /** The user's earlier devices, while the user is new on this one. */
   'new_device_of_user',
+  /** By the addresses that events came from, as far as network data knows them. */
+  'countries_per_user',
+  'countries_per_device',
+  'networks_per_device',
+  'devices_per_network',
+  'users_per_network',
+  /** Whether the user was elsewhere, sooner than anybody travels. */
+  'impossible_travel',
 ] as const
 
 const velocityStepSchema = z.strictObject({
@@ -118,7 +126,10 @@ const velocityRuleSchema = z.strictObject({
     .enum(velocityMetrics)
     .describe(
       'What is counted: different sessions, users, ... ; for `signal_flips`, changes; for ' +
-        '`new_device_of_user`, devices of the user from before it came to this one, within a day.',
+        '`new_device_of_user`, devices of the user from before it came to this one, within a day; ' +
+        'for `impossible_travel`, 1 where the user was elsewhere sooner than anybody travels. ' +
+        'Countries and networks are those of the address, which a VPN changes; carriers, companies ' +
+        'and schools have many devices and users behind one network.',
     ),
   windowSeconds: z
     .number()

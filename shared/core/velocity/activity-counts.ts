@@ -3,8 +3,10 @@
  * event.
  */
 
+import type { PlaceBits } from '#shared/core/network/place.ts'
 import type { VelocityMetric, VelocityRule } from '#shared/core/policies/policy.ts'
 import type { SignalBits } from '#shared/core/signals/watched-signals.ts'
+import { findImpossibleTravel } from './impossible-travel.ts'
 import { countNewDevice, type NumberedMoment } from './new-device.ts'
 import { countSignalFlips } from './signal-flips.ts'
 import { countInWindow, type Moment } from './windowed-counts.ts'
@@ -19,15 +21,31 @@ export type ActivityRow = Moment &
     platform: number
     userDevice: number
     sessionDevice: number
+    networkDevice: number
+    /** Of a device and of a user: the two letters of the connection's country. */
+    country: number
+    /** Of a device: its network. */
+    network: number
+    /** Of a user: where the connection is. */
+    place: PlaceBits
     /** Of a device: the assertion that came with the event; see `Assertion`. */
     counter: number
     assertedKey: number
   }
 
 /** The keys that activity is read by. */
-export type ActivityKind = 'device' | 'user' | 'session'
+export type ActivityKind = 'device' | 'user' | 'session' | 'network'
 
-type Subject = 'session' | 'user' | 'account' | 'platform' | 'userDevice' | 'sessionDevice'
+export type Subject =
+  | 'session'
+  | 'user'
+  | 'account'
+  | 'platform'
+  | 'userDevice'
+  | 'sessionDevice'
+  | 'networkDevice'
+  | 'country'
+  | 'network'
 
 /** For each metric, the distinct subjects that it counts and the key they are counted for. */
 export const metricSources: Record<VelocityMetric, { kind: ActivityKind; subjects: Subject[] }> = {
@@ -38,6 +56,12 @@ export const metricSources: Record<VelocityMetric, { kind: ActivityKind; subject
   devices_per_user: { kind: 'user', subjects: ['userDevice'] },
   devices_per_session: { kind: 'session', subjects: ['sessionDevice'] },
   new_device_of_user: { kind: 'user', subjects: ['userDevice'] },
+  countries_per_user: { kind: 'user', subjects: ['country'] },
+  countries_per_device: { kind: 'device', subjects: ['country'] },
+  networks_per_device: { kind: 'device', subjects: ['network'] },
+  devices_per_network: { kind: 'network', subjects: ['networkDevice'] },
+  users_per_network: { kind: 'network', subjects: ['user', 'account'] },
+  impossible_travel: { kind: 'user', subjects: [] },
 }
 
 export type ActivityCount = {
@@ -60,6 +84,10 @@ export function countRule(
   if (rule.metric === 'new_device_of_user') {
     const counts = countNewDevice(rows, rule.windowSeconds, events)
     return counts.map((count) => ({ count, details: null }))
+  }
+  if (rule.metric === 'impossible_travel') {
+    const journeys = findImpossibleTravel(rows, rule.windowSeconds, events)
+    return journeys.map((journey) => ({ count: journey === null ? 0 : 1, details: journey }))
   }
   if (rule.metric === 'signal_flips') {
     const observations = rows.map((row) => ({ ...row, event: String(row.event) }))

@@ -22,6 +22,12 @@ const flagOfMetric: Record<VelocityMetric, Flag> = {
   devices_per_user: 'MANY_DEVICES_PER_USER',
   devices_per_session: 'SESSION_REUSED',
   new_device_of_user: 'NEW_DEVICE',
+  countries_per_user: 'HIGH_VELOCITY',
+  countries_per_device: 'HIGH_VELOCITY',
+  networks_per_device: 'HIGH_VELOCITY',
+  devices_per_network: 'HIGH_VELOCITY',
+  users_per_network: 'HIGH_VELOCITY',
+  impossible_travel: 'IMPOSSIBLE_TRAVEL',
 }
 
 /** A rule that an event triggered: its flag, its weight and its evidence. */

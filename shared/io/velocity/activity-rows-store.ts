@@ -259,13 +259,14 @@ async function readPacked(
 /** The value of `ActivityRow.event` for an event's hash. */
 export const toShortHash = (hash: string): number => Number(BigInt.asUintN(53, BigInt(hash)))
 
-/** Unpacks `packed_facts`: ten numbers of 64 bits, in the order of the table's aliases. */
+/** Unpacks `packed_facts`: ten numbers of 64 bits; see `clickhouse/0019-connection-velocity.sql`. */
 function toRow(streamOffset: number, facts: Buffer): ActivityRow {
   const low = (index: number) => facts.readUInt32LE(index * 8)
   const high = (index: number) => facts.readUInt32LE(index * 8 + 4)
   // 53 bits of a hash: a number in JavaScript holds no more exactly.
   const short = (index: number) => (high(index) % 2 ** 21) * 2 ** 32 + low(index)
-  return {
+  const fifth: [number, number] = [low(5), high(5)]
+  const row = {
     streamOffset,
     atMs: Number(facts.readBigInt64LE(72)),
     event: short(8),
@@ -275,10 +276,18 @@ function toRow(streamOffset: number, facts: Buffer): ActivityRow {
     platform: short(3),
     userDevice: short(6),
     sessionDevice: short(7),
+    networkDevice: short(4),
+    country: low(5) & 0xffff,
+    network: 0,
+    place: fifth,
     // Of a device: see `activity_of_telemetry`.
     counter: low(7),
     assertedKey: high(7),
-    detected: [low(4), high(4)],
-    clean: [low(5), high(5)],
+    detected: [low(4), high(4)] as [number, number],
+    clean: fifth,
   }
+  if (row.platform === 0) return row
+  row.country = high(6) >>> 16
+  row.network = (high(6) & 0xffff) * 2 ** 32 + low(6)
+  return row
 }

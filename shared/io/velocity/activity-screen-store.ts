@@ -4,7 +4,11 @@
  */
 import type { ClickHouseSettings } from '@clickhouse/client'
 import type { VelocityMetric } from '#shared/core/policies/policy.ts'
-import { metricSources } from '#shared/core/velocity/activity-counts.ts'
+import {
+  type ActivityKind,
+  metricSources,
+  type Subject,
+} from '#shared/core/velocity/activity-counts.ts'
 import { newDeviceMs } from '#shared/core/velocity/new-device.ts'
 import type { VelocityScreen } from '#shared/core/velocity/velocity-screen.ts'
 import type { ClickhouseNode } from '#shared/io/clickhouse/clickhouse.ts'
@@ -25,14 +29,17 @@ export type ScreenQuery = {
   settings: ClickHouseSettings
 }
 
-/** The column of each subject of a metric. */
-const columns: Record<string, string> = {
-  session: 'session_hash',
-  user: 'user_hash',
-  account: 'account_hash',
-  platform: 'platform_hash',
-  userDevice: 'user_device_hash',
-  sessionDevice: 'session_device_hash',
+/** SQL: each subject of a metric, in the rows of its kind of key. */
+const columns: Record<Subject, { [kind in ActivityKind]?: string }> = {
+  session: { device: 'session_hash' },
+  user: { device: 'user_hash', network: 'user_hash' },
+  account: { device: 'account_hash', network: 'account_hash' },
+  platform: { device: 'platform_hash' },
+  userDevice: { user: 'user_device_hash' },
+  sessionDevice: { session: 'session_device_hash' },
+  networkDevice: { network: 'detected_bits' },
+  country: { device: 'bitShiftRight(user_device_hash, 48)', user: 'bitAnd(clean_bits, 65535)' },
+  network: { device: 'bitAnd(user_device_hash, 281474976710655)' },
 }
 
 export type ScreenRow = [
@@ -72,7 +79,7 @@ export async function queryScreen(
         ${conditions.join(' or ') || 'false'} as suspect,
         groupUniqArrayIf(
           (toString(packed_event_hash), stream_offset, received_at_ms),
-          session_hash != 0 and ${hashIn('packed_event_hash', eventHashes)}
+          ${ofDevice} and ${hashIn('packed_event_hash', eventHashes)}
         ) as sightings,
         length(sightings) > length(arrayDistinct(sightings.1)) as retried
       from ${of.text}
@@ -89,9 +96,10 @@ export async function queryScreen(
   return result.json<ScreenRow>()
 }
 
-/** SQL: the row is of a device. Its last fact is the assertion: 32 bits of the key, then the counter. */
-const ofDevice = 'session_hash != 0'
-const assertion = columns.sessionDevice!
+/** SQL: the row is of a device, which alone has a platform. */
+const ofDevice = 'platform_hash != 0'
+/** SQL: of a device, 32 bits of the asserted key, then the counter. */
+const assertion = 'session_device_hash'
 
 /**
  * SQL: of the assertions of a device, one does not rise above the one before it by the same key.
@@ -116,11 +124,31 @@ const hasRepeatedEvent = `uniqExactIf(packed_event_hash, ${ofDevice}) < countIf(
  * @param after the parameter with the beginning of the first window
  */
 function toNewDevice(after: string, lastAfterMs: number, dayOldMs: number): string {
-  const device = columns.userDevice!
-  const all = `uniqExactIf(${device}, ${device} != 0 and received_at_ms > {${after}:Int64})`
-  const old = `uniqExactIf(${device}, ${device} != 0 and received_at_ms > ${lastAfterMs}
+  const device = 'user_device_hash'
+  const isIt = `${device} != 0 and not (${ofDevice})`
+  const all = `uniqExactIf(${device}, ${isIt} and received_at_ms > {${after}:Int64})`
+  const old = `uniqExactIf(${device}, ${isIt} and received_at_ms > ${lastAfterMs}
     and received_at_ms <= ${dayOldMs})`
   return `(${all} > greatest(1, ${old}))`
+}
+
+/**
+ * The upper seven bits of a longitude and of a latitude, as `place.ts` keeps them: cells of 2.82 by
+ * 1.41 degrees. The way along a meridian and a parallel is no shorter than the straight one, and a
+ * degree is at most 111.2 km, so nothing in one cell is more than 470 km apart.
+ */
+const cellBits = '0xFE00FE0000000000'
+
+/**
+ * SQL: a user may have travelled impossibly: there are two cells, or two countries without
+ * coordinates, or one of each.
+ */
+function toTravel(recent: string): string {
+  const flags = 'bitAnd(bitShiftRight(clean_bits, 16), 65535)'
+  const cell = `if(bitAnd(${flags}, 1) = 0, bitAnd(clean_bits, 65535),
+    bitOr(bitAnd(clean_bits, ${cellBits}), 65536))`
+  const tells = `clean_bits != 0 and bitAnd(${flags}, 2) = 0 and not (${ofDevice})`
+  return `(uniqUpToIf(1)(${cell}, ${tells} and ${recent}) > 1)`
 }
 
 /**
@@ -132,15 +160,17 @@ function toNewDevice(after: string, lastAfterMs: number, dayOldMs: number): stri
 function toCondition(metric: VelocityMetric, threshold: number, after: string): string {
   const recent = `received_at_ms > {${after}:Int64}`
   if (metric === 'signal_flips') {
-    const seen = (bits: string) => `groupBitOrIf(${bits}, ${recent})`
+    const seen = (bits: string) => `groupBitOrIf(${bits}, ${ofDevice} and ${recent})`
     return `bitAnd(${seen('detected_bits')}, ${seen('clean_bits')}) != 0`
   }
+  if (metric === 'impossible_travel') return toTravel(recent)
   // uniqUpTo stops at a hundred; it is exact up to its bound.
   const distinct = threshold <= 100 ? `uniqUpToIf(${Math.max(1, threshold)})` : 'uniqExactIf'
-  const counts = metricSources[metric].subjects.map((subject) => {
-    const column = columns[subject]!
-    const isIt = subject === 'sessionDevice' ? `not (${ofDevice})` : 'true'
-    return `${distinct}(${column}, ${column} != 0 and ${isIt} and ${recent})`
+  const { kind, subjects } = metricSources[metric]
+  const isOfKind = kind === 'device' ? ofDevice : `not (${ofDevice})`
+  const counts = subjects.map((subject) => {
+    const column = columns[subject][kind]!
+    return `${distinct}(${column}, ${column} != 0 and ${isOfKind} and ${recent})`
   })
   return `(${counts.join(' + ')}) > ${threshold}`
 }

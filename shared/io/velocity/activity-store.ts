@@ -49,6 +49,7 @@ import { queryScreen } from './activity-screen-store.ts'
 import {
   type ActivitySubject,
   createCounting,
+  isHigher,
   type KeyedSubject,
   toKeyedSubject,
 } from './activity-subjects.ts'
@@ -177,7 +178,8 @@ function addCounts(
       if (counted[index] === nothingCounted) counted[index] = newCounted()
       const { counts, details } = counted[index]!
       const name = countKey(rule)
-      if (found.count <= (counts.get(name) ?? -1)) continue
+      const present = { count: counts.get(name) ?? -1, details: details.get(name) ?? null }
+      if (!isHigher(found, present)) continue
       counts.set(name, found.count)
       if (found.details !== null) details.set(name, found.details)
     }

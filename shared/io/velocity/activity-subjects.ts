@@ -22,6 +22,8 @@ export type ActivitySubject = {
   sessionId: string
   /** Users and accounts alike. */
   userIds: readonly string[]
+  /** The network that it came from, in CIDR notation; null where none was measured. */
+  network: string | null
   eventId: string
   streamOffset: number
   receivedAtMs: number
@@ -40,7 +42,7 @@ export type KeyedSubject = ActivitySubject & {
 }
 
 export function toKeyedSubject(subject: ActivitySubject): KeyedSubject {
-  const { tenantId, deviceId, sessionId, userIds } = subject
+  const { tenantId, deviceId, sessionId, userIds, network } = subject
   return {
     ...subject,
     eventHash: toHash(subject.eventId),
@@ -48,6 +50,7 @@ export function toKeyedSubject(subject: ActivitySubject): KeyedSubject {
       device: [toActivityKey(tenantId, 'device', deviceId)],
       user: [...new Set(userIds)].map((id) => toActivityKey(tenantId, 'user', id)),
       session: [toActivityKey(tenantId, 'session', sessionId)],
+      network: network === null ? [] : [toActivityKey(tenantId, 'network', network)],
     },
   }
 }
@@ -90,8 +93,17 @@ export function createCounting(
     for (const key of one.keys[metricSources[rule.metric].kind]) {
       if (!rows.has(key)) continue
       const found = countKeyOf(key, rule).get(one)!
-      if (highest === null || found.count > highest.count) highest = found
+      if (highest === null || isHigher(found, highest)) highest = found
     }
     return highest
   }
+}
+
+/**
+ * Whether one count is to be used and not another one of the same event. Of equal ones the evidence
+ * decides, so that the order of keys does not.
+ */
+export function isHigher(one: ActivityCount, other: ActivityCount): boolean {
+  if (one.count !== other.count || one.details === null) return one.count > other.count
+  return JSON.stringify(one.details) > JSON.stringify(other.details)
 }

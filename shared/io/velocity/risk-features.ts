@@ -35,6 +35,7 @@ export type FeatureEvent = Pick<
   | 'body'
   | 'filledCategories'
   | 'install'
+  | 'connection'
 >
 
 export type RiskFeatureStore = {
@@ -102,7 +103,7 @@ function toSubject(event: FeatureEvent, policy: Policy): ActivitySubject {
   const weighed = listWeighedFacts(policy)
   const rules = velocity.filter(({ metric }) => {
     const { kind } = metricSources[metric]
-    return kind === 'user' || isReal(`${kind}_id`)
+    return kind === 'user' || kind === 'network' || isReal(`${kind}_id`)
   })
   return {
     tenantId: event.tenant_id,
@@ -111,6 +112,7 @@ function toSubject(event: FeatureEvent, policy: Policy): ActivitySubject {
     userIds: (['user_id', 'account_id'] as const).flatMap((field) =>
       body[field] !== undefined && isReal(field) ? [body[field]] : [],
     ),
+    network: event.connection?.network ?? null,
     eventId: event.event_id,
     streamOffset: event.streamOffset,
     receivedAtMs: event.received_at,

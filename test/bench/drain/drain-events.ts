@@ -4,6 +4,7 @@
  * same options give the same bytes in every process.
  */
 import { toEventId } from '#shared/core/base/ids.ts'
+import type { EventConnection } from '#shared/core/network/event-connection.ts'
 import { defaultPolicy } from '#shared/core/policies/default-policy.ts'
 import { toPolicyHash } from '#shared/core/policies/policy.ts'
 import { compilePolicy } from '#shared/core/scoring/scoring.ts'
@@ -19,6 +20,8 @@ export type DrainEvents = {
   alerting: boolean
   /** When the first event was received, in ms since 1970. */
   startedAtMs: number
+  /** Whether events have a connection, of a network that 20 devices share. */
+  connected?: boolean
 }
 
 export const drainTenants = ['acme', 'globex', 'initech', 'umbrella'] as const
@@ -42,7 +45,8 @@ export function* makeDrainMessages(options: DrainEvents): Generator<Uint8Array> 
 export const expectedAlerts = ({ events, alerting }: DrainEvents): number =>
   alerting ? events / alertEvery : 0
 
-function createEvents({ events, alerting, startedAtMs }: DrainEvents): (n: number) => Waiter {
+function createEvents(options: DrainEvents): (n: number) => Waiter {
+  const { events, alerting, startedAtMs, connected = false } = options
   const devices = events / eventsPerDevice
   if (devices % alertEvery !== 0) {
     throw new Error(`events must be a multiple of ${eventsPerDevice * alertEvery}`)
@@ -81,10 +85,27 @@ function createEvents({ events, alerting, startedAtMs }: DrainEvents): (n: numbe
         rasp_action: scored.action,
         reasons: scored.reasons,
         ...common,
+        ...(connected ? { connection: toConnection(device) } : {}),
       },
       body.length,
     )
     return { head, body, bytes: Buffer.byteLength(head) + body.length + 2, arrivedMs: 0 }
+  }
+}
+
+const devicesPerNetwork = 20
+
+function toConnection(device: number): EventConnection {
+  const network = Math.floor(device / devicesPerNetwork)
+  return {
+    network: `81.${(network >> 8) & 255}.${network & 255}.0/24`,
+    address_hash: `address-${device}`.padEnd(22, 'x'),
+    country: 'DE',
+    asn: 3320,
+    organization: 'Example Telecom',
+    latitude: 52.5 - (network % 40) / 10,
+    longitude: 13.4 - (network % 50) / 10,
+    kinds: [],
   }
 }
 

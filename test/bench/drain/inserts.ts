@@ -1,7 +1,8 @@
 /**
- * `npm run bench -- inserts [--rows 500,4000] [--events 120000] [--rounds 2]`: the CPU of
- * ClickHouse for an insert of the scorer, with all merges that follow, beside the same inserts
- * while merges are stopped; and the rows that those merges rewrite. Each on a new server.
+ * `npm run bench -- inserts [--rows 500,4000] [--events 120000] [--rounds 2]
+ * [--connected]`: the CPU of ClickHouse for an insert of the scorer, with all merges that follow,
+ * beside the same inserts while merges are stopped; and the rows that those merges rewrite. Each on
+ * a new server. `--connected` gives every event a connection.
  */
 import { setTimeout as pause } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
@@ -36,11 +37,13 @@ export async function run(args: string[] = []): Promise<void> {
       rows: { type: 'string', default: '500,4000' },
       events: { type: 'string', default: '120000' },
       rounds: { type: 'string', default: '2' },
+      connected: { type: 'boolean', default: false },
     },
   })
   const unit = eventsPerDevice * alertEvery
   const events = Math.ceil(Number(values.events) / unit) * unit
-  const rows = [...makeDrainRows({ events, alerting: false, startedAtMs: Date.now() })]
+  const { connected } = values
+  const rows = [...makeDrainRows({ events, alerting: false, startedAtMs: Date.now(), connected })]
   const measured: Measured[] = []
   for (const rowsPerInsert of values.rows.split(',').map(Number)) {
     const inserts = toInserts(rows, rowsPerInsert)

@@ -66,6 +66,7 @@ export function toSubject(tenantId: string, event: number): ActivitySubject {
     deviceId: `device-${device}`,
     sessionId: `session-${event}`,
     userIds: [`user-${device}`],
+    network: null,
     eventId: `event-${event}`,
     streamOffset: event + 1,
     receivedAtMs: firstMs + event * msPerEvent,

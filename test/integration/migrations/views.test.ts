@@ -116,6 +116,7 @@ describe('an installation of the release before', () => {
       ...['0013-decisions', '0014-server-signals', '0015-installs', '0016-alert-assignees'],
       '0017-connections',
       '0018-latest-connections',
+      '0019-connection-velocity',
     ]
     const changed = [
       ...files.map((name) => `${name}.sql`),

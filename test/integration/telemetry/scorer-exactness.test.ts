@@ -16,6 +16,7 @@ import {
   type ScorerProcess,
   type ScorerRig,
 } from '../../support/telemetry/scorer-rig.ts'
+import { connectionFacts, makeConnection } from '../../support/velocity/connection-model.ts'
 
 let rig: ScorerRig
 const tenantIds = ['exact-a', 'exact-b']
@@ -39,6 +40,16 @@ function makeStream(): Buffer[] {
       deviceId: fc.integer({ min: 1, max: 9 }).map((n) => `d-${n}`),
       sessionId: fc.integer({ min: 1, max: 90 }).map((n) => `s-${n}`),
       userId: fc.integer({ min: 1, max: 14 }).map((n) => `u-${n}`),
+      accountId: fc.option(
+        fc.integer({ min: 1, max: 14 }).map((n) => `a-${n}`),
+        { nil: undefined, freq: 2 },
+      ),
+      connection: fc.option(
+        fc
+          .tuple(fc.constantFrom(...connectionFacts), fc.integer({ min: 1, max: 8 }))
+          .map(([from, network]) => makeConnection(from, network)),
+        { nil: undefined, freq: 2 },
+      ),
       skewMs: fc.integer({ min: -2_000, max: 2_000 }),
       signals: fc.constantFrom(
         signalsOf.ALLOW,
@@ -183,6 +194,7 @@ describe('alerts', () => {
         'PLATFORM_CHANGED',
         'SIGNAL_FLAPPING',
         'SCORE_MISMATCH',
+        'IMPOSSIBLE_TRAVEL',
       ]),
     )
   })

@@ -16,6 +16,11 @@ import type { ActivitySubject } from '#shared/io/velocity/activity-subjects.ts'
 import { seed } from '../../support/process/seed.ts'
 import { startClickhouse, type TestClickhouse } from '../../support/servers/clickhouse-server.ts'
 import { type EventFacts, makeEvents } from '../../support/telemetry/accepted-events.ts'
+import {
+  connectionFacts,
+  countConnections,
+  makeConnection,
+} from '../../support/velocity/connection-model.ts'
 
 let server: TestClickhouse
 let clickhouse: Clickhouse
@@ -39,15 +44,25 @@ const dayMs = 86_400_000
 const usersOf = ({ body }: AcceptedEvent): string[] =>
   [body.user_id, body.account_id].filter((id) => id !== undefined)
 
+/** The default policy's, with some that it has not or that take many events. */
+const rules: readonly VelocityRule[] = [
+  ...defaultPolicy.velocity,
+  { metric: 'countries_per_user', windowSeconds: 3_600, threshold: 2, weight: 1 },
+  { metric: 'networks_per_device', windowSeconds: 3_600, threshold: 4, weight: 1 },
+  { metric: 'devices_per_network', windowSeconds: 3_600, threshold: 3, weight: 1 },
+  { metric: 'users_per_network', windowSeconds: 86_400, threshold: 4, weight: 1 },
+]
+
 const toSubject = (event: AcceptedEvent): ActivitySubject => ({
   tenantId: event.tenant_id,
   deviceId: event.body.device_id,
   sessionId: event.body.session_id,
   userIds: usersOf(event),
+  network: event.connection?.network ?? null,
   eventId: event.event_id,
   streamOffset: event.streamOffset,
   receivedAtMs: event.received_at,
-  rules: defaultPolicy.velocity,
+  rules,
   assertion: null,
   seeksReplay: false,
 })
@@ -438,6 +453,12 @@ describe('activity', () => {
               { requiredKeys: [] },
             ),
           }),
+          connection: fc.option(
+            fc
+              .tuple(fc.constantFrom(...connectionFacts), fc.integer({ min: 1, max: 8 }))
+              .map(([from, network]) => makeConnection(from, network)),
+            { nil: undefined, freq: 5 },
+          ),
           nonce: fc.integer(),
         }),
         { seed, numRuns: 600 },
@@ -449,7 +470,7 @@ describe('activity', () => {
       const known = await loadCounts(latest, bounds)
       const fired = new Set<string>()
       latest.forEach((event, index) => {
-        for (const rule of defaultPolicy.velocity) {
+        for (const rule of rules) {
           const expected = modelCount(events, event, rule)
           const got = known[index]!.counts.get(countKey(rule)) ?? 0
           if (expected > rule.threshold) fired.add(rule.metric)
@@ -457,7 +478,7 @@ describe('activity', () => {
           if (expected > rule.threshold || got > 0) expect([rule, got]).toEqual([rule, expected])
         }
       })
-      const expected = defaultPolicy.velocity.map((rule) => rule.metric)
+      const expected = rules.map((rule) => rule.metric)
       expect(fired).toEqual(new Set(expected.filter((metric) => metric !== 'platforms_per_device')))
     },
   )
@@ -474,6 +495,8 @@ function modelCount(
       event.streamOffset <= at.streamOffset &&
       event.received_at > at.received_at - windowSeconds * 1000,
   )
+  const ofConnections = countConnections(before, at, metric)
+  if (ofConnections !== null) return ofConnections
   const onDevice = before.filter((event) => event.body.device_id === at.body.device_id)
   const unique = (ids: readonly string[]) => new Set(ids).size
   switch (metric) {
@@ -509,5 +532,7 @@ function modelCount(
         .filter((value) => value !== undefined)
       return values.filter((value, index) => index > 0 && value !== values[index - 1]).length
     }
+    default:
+      throw new Error(`${metric} has no model`)
   }
 }

@@ -22,7 +22,7 @@ export type EventFacts = {
   deviceId?: string
   sessionId?: string
   userId?: string
-  accountId?: string
+  accountId?: string | undefined
   receivedAtMs?: number
   signals?: Record<string, unknown>
   /** What the edge observed or verified. */
@@ -33,7 +33,7 @@ export type EventFacts = {
   /** The install whose key signed it. */
   install?: EventHeader['install']
   /** Where it came from. */
-  connection?: EventHeader['connection']
+  connection?: EventHeader['connection'] | undefined
   /** More fields of the body. */
   more?: Record<string, unknown>
 }

@@ -119,6 +119,13 @@ export function createModelService(tenantId: string, bug?: Bug): ModelService {
           })
           return isNew ? 1 : 0
         },
+        // Its events come from no measured address.
+        countries_per_user: () => 0,
+        countries_per_device: () => 0,
+        networks_per_device: () => 0,
+        devices_per_network: () => 0,
+        users_per_network: () => 0,
+        impossible_travel: () => 0,
         signal_flips: () => {
           const { flips, signal } = flipsOf(own)
           const blamed = bug === 'blames_another_signal_for_flips' ? 'root.jailbroken' : signal

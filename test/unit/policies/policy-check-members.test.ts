@@ -12,6 +12,7 @@ const newDevice = {
   threshold: 0,
   weight: 10,
 }
+const travel = { metric: 'impossible_travel', windowSeconds: 86_400, threshold: 0, weight: 10 }
 const many = Object.fromEntries(
   Array.from({ length: 65 }, (_, n) => [`root.own_${n}`, { type: 'boolean' }]),
 )
@@ -42,6 +43,7 @@ const accepted: [string, Draft][] = [
   ['a trusted installer', { trustedInstallers: { packages: ['com.acme'] } }],
   ['steps', { velocity: [{ ...rule, steps: [{ above: 29, weight: 45 }] }] }],
   ['a rule on new devices', { velocity: [newDevice] }],
+  ['a rule on impossible travel', { velocity: [travel] }],
 ]
 
 const refused: [path: string, what: string, change: Draft][] = [
@@ -128,6 +130,16 @@ const refused: [path: string, what: string, change: Draft][] = [
     '$.velocity[0].windowSeconds',
     'a day for new devices',
     { velocity: [{ ...newDevice, windowSeconds: 86_400 }] },
+  ],
+  [
+    '$.velocity[0].threshold',
+    'a threshold for impossible travel',
+    { velocity: [{ ...travel, threshold: 1 }] },
+  ],
+  [
+    '$.velocity[0].windowSeconds',
+    'more than a day for impossible travel',
+    { velocity: [{ ...travel, windowSeconds: 86_401 }] },
   ],
 ]
 

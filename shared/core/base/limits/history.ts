@@ -57,6 +57,13 @@ export const hotKeysMax = 10_000
 export const hotKeyMs = 3_600_000
 
 /**
+ * Sightings that an event of a user is compared with for impossible travel: the sessions of a day
+ * and their places are fewer. An account that thousands share costs 64 comparisons an event, of
+ * some 100 ns where cities are known.
+ */
+export const travelSightingsMax = 64
+
+/**
  * SDK versions of one baseline query. Each is up to 128 characters of three bytes, or of four with
  * their escapes: 100 KB of the 128 KiB that a parameter may have.
  */

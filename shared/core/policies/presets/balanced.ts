@@ -401,6 +401,13 @@ export const balancedPolicy: Policy = {
     { metric: 'signal_flips', windowSeconds: 86400, threshold: 3, weight: 10 },
     // People buy phones. With a remote control session beside it, it leads to a review.
     { metric: 'new_device_of_user', windowSeconds: 2592000, threshold: 0, weight: 10 },
+    // A long journey has three countries in a day, and a VPN any number: hints, and one together.
+    // Networks have no rule on their devices or users, because carriers put thousands behind one.
+    { metric: 'countries_per_user', windowSeconds: 86400, threshold: 3, weight: 15 },
+    { metric: 'countries_per_device', windowSeconds: 86400, threshold: 3, weight: 15 },
+    { metric: 'networks_per_device', windowSeconds: 86400, threshold: 40, weight: 15 },
+    // Who lends an account to family abroad does so too: it takes a new device to be a review.
+    { metric: 'impossible_travel', windowSeconds: 86400, threshold: 0, weight: 30 },
   ],
   // A device without signals may share its id, user or address with many others.
   correlationAloneMax: 'REVIEW',
