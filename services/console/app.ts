@@ -41,6 +41,7 @@ import { addSecretRoutes } from './keys/secret-routes.ts'
 import { addVerdictKeyRoutes } from './keys/verdict-key-routes.ts'
 import { addListRoutes } from './lists/list-routes.ts'
 import { addNetworkRoutes } from './network/network-routes.ts'
+import { addNetworkUseRoutes } from './network/network-use-routes.ts'
 import { createAttemptLimits, limitedBys } from './operators/attempt-limits.ts'
 import { addAuthentication } from './operators/authenticate.ts'
 import { createKnownTokens } from './operators/known-tokens.ts'
@@ -93,6 +94,7 @@ const routes = [
   addAuditRoutes,
   addEdgeRoutes,
   addNetworkRoutes,
+  addNetworkUseRoutes,
   addAddressRoutes,
   addReconciliationRoutes,
   addPolicyRoutes,

@@ -151,7 +151,7 @@ function toTenant(known: EdgeTenant, installRoots: Tenant['installRoots']): Tena
     undecidedShare,
     telemetryStream: 1,
     ingestAnswer: 'full',
-    lists: { usable: () => true, find: () => [] },
+    lists: { usable: () => true, find: () => [], findOfConnection: () => [] },
     apps: { listed: [], playKeys: new Map() },
     fault: null,
   }
