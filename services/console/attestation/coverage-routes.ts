@@ -106,7 +106,10 @@ export function addCoverageRoute(app: ConsoleApp, deps: CoverageRouteDeps): void
       const toMs = deps.wallMs()
       const fromMs = toMs - days * dayMs
       const found = await read({ tenantId, fromMs, toMs }).catch(
-        rejectUnavailable('The telemetry cannot be read in time. Ask for fewer days.'),
+        rejectUnavailable(
+          'The telemetry cannot be read in time. Ask for fewer days: ' +
+            '`di attestation coverage SLUG --days 1`.',
+        ),
       )
       return {
         tenant_id: tenantId,
