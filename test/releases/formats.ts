@@ -288,6 +288,7 @@ export const formats: Readonly<Record<string, Format<never>>> = {
         left_out: 1,
         entries: [
           {
+            kind: 'registration',
             at_ms: 1_767_225_600_000,
             request_id: 'request-1',
             status: 200,
