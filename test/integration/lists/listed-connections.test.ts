@@ -1,8 +1,8 @@
 /**
- * Lists of networks, operators and countries on real servers: from the admin API over PostgreSQL and
- * the directory to the copies of two edges. They change, expire and come back apart from the lists
- * of devices and users, which no fault of theirs may touch and which an edge of the release before
- * goes on to read.
+ * Lists of networks, operators and countries on real servers: from the admin API over PostgreSQL
+ * and the directory to the copies of two edges. They change, expire and come back apart from the
+ * lists of devices and users, which no fault of theirs may touch and which an edge of the release
+ * before goes on to read.
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { listEntriesMax, listedConnectionsMax } from '#shared/core/base/limits/lists.ts'
