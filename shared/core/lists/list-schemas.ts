@@ -12,7 +12,7 @@ const listSchema = z.enum(listNames, `must be one of ${listNames.join(', ')}`).m
 })
 const kindSchema = z.enum(listKinds, `must be one of ${listKinds.join(', ')}`).meta({
   description:
-    'What the id is: a `device_id`; a `user_id` or `account_id`; or of the address that an event comes from its `network`, the number of its operator (`asn`), or its `country`.',
+    'What the id is: a `device_id`; a `user_id` or `account_id`; or of the address that an event comes from its `network`, the number of its operator (`asn`), or its `country`. The last three have an effect where the edges have network data.',
 })
 const reasonSchema = z
   .string()

@@ -1,8 +1,8 @@
 /**
- * Lists of networks, operators and countries on real servers: from the admin API over PostgreSQL and
- * the directory to the copies of two edges. They change, expire and come back apart from the lists
- * of devices and users, which no fault of theirs may touch and which an edge of the release before
- * goes on to read.
+ * Lists of networks, operators and countries on real servers: from the admin API over PostgreSQL
+ * and the directory to the copies of two edges. They change, expire and come back apart from the
+ * lists of devices and users, which no fault of theirs may touch and which an edge of the release
+ * before goes on to read.
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { listEntriesMax, listedConnectionsMax } from '#shared/core/base/limits/lists.ts'
@@ -193,14 +193,20 @@ describe('the directory', () => {
   it('has devices and users apart, in shards of the form before, and says what an edge needs', async () => {
     await add(acme, { kind: 'device', id: 'phone' })
     await add(acme, {})
+    const bucket = await bucketOf()
+    const readKeys = async () => {
+      const keys: string[] = []
+      for await (const key of await bucket.keys()) if (key.includes(acme.tenantId)) keys.push(key)
+      return keys
+    }
+    const keys = await until('both are there', async () => {
+      const found = await readKeys()
+      const isList = (key: string) => !key.startsWith(tenantKey(''))
+      return found.filter(isList).length === 2 ? found : null
+    })
     await until('both edges deny the phone', async () =>
       (await statuses(acme)).every((one) => one === 'BLOCK'),
     )
-    const bucket = await bucketOf()
-    const keys: string[] = []
-    for await (const key of await bucket.keys()) {
-      if (key.includes(`${acme.tenantId}`)) keys.push(key)
-    }
     const shards = keys.filter((key) => key.startsWith(listKey(acme.tenantId, '')))
     expect(shards).toHaveLength(1)
     const shard = JSON.parse((await bucket.get(shards[0]!))!.string().split('\n')[1]!)
@@ -248,6 +254,29 @@ describe('the directory', () => {
     } finally {
       await late.close()
     }
+  })
+
+  it('gets what only PostgreSQL knows, after it was complete', async () => {
+    const { postgres, projection } = rig.console
+    const entryId = await add(acme, {})
+    await become(acme, from('8.8.8.8'), [entryId, null])
+    // A difference is repaired at its second look, and the write comes back a moment later.
+    let quiet = 0
+    await until('nothing is left to repair', async () => {
+      quiet = (await projection.repair()) === 0 ? quiet + 1 : 0
+      return quiet === 10
+    })
+    // As a projection whose write was lost.
+    await postgres.query(
+      `with gone as (delete from list_entries where entry_id = $2)
+       update connection_lists set version = version + 1, projected_version = version + 1
+       where tenant_id = $1`,
+      [acme.tenantId, entryId],
+    )
+    await until('both edges know', async () => {
+      await projection.repair()
+      return rig.both.every((edge) => decide(edge, acme, from('8.8.8.8'))[0] === null)
+    })
   })
 
   it('forgets that of a removed tenant', async () => {

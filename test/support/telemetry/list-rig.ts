@@ -6,7 +6,7 @@ import { startListProjector } from '../../../services/console/jobs/list-projecto
 import { createTenant } from '../../../services/console/tenants/manage-tenants.ts'
 import { type ConsoleRig, createConsoleRig, testLog } from '../http/console-rig.ts'
 import { startPostgres } from '../servers/postgres-server.ts'
-import { type EdgeRig, startEdgeRig, type TestEdge } from './edge-rig.ts'
+import { type EdgeOptions, type EdgeRig, startEdgeRig, type TestEdge } from './edge-rig.ts'
 
 const adminToken = 'the-admin-token-of-this-test'
 
@@ -26,8 +26,14 @@ export type ListRig = {
   stop: () => Promise<void>
 }
 
-/** @param wallMs the clock of the second edge */
-export async function startListRig(wallMs: () => number = Date.now): Promise<ListRig> {
+/**
+ * @param wallMs the clock of the second edge
+ * @param options of both edges
+ */
+export async function startListRig(
+  wallMs: () => number = Date.now,
+  options: EdgeOptions = {},
+): Promise<ListRig> {
   const [postgres, edges] = await Promise.all([startPostgres(), startEdgeRig()])
   const console = await createConsoleRig({ postgres, nats: edges.server }, edges.masterKey)
   const deps = {
@@ -38,7 +44,7 @@ export async function startListRig(wallMs: () => number = Date.now): Promise<Lis
     countLeftOut: async () => ({ events: 0, values: 0 }),
   }
   const app = await createConsoleApp(deps, { log: testLog, metrics: createMetrics('console') })
-  const both = [await edges.startEdge(), await edges.startEdge({ wallMs })]
+  const both = [await edges.startEdge(options), await edges.startEdge({ ...options, wallMs })]
   const projector = startListProjector({
     postgres: console.postgres,
     findNats: () => console.nats,

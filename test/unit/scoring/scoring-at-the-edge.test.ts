@@ -149,15 +149,19 @@ describe('the edge on a listed connection', () => {
     const deps = depsOf(own, atMs)
     const admitted = admitSubmission(body, { signature: signBody(body, key) }, deps)
     if ('kind' in admitted) throw new Error(admitted.reason)
-    const head = { network: '', address_hash: '' }
-    const measured = connection === null ? null : { head, listed: connection, signals: {} }
+    const head = { network: '8.8.8.0/24', address_hash: 'x' }
+    const measured = connection && { head, signals: { tor: true }, listed: connection }
     const decision = decideVerified(body, { ...admitted, deps, measure: () => measured })
     if (decision.kind === 'refused') throw new Error(decision.reason)
-    const { reasons } = JSON.parse(`${decision.head}null}`) as { reasons: Reason[] }
-    const listed = reasons.filter(({ evidence }) => 'entry_id' in evidence)
-    return { score: decision.score, action: decision.action, listed }
+    const { reasons, server_signals, connection: seen } = JSON.parse(`${decision.head}null}`)
+    const listed = (reasons as Reason[]).filter(({ evidence }) => 'entry_id' in evidence)
+    expect(seen).toEqual(measured?.head)
+    const signals = server_signals.connection
+    return { score: decision.score, action: decision.action, listed, signals }
   }
-  const own = decideFrom(null)
+  /** From where no list has an entry. */
+  const own = decideFrom(from('1.1.1.1'))
+  const seen = { tor: true }
   const reasonOf = (code: string, entry_id: string, reason: string) => ({
     code,
     weight: 0,
@@ -166,7 +170,7 @@ describe('the edge on a listed connection', () => {
 
   it('blocks what is denied until the entry is over, and leaves its score', () => {
     expect(decideFrom(from('8.8.8.8'))).toEqual({
-      score: own.score,
+      ...own,
       action: 'BLOCK',
       listed: [reasonOf('DENY_LISTED', 'lst_deny', 'abuse')],
     })
@@ -176,9 +180,11 @@ describe('the edge on a listed connection', () => {
   })
 
   it('decides an allowed one by the other signals, and says which entry silences', () => {
-    expect(own).toMatchObject({ action: 'REVIEW', listed: [] })
+    expect(own).toMatchObject({ action: 'REVIEW', listed: [], signals: seen })
+    expect(decideFrom(null)).toEqual({ ...own, signals: undefined })
     expect(decideFrom(from('9.9.9.9'))).toEqual({
       ...own,
+      signals: undefined,
       listed: [reasonOf('CONNECTION_ALLOWED', 'lst_allow', 'office')],
     })
   })

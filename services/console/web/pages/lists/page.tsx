@@ -1,5 +1,6 @@
 /**
- * Admin → Lists: the devices, users, networks, operators and countries that a tenant allows or denies.
+ * Admin → Lists: the devices, users, networks, operators and countries that a tenant allows or
+ * denies.
  */
 import { useInfiniteQuery } from '@tanstack/react-query'
 import { useState } from 'react'
