@@ -17,6 +17,7 @@ import { toNatsSettings } from '#shared/io/process/config.ts'
 import { createLifecycle, type Lifecycle, run } from '#shared/io/process/lifecycle.ts'
 import { createLog, type Log } from '#shared/io/process/log.ts'
 import { createMetrics, type Metrics } from '#shared/io/process/metrics.ts'
+import type { Poller } from '#shared/io/process/poll.ts'
 import { startClaimReporter } from '#shared/io/reconciliation/accepted-claims.ts'
 import { answerRequestLogQueries } from '#shared/io/telemetry/request-log-answers.ts'
 import { createTelemetryPublisher } from '#shared/io/telemetry/telemetry-publisher.ts'
@@ -60,6 +61,9 @@ async function main(): Promise<void> {
     metrics,
     wallMs: Date.now,
   })
+  let networkPoller: Poller | null = null
+  // Steps run in reverse order: a file that is being read holds up no request.
+  lifecycle.onStop('network data', () => networkPoller?.stop())
   const link = openNats(toNatsSettings(config), 'ingest', log)
   lifecycle.onStop('nats', link.close)
   const keys = createEdgeKeys(readEdgeKeys(config))
@@ -111,8 +115,8 @@ async function main(): Promise<void> {
   lifecycle.onStop('http', () => closeHttp(ingest.app, unfinishedMs))
   // So that no event is unmeasured because the files are still being read.
   await Promise.all([awaitFirstLease(edge), networkData.look()])
-  lifecycle.onStop('network data', networkData.start().stop)
   if (lifecycle.stopping()) return
+  networkPoller = networkData.start()
   const url = await listen(ingest.app, config.INGEST_LISTEN, config.REUSE_PORT)
   listening = true
   log.info({ url, internal_url: internalUrl }, 'listening')

@@ -4,6 +4,7 @@
  * all of them are replaced and read again. `--share 0.1` takes a tenth of the networks.
  */
 import { type ChildProcess, fork } from 'node:child_process'
+import { createSecretKey, randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { Agent, get } from 'node:http'
@@ -14,6 +15,8 @@ import { parseArgs } from 'node:util'
 import { Reader } from 'mmdb-lib'
 import { parseAddress } from '#shared/core/network/address.ts'
 import type { NetworkSources } from '#shared/core/network/connection.ts'
+import { measureConnection } from '#shared/core/network/measure-connection.ts'
+import { addressKeyBytes } from '#shared/core/tenants/client-address.ts'
 import { createNetworkData } from '#shared/io/network/network-data.ts'
 import { createMetrics } from '#shared/io/process/metrics.ts'
 import { testLog } from '../../support/http/console-rig.ts'
@@ -82,10 +85,13 @@ async function measureLookUps(folder: string) {
   const readers = ['city', 'asn', 'anonymous'].map(
     (name) => new Reader(readFileSync(join(folder, `${name}.mmdb`))),
   )
+  const addressKey = createSecretKey(randomBytes(addressKeyBytes))
+  const options = { addressKey, isStored: false }
   let found = 0
   const own: number[] = []
   const library: number[] = []
   const parsed: number[] = []
+  const whole: number[] = []
   for (let round = -1; round < rounds; round++) {
     const times = [
       measure((text) => {
@@ -94,13 +100,15 @@ async function measureLookUps(folder: string) {
       }),
       measure((text) => readers.map((reader) => reader.get(text))),
       measure(parseAddress),
+      measure((text) => measureConnection(sources, text, options)),
     ] as const
     if (round < 0) continue
     own.push(times[0])
     library.push(times[1])
     parsed.push(times[2])
+    whole.push(times[3])
   }
-  return { own, library, parsed, found, status: data.status()! }
+  return { own, library, parsed, whole, found, status: data.status()! }
 }
 
 async function measureProcess(folder: string) {
@@ -126,7 +134,7 @@ export async function run(args: string[]): Promise<void> {
   try {
     const fileBytes = writeNetworkFiles(folder, scaleFiles(largeFiles, share))
     const inProcess = await measureProcess(folder)
-    const { own, library, parsed, found, status } = await measureLookUps(folder)
+    const { own, library, parsed, whole, found, status } = await measureLookUps(folder)
     const grownMiB = (inProcess.bytesAfter - inProcess.bytesBefore) / mebibyte
     const fileMiB = fileBytes / mebibyte
     const answer = inProcess.reload
@@ -145,6 +153,11 @@ export async function run(args: string[]): Promise<void> {
           bound: { of: 'value', atMost: 3 },
         },
         { name: 'of it reading the address', unit: 'µs of CPU', value: toSpread(parsed) },
+        {
+          name: 'what an event has of it: also network, operator and keyed hash',
+          unit: 'µs of CPU',
+          value: toSpread(whole),
+        },
         single(
           `memory above the size of the files (${fileMiB.toFixed(0)} MiB)`,
           'MiB',
