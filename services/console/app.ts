@@ -41,6 +41,7 @@ import { addSecretRoutes } from './keys/secret-routes.ts'
 import { addVerdictKeyRoutes } from './keys/verdict-key-routes.ts'
 import { addListRoutes } from './lists/list-routes.ts'
 import { addNetworkRoutes } from './network/network-routes.ts'
+import { addNetworkUseRoutes } from './network/network-use-routes.ts'
 import { createAttemptLimits, limitedBys } from './operators/attempt-limits.ts'
 import { addAuthentication } from './operators/authenticate.ts'
 import { createKnownTokens } from './operators/known-tokens.ts'
@@ -57,6 +58,7 @@ import { addRetentionRoutes } from './retention/retention-routes.ts'
 import { toAdminDocument } from './serve/admin-document.ts'
 import { addPages, type PagesDeps, withoutPrefix } from './serve/serve-pages.ts'
 import { addAddressRoutes } from './tenants/address-routes.ts'
+import { addClientAddressRoutes } from './tenants/addresses/client-address-routes.ts'
 import { addCredentialRoutes } from './tenants/credential-routes.ts'
 import { addEdgeRoutes } from './tenants/edge-routes.ts'
 import { addIngestAnswerRoute } from './tenants/ingest-answer-routes.ts'
@@ -93,6 +95,7 @@ const routes = [
   addAuditRoutes,
   addEdgeRoutes,
   addNetworkRoutes,
+  addNetworkUseRoutes,
   addAddressRoutes,
   addReconciliationRoutes,
   addPolicyRoutes,
@@ -104,6 +107,7 @@ const routes = [
   addSecretRoutes,
   addVerdictKeyRoutes,
   addIngestAnswerRoute,
+  addClientAddressRoutes,
   addRecoveryRoutes,
   addRetentionRoutes,
   addErasureRoutes,

@@ -1,6 +1,6 @@
 /**
  * Where an address is: at the coordinates of its city, or else somewhere in its country. Places are
- * packed in the rows of `activity`, as `clickhouse/0018-connection-velocity.sql` does.
+ * packed in the rows of `activity`, as `clickhouse/0019-connection-velocity.sql` does.
  */
 import { countryAreas } from './country-areas.ts'
 import { type Coordinates, toKilometres } from './distance.ts'

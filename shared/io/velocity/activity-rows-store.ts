@@ -259,7 +259,7 @@ async function readPacked(
 /** The value of `ActivityRow.event` for an event's hash. */
 export const toShortHash = (hash: string): number => Number(BigInt.asUintN(53, BigInt(hash)))
 
-/** Unpacks `packed_facts`: ten numbers of 64 bits; see `clickhouse/0018-connection-velocity.sql`. */
+/** Unpacks `packed_facts`: ten numbers of 64 bits; see `clickhouse/0019-connection-velocity.sql`. */
 function toRow(streamOffset: number, facts: Buffer): ActivityRow {
   const low = (index: number) => facts.readUInt32LE(index * 8)
   const high = (index: number) => facts.readUInt32LE(index * 8 + 4)

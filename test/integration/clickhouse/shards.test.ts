@@ -166,6 +166,9 @@ const lowLimits: Record<string, Record<string, string>> = {
   '09-velocity-outliers': { sessions_min: '2' },
   '20-noisy-hours': { alerts_min: '2', times_min: '1' },
   '29-leaked-keyboxes': { models_max: '1' },
+  '33-networks-of-farms': { devices_min: '2', findings_min: '1' },
+  '34-users-in-two-countries': { hours: '200' },
+  '36-new-networks': { days: '30' },
 }
 
 /** The rows of an answer, whatever their order. */

@@ -15,6 +15,7 @@ import { createTelemetryStore } from '#shared/io/telemetry/telemetry-store.ts'
 import { createRiskFeatureStore } from '#shared/io/velocity/risk-features.ts'
 import { decideBatch } from '../../../services/scorer/decide/decide-batch.ts'
 import { type EventFacts, makeEvents, signalsOf } from './accepted-events.ts'
+import { anyConnection } from './connections.ts'
 import { makeDecideDeps } from './decide-deps.ts'
 
 const minuteMs = 60_000
@@ -53,9 +54,11 @@ const anyFacts = (tenantIds: readonly string[]): fc.Arbitrary<FleetFacts> =>
       platform: fc.constantFrom('android', 'android', 'Android 14', 'iOS', 'ios'),
       appVersion: fc.constantFrom(undefined, '1.0', '2.0'),
       client: fc.constantFrom(0, 40, 90),
+      connection: fc.option(anyConnection, { nil: undefined }),
     })
-    .map(({ platform, appVersion, client, ...facts }) => ({
+    .map(({ platform, appVersion, client, connection, ...facts }) => ({
       ...facts,
+      ...(connection === undefined ? {} : { connection }),
       more: {
         sdk_meta: { sdk_version: '4.2.0', platform, batch_type: 'launch' },
         scorer: { rasp_score: client, rasp_action: 'ALLOW', rasp_flags: ['X'] },

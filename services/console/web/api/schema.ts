@@ -686,6 +686,9 @@ export interface paths {
                     user_id?: string;
                     session_id?: string;
                     platform?: string;
+                    country?: string;
+                    asn?: string;
+                    network?: string;
                     from?: string;
                     to?: string;
                     updated_after?: string;
@@ -730,6 +733,7 @@ export interface paths {
                                 sdk_version?: string;
                                 app_version?: string;
                                 device_model?: string;
+                                connection: components["schemas"]["Connection"] | null;
                                 created_at: string;
                                 updated_at: string;
                                 assignee: string | null;
@@ -784,6 +788,7 @@ export interface paths {
                                 sdk_version?: string;
                                 app_version?: string;
                                 device_model?: string;
+                                connection: components["schemas"]["Connection"] | null;
                                 created_at: string;
                                 updated_at: string;
                                 assignee: string | null;
@@ -896,6 +901,7 @@ export interface paths {
                             sdk_version?: string;
                             app_version?: string;
                             device_model?: string;
+                            connection: components["schemas"]["Connection"] | null;
                             created_at: string;
                             updated_at: string;
                             assignee: string | null;
@@ -981,6 +987,9 @@ export interface paths {
                             user_id?: string;
                             session_id?: string;
                             platform?: string;
+                            country?: string;
+                            asn?: string;
+                            network?: string;
                             from?: string;
                             to?: string;
                             updated_after?: string;
@@ -1022,6 +1031,9 @@ export interface paths {
                             user_id?: string;
                             session_id?: string;
                             platform?: string;
+                            country?: string;
+                            asn?: string;
+                            network?: string;
                             from?: string;
                             to?: string;
                             updated_after?: string;
@@ -1124,6 +1136,9 @@ export interface paths {
                     user_id?: string;
                     session_id?: string;
                     platform?: string;
+                    country?: string;
+                    asn?: string;
+                    network?: string;
                     from?: string;
                     to?: string;
                     updated_after?: string;
@@ -1207,6 +1222,7 @@ export interface paths {
                                     sdk_version?: string;
                                     app_version?: string;
                                     device_model?: string;
+                                    connection: components["schemas"]["Connection"] | null;
                                     created_at: string;
                                     updated_at: string;
                                     assignee: string | null;
@@ -1268,6 +1284,7 @@ export interface paths {
                                     sdk_version?: string;
                                     app_version?: string;
                                     device_model?: string;
+                                    connection: components["schemas"]["Connection"] | null;
                                     created_at: string;
                                     updated_at: string;
                                     assignee: string | null;
@@ -1456,6 +1473,24 @@ export interface paths {
                                         before: number;
                                     };
                                     BLOCK: {
+                                        now: number;
+                                        before: number;
+                                    };
+                                };
+                                connections: {
+                                    measured: {
+                                        now: number;
+                                        before: number;
+                                    };
+                                    anonymous: {
+                                        now: number;
+                                        before: number;
+                                    };
+                                    hosting: {
+                                        now: number;
+                                        before: number;
+                                    };
+                                    countries: {
                                         now: number;
                                         before: number;
                                     };
@@ -1847,6 +1882,70 @@ export interface paths {
                                 bytes: number | null;
                                 built_at: string | null;
                                 read_at: string | null;
+                            }[];
+                        };
+                    };
+                };
+            };
+        };
+    };
+    "/admin/v1/tenants/{tenant_id}/devices/{device_id}/network": {
+        get: {
+            parameters: {
+                path: {
+                    tenant_id: string;
+                    device_id: string;
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/json": {
+                            connection: components["schemas"]["Connection"] | null;
+                            data: {
+                                device_id: string;
+                                last_seen_at: string;
+                                risk_score: number;
+                                on_network_at: string;
+                            }[];
+                            total: number;
+                        };
+                    };
+                };
+            };
+        };
+    };
+    "/admin/v1/tenants/{tenant_id}/fleet/networks": {
+        get: {
+            parameters: {
+                query?: {
+                    from?: string;
+                    to?: string;
+                };
+                path: {
+                    tenant_id: string;
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/json": {
+                            from: string;
+                            to: string;
+                            events: number;
+                            measured: number;
+                            countries: {
+                                country: string;
+                                networks: number;
+                                events: number;
+                                blocked: number;
+                                devices: number;
+                            }[];
+                            networks: {
+                                connection: components["schemas"]["Connection"];
+                                events: number;
+                                blocked: number;
+                                devices: number;
                             }[];
                         };
                     };
@@ -2635,6 +2734,58 @@ export interface paths {
                         "application/json": {
                             tenant_id: string;
                             ingest_answer: "full" | "interface";
+                        };
+                    };
+                };
+            };
+        };
+    };
+    "/admin/v1/tenants/{tenant_id}/client-address": {
+        put: {
+            parameters: {
+                path: {
+                    tenant_id: string;
+                };
+            };
+            requestBody: {
+                content: {
+                    "application/json": {
+                        client_address: "connection" | "body";
+                    };
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/json": {
+                            tenant_id: string;
+                            client_address: "connection" | "body";
+                        };
+                    };
+                };
+            };
+        };
+    };
+    "/admin/v1/tenants/{tenant_id}/store-client-address": {
+        put: {
+            parameters: {
+                path: {
+                    tenant_id: string;
+                };
+            };
+            requestBody: {
+                content: {
+                    "application/json": {
+                        store_client_address: boolean;
+                    };
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/json": {
+                            tenant_id: string;
+                            store_client_address: boolean;
                         };
                     };
                 };
@@ -3656,6 +3807,13 @@ export interface components {
             created_at: string;
             ended_at: string | null;
         };
+        Connection: {
+            country: string | null;
+            asn: number | null;
+            organization: string | null;
+            network: string;
+            kinds: string[];
+        };
         Delivery: {
             delivery_id: string;
             tenant_id: string;
@@ -3687,6 +3845,7 @@ export interface components {
             sdk_version?: string;
             app_version?: string;
             device_model?: string;
+            connection: components["schemas"]["Connection"] | null;
             install: components["schemas"]["DeviceInstall"] | null;
             users_seen_on: string[];
             users_cursor: string | null;
@@ -4079,6 +4238,7 @@ export interface components {
             sdk_version?: string;
             app_version?: string;
             device_model?: string;
+            connection: components["schemas"]["Connection"] | null;
         };
         Signal: {
             signal: string;
@@ -4198,6 +4358,8 @@ export interface components {
             ingest_share: number | null;
             telemetry_stream: number;
             ingest_answer: "full" | "interface";
+            client_address: "connection" | "body";
+            store_client_address: boolean;
             rest_rate: {
                 per_second: number;
                 burst: number;
@@ -4270,6 +4432,7 @@ export interface components {
             sdk_version?: string;
             app_version?: string;
             device_model?: string;
+            connection: components["schemas"]["Connection"] | null;
             device_id: string;
         };
         VerdictKeyList: {
