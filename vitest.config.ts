@@ -23,12 +23,13 @@ const env = { TMPDIR: process.env.TMPDIR ?? chooseFilesFolder() }
 process.env.TEST_TEMPLATES = join(env.TMPDIR, `di-templates-${process.pid}-${Date.now()}`)
 // Randomness that is the same in each run.
 const setupFiles = ['test/support/process/seed.ts']
+// Against a hang only: a machine may be several times slower than another.
+const limits = { testTimeout: 300_000, hookTimeout: 300_000 }
 const patient = {
   env,
   globalSetup: 'test/support/servers/templates.ts',
   setupFiles,
-  testTimeout: 150_000,
-  hookTimeout: 150_000,
+  ...limits,
 }
 
 // A new clone knows nothing of how long files take. The longest first: a long one that started last
@@ -111,8 +112,7 @@ export default defineConfig({
           include: ['test/e2e/**/*.test.ts'],
           env,
           setupFiles,
-          testTimeout: 300_000,
-          hookTimeout: 120_000,
+          ...limits,
           // Beside integration, with which it must share this number.
           maxWorkers: 4,
           sequence: { groupOrder: 1 },

@@ -19,7 +19,8 @@ from (
     count() as alerts,
     uniqExact(device_id) as devices,
     uniqExactIf(user_id, user_id != '') as users,
-    topK(1)(flags[1])[1] as leading_reason,
+    sumMap([toString(flags[1])], [toInt64(1)]) as of_reason,
+    arraySort((code, n) -> (-n, code), of_reason.1, of_reason.2)[1] as leading_reason,
     -- Over all hours of the period, quiet ones included.
     sum(alerts) over () / greatest(1, dateDiff(
       'hour', {from:DateTime64(3, 'UTC')}, {to:DateTime64(3, 'UTC')}

@@ -25,6 +25,7 @@ import { addSignalRoutes } from './analytics/signal-routes.ts'
 import { addSqlRoutes } from './analytics/sql/sql-routes.ts'
 import { addAppRoutes } from './attestation/app-routes.ts'
 import { addAttestationCheckRoute } from './attestation/check-routes.ts'
+import { addCoverageRoute } from './attestation/coverage-routes.ts'
 import { addAuditRoutes } from './audit/audit-routes.ts'
 import { addDeliveryRoutes } from './deliveries/delivery-routes.ts'
 import { addEntityRoutes } from './entities/entity-routes.ts'
@@ -76,6 +77,7 @@ const routes = [
   addSignatureRoutes,
   addAppRoutes,
   addAttestationCheckRoute,
+  addCoverageRoute,
   addCredentialRoutes,
   addRotationRoutes,
   addInstallRoutes,

@@ -16,6 +16,7 @@ import { createLinkStore } from '#shared/io/devices/link-store.ts'
 import { createNetworkStore } from '#shared/io/devices/network-store.ts'
 import { createSignalHistoryStore } from '#shared/io/devices/signal-history-store.ts'
 import { createUserStore } from '#shared/io/devices/user-store.ts'
+import { createCoverageReader } from '#shared/io/installs/coverage-store.ts'
 import type { Sealer } from '#shared/io/keys/console-keys.ts'
 import type { KnownForm } from '#shared/io/keys/key-form.ts'
 import type { NetworkData } from '#shared/io/network/network-data.ts'
@@ -122,6 +123,7 @@ export function createConsoleDeps(parts: ConsoleParts): ConsoleDeps {
     compareShadow: createShadowComparisonStore(clickhouse).compareShadow,
     prevalenceSpikes: createPrevalenceSpikeStore(clickhouse),
     fleet: createFleetStore(clickhouse),
+    readCoverage: createCoverageReader(clickhouse),
     ...createUnknownSignalStore(clickhouse),
     listStaleSecretRequests: async (secret) =>
       listStaleSecretRequests(requireNats(), sealer.proverOf('edge report'), secret),

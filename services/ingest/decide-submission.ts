@@ -15,7 +15,14 @@ import {
   toEventSignals,
 } from '#shared/core/installs/event-evidence.ts'
 import type { RevokedSerials } from '#shared/core/installs/revoked-serials.ts'
-import { applyListReason, findListEntry, toListReason } from '#shared/core/lists/lists.ts'
+import type { ListedConnection } from '#shared/core/lists/list-entry.ts'
+import {
+  applyListReasons,
+  findListDecision,
+  noListDecision,
+  toListReasons,
+  withoutSilenced,
+} from '#shared/core/lists/lists.ts'
 import type { Action, Score } from '#shared/core/scoring/score.ts'
 import { contradictsVerified } from '#shared/core/scoring/verified-verdicts.ts'
 import type { ServerSignals, Signals } from '#shared/core/signals/signal-definition.ts'
@@ -178,6 +185,8 @@ type DecideFacts = {
   rateLimit: RateLimitFields | null
   /** What came in `X-Service-Attestation` of an install; null or left out without it. */
   evidence?: EventEvidence | null
+  /** Where the event came from; null or left out where that was not measured. */
+  connection?: ListedConnection | null
 }
 
 /** Parses and scores the body of a verified sender that is within its limits. */
@@ -195,9 +204,15 @@ export function decideVerified(body: Buffer, given: DecideFacts): Acceptance | R
   if (policy === null || !tenant.lists.usable()) return refusals.tenantUnusable
   // Suppressions and lists are evaluated at the instant that is stored.
   const receivedAtMs = deps.wallMs()
-  const serverSignals = toServerSignals(given, parsed.telemetry)
+  const forced = findForced(parsed.telemetry, tenant, policy)
+  // A test device of a sandbox keeps its action: no list is asked.
+  const listed =
+    forced === null
+      ? findListDecision(tenant.lists, parsed.telemetry, receivedAtMs, given.connection)
+      : noListDecision
+  const serverSignals = withoutSilenced(toServerSignals(given, parsed.telemetry), listed)
   const sent = { telemetry: parsed.telemetry, serverSignals, receivedAtMs }
-  const score = scoreTelemetry(sent, tenant, policy)
+  const score = applyListReasons(forced ?? scoreTelemetry(sent, policy), toListReasons(listed))
   // The lease may have expired since the signature was verified.
   if (!deps.leaseValid()) return refusals.lease
   const counter = given.evidence?.counter ?? null
@@ -254,20 +269,21 @@ type Sent = {
   receivedAtMs: number
 }
 
+function findForced(
+  { device_id: deviceId }: Telemetry,
+  { environment }: Tenant,
+  { thresholds }: ActivePolicy,
+): Score | null {
+  return environment === 'sandbox' ? findForcedScore(deviceId, thresholds) : null
+}
+
 function scoreTelemetry(
   { telemetry, serverSignals, receivedAtMs }: Sent,
-  tenant: Tenant,
-  policy: ActivePolicy,
+  { score }: ActivePolicy,
 ): Score {
-  if (tenant.environment === 'sandbox') {
-    const forced = findForcedScore(telemetry.device_id, policy.thresholds)
-    if (forced !== null) return forced
-  }
   const { sdk_version: sdkVersion, platform } = telemetry.sdk_meta
   const context = { sdkVersion, platform, receivedAtMs }
-  const scored = policy.score(telemetry.signals as Signals, context, serverSignals)
-  const listed = findListEntry(tenant.lists.find, telemetry, receivedAtMs)
-  return listed === null ? scored : applyListReason(scored, toListReason(listed))
+  return score(telemetry.signals as Signals, context, serverSignals)
 }
 
 function toPlatform(platform: string): Platform {

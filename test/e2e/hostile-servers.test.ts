@@ -44,7 +44,7 @@ beforeAll(async () => {
     hasAnalysts: false,
   })
   findings = await drillOpenapi(rig, { calls: 100, callsLeast: 2, seed })
-}, 240_000)
+})
 afterAll(async () => {
   await rig?.close()
   await bouncer?.stop()

@@ -89,6 +89,7 @@ export const endpointAccess: Readonly<Record<string, EndpointAccess>> = {
   'PUT /tenants/:tenant_id/apps': adminStepUp,
   'DELETE /tenants/:tenant_id/apps/:platform/:app_id': adminStepUp,
   'POST /tenants/:tenant_id/attestation-check': engineer,
+  'GET /tenants/:tenant_id/attestation-coverage': viewer,
   'PUT /tenants/:tenant_id/rates': admin,
   'PUT /tenants/:tenant_id/ingest-answer': engineer,
   'PUT /tenants/:tenant_id/retention': admin,

@@ -24,6 +24,8 @@ export type LoadOrder =
       /** Every how many events evidence of its own comes with one; none without it. */
       evidenceEvery?: number
     }
+  /** Requests that were made elsewhere, byte for byte. */
+  | { do: 'take'; requests: string[] }
   /**
    * As fast as answers come, over `connections`, until the time has passed or the bodies are used
    * up.
@@ -177,8 +179,20 @@ function openConnection(
   })
 }
 
+function take(order: LoadOrder & { do: 'take' }): void {
+  next = 0
+  requests = order.requests.map((request) => Buffer.from(request))
+}
+
+async function follow(order: LoadOrder): Promise<LoadResult | null> {
+  if (order.do === 'closed' || order.do === 'open') return load(order)
+  if (order.do === 'prepare') prepare(order)
+  else take(order)
+  return null
+}
+
 process.on('message', (order: LoadOrder) => {
-  const work = order.do === 'prepare' ? Promise.resolve(prepare(order)) : load(order)
-  work.then((result) => process.send!(result ?? null))
+  const work = follow(order)
+  work.then((result) => process.send!(result))
 })
 process.send!('ready')

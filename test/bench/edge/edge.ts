@@ -1,9 +1,10 @@
 /**
- * `npm run bench -- edge [--rounds N] [--seconds S] [--only installs]`: the events that one ingest
- * process accepts over 64 connections, beside a bare node:http server that checks the same
- * signatures and answers the same bytes; with JetStream syncing before every acknowledgement and
- * with its default; in batches of clients; signed with install keys; with one publish per event;
- * under twice its load; and beside a second process. At the end every event with a 200 is counted
+ * `npm run bench -- edge [--rounds N] [--seconds S] [--only installs|registrations]`: the events
+ * that one ingest process accepts over 64 connections, beside a bare node:http server that checks
+ * the same signatures and answers the same bytes; with JetStream syncing before every
+ * acknowledgement and with its default; in batches of clients; signed with install keys; with one
+ * publish per event; under twice its load; beside a second process; and its p99 while installs
+ * register. At the end every event with a 200 is counted
  * in ClickHouse.
  */
 import { parseArgs } from 'node:util'
@@ -21,6 +22,7 @@ import {
 } from '../measured-process.ts'
 import { type Check, type Figure, publishReport } from '../report.ts'
 import { toRatios, toSpread } from '../spread.ts'
+import { compareBesideRegistrations } from './beside-registrations.ts'
 import { countStored } from './edge-check.ts'
 import type { LoadOrder, LoadResult } from './edge-load.ts'
 
@@ -75,7 +77,14 @@ export async function run(args: string[] = []): Promise<void> {
   const checks: Check[] = []
   let version = ''
   const isInstalls = values.only === 'installs'
-  for (const syncAlways of isInstalls ? [true] : [true, false]) {
+  const isRegistrations = values.only === 'registrations'
+  if (!isInstalls) {
+    const beside = await compareBesideRegistrations(options)
+    version = beside.version
+    figures.push(...beside.figures)
+    checks.push(...beside.checks)
+  }
+  for (const syncAlways of isRegistrations ? [] : isInstalls ? [true] : [true, false]) {
     const bench = await startBench(options, syncAlways)
     version = bench.rig.server.version
     try {
@@ -93,10 +102,10 @@ export async function run(args: string[] = []): Promise<void> {
     }
   }
   publishReport({
-    part: 'edge',
+    part: isRegistrations ? 'edge registrations' : 'edge',
     command:
       `npm run bench -- edge --rounds ${options.rounds} --seconds ${options.seconds}` +
-      (isInstalls ? ' --only installs' : ''),
+      (values.only === undefined ? '' : ` --only ${values.only}`),
     versions: { nats: version },
     durability: 'nats sync_interval: always, unless noted',
     figures,

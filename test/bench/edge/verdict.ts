@@ -46,7 +46,7 @@ const tenant: Tenant = {
   telemetryStream: 1,
   ingestAnswer: 'full',
   ...noInstalls,
-  lists: { usable: () => true, find: () => [] },
+  lists: { usable: () => true, find: () => [], findOfConnection: () => [] },
   fault: null,
 }
 const deps: DecideDeps = {

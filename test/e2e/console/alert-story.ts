@@ -185,7 +185,8 @@ export function describeAlerts(getStory: () => Story): void {
         await row.getByText(weight > 0 ? `+${weight}` : String(weight), { exact: true }).waitFor()
         for (const path of evidence.signals ?? []) await row.getByText(path).waitFor()
       }
-      await why.getByText('debugger.frida_detected').locator('..').getByText('= true').waitFor()
+      const frida = why.locator('li li').filter({ hasText: 'debugger.frida_detected' })
+      await frida.getByText('= true').waitFor()
       const sum = alert.reasons.reduce((points, { weight }) => points + weight, 0)
       expect(sum).toBe(alert.decision.risk_score)
       await why.locator('> li').last().getByText(String(sum), { exact: true }).waitFor()

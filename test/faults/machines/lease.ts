@@ -82,7 +82,7 @@ function tenantWith(secret: number | null): Tenant {
     undecidedShare: 0.25,
     telemetryStream: 1,
     ingestAnswer: 'full',
-    lists: { usable: () => true, find: () => [] },
+    lists: { usable: () => true, find: () => [], findOfConnection: () => [] },
     policyVersion: 1,
     policyHash: 'p',
     policy,

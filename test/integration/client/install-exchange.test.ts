@@ -28,7 +28,7 @@ beforeAll(async () => {
   rig = await startEdgeRig()
   edge = await rig.startEdge({ wallMs: () => Date.now() + aheadMs })
   await rotateRoot()
-}, 60_000)
+})
 afterAll(() => rig.stop())
 
 /** Drops every root before. */

@@ -711,5 +711,5 @@ describe('lists without counters', () => {
     }
     await bounded.close()
     await Promise.all([own.close(), holder.close()])
-  }, 60_000)
+  })
 })

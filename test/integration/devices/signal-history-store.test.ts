@@ -126,11 +126,11 @@ describe('changes of signals', () => {
   )
 
   it('say that a token is missing of devices alone that have registered an install', async () => {
-    const events = ['registered', 'never'].map((deviceId) => ({
-      ...makeEvents([{ tenantId: 'tokens', deviceId, signals: {} }])[0]!,
-      server: { attestation: { missing: true } },
-    }))
-    await telemetry.insertTelemetry(events)
+    const serverSignals = { attestation: { missing: true } }
+    const devices = ['registered', 'never']
+    await telemetry.insertTelemetry(
+      makeEvents(devices.map((deviceId) => ({ tenantId: 'tokens', deviceId, serverSignals }))),
+    )
     await clickhouse.command({
       query: `insert into installs (tenant_id, device_id, token_id, received_at)
         values ('tokens', 'registered', 't1', now64(3))`,

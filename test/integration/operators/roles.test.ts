@@ -162,6 +162,7 @@ describe('the table of roles', () => {
       'POST /operators/invitations',
       'GET /audit',
       'POST /secrets/rewrap',
+      'POST /verdict-keys/rotate',
       'GET /recovery',
       'POST /recovery',
       'POST /tenants',

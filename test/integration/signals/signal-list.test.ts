@@ -6,7 +6,7 @@ import { problemCodes } from '#shared/core/http/problem.ts'
 import { defaultPolicy } from '#shared/core/policies/default-policy.ts'
 import { type Policy, policySchema, toPolicyHash } from '#shared/core/policies/policy.ts'
 import { type SignalList, signalListSchema } from '#shared/core/signals/signal-list.ts'
-import { signalCatalog } from '#shared/core/signals/signals.ts'
+import { serverCatalog, signalCatalog } from '#shared/core/signals/signals.ts'
 import { createPolicyStore } from '#shared/io/policies/policy-store.ts'
 import { createTenantStore } from '#shared/io/tenants/tenant-store.ts'
 import { type Answer, type ApiRig, addApiKey, createApiRig } from '../../support/http/api-rig.ts'
@@ -114,7 +114,10 @@ describe('the signals of a tenant', () => {
       Object.fromEntries(list.categories.map((one) => [one.category, one.signals.length])),
     ).toEqual(
       Object.fromEntries(
-        Object.entries(signalCatalog).map(([name, signals]) => [name, Object.keys(signals).length]),
+        Object.entries({ ...signalCatalog, ...serverCatalog }).map(([name, signals]) => [
+          name,
+          Object.keys(signals).length,
+        ]),
       ),
     )
     const given = defaultPolicy.categories.root.signals.su_binary

@@ -3,6 +3,7 @@
  * prevalence spikes, and an hour that is reconciled.
  */
 import { createHash } from 'node:crypto'
+import { hourMs } from '#shared/core/base/instants.ts'
 import { defaultPolicy } from '#shared/core/policies/default-policy.ts'
 import { type Policy, toPolicyHash } from '#shared/core/policies/policy.ts'
 import { compileShadow, decideShadow } from '#shared/core/policies/shadow.ts'
@@ -16,6 +17,7 @@ import {
 } from '#shared/io/analytics/prevalence-spike-store.ts'
 import { markRound } from '#shared/io/analytics/replica-rows-store.ts'
 import type { Clickhouse } from '#shared/io/clickhouse/clickhouse.ts'
+import { createReplayWriter } from '#shared/io/installs/replay-store.ts'
 import {
   createShadowDecisionWriter,
   type ShadowDecision,
@@ -54,6 +56,23 @@ export async function insertDecisions(
   const different = decided.filter(({ event, risk }) => differsFromEdge(event, risk))
   await inTime(async () => {
     await createDecisionWriter(clickhouse).insertDecisions(different)
+    return true
+  })
+}
+
+/** What the scorer writes of copies that came an hour after their event. */
+export async function insertReplays(
+  clickhouse: Clickhouse,
+  copied: readonly AcceptedEvent[],
+): Promise<void> {
+  const replays = copied.map((event) => {
+    return {
+      event: { ...event, received_at: event.received_at + hourMs },
+      firstAtMs: event.received_at,
+    }
+  })
+  await inTime(async () => {
+    await createReplayWriter(clickhouse).insertReplays(replays)
     return true
   })
 }

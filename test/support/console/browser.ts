@@ -81,7 +81,7 @@ export async function openPage(
   options: BrowserContextOptions & { baseURL: string },
 ): Promise<WatchedPage> {
   const context = await browser.newContext({ reducedMotion: 'reduce', ...options })
-  context.setDefaultTimeout(20_000)
+  context.setDefaultTimeout(60_000)
   const page = await context.newPage()
   const faults: string[] = []
   const { origin } = new URL(options.baseURL)

@@ -39,6 +39,7 @@ import type { FleetRouteDeps } from '../../../services/console/analytics/fleet/f
 import type { AnalystDeps } from '../../../services/console/analytics/manage-analysts.ts'
 import type { RulePerformanceDeps } from '../../../services/console/analytics/rule-performance-routes.ts'
 import type { AttestationCheckDeps } from '../../../services/console/attestation/check-routes.ts'
+import type { CoverageRouteDeps } from '../../../services/console/attestation/coverage-routes.ts'
 import type { DeliveryDeps } from '../../../services/console/deliveries/manage-deliveries.ts'
 import type { EntityDeps } from '../../../services/console/entities/entity-routes.ts'
 import type { SignalChangeDeps } from '../../../services/console/entities/signal-change-routes.ts'
@@ -94,6 +95,7 @@ export type ConsoleRig = {
     ExplainDeps &
     StaleSecretDeps &
     Pick<RequestLogRouteDeps, 'queryRequestLogs'> &
+    Pick<CoverageRouteDeps, 'readCoverage'> &
     EraseRouteDeps &
     EntityDeps &
     SignalChangeDeps &
@@ -208,6 +210,7 @@ export async function createConsoleRig(
       backtests: { start: refuse },
       compareShadow: refuse,
       fleet: { readCounts: refuse, listNewDevices: refuse, listSignals: refuse },
+      readCoverage: refuse,
       prevalenceSpikes: { listSpikes: refuse, findAffected: refuse, readCheckedAt: refuse },
     },
     startEdge: async (masterKeys = [masterKey]) => {

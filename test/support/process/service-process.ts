@@ -37,7 +37,7 @@ export type ServiceProcess = {
 const projectDir = fileURLToPath(new URL('../../..', import.meta.url))
 const graceMs = 15_000
 /** A start takes a second; a busy machine needs longer. */
-const readyLimitMs = 60_000
+const readyLimitMs = 120_000
 const outputCharactersMax = 4_000
 
 /** Runs a program of `services/` with only these variables. It ends with this process. */

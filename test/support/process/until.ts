@@ -11,7 +11,7 @@ const pauseMs = { least: 10, most: 100, share: 0.05 }
 export async function until<T>(
   what: string,
   condition: () => T | Promise<T>,
-  limitMs = 60_000,
+  limitMs = 120_000,
 ): Promise<NonNullable<T>> {
   const begunMs = performance.now()
   const deadline = begunMs + limitMs

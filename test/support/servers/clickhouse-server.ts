@@ -28,7 +28,7 @@ export type TestClickhouse = {
 }
 
 const root = fileURLToPath(new URL('../../..', import.meta.url))
-const startMaxMs = 30_000
+const startMaxMs = 120_000
 const run = promisify(execFile)
 
 /** Rejects with the stderr of the process when it ends before it is ready. */

@@ -17,7 +17,7 @@ export async function migratePostgres(
   url: string,
   options: Pick<migrate.MigrateOptions, 'rolePasswords' | 'auditRetentionDays'> = {},
 ): Promise<void> {
-  await migrate.migratePostgres(url, { log, signal: AbortSignal.timeout(30_000), ...options })
+  await migrate.migratePostgres(url, { log, signal: AbortSignal.timeout(120_000), ...options })
 }
 
 /**
@@ -29,6 +29,6 @@ export async function migrateClickhouse(
   postgresUrl: string | null = null,
   shardUrls: ShardUrls = [],
 ): Promise<void> {
-  const options = { log, signal: AbortSignal.timeout(30_000), shardUrls }
+  const options = { log, signal: AbortSignal.timeout(120_000), shardUrls }
   await migrate.migrateClickhouse(clickhouseUrl, postgresUrl, options)
 }

@@ -64,7 +64,7 @@ export async function startPgbouncer(
     name: 'pgbouncer',
     child,
     isReady: () => postgresAnswers(through(server.url)),
-    limitMs: 30_000,
+    limitMs: 120_000,
   })
   return {
     through,

@@ -81,7 +81,7 @@ export async function startPostgres(
       started.stderr?.on('data', keep)
       try {
         const isReady = () => postgresAnswers(url)
-        await awaitReady({ name: 'postgres', child: started, isReady, limitMs: 30_000 })
+        await awaitReady({ name: 'postgres', child: started, isReady, limitMs: 120_000 })
         return started
       } catch (error) {
         await endChild(started, { signal: 'SIGQUIT', graceMs: 2_000 })

@@ -1,7 +1,7 @@
 // A random fleet, stored and decided as the scorer does it, with retries and full redelivery: lists,
 // test devices, placeholder ids and every kind of velocity. Its decisions are those of the decider.
 import fc from 'fast-check'
-import { applyListReason, toListReason } from '#shared/core/lists/lists.ts'
+import { applyListReasons, toListReasons } from '#shared/core/lists/lists.ts'
 import { defaultPolicy } from '#shared/core/policies/default-policy.ts'
 import type { Score } from '#shared/core/scoring/score.ts'
 import type { AcceptedEvent } from '#shared/core/telemetry/event-batch.ts'
@@ -77,9 +77,9 @@ function toListed(event: AcceptedEvent, list: FleetFacts['list']): AcceptedEvent
     reason: 'chargeback',
     expiresAtMs: null,
   } as const
-  const listed = applyListReason(
+  const listed = applyListReasons(
     scored,
-    list === null ? undefined : toListReason({ ...entry, list }),
+    list === null ? [] : toListReasons({ decides: { ...entry, list }, silences: null }),
   )
   return {
     ...event,

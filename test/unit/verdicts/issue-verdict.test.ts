@@ -52,7 +52,7 @@ const acme: Tenant = {
   telemetryStream: 1,
   ingestAnswer: 'full',
   ...noInstalls,
-  lists: { usable: () => true, find: () => [] },
+  lists: { usable: () => true, find: () => [], findOfConnection: () => [] },
   fault: null,
 }
 

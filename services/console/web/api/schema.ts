@@ -182,6 +182,7 @@ export interface paths {
                         "application/json": {
                             tenant_id: string;
                             data: {
+                                kind: "telemetry" | "registration";
                                 at: string;
                                 request_id: string;
                                 edge_id: string;
@@ -374,6 +375,60 @@ export interface paths {
                                 step: string;
                                 ok: boolean;
                                 detail: string;
+                            }[];
+                        };
+                    };
+                };
+            };
+        };
+    };
+    "/admin/v1/tenants/{tenant_id}/attestation-coverage": {
+        get: {
+            parameters: {
+                query?: {
+                    days?: number;
+                };
+                path: {
+                    tenant_id: string;
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/json": {
+                            tenant_id: string;
+                            from: string;
+                            to: string;
+                            totals: {
+                                events: number;
+                                install_key: number;
+                                verified: number;
+                                rejected: number;
+                                missing: number;
+                            };
+                            version_count: number;
+                            versions: {
+                                platform: string;
+                                sdk_version: string;
+                                events: number;
+                                install_key: number;
+                                verified: number;
+                                rejected: number;
+                                missing: number;
+                            }[];
+                            reasons: {
+                                provider: string;
+                                reason: string;
+                                registrations: number;
+                                devices: number;
+                                last_at: string;
+                            }[];
+                            shared_keys: {
+                                kind: "key" | "remote_issuer" | "issuer";
+                                id: string;
+                                count: number;
+                                devices: number;
+                                last_at: string;
                             }[];
                         };
                     };
@@ -2850,7 +2905,7 @@ export interface paths {
             parameters: {
                 query?: {
                     list?: "allow" | "deny";
-                    kind?: "device" | "user";
+                    kind?: "device" | "user" | "network" | "asn" | "country";
                     id?: string;
                     reason?: string;
                     state?: "active" | "expired";
@@ -2868,7 +2923,7 @@ export interface paths {
                             data: {
                                 entry_id: string;
                                 list: "allow" | "deny";
-                                kind: "device" | "user";
+                                kind: "device" | "user" | "network" | "asn" | "country";
                                 id: string;
                                 reason: string;
                                 expires_at: string | null;
@@ -2894,7 +2949,7 @@ export interface paths {
                 content: {
                     "application/json": {
                         list: "allow" | "deny";
-                        kind: "device" | "user";
+                        kind: "device" | "user" | "network" | "asn" | "country";
                         id: string;
                         reason: string;
                         expires_at?: string | null;
@@ -2907,7 +2962,7 @@ export interface paths {
                         "application/json": {
                             entry_id: string;
                             list: "allow" | "deny";
-                            kind: "device" | "user";
+                            kind: "device" | "user" | "network" | "asn" | "country";
                             id: string;
                             reason: string;
                             expires_at: string | null;

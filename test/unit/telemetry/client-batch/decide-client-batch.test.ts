@@ -32,7 +32,7 @@ const acme: Tenant = {
   undecidedShare: 0.25,
   telemetryStream: 1,
   ingestAnswer: 'full',
-  lists: { usable: () => true, find: () => [] },
+  lists: { usable: () => true, find: () => [], findOfConnection: () => [] },
   fault: null,
   ...noInstalls,
 }

@@ -4,7 +4,7 @@
  */
 import { useQuery } from '@tanstack/react-query'
 import { Link, useParams } from '@tanstack/react-router'
-import { useState } from 'react'
+import { lazy, Suspense, useState } from 'react'
 import { api, ok } from '../../api/client.ts'
 import { type Tenant, tenantQuery } from '../../api/tenants.ts'
 import { Badge } from '../../components/badge.tsx'
@@ -17,11 +17,16 @@ import { useMay } from '../../shell/operator.ts'
 import { webhookTones } from '../integrations.tsx'
 import { AppsPanel } from './apps-panel.tsx'
 import { IngestAnswerPanel } from './ingest-answer.tsx'
-import { InstallsPanel } from './installs-panel.tsx'
+import { InstallsPanel } from './installs/installs-panel.tsx'
 import { NewKeysDialog, RotateKeys } from './rotate-keys.tsx'
 import { type NewKeys, useFetchKeys, useRotate, useRotation } from './rotation.ts'
 import { RotationPanel } from './rotation-panel.tsx'
 import { SnippetsPanel } from './snippets-panel.tsx'
+
+/** Below the fold, with the texts of all reasons. */
+const CoveragePanel = lazy(() =>
+  import('./installs/coverage-panel.tsx').then(({ CoveragePanel: shown }) => ({ default: shown })),
+)
 
 export function Page() {
   const { tenant: tenantId = '' } = useParams({ strict: false })
@@ -97,6 +102,9 @@ export function Page() {
                 <IngestAnswerPanel tenant={data} />
               </div>
             </div>
+            <Suspense fallback={<Skeleton className="h-64" />}>
+              <CoveragePanel tenantId={tenantId} />
+            </Suspense>
             <AppsPanel tenantId={tenantId} />
             <SnippetsPanel tenantId={tenantId} />
           </>
