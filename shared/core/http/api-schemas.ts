@@ -27,7 +27,12 @@ import {
   installProviders,
   installVerdicts,
 } from '#shared/core/installs/registration.ts'
-import { formatNetwork, isNoLongerThanStored, parseNetwork } from '#shared/core/network/address.ts'
+import { parseListedId } from '#shared/core/lists/listed-ids.ts'
+import {
+  formatNetwork,
+  isNoNarrowerThanStored,
+  parseNetwork,
+} from '#shared/core/network/address.ts'
 import { toConnectionField } from '#shared/core/network/connection-answer.ts'
 import { emailSchema } from '#shared/core/operators/email-schema.ts'
 import { actions } from '#shared/core/scoring/score.ts'
@@ -231,25 +236,23 @@ export const scoreParameter = (description: string) =>
     .optional()
     .meta({ type: 'integer', minimum: 0, maximum: 100, pattern: undefined, description })
 
-const countryParameter = (description: string) =>
+/** A country, or an operator's number, in the spellings that lists take. */
+const listedParameter = (kind: 'asn' | 'country', description: string, examples: string[]) =>
   z
     .string()
-    .regex(/^[A-Za-z]{2}$/, 'must be a country code of two letters, such as DE')
-    .transform((text) => text.toUpperCase())
+    .transform((text, context) => {
+      const found = parseListedId(kind, text)
+      if ('id' in found) return found.id
+      context.addIssue({ code: 'custom', message: found.fault })
+      return z.NEVER
+    })
     .optional()
-    .meta({ description, examples: ['DE'] })
+    .meta({ description, examples })
 
 const asnParameter = (description: string) =>
-  z
-    .string()
-    .regex(/^(?:AS)?\d{1,10}$/i, asnMessage)
-    .transform((text) => Number(text.replace(/^AS/i, '')))
-    .refine((number) => number >= 1 && number <= asnMax, asnMessage)
-    .optional()
-    .meta({ description, examples: ['64500', 'AS64500'] })
-/** Numbers have 32 bits; 0 is reserved (RFC 7607). */
-const asnMax = 2 ** 32 - 1
-const asnMessage = 'must be the number of a network operator, as 64500 or AS64500'
+  listedParameter('asn', description, ['64500', 'AS64500']).transform((id) =>
+    id === undefined ? undefined : Number(id),
+  )
 
 /** A network as text; the parsed value has the spelling of those that are stored. */
 const networkParameter = (description: string) =>
@@ -258,7 +261,7 @@ const networkParameter = (description: string) =>
     .max(networkCharactersMax, networkMessage)
     .transform((text, context) => {
       const network = parseNetwork(text)
-      if (network !== null && isNoLongerThanStored(network)) return formatNetwork(network)
+      if (network !== null && isNoNarrowerThanStored(network)) return formatNetwork(network)
       context.addIssue({ code: 'custom', message: networkMessage })
       return z.NEVER
     })
@@ -274,7 +277,7 @@ function toFilterParameter({ takes, description }: FilterEntry) {
   if (typeof takes !== 'string') return someOf(takes, description)
   if (takes === 'score') return scoreParameter(description)
   if (takes === 'instant') return instantParameter(description)
-  if (takes === 'country') return countryParameter(description)
+  if (takes === 'country') return listedParameter('country', description, ['DE'])
   if (takes === 'asn') return asnParameter(description)
   if (takes === 'network') return networkParameter(description)
   if (takes === 'id') return idSchema.optional().meta({ description })

@@ -110,10 +110,6 @@ export const formatNetwork = ({ words, length }: Network): string =>
 const storedBits = { v4: 24, v6: 48 } as const
 const storedBitsOf = (words: AddressWords) => (words.length === 1 ? storedBits.v4 : storedBits.v6)
 
-/** Whether a network can contain one that is stored of an address, or be it. */
-export const isNoLongerThanStored = ({ words, length }: Network): boolean =>
-  length <= (words.length === 1 ? storedBits.v4 : storedBits.v6)
-
 /** The network that is stored of an address: the /24 of IPv4, the /48 of IPv6. */
 export const toStoredNetwork = (words: AddressWords): string =>
   formatNetwork(toNetwork({ words, length: storedBitsOf(words) }))

@@ -20,7 +20,12 @@ import {
 import { until } from '../../support/process/until.ts'
 import { startClickhouse, type TestClickhouse } from '../../support/servers/clickhouse-server.ts'
 import { startPostgres, type TestPostgres } from '../../support/servers/postgres-server.ts'
-import { hostingConnection, toColumns } from '../../support/telemetry/connections.ts'
+import {
+  hostingConnection,
+  plainConnection,
+  toColumns,
+  toShown,
+} from '../../support/telemetry/connections.ts'
 
 let postgres: TestPostgres
 let clickhouse: TestClickhouse
@@ -389,8 +394,8 @@ describe('a device', () => {
   test('has exactly the fields of the contract', async () => {
     const tenantId = 'devices'
     await rig.telemetry.insertTelemetry([
-      ...[10, 80, 55].map((score, index) =>
-        acceptEvent({
+      ...[10, 80, 55].map((score, index) => ({
+        ...acceptEvent({
           tenantId,
           deviceId: 'phone',
           sessionId: 's1',
@@ -399,7 +404,9 @@ describe('a device', () => {
           atMs: startMs + index * 1_000 + 7,
           flags: score === 80 ? ['ROOTED'] : [],
         }),
-      ),
+        // The last event has none: the one before is the latest.
+        ...[{ connection: plainConnection }, { connection: hostingConnection }, {}][index],
+      })),
       acceptEvent({ tenantId, deviceId: 'phone', sessionId: 's2', atMs: startMs + 60_000 }),
       acceptEvent({
         tenantId: 'devices-twin',
@@ -421,6 +428,7 @@ describe('a device', () => {
       risk_score: 80,
       platform: 'android',
       sdk_version: '1.0.0',
+      connection: toShown(hostingConnection),
       install: null,
       users_seen_on: ['u1', 'u2', 'u3'],
       users_cursor: null,
@@ -437,6 +445,7 @@ describe('a device', () => {
           risk_flags: [],
           platform: 'android',
           sdk_version: '1.0.0',
+          connection: null,
         },
         {
           session_id: 's1',
@@ -450,6 +459,7 @@ describe('a device', () => {
           risk_flags: ['ROOTED'],
           platform: 'android',
           sdk_version: '1.0.0',
+          connection: toShown(hostingConnection),
         },
       ],
       sessions_total: 2,

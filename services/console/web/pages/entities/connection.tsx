@@ -18,34 +18,49 @@ export function ConnectionFact({
   return (
     <span className="inline-flex max-w-full flex-wrap items-center gap-x-3 gap-y-1">
       {country !== null && <AlertsLink name="country" tenant={tenant} value={country} />}
-      {asn !== null && <Operator connection={connection} tenant={tenant} />}
+      {asn !== null && <Operator connection={connection} tenant={tenant} wraps />}
       <AlertsLink name="network" tenant={tenant} value={network} />
       {kinds.length > 0 && <Kinds kinds={kinds} />}
     </span>
   )
 }
 
-/** The operator's number, which leads to its alerts, and its name. */
-export function Operator({ tenant, connection }: { tenant: string; connection: Connection }) {
+/** The operator's number, which leads to its alerts, and its name; in a table it is cut off. */
+export function Operator({
+  tenant,
+  connection,
+  wraps = false,
+}: {
+  tenant: string
+  connection: Connection
+  wraps?: boolean
+}) {
   const { asn, organization } = connection
   if (asn === null) return <span className="text-muted">{organization ?? 'not known'}</span>
   return (
-    <span className="min-w-0 truncate" title={organization ?? undefined}>
+    <span
+      className={wraps ? 'min-w-0 break-words' : 'block min-w-0 truncate'}
+      title={organization ?? undefined}
+    >
       <AlertsLink name="asn" tenant={tenant} text={`AS${asn}`} value={String(asn)} />
       {organization !== null && <span className="pl-1.5">{organization}</span>}
     </span>
   )
 }
 
-/** What a network is, such as vpn or hosting. A phone in a mobile network is the usual case. */
-export function Kinds({ kinds }: { kinds: readonly string[] }) {
+/**
+ * What a network is, such as vpn or hosting. A phone in a mobile network is the usual case.
+ * @property most kinds that are shown, so that a row of a table keeps its height; the rest a number
+ */
+export function Kinds({ kinds, most = kinds.length }: { kinds: readonly string[]; most?: number }) {
   return (
-    <span className="inline-flex flex-wrap gap-1">
-      {kinds.map((kind) => (
+    <span className="inline-flex flex-wrap gap-1" title={kinds.join(', ')}>
+      {kinds.slice(0, most).map((kind) => (
         <Badge key={kind} tone={kind === 'mobile' ? 'neutral' : 'warn'}>
           {kind}
         </Badge>
       ))}
+      {kinds.length > most && <span className="text-muted">+{kinds.length - most}</span>}
     </span>
   )
 }

@@ -80,8 +80,8 @@ const columnsOf = (tenant: string): Column<Network>[] => [
   {
     id: 'kinds',
     head: 'Kind',
-    cell: ({ connection: { kinds } }) => <Kinds kinds={kinds} />,
-    width: '9rem',
+    cell: ({ connection: { kinds } }) => <Kinds kinds={kinds} most={2} />,
+    width: '10rem',
   },
   { id: 'sessions', head: 'Sessions', numeric: true, cell: (one) => one.sessions, width: '6rem' },
   { id: 'last', head: 'Last seen', cell: (one) => <Time at={one.last} />, width: '8rem' },

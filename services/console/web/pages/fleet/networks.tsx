@@ -48,7 +48,7 @@ function Shown({ tenant, found }: { tenant: string; found: Answer }) {
     )
   }
   return (
-    <div className="grid gap-4 xl:grid-cols-[2fr_3fr]">
+    <div className="grid grid-cols-[minmax(0,1fr)] gap-4">
       <Panel
         action={
           <span className="text-muted">{toPercent(found.measured / found.events)} measured</span>
@@ -59,7 +59,7 @@ function Shown({ tenant, found }: { tenant: string; found: Answer }) {
           columns={countryColumns(tenant)}
           heightClass="max-h-96"
           label="Countries"
-          minWidth="28rem"
+          minWidth="32rem"
           rowKey={({ country }) => country}
           rows={found.countries}
         />
@@ -133,7 +133,7 @@ const networkColumns = (tenant: string): Column<Network>[] => [
     id: 'country',
     head: 'Country',
     width: '5.5rem',
-    cell: ({ connection: { country } }) => country ?? 'not known',
+    cell: ({ connection: { country } }) => country ?? <span className="text-muted">not known</span>,
   },
   {
     id: 'operator',
@@ -143,8 +143,8 @@ const networkColumns = (tenant: string): Column<Network>[] => [
   {
     id: 'kinds',
     head: 'Kind',
-    width: '8rem',
-    cell: ({ connection: { kinds } }) => <Kinds kinds={kinds} />,
+    width: '10rem',
+    cell: ({ connection: { kinds } }) => <Kinds kinds={kinds} most={2} />,
   },
   ...counts,
 ]
