@@ -2,7 +2,7 @@
  * Compares an install with those of a phone, field by field. Values are keyed hashes: only whether
  * they are equal, and how many phones have one, matters.
  */
-import { bootToleranceMs } from '../base/limits/identity.ts'
+import { bootToleranceMs } from '../base/limits/entities.ts'
 
 /** What is known of an install; what its SDK did not send is null or left out. */
 export type InstallTraits = {

@@ -2,7 +2,7 @@
  * Decides whether a new install is on a known phone: a pure function of the phones that share a
  * value with it, of how many phones have each value, and of versioned parameters.
  */
-import { phoneInstallsMax, strongSharersMax } from '../base/limits/identity.ts'
+import { phoneInstallsMax, strongSharersMax } from '../base/limits/entities.ts'
 import { comparePhone, type InstallTraits } from './comparison.ts'
 import { type IdentityParameters, isOfOneUser, toFieldName, toWeight } from './parameters.ts'
 
@@ -156,8 +156,8 @@ function weigh(
 }
 
 /**
- * The odds of being on a phone, also as one that was not recognised: what speaks for a phone that may
- * be the same one speaks for it as far as that is certain.
+ * The odds of being on a phone, also as one that was not recognised: what speaks for a phone that
+ * may be the same one speaks for it as far as that is certain.
  */
 function toSupport({ phone, odds }: Candidate, all: readonly Candidate[]): number {
   const ofOthers = all.map(({ phone: other, odds: theirs }) => {

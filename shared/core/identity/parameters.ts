@@ -1,7 +1,7 @@
 /**
  * What agreement is worth (Fellegi and Sunter, 1969): the logarithm of how much more often two
- * installs of one phone agree than two of different phones. How often different phones agree follows
- * the value: one that many phones have says little.
+ * installs of one phone agree than two of different phones. How often different phones agree
+ * follows the value: one that many phones have says little.
  */
 import type { Comparison } from './comparison.ts'
 

@@ -2,7 +2,6 @@
  * Addresses and networks as numbers: how they are read and written, and which network is kept of an
  * address. IPv4 that IPv6 only maps is IPv4.
  */
-import { isIPv4 } from 'node:net'
 import ipaddr from 'ipaddr.js'
 
 /** One word of 32 bits for IPv4, four for IPv6, the first is the highest. */
@@ -11,20 +10,28 @@ export type AddressWords = readonly number[]
 /** No zone, which names an interface of one machine. */
 const colons = /^[\da-fA-F:]+(?::([\d.]{7,15}))?$/
 
+/** A part of dotted decimal. The library also reads octal and hexadecimal ones. */
+const part = /^(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)$/
+
+/** @returns null for what is no dotted IPv4 */
+function parseDotted(text: string): AddressWords | null {
+  const [a, b, c, d, ...more] = text.length > 15 ? [] : text.split('.')
+  if (d === undefined || more.length > 0) return null
+  if (!part.test(a!) || !part.test(b!) || !part.test(c!) || !part.test(d)) return null
+  return [((+a! << 24) | (+b! << 16) | (+c! << 8) | +d) >>> 0]
+}
+
 /**
  * Reads an address.
  * @param text dotted IPv4, or IPv6 in any spelling without a zone
  * @returns null for what is no address
  */
 export function parseAddress(text: string): AddressWords | null {
-  // The library also reads octal and hexadecimal parts.
-  if (isIPv4(text)) {
-    const [a, b, c, d] = text.split('.')
-    return [((+a! << 24) | (+b! << 16) | (+c! << 8) | +d!) >>> 0]
-  }
+  const dotted = parseDotted(text)
+  if (dotted !== null) return dotted
   if (text.length > 45) return null
   const form = colons.exec(text)
-  if (form === null || (form[1] !== undefined && !isIPv4(form[1]))) return null
+  if (form === null || (form[1] !== undefined && parseDotted(form[1]) === null)) return null
   const words = parseColons(text)
   if (words === null) return null
   return words[0] === 0 && words[1] === 0 && words[2] === 0xffff ? [words[3]!] : words

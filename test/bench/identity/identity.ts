@@ -1,6 +1,6 @@
 /**
- * Identity: how well installs are recognised as on one phone, on simulated phones of which the truth
- * is known, by case, with strong identifiers and by traits alone, beside a plain reference.
+ * Identity: how well installs are recognised as on one phone, on simulated phones of which the
+ * truth is known, by case, with strong identifiers and by traits alone, beside a plain reference.
  * `--phones 20000` takes fewer of them; `--seed 2` others.
  */
 import { parseArgs } from 'node:util'
@@ -79,7 +79,9 @@ const sharesIdentifier = (a: Outcome, b: Outcome): boolean => {
   )
 }
 
-/** Of all pairs in one cluster, those of one phone; of its pairs that count, those in one cluster. */
+/**
+ * Of all pairs in one cluster, those of one phone; of its pairs that count, those in one cluster.
+ */
 function countPairs(outcomes: readonly Outcome[], counts: (a: Outcome, b: Outcome) => boolean) {
   const inCluster = toPairs(Map.groupBy(outcomes, ({ cluster }) => cluster))
   const ofPhone = toPairs(Map.groupBy(outcomes, ({ install }) => install.phone))

@@ -1,5 +1,5 @@
 /** The phones so far, by the keys of their installs: what the ordered scorer would ask for. */
-import { phonesOfKeyMax } from '#shared/core/base/limits/identity.ts'
+import { phonesOfKeyMax } from '#shared/core/base/limits/entities.ts'
 import { comparePhone, type InstallTraits, toKeys } from '#shared/core/identity/comparison.ts'
 import type { ObservedInstall } from '#shared/core/identity/estimate-parameters.ts'
 import type { KnownPhone } from '#shared/core/identity/link-install.ts'

@@ -2,7 +2,7 @@
  * A plain reference: Fellegi and Sunter with every trait as a field of its own, equal or not, and
  * the same u-probability for all values of a field; m by expectation and maximization.
  */
-import { bootToleranceMs } from '#shared/core/base/limits/identity.ts'
+import { bootToleranceMs } from '#shared/core/base/limits/entities.ts'
 import type { SimulatedInstall } from './simulated-installs.ts'
 
 type Pair = { agrees: (boolean | null)[] }

@@ -1,6 +1,6 @@
 // Whether a new install is on a known phone.
 import { describe, expect, it } from 'vitest'
-import { phoneInstallsMax } from '#shared/core/base/limits/identity.ts'
+import { phoneInstallsMax } from '#shared/core/base/limits/entities.ts'
 import type { InstallTraits } from '#shared/core/identity/comparison.ts'
 import { toKeys } from '#shared/core/identity/comparison.ts'
 import { estimateParameters } from '#shared/core/identity/estimate-parameters.ts'

@@ -1,4 +1,7 @@
-/** Bounds of what the console reads of one device or user: links, and changes of signals. */
+/**
+ * Bounds of what the console reads of one device or user, links and changes of signals, and of how
+ * phones are recognised.
+ */
 
 /** Linked devices or users in one answer; a graph shows at most as many nodes. */
 export const linkedMax = 200
@@ -38,3 +41,20 @@ export const signalsOfDeviceMax = 500
  * Only a device that changes with every event has more.
  */
 export const changedEventsMax = 20_000
+/**
+ * Two starts of a system that are no further apart are the same one: SDKs compute it from the clock
+ * and the time since, each of which is a second off at most.
+ */
+export const bootToleranceMs = 2_000
+
+/**
+ * Phones that share a value are compared up to this many. A value that more have in common is worth
+ * less than a guess among them: of two phones in twenty at most one can be it.
+ */
+export const phonesOfKeyMax = 20
+
+/** A phone of more installs than this grows only by a strong identifier or an attested key. */
+export const phoneInstallsMax = 20
+
+/** Phones that may share an identifier which still names one of them. */
+export const strongSharersMax = 2
