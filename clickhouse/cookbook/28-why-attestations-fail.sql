@@ -13,14 +13,11 @@ select
   round(devices / any(of_provider), 3) as share_of_provider,
   count() as registrations,
   uniqExactIf(device_model, device_model != '') as models,
-  -- Of models on equally many, in the order of their names: topK would name any.
-  arrayStringConcat(arraySlice(arrayMap(one -> one.1, arraySort(
-    one -> (-one.2, one.1),
-    cast(
-      sumMapIf(map(toString(device_model), toInt64(1)), device_model != '')
-        as Array(Tuple(String, Int64))
-    )
-  )), 1, 3), ', ') as often_on,
+  -- Counted, not topK: of models that are as frequent, the same ones each time.
+  sumMapIf([device_model], [toInt64(1)], device_model != '') as of_model,
+  arrayStringConcat(
+    arraySlice(arraySort((model, n) -> (-n, model), of_model.1, of_model.2), 1, 3), ', '
+  ) as often_on,
   max(received_at) as last_at
 from (
   select provider, reason, verdict, device_id, device_model, received_at

@@ -58,6 +58,7 @@ import { addRetentionRoutes } from './retention/retention-routes.ts'
 import { toAdminDocument } from './serve/admin-document.ts'
 import { addPages, type PagesDeps, withoutPrefix } from './serve/serve-pages.ts'
 import { addAddressRoutes } from './tenants/address-routes.ts'
+import { addClientAddressRoutes } from './tenants/addresses/client-address-routes.ts'
 import { addCredentialRoutes } from './tenants/credential-routes.ts'
 import { addEdgeRoutes } from './tenants/edge-routes.ts'
 import { addIngestAnswerRoute } from './tenants/ingest-answer-routes.ts'
@@ -106,6 +107,7 @@ const routes = [
   addSecretRoutes,
   addVerdictKeyRoutes,
   addIngestAnswerRoute,
+  addClientAddressRoutes,
   addRecoveryRoutes,
   addRetentionRoutes,
   addErasureRoutes,

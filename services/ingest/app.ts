@@ -23,6 +23,7 @@ import {
 import { incompleteRegistrationsBytesMax } from '#shared/core/base/limits/installs.ts'
 import { createFairShares } from '#shared/core/http/fair-shares.ts'
 import { toInstallRoot } from '#shared/core/installs/install-token.ts'
+import type { NetworkSources } from '#shared/core/network/connection.ts'
 import { findTenant } from '#shared/core/telemetry/body-scan.ts'
 import { verifySignature } from '#shared/core/telemetry/signature.ts'
 import {
@@ -109,6 +110,8 @@ type IngestDeps = {
   tracing: Tracing | null
   /** Why NATS is not connected, or null. */
   natsFault: () => string | null
+  /** What addresses are looked up in; left out or null, nothing is measured. */
+  network?: () => NetworkSources | null
   /** A random key as long as tenants' secrets. */
   decoyKey: KeyObject
   /** Keys of challenges, 32 bytes each: the first one makes them, all of them check. */
@@ -301,6 +304,7 @@ function createSubmissionDeps(
       nowMs,
       wallMs: deps.wallMs,
       revoked: deps.evidence.revoked,
+      network: deps.network ?? (() => null),
       issueVerdict: createVerdictIssuer({
         findSigner: () => edge()?.directory.verdictSigner() ?? null,
         issuer: deps.issuer ?? defaultIssuer,

@@ -28,6 +28,7 @@ export function readIngestConfig(env: Env) {
       TRUSTED_PROXIES: variables.TRUSTED_PROXIES,
       ATTESTATION_STATUS_FILE: variables.ATTESTATION_STATUS_FILE,
       ATTESTATION_TEST_ROOTS_FILE: variables.ATTESTATION_TEST_ROOTS_FILE,
+      NETWORK_DATA: variables.NETWORK_DATA,
       STOP_DELAY_MS: variables.STOP_DELAY_MS,
       REUSE_PORT: variables.REUSE_PORT,
       ...tracingVariables,

@@ -10,6 +10,7 @@ import type { RateLimitFields } from '#shared/core/http/rate-limit.ts'
 import { findTenant } from '#shared/core/telemetry/body-scan.ts'
 import { splitBatch } from '#shared/core/telemetry/json/split-batch.ts'
 import { type Acceptance, type DecideDeps, decideVerified, takeQuota } from './decide-submission.ts'
+import { type MeasureEvent, measureRequest } from './network/measure-request.ts'
 import { type Refusal, refusals, refuse, toVerified } from './refusals.ts'
 import { type Credentials, findSender, type Sender } from './verify-sender.ts'
 
@@ -25,14 +26,15 @@ export type DecidedBatch = {
 }
 
 /**
- * @param named the tenant that the body names; undefined when it was not looked for yet
+ * @param request the tenant that the body names, undefined when it was not looked for yet; and the
+ *   client's address, without which none is measured
  * @returns the refusal of the whole, or a decision on each event
  */
 export function decideClientBatch(
   body: Buffer,
   { signature, install }: Credentials,
   deps: DecideDeps,
-  named?: string | null,
+  { named, readAddress }: { named?: string | null | undefined; readAddress?: () => string } = {},
 ): DecidedBatch | Refusal {
   if (install !== undefined) return refusals.installBatch
   const sender = findSender(body, { signature }, deps, named)
@@ -49,9 +51,10 @@ export function decideClientBatch(
     const problem = new Problem('invalid_body', detail, { errors: [...split.errors] })
     return toVerified(refuse('body', problem), tenant.tenantId, rateLimit)
   }
+  const measure = measureRequest(deps.network?.() ?? null, sender, readAddress)
   const decided: DecidedEvent[] = []
   for (const event of events) {
-    const decision = decideEvent(event, sender, deps)
+    const decision = decideEvent(event, { sender, measure, deps })
     // Nothing of this edge's state differs by event, so none is stored.
     if (decision.kind === 'refused' && decision.reason !== 'body' && decision !== tooLarge) {
       return toVerified(decision, tenant.tenantId, rateLimit)
@@ -68,7 +71,10 @@ export function decideClientBatch(
 
 const tooLarge: Refusal = refusals.tooLarge
 
-function decideEvent(event: Buffer, sender: Sender, deps: DecideDeps): Acceptance | Refusal {
+function decideEvent(
+  event: Buffer,
+  { sender, measure, deps }: { sender: Sender; measure: MeasureEvent; deps: DecideDeps },
+): Acceptance | Refusal {
   if (event.length > bodyBytesMax) return tooLarge
   const { tenant } = sender
   const tenantId = findTenant(event)
@@ -78,7 +84,7 @@ function decideEvent(event: Buffer, sender: Sender, deps: DecideDeps): Acceptanc
   if (tenantId === null && event[0] === openBrace) {
     return refuseEvent('$.tenant_id', 'is missing or no slug; each event names the tenant')
   }
-  return decideVerified(event, { sender, deps, rateLimit: null })
+  return decideVerified(event, { sender, deps, rateLimit: null, measure })
 }
 
 const openBrace = 0x7b

@@ -15,7 +15,6 @@ import {
   toEventSignals,
 } from '#shared/core/installs/event-evidence.ts'
 import type { RevokedSerials } from '#shared/core/installs/revoked-serials.ts'
-import type { ListedConnection } from '#shared/core/lists/list-entry.ts'
 import {
   applyListReasons,
   findListDecision,
@@ -23,6 +22,8 @@ import {
   toListReasons,
   withoutSilenced,
 } from '#shared/core/lists/lists.ts'
+import type { NetworkSources } from '#shared/core/network/connection.ts'
+import type { MeasuredConnection } from '#shared/core/network/measure-connection.ts'
 import type { Action, Score } from '#shared/core/scoring/score.ts'
 import { contradictsVerified } from '#shared/core/scoring/verified-verdicts.ts'
 import type { ServerSignals, Signals } from '#shared/core/signals/signal-definition.ts'
@@ -35,6 +36,7 @@ import { noAttestation, type VerdictAttestation } from '#shared/core/verdicts/ve
 import type { ActivePolicy } from '#shared/io/tenants/directory/active-policies.ts'
 import type { Tenant } from '#shared/io/tenants/directory/tenant-copy.ts'
 import { type AcceptedFacts, findVerdict, toAnswer } from './accepted-answer.ts'
+import { type MeasureEvent, measureRequest } from './network/measure-request.ts'
 import { type Refusal, refusals, refuse, refuseInstall, toVerified } from './refusals.ts'
 import type { IssueVerdict, VerdictResult } from './verdicts/issue-verdict.ts'
 import {
@@ -82,6 +84,8 @@ export type DecideDeps = VerifyDeps & {
   nowMs: () => number
   /** The status list in force; left out or null, nothing is known to be revoked. */
   revoked?: () => RevokedSerials | null
+  /** What addresses are looked up in; left out or null, nothing is measured. */
+  network?: () => NetworkSources | null
   /** Makes verdict tokens; left out, there is no key to sign them with. */
   issueVerdict?: IssueVerdict
 }
@@ -102,7 +106,7 @@ export function decideSubmission(
   named?: string | null,
 ): Acceptance | Refusal {
   const admitted = admitSubmission(body, credentials, deps, named)
-  return 'kind' in admitted ? admitted : decideAdmitted(body, admitted, deps, null)
+  return 'kind' in admitted ? admitted : decideAdmitted(body, admitted, deps, { evidence: null })
 }
 
 /** A sender whose signature is valid, within the limits of its tenant. */
@@ -125,15 +129,17 @@ export function admitSubmission(
 
 /**
  * Decides on an admitted submission.
- * @param evidence of `X-Service-Attestation`, verified for the sender; null without it
+ * @param beside the evidence of `X-Service-Attestation`, verified for the sender, null without it;
+ *   and the client's address, without which none is measured
  */
 export function decideAdmitted(
   body: Buffer,
   { sender, rateLimit }: Admitted,
   deps: DecideDeps,
-  evidence: EventEvidence | null,
+  { evidence, readAddress }: { evidence: EventEvidence | null; readAddress?: () => string },
 ): Acceptance | Refusal {
-  const decision = decideVerified(body, { sender, deps, rateLimit, evidence })
+  const measure = measureRequest(deps.network?.() ?? null, sender, readAddress)
+  const decision = decideVerified(body, { sender, deps, rateLimit, evidence, measure })
   if (decision.kind === 'accepted' || decision.reason === 'install_device') return decision
   return toVerified(decision, sender.tenant.tenantId, rateLimit)
 }
@@ -185,8 +191,8 @@ type DecideFacts = {
   rateLimit: RateLimitFields | null
   /** What came in `X-Service-Attestation` of an install; null or left out without it. */
   evidence?: EventEvidence | null
-  /** Where the event came from; null or left out where that was not measured. */
-  connection?: ListedConnection | null
+  /** Where its events come from. */
+  measure: MeasureEvent
 }
 
 /** Parses and scores the body of a verified sender that is within its limits. */
@@ -204,13 +210,15 @@ export function decideVerified(body: Buffer, given: DecideFacts): Acceptance | R
   if (policy === null || !tenant.lists.usable()) return refusals.tenantUnusable
   // Suppressions and lists are evaluated at the instant that is stored.
   const receivedAtMs = deps.wallMs()
+  const measured = given.measure(parsed.telemetry)
   const forced = findForced(parsed.telemetry, tenant, policy)
   // A test device of a sandbox keeps its action: no list is asked.
   const listed =
     forced === null
-      ? findListDecision(tenant.lists, parsed.telemetry, receivedAtMs, given.connection)
+      ? findListDecision(tenant.lists, parsed.telemetry, receivedAtMs, measured?.listed)
       : noListDecision
-  const serverSignals = withoutSilenced(toServerSignals(given, parsed.telemetry), listed)
+  const observed = toServerSignals(given, parsed.telemetry, measured)
+  const serverSignals = withoutSilenced(observed, listed)
   const sent = { telemetry: parsed.telemetry, serverSignals, receivedAtMs }
   const score = applyListReasons(forced ?? scoreTelemetry(sent, policy), toListReasons(listed))
   // The lease may have expired since the signature was verified.
@@ -223,6 +231,7 @@ export function decideVerified(body: Buffer, given: DecideFacts): Acceptance | R
     attestation: toAttestation(sender, serverSignals),
     score,
     serverSignals,
+    measured,
     counter,
     receivedAtMs,
     rateLimit,
@@ -248,10 +257,11 @@ function refuseLimited(
   return { kind: 'refused', reason, problem, limitedTenantId: tenantId }
 }
 
-/** What the service saw of the sender, and whether the client claims a better verdict. */
+/** What the service saw of the sender and of where it is, and whether the client claims a better verdict. */
 function toServerSignals(
   { sender, deps, evidence }: DecideFacts,
   { signals }: Telemetry,
+  measured: MeasuredConnection | null,
 ): ServerSignals {
   const { install, attestation: own } = sender
   const ofInstall =
@@ -259,8 +269,10 @@ function toServerSignals(
       ? {}
       : toEventSignals(toEventInstall(install.facts), evidence ?? null, deps.revoked?.() ?? null)
   const attestation = { ...ofInstall, ...own }
-  if (!contradictsVerified(signals as Signals, { attestation })) return { attestation }
-  return { attestation: { ...attestation, claim_contradicted: true } }
+  const connection = measured?.signals ?? {}
+  const from = Object.keys(connection).length === 0 ? {} : { connection }
+  if (!contradictsVerified(signals as Signals, { attestation })) return { attestation, ...from }
+  return { attestation: { ...attestation, claim_contradicted: true }, ...from }
 }
 
 type Sent = {
@@ -293,6 +305,7 @@ function toPlatform(platform: string): Platform {
 type EventFacts = AcceptedFacts & {
   sender: Sender
   serverSignals: ServerSignals
+  measured: MeasuredConnection | null
   /** Of a valid App Attest assertion. */
   counter: number | null
   rateLimit: RateLimitFields | null
@@ -317,7 +330,7 @@ function accept(
   parsed: { telemetry: Telemetry } & Findings,
   facts: EventFacts,
 ): Acceptance {
-  const { sender, tenant, score, serverSignals, receivedAtMs } = facts
+  const { sender, tenant, score, serverSignals, measured, receivedAtMs } = facts
   const { install } = sender
   const { telemetry } = parsed
   const eventId = toEventId(body)
@@ -335,6 +348,7 @@ function accept(
     ...(parsed.inexactNumbers ? { inexact_numbers: true } : {}),
     server_signals: serverSignals,
     ...(install === null ? {} : { install: withCounter(install.head, facts.counter) }),
+    ...(measured === null ? {} : { connection: measured.head }),
   }
   const head = encodeEventHead(header, body.length)
   return {

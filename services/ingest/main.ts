@@ -12,6 +12,7 @@ import { serveInternally } from '#shared/io/http/internal-server.ts'
 import { createEdgeKeys, type EdgeKeys } from '#shared/io/keys/edge-keys.ts'
 import { readEdgeKeys, warnOfMasterKey } from '#shared/io/keys/process-keys.ts'
 import { type NatsLink, openNats } from '#shared/io/nats/connection.ts'
+import { createNetworkData } from '#shared/io/network/network-data.ts'
 import { toNatsSettings } from '#shared/io/process/config.ts'
 import { createLifecycle, type Lifecycle, run } from '#shared/io/process/lifecycle.ts'
 import { createLog, type Log } from '#shared/io/process/log.ts'
@@ -53,6 +54,12 @@ async function main(): Promise<void> {
     wallMs: Date.now,
   })
   const evidence = openEvidence(config, { lifecycle, log, metrics, wallMs: Date.now })
+  const networkData = createNetworkData({
+    folder: config.NETWORK_DATA ?? null,
+    log,
+    metrics,
+    wallMs: Date.now,
+  })
   const link = openNats(toNatsSettings(config), 'ingest', log)
   lifecycle.onStop('nats', link.close)
   const keys = createEdgeKeys(readEdgeKeys(config))
@@ -80,13 +87,18 @@ async function main(): Promise<void> {
     decoyKey: createSecretKey(randomBytes(43)),
     challengeKeys: keys.challenges,
     evidence,
+    network: networkData.sources,
     issuer: config.SERVICE_ISSUER ?? config.PUBLIC_API_URL,
     newBatchId: () => `bat_${randomUUID()}`,
     nowMs,
     wallMs: Date.now,
     trustedProxies: config.TRUSTED_PROXIES,
   })
-  const warnings = { ...ingest.warnings, attestation_status: evidence.warning }
+  const warnings = {
+    ...ingest.warnings,
+    attestation_status: evidence.warning,
+    network_data: networkData.warning,
+  }
   let listening = false
   const readyChecks = {
     ...ingest.readyChecks,
@@ -97,7 +109,9 @@ async function main(): Promise<void> {
   const internalUrl = await serveInternally(internal)
   lifecycle.onStop('drain', ingest.drained)
   lifecycle.onStop('http', () => closeHttp(ingest.app, unfinishedMs))
-  await awaitFirstLease(edge)
+  // So that no event is unmeasured because the files are still being read.
+  await Promise.all([awaitFirstLease(edge), networkData.look()])
+  lifecycle.onStop('network data', networkData.start().stop)
   if (lifecycle.stopping()) return
   const url = await listen(ingest.app, config.INGEST_LISTEN, config.REUSE_PORT)
   listening = true

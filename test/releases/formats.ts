@@ -144,6 +144,12 @@ const tenant: Required<z.infer<typeof tenantEntrySchema>> = {
     { platform: 'ios', id: 'com.example.bank', team: 'ABCDE12345', development: true },
   ],
   ingest_answer: 'interface',
+  client_address: 'body',
+  store_client_address: true,
+  address_key_sealed: sealer.seal(Buffer.alloc(32, 2).toString('base64'), {
+    tenantId,
+    kind: 'address',
+  }),
 }
 
 const requestLogQuery = { query_id: 'query-1', tenant_id: tenantId }

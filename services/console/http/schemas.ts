@@ -18,6 +18,7 @@ import {
 } from '#shared/core/base/limits/tenants.ts'
 import { webhookEvents } from '#shared/core/deliveries/webhook-events.ts'
 import { operatorText } from '#shared/core/http/operator-text.ts'
+import { clientAddresses } from '#shared/core/tenants/client-address.ts'
 import { ingestAnswers } from '#shared/core/tenants/ingest-answer.ts'
 
 const environmentSchema = z.enum(['live', 'sandbox'])
@@ -62,6 +63,17 @@ export const ingestAnswerSchema = z
     'what a 200 of ingest tells the client: full, or interface for the fields of the public ' +
       'interface and event_id alone, without flags and warnings',
   )
+
+export const clientAddressSchema = z
+  .enum(clientAddresses)
+  .describe(
+    'which address of a client counts: connection, or body for client_ip of a body that the ' +
+      'tenant’s own secret signed',
+  )
+
+export const storeClientAddressSchema = z
+  .boolean()
+  .describe('whether events keep the full address of their client')
 
 const retentionSchema = z
   .object({ days: z.number().int().nullable(), default: z.boolean() })
@@ -108,6 +120,8 @@ export const tenantSchema = z
       .describe("the share of the telemetry stream; null is the product's default"),
     telemetry_stream: z.number().int().describe('the number of its telemetry stream, for good'),
     ingest_answer: ingestAnswerSchema,
+    client_address: clientAddressSchema,
+    store_client_address: storeClientAddressSchema,
     rest_rate: rateSchema,
     retention: z
       .object({ events: retentionSchema, alerts: retentionSchema, deliveries: retentionSchema })

@@ -9,6 +9,7 @@ import type { Metrics } from '#shared/io/process/metrics.ts'
 import { type Poller, startPolling } from '#shared/io/process/poll.ts'
 import type { TenantProjection } from '#shared/io/tenants/directory/tenant-projection.ts'
 import { removeExpiredRotationKeys } from '#shared/io/tenants/rotation-store.ts'
+import { addAddressKeys } from '../tenants/addresses/client-addresses.ts'
 import type { Maker } from '../tenants/credentials.ts'
 import { addFirstRoots } from '../tenants/installs/install-roots.ts'
 import { type UndoDeps, undoAbandonedRotations } from '../tenants/rotation.ts'
@@ -17,14 +18,14 @@ import { type UndoDeps, undoAbandonedRotations } from '../tenants/rotation.ts'
 const roundMs = 1_000
 
 /**
- * How often it looks for tenants without an install root: they come with an upgrade, or with a
+ * How often it looks for tenants without an install root or an address key: they come with an upgrade, or with a
  * backup of an older release.
  */
 const rootsEveryMs = 60_000
 
 type DirectoryReconcilerDeps = {
   rotation: UndoDeps
-  /** Makes first install roots. */
+  /** Makes first install roots and address keys. */
   maker: Maker
   /** The monotonic clock. */
   nowMs: () => number
@@ -43,10 +44,13 @@ export function startDirectoryReconciler(deps: DirectoryReconcilerDeps): Poller 
   let rootsDueMs = 0
   const addRoots = async () => {
     if (deps.nowMs() < rootsDueMs || !deps.rotation.directory.connected()) return
-    const added = await addFirstRoots({ ...deps.rotation, ...deps.maker })
+    const making = { ...deps.rotation, ...deps.maker }
+    const roots = await addFirstRoots(making)
+    const keys = await addAddressKeys(making)
     // The next round goes on where there are more.
-    if (added === 0) rootsDueMs = deps.nowMs() + rootsEveryMs
-    else deps.log.info({ added }, 'tenants got their first install root')
+    if (roots + keys === 0) rootsDueMs = deps.nowMs() + rootsEveryMs
+    if (roots > 0) deps.log.info({ added: roots }, 'tenants got their first install root')
+    if (keys > 0) deps.log.info({ added: keys }, 'tenants got the key of their addresses')
   }
   const round = async () => {
     await undoAbandonedRotations(deps.rotation)

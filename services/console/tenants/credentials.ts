@@ -1,6 +1,7 @@
 /** Creates credentials: the plain text for one response, and the form that is stored. */
 
 import { installRootBytes } from '#shared/core/installs/install-token.ts'
+import { addressKeyBytes } from '#shared/core/tenants/client-address.ts'
 import type { StoredKey } from '#shared/core/tenants/credentials.ts'
 import {
   credentialBytes,
@@ -45,4 +46,10 @@ export function makeApiKey(maker: Maker, environment: Environment): NewCredentia
 export function makeInstallRoot(maker: Maker, tenantId: string): string {
   const root = maker.randomBytes(installRootBytes).toString('base64')
   return maker.sealer.seal(root, { tenantId, kind: 'install_root' })
+}
+
+/** Makes the key that a tenant's addresses are hashed under. @returns it, sealed */
+export function makeAddressKey(maker: Maker, tenantId: string): string {
+  const key = maker.randomBytes(addressKeyBytes).toString('base64')
+  return maker.sealer.seal(key, { tenantId, kind: 'address' })
 }

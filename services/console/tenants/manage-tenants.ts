@@ -22,6 +22,7 @@ import { chooseTelemetryStream } from '#shared/io/tenants/tenant-streams.ts'
 import type { TenantStatus, TenantView } from '#shared/io/tenants/tenant-view.ts'
 import {
   type Maker,
+  makeAddressKey,
   makeApiKey,
   makeHmacSecret,
   makeInstallRoot,
@@ -97,6 +98,7 @@ export async function createTenant(deps: ManageDeps, wanted: CreateTenant): Prom
         webhook: webhook.stored,
         apiKey: apiKey.stored,
         installRoot: makeInstallRoot(deps, tenantId),
+        addressKey: makeAddressKey(deps, tenantId),
       })
       const after = {
         name: wanted.name,

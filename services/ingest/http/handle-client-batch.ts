@@ -18,6 +18,7 @@ import { type Refusal, refusals, toVerified } from '../refusals.ts'
 import { type BatchReply, createBatchReply, toBatchAnswer, toUnstoredBatch } from './batch-reply.ts'
 import { checkHeaders } from './check-headers.ts'
 import {
+  addressOf,
   credentialsOf,
   findStoringFault,
   type Pending,
@@ -87,7 +88,10 @@ function refuseBatch(
 /** @returns why the whole is refused; null when it waits for acknowledgements, or is answered */
 function decideAndOffer(deps: SubmissionDeps, submission: Submission): Refusal | null {
   const { response, body, arrivedMs } = submission
-  const decided = decideClientBatch(body, credentialsOf(response), deps.decide, submission.named)
+  const decided = decideClientBatch(body, credentialsOf(response), deps.decide, {
+    named: submission.named,
+    readAddress: addressOf(deps, response),
+  })
   if (decided.kind === 'refused') {
     if (decided.verifiedTenantId !== undefined) proveConnection(response.socket)
     return decided

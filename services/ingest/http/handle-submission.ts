@@ -154,7 +154,10 @@ export function processSubmission(deps: SubmissionDeps, submission: Submission):
     }
     const evidence = verifyEvidence(deps, submission, admitted)
     if (evidence instanceof Promise) waitForEvidence(deps, submission, { admitted, evidence })
-    else respondDecided(deps, submission, decideAdmitted(body, admitted, deps.decide, evidence))
+    else {
+      const beside = { evidence, readAddress: addressOf(deps, response) }
+      respondDecided(deps, submission, decideAdmitted(body, admitted, deps.decide, beside))
+    }
   } catch (error) {
     respondDefect(deps, submission, error)
   }
@@ -185,7 +188,10 @@ function waitForEvidence(
       const decision =
         'kind' in sender
           ? sender
-          : decideAdmitted(body, { sender, rateLimit }, deps.decide, evidence)
+          : decideAdmitted(body, { sender, rateLimit }, deps.decide, {
+              evidence,
+              readAddress: addressOf(deps, response),
+            })
       respondDecided(deps, submission, decision)
     })
     .catch((error: unknown) => respondDefect(deps, submission, error))
@@ -369,6 +375,15 @@ export const credentialsOf = (response: ServerResponse): Credentials => ({
   signature: signatureOf(response),
   install: response.req.headers['x-service-install'] as string | undefined,
 })
+
+/**
+ * Reads the client's address. The server has read that of the connection when it was opened, so it
+ * is known also of a client that has gone.
+ */
+export const addressOf =
+  ({ addresses }: Pick<SubmissionDeps, 'addresses'>, response: ServerResponse) =>
+  (): string =>
+    addresses.of(response.req)
 
 export const requestIdOf = (response: ServerResponse): string =>
   toRequestId(response.req.headers['x-request-id'])

@@ -5,6 +5,7 @@
 
 /** `noun.verb` in the past tense, by noun. */
 export const auditedActions = [
+  'address_key.created',
   'admin_token.refused',
   'alert.assigned',
   'alert.assignment_undone',
@@ -59,6 +60,7 @@ export const auditedActions = [
   'signal_names.freed',
   'signature.checked',
   'sql.queried',
+  'tenant.client_address_set',
   'tenant.created',
   'tenant.creation_undone',
   'tenant.ingest_answer_set',
@@ -70,6 +72,7 @@ export const auditedActions = [
   'tenant.rotated',
   'tenant.rotation_begun',
   'tenant.rotation_undone',
+  'tenant.store_client_address_set',
   'tenant.suspended',
   'verdict_keys.rotated',
   'webhook.events_set',

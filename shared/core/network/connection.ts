@@ -87,6 +87,10 @@ function findListed(lists: readonly KindList[], words: AddressWords): number {
   return kinds
 }
 
+/** The names of kinds, in their order. */
+export const toKindNames = (kinds: number): NetworkKind[] =>
+  networkKinds.filter((kind) => (kinds & bitOf(kind)) !== 0)
+
 const bitOf = (kind: NetworkKind): number => 1 << networkKinds.indexOf(kind)
 
 /** The name of the operator of an address; null when no database has one. */
@@ -106,19 +110,14 @@ export function findOrganization(
 const signalKinds = ['hosting', 'vpn', 'tor', 'proxy', 'relay'] as const
 const signalBits = signalKinds.map((kind) => [kind, bitOf(kind)] as const)
 
-/**
- * The signals of category `connection`. A kind is false only where a source could have said true.
- * @returns null for an address of which nothing is measured
- */
+/** The signals of category `connection`. A kind is false only where a source could have said true. */
 export function toConnectionSignals(
   sources: NetworkSources,
-  words: AddressWords,
-): CategorySignals | null {
-  const found = findConnection(sources, words)
-  if (found === null) return null
+  found: ConnectionFacts,
+): CategorySignals {
   const signals: CategorySignals = {}
   if (found.country !== null) signals.country = found.country
-  if (found.asn !== null) signals.asn = found.asn
+  if (found.asn !== null) signals.asn = `AS${found.asn}`
   for (const [kind, bit] of signalBits) {
     if ((sources.measuredKinds & bit) !== 0) signals[kind] = (found.kinds & bit) !== 0
   }

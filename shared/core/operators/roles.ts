@@ -92,6 +92,8 @@ export const endpointAccess: Readonly<Record<string, EndpointAccess>> = {
   'GET /tenants/:tenant_id/attestation-coverage': viewer,
   'PUT /tenants/:tenant_id/rates': admin,
   'PUT /tenants/:tenant_id/ingest-answer': engineer,
+  'PUT /tenants/:tenant_id/client-address': admin,
+  'PUT /tenants/:tenant_id/store-client-address': admin,
   'PUT /tenants/:tenant_id/retention': admin,
   'POST /tenants/:tenant_id/suspend': admin,
   'POST /tenants/:tenant_id/resume': admin,

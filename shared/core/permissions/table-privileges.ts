@@ -91,6 +91,7 @@ export const postgresPrivileges = {
     ...Object.fromEntries(
       [
         ...['tenants', 'tenant_secrets', 'install_roots', 'tenant_apps', 'api_keys'],
+        'address_keys',
         ...['policy_documents', 'tenant_policies'],
         ...['rotations', 'webhooks', 'webhook_secret_lease', 'analysts', 'retention_rounds'],
         ...['alerts', 'alert_sequences', 'alert_counts_by_day', 'alert_counts_by_hour'],

@@ -68,6 +68,9 @@ export function isPlainSubmission(
         if (item !== undefined && !isVerdictRequest(item)) return false
         seen += countMembers(item, findings)
         break
+      case 'client_ip':
+        if (item !== undefined && !isMeta(item)) return false
+        break
       case 'sdk_meta':
         seen += countMeta(item, findings)
         required++

@@ -114,6 +114,12 @@ export const sentTelemetrySchema = telemetrySchema.extend({
   user_id: sentIdSchema.optional(),
   account_id: sentIdSchema.optional(),
   verdict: verdictRequestSchema.optional(),
+  client_ip: metaSchema.optional().meta({
+    description:
+      'The address of the client, from a backend that passes telemetry on. It counts only where the ' +
+      'tenant’s `client_address` is `body` and the tenant’s own secret signed the body.',
+    examples: ['203.0.113.9'],
+  }),
 })
 
 /** What an accepted submission asks for; null for none. Call it for what ingest accepted. */
@@ -122,12 +128,12 @@ export const readVerdictRequest = ({ verdict }: Telemetry): VerdictRequest | nul
 
 /**
  * Normalizes optional members in place: a null or empty `user_id` or `account_id`, which an SDK
- * sends before a login, becomes absent, and so does a `verdict` that is null. The client's advisory
- * score becomes a finite double.
+ * sends before a login, becomes absent, and so do a `verdict` that is null and a `client_ip` that is
+ * null or empty. The client's advisory score becomes a finite double.
  * @param value a parsed body; changed
  */
 export function normalizeOptionals(value: Record<string, unknown>): void {
-  for (const name of ['user_id', 'account_id']) {
+  for (const name of ['user_id', 'account_id', 'client_ip']) {
     // The member stays, so that the tree has as many members as the text.
     if (value[name] === null || value[name] === '') value[name] = undefined
   }

@@ -3,6 +3,7 @@ import { z } from 'zod'
 import { installRootsMax } from '#shared/core/base/limits/installs.ts'
 import { appEntriesSchema } from '#shared/core/installs/tenant-apps.ts'
 import { connectionKinds, idKinds, listNames } from '#shared/core/lists/list-entry.ts'
+import { clientAddresses } from './client-address.ts'
 import { ingestAnswers } from './ingest-answer.ts'
 
 /** The KV key of a tenant's entry. */
@@ -90,6 +91,12 @@ export const tenantEntrySchema = z.object({
   apps: appEntriesSchema.optional(),
   /** What a 200 tells the client; missing for `full`. */
   ingest_answer: z.enum(ingestAnswers).optional(),
+  /** Which address of a client counts; missing for `connection`. */
+  client_address: z.enum(clientAddresses).optional(),
+  /** Present when events keep the full address. */
+  store_client_address: z.literal(true).optional(),
+  /** The key that addresses are hashed under. Missing in entries of older consoles. */
+  address_key_sealed: z.string().optional(),
 })
 export type TenantEntry = z.infer<typeof tenantEntrySchema>
 

@@ -1,13 +1,14 @@
 /**
- * The keys of an edge: it opens HMAC secrets, install roots, Play keys and the key that signs
- * verdicts, makes challenges, proves its own words, and checks what a console has signed. None of
- * them signs an entry or opens another kind of secret. An edge that still gets MASTER_KEY derives
+ * The keys of an edge: it opens HMAC secrets, install roots, Play keys, the keys of addresses and
+ * the key that signs verdicts, makes challenges, proves its own words, and checks what a console has
+ * signed. None of them signs an entry or opens another kind of secret. An edge that still gets MASTER_KEY derives
  * them, and reads the form of the release before as well.
  */
 import { anyOf, createProver, deriveKey, type Prover, type Verifier } from './proofs.ts'
 import {
   createOpener,
   type Opener,
+  toAddressSealingKey,
   toHmacKey,
   toInstallRootKey,
   toPlayKey,
@@ -49,6 +50,7 @@ export function createEdgeKeys(keys: EdgeKeyTexts): EdgeKeys {
     if (kind === 'hmac') return { v1: master, v2: keys.edge.map(toHmacKey) }
     if (kind === 'install_root') return { v1: master, v2: keys.edge.map(toInstallRootKey) }
     if (kind === 'play') return { v1: master, v2: keys.edge.map(toPlayKey) }
+    if (kind === 'address') return { v1: master, v2: keys.edge.map(toAddressSealingKey) }
     return kind === 'verdict' ? { v1: master, v2: keys.edge.map(toVerdictSealingKey) } : {}
   })
   const toChallengeKey = (key: string) => Buffer.from(deriveKey(key, 'install challenge'), 'base64')

@@ -26,6 +26,7 @@ export type KeyPurpose =
   | 'install root'
   | 'install challenge'
   | 'play keys'
+  | 'address key'
   | 'verdict key'
   | 'webhook secret'
   | 'totp secret'

@@ -12,11 +12,11 @@ import { deriveKey, type KeyPurpose } from './proofs.ts'
 export type SecretKind = 'hmac' | 'webhook'
 /**
  * A secret of a tenant, its install root, its new credentials in one text, the Play keys of one of
- * its apps, the TOTP secret of an operator, the id that an erasure is about, or the private half of
- * a key that signs verdicts.
+ * its apps, the key of its clients' addresses, the TOTP secret of an operator, the id that an
+ * erasure is about, or the private half of a key that signs verdicts.
  */
 export type SecretOwner =
-  | { tenantId: string; kind: SecretKind | 'install_root' | 'play' | 'rotated' }
+  | { tenantId: string; kind: SecretKind | 'install_root' | 'play' | 'address' | 'rotated' }
   | { operatorId: string; kind: 'totp' }
   | { erasureId: string; kind: 'subject' }
   | { verdictKeyId: string; kind: 'verdict' }
@@ -75,6 +75,7 @@ export function toSealingHead(sealed: string): string | null {
 export const toHmacKey = (edgeKey: string) => deriveKey(edgeKey, 'hmac secret')
 export const toInstallRootKey = (edgeKey: string) => deriveKey(edgeKey, 'install root')
 export const toPlayKey = (edgeKey: string) => deriveKey(edgeKey, 'play keys')
+export const toAddressSealingKey = (edgeKey: string) => deriveKey(edgeKey, 'address key')
 export const toVerdictSealingKey = (edgeKey: string) => deriveKey(edgeKey, 'verdict key')
 
 const purposes = {
@@ -83,7 +84,7 @@ const purposes = {
   totp: 'totp secret',
   subject: 'erasure subject',
 } as const satisfies Record<
-  Exclude<SecretOwner['kind'], 'hmac' | 'install_root' | 'play' | 'verdict'>,
+  Exclude<SecretOwner['kind'], 'hmac' | 'install_root' | 'play' | 'address' | 'verdict'>,
   KeyPurpose
 >
 
@@ -91,6 +92,7 @@ export const secretKinds = [
   'hmac',
   'install_root',
   'play',
+  'address',
   'webhook',
   'rotated',
   'totp',
@@ -103,6 +105,7 @@ export function toKindKey(masterKey: string, kind: SecretOwner['kind']): string 
   if (kind === 'hmac') return toHmacKey(deriveKey(masterKey, 'edge'))
   if (kind === 'install_root') return toInstallRootKey(deriveKey(masterKey, 'edge'))
   if (kind === 'play') return toPlayKey(deriveKey(masterKey, 'edge'))
+  if (kind === 'address') return toAddressSealingKey(deriveKey(masterKey, 'edge'))
   if (kind === 'verdict') return toVerdictSealingKey(deriveKey(masterKey, 'edge'))
   return deriveKey(masterKey, purposes[kind])
 }

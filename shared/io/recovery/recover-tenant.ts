@@ -9,6 +9,7 @@ import { endEverySession } from '#shared/io/operators/session-store.ts'
 import { insertPolicyDocument } from '#shared/io/policies/policy-store.ts'
 import { insertAudit } from '#shared/io/postgres/audit-store.ts'
 import type { Queryable } from '#shared/io/postgres/postgres.ts'
+import { recoverAddressKey } from '#shared/io/tenants/address-key-store.ts'
 import { recoverRoots } from '#shared/io/tenants/install-root-store.ts'
 import { restoreApps } from '#shared/io/tenants/tenant-app-store.ts'
 import { createTenantStore } from '#shared/io/tenants/tenant-store.ts'
@@ -51,6 +52,9 @@ export async function recoverTenant(tx: Queryable, state: RecoveredState): Promi
   await restoreApps(tx, entry)
   await replaceSecret(tx, state)
   if (entry.install_roots !== undefined) await recoverRoots(tx, tenantId, entry.install_roots)
+  if (entry.address_key_sealed !== undefined) {
+    await recoverAddressKey(tx, tenantId, entry.address_key_sealed)
+  }
   await insertAudit(tx, {
     actor: state.actor,
     tenantId,
@@ -112,7 +116,8 @@ async function updateTenant(tx: Queryable, entry: TenantEntry): Promise<void> {
          where tenant_id = $1 and version = $4 and policy_hash = $5), policy_version),
        ingest_rate_per_second = $6, ingest_burst = $7,
        ingest_bytes_per_second = $8, ingest_bytes_burst = $9, ingest_share = $10,
-       shared_secret_off = $11, ingest_answer = $12
+       shared_secret_off = $11, ingest_answer = $12, client_address = $13,
+       store_client_address = $14
      where tenant_id = $1`,
     [
       entry.tenant_id,
@@ -127,6 +132,8 @@ async function updateTenant(tx: Queryable, entry: TenantEntry): Promise<void> {
       entry.ingest_share ?? null,
       entry.shared_secret_off === true,
       entry.ingest_answer ?? 'full',
+      entry.client_address ?? 'connection',
+      entry.store_client_address === true,
     ],
   )
 }

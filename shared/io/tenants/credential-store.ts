@@ -6,6 +6,7 @@
 import type { StoredKey } from '#shared/core/tenants/credentials.ts'
 import type { SecretKind, SecretOwner } from '#shared/io/keys/sealed-secrets.ts'
 import type { Queryable } from '#shared/io/postgres/postgres.ts'
+import { insertAddressKey } from './address-key-store.ts'
 import { insertFirstRoot } from './install-root-store.ts'
 
 /** A sealed secret; only its last four characters are in plain text. */
@@ -28,6 +29,8 @@ type CredentialStore = {
       apiKey: StoredKey
       /** Sealed. */
       installRoot: string
+      /** Sealed. */
+      addressKey: string
     },
   ) => Promise<void>
   /**
@@ -69,11 +72,12 @@ type CredentialStore = {
 /** @param tx a transaction: every step is several statements */
 export function createCredentialStore(tx: Queryable): CredentialStore {
   return {
-    insertCredentials: async (tenantId, { hmac, webhook, apiKey, installRoot }) => {
+    insertCredentials: async (tenantId, { hmac, webhook, apiKey, installRoot, addressKey }) => {
       await insertSecret(tx, tenantId, 'hmac', 'active', hmac)
       await insertSecret(tx, tenantId, 'webhook', 'active', webhook)
       await insertApiKey(tx, tenantId, apiKey)
       await insertFirstRoot(tx, tenantId, installRoot)
+      await insertAddressKey(tx, tenantId, addressKey)
     },
     beginHmacRotation: (tenantId, next) => beginHmacRotation(tx, tenantId, next),
     finishHmacRotation: (tenantId, epoch) => finishHmacRotation(tx, tenantId, epoch),

@@ -19,11 +19,12 @@ import type { Metrics } from '#shared/io/process/metrics.ts'
 import { createCredentialStore } from './credential-store.ts'
 import { createTenantStore } from './tenant-store.ts'
 
-/** Every sealed text of tenants: secrets, install roots by epoch, and Play keys by their app. */
+/** Every sealed text of tenants: secrets, install roots, Play keys by their app, address keys. */
 const sealedTexts = `(
   select tenant_id, kind, secret_id::text as id, sealed from tenant_secrets
   union all select tenant_id, 'install_root', epoch::text, sealed from install_roots
   union all select tenant_id, 'play', app_id, play_keys_sealed from tenant_apps
+  union all select tenant_id, 'address', '', sealed from address_keys
 ) as texts`
 
 /** Counts the secrets with one of these heads, and the tenants with a sealed secret. */
@@ -88,7 +89,7 @@ export async function rewrapTenant(
   return rows.length
 }
 
-type TextKind = SecretKind | 'install_root' | 'play'
+type TextKind = SecretKind | 'install_root' | 'play' | 'address'
 
 /** A text that was blanked or replaced without the tenant's lock stays as it is. */
 const secretUpdate = `update tenant_secrets set sealed = $3
@@ -100,6 +101,8 @@ const updates: Record<TextKind, string> = {
     where tenant_id = $1 and epoch = $2::integer and sealed = $4`,
   play: `update tenant_apps set play_keys_sealed = $3
     where tenant_id = $1 and platform = 'android' and app_id = $2 and play_keys_sealed = $4`,
+  address: `update address_keys set sealed = $3
+    where tenant_id = $1 and $2::text = '' and sealed = $4`,
 }
 
 async function readEntry(tx: Queryable, tenantId: string): Promise<string> {

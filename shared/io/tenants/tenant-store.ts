@@ -8,6 +8,7 @@ import type { Rate } from '#shared/core/http/rate-limit.ts'
 import type { AppEntry } from '#shared/core/installs/tenant-apps.ts'
 import { type TenantScope, toSlugs } from '#shared/core/operators/roles.ts'
 import type { ApiKeyScope } from '#shared/core/tenants/api-key-scopes.ts'
+import type { ClientAddress } from '#shared/core/tenants/client-address.ts'
 import type { Environment } from '#shared/core/tenants/credentials.ts'
 import type { TenantEntry } from '#shared/core/tenants/directory-entries.ts'
 import type { IngestAnswer } from '#shared/core/tenants/ingest-answer.ts'
@@ -72,6 +73,10 @@ export type TenantStore = {
   setSharedSecret: (tenantId: string, off: boolean) => Promise<boolean>
   /** Sets what its clients are answered, likewise. */
   setIngestAnswer: (tenantId: string, answer: IngestAnswer) => Promise<boolean>
+  /** Sets which address of a client counts, likewise. */
+  setClientAddress: (tenantId: string, address: ClientAddress) => Promise<boolean>
+  /** Sets whether events keep the full address, likewise. */
+  setStoreClientAddress: (tenantId: string, stores: boolean) => Promise<boolean>
   /** Removes a tenant with its dependent rows; its audit rows stay. */
   removeTenant: (tenantId: string) => Promise<void>
   /** Switches the webhook on with a URL, or off with null. */
@@ -149,6 +154,22 @@ export function createTenantStore(db: Queryable): TenantStore {
         `update tenants set ingest_answer = $2, epoch = epoch + 1
          where tenant_id = $1 and ingest_answer <> $2`,
         [tenantId, answer],
+      )
+      return rowCount === 1
+    },
+    setClientAddress: async (tenantId, address) => {
+      const { rowCount } = await db.query(
+        `update tenants set client_address = $2, epoch = epoch + 1
+         where tenant_id = $1 and client_address <> $2`,
+        [tenantId, address],
+      )
+      return rowCount === 1
+    },
+    setStoreClientAddress: async (tenantId, stores) => {
+      const { rowCount } = await db.query(
+        `update tenants set store_client_address = $2, epoch = epoch + 1
+         where tenant_id = $1 and store_client_address <> $2`,
+        [tenantId, stores],
       )
       return rowCount === 1
     },
@@ -288,6 +309,9 @@ type EntryRow = RateColumns & {
   shared_secret_off: boolean
   apps: AppEntry[] | null
   ingest_answer: IngestAnswer
+  client_address: ClientAddress
+  store_client_address: boolean
+  address_key_sealed: string | null
 }
 
 const entrySql = (more = '') => `
@@ -296,6 +320,8 @@ select t.tenant_id, t.environment, t.status, t.epoch, t.policy_version, p.policy
   t.ingest_rate_per_second as per_second, t.ingest_burst as burst,
   t.ingest_bytes_per_second as bytes_per_second, t.ingest_bytes_burst as bytes_burst,
   t.ingest_share, t.telemetry_stream, t.shared_secret_off, t.ingest_answer,
+  t.client_address, t.store_client_address,
+  (select k.sealed from address_keys k where k.tenant_id = t.tenant_id) as address_key_sealed,
   (select jsonb_agg(jsonb_build_object('epoch', i.epoch, 'sealed', i.sealed)
      order by i.state <> 'current')
    from install_roots i
@@ -335,6 +361,9 @@ function toEntry(row: EntryRow): TenantEntry {
     ...(row.shared_secret_off ? { shared_secret_off: true as const } : {}),
     ...(row.apps === null ? {} : { apps: row.apps }),
     ...(row.ingest_answer === 'full' ? {} : { ingest_answer: row.ingest_answer }),
+    ...(row.client_address === 'connection' ? {} : { client_address: row.client_address }),
+    ...(row.store_client_address ? { store_client_address: true as const } : {}),
+    ...(row.address_key_sealed === null ? {} : { address_key_sealed: row.address_key_sealed }),
   }
 }
 

@@ -1,5 +1,6 @@
 /** A tenant as operators see it: what is read of it, and in which form it is shown. */
 import type { WebhookEvent } from '#shared/core/deliveries/webhook-events.ts'
+import type { ClientAddress } from '#shared/core/tenants/client-address.ts'
 import type { Environment } from '#shared/core/tenants/credentials.ts'
 import type { IngestAnswer } from '#shared/core/tenants/ingest-answer.ts'
 import {
@@ -39,6 +40,10 @@ export type TenantView = {
   telemetry_stream: number
   /** What its clients are answered. */
   ingest_answer: IngestAnswer
+  /** Which address of a client counts. */
+  client_address: ClientAddress
+  /** Whether events keep the full address. */
+  store_client_address: boolean
   rest_rate: { per_second: number; burst: number } | null
   /** Days of retention. */
   retention: Record<RetainedKind, RetentionView>
@@ -97,7 +102,7 @@ select t.tenant_id, t.name, t.environment, t.status, t.epoch, t.created_at, t.po
   coalesce(p.policy_hash, '') as policy_hash,
   t.ingest_rate_per_second, t.ingest_burst, t.rest_rate_per_second, t.rest_burst,
   t.ingest_bytes_per_second, t.ingest_bytes_burst, t.ingest_share, t.telemetry_stream,
-  t.ingest_answer,
+  t.ingest_answer, t.client_address, t.store_client_address,
   t.event_retention_days, t.alert_retention_days, t.delivery_retention_days,
   t.shared_secret_off,
   coalesce((
@@ -152,6 +157,8 @@ export function toView(row: ViewRow): TenantView {
     ingest_share: row.ingest_share,
     telemetry_stream: row.telemetry_stream,
     ingest_answer: row.ingest_answer,
+    client_address: row.client_address,
+    store_client_address: row.store_client_address,
     rest_rate: toViewRate(row.rest_rate_per_second, row.rest_burst),
     retention: toRetention(row),
     public_api_key: row.public_api_key,

@@ -7,6 +7,7 @@ import { randomBytes } from 'node:crypto'
 import { connect, type Socket } from 'node:net'
 import { signBody } from '#shared/core/telemetry/signature.ts'
 import { percentile } from '../../support/process/percentile.ts'
+import { makeAddresses } from '../network/network-files.ts'
 import { createInstalls, signEvidence } from './installs.ts'
 import { createSubmissions } from './submissions.ts'
 
@@ -23,6 +24,8 @@ export type LoadOrder =
       root?: { epoch: number; bytes: string }
       /** Every how many events evidence of its own comes with one; none without it. */
       evidenceEvery?: number
+      /** Names a client for each, as a proxy does: so many different ones. */
+      addresses?: number
     }
   /** Requests that were made elsewhere, byte for byte. */
   | { do: 'take'; requests: string[] }
@@ -62,6 +65,7 @@ function prepare(order: LoadOrder & { do: 'prepare' }): void {
     `{"tenant_id":"${tenantId}","events":[${Array.from({ length: events }, make).join(',')}]}`
   const path = batch === undefined ? '' : '/batch'
   const { evidenceEvery = Number.POSITIVE_INFINITY } = order
+  const addresses = order.addresses === undefined ? [] : makeAddresses(order.addresses)
   requests = Array.from({ length: count }, (_, n) => {
     const body = batch === undefined ? make() : makeBatch(batch)
     const install = installOf?.(body)
@@ -70,6 +74,7 @@ function prepare(order: LoadOrder & { do: 'prepare' }): void {
       `POST /v1/rasp/ingest${path} HTTP/1.1\r\nhost: 127.0.0.1\r\nuser-agent: rasp-sdk/4.2.0\r\n` +
         'accept: application/json\r\ncontent-type: application/json\r\n' +
         `content-length: ${Buffer.byteLength(body)}\r\n` +
+        (addresses.length === 0 ? '' : `x-forwarded-for: ${addresses[n % addresses.length]}\r\n`) +
         (n % evidenceEvery === 1 ? `x-service-attestation: ${signEvidence(body)}\r\n` : '') +
         `${token}x-service-signature: ${signBody(body, install?.key ?? secret)}\r\n\r\n${body}`,
     )

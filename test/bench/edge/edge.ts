@@ -1,67 +1,43 @@
 /**
- * `npm run bench -- edge [--rounds N] [--seconds S] [--only installs|registrations]`: the events
- * that one ingest process accepts over 64 connections, beside a bare node:http server that checks
- * the same signatures and answers the same bytes; with JetStream syncing before every
- * acknowledgement and with its default; in batches of clients; signed with install keys; with one
- * publish per event; under twice its load; beside a second process; and its p99 while installs
- * register. At the end every event with a 200 is counted
+ * `npm run bench -- edge [--rounds N] [--seconds S] [--only installs|registrations|network]
+ * [--share S]`: the events that one ingest process accepts over 64 connections, beside a bare
+ * node:http server that checks the same signatures and answers the same bytes; with JetStream
+ * syncing before every acknowledgement and with its default; in batches of clients; signed with
+ * install keys; with network data, while it is read again as well; with one publish per event; under
+ * twice its load; beside a second process; and its p99 while installs register. At the end every
+ * event with a 200 is counted
  * in ClickHouse.
  */
 import { parseArgs } from 'node:util'
 import { choosePort } from '../../../deploy/local/stack/ports/ports.ts'
-import { sealRoots } from '../../support/installs/install-client.ts'
 import { rootBytes } from '../../support/installs/install-roots.ts'
-import { type EdgeRig, startEdgeRig, type TestTenant } from '../../support/telemetry/edge-rig.ts'
-import {
-  type BenchChild,
-  forkChild,
-  type MeasuredService,
-  readCpuSeconds,
-  readMemoryMb,
-  startMeasured,
-} from '../measured-process.ts'
+import { forkChild, readMemoryMb } from '../measured-process.ts'
 import { type Check, type Figure, publishReport } from '../report.ts'
 import { toRatios, toSpread } from '../spread.ts'
 import { compareBesideRegistrations } from './beside-registrations.ts'
+import {
+  type Bench,
+  connections,
+  edgePerSecondMax,
+  measure,
+  portOf,
+  prepare,
+  type Run,
+  rootEpoch,
+  runClosed,
+  startBench,
+  startEdge,
+  stopBench,
+} from './edge-bench.ts'
 import { countStored } from './edge-check.ts'
-import type { LoadOrder, LoadResult } from './edge-load.ts'
+import type { LoadOrder } from './edge-load.ts'
+import { measureAddresses } from './measure-addresses.ts'
 
-const connections = 64
 /** Nearly as many connections as one process accepts, and more than its limit of waiting events. */
 const crowd = 8_000
-/** More requests per second than the bare server, and an edge, can handle. */
-const baselinePerSecondMax = 55_000
-const edgePerSecondMax = 35_000
 /** Events of a client's batch, and more of them per second than an edge can handle. */
 const batchEvents = 50
 const batchedPerSecondMax = 80_000
-
-/** Of the install root of the tenant. */
-const rootEpoch = 1
-
-type Options = { rounds: number; seconds: number }
-
-type Bench = Options & {
-  rig: EdgeRig
-  tenant: TestTenant
-  load: BenchChild
-  baseline: { port: number; pid: number }
-  edge: MeasuredService
-  /** Events answered with a 200 so far. */
-  accepted: number
-}
-
-/** One run of a load against one server. */
-type Run = {
-  rate: number
-  cpuUs: number
-  natsUs: number
-  p50: number
-  p99: number
-  result: LoadResult
-}
-
-const portOf = (url: string) => Number(new URL(url).port)
 
 export async function run(args: string[] = []): Promise<void> {
   const { values } = parseArgs({
@@ -70,27 +46,31 @@ export async function run(args: string[] = []): Promise<void> {
       rounds: { type: 'string', default: '5' },
       seconds: { type: 'string', default: '4' },
       only: { type: 'string' },
+      share: { type: 'string', default: '1' },
     },
   })
   const options = { rounds: Number(values.rounds), seconds: Number(values.seconds) }
   const figures: Figure[] = []
   const checks: Check[] = []
   let version = ''
-  const isInstalls = values.only === 'installs'
-  const isRegistrations = values.only === 'registrations'
-  if (!isInstalls) {
+  const { only } = values
+  const share = Number(values.share)
+  const does = (part: string) => only === undefined || only === part
+  if (does('registrations')) {
     const beside = await compareBesideRegistrations(options)
     version = beside.version
     figures.push(...beside.figures)
     checks.push(...beside.checks)
   }
-  for (const syncAlways of isRegistrations ? [] : isInstalls ? [true] : [true, false]) {
+  const throughput = only === undefined ? [true, false] : only === 'registrations' ? [] : [true]
+  for (const syncAlways of throughput) {
     const bench = await startBench(options, syncAlways)
     version = bench.rig.server.version
     try {
-      if (!isInstalls) figures.push(...(await compareWithBaseline(bench, syncAlways)))
-      if (syncAlways) figures.push(...(await signWithInstallKeys(bench)))
-      if (syncAlways && !isInstalls) {
+      if (does('baseline')) figures.push(...(await compareWithBaseline(bench, syncAlways)))
+      if (syncAlways && does('installs')) figures.push(...(await signWithInstallKeys(bench)))
+      if (syncAlways && does('network')) figures.push(...(await measureAddresses(bench, share)))
+      if (syncAlways && only === undefined) {
         figures.push(...(await sendBatches(bench)))
         figures.push(await publishSingly(bench))
         figures.push(...(await overload(bench)))
@@ -102,93 +82,16 @@ export async function run(args: string[] = []): Promise<void> {
     }
   }
   publishReport({
-    part: isRegistrations ? 'edge registrations' : 'edge',
+    part: only === undefined ? 'edge' : `edge ${only}`,
     command:
       `npm run bench -- edge --rounds ${options.rounds} --seconds ${options.seconds}` +
-      (values.only === undefined ? '' : ` --only ${values.only}`),
+      (only === undefined ? '' : ` --only ${only}`) +
+      (share === 1 ? '' : ` --share ${share}`),
     versions: { nats: version },
     durability: 'nats sync_interval: always, unless noted',
     figures,
     checks,
   })
-}
-
-async function startBench(options: Options, syncAlways: boolean): Promise<Bench> {
-  const rig = await startEdgeRig({ syncAlways })
-  // No scorer runs, so the events of every measurement stay undecided in the stream. The default
-  // share of 0.25 would end in 429 before the last measurement.
-  const tenantId = 'bench-tenant'
-  const tenant = await rig.projectTenant(tenantId, {
-    ingest_share: 0.9,
-    install_roots: sealRoots(rig.sealer, tenantId, rootEpoch),
-  })
-  const { worker: load } = await forkChild('./edge/edge-load.ts')
-  const { worker: baseline } = await forkChild('./edge/edge-baseline.ts')
-  const baselinePort = await baseline.request<number>(tenant.secret)
-  const edge = await startEdge(rig)
-  const pid = baseline.child.pid!
-  const bench = { ...options, rig, tenant, load, edge, accepted: 0 }
-  return { ...bench, baseline: { port: baselinePort, pid } }
-}
-
-async function startEdge(rig: EdgeRig, sharedPort?: number): Promise<MeasuredService> {
-  // One machine sends for thousands of clients, as a proxy does.
-  const crowded = { TRUSTED_PROXIES: '127.0.0.1' }
-  const env = { NATS_URL: rig.server.urlOf('ingest'), MASTER_KEY: rig.masterKey, ...crowded }
-  if (sharedPort === undefined) return startMeasured('ingest', env)
-  const listen = { INGEST_LISTEN: `127.0.0.1:${sharedPort}`, REUSE_PORT: '1' }
-  return startMeasured('ingest', { ...env, ...listen })
-}
-
-async function stopBench({ edge, load, baseline, rig }: Bench): Promise<void> {
-  await edge.stop()
-  load.stop()
-  process.kill(baseline.pid)
-  await rig.stop()
-}
-
-/** As fast as answers come. */
-async function runClosed(
-  bench: Bench,
-  server: { port: number; pid: number },
-  more: { seconds?: number } = {},
-): Promise<Run> {
-  const seconds = more.seconds ?? bench.seconds
-  const perSecond = server.port === bench.baseline.port ? baselinePerSecondMax : edgePerSecondMax
-  await prepare(bench, perSecond * seconds)
-  return measure(bench, server, {
-    do: 'closed',
-    port: server.port,
-    connections,
-    seconds,
-  })
-}
-
-async function prepare({ load, tenant }: Bench, requests: number): Promise<void> {
-  const count = Math.ceil(requests)
-  const { tenantId, secret } = tenant
-  await load.request({ do: 'prepare', count, tenantId, secret } satisfies LoadOrder)
-}
-
-async function measure(
-  bench: Bench,
-  server: { port: number; pid: number },
-  order: LoadOrder,
-): Promise<Run> {
-  const natsPid = bench.rig.server.pid
-  const before = [readCpuSeconds(server.pid), readCpuSeconds(natsPid)] as const
-  const result = await bench.load.request<LoadResult>(order)
-  const after = [readCpuSeconds(server.pid), readCpuSeconds(natsPid)] as const
-  const ok = result.statuses[200] ?? 0
-  if (server.port !== bench.baseline.port) bench.accepted += ok
-  return {
-    rate: ok / result.seconds,
-    cpuUs: ((after[0] - before[0]) * 1e6) / ok,
-    natsUs: ((after[1] - before[1]) * 1e6) / ok,
-    p50: result.latencies[200]?.p50 ?? Number.NaN,
-    p99: result.latencies[200]?.p99 ?? Number.NaN,
-    result,
-  }
 }
 
 async function compareWithBaseline(bench: Bench, syncAlways: boolean): Promise<Figure[]> {
@@ -419,7 +322,10 @@ async function overload(bench: Bench): Promise<Figure[]> {
 async function sideBySide(bench: Bench): Promise<Figure> {
   const edge = { port: portOf(bench.edge.url), pid: bench.edge.pid }
   const port = await choosePort({})
-  const pair = [await startEdge(bench.rig, port), await startEdge(bench.rig, port)]
+  const pair = [
+    await startEdge(bench.rig, { sharedPort: port }),
+    await startEdge(bench.rig, { sharedPort: port }),
+  ]
   const both = { port, pid: pair[0]!.pid }
   await runClosed(bench, both, { seconds: 2 })
   const one: number[] = []

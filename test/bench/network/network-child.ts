@@ -3,11 +3,11 @@ import { copyFileSync, readdirSync, renameSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
-import { parseAddress } from '#shared/core/network/address.ts'
-import { toConnectionSignals } from '#shared/core/network/connection.ts'
+
 import { createNetworkData } from '#shared/io/network/network-data.ts'
 import { createMetrics } from '#shared/io/process/metrics.ts'
 import { testLog } from '../../support/http/console-rig.ts'
+import { signalsOf } from '../../support/network/signals-of.ts'
 import type { NetworkChildAnswer } from './network.ts'
 
 const folder = process.argv[2]!
@@ -26,11 +26,7 @@ const settle = async () => {
 }
 
 const server = createServer((request, response) => {
-  const words = parseAddress(request.url!.slice(1))
-  const sources = data.sources()
-  response.end(
-    JSON.stringify(words === null || sources === null ? null : toConnectionSignals(sources, words)),
-  )
+  response.end(JSON.stringify(signalsOf(data.sources(), request.url!.slice(1))))
 })
 server.listen(0, '127.0.0.1', async () => {
   await settle()

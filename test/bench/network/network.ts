@@ -13,10 +13,11 @@ import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { Reader } from 'mmdb-lib'
 import { parseAddress } from '#shared/core/network/address.ts'
-import { type NetworkSources, toConnectionSignals } from '#shared/core/network/connection.ts'
+import type { NetworkSources } from '#shared/core/network/connection.ts'
 import { createNetworkData } from '#shared/io/network/network-data.ts'
 import { createMetrics } from '#shared/io/process/metrics.ts'
 import { testLog } from '../../support/http/console-rig.ts'
+import { signalsOf } from '../../support/network/signals-of.ts'
 import { publishReport, single } from '../report.ts'
 import { toRatios, toSpread } from '../spread.ts'
 import { largeFiles, makeAddresses, scaleFiles, writeNetworkFiles } from './network-files.ts'
@@ -88,7 +89,7 @@ async function measureLookUps(folder: string) {
   for (let round = -1; round < rounds; round++) {
     const times = [
       measure((text) => {
-        const signals = toConnectionSignals(sources, parseAddress(text)!)
+        const signals = signalsOf(sources, text)
         if (signals?.country !== undefined) found++
       }),
       measure((text) => readers.map((reader) => reader.get(text))),

@@ -20,6 +20,7 @@ type Entry = { actor: string; action: AuditedAction; tenant_id: string | null; a
 
 /** Actions without an operator: repairs, first roots, and calls with the admin token. */
 const notOfPersons: AuditedAction[] = [
+  'address_key.created',
   'admin_token.refused',
   'install_root.created',
   'secrets.rewrapped',
@@ -148,6 +149,8 @@ export function describeAudit(getStory: () => AuditStory): void {
       await act('PUT', `${of}/shared-secret`, { off: true })
       await act('PUT', `${of}/shared-secret`, { off: false })
       await act('PUT', `${of}/ingest-answer`, { ingest_answer: 'interface' })
+      await act('PUT', `${of}/client-address`, { client_address: 'body' })
+      await act('PUT', `${of}/store-client-address`, { store_client_address: true })
       await act('POST', `${of}/erasures`, { device_id: 'audited' })
       const entry = { list: 'deny', kind: 'device', id: 'audited', reason: 'test' }
       const listed = (await act('POST', `${of}/lists`, { ...entry, expires_at: null })) as {

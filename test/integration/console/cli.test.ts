@@ -233,6 +233,32 @@ describe('tenants', () => {
     expect([wrong.status, wrong.stderr]).toEqual([1, expect.stringContaining('ingest_answer')])
   })
 
+  it('have an address of their clients that counts, and keep it or not', async () => {
+    await diJson('tenants', 'create', 'addressed')
+    const shown = () => diJson('tenants', 'show', 'addressed')
+    expect(await shown()).toMatchObject({
+      client_address: 'connection',
+      store_client_address: false,
+    })
+    const source = { tenant_id: 'addressed', client_address: 'body' }
+    expect(await diJson('tenants', 'client-address', 'addressed', 'body')).toEqual(source)
+    const stored = { tenant_id: 'addressed', store_client_address: true }
+    expect(await diJson('tenants', 'store-client-address', 'addressed', 'on')).toEqual(stored)
+    expect(await shown()).toMatchObject({ ...source, ...stored })
+    expect((await di(['tenants', 'show', 'addressed'])).stdout).toMatch(
+      /^client_address +client_ip of the body; kept in full$/m,
+    )
+    await diJson('tenants', 'client-address', 'addressed', 'connection')
+    await diJson('tenants', 'store-client-address', 'addressed', 'off')
+    expect((await di(['tenants', 'show', 'addressed'])).stdout).toMatch(
+      /^client_address +of the connection; its network and a hash are kept$/m,
+    )
+    const wrong = await di(['tenants', 'client-address', 'addressed', 'nothing'])
+    expect([wrong.status, wrong.stderr]).toEqual([1, expect.stringContaining('client_address')])
+    const unclear = await di(['tenants', 'store-client-address', 'addressed', 'maybe'])
+    expect([unclear.status, unclear.stderr]).toEqual([1, expect.stringContaining('on or off')])
+  })
+
   it('share verdict keys, which the console makes, lists and rotates', async () => {
     const list = () => diJson('verdict-keys', 'list') as Promise<{ data: { state: string }[] }>
     await until('there are keys', async () => (await list()).data.length === 2)

@@ -6,8 +6,6 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { networkDatabasesMax, networkFileBytesMax } from '#shared/core/base/limits/lists.ts'
-import { parseAddress } from '#shared/core/network/address.ts'
-import { toConnectionSignals } from '#shared/core/network/connection.ts'
 import { createNetworkData, type NetworkData } from '#shared/io/network/network-data.ts'
 import { readDatabase } from '#shared/io/network/read-database.ts'
 import { NetworkFileError } from '#shared/io/network/record-decoder.ts'
@@ -15,6 +13,7 @@ import { createMetrics, type Metrics } from '#shared/io/process/metrics.ts'
 import { testLog } from '../../support/http/console-rig.ts'
 import { writeBrokenDatabases } from '../../support/network/broken-databases.ts'
 import { encodeValue, uint64, writeMmdb } from '../../support/network/mmdb-writer.ts'
+import { signalsOf } from '../../support/network/signals-of.ts'
 
 let folder: string
 let metrics: Metrics
@@ -38,10 +37,7 @@ async function lookTwice(): Promise<void> {
   await data.look()
   await data.look()
 }
-const ask = (text: string) => {
-  const sources = data.sources()
-  return sources === null ? null : toConnectionSignals(sources, parseAddress(text)!)
-}
+const ask = (text: string) => signalsOf(data.sources(), text)
 const stateOf = (name: string) => data.status()!.find(({ file }) => file === name)
 
 const small = (country: string) => writeMmdb([['8.8.0.0/16', { country: { iso_code: country } }]])

@@ -325,7 +325,8 @@ describe('sealing again', () => {
     const deps = sealedUnder(after, before)
     const pending = await rig.postgres.query<{ n: number }>(
       `select (select count(*) from tenant_secrets where sealed is not null)
-           + (select count(*) from install_roots where sealed is not null) as n`,
+           + (select count(*) from install_roots where sealed is not null)
+           + (select count(*) from address_keys) as n`,
     )
     const answers = await Promise.all([1, 2].map(() => rewrapSecrets(deps, { actor })))
     await judging.end()
@@ -362,7 +363,7 @@ describe('sealing again', () => {
       after: { ...counts, key_id: createSealer([after]).keyId },
     })
     const own = rows.filter((row) => row.tenant_id === tenants[0]!.tenant_id)
-    expect(own.map((row) => row.after)).toEqual([{ rewrapped: 3 }])
+    expect(own.map((row) => row.after)).toEqual([{ rewrapped: 4 }])
   })
 
   it('leaves a secret that no key opens unchanged, and reports its tenant', async () => {

@@ -155,7 +155,7 @@ it('seals and signs everything, while every edge verifies all the time', async (
   judging = false
   await judge
   expect(lost).toEqual([])
-  expect(answer).toMatchObject({ rewrapped: 9, remaining: 0 })
+  expect(answer).toMatchObject({ rewrapped: 12, remaining: 0 })
   expect(await readKeyForm(rig.postgres)).toBe('new')
   expect(await readHeads()).toEqual(['v2'])
   expect(await rewrap()).toMatchObject({ rewrapped: 0, already: 9, remaining: 0 })

@@ -60,6 +60,7 @@ beforeEach(async () => {
       webhook: { sealed: 'sealed-w1', last4: 'www1' },
       apiKey: { hash: hashApiKey(key), prefix: 'dpk_live_', last4: 'kkk1' },
       installRoot: 'sealed-r1',
+      addressKey: 'sealed-a1',
     })
   })
 })

@@ -7,6 +7,7 @@ import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import type { NetworkSources } from '#shared/core/network/connection.ts'
 import { defaultPolicy } from '#shared/core/policies/default-policy.ts'
 import { type Policy, toPolicyHash } from '#shared/core/policies/policy.ts'
 import { type AcceptedEvent, decodeBatch } from '#shared/core/telemetry/event-batch.ts'
@@ -95,6 +96,9 @@ export type EdgeOptions = {
   wrapEvidence?: (verify: VerifyEvidence) => VerifyEvidence
   /** Replaces the service's own bound. */
   connectionsMax?: number
+  /** What addresses are looked up in. */
+  network?: () => NetworkSources | null
+  trustedProxies?: readonly string[]
   log?: Log
 }
 
@@ -327,6 +331,8 @@ async function startEdge(rig: EdgeRig, options: EdgeOptions): Promise<TestEdge> 
     newBatchId: () => `bat_${randomUUID()}`,
     nowMs,
     wallMs,
+    network: options.network ?? (() => null),
+    trustedProxies: options.trustedProxies ?? [],
     ...(options.connectionsMax === undefined ? {} : { connectionsMax: options.connectionsMax }),
   })
   const internal = createInternalServer({

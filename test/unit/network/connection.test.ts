@@ -8,13 +8,13 @@ import {
   type KindList,
   type NetworkDatabase,
   type NetworkSources,
-  toConnectionSignals,
   toMeasuredKinds,
 } from '#shared/core/network/connection.ts'
 import { createFactWriter } from '#shared/core/network/network-facts.ts'
 import { type NetworkKind, parseNetworkList } from '#shared/core/network/network-list.ts'
 import { buildTable } from '#shared/core/network/range-table.ts'
 import { readRecord } from '#shared/core/network/record-members.ts'
+import { signalsOf } from '../../support/network/signals-of.ts'
 
 function toDatabase(records: Record<string, object>): NetworkDatabase {
   const writer = createFactWriter()
@@ -48,8 +48,7 @@ const anonymity = toDatabase({
   '8.8.0.0/16': { is_anonymous_vpn: true, is_hosting_provider: true },
   '9.9.9.0/24': { is_public_proxy: true },
 })
-const ask = (sources: NetworkSources, text: string) =>
-  toConnectionSignals(sources, parseAddress(text)!)
+const ask = signalsOf
 
 describe('signals of an address', () => {
   const all = toSources([countries, operators, anonymity], toList('tor', '8.8.4.4'))
@@ -57,7 +56,7 @@ describe('signals of an address', () => {
   it('come from every database, the first that knows a country decides it', () => {
     expect(ask(all, '8.8.8.8')).toEqual({
       country: 'DE',
-      asn: 64_500,
+      asn: 'AS64500',
       hosting: true,
       vpn: true,
       tor: false,
@@ -65,7 +64,7 @@ describe('signals of an address', () => {
     })
     expect(ask(toSources([operators, countries]), '8.8.8.8')).toEqual({
       country: 'FR',
-      asn: 64_500,
+      asn: 'AS64500',
     })
     expect(ask(all, '2a00:1450::1')).toMatchObject({ country: 'IE', vpn: false })
     expect(findOrganization(all, parseAddress('8.8.8.8')!)).toBe('Örtlich')

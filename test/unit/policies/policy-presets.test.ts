@@ -107,6 +107,53 @@ describe('network and ecosystem alone', () => {
   })
 })
 
+describe('the address of a client', () => {
+  const kinds = ['tor', 'proxy', 'hosting', 'vpn', 'relay', 'country_mismatch'] as const
+  const anyAddress = fc.record(
+    Object.fromEntries([
+      ...kinds.map((name) => [name, fc.boolean()] as const),
+      ['country', fc.constantFrom('DE', 'KP')],
+      ['asn', fc.constantFrom('AS64500', 'AS1')],
+    ]),
+    { requiredKeys: [] },
+  )
+  const all = Object.fromEntries(kinds.map((name) => [name, true]))
+
+  it.each(named)('leads to no review by itself under %s', (_, policy) => {
+    const score = compilePolicy(policy)
+    fc.assert(
+      fc.property(anyAddress, (connection) => {
+        const scored = score(signalsOf({}), context, { connection })
+        expect(scored.score).toBeLessThan(policy.thresholds.review / 2)
+        expect(scored.action).toBe('ALLOW')
+      }),
+    )
+  })
+
+  it('weighs where new signals are trusted, and nothing elsewhere', () => {
+    const points = named.map(([name, policy]) => {
+      const { score } = compilePolicy(policy)(signalsOf({}), context, { connection: all })
+      return [name, score]
+    })
+    expect(Object.fromEntries(points)).toEqual({
+      permissive: 0,
+      balanced: 0,
+      strict: 12,
+      'regulated-banking': 12,
+      mobility: 0,
+    })
+  })
+
+  it('blocks under strict beside no signal of network and ecosystem', () => {
+    const score = compilePolicy(presets.strict)
+    const soft = signalsOf({ ecosystem: everything('ecosystem'), network: everything('network') })
+    expect(score(soft, context, { connection: all })).toMatchObject({
+      score: presets.strict.thresholds.block - 1,
+      action: 'REVIEW',
+    })
+  })
+})
+
 describe('permissive', () => {
   it('scores as balanced does, reviews what balanced blocks, and blocks nothing', () => {
     const permissive = compilePolicy(presets.permissive)

@@ -54,6 +54,9 @@ const tenant: Tenant = {
   undecidedShare: 0.25,
   telemetryStream: 1,
   ingestAnswer: 'full',
+  clientAddress: 'connection',
+  isAddressStored: false,
+  addressKey: null,
   lists: { usable: () => true, find: () => [], findOfConnection: () => [] },
   fault: null,
   ...noInstalls,
@@ -146,7 +149,9 @@ describe('the edge on a listed connection', () => {
     const deps = depsOf(own, atMs)
     const admitted = admitSubmission(body, { signature: signBody(body, key) }, deps)
     if ('kind' in admitted) throw new Error(admitted.reason)
-    const decision = decideVerified(body, { ...admitted, deps, connection })
+    const head = { network: '', address_hash: '' }
+    const measured = connection === null ? null : { head, listed: connection, signals: {} }
+    const decision = decideVerified(body, { ...admitted, deps, measure: () => measured })
     if (decision.kind === 'refused') throw new Error(decision.reason)
     const { reasons } = JSON.parse(`${decision.head}null}`) as { reasons: Reason[] }
     const listed = reasons.filter(({ evidence }) => 'entry_id' in evidence)

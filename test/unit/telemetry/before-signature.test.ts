@@ -1,7 +1,7 @@
 /**
  * The counted work of an edge before a signature is verified: one look-up of the tenant and two
- * HMACs over the body, for any body and header; no parse. A missing signature costs nothing. The
- * answer adds one SHA-256 over the body (signature-check.test.ts).
+ * HMACs over the body, for any body and header; no parse, and no look at the address. A missing
+ * signature costs nothing. The answer adds one SHA-256 over the body (signature-check.test.ts).
  */
 import { createSecretKey, randomBytes } from 'node:crypto'
 import { describe, expect, it, vi } from 'vitest'
@@ -11,7 +11,7 @@ import { decoyRoot } from '../../support/installs/install-roots.ts'
 import { hostileBodies } from '../../support/telemetry/hostile-bodies.ts'
 
 function decideCounted(body: Buffer, signature: string | undefined) {
-  const counted = { looks: 0, hmacs: 0, parses: 0 }
+  const counted = { looks: 0, hmacs: 0, parses: 0, measures: 0 }
   const parse = vi.spyOn(JSON, 'parse')
   const edge: DecideDeps = {
     findTenant: () => {
@@ -21,6 +21,10 @@ function decideCounted(body: Buffer, signature: string | undefined) {
     verify: (...args) => {
       counted.hmacs++
       return verifySignature(...args)
+    },
+    network: () => {
+      counted.measures++
+      return null
     },
     leaseValid: () => true,
     keysKnown: () => true,
@@ -50,6 +54,7 @@ describe('an unsigned body', () => {
       expect(counted.hmacs).toBe(2)
       expect(counted.looks).toBeLessThanOrEqual(1)
       expect(counted.parses).toBe(0)
+      expect(counted.measures).toBe(0)
     }
   })
 
@@ -57,7 +62,7 @@ describe('an unsigned body', () => {
     for (const [, body] of hostileBodies) {
       const { decision, counted } = decideCounted(body, undefined)
       expect(decision).toMatchObject({ reason: 'signature_missing' })
-      expect(counted).toEqual({ looks: 0, hmacs: 0, parses: 0 })
+      expect(counted).toEqual({ looks: 0, hmacs: 0, parses: 0, measures: 0 })
     }
   })
 })

@@ -51,6 +51,9 @@ const acme: Tenant = {
   undecidedShare: 0.25,
   telemetryStream: 1,
   ingestAnswer: 'full',
+  clientAddress: 'connection',
+  isAddressStored: false,
+  addressKey: null,
   ...noInstalls,
   lists: { usable: () => true, find: () => [], findOfConnection: () => [] },
   fault: null,
@@ -168,7 +171,13 @@ describe('a submission that asks for a verdict', () => {
     }
     const install = { facts, head: { token_id: 't', attested_key: null } }
     const sender = { tenant: acme, attestation: {}, install, deviceHash: null }
-    const decision = decideVerified(body, { sender, deps, rateLimit: null, evidence })
+    const decision = decideVerified(body, {
+      sender,
+      deps,
+      rateLimit: null,
+      evidence,
+      measure: () => null,
+    })
     if (decision.kind === 'refused') throw new Error('refused')
     return claimsOf(JSON.parse(decision.answer)).att
   }

@@ -126,6 +126,21 @@ export const tenants = group('tenants', 'create, list, show and change tenants',
     ['put', `${path}/ingest-answer`],
     { body: (_: object, [, answer]) => ({ ingest_answer: answer }), text: toFields },
   ),
+  change(
+    'client-address <slug> <address>',
+    'set which address of a client counts: connection, or body for client_ip of the signed body',
+    ['put', `${path}/client-address`],
+    { body: (_: object, [, address]) => ({ client_address: address }), text: toFields },
+  ),
+  change(
+    'store-client-address <slug> <on|off>',
+    'set whether events keep the full address of their client',
+    ['put', `${path}/store-client-address`],
+    {
+      body: (_: object, [, wanted]) => ({ store_client_address: toSwitch(wanted) }),
+      text: toFields,
+    },
+  ),
   rates,
   retention,
   ...installs,
@@ -223,12 +238,23 @@ function toTenantText(tenant: Tenant): string {
     install_roots: tenant.install_roots
       .map(({ epoch, state, created_at }) => `${epoch} (${state}, ${toTime(created_at)})`)
       .join(', '),
+    client_address: toAddressText(tenant),
     webhook_secret: webhook === null ? null : toWebhookSecretText(webhook),
     webhook: toWebhookText(tenant),
     webhook_url: tenant.webhook_url,
     webhook_events: tenant.webhook_events.join(', '),
     epoch: tenant.epoch,
   })
+}
+
+const toAddressText = (tenant: Tenant): string => {
+  const source = tenant.client_address === 'body' ? 'client_ip of the body' : 'of the connection'
+  return `${source}; ${tenant.store_client_address ? 'kept in full' : 'its network and a hash are kept'}`
+}
+
+function toSwitch(text: string | undefined): boolean {
+  if (text === 'on' || text === 'off') return text === 'on'
+  throw new CliError('Say on or off.')
 }
 
 function toWebhookSecretText(secret: NonNullable<Tenant['webhook_secret']>): string {

@@ -2740,6 +2740,58 @@ export interface paths {
             };
         };
     };
+    "/admin/v1/tenants/{tenant_id}/client-address": {
+        put: {
+            parameters: {
+                path: {
+                    tenant_id: string;
+                };
+            };
+            requestBody: {
+                content: {
+                    "application/json": {
+                        client_address: "connection" | "body";
+                    };
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/json": {
+                            tenant_id: string;
+                            client_address: "connection" | "body";
+                        };
+                    };
+                };
+            };
+        };
+    };
+    "/admin/v1/tenants/{tenant_id}/store-client-address": {
+        put: {
+            parameters: {
+                path: {
+                    tenant_id: string;
+                };
+            };
+            requestBody: {
+                content: {
+                    "application/json": {
+                        store_client_address: boolean;
+                    };
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/json": {
+                            tenant_id: string;
+                            store_client_address: boolean;
+                        };
+                    };
+                };
+            };
+        };
+    };
     "/admin/v1/recovery": {
         get: {
             responses: {
@@ -4306,6 +4358,8 @@ export interface components {
             ingest_share: number | null;
             telemetry_stream: number;
             ingest_answer: "full" | "interface";
+            client_address: "connection" | "body";
+            store_client_address: boolean;
             rest_rate: {
                 per_second: number;
                 burst: number;

@@ -218,6 +218,8 @@ export const balancedPolicy: Policy = {
         unknown_sources_enabled: 2,
         // Context: people at risk use Lockdown Mode, and a carrier or a permission accuses no one.
         carrier: 0,
+        sim_country: 0,
+        time_zone: 0,
         location_permission: 0,
         lockdown_mode: 0,
       },

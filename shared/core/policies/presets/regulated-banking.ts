@@ -7,6 +7,7 @@
 import type { Policy } from '#shared/core/policies/policy.ts'
 import { balancedAttestation as attestation } from './attestation.ts'
 import { balancedPolicy } from './balanced.ts'
+import { weighedConnection } from './connection.ts'
 
 const { root, tamper, ecosystem, network } = balancedPolicy.categories
 
@@ -91,6 +92,7 @@ export const regulatedBankingPolicy: Policy = {
   },
   serverCategories: {
     attestation: { ...attestation, signals: { ...attestation.signals, missing: 5, stale: 5 } },
+    connection: weighedConnection,
   },
   floors: [
     ...balancedPolicy.floors,

@@ -6,6 +6,7 @@
 import type { Policy } from '#shared/core/policies/policy.ts'
 import { balancedAttestation as attestation } from './attestation.ts'
 import { balancedPolicy } from './balanced.ts'
+import { weighedConnection } from './connection.ts'
 
 const { root, emulator, debugger: debug, tamper, ecosystem, network } = balancedPolicy.categories
 
@@ -116,5 +117,8 @@ export const strictPolicy: Policy = {
         pi_licensing: { values: { UNLICENSED: 25 } },
       },
     },
+    connection: weighedConnection,
   },
+  // An address and what the app sees of the network are one matter.
+  softCategories: [...balancedPolicy.softCategories, 'connection'],
 }

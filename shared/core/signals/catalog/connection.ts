@@ -77,8 +77,8 @@ export const connectionSignals = {
     grade: 'low',
     flag: 'COUNTRY_MISMATCH',
     description:
-      'The country of the address is not that of the SIM or the time zone. Hits travellers, ' +
-      'people near a border, and users of a VPN.',
+      'The country of the address is neither that of the SIM nor that of the time zone. Hits ' +
+      'users of a VPN, people near a border, and travellers whose phone keeps its time zone.',
     sources: ['Fingerprint'],
   },
 } satisfies Record<string, SignalDefinition>

@@ -210,6 +210,25 @@ export const ecosystemSignals = {
     description: 'Name or code of the mobile operator; context only.',
     sources: ['Sign3', 'Fingerprint'],
   },
+  sim_country: {
+    type: 'string',
+    platforms: ['android', 'ios'],
+    grade: 'informational',
+    flag: 'TENANT_SIGNAL',
+    description:
+      'Country of the SIM, as two letters; context. The service compares it with the address ' +
+      '(`connection.country_mismatch`).',
+    sources: ['Sign3'],
+  },
+  time_zone: {
+    type: 'string',
+    platforms: ['android', 'ios'],
+    grade: 'informational',
+    flag: 'TENANT_SIGNAL',
+    description:
+      'Time zone of the device, as `Asia/Ho_Chi_Minh`; context. The service compares it likewise.',
+    sources: ['Fingerprint'],
+  },
   location_permission: {
     type: 'string',
     platforms: ['android', 'ios'],

@@ -9,6 +9,7 @@ import {
   warningNameCharactersMax,
   warningNamesMax,
 } from '#shared/core/base/limits/telemetry.ts'
+import { parseAddress } from '#shared/core/network/address.ts'
 import { defaultPolicy } from '#shared/core/policies/default-policy.ts'
 import { actions } from '#shared/core/scoring/score.ts'
 import { categories, platforms, type Signals } from '#shared/core/signals/signal-definition.ts'
@@ -27,7 +28,7 @@ export type Judged = {
   receivedAtMs: number
 }
 
-type Member = 'user_id' | 'account_id' | 'occurred_at' | 'verdict' | keyof Install
+type Member = 'user_id' | 'account_id' | 'occurred_at' | 'verdict' | 'client_ip' | keyof Install
 
 /** Optional members: where each is read, and the names that SDKs and people give it. */
 const optionals: Record<Member, { path: string; names: readonly string[] }> = {
@@ -38,6 +39,7 @@ const optionals: Record<Member, { path: string; names: readonly string[] }> = {
     names: ['occurred_at', 'timestamp', 'event_time', 'created_at', 'sent_at'],
   },
   verdict: { path: 'verdict', names: ['verdict', 'verdict_request', 'verdict_token'] },
+  client_ip: { path: 'client_ip', names: ['client_ip'] },
   appVersion: {
     path: 'app.version',
     names: ['app_version', 'version', 'version_name', 'client_version'],
@@ -54,7 +56,7 @@ const optionals: Record<Member, { path: string; names: readonly string[] }> = {
 const read: Record<string, readonly string[]> = {
   '': [
     ...['tenant_id', 'device_id', 'session_id', 'user_id', 'account_id', 'occurred_at'],
-    ...['sdk_meta', 'scorer', 'signals', 'app', 'device', 'verdict'],
+    ...['sdk_meta', 'scorer', 'signals', 'app', 'device', 'verdict', 'client_ip'],
     ...['app_version', 'os_version', 'device_brand', 'device_model'],
   ],
   sdk_meta: [
@@ -72,6 +74,7 @@ export function findEnvelopeWarnings(body: Telemetry, judged: Judged): SignalWar
     ...warnOfIds(body),
     ...warnOfMembers(body),
     ...warnOfTime(body.occurred_at, judged.receivedAtMs),
+    ...warnOfAddress(body.client_ip),
     ...warnOfTexts(body),
     ...warnOfSdk(body.sdk_meta),
     ...warnOfScorer(body.scorer, judged.raspScore),
@@ -167,6 +170,11 @@ function warnOfTime(value: unknown, receivedAtMs: number): SignalWarning[] {
   }
   if (ms <= receivedAtMs + aheadMsMax) return []
   return [warn('out_of_range', 'occurred_at', 'is more than a day ahead of the clock here')]
+}
+
+function warnOfAddress(value: unknown): SignalWarning[] {
+  if (typeof value !== 'string' || parseAddress(value) !== null) return []
+  return [warn('unreadable_value', 'client_ip', 'is no IP address, so nothing is measured of it')]
 }
 
 /** Optional texts of another type, which nothing reads. */

@@ -8,6 +8,7 @@ import { createSecretKey, type KeyObject } from 'node:crypto'
 import { undecidedShare } from '#shared/core/base/limits/stream.ts'
 import { type Bucket, fullBucket, type Rate } from '#shared/core/http/rate-limit.ts'
 import { type InstallRoot, toInstallRoot } from '#shared/core/installs/install-token.ts'
+import { addressKeyBytes, type ClientAddress } from '#shared/core/tenants/client-address.ts'
 import {
   syncedEntrySchema,
   type TenantEntry,
@@ -35,7 +36,15 @@ type TenantFault =
 type ListFault = 'unproven_lists' | 'unreadable_lists'
 /** Its telemetry is served all the same: only its Play tokens cannot be opened. */
 type AppFault = 'unsealable_play_keys'
-type CopyFault = TenantFault | ListFault | AppFault | VerdictKeyFault | 'unreadable_policy'
+/** Likewise: only nothing is measured of its clients' addresses. */
+type AddressFault = 'unsealable_address_key'
+type CopyFault =
+  | TenantFault
+  | ListFault
+  | AppFault
+  | AddressFault
+  | VerdictKeyFault
+  | 'unreadable_policy'
 
 export type Tenant = {
   tenantId: string
@@ -64,6 +73,12 @@ export type Tenant = {
   telemetryStream: number
   /** What a 200 tells its clients. */
   ingestAnswer: IngestAnswer
+  /** Which address of a client counts. */
+  clientAddress: ClientAddress
+  /** Whether events keep the full address. */
+  isAddressStored: boolean
+  /** What addresses are hashed under; null where it has none yet, so that nothing is measured. */
+  addressKey: KeyObject | null
   /** Its allow and deny lists. */
   lists: TenantLists
   /** Its apps, whose evidence counts. */
@@ -106,7 +121,7 @@ export type TenantCopy = {
 }
 
 type TenantCopyOptions = {
-  /** Of HMAC secrets, install roots, Play keys and the verdict key. */
+  /** Of HMAC secrets, install roots, Play keys, address keys and the verdict key. */
   opener: Opener
   /** How many telemetry streams this edge writes to. */
   telemetryStreams: number
@@ -238,6 +253,9 @@ function toTenant(
     undecidedShare: entry.ingest_share ?? undecidedShare,
     telemetryStream: entry.telemetry_stream ?? 1,
     ingestAnswer: entry.ingest_answer ?? 'full',
+    clientAddress: entry.client_address ?? 'connection',
+    isAddressStored: entry.store_client_address === true,
+    addressKey: unsealAddressKey(entry, options),
     lists,
     apps: openApps(entry, options.opener, () =>
       options.onFault('unsealable_play_keys', entry.tenant_id),
@@ -289,6 +307,23 @@ function unsealKey(
   }
 }
 
+/** @returns null, after a report, for one that cannot be unsealed */
+function unsealAddressKey(
+  entry: TenantEntry,
+  { opener, onFault }: Pick<TenantCopyOptions, 'opener' | 'onFault'>,
+): KeyObject | null {
+  const { tenant_id: tenantId, address_key_sealed: sealed } = entry
+  if (sealed === undefined) return null
+  try {
+    const key = Buffer.from(opener.unseal(sealed, { tenantId, kind: 'address' }), 'base64')
+    if (key.length === addressKeyBytes) return createSecretKey(key)
+  } catch {
+    // As one of another length.
+  }
+  onFault('unsealable_address_key', tenantId)
+  return null
+}
+
 /** A retired secret that cannot be unsealed counts as a wrong one. */
 function unsealRetired(entry: TenantEntry, opener: Opener): RetiredSecret | null {
   if (entry.hmac_secret_retired_sealed === undefined) return null
@@ -330,6 +365,9 @@ function unusable(tenantId: string, fault: TenantFault, lists: TenantLists): Ten
     undecidedShare,
     telemetryStream: 1,
     ingestAnswer: 'full',
+    clientAddress: 'connection',
+    isAddressStored: false,
+    addressKey: null,
     lists,
     apps: noApps,
     fault,

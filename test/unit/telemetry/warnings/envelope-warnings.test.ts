@@ -59,6 +59,7 @@ describe('an optional member', () => {
     ['user_ID', { user_ID: 'u' }, '$.user_ID', 'user_id'],
     ['usr_id', { usr_id: 'u' }, '$.usr_id', 'user_id'],
     ['uid', { uid: 'u' }, '$.uid', 'user_id'],
+    ['clientIp', { clientIp: '203.0.113.9' }, '$.clientIp', 'client_ip'],
     ['accountId', { accountId: 'u' }, '$.accountId', 'account_id'],
     ['timestamp', { timestamp: 1 }, '$.timestamp', 'occurred_at'],
     ['occuredAt', { occuredAt: 1 }, '$.occuredAt', 'occurred_at'],

@@ -16,6 +16,7 @@ import { Time } from '../../components/time/time.tsx'
 import { useMay } from '../../shell/operator.ts'
 import { webhookTones } from '../integrations.tsx'
 import { AppsPanel } from './apps-panel.tsx'
+import { ClientAddressPanel } from './client-address.tsx'
 import { IngestAnswerPanel } from './ingest-answer.tsx'
 import { InstallsPanel } from './installs/installs-panel.tsx'
 import { NewKeysDialog, RotateKeys } from './rotate-keys.tsx'
@@ -100,6 +101,7 @@ export function Page() {
                 <InstallsPanel tenant={data} />
                 <StaleSecretPanel tenantId={tenantId} />
                 <IngestAnswerPanel tenant={data} />
+                <ClientAddressPanel tenant={data} />
               </div>
             </div>
             <Suspense fallback={<Skeleton className="h-64" />}>
