@@ -18,8 +18,8 @@ import { type UndoDeps, undoAbandonedRotations } from '../tenants/rotation.ts'
 const roundMs = 1_000
 
 /**
- * How often it looks for tenants without an install root or an address key: they come with an upgrade, or with a
- * backup of an older release.
+ * How often it looks for tenants without an install root or an address key: they come with an
+ * upgrade, or with a backup of an older release.
  */
 const rootsEveryMs = 60_000
 

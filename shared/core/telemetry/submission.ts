@@ -128,8 +128,8 @@ export const readVerdictRequest = ({ verdict }: Telemetry): VerdictRequest | nul
 
 /**
  * Normalizes optional members in place: a null or empty `user_id` or `account_id`, which an SDK
- * sends before a login, becomes absent, and so do a `verdict` that is null and a `client_ip` that is
- * null or empty. The client's advisory score becomes a finite double.
+ * sends before a login, becomes absent, and so do a `verdict` that is null and a `client_ip` that
+ * is null or empty. The client's advisory score becomes a finite double.
  * @param value a parsed body; changed
  */
 export function normalizeOptionals(value: Record<string, unknown>): void {

@@ -1,8 +1,8 @@
 /**
  * The keys of an edge: it opens HMAC secrets, install roots, Play keys, the keys of addresses and
- * the key that signs verdicts, makes challenges, proves its own words, and checks what a console has
- * signed. None of them signs an entry or opens another kind of secret. An edge that still gets MASTER_KEY derives
- * them, and reads the form of the release before as well.
+ * the key that signs verdicts, makes challenges, proves its own words, and checks what a console
+ * has signed. None of them signs an entry or opens another kind of secret. An edge that still gets
+ * MASTER_KEY derives them, and reads the form of the release before as well.
  */
 import { anyOf, createProver, deriveKey, type Prover, type Verifier } from './proofs.ts'
 import {

@@ -18,8 +18,8 @@ type Wanted = { tenantId: string; actor: string }
 /**
  * Sets which address of the tenant's clients counts, at every edge when it returns. Repeating it is
  * harmless and waits for the edges again.
- * @throws Problem tenant_not_found; unavailable when the change is recorded but an edge may not have
- *   it yet
+ * @throws Problem tenant_not_found; unavailable when the change is recorded but an edge may not
+ *   have it yet
  */
 export async function setClientAddress(
   deps: AddressDeps,
@@ -38,8 +38,8 @@ export async function setClientAddress(
 }
 
 /**
- * Sets whether events of the tenant keep the full address of their client. Events that have one keep
- * it until they expire.
+ * Sets whether events of the tenant keep the full address of their client. Events that have one
+ * keep it until they expire.
  * @throws Problem as `setClientAddress`
  */
 export async function setStoreClientAddress(
