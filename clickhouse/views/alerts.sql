@@ -24,7 +24,8 @@ create or replace view {analytics:Identifier}.alerts (
   updated_at DateTime64(3, 'UTC')
     comment 'When its disposition, its assignee or its notes last changed, or when it was raised.',
   assignee LowCardinality(String)
-    comment 'The id of the operator who has it, opr_...; empty while nobody has.'
+    comment 'The id of the operator who has it, opr_...; empty while nobody has.',
+  {{connection_columns}}
 ) as
 select
   tenant_id, created_at, alert_id, seq, device_id, session_id, user_id, event_id, action,
@@ -39,6 +40,7 @@ select
       note String
     ))
   ) as history,
-  coalesce(changed_at, created_at) as updated_at, assignee
+  coalesce(changed_at, created_at) as updated_at, assignee,
+  {{connection_values}}
 from alerts_replica final
 comment 'Every alert with its current disposition and the history of it. Copied from the service''s own database: freshness says up to when. Cheap by tenant with time, and with device, user or alert.';

@@ -34,7 +34,15 @@ create or replace view {analytics:Identifier}.events (
   server_signals JSON(max_dynamic_paths = 64, max_dynamic_types = 2)
     comment 'What the service itself saw or verified, by path: server_signals.attestation.verified. No client can send it.',
   detected_server_signals Array(LowCardinality(String))
-    comment 'category.signal of every boolean one of these that is true and says that something is wrong, sorted.'
+    comment 'category.signal of every boolean one of these that is true and says that something is wrong, sorted.',
+  {{connection_columns}},
+  connection_address_hash String
+    comment 'The full address under a key of the tenant, so that equal addresses are equal here.',
+  connection_address String
+    comment 'The full address, where the tenant keeps it; empty otherwise. It is in no other view, and whoever may query this one sees it.',
+  connection_latitude Nullable(Float32)
+    comment 'Of the address''s city, in degrees; null when no database knows it.',
+  connection_longitude Nullable(Float32) comment 'The same.'
 ) as
 with {{decided_bits}} as decided_bits
 select
@@ -44,7 +52,12 @@ select
   policy_hash, client_score, client_action, client_flags, detected_signals, unknown_signals,
   signals, body, telemetry.platform as platform_sent, {{optional_values}},
   {{decided_values}},
-  server_signals, detected_server_signals
+  server_signals, detected_server_signals, {{connection_values}},
+  connection_address_hash, connection_address,
+  if(isNaN(telemetry.connection_latitude), null, telemetry.connection_latitude)
+    as connection_latitude,
+  if(isNaN(telemetry.connection_longitude), null, telemetry.connection_longitude)
+    as connection_longitude
 from telemetry final
 -- A redelivered event is the same row of the same month, so months need not be read together.
 settings do_not_merge_across_partitions_select_final = 1, defer_partition_pruning_after_final = 0

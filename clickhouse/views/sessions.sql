@@ -14,7 +14,10 @@ create or replace view {analytics:Identifier}.sessions (
   platform LowCardinality(String) comment 'android, ios or another, in lower case.',
   sdk_version LowCardinality(String) comment 'The SDK''s version.',
   app_version LowCardinality(String) comment 'The version of the app; empty when none was sent.',
-  device_model LowCardinality(String) comment 'The model of the phone; empty when none was sent.'
+  device_model LowCardinality(String) comment 'The model of the phone; empty when none was sent.',
+  connection_at Nullable(DateTime64(3, 'UTC'))
+    comment 'When its last event with a measured connection was received, of which the next columns are; null when it has none.',
+  {{connection_columns}}
 ) as
 select
   tenant_id, device_id, session_id, started_at, last_seen_at,
@@ -22,12 +25,14 @@ select
   arraySort(users) as users, intDiv(risk.rank, 8) as risk_score,
   ['ALLOW', 'REVIEW', 'BLOCK'][1 + bitAnd(bitShiftRight(risk.rank, 1), 3)] as action,
   risk.flags as risk_flags, {{platform}} as platform, client[2] as sdk_version,
-  client[3] as app_version, client[4] as device_model
+  client[3] as app_version, client[4] as device_model,
+  if(connection.network = '', null, connection.at) as connection_at,
+  {{latest_connection_values}}
 -- FINAL does not aggregate a part of a tuple that is read alone: it takes that of the first row.
 from (
   select
     tenant_id, device_id, session_id, started_at, last_seen_at, verdict, users, risk, client,
-    client[1] as platform
+    client[1] as platform, connection
   from sessions final
 )
 comment 'Every session of every device. Cheap by tenant with device and session; by time it reads two narrow columns of the tenant''s sessions.';

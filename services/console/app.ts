@@ -25,6 +25,7 @@ import { addSignalRoutes } from './analytics/signal-routes.ts'
 import { addSqlRoutes } from './analytics/sql/sql-routes.ts'
 import { addAppRoutes } from './attestation/app-routes.ts'
 import { addAttestationCheckRoute } from './attestation/check-routes.ts'
+import { addCoverageRoute } from './attestation/coverage-routes.ts'
 import { addAuditRoutes } from './audit/audit-routes.ts'
 import { addDeliveryRoutes } from './deliveries/delivery-routes.ts'
 import { addEntityRoutes } from './entities/entity-routes.ts'
@@ -40,6 +41,7 @@ import { addSecretRoutes } from './keys/secret-routes.ts'
 import { addVerdictKeyRoutes } from './keys/verdict-key-routes.ts'
 import { addListRoutes } from './lists/list-routes.ts'
 import { addNetworkRoutes } from './network/network-routes.ts'
+import { addNetworkUseRoutes } from './network/network-use-routes.ts'
 import { createAttemptLimits, limitedBys } from './operators/attempt-limits.ts'
 import { addAuthentication } from './operators/authenticate.ts'
 import { createKnownTokens } from './operators/known-tokens.ts'
@@ -76,6 +78,7 @@ const routes = [
   addSignatureRoutes,
   addAppRoutes,
   addAttestationCheckRoute,
+  addCoverageRoute,
   addCredentialRoutes,
   addRotationRoutes,
   addInstallRoutes,
@@ -92,6 +95,7 @@ const routes = [
   addAuditRoutes,
   addEdgeRoutes,
   addNetworkRoutes,
+  addNetworkUseRoutes,
   addAddressRoutes,
   addReconciliationRoutes,
   addPolicyRoutes,

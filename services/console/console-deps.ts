@@ -13,8 +13,10 @@ import { checkWebhookTarget } from '#shared/io/deliveries/outbound/outbound-clie
 import { publishTenantHint } from '#shared/io/deliveries/publish-hints.ts'
 import { createHistoryStore } from '#shared/io/devices/history-store.ts'
 import { createLinkStore } from '#shared/io/devices/link-store.ts'
+import { createNetworkStore } from '#shared/io/devices/network-store.ts'
 import { createSignalHistoryStore } from '#shared/io/devices/signal-history-store.ts'
 import { createUserStore } from '#shared/io/devices/user-store.ts'
+import { createCoverageReader } from '#shared/io/installs/coverage-store.ts'
 import type { Sealer } from '#shared/io/keys/console-keys.ts'
 import type { KnownForm } from '#shared/io/keys/key-form.ts'
 import type { NetworkData } from '#shared/io/network/network-data.ts'
@@ -112,6 +114,7 @@ export function createConsoleDeps(parts: ConsoleParts): ConsoleDeps {
     history: createHistoryStore(clickhouse),
     users: createUserStore(clickhouse),
     links: createLinkStore(clickhouse),
+    networks: createNetworkStore(clickhouse),
     signalHistory: createSignalHistoryStore(clickhouse),
     overview: createOverviewStore(clickhouse),
     loadRiskFeatures: createRiskFeatureStore(clickhouse).loadRiskFeatures,
@@ -120,6 +123,7 @@ export function createConsoleDeps(parts: ConsoleParts): ConsoleDeps {
     compareShadow: createShadowComparisonStore(clickhouse).compareShadow,
     prevalenceSpikes: createPrevalenceSpikeStore(clickhouse),
     fleet: createFleetStore(clickhouse),
+    readCoverage: createCoverageReader(clickhouse),
     ...createUnknownSignalStore(clickhouse),
     listStaleSecretRequests: async (secret) =>
       listStaleSecretRequests(requireNats(), sealer.proverOf('edge report'), secret),

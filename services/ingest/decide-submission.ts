@@ -15,7 +15,13 @@ import {
   toEventSignals,
 } from '#shared/core/installs/event-evidence.ts'
 import type { RevokedSerials } from '#shared/core/installs/revoked-serials.ts'
-import { applyListReason, findListEntry, toListReason } from '#shared/core/lists/lists.ts'
+import {
+  applyListReasons,
+  findListDecision,
+  noListDecision,
+  toListReasons,
+  withoutSilenced,
+} from '#shared/core/lists/lists.ts'
 import type { NetworkSources } from '#shared/core/network/connection.ts'
 import type { MeasuredConnection } from '#shared/core/network/measure-connection.ts'
 import type { Action, Score } from '#shared/core/scoring/score.ts'
@@ -205,9 +211,16 @@ export function decideVerified(body: Buffer, given: DecideFacts): Acceptance | R
   // Suppressions and lists are evaluated at the instant that is stored.
   const receivedAtMs = deps.wallMs()
   const measured = given.measure(parsed.telemetry)
-  const serverSignals = toServerSignals(given, parsed.telemetry, measured)
+  const forced = findForced(parsed.telemetry, tenant, policy)
+  // A test device of a sandbox keeps its action: no list is asked.
+  const listed =
+    forced === null
+      ? findListDecision(tenant.lists, parsed.telemetry, receivedAtMs, measured?.listed)
+      : noListDecision
+  const observed = toServerSignals(given, parsed.telemetry, measured)
+  const serverSignals = withoutSilenced(observed, listed)
   const sent = { telemetry: parsed.telemetry, serverSignals, receivedAtMs }
-  const score = scoreTelemetry(sent, tenant, policy)
+  const score = applyListReasons(forced ?? scoreTelemetry(sent, policy), toListReasons(listed))
   // The lease may have expired since the signature was verified.
   if (!deps.leaseValid()) return refusals.lease
   const counter = given.evidence?.counter ?? null
@@ -268,20 +281,21 @@ type Sent = {
   receivedAtMs: number
 }
 
+function findForced(
+  { device_id: deviceId }: Telemetry,
+  { environment }: Tenant,
+  { thresholds }: ActivePolicy,
+): Score | null {
+  return environment === 'sandbox' ? findForcedScore(deviceId, thresholds) : null
+}
+
 function scoreTelemetry(
   { telemetry, serverSignals, receivedAtMs }: Sent,
-  tenant: Tenant,
-  policy: ActivePolicy,
+  { score }: ActivePolicy,
 ): Score {
-  if (tenant.environment === 'sandbox') {
-    const forced = findForcedScore(telemetry.device_id, policy.thresholds)
-    if (forced !== null) return forced
-  }
   const { sdk_version: sdkVersion, platform } = telemetry.sdk_meta
   const context = { sdkVersion, platform, receivedAtMs }
-  const scored = policy.score(telemetry.signals as Signals, context, serverSignals)
-  const listed = findListEntry(tenant.lists.find, telemetry, receivedAtMs)
-  return listed === null ? scored : applyListReason(scored, toListReason(listed))
+  return score(telemetry.signals as Signals, context, serverSignals)
 }
 
 function toPlatform(platform: string): Platform {

@@ -1,8 +1,9 @@
 /**
- * The request log of this edge: the latest submissions of each tenant with their answer, for a
- * person who looks why a client is refused. It is kept in memory only and is bounded per tenant and
- * in all. Accepted submissions, refused ones and those without a verified signature are kept apart,
- * so a stranger who names a tenant pushes out nothing but what other strangers sent.
+ * The request log of this edge: the latest submissions of each tenant with their answer, and the
+ * registrations of installs that were refused, for a person who looks why a client is refused. It
+ * is kept in memory only and is bounded per tenant and in all. Accepted submissions, refused ones
+ * and those without a verified signature are kept apart, so a stranger who names a tenant pushes
+ * out nothing but what other strangers sent.
  */
 import { LRUCache } from 'lru-cache'
 import {
@@ -15,15 +16,22 @@ import {
 } from '#shared/core/base/limits/ingest.ts'
 import { type Problem, problemStatus } from '#shared/core/http/problem.ts'
 import { findTenant } from '#shared/core/telemetry/body-scan.ts'
-import type { RequestLogAnswer, RequestLogEntry } from '#shared/core/telemetry/request-log.ts'
+import type {
+  RequestLogAnswer,
+  RequestLogEntry,
+  SubmissionKind,
+} from '#shared/core/telemetry/request-log.ts'
 import type { Acceptance } from './decide-submission.ts'
 import type { Refusal } from './refusals.ts'
 
 export type RequestLog = {
   /** Notes a submission that is stored. */
   noteAccepted: (acceptance: Acceptance, requestId: string) => void
-  /** Notes a refused one some milliseconds later, if it can be tied to a tenant. */
-  noteRefused: (refusal: Refusal, body: Buffer, requestId: string) => void
+  /**
+   * Notes a refused one some milliseconds later, if it can be tied to a tenant.
+   * @param kind telemetry unless given
+   */
+  noteRefused: (refusal: Refusal, body: Buffer, requestId: string, kind?: SubmissionKind) => void
   /** What is remembered of a tenant. */
   read: (tenantId: string) => Omit<RequestLogAnswer, 'edge_id'>
   /** Forgets what is remembered of these devices of a tenant; null for all of the tenant. */
@@ -43,7 +51,13 @@ type RequestLogOptions = {
  */
 const readAfterMs = 20
 
-type Waiting = { refusal: Refusal; body: Buffer; requestId: string; atMs: number }
+type Waiting = {
+  kind: SubmissionKind
+  refusal: Refusal
+  body: Buffer
+  requestId: string
+  atMs: number
+}
 
 /** What stays when all entries are too many: the next 1,000 need no other look at all tenants. */
 const requestLogKeptShare = 0.9
@@ -73,6 +87,7 @@ export function createRequestLog({ hasTenant, wallMs }: RequestLogOptions): Requ
   return {
     noteAccepted: (acceptance, requestId) =>
       accepted.add(acceptance.tenantId, {
+        kind: 'telemetry',
         at_ms: acceptance.receivedAtMs,
         request_id: requestId,
         status: 200,
@@ -86,13 +101,13 @@ export function createRequestLog({ hasTenant, wallMs }: RequestLogOptions): Requ
         rasp_score: acceptance.score,
         rasp_action: acceptance.action,
       }),
-    noteRefused: (refusal, body, requestId) => {
+    noteRefused: (refusal, body, requestId, kind = 'telemetry') => {
       const list = refusal.verifiedTenantId === undefined ? waiting.unverified : waiting.verified
       if (list.length >= requestLogWaitingMax) {
         leftOut++
         return
       }
-      list.push({ refusal, body, requestId, atMs: wallMs() })
+      list.push({ kind, refusal, body, requestId, atMs: wallMs() })
       timer ??= setTimeout(readWaiting, readAfterMs)
     },
     read: (tenantId) => {
@@ -158,10 +173,11 @@ function createRings() {
 }
 
 /** Reads no more than the start of a body: it may be any sender's. */
-function toRefused({ refusal, body, requestId, atMs }: Waiting): RequestLogEntry {
+function toRefused({ kind, refusal, body, requestId, atMs }: Waiting): RequestLogEntry {
   const { problem, verifiedTenantId, retired } = refusal
   const text = body.toString('utf8', 0, requestLogReadBytes)
   return {
+    kind,
     at_ms: atMs,
     request_id: requestId,
     status: problemStatus(problem.code),

@@ -34,6 +34,7 @@ const benchmarks: Record<string, () => Promise<Benchmark>> = {
   backtest: () => import('./history/backtest.ts'),
   cookbook: () => import('./history/cookbook.ts'),
   network: () => import('./network/network.ts'),
+  identity: () => import('./identity/identity.ts'),
   console: () => import('./console/console.ts'),
 }
 
@@ -45,6 +46,7 @@ const together: [name: string, ...options: string[]][] = [
   ['scoring'],
   ['presets'],
   ['network'],
+  ['identity', '--phones', '20000'],
   ['unverified'],
   ['before-signature'],
   ['verdict'],

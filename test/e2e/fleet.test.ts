@@ -233,10 +233,11 @@ describe('di fleet --history', () => {
     const size = ['--history', '90', '--devices', '700', '--seed', '7']
     const made = await di('fleet', '--json', ...size, '--tenant', 'ninety')
     expect([made.code, made.error]).toEqual([0, ''])
-    const { from, to, events, alerts, dispositions } = JSON.parse(made.out) as {
+    const { from, to, events, replays, alerts, dispositions } = JSON.parse(made.out) as {
       from: string
       to: string
       events: number
+      replays: number
       alerts: number
       dispositions: number
     }
@@ -270,6 +271,18 @@ describe('di fleet --history', () => {
       events,
       sum('hit-rate-by-day', 1),
     ])
+    // A copy is no event, and the phone's next event tells of it.
+    const [replayed] = await runSql(
+      'ninety',
+      `select count(), countIf(has(flags, 'REPLAYED')) from (
+         select r.event_id, argMin(e.event_id, e.received_at) as next_id
+         from replays as r inner join events as e using (device_id)
+         where e.received_at > r.received_at group by r.event_id
+       ) as told left join decisions as d on d.event_id = told.next_id`,
+      {},
+    )
+    expect(replays).toBeGreaterThan(5)
+    expect(replayed!.map(Number)).toEqual([replays, replays])
     const csv = await di('cookbook', 'run', 'ninety', 'judging-speed', '--csv', '--from', from)
     expect(csv.out.trimEnd().split('\n')).toHaveLength(answers.get('judging-speed')!.length + 1)
     const week = new Date(Date.parse(from) + 7 * dayMs).toISOString()

@@ -178,6 +178,34 @@ describe('an allowed user', () => {
   })
 })
 
+describe('a connection', () => {
+  it('is listed, found and taken off by the command line in any of its spellings', async () => {
+    const entry = ['--deny', '--reason', 'abuse']
+    const add = (...which: string[]) =>
+      di<{ id: string }>('lists', 'add', 'acme', ...which, ...entry)
+    expect(await add('--network', '::ffff:9.9.9.0/120')).toMatchObject({ id: '9.9.9.0/24' })
+    expect(await add('--asn', 'AS64500')).toMatchObject({ id: '64500' })
+    expect(await add('--country', 'de')).toMatchObject({ id: 'DE' })
+    for (const which of [
+      ['--network', '9.9.9.0/24'],
+      ['--asn', '64500'],
+    ]) {
+      expect(await di('lists', 'list', 'acme', ...which)).toMatchObject({ total: 1 })
+      await di('lists', 'remove', 'acme', ...which, '--deny')
+      expect(await di('lists', 'list', 'acme', ...which)).toMatchObject({ total: 0 })
+    }
+    const refused = [
+      [['--network', '0.0.0.0/0'], 'is too wide'],
+      [['--network', '9.9.9.9/24'], 'the network with this prefix is 9.9.9.0/24'],
+      [['--asn', '64500', '--country', 'DE'], 'Give one of --device ID'],
+    ] as const
+    for (const [which, says] of refused) {
+      const failed = await add(...which).catch((error: { stderr: string }) => error.stderr)
+      expect(failed).toContain(says)
+    }
+  })
+})
+
 describe('the pages', () => {
   it('list the entries, add one for any id and from the page of a device, and take it off', async () => {
     const browser = await launchBrowser()
@@ -192,7 +220,7 @@ describe('the pages', () => {
       await page.getByRole('button', { name: 'Create the account' }).click()
       await page.getByRole('button', { name: 'Account of Ada Lovelace' }).waitFor()
       const entries = (query: string) =>
-        admin<{ total: number; data: { reason: string; created_by: string }[] }>(
+        admin<{ total: number; data: { id: string; reason: string; created_by: string }[] }>(
           running.stack,
           'GET',
           `/tenants/acme/lists?${query}`,
@@ -215,6 +243,27 @@ describe('the pages', () => {
       expect(await entries('id=mallory')).toMatchObject({
         total: 1,
         data: [{ list: 'deny', kind: 'user', reason: 'chargeback', created_by: invitation.email }],
+      })
+
+      await page.getByRole('button', { name: 'Add an entry' }).click()
+      await dialog.getByLabel('Kind').selectOption('network')
+      await dialog.getByLabel('Network').fill('8.8.8.8/24')
+      await dialog.getByLabel('Reason').fill('office')
+      await dialog.getByLabel('List').selectOption('allow')
+      await dialog.getByText('as for your own office').waitFor()
+      await dialog.getByRole('button', { name: 'Add' }).click()
+      await dialog.getByText('the network with this prefix is 8.8.8.0/24').waitFor()
+      expect(await findViolations(page)).toEqual([])
+      await dialog.getByLabel('Network').fill('8.8.8.0/24')
+      await dialog.getByRole('button', { name: 'Add' }).click()
+      await page.getByText('8.8.8.0/24').waitFor()
+      await page.goto('/manage/lists?tenant=acme&kind=country')
+      await page.getByText('DE (Germany)').waitFor()
+      expect(await findViolations(page)).toEqual([])
+      expect(await findOverflow(page)).toBe(0)
+      expect(await entries('kind=network')).toMatchObject({
+        total: 1,
+        data: [{ list: 'allow', id: '8.8.8.0/24', created_by: invitation.email }],
       })
 
       await page.goto('/t/acme/devices/phone')

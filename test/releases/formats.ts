@@ -20,6 +20,8 @@ import {
 } from '#shared/core/telemetry/request-log.ts'
 import { telemetrySchema } from '#shared/core/telemetry/submission.ts'
 import {
+  connectionListKey,
+  connectionListSchema,
   edgeEntrySchema,
   edgeGoneSchema,
   edgeKey,
@@ -120,6 +122,7 @@ const tenant: Required<z.infer<typeof tenantEntrySchema>> = {
   ingest_bytes: { perSecond: 1_000, burst: 2_000 },
   ingest_share: 0.5,
   list_shards: 1,
+  connection_list: true,
   telemetry_stream: 2,
   install_roots: [
     {
@@ -183,6 +186,21 @@ export const formats: Readonly<Record<string, Format<never>>> = {
         ],
       },
       key: (value) => listKey(value.tenant_id, value.shard),
+    }),
+  ),
+  'connection list': format(
+    directoryEntry({
+      schema: connectionListSchema,
+      sample: {
+        tenant_id: tenantId,
+        version: 4,
+        entries: [
+          ['8.8.8.0/24', 'deny', 'network', 'entry-1', 'attack', null],
+          ['64500', 'allow', 'asn', 'entry-2', 'office', 1_800_000_000_000],
+          ['DE', 'deny', 'country', 'entry-3', 'embargo', null],
+        ],
+      },
+      key: (value) => connectionListKey(value.tenant_id),
     }),
   ),
   'policy document': format(
@@ -276,6 +294,7 @@ export const formats: Readonly<Record<string, Format<never>>> = {
         left_out: 1,
         entries: [
           {
+            kind: 'registration',
             at_ms: 1_767_225_600_000,
             request_id: 'request-1',
             status: 200,

@@ -17,6 +17,7 @@ import type { Phone } from '../phones/population.ts'
 import { prepareEvent } from '../phones/telemetry-bodies.ts'
 import type { HistoryInstalls, StreamElement } from './history-installs.ts'
 import type { HistoryPlan } from './history-plan.ts'
+import { planReplays } from './history-replays.ts'
 
 /** The edge's record of the tenant. */
 export type EdgeTenant = {
@@ -36,10 +37,12 @@ export type AcceptedVisit = {
   body: Buffer
   /** The registration that was received before it, of a phone that then had no token. */
   registration: StreamElement | null
+  /** Whether its bytes came before: then it is no new event. */
+  isReplay: boolean
 }
 
 /**
- * Decides the events of a history, in the order of their receipt.
+ * Decides the events of a history, and replays of some, in the order of their receipt.
  * @param span.startMs the origin of `occurred_at`
  * @param span.endMs events at or after it are left out
  * @param installs of phones that register; without them the tenant's secret signs every event
@@ -92,8 +95,7 @@ export function acceptVisits(
     scorer: tenant.policy!.score,
     startedAtMs: startMs,
   }
-  return planned.map(({ phone, atMs }, index) => {
-    nowMs = atMs
+  const send = ({ phone, atMs }: { phone: Phone; atMs: number }, index: number): Sent => {
     const { body } = prepareEvent(bodies, index, atMs - startMs)
     const install = installs?.before(phone, sessions[index]!.sessionId, atMs) ?? null
     const credentials =
@@ -103,11 +105,31 @@ export function acceptVisits(
             signature: signBody(body, createSecretKey(install.key, 'utf8')),
             install: install.token,
           }
+    return { phone, body, credentials, registration: install?.registration ?? null }
+  }
+  const accept = ({ phone, body, credentials, registration }: Sent, atMs: number) => {
+    nowMs = atMs
     const decision = decideSubmission(body, credentials, deps)
     if (decision.kind === 'refused') throw new Error(`the edge refused: ${decision.reason}`)
-    const registration = install?.registration ?? null
     return { eventId: toEventId(body), phone, atMs, head: decision.head, body, registration }
-  })
+  }
+  // Only what installs signed is captured: phones without them are as before.
+  const replays = installs === null ? [] : planReplays(seed, planned)
+  const sent = planned.map(send)
+  return [
+    ...sent.map((one, index) => ({ ...accept(one, planned[index]!.atMs), isReplay: false })),
+    ...replays.map(({ index, atMs }) => {
+      return { ...accept({ ...sent[index]!, registration: null }, atMs), isReplay: true }
+    }),
+  ].sort((a, b) => a.atMs - b.atMs)
+}
+
+/** What a phone sent; whoever has it can send it again. */
+type Sent = {
+  phone: Phone
+  body: Buffer
+  credentials: { signature: string; install?: string }
+  registration: StreamElement | null
 }
 
 function toTenant(known: EdgeTenant, installRoots: Tenant['installRoots']): Tenant {
@@ -132,7 +154,7 @@ function toTenant(known: EdgeTenant, installRoots: Tenant['installRoots']): Tena
     clientAddress: 'connection',
     isAddressStored: false,
     addressKey: null,
-    lists: { usable: () => true, find: () => [] },
+    lists: { usable: () => true, find: () => [], findOfConnection: () => [] },
     apps: { listed: [], playKeys: new Map() },
     fault: null,
   }

@@ -181,7 +181,8 @@ function createRaise(
   { postgres, seed }: HistoryScorerOptions,
   raised: RaisedVisit[],
 ): DecideBatchDeps['raiseAlerts'] {
-  const visitOf = new Map(visits.map((visit) => [visit.eventId, visit]))
+  const firsts = visits.filter(({ isReplay }) => !isReplay)
+  const visitOf = new Map(firsts.map((visit) => [visit.eventId, visit]))
   return async (candidates) => {
     const due = candidates
       .map((candidate) => {

@@ -42,6 +42,8 @@ export type HistorySummary = {
   from: string
   to: string
   events: number
+  /** Events whose bytes were sent again, long after. */
+  replays: number
   alerts: number
   dispositions: number
   deliveries: { delivered: number; failed: number }
@@ -125,6 +127,7 @@ export async function runHistory(
     const raised = await withOldActivityKept(clickhouse, () => scoreVisits(visits, scoring))
     const judging = { seed, endMs, stories: model.stories, checkStop }
     const dispositions = await judgeAll(postgres, raised, judging)
+    const replays = visits.filter(({ isReplay }) => isReplay).length
     const failed = raised.filter((one) => one.isUndelivered).length
     return {
       tenant_id: tenantId,
@@ -133,7 +136,8 @@ export async function runHistory(
       devices,
       from: new Date(span.startMs).toISOString(),
       to: new Date(endMs).toISOString(),
-      events: visits.length,
+      events: visits.length - replays,
+      replays,
       alerts: raised.length,
       dispositions,
       deliveries: { delivered: raised.length - failed, failed },

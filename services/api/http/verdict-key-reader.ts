@@ -1,6 +1,7 @@
 /**
- * Reads the verdict keys for any number of requests with one query a second. While Postgres is away
- * the last answer counts for some minutes: the keys cannot change then.
+ * Reads the verdict keys for any number of requests with one query a second. While this
+ * process has no Postgres the last answer counts for some minutes. A console that has it may rotate
+ * the keys meanwhile, so a new key signs only once such answers have expired.
  */
 import { verdictKeysReadEveryMs, verdictKeysStaleMsMax } from '#shared/core/base/limits/rest-api.ts'
 import type { VerdictKeySet } from '#shared/core/verdicts/verdict-keys.ts'

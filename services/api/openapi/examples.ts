@@ -15,6 +15,14 @@ import { compilePolicy } from '#shared/core/scoring/scoring.ts'
 import { type SignalList, toSignalList } from '#shared/core/signals/signal-list.ts'
 import { correlate, countKey, findVelocity } from '#shared/core/velocity/correlation.ts'
 
+const connectionExample = {
+  country: 'DE',
+  asn: 64500,
+  organization: 'Example Hosting Ltd',
+  network: '203.0.113.0/24',
+  kinds: ['hosting', 'vpn'],
+}
+
 export const submissionExample = {
   tenant_id: 'demo',
   device_id: '4f6c1d8e-51c5-4d8b-9a57-0c2b4f1a7e33',
@@ -123,6 +131,7 @@ function toAlertExample(): Alert {
     epoch: 1,
     streamOffset: 4_096,
     body: submissionExample,
+    connection: { ...connectionExample, address_hash: '' },
   }
   const findings = findVelocity(defaultPolicy.velocity, counts)
   const candidate = decideAlert(event, correlate(scored, findings, defaultPolicy))
@@ -139,6 +148,7 @@ export const deviceExample = {
   risk_score: alertExample.decision.risk_score,
   platform: submissionExample.sdk_meta.platform,
   sdk_version: submissionExample.sdk_meta.sdk_version,
+  connection: connectionExample,
   install: {
     provider: 'key_attestation',
     verdict: 'verified',
@@ -161,6 +171,7 @@ export const deviceExample = {
       risk_flags: alertExample.flags,
       platform: submissionExample.sdk_meta.platform,
       sdk_version: submissionExample.sdk_meta.sdk_version,
+      connection: connectionExample,
     },
   ],
   sessions_total: 31,
@@ -193,6 +204,7 @@ export const eventExample = {
   session_id: submissionExample.session_id,
   user_id: submissionExample.user_id,
   sdk_meta: submissionExample.sdk_meta,
+  connection: connectionExample,
   received_at: startedAt,
   rasp_score: scored.score,
   rasp_action: scored.action,

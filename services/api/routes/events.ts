@@ -121,6 +121,7 @@ function toEvent(event: DecidedEvent) {
     ...(event.osVersion === '' ? {} : { os_version: event.osVersion }),
     ...(event.deviceBrand === '' ? {} : { device_brand: event.deviceBrand }),
     ...(event.deviceModel === '' ? {} : { device_model: event.deviceModel }),
+    connection: event.connection,
     received_at: toIso(event.receivedAtMs),
     ...(event.occurredAtMs === null ? {} : { occurred_at: toIso(event.occurredAtMs) }),
     rasp_score: event.raspScore,

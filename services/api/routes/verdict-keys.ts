@@ -22,8 +22,8 @@ export function addVerdictKeyRoute(app: ZodApp, deps: VerdictKeyRouteDeps): void
         tags: ['Verdicts'],
         summary: 'The keys that verify verdict tokens',
         description:
-          'A JSON Web Key Set; it needs no API key. A key is in it for six minutes before it signs ' +
-          'and until its last token has expired, so keep it for as long as `Cache-Control` says, and ' +
+          'A JSON Web Key Set; it needs no API key. A key is in it for eleven minutes before it ' +
+          'signs and until its last token has expired, so keep it for as long as `Cache-Control` says, and ' +
           'fetch it once more for a token with an unknown `kid`.',
         response: { 200: verdictKeySetSchema },
         example: verdictKeySetExample,

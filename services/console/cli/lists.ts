@@ -1,4 +1,4 @@
-/** `di lists ...`: the allow and deny lists of a tenant's devices and users. */
+/** `di lists ...`: the allow and deny lists of a tenant's devices, users and connections. */
 import { Option } from 'commander'
 import { listPageMax } from '#shared/core/base/limits/lists.ts'
 import { type Answer, change, command, group, read, toPath, toQuery } from './commands.ts'
@@ -9,17 +9,21 @@ const path = '/tenants/{tenant_id}/lists'
 
 type Listed = Answer<typeof path>
 type ListEntry = Listed['data'][number]
-type Which = { device?: string; user?: string; allow?: true; deny?: true }
+type ListKind = ListEntry['kind']
+type Which = Partial<Record<ListKind, string>> & { allow?: true; deny?: true }
 
 const which = [
   ['--device <id>', 'this device'],
   ['--user <id>', 'this user or account'],
+  ['--network <cidr>', 'this network, such as 8.8.8.0/24, or address'],
+  ['--asn <number>', 'this operator of networks, such as 64500'],
+  ['--country <code>', 'this country, such as DE'],
   ['--allow', 'the allow list'],
   ['--deny', 'the deny list'],
 ] as const
 
-export const lists = group('lists', 'allow and deny lists of devices and users', [
-  change('add <slug>', 'put a device or a user on a list', ['post', path], {
+export const lists = group('lists', 'allow and deny lists of devices, users and connections', [
+  change('add <slug>', 'put a device, a user or a connection on a list', ['post', path], {
     options: [
       ...which,
       new Option('--reason <code>', 'why, as a code such as chargeback').makeOptionMandatory(),
@@ -35,7 +39,7 @@ export const lists = group('lists', 'allow and deny lists of devices and users',
   }),
   command<Which>(
     'remove <slug>',
-    'take a device or a user off a list',
+    'take a device, a user or a connection off a list',
     which,
     async (context, args, options) => {
       const filters = requireOne(options)
@@ -64,25 +68,26 @@ export const lists = group('lists', 'allow and deny lists of devices and users',
   }),
 ])
 
-type Filters = { list?: 'allow' | 'deny'; kind?: 'user' | 'device'; id?: string }
+type Filters = { list?: 'allow' | 'deny'; kind?: ListKind; id?: string }
 
-/** @throws CliError when both of two options are given that exclude each other */
-function toFilters({ device, user, allow, deny }: Which): Filters {
-  if (device !== undefined && user !== undefined) {
-    throw new CliError('Give one of --device ID and --user ID.')
-  }
+const kinds: readonly ListKind[] = ['device', 'user', 'network', 'asn', 'country']
+const oneKind = 'Give one of --device ID, --user ID, --network CIDR, --asn N and --country CC.'
+
+/** @throws CliError when several of the options are given that exclude each other */
+function toFilters(options: Which): Filters {
+  const given = kinds.flatMap((kind) =>
+    options[kind] === undefined ? [] : [{ kind, id: options[kind] }],
+  )
+  if (given.length > 1) throw new CliError(oneKind)
+  const { allow, deny } = options
   if (allow && deny) throw new CliError('Give one of --allow and --deny.')
-  const id = device ?? user
-  return {
-    ...(allow || deny ? { list: allow ? 'allow' : 'deny' } : {}),
-    ...(id === undefined ? {} : { kind: device === undefined ? 'user' : 'device', id }),
-  }
+  return { ...(allow || deny ? { list: allow ? 'allow' : 'deny' } : {}), ...given[0] }
 }
 
 /** @throws CliError unless the options name one entry */
 function requireOne(options: Which): Filters {
   const filters = toFilters(options)
-  if (filters.id === undefined) throw new CliError('Give one of --device ID and --user ID.')
+  if (filters.id === undefined) throw new CliError(oneKind)
   if (filters.list === undefined) throw new CliError('Give one of --allow and --deny.')
   return filters
 }

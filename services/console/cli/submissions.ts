@@ -72,6 +72,7 @@ const showGiven = ({ verified }: Submission, text: string | null) =>
 
 const requestColumns: readonly Column<Submission>[] = [
   ['AT', ({ at }) => toTime(at)],
+  ['KIND', 'kind'],
   ['ANSWER', ({ status, code }) => `${status} ${code}`],
   ['WHY', (one) => one.reason ?? `${one.rasp_score} ${one.rasp_action}`],
   ['DEVICE', (one) => showGiven(one, one.device_id)],

@@ -7,7 +7,7 @@ import { hash } from 'node:crypto'
 import { isDeepStrictEqual } from 'node:util'
 import { toEventId } from '#shared/core/base/ids.ts'
 import { Problem } from '#shared/core/http/problem.ts'
-import { applyListReason, findListReason } from '#shared/core/lists/lists.ts'
+import { applyListReasons, findListReasons } from '#shared/core/lists/lists.ts'
 import { seesTenant, type TenantScope } from '#shared/core/operators/roles.ts'
 import { type Policy, policySchema } from '#shared/core/policies/policy.ts'
 import type { Reason, Score } from '#shared/core/scoring/score.ts'
@@ -67,8 +67,8 @@ export async function explainEvent(
     tenant === null ? event.flags.includes(sandboxForced) : tenant.environment === 'sandbox'
   const forced = sandbox ? findForcedScore(body.device_id, policy.thresholds) : null
   // Entries come and go: the list decision of that time is part of the event.
-  const listed = findListReason(event.reasons ?? [])
-  const again = applyListReason(forced ?? steps, listed)
+  const listed = findListReasons(event.reasons ?? [])
+  const again = applyListReasons(forced ?? steps, listed)
   const comparison = compare(event, again, stored)
   return {
     event: toShownEvent(event),

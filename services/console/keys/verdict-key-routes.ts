@@ -59,7 +59,7 @@ export function addVerdictKeyRoutes(app: ConsoleApp, deps: VerdictKeyDeps): void
         tags: ['Credentials'],
         summary: 'Sign verdict tokens with the next key; returns once every edge does',
         description:
-          'The next key has to be published for six minutes, so that every copy of the keys has it. ' +
+          'The next key has to be published for eleven minutes, so that every copy of the keys has it. ' +
           'The key before stays published until its last token has expired.',
         body: rotateBody,
         problems: ['conflict'],

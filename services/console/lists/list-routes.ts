@@ -1,4 +1,4 @@
-/** Allow and deny lists of a tenant's devices and users. */
+/** Allow and deny lists of a tenant's devices, users and connections. */
 import { z } from 'zod'
 import {
   adminListEntrySchema,
@@ -46,11 +46,14 @@ export function addListRoutes(app: ConsoleApp, { postgres, wallMs }: ListRouteDe
         operationId: 'addListEntry',
         idempotency: 'kept',
         tags: ['Lists'],
-        summary: 'Put a device or a user on the allow or the deny list',
+        summary: 'Put a device, a user or a connection on the allow or the deny list',
         description:
           'Every edge acts on it within a second. A device or user that is denied is BLOCK with ' +
           'the flag DENY_LISTED and a risk score of 100; an allowed one is ALLOW with the flag ' +
-          'ALLOW_LISTED and a risk score of 0, and raises no alert. Deny beats allow. ' +
+          'ALLOW_LISTED and a risk score of 0, and raises no alert. So is an event from a denied ' +
+          'network, operator or country, by the address that the service sees. An allowed one ' +
+          'decides nothing: the event has the flag CONNECTION_ALLOWED, and what the service saw of ' +
+          'its connection counts nothing. Deny beats allow. ' +
           '`rasp_score` stays what the signals give, and the test devices of a sandbox keep the ' +
           'action that their id forces. An entry of the same id on the same list is replaced.',
         params: tenantParams,

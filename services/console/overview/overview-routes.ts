@@ -85,6 +85,12 @@ async function readTelemetry(
     devices: pairOf('devices'),
     sessions: pairOf('sessions'),
     actions: { ALLOW: pairOf('allow'), REVIEW: pairOf('review'), BLOCK: pairOf('block') },
+    connections: {
+      measured: pairOf('measured'),
+      anonymous: pairOf('anonymous'),
+      hosting: pairOf('hosting'),
+      countries: pairOf('countries'),
+    },
     top_flags: flags,
     sdk_versions: versions.map(({ platform, sdkVersion, events, devices }) => ({
       platform,

@@ -23,6 +23,11 @@ export const overviewSchema = z
         devices: pair,
         sessions: pair,
         actions: z.object({ ALLOW: pair, REVIEW: pair, BLOCK: pair }),
+        connections: z
+          .object({ measured: pair, anonymous: pair, hosting: pair, countries: pair })
+          .describe(
+            'events with a measured connection; those over a VPN, a proxy, a relay or Tor; those from a data centre; how many countries',
+          ),
         top_flags: z.array(z.object({ flag: z.string(), events: pair, devices: pair })),
         sdk_versions: z.array(
           z.object({

@@ -3,7 +3,7 @@ import { setTimeout } from 'node:timers/promises'
 import { z } from 'zod'
 import { requestLogPauseMs, requestLogQueriesMax } from '#shared/core/base/limits/ingest.ts'
 import { Problem, unavailable } from '#shared/core/http/problem.ts'
-import type { RequestLogEntry } from '#shared/core/telemetry/request-log.ts'
+import { type RequestLogEntry, submissionKinds } from '#shared/core/telemetry/request-log.ts'
 import type { Queryable } from '#shared/io/postgres/postgres.ts'
 import type { RequestLogs } from '#shared/io/telemetry/request-log-queries.ts'
 import type { EdgeList } from '#shared/io/tenants/directory/list-edges.ts'
@@ -28,6 +28,7 @@ const requestLogQuery = z.strictObject({
 })
 
 const requestSchema = z.object({
+  kind: z.enum(submissionKinds).describe('of registrations of installs, refused ones are listed'),
   at: z.string().describe("by the edge's clock"),
   request_id: z.string(),
   edge_id: z.string(),
@@ -75,7 +76,7 @@ export function addRequestLogRoute(app: ConsoleApp, deps: RequestLogRouteDeps): 
         description:
           'Edges keep them in memory since their start: for each tenant the last 50 accepted ones, ' +
           'the last 50 refused ones, and the last 50 that name the tenant without a valid ' +
-          'signature. Calls for one tenant within half a second share one query of the edges.',
+          'signature; of registrations of installs, those that were refused. Calls for one tenant within half a second share one query of the edges.',
         params: tenantParams,
         querystring: requestLogQuery,
         response: { 200: requestsSchema },

@@ -6,7 +6,7 @@
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { evidenceTimeoutMs, registrationBytesMax } from '#shared/core/base/limits/installs.ts'
-import { Problem } from '#shared/core/http/problem.ts'
+import { Problem, problemStatus } from '#shared/core/http/problem.ts'
 import { decodeChallenge, findChallengeFault } from '#shared/core/installs/challenge.ts'
 import type { VerifiedEvidence } from '#shared/core/installs/evidence-signals.ts'
 import { type InstallRequest, parseInstall } from '#shared/core/installs/install-request.ts'
@@ -89,8 +89,12 @@ function refuseRegistration(
   refusal: Refusal,
   body?: Buffer,
 ): void {
-  deps.observe.refused(refusal)
-  sendRefusal(deps.submissions, response, refusal, body)
+  const { submissions, observe } = deps
+  observe.refused(refusal)
+  if (body !== undefined) {
+    submissions.requestLog.noteRefused(refusal, body, requestIdOf(response), 'registration')
+  }
+  sendRefusal(submissions, response, refusal, body)
 }
 
 /** @returns why it is refused; null when it waits for its acknowledgement */
@@ -98,11 +102,25 @@ async function decideRegistration(
   deps: RegistrationDeps,
   submission: Submission,
 ): Promise<Refusal | null> {
-  const { submissions, bounds } = deps
+  const { submissions } = deps
   const { response, body } = submission
   const tenant = findRegistrar(body, signatureOf(response), submissions.decide)
   if ('kind' in tenant) return tenant
   proveConnection(response.socket)
+  const refusal = await decideVerified(deps, submission, tenant)
+  // A refusal that a second look at the signature made is no verified one.
+  if (refusal === null || problemStatus(refusal.problem.code) === 401) return refusal
+  return { ...refusal, verifiedTenantId: tenant.tenantId }
+}
+
+/** @returns as `decideRegistration`, of a body whose signature is valid */
+async function decideVerified(
+  deps: RegistrationDeps,
+  submission: Submission,
+  tenant: Tenant,
+): Promise<Refusal | null> {
+  const { submissions, bounds } = deps
+  const { body } = submission
   if (!submissions.decide.mayWait(tenant)) return refusals.registrations
   const end = bounds.begin(tenant.tenantId)
   if (typeof end !== 'function') return end
@@ -189,7 +207,8 @@ function offer(
   const bytes = toWaiterBytes(head, body)
   const respond = (settlement: Settlement) => {
     if (settlement.fault !== null) {
-      refuseRegistration(deps, response, { ...refusals.notStored, eventId })
+      const refusal = { ...refusals.notStored, verifiedTenantId: tenantId, eventId }
+      refuseRegistration(deps, response, refusal, sent)
       return
     }
     submissions.addToBacklog(telemetryStream, settlement.sequence, tenantId, bytes)

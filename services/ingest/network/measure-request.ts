@@ -55,7 +55,7 @@ function compare(
   if (found === null || country === undefined || found.signals.relay === true) return found
   const mismatch = findCountryMismatch(country, signals as Signals)
   if (mismatch === null) return found
-  return { head: found.head, signals: { ...found.signals, country_mismatch: mismatch } }
+  return { ...found, signals: { ...found.signals, country_mismatch: mismatch } }
 }
 
 const measureNothing: MeasureEvent = () => null

@@ -8,6 +8,7 @@ import { PoisonError } from '#shared/core/base/outcome.ts'
 import type { AcceptedRegistration } from '#shared/core/installs/registration.ts'
 import type { Signals } from '#shared/core/signals/signal-definition.ts'
 import { type AcceptedEvent, decodeBatch } from '#shared/core/telemetry/event-batch.ts'
+import { readInstall } from '#shared/core/telemetry/install.ts'
 import type { Telemetry } from '#shared/core/telemetry/submission.ts'
 import { toFilledCategories } from '#shared/core/velocity/signals-missing.ts'
 import type { ConsumedMessage } from '#shared/io/nats/consume/consume.ts'
@@ -91,7 +92,8 @@ function toSlimMessage({ events, deadLetters }: Decoded): Pick<Kept, 'source' | 
 
 function toSlim(event: AcceptedEvent, source: Source, index: number): AcceptedEvent {
   const { event_id, tenant_id, received_at, rasp_score, rasp_action, reasons, body } = event
-  const { policy_version, policy_hash, epoch, streamOffset, server_signals, install } = event
+  const { policy_version, policy_hash, epoch, streamOffset } = event
+  const { server_signals, install, connection } = event
   return {
     event_id,
     tenant_id,
@@ -106,8 +108,9 @@ function toSlim(event: AcceptedEvent, source: Source, index: number): AcceptedEv
     // A few names with small values, unlike the signals of the body.
     ...(server_signals === undefined ? {} : { server_signals }),
     ...(install === undefined ? {} : { install }),
+    ...(connection === undefined ? {} : { connection }),
     filledCategories: toFilledCategories(body.signals as Signals),
-    // Deciding needs no other member of the body.
+    // Deciding, and an alert, need no other member of the body.
     body: new SlimBody(body, source, index) as unknown as Telemetry,
   }
 }
@@ -121,6 +124,8 @@ class SlimBody {
   readonly account_id: string | undefined
   readonly sdk_meta: Telemetry['sdk_meta']
   readonly scorer: Telemetry['scorer']
+  readonly app: { version: string }
+  readonly device: { model: string }
   readonly #source: Source
   readonly #index: number
 
@@ -134,6 +139,9 @@ class SlimBody {
     this.account_id = body.account_id
     this.sdk_meta = { sdk_version, platform, batch_type }
     this.scorer = { rasp_score, rasp_action, rasp_flags }
+    const { appVersion, deviceModel } = readInstall(body)
+    this.app = { version: appVersion }
+    this.device = { model: deviceModel }
     this.#source = source
     this.#index = index
   }

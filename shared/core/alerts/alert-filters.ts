@@ -9,9 +9,18 @@ import { decisions, dispositions } from './dispositions.ts'
 
 /**
  * What a parameter takes: some of these words, an id, a score from 0 to 100, an ISO-8601 instant,
- * or the email of an operator and `unassigned`.
+ * a country, the number of a network's operator, a network in CIDR notation, or the email of an
+ * operator and `unassigned`.
  */
-export type FilterValues = readonly [string, ...string[]] | 'id' | 'score' | 'instant' | 'assignee'
+export type FilterValues =
+  | readonly [string, ...string[]]
+  | 'id'
+  | 'score'
+  | 'instant'
+  | 'country'
+  | 'asn'
+  | 'network'
+  | 'assignee'
 
 /**
  * How a value is compared with the column; shared/io has the SQL of each. `page` and `updated`
@@ -23,6 +32,8 @@ export type FilterTest =
   | 'is_severity'
   | 'at_least'
   | 'is'
+  | 'is_number'
+  | 'is_within'
   | 'page'
   | 'updated'
 
@@ -118,6 +129,30 @@ export const alertFilters = {
     test: 'is',
     index: 'list',
   },
+  country: {
+    takes: 'country',
+    description:
+      'Alerts whose event came from this country, ISO 3166-1 alpha-2. It is the country of the address, which a VPN can choose.',
+    column: 'connection_country',
+    test: 'is',
+    index: 'list',
+  },
+  asn: {
+    takes: 'asn',
+    description:
+      'Alerts whose event came from the networks of this operator: the number of the autonomous system, as `64500` or `AS64500`.',
+    column: 'connection_asn',
+    test: 'is_number',
+    index: 'list',
+  },
+  network: {
+    takes: 'network',
+    description:
+      'Alerts whose event came from this network or one within it, in CIDR notation. Of an address the /24 of IPv4 and the /48 of IPv6 is kept, so a longer prefix is refused.',
+    column: 'connection_network',
+    test: 'is_within',
+    index: 'list',
+  },
   from: {
     takes: 'instant',
     description:
@@ -161,7 +196,7 @@ export type CountedFilter = {
 
 type ValueOf<Takes extends FilterValues> = Takes extends readonly string[]
   ? readonly Takes[number][]
-  : Takes extends 'score' | 'instant'
+  : Takes extends 'score' | 'instant' | 'asn'
     ? number
     : string
 

@@ -8,6 +8,7 @@ import {
   reasonObjectSchema,
   riskSchema,
 } from '#shared/core/http/field-schemas.ts'
+import { toConnectionField } from '#shared/core/network/connection-answer.ts'
 import { severities } from '#shared/core/scoring/score.ts'
 import { actorSchema } from './actor-schema.ts'
 import { decisions } from './dispositions.ts'
@@ -52,6 +53,7 @@ export const alertSchema = z
     sdk_version: contextSchema('The version of the SDK.', ['4.2.0']),
     app_version: contextSchema('The version of the app.', ['12.1.0']),
     device_model: contextSchema('The model of the phone.', ['Pixel 8']),
+    connection: toConnectionField('The network that the event which raised the alert came from.'),
     created_at: instantSchema,
     updated_at: instantSchema.meta({
       description:

@@ -1,4 +1,5 @@
 /** An alert as Postgres has it, and what clients and people see of it. */
+import { type ConnectionColumns, toConnection } from '#shared/core/network/connection-columns.ts'
 import { type Reason, toSeverity } from '#shared/core/scoring/score.ts'
 import { toActor } from './alert-actors.ts'
 import type { Alert, OperatorAlert } from './alert-schema.ts'
@@ -26,7 +27,8 @@ export type AlertRow = {
   sdk_version: string | null
   app_version: string | null
   device_model: string | null
-} & ChangeColumns
+} & ConnectionColumns &
+  ChangeColumns
 
 /** What people change of an alert, beside its disposition. */
 type ChangeColumns = {
@@ -59,6 +61,11 @@ const columnsOfRow: Record<keyof AlertRow, true> = {
   sdk_version: true,
   app_version: true,
   device_model: true,
+  connection_network: true,
+  connection_country: true,
+  connection_asn: true,
+  connection_organization: true,
+  connection_kinds: true,
   changed_at: true,
   assignee: true,
   assignee_id: true,
@@ -95,6 +102,7 @@ export const toAlert = (row: AlertRow): Alert => ({
   reasons: row.reasons,
   disposition: row.disposition,
   ...toContext(row),
+  connection: toConnection(row),
   created_at: row.created_at.toISOString(),
   updated_at: (row.changed_at ?? row.created_at).toISOString(),
   assignee: row.assignee === null ? null : toActor(row.assignee, row.assignee_id),
@@ -126,6 +134,11 @@ export const alertFields = {
   sdk_version: (alert) => alert.sdk_version ?? '',
   app_version: (alert) => alert.app_version ?? '',
   device_model: (alert) => alert.device_model ?? '',
+  country: ({ connection }) => connection?.country ?? '',
+  asn: ({ connection }) => connection?.asn ?? '',
+  organization: ({ connection }) => connection?.organization ?? '',
+  network: ({ connection }) => connection?.network ?? '',
+  network_kinds: ({ connection }) => connection?.kinds.join(' ') ?? '',
 } satisfies Record<string, (alert: ShownAlert) => string | number>
 export type AlertField = keyof typeof alertFields
 export const alertFieldNames = Object.keys(alertFields) as AlertField[]

@@ -1,5 +1,7 @@
 /** When an event raises an alert. */
 import { toAlertId } from '#shared/core/base/ids.ts'
+import { parseNetwork } from '#shared/core/network/address.ts'
+import type { ConnectionColumns } from '#shared/core/network/connection-columns.ts'
 import type { Reason } from '#shared/core/scoring/score.ts'
 import type { AcceptedEvent } from '#shared/core/telemetry/event-batch.ts'
 import { readInstall, toPlatform } from '#shared/core/telemetry/install.ts'
@@ -24,6 +26,7 @@ export type AlertCandidate = {
   sdkVersion: string | null
   appVersion: string | null
   deviceModel: string | null
+  connection: ConnectionColumns
   /** Continues the trace of the event; left out when it is not traced. */
   traceparent?: string
 }
@@ -57,6 +60,28 @@ export function decideAlert(event: AcceptedEvent, risk: Risk): AlertCandidate | 
     sdkVersion: toText(meta.sdk_version),
     appVersion: toText(appVersion),
     deviceModel: toText(deviceModel),
+    connection: toColumns(event.connection),
+  }
+}
+
+/** Of an alert whose event has no measured connection. */
+export const noConnection: ConnectionColumns = {
+  connection_network: null,
+  connection_country: null,
+  connection_asn: null,
+  connection_organization: null,
+  connection_kinds: null,
+}
+
+/** What is no network, Postgres could not store: then the alert is raised without a connection. */
+function toColumns(connection: AcceptedEvent['connection']): ConnectionColumns {
+  if (connection === undefined || parseNetwork(connection.network) === null) return noConnection
+  return {
+    connection_network: connection.network,
+    connection_country: toText(connection.country ?? ''),
+    connection_asn: connection.asn ?? null,
+    connection_organization: toText(connection.organization ?? ''),
+    connection_kinds: connection.kinds ?? [],
   }
 }
 
@@ -88,5 +113,6 @@ export const toAlertRow = (
   sdk_version: candidate.sdkVersion,
   app_version: candidate.appVersion,
   device_model: candidate.deviceModel,
+  ...candidate.connection,
   created_at: more.createdAt,
 })

@@ -75,6 +75,39 @@ const decided: readonly { column: string; type: string; about: string; value: st
   },
 ]
 
+/**
+ * What is measured of a connection, for every view that has it: the columns of `telemetry` and of
+ * `alerts_replica`, or the members of the latest connection in `sessions` and `devices`.
+ */
+const connectionFacts: readonly { name: string; type: string; about: string }[] = [
+  {
+    name: 'network',
+    type: 'String',
+    about:
+      "The network that is kept of the client's address, in CIDR notation: /24 of IPv4, /48 of IPv6; empty when nothing was measured, and then all connection columns are.",
+  },
+  {
+    name: 'country',
+    type: textType,
+    about: 'The country of the address, ISO 3166-1 alpha-2; empty when no database knows it.',
+  },
+  {
+    name: 'asn',
+    type: 'UInt32',
+    about: "The number of the network's operator; 0 when no database knows it.",
+  },
+  {
+    name: 'organization',
+    type: textType,
+    about: "The name of the network's operator; empty when no database knows it.",
+  },
+  {
+    name: 'kinds',
+    type: `Array(${textType})`,
+    about: 'What the network is: those of tor, vpn, hosting, proxy, relay and mobile that apply.',
+  },
+]
+
 /** The column of a type, and its value by the signal's path. */
 const typed: Record<SignalType, { type: string; value: (path: string) => string }> = {
   boolean: { type: 'Nullable(Bool)', value: (path) => `${path}.:Bool` },
@@ -112,6 +145,13 @@ export function toViewParts(catalog: Catalog = fullCatalog): Readonly<Record<str
       .map(([name, what]) => `${name} ${textType} comment ${quote(`${what}; ${whenAbsent}`)}`)
       .join(',\n  '),
     optional_values: texts.map(([name]) => name).join(', '),
+    connection_columns: connectionFacts
+      .map(({ name, type, about }) => `connection_${name} ${type} comment ${quote(about)}`)
+      .join(',\n  '),
+    connection_values: connectionFacts.map(({ name }) => `connection_${name}`).join(', '),
+    latest_connection_values: connectionFacts
+      .map(({ name }) => `connection.${name} as connection_${name}`)
+      .join(', '),
     signal_columns: toColumns(client),
     signal_values: toValues(client),
     server_signal_columns: toColumns(server),

@@ -5,7 +5,7 @@
  */
 import { toAlert, unchanged } from '#shared/core/alerts/alert.ts'
 import type { Alert } from '#shared/core/alerts/alert-schema.ts'
-import { type AlertCandidate, toAlertRow } from '#shared/core/alerts/decide-alert.ts'
+import { type AlertCandidate, noConnection, toAlertRow } from '#shared/core/alerts/decide-alert.ts'
 import { toDeliveryId, toTestAlertId } from '#shared/core/base/ids.ts'
 import { sandboxForced } from '#shared/core/telemetry/sandbox.ts'
 
@@ -44,6 +44,7 @@ export function toTestEvent(
     sdkVersion: null,
     appVersion: null,
     deviceModel: null,
+    connection: noConnection,
   }
   // Receivers expect a number from 1. One that tracks `seq` skips 1 as already processed.
   const row = toAlertRow(candidate, { seq: 1, createdAt: new Date(nowMs) })

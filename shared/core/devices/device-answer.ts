@@ -21,6 +21,7 @@ export const toSession = (session: SessionHistory) => ({
   action: session.action,
   risk_flags: session.riskFlags,
   ...toClientFields(session),
+  connection: session.connection,
 })
 
 /** What the app said of itself; members that it did not send are left out. */
@@ -55,6 +56,7 @@ export function toDeviceFields(device: DeviceHistory, { sessions, users }: Devic
     peak_rasp_score: device.peakRaspScore,
     risk_score: device.peakRiskScore,
     ...toClientFields(device.client),
+    connection: device.connection,
     install: toInstall(device.install),
     users_cursor: nextUser === null ? null : encodeCursor(users, [nextUser]),
     sessions_total: device.sessionsTotal,

@@ -5,6 +5,8 @@
  */
 import { compareBytes } from '#shared/core/base/byte-order.ts'
 import type { Registration } from '#shared/core/installs/registration.ts'
+import type { Connection } from '#shared/core/network/connection-answer.ts'
+import { toConnection } from '#shared/core/network/connection-columns.ts'
 import { type Action, actions } from '#shared/core/scoring/score.ts'
 
 /** One row of a session; several rows can make up a session. */
@@ -21,6 +23,17 @@ export type SessionRow = [
   /** Platform, SDK version, app version and phone model; empty of rows of earlier releases. */
   client: string[],
   users: string[],
+  connection: LatestConnection,
+]
+
+/** Of the latest event with a measured connection; every member is empty when there is none. */
+export type LatestConnection = [
+  receivedAtMs: number | string,
+  network: string,
+  country: string,
+  asn: number,
+  organization: string,
+  kinds: string[],
 ]
 
 export type SessionHistory = {
@@ -38,6 +51,8 @@ export type SessionHistory = {
   sdkVersion: string
   appVersion: string
   deviceModel: string
+  /** Of its latest event that has one; null when none has. */
+  connection: Connection | null
   startedAtMs: number
   lastSeenAtMs: number
 }
@@ -60,6 +75,8 @@ export type DeviceHistory = {
   install: DeviceInstall | null
   /** Of the session that was seen last. */
   client: Pick<SessionHistory, 'platform' | 'sdkVersion' | 'appVersion' | 'deviceModel'>
+  /** Of its latest event that has one; null when none has. */
+  connection: Connection | null
   /** Users and accounts, sorted by their bytes. */
   users: string[]
   /** The user after which the next ones continue, or null when these are the last. */
@@ -96,6 +113,7 @@ type Joined = {
   verdict: Verdict
   risk: { rank: number; flags: readonly string[] }
   client: readonly string[]
+  connection: LatestConnection
   startedAtMs: number
   lastSeenAtMs: number
 }
@@ -105,12 +123,12 @@ export function joinSessions(rows: readonly SessionRow[]): SessionHistory[] {
   const sessions = new Map<string, Joined>()
   for (const row of rows) {
     const [sessionId, startedAtMs, lastSeenAtMs, raspScore, raspAction, flags] = row
-    const [, , , , , , rank, riskFlags, client] = row
+    const [, , , , , , rank, riskFlags, client, , connection] = row
     const verdict = { raspScore, raspAction, flags }
     const risk = { rank, flags: riskFlags }
     const known = sessions.get(sessionId)
     if (known === undefined) {
-      sessions.set(sessionId, { verdict, risk, client, startedAtMs, lastSeenAtMs })
+      sessions.set(sessionId, { verdict, risk, client, connection, startedAtMs, lastSeenAtMs })
       continue
     }
     known.startedAtMs = Math.min(known.startedAtMs, startedAtMs)
@@ -118,19 +136,22 @@ export function joinSessions(rows: readonly SessionRow[]): SessionHistory[] {
     if (compareVerdicts(verdict, known.verdict) > 0) known.verdict = verdict
     if (compareRisks(risk, known.risk) > 0) known.risk = risk
     if (compareTexts(client, known.client) > 0) known.client = client
+    if (compareConnections(connection, known.connection) > 0) known.connection = connection
   }
   return [...sessions]
     .map(([sessionId, joined]) => toSession(sessionId, joined))
     .sort(compareRecent)
 }
 
-function toSession(sessionId: string, { verdict, risk, client, ...times }: Joined): SessionHistory {
+function toSession(sessionId: string, joined: Joined): SessionHistory {
+  const { verdict, risk, client, connection, ...times } = joined
   return {
     sessionId,
     ...verdict,
     ...toRisk(risk.rank),
     riskFlags: [...risk.flags],
     ...toClient(client),
+    connection: toLatestConnection(connection),
     ...times,
   }
 }
@@ -145,6 +166,22 @@ export function findLatestClient(rows: readonly SessionRow[]): string[] {
   }
   return latest?.[8] ?? []
 }
+
+/** The latest connection of all rows. @param rows at least one */
+export const findLatestConnection = (rows: readonly SessionRow[]): LatestConnection =>
+  rows
+    .map((row) => row[10])
+    .reduce((latest, one) => (compareConnections(one, latest) > 0 ? one : latest))
+
+/** @returns null when no event has one */
+export const toLatestConnection = (latest: LatestConnection): Connection | null =>
+  toConnection({
+    connection_network: latest[1],
+    connection_country: latest[2],
+    connection_asn: latest[3],
+    connection_organization: latest[4],
+    connection_kinds: latest[5],
+  })
 
 /** The distinct users of the rows in byte order, in which users are shown and paged. */
 export function joinUsers(rows: readonly SessionRow[]): string[] {
@@ -186,6 +223,15 @@ function compareVerdicts(a: Verdict, b: Verdict): number {
 
 const compareRisks = (a: Joined['risk'], b: Joined['risk']): number =>
   a.rank - b.rank || compareTexts(a.flags, b.flags)
+
+/** The order of the engine's tuples: the later one is the greater. */
+const compareConnections = (a: LatestConnection, b: LatestConnection): number =>
+  Number(a[0]) - Number(b[0]) ||
+  compareBytes(a[1], b[1]) ||
+  compareBytes(a[2], b[2]) ||
+  a[3] - b[3] ||
+  compareBytes(a[4], b[4]) ||
+  compareTexts(a[5], b[5])
 
 /** The order of the engine's arrays. */
 function compareTexts(a: readonly string[], b: readonly string[]): number {

@@ -27,6 +27,8 @@ import {
   installProviders,
   installVerdicts,
 } from '#shared/core/installs/registration.ts'
+import { formatNetwork, isNoLongerThanStored, parseNetwork } from '#shared/core/network/address.ts'
+import { toConnectionField } from '#shared/core/network/connection-answer.ts'
 import { emailSchema } from '#shared/core/operators/email-schema.ts'
 import { actions } from '#shared/core/scoring/score.ts'
 import { warningCodes } from '#shared/core/telemetry/signal-warnings.ts'
@@ -56,6 +58,7 @@ export const sessionSchema = z
     action: actionSchema.meta({ description: 'The action of its highest risk score.' }),
     risk_flags: z.array(flagSchema).meta({ description: 'Those of its highest risk score.' }),
     ...clientFields,
+    connection: toConnectionField('The network that its latest measured event came from.'),
   })
   .meta({ id: 'Session' })
 
@@ -85,6 +88,7 @@ export const deviceSchema = z
     peak_rasp_score: riskSchema.meta({ description: 'The highest score of all its sessions.' }),
     risk_score: riskSchema.meta({ description: 'The highest risk score of all its sessions.' }),
     ...clientFields,
+    connection: toConnectionField('The network that its latest measured event came from.'),
     install: deviceInstallSchema.nullable().meta({
       description: 'The latest registration of the app; null when it has never registered.',
     }),
@@ -227,11 +231,52 @@ export const scoreParameter = (description: string) =>
     .optional()
     .meta({ type: 'integer', minimum: 0, maximum: 100, pattern: undefined, description })
 
+const countryParameter = (description: string) =>
+  z
+    .string()
+    .regex(/^[A-Za-z]{2}$/, 'must be a country code of two letters, such as DE')
+    .transform((text) => text.toUpperCase())
+    .optional()
+    .meta({ description, examples: ['DE'] })
+
+const asnParameter = (description: string) =>
+  z
+    .string()
+    .regex(/^(?:AS)?\d{1,10}$/i, asnMessage)
+    .transform((text) => Number(text.replace(/^AS/i, '')))
+    .refine((number) => number >= 1 && number <= asnMax, asnMessage)
+    .optional()
+    .meta({ description, examples: ['64500', 'AS64500'] })
+/** Numbers have 32 bits; 0 is reserved (RFC 7607). */
+const asnMax = 2 ** 32 - 1
+const asnMessage = 'must be the number of a network operator, as 64500 or AS64500'
+
+/** A network as text; the parsed value has the spelling of those that are stored. */
+const networkParameter = (description: string) =>
+  z
+    .string()
+    .max(networkCharactersMax, networkMessage)
+    .transform((text, context) => {
+      const network = parseNetwork(text)
+      if (network !== null && isNoLongerThanStored(network)) return formatNetwork(network)
+      context.addIssue({ code: 'custom', message: networkMessage })
+      return z.NEVER
+    })
+    .optional()
+    .meta({ description, examples: ['203.0.113.0/24', '2001:db8::/32'] })
+/** The longest IPv6 address with IPv4 in it has 45 characters, its prefix four. */
+const networkCharactersMax = 49
+const networkMessage =
+  'must be a network in CIDR notation, at most /24 of IPv4 or /48 of IPv6, such as 203.0.113.0/24'
+
 /** The parameter of a filter. */
 function toFilterParameter({ takes, description }: FilterEntry) {
   if (typeof takes !== 'string') return someOf(takes, description)
   if (takes === 'score') return scoreParameter(description)
   if (takes === 'instant') return instantParameter(description)
+  if (takes === 'country') return countryParameter(description)
+  if (takes === 'asn') return asnParameter(description)
+  if (takes === 'network') return networkParameter(description)
   if (takes === 'id') return idSchema.optional().meta({ description })
   return z
     .union([z.literal(unassigned), emailSchema])

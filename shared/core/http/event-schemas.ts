@@ -2,6 +2,7 @@
 import { z } from 'zod'
 import { eventsPageDefault, eventsPageMax } from '#shared/core/base/limits/rest-api.ts'
 import { metaCharactersMax } from '#shared/core/base/limits/telemetry.ts'
+import { toConnectionField } from '#shared/core/network/connection-answer.ts'
 import { actions } from '#shared/core/scoring/score.ts'
 import { flagCodes } from '#shared/core/signals/flag-codes.ts'
 import { categories, serverCategories } from '#shared/core/signals/signal-definition.ts'
@@ -50,6 +51,7 @@ export const eventSchema = z
     os_version: optionalText,
     device_brand: optionalText,
     device_model: optionalText,
+    connection: toConnectionField('The network that the event came from.'),
     received_at: instantSchema,
     occurred_at: instantSchema.optional().meta({
       description: 'By the client’s clock, which is never trusted; where it reads as a time.',

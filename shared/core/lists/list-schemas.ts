@@ -3,16 +3,16 @@ import { z } from 'zod'
 import { listPageDefault, listPageMax } from '#shared/core/base/limits/lists.ts'
 import { cursorParameter, instantParameter, pageSize } from '#shared/core/http/api-schemas.ts'
 import { instantSchema } from '#shared/core/http/field-schemas.ts'
-import { isPlaceholderId } from '#shared/core/telemetry/placeholder-ids.ts'
 import { idSchema } from '#shared/core/telemetry/submission.ts'
-import { listKinds, listNames } from './lists.ts'
+import { listKinds, listNames } from './list-entry.ts'
 
 const listSchema = z.enum(listNames, `must be one of ${listNames.join(', ')}`).meta({
   description:
-    '`deny`: every event is BLOCK. `allow`: every event is ALLOW and raises no alert. `deny` beats `allow`.',
+    '`deny`: every event is BLOCK. `allow`: every event of a device or user is ALLOW and raises no alert; of a network, operator or country it decides nothing, and only the `connection` signals that the service sees count nothing. `deny` beats `allow`.',
 })
 const kindSchema = z.enum(listKinds, `must be one of ${listKinds.join(', ')}`).meta({
-  description: 'What the id is: a `device_id`, or a `user_id` or `account_id`.',
+  description:
+    'What the id is: a `device_id`; a `user_id` or `account_id`; or of the address that an event comes from its `network`, the number of its operator (`asn`), or its `country`.',
 })
 const reasonSchema = z
   .string()
@@ -29,7 +29,9 @@ const entryFields = {
   entry_id: z.string(),
   list: listSchema,
   kind: kindSchema,
-  id: z.string(),
+  id: z.string().meta({
+    description: 'A network is in CIDR notation, an operator a number, a country two capitals.',
+  }),
   reason: reasonSchema,
   expires_at: instantSchema.nullable().meta({ description: 'Null never expires.' }),
   expired: z.boolean().meta({
@@ -54,9 +56,11 @@ export const adminListEntrySchema = z.object({
 export const listEntryBody = z.strictObject({
   list: listSchema,
   kind: kindSchema,
-  id: idSchema
-    .refine((id) => !isPlaceholderId(id), 'is a placeholder that many devices or users share')
-    .meta({ examples: ['4f6c1d8e-device'] }),
+  id: idSchema.meta({
+    description:
+      'No placeholder such as `unknown`. A network is in CIDR notation or an address, without bits behind its prefix, at most a /8 of IPv4 or a /16 of IPv6, and one of the internet, since no connection is measured from others. An operator is `64500` or `AS64500`, a country a code of ISO 3166-1 alpha-2. The answer has the one spelling that is kept.',
+    examples: ['4f6c1d8e-device', '8.8.8.0/24', 'AS64500', 'DE'],
+  }),
   reason: reasonSchema,
   expires_at: instantParameter(
     'The entry has no effect from this instant on, by the server’s clock. Null never expires. Left out, an entry that is replaced keeps its expiry, and a new one never expires; the answer says which.',
@@ -75,7 +79,9 @@ export const listEntryPath = z.object({
 export const listEntriesQuery = z.strictObject({
   list: listSchema.optional(),
   kind: kindSchema.optional(),
-  id: idSchema.optional().meta({ description: 'Entries of this device or user.' }),
+  id: idSchema.optional().meta({
+    description: 'Entries of this device, user or connection; of a connection give its kind, too.',
+  }),
   reason: reasonSchema.optional(),
   state: z
     .enum(['active', 'expired'], 'must be one of active, expired')

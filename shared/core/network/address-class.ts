@@ -2,7 +2,7 @@
  * Which addresses say something of a client's network: by IANA's registries of special-purpose
  * addresses, where the longest match counts. Of IPv6 only 2000::/3 is given out.
  */
-import { type AddressWords, parseNetwork } from './address.ts'
+import { type AddressWords, containsNetwork, type Network, parseNetwork } from './address.ts'
 import { buildTable, findValue } from './range-table.ts'
 
 /** `global` addresses are routed in the internet. Nothing is measured of the others. */
@@ -52,14 +52,25 @@ const specialNetworks: readonly (readonly [network: string, name: AddressClass])
   ['ff00::/8', 'multicast'],
 ]
 
+const registered = specialNetworks.map(([text, name]) => {
+  const network = parseNetwork(text)
+  if (network === null) throw new Error(`${text} is not a network`)
+  return { ...network, name }
+})
+
 const classes = buildTable(
-  specialNetworks.map(([text, name]) => {
-    const network = parseNetwork(text)
-    if (network === null) throw new Error(`${text} is not a network`)
-    return { ...network, value: addressClasses.indexOf(name) }
-  }),
+  registered.map(({ name, ...network }) => ({ ...network, value: addressClasses.indexOf(name) })),
 )
 
 /** The class of an address; IPv4 outside the registry is `global`. */
 export const classOf = (words: AddressWords): AddressClass =>
   addressClasses[findValue(classes, words)]!
+
+/**
+ * The class of a network: that of the longest special network that contains all of it. A network
+ * that only has special ones within is not of their class.
+ */
+export function classOfNetwork(network: Network): AddressClass {
+  const around = registered.filter((special) => containsNetwork(special, network))
+  return around.sort((a, b) => b.length - a.length)[0]?.name ?? 'global'
+}

@@ -58,6 +58,17 @@ export type Network = { words: AddressWords; length: number }
  * @returns null for what is none, and where bits behind the prefix are set (`203.0.113.9/24`)
  */
 export function parseNetwork(text: string): Network | null {
+  const found = parsePrefix(text)
+  if (found === null) return null
+  const { words } = toNetwork(found)
+  return words.every((word, at) => word === found.words[at]) ? found : null
+}
+
+/**
+ * Reads an address with the length of a prefix, of which bits behind the prefix may be set.
+ * @returns null for what is none
+ */
+export function parsePrefix(text: string): Network | null {
   const slash = text.indexOf('/')
   const words = parseAddress(slash === -1 ? text : text.slice(0, slash))
   if (words === null) return null
@@ -68,11 +79,20 @@ export function parseNetwork(text: string): Network | null {
   // Of ::ffff:203.0.113.0/120 the first 96 bits are those of the mapping.
   const isMapped = words.length === 1 && text.includes(':')
   const length = Number(suffix) - (isMapped ? 96 : 0)
-  if (length < 0 || length > bits) return null
-  return toNetworkWords(words, length).every((word, at) => word === words[at])
-    ? { words, length }
-    : null
+  return length < 0 || length > bits ? null : { words, length }
 }
+
+/** The network of an address with the length of a prefix: the bits behind it are 0. */
+export const toNetwork = ({ words, length }: Network): Network => ({
+  words: toNetworkWords(words, length),
+  length,
+})
+
+/** Whether a network contains another one, or is the same. */
+export const containsNetwork = (wide: Network, { words, length }: Network): boolean =>
+  wide.words.length === words.length &&
+  wide.length <= length &&
+  toNetworkWords(words, wide.length).every((word, at) => word === wide.words[at])
 
 /** An address with the bits behind a prefix set to 0. */
 function toNetworkWords(words: AddressWords, length: number): AddressWords {
@@ -88,9 +108,16 @@ export const formatNetwork = ({ words, length }: Network): string =>
 
 /** Bits of the network that is kept of an address: households and sites have one each. */
 const storedBits = { v4: 24, v6: 48 } as const
+const storedBitsOf = (words: AddressWords) => (words.length === 1 ? storedBits.v4 : storedBits.v6)
+
+/** Whether a network can contain one that is stored of an address, or be it. */
+export const isNoLongerThanStored = ({ words, length }: Network): boolean =>
+  length <= (words.length === 1 ? storedBits.v4 : storedBits.v6)
 
 /** The network that is stored of an address: the /24 of IPv4, the /48 of IPv6. */
-export function toStoredNetwork(words: AddressWords): string {
-  const length = words.length === 1 ? storedBits.v4 : storedBits.v6
-  return formatNetwork({ words: toNetworkWords(words, length), length })
-}
+export const toStoredNetwork = (words: AddressWords): string =>
+  formatNetwork(toNetwork({ words, length: storedBitsOf(words) }))
+
+/** Whether a network says no more of an address than what is stored of it. */
+export const isNoNarrowerThanStored = ({ words, length }: Network): boolean =>
+  length <= storedBitsOf(words)

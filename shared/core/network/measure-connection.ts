@@ -1,5 +1,6 @@
 /** What an event says of the address that it came from: the member of its head, and its signals. */
 import { createHmac, type KeyObject } from 'node:crypto'
+import type { ListedConnection } from '../lists/list-entry.ts'
 import type { CategorySignals } from '../signals/signal-definition.ts'
 import { formatAddress, parseAddress, toStoredNetwork } from './address.ts'
 import {
@@ -13,6 +14,8 @@ import type { EventConnection } from './event-connection.ts'
 
 export type MeasuredConnection = {
   head: EventConnection
+  /** What lists of networks, operators and countries match. */
+  listed: ListedConnection
   /** Of category `connection`; empty where no source says anything of any address. */
   signals: CategorySignals
 }
@@ -51,7 +54,8 @@ export function measureConnection(
     head.longitude = found.longitude
   }
   if (found.kinds !== 0) head.kinds = toKindNames(found.kinds)
-  return { head, signals: toConnectionSignals(sources, found) }
+  const listed = { words, country: head.country, asn: head.asn }
+  return { head, listed, signals: toConnectionSignals(sources, found) }
 }
 
 const hashCharacters = 22

@@ -62,6 +62,7 @@ export const postgresPrivileges = {
     // Allow and deny lists, with a key that has the scope.
     list_entries: change,
     list_shards: count,
+    connection_lists: count,
     audit_log: [writeAudit],
     // What is published. The private halves are in another column.
     verdict_keys: ['select(kid, state, public_jwk, created_at, kept_until)'],
@@ -102,7 +103,7 @@ export const postgresPrivileges = {
           'delivery_attempts',
           'idempotent_answers',
         ],
-        ...['list_entries', 'list_shards'],
+        ...['list_entries', 'list_shards', 'connection_lists'],
         ...[
           'replication_changes',
           'replication_removals',

@@ -3,7 +3,7 @@
  * decides. It uses the same functions and inputs as the active policy. The version depends on the
  * event alone, so a redelivered event gets the same one. A shadow decision raises no alert.
  */
-import { applyListReason, findListReason } from '#shared/core/lists/lists.ts'
+import { applyListReasons, findListReasons } from '#shared/core/lists/lists.ts'
 import type { Score } from '#shared/core/scoring/score.ts'
 import type { Scorer } from '#shared/core/scoring/scoring.ts'
 import { compilePolicy } from '#shared/core/scoring/scoring.ts'
@@ -73,7 +73,7 @@ export function decideShadow(
     findForced(event, policy) ??
     score(event.body.signals as Signals, toContext(event), event.server_signals)
   // The list decision of that time holds under every policy.
-  const scored = applyListReason(computed, findListReason(event.reasons))
+  const scored = applyListReasons(computed, findListReasons(event.reasons))
   const verdict = { rasp_score: scored.score, rasp_action: scored.action, reasons: scored.reasons }
   const missing = isMissingOff(policy) ? null : features.missing
   const { body, received_at } = event

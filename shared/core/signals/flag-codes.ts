@@ -65,6 +65,7 @@ export const flagCodes = [
   'PLACEHOLDER_ID',
   'ALLOW_LISTED',
   'DENY_LISTED',
+  'CONNECTION_ALLOWED',
   'SANDBOX_FORCED',
 ] as const
 

@@ -67,6 +67,9 @@ export const flags: Readonly<Record<Flag, string>> = {
   TENANT_SIGNAL: 'A signal was found that the tenant declared or chose to weigh itself.',
   PLACEHOLDER_ID: 'An id is a placeholder that many share, so nothing is counted by it.',
   ALLOW_LISTED: 'An operator or a key of the tenant has put the device or user on the allow list.',
-  DENY_LISTED: 'An operator or a key of the tenant has put the device or user on the deny list.',
+  DENY_LISTED:
+    'An operator or a key of the tenant has put the device, the user or the connection on the deny list.',
+  CONNECTION_ALLOWED:
+    'The connection is on the allow list: what the service saw of it counts nothing.',
   SANDBOX_FORCED: 'A sandbox test device forces this action.',
 }

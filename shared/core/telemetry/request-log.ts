@@ -4,8 +4,14 @@
  */
 import { z } from 'zod'
 
+/** What a client sent: telemetry, or the registration of an install. */
+export const submissionKinds = ['telemetry', 'registration'] as const
+export type SubmissionKind = (typeof submissionKinds)[number]
+
 /** One submission as an edge answered it. */
 export const requestLogEntrySchema = z.object({
+  /** Absent in the answers of older edges, which remember telemetry alone. */
+  kind: z.enum(submissionKinds).default('telemetry'),
   /** When it was decided, by the edge's clock, in ms since 1970. */
   at_ms: z.number().int(),
   request_id: z.string(),

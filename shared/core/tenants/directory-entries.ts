@@ -2,7 +2,7 @@
 import { z } from 'zod'
 import { installRootsMax } from '#shared/core/base/limits/installs.ts'
 import { appEntriesSchema } from '#shared/core/installs/tenant-apps.ts'
-import { listKinds, listNames } from '#shared/core/lists/lists.ts'
+import { connectionKinds, idKinds, listNames } from '#shared/core/lists/list-entry.ts'
 import { clientAddresses } from './client-address.ts'
 import { ingestAnswers } from './ingest-answer.ts'
 
@@ -15,10 +15,21 @@ export const listKey = (tenantId: string, shard: number | string): string =>
   `list.${tenantId}.${shard}`
 /** The start of the KV keys of all shards. */
 export const listKeyPrefix = 'list.'
-/** @returns null when the key is not one of a shard */
-export function parseListKey(key: string): { tenantId: string; shard: string } | null {
-  const [kind, tenantId = '', shard = '', ...rest] = key.split('.')
-  return kind === 'list' && rest.length === 0 ? { tenantId, shard } : null
+/**
+ * The KV key of a tenant's lists of networks, operators and countries. It is no shard of its lists:
+ * an edge of an earlier release refuses a tenant with a shard that it cannot read, and reads on
+ * over a key that it does not know.
+ */
+export const connectionListKey = (tenantId: string): string => `connections.${tenantId}`
+export const connectionListKeyPrefix = 'connections.'
+/**
+ * Reads the key of a shard or of a list of connections, whose `shard` is null.
+ * @returns null when the key is neither
+ */
+export function parseListKey(key: string): { tenantId: string; shard: string | null } | null {
+  const [kind, tenantId = '', shard = null, ...rest] = key.split('.')
+  if (kind === 'connections' && shard === null) return { tenantId, shard }
+  return kind === 'list' && rest.length === 0 ? { tenantId, shard: shard ?? '' } : null
 }
 /** The KV key of an edge's announcement. */
 export const edgeKey = (edgeId: string): string => `edge.${edgeId}`
@@ -62,6 +73,8 @@ export const tenantEntrySchema = z.object({
   ingest_share: z.number().positive().lt(1).nullish(),
   /** Shards of its lists that are in the directory; missing for none. An edge needs all of them. */
   list_shards: z.number().int().positive().optional(),
+  /** Present when the directory has its list of connections: an edge needs it. */
+  connection_list: z.literal(true).optional(),
   /** The number of its telemetry stream; missing for the first one. */
   telemetry_stream: z.number().int().positive().optional(),
   /**
@@ -101,7 +114,7 @@ export const listShardSchema = z.object({
     z.tuple([
       z.string(),
       z.enum(listNames),
-      z.enum(listKinds),
+      z.enum(idKinds),
       z.string(),
       z.string(),
       z.number().int().nullable(),
@@ -109,6 +122,27 @@ export const listShardSchema = z.object({
   ),
 })
 export type ListShard = z.infer<typeof listShardSchema>
+
+/**
+ * A tenant's lists of networks, operators and countries, whole: an edge makes one table of it. They
+ * are no hashes: an edge has to compare addresses with networks.
+ */
+export const connectionListSchema = z.object({
+  tenant_id: z.string(),
+  version: z.number().int(),
+  /** [network, operator or country, list, kind, entry id, reason, expiry in ms since 1970 or null] */
+  entries: z.array(
+    z.tuple([
+      z.string(),
+      z.enum(listNames),
+      z.enum(connectionKinds),
+      z.string(),
+      z.string(),
+      z.number().int().nullable(),
+    ]),
+  ),
+})
+export type ConnectionList = z.infer<typeof connectionListSchema>
 
 /** An edge's announcement: the newest revision of the tenants bucket that it has applied. */
 export const edgeEntrySchema = z.object({

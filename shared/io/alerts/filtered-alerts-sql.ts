@@ -145,6 +145,8 @@ const comparisons: Record<FilterTest, Comparison | null> = {
   },
   at_least: { type: 'integer', toSql: (column, least) => `${column} >= ${least}` },
   is: { type: 'text', toSql: (column, id) => `${column} = ${id}` },
+  is_number: { type: 'bigint', toSql: (column, number) => `${column} = ${number}` },
+  is_within: { type: 'cidr', toSql: (column, network) => `${column} <<= ${network}` },
   page: null,
   updated: null,
 }

@@ -223,15 +223,28 @@ const alertTypes: Record<Exclude<keyof NewAlert['row'], 'reasons'>, string> = {
   sdk_version: 'text',
   app_version: 'text',
   device_model: 'text',
+  connection_network: 'cidr',
+  connection_country: 'text',
+  connection_asn: 'bigint',
+  connection_organization: 'text',
+  connection_kinds: 'jsonb',
   created_at: 'timestamptz',
 }
 const insertedColumns = Object.keys(alertTypes) as (keyof typeof alertTypes)[]
+
+/** Arrays of arrays have one length in SQL, so a list in a row is JSON. */
+const toValue = (value: unknown) => (Array.isArray(value) ? JSON.stringify(value) : value)
+const selectedColumns = insertedColumns.map((column) =>
+  alertTypes[column] === 'jsonb'
+    ? `case when ${column} is not null then array(select jsonb_array_elements_text(${column})) end`
+    : column,
+)
 
 const columns: RowColumn<NewAlert>[] = [
   ...insertedColumns.map((column) => ({
     column,
     type: alertTypes[column],
-    of: ({ row }: NewAlert) => row[column],
+    of: ({ row }: NewAlert) => toValue(row[column]),
   })),
   { column: 'delivery_id', type: 'text', of: ({ row }) => toDeliveryId(row.alert_id) },
   { column: 'traceparent', type: 'text', of: ({ traceparent }) => traceparent },
@@ -250,7 +263,7 @@ with raised as (
   select * from ${toUnnest(columns, 2)}
 ), inserted as (
   insert into alerts (${insertedColumns.join(', ')}, reasons)
-  select ${insertedColumns.join(', ')},
+  select ${selectedColumns.join(', ')},
     convert_from(substring($1::bytea from json_at for reasons_bytes), 'UTF8')::jsonb
   from raised
 ), delivered as (

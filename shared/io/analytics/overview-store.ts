@@ -15,6 +15,11 @@ export type PeriodCounts = {
   allow: number
   review: number
   block: number
+  /** Events with a measured connection, those over VPN, proxy, relay or Tor, and of data centres. */
+  measured: number
+  anonymous: number
+  hosting: number
+  countries: number
 }
 
 /** A number in the period, and in the one before. */
@@ -61,7 +66,10 @@ const pairs = `countIf(${isNow}), countIf(not ${isNow}), uniqIf(device_id, ${isN
 
 const periodCounts = (when: string) => `sumIf(events, ${when}), uniqMergeIf(devices, ${when}),
     uniqMergeIf(sessions, ${when}), sumIf(allow, ${when}), sumIf(review, ${when}),
-    sumIf(block, ${when})`
+    sumIf(block, ${when}), sumIf(measured, ${when}), sumIf(anonymous, ${when}),
+    sumIf(hosting, ${when}), uniqExactMergeIf(countries, ${when})`
+/** How many numbers these are. */
+const periodNumbers = 10
 
 // Everything and each version in one pass: reading the rows is most of the cost. Sketches of each
 // version are merged for everything.
@@ -73,7 +81,11 @@ const countsSql = `
     select ${isNow} as is_now, platform, sdk_version, max(received_at) as last_event_at,
       count() as events, uniqState(device_id) as devices,
       uniqState(device_id, session_id) as sessions, countIf(rasp_action = 'ALLOW') as allow,
-      countIf(rasp_action = 'REVIEW') as review, countIf(rasp_action = 'BLOCK') as block
+      countIf(rasp_action = 'REVIEW') as review, countIf(rasp_action = 'BLOCK') as block,
+      countIf(connection_network != '') as measured,
+      countIf(hasAny(connection_kinds, ['vpn', 'proxy', 'relay', 'tor'])) as anonymous,
+      countIf(has(connection_kinds, 'hosting')) as hosting,
+      uniqExactStateIf(connection_country, connection_country != '') as countries
     ${selected}
     group by is_now, platform, sdk_version
   )
@@ -126,8 +138,10 @@ export function createOverviewStore(clickhouse: Clickhouse): OverviewStore {
 
 /** @param period 0 is the period, 1 the one before */
 function toCounts(row: CountsRow | undefined, period: 0 | 1): PeriodCounts {
-  const counts = row?.slice(4 + 6 * period, 10 + 6 * period) as number[] | undefined
-  const [events, devices, sessions, allow, review, block] = counts ?? [0, 0, 0, 0, 0, 0]
+  const counts = row?.slice(4 + periodNumbers * period, 4 + periodNumbers * (period + 1))
+  const numbers = (counts as number[] | undefined) ?? Array<number>(periodNumbers).fill(0)
+  const [events, devices, sessions, allow, review, block, ...connections] = numbers
+  const [measured, anonymous, hosting, countries] = connections
   return {
     events: events!,
     devices: devices!,
@@ -135,6 +149,10 @@ function toCounts(row: CountsRow | undefined, period: 0 | 1): PeriodCounts {
     allow: allow!,
     review: review!,
     block: block!,
+    measured: measured!,
+    anonymous: anonymous!,
+    hosting: hosting!,
+    countries: countries!,
   }
 }
 

@@ -221,6 +221,11 @@ const alertColumns = `
   a.rasp_score, a.policy_version, a.disposition,
   coalesce(${operatorIdOf('a.assignee')}, '') as assignee,
   ${toInstant('a.changed_at')} as changed_at,
+  coalesce(a.connection_network::text, '') as connection_network,
+  coalesce(a.connection_country, '') as connection_country,
+  coalesce(a.connection_asn, 0) as connection_asn,
+  coalesce(a.connection_organization, '') as connection_organization,
+  coalesce(a.connection_kinds, '{}') as connection_kinds,
   coalesce((select json_agg(r->>'code') from jsonb_array_elements(a.reasons) as r), '[]')
     as reason_codes,
   coalesce((select json_agg((r->>'weight')::float8) from jsonb_array_elements(a.reasons) as r),

@@ -12,12 +12,15 @@ import { cachedTenantsMax } from '#shared/core/base/limits/tenants.ts'
 import {
   type DeviceHistory,
   findLatestClient,
+  findLatestConnection,
   joinSessions,
   joinUsers,
+  type LatestConnection,
   type RecentPage,
   type SessionPosition,
   type SessionRow,
   toClient,
+  toLatestConnection,
   toRecentPage,
   toRisk,
   toUsersPage,
@@ -37,6 +40,7 @@ import {
   toDeviceInstall,
 } from '#shared/io/installs/install-sql.ts'
 import { createTenantCache } from '#shared/io/process/tenant-cache.ts'
+import { toConnectionSql } from './latest-connection-sql.ts'
 
 export type DeviceQuery = {
   tenantId: string
@@ -102,7 +106,8 @@ const sessionColumns = `session_id, toUnixTimestamp64Milli(started_at),
   risk.flags, client`
 
 const firstRowsSql = `
-  select ${sessionColumns}, arraySlice(users, 1, ${usersAtOnce}), length(users),
+  select ${sessionColumns}, arraySlice(users, 1, ${usersAtOnce}), ${toConnectionSql('connection')},
+    length(users),
     ${latestInstallSql} ${ofDevice}
   limit ${rowsAtOnce}`
 type FirstRow = [...SessionRow, usersCount: number, install: InstallTuple]
@@ -121,13 +126,14 @@ const firstRowsSettings = {
 const totalsSql = `
   select toUnixTimestamp64Milli(min(started_at)), toUnixTimestamp64Milli(max(last_seen_at)),
     max(verdict.score), max(risk.rank), uniqExact(session_hash),
-    argMaxIf(client, (sessions.last_seen_at, client), notEmpty(client)), ${latestInstallSql}
+    argMaxIf(client, (sessions.last_seen_at, client), notEmpty(client)), ${latestInstallSql},
+    ${toConnectionSql('max(connection)')}
   ${ofDevice}`
 
 // Sorting rows takes less than half the time of joining all sessions to sort those. A session that
 // shares its hash with one of the newest comes with it, whole, and is joined by its id.
 const newestRowsSql = (before: boolean) => `
-  select ${sessionColumns}, [] ${ofDevice} and session_hash in (
+  select ${sessionColumns}, [], ${toConnectionSql('connection')} ${ofDevice} and session_hash in (
     select session_hash ${ofDevice}
       ${before ? "and started_at <= fromUnixTimestamp64Milli({started:Int64}, 'UTC')" : ''}
     order by started_at desc limit {newest:UInt32}
@@ -145,6 +151,7 @@ type Totals = [
   sessionsTotal: number,
   client: string[],
   install: InstallTuple,
+  connection: LatestConnection,
 ]
 
 async function findFewSessions(
@@ -153,7 +160,7 @@ async function findFewSessions(
 ): Promise<DeviceHistory | 'large' | null> {
   const rows = await readRows<FirstRow>(clickhouse, firstRowsSql, toKey(query), firstRowsSettings)
   if (rows.length === 0) return null
-  if (rows.length >= rowsAtOnce || rows.some((row) => row[10] > usersAtOnce)) return 'large'
+  if (rows.length >= rowsAtOnce || rows.some((row) => row[11] > usersAtOnce)) return 'large'
   const sessionRows = rows as unknown as SessionRow[]
   const sessions = joinSessions(sessionRows)
   const after = query.usersAfter ?? null
@@ -168,7 +175,8 @@ async function findFewSessions(
       rows.reduce((peak, row) => Math.max(peak, row[6]), 0),
       sessions.length,
       findLatestClient(sessionRows),
-      rows[0]![11],
+      rows[0]![12],
+      findLatestConnection(sessionRows),
     ],
     users: toUsersPage(users, usersPageMax),
     page: toRecentPage(sessionRows, { ...toPaging(query), newest: null })!,
@@ -241,8 +249,8 @@ function toHistory(
   { deviceId }: DeviceQuery,
   { totals, users, page }: { totals: Totals; users: UsersPage; page: RecentPage },
 ): DeviceHistory {
-  const [firstSeenAtMs, lastSeenAtMs, peakRaspScore, peakRank, sessionsTotal, client, install] =
-    totals
+  const [firstSeenAtMs, lastSeenAtMs, peakRaspScore, peakRank, sessionsTotal, ...latest] = totals
+  const [client, install, connection] = latest
   const last = page.more ? page.sessions.at(-1) : undefined
   return {
     deviceId,
@@ -252,6 +260,7 @@ function toHistory(
     peakRiskScore: toRisk(peakRank).riskScore,
     install: toDeviceInstall(install),
     client: toClient(client),
+    connection: toLatestConnection(connection),
     users: users.users,
     nextUser: users.next,
     sessions: page.sessions,

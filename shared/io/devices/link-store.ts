@@ -4,7 +4,13 @@
  * narrow columns of one tenant, and has limits of rows and time.
  */
 import { linkPairsMax, linkSessionsMax, linkSourcesMax } from '#shared/core/base/limits/entities.ts'
-import { type SessionHistory, toClient, toRisk } from '#shared/core/devices/device-history.ts'
+import {
+  type LatestConnection,
+  type SessionHistory,
+  toClient,
+  toLatestConnection,
+  toRisk,
+} from '#shared/core/devices/device-history.ts'
 import type { SharedPair } from '#shared/core/devices/links.ts'
 import type { Action } from '#shared/core/scoring/score.ts'
 import { isPlaceholderId } from '#shared/core/telemetry/placeholder-ids.ts'
@@ -14,6 +20,7 @@ import {
   isTooMuchToRead,
   uncompiled,
 } from '#shared/io/clickhouse/clickhouse.ts'
+import { toConnectionSql } from './latest-connection-sql.ts'
 
 /** What others share with a device or a user, and whether all of it was read. */
 export type Links = {
@@ -106,7 +113,8 @@ const sameSessionsSql = `
 const userSessionsSql = `
   select device_id, session_id, toUnixTimestamp64Milli(min(started_at)) as started,
     toUnixTimestamp64Milli(max(sessions.last_seen_at)), max(verdict).score,
-    toString(max(verdict).action), max(verdict).flags, max(risk).rank, max(risk).flags, max(client)
+    toString(max(verdict).action), max(verdict).flags, max(risk).rank, max(risk).flags, max(client),
+    ${toConnectionSql('max(connection)')}
   from sessions
   where ${inTenant} and device_id in {ids:Array(String)}
   group by device_id, session_id having has(groupUniqArrayArray(users), {user:String})
@@ -136,7 +144,7 @@ const defaultRowsReadMax = 50_000_000
 type UserSessionRow = [
   ...[deviceId: string, sessionId: string, startedAtMs: number, lastSeenAtMs: number],
   ...[raspScore: number, raspAction: Action, flags: string[]],
-  ...[riskRank: number, riskFlags: string[], client: string[]],
+  ...[riskRank: number, riskFlags: string[], client: string[], connection: LatestConnection],
 ]
 
 type PairRow = [id: string, sharedId: string, lastSeenAtMs: number]
@@ -235,6 +243,7 @@ export function createLinkStore(
         ...toRisk(row[7]),
         riskFlags: row[8],
         ...toClient(row[9]),
+        connection: toLatestConnection(row[10]),
       }))
     },
     findByText: async ({ tenantIds, text, limit }) => {

@@ -5,6 +5,12 @@
 import { toEdgeRiskSql } from '#shared/core/velocity/edge-risk.ts'
 
 const usersOfEvent = "arrayFilter(id -> id != '', [user_id, account_id])"
+// As the views of `telemetry` have it: an event without one leaves the one before.
+const connectionOfEvent = `(
+      if(connection_network = '', toDateTime64(0, 3, 'UTC'), received_at),
+      connection_network, toString(connection_country), connection_asn,
+      toString(connection_organization), cast(connection_kinds as Array(String))
+    )`
 const ofTheseDevices = 'where tenant_id = {tenant:String} and device_id in {devices:Array(String)}'
 
 // Sessions from the raw events and their decisions, devices from the sessions: those that were not
@@ -12,11 +18,12 @@ const ofTheseDevices = 'where tenant_id = {tenant:String} and device_id in {devi
 // changes nothing.
 export const rebuildSessions = [
   `insert into sessions
-    (tenant_id, device_id, session_id, started_at, last_seen_at, verdict, users, risk, client)
+    (tenant_id, device_id, session_id, started_at, last_seen_at, verdict, users, risk, client,
+     connection)
   select tenant_id, device_id, session_id, min(received_at), max(received_at),
     max((rasp_score, rasp_action, flags)), groupUniqArrayArray(${usersOfEvent}),
     max((toUInt16(8 * ${toEdgeRiskSql()} + 2 * toUInt8(rasp_action)), flags)),
-    max([platform, sdk_version, app_version, device_model])
+    max([platform, sdk_version, app_version, device_model]), max(${connectionOfEvent})
   from telemetry ${ofTheseDevices}
   group by tenant_id, device_id, session_id`,
   `insert into sessions
@@ -29,9 +36,10 @@ export const rebuildSessions = [
 ]
 export const rebuildDevices = `
   insert into devices
-    (tenant_id, device_id, first_seen_at, last_seen_at, peak_rasp_score, users, peak_risk_score)
+    (tenant_id, device_id, first_seen_at, last_seen_at, peak_rasp_score, users, peak_risk_score,
+     connection)
   select tenant_id, device_id, min(started_at), max(last_seen_at), max(verdict.score),
-    groupUniqArrayArray(users), intDiv(max(risk.rank), 8)
+    groupUniqArrayArray(users), intDiv(max(risk.rank), 8), max(connection)
   from sessions ${ofTheseDevices}
   group by tenant_id, device_id`
 export const rebuildUserDevices = (filter: string) => [

@@ -1,11 +1,11 @@
 /**
  * Adds and removes entries of allow and deny lists, and lists them, for operators and for keys. A
- * change and its audit row are one transaction. The audit log is append-only, so it has the SHA-256
- * of an id and not the id, which an erasure could not remove.
+ * change and its audit row are one transaction. The audit log is append-only, so of what may stand
+ * for one person it has the SHA-256 alone: an erasure could not remove the id.
  */
 import { hash, randomBytes, randomInt } from 'node:crypto'
 import { z } from 'zod'
-import { listEntriesMax, listShards } from '#shared/core/base/limits/lists.ts'
+import { listEntriesMax, listedConnectionsMax, listShards } from '#shared/core/base/limits/lists.ts'
 import {
   type CursorScope,
   decodeCursor,
@@ -13,11 +13,13 @@ import {
   instantMsSchema,
 } from '#shared/core/http/pagination.ts'
 import { invalidKey, Problem } from '#shared/core/http/problem.ts'
+import { isConnectionKind } from '#shared/core/lists/list-entry.ts'
 import {
   type ListEntriesQuery,
   type ListEntryBody,
   listEntryPath,
 } from '#shared/core/lists/list-schemas.ts'
+import { isImpersonal, parseListedId } from '#shared/core/lists/listed-ids.ts'
 import { lockActiveKey } from '#shared/io/api-keys/api-key-store.ts'
 import { insertAudit } from '#shared/io/postgres/audit-store.ts'
 import type { Queryable, Session } from '#shared/io/postgres/postgres.ts'
@@ -40,12 +42,18 @@ export type NewEntry = Author & {
 /**
  * Adds an entry. One of the same id on the same list is replaced and keeps its `entry_id`, so a
  * repeat is safe.
- * @throws Problem invalid_body for an expiry in the past, conflict when the lists are full,
- *   unauthorized when the key is no longer active
+ * @throws Problem invalid_body for an expiry in the past and for an id that its kind cannot have,
+ *   conflict when the lists are full, unauthorized when the key is no longer active
  */
 export function addListEntry(postgres: Session, wanted: NewEntry): Promise<ListEntryView> {
   const { tenantId, actor, entry, nowMs } = wanted
   const { expires_at: expiresAtMs, ...rest } = entry
+  const listed = parseListedId(entry.kind, entry.id)
+  if ('fault' in listed) {
+    throw new Problem('invalid_body', 'The entry cannot be on a list.', {
+      errors: [{ path: '$.id', message: listed.fault }],
+    })
+  }
   if (expiresAtMs != null && expiresAtMs <= nowMs) {
     throw new Problem('invalid_body', 'The entry would have expired already.', {
       errors: [{ path: '$.expires_at', message: 'must be in the future' }],
@@ -55,16 +63,14 @@ export function addListEntry(postgres: Session, wanted: NewEntry): Promise<ListE
     await requireActiveKey(tx, wanted)
     const put = await putListEntry(tx, {
       ...rest,
+      id: listed.id,
       tenantId,
       entryId: `lst_${randomBytes(16).toString('base64url')}`,
-      shard: randomInt(listShards),
+      shard: isConnectionKind(entry.kind) ? null : randomInt(listShards),
       expiresAtMs,
       actor,
     })
-    if (put === 'full') {
-      const detail = `The lists are full: a tenant has at most ${listEntriesMax} entries. Remove some.`
-      throw new Problem('conflict', detail)
-    }
+    if (put === 'full' || put === 'connections_full') throw new Problem('conflict', full[put])
     await insertAudit(tx, {
       actor,
       tenantId,
@@ -74,6 +80,11 @@ export function addListEntry(postgres: Session, wanted: NewEntry): Promise<ListE
     })
     return put.entry
   })
+}
+
+const full = {
+  full: `The lists are full: a tenant has at most ${listEntriesMax} entries. Remove some.`,
+  connections_full: `The lists are full: a tenant has at most ${listedConnectionsMax} entries of networks, operators and countries. Remove some. Long lists of networks can be files of NETWORK_DATA.`,
 }
 
 /**
@@ -120,6 +131,7 @@ const toAudited = ({
   ...entry
 }: ListEntryView) => ({
   ...entry,
+  ...(isImpersonal(entry.kind, id) ? { id } : {}),
   id_sha256: hash('sha256', id, 'hex'),
 })
 
@@ -127,13 +139,15 @@ const positionSchema = z.tuple([instantMsSchema, listEntryPath.shape.entry_id])
 
 /**
  * A page of a tenant's entries.
- * @throws Problem invalid_query for a cursor of other filters
+ * @throws Problem invalid_query for a cursor of other filters, and for an id that the kind cannot
+ *   have
  */
 export async function listEntriesByQuery(
   db: Queryable,
   tenantId: string,
-  { limit, cursor, state, ...filters }: ListEntriesQuery,
+  { limit, cursor, state, ...asked }: ListEntriesQuery,
 ): Promise<{ data: ListEntryView[]; total: number; limit: number; next_cursor: string | null }> {
+  const filters = { ...asked, id: toSpelledId(asked) }
   const { list, kind, id, reason } = filters
   const bound = [list, kind, id, reason, state].map((value) => value ?? null)
   const scope: CursorScope = { list: 'list-entries', tenantId, filters: bound }
@@ -154,4 +168,14 @@ export async function listEntriesByQuery(
       ? encodeCursor(scope, [Date.parse(last.created_at), last.entry_id])
       : null
   return { data, total, limit, next_cursor: next }
+}
+
+/** Without a kind an id is looked for as it is. */
+function toSpelledId({ kind, id }: Pick<ListEntriesQuery, 'kind' | 'id'>): string | undefined {
+  if (kind === undefined || id === undefined || !isConnectionKind(kind)) return id
+  const listed = parseListedId(kind, id)
+  if ('id' in listed) return listed.id
+  throw new Problem('invalid_query', 'No entry of this kind can have this id.', {
+    errors: [{ path: 'id', message: listed.fault }],
+  })
 }

@@ -1,11 +1,18 @@
 /**
  * Entries of allow and deny lists in Postgres, the source of truth. Every change of an entry raises
- * the version of its shard in the same transaction, and a console projects that shard to the edges.
+ * the version of its shard, or of its tenant's list of connections, in the same transaction, and a
+ * console projects that to the edges.
  */
-import { listEntriesMax, listEntriesOfAllMax } from '#shared/core/base/limits/lists.ts'
-import { type ListKind, type ListName, toListHash } from '#shared/core/lists/lists.ts'
+import {
+  listEntriesMax,
+  listEntriesOfAllMax,
+  listedConnectionsMax,
+} from '#shared/core/base/limits/lists.ts'
+import type { IdKind, ListKind, ListName } from '#shared/core/lists/list-entry.ts'
+import { toListHash } from '#shared/core/lists/lists.ts'
 import type { ListShard } from '#shared/core/tenants/directory-entries.ts'
 import type { Queryable } from '#shared/io/postgres/postgres.ts'
+import { raiseConnectionVersions } from './connection-list-store.ts'
 
 /** An entry as operators see it. Times are ISO-8601. */
 export type ListEntryView = {
@@ -39,7 +46,8 @@ const toView = (row: EntryRow): ListEntryView => ({
 export type NewListEntry = {
   tenantId: string
   entryId: string
-  shard: number
+  /** Of a device or a user; null for the connections, which have none. */
+  shard: number | null
   list: ListName
   kind: ListKind
   id: string
@@ -53,26 +61,28 @@ export type NewListEntry = {
  * Adds an entry, or gives the present one of this id on this list a new reason, expiry and author.
  * Call it in a transaction: it lets no two calls of a tenant pass the limit together.
  * @returns the entry, and what it replaced; `full` when the tenant, or all tenants together, have
- *   as many as they may
+ *   as many as they may, and `connections_full` when the tenant has as many of connections
  */
 export async function putListEntry(
   tx: Queryable,
   entry: NewListEntry,
-): Promise<{ entry: ListEntryView; replaced: ListEntryView | null } | 'full'> {
+): Promise<{ entry: ListEntryView; replaced: ListEntryView | null } | 'full' | 'connections_full'> {
   const { tenantId, list, kind, id } = entry
   await tx.query('select pg_advisory_xact_lock(hashtextextended($1, 0))', [`lists:${tenantId}`])
   const [replaced = null] = await findEntries(tx, { tenantId, list, kind, id })
   if (replaced === null) {
-    const { rows } = await tx.query<{ own: number; every: number }>(
-      `select (select count(*) from list_entries where tenant_id = $1) as own,
+    const { rows } = await tx.query<{ own: number; connections: number; every: number }>(
+      `select count(*) as own, count(*) filter (where shard is null) as connections,
          (select count(*) from (select 1 from list_entries limit ${listEntriesOfAllMax}) as counted)
-           as every`,
+           as every
+       from list_entries where tenant_id = $1`,
       [tenantId],
     )
-    const { own, every } = rows[0]!
+    const { own, connections, every } = rows[0]!
     if (own >= listEntriesMax || every >= listEntriesOfAllMax) return 'full'
+    if (entry.shard === null && connections >= listedConnectionsMax) return 'connections_full'
   }
-  const { rows } = await tx.query<EntryRow & { shard: number }>(
+  const { rows } = await tx.query<EntryRow & { shard: number | null }>(
     `insert into list_entries as present
        (entry_id, tenant_id, list, kind, id, reason, expires_at, created_by, shard)
      values ($1, $2, $3, $4, $5, $6, $7, $8, $9)
@@ -105,7 +115,7 @@ export async function removeListEntry(
   tx: Queryable,
   { tenantId, entryId }: { tenantId: string; entryId: string },
 ): Promise<ListEntryView | null> {
-  const { rows } = await tx.query<EntryRow & { shard: number }>(
+  const { rows } = await tx.query<EntryRow & { shard: number | null }>(
     `delete from list_entries where tenant_id = $1 and entry_id = $2
      returning ${columns}, shard`,
     [tenantId, entryId],
@@ -195,9 +205,22 @@ async function countEntries(db: Queryable, filters: ListFilters): Promise<number
 }
 
 type ShardKey = { tenant_id: string; shard: number }
+/** Of a connection the shard is null. */
+type VersionKey = { tenant_id: string; shard: number | null }
 
-/** Raises the versions of shards, always in one order, so that no two transactions block. */
-async function raiseVersions(tx: Queryable, shards: readonly ShardKey[]): Promise<void> {
+/** Raises versions, always in one order, so that no two transactions block. */
+async function raiseVersions(tx: Queryable, changed: readonly VersionKey[]): Promise<void> {
+  const shards = changed.filter(({ shard }) => shard !== null)
+  const connections = changed.filter(({ shard }) => shard === null)
+  if (shards.length > 0) await raiseShardVersions(tx, shards)
+  if (connections.length === 0) return
+  await raiseConnectionVersions(
+    tx,
+    connections.map((one) => one.tenant_id),
+  )
+}
+
+async function raiseShardVersions(tx: Queryable, shards: readonly VersionKey[]): Promise<void> {
   await tx.query(
     `insert into list_shards as present (tenant_id, shard)
      select tenant_id, shard
@@ -219,7 +242,7 @@ export async function removeExpiredListEntries(
   nowMs: number,
   most: number,
 ): Promise<number> {
-  const { rows } = await tx.query<ShardKey>(
+  const { rows } = await tx.query<VersionKey>(
     `delete from list_entries where entry_id in (
        select entry_id from list_entries where expires_at <= $1
        order by expires_at limit $2 for update skip locked)
@@ -233,7 +256,7 @@ export async function removeExpiredListEntries(
 /** Removes the entries of an id from both lists. Call it in a transaction. */
 export async function removeListEntriesOf(
   tx: Queryable,
-  { tenantId, kind, id }: { tenantId: string; kind: ListKind; id: string },
+  { tenantId, kind, id }: { tenantId: string; kind: IdKind; id: string },
 ): Promise<void> {
   const { rows } = await tx.query<ShardKey>(
     `delete from list_entries where tenant_id = $1 and kind = $2 and id = $3
@@ -246,7 +269,7 @@ export async function removeListEntriesOf(
 /** Entries of an id on both lists. */
 export const countListEntriesOf = (
   db: Queryable,
-  entry: { tenantId: string; kind: ListKind; id: string },
+  entry: { tenantId: string; kind: IdKind; id: string },
 ): Promise<number> => countEntries(db, entry)
 
 /** The version of every shard, by tenant and shard. */
@@ -294,11 +317,13 @@ export async function countProjectedShards(db: Queryable, tenantId: string): Pro
   return rows[0]!.shards
 }
 
-/** Changes with every shard; cheap to read. */
+/** Changes with every shard and list of connections; cheap to read. */
 export async function readListMarker(db: Queryable): Promise<string> {
+  const marker = `concat_ws(':', count(*), count(*) filter (where projected_version > 0),
+    sum(version))`
   const { rows } = await db.query<{ marker: string }>(
-    `select concat_ws(':', count(*), count(*) filter (where projected_version > 0), sum(version))
-       as marker from list_shards`,
+    `select concat_ws(' ', (select ${marker} from list_shards),
+       (select ${marker} from connection_lists)) as marker`,
   )
   return rows[0]!.marker
 }
@@ -336,7 +361,7 @@ export async function findListShard(
 }
 
 type ShardEntry = {
-  kind: ListKind
+  kind: IdKind
   id: string
   list: ListName
   entry_id: string

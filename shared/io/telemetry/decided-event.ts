@@ -1,4 +1,6 @@
 /** An event of a tenant with its decision, as the REST API shows it, from its rows in ClickHouse. */
+import type { Connection } from '#shared/core/network/connection-answer.ts'
+import { type ConnectionColumns, toConnection } from '#shared/core/network/connection-columns.ts'
 import type { Action, Reason } from '#shared/core/scoring/score.ts'
 import type { Risk } from '#shared/core/velocity/correlation.ts'
 import { type DecisionRow, toDecidedRisk } from './decision-store.ts'
@@ -23,6 +25,8 @@ export type DecidedEvent = {
   osVersion: string
   deviceBrand: string
   deviceModel: string
+  /** Null when nothing was measured. */
+  connection: Connection | null
   raspScore: number
   raspAction: Action
   policyVersion: number
@@ -37,24 +41,39 @@ export const decidedEventColumns = `tenant_id as tenantId, device_id as deviceId
   toUnixTimestamp64Milli(occurred_at) as occurredAtMs, user_id as userId,
   account_id as accountId, sdk_version as sdkVersion, telemetry.platform as platform,
   batch_type as batchType, app_version as appVersion, os_version as osVersion,
-  device_brand as deviceBrand, device_model as deviceModel, rasp_score as raspScore,
-  toString(rasp_action) as raspAction, reasons, policy_version as policyVersion`
+  device_brand as deviceBrand, device_model as deviceModel, connection_network,
+  connection_country, connection_asn, connection_organization, connection_kinds,
+  rasp_score as raspScore, toString(rasp_action) as raspAction, reasons,
+  policy_version as policyVersion`
 
 /** As ClickHouse has it: an id that is not there is empty, reasons are JSON text. */
-export type DecidedEventRow = Omit<DecidedEvent, 'userId' | 'accountId' | 'decided'> & {
-  userId: string
-  accountId: string
-  reasons: string
-}
+export type DecidedEventRow = Omit<
+  DecidedEvent,
+  'userId' | 'accountId' | 'decided' | 'connection'
+> &
+  ConnectionColumns & {
+    userId: string
+    accountId: string
+    reasons: string
+  }
 
 /** @param decision undefined when the event has no row of `decisions` */
 export function toDecidedEvent(
   { reasons, userId, accountId, ...row }: DecidedEventRow,
   decision: DecisionRow | undefined,
 ): DecidedEvent {
+  const {
+    connection_network,
+    connection_country,
+    connection_asn,
+    connection_organization,
+    connection_kinds,
+    ...event
+  } = row
   const own: Reason[] | null = readReasons(reasons)
   return {
-    ...row,
+    ...event,
+    connection: toConnection(row),
     userId: userId === '' ? null : userId,
     accountId: accountId === '' ? null : accountId,
     decided: toDecidedRisk({ ...row, reasons: own }, decision),

@@ -303,6 +303,7 @@ type EntryRow = RateColumns & {
   bytes_burst: number | null
   ingest_share: number | null
   list_shards: number
+  connection_list: boolean
   telemetry_stream: number
   install_roots: { epoch: number; sealed: string }[] | null
   shared_secret_off: boolean
@@ -327,6 +328,8 @@ select t.tenant_id, t.environment, t.status, t.epoch, t.policy_version, p.policy
    where i.tenant_id = t.tenant_id and i.state <> 'retired') as install_roots,
   (select count(*) from list_shards l
    where l.tenant_id = t.tenant_id and l.projected_version > 0) as list_shards,
+  exists (select from connection_lists c
+   where c.tenant_id = t.tenant_id and c.projected_version > 0) as connection_list,
   ${appEntriesSql} as apps${more}
 from tenants t
 join tenant_policies p on p.tenant_id = t.tenant_id and p.version = t.policy_version
@@ -352,6 +355,7 @@ function toEntry(row: EntryRow): TenantEntry {
     ingest_bytes: toRate({ per_second: row.bytes_per_second, burst: row.bytes_burst }),
     ingest_share: row.ingest_share,
     ...(row.list_shards === 0 ? {} : { list_shards: row.list_shards }),
+    ...(row.connection_list ? { connection_list: true as const } : {}),
     ...(row.telemetry_stream === 1 ? {} : { telemetry_stream: row.telemetry_stream }),
     ...(row.install_roots === null ? {} : { install_roots: row.install_roots.map(toRoot) }),
     ...(row.shared_secret_off ? { shared_secret_off: true as const } : {}),

@@ -27,6 +27,8 @@ export type LoadOrder =
       /** Names a client for each, as a proxy does: so many different ones. */
       addresses?: number
     }
+  /** Requests that were made elsewhere, byte for byte. */
+  | { do: 'take'; requests: string[] }
   /**
    * As fast as answers come, over `connections`, until the time has passed or the bodies are used
    * up.
@@ -182,8 +184,20 @@ function openConnection(
   })
 }
 
+function take(order: LoadOrder & { do: 'take' }): void {
+  next = 0
+  requests = order.requests.map((request) => Buffer.from(request))
+}
+
+async function follow(order: LoadOrder): Promise<LoadResult | null> {
+  if (order.do === 'closed' || order.do === 'open') return load(order)
+  if (order.do === 'prepare') prepare(order)
+  else take(order)
+  return null
+}
+
 process.on('message', (order: LoadOrder) => {
-  const work = order.do === 'prepare' ? Promise.resolve(prepare(order)) : load(order)
-  work.then((result) => process.send!(result ?? null))
+  const work = follow(order)
+  work.then((result) => process.send!(result))
 })
 process.send!('ready')

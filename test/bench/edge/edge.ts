@@ -1,11 +1,11 @@
 /**
- * `npm run bench -- edge [--rounds N] [--seconds S] [--only installs|network]
- * [--share S]`: the events that one ingest
- * process accepts over 64 connections, beside a bare node:http server that checks the same
- * signatures and answers the same bytes; with JetStream syncing before every acknowledgement and
- * with its default; in batches of clients; signed with install keys; with network data, while it is
- * read again as well; with one publish per event;
- * under twice its load; and beside a second process. At the end every event with a 200 is counted
+ * `npm run bench -- edge [--rounds N] [--seconds S] [--only installs|registrations|network]
+ * [--share S]`: the events that one ingest process accepts over 64 connections, beside a bare
+ * node:http server that checks the same signatures and answers the same bytes; with JetStream
+ * syncing before every acknowledgement and with its default; in batches of clients; signed with
+ * install keys; with network data, while it is read again as well; with one publish per event; under
+ * twice its load; beside a second process; and its p99 while installs register. At the end every
+ * event with a 200 is counted
  * in ClickHouse.
  */
 import { parseArgs } from 'node:util'
@@ -14,6 +14,7 @@ import { rootBytes } from '../../support/installs/install-roots.ts'
 import { forkChild, readMemoryMb } from '../measured-process.ts'
 import { type Check, type Figure, publishReport } from '../report.ts'
 import { toRatios, toSpread } from '../spread.ts'
+import { compareBesideRegistrations } from './beside-registrations.ts'
 import {
   type Bench,
   connections,
@@ -55,7 +56,14 @@ export async function run(args: string[] = []): Promise<void> {
   const { only } = values
   const share = Number(values.share)
   const does = (part: string) => only === undefined || only === part
-  for (const syncAlways of only === undefined ? [true, false] : [true]) {
+  if (does('registrations')) {
+    const beside = await compareBesideRegistrations(options)
+    version = beside.version
+    figures.push(...beside.figures)
+    checks.push(...beside.checks)
+  }
+  const throughput = only === undefined ? [true, false] : only === 'registrations' ? [] : [true]
+  for (const syncAlways of throughput) {
     const bench = await startBench(options, syncAlways)
     version = bench.rig.server.version
     try {
@@ -74,7 +82,7 @@ export async function run(args: string[] = []): Promise<void> {
     }
   }
   publishReport({
-    part: 'edge',
+    part: only === undefined ? 'edge' : `edge ${only}`,
     command:
       `npm run bench -- edge --rounds ${options.rounds} --seconds ${options.seconds}` +
       (only === undefined ? '' : ` --only ${only}`) +

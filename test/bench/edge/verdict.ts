@@ -49,7 +49,7 @@ const tenant: Tenant = {
   isAddressStored: false,
   addressKey: null,
   ...noInstalls,
-  lists: { usable: () => true, find: () => [] },
+  lists: { usable: () => true, find: () => [], findOfConnection: () => [] },
   fault: null,
 }
 const deps: DecideDeps = {

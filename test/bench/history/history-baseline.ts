@@ -30,6 +30,7 @@ const nothingKnown = {
   nextUser: null,
   sessions: [],
   install: null,
+  connection: null,
   sessionsTotal: 0,
   next: null,
 }

@@ -1,13 +1,36 @@
-/** The part of the console's story about a tenant's apps, and why evidence of a phone is rejected. */
+/**
+ * The part of the console's story about how far a fleet attests, a tenant's apps, and why evidence
+ * of a phone is rejected.
+ */
 import type { Locator, Page } from 'playwright-core'
 import { expect, it } from 'vitest'
 import { findOverflow, findViolations } from '../../support/console/accessibility.ts'
-import { admin } from '../../support/http/tenant-client.ts'
+import { admin, type Tenant, toBody } from '../../support/http/tenant-client.ts'
 import { androidApp, playKeys, toChainEvidence } from '../../support/installs/evidence-fixtures.ts'
+import {
+  fetchChallenge,
+  register,
+  registrationOf,
+  sendRegistration,
+  sendWithToken,
+} from '../../support/installs/install-client.ts'
+import { runDi } from '../../support/process/command-line.ts'
 import type { TestStack } from '../../support/process/stack.ts'
+import { until } from '../../support/process/until.ts'
 
 /** The results of earlier tests: an administrator on the page of the tenant. */
-export type AttestationStory = { running: TestStack; page: Page; password: string }
+export type AttestationStory = {
+  running: TestStack
+  page: Page
+  password: string
+  tenant: Tenant
+}
+
+type Coverage = {
+  totals: { events: number; install_key: number; missing: number }
+  versions: { sdk_version: string; events: number }[]
+  reasons: { reason: string; registrations: number }[]
+}
 
 type Apps = { data: { id: string; signers: string[]; play_keys: boolean }[] }
 
@@ -31,6 +54,54 @@ export function describeAttestation(getStory: () => AttestationStory): void {
     }
     await done.waitFor()
   }
+
+  it('shows who signs with install keys before the shared secret is switched off, and why not all', async () => {
+    const { page, running, tenant } = getStory()
+    const readCoverage = () =>
+      admin<Coverage>(running.stack, 'GET', '/tenants/acme/attestation-coverage')
+    await page.getByText('No registration was rejected.').waitFor()
+    const before = (await readCoverage()).totals
+    expect(before).toMatchObject({ install_key: 0, missing: before.events })
+
+    const edge = { url: running.stack.ingest }
+    const signer = { tenantId: 'acme', secret: tenant.hmac_secret }
+    const install = await register(edge, signer, 'phone-1')
+    const body = toBody('acme', { device: 'phone-1', session: 'covered' })
+    expect((await sendWithToken(edge, body, install)).status).toBe(200)
+    const challenge = await fetchChallenge(edge)
+    const evidence = toChainEvidence(Buffer.from(challenge, 'base64url'))
+    const forged = await registrationOf(edge, signer, {
+      device_id: 'phone-2',
+      challenge,
+      evidence,
+    })
+    expect((await sendRegistration(edge, signer, forged)).status).toBe(200)
+    const found = await until('it is stored', async () => {
+      const read = await readCoverage()
+      return read.totals.install_key === 1 && read.reasons.length === 1 ? read : null
+    })
+    expect(found.totals.events).toBe(before.events + 1)
+    expect(found.reasons).toMatchObject([{ reason: 'untrusted_root', registrations: 1 }])
+
+    await page.reload()
+    await page.getByText(`${before.events} event`).first().waitFor()
+    await page.getByText(`of ${found.totals.events} would be refused`).waitFor()
+    await page.getByRole('row', { name: /^android 4\.2\.0/ }).waitFor()
+    await page.getByRole('row', { name: /^untrusted_root The chain does not end/ }).waitFor()
+    await page.getByText('No key or certificate is on more than it is for.').waitFor()
+    await expectNoFault()
+    await page.getByRole('button', { name: 'Switch the shared secret off' }).click()
+    const dialog = page.getByRole('dialog')
+    await dialog.getByText(`of ${found.totals.events} would have been refused.`).waitFor()
+    await dialog.getByRole('button', { name: 'Cancel' }).click()
+
+    const env = { CONSOLE_URL: running.stack.console, ADMIN_TOKEN: running.stack.admin_token }
+    const printed = await runDi(['attestation', 'coverage', 'acme'], env)
+    expect(printed.stdout).toMatch(/^android +4\.2\.0 +\d+ /m)
+    expect(printed.stdout).toMatch(/^untrusted_root +key_attestation +1 +1 /m)
+    const json = await runDi(['attestation', 'coverage', 'acme', '--json'], env)
+    expect(JSON.parse(json.stdout)).toMatchObject({ totals: found.totals })
+  })
 
   it('names an app with its signer and its Play keys, which are not shown again', async () => {
     const { page } = getStory()

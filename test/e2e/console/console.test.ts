@@ -254,7 +254,7 @@ describe('a first administrator', () => {
   })
 
   describeIntegration(() => ({ running, page, tenant: acme }))
-  describeAttestation(() => ({ running, page, password }))
+  describeAttestation(() => ({ running, page, password, tenant: acme }))
 
   it('finds each change in the audit log, with its previous and new values', async () => {
     await page.getByRole('link', { name: 'Audit' }).click()

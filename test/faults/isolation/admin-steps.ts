@@ -263,6 +263,7 @@ export const adminSteps: (readonly [weight: number, step: Step])[] = [
   [1, shows('/prevalence-spikes', false)],
   [0.2, shows('/reconciliation', false)],
   [0.1, shows('/fleet', false)],
+  [0.1, shows('/attestation-coverage', false)],
   [0.2, runSql],
   [0.5, checkPolicy],
   [0.3, setPolicy],

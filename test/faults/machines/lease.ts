@@ -85,7 +85,7 @@ function tenantWith(secret: number | null): Tenant {
     clientAddress: 'connection',
     isAddressStored: false,
     addressKey: null,
-    lists: { usable: () => true, find: () => [] },
+    lists: { usable: () => true, find: () => [], findOfConnection: () => [] },
     policyVersion: 1,
     policyHash: 'p',
     policy,

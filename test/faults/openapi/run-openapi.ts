@@ -30,7 +30,7 @@ const slow = new RegExp(
     '^POST .*(/rotate|/suspend|tenant_id}/resume|/erasures|/backtest|/rewrap|v1/tenants)$',
     '^PUT .*/policy$',
     '^(POST|DELETE) .*/analysts',
-    '^GET .*/(ledger|reconciliation|comparison|explanation|unknown-signals|rule-performance)$',
+    '^GET .*/(ledger|reconciliation|comparison|explanation|unknown-signals|rule-performance|attestation-coverage)$',
     // Rare, so that the webhook stays active for the other operations.
     '^(DELETE .*/webhook|POST .*/webhook/pause)$',
   ].join('|'),

@@ -24,6 +24,13 @@ import { createPostgres, type Postgres, type Queryable } from '#shared/io/postgr
 import { createLog } from '#shared/io/process/log.ts'
 import { makeAlertCandidate } from '../../support/alerts/alert-candidates.ts'
 import { startPostgres, type TestPostgres } from '../../support/servers/postgres-server.ts'
+import {
+  hostingConnection,
+  isWithin,
+  plainConnection,
+  toColumns,
+  unknownConnection,
+} from '../../support/telemetry/connections.ts'
 import { insertBareTenants } from '../../support/tenants/bare-tenant.ts'
 
 let server: TestPostgres
@@ -580,6 +587,7 @@ describe('a list', () => {
   const someFlags = ['ROOTED', 'EMULATOR', 'VPN_SUSPECTED', 'HIGH_VELOCITY'] as const
   let tenantId: string
   let model: Alert[]
+  const connections = [hostingConnection, plainConnection, unknownConnection].map(toColumns)
   let assignees: Map<string, string>
 
   /** 240 alerts of a few devices over some days, dense around hours and midnights. */
@@ -598,6 +606,7 @@ describe('a list', () => {
           action: decisions[(batch + one * one) % 2]!,
           riskScore: 30 + ((batch * 3 + one) % 71),
           platform: [null, 'android', 'ios'][(batch + one) % 3]!,
+          ...(connections[batch % 4] === undefined ? {} : { connection: connections[batch % 4]! }),
           reasons: someFlags
             .filter((_, at) => (batch * 3 + one) % (at + 2) === 0)
             .map((code) => ({ code, weight: 1, evidence: {} })),
@@ -648,6 +657,10 @@ describe('a list', () => {
     from: (alert, ms) => Date.parse(alert.created_at) >= ms,
     to: (alert, ms) => Date.parse(alert.created_at) < ms,
     platform: (alert, platform) => alert.platform === platform,
+    country: ({ connection }, country) => connection?.country === country,
+    asn: ({ connection }, asn) => connection?.asn === asn,
+    network: ({ connection }, network) =>
+      connection !== null && isWithin(connection.network, network),
     updated_after: (alert, ms) => Date.parse(alert.updated_at) >= ms,
     assignee: (alert, email) => (assignees.get(alert.alert_id) ?? 'none') === email,
   }
@@ -681,6 +694,14 @@ describe('a list', () => {
       min_score: rarely(fc.integer({ min: 0, max: 100 })),
       assignee: rarely(fc.constantFrom(unassigned, 'ada@example.com', 'nobody@example.com')),
       platform: rarely(fc.constantFrom('android', 'ios', 'tizen')),
+      country: rarely(fc.constantFrom('DE', 'GB', 'FR')),
+      asn: rarely(fc.constantFrom(64_500, 64_501)),
+      network: rarely(
+        fc.constantFrom(
+          ...['203.0.113.0/24', '203.0.112.0/20', '0.0.0.0/0', '203.0.0.0/24', '::/0'],
+          ...['2001:db8:7::/48', '2001:db8::/32', '2001:db8:8::/48'],
+        ),
+      ),
       updated_after: rarely(instant),
       from: maybe(instant),
       to: maybe(instant),
@@ -743,13 +764,15 @@ describe('a list of a large tenant', () => {
     await postgres.query(
       `insert into alerts (tenant_id, alert_id, seq, device_id, session_id, event_id, action,
          risk_score, rasp_score, reasons, policy_version, disposition, created_at, user_id,
-         changed_at)
+         connection_network, connection_country, connection_asn, changed_at)
        select $1, 'alr_' || md5($1 || n::text), n, 'd' || n % 1000, 's' || n, 'e' || n,
          case when n % 10 = 0 then 'BLOCK' else 'REVIEW' end, 30 + n % 71, 50,
          jsonb_build_array(jsonb_build_object('code', case when n % 1000 = 1 then 'EMULATOR'
            else 'ROOTED' end, 'weight', 50, 'evidence', '{"signals": ["root.su_binary"]}'::jsonb)),
          1, case when n % 4000 = 1 then 'CONFIRMED' else 'OPEN' end,
          timestamptz '2026-01-01 00:00:00Z' + n * interval '1 minute', 'u' || n % 1000,
+         format('198.%s.%s.0/24', 18 + n / 256 % 2, n % 256)::cidr,
+         (array['DE', 'GB', 'FR'])[1 + n % 3], 64500 + n % 400,
          case when n % 4000 = 1
            then timestamptz '2026-01-01 00:00:00Z' + n * interval '1 minute' + interval '1 day'
          end
@@ -820,13 +843,17 @@ describe('a list of a large tenant', () => {
     expect((await store.listAlerts(everything(tenantId))).total).toBe(size)
   })
 
-  test('uses one index for a flag, a severity or a score, and reads only the page', async () => {
+  test('uses one index for a flag, a severity, a score or a connection, and reads only the page', async () => {
     const tenantId = await addTenant()
     await fill(tenantId)
     const filters: AlertFilter[] = [
       { flag: ['EMULATOR'] },
       { severity: ['CRITICAL', 'LOW'] },
       { min_score: 99, disposition: ['CONFIRMED'] },
+      { country: 'DE' },
+      { asn: 64_501 },
+      { network: '198.18.7.0/24' },
+      { network: '198.18.0.0/15', country: 'GB' },
       { updated_after: 0 },
     ]
     for (const filter of filters) {

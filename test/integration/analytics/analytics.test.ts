@@ -2,6 +2,8 @@
 // equal to the API's, filters that use the keys, and a documented, stable shape.
 import { readFileSync } from 'node:fs'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { toConnection } from '#shared/core/network/connection-columns.ts'
+import type { EventConnection } from '#shared/core/network/event-connection.ts'
 import type { SignalDefinition } from '#shared/core/signals/signal-definition.ts'
 import { signalCatalog } from '#shared/core/signals/signals.ts'
 import { watchedSignals } from '#shared/core/signals/watched-signals.ts'
@@ -12,6 +14,11 @@ import { createReplication, type Replication } from '../../../services/console/j
 import { listDocumentedViews } from '../../generate/analytics-page.ts'
 import { testLog } from '../../support/http/console-rig.ts'
 import { type EventFacts, signalsOf } from '../../support/telemetry/accepted-events.ts'
+import {
+  hostingConnection,
+  plainConnection,
+  toColumns,
+} from '../../support/telemetry/connections.ts'
 import { eraseNow } from '../../support/telemetry/erase-now.ts'
 import { createScorerRig, type ScorerRig } from '../../support/telemetry/scorer-rig.ts'
 
@@ -59,14 +66,24 @@ function events(tenantId: string): (EventFacts & { receivedAtMs: number })[] {
   const at = (days: number) => baseMs + days * dayMs
   const vpn = { network: { vpn_active: true, vpn_country: 'true' }, tamper: { odd: true } }
   return [
-    { deviceId: 'phone', sessionId: 's1', userId: 'eve', receivedAtMs: at(-3), signals: vpn },
-    { deviceId: 'phone', sessionId: 's1', userId: 'eve', receivedAtMs: at(-2) },
-    { deviceId: 'phone', sessionId: 's2', userId: 'bob', receivedAtMs: at(-1), ...review },
-    { deviceId: 'tablet', sessionId: 's3', accountId: 'eve', receivedAtMs: at(0), ...block },
+    { ...phone, sessionId: 's1', userId: 'eve', receivedAtMs: at(-3), signals: vpn, ...home },
+    { ...phone, sessionId: 's1', userId: 'eve', receivedAtMs: at(-2), ...away },
+    { ...phone, sessionId: 's2', userId: 'bob', receivedAtMs: at(-1), ...review },
+    {
+      deviceId: 'tablet',
+      sessionId: 's3',
+      accountId: 'eve',
+      receivedAtMs: at(0),
+      ...block,
+      ...away,
+    },
     { deviceId: 'tablet', sessionId: 's3', userId: 'bob', accountId: 'eve', receivedAtMs: at(2) },
     { deviceId: 'quiet', sessionId: 's4', receivedAtMs: at(3) },
   ].map((one) => ({ tenantId, ...one }))
 }
+const phone = { deviceId: 'phone' }
+const home = { connection: plainConnection }
+const away = { connection: hostingConnection }
 const review = { signals: signalsOf.REVIEW }
 const block = { signals: signalsOf.BLOCK }
 
@@ -108,6 +125,7 @@ describe('the views', () => {
         risk_score: known?.peakRiskScore,
         users: known?.users,
       })
+      expect(toConnection(device as never)).toEqual(known?.connection)
       expect(toMs(String(device?.first_seen_at))).toBe(known?.firstSeenAtMs)
       expect(toMs(String(device?.last_seen_at))).toBe(known?.lastSeenAtMs)
       const sessions = await read<Record<string, string | number>>(
@@ -126,6 +144,7 @@ describe('the views', () => {
           sdkVersion: one.sdk_version,
           appVersion: one.app_version,
           deviceModel: one.device_model,
+          connection: toConnection(one as never),
           startedAtMs: toMs(String(one.started_at)),
           lastSeenAtMs: toMs(String(one.last_seen_at)),
         })),
@@ -155,6 +174,72 @@ describe('the views', () => {
     expect(rows).toEqual([{ rasp_action: 'BLOCK', scored: 1, flagged: 1 }])
   })
 
+  it('show where each event came from, the latest of a device, and of an alert its own', async () => {
+    const of = `where tenant_id = '${tenant}' and device_id = 'phone'`
+    const columns = `connection_network, connection_country, connection_asn,
+      connection_organization, connection_kinds`
+    const shown = (connection: EventConnection, columns = toColumns(connection)) => ({
+      ...columns,
+      connection_asn: columns.connection_asn ?? 0,
+      connection_organization: columns.connection_organization ?? '',
+    })
+    expect(
+      await read(`select ${columns}, connection_address_hash, connection_address,
+        connection_latitude, connection_longitude
+        from analytics.events ${of} order by received_at`),
+    ).toEqual([
+      {
+        ...shown(plainConnection),
+        connection_address_hash: plainConnection.address_hash,
+        connection_address: '',
+        connection_latitude: null,
+        connection_longitude: null,
+      },
+      {
+        ...shown(hostingConnection),
+        connection_address_hash: hostingConnection.address_hash,
+        connection_address: '203.0.113.77',
+        connection_latitude: 52.5,
+        connection_longitude: 13.5,
+      },
+      {
+        connection_network: '',
+        connection_country: '',
+        connection_asn: 0,
+        connection_organization: '',
+        connection_kinds: [],
+        connection_address_hash: '',
+        connection_address: '',
+        connection_latitude: null,
+        connection_longitude: null,
+      },
+    ])
+    const at = 'toString(connection_at) as connection_at'
+    const awayAt = '2026-05-18 12:00:00.000'
+    const latest = { ...shown(hostingConnection), connection_at: awayAt }
+    expect(await read(`select ${columns}, ${at} from analytics.devices ${of}`)).toEqual([latest])
+    const sessions = `select session_id, ${columns}, ${at} from analytics.sessions ${of}
+      order by session_id limit 1`
+    expect(await read(sessions)).toEqual([{ session_id: 's1', ...latest }])
+    const ofTablet = `where tenant_id = '${tenant}' and device_id = 'tablet'`
+    expect(await read(`select distinct ${columns} from analytics.alerts ${ofTablet}`)).toEqual([
+      shown(hostingConnection),
+    ])
+  })
+
+  it('have the full address and its hash in events alone', async () => {
+    const views = await listDocumentedViews(rig.clickhouse)
+    const having = views.filter(({ columns }) =>
+      columns.some(({ name }) => name.startsWith('connection_address')),
+    )
+    expect(having.map(({ name }) => name)).toEqual(['events'])
+    const tables = await read<{ table: string }>(
+      `select distinct table from system.columns
+       where database = 'device_intelligence' and startsWith(name, 'connection_address')`,
+    )
+    expect(tables).toEqual([{ table: 'telemetry' }])
+  })
+
   it('show alerts as the API does, with every change of their dispositions', async () => {
     const { alerts, total } = await listed()
     const rows = await read<Record<string, string | number>>(
@@ -174,6 +259,7 @@ describe('the views', () => {
         user_id: row.user_id,
         flags: row.flags,
         disposition: row.disposition,
+        connection: toConnection(row as never),
         created_at: new Date(toMs(String(row.created_at))).toISOString(),
       })),
     ).toEqual(

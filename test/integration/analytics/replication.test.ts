@@ -104,7 +104,8 @@ async function readCopy(): Promise<Rows> {
   const views = `${database}_analytics`
   return {
     alerts: await read(`select alert_id, seq, device_id, disposition, history.to_disposition,
-        assignee, toUnixTimestamp64Milli(updated_at)
+        assignee, toUnixTimestamp64Milli(updated_at), connection_network, connection_country,
+        connection_asn, connection_organization, connection_kinds
       from ${views}.alerts order by alert_id`),
     deliveries: await read(`select delivery_id, alert_id, state, attempts, attempt_status,
         attempt_error_kind from ${views}.deliveries order by delivery_id`),
@@ -119,7 +120,10 @@ async function readTruth(): Promise<Rows> {
         select json_agg(to_disposition order by disposition_id) from alert_dispositions as d
         where d.alert_id = a.alert_id), '[]'), coalesce((
         select operator_id from operators where email = a.assignee), ''),
-        floor(extract(epoch from coalesce(changed_at, created_at)) * 1000)::bigint) as row
+        floor(extract(epoch from coalesce(changed_at, created_at)) * 1000)::bigint,
+        coalesce(connection_network::text, ''), coalesce(connection_country, ''),
+        coalesce(connection_asn, 0), coalesce(connection_organization, ''),
+        coalesce(connection_kinds, '{}')) as row
       from alerts as a order by alert_id collate "C"`),
     deliveries: await rows(`select json_build_array(delivery_id, coalesce(alert_id, ''), state,
         attempts, coalesce((select json_agg(status order by attempt) from delivery_attempts as t

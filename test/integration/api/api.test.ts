@@ -20,6 +20,7 @@ import {
 import { until } from '../../support/process/until.ts'
 import { startClickhouse, type TestClickhouse } from '../../support/servers/clickhouse-server.ts'
 import { startPostgres, type TestPostgres } from '../../support/servers/postgres-server.ts'
+import { hostingConnection, toColumns } from '../../support/telemetry/connections.ts'
 
 let postgres: TestPostgres
 let clickhouse: TestClickhouse
@@ -184,6 +185,7 @@ describe('alerts', () => {
   /** What one batch has otherwise than the rest. */
   const other: Partial<AlertCandidate> = {
     platform: 'ios',
+    connection: toColumns(hostingConnection),
     riskScore: 85,
     reasons: [{ code: 'EMULATOR', weight: 85, evidence: {} }],
   }
@@ -234,6 +236,9 @@ describe('alerts', () => {
     user_id: ['user-7', (alert) => alert.entity.user?.user_id === 'user-7'],
     session_id: ['s7-1', (alert) => alert.entity.session.session_id === 's7-1'],
     platform: ['ios', (alert) => alert.platform === 'ios'],
+    country: ['de', ({ connection }) => connection?.country === 'DE'],
+    asn: ['AS64500', ({ connection }) => connection?.asn === 64_500],
+    network: ['203.0.112.0/20', ({ connection }) => connection?.network === '203.0.113.0/24'],
     from: ['2026-05-10', (alert) => alert.created_at >= '2026-05-10'],
     to: ['2026-05-10T01:00:00+01:00', (alert) => alert.created_at < '2026-05-10T00:00:00.000Z'],
     updated_after: ['2026-06-01', (alert) => alert.updated_at >= '2026-06-01'],
@@ -273,6 +278,7 @@ describe('alerts', () => {
       flags: ['ROOTED'],
       reasons: [{ code: 'ROOTED', weight: 55, evidence: { signals: ['root.su_binary'] } }],
       disposition: expect.stringMatching(/^[A-Z_]+$/),
+      connection: null,
       created_at: '2026-05-09T23:10:00.000Z',
       updated_at: expect.stringMatching(/^2026-.*Z$/),
       assignee: null,
@@ -336,6 +342,35 @@ describe('alerts', () => {
     const errors = answer.json<{ errors: { path: string }[] }>().errors
     expect(errors.map((one) => one.path).sort()).toEqual(['device', 'disposition', 'from', 'limit'])
   })
+
+  test.each([
+    ['country', ['DEU', 'D', '49', '']],
+    ['asn', ['0', 'AS', '4294967296', '-1', '64500.5', 'ASN64500', '']],
+    [
+      'network',
+      [
+        ...['203.0.113.7', '203.0.113.0/25', '203.0.113.7/24', '2001:db8::/49', '203.0.113/24'],
+        ...['::ffff:203.0.113.0/121', '10.0.0.0/33', 'AS64500', ''],
+      ],
+    ],
+  ])('refuse what is no %s, and name the filter', async (name, values) => {
+    for (const value of values) {
+      const answer = await rig.call(`/v1/di/alerts?${new URLSearchParams({ [name]: value })}`, {
+        key,
+      })
+      expectProblem(answer, 'invalid_query')
+      const { errors } = answer.json<{ errors: { path: string }[] }>()
+      expect([value, errors.map(({ path }) => path)]).toEqual([value, [name]])
+    }
+  })
+
+  test.each(['203.0.113.0/24', '::ffff:203.0.113.0/120', '203.0.112.0/20', '0.0.0.0/0'])(
+    'are found by %s, a spelling of their network or one around it',
+    async (network) => {
+      const query = new URLSearchParams({ network, asn: '64500', country: 'DE' })
+      expect((await getAlerts(`?${query}`, keys.listed)).total).toBe(2)
+    },
+  )
 })
 
 describe('a device', () => {

@@ -7,6 +7,7 @@ import { toAnalyticsDatabase } from '#shared/io/analytics/analytics-database.ts'
 import { createEventListStore } from '#shared/io/telemetry/event-list-store.ts'
 import { type ApiRig, acceptEvent } from '../../support/http/api-rig.ts'
 import { seed } from '../../support/process/seed.ts'
+import { toShown } from '../../support/telemetry/connections.ts'
 import { type DecidedFact, decideFleet } from '../../support/telemetry/decided-fleet.ts'
 
 type Row = ReturnType<typeof eventPageSchema.parse>['data'][number]
@@ -58,6 +59,7 @@ function toRow({ event, risk }: DecidedFact): Row {
     ...(body.account_id === undefined ? {} : { account_id: body.account_id }),
     sdk_meta: body.sdk_meta as Row['sdk_meta'],
     ...(app === undefined ? {} : { app_version: app.version }),
+    connection: toShown(event.connection),
     received_at: new Date(event.received_at).toISOString(),
     rasp_score: event.rasp_score,
     rasp_action: event.rasp_action,

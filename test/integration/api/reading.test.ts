@@ -22,6 +22,7 @@ import { type ApiRig, acceptEvent, createApiRig } from '../../support/http/api-r
 import { until } from '../../support/process/until.ts'
 import { startClickhouse, type TestClickhouse } from '../../support/servers/clickhouse-server.ts'
 import { startPostgres, type TestPostgres } from '../../support/servers/postgres-server.ts'
+import { hostingConnection } from '../../support/telemetry/connections.ts'
 import { describeEvents } from './events.ts'
 
 let postgres: TestPostgres
@@ -600,7 +601,7 @@ describe('a user', () => {
 
 describe('an event', () => {
   test('has its score, action and reasons, for its own tenant only', async () => {
-    const event = acceptEvent({
+    const accepted = acceptEvent({
       tenantId: 'acme',
       deviceId: 'd',
       sessionId: 's',
@@ -609,6 +610,7 @@ describe('an event', () => {
       flags: ['VPN_SUSPECTED'],
       atMs: Date.UTC(2026, 6, 2),
     })
+    const event = { ...accepted, connection: hostingConnection }
     await rig.telemetry.insertTelemetry([event, event])
     const answer = await rig.call(`/v1/di/events/${event.event_id}`, { key })
     expect(answer.status, answer.text).toBe(200)
@@ -619,6 +621,13 @@ describe('an event', () => {
       session_id: 's',
       user_id: 'u',
       sdk_meta: { sdk_version: '1.0.0', platform: 'android', batch_type: 'event' },
+      connection: {
+        country: 'DE',
+        asn: 64_500,
+        organization: 'Example Hosting Ltd',
+        network: '203.0.113.0/24',
+        kinds: ['vpn', 'hosting'],
+      },
       received_at: '2026-07-02T00:00:00.000Z',
       rasp_score: 45,
       rasp_action: 'REVIEW',

@@ -36,6 +36,7 @@ import { createLinkStore } from '#shared/io/devices/link-store.ts'
 import { createSignalHistoryStore } from '#shared/io/devices/signal-history-store.ts'
 import { createUserStore } from '#shared/io/devices/user-store.ts'
 import { createErasureStore } from '#shared/io/erasure/erasure-store.ts'
+import { createCoverageReader } from '#shared/io/installs/coverage-store.ts'
 import { createClickhouseCheck } from '#shared/io/migrations/clickhouse-check.ts'
 import {
   MigrationError,
@@ -165,6 +166,9 @@ const lowLimits: Record<string, Record<string, string>> = {
   '09-velocity-outliers': { sessions_min: '2' },
   '20-noisy-hours': { alerts_min: '2', times_min: '1' },
   '29-leaked-keyboxes': { models_max: '1' },
+  '33-networks-of-farms': { devices_min: '2', findings_min: '1' },
+  '34-users-in-two-countries': { hours: '200' },
+  '36-new-networks': { days: '30' },
 }
 
 /** The rows of an answer, whatever their order. */
@@ -283,6 +287,13 @@ describe('an answer', () => {
         }),
       }))
     })
+    const coverage = await expectSame((clickhouse) =>
+      inTime(() =>
+        createCoverageReader(clickhouse)({ tenantId: fleetTenant, fromMs: 0, toMs: nowMs }),
+      ),
+    )
+    expect(coverage.versions.length).toBeGreaterThan(10)
+    expect(coverage.reasons).not.toEqual([])
   })
 
   it('about shadow decisions and prevalence spikes is that of one node', async () => {

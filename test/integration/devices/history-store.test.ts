@@ -17,6 +17,7 @@ import { createTelemetryStore, type TelemetryStore } from '#shared/io/telemetry/
 import { seed } from '../../support/process/seed.ts'
 import { startClickhouse, type TestClickhouse } from '../../support/servers/clickhouse-server.ts'
 import { type EventFacts, makeEvents, signalsOf } from '../../support/telemetry/accepted-events.ts'
+import { anyConnection, findLatestShown } from '../../support/telemetry/connections.ts'
 
 const nowMs = Math.floor(Date.now() / 60_000) * 60_000
 let server: TestClickhouse
@@ -76,6 +77,7 @@ describe('a device history', () => {
         action: 'BLOCK',
         riskFlags: ['HOOKING_DETECTED'],
         ...clientOf(block!),
+        connection: null,
         startedAtMs: nowMs,
         lastSeenAtMs: nowMs + 3,
       },
@@ -135,6 +137,7 @@ const anyEvent: fc.Arbitrary<EventFacts> = fc.record(
       { root: { su_binary: true } },
       { network: { vpn_active: true } },
     ),
+    connection: anyConnection,
     nonce: fc.integer(),
   },
   { requiredKeys: ['tenantId', 'deviceId', 'sessionId', 'receivedAtMs', 'signals', 'nonce'] },
@@ -165,6 +168,7 @@ function modelDevice(deviceId: string, events: readonly AcceptedEvent[]): Device
     peakRiskScore: Math.max(...events.map((event) => event.rasp_score)),
     install: null,
     client: clientOf(events[0]!),
+    connection: findLatestShown(events),
     users: [...new Set(users.filter((user) => user !== undefined))].sort(),
     sessions: sessions.sort(
       (a, b) => b.startedAtMs - a.startedAtMs || (a.sessionId < b.sessionId ? 1 : -1),
@@ -197,6 +201,7 @@ function modelSession(sessionId: string, events: readonly AcceptedEvent[]): Sess
     action: highest!.rasp_action,
     riskFlags: flagsOf(highest!),
     ...clientOf(highest!),
+    connection: findLatestShown(events),
     startedAtMs: Math.min(...times),
     lastSeenAtMs: Math.max(...times),
   }

@@ -20,6 +20,7 @@ import { answerRequestLogQueries } from '#shared/io/telemetry/request-log-answer
 import { openTenantDirectory } from '#shared/io/tenants/directory/edge-directory.ts'
 import { listEdges } from '#shared/io/tenants/directory/list-edges.ts'
 import type { ErasuresDeps } from '../../../services/console/jobs/erasures.ts'
+import { createReplication } from '../../../services/console/jobs/replication.ts'
 import { testLog } from '../../support/http/console-rig.ts'
 import { until } from '../../support/process/until.ts'
 import {
@@ -29,6 +30,7 @@ import {
   makeElement,
   signalsOf,
 } from '../../support/telemetry/accepted-events.ts'
+import { hostingConnection, plainConnection, toShown } from '../../support/telemetry/connections.ts'
 import { eraseNow, erasureEdgeKeys, erasureSealer } from '../../support/telemetry/erase-now.ts'
 import { createScorerRig, type ScorerRig } from '../../support/telemetry/scorer-rig.ts'
 
@@ -76,15 +78,27 @@ function makeRound(tenantId: string): EventFacts[] {
   const { phone, tablet, eve, bob } = ids
   const block = { signals: signalsOf.BLOCK }
   const review = { signals: signalsOf.REVIEW }
+  const hers = { connection: evesConnection() }
+  const his = { connection: plainConnection }
+  const both = { userId: bob }
   return [
-    { tenantId, deviceId: phone, sessionId: 's-eve', userId: eve, ...block },
-    { tenantId, deviceId: phone, sessionId: 's-bob', userId: bob, ...review },
-    { tenantId, deviceId: phone, sessionId: 's-both', userId: bob, nonce: 1 },
-    { tenantId, deviceId: phone, sessionId: 's-both', userId: bob, accountId: eve, ...block },
-    { tenantId, deviceId: tablet, sessionId: 's-tab', userId: eve, ...review },
+    { tenantId, deviceId: phone, sessionId: 's-eve', userId: eve, ...block, ...hers },
+    { tenantId, deviceId: phone, sessionId: 's-bob', userId: bob, ...review, ...his },
+    { tenantId, deviceId: phone, sessionId: 's-both', userId: bob, nonce: 1, ...his },
+    { ...both, tenantId, deviceId: phone, sessionId: 's-both', accountId: eve, ...block, ...hers },
+    { tenantId, deviceId: tablet, sessionId: 's-tab', userId: eve, ...review, ...hers },
     { tenantId, deviceId: tablet, sessionId: 's-tab-bob', userId: bob },
   ]
 }
+
+/** Its texts are of nobody else. */
+const evesConnection = () => ({
+  ...hostingConnection,
+  network: `203.0.${round}.0/24`,
+  organization: `Kq5canary${round} Ltd`,
+  address_hash: `Kq5canary${round}`,
+  address: `203.0.${round}.77`,
+})
 
 async function publishRound(): Promise<void> {
   // Each message has events of both tenants, so erasing one removes the other's from the stream
@@ -290,6 +304,10 @@ describe('erasing a user', () => {
     const other = await historyOf(ids.other, ids.phone)
     const first = await historyOf(ids.tenant, ids.phone)
     expect(first).toMatchObject({ peakRaspScore: expect.any(Number), users: [ids.bob, ids.eve] })
+    // Merged rows have something of both users, so they are erased and made again.
+    for (const table of ['sessions', 'devices']) {
+      await rig.clickhouse.command({ query: `optimize table ${table} final` })
+    }
 
     const receipt = await eraseOf('user', ids.eve)
 
@@ -306,6 +324,11 @@ describe('erasing a user', () => {
     const both = phone?.sessions.find((session) => session.sessionId === 's-both')
     expect(both).toMatchObject({ raspAction: 'ALLOW', raspScore: 0, flags: [] })
     expect(both).toMatchObject({ action: 'ALLOW', riskScore: 0, riskFlags: [] })
+    // Where the phone was last for the other user, and no alert of the erased one's network.
+    const shown = toShown(plainConnection)
+    expect(first?.connection?.network).toBe(evesConnection().network)
+    expect(phone?.connection).toEqual(shown)
+    expect(both?.connection).toEqual(shown)
     const bobs = first?.sessions.find((session) => session.sessionId === 's-bob')
     expect(phone?.peakRaspScore).toBe(bobs?.raspScore)
     expect(phone?.peakRiskScore).toBe(bobs?.riskScore)
@@ -316,14 +339,20 @@ describe('erasing a user', () => {
     expect(tablet?.users).toEqual([ids.bob])
     expect(await historyOf(ids.other, ids.phone)).toEqual(other)
     const devices = await rig.clickhouse.query({
-      query: `select device_id, groupUniqArrayArray(users) as users, max(peak_rasp_score) as peak
+      query: `select device_id, groupUniqArrayArray(users) as users, max(peak_rasp_score) as peak,
+          tupleElement(max(connection), 'network') as network
         from devices where tenant_id = '${ids.tenant}' group by device_id order by device_id`,
       format: 'JSONEachRow',
     })
     expect(await devices.json()).toEqual([
-      { device_id: 'last', users: [], peak: 0 },
-      { device_id: ids.phone, users: [ids.bob], peak: phone?.peakRaspScore },
-      { device_id: ids.tablet, users: [ids.bob], peak: 0 },
+      { device_id: 'last', users: [], peak: 0, network: '' },
+      {
+        device_id: ids.phone,
+        users: [ids.bob],
+        peak: phone?.peakRaspScore,
+        network: plainConnection.network,
+      },
+      { device_id: ids.tablet, users: [ids.bob], peak: 0, network: '' },
     ])
     expect(await activityOf(ids.tenant, 'user', ids.eve)).toBe(0)
     // The event that named both is removed from the other's key, too.
@@ -333,7 +362,54 @@ describe('erasing a user', () => {
     const left = await alertsOf(ids.tenant)
     expect(left.total).toBe(1)
     expect(left.alerts.map((alert) => alert.entity.session.session_id)).toEqual(['s-bob'])
+    expect(left.alerts.map((alert) => alert.connection)).toEqual([shown])
+    const found = await rig.postgres.query(
+      'select alert_id from alerts where tenant_id = $1 and connection_network = $2::cidr',
+      [ids.tenant, evesConnection().network],
+    )
+    expect(found.rows).toEqual([])
     expect((await alertsOf(ids.other)).total).toBe(4)
+  })
+
+  it('leaves its network, operator and address in no file and no table', async () => {
+    const { tenant: tenantId, phone, bob, eve } = ids
+    const connection = evesConnection()
+    const canary = connection.address_hash
+    const block = { signals: signalsOf.BLOCK }
+    await rig.publish([{ tenantId, deviceId: phone, userId: eve, connection, ...block }])
+    await rig.publish([{ tenantId, deviceId: phone, userId: bob, sessionId: 'of-bob' }])
+    await rig.publish([{ tenantId, deviceId: 'last', sessionId: 'last' }])
+    await rig.drained()
+    const replication = createReplication({
+      postgres: rig.postgres,
+      locks: { holders: rig.postgres, work: rig.postgres },
+      clickhouse: rig.clickhouse,
+      log: testLog,
+      metrics: createMetrics('console'),
+      nowMs: () => performance.now(),
+      wallMs: Date.now,
+    })
+    await replication.runRound()
+    const folder = await clickhouseFolder()
+    const copies = `select count() from alerts_replica
+      where connection_network = '${connection.network}'`
+    expect(await count(copies)).toBe(1)
+    expect(findBytes(folder, canary).length).toBeGreaterThan(0)
+    expect(findBytes(rig.natsServer.dir, canary).length).toBeGreaterThan(0)
+
+    await eraseOf('user', eve)
+
+    expect(await count(copies)).toBe(0)
+    expect(findBytes(folder, canary)).toEqual([])
+    expect(findBytes(rig.natsServer.dir, canary)).toEqual([])
+    const { rows } = await rig.postgres.query(
+      `select 'alert' from alerts where alerts::text like $1
+       union all select 'delivery' from deliveries
+         where convert_from(body, 'UTF8') like $1`,
+      [`%${canary}%`],
+    )
+    expect(rows).toEqual([])
+    expect((await historyOf(tenantId, phone))?.connection).toBeNull()
   })
 
   it('is finished by a second call after a loss of ClickHouse halfway', async () => {

@@ -3,8 +3,6 @@
  * live at every edge within a second, ends with its expiry, reaches no other tenant, and survives
  * the loss of the directory. An edge with a shard that no console wrote refuses the tenant.
  */
-import { randomUUID } from 'node:crypto'
-import type { FastifyInstance } from 'fastify'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { listEntriesMax } from '#shared/core/base/limits/lists.ts'
 import { tenantsBucket } from '#shared/core/telemetry/nats-names.ts'
@@ -13,85 +11,36 @@ import { eraseAlerts } from '#shared/io/erasure/erasure-alerts-store.ts'
 import { removeExpiredListEntries } from '#shared/io/lists/list-store.ts'
 import { openTenantsBucket } from '#shared/io/nats/streams/buckets.ts'
 import { insertAudit } from '#shared/io/postgres/audit-store.ts'
-import { createMetrics } from '#shared/io/process/metrics.ts'
-import type { Poller } from '#shared/io/process/poll.ts'
-import { createConsoleApp } from '../../../services/console/app.ts'
-import { startListProjector } from '../../../services/console/jobs/list-projector.ts'
-import { createTenant } from '../../../services/console/tenants/manage-tenants.ts'
-import { type ConsoleRig, createConsoleRig, testLog } from '../../support/http/console-rig.ts'
+import type { ConsoleRig } from '../../support/http/console-rig.ts'
 import { until } from '../../support/process/until.ts'
-import { startPostgres, type TestPostgres } from '../../support/servers/postgres-server.ts'
-import {
-  bodyOf,
-  type EdgeRig,
-  send,
-  startEdgeRig,
-  type TestEdge,
-} from '../../support/telemetry/edge-rig.ts'
+import { bodyOf, type EdgeRig, send, type TestEdge } from '../../support/telemetry/edge-rig.ts'
+import { type ListRig, type ListTenant, startListRig } from '../../support/telemetry/list-rig.ts'
 
-const adminToken = 'the-admin-token-of-this-test'
-let postgres: TestPostgres
+let lists: ListRig
 let edges: EdgeRig
 let rig: ConsoleRig
-let app: FastifyInstance
-let projector: Poller
 let both: TestEdge[]
+let call: ListRig['call']
 /** Shifts the wall clock of the second edge. */
 let aheadMs = 0
-type OwnTenant = { tenantId: string; secret: string }
+type OwnTenant = ListTenant
 let acme: OwnTenant
 let other: OwnTenant
 
 beforeAll(async () => {
-  ;[postgres, edges] = await Promise.all([startPostgres(), startEdgeRig()])
-  rig = await createConsoleRig({ postgres, nats: edges.server }, edges.masterKey)
-  const deps = {
-    ...rig.deps,
-    adminToken,
-    listUnknownSignals: async () => [],
-    countRecentNames: async () => 0,
-    countLeftOut: async () => ({ events: 0, values: 0 }),
-  }
-  app = await createConsoleApp(deps, { log: testLog, metrics: createMetrics('console') })
-  both = [await edges.startEdge(), await edges.startEdge({ wallMs: () => Date.now() + aheadMs })]
-  projector = startListProjector({
-    postgres: rig.postgres,
-    findNats: () => rig.nats,
-    sealer: rig.deps.sealer,
-    log: testLog,
-    metrics: createMetrics('test'),
-  })
+  lists = await startListRig(() => Date.now() + aheadMs)
+  ;({ edges, both, call, console: rig } = lists)
 })
 afterAll(async () => {
-  await projector?.stop()
-  await app?.close()
-  await rig?.close()
-  await Promise.all([edges?.stop(), postgres?.stop()])
+  await lists?.stop()
 })
 beforeEach(async () => {
-  acme = await makeTenant()
-  other = await makeTenant()
+  acme = await lists.makeTenant()
+  other = await lists.makeTenant()
 })
 afterEach(() => {
   aheadMs = 0
 })
-
-async function makeTenant(): Promise<OwnTenant> {
-  const tenantId = `tenant-${randomUUID().slice(0, 8)}`
-  const made = { name: '', environment: 'live', webhookUrl: null, actor: 'test' } as const
-  const { hmac_secret: secret } = await createTenant(rig.deps, { ...made, tenantId })
-  return { tenantId, secret }
-}
-
-async function call(method: 'GET' | 'POST' | 'DELETE', path: string, payload?: object) {
-  const answer = await app.inject({
-    method,
-    url: `/admin/v1${path}`,
-    headers: { authorization: `Bearer ${adminToken}` },
-    ...(payload === undefined ? {} : { payload }),
-  })
-  return { status: answer.statusCode, body: answer.json() }
-}
 
 type Entry = { list?: string; kind?: string; id?: string; reason?: string; expires_at?: string }
 

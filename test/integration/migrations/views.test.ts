@@ -115,6 +115,7 @@ describe('an installation of the release before', () => {
     const files = [
       ...['0013-decisions', '0014-server-signals', '0015-installs', '0016-alert-assignees'],
       '0017-connections',
+      '0018-latest-connections',
     ]
     const changed = [
       ...files.map((name) => `${name}.sql`),
@@ -129,7 +130,18 @@ describe('an installation of the release before', () => {
     // The release adds what was decided: of this event, what the edge made of it; and what the
     // service saw: nothing.
     const unseen = { server_signals: {}, detected_server_signals: [] }
-    const added = { risk_score: 0, action: 'ALLOW', ...unseen }
+    const unmeasured = {
+      connection_network: '',
+      connection_country: '',
+      connection_asn: 0,
+      connection_organization: '',
+      connection_kinds: [],
+      connection_address_hash: '',
+      connection_address: '',
+      connection_latitude: null,
+      connection_longitude: null,
+    }
+    const added = { risk_score: 0, action: 'ALLOW', ...unseen, ...unmeasured }
     const decided = before.map((row) => ({ ...(row as object), ...added }))
     expect(await read(url, 'select * from before_analytics.events')).toEqual(decided)
     for (const [formerName, name] of Object.entries(formerNames)) {

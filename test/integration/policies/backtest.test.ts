@@ -9,7 +9,7 @@ import { Command } from 'commander'
 import fc from 'fast-check'
 import type { FastifyInstance } from 'fastify'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { applyListReason, toListReason } from '#shared/core/lists/lists.ts'
+import { applyListReasons, toListReasons } from '#shared/core/lists/lists.ts'
 import { defaultPolicy } from '#shared/core/policies/default-policy.ts'
 import { type Policy, policySchema, toPolicyHash } from '#shared/core/policies/policy.ts'
 import { presets } from '#shared/core/policies/presets/presets.ts'
@@ -229,7 +229,10 @@ function makeListed(): AcceptedEvent[] {
       expiresAtMs: null,
     } as const
     const { rasp_score: score, rasp_action: action, reasons } = event
-    const listed = applyListReason({ score, action, reasons }, toListReason(entry))
+    const listed = applyListReasons(
+      { score, action, reasons },
+      toListReasons({ decides: entry, silences: null }),
+    )
     return Object.assign(event, { rasp_action: listed.action, reasons: listed.reasons })
   })
 }

@@ -25,6 +25,7 @@ import { testLog } from '../../support/http/console-rig.ts'
 import { until } from '../../support/process/until.ts'
 import { startClickhouse, type TestClickhouse } from '../../support/servers/clickhouse-server.ts'
 import { startPostgres, type TestPostgres } from '../../support/servers/postgres-server.ts'
+import { hostingConnection, toColumns } from '../../support/telemetry/connections.ts'
 
 const dayMs = 24 * 3_600_000
 const nowMs = Date.now()
@@ -170,6 +171,7 @@ async function receive(of: {
   user?: string
   days: number
   score?: number
+  network?: string
 }): Promise<void> {
   const at = new Date(daysAgo(of.days)).toISOString().replace('T', ' ').replace('Z', '')
   await clickhouse.insert({
@@ -184,6 +186,7 @@ async function receive(of: {
         received_at: at,
         user_id: of.user ?? '',
         rasp_score: of.score ?? 10,
+        connection_network: of.network ?? '',
         rasp_action: 'ALLOW',
         signals: { root: { su_binary: true } },
       },
@@ -223,7 +226,8 @@ describe('limits', () => {
 describe('alerts', () => {
   it('are removed with deliveries and dispositions, and every total stays exact', async () => {
     const days = [50, 45, 44.5, 10, 8, 6, 3, 2, 0.5]
-    const ids = [...(await raise(tenantId, days)), ...(await raise(tenantId, [], {}))]
+    const connection = toColumns(hostingConnection)
+    const ids = await raise(tenantId, days, { connection })
     const blocked = await raise(tenantId, [0.3, 0.2], { action: 'BLOCK', riskScore: 90 })
     await raise(otherId, [50, 10, 1])
     await endAll('delivered', 0)
@@ -242,6 +246,9 @@ describe('alerts', () => {
     expect(left.alerts.map((alert) => alert.alert_id).sort()).toEqual(
       [...ids.slice(5), ...blocked].sort(),
     )
+    // Four and none of the expired ones: the last two alerts have no connection.
+    const ofNetwork = `connection_network <<= '${hostingConnection.network}'`
+    expect(await count(`alerts where tenant_id = '${tenantId}' and ${ofNetwork}`)).toBe(4)
     expect(await count(`deliveries where tenant_id = '${tenantId}'`)).toBe(6)
     expect(await count(`alert_dispositions where tenant_id = '${tenantId}'`)).toBe(2)
     expect(
@@ -387,11 +394,13 @@ describe('deliveries', () => {
 
 describe('events', () => {
   it('are removed by day with their risk features; active devices keep theirs', async () => {
-    await receive({ device: 'gone', session: 's-old', user: 'u-gone', days: 120, score: 60 })
+    const [gone, stayed] = ['203.0.113.0/24', '198.51.100.0/24']
+    const old = { device: 'gone', session: 's-old', user: 'u-gone', days: 120, network: gone }
+    await receive({ ...old, score: 60 })
     await receive({ device: 'active', session: 's-before', user: 'u-left', days: 120, score: 99 })
     await receive({ device: 'active', session: 's-long', user: 'u-here', days: 100 })
     await receive({ device: 'active', session: 's-long', user: 'u-here', days: 5 })
-    await receive({ device: 'young', session: 's-young', days: 89.9 })
+    await receive({ device: 'young', session: 's-young', days: 89.9, network: stayed })
     await receive({ id: otherId, device: 'gone', session: 's-old', user: 'u-gone', days: 120 })
     await set({ events: 90 })
     expect(await round()).toBe('done')
@@ -401,6 +410,13 @@ describe('events', () => {
     expect(await of('session_id', 'sessions')).toEqual(['s-long', 's-young'])
     expect(await of('device_id', 'devices')).toEqual(['active', 'young'])
     expect(await of('user_id', 'user_devices')).toEqual(['u-here'])
+    for (const [table, network] of [
+      ['telemetry', 'connection_network'],
+      ['sessions', 'connection.network'],
+      ['devices', 'connection.network'],
+    ] as const) {
+      expect([table, ...(await of(network, table))]).toEqual([table, ...['', stayed]])
+    }
     // A continued session keeps its start, and a device its first event and its peak.
     const started = await readColumn(
       `select toString(dateDiff('day', min(started_at), now())) from sessions

@@ -6,6 +6,7 @@ import { randomUUID } from 'node:crypto'
 import type { FastifyInstance } from 'fastify'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { requestLogPauseMs, requestLogTenantEntriesMax } from '#shared/core/base/limits/ingest.ts'
+import { makeChallenge } from '#shared/core/installs/challenge.ts'
 import {
   requestLogAnswerSubject,
   requestLogQuerySubject,
@@ -24,6 +25,7 @@ import { createTenant, setTenantRates } from '../../../services/console/tenants/
 import type { Requests } from '../../../services/console/tenants/request-log-routes.ts'
 import { rotate } from '../../../services/console/tenants/rotation.ts'
 import { type ConsoleRig, createConsoleRig, testLog } from '../../support/http/console-rig.ts'
+import { registrationOf, sendRegistration } from '../../support/installs/install-client.ts'
 import { until } from '../../support/process/until.ts'
 import { startPostgres, type TestPostgres } from '../../support/servers/postgres-server.ts'
 import {
@@ -175,6 +177,48 @@ describe('the request log of a tenant', () => {
     expect(data.find(({ request_id: id }) => id === 'invalid')?.detail).toContain('$.signals')
     const text = JSON.stringify(data)
     for (const kept of [old, secret]) expect(text).not.toContain(kept.slice(0, 20))
+  })
+
+  it('lists each refused registration of an install with its reason, and no accepted one', async () => {
+    const { tenantId, secret } = await create()
+    const signer = { tenantId, secret }
+    await until('the edge has the root', async () => {
+      const body = await registrationOf(edge, signer, { device_id: 'registered' })
+      return (await sendRegistration(edge, signer, body)).status === 200
+    })
+    const forged = await registrationOf(edge, signer, { device_id: 'stranger' })
+    await sendRegistration(edge, { tenantId, secret: 'x'.repeat(43) }, forged, {
+      'x-request-id': 'forged',
+    })
+    const foreign = makeChallenge(Buffer.alloc(32), Buffer.alloc(16), Date.now())
+    const stale = { device_id: 'stale', challenge: foreign.challenge }
+    const old = await registrationOf(edge, signer, stale)
+    await sendRegistration(edge, signer, old, { 'x-request-id': 'old' })
+    const bad = await registrationOf(other, signer, { device_id: 'bad', evidence: {} })
+    await sendRegistration(other, signer, bad, { 'x-request-id': 'bad' })
+    const found = await until('all are noted', async () => {
+      const { data } = await read(tenantId, '?outcome=refused')
+      return data.some(({ request_id: id }) => id === 'bad') ? data : null
+    })
+    const shown = found.map((one) => [
+      ...[one.request_id, one.kind, one.status, one.reason, one.verified, one.device_id],
+    ])
+    expect(shown).toEqual(
+      expect.arrayContaining([
+        ['bad', 'registration', 400, 'body', true, 'bad'],
+        ['old', 'registration', 400, 'challenge', true, 'stale'],
+        ['forged', 'registration', 401, 'signature_invalid', false, 'stranger'],
+      ]),
+    )
+    expect(found.find((one) => one.request_id === 'bad')?.detail).toMatch(/\$\.evidence\.provider/)
+    expect((await read(tenantId, '?outcome=accepted')).data).toEqual([])
+    const sent = await send(edge, bodyOf(tenantId), { secret })
+    expect(sent.status).toBe(200)
+    expect((await read(tenantId, '?outcome=accepted')).data).toMatchObject([{ kind: 'telemetry' }])
+    // An erasure of the device reaches them as well.
+    await forget(tenantId, ['bad', 'stale', 'stranger'])
+    const left = (await read(tenantId, '?outcome=refused')).data.map((one) => one.device_id)
+    expect(left.filter((id) => id !== 'registered')).toEqual([])
   })
 
   it('keeps verified entries, however many unverified ones a stranger sends', async () => {

@@ -4,6 +4,7 @@
  */
 import { createLocalJWKSet, decodeJwt, decodeProtectedHeader, jwtVerify } from 'jose'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { verdictKeysStaleMsMax } from '#shared/core/base/limits/rest-api.ts'
 import {
   verdictKeyPublishedMsMin,
   verdictKeysCacheSeconds,
@@ -36,6 +37,7 @@ import {
   quietLog,
   send,
   startEdgeRig,
+  startProxy,
   type TestEdge,
   type TestTenant,
 } from '../../support/telemetry/edge-rig.ts'
@@ -46,9 +48,11 @@ let postgres: Postgres
 let api: ApiRig
 let acme: TestTenant
 let edges: TestEdge[]
-/** The wall clock of every process, which the tests put forward. */
+let databases: { postgres: string; clickhouse: string }
+/** The clocks of every process, which the tests put forward. */
 let aheadMs = 0
 const wallMs = () => Date.now() + aheadMs
+const monotonicMs = () => nowMs() + aheadMs
 const verdictsOf = (nonce: string) => ({ verdict: { audience: 'checkout', nonce } })
 
 beforeAll(async () => {
@@ -56,7 +60,8 @@ beforeAll(async () => {
   const url = await server.createMigratedDatabase()
   postgres = createPostgres(url, { role: 'test', log: quietLog })
   // No query of these tests needs ClickHouse.
-  api = await createApiRig({ postgres: url, clickhouse: 'http://127.0.0.1:1/absent' }, wallMs)
+  databases = { postgres: url, clickhouse: 'http://127.0.0.1:1/absent' }
+  api = await createApiRig(databases, { wallMs, monotonicMs })
   acme = await rig.projectTenant('acme')
   edges = await Promise.all([1, 2, 3].map(() => rig.startEdge({ wallMs })))
   const known = () => edges.every(({ directory }) => directory.revision() >= acme.revision)
@@ -115,7 +120,8 @@ async function verify(
 function createReader(): () => Promise<VerdictKeySet> {
   let read: { keys: Promise<VerdictKeySet>; atMs: number } | null = null
   return () => {
-    if (read === null || nowMs() - read.atMs > 100) read = { keys: readKeys(), atMs: nowMs() }
+    const atMs = monotonicMs()
+    if (read === null || atMs - read.atMs > 100) read = { keys: readKeys(), atMs }
     return read.keys
   }
 }
@@ -224,6 +230,8 @@ describe('a rotation', () => {
       for (let rotation = 0; rotation < rotations; rotation++) {
         const [next, current] = await listVerdictKeys(postgres)
         await until('the present key signs', () => countOf(current!.kid) > 10)
+        // A reading that began before the next key was made takes less than the time that follows.
+        await readKeys()
         // The oldest copy that a verifier may have when the next key begins to sign.
         forward(verdictKeyPublishedMsMin - verdictKeysCacheSeconds * 1000 + 10_000)
         copy = await readKeys()
@@ -251,9 +259,42 @@ describe('a rotation', () => {
     expect(seen.length).toBeGreaterThan(100)
   })
 
+  it('waits for the copies that an api gave out of its memory while it had no Postgres', async () => {
+    const proxy = await startProxy(databases.postgres)
+    const urls = { ...databases, postgres: proxy.url }
+    const cut = await createApiRig(urls, { wallMs, monotonicMs })
+    const readCut = () => cut.call('/v1/di/verdict-keys')
+    try {
+      forward(verdictKeyPublishedMsMin)
+      expect((await readCut()).status).toBe(200)
+      proxy.close()
+      await rotateKeys(deps(), { actor: 'test', revoke: false })
+      const [next] = await listVerdictKeys(postgres)
+      const madeMs = Date.parse(next!.created_at)
+      // The last answer that is given so, and the last moment at which its copy counts.
+      forward(verdictKeysStaleMsMax - 5_000)
+      const answer = await readCut()
+      expect(answer.headers['cache-control']).toBe(`public, max-age=${verdictKeysCacheSeconds}`)
+      const kids = answer.json<VerdictKeySet>().keys.map(({ kid }) => kid)
+      expect(kids).toHaveLength(2)
+      expect(kids).not.toContain(next!.kid)
+      forward(verdictKeysCacheSeconds * 1000 - 5_000)
+      await expect(rotateKeys(deps(), { actor: 'test', revoke: false })).rejects.toThrow(
+        /the next key is published since/i,
+      )
+      forward(madeMs + verdictKeyPublishedMsMin - wallMs())
+      const rotated = await rotateKeys(deps(), { actor: 'test', revoke: false })
+      expect(rotated[1]!.kid).toBe(next!.kid)
+      expect((await readCut()).status).toBe(503)
+    } finally {
+      await cut.close()
+      proxy.close()
+    }
+  })
+
   it('removes a key once its last token has expired, and its private half at once', async () => {
     const [, current] = await listVerdictKeys(postgres)
-    forward(6 * 60_000)
+    forward(verdictKeyPublishedMsMin)
     await look()
     const last = await ask(edges[0]!)
     await rotateKeys(deps(), { actor: 'test', revoke: false })

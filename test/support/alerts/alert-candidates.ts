@@ -1,5 +1,5 @@
 // Alert candidates for tests, as the scorer passes them to the alert store.
-import type { AlertCandidate } from '#shared/core/alerts/decide-alert.ts'
+import { type AlertCandidate, noConnection } from '#shared/core/alerts/decide-alert.ts'
 import { toAlertId } from '#shared/core/base/ids.ts'
 
 /** A candidate whose id follows from its tenant, device, session and action, as in production. */
@@ -19,6 +19,7 @@ export function makeAlertCandidate(
     sdkVersion: null,
     appVersion: null,
     deviceModel: null,
+    connection: noConnection,
     ...some,
   }
   return { ...candidate, alertId: some.alertId ?? toAlertId(candidate) }

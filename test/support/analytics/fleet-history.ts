@@ -21,6 +21,7 @@ import {
 import { encodeBatch, toWaiterBytes } from '../../../services/ingest/group-commit.ts'
 import { cookbookSpan, historyEndMs, historyStartMs } from './cookbook-span.ts'
 import { type HistoryEvent, type RaisedHistory, raiseAlerts } from './history-alerts.ts'
+import { toHistoryConnection } from './history-connections.ts'
 import { makeRegistrations } from './history-installs.ts'
 
 export type FleetHistory = RaisedHistory & { events: HistoryEvent[]; stories: Stories }
@@ -51,7 +52,9 @@ function makeEvents(model: HistoryPlan): HistoryEvent[] {
   const span = { startMs: historyStartMs, endMs: historyEndMs }
   return acceptVisits(model, tenant, span).map(({ phone, head, body }, index) => {
     const message = encodeBatch([{ head, body, bytes: toWaiterBytes(head, body), arrivedMs: 0 }])
-    const event = decodeBatch(message, toStreamOffset(0, index + 1)).events[0]!
+    const decoded = decodeBatch(message, toStreamOffset(0, index + 1)).events[0]!
+    const connection = toHistoryConnection(decoded, phone)
+    const event = { ...decoded, ...(connection === undefined ? {} : { connection }) }
     return { event, phone, detected: findDetected(event.body.signals as Signals) }
   })
 }

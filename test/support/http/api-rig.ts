@@ -66,15 +66,20 @@ export type CallOptions = {
 
 /**
  * The api on migrated databases, with shorter timeouts than the process has.
- * @param wallMs its clock
+ * @param clocks a test that puts the wall clock forward puts the monotonic one forward with it:
+ *   what the process keeps in memory ages by that one
  */
 export async function createApiRig(
   urls: {
     postgres: string
     clickhouse: string
   },
-  wallMs: () => number = Date.now,
+  clocks: { wallMs: () => number; monotonicMs: () => number } = {
+    wallMs: Date.now,
+    monotonicMs: () => performance.now(),
+  },
 ): Promise<ApiRig> {
+  const { wallMs, monotonicMs } = clocks
   const log = createLog('test', 'silent')
   const metrics = createMetrics('api')
   const limits = { connectTimeoutMs: 1_000, statementTimeoutMs: 1_000 }
@@ -100,7 +105,7 @@ export async function createApiRig(
       reconciliation: createReconciliationStore(clickhouse, 'analytics'),
       readVerdictKeys: (nowMs) => readVerdictKeySet(postgres, nowMs),
       nowMs: wallMs,
-      monotonicMs: () => performance.now(),
+      monotonicMs,
     },
     { log, metrics },
   )

@@ -9,6 +9,7 @@ import { createClickhouse } from '#shared/io/clickhouse/clickhouse.ts'
 import { publishTenantHint } from '#shared/io/deliveries/publish-hints.ts'
 import { createHistoryStore } from '#shared/io/devices/history-store.ts'
 import { createLinkStore } from '#shared/io/devices/link-store.ts'
+import { createNetworkStore } from '#shared/io/devices/network-store.ts'
 import { createSignalHistoryStore } from '#shared/io/devices/signal-history-store.ts'
 import { createUserStore } from '#shared/io/devices/user-store.ts'
 import { createSealer } from '#shared/io/keys/console-keys.ts'
@@ -38,6 +39,7 @@ import type { FleetRouteDeps } from '../../../services/console/analytics/fleet/f
 import type { AnalystDeps } from '../../../services/console/analytics/manage-analysts.ts'
 import type { RulePerformanceDeps } from '../../../services/console/analytics/rule-performance-routes.ts'
 import type { AttestationCheckDeps } from '../../../services/console/attestation/check-routes.ts'
+import type { CoverageRouteDeps } from '../../../services/console/attestation/coverage-routes.ts'
 import type { DeliveryDeps } from '../../../services/console/deliveries/manage-deliveries.ts'
 import type { EntityDeps } from '../../../services/console/entities/entity-routes.ts'
 import type { SignalChangeDeps } from '../../../services/console/entities/signal-change-routes.ts'
@@ -45,6 +47,7 @@ import type { EraseRouteDeps } from '../../../services/console/erasure/erasure-r
 import type { ExplainDeps } from '../../../services/console/events/explain-event.ts'
 import type { RewrapDeps } from '../../../services/console/keys/rewrap.ts'
 import type { NetworkRouteDeps } from '../../../services/console/network/network-routes.ts'
+import type { NetworkUseDeps } from '../../../services/console/network/network-use-routes.ts'
 import type { OperatorDeps } from '../../../services/console/operators/operator-deps.ts'
 import type { PeriodOverviewDeps } from '../../../services/console/overview/overview-routes.ts'
 import type { BacktestRouteDeps } from '../../../services/console/policies/backtest-routes.ts'
@@ -92,6 +95,7 @@ export type ConsoleRig = {
     ExplainDeps &
     StaleSecretDeps &
     Pick<RequestLogRouteDeps, 'queryRequestLogs'> &
+    Pick<CoverageRouteDeps, 'readCoverage'> &
     EraseRouteDeps &
     EntityDeps &
     SignalChangeDeps &
@@ -107,6 +111,7 @@ export type ConsoleRig = {
     EdgeRouteDeps &
     AttestationCheckDeps &
     NetworkRouteDeps &
+    Pick<NetworkUseDeps, 'networks'> &
     AddressRouteDeps
   outcomes: string[]
   /** Starts an edge, by default with the rig's keys, and waits for its lease. */
@@ -176,6 +181,7 @@ export async function createConsoleRig(
       history: createHistoryStore(absentClickhouse),
       users: createUserStore(absentClickhouse),
       links: createLinkStore(absentClickhouse),
+      networks: createNetworkStore(absentClickhouse),
       signalHistory: createSignalHistoryStore(absentClickhouse),
       overview: createOverviewStore(absentClickhouse),
       loadRiskFeatures: async () => [],
@@ -204,6 +210,7 @@ export async function createConsoleRig(
       backtests: { start: refuse },
       compareShadow: refuse,
       fleet: { readCounts: refuse, listNewDevices: refuse, listSignals: refuse },
+      readCoverage: refuse,
       prevalenceSpikes: { listSpikes: refuse, findAffected: refuse, readCheckedAt: refuse },
     },
     startEdge: async (masterKeys = [masterKey]) => {

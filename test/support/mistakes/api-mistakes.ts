@@ -269,6 +269,39 @@ const lists: CallMistake[] = [
     '$.device_id is not a field of this object',
   ),
   listEntry('a placeholder', { id: 'unknown' }, '$.id is a placeholder'),
+  listEntry('another kind', { kind: 'ip' }, '$.kind must be one of device, user, network, asn,'),
+  listEntry(
+    'an address with the prefix of its network',
+    { kind: 'network', id: '8.8.8.8/24' },
+    '$.id has bits behind its prefix; the network with this prefix is 8.8.8.0/24',
+  ),
+  listEntry(
+    'the whole internet',
+    { kind: 'network', id: '0.0.0.0/0' },
+    '$.id is too wide: the widest network of IPv4 that can be listed is a /8',
+  ),
+  listEntry(
+    'the network of an office behind its router',
+    { kind: 'network', id: '192.168.1.0/24' },
+    '$.id is in a private network, from which no connection is measured',
+  ),
+  listEntry(
+    'a range of addresses',
+    { kind: 'network', id: '8.8.8.0-8.8.8.255' },
+    '$.id must be a network in CIDR notation, such as 8.8.8.0/24, or an address',
+  ),
+  listEntry(
+    'the name of an operator',
+    { kind: 'asn', id: 'Example Networks' },
+    '$.id must be the number of an operator, from 1 to 4294967295, such as 64500 or AS64500',
+  ),
+  listEntry('a number', { kind: 'asn', id: 64_500 }, '$.id must be a string'),
+  listEntry(
+    'the name of a country',
+    { kind: 'country', id: 'Germany' },
+    '$.id must be the code of a country, ISO 3166-1 alpha-2, such as DE',
+  ),
+  listEntry('a code of no country', { kind: 'country', id: 'UK' }, '$.id must be the code of'),
   listEntry('a sentence as a reason', { reason: 'Charged back!' }, '$.reason must be a code'),
   listEntry(
     'an expiry without an offset',

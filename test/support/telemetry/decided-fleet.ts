@@ -1,7 +1,7 @@
 // A random fleet, stored and decided as the scorer does it, with retries and full redelivery: lists,
 // test devices, placeholder ids and every kind of velocity. Its decisions are those of the decider.
 import fc from 'fast-check'
-import { applyListReason, toListReason } from '#shared/core/lists/lists.ts'
+import { applyListReasons, toListReasons } from '#shared/core/lists/lists.ts'
 import { defaultPolicy } from '#shared/core/policies/default-policy.ts'
 import type { Score } from '#shared/core/scoring/score.ts'
 import type { AcceptedEvent } from '#shared/core/telemetry/event-batch.ts'
@@ -15,6 +15,7 @@ import { createTelemetryStore } from '#shared/io/telemetry/telemetry-store.ts'
 import { createRiskFeatureStore } from '#shared/io/velocity/risk-features.ts'
 import { decideBatch } from '../../../services/scorer/decide/decide-batch.ts'
 import { type EventFacts, makeEvents, signalsOf } from './accepted-events.ts'
+import { anyConnection } from './connections.ts'
 import { makeDecideDeps } from './decide-deps.ts'
 
 const minuteMs = 60_000
@@ -53,9 +54,11 @@ const anyFacts = (tenantIds: readonly string[]): fc.Arbitrary<FleetFacts> =>
       platform: fc.constantFrom('android', 'android', 'Android 14', 'iOS', 'ios'),
       appVersion: fc.constantFrom(undefined, '1.0', '2.0'),
       client: fc.constantFrom(0, 40, 90),
+      connection: fc.option(anyConnection, { nil: undefined }),
     })
-    .map(({ platform, appVersion, client, ...facts }) => ({
+    .map(({ platform, appVersion, client, connection, ...facts }) => ({
       ...facts,
+      ...(connection === undefined ? {} : { connection }),
       more: {
         sdk_meta: { sdk_version: '4.2.0', platform, batch_type: 'launch' },
         scorer: { rasp_score: client, rasp_action: 'ALLOW', rasp_flags: ['X'] },
@@ -74,9 +77,9 @@ function toListed(event: AcceptedEvent, list: FleetFacts['list']): AcceptedEvent
     reason: 'chargeback',
     expiresAtMs: null,
   } as const
-  const listed = applyListReason(
+  const listed = applyListReasons(
     scored,
-    list === null ? undefined : toListReason({ ...entry, list }),
+    list === null ? [] : toListReasons({ decides: { ...entry, list }, silences: null }),
   )
   return {
     ...event,

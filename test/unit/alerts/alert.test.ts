@@ -6,8 +6,10 @@ import { toActor, toKeyActor } from '#shared/core/alerts/alert-actors.ts'
 import { alertSchema } from '#shared/core/alerts/alert-schema.ts'
 import { decideAlert, toAlertRow } from '#shared/core/alerts/decide-alert.ts'
 import { toAlertId, toDeliveryId } from '#shared/core/base/ids.ts'
+import type { EventConnection } from '#shared/core/network/event-connection.ts'
 import type { Action, Reason } from '#shared/core/scoring/score.ts'
 import type { AcceptedEvent } from '#shared/core/telemetry/event-batch.ts'
+import { hostingConnection, unknownConnection } from '../../support/telemetry/connections.ts'
 
 const reasons: Reason[] = [
   { code: 'ROOTED', weight: 40, evidence: { signals: ['root.su_binary'] } },
@@ -85,6 +87,7 @@ describe('an alert', () => {
       disposition: 'OPEN',
       platform: 'ios',
       sdk_version: '1',
+      connection: null,
       created_at: '1970-01-01T00:00:12.345Z',
       updated_at: '1970-01-01T00:00:12.345Z',
       assignee: null,
@@ -108,6 +111,34 @@ describe('an alert', () => {
       sdkVersion: null,
       deviceModel: null,
     })
+  })
+
+  test('has the connection of its event, without the address', () => {
+    const connectionOf = (connection: EventConnection) => {
+      const candidate = decideAlert({ ...eventOf(), connection }, risk('REVIEW'))!
+      const row = toAlertRow(candidate, { seq: 1, createdAt: new Date(0) })
+      const alert = toAlert({ ...row, ...unchanged })
+      expect(alertSchema.parse(alert)).toEqual(alert)
+      return alert.connection
+    }
+    expect(connectionOf(hostingConnection)).toEqual({
+      country: 'DE',
+      asn: 64_500,
+      organization: 'Example Hosting Ltd',
+      network: '203.0.113.0/24',
+      kinds: ['vpn', 'hosting'],
+    })
+    expect(connectionOf(unknownConnection)).toEqual({
+      country: null,
+      asn: null,
+      organization: null,
+      network: '198.51.100.0/24',
+      kinds: [],
+    })
+    const organization = 'A\u0000\ud800'
+    expect(connectionOf({ ...hostingConnection, organization })?.organization).toBe('A\ufffd')
+    // Postgres would refuse it, and every alert of the batch with it.
+    expect(connectionOf({ ...hostingConnection, network: '203.0.113.77/24' })).toBeNull()
   })
 
   test('shows its assignee and its last change, and no email', () => {

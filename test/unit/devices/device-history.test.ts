@@ -5,6 +5,7 @@ import {
   compareRecent,
   joinSessions,
   joinUsers,
+  type LatestConnection,
   type SessionRow,
   toRank,
   toRecentPage,
@@ -25,7 +26,16 @@ const anyRow: fc.Arbitrary<SessionRow> = fc.tuple(
   fc.array(fc.constantFrom('A', 'B', 'AB'), { maxLength: 2 }),
   fc.constantFrom([], ['android', '4.1', '', ''], ['android', '4.1', '9', 'Pixel']),
   fc.array(fc.constantFrom('u1', 'u2', 'u3'), { maxLength: 2 }),
+  fc.tuple(
+    fc.integer({ min: 0, max: 3 }),
+    fc.constantFrom('203.0.113.0/24', '203.0.114.0/24'),
+    fc.constantFrom('DE', 'GB'),
+    fc.constantFrom(64_500, 64_501),
+    fc.constantFrom('', 'Example'),
+    fc.subarray(['vpn', 'hosting']),
+  ),
 )
+const none: LatestConnection = [0, '', '', 0, '', []]
 const anyRows = fc.array(anyRow, { maxLength: 40 })
 
 describe('the rows of a session', () => {
@@ -49,10 +59,24 @@ describe('the rows of a session', () => {
     const both = ['EMULATOR', 'ROOTED']
     const client = ['android', '4.1', '9.2', 'Pixel 8']
     const lesser = ['android', '4.1', '', '']
+    const early: LatestConnection = [6, '203.0.114.0/24', 'GB', 64_500, 'Example', ['vpn']]
+    const late: LatestConnection = [8, '203.0.113.0/24', '', 0, '', []]
     const rows: SessionRow[] = [
-      ['s', 5, 6, 40, 'REVIEW', ['ROOTED'], toRank(90, 'BLOCK', false), ['ROOTED'], [], []],
-      ['s', 7, 9, 80, 'BLOCK', ['EMULATOR'], toRank(90, 'BLOCK', true), ['A'], client, ['u2']],
-      ['s', 4, 8, 80, 'BLOCK', both, toRank(80, 'BLOCK', true), ['Z'], lesser, ['u1', 'u2']],
+      ['s', 5, 6, 40, 'REVIEW', ['ROOTED'], toRank(90, 'BLOCK', false), ['ROOTED'], [], [], early],
+      [
+        's',
+        7,
+        9,
+        80,
+        'BLOCK',
+        ['EMULATOR'],
+        toRank(90, 'BLOCK', true),
+        ['A'],
+        client,
+        ['u2'],
+        none,
+      ],
+      ['s', 4, 8, 80, 'BLOCK', both, toRank(80, 'BLOCK', true), ['Z'], lesser, ['u1', 'u2'], late],
     ]
     expect(joinSessions(rows)).toEqual([
       {
@@ -69,6 +93,13 @@ describe('the rows of a session', () => {
         sdkVersion: '4.1',
         appVersion: '9.2',
         deviceModel: 'Pixel 8',
+        connection: {
+          network: '203.0.113.0/24',
+          country: null,
+          asn: null,
+          organization: null,
+          kinds: [],
+        },
       },
     ])
     expect(joinUsers(rows)).toEqual(['u1', 'u2'])
@@ -76,8 +107,8 @@ describe('the rows of a session', () => {
 
   it('are sorted by start and then by the bytes of the id, both descending', () => {
     const ids = ['z', '\u{1f600}', '\u{ffee}', 'é']
-    const rows = ids.map((id): SessionRow => [id, 1, 2, 0, 'ALLOW', [], 0, [], [], []])
-    const shown = joinSessions([...rows, ['a', 2, 2, 0, 'ALLOW', [], 0, [], [], []]])
+    const rows = ids.map((id): SessionRow => [id, 1, 2, 0, 'ALLOW', [], 0, [], [], [], none])
+    const shown = joinSessions([...rows, ['a', 2, 2, 0, 'ALLOW', [], 0, [], [], [], none]])
     expect(shown.map((one) => one.sessionId)).toEqual(['a', '\u{1f600}', '\u{ffee}', 'é', 'z'])
   })
 })

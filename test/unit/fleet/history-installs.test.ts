@@ -4,7 +4,7 @@
  */
 import { describe, expect, it } from 'vitest'
 import { dayMs } from '#shared/core/base/instants.ts'
-import { issuerModelsMax } from '#shared/core/base/limits/history.ts'
+import { issuerModelsMax, retryMaxMs } from '#shared/core/base/limits/history.ts'
 import type { Registration } from '#shared/core/installs/registration.ts'
 import { defaultPolicy } from '#shared/core/policies/default-policy.ts'
 import { toPolicyHash } from '#shared/core/policies/policy.ts'
@@ -95,6 +95,22 @@ describe('the installs of a week', () => {
     expect(apple?.issuers).toEqual([])
     const shared = [...models.values()].filter(({ size }) => size > issuerModelsMax)
     expect(shared).toHaveLength(1)
+  })
+
+  it('have some requests captured and sent again, later than any client retries', () => {
+    const first = new Map<string, number>()
+    let replays = 0
+    for (const { visit, event, registration } of visits) {
+      const { isReplay } = visit
+      expect(first.has(event.event_id)).toBe(isReplay)
+      if (!isReplay) first.set(event.event_id, event.received_at)
+      if (!isReplay) continue
+      replays++
+      expect(registration).toBeNull()
+      expect(event.received_at - first.get(event.event_id)!).toBeGreaterThan(retryMaxMs)
+    }
+    expect(replays).toBeGreaterThan(2)
+    expect(replays).toBeLessThan(visits.length / 20)
   })
 
   const registerFirst = (seed: number) => {

@@ -40,7 +40,7 @@ const acme: Tenant = {
   byteLimiter: null,
   undecidedShare: 0.25,
   telemetryStream: 1,
-  lists: { usable: () => true, find: () => [] },
+  lists: { usable: () => true, find: () => [], findOfConnection: () => [] },
   fault: null,
 }
 const nowMs = 1_790_000_000_000

@@ -2,14 +2,13 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { decideAlert } from '#shared/core/alerts/decide-alert.ts'
+import type { IdKind, ListEntry } from '#shared/core/lists/list-entry.ts'
 import {
-  applyListReason,
-  type FindListEntries,
-  findListEntry,
+  applyListReasons,
+  findListDecision,
   findListReason,
-  type ListEntry,
-  type ListKind,
-  toListReason,
+  type ListSource,
+  toListReasons,
 } from '#shared/core/lists/lists.ts'
 import { defaultPolicy } from '#shared/core/policies/default-policy.ts'
 import type { Policy } from '#shared/core/policies/policy.ts'
@@ -31,13 +30,14 @@ const entryOf = (more: Partial<ListEntry> = {}): ListEntry => ({
 })
 
 /** The lists of a tenant, each entry with the id that it is for. */
-const listsOf =
-  (...rows: (readonly [string, ListEntry])[]): FindListEntries =>
-  (kind, id) =>
-    rows.filter(([of, entry]) => of === id && entry.kind === kind).map(([, entry]) => entry)
+const listsOf = (...rows: (readonly [string, ListEntry])[]): ListSource => ({
+  find: (kind, id) =>
+    rows.filter(([of, entry]) => of === id && entry.kind === kind).map(([, entry]) => entry),
+  findOfConnection: () => [],
+})
 
-const decide = (find: ReturnType<typeof listsOf>, ids: Record<string, string> = {}) =>
-  findListEntry(find, { device_id: 'phone', ...ids }, nowMs)
+const decide = (lists: ListSource, ids: Record<string, string> = {}) =>
+  findListDecision(lists, { device_id: 'phone', ...ids }, nowMs).decides
 
 describe('the entry that decides', () => {
   it('names the device, the user or the account of the event, and no other kind of the same id', () => {
@@ -62,15 +62,15 @@ describe('the entry that decides', () => {
     const rows = fc.array(
       fc.record({
         list: fc.constantFrom('allow' as const, 'deny' as const),
-        kind: fc.constantFrom<ListKind>('device', 'user'),
+        kind: fc.constantFrom<IdKind>('device', 'user'),
         expiresAtMs: fc.constantFrom(null, nowMs - 1, nowMs, nowMs + 1),
       }),
       { maxLength: 6 },
     )
     fc.assert(
       fc.property(rows, (some) => {
-        const find = listsOf(...some.map((one) => ['same', entryOf(one)] as const))
-        const found = decide(find, { device_id: 'same', user_id: 'same' })
+        const lists = listsOf(...some.map((one) => ['same', entryOf(one)] as const))
+        const found = decide(lists, { device_id: 'same', user_id: 'same' })
         const inForce = some.filter((one) => one.expiresAtMs === null || one.expiresAtMs > nowMs)
         const expected = inForce.some(({ list }) => list === 'deny') ? 'deny' : inForce[0]?.list
         expect(found?.list).toBe(expected)
@@ -100,9 +100,9 @@ function makeEvent(risky: boolean, policy: Policy, entry: ListEntry | null): Acc
   }
   const context = { sdkVersion: '1', platform: 'android', receivedAtMs: nowMs }
   const scored = compilePolicy(policy)(body.signals, context)
-  const { score, action, reasons } = applyListReason(
+  const { score, action, reasons } = applyListReasons(
     scored,
-    entry === null ? undefined : toListReason(entry),
+    toListReasons({ decides: entry, silences: null }),
   )
   return {
     event_id: 'evt_1',

@@ -2,11 +2,20 @@
 // scored by.
 import { createSecretKey } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
+import type { ListedConnection } from '#shared/core/lists/list-entry.ts'
+import { parseAddress } from '#shared/core/network/address.ts'
 import { balancedPolicy } from '#shared/core/policies/presets/balanced.ts'
+import type { Reason } from '#shared/core/scoring/score.ts'
 import { compilePolicy } from '#shared/core/scoring/scoring.ts'
 import { signBody, verifySignature } from '#shared/core/telemetry/signature.ts'
 import type { Tenant } from '#shared/io/tenants/directory/tenant-copy.ts'
-import { decideSubmission } from '../../../services/ingest/decide-submission.ts'
+import { createDirectoryLists } from '#shared/io/tenants/directory/tenant-lists.ts'
+import {
+  admitSubmission,
+  type DecideDeps,
+  decideSubmission,
+  decideVerified,
+} from '../../../services/ingest/decide-submission.ts'
 import { decoyRoot, noInstalls } from '../../support/installs/install-roots.ts'
 import { signalsOf } from '../../support/scoring/any-policy.ts'
 
@@ -48,9 +57,25 @@ const tenant: Tenant = {
   clientAddress: 'connection',
   isAddressStored: false,
   addressKey: null,
-  lists: { usable: () => true, find: () => [] },
+  lists: { usable: () => true, find: () => [], findOfConnection: () => [] },
   fault: null,
   ...noInstalls,
+}
+
+function depsOf(own: Tenant, atMs: number): DecideDeps {
+  let wallMs = atMs
+  return {
+    findTenant: () => own,
+    leaseValid: () => true,
+    keysKnown: () => true,
+    mayWait: () => true,
+    shares: { note: () => undefined, take: () => 0 },
+    verify: verifySignature,
+    decoyKey: key,
+    decoyRoot,
+    nowMs: () => 0,
+    wallMs: () => wallMs++,
+  }
 }
 
 /**
@@ -67,23 +92,7 @@ function decide(event: { sdk_version: string; platform: string }, atMs: number) 
       signals: signalsOf({ debugger: { frida_detected: true } }),
     }),
   )
-  let wallMs = atMs
-  const decision = decideSubmission(
-    body,
-    { signature: signBody(body, key) },
-    {
-      findTenant: () => tenant,
-      leaseValid: () => true,
-      keysKnown: () => true,
-      mayWait: () => true,
-      shares: { note: () => undefined, take: () => 0 },
-      verify: verifySignature,
-      decoyKey: key,
-      decoyRoot,
-      nowMs: () => 0,
-      wallMs: () => wallMs++,
-    },
-  )
+  const decision = decideSubmission(body, { signature: signBody(body, key) }, depsOf(tenant, atMs))
   if (decision.kind === 'refused') throw new Error(decision.reason)
   const head = JSON.parse(`${decision.head}null}`) as { received_at: number; rasp_score: number }
   return { receivedAt: head.received_at, score: head.rasp_score }
@@ -101,5 +110,86 @@ describe('the edge', () => {
     const bad = { sdk_version: '4.2.7', platform: 'ios' }
     expect(decide(bad, endMs - 1)).toEqual({ receivedAt: endMs - 1, score: 0 })
     expect(decide(bad, endMs)).toEqual({ receivedAt: endMs, score: 80 })
+  })
+})
+
+describe('the edge on a listed connection', () => {
+  const from = (address: string): ListedConnection => ({ words: parseAddress(address)! })
+  const directory = createDirectoryLists()
+  directory.set('acme', null, {
+    tenant_id: 'acme',
+    version: 1,
+    entries: [
+      ['8.8.8.0/24', 'deny', 'network', 'lst_deny', 'abuse', 2_000],
+      ['9.9.9.0/24', 'allow', 'network', 'lst_allow', 'office', null],
+    ],
+  })
+  const lists = directory.of('acme', {})
+
+  /** Of a device from an address, by default at second 1. */
+  function decideFrom(
+    connection: ListedConnection | null,
+    { environment = 'live', device = 'device-1', atMs = 1_000 } = {} as Partial<{
+      environment: 'live' | 'sandbox'
+      device: string
+      atMs: number
+    }>,
+  ) {
+    const body = Buffer.from(
+      JSON.stringify({
+        tenant_id: 'acme',
+        device_id: device,
+        session_id: 'session-1',
+        sdk_meta: { sdk_version: '5', platform: 'ios', batch_type: 'start' },
+        scorer: { rasp_score: 0, rasp_action: 'ALLOW', rasp_flags: [] },
+        signals: signalsOf({ root: { su_binary: true } }),
+      }),
+    )
+    const own: Tenant = { ...tenant, environment, lists }
+    const deps = depsOf(own, atMs)
+    const admitted = admitSubmission(body, { signature: signBody(body, key) }, deps)
+    if ('kind' in admitted) throw new Error(admitted.reason)
+    const head = { network: '', address_hash: '' }
+    const measured = connection === null ? null : { head, listed: connection, signals: {} }
+    const decision = decideVerified(body, { ...admitted, deps, measure: () => measured })
+    if (decision.kind === 'refused') throw new Error(decision.reason)
+    const { reasons } = JSON.parse(`${decision.head}null}`) as { reasons: Reason[] }
+    const listed = reasons.filter(({ evidence }) => 'entry_id' in evidence)
+    return { score: decision.score, action: decision.action, listed }
+  }
+  const own = decideFrom(null)
+  const reasonOf = (code: string, entry_id: string, reason: string) => ({
+    code,
+    weight: 0,
+    evidence: { entry_id, kind: 'network', reason },
+  })
+
+  it('blocks what is denied until the entry is over, and leaves its score', () => {
+    expect(decideFrom(from('8.8.8.8'))).toEqual({
+      score: own.score,
+      action: 'BLOCK',
+      listed: [reasonOf('DENY_LISTED', 'lst_deny', 'abuse')],
+    })
+    expect(decideFrom(from('8.8.9.8'))).toEqual(own)
+    expect(decideFrom(from('8.8.8.8'), { atMs: 1_999 }).action).toBe('BLOCK')
+    expect(decideFrom(from('8.8.8.8'), { atMs: 2_000 })).toEqual(own)
+  })
+
+  it('decides an allowed one by the other signals, and says which entry silences', () => {
+    expect(own).toMatchObject({ action: 'REVIEW', listed: [] })
+    expect(decideFrom(from('9.9.9.9'))).toEqual({
+      ...own,
+      listed: [reasonOf('CONNECTION_ALLOWED', 'lst_allow', 'office')],
+    })
+  })
+
+  it('asks no list of a test device of a sandbox', () => {
+    const sandbox = { environment: 'sandbox', device: 'test-allow' } as const
+    const forced = decideFrom(from('1.1.1.1'), sandbox)
+    expect(forced.action).toBe('ALLOW')
+    expect(decideFrom(from('8.8.8.8'), sandbox)).toEqual(forced)
+    expect(decideFrom(from('9.9.9.9'), sandbox)).toEqual(forced)
+    const other = { ...sandbox, device: 'device-1' }
+    expect(decideFrom(from('8.8.8.8'), other).action).toBe('BLOCK')
   })
 })

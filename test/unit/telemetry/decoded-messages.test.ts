@@ -14,10 +14,17 @@ import {
   type DecodedMessages,
 } from '../../../services/scorer/store/decoded-messages.ts'
 import { type EventFacts, makeMessage, signalsOf } from '../../support/telemetry/accepted-events.ts'
+import { hostingConnection } from '../../support/telemetry/connections.ts'
 
 const facts: EventFacts[] = [
   { deviceId: 'one', signals: signalsOf.BLOCK, userId: 'user', accountId: 'account', nonce: 1 },
-  { deviceId: 'two', signals: signalsOf.REVIEW, nonce: 2 },
+  {
+    deviceId: 'two',
+    signals: signalsOf.REVIEW,
+    nonce: 2,
+    connection: hostingConnection,
+    more: { app: { version: '12.1' }, device: { model: 'Pixel 8' } },
+  },
   { deviceId: 'three', signals: { network: { new_signal: [1, { deep: true }] } }, nonce: 3 },
 ]
 const toConsumed = (data: Uint8Array, more: Partial<ConsumedMessage> = {}): ConsumedMessage => ({

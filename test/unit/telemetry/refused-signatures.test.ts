@@ -32,7 +32,7 @@ const acme: Tenant = {
   clientAddress: 'connection',
   isAddressStored: false,
   addressKey: null,
-  lists: { usable: () => true, find: () => [] },
+  lists: { usable: () => true, find: () => [], findOfConnection: () => [] },
   fault: null,
   ...noInstalls,
 }

@@ -60,6 +60,7 @@ describe('the request log of an edge', () => {
     expect([sinceMs, leftOut]).toEqual([7, 0])
     expect(entries).toEqual([
       {
+        kind: 'telemetry',
         at_ms: acceptance.receivedAtMs,
         request_id: 'req_1',
         status: 200,
@@ -74,6 +75,7 @@ describe('the request log of an edge', () => {
         rasp_action: 'ALLOW',
       },
       {
+        kind: 'telemetry',
         at_ms: 7,
         request_id: 'req_2',
         status: 400,

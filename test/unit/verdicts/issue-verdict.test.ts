@@ -55,7 +55,7 @@ const acme: Tenant = {
   isAddressStored: false,
   addressKey: null,
   ...noInstalls,
-  lists: { usable: () => true, find: () => [] },
+  lists: { usable: () => true, find: () => [], findOfConnection: () => [] },
   fault: null,
 }
 

@@ -1,6 +1,6 @@
 /**
- * `di attestation check`: the steps by which evidence of a phone is verified, and the one that
- * fails. It runs the code of the service on a file, without a stack.
+ * `di attestation ...`: how far a fleet attests; and `check`, the steps by which evidence of a phone
+ * is verified, and the one that fails. It runs the code of the service on a file, without a stack.
  */
 import { Option } from 'commander'
 import { attestationReasons } from '#shared/core/attestation/reasons.ts'
@@ -9,34 +9,40 @@ import { toVisible } from '#shared/core/base/visible-text.ts'
 import { command, group } from '../commands.ts'
 import { toFields, toTable } from '../tables.ts'
 import type { CheckOptions } from './check-file.ts'
+import { coverage } from './coverage.ts'
 
-export const attestation = group('attestation', 'find out why a phone is refused', [
-  command<CheckOptions>(
-    'check <file>',
-    'verify evidence step by step: a chain in PEM, an App Attest object, a Play ' +
-      'token, or the evidence of a registration in JSON',
-    [
-      new Option('--provider <provider>', 'instead of recognising it').choices(
-        attestationProviders,
-      ),
-      ['--tenant <slug>', 'judges the app as well, by the apps of this tenant: asks the console'],
-      ['--challenge <base64>', 'the challenge that it must be for; else reported, not judged'],
-      ['--body <file>', 'the body that an assertion signs, or that a Play token is for'],
-      ['--at <time>', 'the moment to check at, as 2026-01-02T03:04:05Z; now by default'],
-      ['--status <file>', 'the list of revoked certificates that Android publishes'],
+export const attestation = group(
+  'attestation',
+  'how far a fleet attests, and why a phone is refused',
+  [
+    command<CheckOptions>(
+      'check <file>',
+      'verify evidence step by step: a chain in PEM, an App Attest object, a Play ' +
+        'token, or the evidence of a registration in JSON',
       [
-        '--public-key <file>',
-        'the attested key of an assertion: PEM, or DER as it is or in base64',
+        new Option('--provider <provider>', 'instead of recognising it').choices(
+          attestationProviders,
+        ),
+        ['--tenant <slug>', 'judges the app as well, by the apps of this tenant: asks the console'],
+        ['--challenge <base64>', 'the challenge that it must be for; else reported, not judged'],
+        ['--body <file>', 'the body that an assertion signs, or that a Play token is for'],
+        ['--at <time>', 'the moment to check at, as 2026-01-02T03:04:05Z; now by default'],
+        ['--status <file>', 'the list of revoked certificates that Android publishes'],
+        [
+          '--public-key <file>',
+          'the attested key of an assertion: PEM, or DER as it is or in base64',
+        ],
+        ['--keys <file>', 'Play: {"decryption_key":"BASE64","verification_key":"BASE64"}'],
       ],
-      ['--keys <file>', 'Play: {"decryption_key":"BASE64","verification_key":"BASE64"}'],
-    ],
-    async (context, [file], options) => {
-      // Its libraries are loaded for this command alone.
-      const { checkFile } = await import('./check-file.ts')
-      context.out(await checkFile(context, file!, options), toCheckText)
-    },
-  ),
-])
+      async (context, [file], options) => {
+        // Its libraries are loaded for this command alone.
+        const { checkFile } = await import('./check-file.ts')
+        context.out(await checkFile(context, file!, options), toCheckText)
+      },
+    ),
+    coverage,
+  ],
+)
 
 function toCheckText({ provider, verdict, reason, level, facts, steps }: AttestationCheck): string {
   const rows = steps.map(({ step, ok, detail }) => [ok ? 'ok' : 'FAILED', step, detail])

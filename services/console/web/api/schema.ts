@@ -182,6 +182,7 @@ export interface paths {
                         "application/json": {
                             tenant_id: string;
                             data: {
+                                kind: "telemetry" | "registration";
                                 at: string;
                                 request_id: string;
                                 edge_id: string;
@@ -374,6 +375,60 @@ export interface paths {
                                 step: string;
                                 ok: boolean;
                                 detail: string;
+                            }[];
+                        };
+                    };
+                };
+            };
+        };
+    };
+    "/admin/v1/tenants/{tenant_id}/attestation-coverage": {
+        get: {
+            parameters: {
+                query?: {
+                    days?: number;
+                };
+                path: {
+                    tenant_id: string;
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/json": {
+                            tenant_id: string;
+                            from: string;
+                            to: string;
+                            totals: {
+                                events: number;
+                                install_key: number;
+                                verified: number;
+                                rejected: number;
+                                missing: number;
+                            };
+                            version_count: number;
+                            versions: {
+                                platform: string;
+                                sdk_version: string;
+                                events: number;
+                                install_key: number;
+                                verified: number;
+                                rejected: number;
+                                missing: number;
+                            }[];
+                            reasons: {
+                                provider: string;
+                                reason: string;
+                                registrations: number;
+                                devices: number;
+                                last_at: string;
+                            }[];
+                            shared_keys: {
+                                kind: "key" | "remote_issuer" | "issuer";
+                                id: string;
+                                count: number;
+                                devices: number;
+                                last_at: string;
                             }[];
                         };
                     };
@@ -631,6 +686,9 @@ export interface paths {
                     user_id?: string;
                     session_id?: string;
                     platform?: string;
+                    country?: string;
+                    asn?: string;
+                    network?: string;
                     from?: string;
                     to?: string;
                     updated_after?: string;
@@ -675,6 +733,7 @@ export interface paths {
                                 sdk_version?: string;
                                 app_version?: string;
                                 device_model?: string;
+                                connection: components["schemas"]["Connection"] | null;
                                 created_at: string;
                                 updated_at: string;
                                 assignee: string | null;
@@ -729,6 +788,7 @@ export interface paths {
                                 sdk_version?: string;
                                 app_version?: string;
                                 device_model?: string;
+                                connection: components["schemas"]["Connection"] | null;
                                 created_at: string;
                                 updated_at: string;
                                 assignee: string | null;
@@ -841,6 +901,7 @@ export interface paths {
                             sdk_version?: string;
                             app_version?: string;
                             device_model?: string;
+                            connection: components["schemas"]["Connection"] | null;
                             created_at: string;
                             updated_at: string;
                             assignee: string | null;
@@ -926,6 +987,9 @@ export interface paths {
                             user_id?: string;
                             session_id?: string;
                             platform?: string;
+                            country?: string;
+                            asn?: string;
+                            network?: string;
                             from?: string;
                             to?: string;
                             updated_after?: string;
@@ -967,6 +1031,9 @@ export interface paths {
                             user_id?: string;
                             session_id?: string;
                             platform?: string;
+                            country?: string;
+                            asn?: string;
+                            network?: string;
                             from?: string;
                             to?: string;
                             updated_after?: string;
@@ -1069,6 +1136,9 @@ export interface paths {
                     user_id?: string;
                     session_id?: string;
                     platform?: string;
+                    country?: string;
+                    asn?: string;
+                    network?: string;
                     from?: string;
                     to?: string;
                     updated_after?: string;
@@ -1152,6 +1222,7 @@ export interface paths {
                                     sdk_version?: string;
                                     app_version?: string;
                                     device_model?: string;
+                                    connection: components["schemas"]["Connection"] | null;
                                     created_at: string;
                                     updated_at: string;
                                     assignee: string | null;
@@ -1213,6 +1284,7 @@ export interface paths {
                                     sdk_version?: string;
                                     app_version?: string;
                                     device_model?: string;
+                                    connection: components["schemas"]["Connection"] | null;
                                     created_at: string;
                                     updated_at: string;
                                     assignee: string | null;
@@ -1401,6 +1473,24 @@ export interface paths {
                                         before: number;
                                     };
                                     BLOCK: {
+                                        now: number;
+                                        before: number;
+                                    };
+                                };
+                                connections: {
+                                    measured: {
+                                        now: number;
+                                        before: number;
+                                    };
+                                    anonymous: {
+                                        now: number;
+                                        before: number;
+                                    };
+                                    hosting: {
+                                        now: number;
+                                        before: number;
+                                    };
+                                    countries: {
                                         now: number;
                                         before: number;
                                     };
@@ -1792,6 +1882,70 @@ export interface paths {
                                 bytes: number | null;
                                 built_at: string | null;
                                 read_at: string | null;
+                            }[];
+                        };
+                    };
+                };
+            };
+        };
+    };
+    "/admin/v1/tenants/{tenant_id}/devices/{device_id}/network": {
+        get: {
+            parameters: {
+                path: {
+                    tenant_id: string;
+                    device_id: string;
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/json": {
+                            connection: components["schemas"]["Connection"] | null;
+                            data: {
+                                device_id: string;
+                                last_seen_at: string;
+                                risk_score: number;
+                                on_network_at: string;
+                            }[];
+                            total: number;
+                        };
+                    };
+                };
+            };
+        };
+    };
+    "/admin/v1/tenants/{tenant_id}/fleet/networks": {
+        get: {
+            parameters: {
+                query?: {
+                    from?: string;
+                    to?: string;
+                };
+                path: {
+                    tenant_id: string;
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/json": {
+                            from: string;
+                            to: string;
+                            events: number;
+                            measured: number;
+                            countries: {
+                                country: string;
+                                networks: number;
+                                events: number;
+                                blocked: number;
+                                devices: number;
+                            }[];
+                            networks: {
+                                connection: components["schemas"]["Connection"];
+                                events: number;
+                                blocked: number;
+                                devices: number;
                             }[];
                         };
                     };
@@ -2803,7 +2957,7 @@ export interface paths {
             parameters: {
                 query?: {
                     list?: "allow" | "deny";
-                    kind?: "device" | "user";
+                    kind?: "device" | "user" | "network" | "asn" | "country";
                     id?: string;
                     reason?: string;
                     state?: "active" | "expired";
@@ -2821,7 +2975,7 @@ export interface paths {
                             data: {
                                 entry_id: string;
                                 list: "allow" | "deny";
-                                kind: "device" | "user";
+                                kind: "device" | "user" | "network" | "asn" | "country";
                                 id: string;
                                 reason: string;
                                 expires_at: string | null;
@@ -2847,7 +3001,7 @@ export interface paths {
                 content: {
                     "application/json": {
                         list: "allow" | "deny";
-                        kind: "device" | "user";
+                        kind: "device" | "user" | "network" | "asn" | "country";
                         id: string;
                         reason: string;
                         expires_at?: string | null;
@@ -2860,7 +3014,7 @@ export interface paths {
                         "application/json": {
                             entry_id: string;
                             list: "allow" | "deny";
-                            kind: "device" | "user";
+                            kind: "device" | "user" | "network" | "asn" | "country";
                             id: string;
                             reason: string;
                             expires_at: string | null;
@@ -3653,6 +3807,13 @@ export interface components {
             created_at: string;
             ended_at: string | null;
         };
+        Connection: {
+            country: string | null;
+            asn: number | null;
+            organization: string | null;
+            network: string;
+            kinds: string[];
+        };
         Delivery: {
             delivery_id: string;
             tenant_id: string;
@@ -3684,6 +3845,7 @@ export interface components {
             sdk_version?: string;
             app_version?: string;
             device_model?: string;
+            connection: components["schemas"]["Connection"] | null;
             install: components["schemas"]["DeviceInstall"] | null;
             users_seen_on: string[];
             users_cursor: string | null;
@@ -4076,6 +4238,7 @@ export interface components {
             sdk_version?: string;
             app_version?: string;
             device_model?: string;
+            connection: components["schemas"]["Connection"] | null;
         };
         Signal: {
             signal: string;
@@ -4269,6 +4432,7 @@ export interface components {
             sdk_version?: string;
             app_version?: string;
             device_model?: string;
+            connection: components["schemas"]["Connection"] | null;
             device_id: string;
         };
         VerdictKeyList: {

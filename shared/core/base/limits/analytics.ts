@@ -58,3 +58,25 @@ export const fleetSignalsMax = 200
 export const overviewDaysMax = 31
 export const overviewFlagsMax = 10
 export const overviewVersionsMax = 10
+
+/**
+ * Days of the attestation coverage: a week has every version in use, and a busy tenant, whose week
+ * cannot be read in time, asks for fewer.
+ */
+export const coverageDaysMax = 7
+
+/** SDK versions of the coverage with a row each, as of the fleet: clients choose the texts. */
+export const coverageVersionsMax = fleetVersionsMax
+
+/** Reasons of rejected registrations: three providers have each a part of the 45 codes. */
+export const coverageReasonsMax = 100
+
+/** Shared keys and certificates, those on most devices. A leak is one; hundreds are one attack. */
+export const sharedKeysShownMax = 50
+
+/**
+ * Coverages that are read at once: each has three queries of one thread side by side, and a fourth
+ * where keys are shared. Each ends after 20 s, and a tenant's page asks for one coverage.
+ */
+export const coverageLimits = { perTenant: 1, total: 2, queuePerTenant: 20, waitMs: 5_000 } as const
+export const coverageQuerySeconds = 20

@@ -22,6 +22,13 @@ export const linkSessionsMax = 5_000
 export const linkLimits = { perTenant: 1, total: 2, queuePerTenant: 20, waitMs: 5_000 }
 export const signalChangeLimits = { perTenant: 1, total: 2, queuePerTenant: 20, waitMs: 5_000 }
 
+/** Other devices on a network in one answer: 200 rows of some 300 bytes are 60 KB. */
+export const networkDevicesMax = 200
+/** Countries, and networks, of a fleet in one answer: 200 of 250 bytes each are 100 KB. */
+export const fleetNetworksMax = 200
+/** A query of a network's devices, or of a fleet's networks, has two threads for at most 10 s. */
+export const networkReadLimits = { perTenant: 1, total: 2, queuePerTenant: 20, waitMs: 5_000 }
+
 /** Changes of signals in one answer, the latest ones. */
 export const signalChangesMax = 500
 /** Signals in one answer; the catalog has some 150, and SDKs choose other names. */

@@ -16,7 +16,14 @@ export const listEntriesMax = 10_000
  */
 export const listEntriesOfAllMax = 200_000
 
-/** Shards of a tenant's lists: a change writes one of them. */
+/**
+ * Entries of one tenant for networks, operators and countries, which are among those above. An edge
+ * has them as one table, so a change writes all of them: 150 KB at 150 bytes each. Whole lists of
+ * networks are files (see below).
+ */
+export const listedConnectionsMax = 1_000
+
+/** Shards of a tenant's lists of devices and users: a change writes one of them. */
 export const listShards = 16
 
 /** Entries in one answer, and without a `limit`. */

@@ -134,7 +134,7 @@ export const verdictKeysReadEveryMs = 1_000
 
 /**
  * How long it answers so while Postgres is away: no longer than a verifier keeps them, so a key
- * that was withdrawn is forgotten after twice that.
+ * that was withdrawn is forgotten after twice that, and a new one signs later by as much.
  */
 export const verdictKeysStaleMsMax = 5 * 60_000
 

@@ -1,3 +1,6 @@
+/** Bounds of tenants: their secrets, the directory of edges, and the keys of verdicts. */
+import { verdictKeysStaleMsMax } from './rest-api.ts'
+
 /**
  * How long a webhook secret may sign beside the one that replaced it: long enough for a change of a
  * receiver that waits for a release, and it ends by itself.
@@ -103,7 +106,8 @@ export const verdictLifetimeSeconds = 5 * 60
 
 /**
  * How long verifiers and proxies may keep the verdict keys: as long as a token counts, so a key
- * that is withdrawn is trusted nowhere for longer than a token that it signed would be.
+ * that is withdrawn is trusted for no longer than a token that it signed would be, unless an api
+ * process cannot read the keys: `verdictKeysStaleMsMax` comes on top then.
  */
 export const verdictKeysCacheSeconds = 5 * 60
 
@@ -111,10 +115,12 @@ export const verdictKeysCacheSeconds = 5 * 60
 export const verdictClockSkewSeconds = 60
 
 /**
- * A key signs once it has been published for this long: every copy of the keys from before has
- * expired by then.
+ * A key signs once it has been published for this long, eleven minutes: every copy of the keys from
+ * before has expired by then, also one that an api process gave out of its memory while it had no
+ * Postgres. A copy is that much older than its answer.
  */
-export const verdictKeyPublishedMsMin = (verdictKeysCacheSeconds + verdictClockSkewSeconds) * 1000
+export const verdictKeyPublishedMsMin =
+  verdictKeysStaleMsMax + (verdictKeysCacheSeconds + verdictClockSkewSeconds) * 1000
 
 /**
  * How long a replaced key stays published, once no edge signs with it any more: until its last

@@ -3,6 +3,9 @@
  */
 import type { KvEntry, QueuedIterator } from 'nats'
 import {
+  connectionListKey,
+  connectionListKeyPrefix,
+  connectionListSchema,
   listKey,
   listKeyPrefix,
   listShardSchema,
@@ -13,15 +16,19 @@ import {
   tenantKey,
 } from '#shared/core/tenants/directory-entries.ts'
 import { splitProof } from '#shared/io/keys/proofs.ts'
+import {
+  findConnectionList,
+  listConnectionVersions,
+} from '#shared/io/lists/connection-list-store.ts'
 import { findListShard, listShardVersions } from '#shared/io/lists/list-store.ts'
 import { createPolicyStore } from '#shared/io/policies/policy-store.ts'
-import type { Postgres } from '#shared/io/postgres/postgres.ts'
+import type { Postgres, Queryable } from '#shared/io/postgres/postgres.ts'
 import type { TenantStore } from '#shared/io/tenants/tenant-store.ts'
 import { isUndone } from '#shared/io/tenants/undone-creations.ts'
 import { type Directory, type ProvenEntry, readProven } from './directory-entries.ts'
 import { isPolicyDocument } from './tenant-directory.ts'
 
-/** What is known of an entry that a console wrote; the version is that of a shard of lists. */
+/** What is known of an entry that a console wrote; the version is that of its lists. */
 type Checked = Omit<ProvenEntry, 'value'> & { version: number | null }
 
 type Stores = { store: TenantStore; postgres: Postgres }
@@ -156,7 +163,7 @@ function readUnchecked(present: KvEntry): TenantEntry | null {
   }
 }
 
-/** Compares versions: one version of a shard names one content. */
+/** Compares versions: one version of a shard, or of a list of connections, names one content. */
 async function findListFaults(
   { postgres }: Stores,
   copy: Copy,
@@ -171,24 +178,44 @@ async function findListFaults(
     const found = proven === null ? unproven : kind
     faults.push({ kind: found, key, revision: present?.revision ?? 0, wanted })
   }
-  for (const { tenantId, shard, version } of await listShardVersions(postgres)) {
-    const key = listKey(tenantId, shard)
+  for (const { key, version, read } of await listWantedLists(postgres)) {
     known.add(key)
     const present = held.get(key)
-    if (present !== undefined && readShardVersion(copy, present) === version) continue
-    const wanted = await findListShard(postgres, { tenantId, shard })
+    if (present !== undefined && readListVersion(copy, present) === version) continue
+    const wanted = await read()
     if (wanted !== null) add(key, 'differs', JSON.stringify(wanted))
   }
   for (const [key, entry] of held) {
-    if (!key.startsWith(listKeyPrefix) || known.has(key)) continue
+    const isList = key.startsWith(listKeyPrefix) || key.startsWith(connectionListKeyPrefix)
+    if (!isList || known.has(key)) continue
     const proven = readHeld(copy, entry)
     if (proven?.text !== 'null' || !proven.byPresentKey) add(key, 'left_over', 'null')
   }
   return faults
 }
 
-/** @returns the version of a shard that is readable and proven by the present key, else null */
-function readShardVersion(copy: Copy, entry: KvEntry): number | null {
+/** What Postgres has for the edges, by key and version. */
+async function listWantedLists(
+  db: Queryable,
+): Promise<{ key: string; version: number; read: () => Promise<object | null> }[]> {
+  const shards = await listShardVersions(db)
+  const connections = await listConnectionVersions(db)
+  return [
+    ...shards.map(({ tenantId, shard, version }) => ({
+      key: listKey(tenantId, shard),
+      version,
+      read: () => findListShard(db, { tenantId, shard }),
+    })),
+    ...connections.map(({ tenantId, version }) => ({
+      key: connectionListKey(tenantId),
+      version,
+      read: () => findConnectionList(db, tenantId),
+    })),
+  ]
+}
+
+/** @returns the version of lists that are readable and proven by the present key, else null */
+function readListVersion(copy: Copy, entry: KvEntry): number | null {
   const checked = readHeld(copy, entry)
   return checked?.byPresentKey ? checked.version : null
 }
@@ -199,7 +226,8 @@ function readHeld(copy: Copy, entry: KvEntry): Checked | null {
   const known = copy.proofs.get(entry)
   if (known?.keyId === keyId) return known.checked
   const proven = readProven(copy, entry)
-  const { data } = listShardSchema.safeParse(proven?.value)
+  const schema = parseListKey(entry.key)?.shard === null ? connectionListSchema : listShardSchema
+  const { data } = schema.safeParse(proven?.value)
   // Of lists only the version is kept: all of them together are megabytes.
   const toChecked = ({ text, byPresentKey }: ProvenEntry): Checked =>
     data === undefined

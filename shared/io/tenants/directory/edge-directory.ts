@@ -15,6 +15,7 @@ import {
 } from '#shared/core/base/limits/tenants.ts'
 import { tenantsBucket } from '#shared/core/telemetry/nats-names.ts'
 import {
+  connectionListKeyPrefix,
   type EdgeEntry,
   edgeGoneSchema,
   edgeKey,
@@ -280,7 +281,7 @@ function applyEntry(state: State, directory: EdgeDirectory, entry: KvEntry): voi
     const proven = readProven(directory, entry)
     if (proven === null) staging.setUnproven(tenantId)
     else staging.setTenant(tenantId, proven.value ?? undefined)
-  } else if (key.startsWith(listKeyPrefix)) {
+  } else if (key.startsWith(listKeyPrefix) || key.startsWith(connectionListKeyPrefix)) {
     applyLists(staging, directory, entry)
   } else if (key === syncedKey) {
     const proven = readProven(directory, entry)

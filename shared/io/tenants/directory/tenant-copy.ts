@@ -112,10 +112,10 @@ export type TenantCopy = {
   setVerdictKey: (entry: unknown) => void
   /** Applies a policy document; undefined removes it for tenants that use it later. */
   setPolicy: (hash: string, document: unknown) => void
-  /** Applies a shard of a tenant's lists; undefined removes it. */
-  setLists: (tenantId: string, shard: string, value: unknown) => void
-  /** Refuses a tenant until a shard of its lists that no console wrote is replaced. */
-  setListsUnproven: (tenantId: string, shard: string) => void
+  /** Applies a shard of a tenant's lists, or with null its list of connections; likewise. */
+  setLists: (tenantId: string, shard: string | null, value: unknown) => void
+  /** Refuses a tenant until the one of its lists that no console wrote is replaced. */
+  setListsUnproven: (tenantId: string, shard: string | null) => void
   countPolicies: ActivePolicies['count']
   countListEntries: () => number
 }
@@ -161,7 +161,7 @@ export function createTenantCopy(options: TenantCopyOptions): TenantCopy {
     options.onFault(fault, tenantId)
     policies.release(tenantId)
     const epoch = findEpoch(tenantId)
-    put(tenantId, { ...unusable(tenantId, fault, lists.of(tenantId, 0)), ...known, epoch })
+    put(tenantId, { ...unusable(tenantId, fault, lists.of(tenantId, {})), ...known, epoch })
   }
 
   const setTenant = (tenantId: string, value: unknown) => {
@@ -188,7 +188,7 @@ export function createTenantCopy(options: TenantCopyOptions): TenantCopy {
       return
     }
     const policy = policies.use(tenantId, entry.policy_hash)
-    const facts = { policy, lists: lists.of(tenantId, entry.list_shards ?? 0) }
+    const facts = { policy, lists: lists.of(tenantId, entry) }
     const tenant = toTenant(entry, facts, options)
     put(tenantId, tenant)
     // A policy that is still to come is no fault yet; one that stays away shows in the gauge.

@@ -1,49 +1,67 @@
 /**
- * The allow and deny lists of one edge's copy of the tenant directory, shard by shard. A shard that
- * no console wrote, that cannot be read, or that is missing makes the lists of its tenant unusable:
- * the entries of an earlier shard may no longer hold.
+ * The allow and deny lists of one edge's copy of the tenant directory: shards of devices and users,
+ * and one entry of networks, operators and countries. One that no console wrote, that cannot be
+ * read, or that is missing makes the lists of its tenant unusable: an earlier one may no longer
+ * hold.
  */
-import { type FindListEntries, type ListEntry, toListHash } from '#shared/core/lists/lists.ts'
-import { listShardSchema } from '#shared/core/tenants/directory-entries.ts'
+import {
+  buildConnectionLists,
+  type ConnectionLists,
+  findConnectionEntries,
+} from '#shared/core/lists/connection-lists.ts'
+import type { IdKind, ListEntry, ListName } from '#shared/core/lists/list-entry.ts'
+import { type ListSource, toListHash } from '#shared/core/lists/lists.ts'
+import {
+  connectionListSchema,
+  listShardSchema,
+  type TenantEntry,
+} from '#shared/core/tenants/directory-entries.ts'
 
 /** The lists of one tenant. They change in place. */
-export type TenantLists = {
-  /** Whether every shard is there and readable; otherwise decide nothing. */
+export type TenantLists = ListSource & {
+  /** Whether all of them are there and readable; otherwise decide nothing. */
   usable: () => boolean
-  find: FindListEntries
 }
 
 export type DirectoryLists = {
-  /** @param shardsMin how many the tenant has by its own entry */
-  of: (tenantId: string, shardsMin: number) => TenantLists
+  /** @param entry of the tenant, which says what the directory has of its lists */
+  of: (tenantId: string, entry: Pick<TenantEntry, 'list_shards' | 'connection_list'>) => TenantLists
   /**
-   * Replaces a shard; undefined removes it.
+   * Replaces a shard, or with null the list of connections; the value undefined removes it.
    * @returns false when it cannot be read
    */
-  set: (tenantId: string, shard: string, value: unknown) => boolean
-  /** Marks a shard as one that no console wrote. */
-  setUnproven: (tenantId: string, shard: string) => void
+  set: (tenantId: string, shard: string | null, value: unknown) => boolean
+  /** Marks it as one that no console wrote. */
+  setUnproven: (tenantId: string, shard: string | null) => void
   /** Entries of all tenants, expired ones included. */
   count: () => number
 }
 
 type Shards = Map<string, ReadonlyMap<string, ListEntry[]> | 'unusable'>
+type Held = {
+  shards: Shards
+  /** Null while there are none. */
+  connections: ConnectionLists | 'unusable' | null
+  connectionEntries: number
+}
 
 const none: readonly ListEntry[] = []
 
 export function createDirectoryLists(): DirectoryLists {
-  const shardsOf = new Map<string, Shards>()
-  const findShards = (tenantId: string): Shards => {
-    const present = shardsOf.get(tenantId)
+  const tenants = new Map<string, Held>()
+  const findHeld = (tenantId: string): Held => {
+    const present = tenants.get(tenantId)
     if (present !== undefined) return present
-    const shards: Shards = new Map()
-    shardsOf.set(tenantId, shards)
-    return shards
+    const held: Held = { shards: new Map(), connections: null, connectionEntries: 0 }
+    tenants.set(tenantId, held)
+    return held
   }
   return {
-    of: (tenantId, shardsMin) => toLists(findShards(tenantId), shardsMin),
+    of: (tenantId, entry) => toLists(findHeld(tenantId), entry),
     set: (tenantId, shard, value) => {
-      const shards = findShards(tenantId)
+      const held = findHeld(tenantId)
+      const { shards } = held
+      if (shard === null) return setConnections(held, tenantId, value)
       if (value === undefined) {
         shards.delete(shard)
         return true
@@ -58,11 +76,14 @@ export function createDirectoryLists(): DirectoryLists {
       return true
     },
     setUnproven: (tenantId, shard) => {
-      findShards(tenantId).set(shard, 'unusable')
+      const held = findHeld(tenantId)
+      if (shard === null) Object.assign(held, unusableConnections)
+      else held.shards.set(shard, 'unusable')
     },
     count: () => {
       let entries = 0
-      for (const shards of shardsOf.values()) {
+      for (const { shards, connectionEntries } of tenants.values()) {
+        entries += connectionEntries
         for (const shard of shards.values()) {
           if (shard !== 'unusable') for (const some of shard.values()) entries += some.length
         }
@@ -72,10 +93,40 @@ export function createDirectoryLists(): DirectoryLists {
   }
 }
 
-function toLists(shards: Shards, shardsMin: number): TenantLists {
+const unusableConnections = { connections: 'unusable', connectionEntries: 0 } as const
+
+function setConnections(held: Held, tenantId: string, value: unknown): boolean {
+  if (value === undefined) {
+    Object.assign(held, { connections: null, connectionEntries: 0 })
+    return true
+  }
+  const { data } = connectionListSchema.safeParse(value)
+  const connections =
+    data?.tenant_id === tenantId
+      ? buildConnectionLists(
+          data.entries.map(([id, list, kind, entryId, reason, expiresAtMs]) => {
+            return { id, list, kind, entryId, reason, expiresAtMs }
+          }),
+        )
+      : null
+  if (data === undefined || connections === null) {
+    Object.assign(held, unusableConnections)
+    return false
+  }
+  Object.assign(held, { connections, connectionEntries: data.entries.length })
+  return true
+}
+
+function toLists(
+  held: Held,
+  entry: Pick<TenantEntry, 'list_shards' | 'connection_list'>,
+): TenantLists {
+  const { shards } = held
+  const { list_shards: shardsMin = 0, connection_list: needsConnections = false } = entry
   return {
     usable: () => {
-      if (shards.size < shardsMin) return false
+      if (shards.size < shardsMin || held.connections === 'unusable') return false
+      if (needsConnections && held.connections === null) return false
       for (const shard of shards.values()) if (shard === 'unusable') return false
       return true
     },
@@ -90,18 +141,16 @@ function toLists(shards: Shards, shardsMin: number): TenantLists {
       }
       return found
     },
+    findOfConnection: (connection) => {
+      const { connections } = held
+      if (connections === null || connections === 'unusable') return none
+      return findConnectionEntries(connections, connection)
+    },
   }
 }
 
 function toEntries(
-  rows: readonly (readonly [
-    string,
-    ListEntry['list'],
-    ListEntry['kind'],
-    string,
-    string,
-    number | null,
-  ])[],
+  rows: readonly (readonly [string, ListName, IdKind, string, string, number | null])[],
 ): ReadonlyMap<string, ListEntry[]> {
   const entries = new Map<string, ListEntry[]>()
   for (const [idHash, list, kind, entryId, reason, expiresAtMs] of rows) {

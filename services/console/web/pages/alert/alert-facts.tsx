@@ -8,11 +8,12 @@ import { cutMiddle, Id } from '../../components/id.tsx'
 import { Facts } from '../../components/page.tsx'
 import { toWords } from '../../components/words.ts'
 import { useMay, useSignedIn } from '../../shell/operator.ts'
+import { ConnectionFact } from '../entities/connection.tsx'
 import type { Alert } from './alert.ts'
 import { useChangeAlerts } from './changes.ts'
 import { SessionLink } from './session-link.tsx'
 
-/** Fields that the page shows elsewhere: above the facts, or as the reasons. */
+/** Fields that the page shows elsewhere: above the facts, as the reasons, or in one line. */
 const elsewhere: AlertField[] = [
   'created_at',
   'action',
@@ -21,6 +22,11 @@ const elsewhere: AlertField[] = [
   'rasp_score',
   'disposition',
   'flags',
+  'country',
+  'asn',
+  'organization',
+  'network',
+  'network_kinds',
 ]
 
 export function AlertFacts({ alert }: { alert: Alert }) {
@@ -59,12 +65,18 @@ export function AlertFacts({ alert }: { alert: Alert }) {
   const shown = alertFieldNames.filter((name) => !elsewhere.includes(name))
   return (
     <Facts
-      facts={shown.map((name) => [
-        toWords(name),
-        <Fragment key={name}>
-          {cells[name] ?? (String(alertFields[name](alert)) || 'none')}
-        </Fragment>,
-      ])}
+      facts={[
+        ...shown.map((name): [string, ReactNode] => [
+          toWords(name),
+          <Fragment key={name}>
+            {cells[name] ?? (String(alertFields[name](alert)) || 'none')}
+          </Fragment>,
+        ]),
+        [
+          'Connection',
+          <ConnectionFact connection={alert.connection} key="connection" tenant={tenant} />,
+        ],
+      ]}
     />
   )
 }

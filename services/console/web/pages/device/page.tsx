@@ -7,11 +7,14 @@ import { Id, IdText } from '../../components/id.tsx'
 import { Facts, Page as Frame, Panel } from '../../components/page.tsx'
 import { Empty, Loaded } from '../../components/states.tsx'
 import { Time } from '../../components/time/time.tsx'
+import { ConnectionFact } from '../entities/connection.tsx'
 import { Erase } from '../entities/erase.tsx'
 import { LatestAlerts } from '../entities/latest-alerts.tsx'
 import { Links } from '../entities/links.tsx'
 import { Listed, PutOnList } from '../entities/listed.tsx'
+import { Networks } from '../entities/networks.tsx'
 import { Sessions } from '../entities/sessions.tsx'
+import { NetworkDevices } from './network-devices.tsx'
 import { SignalChanges } from './signal-changes.tsx'
 
 /** Sessions that are shown; the server has them all. */
@@ -57,17 +60,23 @@ export function Page() {
                   ['Last seen', <Time at={known.last_seen_at} exact key="last" />],
                   ['Highest score', known.peak_rasp_score],
                   ['Registration', toInstallText(known.install)],
+                  [
+                    'Connection',
+                    <ConnectionFact connection={known.connection} key="from" tenant={tenant} />,
+                  ],
                   ['Sessions', known.sessions_total.toLocaleString('en')],
                 ]}
               />
             </Panel>
             <Listed listed={{ kind: 'device', id: deviceId }} tenant={tenant} />
             <Sessions sessions={known.sessions} tenant={tenant} total={known.sessions_total} />
+            <Networks sessions={known.sessions} tenant={tenant} />
             <SignalChanges deviceId={deviceId} tenant={tenant} />
             <LatestAlerts alerts={alerts} filter={{ device_id: deviceId }} tenant={tenant} />
             <Panel title="Users seen on it">
               <Users tenant={tenant} users={known.users_seen_on} />
             </Panel>
+            {known.connection !== null && <NetworkDevices deviceId={deviceId} tenant={tenant} />}
             <Links id={deviceId} kind="device" tenant={tenant} />
           </>
         )}

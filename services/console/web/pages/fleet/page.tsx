@@ -1,7 +1,7 @@
 /** Fleet: SDK versions and platforms over time, devices, sessions, and signals per version. */
 import { useQuery } from '@tanstack/react-query'
 import { Link, useParams } from '@tanstack/react-router'
-import { useMemo } from 'react'
+import { type ReactNode, useMemo } from 'react'
 import { api, ok } from '../../api/client.ts'
 import { buttonClasses } from '../../components/button.tsx'
 import { Chart } from '../../components/chart/chart.tsx'
@@ -14,6 +14,7 @@ import { serverNowMs } from '../../components/time/server-clock.ts'
 import { Time } from '../../components/time/time.tsx'
 import { TimeRange, useTimeRange } from '../../components/time/time-range.tsx'
 import { type Fleet, toPercent, toVersionName } from './fleet-texts.ts'
+import { FleetNetworks } from './networks.tsx'
 import { SignalShares } from './signal-shares.tsx'
 
 type Version = Fleet['versions'][number]
@@ -63,7 +64,9 @@ export function Page() {
               </Empty>
             </Panel>
           ) : (
-            <Content fleet={loaded} />
+            <Content fleet={loaded}>
+              <FleetNetworks from={from} tenant={tenant} to={to} />
+            </Content>
           )
         }
       </Loaded>
@@ -73,7 +76,8 @@ export function Page() {
 
 const colors = ['accent', 'warn', 'bad'] as const
 
-function Content({ fleet }: { fleet: Fleet }) {
+/** @property children stand between the SDK versions and the signals */
+function Content({ fleet, children }: { fleet: Fleet; children: ReactNode }) {
   const { totals } = fleet
   const times = useMemo(() => fleet.times.map((at) => Date.parse(at)), [fleet])
   const charts = useMemo(() => toCharts(fleet), [fleet])
@@ -112,6 +116,7 @@ function Content({ fleet }: { fleet: Fleet }) {
           rows={fleet.versions}
         />
       </Panel>
+      {children}
       <SignalShares fleet={fleet} />
       <p className="text-muted text-sm">
         Events are exact. Devices and sessions are counted exactly up to tens of thousands, and

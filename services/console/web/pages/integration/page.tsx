@@ -4,7 +4,7 @@
  */
 import { useQuery } from '@tanstack/react-query'
 import { Link, useParams } from '@tanstack/react-router'
-import { useState } from 'react'
+import { lazy, Suspense, useState } from 'react'
 import { api, ok } from '../../api/client.ts'
 import { type Tenant, tenantQuery } from '../../api/tenants.ts'
 import { Badge } from '../../components/badge.tsx'
@@ -18,11 +18,16 @@ import { webhookTones } from '../integrations.tsx'
 import { AppsPanel } from './apps-panel.tsx'
 import { ClientAddressPanel } from './client-address.tsx'
 import { IngestAnswerPanel } from './ingest-answer.tsx'
-import { InstallsPanel } from './installs-panel.tsx'
+import { InstallsPanel } from './installs/installs-panel.tsx'
 import { NewKeysDialog, RotateKeys } from './rotate-keys.tsx'
 import { type NewKeys, useFetchKeys, useRotate, useRotation } from './rotation.ts'
 import { RotationPanel } from './rotation-panel.tsx'
 import { SnippetsPanel } from './snippets-panel.tsx'
+
+/** Below the fold, with the texts of all reasons. */
+const CoveragePanel = lazy(() =>
+  import('./installs/coverage-panel.tsx').then(({ CoveragePanel: shown }) => ({ default: shown })),
+)
 
 export function Page() {
   const { tenant: tenantId = '' } = useParams({ strict: false })
@@ -99,6 +104,9 @@ export function Page() {
                 <ClientAddressPanel tenant={data} />
               </div>
             </div>
+            <Suspense fallback={<Skeleton className="h-64" />}>
+              <CoveragePanel tenantId={tenantId} />
+            </Suspense>
             <AppsPanel tenantId={tenantId} />
             <SnippetsPanel tenantId={tenantId} />
           </>

@@ -14,12 +14,25 @@ const reasons: Record<string, string> = {
   signature_missing: 'The header X-Service-Signature is missing.',
   signature_invalid:
     'The signature is not that of this body under the secret of the tenant, or the tenant is suspended.',
+  shared_secret_off:
+    'It is signed with the secret of the tenant, which is switched off for telemetry.',
+  install_malformed: 'The install token has not the form of one.',
+  install_epoch: 'The install token is of a root that the tenant no longer has.',
+  install_mac: 'The install token was changed, or made by another service.',
+  install_tenant: 'The install token is of another tenant.',
+  install_device: 'The install token is of another device than the body.',
+  install_expired: 'The install token has expired: the install must register again.',
+  install_key: 'The body is not signed with the key of its install token.',
+  install_batch: 'An install token came with a batch, which no install sends.',
   retired_secret: 'It is signed with the secret that the last rotation replaced.',
   rate: 'The tenant sends more requests than its rate.',
   byte_rate: 'The tenant sends more bytes than its rate.',
   share: 'Other tenants are sending too, and the tenant sends more than its share.',
   undecided: 'Too much of what the tenant has sent waits to be processed.',
   body: 'The signature is right, and the body is not valid.',
+  challenge: 'The challenge has expired, or is not of this service.',
+  registration_rate: 'More installs of the tenant register than its rate.',
+  root_missing: 'The tenant has no install root yet. The console makes one.',
   tenant_unusable: 'The edge cannot read the entry of the tenant. See the alerts of the service.',
 }
 
@@ -37,6 +50,7 @@ export function RequestDetail({ tenantId, row }: { tenantId: string; row: Reques
     ],
     ...(row.reason === null ? [] : ([['Why', reasons[row.reason] ?? ours]] as [string, string][])),
     ...(row.detail === null ? [] : ([['Faults', row.detail]] as [string, string][])),
+    ['Sent', row.kind === 'registration' ? 'the registration of an install' : 'telemetry'],
     ['Request', <Id key="request" value={row.request_id} />],
     ['Edge', <Id key="edge" value={row.edge_id} />],
     ['Device', <ClientText key="device" row={row} value={row.device_id} />],

@@ -33,9 +33,10 @@ const columns: Column<RequestRow>[] = [
       <button className="flex w-full items-center gap-2 text-left" type="button">
         <Badge tone={row.status === 200 ? 'good' : 'bad'}>{row.status}</Badge>
         <span className="truncate">{row.reason ?? row.code}</span>
+        {row.kind === 'registration' && <Badge>install</Badge>}
       </button>
     ),
-    width: '12rem',
+    width: '15rem',
   },
   {
     id: 'action',
@@ -194,7 +195,7 @@ function Submissions({
                 columns={columns}
                 heightClass="max-h-[calc(100dvh-19rem)]"
                 label="Submissions"
-                minWidth="46rem"
+                minWidth="49rem"
                 onSelect={({ key }) => onChoose(key)}
                 rowKey={({ key }) => key}
                 rows={rows}

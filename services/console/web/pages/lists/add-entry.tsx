@@ -1,4 +1,4 @@
-/** Puts a device or a user on the allow or the deny list. */
+/** Puts a device, a user or a connection on the allow or the deny list. */
 import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { type FormEvent, useState } from 'react'
 import { toVisible } from '#shared/core/base/visible-text.ts'
@@ -9,7 +9,15 @@ import { Input, Select } from '../../components/field.tsx'
 import { Refused } from '../../components/states.tsx'
 import { MomentInput } from '../../components/time/moment-input.tsx'
 import { toast } from '../../components/toast.tsx'
-import { addEntry, type ListEntry, type Listed, listNames, listsKey } from './lists.ts'
+import {
+  addEntry,
+  type ListEntry,
+  type Listed,
+  listKinds,
+  listNames,
+  listsKey,
+  toEffect,
+} from './lists.ts'
 
 /** @param listed what the entry is for; left out, the form has fields for it */
 export function AddEntry({
@@ -25,6 +33,7 @@ export function AddEntry({
   const [list, setList] = useState<ListEntry['list']>('deny')
   const [kind, setKind] = useState<ListEntry['kind']>(listed?.kind ?? 'device')
   const [id, setId] = useState(listed?.id ?? '')
+  const { noun, label, hint } = listKinds[kind]
   const [reason, setReason] = useState('')
   const [expires, setExpires] = useState('')
   const add = useMutation({
@@ -35,7 +44,7 @@ export function AddEntry({
     },
     onSuccess: async () => {
       await client.invalidateQueries({ queryKey: listsKey(tenant) })
-      toast(`The ${kind} is on the ${list} list. Every edge acts on it within a second.`)
+      toast(`The ${noun} is on the ${list} list. Every edge acts on it within a second.`)
       onClose()
     },
   })
@@ -46,7 +55,7 @@ export function AddEntry({
   }
   return (
     <Dialog
-      description="Denied: every event is BLOCK and raises an alert. Allowed: every event is ALLOW and raises none. Deny beats allow."
+      description={toEffect(list, kind)}
       locked={add.isPending}
       onClose={onClose}
       open
@@ -68,13 +77,17 @@ export function AddEntry({
               onChange={({ target }) => setKind(target.value as ListEntry['kind'])}
               value={kind}
             >
-              <option value="device">Device</option>
-              <option value="user">User or account</option>
+              {Object.entries(listKinds).map(([value, { name }]) => (
+                <option key={value} value={value}>
+                  {name}
+                </option>
+              ))}
             </Select>
             <Input
               autoComplete="off"
               error={problem?.of('id')}
-              label="Id"
+              hint={hint}
+              label={label}
               mono
               onChange={({ target }) => setId(target.value)}
               required

@@ -11,11 +11,14 @@ import { useMay } from '../../shell/operator.ts'
 import { entityLink } from '../entities/entity-link.ts'
 import {
   addEntry,
+  isEntity,
   type ListEntry,
+  listKinds,
   listNames,
   listsKey,
   type NewEntry,
   removeEntry,
+  toShownId,
 } from './lists.ts'
 
 export function EntryTable({
@@ -45,7 +48,7 @@ export function EntryTable({
       const { list, kind, id, reason, expires_at } = entry
       const again = { list, kind, id, reason, expires_at }
       toast(
-        `The ${kind} is off the ${list} list.`,
+        `The ${listKinds[kind].noun} is off the ${list} list.`,
         entry.expired ? {} : { onUndo: () => undo.mutate(again) },
       )
     },
@@ -58,17 +61,20 @@ export function EntryTable({
           {
             id: 'kind',
             head: 'Kind',
-            cell: ({ kind }: ListEntry) => (kind === 'device' ? 'Device' : 'User'),
-            width: '5rem',
+            cell: ({ kind }: ListEntry) => capitalize(listKinds[kind].noun),
+            width: '5.5rem',
           },
           {
             id: 'id',
             head: 'Id',
-            cell: ({ kind, id }: ListEntry) => (
-              <Link {...entityLink(kind, tenant, id)}>
-                <IdText value={id} />
-              </Link>
-            ),
+            cell: ({ kind, id }: ListEntry) =>
+              isEntity(kind) ? (
+                <Link {...entityLink(kind, tenant, id)}>
+                  <IdText value={id} />
+                </Link>
+              ) : (
+                <IdText value={toShownId({ kind, id })} />
+              ),
           },
         ]
       : []),
@@ -93,7 +99,7 @@ export function EntryTable({
             head: <span className="sr-only">Remove</span>,
             cell: (entry: ListEntry) => (
               <Button
-                aria-label={`Remove ${entry.kind} ${toVisible(entry.id)} from the ${entry.list} list`}
+                aria-label={`Remove ${listKinds[entry.kind].noun} ${toVisible(entry.id)} from the ${entry.list} list`}
                 disabled={remove.isPending}
                 onClick={() => remove.mutate(entry)}
                 small
@@ -116,3 +122,5 @@ export function EntryTable({
     />
   )
 }
+
+const capitalize = (text: string): string => `${text[0]!.toUpperCase()}${text.slice(1)}`

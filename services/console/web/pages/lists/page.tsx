@@ -1,4 +1,6 @@
-/** Admin → Lists: the devices and users that a tenant always allows or always denies. */
+/**
+ * Admin → Lists: the devices, users, networks, operators and countries that a tenant allows or denies.
+ */
 import { useInfiniteQuery } from '@tanstack/react-query'
 import { useState } from 'react'
 import { useTenant } from '../../api/tenants.ts'
@@ -11,10 +13,12 @@ import { TenantSelect } from '../../components/tenant-select.tsx'
 import { useMay } from '../../shell/operator.ts'
 import { AddEntry } from './add-entry.tsx'
 import { EntryTable } from './entry-table.tsx'
-import { type ListFilters, listNames, listsKey, loadEntries } from './lists.ts'
+import { type ListFilters, listKinds, listNames, listsKey, loadEntries } from './lists.ts'
 
 const filterNames = ['list', 'kind', 'state', 'id'] as const
-const kinds = { device: 'Devices', user: 'Users' }
+const kinds = Object.fromEntries(
+  Object.entries(listKinds).map(([kind, { plural }]) => [kind, plural]),
+)
 const states = { active: 'Active', expired: 'Expired' }
 
 export function Page() {
@@ -36,7 +40,7 @@ export function Page() {
   const total = entries.data?.pages[0]?.total
   return (
     <Frame
-      about="Every event of a denied device or user is BLOCK, and of an allowed one ALLOW. Deny beats allow. Every edge acts on a change within a second."
+      about="Every event of a denied device, user, network, operator or country is BLOCK. That of an allowed device or user is ALLOW; an allowed network, operator or country only silences what the service sees of the connection. Deny beats allow. Every edge acts on a change within a second."
       action={
         mayChange && (
           <Button
@@ -66,7 +70,10 @@ export function Page() {
             {(rows) =>
               rows.length === 0 ? (
                 <Empty title="No entry here">
-                  <p>A device or a user can be put on a list here, or from its own page.</p>
+                  <p>
+                    Devices, users, networks, operators and countries can be put on a list here, and
+                    devices and users from their own pages.
+                  </p>
                 </Empty>
               ) : (
                 <EntryTable

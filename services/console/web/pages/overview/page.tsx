@@ -5,6 +5,7 @@ import { api, ok } from '../../api/client.ts'
 import { Page as Frame } from '../../components/page.tsx'
 import { Loaded, Skeleton } from '../../components/states.tsx'
 import { TimeRange, useTimeRange } from '../../components/time/time-range.tsx'
+import { Connections } from './connections.tsx'
 import { Health } from './health.tsx'
 import type { Overview } from './overview.ts'
 import { Shares } from './shares.tsx'
@@ -70,6 +71,7 @@ function Shown({ tenant, overview }: { tenant: string; overview: Overview }) {
           tenant={tenant}
         />
       </ul>
+      <Connections overview={overview} tenant={tenant} />
       <Shares overview={overview} tenant={tenant} />
       <Health overview={overview} tenant={tenant} />
     </>

@@ -11,6 +11,7 @@ import { Erase } from '../entities/erase.tsx'
 import { LatestAlerts } from '../entities/latest-alerts.tsx'
 import { Links } from '../entities/links.tsx'
 import { Listed, PutOnList } from '../entities/listed.tsx'
+import { Networks } from '../entities/networks.tsx'
 import { Sessions } from '../entities/sessions.tsx'
 
 type User = AnswerOf<'/admin/v1/tenants/{tenant_id}/users/{user_id}', 'get'>
@@ -68,6 +69,7 @@ export function Page() {
             </Panel>
             <Listed listed={{ kind: 'user', id: userId }} tenant={tenant} />
             <Sessions sessions={sessions} tenant={tenant} />
+            <Networks sessions={sessions} tenant={tenant} />
             <LatestAlerts alerts={alerts} filter={{ user_id: userId }} tenant={tenant} />
             <Links id={userId} kind="user" tenant={tenant} />
           </>

@@ -4,15 +4,17 @@
  */
 import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { type ReactNode, useState } from 'react'
-import { api, ok } from '../../api/client.ts'
-import { type Tenant, tenantQuery } from '../../api/tenants.ts'
-import { Badge } from '../../components/badge.tsx'
-import { Button } from '../../components/button.tsx'
-import { Dialog, DialogActions } from '../../components/dialog.tsx'
-import { Facts, Panel } from '../../components/page.tsx'
-import { Refused } from '../../components/states.tsx'
-import { Time } from '../../components/time/time.tsx'
-import { useMay } from '../../shell/operator.ts'
+import { api, ok } from '../../../api/client.ts'
+import { type Tenant, tenantQuery } from '../../../api/tenants.ts'
+import { Badge } from '../../../components/badge.tsx'
+import { Button } from '../../../components/button.tsx'
+import { Dialog, DialogActions } from '../../../components/dialog.tsx'
+import { Facts, Panel } from '../../../components/page.tsx'
+import { Refused } from '../../../components/states.tsx'
+import { Time } from '../../../components/time/time.tsx'
+import { counted } from '../../../components/words.ts'
+import { useMay } from '../../../shell/operator.ts'
+import { useCoverage } from './coverage.ts'
 
 type Change = 'rotate' | 'drop' | 'off' | 'on'
 
@@ -106,6 +108,7 @@ export function InstallsPanel({ tenant }: { tenant: Tenant }) {
           open
           title={questions[asked].title}
         >
+          {asked === 'off' && <Refusable tenantId={tenantId} />}
           <Refused error={change.error} />
           <DialogActions>
             <Button disabled={change.isPending} onClick={close}>
@@ -122,5 +125,18 @@ export function InstallsPanel({ tenant }: { tenant: Tenant }) {
         </Dialog>
       )}
     </Panel>
+  )
+}
+
+/** What of the last days would have been refused. */
+function Refusable({ tenantId }: { tenantId: string }) {
+  const totals = useCoverage(tenantId).data?.totals
+  if (totals === undefined || totals.events === 0) return null
+  const refusable = totals.events - totals.install_key
+  return (
+    <p className={refusable === 0 ? 'text-good' : 'text-warn'}>
+      Of the last 7 days {counted(refusable, 'event')} of {totals.events.toLocaleString('en')} would
+      have been refused.
+    </p>
   )
 }

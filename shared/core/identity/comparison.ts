@@ -1,0 +1,122 @@
+/**
+ * Compares an install with those of a phone, field by field. Values are keyed hashes: only whether
+ * they are equal, and how many phones have one, matters.
+ */
+import { bootToleranceMs } from '../base/limits/identity.ts'
+
+/** What is known of an install; what its SDK did not send is null or left out. */
+export type InstallTraits = {
+  /** By name, such as `keychain_id`; the attested key is one. */
+  identifiers: Readonly<Record<string, string>>
+  /** Brand, model, storage, memory and screen together. */
+  hardware: string | null
+  /** The hardware with build, system version, locale, time zone and carrier. */
+  setup: string | null
+  network: string | null
+  users: readonly string[]
+  /** When the system started, in ms since 1970. */
+  bootAtMs: number | null
+}
+
+/**
+ * The levels of agreement of each field, weakest first. Level 0 stands before them: both sides know
+ * the field and it differs. Traits are one field: a model has its build and screen, and a household
+ * or a shop its locale and network, so that each of them alone would count the same fact again.
+ */
+export const levelsOf = {
+  identifier: ['equal'],
+  traits: ['hardware', 'setup', 'setup and network'],
+  user: ['in common'],
+  boot: ['equal'],
+} as const
+
+export type Field = keyof typeof levelsOf
+
+/** How an install and a phone compare in one field. */
+export type Comparison = {
+  field: Field
+  /** The name of the identifier; null of other fields. */
+  name: string | null
+  /** 0 differs; else the place in `levelsOf`, from 1. */
+  level: number
+  /** The key of the value in common, as `toKeys` has it; null where none is counted. */
+  key: string | null
+}
+
+const toKey = (kind: string, ...values: readonly string[]): string =>
+  JSON.stringify([kind, ...values])
+
+const identifierKey = (name: string, value: string) => toKey('identifier', name, value)
+const networkKey = ({ setup, network }: InstallTraits): string | null =>
+  setup === null || network === null ? null : toKey('setup and network', setup, network)
+const setupKey = ({ setup }: InstallTraits) => (setup === null ? null : toKey('setup', setup))
+const hardwareKey = ({ hardware }: InstallTraits) =>
+  hardware === null ? null : toKey('hardware', hardware)
+
+/** The keys by which phones with a value in common are found and counted. */
+export function toKeys(install: InstallTraits): string[] {
+  const keys = [
+    ...Object.entries(install.identifiers).map(([name, value]) => identifierKey(name, value)),
+    ...install.users.map((user) => toKey('user', user)),
+    networkKey(install),
+    setupKey(install),
+    hardwareKey(install),
+  ]
+  return keys.filter((key) => key !== null)
+}
+
+/**
+ * Compares a new install with a phone. A field that either side does not know is left out.
+ * @param installs of the phone, latest last, one at least
+ */
+export function comparePhone(
+  install: InstallTraits,
+  installs: readonly InstallTraits[],
+): Comparison[] {
+  const identifiers = Object.entries(install.identifiers).map(([name, value]) => {
+    const known = installs.map((one) => one.identifiers[name]).filter((one) => one !== undefined)
+    if (known.length === 0) return null
+    const key = known.includes(value) ? identifierKey(name, value) : null
+    return { field: 'identifier' as const, name, level: key === null ? 0 : 1, key }
+  })
+  const all = [...identifiers, compareTraits(install, installs), compareUsers(install, installs)]
+  return [...all, compareBoots(install, installs)].filter((one) => one !== null)
+}
+
+function compareTraits(
+  install: InstallTraits,
+  installs: readonly InstallTraits[],
+): Comparison | null {
+  const keys = [hardwareKey, setupKey, networkKey] as const
+  for (let level = keys.length; level > 0; level--) {
+    const keyOf = keys[level - 1]!
+    const key = keyOf(install)
+    if (key !== null && installs.some((one) => keyOf(one) === key)) {
+      return { field: 'traits', name: null, level, key }
+    }
+  }
+  const isKnown = install.hardware !== null && installs.some(({ hardware }) => hardware !== null)
+  return isKnown ? { field: 'traits', name: null, level: 0, key: null } : null
+}
+
+function compareUsers(
+  { users }: InstallTraits,
+  installs: readonly InstallTraits[],
+): Comparison | null {
+  const known = new Set(installs.flatMap((one) => one.users))
+  if (users.length === 0 || known.size === 0) return null
+  const common = users.find((user) => known.has(user))
+  return common === undefined
+    ? { field: 'user', name: null, level: 0, key: null }
+    : { field: 'user', name: null, level: 1, key: toKey('user', common) }
+}
+
+function compareBoots(
+  { bootAtMs }: InstallTraits,
+  installs: readonly InstallTraits[],
+): Comparison | null {
+  const known = installs.map((one) => one.bootAtMs).filter((one) => one !== null)
+  if (bootAtMs === null || known.length === 0) return null
+  const isEqual = known.some((one) => Math.abs(one - bootAtMs) <= bootToleranceMs)
+  return { field: 'boot', name: null, level: isEqual ? 1 : 0, key: null }
+}

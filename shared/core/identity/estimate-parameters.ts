@@ -1,0 +1,110 @@
+/**
+ * Estimates parameters from installs of which nobody said what phone they are on (expectation and
+ * maximization, as Winkler used it for record linkage, 1988).
+ */
+import { type Comparison, levelsOf } from './comparison.ts'
+import {
+  type FieldParameters,
+  findField,
+  type IdentityParameters,
+  isOfOneUser,
+  toFieldName,
+  toWeight,
+} from './parameters.ts'
+
+/** A comparison with a candidate, and how many phones had the value in common then. */
+export type Observed = { one: Comparison; holders: number }
+
+/** A new install with how many phones there were, and its comparisons with each candidate. */
+export type ObservedInstall = { phones: number; candidates: readonly (readonly Observed[])[] }
+
+/** Whatever was never seen may still happen: half a time. */
+const unseen = 0.5
+const rounds = 60
+
+/**
+ * @param phones how many there are now
+ * @returns the next version
+ */
+export function estimateParameters(
+  before: IdentityParameters,
+  installs: readonly ObservedInstall[],
+  phones: number,
+): IdentityParameters {
+  const fields: Record<string, FieldParameters> = { ...before.fields }
+  for (const { one } of installs.flatMap(({ candidates }) => candidates.flat())) {
+    fields[toFieldName(one)] ??= findField(before, one)
+  }
+  let parameters: IdentityParameters = { ...before, version: before.version + 1, phones, fields }
+  for (let round = 0; round < rounds; round++) parameters = improve(parameters, installs)
+  return parameters
+}
+
+/** By level: comparisons with the same phone, and values of one phone in common with another. */
+type Tally = { same: number[]; others: number[] }
+
+function improve(
+  parameters: IdentityParameters,
+  installs: readonly ObservedInstall[],
+): IdentityParameters {
+  const tallies = new Map<string, Tally>()
+  let returned = 0
+  /** The sum of the phones that the installs were compared with, which are on none of them. */
+  let others = 0
+  for (const { phones, candidates } of installs) {
+    const certainties = toCertainties(parameters, candidates)
+    for (const [at, observed] of candidates.entries()) {
+      const ofOneUser = isOfOneUser(observed.map(({ one }) => one))
+      for (const each of observed) addTo(tallies, each, { certainty: certainties[at]!, ofOneUser })
+    }
+    const sum = certainties.reduce((all, certainty) => all + certainty, 0)
+    returned += sum
+    others += phones
+  }
+  const fields = { ...parameters.fields }
+  for (const [name, { same, others: shared }] of tallies) {
+    const known = fields[name]!
+    const whole = same.reduce((all, count) => all + count + unseen, 0)
+    const toSharers = (_: number, at: number) =>
+      (parameters.phones * (shared[at + 1]! + unseen)) / (others + 1)
+    fields[name] = {
+      ...known,
+      same: same.map((count) => (count + unseen) / whole),
+      sharers: known.sharers === null ? null : known.sharers.map(toSharers),
+    }
+  }
+  const returning = (returned + unseen) / (installs.length + 2 * unseen)
+  return { ...parameters, returning, fields }
+}
+
+function addTo(
+  tallies: Map<string, Tally>,
+  { one, holders }: Observed,
+  { certainty, ofOneUser }: { certainty: number; ofOneUser: boolean },
+): void {
+  const name = toFieldName(one)
+  const none = () => [0, ...levelsOf[one.field].map(() => 0)]
+  const tally = tallies.get(name) ?? { same: none(), others: none() }
+  tallies.set(name, tally)
+  tally.same[one.level]! += certainty
+  // Phones of one user are alike: those have a chance of their own.
+  const isOfStranger = one.field !== 'traits' || !ofOneUser
+  if (holders === 1 && isOfStranger) tally.others[one.level]! += 1 - certainty
+}
+
+/** How certain it is that the install is on each of these phones. */
+function toCertainties(
+  parameters: IdentityParameters,
+  candidates: ObservedInstall['candidates'],
+): number[] {
+  const prior = parameters.returning / (1 - parameters.returning) / parameters.phones
+  const odds = candidates.map((observed) => {
+    const ofOneUser = isOfOneUser(observed.map(({ one }) => one))
+    const weights = observed.map(({ one, holders }) => {
+      return toWeight(parameters, one, { holders, ofOneUser })
+    })
+    return prior * Math.exp(weights.reduce((all, weight) => all + weight, 0))
+  })
+  const sum = odds.reduce((all, one) => all + one, 1)
+  return odds.map((one) => one / sum)
+}

@@ -1,0 +1,217 @@
+/**
+ * What the console's pages say of networks and countries, in a real browser on a real stack. Events
+ * are put into the stores directly, since the addresses of a test are not of the internet.
+ */
+import type { Browser, Page } from 'playwright-core'
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { decideAlert } from '#shared/core/alerts/decide-alert.ts'
+import type { EventConnection } from '#shared/core/network/event-connection.ts'
+import { raiseAlerts } from '#shared/io/alerts/raise-alerts.ts'
+import { createClickhouse } from '#shared/io/clickhouse/clickhouse.ts'
+import { createPostgres } from '#shared/io/postgres/postgres.ts'
+import { createTelemetryStore } from '#shared/io/telemetry/telemetry-store.ts'
+import { findOverflow, findViolations } from '../../support/console/accessibility.ts'
+import { launchBrowser, openPage, settle, type WatchedPage } from '../../support/console/browser.ts'
+import { testLog } from '../../support/http/console-rig.ts'
+import { admin, createTenant } from '../../support/http/tenant-client.ts'
+import { startStack, type TestStack } from '../../support/process/stack.ts'
+import { type EventFacts, makeEvents, signalsOf } from '../../support/telemetry/accepted-events.ts'
+import {
+  hostingConnection,
+  plainConnection,
+  unknownConnection,
+} from '../../support/telemetry/connections.ts'
+
+const slug = 'networks'
+const minuteMs = 60_000
+const others = 12
+/** Texts that a database may have, and that no page may cut a layout with. */
+const longConnection: EventConnection = {
+  network: '2001:db8:ffff::/48',
+  address_hash: 'DDDDDDDDDDDDDDDDDDDDDD',
+  country: 'BR',
+  asn: 4_294_967_294,
+  organization: `<b>Example</b> Telecomunicações ${'e Participações '.repeat(5)}S.A.`,
+  kinds: ['mobile', 'proxy', 'relay', 'tor', 'vpn'],
+}
+
+let running: TestStack
+let browser: Browser
+let watched: WatchedPage
+let page: Page
+
+beforeAll(async () => {
+  ;[running, browser] = await Promise.all([startStack(), launchBrowser()])
+  watched = await openPage(browser, { baseURL: running.stack.console })
+  page = watched.page
+  await createTenant(running.stack, slug)
+  await fill()
+  const email = 'ada@example.com'
+  const invitation = { email, role: 'admin' }
+  const { url } = await admin<{ url: string }>(
+    running.stack,
+    'POST',
+    '/operators/invitations',
+    invitation,
+  )
+  await page.goto(url)
+  await page.getByLabel('Your name').fill('Ada Lovelace')
+  await page.getByLabel('Password').fill('nine blue kettles sing')
+  await page.getByRole('button', { name: 'Create the account' }).click()
+  await page.getByRole('button', { name: 'Account of Ada Lovelace' }).waitFor()
+})
+afterAll(async () => {
+  await browser?.close()
+  await running?.discard()
+})
+afterEach(() => expect(watched.faults).toEqual([]))
+
+/** One phone on four networks, others on its last one, and a phone that was never measured. */
+async function fill(): Promise<void> {
+  const now = Date.now()
+  const at = (minutes: number) => now - minutes * minuteMs
+  const connections = [unknownConnection, longConnection, plainConnection, hostingConnection]
+  const phone = { tenantId: slug, deviceId: 'phone', userId: 'eve', signals: signalsOf.BLOCK }
+  const facts: EventFacts[] = [
+    ...connections.map((connection, n) => ({
+      ...phone,
+      sessionId: `p-${n}`,
+      receivedAtMs: at(100 - 10 * n),
+      connection,
+    })),
+    ...Array.from({ length: others }, (_, n) => ({
+      tenantId: slug,
+      deviceId: `other-${n}`,
+      sessionId: `o-${n}`,
+      receivedAtMs: at(40 - n),
+      connection: hostingConnection,
+    })),
+    { tenantId: slug, deviceId: 'dark', sessionId: 'd', userId: 'bob', receivedAtMs: at(5) },
+  ]
+  const events = makeEvents(facts)
+  const clickhouse = createClickhouse(running.stack.clickhouse, { name: 'test' })
+  const postgres = createPostgres(running.stack.postgres, { role: 'test', log: testLog })
+  await createTelemetryStore(clickhouse).insertTelemetry(events)
+  const alerts = events.flatMap((event) => {
+    const { rasp_score: riskScore, rasp_action: action, reasons } = event
+    return decideAlert(event, { riskScore, action, reasons }) ?? []
+  })
+  await raiseAlerts(postgres, alerts, Date.now)
+  await Promise.all([clickhouse.close(), postgres.close()])
+}
+
+async function open(path: string): Promise<void> {
+  await page.goto(`/t/${slug}/${path}`)
+  await settle(page)
+}
+
+async function expectNoFault(): Promise<void> {
+  expect(await findViolations(page)).toEqual([])
+  expect(await findOverflow(page)).toBe(0)
+}
+
+async function readTable(name: string): Promise<string[][]> {
+  const rows = page.getByRole('region', { name, exact: true }).getByRole('row')
+  await rows.nth(1).waitFor()
+  const texts = await rows.allInnerTexts()
+  return texts.slice(1).map((text) => text.split('\t').map((cell) => cell.trim()))
+}
+
+const read = <T>(path: string) => admin<T>(running.stack, 'GET', `/tenants/${slug}/${path}`)
+const fact = (name: string) =>
+  page.locator('dt', { hasText: new RegExp(`^${name}$`) }).locator('xpath=following-sibling::dd[1]')
+
+describe('the pages', () => {
+  it('of a device show its networks, and the other devices on the last one', async () => {
+    await open('devices/phone')
+    expect(await readTable('Networks of the sessions')).toMatchObject(
+      [
+        ['203.0.113.0/24', 'DE', 'AS64500Example Hosting Ltd', 'vpn\nhosting', '1', {}],
+        ['2001:db8:7::/48', 'GB', 'not known', '', '1', {}],
+        ['2001:db8:ffff::/48', 'BR', expect.stringContaining('<b>Example</b>'), {}, '1', {}],
+        ['198.51.100.0/24', 'not known', 'not known', '', '1', {}],
+      ].map((row) => row.map((cell) => (typeof cell === 'string' ? cell : expect.any(String)))),
+    )
+    await page.getByText('4 networks in 3 countries').waitFor()
+    expect(await fact('Connection').textContent()).toMatch(/^DE\s*AS64500\s*Example Hosting Ltd/)
+    const answer = await read<{ data: { device_id: string }[]; total: number }>(
+      'devices/phone/network',
+    )
+    expect(answer.total).toBe(others)
+    const shown = await readTable('Other devices on this network')
+    expect(shown.map(([id]) => id)).toEqual(answer.data.map((one) => one.device_id))
+    await expectNoFault()
+  })
+
+  it('of a device without a measured connection say so, and ask for no others', async () => {
+    await open('devices/dark')
+    expect(await fact('Connection').textContent()).toBe('not measured')
+    expect(await page.getByText('Other devices on this network').count()).toBe(0)
+    await expectNoFault()
+  })
+
+  it('of a user show the networks of its sessions', async () => {
+    await open('users/eve')
+    const networks = await readTable('Networks of the sessions')
+    expect(networks.map(([network]) => network)).toEqual([
+      hostingConnection.network,
+      plainConnection.network,
+      longConnection.network,
+      unknownConnection.network,
+    ])
+    await expectNoFault()
+  })
+
+  it('of an alert show where its event came from, and lead to the alerts from there', async () => {
+    type Answer = { total: number; data: { alert_id: string }[] }
+    const { data } = await read<Answer>('alerts?country=BR')
+    for (const [link, query] of [
+      ['2001:db8:ffff::/48', { network: '2001:db8:ffff::/48' }],
+      ['AS4294967294', { asn: '4294967294' }],
+      ['BR', { country: 'BR' }],
+    ] as const) {
+      await open(`alerts?alert=${data[0]!.alert_id}`)
+      await fact('Connection').getByText('2001:db8:ffff::/48').waitFor()
+      if (link === 'BR') await expectNoFault()
+      await fact('Connection').getByRole('link', { name: link, exact: true }).click()
+      await page.waitForURL((url) => !url.searchParams.has('alert'))
+      expect(Object.fromEntries(new URL(page.url()).searchParams)).toEqual(query)
+      const found = await read<Answer>(`alerts?${new URLSearchParams(query)}`)
+      expect(found).toMatchObject({ total: 1, data: [{ alert_id: data[0]!.alert_id }] })
+      await page.getByText('1 alert', { exact: false }).first().waitFor()
+    }
+  })
+
+  it('of the fleet show countries and networks as the API counts them', async () => {
+    await open('fleet')
+    type Counted = { devices: number; events: number }
+    type Answer = {
+      countries: (Counted & { country: string })[]
+      networks: (Counted & { connection: { network: string } })[]
+    }
+    const answer = await read<Answer>('fleet/networks')
+    expect(answer.countries.map(({ country }) => country)).toEqual(['DE', 'BR', 'GB'])
+    const countries = await readTable('Countries')
+    expect(countries.map((row) => row.slice(0, 3))).toEqual(
+      answer.countries.map((one) => [one.country, `${one.devices}`, `${one.events}`]),
+    )
+    const networks = await readTable('Networks')
+    expect(networks.map(([network]) => network)).toEqual(
+      answer.networks.map((one) => one.connection.network),
+    )
+    await expectNoFault()
+  })
+
+  it('of the overview have a line with the shares of VPNs and data centres', async () => {
+    await open('overview')
+    const line = page.locator('p', { hasText: 'Events came from' })
+    // 16 of 17 events are measured; 14 of those came over a VPN or the like.
+    expect(await line.textContent()).toBe(
+      'Events came from 3 countries: 88 % over a VPN, a proxy, a relay or Tor, 81 % from data ' +
+        'centres. 94 % of the events were measured.',
+    )
+    await expectNoFault()
+    await line.getByRole('link').click()
+    await page.getByRole('heading', { name: 'Fleet', exact: true }).waitFor()
+  })
+})

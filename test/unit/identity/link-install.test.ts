@@ -1,0 +1,232 @@
+// Whether a new install is on a known phone.
+import { describe, expect, it } from 'vitest'
+import { phoneInstallsMax } from '#shared/core/base/limits/identity.ts'
+import type { InstallTraits } from '#shared/core/identity/comparison.ts'
+import { toKeys } from '#shared/core/identity/comparison.ts'
+import { estimateParameters } from '#shared/core/identity/estimate-parameters.ts'
+import { type KnownPhone, linkInstall } from '#shared/core/identity/link-install.ts'
+import { toInitialParameters, toWeight } from '#shared/core/identity/parameters.ts'
+
+const parameters = toInitialParameters(100_000)
+const base: InstallTraits = {
+  identifiers: { media_drm_id: 'drm-1', android_id: 'ssaid-1' },
+  hardware: 'pixel',
+  setup: 'pixel de',
+  network: 'home',
+  users: ['ada'],
+  bootAtMs: 1_000_000,
+}
+const phone = (phoneId: string, traits: Partial<InstallTraits> = {}): KnownPhone => ({
+  phoneId,
+  installs: [{ ...base, ...traits }],
+  possible: null,
+})
+/** Each of these values is of as many phones; all others of one. */
+const holders =
+  (counts: Record<string, number> = {}) =>
+  (key: string) => {
+    const found = Object.entries(counts).find(([value]) => key.includes(value))
+    return found?.[1] ?? 1
+  }
+const link = (
+  install: Partial<InstallTraits>,
+  phones: readonly KnownPhone[],
+  counts: Record<string, number> = {},
+) => linkInstall({ ...base, ...install }, phones, holders(counts), { parameters })
+
+describe('an install', () => {
+  it('is on the phone whose identifiers it has, with its evidence', () => {
+    const { link: found, identifiersShared } = link({ users: [], network: 'other' }, [phone('p1')])
+    expect(found).toMatchObject({ kind: 'linked', phoneId: 'p1' })
+    expect(found!.confidence).toBeGreaterThan(0.999)
+    expect(identifiersShared).toBe(false)
+    expect(found!.evidence.map(({ field, level }) => [field, level])).toEqual([
+      ['identifier media_drm_id', 1],
+      ['identifier android_id', 1],
+      ['traits', 2],
+      ['boot', 1],
+    ])
+    for (const { weight } of found!.evidence) expect(weight).toBeGreaterThan(0)
+  })
+
+  it('is a phone of its own when nothing is in common', () => {
+    const other = { identifiers: { media_drm_id: 'drm-2' }, hardware: 'nokia', setup: 'nokia de' }
+    const stranger = { ...other, users: ['bob'], network: 'office', bootAtMs: 5_000_000 }
+    expect(link(stranger, [phone('p1')]).link).toBeNull()
+    expect(link({}, []).link).toBeNull()
+  })
+
+  it('is found by a user and traits where no identifiers are known', () => {
+    const none = { identifiers: {} }
+    const { link: found } = link(none, [phone('p1', none)])
+    expect(found).toMatchObject({ kind: 'linked', phoneId: 'p1' })
+  })
+
+  it('of equal phones without identifiers and users is on none, however alike', () => {
+    const equal = { identifiers: {}, users: [] }
+    // The second phone of the shop: nobody knows yet that there will be more.
+    expect(link(equal, [phone('p1', equal)]).link?.kind).not.toBe('linked')
+    const shop = Array.from({ length: 15 }, (_, at) => phone(`p${at}`, equal))
+    expect(link(equal, shop, { pixel: 15 }).link).toBeNull()
+  })
+
+  it('is not linked by a constant identifier', () => {
+    const constant = { identifiers: { android_id: 'constant' }, users: [], network: null }
+    const other = { ...constant, hardware: 'nokia', setup: 'nokia de', bootAtMs: 9_000_000 }
+    const { link: found, identifiersShared } = link(other, [phone('p1', constant)], {
+      constant: 50_000,
+    })
+    expect(found).toBeNull()
+    expect(identifiersShared).toBe(false)
+  })
+
+  it('is at most possibly on a phone whose identifiers are all other ones', () => {
+    const replaced = { identifiers: { media_drm_id: 'drm-2', android_id: 'ssaid-2' } }
+    expect(link(replaced, [phone('p1')]).link?.kind).not.toBe('linked')
+  })
+
+  it('is recognised when its phone was sold', () => {
+    const sold = { users: ['bob'], network: 'elsewhere', bootAtMs: 8_000_000 }
+    const { link: found } = link(sold, [phone('p1')])
+    expect(found).toMatchObject({ kind: 'linked', phoneId: 'p1' })
+    // What disagrees is shown, and counts nothing beside an identifier in common.
+    expect(found!.evidence).toContainEqual({ field: 'user', level: 0, weight: 0, holders: null })
+  })
+
+  it('of equal phones with a constant identifier is on none', () => {
+    const constant = { identifiers: { android_id: 'constant' }, users: [] }
+    expect(link(constant, [phone('p1', constant)], { constant: 50 }).link?.kind).not.toBe('linked')
+  })
+})
+
+describe('copied identifiers', () => {
+  const attacker = { hardware: 'nokia', setup: 'nokia de', network: 'office', users: ['eve'] }
+
+  it('of two phones join nothing, and do not find their copier again', () => {
+    const phones = [
+      phone('p1'),
+      phone('p2', { ...attacker, identifiers: { media_drm_id: 'drm-2', android_id: 'ssaid-2' } }),
+    ]
+    const identifiers = { media_drm_id: 'drm-1', android_id: 'ssaid-2' }
+    const decision = link({ ...attacker, identifiers }, phones)
+    expect(decision.identifiersShared).toBe(true)
+    expect(decision.link?.kind).not.toBe('linked')
+    expect(decision.kept.identifiers).toEqual({})
+  })
+
+  it('of a phone with other hardware are noticed', () => {
+    const { identifiersShared, link: found } = link({ ...attacker, bootAtMs: 1 }, [phone('p1')])
+    expect(identifiersShared).toBe(true)
+    expect(found?.kind).not.toBe('linked')
+  })
+
+  it('are not those of one phone that was once not recognised', () => {
+    const phones = [phone('p1'), phone('p2', { identifiers: { media_drm_id: 'drm-1' } })]
+    const { identifiersShared, link: found } = link({}, phones, { 'drm-1': 2 })
+    expect(identifiersShared).toBe(false)
+    expect(found?.phoneId).toBe('p1')
+  })
+})
+
+describe('a phone of many installs', () => {
+  const crowd = (identifiers: Record<string, string>): KnownPhone => ({
+    phoneId: 'p1',
+    installs: Array.from({ length: phoneInstallsMax }, () => ({ ...base, identifiers })),
+    possible: null,
+  })
+
+  it('grows by a strong identifier alone', () => {
+    expect(link({}, [crowd(base.identifiers)]).link?.kind).toBe('linked')
+    expect(link({ identifiers: {} }, [crowd({})]).link?.kind).toBe('possible')
+  })
+})
+
+describe('a decision', () => {
+  const phones = [
+    phone('p1', { identifiers: {} }),
+    phone('p2', { identifiers: {}, network: 'other' }),
+    phone('p3', { identifiers: {}, users: ['bob'] }),
+  ]
+
+  it('does not depend on the order of the candidates', () => {
+    const one = link({ identifiers: {} }, phones, { ada: 2 })
+    expect(link({ identifiers: {} }, phones.toReversed(), { ada: 2 })).toEqual(one)
+  })
+
+  it('counts a phone that may be the same one as far as that is certain', () => {
+    const same = { identifiers: {} }
+    const alone = link(same, [phone('p1', same), phone('p2', same)], { ada: 2, pixel: 2 })
+    const possible = { phoneId: 'p1', confidence: 0.9 }
+    const two = [phone('p1', same), { ...phone('p2', same), possible }]
+    const together = link(same, two, { ada: 2, pixel: 2 })
+    expect(alone.link).toBeNull()
+    expect(together.link!.confidence).toBeGreaterThan(0.9)
+  })
+})
+
+describe('a weight', () => {
+  const equal = {
+    field: 'identifier',
+    name: 'media_drm_id',
+    level: 1,
+    key: 'k',
+  } as const
+
+  it('falls with the number of phones that have the value, down to nothing', () => {
+    const weights = [1, 2, 50, 20_000, 99_000].map((count) =>
+      toWeight(parameters, equal, { holders: count, ofOneUser: false }),
+    )
+    expect(weights).toEqual(weights.toSorted((a, b) => b - a))
+    expect(weights[0]).toBeGreaterThan(10)
+    expect(weights.at(-1)).toBe(0)
+  })
+
+  it('of equal traits is less between phones of one user', () => {
+    const traits = { field: 'traits', name: null, level: 3, key: 'k' } as const
+    const [strangers, own] = [false, true].map((ofOneUser) =>
+      toWeight(parameters, traits, { holders: 1, ofOneUser }),
+    )
+    expect(own!).toBeLessThan(strangers! / 2)
+  })
+})
+
+describe('parameters', () => {
+  it('are learned without anybody saying which installs are on one phone', () => {
+    const identifier = (level: number) => ({
+      one: { field: 'identifier', name: 'media_drm_id', level, key: level ? 'k' : null } as const,
+      holders: 1,
+    })
+    const traits = (level: number) => ({
+      one: { field: 'traits', name: null, level, key: level ? 'k' : null } as const,
+      holders: level > 1 ? 1 : 500,
+    })
+    const user = (level: number) => ({
+      one: { field: 'user', name: null, level, key: level ? 'k' : null } as const,
+      holders: 1,
+    })
+    // Nine in ten of the returning keep their identifier; strangers share a model alone.
+    const returning = Array.from({ length: 1_000 }, (_, at) => ({
+      phones: 5_000,
+      candidates: [[identifier(at % 10 === 0 ? 0 : 1), traits(3), user(1)]],
+    }))
+    const strangers = Array.from({ length: 4_000 }, () => ({
+      phones: 5_000,
+      candidates: [[identifier(0), traits(1), user(0)]],
+    }))
+    const learned = estimateParameters(parameters, [...returning, ...strangers], 9_000)
+    expect(learned).toMatchObject({ version: 1, phones: 9_000 })
+    expect(learned.returning).toBeGreaterThan(0.17)
+    expect(learned.returning).toBeLessThan(0.21)
+    const { same } = learned.fields['identifier media_drm_id']!
+    expect(same[1]).toBeGreaterThan(0.85)
+    expect(same[1]).toBeLessThan(0.95)
+  })
+})
+
+describe('keys', () => {
+  it('tell values of one field from those of another', () => {
+    const keys = toKeys({ ...base, identifiers: { a: 'x' }, users: ['x'], hardware: 'x' })
+    expect(new Set(keys).size).toBe(keys.length)
+    expect(toKeys({ ...base, setup: null, hardware: null, identifiers: {}, users: [] })).toEqual([])
+  })
+})
