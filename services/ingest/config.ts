@@ -29,6 +29,7 @@ export function readIngestConfig(env: Env) {
       ATTESTATION_STATUS_FILE: variables.ATTESTATION_STATUS_FILE,
       ATTESTATION_TEST_ROOTS_FILE: variables.ATTESTATION_TEST_ROOTS_FILE,
       NETWORK_DATA: variables.NETWORK_DATA,
+      NETWORK_DATA_DOCUMENTATION: variables.NETWORK_DATA_DOCUMENTATION,
       STOP_DELAY_MS: variables.STOP_DELAY_MS,
       REUSE_PORT: variables.REUSE_PORT,
       ...tracingVariables,

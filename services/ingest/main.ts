@@ -57,6 +57,7 @@ async function main(): Promise<void> {
   const evidence = openEvidence(config, { lifecycle, log, metrics, wallMs: Date.now })
   const networkData = createNetworkData({
     folder: config.NETWORK_DATA ?? null,
+    measuresDocumentation: config.NETWORK_DATA_DOCUMENTATION,
     log,
     metrics,
     wallMs: Date.now,

@@ -19,6 +19,8 @@ export type NetworkSources = {
   lists: readonly KindList[]
   /** Kinds that a list or a database can tell, as bits: of these, an absent one means no. */
   measuredKinds: number
+  /** Whether documentation addresses are looked up like those of the internet. */
+  measuresDocumentation?: boolean
 }
 
 /** What is known of a measured address. */
@@ -46,7 +48,7 @@ export function findConnection(
   sources: NetworkSources,
   words: AddressWords,
 ): ConnectionFacts | null {
-  if (classOf(words) !== 'global') return null
+  if (!isMeasured(sources, words)) return null
   const found: ConnectionFacts = {
     country: null,
     asn: null,
@@ -61,6 +63,11 @@ export function findConnection(
   const listed = findListed(sources.lists, words)
   if (listed !== 0) found.kinds = listed
   return found
+}
+
+function isMeasured({ measuresDocumentation }: NetworkSources, words: AddressWords): boolean {
+  const name = classOf(words)
+  return name === 'global' || (name === 'documentation' && measuresDocumentation === true)
 }
 
 function addFacts(found: ConnectionFacts, facts: FactColumns, fact: number): void {

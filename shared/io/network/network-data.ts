@@ -22,6 +22,8 @@ type NetworkDataDeps = {
   folder: string | null
   /** Whether files are only checked: their contents are forgotten once they are described. */
   isCheckOnly?: boolean
+  /** Whether documentation addresses are looked up as well, to try things out. */
+  measuresDocumentation?: boolean
   log: Log
   metrics: Metrics
   wallMs: () => number
@@ -75,7 +77,7 @@ export function createNetworkData(deps: NetworkDataDeps): NetworkData {
     let isChanged = dropGone(files, names)
     for (const name of names) isChanged = (await lookAt(folder, name)) || isChanged
     isFirstLook = false
-    if (isChanged) sources = toSources(files)
+    if (isChanged) sources = toSources(files, deps.measuresDocumentation === true)
   }
 
   /** @returns whether what is in use changed */
@@ -185,7 +187,10 @@ function faultBefore(files: Map<string, File>, name: string, found: Found): stri
   return isBeyond ? `the folder has more than ${networkDatabasesMax} databases` : null
 }
 
-function toSources(files: Map<string, File>): NetworkSources | null {
+function toSources(
+  files: Map<string, File>,
+  measuresDocumentation: boolean,
+): NetworkSources | null {
   const all = [...files]
     .sort(([a], [b]) => (a < b ? -1 : 1))
     .flatMap(([, { use, inUse }]) => {
@@ -195,7 +200,12 @@ function toSources(files: Map<string, File>): NetworkSources | null {
   const databases = all.flatMap(({ table, facts }) => (facts === null ? [] : [{ table, facts }]))
   const lists = all.flatMap(({ use, table }) => (use === 'database' ? [] : [{ kind: use, table }]))
   if (all.length === 0) return null
-  return { databases, lists, measuredKinds: toMeasuredKinds(databases, lists) }
+  return {
+    databases,
+    lists,
+    measuredKinds: toMeasuredKinds(databases, lists),
+    measuresDocumentation,
+  }
 }
 
 function toStatus(files: Map<string, File>): NetworkFileStatus[] {

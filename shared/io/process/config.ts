@@ -278,6 +278,8 @@ export const variables = {
   ATTESTATION_TEST_ROOTS_FILE: readableFileSchema.optional(),
   /** The folder of network data; without it nothing is known of clients' networks. */
   NETWORK_DATA: z.string().min(1, 'must name a folder').optional(),
+  /** `1` looks documentation addresses up as well: for tests and demos. */
+  NETWORK_DATA_DOCUMENTATION: switchSchema,
   /** Private networks that webhook receivers of all tenants may be in. */
   WEBHOOK_ALLOW_NETWORKS: z.string().default('').transform(toNetworks),
   /** `1` lets several processes listen on one address; the kernel distributes connections. */

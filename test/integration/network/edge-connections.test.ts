@@ -450,6 +450,29 @@ describe('the log', () => {
   })
 })
 
+describe('documentation addresses', () => {
+  it('are looked up where a setting says so, and no others that are not of the internet', async () => {
+    await put('tor.txt', '203.0.113.0/24\n10.0.0.0/8\n')
+    const edge = await rig.spawnEdge({
+      env: {
+        NETWORK_DATA: folder,
+        NETWORK_DATA_DOCUMENTATION: '1',
+        TRUSTED_PROXIES: '127.0.0.1',
+      },
+    })
+    const ask = async (address: string) => {
+      const answer = await send(edge, bodyOf('acme'), { secret: acme!.secret, ...from(address) })
+      return connectionOf(answer.body.event_id)
+    }
+    expect(await ask('203.0.113.9')).toMatchObject({
+      connection: { network: '203.0.113.0/24', kinds: ['tor'] },
+      signals: { tor: true },
+    })
+    expect(await ask('10.1.2.3')).toEqual(nothing)
+    await rm(join(folder, 'tor.txt'))
+  })
+})
+
 describe('the process', () => {
   it('reads NETWORK_DATA before it listens, shows its files and warns of a broken one', async () => {
     await put('broken.mmdb', 'no database')

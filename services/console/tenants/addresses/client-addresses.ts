@@ -19,7 +19,7 @@ type Wanted = { tenantId: string; actor: string }
  * Sets which address of the tenant's clients counts, at every edge when it returns. Repeating it is
  * harmless and waits for the edges again.
  * @throws Problem tenant_not_found; unavailable when the change is recorded but an edge may not
- * have   it yet
+ *   have it yet
  */
 export async function setClientAddress(
   deps: AddressDeps,
