@@ -251,6 +251,7 @@ export function createModelService(tenantId: string, bug?: Bug): ModelService {
         flags: highest.flags,
         ...toShownRisk(facts),
         ...toClientFields(clientOf(highest)),
+        connection: null,
         ...timesOf(facts, 'started_at'),
       }
     })
@@ -265,6 +266,8 @@ export function createModelService(tenantId: string, bug?: Bug): ModelService {
         peak_rasp_score: Math.max(...own.map((one) => one.score)),
         risk_score: Math.max(...own.map((one) => toSharedRisk(one.rank).riskScore)),
         ...toClientFields(clientOf(own.at(-1)!)),
+        // Its clients are on this machine: nothing is measured.
+        connection: null,
         users_seen_on: usersSeenOn,
         sessions,
         sessions_total: sessions.length + (strikes('counts_a_session_twice') ? 1 : 0),
