@@ -131,12 +131,12 @@ describe('the sealed Play keys', () => {
     const tenantId = 'rewrapped'
     expect(await listTenantsToRewrap(rig.postgres, sealer.currentHeads())).toContain(tenantId)
     const before = (await createTenantStore(rig.postgres).findTenant(tenantId))!.epoch
-    // HMAC secret, webhook secret, install root and Play keys.
+    // HMAC secret, webhook secret, install root, address key and Play keys.
     const actor = 'test'
     const done = await rig.postgres.transaction((tx) =>
       rewrapTenant(tx, sealer, { tenantId, actor }),
     )
-    expect(done).toBe(4)
+    expect(done).toBe(5)
     expect(await listTenantsToRewrap(rig.postgres, sealer.currentHeads())).not.toContain(tenantId)
     expect((await createTenantStore(rig.postgres).findTenant(tenantId))!.epoch).toBe(before + 1)
     const { entry } = (await createTenantStore(rig.postgres).findProjection(tenantId))!
