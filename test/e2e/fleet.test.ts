@@ -116,6 +116,29 @@ describe('the history of a new data folder', () => {
     expect(hours.filter((hour) => hour.accepted !== hour.decided)).toEqual([])
   })
 
+  it('says of every event where it came from', async () => {
+    const sql = `select connection_organization, connection_country, count() from events
+      group by all order by 1`
+    const rows = await runSql(tenant, sql, {})
+    expect(rows.map(([name, country]) => [name, country])).toEqual([
+      ['Example Home Broadband', 'BE'],
+      ['Example Hosting', 'NL'],
+      ['Example Mobile', 'LU'],
+      ['Example Privacy VPN', 'CH'],
+    ])
+    const { data } = await read<Listed<Alert>>('/alerts?country=NL&limit=1')
+    const { device } = data[0]!.entity
+    const path = `/devices/${encodeURIComponent(device.device_id)}`
+    const { connection } = await read<{ connection: object }>(path)
+    expect(connection).toMatchObject({
+      network: '203.0.113.0/24',
+      country: 'NL',
+      asn: 64_499,
+      organization: 'Example Hosting',
+      kinds: ['hosting'],
+    })
+  })
+
   it('has dispositions that analysts set after the alert and before now', async () => {
     const { data } = await read<Listed<Alert>>('/alerts?disposition=CONFIRMED&limit=50')
     expect(data.length).toBeGreaterThan(20)
