@@ -2,6 +2,7 @@
  * Logs every refused request with its request id and reason. Under a flood it writes a limited
  * number of lines per second and one line with the number left out.
  */
+import { parseAddress, toStoredNetwork } from '#shared/core/network/address.ts'
 import type { Log } from '#shared/io/process/log.ts'
 
 /** Contains no body, header value or requested path. */
@@ -17,7 +18,7 @@ type RefusedRequest = {
   method: string
   /** The route's pattern, not the requested path. */
   route: string
-  /** The client's address. */
+  /** The client's address; the line has its network, and the address is for debugging alone. */
   source: string
 }
 
@@ -48,7 +49,14 @@ export function createRefusalLog(log: Log): RefusalLog {
     lines++
     const more = reason === undefined ? {} : { reason }
     const event = eventId === undefined ? {} : { event_id: eventId }
-    const fields = { request_id: requestId, ...event, status, code, ...more, method, route, source }
-    log.info(fields, 'a request was refused')
+    const of = { request_id: requestId, ...event, status, code, ...more, method, route }
+    log.info({ ...of, source: toNetwork(source) }, 'a request was refused')
+    log.debug({ request_id: requestId, address: source }, 'it came from this address')
   }
+}
+
+/** Who keeps a log keeps no addresses: a network tells one flood from another. */
+function toNetwork(source: string): string {
+  const words = parseAddress(source)
+  return words === null ? source : toStoredNetwork(words)
 }

@@ -76,7 +76,7 @@ it('passes the address of the client on, and not the one that it claims', async 
   const find = () =>
     edges.flatMap((edge) => edge.output().split('\n')).find((line) => line.includes('behind-nginx'))
   const line = await until('its line', () => find() ?? null)
-  expect(JSON.parse(line)).toMatchObject({ status: 401, source: '127.0.0.1' })
+  expect(JSON.parse(line)).toMatchObject({ status: 401, source: '127.0.0.0/24' })
 })
 
 it('sends what one edge cannot take to another, also when it is killed', async () => {
