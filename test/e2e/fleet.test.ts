@@ -128,8 +128,9 @@ describe('the history of a new data folder', () => {
     ])
     const { data } = await read<Listed<Alert>>('/alerts?country=NL&limit=1')
     const { device } = data[0]!.entity
-    const path = `/devices/${encodeURIComponent(device.device_id)}`
-    const { connection } = await read<{ connection: object }>(path)
+    const path = `/devices/${encodeURIComponent(device.device_id)}/network`
+    const { connection, total } = await read<{ connection: object; total: number }>(path)
+    expect(total).toBeGreaterThan(5)
     expect(connection).toMatchObject({
       network: '203.0.113.0/24',
       country: 'NL',

@@ -13,20 +13,32 @@ type Operator = { asn: number; name: string; country: string; city: string; at: 
 // Numbers are those for documentation, RFC 5398. Home and roaming are two sides of one border, so
 // nobody who crosses it travels impossibly fast.
 const home: Operator = {
-  ...{ asn: 64_496, name: 'Example Home Broadband' },
-  ...{ country: 'BE', city: 'Arlon', at: [49.68, 5.82] },
+  asn: 64_496,
+  name: 'Example Home Broadband',
+  country: 'BE',
+  city: 'Arlon',
+  at: [49.68, 5.82],
 }
 const roaming: Operator = {
-  ...{ asn: 64_497, name: 'Example Mobile' },
-  ...{ country: 'LU', city: 'Luxembourg', at: [49.61, 6.13] },
+  asn: 64_497,
+  name: 'Example Mobile',
+  country: 'LU',
+  city: 'Luxembourg',
+  at: [49.61, 6.13],
 }
 const privacy: Operator = {
-  ...{ asn: 64_498, name: 'Example Privacy VPN' },
-  ...{ country: 'CH', city: 'Zurich', at: [47.37, 8.54] },
+  asn: 64_498,
+  name: 'Example Privacy VPN',
+  country: 'CH',
+  city: 'Zurich',
+  at: [47.37, 8.54],
 }
 const hosting: Operator = {
-  ...{ asn: 64_499, name: 'Example Hosting' },
-  ...{ country: 'NL', city: 'Amsterdam', at: [52.37, 4.9] },
+  asn: 64_499,
+  name: 'Example Hosting',
+  country: 'NL',
+  city: 'Amsterdam',
+  at: [52.37, 4.9],
 }
 
 const operators: [network: string, operator: Operator][] = [
