@@ -140,6 +140,18 @@ describe('the history of a new data folder', () => {
     })
   })
 
+  it('comes with network data, whose files the console has read', async () => {
+    const { code, out } = await di('network', 'status', '--json')
+    type Status = { is_on: boolean; data: { file: string; state: string }[] }
+    const { is_on: isOn, data } = JSON.parse(out) as Status
+    expect([code, isOn]).toEqual([0, true])
+    expect(data.map(({ file, state }) => [file, state])).toEqual([
+      ['demo.mmdb', 'in_use'],
+      ['hosting.txt', 'in_use'],
+      ['vpn.txt', 'in_use'],
+    ])
+  })
+
   it('has dispositions that analysts set after the alert and before now', async () => {
     const { data } = await read<Listed<Alert>>('/alerts?disposition=CONFIRMED&limit=50')
     expect(data.length).toBeGreaterThan(20)
