@@ -21,6 +21,8 @@ export type LocalStack = {
   clickhouse_shards?: string[]
   /** The private keys of the roots that its edges take for sandbox tenants. */
   attestation_keys_file?: string
+  /** The folder of the demo's network data; none where the stack has other data. */
+  network_data?: string
   /** Process ids; an external server has none. */
   pids: Partial<Record<string, number>>
   demo?: {

@@ -53,6 +53,10 @@ async function createOwn(context: FleetContext, options: TenantOptions): Promise
     environment: 'sandbox',
     ...(options.webhookUrl === null ? {} : { webhook_url: options.webhookUrl }),
   })) as Created
+  // Everything comes from one address of this machine; the bodies say what phones have.
+  await context.adminFetch('PUT', `/tenants/${tenantId}/client-address`, {
+    client_address: 'body',
+  })
   return {
     tenantId,
     hmacSecret: created.hmac_secret,

@@ -14,6 +14,7 @@ import type { Summary } from './check/summary.ts'
 import { type FleetContext, FleetError } from './fleet-context.ts'
 import type { FleetDeps, FleetOptions, Run, Urls } from './fleet-run.ts'
 import { openTenant } from './fleet-tenant.ts'
+import { addressOf } from './phones/addresses.ts'
 import { makePlan, type Plan } from './phones/plan.ts'
 import { makePopulation } from './phones/population.ts'
 import { createRandom } from './phones/random.ts'
@@ -143,7 +144,7 @@ async function send(
   const { plan, sentEvents, options, tenant, startedAtMs } = run
   const scorer = compilePolicy(defaultPolicy)
   const key = createSecretKey(Buffer.from(tenant.hmacSecret, 'utf8'))
-  const bodies = { plan, tenantId: tenant.tenantId, scorer, startedAtMs }
+  const bodies = { plan, tenantId: tenant.tenantId, scorer, startedAtMs, addressOf }
   const { lastDepartureMs } = await sendPlan({
     plan,
     sentEvents,

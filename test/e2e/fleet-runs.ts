@@ -10,7 +10,7 @@ import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { Summary } from '../../deploy/fleet/check/summary.ts'
 import type { InstallsSummary } from '../../deploy/fleet/installs/installs-summary.ts'
-import { createTenant } from '../support/http/tenant-client.ts'
+import { admin, createTenant } from '../support/http/tenant-client.ts'
 import type { TestStack } from '../support/process/stack.ts'
 import { until } from '../support/process/until.ts'
 
@@ -98,6 +98,22 @@ export function describeFleetRuns(getRunning: () => TestStack): void {
       expect(summary.alerts!.total).toBeGreaterThan(20)
       expect(summary.webhooks!.alerts).toBe(summary.alerts!.total)
       expect(summary.visible_ms!.count).toBeGreaterThan(5)
+      const sql = `select connection_organization, connection_country, connection_kinds,
+        uniqExact(connection_network), count() from events group by all order by 1`
+      const path = `/tenants/${summary.tenant_id}/sql`
+      const body = { sql, parameters: {} }
+      type Rows = { rows: [string, string, string[], string, string][] }
+      const { rows } = await admin<Rows>(running.stack, 'POST', path, body)
+      expect(rows.map(([name, country, kinds]) => [name, country, kinds])).toEqual([
+        ['Example Home Broadband', 'BE', []],
+        ['Example Hosting', 'NL', ['hosting']],
+        ['Example Privacy VPN', 'CH', ['vpn']],
+      ])
+      const [home, ...others] = rows.map(([, , , networks]) => Number(networks))
+      expect(home).toBeGreaterThan(40)
+      expect(others).toEqual([1, 1])
+      const events = rows.reduce((sum, row) => sum + Number(row[4]), 0)
+      expect(events).toBe(summary.sent - summary.duplicates_sent)
     })
 
     it('still compares the sent events when it is interrupted', async () => {

@@ -116,6 +116,42 @@ describe('the history of a new data folder', () => {
     expect(hours.filter((hour) => hour.accepted !== hour.decided)).toEqual([])
   })
 
+  it('says of every event where it came from', async () => {
+    const sql = `select connection_organization, connection_country, count() from events
+      group by all order by 1`
+    const rows = await runSql(tenant, sql, {})
+    expect(rows.map(([name, country]) => [name, country])).toEqual([
+      ['Example Home Broadband', 'BE'],
+      ['Example Hosting', 'NL'],
+      ['Example Mobile', 'LU'],
+      ['Example Privacy VPN', 'CH'],
+    ])
+    const { data } = await read<Listed<Alert>>('/alerts?country=NL&limit=1')
+    const { device } = data[0]!.entity
+    const path = `/devices/${encodeURIComponent(device.device_id)}/network`
+    const { connection, total } = await read<{ connection: object; total: number }>(path)
+    expect(total).toBeGreaterThan(5)
+    expect(connection).toMatchObject({
+      network: '203.0.113.0/24',
+      country: 'NL',
+      asn: 64_499,
+      organization: 'Example Hosting',
+      kinds: ['hosting'],
+    })
+  })
+
+  it('comes with network data, whose files the console has read', async () => {
+    const { code, out } = await di('network', 'status', '--json')
+    type Status = { is_on: boolean; data: { file: string; state: string }[] }
+    const { is_on: isOn, data } = JSON.parse(out) as Status
+    expect([code, isOn]).toEqual([0, true])
+    expect(data.map(({ file, state }) => [file, state])).toEqual([
+      ['demo.mmdb', 'in_use'],
+      ['hosting.txt', 'in_use'],
+      ['vpn.txt', 'in_use'],
+    ])
+  })
+
   it('has dispositions that analysts set after the alert and before now', async () => {
     const { data } = await read<Listed<Alert>>('/alerts?disposition=CONFIRMED&limit=50')
     expect(data.length).toBeGreaterThan(20)

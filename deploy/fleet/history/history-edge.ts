@@ -3,15 +3,21 @@
  * the clock of its time. Only this process has that clock: no sender can choose when an event was
  * received.
  */
-import { createSecretKey } from 'node:crypto'
+import { createSecretKey, type KeyObject } from 'node:crypto'
 import { toEventId } from '#shared/core/base/ids.ts'
 import { undecidedShare } from '#shared/core/base/limits/stream.ts'
 import { installRootBytes, toInstallRoot } from '#shared/core/installs/install-token.ts'
+import type { NetworkSources } from '#shared/core/network/connection.ts'
 import type { Policy } from '#shared/core/policies/policy.ts'
 import { compilePolicy } from '#shared/core/scoring/scoring.ts'
 import { signBody, verifySignature } from '#shared/core/telemetry/signature.ts'
 import type { Tenant } from '#shared/io/tenants/directory/tenant-copy.ts'
-import { type DecideDeps, decideSubmission } from '../../../services/ingest/decide-submission.ts'
+import {
+  admitSubmission,
+  type DecideDeps,
+  decideAdmitted,
+} from '../../../services/ingest/decide-submission.ts'
+import { addressOf, isCommuter, roamingAddressOf } from '../phones/addresses.ts'
 import type { Plan, Session } from '../phones/plan.ts'
 import type { Phone } from '../phones/population.ts'
 import { prepareEvent } from '../phones/telemetry-bodies.ts'
@@ -26,6 +32,8 @@ export type EdgeTenant = {
   policy: Policy
   policyVersion: number
   policyHash: string
+  /** What addresses are looked up in; left out, nothing is measured. */
+  network?: { sources: NetworkSources; addressKey: KeyObject }
 }
 
 /** An accepted event: the encoded header before its body in a message, and the body. */
@@ -88,6 +96,7 @@ export function acceptVisits(
     decoyRoot: toInstallRoot(1, Buffer.alloc(installRootBytes)),
     nowMs: () => nowMs - startMs,
     wallMs: () => nowMs,
+    network: () => known.network?.sources ?? null,
   }
   const bodies = {
     plan,
@@ -95,7 +104,7 @@ export function acceptVisits(
     scorer: tenant.policy!.score,
     startedAtMs: startMs,
   }
-  const send = ({ phone, atMs }: { phone: Phone; atMs: number }, index: number): Sent => {
+  const send = ({ phone, at, atMs }: (typeof planned)[number], index: number): Sent => {
     const { body } = prepareEvent(bodies, index, atMs - startMs)
     const install = installs?.before(phone, sessions[index]!.sessionId, atMs) ?? null
     const credentials =
@@ -105,11 +114,13 @@ export function acceptVisits(
             signature: signBody(body, createSecretKey(install.key, 'utf8')),
             install: install.token,
           }
-    return { phone, body, credentials, registration: install?.registration ?? null }
+    const isAbroad = at % 2 === 1 && isCommuter(phone)
+    const address = isAbroad ? roamingAddressOf(phone) : addressOf(phone)
+    return { phone, body, address, credentials, registration: install?.registration ?? null }
   }
-  const accept = ({ phone, body, credentials, registration }: Sent, atMs: number) => {
+  const accept = ({ phone, body, address, credentials, registration }: Sent, atMs: number) => {
     nowMs = atMs
-    const decision = decideSubmission(body, credentials, deps)
+    const decision = decide(body, credentials, address, deps)
     if (decision.kind === 'refused') throw new Error(`the edge refused: ${decision.reason}`)
     return { eventId: toEventId(body), phone, atMs, head: decision.head, body, registration }
   }
@@ -124,11 +135,22 @@ export function acceptVisits(
   ].sort((a, b) => a.atMs - b.atMs)
 }
 
+/** As an edge does, where the address is that of the connection. */
+function decide(body: Buffer, credentials: Credentials, address: string, deps: DecideDeps) {
+  const admitted = admitSubmission(body, credentials, deps)
+  if ('kind' in admitted) return admitted
+  return decideAdmitted(body, admitted, deps, { evidence: null, readAddress: () => address })
+}
+
+type Credentials = { signature: string; install?: string }
+
 /** What a phone sent; whoever has it can send it again. */
 type Sent = {
   phone: Phone
   body: Buffer
-  credentials: { signature: string; install?: string }
+  /** Where it was sent from; who sends it again is taken to be in the same network. */
+  address: string
+  credentials: Credentials
   registration: StreamElement | null
 }
 
@@ -153,7 +175,7 @@ function toTenant(known: EdgeTenant, installRoots: Tenant['installRoots']): Tena
     ingestAnswer: 'full',
     clientAddress: 'connection',
     isAddressStored: false,
-    addressKey: null,
+    addressKey: known.network?.addressKey ?? null,
     lists: { usable: () => true, find: () => [], findOfConnection: () => [] },
     apps: { listed: [], playKeys: new Map() },
     fault: null,

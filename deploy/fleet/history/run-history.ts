@@ -4,18 +4,22 @@
  * time, and a model of analysts sets dispositions. It writes to the stack's own databases with the
  * credentials of its owner, so nothing else can be addressed.
  */
+import { createSecretKey, hkdfSync } from 'node:crypto'
 import type { AlertCandidate } from '#shared/core/alerts/decide-alert.ts'
 import { dayMs, hourMs } from '#shared/core/base/instants.ts'
 import { toPolicyHash } from '#shared/core/policies/policy.ts'
 import { presets } from '#shared/core/policies/presets/presets.ts'
 import type { ShadowVersion } from '#shared/core/policies/shadow.ts'
+import { addressKeyBytes } from '#shared/core/tenants/client-address.ts'
 import { setDisposition } from '#shared/io/alerts/set-disposition.ts'
 import { createClickhouse } from '#shared/io/clickhouse/clickhouse.ts'
 import { dateShadow, dateTenant } from '#shared/io/history/simulated-history-store.ts'
+import { createNetworkData } from '#shared/io/network/network-data.ts'
 import { createCurrentPolicyStore } from '#shared/io/policies/current-policy-store.ts'
 import { insertShadowVersion, listShadowVersions } from '#shared/io/policies/shadow-policy-store.ts'
 import { createPostgres, type Postgres } from '#shared/io/postgres/postgres.ts'
 import { createLog } from '#shared/io/process/log.ts'
+import { createMetrics } from '#shared/io/process/metrics.ts'
 import { withOldActivityKept } from '#shared/io/velocity/activity-merges-store.ts'
 import { type FleetContext, FleetError, type LocalStack } from '../fleet-context.ts'
 import { createRandom } from '../phones/random.ts'
@@ -109,6 +113,7 @@ export async function runHistory(
       policy: policy.policy,
       policyVersion: policy.version,
       policyHash: policy.policyHash,
+      ...(await readNetwork(stack.network_data, created.hmac_secret)),
     }
     const model = makeHistory(seed, devices, span)
     const installs = createHistoryInstalls({ seed, tenantId })
@@ -163,6 +168,29 @@ function requireLocalStack({ env, findStack }: FleetContext): LocalStack {
     throw new FleetError('CONSOLE_URL is not the console of the local stack.')
   }
   return stack
+}
+
+/**
+ * The demo's network data, as an edge reads it. The tenant's own key of addresses never leaves the
+ * service, so the history hashes under another one: its hashes equal each other alone.
+ */
+async function readNetwork(
+  folder: string | undefined,
+  hmacSecret: string,
+): Promise<Pick<EdgeTenant, 'network'>> {
+  if (folder === undefined) return {}
+  const data = createNetworkData({
+    folder,
+    measuresDocumentation: true,
+    log: createLog('fleet', 'silent'),
+    metrics: createMetrics('fleet'),
+    wallMs: Date.now,
+  })
+  await data.look()
+  const sources = data.sources()
+  const key = hkdfSync('sha256', hmacSecret, '', 'addresses of the history', addressKeyBytes)
+  const addressKey = createSecretKey(Buffer.from(key))
+  return sources === null ? {} : { network: { sources, addressKey } }
 }
 
 function toSpan(days: number, endMs: number): HistorySpan {

@@ -23,6 +23,8 @@ type BodyOptions = {
   scorer: Scorer
   /** Wall clock of the run's start, in ms since 1970: what `occurred_at` counts from. */
   startedAtMs: number
+  /** Gives `client_ip`, for a tenant that takes the address from there. */
+  addressOf?: (phone: Phone) => string
 }
 
 /** Unknown signals of future SDKs; the service must keep them. */
@@ -68,6 +70,7 @@ export function prepareEvent(
     device_id: phone.deviceId,
     session_id: session.sessionId,
     ...owner,
+    ...(options.addressOf === undefined ? {} : { client_ip: options.addressOf(phone) }),
     ...occurredAt(options.startedAtMs + occurredMs, phone, chance),
     sdk_meta: sdkMeta(phone, batch, session, chance),
     ...context(phone, chance),

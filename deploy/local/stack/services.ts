@@ -11,6 +11,7 @@ import {
 } from '#shared/core/permissions/process-permissions.ts'
 import { toDerivedKeys } from '#shared/io/keys/process-keys.ts'
 import { chooseStreamBytes } from '../nats/stream-size.ts'
+import { demoNetworkEnv } from '../network/demo-network.ts'
 import { openTestRoots } from '../test-roots.ts'
 import type { ChildLog } from './child-log.ts'
 import { endChild, exitOf, type LaunchSpec } from './launch.ts'
@@ -83,6 +84,7 @@ export function serviceEnv(
     ATTESTATION_TEST_ROOTS_FILE: openTestRoots(settings.dataDir),
     PUBLIC_INGEST_URL: `http://${listenAddress(settings, 'ingest')}`,
     ...mallocEnv,
+    ...demoNetworkEnv(settings, Date.now()),
     ...(streamBytes === undefined ? {} : { TELEMETRY_STREAM_MAX_BYTES: `${streamBytes}` }),
   }
   const env: Env = { ...defaults, ...settings.env, ...own }

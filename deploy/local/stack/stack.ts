@@ -15,6 +15,7 @@ import {
 import { ensureDemoTenant } from '../demo-tenant.ts'
 import { type FirstSignIn, inviteFirstOperator } from '../first-operator.ts'
 import { requireLocalPackages } from '../local-packages.ts'
+import { demoNetworkFolder, usesDemoNetwork } from '../network/demo-network.ts'
 import { needsSwitch, switchKeys } from '../switch-keys.ts'
 import { testKeysPath } from '../test-roots.ts'
 import { type Analysts, openAnalysts } from './analysts.ts'
@@ -412,6 +413,9 @@ function publish(stack: Stack): void {
     admin_token: stack.secrets.admin_token,
     pids,
     attestation_keys_file: testKeysPath(stack.settings.dataDir),
+    ...(usesDemoNetwork(stack.settings)
+      ? { network_data: demoNetworkFolder(stack.settings.dataDir) }
+      : {}),
     ...(stack.analysts ? { analysts: stack.analysts.url } : {}),
     ...(demo ? { demo } : {}),
   }

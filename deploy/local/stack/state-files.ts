@@ -48,6 +48,8 @@ export type StackFile = Record<ServiceName | ServerName, string> & {
   analysts?: string
   /** The private keys of the roots that its edges take for sandbox tenants. */
   attestation_keys_file?: string
+  /** The folder of the demo's network data; without it the user named another one. */
+  network_data?: string
   demo?: DemoTenant
 }
 

@@ -24,6 +24,8 @@ export type Stack = {
   clickhouse_shards?: string[]
   /** The private keys of the roots that its edges take for sandbox tenants. */
   attestation_keys_file?: string
+  /** The folder of the demo's network data; none where the stack has other data. */
+  network_data?: string
   postgres: string
   admin_token: string
   pids: Partial<Record<string, number>>

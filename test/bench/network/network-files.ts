@@ -5,7 +5,7 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { createRandom } from '../../../deploy/fleet/phones/random.ts'
-import { writeMmdb } from '../../support/network/mmdb-writer.ts'
+import { writeMmdb } from '../../../deploy/local/network/mmdb-writer.ts'
 
 type Sizes = { cities: number; cityNetworks: number; operatorNetworks: number; listed: number }
 

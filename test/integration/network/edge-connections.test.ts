@@ -14,9 +14,9 @@ import { signBody } from '#shared/core/telemetry/signature.ts'
 import type { TenantEntry } from '#shared/core/tenants/directory-entries.ts'
 import { createNetworkData, type NetworkData } from '#shared/io/network/network-data.ts'
 import { createMetrics } from '#shared/io/process/metrics.ts'
+import { writeMmdb } from '../../../deploy/local/network/mmdb-writer.ts'
 import { testLog } from '../../support/http/console-rig.ts'
 import { register, sealRoots, sendWithToken } from '../../support/installs/install-client.ts'
-import { writeMmdb } from '../../support/network/mmdb-writer.ts'
 import { until } from '../../support/process/until.ts'
 import {
   bodyOf,

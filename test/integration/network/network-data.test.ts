@@ -10,9 +10,9 @@ import { createNetworkData, type NetworkData } from '#shared/io/network/network-
 import { readDatabase } from '#shared/io/network/read-database.ts'
 import { NetworkFileError } from '#shared/io/network/record-decoder.ts'
 import { createMetrics, type Metrics } from '#shared/io/process/metrics.ts'
+import { encodeValue, uint64, writeMmdb } from '../../../deploy/local/network/mmdb-writer.ts'
 import { testLog } from '../../support/http/console-rig.ts'
 import { writeBrokenDatabases } from '../../support/network/broken-databases.ts'
-import { encodeValue, uint64, writeMmdb } from '../../support/network/mmdb-writer.ts'
 import { signalsOf } from '../../support/network/signals-of.ts'
 
 let folder: string

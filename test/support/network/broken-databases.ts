@@ -7,7 +7,7 @@ import {
   toPointer,
   uint64,
   writeMmdb,
-} from './mmdb-writer.ts'
+} from '../../../deploy/local/network/mmdb-writer.ts'
 
 const country = { country: { iso_code: 'DE' } }
 /** A file with one record, whose bytes are given. */
