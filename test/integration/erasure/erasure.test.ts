@@ -188,8 +188,8 @@ describe('erasing a device', () => {
       'streams.TELEMETRY': { before: 5, after: 0 },
       'streams.DEAD_LETTERS': { before: 0, after: 0 },
     })
-    // Device, session and users: 3 + 3 + 3 + 4 rows, and 3 of the retry.
-    expect(receipt.counts['clickhouse.activity']?.before).toBe(16)
+    // Device, session, users and network: 4 + 4 + 4 + 5 rows, and 4 of the retry.
+    expect(receipt.counts['clickhouse.activity']?.before).toBe(21)
     expect(await historyOf(ids.tenant, ids.phone)).toBeNull()
     expect(await historyOf(ids.tenant, ids.tablet)).toEqual(tablet)
     expect(await historyOf(ids.other, ids.phone)).toEqual(other)
