@@ -346,7 +346,7 @@ describe('di fleet --history', () => {
         code: 1,
         stderr: expect.stringContaining('The history is not complete: it was stopped.'),
       })
-      const begun = until('the history has begun', async () => (await countOld()) > 0)
+      const begun = until('the history has begun', async () => (await countOld()) > 0, madeMaxMs)
       await Promise.all([ended, begun.then(() => made.child.kill('SIGINT'))])
       await until('its old activity has expired', async () => {
         await clickhouse.command({ query: 'optimize table activity final' })

@@ -117,6 +117,8 @@ describe('without Postgres', () => {
 
   test('calls get a quick 503 while Postgres is down, a bad key a 401; then all work', async () => {
     await postgres.kill('SIGKILL')
+    // Its processes for open connections notice a moment later.
+    await until('they ended', async () => (await timed('/v1/di/alerts')).status !== 200)
     expectUnavailable(await timed('/v1/di/alerts'), 2_000)
     expectUnavailable(await timed('/v1/di/devices/d'), 2_000)
     expect((await rig.call('/v1/di/alerts', { key: 'nonsense' })).status).toBe(401)
