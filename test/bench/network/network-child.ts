@@ -1,5 +1,5 @@
 /** A process with network data that answers look-ups over HTTP, for `network.ts`. */
-import { copyFileSync, readdirSync, renameSync } from 'node:fs'
+import { copyFile, readdir, rename } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
@@ -39,9 +39,10 @@ server.listen(0, '127.0.0.1', async () => {
 })
 
 process.on('message', async () => {
-  for (const name of readdirSync(folder)) {
-    copyFileSync(join(folder, name), join(folder, `${name}.new`))
-    renameSync(join(folder, `${name}.new`), join(folder, name))
+  // Beside the answers: what replaces the files is another process.
+  for (const name of await readdir(folder)) {
+    await copyFile(join(folder, name), join(folder, `${name}.new`))
+    await rename(join(folder, `${name}.new`), join(folder, name))
   }
   const startedAt = new Date().toISOString()
   const startMs = performance.now()
