@@ -257,7 +257,10 @@ function refuseLimited(
   return { kind: 'refused', reason, problem, limitedTenantId: tenantId }
 }
 
-/** What the service saw of the sender and of where it is, and whether the client claims a better verdict. */
+/**
+ * What the service saw of the sender and of its connection, and whether the client claims a better
+ * verdict.
+ */
 function toServerSignals(
   { sender, deps, evidence }: DecideFacts,
   { signals }: Telemetry,

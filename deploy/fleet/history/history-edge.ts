@@ -144,7 +144,7 @@ function decide(body: Buffer, credentials: Credentials, address: string, deps: D
 
 type Credentials = { signature: string; install?: string }
 
-/** What a phone sent; whoever has it can send it again. */
+/** A request as a phone sent it, which a captured copy repeats. */
 type Sent = {
   phone: Phone
   body: Buffer

@@ -1,7 +1,7 @@
 /**
- * The replays of a simulated history: on some phones other software reads what the app sends, and
- * whoever has it sends a request again, byte for byte, when no client would retry any more. A copy
- * is no new event; the next event of the phone tells of it.
+ * The replays of a simulated history: on some phones other software captures requests and repeats
+ * them, byte for byte, later than any client retries. A copy is no new event; the next event of the
+ * phone has the signal `attestation.replayed`.
  */
 import { hourMs } from '#shared/core/base/instants.ts'
 import { orderWindowMs } from '#shared/core/base/limits/history.ts'

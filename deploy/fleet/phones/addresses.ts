@@ -1,7 +1,7 @@
 /**
  * The address of every phone, in the networks for documentation that the local stack has data of
- * (`deploy/local/network`). A person has one network at home, whatever phone is used, so nobody
- * travels.
+ * (`deploy/local/network`). All phones of a person have one home network, so that no velocity rule
+ * counts several.
  */
 import type { Phone } from './population.ts'
 import { hashToUnit } from './random.ts'

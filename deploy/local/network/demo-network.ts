@@ -10,8 +10,8 @@ import { writeMmdb } from './mmdb-writer.ts'
 
 type Operator = { asn: number; name: string; country: string; city: string; at: [number, number] }
 
-// Numbers are those for documentation, RFC 5398. Home and roaming are two sides of one border, so
-// nobody who crosses it travels impossibly fast.
+// Numbers are those for documentation, RFC 5398. Home and roaming are near to each other across a
+// border, so that a commuter is no impossible travel.
 const home: Operator = {
   asn: 64_496,
   name: 'Example Home Broadband',

@@ -2,7 +2,7 @@
 import { z } from 'zod'
 import { actorOf, type ConsoleApp } from '../http/admin-app.ts'
 import { ingestAnswerSchema, tenantParams } from '../http/schemas.ts'
-import { type ManageDeps, setIngestAnswer } from './manage-tenants.ts'
+import { changeSetting, type ManageDeps } from './manage-tenants.ts'
 
 /** Adds the route. */
 export function addIngestAnswerRoute(app: ConsoleApp, deps: ManageDeps): void {
@@ -24,11 +24,14 @@ export function addIngestAnswerRoute(app: ConsoleApp, deps: ManageDeps): void {
         },
       },
     },
-    async ({ params, body, principal }) =>
-      setIngestAnswer(deps, {
-        tenantId: params.tenant_id,
-        answer: body.ingest_answer,
-        actor: actorOf(principal),
-      }),
+    async ({ params, body, principal }) => {
+      const of = { tenantId: params.tenant_id, actor: actorOf(principal) }
+      await changeSetting(deps, of, {
+        name: 'ingest_answer',
+        value: body.ingest_answer,
+        action: 'tenant.ingest_answer_set',
+      })
+      return { tenant_id: of.tenantId, ...body }
+    },
   )
 }

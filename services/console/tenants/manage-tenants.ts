@@ -4,11 +4,11 @@
  * returns once every live edge has applied it.
  */
 
+import type { AuditedAction } from '#shared/core/audit/audited-actions.ts'
 import { Problem, unavailable } from '#shared/core/http/problem.ts'
 import { defaultPolicy } from '#shared/core/policies/default-policy.ts'
 import { toPolicyHash } from '#shared/core/policies/policy.ts'
 import { type Environment, toApiKeyPrefix } from '#shared/core/tenants/credentials.ts'
-import type { IngestAnswer } from '#shared/core/tenants/ingest-answer.ts'
 import { insertAudit } from '#shared/io/postgres/audit-store.ts'
 import type { Locks } from '#shared/io/postgres/named-lock-store.ts'
 import type { Postgres, Session } from '#shared/io/postgres/postgres.ts'
@@ -17,7 +17,7 @@ import { createCredentialStore } from '#shared/io/tenants/credential-store.ts'
 import type { EdgesWaited } from '#shared/io/tenants/directory/tenant-directory.ts'
 import { withTenantLock } from '#shared/io/tenants/tenant-lock.ts'
 import { setRates, type TenantRates } from '#shared/io/tenants/tenant-rate-store.ts'
-import { createTenantStore } from '#shared/io/tenants/tenant-store.ts'
+import { createTenantStore, type TenantSettings } from '#shared/io/tenants/tenant-store.ts'
 import { chooseTelemetryStream } from '#shared/io/tenants/tenant-streams.ts'
 import type { TenantStatus, TenantView } from '#shared/io/tenants/tenant-view.ts'
 import {
@@ -143,30 +143,16 @@ async function projectNewTenant(
 /**
  * Suspends or resumes a tenant. Repeating it is harmless and waits for the edges again.
  * @throws Problem tenant_not_found; unavailable when the change is recorded but an edge may not
- *   have
- *   it yet
+ *   have it yet
  */
 export async function setTenantStatus(
   deps: ManageDeps,
   wanted: { tenantId: string; status: TenantStatus; actor: string },
 ): Promise<{ tenant_id: string; status: TenantStatus }> {
-  const { tenantId, status, actor } = wanted
-  await withTenantLock(deps.locks, tenantId, async (session) => {
-    const before = await requireTenant(session, tenantId)
-    await requireRecovered(deps.directory, session, tenantId)
-    await session.transaction(async (tx) => {
-      if (!(await createTenantStore(tx).setStatus(tenantId, status))) return
-      await insertAudit(tx, {
-        actor,
-        tenantId,
-        action: status === 'suspended' ? 'tenant.suspended' : 'tenant.resumed',
-        before: { status: before.status },
-        after: { status },
-      })
-    })
-    await updateEdges(deps, session, tenantId)
-  })
-  return { tenant_id: tenantId, status }
+  const { status, ...of } = wanted
+  const action = status === 'suspended' ? 'tenant.suspended' : 'tenant.resumed'
+  await changeSetting(deps, of, { name: 'status', value: status, action })
+  return { tenant_id: of.tenantId, status }
 }
 
 /**
@@ -205,30 +191,25 @@ export async function setTenantRates(
 }
 
 /**
- * Sets what the tenant's clients are answered.
+ * Changes a setting of a tenant, at every edge when it returns. Repeating it is harmless and waits
+ * for the edges again.
  * @throws Problem as `setTenantStatus`
  */
-export async function setIngestAnswer(
-  deps: ManageDeps,
-  wanted: { tenantId: string; answer: IngestAnswer; actor: string },
-): Promise<{ tenant_id: string; ingest_answer: IngestAnswer }> {
-  const { tenantId, answer, actor } = wanted
+export async function changeSetting<Name extends keyof TenantSettings>(
+  deps: Pick<ManageDeps, 'locks' | 'directory'>,
+  { tenantId, actor }: { tenantId: string; actor: string },
+  { name, value, action }: { name: Name; value: TenantSettings[Name]; action: AuditedAction },
+): Promise<void> {
   await withTenantLock(deps.locks, tenantId, async (session) => {
-    const before = await requireTenant(session, tenantId)
+    const { [name]: before } = await requireTenant(session, tenantId)
     await requireRecovered(deps.directory, session, tenantId)
     await session.transaction(async (tx) => {
-      if (!(await createTenantStore(tx).setIngestAnswer(tenantId, answer))) return
-      await insertAudit(tx, {
-        actor,
-        tenantId,
-        action: 'tenant.ingest_answer_set',
-        before: { ingest_answer: before.ingest_answer },
-        after: { ingest_answer: answer },
-      })
+      if (!(await createTenantStore(tx).setSetting(tenantId, name, value))) return
+      const changed = { before: { [name]: before }, after: { [name]: value } }
+      await insertAudit(tx, { actor, tenantId, action, ...changed })
     })
     await updateEdges(deps, session, tenantId)
   })
-  return { tenant_id: tenantId, ingest_answer: answer }
 }
 
 /**

@@ -43,7 +43,7 @@ async function verify(
   tenant: EvidenceTenant,
 ): Promise<VerifiedEvidence> {
   if (evidence.provider === 'none') return noEvidence
-  // What was made over another challenge, or too long ago, proves nothing, whoever signed it.
+  // A valid chain over another challenge, or an expired one, may be a copy of somebody else's.
   if (challengeFault !== null) return refuseChallenge(evidence.provider)
   return await pool.verify({ evidence, challenge, packageName: app?.id ?? null }, tenant)
 }

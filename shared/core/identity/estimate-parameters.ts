@@ -1,5 +1,5 @@
 /**
- * Estimates parameters from installs of which nobody said what phone they are on (expectation and
+ * Estimates parameters without labels, from installs whose phones are not known (expectation and
  * maximization, as Winkler used it for record linkage, 1988).
  */
 import { type Comparison, levelsOf } from './comparison.ts'

@@ -27,6 +27,8 @@ export type NetworkSources = {
 export type ConnectionFacts = {
   country: string | null
   asn: number | null
+  /** The name of the network's operator. */
+  organization: string | null
   /** Degrees; null for none, both or neither. */
   latitude: number | null
   longitude: number | null
@@ -52,6 +54,7 @@ export function findConnection(
   const found: ConnectionFacts = {
     country: null,
     asn: null,
+    organization: null,
     latitude: null,
     longitude: null,
     kinds: 0,
@@ -73,6 +76,7 @@ function isMeasured({ measuresDocumentation }: NetworkSources, words: AddressWor
 function addFacts(found: ConnectionFacts, facts: FactColumns, fact: number): void {
   found.country ??= countryOf(facts, fact)
   if (found.asn === null && facts.asns[fact] !== 0) found.asn = facts.asns[fact]!
+  found.organization ??= organizationOf(facts, fact)
   const latitude = facts.latitudes[fact]!
   if (found.latitude === null && !Number.isNaN(latitude)) {
     found.latitude = latitude
@@ -99,19 +103,6 @@ export const toKindNames = (kinds: number): NetworkKind[] =>
   networkKinds.filter((kind) => (kinds & bitOf(kind)) !== 0)
 
 const bitOf = (kind: NetworkKind): number => 1 << networkKinds.indexOf(kind)
-
-/** The name of the operator of an address; null when no database has one. */
-export function findOrganization(
-  { databases }: NetworkSources,
-  words: AddressWords,
-): string | null {
-  for (const { table, facts } of databases) {
-    const fact = findValue(table, words)
-    const name = fact === 0 ? null : organizationOf(facts, fact)
-    if (name !== null) return name
-  }
-  return null
-}
 
 /** Kinds that are signals. A phone in a mobile network is the usual case and says nothing. */
 const signalKinds = ['hosting', 'vpn', 'tor', 'proxy', 'relay'] as const

@@ -5,7 +5,6 @@ import type { CategorySignals } from '../signals/signal-definition.ts'
 import { formatAddress, parseAddress, toStoredNetwork } from './address.ts'
 import {
   findConnection,
-  findOrganization,
   type NetworkSources,
   toConnectionSignals,
   toKindNames,
@@ -44,11 +43,10 @@ export function measureConnection(
     network: toStoredNetwork(words),
     address_hash: hashAddress(address, addressKey),
   }
-  const organization = findOrganization(sources, words)
   if (isStored) head.address = address
   if (found.country !== null) head.country = found.country
   if (found.asn !== null) head.asn = found.asn
-  if (organization !== null) head.organization = organization
+  if (found.organization !== null) head.organization = found.organization
   if (found.latitude !== null && found.longitude !== null) {
     head.latitude = found.latitude
     head.longitude = found.longitude

@@ -14,9 +14,6 @@ export type ClientAddresses = {
   of: (request: IncomingMessage) => string
 }
 
-/** Proxies that are known again without a look at their networks. */
-const peersMax = 256
-
 /**
  * @param proxies addresses and networks of proxies (`10.0.0.0/8`, `::1`)
  * @throws TypeError when one of them is neither
@@ -28,23 +25,14 @@ export function createClientAddresses(proxies: readonly string[]): ClientAddress
     const address = toAddress(text)
     return address !== null && compiled(address, 0)
   }
-  // Proxies are few, and each sends many requests.
-  const peers = new Map<string, boolean>()
-  const trustsPeer = (peer: string) => {
-    const known = peers.get(peer)
-    if (known !== undefined) return known
-    const isTrusted = trusts(peer)
-    if (isTrusted && peers.size < peersMax) peers.set(peer, isTrusted)
-    return isTrusted
-  }
   return {
     trusts,
     of: (request) => {
       const peer = request.socket.remoteAddress ?? 'unknown'
-      if (!trustsPeer(peer)) return toAddress(peer) ?? peer
+      if (!trusts(peer)) return toAddress(peer) ?? peer
       // From the peer to the client: all but the last are trusted. What is no address is what a
       // client or a proxy made up, and counts as the proxy that passed it on.
-      const texts = proxyaddr.all(request, (text, at) => at === 0 || trusts(text))
+      const texts = proxyaddr.all(request, trusts)
       return toAddress(texts.at(-1)!) ?? toAddress(texts.at(-2)!)!
     },
   }

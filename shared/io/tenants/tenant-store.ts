@@ -45,6 +45,15 @@ type NewTenant = {
 
 export type Projection = { entry: TenantEntry; policy: PolicyText }
 
+/** What edges follow of a tenant, each a column of this name. */
+export type TenantSettings = {
+  status: TenantStatus
+  shared_secret_off: boolean
+  ingest_answer: IngestAnswer
+  client_address: ClientAddress
+  store_client_address: boolean
+}
+
 export type TenantStore = {
   /**
    * Inserts a tenant with its first policy and its webhook; its credentials follow.
@@ -67,16 +76,15 @@ export type TenantStore = {
   countTenants: (scope?: TenantScope) => Promise<number>
   /** The HMAC secret that the last rotation replaced; null before the first. */
   findRetiredHmac: (tenantId: string) => Promise<{ last4: string; retiredAt: string } | null>
-  /** Sets the status and raises the epoch; false when it was so already. */
-  setStatus: (tenantId: string, status: TenantStatus) => Promise<boolean>
-  /** Sets whether its secret signs telemetry, and raises the epoch; false when it was so. */
-  setSharedSecret: (tenantId: string, off: boolean) => Promise<boolean>
-  /** Sets what its clients are answered, likewise. */
-  setIngestAnswer: (tenantId: string, answer: IngestAnswer) => Promise<boolean>
-  /** Sets which address of a client counts, likewise. */
-  setClientAddress: (tenantId: string, address: ClientAddress) => Promise<boolean>
-  /** Sets whether events keep the full address, likewise. */
-  setStoreClientAddress: (tenantId: string, stores: boolean) => Promise<boolean>
+  /**
+   * Changes a setting. The epoch goes up, so the edges learn of it.
+   * @returns false when the tenant has it already
+   */
+  setSetting: <Name extends keyof TenantSettings>(
+    tenantId: string,
+    name: Name,
+    value: TenantSettings[Name],
+  ) => Promise<boolean>
   /** Removes a tenant with its dependent rows; its audit rows stay. */
   removeTenant: (tenantId: string) => Promise<void>
   /** Switches the webhook on with a URL, or off with null. */
@@ -133,43 +141,10 @@ export function createTenantStore(db: Queryable): TenantStore {
         ? null
         : { last4: row.last4, retiredAt: row.retired_at.toISOString() }
     },
-    setStatus: async (tenantId, status) => {
+    setSetting: async (tenantId, name, value) => {
       const { rowCount } = await db.query(
-        `update tenants set status = $2, epoch = epoch + 1
-         where tenant_id = $1 and status <> $2`,
-        [tenantId, status],
-      )
-      return rowCount === 1
-    },
-    setSharedSecret: async (tenantId, off) => {
-      const { rowCount } = await db.query(
-        `update tenants set shared_secret_off = $2, epoch = epoch + 1
-         where tenant_id = $1 and shared_secret_off <> $2`,
-        [tenantId, off],
-      )
-      return rowCount === 1
-    },
-    setIngestAnswer: async (tenantId, answer) => {
-      const { rowCount } = await db.query(
-        `update tenants set ingest_answer = $2, epoch = epoch + 1
-         where tenant_id = $1 and ingest_answer <> $2`,
-        [tenantId, answer],
-      )
-      return rowCount === 1
-    },
-    setClientAddress: async (tenantId, address) => {
-      const { rowCount } = await db.query(
-        `update tenants set client_address = $2, epoch = epoch + 1
-         where tenant_id = $1 and client_address <> $2`,
-        [tenantId, address],
-      )
-      return rowCount === 1
-    },
-    setStoreClientAddress: async (tenantId, stores) => {
-      const { rowCount } = await db.query(
-        `update tenants set store_client_address = $2, epoch = epoch + 1
-         where tenant_id = $1 and store_client_address <> $2`,
-        [tenantId, stores],
+        `update tenants set ${name} = $2, epoch = epoch + 1 where tenant_id = $1 and ${name} <> $2`,
+        [tenantId, value],
       )
       return rowCount === 1
     },

@@ -17,7 +17,7 @@ export function createPhoneIndex() {
     const found = new Set<string>()
     for (const key of toKeys(install)) {
       const holders = byKey.get(key)
-      // A value of very many finds nobody.
+      // A value that more phones share than are compared gives no candidates.
       if (holders === undefined || holders.size > phonesOfKeyMax) continue
       for (const phoneId of holders) found.add(phoneId)
     }

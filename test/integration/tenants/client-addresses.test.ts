@@ -11,7 +11,7 @@ import { recoverTenant } from '#shared/io/recovery/recover-tenant.ts'
 import { rewrapTenant } from '#shared/io/tenants/sealed-secret-store.ts'
 import { createTenantStore } from '#shared/io/tenants/tenant-store.ts'
 import { createConsoleApp } from '../../../services/console/app.ts'
-import { addAddressKeys } from '../../../services/console/tenants/addresses/client-addresses.ts'
+import { addAddressKeys } from '../../../services/console/tenants/addresses/address-keys.ts'
 import { rotate } from '../../../services/console/tenants/rotation.ts'
 import {
   type ConsoleRig,

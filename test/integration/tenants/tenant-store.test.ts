@@ -124,11 +124,11 @@ describe('tenants', () => {
   it('raise their epoch with every change that affects edges, and with no other', async () => {
     const store = createTenantStore(postgres)
     const marker = await store.readMarker()
-    expect(await store.setStatus(tenantId, 'active')).toBe(false)
+    expect(await store.setSetting(tenantId, 'status', 'active')).toBe(false)
     await store.setWebhook(tenantId, 'https://example.com/hook')
     expect(await findEntry()).toMatchObject({ epoch: 1, status: 'active' })
     expect(await store.readMarker()).toBe(marker)
-    expect(await store.setStatus(tenantId, 'suspended')).toBe(true)
+    expect(await store.setSetting(tenantId, 'status', 'suspended')).toBe(true)
     expect(await findEntry()).toMatchObject({ epoch: 2, status: 'suspended' })
     expect(await store.readMarker()).not.toBe(marker)
   })

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { parseAddress } from '#shared/core/network/address.ts'
-import { findConnection, findOrganization, toKindNames } from '#shared/core/network/connection.ts'
+import { findConnection, toKindNames } from '#shared/core/network/connection.ts'
 import { isCountryCode } from '#shared/core/network/countries.ts'
 import { toKilometres } from '#shared/core/network/distance.ts'
 import { createNetworkData, type NetworkData } from '#shared/io/network/network-data.ts'
@@ -35,8 +35,10 @@ afterAll(() => rmSync(dataDir, { recursive: true, force: true }))
 
 function find(address: string) {
   const words = parseAddress(address)!
-  const { country, asn, kinds, latitude, longitude } = findConnection(data.sources()!, words)!
-  const organization = findOrganization(data.sources()!, words)
+  const { country, asn, organization, kinds, latitude, longitude } = findConnection(
+    data.sources()!,
+    words,
+  )!
   const place = { latitude: latitude!, longitude: longitude! }
   return { country, asn, organization, kinds: toKindNames(kinds), place }
 }

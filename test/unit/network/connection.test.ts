@@ -4,7 +4,6 @@ import { describe, expect, it } from 'vitest'
 import { parseAddress, parseNetwork } from '#shared/core/network/address.ts'
 import {
   findConnection,
-  findOrganization,
   type KindList,
   type NetworkDatabase,
   type NetworkSources,
@@ -67,8 +66,8 @@ describe('signals of an address', () => {
       asn: 'AS64500',
     })
     expect(ask(all, '2a00:1450::1')).toMatchObject({ country: 'IE', vpn: false })
-    expect(findOrganization(all, parseAddress('8.8.8.8')!)).toBe('Örtlich')
-    expect(findOrganization(all, parseAddress('8.8.9.8')!)).toBeNull()
+    expect(findConnection(all, parseAddress('8.8.8.8')!)?.organization).toBe('Örtlich')
+    expect(findConnection(all, parseAddress('8.8.9.8')!)!.organization).toBeNull()
   })
 
   it('say no only where a source could have said yes', () => {

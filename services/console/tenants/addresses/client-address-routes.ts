@@ -2,8 +2,7 @@
 import { z } from 'zod'
 import { actorOf, type ConsoleApp } from '../../http/admin-app.ts'
 import { clientAddressSchema, storeClientAddressSchema, tenantParams } from '../../http/schemas.ts'
-import type { ManageDeps } from '../manage-tenants.ts'
-import { setClientAddress, setStoreClientAddress } from './client-addresses.ts'
+import { changeSetting, type ManageDeps } from '../manage-tenants.ts'
 
 /** Adds the routes. */
 export function addClientAddressRoutes(app: ConsoleApp, deps: ManageDeps): void {
@@ -26,12 +25,15 @@ export function addClientAddressRoutes(app: ConsoleApp, deps: ManageDeps): void 
         },
       },
     },
-    async ({ params, body, principal }) =>
-      setClientAddress(deps, {
-        tenantId: params.tenant_id,
-        address: body.client_address,
-        actor: actorOf(principal),
-      }),
+    async ({ params, body, principal }) => {
+      const of = { tenantId: params.tenant_id, actor: actorOf(principal) }
+      await changeSetting(deps, of, {
+        name: 'client_address',
+        value: body.client_address,
+        action: 'tenant.client_address_set',
+      })
+      return { tenant_id: of.tenantId, ...body }
+    },
   )
   app.put(
     '/tenants/:tenant_id/store-client-address',
@@ -51,11 +53,14 @@ export function addClientAddressRoutes(app: ConsoleApp, deps: ManageDeps): void 
         },
       },
     },
-    async ({ params, body, principal }) =>
-      setStoreClientAddress(deps, {
-        tenantId: params.tenant_id,
-        stores: body.store_client_address,
-        actor: actorOf(principal),
-      }),
+    async ({ params, body, principal }) => {
+      const of = { tenantId: params.tenant_id, actor: actorOf(principal) }
+      await changeSetting(deps, of, {
+        name: 'store_client_address',
+        value: body.store_client_address,
+        action: 'tenant.store_client_address_set',
+      })
+      return { tenant_id: of.tenantId, ...body }
+    },
   )
 }

@@ -16,10 +16,9 @@ import {
   listTenantsWithoutRoot,
 } from '#shared/io/tenants/install-root-store.ts'
 import { tryTenantLock, withTenantLock } from '#shared/io/tenants/tenant-lock.ts'
-import { createTenantStore } from '#shared/io/tenants/tenant-store.ts'
 import { type Maker, makeInstallRoot } from '../credentials.ts'
 import { isBehind, projectCurrentState, requireDirectory, requireRecovered } from '../directory.ts'
-import { type ManageDeps, requireTenant, updateEdges } from '../manage-tenants.ts'
+import { changeSetting, type ManageDeps, requireTenant, updateEdges } from '../manage-tenants.ts'
 
 type RootDeps = Pick<ManageDeps, 'locks' | 'directory'>
 type Wanted = { tenantId: string; actor: string }
@@ -90,20 +89,10 @@ export async function setSharedSecret(
   deps: RootDeps,
   { tenantId, actor, off }: Wanted & { off: boolean },
 ): Promise<{ tenant_id: string; shared_secret_off: boolean }> {
-  await withTenantLock(deps.locks, tenantId, async (session) => {
-    await requireChangeable(deps, session, tenantId)
-    await session.transaction(async (tx) => {
-      if (!(await createTenantStore(tx).setSharedSecret(tenantId, off))) return
-      await insertAudit(tx, {
-        actor,
-        tenantId,
-        action: off ? 'shared_secret.switched_off' : 'shared_secret.switched_on',
-        before: { shared_secret_off: !off },
-        after: { shared_secret_off: off },
-      })
-    })
-    await updateEdges(deps, session, tenantId)
-  })
+  requireDirectory(deps.directory)
+  const action = off ? 'shared_secret.switched_off' : 'shared_secret.switched_on'
+  const setting = { name: 'shared_secret_off', value: off, action } as const
+  await changeSetting(deps, { tenantId, actor }, setting)
   return { tenant_id: tenantId, shared_secret_off: off }
 }
 
