@@ -31,10 +31,23 @@ export function parseAddress(text: string): AddressWords | null {
   if (dotted !== null) return dotted
   if (text.length > 45) return null
   const form = colons.exec(text)
-  if (form === null || (form[1] !== undefined && parseDotted(form[1]) === null)) return null
-  const words = parseColons(text)
+  const hex = form === null ? null : toHexTail(text, form[1])
+  const words = hex === null ? null : parseColons(hex)
   if (words === null) return null
   return words[0] === 0 && words[1] === 0 && words[2] === 0xffff ? [words[3]!] : words
+}
+
+/**
+ * Writes a dotted end in hexadecimal, since the library takes `::203.0.113.9` for an address that
+ * maps IPv4.
+ * @returns null where the end is no dotted IPv4
+ */
+function toHexTail(text: string, dotted: string | undefined): string | null {
+  if (dotted === undefined) return text
+  const [word] = parseDotted(dotted) ?? []
+  if (word === undefined) return null
+  const hex = `${(word >>> 16).toString(16)}:${(word & 0xffff).toString(16)}`
+  return text.slice(0, -dotted.length) + hex
 }
 
 function parseColons(text: string): AddressWords | null {

@@ -47,6 +47,24 @@ describe('an address', () => {
     expect(formatAddress(parseAddress('2001:DB8:0:0:1::0001')!)).toBe('2001:db8::1:0:0:1')
     expect(formatAddress(parseAddress('::ffff:cb00:7109')!)).toBe('203.0.113.9')
     expect(parseAddress('::FFFF:203.0.113.9')).toEqual(parseAddress('203.0.113.9'))
+    // Deprecated, and not IPv4.
+    expect(formatAddress(parseAddress('::203.0.113.9')!)).toBe('::cb00:7109')
+  })
+
+  it('is the same however its last four bytes are written', () => {
+    fc.assert(
+      fc.property(
+        fc.ipV6().filter((text) => !text.includes('.')),
+        fc.ipV4(),
+        (text, tail) => {
+          const head = formatAddress(parseAddress(text)!).replace(/[^:]*:[^:]*$/, '')
+          fc.pre(head.endsWith(':') && isIP(`${head}${tail}`) === 6)
+          const [a, b, c, d] = tail.split('.').map(Number) as [number, number, number, number]
+          const hex = `${((a << 8) | b).toString(16)}:${((c << 8) | d).toString(16)}`
+          expect(parseAddress(`${head}${tail}`)).toEqual(parseAddress(`${head}${hex}`))
+        },
+      ),
+    )
   })
 })
 
