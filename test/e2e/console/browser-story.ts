@@ -91,8 +91,9 @@ export function describeBrowsers(getStory: () => BrowserStory): void {
         await tab.getByRole('button', { name: '1 new', exact: true }).waitFor()
       // The tab with the stream is closed: another one goes on.
       const [leader] = streams.values()
-      await leader!.close()
+      // Before: another one may begin while this one closes.
       streams.clear()
+      await leader!.close()
       const others = tabs.filter((tab) => tab !== leader)
       await until('another tab has the stream', () => streams.size === 1)
       await raise()
@@ -220,7 +221,7 @@ export function describeBrowsers(getStory: () => BrowserStory): void {
         .first()
         .waitFor()
       const kept = 'code, pre, kbd, bdi, .font-mono, .cm-content'
-      expect(await page.locator(kept).count()).toBeGreaterThan(4)
+      await until('its parts are drawn', async () => (await page.locator(kept).count()) > 4)
       expect(await page.locator(kept).filter({ hasText: '~' }).allTextContents()).toEqual([])
       for (const address of [
         ...['overview', 'policies', 'signals', 'fleet', 'webhooks', 'reconciliation'].map(
