@@ -58,3 +58,21 @@ export const phoneInstallsMax = 20
 
 /** Phones that may share an identifier which still names one of them. */
 export const strongSharersMax = 2
+
+/**
+ * Installs of a phone that one answer shows, the latest ones, and to which analysts may add: 200
+ * with ten comparisons of 80 bytes each are 160 kB. A phone that grows by itself stops at twenty
+ * unless a strong identifier speaks for more.
+ */
+export const phoneInstallsShownMax = 200
+/** Users, and alerts, of a phone in one answer, the latest ones. */
+export const phoneUsersShownMax = 200
+export const phoneAlertsShownMax = 50
+/** Corrections of phones of one tenant that are not undone: 400 bytes each, 4 MB. */
+export const phoneCorrectionsMax = 10_000
+/** How long an undone correction is kept, as long as the audit log by default. */
+export const undoneCorrectionsKeptDays = 400
+/** Corrections of one install that an answer shows, the latest ones. */
+export const correctionsShownMax = 20
+/** Answers about phones that are read at once: each has some queries of two threads for 3 s. */
+export const phoneReadLimits = { perTenant: 2, total: 4, queuePerTenant: 50, waitMs: 5_000 }
