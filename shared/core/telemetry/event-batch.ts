@@ -6,6 +6,7 @@
 import { z } from 'zod'
 import { toEventId } from '#shared/core/base/ids.ts'
 import { PoisonError } from '#shared/core/base/outcome.ts'
+import type { InstallTraits } from '#shared/core/identity/comparison.ts'
 import {
   type AcceptedRegistration,
   type RegistrationHeader,
@@ -68,6 +69,8 @@ export type AcceptedEvent = EventHeader & {
   bodyBytes?: Uint8Array
   /** `toFilledCategories` of its signals, for an event that is kept without them. */
   filledCategories?: number
+  /** `toInstallTraits`, for an event that is kept without most of its body. */
+  traits?: InstallTraits | null
 }
 
 /**
