@@ -1,12 +1,13 @@
-/** The ids of phones. */
-import { hash } from 'node:crypto'
+/** The id of a phone, which follows from its first install. */
+import { createHash } from 'node:crypto'
 
-/** A phone id, as `toPhoneId` makes it. */
 export const phoneIdPattern = /^phn_[A-Za-z0-9_-]{22}$/
 
 /**
- * The id of the phone whose first install this is.
- * @returns `phn_` and 22 base64url characters: 132 bits of a SHA-256
+ * @param deviceId of the phone's first install
+ * @returns `phn_` and 22 base64url characters (132 bits)
  */
-export const toPhoneId = (tenantId: string, deviceId: string): string =>
-  `phn_${hash('sha256', `${tenantId} ${deviceId}`, 'base64url').slice(0, 22)}`
+export function toPhoneId(tenantId: string, deviceId: string): string {
+  const digest = createHash('sha256').update(`${tenantId} ${deviceId}`).digest('base64url')
+  return `phn_${digest.slice(0, 22)}`
+}

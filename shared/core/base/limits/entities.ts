@@ -68,6 +68,8 @@ export const phoneInstallsShownMax = 200
 /** Users, and alerts, of a phone in one answer, the latest ones. */
 export const phoneUsersShownMax = 200
 export const phoneAlertsShownMax = 50
+/** Bytes of ids in one query about phones: ClickHouse takes 128 KiB of a parameter. */
+export const phoneLookUpBytesMax = 96 * 1024
 /** Corrections of phones of one tenant that are not undone: 400 bytes each, 4 MB. */
 export const phoneCorrectionsMax = 10_000
 /** How long an undone correction is kept, as long as the audit log by default. */
