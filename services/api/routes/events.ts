@@ -18,13 +18,15 @@ import { Problem } from '#shared/core/http/problem.ts'
 import type { EventPosition } from '#shared/core/telemetry/event-filters.ts'
 import { rejectUnavailable } from '#shared/io/clickhouse/unavailable.ts'
 import type { ZodApp } from '#shared/io/http/openapi.ts'
+import { type FindPhones, readPhoneFields } from '#shared/io/identity/read-phone-fields.ts'
 import type { DecidedEvent } from '#shared/io/telemetry/decided-event.ts'
 import type { EventListStore } from '#shared/io/telemetry/event-list-store.ts'
 import type { EventStore } from '#shared/io/telemetry/event-store.ts'
 import { compressed } from '../http/compress-responses.ts'
 import { eventExample } from '../openapi/examples.ts'
 
-export type EventRouteDeps = Pick<EventStore, 'findDecidedEvent'> & EventListStore
+export type EventRouteDeps = Pick<EventStore, 'findDecidedEvent'> &
+  EventListStore & { findPhones: FindPhones }
 
 /** Adds the routes. */
 export function addEventRoutes(app: ZodApp, deps: EventRouteDeps): void {
@@ -49,7 +51,11 @@ export function addEventRoutes(app: ZodApp, deps: EventRouteDeps): void {
       const event = await deps
         .findDecidedEvent({ tenantId, eventId: params.event_id })
         .catch(reject)
-      if (event !== null) return toEvent(event)
+      if (event !== null) {
+        const wanted = { tenantId, deviceIds: [event.deviceId] }
+        const toPhoneField = await readPhoneFields(deps.findPhones, wanted)
+        return { ...toEvent(event), ...toPhoneField(event.deviceId) }
+      }
       throw new Problem(
         'event_not_found',
         'There is no such event, or not yet. Ids of events begin with evt_.',
@@ -63,7 +69,7 @@ const reject = rejectUnavailable('Events cannot be read at the moment.')
 /** The end of a search that stopped early has no event. */
 const positionSchema = z.tuple([instantMsSchema, z.string().regex(/^[A-Za-z0-9_-]{0,64}$/)])
 
-function addList(app: ZodApp, { listEvents }: EventRouteDeps): void {
+function addList(app: ZodApp, { listEvents, findPhones }: EventRouteDeps): void {
   app.get(
     '/v1/di/events',
     {
@@ -89,8 +95,10 @@ function addList(app: ZodApp, { listEvents }: EventRouteDeps): void {
       const after = cursor === undefined ? null : toPosition(scope, cursor)
       const { events, next } = await listEvents({ tenantId, filter, limit, after }).catch(reject)
       chargeRows(events.length)
+      const deviceIds = events.map(({ deviceId }) => deviceId)
+      const toPhoneField = await readPhoneFields(findPhones, { tenantId, deviceIds })
       return {
-        data: events.map(toEvent),
+        data: events.map((event) => ({ ...toEvent(event), ...toPhoneField(event.deviceId) })),
         limit,
         next_cursor: next && encodeCursor(scope, [next.receivedAtMs, next.eventId]),
       }

@@ -142,6 +142,8 @@ const history: TablePrivileges = {
   user_devices: read,
   decisions: read,
   installs: read,
+  phone_links: read,
+  phone_installs: read,
 }
 const reconciliation: TablePrivileges = {
   reconciliation_entries: read,

@@ -225,19 +225,21 @@ async function findCorrection(
   return rows[0] === undefined ? null : toView(tenantId, rows[0])
 }
 
-/** The latest corrections of some installs, undone ones included, newest first. */
+/**
+ * The latest corrections of the installs of a phone, and of those that were on it, undone ones
+ * included, newest first.
+ * @param deviceIds the installs that it has
+ */
 export async function listCorrections(
   db: Queryable,
-  tenantId: string,
-  deviceIds: readonly string[],
+  query: { tenantId: string; phoneId: string; deviceIds: readonly string[] },
 ): Promise<CorrectionView[]> {
+  const { tenantId, phoneId, deviceIds } = query
   const { rows } = await db.query<CorrectionRow>(
-    `select * from (
-       select ${columns}, ${isInForce} as in_force,
-         row_number() over (partition by device_id order by at desc) as place
-       from phone_corrections as c where tenant_id = $1 and device_id = any($2)
-     ) as ranked where place <= ${correctionsShownMax} order by at desc, correction_id`,
-    [tenantId, deviceIds],
+    `select ${columns}, ${isInForce} as in_force from phone_corrections as c
+     where tenant_id = $1 and (device_id = any($2) or phone_id = $3 or from_phone_id = $3)
+     order by at desc, correction_id limit ${correctionsShownMax}`,
+    [tenantId, deviceIds, phoneId],
   )
   return rows.map((row) => toView(tenantId, row))
 }

@@ -3,6 +3,7 @@
  * in ClickHouse on one shard for each tenant, and never change; corrections are in Postgres. What
  * installs were seen with is read from their own shards.
  */
+import type { ClickHouseSettings } from '@clickhouse/client'
 import {
   phoneInstallsShownMax,
   phoneLookUpBytesMax,
@@ -15,40 +16,15 @@ import {
   toPresentPhone,
   toShown,
 } from '#shared/core/identity/phone.ts'
+import type { Phone, PhoneInstall, PhoneUser } from '#shared/core/identity/phone-answer.ts'
 import {
   evidenceSchema,
   type LinkKind,
   type PhoneEvidence,
 } from '#shared/core/identity/phone-schemas.ts'
-import { type Clickhouse, uncompiled } from '#shared/io/clickhouse/clickhouse.ts'
+import { type Clickhouse, smallQuery, uncompiled } from '#shared/io/clickhouse/clickhouse.ts'
 import { nodeOfTenant } from '#shared/io/clickhouse/shards.ts'
 import type { PhoneCorrection, PhoneCorrections } from './phone-corrections.ts'
-
-/** An install on a phone. */
-export type PhoneInstall = DecidedLink & {
-  /** The phone that it is on is what an analyst says. */
-  isCorrected: boolean
-  firstSeenAtMs: number
-  lastSeenAtMs: number
-  peakRiskScore: number
-}
-
-export type PhoneUser = {
-  userId: string
-  firstSeenAtMs: number
-  lastSeenAtMs: number
-  installs: number
-}
-
-export type Phone = {
-  phoneId: string
-  /** Latest first, `phoneInstallsShownMax` at most. */
-  installs: PhoneInstall[]
-  installsTotal: number
-  /** Of these installs, latest first, `phoneUsersShownMax` at most. */
-  users: PhoneUser[]
-  usersTotal: number
-}
 
 export type PhoneStore = {
   /** @returns null when no install of the tenant is on it */
@@ -115,15 +91,14 @@ export function createPhoneStore(
   corrections: PhoneCorrections,
 ): PhoneStore {
   const readFrom =
-    (node: Pick<Clickhouse, 'query'>) =>
+    (node: Pick<Clickhouse, 'query'>, settings: ClickHouseSettings) =>
     async <Row>(query: string, query_params: Record<string, unknown>): Promise<Row[]> => {
       const result = await node.query({
         query,
         query_params,
         format: 'JSONCompactEachRow',
         clickhouse_settings: {
-          ...uncompiled,
-          max_threads: 2,
+          ...settings,
           max_rows_to_read: String(rowsReadMax),
           max_execution_time: readMaxMs / 1_000,
         },
@@ -132,8 +107,9 @@ export function createPhoneStore(
       })
       return result.json<Row>()
     }
-  const readOfTenant = (tenantId: string) => readFrom(nodeOfTenant(clickhouse, tenantId))
-  const readAll = readFrom(clickhouse)
+  const readOfTenant = (tenantId: string) =>
+    readFrom(nodeOfTenant(clickhouse, tenantId), smallQuery)
+  const readAll = readFrom(clickhouse, { ...uncompiled, max_threads: 2 })
 
   const findLinks = async (tenantId: string, deviceIds: readonly string[]) => {
     const links = new Map<string, DecidedLink>()

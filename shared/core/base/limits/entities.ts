@@ -74,7 +74,7 @@ export const phoneLookUpBytesMax = 96 * 1024
 export const phoneCorrectionsMax = 10_000
 /** How long an undone correction is kept, as long as the audit log by default. */
 export const undoneCorrectionsKeptDays = 400
-/** Corrections of one install that an answer shows, the latest ones. */
-export const correctionsShownMax = 20
+/** Corrections of the installs of a phone in one answer, the latest ones: 80 kB of 400 bytes. */
+export const correctionsShownMax = 200
 /** Answers about phones that are read at once: each has some queries of two threads for 3 s. */
 export const phoneReadLimits = { perTenant: 2, total: 4, queuePerTenant: 50, waitMs: 5_000 }
