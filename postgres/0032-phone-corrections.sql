@@ -34,6 +34,10 @@ create index corrections_from_a_phone on phone_corrections (tenant_id, from_phon
 create index corrections_undone on phone_corrections (undone_at) where undone_at is not null;
 create index corrections_by_xid on phone_corrections (written_by_xid);
 
+-- Up to when corrections are in ClickHouse; null when none are. An older release beside this one
+-- moves the snapshot of alerts alone.
+alter table replication_state add column corrections_snapshot pg_snapshot;
+
 create trigger corrections_name_own_actors before insert on phone_corrections
   for each row execute function require_own_actor('actor');
 create trigger undone_corrections_name_own_actors before update of undone_by on phone_corrections

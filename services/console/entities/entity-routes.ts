@@ -54,7 +54,7 @@ export function addEntityRoutes(
   app: ConsoleApp,
   { limited, ...deps }: Omit<BoundedDeps, 'findPhones'> & { limited: QueryLimiter },
 ): void {
-  const find = deps.phones.findPhonesOfDevices
+  const find: FindPhones = (query) => deps.phones.findPhonesOfDevices(query)
   const findPhones = limited('device_phones', phoneReadLimits, find)
   addDevice(app, { ...deps, findPhones })
   addUser(app, { ...deps, findPhones })

@@ -24,6 +24,9 @@ import {
 
 export type PhoneRouteDeps = { postgres: Postgres; phones: PhoneStore; limited: QueryLimiter }
 
+type PhoneKey = { tenantId: string; phoneId: string }
+type DeviceKey = { tenantId: string; deviceId: string }
+
 const reject = rejectUnavailable('Phones cannot be read at the moment.')
 
 /** Adds the routes. */
@@ -34,7 +37,7 @@ export function addPhoneRoutes(app: ConsoleApp, deps: PhoneRouteDeps): void {
 }
 
 function addPhone(app: ConsoleApp, { postgres, phones, limited }: PhoneRouteDeps): void {
-  const readPhone = limited('phone', phoneReadLimits, phones.readPhone)
+  const readPhone = limited('phone', phoneReadLimits, (query: PhoneKey) => phones.readPhone(query))
   const { listPhoneAlerts } = createPhoneAlerts(postgres)
   app.get(
     '/tenants/:tenant_id/phones/:phone_id',
@@ -67,8 +70,12 @@ function addPhone(app: ConsoleApp, { postgres, phones, limited }: PhoneRouteDeps
 }
 
 function addCorrection(app: ConsoleApp, { postgres, phones, limited }: PhoneRouteDeps): void {
-  const findDecidedLink = limited('phone_link', phoneReadLimits, phones.findDecidedLink)
-  const countInstalls = limited('phone_installs', phoneReadLimits, phones.countDecidedInstalls)
+  const findDecidedLink = limited('phone_link', phoneReadLimits, (query: DeviceKey) =>
+    phones.findDecidedLink(query),
+  )
+  const countInstalls = limited('phone_installs', phoneReadLimits, (query: PhoneKey) =>
+    phones.countDecidedInstalls(query),
+  )
   app.post(
     '/tenants/:tenant_id/phone-corrections',
     {

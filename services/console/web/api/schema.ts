@@ -1367,6 +1367,116 @@ export interface paths {
             };
         };
     };
+    "/admin/v1/tenants/{tenant_id}/phones/{phone_id}": {
+        get: {
+            parameters: {
+                path: {
+                    tenant_id: string;
+                    phone_id: string;
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/json": {
+                            phone: {
+                                phone_id: string;
+                                first_seen_at: string;
+                                last_seen_at: string;
+                                risk_score: number;
+                                installs: components["schemas"]["PhoneInstall"][];
+                                installs_total: number;
+                                users: components["schemas"]["PhoneUser"][];
+                                users_total: number;
+                            };
+                            alerts: {
+                                total: number;
+                                data: {
+                                    alert_id: string;
+                                    tenant_id: string;
+                                    event_id: string;
+                                    seq: number;
+                                    decision: {
+                                        action: "REVIEW" | "BLOCK";
+                                        severity: "LOW" | "MEDIUM" | "HIGH" | "CRITICAL";
+                                        risk_score: number;
+                                    };
+                                    rasp_score: number;
+                                    entity: {
+                                        device: {
+                                            device_id: string;
+                                        };
+                                        session: {
+                                            session_id: string;
+                                        };
+                                        user?: {
+                                            user_id: string;
+                                        };
+                                    };
+                                    flags: components["schemas"]["Flag"][];
+                                    reasons: components["schemas"]["Reason"][];
+                                    disposition: components["schemas"]["Disposition"];
+                                    platform?: string;
+                                    sdk_version?: string;
+                                    app_version?: string;
+                                    device_model?: string;
+                                    connection: components["schemas"]["Connection"] | null;
+                                    created_at: string;
+                                    updated_at: string;
+                                    assignee: string | null;
+                                    notes: number;
+                                }[];
+                            };
+                            corrections: components["schemas"]["PhoneCorrection"][];
+                        };
+                    };
+                };
+            };
+        };
+    };
+    "/admin/v1/tenants/{tenant_id}/phone-corrections": {
+        post: {
+            parameters: {
+                path: {
+                    tenant_id: string;
+                };
+            };
+            requestBody: {
+                content: {
+                    "application/json": {
+                        device_id: string;
+                        phone_id: string | null;
+                        reason: string;
+                        expected_phone_id?: string;
+                    };
+                };
+            };
+            responses: {
+                201: {
+                    content: {
+                        "application/json": components["schemas"]["PhoneCorrection"];
+                    };
+                };
+            };
+        };
+    };
+    "/admin/v1/tenants/{tenant_id}/phone-corrections/{correction_id}/undo": {
+        post: {
+            parameters: {
+                path: {
+                    tenant_id: string;
+                    correction_id: string;
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/json": components["schemas"]["PhoneCorrection"];
+                    };
+                };
+            };
+        };
+    };
     "/admin/v1/tenants/{tenant_id}/devices/{device_id}/signal-changes": {
         get: {
             parameters: {
@@ -3847,6 +3957,7 @@ export interface components {
             device_model?: string;
             connection: components["schemas"]["Connection"] | null;
             install: components["schemas"]["DeviceInstall"] | null;
+            phone?: components["schemas"]["DevicePhone"] | null;
             users_seen_on: string[];
             users_cursor: string | null;
             sessions: components["schemas"]["Session"][];
@@ -3859,6 +3970,11 @@ export interface components {
             level: "strongbox" | "hardware" | "software" | "none";
             registered_at: string;
             expires_at: string;
+        };
+        DevicePhone: {
+            phone_id: string;
+            confidence: number;
+            installs: number;
         };
         Disposition: "OPEN" | "REVIEWED" | "FALSE_POSITIVE" | "CONFIRMED";
         Erasure: {
@@ -4128,6 +4244,44 @@ export interface components {
             expired: boolean;
             differences: components["schemas"]["LedgerDifference"][];
         };
+        PhoneCorrection: {
+            correction_id: string;
+            device_id: string;
+            from_phone_id: string;
+            phone_id: string;
+            kind: "join" | "split";
+            reason: string;
+            by: string;
+            at: string;
+            undone_by: string | null;
+            undone_at: string | null;
+            in_force: boolean;
+        };
+        PhoneEvidence: {
+            field: string;
+            level: number;
+            weight: number;
+            holders: number | null;
+        };
+        PhoneInstall: {
+            device_id: string;
+            link: "first" | "linked" | "possible" | "corrected";
+            confidence: number;
+            evidence: components["schemas"]["PhoneEvidence"][];
+            decided_phone_id: string;
+            possible_phone_id: string | null;
+            possible_confidence: number | null;
+            identifiers_shared: boolean;
+            first_seen_at: string;
+            last_seen_at: string;
+            risk_score: number;
+        };
+        PhoneUser: {
+            user_id: string;
+            first_seen_at: string;
+            last_seen_at: string;
+            installs: number;
+        };
         Problem: {
             type: string;
             title: string;
@@ -4152,6 +4306,8 @@ export interface components {
                 | "not_found"
                 | "device_not_found"
                 | "user_not_found"
+                | "phone_not_found"
+                | "phone_correction_not_found"
                 | "alert_not_found"
                 | "tenant_not_found"
                 | "delivery_not_found"
@@ -4170,6 +4326,7 @@ export interface components {
                 | "request_timeout"
                 | "conflict"
                 | "alert_changed"
+                | "phone_changed"
                 | "tenant_exists"
                 | "recovery_pending"
                 | "recovery_changed"
@@ -4417,6 +4574,7 @@ export interface components {
             last_seen_at: string;
             peak_rasp_score: number;
             risk_score: number;
+            phone?: components["schemas"]["DevicePhone"] | null;
         };
         UserSession: {
             session_id: string;
