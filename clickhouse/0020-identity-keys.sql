@@ -12,7 +12,7 @@ create table if not exists identity_keys (
   stream_offset SimpleAggregateFunction(min, UInt64),
   received_at SimpleAggregateFunction(min, DateTime64(3, 'UTC')),
   -- JSON text; equal traits have equal text.
-  traits String,
+  traits SimpleAggregateFunction(any, String),
   -- To about a day: rows of an install that goes on are written again that often.
   last_seen_at SimpleAggregateFunction(max, DateTime64(3, 'UTC')),
   traits_hash UInt64 materialized sipHash64(traits)

@@ -5,8 +5,8 @@
  */
 import { hash } from 'node:crypto'
 import { isDeepStrictEqual } from 'node:util'
-import { toEventId } from '#shared/core/base/ids.ts'
 import { Problem } from '#shared/core/http/problem.ts'
+import { isSignedBody } from '#shared/core/identity/sent-identifiers.ts'
 import { applyListReasons, findListReasons } from '#shared/core/lists/lists.ts'
 import { seesTenant, type TenantScope } from '#shared/core/operators/roles.ts'
 import { type Policy, policySchema } from '#shared/core/policies/policy.ts'
@@ -82,7 +82,7 @@ export async function explainEvent(
     },
     decided: toShownDecision(event, decision),
     ...comparison,
-    body_intact: toEventId(Buffer.from(event.body)) === event.eventId,
+    body_intact: isSignedBody(event.body, event.eventId),
     forced:
       forced === null
         ? null

@@ -5,26 +5,19 @@
 
 import { readOccurredAt } from '../base/instants.ts'
 import { bootToleranceMs } from '../base/limits/entities.ts'
-import {
-  identifierNameCharactersMax,
-  identifiersMax,
-  metaCharactersMax,
-} from '../base/limits/telemetry.ts'
+import { identifiersMax } from '../base/limits/telemetry.ts'
 import type { AcceptedEvent } from '../telemetry/event-batch.ts'
 import { readInstall } from '../telemetry/install.ts'
 import { isPlaceholderId } from '../telemetry/placeholder-ids.ts'
 import { isObject } from '../telemetry/submission.ts'
 import { type InstallTraits, toKeys } from './comparison.ts'
+import { isTraitSize, isTraitText } from './device-traits.ts'
+import { attestedKeyName, identifierHashCharacters, isIdentifierName } from './sent-identifiers.ts'
 
 export type { InstallTraits }
 
-/** The name of the attested key among the identifiers. One that was sent does not count. */
-export const attestedKeyName = 'attested_key'
-
-export const identifierNamePattern = new RegExp(`^[a-z0-9_]{1,${identifierNameCharactersMax}}$`)
-
-/** What the edge writes for an identifier: 22 characters of base64url. */
-const hashPattern = /^[A-Za-z0-9_-]{22}$/
+/** What the edge writes for an identifier. */
+const hashPattern = new RegExp(`^[A-Za-z0-9_-]{${identifierHashCharacters}}$`)
 
 /**
  * Reads the traits of an event, also of one that is kept without most of its body.
@@ -56,8 +49,7 @@ function readHashes(value: unknown): [name: string, hash: string][] {
   if (!isObject(value)) return []
   const hashes = Object.entries(value).filter((entry): entry is [string, string] => {
     const [name, hash] = entry
-    if (name === attestedKeyName || !identifierNamePattern.test(name)) return false
-    return typeof hash === 'string' && hashPattern.test(hash)
+    return isIdentifierName(name) && typeof hash === 'string' && hashPattern.test(hash)
   })
   return hashes.slice(0, identifiersMax)
 }
@@ -71,8 +63,8 @@ function toHardware(
   { storage_bytes: storage, memory_bytes: memory, screen }: Record<string, unknown>,
 ): string | null {
   const { deviceBrand: brand, deviceModel: model } = readInstall(body)
-  if (brand === '' || model === '' || !isSize(storage) || !isSize(memory)) return null
-  return isText(screen) ? JSON.stringify([brand, model, storage, memory, screen]) : null
+  if (brand === '' || model === '' || !isTraitSize(storage) || !isTraitSize(memory)) return null
+  return isTraitText(screen) ? JSON.stringify([brand, model, storage, memory, screen]) : null
 }
 
 /** Phones without a card have no carrier, and not every system tells its build. */
@@ -82,14 +74,10 @@ function toSetup(
   hardware: string,
 ): string | null {
   const { osVersion } = readInstall(body)
-  if (osVersion === '' || !isText(locale) || !isText(timeZone)) return null
-  const optional = [build, carrier].map((value) => (isText(value) ? value : null))
+  if (osVersion === '' || !isTraitText(locale) || !isTraitText(timeZone)) return null
+  const optional = [build, carrier].map((value) => (isTraitText(value) ? value : null))
   return JSON.stringify([hardware, osVersion, locale, timeZone, ...optional])
 }
-
-const isText = (value: unknown): value is string =>
-  typeof value === 'string' && value !== '' && value.length <= metaCharactersMax
-const isSize = (value: unknown): value is number => Number.isSafeInteger(value) && Number(value) > 0
 
 function toUsers({ user_id: user, account_id: account }: AcceptedEvent['body']): string[] {
   const ids = [user, account].filter((id) => id !== undefined)

@@ -27,6 +27,7 @@ const acceptance: Acceptance = {
   sdkVersion: '4.2.0',
   score: 12,
   action: 'ALLOW',
+  hashedBody: null,
   head: '',
   answer: '',
   platform: 'android',

@@ -2478,7 +2478,7 @@ export interface paths {
                             event_id: string;
                             tenant_id: string;
                             body: string;
-                            intact: boolean;
+                            intact: boolean | null;
                         };
                     };
                 };
@@ -3965,7 +3965,7 @@ export interface components {
                 answered: unknown;
                 recomputed: unknown;
             }[];
-            body_intact: boolean;
+            body_intact: boolean | null;
             forced: {
                 device_id: string;
                 rasp_score: number;
