@@ -2,6 +2,7 @@
 import type { AlertCandidate } from '#shared/core/alerts/decide-alert.ts'
 import { createBoundedLabel } from '#shared/core/base/bounded-labels.ts'
 import { dropReasons } from '#shared/core/base/outcome.ts'
+import { type DecidedLink, linkKinds } from '#shared/core/identity/decide-link.ts'
 import type { AcceptedRegistration } from '#shared/core/installs/registration.ts'
 import type { AcceptedEvent } from '#shared/core/telemetry/event-batch.ts'
 import { findPlaceholderIds } from '#shared/core/telemetry/placeholder-ids.ts'
@@ -20,6 +21,7 @@ type ScorerStep =
   | 'risk_features'
   | 'decisions'
   | 'replays'
+  | 'phone_links'
   | 'raised'
   | 'session'
   | 'raise'
@@ -74,6 +76,8 @@ type DecideObserver = {
   retried: () => void
   /** Events whose bytes were received long before. */
   replayed: (events: number) => void
+  /** Installs whose phone was decided. */
+  linked: (links: readonly DecidedLink[]) => void
   unknownPolicy: () => void
   hintFailed: () => void
 }
@@ -228,6 +232,19 @@ function createDecideObserver(metrics: Metrics): DecideObserver {
     'di_events_replayed_total',
     'Events whose bytes were received more than ten minutes before, repeats included',
   )
+  const links = metrics.counter(
+    'di_phone_links_total',
+    'Installs whose phone was decided, by kind: first, linked or possible; repeats included',
+    ['kind'],
+  )
+  startAtZero(
+    links,
+    linkKinds.map((kind) => ({ kind })),
+  )
+  const shared = metrics.counter(
+    'di_identifiers_shared_total',
+    'New installs with the identifiers of several phones, repeats included',
+  )
   const differing = metrics.counter(
     'di_decisions_stored_total',
     'Stored decisions that differ from the edge’s, repeats included',
@@ -251,6 +268,12 @@ function createDecideObserver(metrics: Metrics): DecideObserver {
     differing: (events) => differing.inc(events),
     retried: () => retries.inc(),
     replayed: (events) => replays.inc(events),
+    linked: (all) => {
+      for (const { kind, identifiersShared } of all) {
+        links.inc({ kind })
+        if (identifiersShared) shared.inc()
+      }
+    },
     unknownPolicy: () => policies.inc(),
     hintFailed: () => hints.inc(),
   }

@@ -53,17 +53,38 @@ const setupKey = ({ setup }: InstallTraits) => (setup === null ? null : toKey('s
 const hardwareKey = ({ hardware }: InstallTraits) =>
   hardware === null ? null : toKey('hardware', hardware)
 
-/** The keys by which phones with a value in common are found and counted. */
-export function toKeys(install: InstallTraits): string[] {
-  const keys = [
-    ...Object.entries(install.identifiers).map(([name, value]) => identifierKey(name, value)),
-    ...install.users.map((user) => toKey('user', user)),
-    networkKey(install),
-    setupKey(install),
-    hardwareKey(install),
-  ]
-  return keys.filter((key) => key !== null)
+/** A key of an install, with the traits that whoever has the key has too. */
+export type KeyedTraits = {
+  key: string
+  /** Whether it is of an identifier or a user, which few phones share. */
+  isPersonal: boolean
+  isIdentifier: boolean
+  traits: Partial<InstallTraits>
 }
+
+/** The keys by which phones with a value in common are found and counted. */
+export function listKeys(install: InstallTraits): KeyedTraits[] {
+  const { hardware, setup, network } = install
+  const identifiers = Object.entries(install.identifiers).map(([name, value]) => {
+    const key = identifierKey(name, value)
+    return { key, isPersonal: true, isIdentifier: true, traits: { identifiers: { [name]: value } } }
+  })
+  const users = install.users.map((user) => {
+    const key = toKey('user', user)
+    return { key, isPersonal: true, isIdentifier: false, traits: { users: [user] } }
+  })
+  const common = [
+    { key: networkKey(install), traits: { setup, network } },
+    { key: setupKey(install), traits: { setup } },
+    { key: hardwareKey(install), traits: { hardware } },
+  ]
+  const traits = common.flatMap(({ key, traits }) =>
+    key === null ? [] : [{ key, isPersonal: false, isIdentifier: false, traits }],
+  )
+  return [...identifiers, ...users, ...traits]
+}
+
+export const toKeys = (install: InstallTraits): string[] => listKeys(install).map(({ key }) => key)
 
 /**
  * Compares a new install with a phone. A field that either side does not know is left out.

@@ -16,6 +16,7 @@ import { createRiskFeatureStore } from '#shared/io/velocity/risk-features.ts'
 import { decideBatch } from '../../../services/scorer/decide/decide-batch.ts'
 import { createDecodedMessages } from '../../../services/scorer/store/decoded-messages.ts'
 import { storeBatch } from '../../../services/scorer/store/store-batch.ts'
+import { noPhones } from '../../support/identity/no-phones.ts'
 import { seed } from '../../support/process/seed.ts'
 import { withServerWeights } from '../../support/scoring/server-weights.ts'
 import { startClickhouse, type TestClickhouse } from '../../support/servers/clickhouse-server.ts'
@@ -70,7 +71,7 @@ function createScorer(raised: Map<string, AlertCandidate>, clickhouse: Clickhous
     observe,
     decisions: createDecisionWriter(clickhouse),
     replays: createReplayWriter(clickhouse),
-    loadRiskFeatures: createRiskFeatureStore(clickhouse).loadRiskFeatures,
+    loadRiskFeatures: createRiskFeatureStore(clickhouse, noPhones).loadRiskFeatures,
     findPolicy: async () => policy,
     // Some other scorer may always be behind.
     readDecidedWatermark: async () => 0,

@@ -58,3 +58,23 @@ export const phoneInstallsMax = 20
 
 /** Phones that may share an identifier which still names one of them. */
 export const strongSharersMax = 2
+
+/**
+ * Installs of which a value's holders are read one by one: those with an identifier or a user, of
+ * which one phone may have had many, and those with common traits. A value on more counts its
+ * installs as phones and leads to none of them. 1,024 of 60 bytes are 60 KB.
+ */
+export const personalHoldersMax = 1_024
+export const traitHoldersMax = 32
+/** Of a value with so many sampled installs, which are 3,000, only those are counted from then on. */
+export const sampledHoldersMin = 48
+/** One install in so many is in the sample; the view `identity_samples_of_keys` has the same. */
+export const installsPerSample = 64
+/** A tenant of fewer phones is taken for one of so many: a sample says nothing of fewer. */
+export const tenantPhonesMin = 1_000
+/** Keys, or installs, in one query: hashes of 21 bytes, ids of 260 at most; 5 MB of text. */
+export const identityQueryMax = 20_000
+/** Links in memory: 400 bytes each are 40 MB; an install that is not among them costs one row. */
+export const linksInMemoryMax = 100_000
+/** First traits of installs in memory, of those that new ones are compared with: 1 KB each, 10 MB. */
+export const firstTraitsInMemoryMax = 10_000
