@@ -9,6 +9,7 @@ import type { TelemetryStream } from '#shared/core/telemetry/streams/telemetry-s
 import { findUnraised, raiseAlerts } from '#shared/io/alerts/raise-alerts.ts'
 import type { Clickhouse } from '#shared/io/clickhouse/clickhouse.ts'
 import { publishDeliveryHints } from '#shared/io/deliveries/publish-hints.ts'
+import { createIdentityKeyWriter } from '#shared/io/identity/identity-key-store.ts'
 import { createInstallWriter } from '#shared/io/installs/install-store.ts'
 import { createReplayWriter } from '#shared/io/installs/replay-store.ts'
 import { createProver, type Prover } from '#shared/io/keys/proofs.ts'
@@ -221,6 +222,7 @@ function startStoring(
     storeDeadLetters: quarantine.storeDeadLetters,
     telemetry: createTelemetryStore(clickhouse, { paths, stream: stream.number }),
     installs: createInstallWriter(clickhouse),
+    identities: createIdentityKeyWriter(clickhouse),
     reconciliation: createReconciliationWriter(clickhouse, stream.number),
     wallMs: Date.now,
   }
