@@ -9,6 +9,7 @@ import type { TelemetryStream } from '#shared/core/telemetry/streams/telemetry-s
 import { findUnraised, raiseAlerts } from '#shared/io/alerts/raise-alerts.ts'
 import type { Clickhouse } from '#shared/io/clickhouse/clickhouse.ts'
 import { publishDeliveryHints } from '#shared/io/deliveries/publish-hints.ts'
+import { createIdentityKeyWriter } from '#shared/io/identity/identity-key-store.ts'
 import { createPhones, type Phones } from '#shared/io/identity/phones.ts'
 import { createInstallWriter } from '#shared/io/installs/install-store.ts'
 import { createReplayWriter } from '#shared/io/installs/replay-store.ts'
@@ -225,6 +226,7 @@ function startStoring(
     storeDeadLetters: quarantine.storeDeadLetters,
     telemetry: createTelemetryStore(clickhouse, { paths, stream: stream.number }),
     installs: createInstallWriter(clickhouse),
+    identities: createIdentityKeyWriter(clickhouse),
     reconciliation: createReconciliationWriter(clickhouse, stream.number),
     wallMs: Date.now,
   }

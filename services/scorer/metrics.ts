@@ -17,6 +17,7 @@ import { latencyBucketsSeconds, type Metrics, startAtZero } from '#shared/io/pro
 type ScorerStep =
   | 'insert'
   | 'registrations'
+  | 'identity'
   | 'reconciliation'
   | 'risk_features'
   | 'decisions'
@@ -57,6 +58,8 @@ type StoreObserver = {
    */
   inserted: (messages: readonly StoredMessage[], nowMs: number, withoutSignals: number) => void
   registered: (registrations: readonly AcceptedRegistration[]) => void
+  /** @param keys stored keys of installs, repeats included */
+  identified: (keys: number) => void
   /** @param values signal values that only the stored body has, by tenant */
   leftOut: (values: ReadonlyMap<string, number>) => void
   dropped: (deadLetters: readonly Pick<DeadLetter, 'reason'>[]) => void
@@ -132,6 +135,10 @@ function createStoreObserver(metrics: Metrics): StoreObserver {
     'Stored registrations of installs by provider and verdict, repeats included',
     ['provider', 'verdict'],
   )
+  const identityKeys = metrics.counter(
+    'di_identity_keys_stored_total',
+    'Stored keys of installs, repeats included',
+  )
   const garbled = metrics.counter(
     'di_messages_garbled_total',
     'Messages that arrived other than the stream has them, and were read again',
@@ -161,6 +168,7 @@ function createStoreObserver(metrics: Metrics): StoreObserver {
         registrations.inc({ provider: body.provider, verdict: body.verdict })
       }
     },
+    identified: (keys) => identityKeys.inc(keys),
     garbled: () => garbled.inc(),
     leftOut: (values) => {
       for (const [tenant, count] of values) leftOut.inc({ tenant }, count)

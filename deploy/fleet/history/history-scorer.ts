@@ -11,6 +11,7 @@ import { toStreamOffset } from '#shared/core/telemetry/event-batch.ts'
 import { findUnraised, type RaiseOutcome, raiseAlerts } from '#shared/io/alerts/raise-alerts.ts'
 import type { Clickhouse } from '#shared/io/clickhouse/clickhouse.ts'
 import { type EndedDelivery, endDeliveries } from '#shared/io/history/simulated-history-store.ts'
+import { createIdentityKeyWriter } from '#shared/io/identity/identity-key-store.ts'
 import { createPhones } from '#shared/io/identity/phones.ts'
 import { createInstallWriter } from '#shared/io/installs/install-store.ts'
 import { createReplayWriter } from '#shared/io/installs/replay-store.ts'
@@ -144,6 +145,7 @@ function createStages(
     reconciliation,
     telemetry: createTelemetryStore(clickhouse),
     installs: createInstallWriter(clickhouse),
+    identities: createIdentityKeyWriter(clickhouse),
     storeDeadLetters: async ([first]: readonly { detail: string }[]) => {
       if (first !== undefined) throw new Error(`an event was not stored: ${first.detail}`)
     },

@@ -162,6 +162,7 @@ export const clickhousePrivileges = {
     shadow_decisions: add,
     installs: add,
     install_keys: add,
+    identity_keys: add,
     replays: add,
   },
   api: {

@@ -43,6 +43,7 @@ const eventTables = [
   'shadow_decisions',
   'installs',
   'install_keys',
+  'identity_keys',
   'replays',
   'reconciliation_entries',
 ] as const

@@ -14,6 +14,7 @@ import { quoteTexts } from '#shared/core/scoring/sql/scoring-sql-text.ts'
 import { toHash, toKeyHash } from '#shared/core/velocity/key-hash.ts'
 import type { Clickhouse, ClickhouseNode } from '#shared/io/clickhouse/clickhouse.ts'
 import { onEveryNode, onEveryServer } from '#shared/io/clickhouse/shards.ts'
+import { rebuildIdentityKeys, toIdentityCondition } from './erasure-identity-store.ts'
 import { type CountMentions, createCountMentions } from './erasure-mentions-store.ts'
 import { type ErasureSubject, toSubjectSha256 } from './erasure-subject.ts'
 import {
@@ -37,6 +38,7 @@ const erasureTables = [
   'replays',
   'installs',
   'install_keys',
+  'identity_keys',
 ] as const
 export type ErasureTable = (typeof erasureTables)[number]
 
@@ -258,6 +260,7 @@ function toConditions(traces: ErasureTraces) {
     install_keys: ofDevice(
       `kind != 'issuer' and subject_hash = ${toKeyHash('device', subject.id)}`,
     ),
+    identity_keys: toIdentityCondition(subject.kind, is),
     sessions: `tenant_id = {tenant:String} and ${subject.kind === 'device' ? device : inUsers}`,
     devices: `tenant_id = {tenant:String} and ${subject.kind === 'device' ? device : inUsers}`,
     user_devices: `tenant_id = {tenant:String}
@@ -297,7 +300,7 @@ async function eraseNamed(
 /** Erased by the id of the subject in each row. Events are erased before what is made of them. */
 const rowTables = [
   ...(['decisions', 'shadow_decisions', 'replays', 'telemetry', 'sessions', 'devices'] as const),
-  ...(['installs', 'install_keys'] as const),
+  ...(['installs', 'install_keys', 'identity_keys'] as const),
 ]
 
 const replicaTables = ['alerts_replica', 'deliveries_replica'] as const
@@ -327,6 +330,7 @@ const countedOnce: Record<CountedOnce, string> = {
   replays: 'uniqExact(event_id, hour)',
   installs: 'uniqExact(token_id)',
   install_keys: 'uniqExact(key_hash, kind, issuer_hash)',
+  identity_keys: 'uniqExact(key_hash, device_id, traits_hash)',
   sessions: 'uniqExact(device_id, session_id)',
   devices: 'uniqExact(device_id)',
   user_devices: 'uniqExact(user_id, device_id)',
@@ -398,6 +402,9 @@ async function rebuild(clickhouse: Clickhouse, traces: ErasureTraces): Promise<v
   }
   await insert(...rebuildSessions)
   await insert(rebuildDevices)
+  for (const some of chunksOf(ids, sessionQueryMax)) {
+    await rebuildIdentityKeys(clickhouse, subject.tenantId, some)
+  }
   if (isDevice) {
     await insert(...rebuildUserDevices(''))
     // Its keys may be on another node.

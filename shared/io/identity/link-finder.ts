@@ -21,6 +21,7 @@ import {
   type PhoneLink,
 } from '#shared/core/identity/decide-link.ts'
 import { type IdentityParameters, toInitialParameters } from '#shared/core/identity/parameters.ts'
+import { isPlaceholderId } from '#shared/core/telemetry/placeholder-ids.ts'
 import type { Clickhouse } from '#shared/io/clickhouse/clickhouse.ts'
 import {
   createKeyHolders,
@@ -179,6 +180,8 @@ function listCompared(
 ): Map<string, InstallName> {
   const unknown = new Map<string, InstallName>()
   const add = (install: InstallName): void => {
+    // A placeholder is the id of many devices, which are on no phone.
+    if (isPlaceholderId(install.deviceId)) return
     const name = toName(install)
     if (!links.has(name) && !open.has(name) && !gone.has(name)) unknown.set(name, install)
   }

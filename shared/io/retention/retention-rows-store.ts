@@ -20,6 +20,7 @@ export const retainedTables = [
   'shadow_decisions',
   'installs',
   'install_keys',
+  'identity_keys',
   'replays',
 ] as const
 type RetainedTable = (typeof retainedTables)[number]
@@ -64,6 +65,7 @@ const entityColumns: Partial<Record<RetainedTable, string>> = {
   devices: 'tenant_id, device_id',
   user_devices: 'tenant_id, user_id, device_id',
   install_keys: 'tenant_id, key_hash, kind, subject_hash, issuer_hash',
+  identity_keys: 'tenant_id, key_hash, device_id, traits_hash',
 }
 
 /**

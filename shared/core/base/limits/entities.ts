@@ -53,6 +53,17 @@ export const bootToleranceMs = 2_000
  */
 export const phonesOfKeyMax = 20
 
+/**
+ * Traits of devices that a scorer knows to be stored: 100,000 entries of some 200 bytes are 20 MB.
+ * One that is not remembered is stored again, which changes nothing.
+ */
+export const rememberedTraitsMax = 100_000
+/**
+ * How long after they were last written the traits of a device that goes on are written again:
+ * retention counts whole days since then.
+ */
+export const identityRefreshMs = 12 * 60 * 60 * 1000
+
 /** A phone of more installs than this grows only by a strong identifier or an attested key. */
 export const phoneInstallsMax = 20
 
