@@ -47,6 +47,9 @@ const toKey = (kind: string, ...values: readonly string[]): string =>
   JSON.stringify([kind, ...values])
 
 const identifierKey = (name: string, value: string) => toKey('identifier', name, value)
+/** The key of a user. */
+export const toUserKey = (user: string): string => toKey('user', user)
+
 const networkKey = ({ setup, network }: InstallTraits): string | null =>
   setup === null || network === null ? null : toKey('setup and network', setup, network)
 const setupKey = ({ setup }: InstallTraits) => (setup === null ? null : toKey('setup', setup))
@@ -70,7 +73,7 @@ export function listKeys(install: InstallTraits): KeyedTraits[] {
     return { key, isPersonal: true, isIdentifier: true, traits: { identifiers: { [name]: value } } }
   })
   const users = install.users.map((user) => {
-    const key = toKey('user', user)
+    const key = toUserKey(user)
     return { key, isPersonal: true, isIdentifier: false, traits: { users: [user] } }
   })
   const common = [
@@ -129,7 +132,7 @@ function compareUsers(
   const common = users.find((user) => known.has(user))
   return common === undefined
     ? { field: 'user', name: null, level: 0, key: null }
-    : { field: 'user', name: null, level: 1, key: toKey('user', common) }
+    : { field: 'user', name: null, level: 1, key: toUserKey(common) }
 }
 
 function compareBoots(

@@ -163,6 +163,9 @@ export const clickhousePrivileges = {
     installs: add,
     install_keys: add,
     identity_keys: add,
+    identity_samples: add,
+    phone_links: add,
+    phone_installs: add,
     replays: add,
   },
   api: {

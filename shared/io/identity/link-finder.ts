@@ -9,6 +9,7 @@
 import { LRUCache } from 'lru-cache'
 import {
   firstTraitsInMemoryMax,
+  linkKnownMs,
   linksInMemoryMax,
   phonesOfKeyMax,
   tenantPhonesMin,
@@ -59,7 +60,8 @@ export function createLinkFinder(
   const state: State = {
     clickhouse,
     readParameters,
-    links: new LRUCache({ max: linksInMemoryMax }),
+    // An erased install is decided again when it comes back.
+    links: new LRUCache({ max: linksInMemoryMax, ttl: linkKnownMs }),
     firsts: new LRUCache({ max: firstTraitsInMemoryMax }),
   }
   return {

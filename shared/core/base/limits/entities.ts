@@ -87,5 +87,7 @@ export const tenantPhonesMin = 1_000
 export const identityQueryMax = 20_000
 /** Links in memory: 400 bytes each are 40 MB; an install that is not among them costs one row. */
 export const linksInMemoryMax = 100_000
+/** How long a link in memory is taken for stored; then it is read again. */
+export const linkKnownMs = 3_600_000
 /** First traits of installs in memory, of those that new ones are compared with: 1 KB each, 10 MB. */
 export const firstTraitsInMemoryMax = 10_000
