@@ -5,7 +5,7 @@ create or replace view {analytics:Identifier}.phone_links (
   link LowCardinality(String)
     comment 'first: a phone of its own; linked: on a known phone; possible: a phone of its own that may be possible_phone_id; corrected: an analyst says so.',
   confidence Float64
-    comment 'Of links with 0.99 one in a hundred is wrong; 1 of every install that is not linked.',
+    comment 'Of being on phone_id: of links with 0.99 one in a hundred is wrong; 1 of a first install and of what an analyst says.',
   decided_at DateTime64(3, 'UTC')
     comment 'When its first event was received that had anything to tell phones apart.',
   decided_phone_id String comment 'What the service decided, which never changes.',
@@ -23,7 +23,9 @@ create or replace view {analytics:Identifier}.phone_links (
 select
   tenant_id, device_id, if(corrected.phone_id = '', links.phone_id, corrected.phone_id) as phone_id,
   if(corrected.phone_id = '', toString(links.kind), 'corrected') as link,
-  if(corrected.phone_id = '' and links.kind = 'linked', round(links.confidence, 6), 1) as confidence,
+  round(multiIf(
+    corrected.phone_id != '', 1, links.kind = 'possible', 1 - links.confidence, links.confidence
+  ), 6) as confidence,
   links.received_at as decided_at, links.phone_id as decided_phone_id,
   if(links.kind = 'possible', links.possible_phone_id, '') as possible_phone_id,
   if(links.kind = 'possible', round(links.confidence, 6), 0) as possible_confidence,

@@ -18,6 +18,7 @@ import { createSignalHistoryStore } from '#shared/io/devices/signal-history-stor
 import { createUserStore } from '#shared/io/devices/user-store.ts'
 import { createPhoneCorrections } from '#shared/io/identity/phone-corrections.ts'
 import { createPhoneStore } from '#shared/io/identity/phone-store.ts'
+import { createPhones } from '#shared/io/identity/phones.ts'
 import { createCoverageReader } from '#shared/io/installs/coverage-store.ts'
 import type { Sealer } from '#shared/io/keys/console-keys.ts'
 import type { KnownForm } from '#shared/io/keys/key-form.ts'
@@ -120,7 +121,8 @@ export function createConsoleDeps(parts: ConsoleParts): ConsoleDeps {
     phones: createPhoneStore(clickhouse, createPhoneCorrections(postgres)),
     signalHistory: createSignalHistoryStore(clickhouse),
     overview: createOverviewStore(clickhouse),
-    loadRiskFeatures: createRiskFeatureStore(clickhouse).loadRiskFeatures,
+    loadRiskFeatures: createRiskFeatureStore(clickhouse, createPhones(clickhouse, postgres))
+      .loadRiskFeatures,
     readReconciliation: connections.reconciliation.readReconciliation,
     readRulePerformance: createRulePerformanceStore(clickhouse).readRulePerformance,
     compareShadow: createShadowComparisonStore(clickhouse).compareShadow,

@@ -1,10 +1,10 @@
 /** A phone, and the phone of an install, as the REST API and the admin API answer them. */
 import { toIso } from '../base/instants.ts'
-import type { DecidedLink, DevicePhone } from './phone.ts'
+import { type DevicePhone, type StoredLink, toConfidence, toShown } from './phone.ts'
 import type { DevicePhoneAnswer } from './phone-schemas.ts'
 
 /** An install on a phone. */
-export type PhoneInstall = DecidedLink & {
+export type PhoneInstall = StoredLink & {
   /** The phone that it is on is what an analyst says. */
   isCorrected: boolean
   firstSeenAtMs: number
@@ -63,11 +63,11 @@ function toInstall(install: PhoneInstall) {
   return {
     device_id: install.deviceId,
     link: isCorrected ? ('corrected' as const) : kind,
-    confidence: isCorrected || isPossible ? 1 : confidence,
+    confidence: isCorrected ? 1 : toConfidence(install),
     evidence: install.evidence,
     decided_phone_id: install.phoneId,
     possible_phone_id: isPossible ? install.possiblePhoneId : null,
-    possible_confidence: isPossible ? confidence : null,
+    possible_confidence: isPossible ? toShown(confidence) : null,
     identifiers_shared: install.identifiersShared,
     first_seen_at: toIso(install.firstSeenAtMs),
     last_seen_at: toIso(install.lastSeenAtMs),

@@ -19,7 +19,7 @@ export const phonePathSchema = z.object({ phone_id: phoneIdSchema })
 
 const confidenceSchema = z.number().min(0).max(1).meta({
   description:
-    'Of links with 0.99 one in a hundred is wrong. 1 of a first install and a correction.',
+    'Of being on this phone: of links with 0.99 one in a hundred is wrong. 1 of a first install and of what an analyst says.',
 })
 
 /** The phone of an install. */

@@ -5,7 +5,7 @@
 import type { LinkKind, PhoneEvidence } from './phone-schemas.ts'
 
 /** What the service decided of an install, which never changes. */
-export type DecidedLink = {
+export type StoredLink = {
   deviceId: string
   phoneId: string
   kind: LinkKind
@@ -31,17 +31,20 @@ export type CountedCorrection = {
 export type DevicePhone = { phoneId: string; confidence: number; installs: number }
 
 /**
- * The phone that an install counts as on. An install without a strong enough link is a phone of its
- * own, which is certain: what it may be on counts nowhere. So is what an analyst says.
+ * The phone that an install counts as on, and how certain that is. One that may be on another phone
+ * is on its own as far as it is not on that one. What an analyst says is certain.
  */
 export function toPresentPhone(
-  link: Pick<DecidedLink, 'phoneId' | 'kind' | 'confidence'>,
+  link: Pick<StoredLink, 'phoneId' | 'kind' | 'confidence'>,
   correction: CountedCorrection | undefined,
 ): Omit<DevicePhone, 'installs'> {
   if (correction !== undefined) return { phoneId: correction.phoneId, confidence: 1 }
-  const confidence = link.kind === 'linked' ? toShown(link.confidence) : 1
-  return { phoneId: link.phoneId, confidence }
+  return { phoneId: link.phoneId, confidence: toConfidence(link) }
 }
+
+/** How certain it is that an install is on the phone that the service decided. */
+export const toConfidence = ({ kind, confidence }: Pick<StoredLink, 'kind' | 'confidence'>) =>
+  toShown(kind === 'possible' ? 1 - confidence : confidence)
 
 /** Six digits: ClickHouse has 32 bits of it, whose decimal text is longer than what they say. */
 export const toShown = (confidence: number): number => Math.round(confidence * 1e6) / 1e6

@@ -55,6 +55,9 @@ export const flags: Readonly<Record<Flag, string>> = {
   HIGH_VELOCITY: 'Far more sessions, countries, networks, devices or users than is usual.',
   MANY_USERS_PER_DEVICE: 'More users appear on the device than a household has.',
   NEW_DEVICE: 'A user who is known from other devices is new on this one.',
+  REINSTALLED: 'A phone that is known from an earlier install has installed the app again.',
+  IDENTIFIERS_SHARED:
+    'The identifiers of the phone are those of several phones: copied, or not unique.',
   MANY_DEVICES_PER_USER: 'The user appears on more devices than a person owns.',
   SESSION_REUSED: 'One session id appears on more than one device.',
   IMPOSSIBLE_TRAVEL: 'The user is in two places sooner than anybody travels.',
@@ -70,6 +73,7 @@ export const flags: Readonly<Record<Flag, string>> = {
   ALLOW_LISTED: 'An operator or a key of the tenant has put the device or user on the allow list.',
   DENY_LISTED:
     'An operator or a key of the tenant has put the device, the user or the connection on the deny list.',
+  DENY_LISTED_PHONE: 'An earlier install of the phone is on the deny list.',
   CONNECTION_ALLOWED:
     'The connection is on the allow list: what the service saw of it counts nothing.',
   SANDBOX_FORCED: 'A sandbox test device forces this action.',

@@ -11,10 +11,9 @@ import {
 } from '#shared/core/base/limits/entities.ts'
 import {
   countInstalls,
-  type DecidedLink,
   type DevicePhone,
+  type StoredLink,
   toPresentPhone,
-  toShown,
 } from '#shared/core/identity/phone.ts'
 import type { Phone, PhoneInstall, PhoneUser } from '#shared/core/identity/phone-answer.ts'
 import {
@@ -35,7 +34,7 @@ export type PhoneStore = {
     deviceIds: readonly string[]
   }) => Promise<Map<string, DevicePhone>>
   /** What the service decided of an install; null when nothing. */
-  findDecidedLink: (query: { tenantId: string; deviceId: string }) => Promise<DecidedLink | null>
+  findDecidedLink: (query: { tenantId: string; deviceId: string }) => Promise<StoredLink | null>
   /** How many installs the service put on a phone, without corrections. */
   countDecidedInstalls: (query: { tenantId: string; phoneId: string }) => Promise<number>
 }
@@ -112,7 +111,7 @@ export function createPhoneStore(
   const readAll = readFrom(clickhouse, { ...uncompiled, max_threads: 2 })
 
   const findLinks = async (tenantId: string, deviceIds: readonly string[]) => {
-    const links = new Map<string, DecidedLink>()
+    const links = new Map<string, StoredLink>()
     for (const ids of toPieces(deviceIds)) {
       const sql = linksSql('device_id in {ids:Array(String)}')
       const rows = await readOfTenant(tenantId)<LinkRow>(sql, { tenant: tenantId, ids })
@@ -209,7 +208,7 @@ type SeenRow = [
 
 /** Installs whose events are erased, or not stored yet, are left out. */
 function toInstalls(
-  links: ReadonlyMap<string, DecidedLink>,
+  links: ReadonlyMap<string, StoredLink>,
   seen: readonly SeenRow[],
   correctedIds: ReadonlySet<string>,
 ): PhoneInstall[] {
@@ -232,12 +231,12 @@ const toUser = ([userId, firstMs, lastMs, installs]: UserRow): PhoneUser => ({
   installs: Number(installs),
 })
 
-const toLink = (row: LinkRow): DecidedLink => ({
+const toLink = (row: LinkRow): StoredLink => ({
   deviceId: row[0],
   phoneId: row[1],
   kind: row[2],
   possiblePhoneId: row[3],
-  confidence: toShown(row[4]),
+  confidence: row[4],
   evidence: toEvidence(row[5]),
   identifiersShared: row[6],
   decidedAtMs: Number(row[7]),

@@ -725,6 +725,7 @@ export interface paths {
                                     user?: {
                                         user_id: string;
                                     };
+                                    phone: components["schemas"]["AlertPhone"] | null;
                                 };
                                 flags: components["schemas"]["Flag"][];
                                 reasons: components["schemas"]["Reason"][];
@@ -780,6 +781,7 @@ export interface paths {
                                     user?: {
                                         user_id: string;
                                     };
+                                    phone: components["schemas"]["AlertPhone"] | null;
                                 };
                                 flags: components["schemas"]["Flag"][];
                                 reasons: components["schemas"]["Reason"][];
@@ -893,6 +895,7 @@ export interface paths {
                                 user?: {
                                     user_id: string;
                                 };
+                                phone: components["schemas"]["AlertPhone"] | null;
                             };
                             flags: components["schemas"]["Flag"][];
                             reasons: components["schemas"]["Reason"][];
@@ -1214,6 +1217,7 @@ export interface paths {
                                         user?: {
                                             user_id: string;
                                         };
+                                        phone: components["schemas"]["AlertPhone"] | null;
                                     };
                                     flags: components["schemas"]["Flag"][];
                                     reasons: components["schemas"]["Reason"][];
@@ -1276,6 +1280,7 @@ export interface paths {
                                         user?: {
                                             user_id: string;
                                         };
+                                        phone: components["schemas"]["AlertPhone"] | null;
                                     };
                                     flags: components["schemas"]["Flag"][];
                                     reasons: components["schemas"]["Reason"][];
@@ -1412,6 +1417,7 @@ export interface paths {
                                         user?: {
                                             user_id: string;
                                         };
+                                        phone: components["schemas"]["AlertPhone"] | null;
                                     };
                                     flags: components["schemas"]["Flag"][];
                                     reasons: components["schemas"]["Reason"][];
@@ -3899,6 +3905,10 @@ export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
         Action: "ALLOW" | "REVIEW" | "BLOCK";
+        AlertPhone: {
+            phone_id: string;
+            confidence: number;
+        };
         BulkJob: {
             job_id: string;
             tenant_id: string;
