@@ -87,8 +87,8 @@ export type ApiDeps = {
 /**
  * Limits of concurrent ClickHouse queries, which share 48 connections: 11 for devices, 11 for the
  * phones of devices, 4 for reconciliation, 4 for large responses, 3 for lists of events, 3 for each
- * of the look-ups of users and events, and three for each of at most 2 phones. One tenant never uses
- * all of them, and the readiness check always has one.
+ * of the look-ups of users and events, and three for each of at most 2 phones. One tenant never
+ * uses all of them, and the readiness check always has one.
  */
 const deviceQueryLimits: SemaphoreLimits = {
   perTenant: 8,

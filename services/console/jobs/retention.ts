@@ -1,8 +1,8 @@
 /**
  * Removes data that is older than its tenant's retention period, and expired audit entries, entries
- * of allow and deny lists, undone corrections, sessions and invitations of operators: every hour, and within seconds of
- * a change. A named lock lets one console run a round at a time. An interrupted round is repeated;
- * rows that it had removed stay removed.
+ * of allow and deny lists, undone corrections, sessions and invitations of operators: every hour,
+ * and within seconds of a change. A named lock lets one console run a round at a time. An
+ * interrupted round is repeated; rows that it had removed stay removed.
  */
 import { hourMs } from '#shared/core/base/instants.ts'
 import { reconciliationKeptMs } from '#shared/core/base/limits/history.ts'

@@ -1,7 +1,7 @@
 /**
  * Finds the corrections of phones in Postgres that the replica in ClickHouse does not have yet: of
- * each install the one that counts. They have a snapshot of their own, since an older release beside
- * this one copies alerts alone. Replicating a row again changes nothing.
+ * each install the one that counts. They have a snapshot of their own, since an older release
+ * beside this one copies alerts alone. Replicating a row again changes nothing.
  */
 import { type Clickhouse, insertRows } from '#shared/io/clickhouse/clickhouse.ts'
 import type { Queryable } from '#shared/io/postgres/postgres.ts'

@@ -115,7 +115,8 @@ export async function recordCopied(
     }
     await tx.query(
       `update replication_state set replicated_snapshot = $1::pg_snapshot,
-         corrections_snapshot = $1::pg_snapshot, completed_round = $2, whole_round = $2, cluster_id = ${clusterSql}`,
+         corrections_snapshot = $1::pg_snapshot, completed_round = $2,
+         whole_round = $2, cluster_id = ${clusterSql}`,
       [snapshot, round],
     )
   })

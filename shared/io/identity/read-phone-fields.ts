@@ -1,6 +1,6 @@
 /**
- * The member `phone` of answers about installs. What else they say does not depend on it: it is left
- * out while phones cannot be read.
+ * The member `phone` of answers about installs. What else they say does not depend on it: it is
+ * left out while phones cannot be read.
  */
 import type { DevicePhone } from '#shared/core/identity/phone.ts'
 import { type PhoneField, toPhoneField } from '#shared/core/identity/phone-answer.ts'

@@ -47,8 +47,11 @@ export function describePhones(getRig: () => ApiRig): void {
       timed.map((fact, at) => {
         const userId = users[at]
         return acceptEvent({
-          ...{ tenantId: fact.tenantId, deviceId: fact.deviceId, atMs: fact.atMs },
-          ...{ sessionId: `s-${fact.deviceId}`, score: 10 + Math.min(at, 50) },
+          tenantId: fact.tenantId,
+          deviceId: fact.deviceId,
+          atMs: fact.atMs,
+          sessionId: `s-${fact.deviceId}`,
+          score: 10 + Math.min(at, 50),
           ...(userId === undefined ? {} : { userId }),
         })
       }),
@@ -65,7 +68,11 @@ export function describePhones(getRig: () => ApiRig): void {
     const phoneId = to === null ? null : idOf(to, of)
     const link = await store.findDecidedLink({ tenantId: of, deviceId })
     return correctPhone(rig.postgres, {
-      ...{ tenantId: of, deviceId, phoneId, reason: 'seen in the shop', actor: 'ada@example.com' },
+      tenantId: of,
+      deviceId,
+      phoneId,
+      reason: 'seen in the shop',
+      actor: 'ada@example.com',
       expectedPhoneId: expected,
       decided: {
         phoneId: link!.phoneId,
@@ -126,8 +133,11 @@ export function describePhones(getRig: () => ApiRig): void {
       const maybe = await readPhone(idOf('maybe'))
       expect(maybe.installs).toMatchObject([
         {
-          ...{ device_id: 'maybe', link: 'possible', confidence: 1 },
-          ...{ possible_phone_id: idOf('first/1'), possible_confidence: 0.85 },
+          device_id: 'maybe',
+          link: 'possible',
+          confidence: 0.15,
+          possible_phone_id: idOf('first/1'),
+          possible_confidence: 0.85,
         },
       ])
       expect((await readPhone(idOf('without'))).users).toEqual([])
@@ -166,7 +176,7 @@ export function describePhones(getRig: () => ApiRig): void {
       expect(await read('devices/again')).toMatchObject({ phone })
       expect(await read('devices/silent')).toMatchObject({ phone: null })
       expect(await read('devices/maybe')).toMatchObject({
-        phone: { phone_id: idOf('maybe'), confidence: 1, installs: 1 },
+        phone: { phone_id: idOf('maybe'), confidence: 0.15, installs: 1 },
       })
       expect(await read('users/ben')).toMatchObject({
         devices: [
@@ -203,11 +213,15 @@ export function describePhones(getRig: () => ApiRig): void {
         ['turn-2'],
       ])
       expect(await phoneOf('turn-1')).toEqual({
-        ...{ phoneId: idOf('turn-1'), confidence: 1, installs: 1 },
+        phoneId: idOf('turn-1'),
+        confidence: 1,
+        installs: 1,
       })
       const join = await correct('turn-2', 'turn-3')
       expect(await phoneOf('turn-2')).toEqual({
-        ...{ phoneId: idOf('turn-3'), confidence: 1, installs: 2 },
+        phoneId: idOf('turn-3'),
+        confidence: 1,
+        installs: 2,
       })
       await expect(undo(split)).rejects.toMatchObject({ code: 'conflict' })
       await undo(join)
@@ -215,10 +229,14 @@ export function describePhones(getRig: () => ApiRig): void {
       await expect(undo(join)).rejects.toMatchObject({ code: 'conflict' })
       await undo(split)
       expect(await phoneOf('turn-2')).toEqual({
-        ...{ phoneId: idOf('turn-1'), confidence: 0.992, installs: 2 },
+        phoneId: idOf('turn-1'),
+        confidence: 0.992,
+        installs: 2,
       })
       const listed = await listCorrections(rig.postgres, {
-        ...{ tenantId, phoneId: idOf('turn-1'), deviceIds: ['turn-1', 'turn-2'] },
+        tenantId,
+        phoneId: idOf('turn-1'),
+        deviceIds: ['turn-1', 'turn-2'],
       })
       expect(listed.map((one) => [one.kind, one.in_force, one.undone_by])).toEqual([
         ['join', false, 'ben@example.com'],
@@ -259,17 +277,16 @@ export function describePhones(getRig: () => ApiRig): void {
       await addInstalls([{ tenantId: tenant, deviceId: 'theirs' }])
       // A phone of another tenant is none.
       const join = correctPhone(rig.postgres, {
-        ...{
-          tenantId,
-          deviceId: 'not-2',
-          phoneId: idOf('theirs', tenant),
-          reason: 'x',
-          actor: 'a',
-        },
+        tenantId,
+        deviceId: 'not-2',
+        phoneId: idOf('theirs', tenant),
+        reason: 'x',
+        actor: 'a',
         decided: {
           phoneId: idOf('not-1'),
           targetInstalls: await store.countDecidedInstalls({
-            ...{ tenantId, phoneId: idOf('theirs', tenant) },
+            tenantId,
+            phoneId: idOf('theirs', tenant),
           }),
         },
       })

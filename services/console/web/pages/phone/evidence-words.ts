@@ -1,7 +1,6 @@
 /** What a comparison of an install with a phone says, in words. */
-import type { Evidence } from './phones.ts'
 
-type Compared = Pick<Evidence, 'field' | 'level'>
+type Compared = { field: string; level: number }
 
 /** What was found, by field and level; the first is for what differs. */
 const found: Readonly<Record<string, readonly string[]>> = {
@@ -22,12 +21,14 @@ const names: Readonly<Record<string, string>> = {
 }
 
 /** The name of what was compared: `Identifier keychain_id`. */
-export const toFieldName = ({ field }: Pick<Evidence, 'field'>): string =>
-  names[field] ?? field.replace(/^identifier /, 'Identifier ')
+export const toFieldName = ({ field }: Pick<Compared, 'field'>): string =>
+  (Object.hasOwn(names, field) ? names[field] : undefined) ??
+  field.replace(/^identifier /, 'Identifier ')
 
 /** What was found: `equal`, or in words of the field. A later release may have other levels. */
 export const toFound = ({ field, level }: Compared): string =>
-  found[field]?.[level] ?? (level === 0 ? 'differs' : 'equal')
+  (Object.hasOwn(found, field) ? found[field]?.[level] : undefined) ??
+  (level === 0 ? 'differs' : 'equal')
 
 /** A weight as a factor, which multiplies the odds: `480 times as likely`. */
 export function toFactor(weight: number): string {
