@@ -65,15 +65,19 @@ describe('a linked install', () => {
     })
     const blocking = { ...defaultPolicy, correlationAloneMax: 'BLOCK' as const }
     const blocked = decide({ deniedInstall: 'first' }, { policy: blocking })
-    expect(blocked).toMatchObject({ action: 'BLOCK', riskScore: 100 })
-    expect(sumOf(blocked)).toBe(100)
+    const { block } = defaultPolicy.thresholds
+    expect(blocked).toMatchObject({ action: 'BLOCK', riskScore: block })
+    expect(sumOf(blocked)).toBe(block)
   })
 
   it('of a denied phone keeps a higher decision', () => {
     const reasons: Reason[] = [{ code: 'ROOTED', weight: 95, evidence: {} }]
-    const edge = { rasp_score: 95, rasp_action: 'REVIEW' as const, reasons }
+    const edge = { rasp_score: 95, rasp_action: 'BLOCK' as const, reasons }
     const risk = decide({ deniedInstall: 'first' }, edge)
-    expect(risk).toMatchObject({ action: 'REVIEW', riskScore: 95 })
+    const { riskScore } = decide({}, edge)
+    expect(riskScore).toBeGreaterThanOrEqual(95)
+    expect(risk).toMatchObject({ action: 'BLOCK', riskScore })
+    expect(sumOf(risk)).toBe(riskScore)
     expect(codesOf(risk)).toContain('DENY_LISTED_PHONE')
   })
 
