@@ -85,5 +85,5 @@ select
   stream_offset,
   last_seen_at
 from identity_keys
-array join [key_hash, 0] as key
+array join [identity_keys.key_hash, toUInt64(0)] as key
 where sipHash64(device_id) % 64 = 0;

@@ -8,9 +8,10 @@ const [openBrace, closeBrace, openBracket, closeBracket] = [0x7b, 0x7d, 0x5b, 0x
 export type ByteRange = { start: number; end: number }
 
 /**
- * @param body valid JSON, an object in which no member is given more than once
+ * @param body valid JSON, an object in which no member is given more than once, or the start of it
  * @param path names of nested members, the outermost first
  * @returns the value without white space around it; null where there is none
+ * @throws for some bytes that are no JSON
  */
 export function findMember(body: Uint8Array, path: readonly string[]): ByteRange | null {
   /** How many of the path's objects this place is in. */
