@@ -2517,6 +2517,37 @@ export interface paths {
             };
         };
     };
+    "/admin/v1/tenants/{tenant_id}/events": {
+        get: {
+            parameters: {
+                query?: {
+                    from?: string;
+                    to?: string;
+                    device_id?: string;
+                    user_id?: string;
+                    session_id?: string;
+                    flag?: string;
+                    action?: string;
+                    signal?: string;
+                    platform?: string;
+                    app_version?: string;
+                    min_score?: number;
+                    limit?: number;
+                    cursor?: string;
+                };
+                path: {
+                    tenant_id: string;
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/json": components["schemas"]["EventPage"];
+                    };
+                };
+            };
+        };
+    };
     "/admin/v1/tenants/{tenant_id}/signals": {
         get: {
             parameters: {
@@ -3916,6 +3947,33 @@ export interface components {
             };
             notes: string[];
         };
+        Event: {
+            event_id: string;
+            tenant_id: string;
+            device_id: string;
+            session_id: string;
+            user_id?: string;
+            account_id?: string;
+            sdk_meta: {
+                sdk_version: string;
+                platform: string;
+                batch_type: string;
+            };
+            app_version?: string;
+            os_version?: string;
+            device_brand?: string;
+            device_model?: string;
+            connection: components["schemas"]["Connection"] | null;
+            received_at: string;
+            occurred_at?: string;
+            rasp_score: number;
+            rasp_action: components["schemas"]["Action"];
+            risk_score: number;
+            action: components["schemas"]["Action"];
+            flags: components["schemas"]["Flag"][];
+            reasons: components["schemas"]["Reason"][];
+            policy_version: number;
+        };
         EventExplanation: {
             event: {
                 event_id: string;
@@ -4088,6 +4146,11 @@ export interface components {
                     };
                 }[];
             }[];
+        };
+        EventPage: {
+            data: components["schemas"]["Event"][];
+            limit: number;
+            next_cursor: string | null;
         };
         Evidence: {
             signals?: string[];
