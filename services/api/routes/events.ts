@@ -1,6 +1,7 @@
 /** The tenant's events: the list with its filters, and one event, each with what was decided. */
 import { z } from 'zod'
 import { eventsPageDefault } from '#shared/core/base/limits/rest-api.ts'
+import { toEventCursor, toEventPosition, toEventScope } from '#shared/core/http/event-cursors.ts'
 import {
   eventPageSchema,
   eventPathSchema,
@@ -10,12 +11,7 @@ import {
 import { Problem } from '#shared/core/http/problem.ts'
 import { rejectUnavailable } from '#shared/io/clickhouse/unavailable.ts'
 import type { ZodApp } from '#shared/io/http/openapi.ts'
-import {
-  toEvent,
-  toEventCursor,
-  toEventPosition,
-  toEventScope,
-} from '#shared/io/telemetry/event-answer.ts'
+import { toEvent } from '#shared/io/telemetry/decided-event.ts'
 import type { EventListStore } from '#shared/io/telemetry/event-list-store.ts'
 import type { EventStore } from '#shared/io/telemetry/event-store.ts'
 import { compressed } from '../http/compress-responses.ts'

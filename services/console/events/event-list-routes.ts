@@ -1,15 +1,11 @@
 /** The list of a tenant's events, as people look through them; the tenant's API has the same. */
 import { eventListLimits } from '#shared/core/base/limits/rest-api.ts'
+import { toEventCursor, toEventPosition, toEventScope } from '#shared/core/http/event-cursors.ts'
 import { eventPageSchema, eventsQuerySchema } from '#shared/core/http/event-schemas.ts'
 import { rejectUnavailable } from '#shared/io/clickhouse/unavailable.ts'
 import type { QueryLimiter } from '#shared/io/http/limit-queries.ts'
 import type { Postgres } from '#shared/io/postgres/postgres.ts'
-import {
-  toEvent,
-  toEventCursor,
-  toEventPosition,
-  toEventScope,
-} from '#shared/io/telemetry/event-answer.ts'
+import { toEvent } from '#shared/io/telemetry/decided-event.ts'
 import type { EventListQuery, EventListStore } from '#shared/io/telemetry/event-list-store.ts'
 import type { ConsoleApp } from '../http/admin-app.ts'
 import { tenantParams } from '../http/schemas.ts'

@@ -31,7 +31,11 @@ const conditions: Record<(typeof names)[number], (parameter: string) => string> 
   action: (list) => `has(splitByChar(',', ${list}), action)`,
   flag: (list) => {
     const isAmong = `hasAny(flags, splitByChar(',', ${list}))`
-    return `(${isAmong} or event_id in (select event_id from decisions where ${isAmong}))`
+    return `(${isAmong} or event_id in (
+    select event_id
+    from decisions
+    where ${isAmong}
+  ))`
   },
   device_id: (id) => `device_id = ${id}`,
   user_id: (id) => `(user_id = ${id} or account_id = ${id})`,
