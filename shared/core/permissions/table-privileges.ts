@@ -42,7 +42,10 @@ export const postgresPrivileges = {
     shadow_policies: read,
     shadow_policy_changes: read,
     stream_incarnations: add,
+    // The phones of installs: how they are told apart, corrected, and denied.
+    identity_parameters: read,
     phone_corrections: correctedPhones,
+    list_entries: ['select(tenant_id, list, kind, id, created_at, expires_at)'],
   },
   api: {
     ...schema,
@@ -111,6 +114,7 @@ export const postgresPrivileges = {
           'idempotent_answers',
         ],
         ...['list_entries', 'list_shards', 'connection_lists', 'phone_corrections'],
+        'identity_parameters',
         ...[
           'replication_changes',
           'replication_removals',
