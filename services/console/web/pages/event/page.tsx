@@ -37,10 +37,17 @@ function Event({ shown }: { shown: Explanation }) {
             ['Event', <Id key="id" value={event.event_id} />],
             ['Received', <Time at={event.received_at} exact key="at" />],
             [
+              'Decided',
+              <span className="flex flex-wrap items-center gap-2" key="decided">
+                <ActionBadge action={correlation?.action ?? answered.rasp_action} />
+                <span>risk score {correlation?.risk_score ?? answered.rasp_score}</span>
+              </span>,
+            ],
+            [
               'Answered',
               <span className="flex flex-wrap items-center gap-2" key="answer">
                 <ActionBadge action={answered.rasp_action} />
-                <span>score {answered.rasp_score}</span>
+                <span>device score {answered.rasp_score}</span>
                 <Check shown={shown} />
               </span>,
             ],
