@@ -65,7 +65,7 @@ export async function explainCorrelation(
     risk_score: risk.riskScore,
     action: risk.action,
     reasons: risk.reasons.filter(({ code }) => !own.has(code)),
-    retry: features!.retry,
+    retry: features!.firstCopy !== null,
     matches_alert: raised === undefined ? null : isSame(risk, raised),
   }
 }

@@ -64,7 +64,7 @@ export const flags: Readonly<Record<Flag, string>> = {
   SIGNALS_MISSING:
     'Signals are missing that the policy requires or this SDK version usually sends.',
   COUNTER_REUSED: 'The counter of an App Attest assertion did not rise: a copy, or a race.',
-  REPLAYED: 'An earlier event of the device came again, long after its first copy.',
+  REPLAYED: 'An earlier event of the device came again, late or from another network.',
   TENANT_SIGNAL: 'A signal was found that the tenant declared or chose to weigh itself.',
   PLACEHOLDER_ID: 'An id is a placeholder that many share, so nothing is counted by it.',
   ALLOW_LISTED: 'An operator or a key of the tenant has put the device or user on the allow list.',
