@@ -45,7 +45,7 @@ const anyElement = fc.record({
   model: fc.integer({ min: 1, max: 60 }),
   verdict: fc.constantFrom('verified', 'verified', 'rejected') as fc.Arbitrary<'verified'>,
   what: fc.constantFrom('event', 'event', 'event', 'registration', 'again'),
-  back: fc.integer({ min: 1, max: 60 }),
+  back: fc.integer({ min: 1, max: 90 }),
   hasInstall: fc.boolean(),
   network: fc.constantFrom(0, 1, 1, 1, 2),
   step: fc.integer({ min: 0, max: 3 }),
@@ -60,7 +60,7 @@ export function makeOrderedStream(
   const counters = new Map<string, number>()
   const sent: Sent[] = []
   drawn.forEach((one, n) => {
-    const atMs = startMs + n * 20 * secondMs
+    const atMs = startMs + n * 12 * secondMs
     const earlier = sent[n - one.back]
     if (one.what === 'again' && earlier?.kind === 'event') {
       const since = sent.slice(n - one.back)
