@@ -46,6 +46,7 @@ export async function explainCorrelation(
     received_at: event.receivedAtMs,
     body,
     install: event.install,
+    connection: event.connection,
   }
   const [features] = await loadRiskFeatures([loaded], () => policy).catch(
     rejectUnavailable('The risk features of the device cannot be read at the moment.'),
