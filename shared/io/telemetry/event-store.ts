@@ -14,13 +14,17 @@ import {
   toInstall,
 } from '#shared/io/installs/stored-install.ts'
 import {
+  connectionColumns,
+  type StoredConnection,
+  toEventConnection,
+} from '#shared/io/network/stored-connection.ts'
+import {
   type DecidedEvent,
   type DecidedEventRow,
   decidedEventColumns,
   toDecidedEvent,
 } from './decided-event.ts'
 import { type DecisionRow, decisionColumns } from './decision-store.ts'
-import { connectionColumns, type StoredConnection, toEventConnection } from './stored-connection.ts'
 import { readReasons } from './stored-reasons.ts'
 
 export type StoredEvent = {

@@ -24,6 +24,11 @@ import {
 import { onNodesOf } from '#shared/io/clickhouse/shards.ts'
 import { toInstall } from '#shared/io/installs/stored-install.ts'
 import {
+  connectionColumns,
+  type StoredConnection,
+  toEventConnection,
+} from '#shared/io/network/stored-connection.ts'
+import {
   type ActivityKey,
   latestOf,
   ofKeys,
@@ -31,7 +36,6 @@ import {
   toActivityKey,
   toShardKey,
 } from '#shared/io/velocity/activity-rows-store.ts'
-import { connectionColumns, type StoredConnection, toEventConnection } from './stored-connection.ts'
 
 /** A session before one of its events. */
 type SessionPart = {
