@@ -3,6 +3,7 @@ import type { AlertCandidate } from '#shared/core/alerts/decide-alert.ts'
 import { createBoundedLabel } from '#shared/core/base/bounded-labels.ts'
 import { dropReasons } from '#shared/core/base/outcome.ts'
 import type { AcceptedRegistration } from '#shared/core/installs/registration.ts'
+import { isLate, type Replay } from '#shared/core/installs/replays.ts'
 import type { AcceptedEvent } from '#shared/core/telemetry/event-batch.ts'
 import { findPlaceholderIds } from '#shared/core/telemetry/placeholder-ids.ts'
 import type { RaiseOutcome } from '#shared/io/alerts/raise-alerts.ts'
@@ -72,8 +73,7 @@ type DecideObserver = {
   differing: (events: number) => void
   /** An event whose bytes were received before. */
   retried: () => void
-  /** Events whose bytes were received long before. */
-  replayed: (events: number) => void
+  replayed: (copies: readonly Replay[]) => void
   unknownPolicy: () => void
   hintFailed: () => void
 }
@@ -226,8 +226,11 @@ function createDecideObserver(metrics: Metrics): DecideObserver {
   )
   const replays = metrics.counter(
     'di_events_replayed_total',
-    'Events whose bytes were received more than ten minutes before, repeats included',
+    'Events whose bytes were received before: more than ten minutes ago, or (reason network) ' +
+      'sooner but from another network; repeats included',
+    ['reason'],
   )
+  startAtZero(replays, [{ reason: 'late' }, { reason: 'network' }])
   const differing = metrics.counter(
     'di_decisions_stored_total',
     'Stored decisions that differ from the edge’s, repeats included',
@@ -250,7 +253,9 @@ function createDecideObserver(metrics: Metrics): DecideObserver {
     existing: (alerts) => existing.inc(alerts),
     differing: (events) => differing.inc(events),
     retried: () => retries.inc(),
-    replayed: (events) => replays.inc(events),
+    replayed: (copies) => {
+      for (const copy of copies) replays.inc({ reason: isLate(copy) ? 'late' : 'network' })
+    },
     unknownPolicy: () => policies.inc(),
     hintFailed: () => hints.inc(),
   }

@@ -6,7 +6,7 @@
  */
 import type { AlertCandidate } from '#shared/core/alerts/decide-alert.ts'
 import { decideAlert } from '#shared/core/alerts/decide-alert.ts'
-import { isReplay } from '#shared/core/installs/replays.ts'
+import { type FirstCopy, isReplay } from '#shared/core/installs/replays.ts'
 import { defaultPolicy } from '#shared/core/policies/default-policy.ts'
 import type { Policy } from '#shared/core/policies/policy.ts'
 import {
@@ -75,10 +75,10 @@ async function raiseBatch(
   const events = decoded.flatMap((message) => message.events)
   const repeats = new Set<AcceptedEvent>()
   const replays: ReplayedEvent[] = []
-  const decided = await decide(events, deps, (event, firstAtMs) => {
+  const decided = await decide(events, deps, (event, first) => {
     observe.retried()
     repeats.add(event)
-    if (isReplay({ firstAtMs, atMs: event.received_at })) replays.push({ event, firstAtMs })
+    if (isReplay({ ...first, atMs: event.received_at })) replays.push({ event, ...first })
   })
   const expected = keepFirstOfEachAlert(toCandidates(decided))
   const candidates = expected.map((one) => one.candidate)
@@ -124,14 +124,14 @@ async function storeDecisions(
   observe.differing(different.length)
 }
 
-/** Stores copies that came long after the first; the device's next event tells of them. */
+/** Stores copies that are replays; the device's next event tells of them. */
 async function storeReplays(
   replays: readonly ReplayedEvent[],
   { replays: writer, observe }: DecideBatchDeps,
 ): Promise<void> {
   if (replays.length === 0) return
   await observe.timed('replays', writer.insertReplays(replays))
-  observe.replayed(replays.length)
+  observe.replayed(replays.map(({ event, ...first }) => ({ ...first, atMs: event.received_at })))
 }
 
 /** Records decided events and expected alerts for reconciliation. */
@@ -212,7 +212,7 @@ function toCandidates(decided: readonly Decided[]): CandidateOfEvent[] {
 async function decide(
   events: readonly AcceptedEvent[],
   { loadRiskFeatures, findPolicy, observe }: DecideBatchDeps,
-  onRetry: (event: AcceptedEvent, firstAtMs: number) => void,
+  onRetry: (event: AcceptedEvent, first: FirstCopy) => void,
 ): Promise<Decided[]> {
   if (events.length === 0) return []
   const policies = new Map<string, Policy>()
@@ -229,7 +229,7 @@ async function decide(
     const features = found[index]!
     const policy = policyOf(event)
     // The same bytes were decided when they were first received.
-    if (features.retry) onRetry(event, features.firstAtMs)
+    if (features.firstCopy !== null) onRetry(event, features.firstCopy)
     else decided.push({ event, policy, features, risk: decideRisk(event, policy, features) })
   })
   return decided

@@ -296,7 +296,7 @@ export const flags: Readonly<Record<Flag, FlagText>> = {
   },
   REPLAYED: {
     name: 'Replayed event',
-    about: 'An earlier event of the device came again, long after its first copy.',
+    about: 'The request is a copy of an earlier one.',
     clause: 'had an earlier event sent again',
   },
   TENANT_SIGNAL: {

@@ -7,6 +7,7 @@ import { Facts, Page as Frame, Panel } from '../../components/page.tsx'
 import { Loaded } from '../../components/states.tsx'
 import { Time } from '../../components/time/time.tsx'
 import { SessionLink } from '../alert/session-link.tsx'
+import { ConnectionFact } from '../entities/connection.tsx'
 import { type Explanation, explanationQuery } from './explanation.ts'
 import { RawBody } from './raw-body.tsx'
 import { SignalTable } from './why/signal-table.tsx'
@@ -77,6 +78,10 @@ function Event({ shown }: { shown: Explanation }) {
                   {user}
                 </Link>
               ),
+            ],
+            [
+              'Connection',
+              <ConnectionFact connection={event.connection} key="from" tenant={tenant} />,
             ],
             ['SDK', `${event.sdk_version} on ${event.platform}`],
             ['Policy', `version ${policy.version}, ${policy.name}`],
