@@ -162,6 +162,10 @@ export const clickhousePrivileges = {
     shadow_decisions: add,
     installs: add,
     install_keys: add,
+    identity_keys: add,
+    identity_samples: add,
+    phone_links: add,
+    phone_installs: add,
     replays: add,
   },
   api: {

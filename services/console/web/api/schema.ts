@@ -2494,7 +2494,7 @@ export interface paths {
                             event_id: string;
                             tenant_id: string;
                             body: string;
-                            intact: boolean;
+                            intact: boolean | null;
                         };
                     };
                 };
@@ -4040,7 +4040,7 @@ export interface components {
                 answered: unknown;
                 recomputed: unknown;
             }[];
-            body_intact: boolean;
+            body_intact: boolean | null;
             forced: {
                 device_id: string;
                 rasp_score: number;

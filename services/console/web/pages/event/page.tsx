@@ -107,7 +107,7 @@ function Event({ shown }: { shown: Explanation }) {
 
 /** Whether the stored event still gives the answer of that time. */
 function Check({ shown: { matches, body_intact: intact } }: { shown: Explanation }) {
-  if (!intact) return <Badge tone="bad">the stored body was changed</Badge>
+  if (intact === false) return <Badge tone="bad">the stored body was changed</Badge>
   return matches ? (
     <Badge tone="good">scored again: the same</Badge>
   ) : (
