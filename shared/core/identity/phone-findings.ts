@@ -20,8 +20,8 @@ export type PhoneFacts = {
 export const reinstalledMs = dayMs
 
 /**
- * The reasons of a phone. A denied one lifts the score to the highest that leads to REVIEW, or to
- * 100 where the policy lets correlation alone block; the others weigh nothing.
+ * The reasons of a phone. A denied one lifts the score to REVIEW, or to BLOCK where the policy lets
+ * correlation alone block; the others weigh nothing.
  * @param riskScore before
  */
 export function findPhoneReasons(
@@ -33,8 +33,9 @@ export function findPhoneReasons(
   const reasons: Reason[] = []
   const { phoneId: phone_id, confidence, installs, identifiersShared } = link
   if (deniedInstall !== null) {
-    const most = correlationAloneMax === 'BLOCK' ? 100 : Math.min(100, thresholds.block - 1)
-    const weight = Math.max(0, most - riskScore)
+    const { review, block } = thresholds
+    const least = correlationAloneMax === 'BLOCK' ? Math.min(100, block) : review
+    const weight = Math.max(0, least - riskScore)
     const evidence = { phone_id, confidence, device_id: deniedInstall }
     reasons.push({ code: 'DENY_LISTED_PHONE', weight, evidence })
   }

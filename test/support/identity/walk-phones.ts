@@ -1,43 +1,79 @@
 /**
- * The phones of a stream by a plain walk through its events: all rows are in memory, and each
- * install is decided at its first event with traits. Independent of how scorers find the rows.
+ * Phones by a plain walk: all rows are in memory, and each install is decided at its first event
+ * with traits. Independent of how scorers find the rows.
  */
 import { tenantPhonesMin } from '#shared/core/base/limits/entities.ts'
-import { listKeys } from '#shared/core/identity/comparison.ts'
-import { type DecidedLink, decideLink, type NewInstall } from '#shared/core/identity/decide-link.ts'
+import { type InstallTraits, listKeys } from '#shared/core/identity/comparison.ts'
+import {
+  type DecidedLink,
+  decideLink,
+  type Holders,
+  type NewInstall,
+} from '#shared/core/identity/decide-link.ts'
 import { toInstallTraits } from '#shared/core/identity/install-traits.ts'
 import { toInitialParameters } from '#shared/core/identity/parameters.ts'
 import type { AcceptedEvent } from '#shared/core/telemetry/event-batch.ts'
 
-/** Of fewer installs than a sample or a bound matters for. @returns by `tenant device` */
-export function walkPhones(events: readonly AcceptedEvent[]): Map<string, DecidedLink> {
+/**
+ * A walk through the installs of one tenant.
+ * @param countOf how many installs a key has that only counts; null of the others
+ */
+export function createPhoneWalk(
+  tenantId: string,
+  {
+    phones = tenantPhonesMin,
+    countOf = () => null,
+  }: { phones?: number; countOf?: (key: string) => number | null } = {},
+) {
   const links = new Map<string, DecidedLink>()
   const firsts = new Map<string, NewInstall>()
   const holders = new Map<string, Set<string>>()
-  const inOrder = events.toSorted((a, b) => a.streamOffset - b.streamOffset)
-  for (const event of inOrder) {
+  const holdersOf = (key: string): Holders => {
+    const count = countOf(key)
+    return count === null ? { installs: [...(holders.get(key) ?? [])] } : { count }
+  }
+  return {
+    links,
+    /** @returns the link of the install, which its first event decides */
+    add: (
+      deviceId: string,
+      traits: InstallTraits,
+      { streamOffset, receivedAtMs }: Pick<NewInstall, 'streamOffset' | 'receivedAtMs'> = {
+        streamOffset: firsts.size + 1,
+        receivedAtMs: firsts.size + 1,
+      },
+    ): DecidedLink => {
+      if (!links.has(deviceId)) {
+        const install = { tenantId, deviceId, traits, streamOffset, receivedAtMs }
+        firsts.set(deviceId, install)
+        const link = decideLink(install, {
+          holdersOf: ({ key }) => holdersOf(key),
+          linkOf: (id) => links.get(id),
+          firstTraitsOf: (id) => firsts.get(id)?.traits,
+          parameters: toInitialParameters(phones),
+        })
+        links.set(deviceId, link)
+      }
+      for (const { key } of listKeys(traits)) {
+        holders.set(key, new Set([...(holders.get(key) ?? []), deviceId]))
+      }
+      return links.get(deviceId)!
+    },
+  }
+}
+
+/** Of fewer installs than a sample or a bound matters for. @returns every link */
+export function walkPhones(events: readonly AcceptedEvent[]): DecidedLink[] {
+  const walks = new Map<string, ReturnType<typeof createPhoneWalk>>()
+  for (const event of events.toSorted((a, b) => a.streamOffset - b.streamOffset)) {
     const traits = toInstallTraits(event)
     if (traits === null) continue
-    const { tenant_id: tenantId, received_at: receivedAtMs, streamOffset } = event
-    const { device_id: deviceId } = event.body
-    const nameOf = (id: string) => `${tenantId} ${id}`
-    const holdersOf = (key: string) => holders.get(`${tenantId} ${key}`) ?? new Set<string>()
-    if (!links.has(nameOf(deviceId))) {
-      const install = { tenantId, deviceId, traits, streamOffset, receivedAtMs }
-      firsts.set(nameOf(deviceId), install)
-      const link = decideLink(install, {
-        holdersOf: ({ key }) => ({ installs: [...holdersOf(key)] }),
-        linkOf: (id) => links.get(nameOf(id)),
-        firstTraitsOf: (id) => firsts.get(nameOf(id))?.traits,
-        parameters: toInitialParameters(tenantPhonesMin),
-      })
-      links.set(nameOf(deviceId), link)
-    }
-    for (const { key } of listKeys(traits)) {
-      holders.set(`${tenantId} ${key}`, new Set([...holdersOf(key), deviceId]))
-    }
+    const { tenant_id: tenantId, received_at: receivedAtMs, streamOffset, body } = event
+    const walk = walks.get(tenantId) ?? createPhoneWalk(tenantId)
+    walks.set(tenantId, walk)
+    walk.add(body.device_id, traits, { streamOffset, receivedAtMs })
   }
-  return links
+  return [...walks.values()].flatMap(({ links }) => [...links.values()])
 }
 
 /** A Postgres without versions of parameters and with empty lists. */
