@@ -6,7 +6,7 @@ import { eventPageSchema, eventsQuerySchema } from '#shared/core/http/event-sche
 import { rejectUnavailable } from '#shared/io/clickhouse/unavailable.ts'
 import type { QueryLimiter } from '#shared/io/http/limit-queries.ts'
 import type { PhoneStore } from '#shared/io/identity/phone-store.ts'
-import { type FindPhones, readPhoneFields } from '#shared/io/identity/read-phone-fields.ts'
+import { readPhoneFields } from '#shared/io/identity/read-phone-fields.ts'
 import type { Postgres } from '#shared/io/postgres/postgres.ts'
 import { toEvent } from '#shared/io/telemetry/decided-event.ts'
 import type { EventListQuery, EventListStore } from '#shared/io/telemetry/event-list-store.ts'
@@ -21,14 +21,14 @@ export type EventListDeps = {
   limited: QueryLimiter
 }
 
-type PhonesQuery = Parameters<FindPhones>[0]
+type PhonesQuery = Parameters<PhoneStore['findPhonesOfDevices']>[0]
 
 /** Adds the route. */
 export function addEventListRoute(app: ConsoleApp, deps: EventListDeps): void {
   const list = deps.limited('events', eventListLimits, (query: EventListQuery) =>
     deps.eventList.listEvents(query),
   )
-  const findPhones = deps.limited('event_phones', phoneReadLimits, (query: PhonesQuery) =>
+  const findPhones = deps.limited('device_phones', phoneReadLimits, (query: PhonesQuery) =>
     deps.phones.findPhonesOfDevices(query),
   )
   app.get(
@@ -51,9 +51,9 @@ export function addEventListRoute(app: ConsoleApp, deps: EventListDeps): void {
       const after = cursor === undefined ? null : toEventPosition(scope, cursor)
       const { events, next } = await list({ tenantId, filter, limit, after }).catch(reject)
       const deviceIds = events.map(({ deviceId }) => deviceId)
-      const toPhone = await readPhoneFields(findPhones, { tenantId, deviceIds })
+      const toPhoneField = await readPhoneFields(findPhones, { tenantId, deviceIds })
       return {
-        data: events.map((event) => ({ ...toEvent(event), ...toPhone(event.deviceId) })),
+        data: events.map((event) => ({ ...toEvent(event), ...toPhoneField(event.deviceId) })),
         limit,
         next_cursor: next && toEventCursor(scope, next),
       }

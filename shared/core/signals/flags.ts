@@ -257,12 +257,12 @@ export const flags: Readonly<Record<Flag, FlagText>> = {
   REINSTALLED: {
     name: 'Reinstalled',
     about: 'A phone that is known from an earlier install has installed the app again.',
-    clause: 'had the app installed before',
+    clause: 'has installed the app again',
   },
   IDENTIFIERS_SHARED: {
     name: 'Shared identifiers',
     about: 'The identifiers of the phone are those of several phones: copied, or not unique.',
-    clause: 'has identifiers that other phones have too',
+    clause: 'has the identifiers of other phones',
   },
   MANY_DEVICES_PER_USER: {
     name: 'Many devices',
@@ -306,7 +306,7 @@ export const flags: Readonly<Record<Flag, FlagText>> = {
   },
   REPLAYED: {
     name: 'Replayed event',
-    about: 'An earlier event of the device came again, long after its first copy.',
+    about: 'An earlier event of the device came again, late or from another network.',
     clause: 'had an earlier event sent again',
   },
   TENANT_SIGNAL: {
@@ -331,9 +331,9 @@ export const flags: Readonly<Record<Flag, FlagText>> = {
     clause: 'is on the deny list',
   },
   DENY_LISTED_PHONE: {
-    name: 'Phone on the deny list',
+    name: 'Denied phone',
     about: 'An earlier install of the phone is on the deny list.',
-    clause: 'had an earlier install that is on the deny list',
+    clause: 'had an install that is on the deny list',
   },
   CONNECTION_ALLOWED: {
     name: 'Allowed connection',

@@ -4113,6 +4113,7 @@ export interface components {
                 sdk_version: string;
                 platform: string;
                 epoch: number;
+                connection: components["schemas"]["Connection"] | null;
             };
             policy: {
                 version: number;
