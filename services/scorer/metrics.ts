@@ -4,6 +4,7 @@ import { createBoundedLabel } from '#shared/core/base/bounded-labels.ts'
 import { dropReasons } from '#shared/core/base/outcome.ts'
 import { type DecidedLink, linkKinds } from '#shared/core/identity/decide-link.ts'
 import type { AcceptedRegistration } from '#shared/core/installs/registration.ts'
+import { isLate, type Replay } from '#shared/core/installs/replays.ts'
 import type { AcceptedEvent } from '#shared/core/telemetry/event-batch.ts'
 import { findPlaceholderIds } from '#shared/core/telemetry/placeholder-ids.ts'
 import type { RaiseOutcome } from '#shared/io/alerts/raise-alerts.ts'
@@ -77,8 +78,7 @@ type DecideObserver = {
   differing: (events: number) => void
   /** An event whose bytes were received before. */
   retried: () => void
-  /** Events whose bytes were received long before. */
-  replayed: (events: number) => void
+  replayed: (copies: readonly Replay[]) => void
   /** Installs whose phone was decided. */
   linked: (links: readonly DecidedLink[]) => void
   unknownPolicy: () => void
@@ -238,8 +238,11 @@ function createDecideObserver(metrics: Metrics): DecideObserver {
   )
   const replays = metrics.counter(
     'di_events_replayed_total',
-    'Events whose bytes were received more than ten minutes before, repeats included',
+    'Events whose bytes were received before: more than ten minutes ago, or (reason network) ' +
+      'sooner but from another network; repeats included',
+    ['reason'],
   )
+  startAtZero(replays, [{ reason: 'late' }, { reason: 'network' }])
   const links = metrics.counter(
     'di_phone_links_total',
     'Installs whose phone was decided, by kind: first, linked or possible; repeats included',
@@ -275,7 +278,9 @@ function createDecideObserver(metrics: Metrics): DecideObserver {
     existing: (alerts) => existing.inc(alerts),
     differing: (events) => differing.inc(events),
     retried: () => retries.inc(),
-    replayed: (events) => replays.inc(events),
+    replayed: (copies) => {
+      for (const copy of copies) replays.inc({ reason: isLate(copy) ? 'late' : 'network' })
+    },
     linked: (all) => {
       for (const { kind, identifiersShared } of all) {
         links.inc({ kind })

@@ -7,7 +7,7 @@
 import type { AlertCandidate } from '#shared/core/alerts/decide-alert.ts'
 import { decideAlert } from '#shared/core/alerts/decide-alert.ts'
 import type { DecidedLink } from '#shared/core/identity/decide-link.ts'
-import { isReplay } from '#shared/core/installs/replays.ts'
+import { type FirstCopy, isReplay } from '#shared/core/installs/replays.ts'
 import { defaultPolicy } from '#shared/core/policies/default-policy.ts'
 import type { Policy } from '#shared/core/policies/policy.ts'
 import {
@@ -80,10 +80,10 @@ async function raiseBatch(
   const replays: ReplayedEvent[] = []
   const links = new Map<string, DecidedLink>()
   const decided = await decide(events, deps, {
-    onRetry: (event, firstAtMs) => {
+    onRetry: (event, first) => {
       observe.retried()
       repeats.add(event)
-      if (isReplay({ firstAtMs, atMs: event.received_at })) replays.push({ event, firstAtMs })
+      if (isReplay({ ...first, atMs: event.received_at })) replays.push({ event, ...first })
     },
     onLink: (link) => links.set(`${link.tenantId} ${link.deviceId}`, link),
   })
@@ -133,14 +133,14 @@ async function storeDecisions(
   observe.differing(different.length)
 }
 
-/** Stores copies that came long after the first; the device's next event tells of them. */
+/** Stores copies that are replays; the device's next event tells of them. */
 async function storeReplays(
   replays: readonly ReplayedEvent[],
   { replays: writer, observe }: DecideBatchDeps,
 ): Promise<void> {
   if (replays.length === 0) return
   await observe.timed('replays', writer.insertReplays(replays))
-  observe.replayed(replays.length)
+  observe.replayed(replays.map(({ event, ...first }) => ({ ...first, atMs: event.received_at })))
 }
 
 /** Stores which phones new installs are on; a batch without any costs nothing. */
@@ -231,7 +231,7 @@ function toCandidates(decided: readonly Decided[]): CandidateOfEvent[] {
 }
 
 type WhileDeciding = {
-  onRetry: (event: AcceptedEvent, firstAtMs: number) => void
+  onRetry: (event: AcceptedEvent, first: FirstCopy) => void
   /** The install of an event has no stored link yet. */
   onLink: (link: DecidedLink) => void
 }
@@ -257,7 +257,7 @@ async function decide(
     const policy = policyOf(event)
     if (features.phone?.decided) onLink(features.phone.decided)
     // The same bytes were decided when they were first received.
-    if (features.retry) onRetry(event, features.firstAtMs)
+    if (features.firstCopy !== null) onRetry(event, features.firstCopy)
     else decided.push({ event, policy, features, risk: decideRisk(event, policy, features) })
   })
   return decided

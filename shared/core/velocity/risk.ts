@@ -1,6 +1,7 @@
 /** Decides the risk of an event, which alerts are raised by, from its policy and risk features. */
 
 import { findPhoneReasons, type PhoneFacts } from '#shared/core/identity/phone-findings.ts'
+import type { FirstCopy } from '#shared/core/installs/replays.ts'
 import { applyListToRisk, findListReason } from '#shared/core/lists/lists.ts'
 import type { Policy } from '#shared/core/policies/policy.ts'
 import { actions, type Reason, toAction } from '#shared/core/scoring/score.ts'
@@ -26,10 +27,8 @@ export type RiskFeatures = {
   details: ReadonlyMap<string, Record<string, unknown>>
   /** Categories that its SDK version usually fills and this event leaves empty. */
   missing: Finding | null
-  /** Whether the same bytes were accepted before: then this is a client's retry, or a replay. */
-  retry: boolean
-  /** When the same bytes were first received, in ms since 1970. */
-  firstAtMs: number
+  /** Where the same bytes were accepted before: then this is a client's retry, or a replay. */
+  firstCopy: FirstCopy | null
   /** What the order of the stream tells of its install and its device. */
   order: OrderFacts
   /** The phone that its install is on; null where that is not known. */
@@ -41,8 +40,7 @@ export const noRiskFeatures: RiskFeatures = {
   counts: new Map(),
   details: new Map(),
   missing: null,
-  retry: false,
-  firstAtMs: 0,
+  firstCopy: null,
   order: noOrderFacts,
   phone: null,
 }

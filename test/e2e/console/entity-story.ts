@@ -224,13 +224,15 @@ export function describeEntities(getStory: () => EntityStory): void {
     it('shows the score of each session as a chart, and the same as a table', async () => {
       const { page } = getStory()
       await open(deviceAt('phone'))
-      await page.getByRole('img', { name: /^Score of each session/ }).waitFor()
+      await page.getByRole('img', { name: /^Risk score of each session/ }).waitFor()
       await button('Table').click()
-      const { device } = await read<{ device: { sessions: { rasp_score: number }[] } }>(
+      const { device } = await read<{ device: { sessions: { risk_score: number }[] } }>(
         deviceAt('phone'),
       )
-      const scores = (await readTable('Score of each session')).map(([, score]) => Number(score))
-      expect(scores).toEqual(device.sessions.map((one) => one.rasp_score).toReversed())
+      const scores = (await readTable('Risk score of each session')).map(([, score]) =>
+        Number(score),
+      )
+      expect(scores).toEqual(device.sessions.map((one) => one.risk_score).toReversed())
       expect(Math.max(...scores)).toBeGreaterThan(0)
     })
 

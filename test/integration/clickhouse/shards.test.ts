@@ -334,7 +334,7 @@ describe('an answer', () => {
     const features = await expectSame(async (clickhouse) =>
       createRiskFeatureStore(clickhouse, noPhones).loadRiskFeatures(events, () => presets.strict),
     )
-    expect(features.filter((one) => one.retry).length).toBeGreaterThan(0)
+    expect(features.filter((one) => one.firstCopy !== null).length).toBeGreaterThan(0)
     expect(features.filter((one) => one.counts.size > 0).length).toBeGreaterThan(50)
     const parts = events.slice(300, 400).map((event) => ({
       tenantId: event.tenant_id,

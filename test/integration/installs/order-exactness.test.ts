@@ -203,17 +203,20 @@ describe('decisions of one scorer', () => {
   it('come with a row of each registration, and of each replay by the hour', async () => {
     const read = async (query: string) => {
       const result = await clickhouse.query({ query, format: 'JSONCompactEachRow' })
-      return result.json<[string]>()
+      return result.json<[string, boolean]>()
     }
-    expect(await read('select toString(count()) from installs final')).toEqual([
-      [String(stream.registrations)],
+    expect(await read('select toString(count()), true from installs final')).toEqual([
+      [String(stream.registrations), true],
     ])
     const replays = await read(`select concat(tenant_id, ' ', device_id, ' ',
-        toString(JSONExtractInt(body, 'nonce')), ' ', toString(intDiv(toUnixTimestamp(hour), 3600)))
+        toString(JSONExtractInt(body, 'nonce')), ' ', toString(intDiv(toUnixTimestamp(hour), 3600))), network_changed
       from replays final
       inner join (select event_id, body from telemetry final) as telemetry using (event_id)`)
-    expect(new Set(replays.flat())).toEqual(stream.replays)
-    expect(stream.replays.size).toBeGreaterThan(10)
+    expect(new Map(replays)).toEqual(stream.replays)
+    for (const isElsewhere of [false, true]) {
+      const some = [...stream.replays.values()].filter((one) => one === isElsewhere)
+      expect(some.length).toBeGreaterThan(10)
+    }
   })
 
   it('come with the keys of each install and its traits, from the first event with them on', async () => {

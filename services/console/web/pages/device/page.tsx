@@ -58,7 +58,8 @@ export function Page() {
                   ['Device', <Id key="id" most={64} value={known.device_id} />],
                   ['First seen', <Time at={known.first_seen_at} exact key="first" />],
                   ['Last seen', <Time at={known.last_seen_at} exact key="last" />],
-                  ['Highest score', known.peak_rasp_score],
+                  ['Highest risk score', known.risk_score],
+                  ['Highest device score', known.peak_rasp_score],
                   ['Registration', toInstallText(known.install)],
                   [
                     'Connection',

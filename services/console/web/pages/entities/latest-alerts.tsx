@@ -26,7 +26,7 @@ const columns: Column<Alert>[] = [
   },
   {
     id: 'score',
-    head: 'Score',
+    head: 'Risk',
     numeric: true,
     cell: ({ decision }) => decision.risk_score,
     width: '5rem',
