@@ -403,7 +403,7 @@ describe('a reinstall', () => {
       device_id,
       ...reasons.filter(({ weight }) => weight > 0).map(({ evidence }) => evidence),
     ])
-    expect(found).toEqual([
+    expect(found.sort()).toEqual([
       ['c', { metric: 'installs_per_phone', count: 3, threshold: 2, window: '1h' }],
       ['d', { metric: 'users_per_phone', count: 2, threshold: 1, window: '1h' }],
     ])
