@@ -2,79 +2,24 @@
 // the simulated fleet what the pure functions say.
 import { describe, expect, it } from 'vitest'
 import { dayMs } from '#shared/core/base/instants.ts'
-import {
-  type CoverableSession,
-  isCovered,
-  toCoverage,
-  toSessionOutcome,
-} from '#shared/core/outcomes/coverage.ts'
-import { type Outcome, toCountingLabels, toOutcome } from '#shared/core/outcomes/labels.ts'
+import type { Outcome } from '#shared/core/outcomes/labels.ts'
 import { toRate } from '#shared/core/outcomes/wilson.ts'
 import type { Clickhouse } from '#shared/io/clickhouse/clickhouse.ts'
 import { fleetTenant } from '../../support/analytics/fleet-history.ts'
-import type { HistoryEvent } from '../../support/analytics/history-alerts.ts'
-import type { HistoryLabel } from '../../support/analytics/history-labels.ts'
+import {
+  findKnownSessions,
+  sumLosses,
+  toCents,
+  toSessionKey,
+} from '../../support/analytics/known-sessions.ts'
 import type { CookbookRig } from './cookbook-networks.ts'
-
-type Known = CoverableSession & { events: HistoryEvent[]; outcome: Outcome; labels: HistoryLabel[] }
-
-const toKey = (deviceId: string, sessionId: string) => JSON.stringify([deviceId, sessionId])
-/** Cents of a decimal text. */
-const toCents = (amount: unknown) => Math.round(Number(amount) * 100)
 
 export function describeLabels({
   answer,
   findHistory,
   findClickhouse,
 }: CookbookRig & { findClickhouse: () => Clickhouse }): void {
-  const sessionsOf = () =>
-    [
-      ...Map.groupBy(findHistory().events, ({ event: { body } }) =>
-        toKey(body.device_id, body.session_id),
-      ).values(),
-    ].map((events) => ({
-      deviceId: events[0]!.event.body.device_id,
-      sessionId: events[0]!.event.body.session_id,
-      users: events.flatMap(({ event: { body } }) =>
-        [body.user_id, body.account_id].filter((id) => id !== undefined),
-      ),
-      eventIds: events.map(({ event }) => event.event_id),
-      startedAtMs: Math.min(...events.map(({ event }) => event.received_at)),
-      events,
-    }))
-  const findKnown = (): Known[] => {
-    const { alerts, labels } = findHistory()
-    const counting = toCountingLabels(labels) as HistoryLabel[]
-    const judged = Map.groupBy(
-      alerts.filter(({ disposition }) => ['CONFIRMED', 'FALSE_POSITIVE'].includes(disposition)),
-      ({ deviceId, sessionId }) => toKey(deviceId, sessionId),
-    )
-    return sessionsOf().flatMap((session) => {
-      const dispositions = (judged.get(toKey(session.deviceId, session.sessionId)) ?? []).map(
-        ({ disposition }) => (disposition === 'CONFIRMED' ? 'fraud' : 'legitimate'),
-      )
-      const outcome = toSessionOutcome(session, counting, dispositions)
-      const covering = counting.filter((label) => isCovered(session, toCoverage(label)))
-      return outcome === null ? [] : [{ ...session, outcome, labels: covering }]
-    })
-  }
-  /** Of each loss the cents, by currency. */
-  const sumLosses = (known: readonly Known[]) => {
-    const losses = new Map<string, HistoryLabel>()
-    for (const { labels, outcome } of known) {
-      for (const label of labels) {
-        if (outcome !== 'fraud' || toOutcome(label.label) !== 'fraud') continue
-        const loss = label.externalId === '' ? label.labelId : `external ${label.externalId}`
-        const present = losses.get(loss)
-        if (present === undefined || present.seq < label.seq) losses.set(loss, label)
-      }
-    }
-    const sums: Record<string, number> = {}
-    for (const { amount, currency } of losses.values()) {
-      if (currency !== null) sums[currency] = (sums[currency] ?? 0) + toCents(amount)
-    }
-    return sums
-  }
+  const findKnown = () => findKnownSessions(findHistory())
 
   describe('a labelled session', () => {
     it('is what the pure function says, for every session of the fleet', async () => {
@@ -86,12 +31,16 @@ export function describeLabels({
       })
       const found = (await result.json<[string, string, Outcome, string[]]>()).map(
         ([device, session, outcome, ids]) =>
-          [toKey(device, session), outcome, ids.filter((id) => id.startsWith('lbl_'))] as const,
+          [
+            toSessionKey(device, session),
+            outcome,
+            ids.filter((id) => id.startsWith('lbl_')),
+          ] as const,
       )
       const known = findKnown().map(
         ({ deviceId, sessionId, outcome, labels }) =>
           [
-            toKey(deviceId, sessionId),
+            toSessionKey(deviceId, sessionId),
             outcome,
             labels.map(({ labelId }) => labelId).sort(),
           ] as const,
@@ -174,10 +123,10 @@ export function describeLabels({
       const { rows } = await answer('harmed-honest-users')
       const honest = findKnown().filter(({ outcome }) => outcome === 'legitimate')
       const alerted = new Set(
-        findHistory().alerts.map(({ deviceId, sessionId }) => toKey(deviceId, sessionId)),
+        findHistory().alerts.map(({ deviceId, sessionId }) => toSessionKey(deviceId, sessionId)),
       )
       const harmed = honest.filter(({ deviceId, sessionId }) =>
-        alerted.has(toKey(deviceId, sessionId)),
+        alerted.has(toSessionKey(deviceId, sessionId)),
       )
       const { rate, low } = toRate(harmed.length, honest.length)
       expect(rows).toEqual([
