@@ -266,7 +266,7 @@ describe('di fleet --history', () => {
 
   it('gives every question of the cookbook rows, and reconciliation agrees', async () => {
     type Question = { name: string; sql: string; parameters: Record<string, string> }
-    const size = ['--history', '90', '--devices', '350', '--seed', '7']
+    const size = ['--history', '90', '--devices', '500', '--seed', '7']
     const made = await di('fleet', '--json', ...size, '--tenant', 'ninety')
     expect([made.code, made.error]).toEqual([0, ''])
     const { from, to, events, replays, alerts, dispositions } = JSON.parse(made.out) as {
