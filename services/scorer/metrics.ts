@@ -2,6 +2,7 @@
 import type { AlertCandidate } from '#shared/core/alerts/decide-alert.ts'
 import { createBoundedLabel } from '#shared/core/base/bounded-labels.ts'
 import { dropReasons } from '#shared/core/base/outcome.ts'
+import { type DecidedLink, linkKinds } from '#shared/core/identity/decide-link.ts'
 import type { AcceptedRegistration } from '#shared/core/installs/registration.ts'
 import { isLate, type Replay } from '#shared/core/installs/replays.ts'
 import type { AcceptedEvent } from '#shared/core/telemetry/event-batch.ts'
@@ -17,10 +18,12 @@ import { latencyBucketsSeconds, type Metrics, startAtZero } from '#shared/io/pro
 type ScorerStep =
   | 'insert'
   | 'registrations'
+  | 'identity'
   | 'reconciliation'
   | 'risk_features'
   | 'decisions'
   | 'replays'
+  | 'phone_links'
   | 'raised'
   | 'session'
   | 'raise'
@@ -56,6 +59,8 @@ type StoreObserver = {
    */
   inserted: (messages: readonly StoredMessage[], nowMs: number, withoutSignals: number) => void
   registered: (registrations: readonly AcceptedRegistration[]) => void
+  /** @param keys stored keys of installs, repeats included */
+  identified: (keys: number) => void
   /** @param values signal values that only the stored body has, by tenant */
   leftOut: (values: ReadonlyMap<string, number>) => void
   dropped: (deadLetters: readonly Pick<DeadLetter, 'reason'>[]) => void
@@ -74,6 +79,8 @@ type DecideObserver = {
   /** An event whose bytes were received before. */
   retried: () => void
   replayed: (copies: readonly Replay[]) => void
+  /** Installs whose phone was decided. */
+  linked: (links: readonly DecidedLink[]) => void
   unknownPolicy: () => void
   hintFailed: () => void
 }
@@ -128,6 +135,10 @@ function createStoreObserver(metrics: Metrics): StoreObserver {
     'Stored registrations of installs by provider and verdict, repeats included',
     ['provider', 'verdict'],
   )
+  const identityKeys = metrics.counter(
+    'di_identity_keys_stored_total',
+    'Stored keys of installs, repeats included',
+  )
   const garbled = metrics.counter(
     'di_messages_garbled_total',
     'Messages that arrived other than the stream has them, and were read again',
@@ -157,6 +168,7 @@ function createStoreObserver(metrics: Metrics): StoreObserver {
         registrations.inc({ provider: body.provider, verdict: body.verdict })
       }
     },
+    identified: (keys) => identityKeys.inc(keys),
     garbled: () => garbled.inc(),
     leftOut: (values) => {
       for (const [tenant, count] of values) leftOut.inc({ tenant }, count)
@@ -231,6 +243,19 @@ function createDecideObserver(metrics: Metrics): DecideObserver {
     ['reason'],
   )
   startAtZero(replays, [{ reason: 'late' }, { reason: 'network' }])
+  const links = metrics.counter(
+    'di_phone_links_total',
+    'Installs whose phone was decided, by kind: first, linked or possible; repeats included',
+    ['kind'],
+  )
+  startAtZero(
+    links,
+    linkKinds.map((kind) => ({ kind })),
+  )
+  const shared = metrics.counter(
+    'di_identifiers_shared_total',
+    'New installs with the identifiers of several phones, repeats included',
+  )
   const differing = metrics.counter(
     'di_decisions_stored_total',
     'Stored decisions that differ from the edge’s, repeats included',
@@ -255,6 +280,12 @@ function createDecideObserver(metrics: Metrics): DecideObserver {
     retried: () => retries.inc(),
     replayed: (copies) => {
       for (const copy of copies) replays.inc({ reason: isLate(copy) ? 'late' : 'network' })
+    },
+    linked: (all) => {
+      for (const { kind, identifiersShared } of all) {
+        links.inc({ kind })
+        if (identifiersShared) shared.inc()
+      }
     },
     unknownPolicy: () => policies.inc(),
     hintFailed: () => hints.inc(),

@@ -61,6 +61,12 @@ function toAdded(
   return added.length === 0 ? '' : `, also for ${added.join(', ')}`
 }
 
+const bodyTexts = {
+  true: 'as it was signed, byte for byte',
+  false: 'NOT the bytes that were signed',
+  null: 'as it was signed, with hashes in the place of identifiers',
+} as const
+
 function toProof(explanation: EventExplanation): string {
   const { answered, decided, recomputed, matches, differences } = explanation
   const evidence = explanation.evidence_differs
@@ -72,9 +78,7 @@ function toProof(explanation: EventExplanation): string {
       answered: toVerdict(answered),
       recomputed: toVerdict(recomputed),
       matches: matches ? `yes${evidence}` : 'NO',
-      body: explanation.body_intact
-        ? 'as it was signed, byte for byte'
-        : 'NOT the bytes that were signed',
+      body: bodyTexts[`${explanation.body_intact}`],
       document: explanation.policy.document_intact
         ? 'as it was hashed'
         : 'NOT the bytes that were hashed',

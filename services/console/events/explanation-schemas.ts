@@ -33,6 +33,14 @@ const explainedAlertSchema = z.object({
   correlation_reasons: z.array(reasonSchema).describe('the reasons that come from risk features'),
 })
 
+export const isIntactSchema = z
+  .boolean()
+  .nullable()
+  .describe(
+    'whether the stored body has the bytes that were signed; null when hashes stand for its ' +
+      'identifiers, so that its id does not say',
+  )
+
 export const eventExplanationSchema = z
   .object({
     event: z.object({
@@ -84,7 +92,7 @@ export const eventExplanationSchema = z
     differences: z.array(
       z.object({ field: z.string(), answered: z.unknown(), recomputed: z.unknown() }),
     ),
-    body_intact: z.boolean().describe('whether the stored body has the bytes that were signed'),
+    body_intact: isIntactSchema,
     forced: z
       .object({ device_id: z.string(), rasp_score: z.number().int(), rasp_action: actionSchema })
       .nullable()

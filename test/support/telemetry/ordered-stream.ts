@@ -129,6 +129,8 @@ function toEvent(
     nonce: n,
     connection: toConnection(one),
     signals: { root: { magisk_detected: n % 7 === 0 } },
+    ...(n % 4 === 0 ? {} : { more: { device: toDevice(one) } }),
+    ...(n % 5 === 0 ? { userId: `u-${one.model % 6}` } : {}),
   }
   if (!one.hasInstall) return event
   // A counter rises by one or two, stays, or falls back.
@@ -138,6 +140,14 @@ function toEvent(
   const install = { token_id: `token-of-${deviceId}`, attested_key: key }
   return { ...event, install: one.step === 3 ? install : { ...install, counter } }
 }
+
+/** What an edge keeps of a phone; two in three of a device's events tell the same. */
+const toDevice = ({ model, key, step }: Drawn) => ({
+  identifiers: { keychain_id: `${key}${'-'.repeat(22)}`.slice(0, 22) },
+  ...{ brand: 'Maker', model: `Phone ${model % 3}`, screen: '1080x2400' },
+  ...{ storage_bytes: 128e9, memory_bytes: 8e9, os_version: '16' },
+  ...{ locale: step === 0 ? 'de-DE' : 'en-GB', time_zone: 'Europe/Berlin' },
+})
 
 const sizes = [1, 3, 9, 2, 17, 5]
 const sizeMax = Math.max(...sizes)
