@@ -266,7 +266,7 @@ describe('di fleet --history', () => {
 
   it('gives every question of the cookbook rows, and reconciliation agrees', async () => {
     type Question = { name: string; sql: string; parameters: Record<string, string> }
-    const size = ['--history', '90', '--devices', '700', '--seed', '7']
+    const size = ['--history', '90', '--devices', '500', '--seed', '7']
     const made = await di('fleet', '--json', ...size, '--tenant', 'ninety')
     expect([made.code, made.error]).toEqual([0, ''])
     const { from, to, events, replays, alerts, dispositions } = JSON.parse(made.out) as {
@@ -339,7 +339,7 @@ describe('di fleet --history', () => {
       return Number(count)
     }
     try {
-      const size = ['--history', '90', '--devices', '1500', '--tenant', 'cut']
+      const size = ['--history', '90', '--devices', '500', '--tenant', 'cut']
       const env = { ...process.env, DATA_DIR: running.dataDir }
       const made = promisify(execFile)(process.execPath, [cli, 'fleet', ...size], { env })
       const ended = expect(made).rejects.toMatchObject({

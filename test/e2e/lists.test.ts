@@ -3,8 +3,6 @@
  * answer of the edge, the alert and the explanation; and the pages.
  */
 
-import { execFile } from 'node:child_process'
-import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { findOverflow, findViolations } from '../support/console/accessibility.ts'
 import { launchBrowser, openPage } from '../support/console/browser.ts'
@@ -16,7 +14,7 @@ import {
   type Tenant,
   toBody,
 } from '../support/http/tenant-client.ts'
-import { nodeEnv } from '../support/process/node-env.ts'
+import { runDi } from '../support/process/command-line.ts'
 import { startStack, type TestStack } from '../support/process/stack.ts'
 import { until } from '../support/process/until.ts'
 
@@ -35,9 +33,8 @@ afterAll(async () => {
 
 /** Runs a command of the command line on the stack. */
 async function di<T>(...args: string[]): Promise<T> {
-  const env = { ...nodeEnv(), DATA_DIR: running.dataDir }
-  const command = ['services/console/cli.ts', ...args, '--json']
-  const { stdout } = await promisify(execFile)(process.execPath, command, { env })
+  const { status, stdout, stderr } = await runDi([...args, '--json'], { DATA_DIR: running.dataDir })
+  if (status !== 0) throw new Error(stderr)
   return JSON.parse(stdout) as T
 }
 const frida = { debugger: { frida_detected: true } }
@@ -200,8 +197,7 @@ describe('a connection', () => {
       [['--asn', '64500', '--country', 'DE'], 'Give one of --device ID'],
     ] as const
     for (const [which, says] of refused) {
-      const failed = await add(...which).catch((error: { stderr: string }) => error.stderr)
-      expect(failed).toContain(says)
+      await expect(add(...which)).rejects.toThrow(says)
     }
   })
 })

@@ -41,6 +41,8 @@ export const harmless: Record<string, string> = {
 export const builtAtRunTime: Record<string, string> = {
   'deploy/local/nats/nats-fetch.ts': "a key of the machine's own apt sources",
   'shared/core/http/event-schemas.ts': 'the six categories of signals',
+  'shared/core/identity/install-traits.ts': 'the length of a hash',
+  'shared/core/identity/sent-identifiers.ts': 'the greatest length of a name',
   'shared/io/migrations/migration-files.ts': 'the number of a migration',
 }
 

@@ -28,7 +28,7 @@ describe('the policies of an edge', () => {
   })
 
   it('are as many as are in use, after any number of versions', () => {
-    for (let version = 0; version < 1_000; version++) {
+    for (let version = 0; version < 100; version++) {
       policies.setDocument(`v${version}`, defaultPolicy)
       expect(policies.use('acme', `v${version}`)).not.toBeNull()
       policies.setDocument(`v${version - 1}`, undefined)
