@@ -22,6 +22,11 @@ const writeAudit = 'insert(actor, tenant_id, action, before, after)'
 const schema: TablePrivileges = { schema_migrations: read }
 const policies: TablePrivileges = { policy_documents: read, tenant_policies: read }
 
+/** Which phone an install is on, and not who says so and why. */
+const correctedPhones = [
+  'select(correction_id, tenant_id, device_id, from_phone_id, phone_id, at, undone_at)',
+] as const
+
 export const postgresPrivileges = {
   scorer: {
     ...schema,
@@ -37,6 +42,7 @@ export const postgresPrivileges = {
     shadow_policies: read,
     shadow_policy_changes: read,
     stream_incarnations: add,
+    phone_corrections: correctedPhones,
   },
   api: {
     ...schema,
@@ -63,6 +69,7 @@ export const postgresPrivileges = {
     list_entries: change,
     list_shards: count,
     connection_lists: count,
+    phone_corrections: correctedPhones,
     audit_log: [writeAudit],
     // What is published. The private halves are in another column.
     verdict_keys: ['select(kid, state, public_jwk, created_at, kept_until)'],
@@ -103,7 +110,7 @@ export const postgresPrivileges = {
           'delivery_attempts',
           'idempotent_answers',
         ],
-        ...['list_entries', 'list_shards', 'connection_lists'],
+        ...['list_entries', 'list_shards', 'connection_lists', 'phone_corrections'],
         ...[
           'replication_changes',
           'replication_removals',
@@ -135,6 +142,8 @@ const history: TablePrivileges = {
   user_devices: read,
   decisions: read,
   installs: read,
+  phone_links: read,
+  phone_installs: read,
 }
 const reconciliation: TablePrivileges = {
   reconciliation_entries: read,

@@ -44,6 +44,7 @@ const erasureTables = [
   'replays',
   'installs',
   'install_keys',
+  'phone_corrections_replica',
   ...identityTables,
 ] as const
 export type ErasureTable = (typeof erasureTables)[number]
@@ -79,7 +80,8 @@ export type ErasureStore = {
   /** Removes these alerts from reconciliation. Call it before they are erased. */
   eraseExpectedAlerts: (tenantId: string, alertIds: readonly string[]) => Promise<void>
   /**
-   * Erases copies of alerts and deliveries, once they are gone from Postgres and none is copied.
+   * Erases copies of alerts, deliveries and corrections of phones, once they are gone from Postgres
+   * and none is copied.
    */
   eraseReplicas: (traces: ErasureTraces) => Promise<void>
   /**
@@ -138,6 +140,10 @@ export function createErasureStore(clickhouse: Clickhouse): ErasureStore {
         for (const condition of toReplicaConditions(traces)) {
           await mutate(clickhouse, traces, table, condition)
         }
+      }
+      const { phone_corrections_replica: corrections } = toConditions(traces).where
+      if (corrections !== none) {
+        await mutate(clickhouse, traces, 'phone_corrections_replica', corrections)
       }
     },
     rebuild: (traces) => rebuild(clickhouse, traces),
@@ -270,6 +276,7 @@ function toConditions(traces: ErasureTraces) {
     install_keys: ofDevice(
       `kind != 'issuer' and subject_hash = ${toKeyHash('device', subject.id)}`,
     ),
+    phone_corrections_replica: ofDevice(device),
     ...toIdentityConditions({ ...subject, sipHash }, is),
     sessions: `tenant_id = {tenant:String} and ${subject.kind === 'device' ? device : inUsers}`,
     devices: `tenant_id = {tenant:String} and ${subject.kind === 'device' ? device : inUsers}`,
@@ -340,6 +347,7 @@ const countedOnce: Record<CountedOnce, string> = {
   replays: 'uniqExact(event_id, hour)',
   installs: 'uniqExact(token_id)',
   install_keys: 'uniqExact(key_hash, kind, issuer_hash)',
+  phone_corrections_replica: 'uniqExact(device_id)',
   ...countedIdentities,
   sessions: 'uniqExact(device_id, session_id)',
   devices: 'uniqExact(device_id)',

@@ -13,6 +13,7 @@ import { LatestAlerts } from '../entities/latest-alerts.tsx'
 import { Links } from '../entities/links.tsx'
 import { Listed, PutOnList } from '../entities/listed.tsx'
 import { Networks } from '../entities/networks.tsx'
+import { PhoneFact } from '../entities/phone-fact.tsx'
 import { Sessions } from '../entities/sessions.tsx'
 import { NetworkDevices } from './network-devices.tsx'
 import { SignalChanges } from './signal-changes.tsx'
@@ -60,6 +61,7 @@ export function Page() {
                   ['Last seen', <Time at={known.last_seen_at} exact key="last" />],
                   ['Highest risk score', known.risk_score],
                   ['Highest device score', known.peak_rasp_score],
+                  ['Phone', <PhoneFact key="phone" phone={known.phone} tenant={tenant} />],
                   ['Registration', toInstallText(known.install)],
                   [
                     'Connection',

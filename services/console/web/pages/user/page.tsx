@@ -12,6 +12,7 @@ import { LatestAlerts } from '../entities/latest-alerts.tsx'
 import { Links } from '../entities/links.tsx'
 import { Listed, PutOnList } from '../entities/listed.tsx'
 import { Networks } from '../entities/networks.tsx'
+import { PhoneFact } from '../entities/phone-fact.tsx'
 import { Sessions, scoreTexts } from '../entities/sessions.tsx'
 
 type User = AnswerOf<'/admin/v1/tenants/{tenant_id}/users/{user_id}', 'get'>
@@ -96,6 +97,12 @@ const columnsOf = (tenant: string): Column<Device>[] => [
     numeric: true,
     cell: (device) => device.risk_score,
     width: '8rem',
+  },
+  {
+    id: 'phone',
+    head: 'Phone',
+    cell: ({ phone }) => <PhoneFact phone={phone} tenant={tenant} />,
+    width: '32%',
   },
   {
     id: 'peak',
