@@ -43,6 +43,9 @@ export const postgresPrivileges = {
     shadow_policy_changes: read,
     stream_incarnations: add,
     phone_corrections: correctedPhones,
+    identity_parameters: read,
+    // Whether an earlier install of a phone is denied.
+    list_entries: ['select(tenant_id, list, kind, id, created_at, expires_at)'],
   },
   api: {
     ...schema,
@@ -110,7 +113,13 @@ export const postgresPrivileges = {
           'delivery_attempts',
           'idempotent_answers',
         ],
-        ...['list_entries', 'list_shards', 'connection_lists', 'phone_corrections'],
+        ...[
+          'list_entries',
+          'list_shards',
+          'connection_lists',
+          'phone_corrections',
+          'identity_parameters',
+        ],
         ...[
           'replication_changes',
           'replication_removals',
