@@ -3,8 +3,9 @@ import type { DecidedLink } from '#shared/core/identity/decide-link.ts'
 import type { PhoneFacts } from '#shared/core/identity/phone-findings.ts'
 import type { Clickhouse } from '#shared/io/clickhouse/clickhouse.ts'
 import type { Queryable } from '#shared/io/postgres/postgres.ts'
+import { correctLinks, type LinkAt } from './corrected-links.ts'
 import { readDenied } from './denied-installs-store.ts'
-import { createLinkFinder, type FoundLink } from './link-finder.ts'
+import { createLinkFinder } from './link-finder.ts'
 import { createParameters } from './parameters-store.ts'
 import { createPhoneLinkWriter, type InstallName } from './phone-link-store.ts'
 
@@ -29,8 +30,18 @@ export function createPhones(clickhouse: Clickhouse, postgres: Queryable): Phone
   return {
     findFacts: async (installs) => {
       const found = await finder.findLinks(installs)
-      const denied = await findDenied(postgres, installs, found)
-      return found.map((one, at) => (one === null ? null : { ...one, deniedInstall: denied[at]! }))
+      const known = found.flatMap((one, at) =>
+        one === null ? [] : [{ at, ...one, atMs: installs[at]!.atMs }],
+      )
+      if (known.length === 0) return installs.map(() => null)
+      const links = await correctLinks({ clickhouse, postgres }, known)
+      const seen = known.map(({ atMs }, n) => ({ link: links[n]!, atMs }))
+      const denied = await findDenied(postgres, seen)
+      const facts = new Array<PhoneFacts | null>(installs.length).fill(null)
+      known.forEach(({ at, decided }, n) => {
+        facts[at] = { link: links[n]!, decided, deniedInstall: denied[n]! }
+      })
+      return facts
     },
     findFirstSeen: async (installs) => {
       const found = await finder.findLinks(installs)
@@ -47,16 +58,15 @@ export function createPhones(clickhouse: Clickhouse, postgres: Queryable): Phone
 /** Looks up the deny list only where a phone had an install before; of several the latest counts. */
 async function findDenied(
   postgres: Queryable,
-  installs: readonly SeenInstall[],
-  found: readonly (FoundLink | null)[],
+  links: readonly LinkAt[],
 ): Promise<(string | null)[]> {
-  const earlier = installs.map(({ tenantId }, at) =>
-    (found[at]?.link.installs ?? []).map((deviceId) => ({ tenantId, deviceId })),
+  const earlier = links.map(({ link: { tenantId, installs } }) =>
+    installs.map((deviceId) => ({ tenantId, deviceId })),
   )
   const wanted = earlier.flat()
-  if (wanted.length === 0) return installs.map(() => null)
+  if (wanted.length === 0) return links.map(() => null)
   const isDenied = await readDenied(postgres, wanted)
-  return installs.map(
+  return links.map(
     ({ atMs }, at) => earlier[at]!.findLast((one) => isDenied(one, atMs))?.deviceId ?? null,
   )
 }

@@ -3,8 +3,11 @@
 // is the one that a plain walk through the stream finds.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { AlertCandidate } from '#shared/core/alerts/decide-alert.ts'
+import { installsPerSample } from '#shared/core/base/limits/entities.ts'
+import type { NewInstall } from '#shared/core/identity/decide-link.ts'
 import {
   toIdentityKeys,
+  toInstallKey,
   toInstallTraits,
   toTraitsText,
 } from '#shared/core/identity/install-traits.ts'
@@ -14,6 +17,11 @@ import { toHash } from '#shared/core/velocity/key-hash.ts'
 import { type Clickhouse, createClickhouse } from '#shared/io/clickhouse/clickhouse.ts'
 import { onEveryNode } from '#shared/io/clickhouse/shards.ts'
 import { createIdentityKeyWriter } from '#shared/io/identity/identity-key-store.ts'
+import {
+  createKeyHolders,
+  type OffsetSpan,
+  placeKeys,
+} from '#shared/io/identity/identity-keys-reader.ts'
 import { readLinks, toName } from '#shared/io/identity/phone-link-store.ts'
 import { createPhones } from '#shared/io/identity/phones.ts'
 import { createInstallWriter } from '#shared/io/installs/install-store.ts'
@@ -114,6 +122,7 @@ async function startOver(): Promise<Map<string, AlertCandidate>> {
   for (const table of [
     ...['telemetry', 'activity', 'devices', 'sessions', 'user_devices'],
     ...Object.keys(tables),
+    'identity_samples',
   ]) {
     await clickhouse.command({ query: `truncate table ${table}` })
   }
@@ -319,6 +328,76 @@ describe('decisions of one scorer', () => {
       for (const batch of batchesOf(messages, 77)) await scorer.decide(batch)
     }
     expect(await readTables()).toEqual(before)
+  })
+})
+
+describe('a value of very many installs', () => {
+  const tenantId = 'hot'
+  const traits = { identifiers: { serial: 'constant' }, hardware: null, setup: null, network: null }
+  const first = (deviceId: string, streamOffset: number): NewInstall => {
+    const rest = { users: [], bootAtMs: null }
+    return { tenantId, deviceId, traits: { ...traits, ...rest }, streamOffset, receivedAtMs: 1 }
+  }
+  const [key] = placeKeys(first('any', 1))
+  const insert = (from: number, installs: number) =>
+    clickhouse.command({
+      query: `insert into identity_keys
+          (tenant_id, key_hash, device_id, stream_offset, received_at, traits, last_seen_at)
+        select '${tenantId}', ${key!.keyHash}, concat('i-', toString(number)), number, now64(3),
+          concat('t', toString(number % 3)), now64(3)
+        from numbers(${from}, ${installs})`,
+    })
+  const countAt = async (streamOffset: number, span: OffsetSpan) => {
+    const holders = createKeyHolders(clickhouse, span)
+    await holders.add([key!])
+    const found = holders.holdersOf(key!, streamOffset)
+    return 'count' in found ? found.count : found.installs
+  }
+
+  it('is counted as of each install, one by one while they are few, and then by a sample', async () => {
+    await startOver()
+    await insert(0, 1_000)
+    const all = { firstOffset: 0, lastOffset: 100_000 }
+    expect(await countAt(3, all)).toEqual(['i-0', 'i-1', 'i-2'])
+    expect(await countAt(1_000, all)).toHaveLength(1_000)
+    await insert(1_000, 59_000)
+    expect(await countAt(1_100, all)).toBe(1_100)
+    for (const streamOffset of [2_000, 10_000, 60_000]) {
+      const counts = []
+      // Whatever else is in the batch.
+      for (const firstOffset of [0, streamOffset - 500, streamOffset]) {
+        counts.push(await countAt(streamOffset, { firstOffset, lastOffset: streamOffset + 9 }))
+      }
+      expect(new Set(counts).size).toBe(1)
+      expect(Math.abs(Number(counts[0]) / streamOffset - 1)).toBeLessThan(0.5)
+    }
+    expect(Number(await countAt(60_000, all)) % installsPerSample).toBe(0)
+  })
+
+  it('leads to none of them, and is decided so in a batch of any size', async () => {
+    const { findFacts } = createPhones(clickhouse, emptyPostgres)
+    const rows = [1, 2, 3].map((n) => first(`new-${n}`, 70_000 + n))
+    for (const { deviceId, streamOffset, traits: own } of rows) {
+      for (const one of [key!.key, toInstallKey(deviceId)]) {
+        await clickhouse.insert({
+          table: 'identity_keys',
+          values: [
+            {
+              ...{ tenant_id: tenantId, key_hash: toHash(one), device_id: deviceId },
+              ...{ stream_offset: streamOffset, received_at: 1, last_seen_at: 1 },
+              traits: toTraitsText(own),
+            },
+          ],
+          format: 'JSONEachRow',
+        })
+      }
+    }
+    const together = await findFacts(rows.map((row) => ({ ...row, atMs: 1 })))
+    const alone = await findFacts([{ ...rows[1]!, atMs: 1 }])
+    expect(together[1]).toEqual(alone[0])
+    for (const { link } of together.map((one) => one!)) {
+      expect(link).toMatchObject({ kind: 'first', identifiersShared: false })
+    }
   })
 })
 

@@ -384,6 +384,43 @@ describe('a reinstall', () => {
     expect(await scorer.readMetric('di_phone_links_total', 'kind="linked"')).toBe(2)
   })
 
+  it('that an analyst took off its phone, or put on another, counts so from then on', async () => {
+    const correct = (n: number, deviceId: string, to: string, at: number) =>
+      rig.postgres.query(
+        `insert into phone_corrections
+           (correction_id, tenant_id, device_id, from_phone_id, phone_id, reason, actor, at)
+         values ($1, $2, $3, $4, $5, 'sold', 'admin', to_timestamp($6))`,
+        [
+          `phc_${`${tenantId}-${n}`.padEnd(22, '0')}`,
+          ...[tenantId, deviceId, toPhoneId(tenantId, 'banned'), toPhoneId(tenantId, to)],
+          (nowMs + at) / 1_000,
+        ],
+      )
+    await rig.postgres.query(
+      `insert into list_entries
+         (entry_id, tenant_id, list, kind, id, reason, created_by, shard, created_at)
+       values ($1, $2, 'deny', 'device', 'banned', 'fraud', 'admin', 0, to_timestamp($3))`,
+      [`lst_${tenantId.padEnd(22, '0')}`, tenantId, (nowMs - 5_000) / 1_000],
+    )
+    await rig.publish([install('banned', 1, 0), install('buyer', 1, 1), install('other', 2, 2)])
+    await rig.drained()
+    await correct(1, 'buyer', 'buyer', 1_000)
+    await correct(2, 'other', 'banned', 2_000)
+    const seen = (deviceId: string, at: number) =>
+      install(deviceId, deviceId === 'other' ? 2 : 1, at, { sessionId: `${deviceId}-${at}` })
+    await rig.publish([seen('buyer', 900), seen('buyer', 1_100)])
+    await rig.publish([seen('other', 1_900), seen('other', 2_100)])
+    await rig.drained()
+    const { rows } = await rig.postgres.query<{ session_id: string; phone_id: string }>(
+      'select session_id, phone_id from alerts where tenant_id = $1 order by session_id',
+      [tenantId],
+    )
+    const phone_id = toPhoneId(tenantId, 'banned')
+    expect(rows).toEqual(
+      ['buyer', 'buyer-900', 'other-2100'].map((session_id) => ({ session_id, phone_id })),
+    )
+  })
+
   it('counts towards rules on installs and users of a phone', async () => {
     const rule = (metric: VelocityMetric, threshold: number) =>
       ({ metric, windowSeconds: 3_600, threshold, weight: 50 }) as const
