@@ -73,6 +73,9 @@ export const postgresPrivileges = {
     list_shards: count,
     connection_lists: count,
     phone_corrections: correctedPhones,
+    // Labels, with a key that has the scope.
+    labels: add,
+    label_totals: count,
     audit_log: [writeAudit],
     // What is published. The private halves are in another column.
     verdict_keys: ['select(kid, state, public_jwk, created_at, kept_until)'],
@@ -115,6 +118,7 @@ export const postgresPrivileges = {
         ],
         ...['list_entries', 'list_shards', 'connection_lists', 'phone_corrections'],
         'identity_parameters',
+        ...['labels', 'label_totals'],
         ...[
           'replication_changes',
           'replication_removals',
