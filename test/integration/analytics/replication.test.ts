@@ -2,6 +2,7 @@
 // changes, any order of commits, any interruption of a replication, and after erasures.
 import { randomUUID } from 'node:crypto'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { toPhoneId } from '#shared/core/identity/phone-id.ts'
 import type { LabelBody } from '#shared/core/outcomes/label-schemas.ts'
 import { createAlertStore } from '#shared/io/alerts/alert-store.ts'
 import { addNote, setAssignee } from '#shared/io/alerts/alert-work-store.ts'
@@ -11,6 +12,7 @@ import { withReplicationPaused } from '#shared/io/analytics/replication-store.ts
 import { type Clickhouse, createClickhouse } from '#shared/io/clickhouse/clickhouse.ts'
 import { eraseAlerts } from '#shared/io/erasure/erasure-alerts-store.ts'
 import { createErasureStore } from '#shared/io/erasure/erasure-store.ts'
+import { correctPhone, undoCorrection } from '#shared/io/identity/correct-phone.ts'
 import { addLabels } from '#shared/io/outcomes/change-labels.ts'
 import { createPostgres, type Postgres } from '#shared/io/postgres/postgres.ts'
 import { createMetrics, type Metrics } from '#shared/io/process/metrics.ts'
@@ -18,6 +20,7 @@ import { createTenantStore } from '#shared/io/tenants/tenant-store.ts'
 import { createReplication, type Replication } from '../../../services/console/jobs/replication.ts'
 import { makeAlertCandidate } from '../../support/alerts/alert-candidates.ts'
 import { testLog } from '../../support/http/console-rig.ts'
+import { insertLinks } from '../../support/identity/phone-links.ts'
 import { startClickhouse, type TestClickhouse } from '../../support/servers/clickhouse-server.ts'
 import { migrateClickhouse } from '../../support/servers/databases.ts'
 import { startPostgres, type TestPostgres } from '../../support/servers/postgres-server.ts'
@@ -201,6 +204,67 @@ describe('a replication round', () => {
     expect(await purgeRemovals(clickhouse)).toBe(2)
     await expectEqual()
     expect(await replication.runRound()).toBe('idle')
+  })
+
+  it('copies corrections of phones, also those that an older console passed over', async () => {
+    const kinds = { first: 'install-1', second: 'install-2' }
+    await insertLinks(clickhouse, [
+      { tenantId, deviceId: kinds.first, atMs: 1_000 },
+      { tenantId, deviceId: kinds.second, firstDeviceId: kinds.first, atMs: 2_000 },
+    ])
+    const own = toPhoneId(tenantId, kinds.second)
+    const shared = toPhoneId(tenantId, kinds.first)
+    const correct = (phoneId: string | null) =>
+      correctPhone(postgres, {
+        tenantId,
+        deviceId: kinds.second,
+        phoneId,
+        reason: 'sold',
+        actor: 'ann@example.com',
+        decided: { phoneId: shared, targetInstalls: 2 },
+      })
+    const readViews = async () => {
+      const views = `${database}_analytics`
+      const query = `select phone_id, link, (select groupArray((phone_id, installs, corrected))
+          from (select * from ${views}.phones order by phone_id))
+        from ${views}.phone_links where device_id = '${kinds.second}'`
+      const result = await clickhouse.query({ query, format: 'JSONCompactEachRow' })
+      return (await result.json<unknown[]>())[0]
+    }
+    const together = [shared, 'linked', [[shared, 2, 0]]]
+    const apart = [
+      own,
+      'corrected',
+      [
+        [own, 1, 1],
+        [shared, 1, 0],
+      ].sort(),
+    ]
+    await replication.runRound()
+    expect(await readViews()).toEqual(together)
+    const split = await correct(null)
+    expect(await replication.runRound()).toBe('copied')
+    expect(await readViews()).toEqual(apart)
+    expect(await replication.runRound()).toBe('idle')
+    await undoCorrection(postgres, {
+      tenantId,
+      correctionId: split.correction_id,
+      actor: 'ann@example.com',
+    })
+    await replication.runRound()
+    expect(await readViews()).toEqual(together)
+
+    // An older release moves its own snapshot alone.
+    await correct(null)
+    await postgres.query('update replication_state set replicated_snapshot = pg_current_snapshot()')
+    expect(await replication.runRound()).toBe('copied')
+    expect(await readViews()).toEqual(apart)
+
+    // A copy of everything hides what Postgres no longer has.
+    await postgres.query('delete from phone_corrections')
+    await postgres.query('update replication_state set cluster_id = null')
+    await replication.runRound()
+    expect(await readViews()).toEqual(together)
   })
 
   it('copies changes of assignees and notes, with the ids of operators and no emails', async () => {

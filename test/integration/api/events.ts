@@ -60,6 +60,7 @@ function toRow({ event, risk }: DecidedFact): Row {
     sdk_meta: body.sdk_meta as Row['sdk_meta'],
     ...(app === undefined ? {} : { app_version: app.version }),
     connection: toShown(event.connection),
+    phone: null,
     received_at: new Date(event.received_at).toISOString(),
     rasp_score: event.rasp_score,
     rasp_action: event.rasp_action,

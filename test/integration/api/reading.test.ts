@@ -574,6 +574,7 @@ describe('a user', () => {
     last_seen_at: new Date(at(last)).toISOString(),
     peak_rasp_score: peak,
     risk_score: peak,
+    phone: null,
   })
 
   test('is paged by cursor, each device once; foreign cursors are rejected', async () => {
@@ -631,6 +632,7 @@ describe('an event', () => {
         network: '203.0.113.0/24',
         kinds: ['vpn', 'hosting'],
       },
+      phone: null,
       received_at: '2026-07-02T00:00:00.000Z',
       rasp_score: 45,
       rasp_action: 'REVIEW',

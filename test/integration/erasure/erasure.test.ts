@@ -2,6 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { toEventId } from '#shared/core/base/ids.ts'
+import { toPhoneId } from '#shared/core/identity/phone-id.ts'
 import {
   deadLetterStream,
   deadLetterSubject,
@@ -14,6 +15,8 @@ import { addNote, setAssignee } from '#shared/io/alerts/alert-work-store.ts'
 import { startBulkJob } from '#shared/io/alerts/bulk/bulk-job-store.ts'
 import type { ErasureReceipt } from '#shared/io/erasure/erasure-job-store.ts'
 import { createErasureStore, type ErasureStore } from '#shared/io/erasure/erasure-store.ts'
+import { correctPhone } from '#shared/io/identity/correct-phone.ts'
+import { createPhoneCorrections } from '#shared/io/identity/phone-corrections.ts'
 import { listAudit } from '#shared/io/postgres/audit-store.ts'
 import { createMetrics } from '#shared/io/process/metrics.ts'
 import { answerRequestLogQueries } from '#shared/io/telemetry/request-log-answers.ts'
@@ -168,6 +171,11 @@ describe('erasing a device', () => {
       await addNote(rig.postgres, { ...by, alertId, note: 'called them', most: 9 })
       await setAssignee(rig.postgres, { ...by, alertId, assignee: 'ada@example.com' })
     }
+    const decided = { phoneId: toPhoneId(ids.tenant, 'another'), targetInstalls: 1 }
+    for (const deviceId of [ids.phone, ids.tablet]) {
+      const split = { tenantId: ids.tenant, deviceId, phoneId: null, reason: 'sold' }
+      await correctPhone(rig.postgres, { ...split, actor: 'ada@example.com', decided })
+    }
     const { alerts } = await alertsOf(ids.tenant)
     const kept = alerts.filter(({ entity }) => entity.device.device_id !== ids.phone)
 
@@ -184,6 +192,7 @@ describe('erasing a device', () => {
       'postgres.alerts': { before: 3, after: 0 },
       'postgres.alert_notes': { before: 3, after: 0 },
       'postgres.alert_assignments': { before: 3, after: 0 },
+      'postgres.phone_corrections': { before: 1, after: 0 },
       'postgres.deliveries': { before: 3, after: 0 },
       'streams.TELEMETRY': { before: 5, after: 0 },
       'streams.DEAD_LETTERS': { before: 0, after: 0 },
@@ -198,6 +207,11 @@ describe('erasing a device', () => {
     expect(await activityOf(ids.tenant, 'user', ids.bob)).toBe(1)
     expect(await activityOf(ids.tenant, 'session', 's-eve')).toBe(0)
     expect(await activityOf(ids.other, 'session', 's-eve')).toBe(1)
+    const corrected = await createPhoneCorrections(rig.postgres).findCorrections(ids.tenant, [
+      ids.phone,
+      ids.tablet,
+    ])
+    expect([...corrected.keys()]).toEqual([ids.tablet])
     const after = await alertsOf(ids.tenant)
     expect(after).toMatchObject({ total: 1, alerts: kept })
     expect((await alertsOf(ids.other)).total).toBe(4)

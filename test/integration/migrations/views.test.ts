@@ -117,6 +117,9 @@ describe('an installation of the release before', () => {
       '0017-connections',
       '0018-latest-connections',
       '0019-connection-velocity',
+      ...['0020-identity-keys', '0021-phone-links', '0022-phone-corrections'],
+      '0023-replay-networks',
+      '0024-labels',
     ]
     const changed = [
       ...files.map((name) => `${name}.sql`),

@@ -18,6 +18,8 @@ import {
 } from '#shared/core/permissions/table-privileges.ts'
 import { createAlertStore } from '#shared/io/alerts/alert-store.ts'
 import { setWebhookEvents } from '#shared/io/deliveries/webhook-store.ts'
+import { readDenied } from '#shared/io/identity/denied-installs-store.ts'
+import { createPhoneCorrections } from '#shared/io/identity/phone-corrections.ts'
 import { createClickhouseCheck } from '#shared/io/migrations/clickhouse-check.ts'
 import { createPostgresCheck } from '#shared/io/migrations/postgres-check.ts'
 import { createSchemaVersions } from '#shared/io/migrations/schema-versions.ts'
@@ -135,6 +137,15 @@ const consoleOnly = {
   'drop a month of deliveries': `select drop_expired_delivery_month('{}', '{}')`,
 }
 
+const correctedPhones = {
+  'say which phone an install is on': `insert into phone_corrections
+    (correction_id, tenant_id, device_id, from_phone_id, phone_id, reason, actor, at)
+    values ('phc_1', 'a', 'd', 'phn_1', 'phn_2', 'x', 'system', now())`,
+  'undo what an analyst says of a phone': `update phone_corrections
+    set undone_by = 'system', undone_at = now()`,
+  'read why and by whom a phone was corrected': 'select reason, actor from phone_corrections',
+}
+
 const alertsAndDeliveries = {
   'raise an alert': insertAlert,
   'hide an alert': `update alerts set disposition = 'FALSE_POSITIVE'`,
@@ -154,6 +165,8 @@ const forbidden: Record<string, Tries> = {
   scorer: {
     ...consoleOnly,
     ...secretsAndKeys,
+    ...correctedPhones,
+    'read why and by whom a device was listed': 'select reason, created_by from list_entries',
     ...without(
       alertsAndDeliveries,
       'raise an alert',
@@ -164,6 +177,7 @@ const forbidden: Record<string, Tries> = {
   },
   api: {
     ...consoleOnly,
+    ...correctedPhones,
     ...without(secretsAndKeys, 'read hashes of API keys'),
     // It sets dispositions, and therefore changes counters.
     ...without(alertsAndDeliveries, 'hide an alert', 'change a counter'),
@@ -184,6 +198,7 @@ const forbidden: Record<string, Tries> = {
   },
   delivery: {
     ...consoleOnly,
+    ...correctedPhones,
     ...without(secretsAndKeys, 'read the secrets of tenants'),
     'change what is sent': `update deliveries set body = 'x'`,
     'give a delivery away': `update deliveries set tenant_id = 'b', alert_id = 'alr_2'`,
@@ -223,6 +238,18 @@ describe('PostgreSQL', () => {
   )('the %s cannot %s', async (process, _, sql) => {
     // insufficient_privilege; a role that does not exist cannot be set either.
     expect(['42501', '22023']).toContain(await tryPostgres(process, sql))
+  })
+
+  test.each(['scorer', 'api'] as const)('the %s reads what decides of phones', async (process) => {
+    const { findCorrections } = createPhoneCorrections(clients.get(process) as never)
+    expect(await findCorrections('a', ['d'], Date.now())).toEqual(new Map())
+  })
+
+  test('the scorer reads how phones are told apart, and the denied ones', async () => {
+    const db = clients.get('scorer') as never
+    const isDenied = await readDenied(db, [{ tenantId: 'a', deviceId: 'd' }])
+    expect(isDenied({ tenantId: 'a', deviceId: 'd' }, Date.now())).toBe(false)
+    expect(await tryPostgres('scorer', 'select * from identity_parameters')).toBe('allowed')
   })
 
   test.each([
