@@ -1,8 +1,8 @@
 /**
  * `npm run bench -- labels [--labels 50000] [--sessions 1000000]`: what labels cost: to add them
  * through the API in calls of 500, to copy them, to keep them in both databases, and to read what
- * the sessions of a tenant turned out to be. The baseline of adding is a copy of the same rows into a
- * table without indexes, a statement for each call.
+ * the sessions of a tenant turned out to be. The baseline of adding is a copy of the same rows into
+ * a table without indexes, a statement for each call.
  */
 import { randomBytes } from 'node:crypto'
 import { parseArgs } from 'node:util'
