@@ -1,0 +1,46 @@
+/** Bounds of labels and of what is computed from them. */
+import { dayMs } from '#shared/core/base/instants.ts'
+
+/**
+ * Labels of one call. Each of the longest, with a note of 2,000 characters and ids of 256, is some
+ * 3 KB of ASCII, so 500 are 1.5 MB: one transaction of some 50 ms.
+ */
+export const labelsPerCallMax = 500
+
+/** Labels in a page of the list. */
+export const labelsPageDefault = 50
+export const labelsPageMax = 500
+
+/** Longest own code of a label, as of the reason of a list's entry. */
+export const labelCodeCharactersMax = 40
+
+/** Longest `external_id`: ids of card schemes and case tools have up to 64 characters. */
+export const externalIdCharactersMax = 128
+
+/** Longest note of a label. 500 of them are a megabyte. */
+export const labelNoteCharactersMax = 2_000
+
+/**
+ * Labels that a tenant may have, superseded ones included: at half a kilobyte each 1 GB. A fleet of
+ * ten million sessions a month with 1 % fraud has 1.2 million in a year.
+ */
+export const labelsMax = 2_000_000
+
+/**
+ * Days before `occurred_at` in which a label of a device or user covers sessions, when it names
+ * none. Fraudsters prepare an account for weeks; an honest user before them is months away.
+ */
+export const coveredDaysDefault = 30
+export const coveredDaysMax = 365
+
+/** Before 2000 an `occurred_at` is the zero of an exporter without a date. */
+export const labelOccurredMsMin = Date.UTC(2000, 0, 1)
+
+/** A date counts to its end, and the east is 14 hours ahead: today's ends 38 hours from now. */
+export const labelAheadMsMax = 2 * dayMs
+
+/** Digits before the point of an amount. With four behind it 18 digits, which a Decimal(18, 4) has. */
+export const amountDigitsMax = 12
+
+/** Below so many cases a rate is too uncertain to be given: one of one is not 100 %. */
+export const casesMin = 10
