@@ -11,7 +11,7 @@
  * least squares and could take the step below, by a factor of the Hessian, for a second package of
  * matrices in place of twenty lines.
  */
-import { newtonStepsMax } from '#shared/core/base/limits/suggestions.ts'
+import { newtonStepsMax } from '#shared/core/base/limits/policies.ts'
 
 /** Cases with equal columns: how many turned out to be so, and how many not. */
 export type CountedRow = { columns: readonly number[]; hits: number; misses: number }
@@ -202,8 +202,8 @@ function search(
 }
 
 /**
- * Standard errors of the coefficients that are above 0, from the curvature at the solution. Those at
- * 0 have none: NaN.
+ * Standard errors of the coefficients that are above 0, from the curvature at the solution. Those
+ * at 0 have none: NaN.
  */
 export function toStandardErrors(
   rows: readonly CountedRow[],
@@ -244,4 +244,40 @@ function invertDiagonal(matrix: Float64Array, size: number): Float64Array {
     }
   }
   return diagonal
+}
+
+/**
+ * Fits the log odds of fraud as a line over scores, by Newton's method, with the least penalty that
+ * keeps it finite.
+ * @param hits fraud by score
+ * @param misses legitimate sessions by score
+ */
+export function fitScore(
+  hits: readonly number[],
+  misses: readonly number[],
+): { intercept: number; slope: number } {
+  const penalty = 1e-6
+  let intercept = 0
+  let slope = 0
+  for (let n = 0; n < newtonStepsMax; n++) {
+    let [g0, g1, h00, h01, h11] = [0, penalty * slope, 1e-9, 0, penalty]
+    hits.forEach((hit, score) => {
+      const count = hit + misses[score]!
+      const share = toShare(intercept + slope * score)
+      const weight = count * share * (1 - share)
+      g0 += count * share - hit
+      g1 += (count * share - hit) * score
+      h00 += weight
+      h01 += weight * score
+      h11 += weight * score * score
+    })
+    const determinant = h00 * h11 - h01 * h01
+    const [d0, d1] = [(h11 * g0 - h01 * g1) / determinant, (h00 * g1 - h01 * g0) / determinant]
+    // Far from the solution a whole step can overshoot: 2 log odds over all scores are enough.
+    const shorten = Math.min(1, 2 / Math.max(Math.abs(d0), 100 * Math.abs(d1), 1e-300))
+    intercept -= shorten * d0
+    slope -= shorten * d1
+    if (Math.abs(d0) + 100 * Math.abs(d1) < stepMin) break
+  }
+  return { intercept, slope }
 }
