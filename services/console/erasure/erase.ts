@@ -149,7 +149,8 @@ async function erasePass(
   await requireDecided(deps, nats, cut, true)
   const traces = await inClickhouse(() => store.readTraces(subject, cut.streamOffset, earlier))
   track.count('clickhouse', await inClickhouse(() => store.countRows(traces)))
-  const erasable = { subject, eventIds: traces.eventIds }
+  const { eventIds, sessionIds } = traces
+  const erasable = { subject, eventIds, sessionIds }
   track.count('postgres', await countErasableAlerts(session, erasable))
   await track.reach({ postgres: 'erasing' })
   const alertIds = await listErasableAlerts(session, erasable)

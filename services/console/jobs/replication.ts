@@ -1,5 +1,5 @@
 /**
- * Replicates alerts, their dispositions and deliveries to ClickHouse, where fraud teams query them.
+ * Replicates alerts, their dispositions, deliveries and labels to ClickHouse, where fraud teams query them.
  * A named lock lets one console run a round at a time. A round reads one snapshot of Postgres and
  * copies exactly the changes since the last snapshot. It is recorded once its rows are stored, so
  * an interrupted round is repeated, and a repeated copy changes nothing. Deliveries are never
@@ -9,6 +9,7 @@ import { hourMs } from '#shared/core/base/instants.ts'
 import {
   insertAlertRows,
   insertDeliveryRows,
+  insertLabelRows,
   insertRemovals,
   markRound,
   purgeRemovals,
@@ -22,6 +23,7 @@ import {
   beginRound,
   findChangedAlerts,
   findChangedDeliveries,
+  findNewLabels,
   findRemovals,
   findRemovedMonths,
   findTenantsBehind,
@@ -33,6 +35,8 @@ import {
   readDeliveries,
   readDeliveriesAfter,
   readDeliveriesOfAlerts,
+  readLabels,
+  readLabelsAfter,
   readReplicationState,
   recordCopied,
   replicationLock,
@@ -212,8 +216,13 @@ async function copyAll(round: Round, tx: Queryable): Promise<TenantSeq[]> {
   }
   // The sequence moved even if the alerts behind it are erased again.
   if (seqs.length > 0) await round.numberOf()
-  if (copied === null) await copyAllDeliveries(round, tx)
-  else await copyChanges(round, tx, copied)
+  if (copied === null) {
+    await copyAllDeliveries(round, tx)
+    await copyAllLabels(round, tx)
+  } else {
+    await copyNewLabels(round, tx, copied)
+    await copyChanges(round, tx, copied)
+  }
   return seqs
 }
 
@@ -243,6 +252,21 @@ async function copyAllDeliveries(round: Round, tx: Queryable): Promise<void> {
     await writeDeliveries(round, deliveries)
     if (deliveries.length < pageRows) return
     after = deliveries.at(-1)!.delivery_id
+  }
+}
+
+async function copyAllLabels(round: Round, tx: Queryable): Promise<void> {
+  for (let after = ''; ; ) {
+    const labels = await readLabelsAfter(tx, after, pageRows)
+    await writeLabels(round, labels)
+    if (labels.length < pageRows) return
+    after = labels.at(-1)!.label_id
+  }
+}
+
+async function copyNewLabels(round: Round, tx: Queryable, copied: string): Promise<void> {
+  for (const some of pagesOf(await findNewLabels(tx, copied))) {
+    await writeLabels(round, await readLabels(tx, some))
   }
 }
 
@@ -282,4 +306,13 @@ async function writeDeliveries(
   if (rows.length === 0) return
   await insertDeliveryRows(state.clickhouse, await numberOf(), rows)
   state.copiedRows('delivery', rows.length)
+}
+
+async function writeLabels(
+  { state, numberOf }: Round,
+  rows: Awaited<ReturnType<typeof readLabels>>,
+): Promise<void> {
+  if (rows.length === 0) return
+  await insertLabelRows(state.clickhouse, await numberOf(), rows)
+  state.copiedRows('label', rows.length)
 }

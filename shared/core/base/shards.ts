@@ -43,6 +43,7 @@ const shardingKeys: Readonly<Record<string, string>> = {
   signal_patterns: ofTenant,
   alerts_replica: ofTenant,
   deliveries_replica: ofTenant,
+  labels_replica: ofTenant,
   reconciliation_entries: ofTenant,
   reconciliation_accepted: ofTenant,
   reconciliation_expected_alerts: ofTenant,

@@ -77,12 +77,12 @@ const toCoveredSessionsSql = (where: string): string => `
     max(own_rank) over (partition by tenant_id, device_id, session_id) as rank
   from (
     select
-      tenant_id, device_id, session_id, started_at, label_id, seq, created_at, label, external_id,
-      occurred_at, amount, currency,
+      tenant_id, device_id, session_id, started_at, last_seen_at, users, verdict, risk, client,
+      label_id, seq, created_at, label, external_id, occurred_at, amount, currency,
       ${toRankSql('is_near', `label != '${legitimateLabel}'`)} as own_rank
     from (
       select
-        tenant_id, device_id, session_id, started_at,
+        tenant_id, device_id, session_id, started_at, last_seen_at, users, verdict, risk, client,
         arrayJoin(arrayConcat(
           [${sessionKey}, concat('session ', session_id), concat('device ', device_id)],
           arrayMap(user -> concat('user ', user), users)
@@ -104,6 +104,7 @@ const isFraud = (rank: string) => `${rank} in (${near.fraud}, ${wide.fraud})`
  * - `labelled_at`: when the outcome was first known, by the earliest label that says so.
  * - `label_ids`: all that cover it; an alert with a disposition is one.
  * - `losses`: amounts by currency.
+ * - the columns of the session in `sessions`: what is not named costs nothing.
  * @param where of rows of any table with a tenant, such as `tenant_id = {tenant:String}`
  */
 export const toLabelledSessionsSql = (where = 'true'): string => `
@@ -115,7 +116,9 @@ export const toLabelledSessionsSql = (where = 'true'): string => `
     minIf(created_at, own_rank % 2 = rank % 2) as labelled_at,
     argMax(created_at, tuple(own_rank, created_at, seq)) as latest_labelled_at,
     arraySort(groupUniqArray(label_id)) as label_ids,
-    sumMapIf(map(currency, toDecimal128(amount, 4)), has_loss) as losses
+    sumMapIf(map(currency, toDecimal128(amount, 4)), has_loss) as losses,
+    any(last_seen_at) as last_seen_at, any(users) as users, any(verdict) as verdict,
+    any(risk) as risk, any(client) as client
   from (
     select
       *,

@@ -63,6 +63,9 @@ export const postgresPrivileges = {
     list_entries: change,
     list_shards: count,
     connection_lists: count,
+    // Labels, with a key that has the scope.
+    labels: add,
+    label_totals: count,
     audit_log: [writeAudit],
     // What is published. The private halves are in another column.
     verdict_keys: ['select(kid, state, public_jwk, created_at, kept_until)'],
@@ -104,6 +107,7 @@ export const postgresPrivileges = {
           'idempotent_answers',
         ],
         ...['list_entries', 'list_shards', 'connection_lists'],
+        ...['labels', 'label_totals'],
         ...[
           'replication_changes',
           'replication_removals',

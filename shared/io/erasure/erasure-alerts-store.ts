@@ -1,13 +1,14 @@
 /**
  * Erases the alerts of a device or a user with their history and notes, their deliveries and
  * attempts, whose bodies name it too, bulk changes whose filter is its id, its entries on the allow
- * and deny lists, and kept answers that hold its id. The counters move in the same transaction, so
+ * and deny lists, labels of it, its sessions and its events, and kept answers that hold its id. The counters move in the same transaction, so
  * a total stays exact; `seq` of the other alerts stays what it is, so an erasure leaves gaps in it.
  */
 import { lockSequences } from '#shared/io/alerts/alert-lock.ts'
 import { preferKeyLookups } from '#shared/io/deliveries/key-lookups.ts'
 import { eraseAnswers } from '#shared/io/http/idempotent-answers.ts'
 import { countListEntriesOf, removeListEntriesOf } from '#shared/io/lists/list-store.ts'
+import { countErasableLabels, eraseLabels } from '#shared/io/outcomes/label-store.ts'
 import type { Queryable, Session } from '#shared/io/postgres/postgres.ts'
 import type { ErasureSubject } from './erasure-subject.ts'
 
@@ -15,6 +16,7 @@ type ErasableAlerts = {
   subject: ErasureSubject
   /** Events of the subject: an alert may name another user of its event. */
   eventIds: readonly string[]
+  sessionIds: readonly string[]
 }
 
 export type AlertCounts = {
@@ -27,6 +29,8 @@ export type AlertCounts = {
   bulk_jobs: number
   /** Entries of the subject on the allow and deny lists. */
   list_entries: number
+  /** Labels of the subject, of its sessions and of its events. */
+  labels: number
 }
 
 /** Alerts of one transaction: its lock keeps new alerts of the tenant waiting. */
@@ -56,7 +60,7 @@ export async function countErasableAlerts(
 async function countErasable(tx: Queryable, erasable: ErasableAlerts): Promise<AlertCounts> {
   const { text, values } = toCondition(erasable)
   await preferKeyLookups(tx)
-  const { rows } = await tx.query<Omit<AlertCounts, 'list_entries'>>(
+  const { rows } = await tx.query<Omit<AlertCounts, 'list_entries' | 'labels'>>(
     `with erasable as (select tenant_id, alert_id from alerts where ${text}),
      sent as (
        select d.delivery_id, d.created_at
@@ -77,7 +81,8 @@ async function countErasable(tx: Queryable, erasable: ErasableAlerts): Promise<A
     values,
   )
   const listed = await countListEntriesOf(tx, erasable.subject)
-  return { ...rows[0]!, list_entries: listed }
+  const labels = await countErasableLabels(tx, erasable)
+  return { ...rows[0]!, list_entries: listed, labels }
 }
 
 /** The ids of what `eraseAlerts` would erase. */
@@ -101,6 +106,10 @@ export async function listErasableAlerts(
 export async function eraseAlerts(db: Session, erasable: ErasableAlerts): Promise<void> {
   const { subject } = erasable
   await db.transaction((tx) => removeListEntriesOf(tx, subject))
+  await db.transaction(async (tx) => {
+    await preferKeyLookups(tx)
+    await eraseLabels(tx, erasable)
+  })
   for (let erased = batchMax; erased === batchMax; ) {
     erased = await db.transaction((tx) => eraseSome(tx, erasable))
   }

@@ -31,6 +31,7 @@ const erasureTables = [
   'activity',
   'alerts_replica',
   'deliveries_replica',
+  'labels_replica',
   'reconciliation_entries',
   'decisions',
   'shadow_decisions',
@@ -50,6 +51,8 @@ export type ErasureTraces = {
   devices: { id: string; sipHash: string }[]
   eventIds: string[]
   eventHashes: string[]
+  /** Sessions of these events. */
+  sessionIds: string[]
 }
 
 export type ErasureStore = {
@@ -126,7 +129,7 @@ export function createErasureStore(clickhouse: Clickhouse): ErasureStore {
     },
     eraseReplicas: async (traces) => {
       for (const table of replicaTables) {
-        for (const condition of toReplicaConditions(traces)) {
+        for (const condition of toReplicaConditions(traces, table)) {
           await mutate(clickhouse, traces, table, condition)
         }
       }
@@ -183,17 +186,21 @@ async function readTraces(
   )) as [[string]]
   const devices = kind === 'device' ? [] : await readDevices(clickhouse, subject)
   const eventIds: string[] = []
+  const sessionIds = new Set<string>()
   const ofDevices = kind === 'device' ? [[id]] : chunksOf(toIds(devices), sessionQueryMax)
   for (const some of ofDevices) {
-    const found = await read<[string]>(
+    const found = await read<[string, string]>(
       clickhouse,
-      `select distinct event_id from telemetry
+      `select distinct event_id, session_id from telemetry
        where tenant_id = {tenant:String} and device_id in {devices:Array(String)}
          and stream_offset <= {last:UInt64}
          ${kind === 'user' ? 'and (user_id = {id:String} or account_id = {id:String})' : ''}`,
       { ...params, devices: some },
     )
-    for (const [eventId] of found) eventIds.push(eventId)
+    for (const [eventId, sessionId] of found) {
+      eventIds.push(eventId)
+      sessionIds.add(sessionId)
+    }
   }
   // A retry's row is in the activity alone once merges have run, and so is what was interrupted.
   const active = await read<[string]>(
@@ -204,7 +211,11 @@ async function readTraces(
     { ...params, key: BigInt(toKeyHash(kind, id)) },
   )
   const hashes = new Set([...eventIds.map(toHash), ...active.map(([eventHash]) => eventHash)])
-  return { subject, lastStreamOffset, sipHash, devices, eventIds, eventHashes: [...hashes] }
+  return {
+    ...{ subject, lastStreamOffset, sipHash, devices, eventIds },
+    eventHashes: [...hashes],
+    sessionIds: [...sessionIds],
+  }
 }
 
 /** Devices are not added: what leads to them goes last. */
@@ -213,6 +224,7 @@ function addTraces(found: ErasureTraces, earlier: ErasureTraces): ErasureTraces 
     ...found,
     eventIds: [...new Set([...earlier.eventIds, ...found.eventIds])],
     eventHashes: [...new Set([...earlier.eventHashes, ...found.eventHashes])],
+    sessionIds: [...new Set([...earlier.sessionIds, ...found.sessionIds])],
   }
 }
 
@@ -300,12 +312,18 @@ const rowTables = [
   ...(['installs', 'install_keys'] as const),
 ]
 
-const replicaTables = ['alerts_replica', 'deliveries_replica'] as const
+const replicaTables = ['alerts_replica', 'deliveries_replica', 'labels_replica'] as const
+const replicaIds: Record<ReplicaTable, string> = {
+  alerts_replica: 'alert_id',
+  deliveries_replica: 'delivery_id',
+  labels_replica: 'label_id',
+}
 type ReplicaTable = (typeof replicaTables)[number]
 type CountedOnce = Exclude<ErasureTable, 'activity' | 'reconciliation_entries' | ReplicaTable>
 
 /** Each row in one of them: an alert may name another user of its event. */
-function toReplicaConditions(traces: ErasureTraces): string[] {
+function toReplicaConditions(traces: ErasureTraces, table: ReplicaTable): string[] {
+  if (table === 'labels_replica') return toLabelConditions(traces)
   const { subject, sipHash, eventHashes } = traces
   const column = subject.kind === 'device' ? 'device_id' : 'user_id'
   const own = toSame(column, subject, sipHash)
@@ -317,6 +335,21 @@ function toReplicaConditions(traces: ErasureTraces): string[] {
       (ids) => `${tenant} and not ${own}
         and reinterpretAsUInt64(SHA256(event_id)) in (${ids.join(',')})`,
     ),
+  ]
+}
+
+/** Labels of the subject, and of its events and sessions. */
+function toLabelConditions(traces: ErasureTraces): string[] {
+  const { subject, sipHash, eventHashes, sessionIds } = traces
+  const of = (kind: string) => `tenant_id = {tenant:String} and subject_kind = '${kind}'`
+  const named = (kind: string, hashes: readonly string[]) =>
+    [...chunksOf(hashes, mutationValuesMax)].map(
+      (some) => `${of(kind)} and reinterpretAsUInt64(SHA256(subject_id)) in (${some.join(',')})`,
+    )
+  return [
+    `${of(subject.kind)} and ${toSame('subject_id', subject, sipHash)}`,
+    ...named('event', eventHashes),
+    ...named('session', sessionIds.map(toHash)),
   ]
 }
 
@@ -352,9 +385,8 @@ async function countRows(
     await count('reconciliation_entries', named, 'tenant_id = {tenant:String}')
   }
   for (const table of replicaTables) {
-    const id = table === 'alerts_replica' ? 'alert_id' : 'delivery_id'
-    for (const condition of toReplicaConditions(traces)) {
-      await count(table, `uniqExact(created_at, ${id})`, condition)
+    for (const condition of toReplicaConditions(traces, table)) {
+      await count(table, `uniqExact(created_at, ${replicaIds[table]})`, condition)
     }
   }
   return counts

@@ -421,7 +421,7 @@ describe('an erasure', () => {
       const { eventHashes } = await hashesOf(eventIds)
       const found = { ...traces, eventIds, eventHashes }
       const before = await store.countRows(found)
-      await eraseAlerts(postgres, { subject: whole, eventIds })
+      await eraseAlerts(postgres, { subject: whole, eventIds, sessionIds: [] })
       await withReplicationPaused({ holders: postgres, work: postgres }, () =>
         store.eraseReplicas(found),
       )

@@ -18,6 +18,7 @@ import { listen } from '#shared/io/http/http-server.ts'
 import { answerOnce } from '#shared/io/http/idempotent-answers.ts'
 import { createInternalServer } from '#shared/io/http/internal-server.ts'
 import { createKeyedLists } from '#shared/io/lists/change-lists.ts'
+import { createKeyedLabels } from '#shared/io/outcomes/change-labels.ts'
 import { createCurrentPolicyStore } from '#shared/io/policies/current-policy-store.ts'
 import { createPostgres, type Postgres } from '#shared/io/postgres/postgres.ts'
 import { createLog } from '#shared/io/process/log.ts'
@@ -102,6 +103,7 @@ export async function createApiRig(
       },
       policies: createCurrentPolicyStore(postgres),
       lists: createKeyedLists(postgres, Date.now),
+      labels: createKeyedLabels(postgres, Date.now),
       reconciliation: createReconciliationStore(clickhouse, 'analytics'),
       readVerdictKeys: (nowMs) => readVerdictKeySet(postgres, nowMs),
       nowMs: wallMs,

@@ -14,6 +14,7 @@ export async function describePublicApi(): Promise<{ paths?: Record<string, unkn
     events: none,
     policies: none,
     lists: none,
+    labels: none,
     reconciliation: none,
     nowMs: () => 0,
     monotonicMs: () => 0,
