@@ -23,7 +23,7 @@ const zeros = (): number[] => new Array<number>(101).fill(0)
 export type AtThreshold = {
   threshold: number
   alerts: number
-  alertsADay: number
+  alerts_a_day: number
   caught: number
   missed: number
   /** Legitimate sessions with an alert. */
@@ -55,7 +55,7 @@ export function atThreshold(counts: ScoreCounts, threshold: number, days: number
   return {
     threshold,
     alerts,
-    alertsADay: days > 0 ? alerts / days : 0,
+    alerts_a_day: days > 0 ? alerts / days : 0,
     caught,
     missed: fraud - caught,
     harmed,

@@ -35,7 +35,7 @@ describe('a threshold', () => {
         expect(atThreshold(toCounts(all), threshold, 7)).toEqual({
           threshold,
           alerts: above.length,
-          alertsADay: above.length / 7,
+          alerts_a_day: above.length / 7,
           caught,
           missed: of(all, 'fraud') - caught,
           harmed,

@@ -263,7 +263,7 @@ describe('simple rules', () => {
     expect(rule!.features.sort()).toEqual(both.sort())
     expect(rule!.found).toMatchObject({ fraud: 41, labelled: 43 })
     expect(rule!.tested).toMatchObject({ fraud: 36, labelled: 38 })
-    expect(rule!.tested.alertsAWeek).toBeCloseTo((7 * 43) / 9)
+    expect(rule!.tested.alerts_a_week).toBeCloseTo((7 * 43) / 9)
     expect(rule!.tested.precision.low).toBeGreaterThan(0.8)
     expect(rule!.floor).toEqual({ signals: both.sort(), need: 'all' })
   })

@@ -36,7 +36,7 @@ export type PolicyFigures = {
   review: AtThreshold
   block: AtThreshold
   /** With as many alerts as the active policy raises. */
-  atEqualAlerts: AtAlerts & { recallRange: Range }
+  at_equal_alerts: AtAlerts & { recall_range: Range }
   deciles: Decile[]
 }
 
@@ -58,8 +58,8 @@ export type Compared = {
   suggested: PolicyFigures
   /** The alerts of the active policy in the newer period, at which both are compared. */
   alerts: number
-  recallGained: number
-  recallGainedRange: Range
+  recall_gained: number
+  recall_gained_range: Range
 }
 
 /** Compares two policies on the newer sessions. */
@@ -76,9 +76,9 @@ export function comparePolicies(
     return {
       review: atThreshold(one.newer, review, table.days.newer),
       block: atThreshold(one.newer, block, table.days.newer),
-      atEqualAlerts: {
+      at_equal_alerts: {
         ...atAlerts(one.newer, alerts),
-        recallRange: toRange(runs.map((run) => run[at])),
+        recall_range: toRange(runs.map((run) => run[at])),
       },
       deciles: toDeciles(one),
     }
@@ -88,8 +88,8 @@ export function comparePolicies(
     active: first,
     suggested: second,
     alerts,
-    recallGained: second.atEqualAlerts.recall - first.atEqualAlerts.recall,
-    recallGainedRange: toRange(runs.map(([a, b]) => b - a)),
+    recall_gained: second.at_equal_alerts.recall - first.at_equal_alerts.recall,
+    recall_gained_range: toRange(runs.map(([a, b]) => b - a)),
   }
 }
 

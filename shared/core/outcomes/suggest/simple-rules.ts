@@ -18,7 +18,7 @@ export type SimpleRule = {
   /** In the sessions in which it was found. */
   found: { fraud: number; labelled: number; precision: Rate }
   /** In the newer sessions. */
-  tested: { fraud: number; labelled: number; precision: Rate; recall: Rate; alertsAWeek: number }
+  tested: { fraud: number; labelled: number; precision: Rate; recall: Rate; alerts_a_week: number }
   /** The floor that makes it one; null where it needs what is no signal, or only one. */
   floor: { signals: string[]; need: 'all' } | null
 }
@@ -50,7 +50,7 @@ export function findSimpleRules(
         labelled,
         precision: toRate(caught, labelled),
         recall: toRate(caught, fraud),
-        alertsAWeek: days.newer > 0 ? (7 * alerts) / days.newer : 0,
+        alerts_a_week: days.newer > 0 ? (7 * alerts) / days.newer : 0,
       },
       floor: toFloor(signals.map((column) => features[column]!)),
     }

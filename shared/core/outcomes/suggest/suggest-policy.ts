@@ -37,7 +37,7 @@ export type SuggestedWeight = {
   /** Sessions of the older period. */
   support: Support
   /** In log odds, with the interval of 95 %; null where it is 0 or nothing is known. */
-  effect: { logOdds: number; low: number; high: number } | null
+  effect: { log_odds: number; low: number; high: number } | null
   /** Points that 95 % of the runs on cases drawn again would have given; null as above. */
   points: Range | null
 }
@@ -178,7 +178,7 @@ function toWeights(
     return {
       ...base,
       support: support[at]!,
-      effect: { logOdds, low: logOdds - spread, high: logOdds + spread },
+      effect: { log_odds: logOdds, low: logOdds - spread, high: logOdds + spread },
       points: { low: Math.min(100, drawn.low), high: Math.min(100, drawn.high) },
     }
   })
@@ -193,7 +193,7 @@ function toWeights(
 }
 
 function judgeComparison(compared: Compared, newer: PeriodTotals): Warning[] {
-  const { recallGainedRange: range } = compared
+  const { recall_gained_range: range } = compared
   const few = newer.fraud < outcomesMin / 2
   const points = (share: number) => `${(100 * share).toFixed(1)} points`
   return [

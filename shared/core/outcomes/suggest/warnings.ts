@@ -8,7 +8,7 @@ import type { Feature } from './features.ts'
 import type { Support, Trained } from './train.ts'
 
 export type Warning = {
-  kind: 'leak' | 'separation' | 'drift' | 'no_better' | 'few_newer' | 'left_out'
+  kind: 'leak' | 'separation' | 'drift' | 'no_better' | 'few_newer'
   /** Null where it is about all. */
   feature: string | null
   detail: string
