@@ -91,7 +91,7 @@ export const pages = [
   {
     path: '/manage/analysts',
     load: () => import('./pages/analysts/page.tsx'),
-    nav: { name: 'Analysts', of: 'admin' },
+    nav: { name: 'SQL accounts', of: 'admin' },
     role: 'admin',
   },
   {

@@ -2223,16 +2223,19 @@ export interface paths {
                                 alerts: {
                                     before: number;
                                     after: number;
-                                    gained: number;
-                                    lost: number;
                                 };
                                 by_action: {
                                     [key: string]: {
                                         before: number;
                                         after: number;
-                                        gained: number;
-                                        lost: number;
                                     };
+                                };
+                                changes: {
+                                    new: number;
+                                    gone: number;
+                                    stricter: number;
+                                    milder: number;
+                                    unchanged: number;
                                 };
                                 by_disposition: {
                                     name: string;
@@ -2242,22 +2245,27 @@ export interface paths {
                                 }[];
                                 by_platform: {
                                     name: string;
-                                    before: number;
-                                    after: number;
-                                    gained: number;
-                                    lost: number;
+                                    new: number;
+                                    gone: number;
+                                    stricter: number;
+                                    milder: number;
+                                    unchanged: number;
                                 }[];
                                 by_sdk_version: {
                                     name: string;
-                                    before: number;
-                                    after: number;
-                                    gained: number;
-                                    lost: number;
+                                    new: number;
+                                    gone: number;
+                                    stricter: number;
+                                    milder: number;
+                                    unchanged: number;
                                 }[];
                                 by_flag: {
                                     name: string;
-                                    gained: number;
-                                    lost: number;
+                                    new: number;
+                                    gone: number;
+                                    stricter: number;
+                                    milder: number;
+                                    unchanged: number;
                                 }[];
                                 correlated: {
                                     alerts: number;
@@ -2267,8 +2275,8 @@ export interface paths {
                                     by_disposition: {
                                         [key: string]: number;
                                     };
-                                    may_be_lost: number;
-                                    would_be_own: number;
+                                    may_stay: number;
+                                    exist_already: number;
                                 };
                                 moved_most: {
                                     device_id: string;
@@ -2962,35 +2970,43 @@ export interface paths {
                             alerts: {
                                 active: number;
                                 shadow: number;
-                                gained: number;
-                                lost: number;
                             };
                             by_action: {
                                 [key: string]: {
                                     active: number;
                                     shadow: number;
-                                    gained: number;
-                                    lost: number;
                                 };
+                            };
+                            changes: {
+                                new: number;
+                                gone: number;
+                                stricter: number;
+                                milder: number;
+                                unchanged: number;
                             };
                             by_platform: {
                                 name: string;
-                                active: number;
-                                shadow: number;
-                                gained: number;
-                                lost: number;
+                                new: number;
+                                gone: number;
+                                stricter: number;
+                                milder: number;
+                                unchanged: number;
                             }[];
                             by_sdk_version: {
                                 name: string;
-                                active: number;
-                                shadow: number;
-                                gained: number;
-                                lost: number;
+                                new: number;
+                                gone: number;
+                                stricter: number;
+                                milder: number;
+                                unchanged: number;
                             }[];
                             by_flag: {
                                 name: string;
-                                gained: number;
-                                lost: number;
+                                new: number;
+                                gone: number;
+                                stricter: number;
+                                milder: number;
+                                unchanged: number;
                             }[];
                             by_disposition: {
                                 name: string;
