@@ -210,19 +210,63 @@ export function toStandardErrors(
   fit: Pick<LogisticFit, 'intercept' | 'coefficients'>,
   penalty: number,
 ): Float64Array {
-  const beta = Float64Array.from([fit.intercept, ...fit.coefficients])
-  const open = [...beta.keys()].filter((at) => at === 0 || beta[at]! > 0)
-  const { hessian, size } = toModel(rows, beta, { penalty, open })
-  const variances = invertDiagonal(hessian, size)
+  const { covariance, open } = toCovariance(rows, fit, penalty)
   const errors = new Float64Array(fit.coefficients.length).fill(Number.NaN)
   open.forEach((at, place) => {
-    if (at > 0) errors[at - 1] = Math.sqrt(variances[place]!)
+    if (at > 0) errors[at - 1] = Math.sqrt(covariance[place * open.length + place]!)
   })
   return errors
 }
 
-/** The diagonal of the inverse of a positive definite matrix, by Cholesky's factor. */
-function invertDiagonal(matrix: Float64Array, size: number): Float64Array {
+/** 1.96 standard errors: the interval of 95 %. */
+const deviations = 1.96
+/** Where the penalty takes off more than a quarter, the cases alone say too little to undo it. */
+const shrinkageMax = 0.25
+
+/**
+ * The intervals of 95 % of the coefficients that are above 0. The penalty pulls estimates to 0: an
+ * interval is around what one Newton step without it makes of them, by the curvature without it. A
+ * column that only one class has would step to infinity, so its interval keeps the penalty.
+ */
+export function toIntervals(
+  rows: readonly CountedRow[],
+  fit: Pick<LogisticFit, 'intercept' | 'coefficients'>,
+  penalty: number,
+): Map<number, { low: number; high: number }> {
+  const { covariance, open } = toCovariance(rows, fit, 0)
+  const errors = toStandardErrors(rows, fit, penalty)
+  const size = open.length
+  const intervals = new Map<number, { low: number; high: number }>()
+  open.forEach((at, place) => {
+    if (at === 0) return
+    const column = at - 1
+    const variance = covariance[place * size + place]!
+    const isKept = !(penalty * variance <= shrinkageMax)
+    let middle = fit.coefficients[column]!
+    for (let other = 1; !isKept && other < size; other++) {
+      const pulled = penalty * fit.coefficients[open[other]! - 1]!
+      middle += covariance[place * size + other]! * pulled
+    }
+    const half = deviations * (isKept ? errors[column]! : Math.sqrt(variance))
+    intervals.set(column, { low: middle - half, high: middle + half })
+  })
+  return intervals
+}
+
+/** The covariance of the intercept, which is first, and of the coefficients above 0. */
+function toCovariance(
+  rows: readonly CountedRow[],
+  fit: Pick<LogisticFit, 'intercept' | 'coefficients'>,
+  penalty: number,
+): { covariance: Float64Array; open: number[] } {
+  const beta = Float64Array.from([fit.intercept, ...fit.coefficients])
+  const open = [...beta.keys()].filter((at) => at === 0 || beta[at]! > 0)
+  const { hessian, size } = toModel(rows, beta, { penalty, open })
+  return { covariance: invert(hessian, size), open }
+}
+
+/** The inverse of a positive definite matrix, by Cholesky's factor. */
+function invert(matrix: Float64Array, size: number): Float64Array {
   const lower = Float64Array.from(matrix)
   for (let row = 0; row < size; row++) {
     for (let column = 0; column <= row; column++) {
@@ -232,18 +276,23 @@ function invertDiagonal(matrix: Float64Array, size: number): Float64Array {
         row === column ? Math.sqrt(Math.max(sum, 1e-300)) : sum / lower[column * size + column]!
     }
   }
-  const diagonal = new Float64Array(size)
+  const inverse = new Float64Array(size * size)
   const solved = new Float64Array(size)
   for (let unit = 0; unit < size; unit++) {
-    // Forward substitution of a unit vector: a column of the factor's inverse.
-    for (let row = unit; row < size; row++) {
+    // Forward, then backward substitution of a unit vector: a column of the inverse.
+    for (let row = 0; row < size; row++) {
       let sum = row === unit ? 1 : 0
-      for (let k = unit; k < row; k++) sum -= lower[row * size + k]! * solved[k]!
+      for (let k = 0; k < row; k++) sum -= lower[row * size + k]! * solved[k]!
       solved[row] = sum / lower[row * size + row]!
-      diagonal[unit]! += solved[row]! ** 2
+    }
+    for (let row = size - 1; row >= 0; row--) {
+      let sum = solved[row]!
+      for (let k = row + 1; k < size; k++) sum -= lower[k * size + row]! * solved[k]!
+      solved[row] = sum / lower[row * size + row]!
+      inverse[row * size + unit] = solved[row]!
     }
   }
-  return diagonal
+  return inverse
 }
 
 /**

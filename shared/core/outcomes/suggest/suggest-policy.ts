@@ -62,9 +62,6 @@ export type SuggestOptions = { freed: Freed; seed: number }
 /** Nothing but the weights may change. */
 export const onlyWeights: Freed = { caps: false, floors: false }
 
-/** 1.96 standard errors: the interval of 95 %. */
-const deviations = 1.96
-
 /** Suggests a policy, or says what is missing. */
 export function suggestPolicy(
   active: Policy,
@@ -173,12 +170,11 @@ function toWeights(
     const base = { feature: name, before: today, after: card.points[at]!, why }
     if (why !== 'weighed') return { ...base, support: support[at]!, effect: null, points: null }
     const logOdds = trained.fit.coefficients[at]!
-    const spread = deviations * trained.errors[at]!
     const drawn = toRange(coefficients.map((one) => Math.round(card.factor * one[at]!)))
     return {
       ...base,
       support: support[at]!,
-      effect: { log_odds: logOdds, low: logOdds - spread, high: logOdds + spread },
+      effect: { log_odds: logOdds, ...trained.intervals.get(at)! },
       points: { low: Math.min(100, drawn.low), high: Math.min(100, drawn.high) },
     }
   })

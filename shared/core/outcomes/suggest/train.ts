@@ -14,6 +14,7 @@ import {
   type CountedRow,
   fitLogistic,
   type LogisticFit,
+  toIntervals,
   toShare,
   toStandardErrors,
 } from './fit-logistic.ts'
@@ -37,8 +38,8 @@ export type FeatureOutcome = 'weighed' | 'useless' | 'too_few'
 export type Trained = {
   fit: LogisticFit
   outcomes: readonly FeatureOutcome[]
-  /** Of the coefficients, in log odds; NaN where the coefficient is 0. */
-  errors: Float64Array
+  /** Of the coefficients above 0, in log odds, by column. */
+  intervals: ReadonlyMap<number, { low: number; high: number }>
 }
 
 /** The columns of each row: those of all its events. */
@@ -130,7 +131,7 @@ export function train(
     if (fit.coefficients[column]! > 0) return 'weighed'
     return expected[column]! < expectedCasesMin ? 'too_few' : 'useless'
   })
-  return { fit, outcomes, errors }
+  return { fit, outcomes, intervals: toIntervals(rows, fit, penalty) }
 }
 
 /** The cases of each column that the others explain: less its own, by chance alone. */
