@@ -66,7 +66,7 @@ const weightSchema = z.object({
   after: count,
   why: z
     .enum(['weighed', 'useless', 'too_few'])
-    .describe('`too_few`: nothing can be said of it, so it keeps its points'),
+    .describe('`too_few`: it keeps its points, or what its cases allow at most'),
   support: totals.describe('older sessions with it'),
   effect: z
     .object({ log_odds: number, low: number, high: number })

@@ -248,6 +248,24 @@ describe('a warning', () => {
   })
 })
 
+describe('the threshold of BLOCK', () => {
+  test('rises where the suggestion would block sessions that only had a review', () => {
+    const rows = [
+      { paths: [], fraud: 60, legitimate: 4_000, unlabelled: 200_000 },
+      { paths: ['root.magisk_detected'], fraud: 5, legitimate: 300, unlabelled: 20_000 },
+      { paths: ['emulator.app_cloned'], fraud: 300, legitimate: 100, unlabelled: 15_000 },
+    ]
+    const newer = rows.map((row) => ({ ...row, period: 'newer' as const }))
+    const table = toTable([...rows, ...newer])
+    const { policy, thresholds } = suggest(table)
+    const { older } = scorePeriods(policy, table)
+    expect(countAlerts(older, policy.thresholds.review)).toBe(15_400)
+    expect(countAlerts(older, balancedPolicy.thresholds.block)).toBe(15_400)
+    expect(countAlerts(older, policy.thresholds.block)).toBe(0)
+    expect(thresholds.after.block).toBeGreaterThan(thresholds.before.block)
+  })
+})
+
 describe('simple rules', () => {
   test('are found in the older and counted in the newer sessions', () => {
     const both = ['ecosystem.screen_mirrored', 'ecosystem.active_call']

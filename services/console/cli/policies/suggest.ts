@@ -151,12 +151,14 @@ function toComparisonText({ compared, thresholds }: Suggestion): string {
 const whyText: Record<SuggestedWeight['why'], string> = {
   weighed: '',
   useless: 'predicts nothing of its own',
-  too_few: 'too few to say',
+  too_few: 'too few to say, but not more',
 }
 
 function toWeightsText({ weights, factor }: Suggestion): string {
   const changed = weights.filter(({ before, after }) => before !== after)
-  const kept = weights.filter(({ why, before }) => why === 'too_few' && before > 0).length
+  const kept = weights.filter(
+    ({ why, before, after }) => why === 'too_few' && before > 0 && after === before,
+  ).length
   const rows = changed.map(({ feature, before, after, why, support, effect, points }) => [
     toVisible(feature),
     `${before} -> ${after}`,

@@ -46,6 +46,9 @@ export const toLogOdds = (share: number): number => Math.log(share / (1 - share)
 /** The share of log odds. */
 export const toShare = (logOdds: number): number => 1 / (1 + Math.exp(-logOdds))
 
+/** log(1 + e^x), which neither overflows nor loses small values. */
+export const toSoft = (x: number): number => Math.max(x, 0) + Math.log1p(Math.exp(-Math.abs(x)))
+
 /**
  * Fits by Newton's method: each step minimises the quadratic model under the bounds, by coordinate
  * descent, and is halved until it improves.
@@ -98,9 +101,7 @@ function likelihood(rows: readonly CountedRow[], beta: Float64Array, penalty: nu
   let total = 0
   for (const { columns, hits, misses } of rows) {
     const sum = sumOf(columns, beta)
-    // log(1 + e^x), which neither overflows nor loses small values.
-    const soft = Math.max(sum, 0) + Math.log1p(Math.exp(-Math.abs(sum)))
-    total += hits * sum - (hits + misses) * soft
+    total += hits * sum - (hits + misses) * toSoft(sum)
   }
   for (let at = 1; at < beta.length; at++) total -= (penalty / 2) * beta[at]! ** 2
   return total

@@ -67,14 +67,22 @@ export function toScorecard(scaling: Scaling): Scorecard {
   return { ...best, policy: raiseBlock(best.policy, scaling) }
 }
 
-/** Points of every feature: those of today where too few cases are known. */
+/**
+ * Points of every feature. Where too few cases are known they are those of today, or what the cases
+ * allow at most: a signal that many honest users have is not worth a review, even if nobody knows
+ * whether it is worth something.
+ */
 function toPoints({ trained, features }: Scaling, base: Policy, factor: number): number[] {
   const inFloors = listFloorSignals(base)
   return features.map(({ today, of }, at) => {
     const outcome = trained.outcomes[at]!
-    if (outcome === 'too_few') return today
-    const fitted = Math.round(factor * trained.fit.coefficients[at]!)
     const least = of.kind === 'signal' && today > 0 && inFloors.has(of.path) ? 1 : 0
+    const ceiling = trained.ceilings[at]!
+    const allowed = Number.isFinite(ceiling) ? Math.floor(factor * ceiling) : today
+    const fitted =
+      outcome === 'too_few'
+        ? Math.min(today, allowed)
+        : Math.round(factor * trained.fit.coefficients[at]!)
     return Math.min(100, Math.max(least, fitted))
   })
 }

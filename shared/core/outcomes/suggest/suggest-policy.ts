@@ -36,7 +36,7 @@ export type SuggestedWeight = {
   why: FeatureOutcome
   /** Sessions of the older period. */
   support: Support
-  /** In log odds, with the interval of 95 %; null where it is 0 or nothing is known. */
+  /** In log odds, with the interval of 95 %; null where it is 0 or unknown. */
   effect: { log_odds: number; low: number; high: number } | null
   /** Points that 95 % of the runs on cases drawn again would have given; null as above. */
   points: Range | null

@@ -16,6 +16,7 @@ import {
   type LogisticFit,
   toIntervals,
   toShare,
+  toSoft,
   toStandardErrors,
 } from './fit-logistic.ts'
 import type { OutcomeRow, OutcomeTable } from './outcome-table.ts'
@@ -31,7 +32,7 @@ export type Support = {
 /**
  * - `weighed`: it predicts fraud.
  * - `useless`: there are enough cases, and it does not.
- * - `too_few`: nothing can be said of it.
+ * - `too_few`: it may or may not.
  */
 export type FeatureOutcome = 'weighed' | 'useless' | 'too_few'
 
@@ -40,6 +41,8 @@ export type Trained = {
   outcomes: readonly FeatureOutcome[]
   /** Of the coefficients above 0, in log odds, by column. */
   intervals: ReadonlyMap<number, { low: number; high: number }>
+  /** Where too few cases are known, the most log odds that they allow; infinity for none. */
+  ceilings: readonly number[]
 }
 
 /** The columns of each row: those of all its events. */
@@ -131,7 +134,44 @@ export function train(
     if (fit.coefficients[column]! > 0) return 'weighed'
     return expected[column]! < expectedCasesMin ? 'too_few' : 'useless'
   })
-  return { fit, outcomes, intervals: toIntervals(rows, fit, penalty) }
+  const intervals = toIntervals(rows, fit, penalty)
+  return { fit, outcomes, intervals, ceilings: findCeilings(rows, fit, width) }
+}
+
+/** Half of chi square with one degree of freedom at 95 %: the ends of a likelihood interval. */
+const likelihoodDrop = 1.92
+/** Log odds of 10 are 22,000 to 1: beyond that, nothing is ruled out. */
+const ceilingMax = 10
+
+/** By column that has no weight, the most log odds that its cases allow beside the others. */
+function findCeilings(rows: readonly CountedRow[], fit: LogisticFit, width: number): number[] {
+  const own = Array.from({ length: width }, (): { sum: number; hits: number; all: number }[] => [])
+  for (const { columns, hits, misses } of rows) {
+    const sum = columns.reduce((at, column) => at + fit.coefficients[column]!, fit.intercept)
+    for (const column of columns) own[column]!.push({ sum, hits, all: hits + misses })
+  }
+  return own.map((cases) => {
+    const gain = (logOdds: number) =>
+      cases.reduce((total, { sum, hits, all }) => {
+        return total + hits * logOdds - all * (toSoft(sum + logOdds) - toSoft(sum))
+      }, 0)
+    // The likelihood has one hill: climb it, then go down behind it.
+    const best = bisect((at) => gain(at + 1e-4) > gain(at))
+    const isAllowed = (at: number) => at <= best || gain(at) > gain(best) - likelihoodDrop
+    return isAllowed(ceilingMax) ? Number.POSITIVE_INFINITY : bisect(isAllowed)
+  })
+}
+
+/** Where what holds at 0 no longer does, up to `ceilingMax`. */
+function bisect(holds: (at: number) => boolean): number {
+  let [low, high] = [0, ceilingMax]
+  if (!holds(0)) return 0
+  for (let n = 0; n < 24; n++) {
+    const middle = (low + high) / 2
+    if (holds(middle)) low = middle
+    else high = middle
+  }
+  return low
 }
 
 /** The cases of each column that the others explain: less its own, by chance alone. */
