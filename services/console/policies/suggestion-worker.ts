@@ -1,4 +1,4 @@
-/** Suggests a policy in a thread of its own: it computes for seconds, and requests must not wait. */
+/** Suggests a policy in a thread of its own: requests must not wait for seconds of computing. */
 import { parentPort, workerData } from 'node:worker_threads'
 import { suggestPolicy } from '#shared/core/outcomes/suggest/suggest-policy.ts'
 import type { SuggestionWork } from './suggestions.ts'

@@ -1,7 +1,7 @@
 /**
  * Reads the table from which a policy is suggested: sessions by the kinds of their events, and what
- * labels say of them. It reads slices of devices, as a backtest does, so that the engine's memory is
- * bounded; what comes back are counts of equal sessions.
+ * labels say of them. It reads slices of devices, as a backtest does, so that the memory of the
+ * engine is bounded; what comes back are counts of equal sessions.
  */
 import { dayMs } from '#shared/core/base/instants.ts'
 import { outcomeRowsMax, trainingShare } from '#shared/core/base/limits/policies.ts'

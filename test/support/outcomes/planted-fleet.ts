@@ -239,7 +239,7 @@ function toEvent(paths: readonly string[]): OutcomeEvent {
   return { signals, server, context, counts, others: [] }
 }
 
-/** What the oracle finds with a number of alerts, by the planted weights: of all fraud its share. */
+/** What share of all fraud the oracle finds with a number of alerts, by the planted weights. */
 export function toOracleRecall(
   { table, truths }: PlantedFleet,
   { alerts, period }: { alerts: number; period: Period },

@@ -46,7 +46,7 @@ describe('columns', () => {
     ])
   })
 
-  test('are there for a signal that a policy does not name, not for one that it weighs with 0', () => {
+  test('are there for a signal that a policy does not name, not for one that has 0', () => {
     const { su_binary: _, ...signals } = balancedPolicy.categories.root.signals
     const root = { ...balancedPolicy.categories.root, signals: { ...signals, rooted: 0 } }
     const policy = { ...balancedPolicy, categories: { ...balancedPolicy.categories, root } }
@@ -68,7 +68,7 @@ describe('points', () => {
     expect(withPoints(policy, features, today)).toEqual(policy)
   })
 
-  test('of any size make a policy that passes the check, in which a higher count never weighs less', () => {
+  test('of any size pass the check, and a higher count never weighs less', () => {
     const { features } = toFeatures(balancedPolicy)
     const any = fc.array(fc.integer({ min: 0, max: 100 }), {
       minLength: features.length,

@@ -64,7 +64,7 @@ describe('several columns with a penalty', () => {
     )
   })
 
-  test('an interval without a penalty is the closed form; a separated column has a finite one', () => {
+  test('an interval is that of the closed form; of a separated column it is finite', () => {
     const rows = [
       { columns: [0], hits: 60, misses: 40 },
       { columns: [1], hits: 30, misses: 0 },

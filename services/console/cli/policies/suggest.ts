@@ -141,7 +141,8 @@ function toComparisonText({ compared, thresholds }: Suggestion): string {
         'blocked, and no more honest ones.'
   return (
     `${table}\nWith equal alerts the suggestion catches ` +
-    `${(100 * compared.recall_gained).toFixed(1)} points more of the labelled fraud (95 % of runs: ` +
+    `${(100 * compared.recall_gained).toFixed(1)} points more of the labelled fraud (95 % of ` +
+    'runs: ' +
     `${(100 * compared.recall_gained_range.low).toFixed(1)} to ` +
     `${(100 * compared.recall_gained_range.high).toFixed(1)}). Precision is of labelled sessions.` +
     block

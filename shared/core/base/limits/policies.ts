@@ -44,6 +44,9 @@ export const expectedCasesMin = 10
  */
 export const likelihoodRatioMin = 12.1
 
+/** The same of a signal that has points today and too few cases: chance exceeds it in 5 of 100. */
+export const knownRatioMin = 2.71
+
 /**
  * The penalty: a coefficient is expected within 1 of 0 in log odds, a factor of 2.7. Where 50 cases
  * say what a signal is worth, it takes off 2 %.

@@ -77,7 +77,10 @@ export function suggestPolicy(
   const older = pickPeriod(table.rows, columns, 'older')
   const newer = pickPeriod(table.rows, columns, 'newer')
   const counted = toCountedRows(older.rows, older.columns)
-  const trained = train(counted, features.length)
+  const trained = train(
+    counted,
+    features.map(({ today }) => today > 0),
+  )
   const scaling = { active, features, trained, freed, table, rows: older.rows }
   const scaled = toScorecard(scaling)
   const card = { ...scaled, policy: { ...scaled.policy, name: toName(active.name) } }
@@ -200,8 +203,8 @@ function judgeComparison(compared: Compared, newer: PeriodTotals): Warning[] {
             kind: 'no_better' as const,
             feature: null,
             detail:
-              `with equal alerts it catches ${points(range.low)} to ${points(range.high)} more of ` +
-              'the newer fraud, so it may be no better than the active policy',
+              `with equal alerts it catches ${points(range.low)} to ${points(range.high)} more ` +
+              'of the newer fraud, so it may be no better than the active policy',
           },
         ]),
     ...(few

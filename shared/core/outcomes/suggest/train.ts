@@ -5,6 +5,7 @@
  */
 import {
   expectedCasesMin,
+  knownRatioMin,
   likelihoodRatioMin,
   penaltyDefault,
 } from '#shared/core/base/limits/policies.ts'
@@ -101,13 +102,16 @@ export function toSupport(
 
 /**
  * Trains on counted rows. The weakest features are left out first, each only if the rest explains
- * the outcomes about as well without it.
+ * the outcomes about as well without it. One of too few cases that has points today needs less to
+ * stay: its author knew something, and it keeps points in any case.
+ * @param weighedToday of each column, whether it has points today
  */
 export function train(
   rows: readonly CountedRow[],
-  width: number,
+  weighedToday: readonly boolean[],
   penalty = penaltyDefault,
 ): Trained {
+  const width = weighedToday.length
   const allowed = new Set(Array.from({ length: width }, (_, column) => column))
   let fit = fitLogistic(rows, { width, penalty })
   for (let column = 0; column < width; column++) {
@@ -122,17 +126,19 @@ export function train(
       const without = new Set(allowed)
       without.delete(column)
       const less = fitLogistic(rows, { width, penalty, allowed: without, from: fit })
-      if (2 * (fit.logLikelihood - less.logLikelihood) >= likelihoodRatioMin) continue
+      const cost = 2 * (fit.logLikelihood - less.logLikelihood)
+      const isKnown =
+        weighedToday[column]! && countExpectedOf(rows, less, column) < expectedCasesMin
+      if (cost >= (isKnown ? knownRatioMin : likelihoodRatioMin)) continue
       allowed.delete(column)
       fit = less
       isDone = false
     }
     errors = toStandardErrors(rows, fit, penalty)
   }
-  const expected = countExpected(rows, fit, width)
   const outcomes = Array.from({ length: width }, (_, column): FeatureOutcome => {
     if (fit.coefficients[column]! > 0) return 'weighed'
-    return expected[column]! < expectedCasesMin ? 'too_few' : 'useless'
+    return countExpectedOf(rows, fit, column) < expectedCasesMin ? 'too_few' : 'useless'
   })
   const intervals = toIntervals(rows, fit, penalty)
   return { fit, outcomes, intervals, ceilings: findCeilings(rows, fit, width) }
@@ -174,14 +180,13 @@ function bisect(holds: (at: number) => boolean): number {
   return low
 }
 
-/** The cases of each column that the others explain: less its own, by chance alone. */
-function countExpected(rows: readonly CountedRow[], fit: LogisticFit, width: number): number[] {
-  const expected = new Array<number>(width).fill(0)
+/** The cases of a column that the others explain: less its own, by chance alone. */
+function countExpectedOf(rows: readonly CountedRow[], fit: LogisticFit, column: number): number {
+  let expected = 0
   for (const { columns, hits, misses } of rows) {
-    const share = toShare(
-      columns.reduce((sum, column) => sum + fit.coefficients[column]!, fit.intercept),
-    )
-    for (const column of columns) expected[column]! += (hits + misses) * share * (1 - share)
+    if (!columns.includes(column)) continue
+    const share = toShare(columns.reduce((sum, one) => sum + fit.coefficients[one]!, fit.intercept))
+    expected += (hits + misses) * share * (1 - share)
   }
   return expected
 }

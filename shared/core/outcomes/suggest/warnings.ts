@@ -103,6 +103,7 @@ function findDrift(
   const isBeyondChance = Math.abs(newShare - oldShare) > driftDeviations * deviation
   const isFar = newShare >= driftTimes * oldShare || oldShare >= driftTimes * newShare
   if (!isBeyondChance || !isFar) return []
-  const detail = `${percent(oldShare)} of the older sessions have it, of the newer ${percent(newShare)}`
+  const of = `${percent(oldShare)} of the older sessions have it`
+  const detail = `${of}, ${percent(newShare)} of the newer`
   return [{ kind: 'drift', feature: name, detail }]
 }
