@@ -21,9 +21,9 @@ export function addSuggestionRoutes(app: ConsoleApp, deps: SuggestionRouteDeps):
         summary: 'Suggest a policy from outcomes',
         description:
           'Learns weights from the older labelled sessions and tests them on the newer ones, ' +
-          'beside the active policy. The response is lines of JSON: `{"progress"}` while it runs, then ' +
-          '`{"report"}`, or `{"problem"}` when it failed. It is refused below 100 sessions of ' +
-          'fraud or 100 legitimate ones. The suggestion is a draft: nothing sets it.',
+          'beside the active policy. The response is lines of JSON: `{"progress"}` while it runs, ' +
+          'then `{"report"}`, or `{"problem"}` when it failed. It is refused below 100 sessions ' +
+          'of fraud or 100 legitimate ones. The suggestion is a draft: nothing sets it.',
         params: tenantParams,
         querystring: suggestionQuery,
         problems: ['conflict'],

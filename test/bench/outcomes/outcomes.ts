@@ -1,7 +1,7 @@
 /**
  * What a policy that is suggested from outcomes is worth, on fleets whose truth is known: beside
- * the oracle, which knows the planted weights, and beside every preset, at the alerts of `balanced`.
- * Each fleet has 10 million events, four to a session, 1 % fraud and 50,000 labels. There is no
+ * the oracle, which knows the planted weights, and every preset, at the alerts of `balanced`. Each
+ * fleet has 10 million events, four to a session, 1 % fraud and 50,000 labels. There is no
  * server: what ClickHouse reads of them is a table of patterns.
  */
 import { parseArgs } from 'node:util'
