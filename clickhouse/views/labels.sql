@@ -21,6 +21,7 @@ create or replace view {analytics:Identifier}.labels (
 select
   tenant_id, created_at, label_id, subject_kind, subject_id, label, occurred_at, covered_days,
   amount, currency, external_id, note, actor,
-  seq = max(seq) over (partition by tenant_id, subject_kind, subject_id, external_id) as is_latest
+  toBool(seq = max(seq) over (partition by tenant_id, subject_kind, subject_id, external_id))
+    as is_latest
 from labels_replica final
 comment 'Every label, superseded and retracted ones included. Copied from the service''s own database: freshness says up to when. A disposition is in alerts. Cheap by tenant.';

@@ -13,13 +13,9 @@ create or replace view {analytics:Identifier}.precision_by_flag (
 ) as
 select
   tenant_id, flag, alerts, confirmed, false_positive, judged,
-  if(judged >= 10, confirmed / judged, null) as precision,
-  greatest(0, (confirmed + 1.9207) / (judged + 3.8415) - 1.96
-    * sqrt(if(judged = 0, 0, confirmed * false_positive / judged) + 0.9604) / (judged + 3.8415))
-    as precision_low,
-  least(1, (confirmed + 1.9207) / (judged + 3.8415) + 1.96
-    * sqrt(if(judged = 0, 0, confirmed * false_positive / judged) + 0.9604) / (judged + 3.8415))
-    as precision_high,
+  {{precision_rate}} as precision,
+  {{precision_low}} as precision_low,
+  {{precision_high}} as precision_high,
   base.precision as base_precision,
   if(base.precision > 0, precision / base.precision, null) as lift
 from (

@@ -38,6 +38,7 @@ const benchmarks: Record<string, () => Promise<Benchmark>> = {
   travel: () => import('./network/travel.ts'),
   identity: () => import('./identity/identity.ts'),
   console: () => import('./console/console.ts'),
+  labels: () => import('./outcomes/labels.ts'),
 }
 
 /**
@@ -72,6 +73,7 @@ const together: [name: string, ...options: string[]][] = [
   ['alerts', '--rounds', '1'],
   ['backtest', '--pairs', '100000'],
   ['cookbook'],
+  ['labels'],
   ['console', '--rounds', '2', '--requests', '10'],
 ]
 

@@ -15,12 +15,13 @@ import {
   eraseAlerts,
   listErasableAlerts,
 } from '#shared/io/erasure/erasure-alerts-store.ts'
+import type { ErasureTraces } from '#shared/io/erasure/erasure-conditions.ts'
 import type {
   CountsBefore,
   ErasureProgress,
   ErasureReceipt,
 } from '#shared/io/erasure/erasure-job-store.ts'
-import type { ErasureStore, ErasureTable, ErasureTraces } from '#shared/io/erasure/erasure-store.ts'
+import type { ErasureStore, ErasureTable } from '#shared/io/erasure/erasure-store.ts'
 import {
   awaitWorkedOff,
   eraseDeadLetters,

@@ -1,5 +1,5 @@
 /**
- * Replicates alerts, their dispositions, deliveries and labels to ClickHouse, where fraud teams query them.
+ * Replicates alerts, their dispositions, deliveries and labels to ClickHouse for fraud teams.
  * A named lock lets one console run a round at a time. A round reads one snapshot of Postgres and
  * copies exactly the changes since the last snapshot. It is recorded once its rows are stored, so
  * an interrupted round is repeated, and a repeated copy changes nothing. Deliveries are never

@@ -3,6 +3,7 @@
  * computed: the columns of the signal catalog, and expressions that several views share.
  */
 import { toLabelledSessionsSql } from '#shared/core/outcomes/coverage-sql.ts'
+import { toRateSql } from '#shared/core/outcomes/wilson.ts'
 import { toColumnPath } from '#shared/core/signals/column-path.ts'
 import {
   categories,
@@ -123,6 +124,9 @@ const typed: Record<SignalType, { type: string; value: (path: string) => string 
   },
 }
 
+/** Of judged alerts those that were confirmed, with its interval. */
+const precision = toRateSql('confirmed', 'judged')
+
 const whenAbsent = 'empty when none was sent.'
 
 type Catalog = Readonly<Record<string, Readonly<Record<string, SignalDefinition>>>>
@@ -139,6 +143,9 @@ export function toViewParts(catalog: Catalog = fullCatalog): Readonly<Record<str
     platform: toPlatformSql('platform'),
     decided_bits: decidedBits,
     labelled_sessions: toLabelledSessionsSql(),
+    precision_rate: precision.rate,
+    precision_low: precision.low,
+    precision_high: precision.high,
     decided_columns: decided
       .map(({ column, type, about }) => `${column} ${type} comment ${quote(about)}`)
       .join(',\n  '),

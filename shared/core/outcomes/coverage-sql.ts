@@ -54,7 +54,9 @@ const toKeyedLabelsSql = (where: string): string => `
     select tenant_id, event_id as subject_id, any(${sessionKey}) as key
     from telemetry
     where ${where} and event_id in (
-      select subject_id from labels_replica where ${where} and subject_kind = 'event'
+      select subject_id
+      from labels_replica
+      where ${where} and subject_kind = 'event'
     )
     group by tenant_id, event_id
   ) as seen

@@ -78,6 +78,9 @@ const subjectSchema = z
     examples: [{ device_id: '4f6c1d8e-51c5-4d8b-9a57-0c2b4f1a7e33' }],
   })
 
+/** Of an `occurred_at` for which `isAhead` is true. */
+export const aheadFault = 'is in the future'
+
 const dateOnly = /^\d{4}-\d\d-\d\d$/
 
 /** In ms. A date is its end: what happened on that day happened before. */

@@ -3,6 +3,8 @@
  * subject and external id counts, in the order in which they were received.
  */
 
+import { labelAheadMsMax } from '#shared/core/base/limits/outcomes.ts'
+
 /** Names with a meaning of their own. A tenant's own code is one more kind of fraud. */
 export const fraudLabels = ['chargeback', 'account_takeover', 'promo_abuse', 'fraud'] as const
 export const legitimateLabel = 'legitimate'
@@ -42,6 +44,9 @@ export function toOutcome(label: string): Outcome | null {
   if (label === retractedLabel) return null
   return label === legitimateLabel ? 'legitimate' : 'fraud'
 }
+
+/** Whether an instant is further ahead than clocks and time zones differ. @param nowMs the wall clock */
+export const isAhead = (atMs: number, nowMs: number): boolean => atMs > nowMs + labelAheadMsMax
 
 /** The labels that count: the latest of each subject and external id, without retractions. */
 export function toCountingLabels(labels: readonly Label[]): Label[] {

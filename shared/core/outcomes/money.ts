@@ -1,7 +1,7 @@
 /**
- * Money of labels: a decimal text and a currency of ISO 4217. Amounts are texts in JSON and decimals
- * in both databases, so that no sum passes through a binary number; currencies are never converted
- * or added together.
+ * Money of labels: a decimal text and a currency of ISO 4217. Amounts are texts in JSON and
+ * decimals in both databases, so that no sum passes through a binary number; currencies are never
+ * converted or added together.
  */
 import { amountDigitsMax } from '#shared/core/base/limits/outcomes.ts'
 

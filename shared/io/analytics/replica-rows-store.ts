@@ -1,6 +1,7 @@
 /**
- * Writes the copy of alerts, deliveries and labels in ClickHouse. A row replaces those of lower rounds with
- * its key; a removal is a row of the key alone, until all rows of the key are rewritten away.
+ * Writes the copy of alerts, deliveries and labels in ClickHouse. A row replaces those of lower
+ * rounds with its key; a removal is a row of the key alone, until all rows of the key are rewritten
+ * away.
  */
 import { quoteTexts } from '#shared/core/scoring/sql/scoring-sql-text.ts'
 import {

@@ -1,8 +1,9 @@
 /**
  * Erases the alerts of a device or a user with their history and notes, their deliveries and
  * attempts, whose bodies name it too, bulk changes whose filter is its id, its entries on the allow
- * and deny lists, labels of it, its sessions and its events, and kept answers that hold its id. The counters move in the same transaction, so
- * a total stays exact; `seq` of the other alerts stays what it is, so an erasure leaves gaps in it.
+ * and deny lists, labels of it, its sessions and its events, and kept answers that hold its id. The
+ * counters move in the same transaction, so a total stays exact; `seq` of the other alerts stays
+ * what it is, so an erasure leaves gaps in it.
  */
 import { lockSequences } from '#shared/io/alerts/alert-lock.ts'
 import { preferKeyLookups } from '#shared/io/deliveries/key-lookups.ts'

@@ -77,7 +77,8 @@ async function findInPostgres(
        union all
        select id, created_at from list_entries where tenant_id = $1 and kind = $3
        union all
-       select subject_id, created_at from labels where tenant_id = $1 and subject_kind = $3) as named
+       select subject_id, created_at from labels
+       where tenant_id = $1 and subject_kind = $3) as named
      where encode(sha256(convert_to(id, 'UTF8')), 'hex') = any($2)
      group by id`,
     [tenantId, hashes, kind],

@@ -8,11 +8,7 @@ import { z } from 'zod'
 import type { Actor } from '#shared/core/alerts/actor-schema.ts'
 import { toActor } from '#shared/core/alerts/alert-actors.ts'
 import { toIso } from '#shared/core/base/instants.ts'
-import {
-  coveredDaysDefault,
-  labelAheadMsMax,
-  labelsMax,
-} from '#shared/core/base/limits/outcomes.ts'
+import { coveredDaysDefault, labelsMax } from '#shared/core/base/limits/outcomes.ts'
 import {
   type CursorScope,
   decodeCursor,
@@ -21,8 +17,14 @@ import {
 } from '#shared/core/http/pagination.ts'
 import { invalidKey, Problem } from '#shared/core/http/problem.ts'
 import { faultsListedMax } from '#shared/core/http/query-string.ts'
-import type { LabelBody, LabelsBody, LabelsQuery } from '#shared/core/outcomes/label-schemas.ts'
 import {
+  aheadFault,
+  type LabelBody,
+  type LabelsBody,
+  type LabelsQuery,
+} from '#shared/core/outcomes/label-schemas.ts'
+import {
+  isAhead,
   type LabelSubject,
   type Outcome,
   subjectKinds,
@@ -74,12 +76,12 @@ export async function addLabels(
   })
 }
 
-/** Clocks and time zones differ; what is further ahead is a mistake in the date. */
+/** What is further ahead than clocks and time zones differ is a mistake in the date. */
 function requireNotAhead(body: LabelsBody, nowMs: number): void {
   const errors = [body].flat().flatMap(({ occurred_at: atMs }, at) => {
-    if (atMs === undefined || atMs <= nowMs + labelAheadMsMax) return []
+    if (atMs === undefined || !isAhead(atMs, nowMs)) return []
     const path = Array.isArray(body) ? `$[${at}].occurred_at` : '$.occurred_at'
-    return [{ path, message: 'is in the future' }]
+    return [{ path, message: aheadFault }]
   })
   if (errors.length === 0) return
   const listed = errors.slice(0, faultsListedMax)

@@ -27,10 +27,14 @@ export function describeLabels(
 
   test('are stored with who and when, of subjects that nobody knows, and only for their tenant', async () => {
     const writer = await newWriter('label-tool')
-    const body = {
-      ...ofDevice('never-seen', { occurred_at: '2026-03-01', external_id: 'cb-1', note: 'a\nb' }),
-      ...{ amount: '129.9', currency: 'EUR', covered_days: 7 },
-    }
+    const body = ofDevice('never-seen', {
+      occurred_at: '2026-03-01',
+      covered_days: 7,
+      amount: '129.9',
+      currency: 'EUR',
+      external_id: 'cb-1',
+      note: 'a\nb',
+    })
     const answer = await add(body, writer)
     expect(answer.status, answer.text).toBe(201)
     const [added] = answer.json<{ data: Labelled[] }>().data
@@ -44,8 +48,13 @@ export function describeLabels(
     const [listed] = (await list('device_id=never-seen')).data
     expect(labelSchema.strict().parse(listed)).toMatchObject({
       ...added,
-      ...{ subject: { device_id: 'never-seen' }, label: 'chargeback', is_latest: true },
-      ...{ amount: '129.90', currency: 'EUR', external_id: 'cb-1', note: 'a\nb' },
+      subject: { device_id: 'never-seen' },
+      label: 'chargeback',
+      is_latest: true,
+      amount: '129.90',
+      currency: 'EUR',
+      external_id: 'cb-1',
+      note: 'a\nb',
       actor: { kind: 'api_key', id: 'label-tool' },
     })
     expect((await list('device_id=never-seen', otherKey())).data).toEqual([])

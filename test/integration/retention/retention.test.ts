@@ -9,6 +9,7 @@ import { raiseAlerts } from '#shared/io/alerts/raise-alerts.ts'
 import { type Clickhouse, createClickhouse } from '#shared/io/clickhouse/clickhouse.ts'
 import { beginReplay, replayAlert, replayNext } from '#shared/io/deliveries/replay-deliveries.ts'
 import { setWebhookEvents } from '#shared/io/deliveries/webhook-store.ts'
+import { addLabels } from '#shared/io/outcomes/change-labels.ts'
 import { listAudit } from '#shared/io/postgres/audit-store.ts'
 import { createPostgres, type Postgres } from '#shared/io/postgres/postgres.ts'
 import { createMetrics, type Metrics } from '#shared/io/process/metrics.ts'
@@ -235,9 +236,26 @@ describe('alerts', () => {
     for (const alertId of [ids[0]!, ids[4]!, ids[7]!, blocked[0]!]) {
       await setDisposition({ alertId, disposition: 'CONFIRMED', note: null, actor })
     }
+    for (const [tenant, ...ages] of [
+      [tenantId, 50, 8, 6],
+      [otherId, 50],
+    ] as const) {
+      const label = { subject: { user_id: 'u' }, label: 'fraud' }
+      await addLabels(postgres, { tenantId: tenant, actor, body: ages.map(() => label), nowMs: 0 })
+      await postgres.query(
+        `update labels set created_at = now() - days * interval '1 day'
+         from unnest($2::integer[]) with ordinality as aged (days, place)
+         where tenant_id = $1
+           and seq = (select min(seq) from labels where tenant_id = $1) + place - 1`,
+        [tenant, ages],
+      )
+    }
     const untouched = await totals(otherId)
     await set({ alerts: 7 })
     expect(await round()).toBe('done')
+    expect(await count(`labels where tenant_id = '${tenantId}'`)).toBe(1)
+    expect(await count(`labels where tenant_id = '${otherId}'`)).toBe(1)
+    expect(await removedOf('labels')).toBe(2)
     const { returned, counted } = await totals(tenantId)
     expect(returned).toEqual(counted)
     expect(returned[0]).toBe(6)

@@ -3186,6 +3186,52 @@ export interface paths {
                                 precision_high: number;
                                 lift: number | null;
                             }[];
+                            outcomes: {
+                                as_of: string | null;
+                                labels: number;
+                                labels_without_session: number;
+                                fraud: number;
+                                caught: number;
+                                missed: number;
+                                recall: {
+                                    rate: number | null;
+                                    low: number;
+                                    high: number;
+                                };
+                                honest: number;
+                                harmed: number;
+                                harmed_users: number;
+                                harmed_share: {
+                                    rate: number | null;
+                                    low: number;
+                                    high: number;
+                                };
+                                losses: {
+                                    currency: string;
+                                    lost: string;
+                                    caught: string;
+                                    missed: string;
+                                }[];
+                                flags: {
+                                    flag: string;
+                                    fraud: number;
+                                    recall: {
+                                        rate: number | null;
+                                        low: number;
+                                        high: number;
+                                    };
+                                    honest: number;
+                                    honest_share: {
+                                        rate: number | null;
+                                        low: number;
+                                        high: number;
+                                    };
+                                    losses: {
+                                        currency: string;
+                                        lost: string;
+                                    }[];
+                                }[];
+                            };
                         };
                     };
                 };

@@ -52,3 +52,9 @@ export const amountDigitsMax = 12
 
 /** Below so many cases a rate is too uncertain to be given: one of one is not 100 %. */
 export const casesMin = 10
+
+/** A file of labels that `di` reads at once: 300,000 rows of 200 bytes, some 600 MB as objects. */
+export const labelFileBytesMax = 64 * 1024 * 1024
+
+/** Faults of a file that are printed; all are counted. */
+export const labelFaultsShown = 50

@@ -14,6 +14,8 @@ import { Links } from '../entities/links.tsx'
 import { Listed, PutOnList } from '../entities/listed.tsx'
 import { Networks } from '../entities/networks.tsx'
 import { Sessions } from '../entities/sessions.tsx'
+import { LabelButton } from '../labels/label-button.tsx'
+import { Labelled } from '../labels/labelled.tsx'
 import { NetworkDevices } from './network-devices.tsx'
 import { SignalChanges } from './signal-changes.tsx'
 
@@ -43,6 +45,7 @@ export function Page() {
     <Frame
       controls={
         <>
+          <LabelButton subject={{ kind: 'device', id: deviceId }} tenant={tenant} />
           <PutOnList listed={{ kind: 'device', id: deviceId }} tenant={tenant} />
           <Erase subject={{ kind: 'device', id: deviceId }} tenant={tenant} />
         </>
@@ -68,6 +71,7 @@ export function Page() {
                 ]}
               />
             </Panel>
+            <Labelled subject={{ kind: 'device', id: deviceId }} tenant={tenant} />
             <Listed listed={{ kind: 'device', id: deviceId }} tenant={tenant} />
             <Sessions sessions={known.sessions} tenant={tenant} total={known.sessions_total} />
             <Networks sessions={known.sessions} tenant={tenant} />

@@ -1,4 +1,4 @@
-/** Signals: the catalog with weights and what they are worth, unknown signals, prevalence spikes. */
+/** Signals: the catalog with weights and what they are worth, spikes, outcomes, unknown signals. */
 import { useQuery } from '@tanstack/react-query'
 import { useParams } from '@tanstack/react-router'
 import { api, ok } from '../../api/client.ts'
@@ -6,6 +6,7 @@ import { Badge } from '../../components/badge.tsx'
 import { Page as Frame } from '../../components/page.tsx'
 import { Tabs } from '../../components/tabs.tsx'
 import { Catalog } from './catalog.tsx'
+import { OutcomesTab } from './outcomes.tsx'
 import { Spikes } from './spikes.tsx'
 import { UnknownSignals } from './unknown.tsx'
 
@@ -38,6 +39,7 @@ export function Page() {
             ),
             content: <Spikes query={spikes} tenant={tenant} />,
           },
+          { id: 'outcomes', label: 'Outcomes', content: <OutcomesTab tenant={tenant} /> },
           { id: 'unknown', label: 'Unknown signals', content: <UnknownSignals tenant={tenant} /> },
         ]}
       />
