@@ -33,6 +33,7 @@ import { addLinkRoutes } from './entities/link-routes.ts'
 import { addSearchRoutes } from './entities/search-routes.ts'
 import { addSignalChangeRoute } from './entities/signal-change-routes.ts'
 import { addErasureRoutes } from './erasure/erasure-routes.ts'
+import { addEventListRoute } from './events/event-list-routes.ts'
 import { addEventRoutes } from './events/event-routes.ts'
 import type { ConsoleApp } from './http/admin-app.ts'
 import { createTokenCheck, type TokenCheckDeps } from './http/check-token.ts'
@@ -50,6 +51,7 @@ import { addOperatorRoutes } from './operators/operator-routes.ts'
 import { createPublicOrigin } from './operators/public-origin.ts'
 import { addLabelRoutes } from './outcomes/label-routes.ts'
 import { addPeriodOverviewRoute } from './overview/overview-routes.ts'
+import { addPhoneRoutes } from './phones/phone-routes.ts'
 import { addBacktestRoutes } from './policies/backtest-routes.ts'
 import { addPolicyRoutes } from './policies/policy-routes.ts'
 import { addShadowRoutes } from './policies/shadow-routes.ts'
@@ -90,6 +92,7 @@ const routes = [
   addAlertStreamRoute,
   addEntityRoutes,
   addLinkRoutes,
+  addPhoneRoutes,
   addSignalChangeRoute,
   addSearchRoutes,
   addPeriodOverviewRoute,
@@ -105,6 +108,7 @@ const routes = [
   addSuggestionRoutes,
   addShadowRoutes,
   addEventRoutes,
+  addEventListRoute,
   addSignalRoutes,
   addRulePerformanceRoutes,
   addSecretRoutes,

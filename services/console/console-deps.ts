@@ -16,6 +16,9 @@ import { createLinkStore } from '#shared/io/devices/link-store.ts'
 import { createNetworkStore } from '#shared/io/devices/network-store.ts'
 import { createSignalHistoryStore } from '#shared/io/devices/signal-history-store.ts'
 import { createUserStore } from '#shared/io/devices/user-store.ts'
+import { createPhoneCorrections } from '#shared/io/identity/phone-corrections.ts'
+import { createPhoneStore } from '#shared/io/identity/phone-store.ts'
+import { createPhones } from '#shared/io/identity/phones.ts'
 import { createCoverageReader } from '#shared/io/installs/coverage-store.ts'
 import type { Sealer } from '#shared/io/keys/console-keys.ts'
 import type { KnownForm } from '#shared/io/keys/key-form.ts'
@@ -25,6 +28,7 @@ import { createPasswordHasher } from '#shared/io/operators/password-hash.ts'
 import { createShadowComparisonStore } from '#shared/io/policies/shadow-comparison-store.ts'
 import type { Log } from '#shared/io/process/log.ts'
 import type { Metrics } from '#shared/io/process/metrics.ts'
+import { createEventListStore } from '#shared/io/telemetry/event-list-store.ts'
 import { createEventStore } from '#shared/io/telemetry/event-store.ts'
 import { queryRequestLogs } from '#shared/io/telemetry/request-log-queries.ts'
 import { createUnknownSignalStore } from '#shared/io/telemetry/unknown-signal-store.ts'
@@ -124,13 +128,16 @@ export function createConsoleDeps(parts: ConsoleParts): ConsoleDeps {
     hintDelivery: async (hint) => publishTenantHint(requireNats(), hint),
     findEvent: events.findEvent,
     findDecision: events.findDecision,
+    eventList: createEventListStore(clickhouse, { nowMs: wallMs, monotonicMs: nowMs }),
     history: createHistoryStore(clickhouse),
     users: createUserStore(clickhouse),
     links: createLinkStore(clickhouse),
     networks: createNetworkStore(clickhouse),
+    phones: createPhoneStore(clickhouse, createPhoneCorrections(postgres)),
     signalHistory: createSignalHistoryStore(clickhouse),
     overview: createOverviewStore(clickhouse),
-    loadRiskFeatures: createRiskFeatureStore(clickhouse).loadRiskFeatures,
+    loadRiskFeatures: createRiskFeatureStore(clickhouse, createPhones(clickhouse, postgres))
+      .loadRiskFeatures,
     readReconciliation: connections.reconciliation.readReconciliation,
     readRulePerformance: createRulePerformanceStore(clickhouse).readRulePerformance,
     compareShadow: createShadowComparisonStore(clickhouse).compareShadow,

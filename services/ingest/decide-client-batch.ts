@@ -14,7 +14,10 @@ import { type MeasureEvent, measureRequest } from './network/measure-request.ts'
 import { type Refusal, refusals, refuse, toVerified } from './refusals.ts'
 import { type Credentials, findSender, type Sender } from './verify-sender.ts'
 
-/** One event of a batch with what was decided on it. A refusal is of its body. */
+/**
+ * One event of a batch with what was decided on it. A refusal is of its body; the body of an
+ * accepted one is that to store.
+ */
 export type DecidedEvent = { body: Buffer; decision: Acceptance | Refusal }
 
 export type DecidedBatch = {
@@ -59,7 +62,8 @@ export function decideClientBatch(
     if (decision.kind === 'refused' && decision.reason !== 'body' && decision !== tooLarge) {
       return toVerified(decision, tenant.tenantId, rateLimit)
     }
-    decided.push({ body: event, decision })
+    const stored = decision.kind === 'accepted' ? decision.hashedBody?.body : undefined
+    decided.push({ body: stored ?? event, decision })
   }
   return {
     kind: 'decided',

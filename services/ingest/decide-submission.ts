@@ -9,6 +9,7 @@ import { undecidedRetryAfterSeconds } from '#shared/core/base/limits/stream.ts'
 import type { FairShares } from '#shared/core/http/fair-shares.ts'
 import { Problem } from '#shared/core/http/problem.ts'
 import { type RateLimitFields, takeToken, toRateLimitFields } from '#shared/core/http/rate-limit.ts'
+import { type HashedBody, hashIdentifiers } from '#shared/core/identity/sent-identifiers.ts'
 import {
   type EventEvidence,
   toEventInstall,
@@ -61,6 +62,8 @@ export type Acceptance = {
   action: Action
   /** The text before the body in a batch, as `encodeEventHead` returns it. */
   head: string
+  /** The body to store where it is not the signed one: hashes stand for its identifiers. */
+  hashedBody: HashedBody | null
   /** The body of the response: JSON in ASCII. */
   answer: string
   platform: Platform
@@ -338,8 +341,10 @@ function accept(
   const { telemetry } = parsed
   const eventId = toEventId(body)
   const verdict = findVerdict(telemetry, eventId, facts)
+  const hashedBody = hashIdentifiers(body, telemetry, tenant.addressKey)
   const header: EventHeader = {
     event_id: eventId,
+    ...(hashedBody === null ? {} : { body_id: toEventId(hashedBody.body) }),
     tenant_id: tenant.tenantId,
     received_at: receivedAtMs,
     rasp_score: score.score,
@@ -353,7 +358,7 @@ function accept(
     ...(install === null ? {} : { install: withCounter(install.head, facts.counter) }),
     ...(measured === null ? {} : { connection: measured.head }),
   }
-  const head = encodeEventHead(header, body.length)
+  const head = encodeEventHead(header, (hashedBody?.body ?? body).length)
   return {
     kind: 'accepted',
     tenantId: tenant.tenantId,
@@ -365,6 +370,7 @@ function accept(
     score: score.score,
     action: score.action,
     head,
+    hashedBody,
     answer: toAnswer(telemetry, eventId, facts, verdict?.token ?? null),
     platform: toPlatform(telemetry.sdk_meta.platform),
     unknownSignals: parsed.unknownSignals,

@@ -5,6 +5,7 @@
 
 import type { FairShares } from '#shared/core/http/fair-shares.ts'
 import { problemStatus } from '#shared/core/http/problem.ts'
+import { type HashedBody, identifierFaults } from '#shared/core/identity/sent-identifiers.ts'
 import {
   type TelemetryStream,
   toStreamLabels,
@@ -97,14 +98,17 @@ export function createIngestObserver(
     verdicts,
     verdictResults.map((result) => ({ result })),
   )
+  const identifiers = createIdentifierCounter(metrics)
   const unanswered = metrics.counter(
     'di_ingest_unanswered_total',
     'Submissions whose response failed by a defect',
   )
   return {
-    accepted: ({ tenantId: tenant, action, platform, unknownSignals, verdict }, tookMs) => {
+    accepted: (acceptance, tookMs) => {
+      const { tenantId: tenant, action, platform, unknownSignals, verdict } = acceptance
       accepted.inc({ tenant, action })
       if (verdict !== null) verdicts.inc({ result: verdict })
+      if (acceptance.hashedBody !== null) identifiers(acceptance.hashedBody)
       if (unknownSignals > 0) unknown.inc({ platform }, unknownSignals)
       seconds.observe(tookMs / 1000)
     },
@@ -117,6 +121,23 @@ export function createIngestObserver(
     }),
     findStorageFault: () => (isAnyStoring() ? null : findFault(1)),
     findStreamFault: (stream) => (isAnyStoring() ? findFault(stream) : null),
+  }
+}
+
+/** Identifiers of phones, by what became of them. */
+function createIdentifierCounter(metrics: Metrics): (body: HashedBody) => void {
+  const counter = metrics.counter<'result'>(
+    'di_ingest_identifiers_total',
+    'Identifiers of phones in accepted events: hashed, or why one was left out',
+    ['result'],
+  )
+  startAtZero(
+    counter,
+    ['hashed', ...identifierFaults].map((result) => ({ result })),
+  )
+  return ({ hashed, leftOut }) => {
+    counter.inc({ result: 'hashed' }, hashed)
+    for (const fault of leftOut) counter.inc({ result: fault })
   }
 }
 

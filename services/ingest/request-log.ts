@@ -16,6 +16,7 @@ import {
 } from '#shared/core/base/limits/ingest.ts'
 import { type Problem, problemStatus } from '#shared/core/http/problem.ts'
 import { findTenant } from '#shared/core/telemetry/body-scan.ts'
+import { findMember } from '#shared/core/telemetry/json/find-member.ts'
 import type {
   RequestLogAnswer,
   RequestLogEntry,
@@ -175,7 +176,7 @@ function createRings() {
 /** Reads no more than the start of a body: it may be any sender's. */
 function toRefused({ kind, refusal, body, requestId, atMs }: Waiting): RequestLogEntry {
   const { problem, verifiedTenantId, retired } = refusal
-  const text = body.toString('utf8', 0, requestLogReadBytes)
+  const start = body.subarray(0, requestLogReadBytes)
   return {
     kind,
     at_ms: atMs,
@@ -185,17 +186,30 @@ function toRefused({ kind, refusal, body, requestId, atMs }: Waiting): RequestLo
     reason: retired === undefined ? refusal.reason : 'retired_secret',
     detail: toDetail(problem),
     verified: verifiedTenantId !== undefined,
-    device_id: findText(text, /"device_id"\s*:\s*"((?:[^"\\]|\\.)*)/s),
-    sdk_version: findText(text, /"sdk_version"\s*:\s*"((?:[^"\\]|\\.)*)/s),
+    device_id: findText(start, ['device_id']),
+    sdk_version: findText(start, ['sdk_meta', 'sdk_version']),
     event_id: null,
     rasp_score: null,
     rasp_action: null,
   }
 }
 
-function findText(text: string, member: RegExp): string | null {
-  const found = member.exec(text)?.[1]
-  return found === undefined ? null : cut(unescapeJson(found), requestLogIdCharactersMax)
+/** By its place: an identifier of the phone may have any name, and must not be taken for it. */
+function findText(start: Buffer, path: readonly string[]): string | null {
+  const text = findValue(start, path)
+  if (!text?.startsWith('"')) return null
+  const inner = text.length > 1 && text.endsWith('"') ? text.slice(1, -1) : text.slice(1)
+  return cut(unescapeJson(inner), requestLogIdCharactersMax)
+}
+
+/** The text of a member's value; null also in a body that is no JSON before it. */
+function findValue(start: Buffer, path: readonly string[]): string | null {
+  try {
+    const place = findMember(start, path)
+    return place === null ? null : start.toString('utf8', place.start, place.end)
+  } catch {
+    return null
+  }
 }
 
 /** The characters of a JSON text, or the text itself where it is cut in the middle of an escape. */

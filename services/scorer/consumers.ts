@@ -9,6 +9,8 @@ import type { TelemetryStream } from '#shared/core/telemetry/streams/telemetry-s
 import { findUnraised, raiseAlerts } from '#shared/io/alerts/raise-alerts.ts'
 import type { Clickhouse } from '#shared/io/clickhouse/clickhouse.ts'
 import { publishDeliveryHints } from '#shared/io/deliveries/publish-hints.ts'
+import { createIdentityKeyWriter } from '#shared/io/identity/identity-key-store.ts'
+import { createPhones, type Phones } from '#shared/io/identity/phones.ts'
 import { createInstallWriter } from '#shared/io/installs/install-store.ts'
 import { createReplayWriter } from '#shared/io/installs/replay-store.ts'
 import { createProver, type Prover } from '#shared/io/keys/proofs.ts'
@@ -127,6 +129,8 @@ type OfStream = Shared & {
   stream: TelemetryStream
   messages: DecodedMessages
   quarantine: QuarantineDeps
+  /** Of this stream, because one call writes at a time. */
+  phones: Phones
   readOffsets: () => Promise<StreamOffsets>
   /** Whether an edge wrote the message. */
   isProven: (message: ConsumedMessage) => boolean
@@ -177,7 +181,8 @@ function createOfStream(shared: Shared, stream: TelemetryStream): OfStream {
     wallMs: Date.now,
   }
   const readOffsets = createStreamOffsetsReader({ ...shared, stream, wallMs: Date.now, nowMs })
-  return { ...shared, stream, messages, quarantine, readOffsets, isProven }
+  const phones = createPhones(clickhouse, shared.postgres)
+  return { ...shared, stream, messages, quarantine, phones, readOffsets, isProven }
 }
 
 /** Computes a property of a message once: it is asked before a batch is handled and while it is. */
@@ -221,6 +226,7 @@ function startStoring(
     storeDeadLetters: quarantine.storeDeadLetters,
     telemetry: createTelemetryStore(clickhouse, { paths, stream: stream.number }),
     installs: createInstallWriter(clickhouse),
+    identities: createIdentityKeyWriter(clickhouse),
     reconciliation: createReconciliationWriter(clickhouse, stream.number),
     wallMs: Date.now,
   }
@@ -293,7 +299,7 @@ function shareBytes(limits: ConsumeLimits, { telemetryStreams }: Nats): ConsumeL
 }
 
 function createDecideDeps(streamDeps: OfStream): DecideBatchDeps {
-  const { messages, observe, clickhouse, postgres, nats, stream } = streamDeps
+  const { messages, observe, clickhouse, postgres, nats, stream, phones } = streamDeps
   return {
     messages,
     observe,
@@ -301,7 +307,8 @@ function createDecideDeps(streamDeps: OfStream): DecideBatchDeps {
     reconciliation: createReconciliationWriter(clickhouse, stream.number),
     decisions: createDecisionWriter(clickhouse),
     replays: createReplayWriter(clickhouse),
-    loadRiskFeatures: createRiskFeatureStore(clickhouse).loadRiskFeatures,
+    phones,
+    loadRiskFeatures: createRiskFeatureStore(clickhouse, phones).loadRiskFeatures,
     findPolicy: createPolicyDocuments(postgres).findPolicy,
     readDecidedWatermark: () => readDecidedWatermark(nats, stream),
     findEarlierEvents: (query) => findEarlierEvents(clickhouse, query),
@@ -311,11 +318,11 @@ function createDecideDeps(streamDeps: OfStream): DecideBatchDeps {
   }
 }
 
-function createShadow({ clickhouse, postgres, observeShadow, log, ...options }: OfStream) {
+function createShadow({ clickhouse, postgres, phones, observeShadow, log, ...options }: OfStream) {
   const decisions: ShadowDecisions = createShadowDecisions({
     versions: createShadowVersions(postgres, nowMs),
     findPolicy: createPolicyDocuments(postgres).findPolicy,
-    loadRiskFeatures: createRiskFeatureStore(clickhouse).loadRiskFeatures,
+    loadRiskFeatures: createRiskFeatureStore(clickhouse, phones).loadRiskFeatures,
     insertDecisions: createShadowDecisionWriter(clickhouse).insertDecisions,
     observe: observeShadow,
     log,

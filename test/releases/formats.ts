@@ -81,8 +81,10 @@ const body = {
 }
 
 const eventSchema = eventHeaderSchema.extend({ body: telemetrySchema })
+const bodyId = toEventId(Buffer.from(JSON.stringify(body)))
 const event: Required<z.infer<typeof eventHeaderSchema>> & { body: typeof body } = {
-  event_id: toEventId(Buffer.from(JSON.stringify(body))),
+  event_id: bodyId,
+  body_id: bodyId,
   tenant_id: tenantId,
   received_at: 1_767_225_600_000,
   rasp_score: 80,

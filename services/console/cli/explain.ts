@@ -1,7 +1,7 @@
 /** `di explain`: the steps of a stored event's score, compared with the score that was returned. */
 import type { EventExplanation, ExplainedAlert } from '../events/explanation-schemas.ts'
 import { read } from './commands.ts'
-import { toFields, toTable, toTime } from './tables.ts'
+import { toConnectionText, toFields, toTable, toTime } from './tables.ts'
 
 type Steps = EventExplanation['steps']
 
@@ -43,6 +43,7 @@ function toHead({ event, policy }: EventExplanation): string {
     session_id: event.session_id,
     user_id: event.user_id ?? undefined,
     account_id: event.account_id ?? undefined,
+    connection: toConnectionText(event.connection),
     sdk: `${event.sdk_version} on ${event.platform}`,
     policy: `${policy.name}, version ${policy.version} (${policy.policy_hash.slice(0, 8)})${set}`,
   })
@@ -60,6 +61,12 @@ function toAdded(
   return added.length === 0 ? '' : `, also for ${added.join(', ')}`
 }
 
+const bodyTexts = {
+  true: 'as it was signed, byte for byte',
+  false: 'NOT the bytes that were signed',
+  null: 'as it was signed, with hashes in the place of identifiers',
+} as const
+
 function toProof(explanation: EventExplanation): string {
   const { answered, decided, recomputed, matches, differences } = explanation
   const evidence = explanation.evidence_differs
@@ -71,9 +78,7 @@ function toProof(explanation: EventExplanation): string {
       answered: toVerdict(answered),
       recomputed: toVerdict(recomputed),
       matches: matches ? `yes${evidence}` : 'NO',
-      body: explanation.body_intact
-        ? 'as it was signed, byte for byte'
-        : 'NOT the bytes that were signed',
+      body: bodyTexts[`${explanation.body_intact}`],
       document: explanation.policy.document_intact
         ? 'as it was hashed'
         : 'NOT the bytes that were hashed',

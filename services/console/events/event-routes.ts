@@ -1,16 +1,16 @@
 /** The routes of a stored event: its body, and the explanation of its score. */
 import { z } from 'zod'
-import { toEventId } from '#shared/core/base/ids.ts'
+import { isSignedBody } from '#shared/core/identity/sent-identifiers.ts'
 import { insertAudit } from '#shared/io/postgres/audit-store.ts'
 import { actorOf, type ConsoleApp, tenantsOf } from '../http/admin-app.ts'
 import { type ExplainDeps, explainEvent, findEventOfScope } from './explain-event.ts'
-import { eventExplanationSchema, eventParams } from './explanation-schemas.ts'
+import { eventExplanationSchema, eventParams, isIntactSchema } from './explanation-schemas.ts'
 
 const bodySchema = z.object({
   event_id: z.string(),
   tenant_id: z.string(),
-  body: z.string().describe('the submission, byte for byte'),
-  intact: z.boolean().describe('whether it has the bytes that were signed'),
+  body: z.string().describe('the submission as it is stored'),
+  intact: isIntactSchema,
 })
 
 /** Adds the routes. */
@@ -37,7 +37,7 @@ export function addEventRoutes(app: ConsoleApp, deps: ExplainDeps): void {
         action: 'event.body_read',
         after: { event_id: eventId },
       })
-      const intact = toEventId(Buffer.from(body)) === eventId
+      const intact = isSignedBody(body, eventId)
       return { event_id: eventId, tenant_id: tenantId, body, intact }
     },
   )

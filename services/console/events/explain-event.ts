@@ -5,9 +5,10 @@
  */
 import { hash } from 'node:crypto'
 import { isDeepStrictEqual } from 'node:util'
-import { toEventId } from '#shared/core/base/ids.ts'
 import { Problem } from '#shared/core/http/problem.ts'
+import { isSignedBody } from '#shared/core/identity/sent-identifiers.ts'
 import { applyListReasons, findListReasons } from '#shared/core/lists/lists.ts'
+import { toShownConnection } from '#shared/core/network/connection-answer.ts'
 import { seesTenant, type TenantScope } from '#shared/core/operators/roles.ts'
 import { type Policy, policySchema } from '#shared/core/policies/policy.ts'
 import type { Reason, Score } from '#shared/core/scoring/score.ts'
@@ -82,7 +83,7 @@ export async function explainEvent(
     },
     decided: toShownDecision(event, decision),
     ...comparison,
-    body_intact: toEventId(Buffer.from(event.body)) === event.eventId,
+    body_intact: isSignedBody(event.body, event.eventId),
     forced:
       forced === null
         ? null
@@ -217,6 +218,7 @@ function toShownEvent(event: StoredEvent): EventExplanation['event'] {
     sdk_version: event.sdkVersion,
     platform: event.platform,
     epoch: event.epoch,
+    connection: toShownConnection(event.connection),
   }
 }
 

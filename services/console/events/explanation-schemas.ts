@@ -1,5 +1,6 @@
 /** Schemas of the explanation of a stored event. */
 import { z } from 'zod'
+import { toConnectionField } from '#shared/core/network/connection-answer.ts'
 import { reasonSchema } from '#shared/core/scoring/reason-schema.ts'
 import { actions } from '#shared/core/scoring/score.ts'
 import { scoreExplanationSchema } from '#shared/core/scoring/score-explanation.ts'
@@ -32,6 +33,14 @@ const explainedAlertSchema = z.object({
   correlation_reasons: z.array(reasonSchema).describe('the reasons that come from risk features'),
 })
 
+export const isIntactSchema = z
+  .boolean()
+  .nullable()
+  .describe(
+    'whether the stored body has the bytes that were signed; null when hashes stand for its ' +
+      'identifiers, so that its id does not say',
+  )
+
 export const eventExplanationSchema = z
   .object({
     event: z.object({
@@ -45,6 +54,7 @@ export const eventExplanationSchema = z
       sdk_version: z.string(),
       platform: z.string(),
       epoch: z.number().int(),
+      connection: toConnectionField('Where the event came from.'),
     }),
     policy: z.object({
       version: z.number().int(),
@@ -82,7 +92,7 @@ export const eventExplanationSchema = z
     differences: z.array(
       z.object({ field: z.string(), answered: z.unknown(), recomputed: z.unknown() }),
     ),
-    body_intact: z.boolean().describe('whether the stored body has the bytes that were signed'),
+    body_intact: isIntactSchema,
     forced: z
       .object({ device_id: z.string(), rasp_score: z.number().int(), rasp_action: actionSchema })
       .nullable()

@@ -21,10 +21,16 @@ export const pages = [
   },
   { path: '/t/$tenant/bulk-changes', load: () => import('./pages/bulk-changes/page.tsx') },
   {
+    path: '/t/$tenant/events',
+    load: () => import('./pages/events/page.tsx'),
+    nav: { name: 'Events', icon: 'events' },
+  },
+  {
     path: '/t/$tenant/events/$eventId',
     load: () => import('./pages/event/page.tsx'),
   },
   { path: '/t/$tenant/devices/$deviceId', load: () => import('./pages/device/page.tsx') },
+  { path: '/t/$tenant/phones/$phoneId', load: () => import('./pages/phone/page.tsx') },
   { path: '/t/$tenant/users/$userId', load: () => import('./pages/user/page.tsx') },
   {
     path: '/t/$tenant/policies',

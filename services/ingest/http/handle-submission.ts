@@ -264,11 +264,12 @@ function offer(
 ): Refusal | null {
   const fault = findStoringFault(deps, arrivedMs)
   if (fault !== null) return fault
-  const { head } = acceptance
+  const { head, hashedBody } = acceptance
+  const stored = hashedBody?.body ?? body
   const offered = deps.intakes.offer({
     head,
-    body,
-    bytes: toWaiterBytes(head, body),
+    body: stored,
+    bytes: toWaiterBytes(head, stored),
     arrivedMs,
     response,
     requestId: requestIdOf(response),

@@ -5,6 +5,7 @@
  */
 
 import { PoisonError } from '#shared/core/base/outcome.ts'
+import { toInstallTraits } from '#shared/core/identity/install-traits.ts'
 import type { AcceptedRegistration } from '#shared/core/installs/registration.ts'
 import type { Signals } from '#shared/core/signals/signal-definition.ts'
 import { type AcceptedEvent, decodeBatch } from '#shared/core/telemetry/event-batch.ts'
@@ -110,6 +111,7 @@ function toSlim(event: AcceptedEvent, source: Source, index: number): AcceptedEv
     ...(install === undefined ? {} : { install }),
     ...(connection === undefined ? {} : { connection }),
     filledCategories: toFilledCategories(body.signals as Signals),
+    traits: toInstallTraits(event),
     // Deciding, and an alert, need no other member of the body.
     body: new SlimBody(body, source, index) as unknown as Telemetry,
   }

@@ -1,8 +1,8 @@
 /**
- * The first stage of a batch: decode, insert events and registrations into ClickHouse, store dead
- * letters, and record for reconciliation what each message contained. Every step is idempotent, so
- * a batch can be repeated at any time. The caller acknowledges after the last step: then deciders
- * may proceed.
+ * The first stage of a batch: decode, insert events, registrations and the keys of installs into
+ * ClickHouse, store dead letters, and record for reconciliation what each message contained.
+ * Every step is idempotent, so a batch can be repeated at any time. The caller acknowledges after
+ * the last step: then deciders may proceed.
  *
  * Messages are decoded one by one while their rows are encoded, so a whole decoded batch is never
  * in memory at once.
@@ -13,6 +13,7 @@ import { toStoredEntries } from '#shared/core/reconciliation/reconciliation.ts'
 import type { Signals } from '#shared/core/signals/signal-definition.ts'
 import { type AcceptedEvent, encodeEventHead } from '#shared/core/telemetry/event-batch.ts'
 import { findUnknownSignals } from '#shared/core/telemetry/unknown-signals.ts'
+import type { IdentityKeyWriter } from '#shared/io/identity/identity-key-store.ts'
 import type { InstallWriter } from '#shared/io/installs/install-store.ts'
 import type { ConsumedMessage } from '#shared/io/nats/consume/consume.ts'
 import type { DeadLetter } from '#shared/io/nats/dead-letters.ts'
@@ -25,6 +26,7 @@ export type StoreBatchDeps = {
   messages: DecodedMessages
   telemetry: TelemetryStore
   installs: InstallWriter
+  identities: IdentityKeyWriter
   reconciliation: Pick<ReconciliationWriter, 'insertEntries'>
   storeDeadLetters: (deadLetters: readonly DeadLetter[]) => Promise<void>
   observe: ScorerObserver
@@ -38,12 +40,13 @@ export type StoreBatchDeps = {
  */
 export async function storeBatch(
   batch: readonly ConsumedMessage[],
-  { messages, telemetry, installs, reconciliation, storeDeadLetters, ...deps }: StoreBatchDeps,
+  { messages, telemetry, installs, identities, storeDeadLetters, ...deps }: StoreBatchDeps,
 ): Promise<void> {
-  const { observe, wallMs } = deps
+  const { observe, reconciliation, wallMs } = deps
   let read: readonly ReadMessage[] = []
   let recording: Promise<void> | null = null
   let registering: Promise<void> | null = null
+  let identifying: Promise<void> | null = null
   const record = (refused: ReadonlySet<string>) =>
     observe.timed(
       'reconciliation',
@@ -54,6 +57,10 @@ export async function storeBatch(
     await observe.timed('registrations', installs.insertRegistrations(registrations))
     observe.registered(registrations)
   }
+  const identify = async (kept: readonly AcceptedEvent[]) => {
+    if (kept.every(({ traits }) => traits === null)) return
+    observe.identified(await observe.timed('identity', identities.insertIdentityKeys(kept)))
+  }
   const events = readEvents(batch, messages, (all) => {
     read = all
     // Reconciliation counts what the stream contains, so both are written concurrently.
@@ -61,14 +68,21 @@ export async function storeBatch(
     recording.catch(() => undefined)
     registering ??= register(all.flatMap((one) => one.registrations))
     registering.catch(() => undefined)
+    identifying ??= identify(all.flatMap((one) => one.events))
+    identifying.catch(() => undefined)
   })
   const insert = observe.timed('insert', telemetry.insertTelemetry(events))
   const [inserted] = await Promise.allSettled([insert])
   // Also when the insert failed: the next attempt records the same.
-  const [recorded, registered] = await Promise.allSettled([recording, registering])
+  const [recorded, registered, identified] = await Promise.allSettled([
+    recording,
+    registering,
+    identifying,
+  ])
   if (inserted.status === 'rejected') throw inserted.reason
   if (recorded.status === 'rejected') throw recorded.reason
   if (registered.status === 'rejected') throw registered.reason
+  if (identified.status === 'rejected') throw identified.reason
   const outcome = inserted.value
   // A later entry of a message replaces the earlier one.
   if (outcome.refused.length > 0) await record(new Set(outcome.refused.map(toKey)))

@@ -40,9 +40,15 @@ const shardingKeys: Readonly<Record<string, string>> = {
   sdk_baselines: ofTenant,
   // A key and its issuer are on one shard.
   install_keys: ofTenant,
+  // Phones with a key in common are read together.
+  identity_keys: ofTenant,
+  identity_samples: ofTenant,
+  phone_links: ofTenant,
+  phone_installs: ofTenant,
   signal_patterns: ofTenant,
   alerts_replica: ofTenant,
   deliveries_replica: ofTenant,
+  phone_corrections_replica: ofTenant,
   labels_replica: ofTenant,
   reconciliation_entries: ofTenant,
   reconciliation_accepted: ofTenant,

@@ -22,6 +22,11 @@ const writeAudit = 'insert(actor, tenant_id, action, before, after)'
 const schema: TablePrivileges = { schema_migrations: read }
 const policies: TablePrivileges = { policy_documents: read, tenant_policies: read }
 
+/** Which phone an install is on, and not who says so and why. */
+const correctedPhones = [
+  'select(correction_id, tenant_id, device_id, from_phone_id, phone_id, at, undone_at)',
+] as const
+
 export const postgresPrivileges = {
   scorer: {
     ...schema,
@@ -37,6 +42,10 @@ export const postgresPrivileges = {
     shadow_policies: read,
     shadow_policy_changes: read,
     stream_incarnations: add,
+    // The phones of installs: how they are told apart, corrected, and denied.
+    identity_parameters: read,
+    phone_corrections: correctedPhones,
+    list_entries: ['select(tenant_id, list, kind, id, created_at, expires_at)'],
   },
   api: {
     ...schema,
@@ -63,6 +72,7 @@ export const postgresPrivileges = {
     list_entries: change,
     list_shards: count,
     connection_lists: count,
+    phone_corrections: correctedPhones,
     // Labels, with a key that has the scope.
     labels: add,
     label_totals: count,
@@ -106,7 +116,8 @@ export const postgresPrivileges = {
           'delivery_attempts',
           'idempotent_answers',
         ],
-        ...['list_entries', 'list_shards', 'connection_lists'],
+        ...['list_entries', 'list_shards', 'connection_lists', 'phone_corrections'],
+        'identity_parameters',
         ...['labels', 'label_totals'],
         ...[
           'replication_changes',
@@ -139,6 +150,8 @@ const history: TablePrivileges = {
   user_devices: read,
   decisions: read,
   installs: read,
+  phone_links: read,
+  phone_installs: read,
 }
 const reconciliation: TablePrivileges = {
   reconciliation_entries: read,
@@ -166,6 +179,10 @@ export const clickhousePrivileges = {
     shadow_decisions: add,
     installs: add,
     install_keys: add,
+    identity_keys: add,
+    identity_samples: add,
+    phone_links: add,
+    phone_installs: add,
     replays: add,
   },
   api: {

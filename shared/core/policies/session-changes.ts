@@ -4,8 +4,8 @@
 const namesMax = 100
 
 /**
- * Of sessions with an alert under either policy: new and gone have one under the other policy or the
- * first alone; stricter and milder have one under both, and the highest action rises or falls.
+ * Of sessions with an alert under either policy: new and gone have one under the other policy or
+ * the first alone; stricter and milder have one under both, and the highest action rises or falls.
  */
 export type SessionChanges = {
   new: number

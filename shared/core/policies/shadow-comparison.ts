@@ -43,8 +43,8 @@ type ComparedSum = {
   by_platform: NamedChanges[]
   by_sdk_version: NamedChanges[]
   /**
-   * Sessions that change, by the flags of their alerts: the active policy's of those gone or milder,
-   * the shadow's of the others. A session counts for each.
+   * Sessions that change, by the flags of their alerts: the active policy's of those gone or
+   * milder, the shadow's of the others. A session counts for each.
    */
   by_flag: NamedChanges[]
 }

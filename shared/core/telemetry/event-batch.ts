@@ -1,11 +1,12 @@
 /**
  * A batch message: one JSON array, each element the header of an event, or of a registration of an
- * install, around the untouched body text. An edge encodes them with `encodeEventHead` and
+ * install, around the body text. An edge encodes them with `encodeEventHead` and
  * `encodeRegistrationHead`; a scorer decodes the message with `decodeBatch`.
  */
 import { z } from 'zod'
 import { toEventId } from '#shared/core/base/ids.ts'
 import { PoisonError } from '#shared/core/base/outcome.ts'
+import type { InstallTraits } from '#shared/core/identity/comparison.ts'
 import {
   type AcceptedRegistration,
   type RegistrationHeader,
@@ -32,7 +33,13 @@ const installSchema = z.object({
 
 /** What the edge adds to the body of an accepted event. */
 export const eventHeaderSchema = z.object({
+  /** The id of the body as it was signed. */
   event_id: z.string(),
+  /**
+   * The id of the body as it is kept, where identifiers of the phone were replaced by their hashes;
+   * absent where it is the signed one.
+   */
+  body_id: z.string().optional(),
   tenant_id: z.string(),
   /** The edge's wall clock when the body was complete, in ms since 1970. */
   received_at: z.number().int(),
@@ -62,12 +69,14 @@ export type AcceptedEvent = EventHeader & {
   streamOffset: number
   body: Telemetry
   /**
-   * The body as it was signed, proven by the event id. Every decoded event has it. An event that
-   * waits in memory for its decision does not.
+   * The body as it is kept, proven by its id: the signed one, unless the event has a `body_id`.
+   * Every decoded event has it. An event that waits in memory for its decision does not.
    */
   bodyBytes?: Uint8Array
   /** `toFilledCategories` of its signals, for an event that is kept without them. */
   filledCategories?: number
+  /** `toInstallTraits`, for an event that is kept without most of its body. */
+  traits?: InstallTraits | null
 }
 
 /**
@@ -78,6 +87,7 @@ export type AcceptedEvent = EventHeader & {
  */
 export function encodeEventHead(header: EventHeader, bodyBytes: number): string {
   const reasons = header.reasons.length === 0 ? '[]' : JSON.stringify(header.reasons)
+  const kept = header.body_id === undefined ? '' : `"body_id":"${header.body_id}",`
   const inexact = header.inexact_numbers === true ? '"inexact_numbers":true,' : ''
   const { server_signals: serverSignals, install, connection } = header
   const server =
@@ -85,7 +95,7 @@ export function encodeEventHead(header: EventHeader, bodyBytes: number): string 
   const signedBy = install === undefined ? '' : `"install":${JSON.stringify(install)},`
   const from = connection === undefined ? '' : `"connection":${JSON.stringify(connection)},`
   const rest =
-    `"event_id":"${header.event_id}","tenant_id":"${header.tenant_id}",` +
+    `"event_id":"${header.event_id}",${kept}"tenant_id":"${header.tenant_id}",` +
     `"received_at":${header.received_at},"rasp_score":${header.rasp_score},` +
     `"rasp_action":"${header.rasp_action}","reasons":${reasons},` +
     `"policy_version":${header.policy_version},"policy_hash":"${header.policy_hash}",` +
@@ -240,7 +250,12 @@ function findFault(value: unknown, bytes: Buffer | null): string | null {
     : describeFault(value, body, eventHeaderSchema, telemetrySchema)
   if (fault !== null) return fault
   if (bytes === null) return 'body_bytes'
-  return toEventId(bytes) === (value as EventHeader).event_id ? null : 'event_id'
+  const { event_id: eventId, body_id: bodyId } = value as EventHeader
+  return toEventId(bytes) === (bodyId ?? eventId)
+    ? null
+    : bodyId === undefined
+      ? 'event_id'
+      : 'body_id'
 }
 
 function describeFault(

@@ -43,6 +43,10 @@ const eventTables = [
   'shadow_decisions',
   'installs',
   'install_keys',
+  'identity_keys',
+  'identity_samples',
+  'phone_links',
+  'phone_installs',
   'replays',
   'reconciliation_entries',
 ] as const

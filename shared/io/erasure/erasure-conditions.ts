@@ -3,6 +3,7 @@
  * text of a mutation remains on the server.
  */
 import { toHash, toKeyHash } from '#shared/core/velocity/key-hash.ts'
+import { toIdentityConditions } from './erasure-identity-store.ts'
 import { type ErasureSubject, toSubjectSha256 } from './erasure-subject.ts'
 
 /** The keys of a subject's rows, read before anything is erased. */
@@ -44,6 +45,7 @@ export function toConditions(traces: ErasureTraces) {
   const anyTelemetry = `tenant_id = {tenant:String}
     and ${subject.kind === 'device' ? device : `(${is('user_id')} or ${is('account_id')})`}`
   const where = {
+    is,
     anyTelemetry,
     telemetry: `${anyTelemetry} and stream_offset <= {last:UInt64}`,
     decisions: `${anyTelemetry} and stream_offset <= {last:UInt64}`,
@@ -53,6 +55,8 @@ export function toConditions(traces: ErasureTraces) {
     install_keys: ofDevice(
       `kind != 'issuer' and subject_hash = ${toKeyHash('device', subject.id)}`,
     ),
+    phone_corrections_replica: ofDevice(device),
+    ...toIdentityConditions({ ...subject, sipHash }, is),
     sessions: `tenant_id = {tenant:String} and ${subject.kind === 'device' ? device : inUsers}`,
     devices: `tenant_id = {tenant:String} and ${subject.kind === 'device' ? device : inUsers}`,
     user_devices: `tenant_id = {tenant:String}

@@ -7,7 +7,6 @@
  * instead of ids. Every step is idempotent, and the rows that lead from a user to its devices are
  * erased last: an interrupted erasure is completed by starting again.
  */
-import { setTimeout as sleep } from 'node:timers/promises'
 import type { CommandParams } from '@clickhouse/client'
 import { sessionQueryMax } from '#shared/core/base/limits/history.ts'
 import { quoteTexts } from '#shared/core/scoring/sql/scoring-sql-text.ts'
@@ -26,8 +25,15 @@ import {
   toEventCondition,
   toReplicaConditions,
 } from './erasure-conditions.ts'
+import {
+  countedIdentities,
+  eraseEarlierInstalls,
+  identityTables,
+  rebuildIdentityKeys,
+} from './erasure-identity-store.ts'
 import { type CountMentions, createCountMentions } from './erasure-mentions-store.ts'
 import type { ErasureSubject } from './erasure-subject.ts'
+import { dropOldParts } from './old-parts.ts'
 import {
   rebuildDevices,
   rebuildInstallKeys,
@@ -50,6 +56,8 @@ const erasureTables = [
   'replays',
   'installs',
   'install_keys',
+  'phone_corrections_replica',
+  ...identityTables,
 ] as const
 export type ErasureTable = (typeof erasureTables)[number]
 
@@ -72,7 +80,8 @@ export type ErasureStore = {
   /** Removes these alerts from reconciliation. Call it before they are erased. */
   eraseExpectedAlerts: (tenantId: string, alertIds: readonly string[]) => Promise<void>
   /**
-   * Erases copies of alerts and deliveries, once they are gone from Postgres and none is copied.
+   * Erases copies of alerts, deliveries and corrections of phones, once they are gone from Postgres
+   * and none is copied.
    */
   eraseReplicas: (traces: ErasureTraces) => Promise<void>
   /**
@@ -112,6 +121,7 @@ export function createErasureStore(clickhouse: Clickhouse): ErasureStore {
       }
       if (traces.subject.kind === 'device') {
         await mutate(clickhouse, traces, 'user_devices', where.user_devices)
+        await eraseEarlierInstalls(clickhouse, traces.subject.tenantId, where.is)
       }
     },
     eraseExpectedAlerts: async (tenantId, alertIds) => {
@@ -131,10 +141,16 @@ export function createErasureStore(clickhouse: Clickhouse): ErasureStore {
           await mutate(clickhouse, traces, table, condition)
         }
       }
+      const { phone_corrections_replica: corrections } = toConditions(traces).where
+      if (corrections !== none) {
+        await mutate(clickhouse, traces, 'phone_corrections_replica', corrections)
+      }
     },
     rebuild: (traces) => rebuild(clickhouse, traces),
     dropOldParts: async (limitMs) => {
-      const left = await onEveryServer(clickhouse, (server) => dropOldParts(server, limitMs))
+      const left = await onEveryServer(clickhouse, (server) =>
+        dropOldParts(server, [...erasureTables, 'reconciliation_expected_alerts'], limitMs),
+      )
       return left.reduce((sum, one) => sum + one, 0)
     },
   }
@@ -266,7 +282,7 @@ async function eraseNamed(
 /** Erased by the id of the subject in each row. Events are erased before what is made of them. */
 const rowTables = [
   ...(['decisions', 'shadow_decisions', 'replays', 'telemetry', 'sessions', 'devices'] as const),
-  ...(['installs', 'install_keys'] as const),
+  ...(['installs', 'install_keys', ...identityTables] as const),
 ]
 
 type CountedOnce = Exclude<ErasureTable, 'activity' | 'reconciliation_entries' | ReplicaTable>
@@ -278,6 +294,8 @@ const countedOnce: Record<CountedOnce, string> = {
   replays: 'uniqExact(event_id, hour)',
   installs: 'uniqExact(token_id)',
   install_keys: 'uniqExact(key_hash, kind, issuer_hash)',
+  phone_corrections_replica: 'uniqExact(device_id)',
+  ...countedIdentities,
   sessions: 'uniqExact(device_id, session_id)',
   devices: 'uniqExact(device_id)',
   user_devices: 'uniqExact(user_id, device_id)',
@@ -348,6 +366,9 @@ async function rebuild(clickhouse: Clickhouse, traces: ErasureTraces): Promise<v
   }
   await insert(...rebuildSessions)
   await insert(rebuildDevices)
+  for (const some of chunksOf(ids, sessionQueryMax)) {
+    await rebuildIdentityKeys(clickhouse, subject.tenantId, some)
+  }
   if (isDevice) {
     await insert(...rebuildUserDevices(''))
     // Its keys may be on another node.
@@ -360,33 +381,4 @@ async function rebuild(clickhouse: Clickhouse, traces: ErasureTraces): Promise<v
     await mutate(clickhouse, traces, 'user_devices', `${where.user_devices} and ${these}`)
   }
   await insert(...rebuildUserDevices('and user = {id:String}'))
-}
-
-const partPollMs = 500
-
-async function dropOldParts(clickhouse: ClickhouseNode, limitMs: number): Promise<number> {
-  const isOld = 'database = currentDatabase() and table in {tables:Array(String)} and not active'
-  const params = { tables: [...erasureTables, 'reconciliation_expected_alerts'] }
-  // Parts of later merges do not matter.
-  const old = await read<[string, string]>(
-    clickhouse,
-    `select table, name from system.parts where ${isOld}`,
-    params,
-  )
-  const deadlineMs = performance.now() + limitMs
-  for (let left = old.length; ; ) {
-    if (left === 0 || performance.now() > deadlineMs) return left
-    for (const table of new Set(old.map(([name]) => name))) {
-      // Wakes the thread that removes them.
-      await clickhouse.command({ query: `system start cleanup ${table}` }).catch(() => undefined)
-    }
-    await sleep(partPollMs)
-    const present = await read<[string, string]>(
-      clickhouse,
-      `select table, name from system.parts where ${isOld}`,
-      params,
-    )
-    const names = new Set(present.map((part) => part.join(' ')))
-    left = old.filter((part) => names.has(part.join(' '))).length
-  }
 }

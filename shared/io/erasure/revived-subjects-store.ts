@@ -17,7 +17,7 @@ export function findRevivedEvents(
   return findRevived(erased, (wanted) => findInClickhouse(clickhouse, wanted))
 }
 
-/** @returns the same of alerts, list entries and labels in Postgres */
+/** @returns the same of alerts, list entries, labels and corrections of phones in Postgres */
 export function findRevivedAlerts(
   postgres: Queryable,
   erased: readonly Erased[],
@@ -76,6 +76,8 @@ async function findInPostgres(
        where tenant_id = $1 and ${column} is not null
        union all
        select id, created_at from list_entries where tenant_id = $1 and kind = $3
+       union all
+       select device_id, at from phone_corrections where tenant_id = $1 and $3 = 'device'
        union all
        select subject_id, created_at from labels
        where tenant_id = $1 and subject_kind = $3) as named

@@ -29,6 +29,7 @@ import { seed } from '../../support/process/seed.ts'
 import { startClickhouse, type TestClickhouse } from '../../support/servers/clickhouse-server.ts'
 import { describeLabels } from './cookbook-labels.ts'
 import { describeNetworks } from './cookbook-networks.ts'
+import { describePhones } from './cookbook-phones.ts'
 
 /** The fleet of the page; `SEED=N` takes another one for everything but the page. */
 const fleetSeed = process.env.SEED === undefined ? cookbookFleet.seed : seed
@@ -681,6 +682,7 @@ describe('a question about attestation', () => {
 })
 
 describeNetworks({ answer, findHistory: () => history })
+describePhones({ answer, findHistory: () => history })
 describeLabels({ answer, findHistory: () => history, findClickhouse: () => clickhouse })
 
 describe('the cookbook', () => {

@@ -26,6 +26,7 @@ import { startPostgres, type TestPostgres } from '../../support/servers/postgres
 import { hostingConnection } from '../../support/telemetry/connections.ts'
 import { describeEvents } from './events.ts'
 import { describeLabels } from './labels.ts'
+import { describePhones } from './phones.ts'
 
 let postgres: TestPostgres
 let clickhouse: TestClickhouse
@@ -659,6 +660,7 @@ describe('an event', () => {
 })
 
 describeEvents(() => rig)
+describePhones(() => rig)
 
 describe('labels', () => {
   describeLabels({ rig: () => rig, key: () => key, otherKey: () => otherKey }, (name) =>

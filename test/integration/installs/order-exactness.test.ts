@@ -3,9 +3,19 @@
 // is the one that a plain walk through the stream finds.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { AlertCandidate } from '#shared/core/alerts/decide-alert.ts'
+import {
+  toIdentityKeys,
+  toInstallTraits,
+  toTraitsText,
+} from '#shared/core/identity/install-traits.ts'
 import { presets } from '#shared/core/policies/presets/presets.ts'
+import { decodeBatch } from '#shared/core/telemetry/event-batch.ts'
+import { toHash } from '#shared/core/velocity/key-hash.ts'
 import { type Clickhouse, createClickhouse } from '#shared/io/clickhouse/clickhouse.ts'
 import { onEveryNode } from '#shared/io/clickhouse/shards.ts'
+import { createIdentityKeyWriter } from '#shared/io/identity/identity-key-store.ts'
+import { readLinks, toName } from '#shared/io/identity/phone-link-store.ts'
+import { createPhones } from '#shared/io/identity/phones.ts'
 import { createInstallWriter } from '#shared/io/installs/install-store.ts'
 import { createReplayWriter } from '#shared/io/installs/replay-store.ts'
 import type { ConsumedMessage } from '#shared/io/nats/consume/consume.ts'
@@ -16,6 +26,7 @@ import { createRiskFeatureStore } from '#shared/io/velocity/risk-features.ts'
 import { decideBatch } from '../../../services/scorer/decide/decide-batch.ts'
 import { createDecodedMessages } from '../../../services/scorer/store/decoded-messages.ts'
 import { storeBatch } from '../../../services/scorer/store/store-batch.ts'
+import { emptyPostgres, walkPhones } from '../../support/identity/walk-phones.ts'
 import { seed } from '../../support/process/seed.ts'
 import { withServerWeights } from '../../support/scoring/server-weights.ts'
 import { startClickhouse, type TestClickhouse } from '../../support/servers/clickhouse-server.ts'
@@ -46,18 +57,21 @@ afterAll(async () => {
 /** A scorer without a broker: another one, or the same one after a restart. */
 function createScorer(raised: Map<string, AlertCandidate>, clickhouse: Clickhouse) {
   const { decide } = makeDecideDeps()
+  const phones = createPhones(clickhouse, emptyPostgres)
   const messages = createDecodedMessages(1_000_000, () => true)
   const observe = {
     ...decide.observe,
     inserted: () => undefined,
     leftOut: () => undefined,
     registered: () => undefined,
+    identified: () => undefined,
   }
   const store = {
     messages,
     observe,
     telemetry: createTelemetryStore(clickhouse),
     installs: createInstallWriter(clickhouse),
+    identities: createIdentityKeyWriter(clickhouse),
     reconciliation: { insertEntries: async () => undefined },
     storeDeadLetters: async ([first]: readonly { detail: string }[]) => {
       if (first !== undefined) throw new Error(`not stored: ${first.detail}`)
@@ -70,7 +84,8 @@ function createScorer(raised: Map<string, AlertCandidate>, clickhouse: Clickhous
     observe,
     decisions: createDecisionWriter(clickhouse),
     replays: createReplayWriter(clickhouse),
-    loadRiskFeatures: createRiskFeatureStore(clickhouse).loadRiskFeatures,
+    loadRiskFeatures: createRiskFeatureStore(clickhouse, phones).loadRiskFeatures,
+    phones,
     findPolicy: async () => policy,
     // Some other scorer may always be behind.
     readDecidedWatermark: async () => 0,
@@ -95,8 +110,6 @@ const batchesOf = (messages: readonly ConsumedMessage[], size: number): Consumed
   return batches
 }
 
-const withoutPlaces = '* except stream_offset'
-
 async function startOver(): Promise<Map<string, AlertCandidate>> {
   for (const table of [
     ...['telemetry', 'activity', 'devices', 'sessions', 'user_devices'],
@@ -112,12 +125,19 @@ const tables = {
   installs: 'tenant_id, device_id, token_id',
   install_keys: 'tenant_id, key_hash, kind, subject_hash, issuer_hash',
   replays: 'tenant_id, device_id, session_id, event_id, hour',
+  identity_keys: 'tenant_id, key_hash, device_id, traits_hash',
+  phone_links: 'tenant_id, device_id',
+  phone_installs: 'tenant_id, phone_id, device_id',
 }
+/** How late a scorer wrote a row again depends on what it remembers; no decision reads it. */
+const ownTimes = ['received_at', 'last_seen_at']
 
 /** Everything that was stored about the stream, merged or not. */
-async function readTables(from = clickhouse, columns = '*'): Promise<unknown[]> {
+async function readTables(from = clickhouse, ...without: string[]): Promise<unknown[]> {
   return Promise.all(
     Object.entries(tables).map(async ([table, order]) => {
+      const left = [...without, ...(table === 'identity_keys' ? ownTimes : [])]
+      const columns = left.length === 0 ? '*' : `* except (${left.join(', ')})`
       const query = `select ${columns} from ${table} final order by ${order}`
       const result = await from.query({ query, format: 'JSONEachRow' })
       return result.json()
@@ -183,23 +203,61 @@ describe('decisions of one scorer', () => {
   it('come with a row of each registration, and of each replay by the hour', async () => {
     const read = async (query: string) => {
       const result = await clickhouse.query({ query, format: 'JSONCompactEachRow' })
-      return result.json<[string]>()
+      return result.json<[string, boolean]>()
     }
-    expect(await read('select toString(count()) from installs final')).toEqual([
-      [String(stream.registrations)],
+    expect(await read('select toString(count()), true from installs final')).toEqual([
+      [String(stream.registrations), true],
     ])
     const replays = await read(`select concat(tenant_id, ' ', device_id, ' ',
-        toString(JSONExtractInt(body, 'nonce')), ' ', toString(intDiv(toUnixTimestamp(hour), 3600)))
+        toString(JSONExtractInt(body, 'nonce')), ' ', toString(intDiv(toUnixTimestamp(hour), 3600))), network_changed
       from replays final
       inner join (select event_id, body from telemetry final) as telemetry using (event_id)`)
-    expect(new Set(replays.flat())).toEqual(stream.replays)
-    expect(stream.replays.size).toBeGreaterThan(10)
+    expect(new Map(replays)).toEqual(stream.replays)
+    for (const isElsewhere of [false, true]) {
+      const some = [...stream.replays.values()].filter((one) => one === isElsewhere)
+      expect(some.length).toBeGreaterThan(10)
+    }
+  })
+
+  it('come with the keys of each install and its traits, from the first event with them on', async () => {
+    const expected = new Map<string, number>()
+    for (const { data, streamOffset } of stream.messages) {
+      for (const event of decodeBatch(data, streamOffset).events) {
+        const traits = toInstallTraits(event)
+        if (traits === null) continue
+        const { tenant_id: tenantId, body } = event
+        for (const key of toIdentityKeys(body.device_id, traits)) {
+          const row = [tenantId, toHash(key), body.device_id, toTraitsText(traits)].join(' ')
+          expected.set(row, Math.min(expected.get(row) ?? Infinity, event.streamOffset))
+        }
+      }
+    }
+    const result = await clickhouse.query({
+      query: `select concat(tenant_id, ' ', toString(key_hash), ' ', device_id, ' ', traits),
+        toFloat64(stream_offset) from identity_keys final`,
+      format: 'JSONCompactEachRow',
+    })
+    expect(new Map(await result.json<[string, number]>())).toEqual(expected)
+    expect(expected.size).toBeGreaterThan(300)
+  })
+
+  it('come with the phone of each install, as a walk decides it', async () => {
+    const events = stream.messages.flatMap(
+      ({ data, streamOffset }) => decodeBatch(data, streamOffset).events,
+    )
+    const expected = walkPhones(events)
+    const found = await readLinks(clickhouse, expected)
+    const plain = expected.map(({ evidence: _, ...link }) => [toName(link), link] as const)
+    expect(found).toEqual(new Map(plain))
+    const kinds = new Set(expected.map(({ kind }) => kind))
+    expect([...kinds].sort()).toEqual(['first', 'linked', 'possible'])
   })
 
   it('are equal when all is stored first, in large batches, and decided twice, backwards', async () => {
     const raised = await startOver()
     const scorer = createScorer(raised, clickhouse)
-    for (const batch of batchesOf(stream.messages, 23)) await scorer.store(batch)
+    // Redelivery may bring the latest first.
+    for (const batch of batchesOf(stream.messages, 23).reverse()) await scorer.store(batch)
     const restarted = createScorer(raised, clickhouse)
     // The low watermark orders deciding; backwards is harder than what it allows.
     for (const batch of batchesOf(stream.messages, 200).reverse()) await restarted.decide(batch)
@@ -207,7 +265,7 @@ describe('decisions of one scorer', () => {
     const [decisions, ...others] = await readAll(raised)
     const [expected, ...expectedOthers] = alone
     expect(decisions).toEqual(expected)
-    expect(others.slice(0, 3)).toEqual(expectedOthers.slice(0, 3))
+    expect(others.slice(0, 6)).toEqual(expectedOthers.slice(0, 6))
   })
 
   it('are equal from three scorers at once, with redelivery and restarts', async () => {
@@ -233,13 +291,13 @@ describe('decisions of one scorer', () => {
       }),
     )
     const found = await readAll(raised)
-    expect(found.slice(0, 4)).toEqual(alone.slice(0, 4))
+    expect(found.slice(0, 7)).toEqual(alone.slice(0, 7))
     // Which of several events of a session raises its alert depends on the broker's watermark alone.
-    expect([...raised.keys()].sort()).toEqual((alone[4] as [string, unknown][]).map(([id]) => id))
+    expect([...raised.keys()].sort()).toEqual((alone[7] as [string, unknown][]).map(([id]) => id))
   })
 
   it('are equal on two streams, but for the places in them', async () => {
-    const expected = await readTables(clickhouse, withoutPlaces)
+    const expected = await readTables(clickhouse, 'stream_offset')
     const raised = await startOver()
     const scorers = [1, 2].map(() => createScorer(raised, clickhouse))
     await Promise.all(
@@ -248,7 +306,7 @@ describe('decisions of one scorer', () => {
         for (const batch of batchesOf(messages, 13 + n)) await scorers[n]!.decide(batch)
       }),
     )
-    expect(await readTables(clickhouse, withoutPlaces)).toEqual(expected)
+    expect(await readTables(clickhouse, 'stream_offset')).toEqual(expected)
   })
 
   it('are equal after merges', async () => {
@@ -284,7 +342,7 @@ describe('decisions on two shards', () => {
       await scorer.store(batch)
       await scorer.decide(batch)
     }
-    expect(await readTables(sharded)).toEqual(alone.slice(0, 4))
+    expect(await readTables(sharded)).toEqual(alone.slice(0, 7))
     // Both have some.
     for (const table of Object.keys(tables)) {
       const counts = await onEveryNode(sharded, async (node) => {

@@ -8,7 +8,9 @@ import { createErasureStore } from '#shared/io/erasure/erasure-store.ts'
 import { createReconciliationStore } from '#shared/io/reconciliation/reconciliation-store.ts'
 import { removeRows } from '#shared/io/retention/retention-rows-store.ts'
 import { readStream } from '#shared/io/telemetry/stream-incarnations.ts'
+import { toSentDevice } from '../../support/identity/sent-devices.ts'
 import {
+  type EventFacts,
   makeElement,
   makeRegistration,
   makeRegistrationElement,
@@ -225,6 +227,125 @@ describe('erasing a device', () => {
       'clickhouse.replays': { before: 1, after: 0 },
     })
     expect(await count(`installs final where tenant_id = '${tenantId}'`)).toBe(1)
+  })
+})
+
+/** The keys of an install that an event with these traits has. */
+const keysOf = (...events: EventFacts[]) =>
+  events.map((facts) =>
+    makeElement({
+      tenantId,
+      receivedAtMs: atMs,
+      ...facts,
+      more: { device: { identifiers: { keychain_id: 'k'.repeat(22) }, ...facts.more } },
+    }),
+  )
+const tableOfKeys = () => `identity_keys final where tenant_id = '${tenantId}'`
+const devicesOfKeys = async () =>
+  (
+    await read<{ device: string; users: string[] }>(
+      `select device_id as device,
+        arraySort(groupUniqArrayArray(JSONExtract(traits, 'users', 'Array(String)'))) as users
+      from ${tableOfKeys()} group by device order by device`,
+    )
+  ).map(({ device, users }) => [device, ...users])
+
+describe('keys of installs', () => {
+  const phone: EventFacts = { deviceId: 'phone', sessionId: 's-1' }
+
+  it('go with their device, and those of later events come back at their place', async () => {
+    await publish(...keysOf(phone, { ...phone, deviceId: 'tablet' }))
+    await rig.drained()
+    // The identifier and the install itself, of each.
+    expect(await count(tableOfKeys())).toBe(4)
+    const { offsets } = await readStream(rig.nats, rig.postgres, telemetryStream)
+    const { state } = await rig.nats.manager.streams.info(telemetryStream)
+    const lastOffset = offsets.of(state.last_seq + 1) - 1
+    // The same traits, so the same rows, from two processes.
+    await rig.endScorers()
+    scorer = await rig.startScorer()
+    const later = { ...phone, receivedAtMs: atMs + 60_000, userId: 'ada', nonce: 2 }
+    await publish(...keysOf({ ...phone, nonce: 1 }, later))
+    await rig.drained()
+    const store = createErasureStore(rig.clickhouse)
+    const subject = { tenantId, kind: 'device', id: 'phone' } as const
+    const traces = await store.readTraces(subject, lastOffset, null)
+    const before = await read(`select * from ${tableOfKeys()} and device_id = 'phone'
+      order by key_hash, traits_hash`)
+    await store.eraseRows(traces)
+    expect(await devicesOfKeys()).toEqual([['tablet']])
+    await store.rebuild(traces)
+    expect(await devicesOfKeys()).toEqual([['phone', 'ada'], ['tablet']])
+    const after = await read<{ stream_offset: string }>(
+      `select * from ${tableOfKeys()} and device_id = 'phone' order by key_hash, traits_hash`,
+    )
+    const withoutPlaces = (rows: unknown[]) =>
+      rows.map((row) => ({ ...(row as object), stream_offset: 0 }))
+    expect(withoutPlaces(after)).toEqual(withoutPlaces(before))
+    expect(Math.min(...after.map(({ stream_offset: at }) => Number(at)))).toBeGreaterThan(
+      lastOffset,
+    )
+    const receipt = await eraseNow(rig, { tenantId, kind: 'device', id: 'phone' })
+    expect(receipt.counts).toMatchObject({ 'clickhouse.identity_keys': { before: 5, after: 0 } })
+  })
+
+  it('and what was decided by them go with their device, also where it is an earlier install', async () => {
+    const device = toSentDevice(1)
+    await publish(
+      ...keysOf({ ...phone, more: device }, { ...phone, deviceId: 'again', more: device }),
+    )
+    await rig.drained()
+    const links = `select device_id, installs from phone_links final
+      where tenant_id = '${tenantId}' order by device_id`
+    expect(await read(links)).toEqual([
+      { device_id: 'again', installs: ['phone'] },
+      { device_id: 'phone', installs: [] },
+    ])
+    const receipt = await eraseNow(rig, { tenantId, kind: 'device', id: 'phone' })
+    expect(receipt.counts).toMatchObject({
+      'clickhouse.phone_links': { before: 1, after: 0 },
+      'clickhouse.phone_installs': { before: 1, after: 0 },
+    })
+    expect(await read(links)).toEqual([{ device_id: 'again', installs: [] }])
+  })
+
+  it('that name a user go with the user, and the others of its phone stay', async () => {
+    const facts = { ...phone, userId: 'eve', accountId: 'acc-9' }
+    await publish(...keysOf(phone, facts, { ...phone, userId: 'ada', nonce: 1 }))
+    await rig.drained()
+    expect(await devicesOfKeys()).toEqual([['phone', 'acc-9', 'ada', 'eve']])
+    const receipt = await eraseNow(rig, { tenantId, kind: 'user', id: 'eve' })
+    expect(receipt.counts).toMatchObject({ 'clickhouse.identity_keys': { before: 4, after: 0 } })
+    expect(await devicesOfKeys()).toEqual([['phone', 'ada']])
+    expect(await count(`${tableOfKeys()} and position(traits, 'eve') > 0`)).toBe(0)
+  })
+
+  it('are kept while the install goes on, and removed by retention then', async () => {
+    const hourMs = 3_600_000
+    const seen = (deviceId: string, hours: number): EventFacts => {
+      return { deviceId, nonce: hours, receivedAtMs: atMs + hours * hourMs }
+    }
+    await publish(...keysOf(seen('gone', 0), seen('phone', 0)))
+    await publish(...keysOf(seen('gone', 1), seen('phone', 13)))
+    await rig.drained()
+    const remove = (table: 'identity_keys' | 'phone_links' | 'phone_installs') =>
+      removeRows(rig.clickhouse, {
+        table,
+        tenantIds: [tenantId],
+        cutoffMs: atMs + 12 * hourMs,
+        signal: new AbortController().signal,
+        nowMs: () => performance.now(),
+      })
+    // An install keeps its phone for as long as it has keys.
+    expect(await remove('phone_links')).toBe(0)
+    expect(await remove('identity_keys')).toBe(2)
+    expect([await remove('phone_links'), await remove('phone_installs')]).toEqual([1, 1])
+    expect(await count(`phone_links final where tenant_id = '${tenantId}'`)).toBe(1)
+    expect(await devicesOfKeys()).toEqual([['phone']])
+    // From the first event on.
+    expect(
+      await count(`${tableOfKeys()} and received_at < toDateTime64(${atMs / 1_000 + 1}, 3)`),
+    ).toBe(2)
   })
 })
 

@@ -106,6 +106,26 @@ describe('a batch', () => {
     expect(await edge.count('di_ingest_accepted_total')).toBe(6)
   })
 
+  it('is stored without an identifier in plain text, each event under the id that it has alone', async () => {
+    const edge = await startEdge()
+    const plain = 'AB5E0000-imei'
+    const events = [{ identifiers: { a: plain } }, {}, { identifiers: plain }].map((device) =>
+      bodyOf('acme', { device }),
+    )
+    const answer = await sendBatch(edge, batchOf(events))
+    expect(entriesOf(answer).map(({ event_id: id }) => id)).toEqual(events.map(idOf))
+    const stored = (await storedOf(events.map(idOf))).flat()
+    const texts = stored.map(({ bodyBytes }) => Buffer.from(bodyBytes!).toString())
+    expect(texts.join()).not.toContain(plain)
+    // The tenant has no key to hash with.
+    expect(stored.map(({ body }) => body.device)).toEqual([
+      { identifiers: {} },
+      {},
+      { identifiers: {} },
+    ])
+    expect(texts[1]).toBe(events[1])
+  })
+
   it('of the client package is answered as it says', async () => {
     const edge = await startEdge()
     const events = [bodyOf('acme'), bodyOf('acme', { session_id: '' })].map((body) =>

@@ -2,11 +2,13 @@
  * Ingest over HTTP on a real nats-server: every check of the contract in order, the content of each
  * answer and of the stream.
  */
-import { createHash } from 'node:crypto'
+import { createHash, createSecretKey } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { hashIdentifier } from '#shared/core/identity/sent-identifiers.ts'
 import { defaultPolicy } from '#shared/core/policies/default-policy.ts'
 import { toPolicyHash } from '#shared/core/policies/policy.ts'
 import { describeRefusedRequest } from '#shared/core/telemetry/signature-form.ts'
+import { addressKeyBytes } from '#shared/core/tenants/client-address.ts'
 import { refusals } from '../../../services/ingest/refusals.ts'
 import { sendTelemetry } from '../../../shared/client/client.ts'
 import type { Telemetry } from '../../../shared/client/telemetry.ts'
@@ -32,7 +34,12 @@ let acme: TestTenant
 
 beforeAll(async () => {
   rig = await startEdgeRig()
-  acme = await rig.projectTenant('acme', { epoch: 3, policy_version: 2 })
+  const addressKey = Buffer.alloc(addressKeyBytes, 7).toString('base64')
+  acme = await rig.projectTenant('acme', {
+    epoch: 3,
+    policy_version: 2,
+    address_key_sealed: rig.sealer.seal(addressKey, { tenantId: 'acme', kind: 'address' }),
+  })
   edge = await rig.startEdge()
 })
 
@@ -105,6 +112,26 @@ describe('an accepted submission', () => {
       ({ body }) => body.event_id,
     )
     expect(ids).toEqual([toEventId(Buffer.from(body)), toEventId(Buffer.from(body))])
+  })
+
+  it('is stored with hashes in the place of identifiers, under the id of the signed bytes', async () => {
+    const plain = 'AB5E0000-imei'
+    const body = bodyOf('acme', { device: { identifiers: { keychain_id: plain, n: 7 } } })
+    const answer = await sendAs(acme, body)
+    expect(answer.body.event_id).toBe(toEventId(Buffer.from(body)))
+    expect((await sendAs(acme, body)).body).toEqual(answer.body)
+    const [event, again] = await storedOf(body)
+    const key = createSecretKey(Buffer.alloc(addressKeyBytes, 7))
+    const identifiers = { keychain_id: hashIdentifier('keychain_id', plain, key) }
+    expect(event!.body.device).toEqual({ identifiers })
+    expect(again!.bodyBytes).toEqual(event!.bodyBytes)
+    for await (const { data } of readMessages(rig.nats)) {
+      expect(Buffer.from(data).toString()).not.toContain(plain)
+    }
+    const counted = ['hashed', 'value'].map((result) =>
+      edge.count('di_ingest_identifiers_total', { result }),
+    )
+    expect(await Promise.all(counted)).toEqual([2, 2])
   })
 
   it('adds no header to its message while tracing is off', async () => {

@@ -27,6 +27,7 @@ const acceptance: Acceptance = {
   sdkVersion: '4.2.0',
   score: 12,
   action: 'ALLOW',
+  hashedBody: null,
   head: '',
   answer: '',
   platform: 'android',
@@ -52,6 +53,24 @@ beforeEach(() => void vi.useFakeTimers())
 afterEach(() => void vi.useRealTimers())
 
 describe('the request log of an edge', () => {
+  it('takes no identifier of a phone for the id of a refused submission', () => {
+    const log = startLog()
+    const sent = {
+      device: { identifiers: { device_id: 'imei-1', sdk_version: 'imei-2' } },
+      device_id: 'device-1',
+      sdk_meta: { device_id: 'imei-3', sdk_version: '4.2.0' },
+    }
+    log.noteRefused(invalidBody, Buffer.from(JSON.stringify(sent)), 'req_1')
+    const { device: identifiers } = sent
+    log.noteRefused(invalidBody, Buffer.from(JSON.stringify({ device: identifiers })), 'req_2')
+    expect(
+      log.read('acme').entries.map(({ device_id: id, sdk_version: version }) => [id, version]),
+    ).toEqual([
+      ['device-1', '4.2.0'],
+      [null, null],
+    ])
+  })
+
   it('has the answer of an accepted submission, and of a rejected one with its faults', () => {
     const log = startLog()
     log.noteAccepted(acceptance, 'req_1')
@@ -108,12 +127,13 @@ describe('the request log of an edge', () => {
     const log = startLog()
     const reads = ['acme', 'else'].map((tenantId) => {
       const body = bodyOf(tenantId)
-      const read = vi.spyOn(body, 'toString')
+      const read = vi.spyOn(body, 'subarray')
       log.noteRefused(refusals.signatureInvalid, body, 'req_1')
       vi.advanceTimersByTime(20)
       return read.mock.calls
     })
-    expect(reads[0]).toEqual([['utf8', 0, requestLogReadBytes]])
+    const start = [0, requestLogReadBytes]
+    expect(reads[0]).toEqual([start, start])
     expect(reads[1]).toEqual(reads[0])
   })
 

@@ -725,6 +725,7 @@ export interface paths {
                                     user?: {
                                         user_id: string;
                                     };
+                                    phone: components["schemas"]["AlertPhone"] | null;
                                 };
                                 flags: components["schemas"]["Flag"][];
                                 reasons: components["schemas"]["Reason"][];
@@ -780,6 +781,7 @@ export interface paths {
                                     user?: {
                                         user_id: string;
                                     };
+                                    phone: components["schemas"]["AlertPhone"] | null;
                                 };
                                 flags: components["schemas"]["Flag"][];
                                 reasons: components["schemas"]["Reason"][];
@@ -893,6 +895,7 @@ export interface paths {
                                 user?: {
                                     user_id: string;
                                 };
+                                phone: components["schemas"]["AlertPhone"] | null;
                             };
                             flags: components["schemas"]["Flag"][];
                             reasons: components["schemas"]["Reason"][];
@@ -1214,6 +1217,7 @@ export interface paths {
                                         user?: {
                                             user_id: string;
                                         };
+                                        phone: components["schemas"]["AlertPhone"] | null;
                                     };
                                     flags: components["schemas"]["Flag"][];
                                     reasons: components["schemas"]["Reason"][];
@@ -1276,6 +1280,7 @@ export interface paths {
                                         user?: {
                                             user_id: string;
                                         };
+                                        phone: components["schemas"]["AlertPhone"] | null;
                                     };
                                     flags: components["schemas"]["Flag"][];
                                     reasons: components["schemas"]["Reason"][];
@@ -1362,6 +1367,117 @@ export interface paths {
                             complete: boolean;
                             sessions_searched: boolean;
                         };
+                    };
+                };
+            };
+        };
+    };
+    "/admin/v1/tenants/{tenant_id}/phones/{phone_id}": {
+        get: {
+            parameters: {
+                path: {
+                    tenant_id: string;
+                    phone_id: string;
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/json": {
+                            phone: {
+                                phone_id: string;
+                                first_seen_at: string;
+                                last_seen_at: string;
+                                risk_score: number;
+                                installs: components["schemas"]["PhoneInstall"][];
+                                installs_total: number;
+                                users: components["schemas"]["PhoneUser"][];
+                                users_total: number;
+                            };
+                            alerts: {
+                                total: number;
+                                data: {
+                                    alert_id: string;
+                                    tenant_id: string;
+                                    event_id: string;
+                                    seq: number;
+                                    decision: {
+                                        action: "REVIEW" | "BLOCK";
+                                        severity: "LOW" | "MEDIUM" | "HIGH" | "CRITICAL";
+                                        risk_score: number;
+                                    };
+                                    rasp_score: number;
+                                    entity: {
+                                        device: {
+                                            device_id: string;
+                                        };
+                                        session: {
+                                            session_id: string;
+                                        };
+                                        user?: {
+                                            user_id: string;
+                                        };
+                                        phone: components["schemas"]["AlertPhone"] | null;
+                                    };
+                                    flags: components["schemas"]["Flag"][];
+                                    reasons: components["schemas"]["Reason"][];
+                                    disposition: components["schemas"]["Disposition"];
+                                    platform?: string;
+                                    sdk_version?: string;
+                                    app_version?: string;
+                                    device_model?: string;
+                                    connection: components["schemas"]["Connection"] | null;
+                                    created_at: string;
+                                    updated_at: string;
+                                    assignee: string | null;
+                                    notes: number;
+                                }[];
+                            };
+                            corrections: components["schemas"]["PhoneCorrection"][];
+                        };
+                    };
+                };
+            };
+        };
+    };
+    "/admin/v1/tenants/{tenant_id}/phone-corrections": {
+        post: {
+            parameters: {
+                path: {
+                    tenant_id: string;
+                };
+            };
+            requestBody: {
+                content: {
+                    "application/json": {
+                        device_id: string;
+                        phone_id: string | null;
+                        reason: string;
+                        expected_phone_id?: string;
+                    };
+                };
+            };
+            responses: {
+                201: {
+                    content: {
+                        "application/json": components["schemas"]["PhoneCorrection"];
+                    };
+                };
+            };
+        };
+    };
+    "/admin/v1/tenants/{tenant_id}/phone-corrections/{correction_id}/undo": {
+        post: {
+            parameters: {
+                path: {
+                    tenant_id: string;
+                    correction_id: string;
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/json": components["schemas"]["PhoneCorrection"];
                     };
                 };
             };
@@ -2586,7 +2702,9 @@ export interface paths {
                                                 | "networks_per_device"
                                                 | "devices_per_network"
                                                 | "users_per_network"
-                                                | "impossible_travel";
+                                                | "impossible_travel"
+                                                | "installs_per_phone"
+                                                | "users_per_phone";
                                             windowSeconds: number;
                                             threshold: number;
                                             weight: number;
@@ -3039,7 +3157,7 @@ export interface paths {
                             event_id: string;
                             tenant_id: string;
                             body: string;
-                            intact: boolean;
+                            intact: boolean | null;
                         };
                     };
                 };
@@ -3057,6 +3175,37 @@ export interface paths {
                 200: {
                     content: {
                         "application/json": components["schemas"]["EventExplanation"];
+                    };
+                };
+            };
+        };
+    };
+    "/admin/v1/tenants/{tenant_id}/events": {
+        get: {
+            parameters: {
+                query?: {
+                    from?: string;
+                    to?: string;
+                    device_id?: string;
+                    user_id?: string;
+                    session_id?: string;
+                    flag?: string;
+                    action?: string;
+                    signal?: string;
+                    platform?: string;
+                    app_version?: string;
+                    min_score?: number;
+                    limit?: number;
+                    cursor?: string;
+                };
+                path: {
+                    tenant_id: string;
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/json": components["schemas"]["EventPage"];
                     };
                 };
             };
@@ -4477,6 +4626,10 @@ export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
         Action: "ALLOW" | "REVIEW" | "BLOCK";
+        AlertPhone: {
+            phone_id: string;
+            confidence: number;
+        };
         BulkJob: {
             job_id: string;
             tenant_id: string;
@@ -4535,6 +4688,7 @@ export interface components {
             device_model?: string;
             connection: components["schemas"]["Connection"] | null;
             install: components["schemas"]["DeviceInstall"] | null;
+            phone?: components["schemas"]["DevicePhone"] | null;
             users_seen_on: string[];
             users_cursor: string | null;
             sessions: components["schemas"]["Session"][];
@@ -4547,6 +4701,11 @@ export interface components {
             level: "strongbox" | "hardware" | "software" | "none";
             registered_at: string;
             expires_at: string;
+        };
+        DevicePhone: {
+            phone_id: string;
+            confidence: number;
+            installs: number;
         };
         Disposition: "OPEN" | "REVIEWED" | "FALSE_POSITIVE" | "CONFIRMED";
         Erasure: {
@@ -4588,6 +4747,34 @@ export interface components {
             };
             notes: string[];
         };
+        Event: {
+            event_id: string;
+            tenant_id: string;
+            device_id: string;
+            session_id: string;
+            user_id?: string;
+            account_id?: string;
+            sdk_meta: {
+                sdk_version: string;
+                platform: string;
+                batch_type: string;
+            };
+            app_version?: string;
+            os_version?: string;
+            device_brand?: string;
+            device_model?: string;
+            connection: components["schemas"]["Connection"] | null;
+            phone?: components["schemas"]["DevicePhone"] | null;
+            received_at: string;
+            occurred_at?: string;
+            rasp_score: number;
+            rasp_action: components["schemas"]["Action"];
+            risk_score: number;
+            action: components["schemas"]["Action"];
+            flags: components["schemas"]["Flag"][];
+            reasons: components["schemas"]["Reason"][];
+            policy_version: number;
+        };
         EventExplanation: {
             event: {
                 event_id: string;
@@ -4600,6 +4787,7 @@ export interface components {
                 sdk_version: string;
                 platform: string;
                 epoch: number;
+                connection: components["schemas"]["Connection"] | null;
             };
             policy: {
                 version: number;
@@ -4653,7 +4841,7 @@ export interface components {
                 answered: unknown;
                 recomputed: unknown;
             }[];
-            body_intact: boolean;
+            body_intact: boolean | null;
             forced: {
                 device_id: string;
                 rasp_score: number;
@@ -4761,6 +4949,11 @@ export interface components {
                 }[];
             }[];
         };
+        EventPage: {
+            data: components["schemas"]["Event"][];
+            limit: number;
+            next_cursor: string | null;
+        };
         Evidence: {
             signals?: string[];
             caps?: {
@@ -4831,6 +5024,44 @@ export interface components {
             external_id?: string;
             note?: string;
         };
+        PhoneCorrection: {
+            correction_id: string;
+            device_id: string;
+            from_phone_id: string;
+            phone_id: string;
+            kind: "join" | "split";
+            reason: string;
+            by: string;
+            at: string;
+            undone_by: string | null;
+            undone_at: string | null;
+            in_force: boolean;
+        };
+        PhoneEvidence: {
+            field: string;
+            level: number;
+            weight: number;
+            holders: number | null;
+        };
+        PhoneInstall: {
+            device_id: string;
+            link: "first" | "linked" | "possible" | "corrected";
+            confidence: number;
+            evidence: components["schemas"]["PhoneEvidence"][];
+            decided_phone_id: string;
+            possible_phone_id: string | null;
+            possible_confidence: number | null;
+            identifiers_shared: boolean;
+            first_seen_at: string;
+            last_seen_at: string;
+            risk_score: number;
+        };
+        PhoneUser: {
+            user_id: string;
+            first_seen_at: string;
+            last_seen_at: string;
+            installs: number;
+        };
         Problem: {
             type: string;
             title: string;
@@ -4855,6 +5086,8 @@ export interface components {
                 | "not_found"
                 | "device_not_found"
                 | "user_not_found"
+                | "phone_not_found"
+                | "phone_correction_not_found"
                 | "alert_not_found"
                 | "tenant_not_found"
                 | "delivery_not_found"
@@ -4873,6 +5106,7 @@ export interface components {
                 | "request_timeout"
                 | "conflict"
                 | "alert_changed"
+                | "phone_changed"
                 | "tenant_exists"
                 | "recovery_pending"
                 | "recovery_changed"
@@ -5120,6 +5354,7 @@ export interface components {
             last_seen_at: string;
             peak_rasp_score: number;
             risk_score: number;
+            phone?: components["schemas"]["DevicePhone"] | null;
         };
         UserSession: {
             session_id: string;

@@ -23,6 +23,15 @@ export const metaCharactersMax = 128
 export const verdictAudienceCharactersMax = 128
 export const verdictNonceCharactersMax = 128
 
+/**
+ * Identifiers of a phone in one submission. Each is a row, as are the attested key, two users,
+ * three levels of traits and the install: 15 rows of some 400 bytes at most.
+ */
+export const identifiersMax = 8
+/** Longest name and value of an identifier: a value is a UUID, a hash or a key in base64. */
+export const identifierNameCharactersMax = 64
+export const identifierCharactersMax = 256
+
 /** Most client flags that are kept of the advisory `scorer` section. */
 export const clientFlagsMax = 256
 

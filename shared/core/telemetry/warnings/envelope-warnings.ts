@@ -19,6 +19,7 @@ import { findPlaceholderIds, isPlaceholderId } from '../placeholder-ids.ts'
 import type { SignalWarning } from '../signal-warnings.ts'
 import { isObject, type Telemetry } from '../submission.ts'
 import { findUnknownSignals, unknownSignalsMax } from '../unknown-signals.ts'
+import { traitSizes, traitTexts, warnOfDevice } from './device-warnings.ts'
 import { findNearest, toChangesMax, toPlain } from './nearest-name.ts'
 
 /** What the answer says of the submission. */
@@ -28,7 +29,14 @@ export type Judged = {
   receivedAtMs: number
 }
 
-type Member = 'user_id' | 'account_id' | 'occurred_at' | 'verdict' | 'client_ip' | keyof Install
+type Member =
+  | 'user_id'
+  | 'account_id'
+  | 'occurred_at'
+  | 'verdict'
+  | 'client_ip'
+  | 'identifiers'
+  | keyof Install
 
 /** Optional members: where each is read, and the names that SDKs and people give it. */
 const optionals: Record<Member, { path: string; names: readonly string[] }> = {
@@ -50,6 +58,10 @@ const optionals: Record<Member, { path: string; names: readonly string[] }> = {
     names: ['brand', 'device_brand', 'manufacturer', 'device_manufacturer'],
   },
   deviceModel: { path: 'device.model', names: ['model', 'device_model', 'device_name'] },
+  identifiers: {
+    path: 'device.identifiers',
+    names: ['identifiers', 'device_identifiers', 'device_ids', 'hardware_ids'],
+  },
 }
 
 /** The members of each object that are read there. */
@@ -65,7 +77,7 @@ const read: Record<string, readonly string[]> = {
   ],
   scorer: ['rasp_score', 'rasp_action', 'rasp_flags'],
   app: ['version'],
-  device: ['os_version', 'brand', 'model'],
+  device: ['os_version', 'brand', 'model', 'identifiers', ...traitTexts, ...traitSizes, 'boot_at'],
 }
 
 /** Finds what a valid submission has beside its signals that is probably a mistake. */
@@ -76,6 +88,7 @@ export function findEnvelopeWarnings(body: Telemetry, judged: Judged): SignalWar
     ...warnOfTime(body.occurred_at, judged.receivedAtMs),
     ...warnOfAddress(body.client_ip),
     ...warnOfTexts(body),
+    ...warnOfDevice(body),
     ...warnOfSdk(body.sdk_meta),
     ...warnOfScorer(body.scorer, judged.raspScore),
     ...warnOfEmptySignals(body),
@@ -141,10 +154,15 @@ function warnOfMembers(body: Telemetry): SignalWarning[] {
 function findAbsent(body: Telemetry): Member[] {
   const install = readInstall(body)
   return (Object.keys(optionals) as Member[]).filter((member) => {
-    const value = member in install ? install[member as keyof Install] : body[member]
+    const value = member in install ? install[member as keyof Install] : readPath(body, member)
     return value === undefined || value === null || value === ''
   })
 }
+
+const readPath = (body: Telemetry, member: Member): unknown =>
+  optionals[member].path
+    .split('.')
+    .reduce<unknown>((value, name) => (isObject(value) ? value[name] : undefined), body)
 
 function isLike(key: string, member: Member, place: string): boolean {
   const { path, names } = optionals[member]

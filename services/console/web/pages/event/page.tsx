@@ -7,6 +7,7 @@ import { Facts, Page as Frame, Panel } from '../../components/page.tsx'
 import { Loaded } from '../../components/states.tsx'
 import { Time } from '../../components/time/time.tsx'
 import { SessionLink } from '../alert/session-link.tsx'
+import { ConnectionFact } from '../entities/connection.tsx'
 import { LabelButton } from '../labels/label-button.tsx'
 import { Labelled } from '../labels/labelled.tsx'
 import { type Explanation, explanationQuery } from './explanation.ts'
@@ -41,10 +42,17 @@ function Event({ shown }: { shown: Explanation }) {
             ['Event', <Id key="id" value={event.event_id} />],
             ['Received', <Time at={event.received_at} exact key="at" />],
             [
+              'Decided',
+              <span className="flex flex-wrap items-center gap-2" key="decided">
+                <ActionBadge action={correlation?.action ?? answered.rasp_action} />
+                <span>risk score {correlation?.risk_score ?? answered.rasp_score}</span>
+              </span>,
+            ],
+            [
               'Answered',
               <span className="flex flex-wrap items-center gap-2" key="answer">
                 <ActionBadge action={answered.rasp_action} />
-                <span>score {answered.rasp_score}</span>
+                <span>device score {answered.rasp_score}</span>
                 <Check shown={shown} />
               </span>,
             ],
@@ -75,6 +83,10 @@ function Event({ shown }: { shown: Explanation }) {
                 </Link>
               ),
             ],
+            [
+              'Connection',
+              <ConnectionFact connection={event.connection} key="from" tenant={tenant} />,
+            ],
             ['SDK', `${event.sdk_version} on ${event.platform}`],
             ['Policy', `version ${policy.version}, ${policy.name}`],
           ]}
@@ -99,7 +111,7 @@ function Event({ shown }: { shown: Explanation }) {
 
 /** Whether the stored event still gives the answer of that time. */
 function Check({ shown: { matches, body_intact: intact } }: { shown: Explanation }) {
-  if (!intact) return <Badge tone="bad">the stored body was changed</Badge>
+  if (intact === false) return <Badge tone="bad">the stored body was changed</Badge>
   return matches ? (
     <Badge tone="good">scored again: the same</Badge>
   ) : (

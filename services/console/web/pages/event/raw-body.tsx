@@ -21,17 +21,7 @@ export function RawBody({ eventId }: { eventId: string }) {
     staleTime: Number.POSITIVE_INFINITY,
   })
   return (
-    <Panel
-      action={
-        body.data &&
-        (body.data.intact ? (
-          <Badge tone="good">as it was signed</Badge>
-        ) : (
-          <Badge tone="bad">changed since it was stored</Badge>
-        ))
-      }
-      title="Raw body"
-    >
+    <Panel action={body.data && <Intact intact={body.data.intact} />} title="Raw body">
       <div className="px-4 py-3">
         {wanted ? (
           <Loaded query={body} skeleton={<SkeletonRows rows={4} />}>
@@ -42,6 +32,16 @@ export function RawBody({ eventId }: { eventId: string }) {
         )}
       </div>
     </Panel>
+  )
+}
+
+/** @param intact null where hashes stand for identifiers of the phone */
+function Intact({ intact }: { intact: boolean | null }) {
+  if (intact === null) return <Badge>identifiers are hashed</Badge>
+  return intact ? (
+    <Badge tone="good">as it was signed</Badge>
+  ) : (
+    <Badge tone="bad">changed since it was stored</Badge>
   )
 }
 

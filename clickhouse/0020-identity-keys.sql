@@ -1,0 +1,28 @@
+-- Keys of installs: what tells that two installs may be on one phone. Scorers store them with the
+-- events, so the keys of every earlier event are there when an install is decided on.
+
+-- One row for each key of an install and each set of its traits, with the first stream offset. The
+-- keys are those of `toKeys`, and one of the install itself. Identifiers in them are keyed hashes.
+-- All rows of a tenant are on one shard: phones with a key in common are read together.
+create table if not exists identity_keys (
+  tenant_id LowCardinality(String),
+  -- The first 8 bytes of SHA-256 of the key.
+  key_hash UInt64,
+  device_id String,
+  stream_offset SimpleAggregateFunction(min, UInt64),
+  received_at SimpleAggregateFunction(min, DateTime64(3, 'UTC')),
+  -- JSON text; equal traits have equal text.
+  traits SimpleAggregateFunction(any, String),
+  -- To about a day: rows of an install that goes on are written again that often.
+  last_seen_at SimpleAggregateFunction(max, DateTime64(3, 'UTC')),
+  traits_hash UInt64 materialized sipHash64(traits)
+)
+engine = AggregatingMergeTree
+primary key (tenant_id, key_hash)
+order by (tenant_id, key_hash, device_id, traits_hash)
+settings
+  -- Read by key: small granules, in wide parts.
+  index_granularity = 256,
+  min_compress_block_size = 4096,
+  max_compress_block_size = 16384,
+  min_bytes_for_wide_part = 524288;
