@@ -55,6 +55,7 @@ import { addPhoneRoutes } from './phones/phone-routes.ts'
 import { addBacktestRoutes } from './policies/backtest-routes.ts'
 import { addPolicyRoutes } from './policies/policy-routes.ts'
 import { addShadowRoutes } from './policies/shadow-routes.ts'
+import { addSuggestionRoutes } from './policies/suggestion-routes.ts'
 import { addReconciliationRoutes } from './reconciliation/reconciliation-routes.ts'
 import { addRecoveryRoutes } from './recovery/recovery-routes.ts'
 import { addRetentionRoutes } from './retention/retention-routes.ts'
@@ -104,6 +105,7 @@ const routes = [
   addReconciliationRoutes,
   addPolicyRoutes,
   addBacktestRoutes,
+  addSuggestionRoutes,
   addShadowRoutes,
   addEventRoutes,
   addEventListRoute,

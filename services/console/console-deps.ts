@@ -43,6 +43,7 @@ import type { ConsoleDeps } from './app.ts'
 import { type ConsoleConfig, toOidcSettings } from './config.ts'
 import type { Connections } from './connections.ts'
 import type { Backtests } from './policies/backtest.ts'
+import type { Suggestions } from './policies/suggestions.ts'
 import { createDirectoryWriter } from './tenants/directory.ts'
 import { createDemoReporter } from './tenants/report-demo-credentials.ts'
 import { countRotations } from './tenants/rotation.ts'
@@ -54,6 +55,7 @@ type ConsoleParts = {
   sealer: Sealer
   keyForm: KnownForm
   backtests: Backtests
+  suggestions: Suggestions
   networkData: NetworkData
   log: Log
   metrics: Metrics
@@ -67,7 +69,18 @@ type ConsoleParts = {
 }
 
 export function createConsoleDeps(parts: ConsoleParts): ConsoleDeps {
-  const { config, connections, sealer, keyForm, backtests, log, metrics, nowMs, wallMs } = parts
+  const {
+    config,
+    connections,
+    sealer,
+    keyForm,
+    backtests,
+    suggestions,
+    log,
+    metrics,
+    nowMs,
+    wallMs,
+  } = parts
   const { postgres, clickhouse, findNats } = connections
   const rewraps = metrics.counter(
     'di_secrets_rewrapped_total',
@@ -145,6 +158,7 @@ export function createConsoleDeps(parts: ConsoleParts): ConsoleDeps {
     },
     wallMs,
     backtests,
+    suggestions,
     revokedSerials: parts.revokedSerials,
     findRoots: readTestRoots(config.ATTESTATION_TEST_ROOTS_FILE),
   }

@@ -27,6 +27,7 @@ import { createConsoleDeps } from './console-deps.ts'
 import { startJobsThread } from './jobs/jobs-thread.ts'
 import { requireMasterKey } from './keys/require-master-key.ts'
 import { createBacktests } from './policies/backtest.ts'
+import { createSuggestions } from './policies/suggestions.ts'
 
 /**
  * How long a stop waits for requests and jobs: a rotation waits for edges; others end sooner.
@@ -99,10 +100,16 @@ async function main(): Promise<void> {
     clickhouse: connections.longClickhouse,
     ...shared,
   })
+  const suggestions = createSuggestions({
+    postgres,
+    locks: connections.jobLocks,
+    clickhouse: connections.longClickhouse,
+    ...shared,
+  })
   let listening = toBrowserUrl(config.CONSOLE_LISTEN)
   const publicUrl = () => config.PUBLIC_URL ?? listening
   const revokedSerials = status.revoked
-  const stores = { connections, sealer, keyForm, backtests }
+  const stores = { connections, sealer, keyForm, backtests, suggestions }
   const parts = { config, publicUrl, revokedSerials, networkData, ...stores, ...shared }
   const app = await createConsoleApp(createConsoleDeps(parts), {
     log,
@@ -114,6 +121,7 @@ async function main(): Promise<void> {
     await Promise.all([closeHttp(app, unfinishedMs), jobs.stop(unfinishedMs)])
   })
   lifecycle.onStop('backtests', backtests.stop)
+  lifecycle.onStop('suggestions', suggestions.stop)
   const url = await listen(app, config.CONSOLE_LISTEN)
   listening = toBrowserUrl({ ...config.CONSOLE_LISTEN, port: Number(new URL(url).port) })
   log.info({ url, public_url: publicUrl(), internal_url: internalUrl }, 'listening')

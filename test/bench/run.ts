@@ -14,6 +14,7 @@ type Benchmark = { run: (args: string[]) => void | Promise<void> }
 const benchmarks: Record<string, () => Promise<Benchmark>> = {
   scoring: () => import('./history/scoring.ts'),
   presets: () => import('./history/presets.ts'),
+  outcomes: () => import('./outcomes/outcomes.ts'),
   unverified: () => import('./edge/unverified.ts'),
   'before-signature': () => import('./edge/before-signature.ts'),
   verdict: () => import('./edge/verdict.ts'),
@@ -48,6 +49,7 @@ const benchmarks: Record<string, () => Promise<Benchmark>> = {
 const together: [name: string, ...options: string[]][] = [
   ['scoring'],
   ['presets'],
+  ['outcomes'],
   ['network'],
   ['travel'],
   ['network-rules'],

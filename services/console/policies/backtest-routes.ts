@@ -9,6 +9,7 @@ import { backtestLinesSchema, backtestQuery } from './backtest-schemas.ts'
 import { readPolicy } from './manage-policies.ts'
 import { toDocument } from './policy-routes.ts'
 import { policyBody } from './policy-schemas.ts'
+import { toJsonLines } from './tenant-runs.ts'
 
 export type BacktestRouteDeps = { postgres: Queryable; backtests: Pick<Backtests, 'start'> }
 
@@ -48,12 +49,8 @@ export function addBacktestRoutes(app: ConsoleApp, deps: BacktestRouteDeps): voi
       reply.header('content-type', 'application/x-ndjson; charset=utf-8')
       reply.header('cache-control', 'no-store')
       // Each line is serialized here, not by the schema.
-      const lines = Readable.from(toLines(running.lines())) as unknown
+      const lines = Readable.from(toJsonLines(running.lines())) as unknown
       return reply.send(lines as BacktestLine)
     },
   )
-}
-
-async function* toLines(lines: AsyncIterable<BacktestLine>): AsyncGenerator<string, void> {
-  for await (const line of lines) yield `${JSON.stringify(line)}\n`
 }

@@ -1,11 +1,9 @@
 /**
- * Backtests: run a policy over a tenant's stored events. One runs at a time for each tenant over
- * all consoles, and two in one console, so that the engine stays free for urgent queries. A
- * backtest runs in slices and reports its progress. It ends when its client disconnects. It only
- * reads.
+ * Backtests: run a policy over a tenant's stored events, two at a time in one console. A backtest
+ * runs in slices and reports its progress. It only reads.
  */
 
-import { Problem, type ProblemBody, toProblemBody, unavailable } from '#shared/core/http/problem.ts'
+import type { ProblemBody } from '#shared/core/http/problem.ts'
 import {
   type BacktestReport,
   createBacktestSum,
@@ -13,23 +11,17 @@ import {
   type ScoredBy,
 } from '#shared/core/policies/backtest.ts'
 import { type Policy, toPolicyHash } from '#shared/core/policies/policy.ts'
-import { type Clickhouse, toLoggable } from '#shared/io/clickhouse/clickhouse.ts'
-import { toProblem } from '#shared/io/http/http-server.ts'
+import type { Clickhouse } from '#shared/io/clickhouse/clickhouse.ts'
 import { createBacktestStore } from '#shared/io/policies/backtest-store.ts'
 import { createPolicyDocuments } from '#shared/io/policies/policy-document-store.ts'
-import { type Locks, tryNamedLock } from '#shared/io/postgres/named-lock-store.ts'
 import type { Postgres } from '#shared/io/postgres/postgres.ts'
-import type { Log } from '#shared/io/process/log.ts'
 import type { Metrics } from '#shared/io/process/metrics.ts'
-import { within } from '#shared/io/process/pause.ts'
+import { createTenantRuns, type TenantRunDeps, type TenantRuns } from './tenant-runs.ts'
 
-type BacktestDeps = {
+type BacktestDeps = TenantRunDeps & {
   postgres: Postgres
-  /** Connections for work that holds a lock. */
-  locks: Locks
   /** A client that waits as long as a slice may take. */
   clickhouse: Clickhouse
-  log: Log
   metrics: Metrics
   nowMs: () => number
 }
@@ -69,129 +61,22 @@ export type BacktestLine =
   | { report: BacktestResult }
   | { problem: ProblemBody }
 
-type RunningBacktest = {
-  /** Progress, then the report or a problem as the last line. */
-  lines: () => AsyncGenerator<BacktestLine, void>
-  /** Cancels it. Call it in the end in any case. */
-  cancel: () => void
-}
-
-export type Backtests = {
-  /** @throws Problem conflict when one runs already for the tenant; unavailable */
-  start: (request: BacktestRequest) => Promise<RunningBacktest>
-  /** Cancels all running backtests. */
-  stop: () => void
-}
+export type Backtests = TenantRuns<BacktestRequest, BacktestLine>
 
 /** Concurrent backtests of a console: each uses up to two threads of the engine. */
 const runningMax = 2
 /** Policies in one query; each adds a look-up per event. */
 const scorersMax = 16
-/** How long the last line waits for the release of the lock: Postgres may be unavailable. */
-const releaseMaxMs = 1_000
 
 /** Creates the backtests of one console. */
-export function createBacktests(deps: BacktestDeps): Backtests {
-  const outcomes = deps.metrics.counter('di_backtests_total', 'Backtests of policies', ['outcome'])
-  const running = new Set<AbortController>()
-  const count = (outcome: string) => outcomes.inc({ outcome })
-  return {
-    start: async (request) => {
-      if (running.size >= runningMax) {
-        count('refused')
-        throw unavailable(`${runningMax} backtests are running here; try again later.`)
-      }
-      const abort = new AbortController()
-      running.add(abort)
-      let released: Promise<void>
-      try {
-        released = (await acquireLock(deps, request, abort.signal, () => running.delete(abort)))
-          .released
-      } catch (error) {
-        running.delete(abort)
-        count('refused')
-        throw error
-      }
-      return {
-        lines: () => streamLines(deps, request, { abort, released }, count),
-        cancel: () => abort.abort(),
-      }
-    },
-    stop: () => {
-      for (const abort of running) abort.abort()
-    },
-  }
-}
-
-/**
- * Acquires the tenant's lock and releases it when the signal aborts.
- * @returns a promise that resolves once the lock is released
- */
-async function acquireLock(
-  { locks }: BacktestDeps,
-  { tenantId }: BacktestRequest,
-  signal: AbortSignal,
-  onEnd: () => void,
-): Promise<{ released: Promise<void> }> {
-  const { promise: released, resolve: release } = Promise.withResolvers<void>()
-  await new Promise<void>((resolve, reject) => {
-    tryNamedLock(locks, `backtest ${tenantId}`, async () => {
-      resolve()
-      await new Promise<void>((ended) => {
-        if (signal.aborted) ended()
-        else signal.addEventListener('abort', () => ended(), { once: true })
-      })
-      return true
-    })
-      .then((acquired) => {
-        if (acquired === null) reject(busy(tenantId))
-      }, reject)
-      .finally(() => {
-        onEnd()
-        release()
-      })
+export const createBacktests = (deps: BacktestDeps): Backtests =>
+  createTenantRuns<BacktestRequest, BacktestLine>(deps, {
+    noun: 'backtest',
+    outcomes: deps.metrics.counter('di_backtests_total', 'Backtests of policies', ['outcome']),
+    runningMax,
+    isLast: (line) => 'report' in line,
+    toLines: (request, signal) => backtest(deps, request, signal),
   })
-  return { released }
-}
-
-function busy(tenantId: string): Problem {
-  return new Problem('conflict', `A backtest of tenant ${tenantId} is running already.`)
-}
-
-/** The tenant's lock, which `abort` releases. */
-type Lock = { abort: AbortController; released: Promise<void> }
-
-async function* streamLines(
-  deps: BacktestDeps,
-  request: BacktestRequest,
-  { abort, released }: Lock,
-  count: (outcome: string) => void,
-): AsyncGenerator<BacktestLine, void> {
-  let outcome = 'cancelled'
-  // Release before the last line: the client may start the next backtest after it.
-  const release = async () => {
-    abort.abort()
-    await within(released, releaseMaxMs)
-  }
-  try {
-    for await (const line of backtest(deps, request, abort.signal)) {
-      if ('report' in line) await release()
-      yield line
-    }
-    outcome = 'done'
-  } catch (error) {
-    if (abort.signal.aborted) return
-    outcome = 'failed'
-    const { requestId } = request
-    const cause = unavailable('The stored events cannot be read at the moment.', toLoggable(error))
-    const problem = toProblem(error instanceof Problem ? error : cause, deps.log)
-    await release()
-    yield { problem: toProblemBody(problem, requestId) }
-  } finally {
-    abort.abort()
-    count(outcome)
-  }
-}
 
 async function* backtest(
   deps: BacktestDeps,

@@ -60,15 +60,9 @@ export async function scorePatterns(
   select: Select,
   { policies, where }: { policies: readonly Policy[]; where: string },
 ): Promise<PatternVerdicts> {
-  const conditions = listSuppressionConditions(policies)
-  const none = { patterns: [], contextSql: '0', contexts: [] }
-  if (conditions.length > conditionsMax) return none
-  const contextSql =
-    conditions.length === 0
-      ? '0'
-      : conditions.map((one, bit) => `toUInt32(${one}) * ${2 ** bit}`).join(' + ')
-  const contexts =
-    conditions.length === 0 ? [anyContext] : await listContexts(select, contextSql, where)
+  const found = await findContexts(select, policies, where)
+  if (found === null) return { patterns: [], contextSql: '0', contexts: [] }
+  const { contextSql, contexts } = found
   const scored: PatternVerdicts = { patterns: [], contextSql, contexts: [] }
   for (const context of contexts) {
     const rows = await select<PatternRow>(toPatternQuery(policies, context))
@@ -82,6 +76,22 @@ export async function scorePatterns(
     })
   }
   return scored
+}
+
+/**
+ * The contexts that suppressions of these policies tell apart, each with one of its events.
+ * @returns null when there are too many conditions
+ */
+export async function findContexts(
+  select: Select,
+  policies: readonly Policy[],
+  where: string,
+): Promise<{ contextSql: string; contexts: Context[] } | null> {
+  const conditions = listSuppressionConditions(policies)
+  if (conditions.length > conditionsMax) return null
+  if (conditions.length === 0) return { contextSql: '0', contexts: [anyContext] }
+  const contextSql = conditions.map((one, bit) => `toUInt32(${one}) * ${2 ** bit}`).join(' + ')
+  return { contextSql, contexts: await listContexts(select, contextSql, where) }
 }
 
 const anyContext: Context = { context: 0, sdkVersion: '', platform: '', receivedAtMs: 0 }

@@ -55,7 +55,7 @@ export function inRange({ sinceMs }: BacktestRange): string {
 }
 
 /** Over a table with device ids. */
-function inDevices(slice: BacktestSlice): string {
+export function inDevices(slice: BacktestSlice): string {
   if (slice === 'test devices') return isTestDevice
   const { from, to } = slice
   return [

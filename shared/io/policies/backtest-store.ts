@@ -45,7 +45,7 @@ type BacktestStore = {
 }
 
 /** One query is one slice: a second or two of patterns, ten times that of expressions. */
-const settings: ClickHouseSettings = {
+export const backtestSettings: ClickHouseSettings = {
   max_execution_time: 300,
   max_memory_usage: String(2 * 1024 ** 3),
   max_threads: 2,
@@ -72,7 +72,7 @@ export function createBacktestStore(clickhouse: Clickhouse, signal?: AbortSignal
       query,
       query_params: params,
       format,
-      clickhouse_settings: settings,
+      clickhouse_settings: backtestSettings,
       ...(signal === undefined ? {} : { abort_signal: signal }),
     })
   const select = async <Row>(query: string, params: Record<string, unknown>): Promise<Row[]> =>
@@ -135,7 +135,7 @@ const toParams = ({ tenantId, sinceMs }: BacktestRange) => ({
   ...(sinceMs === null ? {} : { since: sinceMs }),
 })
 
-function toSliceParams(slice: BacktestSlice): Record<string, string> {
+export function toSliceParams(slice: BacktestSlice): Record<string, string> {
   if (slice === 'test devices') return {}
   const { from, to } = slice
   return { ...(from === null ? {} : { from }), ...(to === null ? {} : { to }) }

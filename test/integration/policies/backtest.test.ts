@@ -2,7 +2,7 @@
 // JavaScript over the same events, in every form of storage, and its behaviour with invalid,
 // repeated and aborted requests.
 import { randomBytes } from 'node:crypto'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Command } from 'commander'
@@ -10,14 +10,21 @@ import fc from 'fast-check'
 import type { FastifyInstance } from 'fastify'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { applyListReasons, toListReasons } from '#shared/core/lists/lists.ts'
+import {
+  countScores,
+  type OutcomeRow,
+  scoreEvents,
+} from '#shared/core/outcomes/suggest/outcome-table.ts'
 import { defaultPolicy } from '#shared/core/policies/default-policy.ts'
 import { type Policy, policySchema, toPolicyHash } from '#shared/core/policies/policy.ts'
+import { checkPolicy } from '#shared/core/policies/policy-check.ts'
 import { presets } from '#shared/core/policies/presets/presets.ts'
 import type { AcceptedEvent } from '#shared/core/telemetry/event-batch.ts'
 import { findForcedScore } from '#shared/core/telemetry/sandbox.ts'
 import { insertAlertRows } from '#shared/io/analytics/replica-rows-store.ts'
 import { type Clickhouse, createClickhouse } from '#shared/io/clickhouse/clickhouse.ts'
 import { createBacktestStore } from '#shared/io/policies/backtest-store.ts'
+import { readOutcomeTable } from '#shared/io/policies/outcome-table-store.ts'
 import { insertPolicyDocument } from '#shared/io/policies/policy-store.ts'
 import { tryNamedLock } from '#shared/io/postgres/named-lock-store.ts'
 import { createMetrics } from '#shared/io/process/metrics.ts'
@@ -32,8 +39,10 @@ import {
   type Backtests,
   createBacktests,
 } from '../../../services/console/policies/backtest.ts'
+import { createSuggestions } from '../../../services/console/policies/suggestions.ts'
 import { toInstant } from '../../support/analytics/history-alerts.ts'
 import { type ConsoleRig, createConsoleRig, testLog } from '../../support/http/console-rig.ts'
+import { makeStoredOutcomes, storeOutcomes } from '../../support/outcomes/stored-outcomes.ts'
 import { seed } from '../../support/process/seed.ts'
 import { until } from '../../support/process/until.ts'
 import { anyEvent } from '../../support/scoring/backtest-cases.ts'
@@ -58,6 +67,10 @@ let consoleUrl: string
 /** The events of the tenant's table, each once. */
 let events: AcceptedEvent[]
 let alerts: ModelAlert[]
+
+const learnStartMs = Date.UTC(2026, 3, 1)
+/** Of a tenant that has labels: 50 days, a session an hour. */
+const outcomes = makeStoredOutcomes('learn', learnStartMs, 1_200)
 
 /** Has a suppression, and distinguishes a text and a number more finely than patterns do. */
 const closer: Policy = toCloser()
@@ -122,6 +135,14 @@ beforeAll(async () => {
       adminToken,
       wallMs: Date.now,
       backtests,
+      suggestions: createSuggestions({
+        postgres: rig.postgres,
+        locks: rig.deps.locks,
+        clickhouse,
+        log: testLog,
+        metrics: createMetrics('suggestions'),
+        wallMs: () => learnStartMs + 60 * 24 * hourMs,
+      }),
       listUnknownSignals: async () => [],
       countRecentNames: async () => 0,
       countLeftOut: async () => ({ events: 0, values: 0 }),
@@ -133,7 +154,7 @@ beforeAll(async () => {
   )
   consoleUrl = await app.listen({ host: '127.0.0.1', port: 0 })
   const toText = (policy: Policy) => ({ hash: toPolicyHash(policy), text: JSON.stringify(policy) })
-  for (const tenantId of ['acme', 'twin', 'quiet', 'mixed']) {
+  for (const tenantId of ['acme', 'twin', 'quiet', 'mixed', 'learn']) {
     await createTenantStore(rig.postgres).insertTenant({
       tenantId,
       name: '',
@@ -152,6 +173,7 @@ beforeAll(async () => {
   await store(makeHistory('twin').slice(0, 600))
   await store(makeListed())
   await insertAlertRows(clickhouse, 1, alerts.map(toRow))
+  await storeOutcomes(clickhouse, outcomes)
 })
 
 afterAll(async () => {
@@ -564,6 +586,54 @@ describe('a request', () => {
   })
 })
 
+describe('a suggestion', () => {
+  it('reads sessions, decisions and labels as they are', async () => {
+    const range = { tenantId: 'learn', sinceMs: learnStartMs }
+    const reading = readOutcomeTable(clickhouse, { range, policy: defaultPolicy })
+    let step = await reading.next()
+    while (!step.done) step = await reading.next()
+    const { table, sessions, leftOut } = step.value!
+    expect([sessions, leftOut]).toEqual([1_200, 0])
+    const scores = scoreEvents(defaultPolicy, table.events)
+    expect(countScores(table.rows, scores)).toEqual(outcomes.expected)
+    // 70 % of the labelled sessions are older.
+    const older = table.rows.filter(({ period }) => period === 'older')
+    const labelled = (rows: readonly OutcomeRow[]) =>
+      rows.reduce((sum, { fraud, legitimate }) => sum + fraud + legitimate, 0)
+    expect(labelled(older) / labelled(table.rows)).toBeCloseTo(0.7, 2)
+    expect(table.days.older + table.days.newer).toBeCloseTo(1_199 / 24, 1)
+  })
+
+  it('is a draft on the command line, and nothing is set', async () => {
+    const file = join(folder, 'suggested.json')
+    const text = await di('policy', 'suggest', 'learn', '--out', file)
+    const draft = checkPolicy(JSON.parse(readFileSync(file, 'utf8')))
+    if (!draft.ok) throw new Error(JSON.stringify(draft.errors))
+    const { emulator, ecosystem } = draft.policy.categories
+    const cloned = Number(emulator.signals.app_cloned)
+    expect(cloned).toBeGreaterThan(Number(defaultPolicy.categories.emulator.signals.app_cloned))
+    expect(ecosystem.signals.developer_mode).toBe(0)
+    expect(text).toContain('1200 sessions since 2026-')
+    expect(text).toMatch(/emulator\.app_cloned +20 -> \d+ +\d+ to \d+/)
+    expect(text).toMatch(/ecosystem\.developer_mode +4 -> 0 .*predicts nothing of its own/)
+    expect(text).toMatch(/equal alerts: recall +\d+\.\d % \(.*\) +\d+\.\d % \(/)
+    const report = JSON.parse(await di('policy', 'suggest', 'learn', '--json'))
+    expect(report.suggestion.policy).toEqual(draft.policy)
+    const versions = JSON.parse(await di('policy', 'versions', 'learn', '--json'))
+    expect(versions.data ?? versions).toHaveLength(1)
+  })
+
+  it('is refused where too little is known, and says what is missing', async () => {
+    let printed = ''
+    const refused = di('policy', 'suggest', 'quiet', (text) => {
+      printed += text
+    })
+    await expect(refused).rejects.toThrow('Nothing is suggested.')
+    expect(printed).toContain('fraud sessions: 0, at least 100 are needed')
+    expect(printed).toContain('legitimate sessions: 0, at least 100 are needed')
+  })
+})
+
 describe('the command', () => {
   it('prints one JSON document, or text', async () => {
     const file = join(folder, 'policy.json')
@@ -580,8 +650,10 @@ describe('the command', () => {
   })
 })
 
-async function di(...args: string[]): Promise<string> {
+async function di(...words: (string | ((text: string) => void))[]): Promise<string> {
   let text = ''
+  const args = words.filter((word) => typeof word === 'string')
+  const listeners = words.filter((word) => typeof word === 'function')
   const env = { ADMIN_TOKEN: adminToken, CONSOLE_URL: consoleUrl }
   const program = new Command('di').exitOverride()
   policy(
@@ -591,6 +663,7 @@ async function di(...args: string[]): Promise<string> {
       json: () => args.includes('--json'),
       write: (more) => {
         text += more
+        for (const listen of listeners) listen(more)
       },
     }),
   )

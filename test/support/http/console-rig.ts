@@ -56,6 +56,7 @@ import type { OperatorDeps } from '../../../services/console/operators/operator-
 import type { PeriodOverviewDeps } from '../../../services/console/overview/overview-routes.ts'
 import type { BacktestRouteDeps } from '../../../services/console/policies/backtest-routes.ts'
 import type { ShadowRouteDeps } from '../../../services/console/policies/shadow-routes.ts'
+import type { SuggestionRouteDeps } from '../../../services/console/policies/suggestion-routes.ts'
 import type { ReconciliationRouteDeps } from '../../../services/console/reconciliation/reconciliation-routes.ts'
 import type { RecoveryRouteDeps } from '../../../services/console/recovery/recovery-routes.ts'
 import type { AddressRouteDeps } from '../../../services/console/tenants/address-routes.ts'
@@ -106,6 +107,7 @@ export type ConsoleRig = {
     PeriodOverviewDeps &
     RulePerformanceDeps &
     BacktestRouteDeps &
+    SuggestionRouteDeps &
     ShadowRouteDeps &
     DeliveryDeps &
     AnalystDeps &
@@ -218,6 +220,7 @@ export async function createConsoleRig(
       hintDelivery: (hint) => publishTenantHint(nats, hint),
       readRulePerformance: refuse,
       backtests: { start: refuse },
+      suggestions: { start: refuse },
       compareShadow: refuse,
       fleet: { readCounts: refuse, listNewDevices: refuse, listSignals: refuse },
       readCoverage: refuse,

@@ -7,6 +7,7 @@ import { backtest } from './backtest.ts'
 import { readPolicyFile } from './policy-file.ts'
 import { toPolicyDiff, toPolicyText } from './policy-text.ts'
 import { shadow } from './shadow.ts'
+import { suggest } from './suggest.ts'
 
 const path = '/tenants/{tenant_id}/policy'
 
@@ -56,6 +57,7 @@ export const policy = group('policy', 'show and set policies', [
     text: (schema) => JSON.stringify(schema, null, 2),
   }),
   backtest,
+  suggest,
 ])
 
 function toVersion(text: string): number {

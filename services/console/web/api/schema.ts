@@ -2430,6 +2430,553 @@ export interface paths {
             };
         };
     };
+    "/admin/v1/tenants/{tenant_id}/policy/suggestion": {
+        post: {
+            parameters: {
+                query?: {
+                    days?: number;
+                    caps?: "true" | "false";
+                    floors?: "true" | "false";
+                    seed?: number;
+                };
+                path: {
+                    tenant_id: string;
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/x-ndjson": {
+                            progress: {
+                                slices_done: number;
+                                slices: number;
+                            };
+                        } | {
+                            report: {
+                                tenant_id: string;
+                                as_of: string;
+                                since: string;
+                                newer_since: string | null;
+                                active: {
+                                    name: string;
+                                    version: number;
+                                    policy_hash: string;
+                                };
+                                sessions: number;
+                                left_out: number;
+                                refused: {
+                                    missing: {
+                                        what: string;
+                                        have: number;
+                                        need: number;
+                                    }[];
+                                } | null;
+                                suggestion: {
+                                    policy: {
+                                        schema: 1;
+                                        name: string;
+                                        thresholds: {
+                                            review: number;
+                                            block: number;
+                                        };
+                                        categories: {
+                                            root: {
+                                                cap: number;
+                                                signals: {
+                                                    [key: string]: number | {
+                                                        whenFalse: number;
+                                                    } | {
+                                                        atLeast: number;
+                                                        weight: number;
+                                                    } | {
+                                                        values: {
+                                                            [key: string]: number;
+                                                        };
+                                                        unless?: string[];
+                                                    };
+                                                };
+                                                groups?: {
+                                                    cap: number;
+                                                    signals: string[];
+                                                }[];
+                                            };
+                                            emulator: {
+                                                cap: number;
+                                                signals: {
+                                                    [key: string]: number | {
+                                                        whenFalse: number;
+                                                    } | {
+                                                        atLeast: number;
+                                                        weight: number;
+                                                    } | {
+                                                        values: {
+                                                            [key: string]: number;
+                                                        };
+                                                        unless?: string[];
+                                                    };
+                                                };
+                                                groups?: {
+                                                    cap: number;
+                                                    signals: string[];
+                                                }[];
+                                            };
+                                            debugger: {
+                                                cap: number;
+                                                signals: {
+                                                    [key: string]: number | {
+                                                        whenFalse: number;
+                                                    } | {
+                                                        atLeast: number;
+                                                        weight: number;
+                                                    } | {
+                                                        values: {
+                                                            [key: string]: number;
+                                                        };
+                                                        unless?: string[];
+                                                    };
+                                                };
+                                                groups?: {
+                                                    cap: number;
+                                                    signals: string[];
+                                                }[];
+                                            };
+                                            tamper: {
+                                                cap: number;
+                                                signals: {
+                                                    [key: string]: number | {
+                                                        whenFalse: number;
+                                                    } | {
+                                                        atLeast: number;
+                                                        weight: number;
+                                                    } | {
+                                                        values: {
+                                                            [key: string]: number;
+                                                        };
+                                                        unless?: string[];
+                                                    };
+                                                };
+                                                groups?: {
+                                                    cap: number;
+                                                    signals: string[];
+                                                }[];
+                                            };
+                                            ecosystem: {
+                                                cap: number;
+                                                signals: {
+                                                    [key: string]: number | {
+                                                        whenFalse: number;
+                                                    } | {
+                                                        atLeast: number;
+                                                        weight: number;
+                                                    } | {
+                                                        values: {
+                                                            [key: string]: number;
+                                                        };
+                                                        unless?: string[];
+                                                    };
+                                                };
+                                                groups?: {
+                                                    cap: number;
+                                                    signals: string[];
+                                                }[];
+                                            };
+                                            network: {
+                                                cap: number;
+                                                signals: {
+                                                    [key: string]: number | {
+                                                        whenFalse: number;
+                                                    } | {
+                                                        atLeast: number;
+                                                        weight: number;
+                                                    } | {
+                                                        values: {
+                                                            [key: string]: number;
+                                                        };
+                                                        unless?: string[];
+                                                    };
+                                                };
+                                                groups?: {
+                                                    cap: number;
+                                                    signals: string[];
+                                                }[];
+                                            };
+                                        };
+                                        serverCategories?: {
+                                            attestation?: {
+                                                cap: number;
+                                                signals: {
+                                                    [key: string]: number | {
+                                                        whenFalse: number;
+                                                    } | {
+                                                        atLeast: number;
+                                                        weight: number;
+                                                    } | {
+                                                        values: {
+                                                            [key: string]: number;
+                                                        };
+                                                        unless?: string[];
+                                                    };
+                                                };
+                                                groups?: {
+                                                    cap: number;
+                                                    signals: string[];
+                                                }[];
+                                            };
+                                            connection?: {
+                                                cap: number;
+                                                signals: {
+                                                    [key: string]: number | {
+                                                        whenFalse: number;
+                                                    } | {
+                                                        atLeast: number;
+                                                        weight: number;
+                                                    } | {
+                                                        values: {
+                                                            [key: string]: number;
+                                                        };
+                                                        unless?: string[];
+                                                    };
+                                                };
+                                                groups?: {
+                                                    cap: number;
+                                                    signals: string[];
+                                                }[];
+                                            };
+                                        };
+                                        halving: {
+                                            category: "root"
+                                                | "emulator"
+                                                | "debugger"
+                                                | "tamper"
+                                                | "ecosystem"
+                                                | "network";
+                                            confirmedBy: string[];
+                                        }[];
+                                        strongEvidence: {
+                                            signals: number;
+                                        } | null;
+                                        floors: {
+                                            score: number;
+                                            signals: string[];
+                                            need?: "any" | "all";
+                                        }[];
+                                        softCategories: ("root"
+                                            | "emulator"
+                                            | "debugger"
+                                            | "tamper"
+                                            | "ecosystem"
+                                            | "network"
+                                            | "attestation"
+                                            | "connection")[];
+                                        signals?: {
+                                            [key: string]: {
+                                                type: "boolean" | "number" | "string" | "strings";
+                                                description?: string;
+                                            };
+                                        };
+                                        trustedInstallers?: {
+                                            packages: string[];
+                                            silences?: string[];
+                                        };
+                                        requiredSignals?: {
+                                            signals: string[];
+                                            weight: number;
+                                        };
+                                        suppressions: {
+                                            signals: string[];
+                                            sdkVersions?: string[];
+                                            platforms?: string[];
+                                            expiresAt: string | null;
+                                            reason: string;
+                                        }[];
+                                        velocity: {
+                                            metric: "sessions_per_device"
+                                                | "users_per_device"
+                                                | "platforms_per_device"
+                                                | "signal_flips"
+                                                | "devices_per_user"
+                                                | "devices_per_session"
+                                                | "new_device_of_user"
+                                                | "countries_per_user"
+                                                | "countries_per_device"
+                                                | "networks_per_device"
+                                                | "devices_per_network"
+                                                | "users_per_network"
+                                                | "impossible_travel"
+                                                | "installs_per_phone"
+                                                | "users_per_phone";
+                                            windowSeconds: number;
+                                            threshold: number;
+                                            weight: number;
+                                            steps?: {
+                                                above: number;
+                                                weight: number;
+                                            }[];
+                                        }[];
+                                        correlationAloneMax: "REVIEW" | "BLOCK";
+                                        scoreMismatch: {
+                                            threshold: number;
+                                            weight: number;
+                                        } | null;
+                                        signalsMissing: {
+                                            threshold: number;
+                                            usualShare: number;
+                                            devicesMin: number;
+                                            weight: number;
+                                        } | null;
+                                    };
+                                    weights: {
+                                        feature: string;
+                                        before: number;
+                                        after: number;
+                                        why: "weighed" | "useless" | "too_few";
+                                        support: {
+                                            fraud: number;
+                                            legitimate: number;
+                                            unlabelled: number;
+                                            judged: number;
+                                        };
+                                        effect: {
+                                            log_odds: number;
+                                            low: number;
+                                            high: number;
+                                        } | null;
+                                        points: {
+                                            low: number;
+                                            high: number;
+                                        } | null;
+                                    }[];
+                                    factor: number;
+                                    thresholds: {
+                                        before: {
+                                            review: number;
+                                            block: number;
+                                        };
+                                        after: {
+                                            review: number;
+                                            block: number;
+                                        };
+                                    };
+                                    totals: {
+                                        older: {
+                                            fraud: number;
+                                            legitimate: number;
+                                            unlabelled: number;
+                                            judged: number;
+                                        };
+                                        newer: {
+                                            fraud: number;
+                                            legitimate: number;
+                                            unlabelled: number;
+                                            judged: number;
+                                        };
+                                    };
+                                    days: {
+                                        older: number;
+                                        newer: number;
+                                    };
+                                    compared: {
+                                        active: {
+                                            review: {
+                                                threshold: number;
+                                                alerts: number;
+                                                alerts_a_day: number;
+                                                caught: number;
+                                                missed: number;
+                                                harmed: number;
+                                                recall: {
+                                                    rate: number | null;
+                                                    low: number;
+                                                    high: number;
+                                                };
+                                                precision: {
+                                                    rate: number | null;
+                                                    low: number;
+                                                    high: number;
+                                                };
+                                                harm: {
+                                                    rate: number | null;
+                                                    low: number;
+                                                    high: number;
+                                                };
+                                            };
+                                            block: {
+                                                threshold: number;
+                                                alerts: number;
+                                                alerts_a_day: number;
+                                                caught: number;
+                                                missed: number;
+                                                harmed: number;
+                                                recall: {
+                                                    rate: number | null;
+                                                    low: number;
+                                                    high: number;
+                                                };
+                                                precision: {
+                                                    rate: number | null;
+                                                    low: number;
+                                                    high: number;
+                                                };
+                                                harm: {
+                                                    rate: number | null;
+                                                    low: number;
+                                                    high: number;
+                                                };
+                                            };
+                                            at_equal_alerts: {
+                                                caught: number;
+                                                harmed: number;
+                                                recall: number;
+                                                precision: number;
+                                                recall_range: {
+                                                    low: number;
+                                                    high: number;
+                                                };
+                                            };
+                                            deciles: {
+                                                from: number;
+                                                to: number;
+                                                sessions: number;
+                                                expected: number;
+                                                observed: {
+                                                    rate: number | null;
+                                                    low: number;
+                                                    high: number;
+                                                };
+                                            }[];
+                                        };
+                                        suggested: {
+                                            review: {
+                                                threshold: number;
+                                                alerts: number;
+                                                alerts_a_day: number;
+                                                caught: number;
+                                                missed: number;
+                                                harmed: number;
+                                                recall: {
+                                                    rate: number | null;
+                                                    low: number;
+                                                    high: number;
+                                                };
+                                                precision: {
+                                                    rate: number | null;
+                                                    low: number;
+                                                    high: number;
+                                                };
+                                                harm: {
+                                                    rate: number | null;
+                                                    low: number;
+                                                    high: number;
+                                                };
+                                            };
+                                            block: {
+                                                threshold: number;
+                                                alerts: number;
+                                                alerts_a_day: number;
+                                                caught: number;
+                                                missed: number;
+                                                harmed: number;
+                                                recall: {
+                                                    rate: number | null;
+                                                    low: number;
+                                                    high: number;
+                                                };
+                                                precision: {
+                                                    rate: number | null;
+                                                    low: number;
+                                                    high: number;
+                                                };
+                                                harm: {
+                                                    rate: number | null;
+                                                    low: number;
+                                                    high: number;
+                                                };
+                                            };
+                                            at_equal_alerts: {
+                                                caught: number;
+                                                harmed: number;
+                                                recall: number;
+                                                precision: number;
+                                                recall_range: {
+                                                    low: number;
+                                                    high: number;
+                                                };
+                                            };
+                                            deciles: {
+                                                from: number;
+                                                to: number;
+                                                sessions: number;
+                                                expected: number;
+                                                observed: {
+                                                    rate: number | null;
+                                                    low: number;
+                                                    high: number;
+                                                };
+                                            }[];
+                                        };
+                                        alerts: number;
+                                        recall_gained: number;
+                                        recall_gained_range: {
+                                            low: number;
+                                            high: number;
+                                        };
+                                    };
+                                    rules: {
+                                        features: string[];
+                                        found: {
+                                            fraud: number;
+                                            labelled: number;
+                                            precision: {
+                                                rate: number | null;
+                                                low: number;
+                                                high: number;
+                                            };
+                                        };
+                                        tested: {
+                                            fraud: number;
+                                            labelled: number;
+                                            precision: {
+                                                rate: number | null;
+                                                low: number;
+                                                high: number;
+                                            };
+                                            recall: {
+                                                rate: number | null;
+                                                low: number;
+                                                high: number;
+                                            };
+                                            alerts_a_week: number;
+                                        };
+                                        floor: {
+                                            signals: string[];
+                                            need: "all";
+                                        } | null;
+                                    }[];
+                                    warnings: {
+                                        kind: "leak"
+                                            | "separation"
+                                            | "drift"
+                                            | "no_better"
+                                            | "few_newer";
+                                        feature: string | null;
+                                        detail: string;
+                                    }[];
+                                    seed: number;
+                                } | null;
+                            };
+                        } | {
+                            problem: {
+                                code: string;
+                                detail: string;
+                            } & {
+                                [key: string]: unknown;
+                            };
+                        };
+                    };
+                };
+            };
+        };
+    };
     "/admin/v1/tenants/{tenant_id}/policy/shadow": {
         get: {
             parameters: {

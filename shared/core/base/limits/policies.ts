@@ -1,6 +1,7 @@
 /**
- * Bounds of a policy document. An edge compiles each document once; a backtest turns it into one
- * expression, of some 200 characters for each signal that can score.
+ * Bounds of a policy document, and of one that is suggested from outcomes. An edge compiles each
+ * document once; a backtest turns it into one expression, of some 200 characters for each signal
+ * that can score.
  */
 
 /**
@@ -23,3 +24,51 @@ export const silencedSignalsMax = 8
 
 /** Steps of a velocity rule: weights are whole points, and more than a few say nothing more. */
 export const velocityStepsMax = 8
+
+/**
+ * Sessions of fraud, and of honest users, that a suggested policy needs. With 100 of each a rate of
+ * one in two is known to 10 points, and of 30 signals each has some three sessions.
+ */
+export const outcomesMin = 100
+
+/**
+ * The cases that a signal must have, by chance alone, before it is called useless: with fewer than
+ * ten, chance explains any share.
+ */
+export const expectedCasesMin = 10
+
+/**
+ * What leaving a signal out must cost, as twice the difference in log likelihood, for it to get
+ * points. Chance exceeds 12.1 once in 4,000 (half of chi square with one degree of freedom, since
+ * coefficients are at least 0), so of 200 useless signals none gets points in 19 of 20 runs.
+ */
+export const likelihoodRatioMin = 12.1
+
+/** The same of a signal that has points today and too few cases: chance exceeds it in 5 of 100. */
+export const knownRatioMin = 2.71
+
+/**
+ * The penalty: a coefficient is expected within 1 of 0 in log odds, a factor of 2.7. Where 50 cases
+ * say what a signal is worth, it takes off 2 %.
+ */
+export const penaltyDefault = 1
+
+/** Newton steps of a fit. It takes 6 to 12; separated classes without a penalty never end. */
+export const newtonStepsMax = 60
+
+/** Distinct sets of events of a session: 10 million events have some thousands. */
+export const outcomeRowsMax = 100_000
+
+/** Runs of a bootstrap: the ends of a 95 % range are the 5th value from either side of 200. */
+export const bootstrapRuns = 200
+
+/** Of labelled sessions, the share that is older and trains; the rest tests. */
+export const trainingShare = 0.7
+
+/** Rules of a report, and the signals that one has: more than three, nobody remembers. */
+export const simpleRulesMax = 10
+export const ruleSignalsMax = 3
+/** Cases of fraud that a rule must have caught. */
+export const ruleCasesMin = 10
+/** Signals of which rules are made, those with most fraud first: 40 have 9,880 triples. */
+export const ruleCandidatesMax = 40

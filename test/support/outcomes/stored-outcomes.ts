@@ -1,0 +1,123 @@
+/**
+ * Sessions of a tenant as they are stored, with what they turned out to be: events, decisions and
+ * labels. What a suggestion reads of them is compared with what is known here.
+ */
+import { createSeededRandom } from '#shared/core/base/seeded-random.ts'
+import { noScores, type ScoreCounts } from '#shared/core/outcomes/score-distribution.ts'
+import { toShare } from '#shared/core/outcomes/suggest/fit-logistic.ts'
+import { defaultPolicy } from '#shared/core/policies/default-policy.ts'
+import type { AcceptedEvent } from '#shared/core/telemetry/event-batch.ts'
+import { countKey } from '#shared/core/velocity/correlation.ts'
+import { decideRisk, noRiskFeatures } from '#shared/core/velocity/risk.ts'
+import { insertLabelRows } from '#shared/io/analytics/replica-rows-store.ts'
+import type { LabelReplicaRow } from '#shared/io/analytics/replication-store.ts'
+import type { Clickhouse } from '#shared/io/clickhouse/clickhouse.ts'
+import { createDecisionWriter, type Decision } from '#shared/io/telemetry/decision-store.ts'
+import { createTelemetryStore } from '#shared/io/telemetry/telemetry-store.ts'
+import { makeEvents } from '../telemetry/accepted-events.ts'
+
+/** Log odds and shares; `developer_mode` says nothing. */
+const planted = [
+  { path: 'emulator.app_cloned', share: 0.2, logOdds: 2.5 },
+  { path: 'ecosystem.location_spoofed', share: 0.15, logOdds: 2 },
+  { path: 'tamper.device_info_spoofed', share: 0.05, logOdds: 0 },
+  { path: 'ecosystem.developer_mode', share: 0.3, logOdds: 0 },
+] as const
+const manyUsers = { metric: 'users_per_device', windowSeconds: 86_400 } as const
+const manyUsersLogOdds = 3
+
+export type StoredOutcomes = {
+  events: AcceptedEvent[]
+  decisions: Decision[]
+  labels: LabelReplicaRow[]
+  /** How sessions score under the default policy, by what is known of them. */
+  expected: ScoreCounts
+}
+
+/** Makes them: one session a device, an hour apart. */
+export function makeStoredOutcomes(tenantId: string, startMs: number, count: number) {
+  const random = createSeededRandom(7)
+  const made: StoredOutcomes = { events: [], decisions: [], labels: [], expected: noScores() }
+  for (let n = 0; n < count; n++) {
+    const shown = planted.filter(({ share }) => random() < share)
+    const isShared = random() < 0.1
+    const sum = shown.reduce(
+      (total, { logOdds }) => total + logOdds,
+      isShared ? manyUsersLogOdds : 0,
+    )
+    const isFraud = random() < toShare(sum - 2.5)
+    const ids = { tenantId, deviceId: `learn-${n}`, sessionId: `session-${n}` }
+    const atMs = startMs + n * 3_600_000
+    const signals = Object.fromEntries(
+      shown
+        .map(({ path }) => path.split('.') as [string, string])
+        .map(([category, name]) => {
+          return [category, { [name]: true }]
+        }),
+    )
+    // Two of a category are one event each, so that sessions have several kinds of events.
+    const facts = shown.map(({ path }) => {
+      const [category, name] = path.split('.') as [string, string]
+      return { ...ids, receivedAtMs: atMs, nonce: path, signals: { [category]: { [name]: true } } }
+    })
+    const events = makeEvents([{ ...ids, receivedAtMs: atMs + 1_000, nonce: n, signals }, ...facts])
+    made.events.push(...events)
+    const scores = events.map(({ rasp_score: score }) => score)
+    if (isShared) {
+      const decision = decide(events[0]!)
+      made.decisions.push(decision)
+      scores.push(decision.risk.riskScore)
+    }
+    const isLabelled = n % 5 !== 0
+    if (isLabelled) made.labels.push(toLabel(ids, { n, atMs, isFraud }))
+    const outcome = isLabelled ? (isFraud ? 'fraud' : 'legitimate') : 'unlabelled'
+    made.expected[outcome][Math.max(...scores)]!++
+  }
+  return made
+}
+
+function decide(event: AcceptedEvent): Decision {
+  const counts = new Map([[countKey(manyUsers), 7]])
+  return { event, risk: decideRisk(event, defaultPolicy, { ...noRiskFeatures, counts }) }
+}
+
+type Labelled = { tenantId: string; deviceId: string; sessionId: string }
+
+/** Every third label is of the device, on the day after. */
+function toLabel(
+  { tenantId, deviceId, sessionId }: Labelled,
+  { n, atMs, isFraud }: { n: number; atMs: number; isFraud: boolean },
+): LabelReplicaRow {
+  const isOfDevice = n % 3 === 0
+  const instant = (ms: number) => new Date(ms).toISOString().replace('T', ' ').slice(0, -1)
+  return {
+    tenant_id: tenantId,
+    created_at: instant(atMs + 90_000_000),
+    label_id: `lbl_${n}`,
+    seq: n + 1,
+    subject_kind: isOfDevice ? 'device' : 'session',
+    subject_id: isOfDevice ? deviceId : sessionId,
+    label: isFraud ? 'chargeback' : 'legitimate',
+    occurred_at: instant(atMs + 86_400_000),
+    covered_days: 30,
+    amount: 0,
+    currency: '',
+    external_id: '',
+    note: '',
+    actor: 'test',
+    removed: 0,
+  }
+}
+
+export async function storeOutcomes(
+  clickhouse: Clickhouse,
+  { events, decisions, labels }: StoredOutcomes,
+): Promise<void> {
+  const { insertTelemetry } = createTelemetryStore(clickhouse)
+  for (let at = 0; at < events.length; at += 800) {
+    const { refused } = await insertTelemetry(events.slice(at, at + 800))
+    if (refused.length > 0) throw new Error(JSON.stringify(refused))
+  }
+  await createDecisionWriter(clickhouse).insertDecisions(decisions)
+  await insertLabelRows(clickhouse, 1, labels)
+}
