@@ -48,6 +48,7 @@ import {
   riskSchema,
 } from './field-schemas.ts'
 import { problemCodes } from './problem.ts'
+import { sentDeviceSchema } from './sent-device-schema.ts'
 
 export const sessionSchema = z
   .object({
@@ -374,6 +375,7 @@ export const submissionSchema = sentTelemetrySchema
     user_id: optionalId,
     account_id: optionalId,
     verdict: verdictRequestSchema.nullish(),
+    device: sentDeviceSchema.nullish(),
   })
   .meta({
     description: `Telemetry, at most ${bodyBytesMax} bytes. Unknown fields are kept as sent. At most ${membersMax} object members in all. Numbers that a double cannot hold are refused in known signals only.`,

@@ -117,6 +117,7 @@ describe('an installation of the release before', () => {
       '0017-connections',
       '0018-latest-connections',
       '0019-connection-velocity',
+      '0020-identity-keys',
     ]
     const changed = [
       ...files.map((name) => `${name}.sql`),
