@@ -33,6 +33,7 @@ import { addLinkRoutes } from './entities/link-routes.ts'
 import { addSearchRoutes } from './entities/search-routes.ts'
 import { addSignalChangeRoute } from './entities/signal-change-routes.ts'
 import { addErasureRoutes } from './erasure/erasure-routes.ts'
+import { addEventListRoute } from './events/event-list-routes.ts'
 import { addEventRoutes } from './events/event-routes.ts'
 import type { ConsoleApp } from './http/admin-app.ts'
 import { createTokenCheck, type TokenCheckDeps } from './http/check-token.ts'
@@ -102,6 +103,7 @@ const routes = [
   addBacktestRoutes,
   addShadowRoutes,
   addEventRoutes,
+  addEventListRoute,
   addSignalRoutes,
   addRulePerformanceRoutes,
   addSecretRoutes,

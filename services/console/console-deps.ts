@@ -25,6 +25,7 @@ import { createPasswordHasher } from '#shared/io/operators/password-hash.ts'
 import { createShadowComparisonStore } from '#shared/io/policies/shadow-comparison-store.ts'
 import type { Log } from '#shared/io/process/log.ts'
 import type { Metrics } from '#shared/io/process/metrics.ts'
+import { createEventListStore } from '#shared/io/telemetry/event-list-store.ts'
 import { createEventStore } from '#shared/io/telemetry/event-store.ts'
 import { queryRequestLogs } from '#shared/io/telemetry/request-log-queries.ts'
 import { createUnknownSignalStore } from '#shared/io/telemetry/unknown-signal-store.ts'
@@ -111,6 +112,7 @@ export function createConsoleDeps(parts: ConsoleParts): ConsoleDeps {
     hintDelivery: async (hint) => publishTenantHint(requireNats(), hint),
     findEvent: events.findEvent,
     findDecision: events.findDecision,
+    eventList: createEventListStore(clickhouse, { nowMs: wallMs, monotonicMs: nowMs }),
     history: createHistoryStore(clickhouse),
     users: createUserStore(clickhouse),
     links: createLinkStore(clickhouse),

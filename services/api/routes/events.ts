@@ -1,24 +1,17 @@
 /** The tenant's events: the list with its filters, and one event, each with what was decided. */
 import { z } from 'zod'
-import { toIso } from '#shared/core/base/instants.ts'
 import { eventsPageDefault } from '#shared/core/base/limits/rest-api.ts'
+import { toEventCursor, toEventPosition, toEventScope } from '#shared/core/http/event-cursors.ts'
 import {
   eventPageSchema,
   eventPathSchema,
   eventSchema,
   eventsQuerySchema,
 } from '#shared/core/http/event-schemas.ts'
-import {
-  type CursorScope,
-  decodeCursor,
-  encodeCursor,
-  instantMsSchema,
-} from '#shared/core/http/pagination.ts'
 import { Problem } from '#shared/core/http/problem.ts'
-import type { EventPosition } from '#shared/core/telemetry/event-filters.ts'
 import { rejectUnavailable } from '#shared/io/clickhouse/unavailable.ts'
 import type { ZodApp } from '#shared/io/http/openapi.ts'
-import type { DecidedEvent } from '#shared/io/telemetry/decided-event.ts'
+import { toEvent } from '#shared/io/telemetry/decided-event.ts'
 import type { EventListStore } from '#shared/io/telemetry/event-list-store.ts'
 import type { EventStore } from '#shared/io/telemetry/event-store.ts'
 import { compressed } from '../http/compress-responses.ts'
@@ -60,9 +53,6 @@ export function addEventRoutes(app: ZodApp, deps: EventRouteDeps): void {
 
 const reject = rejectUnavailable('Events cannot be read at the moment.')
 
-/** The end of a search that stopped early has no event. */
-const positionSchema = z.tuple([instantMsSchema, z.string().regex(/^[A-Za-z0-9_-]{0,64}$/)])
-
 function addList(app: ZodApp, { listEvents }: EventRouteDeps): void {
   app.get(
     '/v1/di/events',
@@ -82,54 +72,15 @@ function addList(app: ZodApp, { listEvents }: EventRouteDeps): void {
     },
     async ({ query, caller: { tenantId, chargeRows } }) => {
       const { limit, cursor, ...filter } = query
-      // By name and only what is given, so a cursor outlives releases that add filters.
-      const given = Object.entries(filter).filter(([, value]) => value !== undefined)
-      const filters = given.sort(([a], [b]) => (a < b ? -1 : 1))
-      const scope: CursorScope = { list: 'events', tenantId, filters }
-      const after = cursor === undefined ? null : toPosition(scope, cursor)
+      const scope = toEventScope(tenantId, filter)
+      const after = cursor === undefined ? null : toEventPosition(scope, cursor)
       const { events, next } = await listEvents({ tenantId, filter, limit, after }).catch(reject)
       chargeRows(events.length)
       return {
         data: events.map(toEvent),
         limit,
-        next_cursor: next && encodeCursor(scope, [next.receivedAtMs, next.eventId]),
+        next_cursor: next && toEventCursor(scope, next),
       }
     },
   )
-}
-
-function toPosition(scope: CursorScope, cursor: string): EventPosition {
-  const [receivedAtMs, eventId] = decodeCursor(scope, cursor, positionSchema)
-  return { receivedAtMs, eventId }
-}
-
-function toEvent(event: DecidedEvent) {
-  const { riskScore, action, reasons } = event.decided
-  return {
-    event_id: event.eventId,
-    tenant_id: event.tenantId,
-    device_id: event.deviceId,
-    session_id: event.sessionId,
-    ...(event.userId === null ? {} : { user_id: event.userId }),
-    ...(event.accountId === null ? {} : { account_id: event.accountId }),
-    sdk_meta: {
-      sdk_version: event.sdkVersion,
-      platform: event.platform,
-      batch_type: event.batchType,
-    },
-    ...(event.appVersion === '' ? {} : { app_version: event.appVersion }),
-    ...(event.osVersion === '' ? {} : { os_version: event.osVersion }),
-    ...(event.deviceBrand === '' ? {} : { device_brand: event.deviceBrand }),
-    ...(event.deviceModel === '' ? {} : { device_model: event.deviceModel }),
-    connection: event.connection,
-    received_at: toIso(event.receivedAtMs),
-    ...(event.occurredAtMs === null ? {} : { occurred_at: toIso(event.occurredAtMs) }),
-    rasp_score: event.raspScore,
-    rasp_action: event.raspAction,
-    risk_score: riskScore,
-    action,
-    flags: reasons.map(({ code }) => code),
-    reasons,
-    policy_version: event.policyVersion,
-  }
 }

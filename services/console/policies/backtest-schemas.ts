@@ -1,6 +1,7 @@
 /** Schemas of backtests: the query, and the lines of the response, the last one with the report. */
 import { z } from 'zod'
 import { instantParameter } from '#shared/core/http/api-schemas.ts'
+import { changesSchema, namedChangesSchema } from './change-schemas.ts'
 
 export const backtestQuery = z.strictObject({
   since: instantParameter('Only events received at this instant or later.'),
@@ -10,14 +11,10 @@ const count = z.number().int()
 const counts = z.record(z.string(), count)
 const score = z.number().int().min(0).max(100)
 
-const moves = {
+const alertsSchema = z.object({
   before: count.describe('alerts that the signals raised under the stored verdicts'),
-  after: count.describe('alerts that they raise under the new policy: before + gained - lost'),
-  gained: count.describe('raised by the new policy alone; see `correlated.would_be_own`'),
-  lost: count.describe('raised by the stored verdicts alone; see `correlated.may_be_lost`'),
-}
-const movesSchema = z.object(moves)
-const namedMovesSchema = z.object({ name: z.string(), ...moves })
+  after: count.describe('alerts that they raise under the new policy'),
+})
 
 const progressSchema = z.object({
   slices_done: count,
@@ -46,14 +43,15 @@ const reportSchema = z
     matrix: z
       .record(z.string(), counts)
       .describe('events by old and new action: `matrix.ALLOW.REVIEW` would be reviewed'),
-    alerts: movesSchema.describe('a session has at most one per action'),
-    by_action: z.record(z.string(), movesSchema),
+    alerts: alertsSchema.describe('a session has at most one per action'),
+    by_action: z.record(z.string(), alertsSchema),
+    changes: changesSchema,
     by_disposition: z
       .array(
         z.object({
           name: z.string(),
           before: count,
-          lost: count,
+          lost: count.describe('their session has no alert under the new policy'),
           may_stay: count.describe('of those lost: risk features raised it, and may again'),
         }),
       )
@@ -62,18 +60,18 @@ const reportSchema = z
           'action is stored, because risk features raised the action, a list entry decided, or ' +
           'retention or erasure removed it',
       ),
-    by_platform: z.array(namedMovesSchema),
-    by_sdk_version: z.array(namedMovesSchema),
+    by_platform: z.array(namedChangesSchema),
+    by_sdk_version: z.array(namedChangesSchema),
     by_flag: z
-      .array(z.object({ name: z.string(), gained: count, lost: count }))
-      .describe('gained by flags of the new verdict, lost by flags of the old one'),
+      .array(namedChangesSchema)
+      .describe('sessions gone or milder by their old flags, the others by their new ones'),
     correlated: z
       .object({
         alerts: count,
         by_action: counts,
         by_disposition: counts,
-        may_be_lost: count.describe('of all lost: signals no longer raise it, these may'),
-        would_be_own: count.describe('of all gained: it exists already, these raised it'),
+        may_stay: count.describe('of the sessions gone: these may still raise their alert'),
+        exist_already: count.describe('of the new sessions: these raised an alert already'),
       })
       .describe('alerts raised by risk features: a backtest of signals cannot predict them'),
     moved_most: z.array(

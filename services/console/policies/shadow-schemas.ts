@@ -1,6 +1,7 @@
 /** Schemas of shadow policies and of their comparison with the active policy. */
 import { z } from 'zod'
 import { instantParameter } from '#shared/core/http/api-schemas.ts'
+import { changesSchema, namedChangesSchema } from './change-schemas.ts'
 import { policyDocumentSchema, versionNumber } from './policy-schemas.ts'
 
 const versionFields = {
@@ -31,9 +32,7 @@ export const comparisonQuery = z.strictObject({
 })
 
 const count = z.number().int()
-const movesFields = { active: count, shadow: count, gained: count, lost: count }
-const movesSchema = z.object(movesFields)
-const namedMovesSchema = z.object({ name: z.string(), ...movesFields })
+const alertsSchema = z.object({ active: count, shadow: count })
 
 export const comparisonSchema = z.object({
   tenant_id: z.string(),
@@ -51,16 +50,19 @@ export const comparisonSchema = z.object({
   matrix: z
     .record(z.string(), z.record(z.string(), count))
     .describe('events by active and shadow action: matrix.ALLOW.BLOCK would be blocked'),
-  alerts: movesSchema.describe('one per device, session and action'),
-  by_action: z.record(z.string(), movesSchema),
-  by_platform: z.array(namedMovesSchema),
-  by_sdk_version: z.array(namedMovesSchema),
+  alerts: alertsSchema.describe('one per device, session and action'),
+  by_action: z.record(z.string(), alertsSchema),
+  changes: changesSchema,
+  by_platform: z.array(namedChangesSchema),
+  by_sdk_version: z.array(namedChangesSchema),
   by_flag: z
-    .array(z.object({ name: z.string(), gained: count, lost: count }))
-    .describe('gained by flags of the shadow, lost by flags of the active policy'),
+    .array(namedChangesSchema)
+    .describe('sessions gone or milder by their active flags, the others by those of the shadow'),
   by_disposition: z
     .array(z.object({ name: z.string(), kept: count, lost: count }))
-    .describe('existing alerts by disposition: kept or lost under the shadow'),
+    .describe(
+      'existing alerts by disposition: kept where the session has an alert under the shadow too',
+    ),
   moved_most: z.array(
     z.object({
       device_id: z.string(),

@@ -21,6 +21,11 @@ export const pages = [
   },
   { path: '/t/$tenant/bulk-changes', load: () => import('./pages/bulk-changes/page.tsx') },
   {
+    path: '/t/$tenant/events',
+    load: () => import('./pages/events/page.tsx'),
+    nav: { name: 'Events', icon: 'events' },
+  },
+  {
     path: '/t/$tenant/events/$eventId',
     load: () => import('./pages/event/page.tsx'),
   },
@@ -91,7 +96,7 @@ export const pages = [
   {
     path: '/manage/analysts',
     load: () => import('./pages/analysts/page.tsx'),
-    nav: { name: 'Analysts', of: 'admin' },
+    nav: { name: 'SQL accounts', of: 'admin' },
     role: 'admin',
   },
   {

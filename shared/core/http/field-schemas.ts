@@ -13,7 +13,7 @@ export const flagSchema = z
   .string()
   .meta({
     description: `A reason flag. New ones may be added. ${Object.entries(flags)
-      .map(([flag, meaning]) => `\`${flag}\`: ${meaning}`)
+      .map(([flag, { about }]) => `\`${flag}\`: ${about}`)
       .join(' ')}`,
     examples: ['VPN_SUSPECTED', 'HIGH_VELOCITY'],
   })

@@ -157,6 +157,7 @@ export const endpointAccess: Readonly<Record<string, EndpointAccess>> = {
   'POST /tenants/:tenant_id/sql': analyst,
   'GET /sql/views': viewer,
   'GET /sql/cookbook': viewer,
+  'GET /tenants/:tenant_id/events': viewer,
   'GET /events/:event_id/explanation': viewer,
   'GET /events/:event_id/body': viewer,
   'GET /tenants/:tenant_id/alerts': viewer,

@@ -1,13 +1,21 @@
 /**
  * Sums the findings of a backtest, slice by slice, into its report: which actions a new policy
- * changes, and which alerts it gains or loses. A backtest scores signals alone. It does not compute
+ * changes, and what that means for sessions. A backtest scores signals alone. It does not compute
  * risk features again, so alerts that they raised are reported apart.
  */
 import { compareBytes } from '#shared/core/base/byte-order.ts'
 import { actions } from '#shared/core/scoring/score.ts'
 import { type ActionMatrix, addToMatrix, emptyMatrix } from './action-matrix.ts'
-import { ofName, toGainedLost, toNamed } from './named-changes.ts'
 import type { Policy } from './policy.ts'
+import {
+  type NamedChanges,
+  noChanges,
+  ofName,
+  type SessionChange,
+  type SessionChanges,
+  toNamed,
+  toSessionChange,
+} from './session-changes.ts'
 
 /**
  * A range of device ids in byte order, from (inclusive) to (exclusive), null is open; or a
@@ -62,12 +70,14 @@ export type SliceFindings = {
 
 /**
  * Alerts that signals alone raise, at most one for each session and action, under the policies that
- * scored the events and under the new one. `before + gained - lost` is `after`.
+ * scored the events and under the new one.
  */
-export type AlertMoves = { before: number; after: number; gained: number; lost: number }
-export type NamedMoves = AlertMoves & { name: string }
-/** `may_stay`: those lost that risk features raised, and may raise again. */
-type DispositionMoves = { name: string; before: number; lost: number; may_stay: number }
+export type AlertCounts = { before: number; after: number }
+/**
+ * Alerts before. `lost`: their session has none under the new policy. `may_stay`: those lost that
+ * risk features raised, and may raise again.
+ */
+type DispositionCounts = { before: number; lost: number; may_stay: number }
 
 export type BacktestReport = {
   events: number
@@ -75,24 +85,28 @@ export type BacktestReport = {
   sessions: number
   /** Events by old and new action: `matrix.ALLOW.REVIEW` were allowed and would be reviewed. */
   matrix: ActionMatrix
-  alerts: AlertMoves
-  by_action: Record<string, AlertMoves>
+  alerts: AlertCounts
+  by_action: Record<string, AlertCounts>
+  changes: SessionChanges
   /** The alerts before, by disposition; NOT_STORED: no alert of this session and action is stored. */
-  by_disposition: DispositionMoves[]
+  by_disposition: (DispositionCounts & { name: string })[]
   /** By the names that clients send, those with most changes first; at most 100. */
-  by_platform: NamedMoves[]
-  by_sdk_version: NamedMoves[]
-  /** Gained by the new flags, lost by the old ones; an alert counts for each of its flags. */
-  by_flag: Pick<NamedMoves, 'name' | 'gained' | 'lost'>[]
+  by_platform: NamedChanges[]
+  by_sdk_version: NamedChanges[]
+  /**
+   * Sessions that change, by the flags of their alerts: the old flags of those gone or milder, the
+   * new ones of the others. A session counts for each.
+   */
+  by_flag: NamedChanges[]
   /** Stored alerts that risk features raised above the event's own score. */
   correlated: {
     alerts: number
     by_action: Record<string, number>
     by_disposition: Record<string, number>
-    /** Of those lost: signals no longer raise it, risk features may still. */
-    may_be_lost: number
-    /** Of those gained: it exists already, because risk features raised it. */
-    would_be_own: number
+    /** Of the sessions gone: signals no longer raise their alert, risk features may still. */
+    may_stay: number
+    /** Of the new sessions: they have an alert already, because risk features raised it. */
+    exist_already: number
   }
   moved_most: { device_id: string; session_id: string; old_score: number; new_score: number }[]
   recomputed: { events: number; different: number; first: string[] }
@@ -114,8 +128,9 @@ const emptyReport = (): BacktestReport => ({
   events: 0,
   sessions: 0,
   matrix: emptyMatrix(),
-  alerts: noMoves(),
-  by_action: { REVIEW: noMoves(), BLOCK: noMoves() },
+  alerts: noAlerts(),
+  by_action: { REVIEW: noAlerts(), BLOCK: noAlerts() },
+  changes: noChanges(),
   by_disposition: [],
   by_platform: [],
   by_sdk_version: [],
@@ -124,8 +139,8 @@ const emptyReport = (): BacktestReport => ({
     alerts: 0,
     by_action: { REVIEW: 0, BLOCK: 0 },
     by_disposition: {},
-    may_be_lost: 0,
-    would_be_own: 0,
+    may_stay: 0,
+    exist_already: 0,
   },
   moved_most: [],
   recomputed: { events: 0, different: 0, first: [] },
@@ -170,12 +185,12 @@ function addCorrelated(
 
 function toSplitReport({ dispositions, platforms, versions, flags }: Split) {
   return {
-    by_disposition: toNamed(dispositions, alertsBefore).map(
-      ({ name, before, lost, mayStay = 0 }) => ({ name, before, lost, may_stay: mayStay }),
-    ),
-    by_platform: toNamed(platforms, alertsBefore),
-    by_sdk_version: toNamed(versions, alertsBefore),
-    by_flag: toNamed(flags, alertsBefore).map(toGainedLost),
+    by_disposition: [...dispositions]
+      .map(([name, one]) => ({ name, ...one }))
+      .sort((a, b) => b.lost - a.lost || b.before - a.before || (a.name < b.name ? -1 : 1)),
+    by_platform: toNamed(platforms),
+    by_sdk_version: toNamed(versions),
+    by_flag: toNamed(flags),
   }
 }
 
@@ -186,48 +201,61 @@ const toMovedMost = (move: SessionMove): BacktestReport['moved_most'][number] =>
   new_score: move.newScore,
 })
 
-/** `mayStay` is counted for dispositions alone. */
-type SplitMoves = AlertMoves & { mayStay?: number }
-type Split = Record<'dispositions' | 'platforms' | 'versions' | 'flags', Map<string, SplitMoves>>
+type Split = Record<'platforms' | 'versions' | 'flags', Map<string, SessionChanges>> & {
+  dispositions: Map<string, DispositionCounts>
+}
 
-const movesOf = (moves: Map<string, SplitMoves>, name: string) => ofName(moves, name, noMoves)
-
-const alertsBefore = ({ before }: AlertMoves) => before
-
-const noMoves = (): SplitMoves => ({ before: 0, after: 0, gained: 0, lost: 0 })
+const noAlerts = (): AlertCounts => ({ before: 0, after: 0 })
+const noneJudged = (): DispositionCounts => ({ before: 0, lost: 0, may_stay: 0 })
 
 function addSessions(report: BacktestReport, split: Split, group: SessionGroup): void {
-  const { sessions } = group
+  const { sessions, oldActions, newActions } = group
   report.sessions += sessions
-  for (const action of [1, 2] as const) {
-    const before = (group.oldActions & (1 << action)) !== 0
-    const after = (group.newActions & (1 << action)) !== 0
-    if (!before && !after) continue
-    const name = actions[action]!
-    const raised = action === 1 ? group.reviewRaised : group.blockRaised
-    const disposition = action === 1 ? group.reviewDisposition : group.blockDisposition
-    const judged = movesOf(split.dispositions, raised === notRaised ? notStored : disposition)
-    const all = [
-      ...[report.alerts, report.by_action[name]!, movesOf(split.platforms, group.platform)],
-      ...[movesOf(split.versions, group.sdkVersion)],
-      ...(before ? [judged] : []),
-    ]
-    for (const moves of all) {
-      if (before) moves.before += sessions
-      if (after) moves.after += sessions
-      if (after && !before) moves.gained += sessions
-      if (before && !after) moves.lost += sessions
-    }
-    if (before === after) continue
-    if (before && raised === byMore) {
-      report.correlated.may_be_lost += sessions
-      judged.mayStay = (judged.mayStay ?? 0) + sessions
-    }
-    if (after && raised !== notRaised) report.correlated.would_be_own += sessions
-    for (const flag of after ? group.newFlags : group.oldFlags) {
-      movesOf(split.flags, flag)[after ? 'gained' : 'lost'] += sessions
-    }
+  const change = toSessionChange(oldActions, newActions)
+  if (change === null) return
+  report.changes[change] += sessions
+  ofName(split.platforms, group.platform, noChanges)[change] += sessions
+  ofName(split.versions, group.sdkVersion, noChanges)[change] += sessions
+  addToFlags(split, change, group)
+  const raised = [group.reviewRaised, group.blockRaised]
+  if (change === 'gone' && raised.includes(byMore)) report.correlated.may_stay += sessions
+  if (change === 'new' && raised.some((one) => one !== notRaised)) {
+    report.correlated.exist_already += sessions
   }
+  for (const action of [1, 2] as const) addAlerts(report, split, { group, action })
+}
+
+function addToFlags(
+  { flags }: Split,
+  change: SessionChange,
+  { oldFlags, newFlags, sessions }: SessionGroup,
+): void {
+  if (change === 'unchanged') return
+  const isLess = change === 'gone' || change === 'milder'
+  for (const flag of isLess ? oldFlags : newFlags)
+    ofName(flags, flag, noChanges)[change] += sessions
+}
+
+function addAlerts(
+  report: BacktestReport,
+  split: Split,
+  { group, action }: { group: SessionGroup; action: 1 | 2 },
+): void {
+  const { sessions } = group
+  const isAmong = (actionBits: number) => (actionBits & (1 << action)) !== 0
+  for (const alerts of [report.alerts, report.by_action[actions[action]!]!]) {
+    if (isAmong(group.oldActions)) alerts.before += sessions
+    if (isAmong(group.newActions)) alerts.after += sessions
+  }
+  if (!isAmong(group.oldActions)) return
+  const raised = action === 1 ? group.reviewRaised : group.blockRaised
+  const disposition = action === 1 ? group.reviewDisposition : group.blockDisposition
+  const name = raised === notRaised ? notStored : disposition
+  const judged = ofName(split.dispositions, name, noneJudged)
+  judged.before += sessions
+  if (toSessionChange(group.oldActions, group.newActions) !== 'gone') return
+  judged.lost += sessions
+  if (raised === byMore) judged.may_stay += sessions
 }
 
 const notRaised = 0

@@ -4,7 +4,14 @@
  */
 import { actions } from '#shared/core/scoring/score.ts'
 import { type ActionMatrix, addToMatrix, emptyMatrix } from './action-matrix.ts'
-import { ofName, toGainedLost, toNamed } from './named-changes.ts'
+import {
+  type NamedChanges,
+  noChanges,
+  ofName,
+  type SessionChanges,
+  toNamed,
+  toSessionChange,
+} from './session-changes.ts'
 
 /** Sessions with equal decisions. Actions as bits: bit n is set when an event has action n. */
 export type ComparedSessions = {
@@ -20,9 +27,8 @@ export type ComparedSessions = {
   events: number[][]
 }
 
-/** Alerts of each policy; gained by the shadow alone, lost from the active one. */
-type ComparedAlerts = { active: number; shadow: number; gained: number; lost: number }
-type NamedAlerts = ComparedAlerts & { name: string }
+/** Alerts of each policy. */
+type ComparedAlerts = { active: number; shadow: number }
 
 type ComparedSum = {
   events: number
@@ -31,11 +37,16 @@ type ComparedSum = {
   matrix: ActionMatrix
   alerts: ComparedAlerts
   by_action: Record<string, ComparedAlerts>
+  /** What the shadow would change. */
+  changes: SessionChanges
   /** By the names that clients send, those with most changes first; at most 100. */
-  by_platform: NamedAlerts[]
-  by_sdk_version: NamedAlerts[]
-  /** Gained by the shadow's flags, lost by the active policy's; an alert counts for each. */
-  by_flag: Pick<NamedAlerts, 'name' | 'gained' | 'lost'>[]
+  by_platform: NamedChanges[]
+  by_sdk_version: NamedChanges[]
+  /**
+   * Sessions that change, by the flags of their alerts: the active policy's of those gone or
+   * milder, the shadow's of the others. A session counts for each.
+   */
+  by_flag: NamedChanges[]
 }
 
 /** Sums groups of sessions. */
@@ -46,51 +57,49 @@ export function sumCompared(groups: readonly ComparedSessions[]): ComparedSum {
     matrix: emptyMatrix(),
     alerts: noAlerts(),
     by_action: { REVIEW: noAlerts(), BLOCK: noAlerts() },
+    changes: noChanges(),
   }
   const split: Split = { platforms: new Map(), versions: new Map(), flags: new Map() }
   for (const group of groups) {
     sum.sessions += group.sessions
     sum.events += addToMatrix(sum.matrix, group.events)
-    addAlerts(sum, split, group)
+    addAlerts(sum, group)
+    addChange(sum.changes, split, group)
   }
   return {
     ...sum,
-    by_platform: toNamed(split.platforms, ofActive),
-    by_sdk_version: toNamed(split.versions, ofActive),
-    by_flag: toNamed(split.flags, ofActive).map(toGainedLost),
+    by_platform: toNamed(split.platforms),
+    by_sdk_version: toNamed(split.versions),
+    by_flag: toNamed(split.flags),
   }
 }
 
-type Split = Record<'platforms' | 'versions' | 'flags', Map<string, ComparedAlerts>>
+type Split = Record<'platforms' | 'versions' | 'flags', Map<string, SessionChanges>>
 
 function addAlerts(
   sum: Pick<ComparedSum, 'alerts' | 'by_action'>,
-  split: Split,
-  group: ComparedSessions,
+  { activeActions, shadowActions, sessions }: ComparedSessions,
 ): void {
   for (const action of [1, 2] as const) {
-    const active = (group.activeActions & (1 << action)) !== 0
-    const shadow = (group.shadowActions & (1 << action)) !== 0
-    if (!active && !shadow) continue
-    const { sessions } = group
-    for (const alerts of [
-      sum.alerts,
-      sum.by_action[actions[action]]!,
-      ofName(split.platforms, group.platform, noAlerts),
-      ofName(split.versions, group.sdkVersion, noAlerts),
-    ]) {
-      if (active) alerts.active += sessions
-      if (shadow) alerts.shadow += sessions
-      if (shadow && !active) alerts.gained += sessions
-      if (active && !shadow) alerts.lost += sessions
-    }
-    if (active === shadow) continue
-    for (const flag of shadow ? group.shadowFlags : group.activeFlags) {
-      ofName(split.flags, flag, noAlerts)[shadow ? 'gained' : 'lost'] += sessions
+    for (const alerts of [sum.alerts, sum.by_action[actions[action]]!]) {
+      if ((activeActions & (1 << action)) !== 0) alerts.active += sessions
+      if ((shadowActions & (1 << action)) !== 0) alerts.shadow += sessions
     }
   }
 }
 
-const noAlerts = (): ComparedAlerts => ({ active: 0, shadow: 0, gained: 0, lost: 0 })
+function addChange(changes: SessionChanges, split: Split, group: ComparedSessions): void {
+  const change = toSessionChange(group.activeActions, group.shadowActions)
+  if (change === null) return
+  const { sessions } = group
+  changes[change] += sessions
+  ofName(split.platforms, group.platform, noChanges)[change] += sessions
+  ofName(split.versions, group.sdkVersion, noChanges)[change] += sessions
+  if (change === 'unchanged') return
+  const isLess = change === 'gone' || change === 'milder'
+  for (const flag of isLess ? group.activeFlags : group.shadowFlags) {
+    ofName(split.flags, flag, noChanges)[change] += sessions
+  }
+}
 
-const ofActive = ({ active }: ComparedAlerts) => active
+const noAlerts = (): ComparedAlerts => ({ active: 0, shadow: 0 })

@@ -199,7 +199,7 @@ export function toSignalList(tenantPolicy: TenantPolicy, nowMs: number): SignalL
         })),
       }
     }),
-    flags: { ...flags },
+    flags: Object.fromEntries(Object.entries(flags).map(([code, { about }]) => [code, about])),
   }
 }
 

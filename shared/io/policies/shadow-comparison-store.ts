@@ -14,7 +14,7 @@ type ComparisonQuestion = {
   sinceMs: number | null
 }
 
-/** Alerts by disposition: how many the shadow would raise too, and how many it would not. */
+/** Alerts by disposition: of how many the session has one under the shadow too, and of how many not. */
 type DispositionMoves = { name: string; kept: number; lost: number }
 
 export type ShadowComparison = {
@@ -98,7 +98,7 @@ const spanSql = `
 const dispositionsSql = `
   select disposition, toFloat64(countIf(kept)), toFloat64(countIf(not kept))
   from (
-    select device_id, session_id, action, has(new_ones, action) as kept
+    select device_id, session_id, action, arrayExists(one -> one != 'ALLOW', new_ones) as kept
     from (
       select device_id, session_id,
         arrayFilter(one -> one != 'ALLOW', groupUniqArray(toString(active_action))) as old_ones,

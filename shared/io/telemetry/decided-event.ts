@@ -1,4 +1,5 @@
 /** An event of a tenant with its decision, as the REST API shows it, from its rows in ClickHouse. */
+import { toIso } from '#shared/core/base/instants.ts'
 import type { Connection } from '#shared/core/network/connection-answer.ts'
 import { type ConnectionColumns, toConnection } from '#shared/core/network/connection-columns.ts'
 import type { Action, Reason } from '#shared/core/scoring/score.ts'
@@ -77,5 +78,37 @@ export function toDecidedEvent(
     userId: userId === '' ? null : userId,
     accountId: accountId === '' ? null : accountId,
     decided: toDecidedRisk({ ...row, reasons: own }, decision),
+  }
+}
+
+/** An event and what was decided, as `eventSchema` has it. */
+export function toEvent(event: DecidedEvent) {
+  const { riskScore, action, reasons } = event.decided
+  return {
+    event_id: event.eventId,
+    tenant_id: event.tenantId,
+    device_id: event.deviceId,
+    session_id: event.sessionId,
+    ...(event.userId === null ? {} : { user_id: event.userId }),
+    ...(event.accountId === null ? {} : { account_id: event.accountId }),
+    sdk_meta: {
+      sdk_version: event.sdkVersion,
+      platform: event.platform,
+      batch_type: event.batchType,
+    },
+    ...(event.appVersion === '' ? {} : { app_version: event.appVersion }),
+    ...(event.osVersion === '' ? {} : { os_version: event.osVersion }),
+    ...(event.deviceBrand === '' ? {} : { device_brand: event.deviceBrand }),
+    ...(event.deviceModel === '' ? {} : { device_model: event.deviceModel }),
+    connection: event.connection,
+    received_at: toIso(event.receivedAtMs),
+    ...(event.occurredAtMs === null ? {} : { occurred_at: toIso(event.occurredAtMs) }),
+    rasp_score: event.raspScore,
+    rasp_action: event.raspAction,
+    risk_score: riskScore,
+    action,
+    flags: reasons.map(({ code }) => code),
+    reasons,
+    policy_version: event.policyVersion,
   }
 }

@@ -84,7 +84,7 @@ export function describeAccount(getStory: () => AccountStory): void {
       codes = ((await shown.locator('pre').textContent()) ?? '').trim().split('\n')
       expect(new Set(codes).size).toBe(10)
       expect(await findViolations(page)).toEqual([])
-      await button('I have kept them').click()
+      await button('I have saved them').click()
       await button('Switch off').waitFor()
       const { data } = await admin<{ data: { email: string; totp: boolean }[] }>(
         stack(),

@@ -201,7 +201,7 @@ export function describeAlerts(getStory: () => Story): void {
       const { total } = await list('decision=BLOCK')
       expect(total).toBe(alertsMade)
       await page.goto('/t/alerts/alerts?decision=BLOCK')
-      await page.getByRole('button', { name: 'All of them' }).click()
+      await page.getByRole('button', { name: /^Actions on all/ }).click()
       await page.getByRole('menuitem', { name: 'Set disposition' }).click()
       await page.getByText(`${total} alerts match now.`).waitFor()
       expect(await findViolations(page)).toEqual([])
@@ -220,7 +220,7 @@ export function describeAlerts(getStory: () => Story): void {
 
     it('of a whole filter are downloaded as CSV', async () => {
       const { page } = getStory()
-      await page.getByRole('button', { name: 'All of them' }).click()
+      await page.getByRole('button', { name: /^Actions on all/ }).click()
       const [download] = await Promise.all([
         page.waitForEvent('download'),
         page.getByRole('menuitem', { name: 'Download as CSV' }).click(),

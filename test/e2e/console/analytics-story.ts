@@ -211,6 +211,28 @@ export function describeAnalytics(getStory: () => AnalyticsStory): void {
     })
   })
 
+  describe('events', () => {
+    it('are found by filters without SQL, and the same ones by the query that they open', async () => {
+      const { page, tenant } = getStory()
+      const filters = 'action=REVIEW,BLOCK&flag=ROOTED&signal=root.su_binary&min_score=1'
+      const { data } = await read<{ data: { event_id: string }[] }>(`/events?${filters}`)
+      const ids = data.map(({ event_id }) => event_id)
+      expect(ids.length).toBeGreaterThan(0)
+      await open(`/events?${filters}`)
+      const table = page.getByRole('region', { name: 'Events' })
+      await table.getByRole('link').first().waitFor()
+      const links = table.locator(`a[href^="/t/${tenant.tenant_id}/events/"]`)
+      const shown = await links.evaluateAll((all) => all.map((one) => one.getAttribute('title')))
+      expect(shown).toEqual(ids.slice(0, shown.length))
+      await button('Open as SQL').click()
+      await page.getByRole('button', { name: /^Run/ }).click()
+      const rows = page.getByRole('region', { name: 'Rows of the query' }).getByRole('row')
+      await rows.nth(1).waitFor()
+      const texts = (await rows.allInnerTexts()).slice(1)
+      expect(texts.map((text) => text.split('\t').at(-1)).toSorted()).toEqual(ids.toSorted())
+    })
+  })
+
   describe('a viewer', () => {
     it('reads policies and signals, and can neither publish nor query', async () => {
       const { running, browser, tenant } = getStory()
@@ -252,6 +274,7 @@ export function describeAnalytics(getStory: () => AnalyticsStory): void {
     it.each([
       ['/policies', 'Versions of the policy'],
       ['/signals', 'Signals'],
+      ['/events', 'Events'],
       ['/signals?tab=unknown', 'SDKs send nothing'],
       ['/signals?tab=spikes', 'No signal has risen abruptly'],
       ['/fleet', 'SDK versions'],

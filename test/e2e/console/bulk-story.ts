@@ -65,10 +65,10 @@ export function describeBulk(getStory: () => Story): void {
   const openRow = () => getStory().page.locator('[data-alert][aria-current="true"]')
   const openId = async () => (await openRow().getAttribute('data-alert')) ?? ''
   const goto = (query = '') => getStory().page.goto(`/t/${slug}/alerts${query}`)
-  const message = (why: string) => `An alert stays: ${why}`
+  const message = (why: string) => `Not saved: ${why}`
   /** Chooses an entry of the menu for all matching alerts. */
   const withAll = async (entry: string) => {
-    await button('All of them').click()
+    await button(/^Actions on all/).click()
     await getStory().page.getByRole('menuitem', { name: entry }).click()
   }
 

@@ -140,7 +140,7 @@ describe('a first administrator', () => {
     expect(new Set(Object.values(acme)).size).toBe(4)
     expect(acme.public_api_key).toMatch(/^dpk_live_/)
     expect(await findViolations(page)).toEqual([])
-    await button('I have kept them').click()
+    await button('I have saved them').click()
     await heading('acme').waitFor()
     expect(await page.content()).not.toContain(acme.hmac_secret)
 
@@ -207,7 +207,7 @@ describe('a first administrator', () => {
     expect(secret).not.toBe(acme.hmac_secret)
     expect((await ingest(running.stack, secret, toBody('acme'))).status).toBe(200)
     acme = { ...acme, hmac_secret: secret, webhook_secret: await readValue('Webhook secret') }
-    await button('I have kept them').click()
+    await button('I have saved them').click()
     await heading('The new keys of acme').waitFor({ state: 'detached' })
     expect(await admin(running.stack, 'GET', '/tenants/acme')).toMatchObject({
       hmac_secret: { last4: last4(secret) },
@@ -246,7 +246,7 @@ describe('a first administrator', () => {
     expect((await ingest(running.stack, acme.hmac_secret, toBody('acme'))).status).toBe(401)
     expect((await ingest(running.stack, secret, toBody('acme'))).status).toBe(200)
     acme = { ...acme, hmac_secret: secret, webhook_secret: await readValue('Webhook secret') }
-    await button('I have kept them').click()
+    await button('I have saved them').click()
     await heading('The new keys of acme').waitFor({ state: 'detached' })
     expect(await button('Show the new keys').count()).toBe(0)
     expect((await readRotation()).new_keys).toBeNull()
@@ -353,7 +353,7 @@ describe('a session', () => {
     expect(await page.getByLabel('Slug').inputValue()).toBe('globex')
     await button('Create').click()
     await heading('The keys of globex').waitFor()
-    await button('I have kept them').click()
+    await button('I have saved them').click()
     await heading('globex').waitFor()
     expect(await admin(running.stack, 'GET', '/tenants/globex')).toMatchObject({ status: 'active' })
   })

@@ -117,7 +117,7 @@ export function describeSingleSignOn(getStory: () => SingleSignOnStory): void {
       expect(await page.getByLabel('Slug').inputValue()).toBe('initech')
       await button('Create').click()
       await page.getByRole('heading', { name: 'The keys of initech' }).waitFor()
-      await button('I have kept them').click()
+      await button('I have saved them').click()
       const path = '/tenants/initech/audit?action=tenant.created'
       const { data } = await admin<{ data: object[] }>(stack(), 'GET', path)
       expect(data).toMatchObject([{ actor: olga.email }])

@@ -20,6 +20,7 @@ import { createPasswordHasher } from '#shared/io/operators/password-hash.ts'
 import { createPostgres, type Postgres } from '#shared/io/postgres/postgres.ts'
 import { createLog } from '#shared/io/process/log.ts'
 import { createMetrics } from '#shared/io/process/metrics.ts'
+import { createEventListStore } from '#shared/io/telemetry/event-list-store.ts'
 import { queryRequestLogs } from '#shared/io/telemetry/request-log-queries.ts'
 import {
   listTenantsToReproject,
@@ -44,6 +45,7 @@ import type { DeliveryDeps } from '../../../services/console/deliveries/manage-d
 import type { EntityDeps } from '../../../services/console/entities/entity-routes.ts'
 import type { SignalChangeDeps } from '../../../services/console/entities/signal-change-routes.ts'
 import type { EraseRouteDeps } from '../../../services/console/erasure/erasure-routes.ts'
+import type { EventListDeps } from '../../../services/console/events/event-list-routes.ts'
 import type { ExplainDeps } from '../../../services/console/events/explain-event.ts'
 import type { RewrapDeps } from '../../../services/console/keys/rewrap.ts'
 import type { NetworkRouteDeps } from '../../../services/console/network/network-routes.ts'
@@ -112,6 +114,7 @@ export type ConsoleRig = {
     AttestationCheckDeps &
     NetworkRouteDeps &
     Pick<NetworkUseDeps, 'networks'> &
+    Pick<EventListDeps, 'eventList'> &
     AddressRouteDeps
   outcomes: string[]
   /** Starts an edge, by default with the rig's keys, and waits for its lease. */
@@ -183,6 +186,10 @@ export async function createConsoleRig(
       links: createLinkStore(absentClickhouse),
       networks: createNetworkStore(absentClickhouse),
       signalHistory: createSignalHistoryStore(absentClickhouse),
+      eventList: createEventListStore(absentClickhouse, {
+        nowMs: Date.now,
+        monotonicMs: () => performance.now(),
+      }),
       overview: createOverviewStore(absentClickhouse),
       loadRiskFeatures: async () => [],
       listStaleSecretRequests: (secret) =>

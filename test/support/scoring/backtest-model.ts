@@ -35,8 +35,10 @@ export function toModelScorer(policy: Policy): ModelScorer {
   }
 }
 
-type Moves = { before: number; after: number; gained: number; lost: number }
-const noMoves = (): Moves => ({ before: 0, after: 0, gained: 0, lost: 0 })
+type Counts = { before: number; after: number }
+const noCounts = (): Counts => ({ before: 0, after: 0 })
+const noChanges = () => ({ new: 0, gone: 0, stricter: 0, milder: 0, unchanged: 0 })
+type Changes = ReturnType<typeof noChanges>
 
 type Session = { events: { event: AcceptedEvent; next: Score }[] }
 
@@ -83,67 +85,80 @@ const isHeld = ({ events }: Session) =>
   events.some(({ event, next }) => event.rasp_score > 0 || next.score > 0)
 
 function countMoves(sessions: readonly Session[], alerts: readonly ModelAlert[]) {
-  const all = noMoves()
-  const byAction = { REVIEW: noMoves(), BLOCK: noMoves() }
-  const byPlatform: Record<string, Moves> = {}
-  const byVersion: Record<string, Moves> = {}
+  const all = noCounts()
+  const byAction = { REVIEW: noCounts(), BLOCK: noCounts() }
+  const changes = noChanges()
+  const byPlatform: Record<string, Changes> = {}
+  const byVersion: Record<string, Changes> = {}
   const byDisposition: Record<string, { before: number; lost: number; may_stay: number }> = {}
-  const byFlag: Record<string, { gained: number; lost: number }> = {}
-  let mayBeLost = 0
-  let wouldBeOwn = 0
+  const byFlag: Record<string, Changes> = {}
+  let mayStay = 0
+  let existAlready = 0
   for (const { events } of sessions) {
     const { device_id: deviceId, session_id: sessionId, sdk_meta: meta } = events[0]!.event.body
+    const rank = (names: string[]) =>
+      Math.max(...names.map((name) => actionNames.indexOf(name as 'ALLOW')))
+    const from = rank(events.map(({ event }) => event.rasp_action))
+    const to = rank(events.map(({ next }) => next.action))
+    if (from === 0 && to === 0) continue
+    const own = alerts.filter((one) => one.deviceId === deviceId && one.sessionId === sessionId)
+    const isMore = (alert: ModelAlert | undefined) =>
+      alert !== undefined && alert.riskScore > alert.raspScore
+    const change = toChange(from, to)
+    if (change === 'gone' && own.some(isMore)) mayStay++
+    if (change === 'new' && own.length > 0) existAlready++
+    byPlatform[meta.platform] ??= noChanges()
+    byVersion[meta.sdk_version] ??= noChanges()
+    for (const into of [changes, byPlatform[meta.platform]!, byVersion[meta.sdk_version]!]) {
+      into[change]++
+    }
+    const isOld = change === 'gone' || change === 'milder'
+    const flags = events.flatMap<string>(({ event, next }) => {
+      const [decided, reasons] = isOld
+        ? [event.rasp_action, event.reasons]
+        : [next.action, next.reasons]
+      return decided === 'ALLOW' ? [] : reasons.map(({ code }) => code)
+    })
+    for (const flag of change === 'unchanged' ? [] : new Set(flags)) {
+      byFlag[flag] ??= noChanges()
+      byFlag[flag][change]++
+    }
     for (const action of decisions) {
       const before = events.some(({ event }) => event.rasp_action === action)
       const after = events.some(({ next }) => next.action === action)
-      if (!before && !after) continue
-      const alert = alerts.find(
-        (one) => one.deviceId === deviceId && one.sessionId === sessionId && one.action === action,
-      )
-      const more = alert !== undefined && alert.riskScore > alert.raspScore
-      const lost = before && !after
-      const gained = after && !before
-      if (lost && more) mayBeLost++
-      if (gained && alert !== undefined) wouldBeOwn++
-      byPlatform[meta.platform] ??= noMoves()
-      byVersion[meta.sdk_version] ??= noMoves()
-      const into = [all, byAction[action], byPlatform[meta.platform]!, byVersion[meta.sdk_version]!]
-      for (const moves of into) {
-        if (before) moves.before++
-        if (after) moves.after++
-        if (gained) moves.gained++
-        if (lost) moves.lost++
+      for (const into of [all, byAction[action]]) {
+        if (before) into.before++
+        if (after) into.after++
       }
-      if (before) {
-        const name = alert?.disposition ?? 'NOT_STORED'
-        byDisposition[name] ??= { before: 0, lost: 0, may_stay: 0 }
-        byDisposition[name].before++
-        if (lost) byDisposition[name].lost++
-        if (lost && more) byDisposition[name].may_stay++
-      }
-      if (!gained && !lost) continue
-      const of = events.flatMap<string>(({ event, next }) => {
-        const [decided, reasons] = gained
-          ? [next.action, next.reasons]
-          : [event.rasp_action, event.reasons]
-        return decided === 'ALLOW' ? [] : reasons.map(({ code }) => code)
-      })
-      for (const flag of new Set(of)) {
-        byFlag[flag] ??= { gained: 0, lost: 0 }
-        byFlag[flag][gained ? 'gained' : 'lost']++
-      }
+      if (!before) continue
+      const alert = own.find((one) => one.action === action)
+      const name = alert?.disposition ?? 'NOT_STORED'
+      byDisposition[name] ??= { before: 0, lost: 0, may_stay: 0 }
+      byDisposition[name].before++
+      if (change !== 'gone') continue
+      byDisposition[name].lost++
+      if (isMore(alert)) byDisposition[name].may_stay++
     }
   }
   return {
     alerts: all,
     by_action: byAction,
+    changes,
     byPlatform,
     byVersion,
     byDisposition,
     byFlag,
-    mayBeLost,
-    wouldBeOwn,
+    mayStay,
+    existAlready,
   }
+}
+
+/** @param from the highest action before, 0 for ALLOW */
+function toChange(from: number, to: number): keyof Changes {
+  if (from === to) return 'unchanged'
+  if (from === 0) return 'new'
+  if (to === 0) return 'gone'
+  return from < to ? 'stricter' : 'milder'
 }
 
 function findMoved(sessions: readonly Session[]) {

@@ -290,23 +290,31 @@ describe('a comparison', () => {
     ],
   })
 
-  it('counts alerts by session and action, gained and lost apart', () => {
-    // REVIEW becomes BLOCK on two sessions; one more is allowed.
-    const sum = sumCompared([group(0b010, 0b100, 2), group(0b110, 0b100, 1), group(1, 1, 5)])
+  it('counts each session once, by what changes for it', () => {
+    const sum = sumCompared([
+      group(0b010, 0b100, 2),
+      group(0b110, 0b100, 1),
+      group(0b100, 0b010, 3),
+      group(0b110, 0b001, 4),
+      group(0b001, 0b010, 7),
+      group(1, 1, 5),
+    ])
+    const changes = { new: 7, gone: 4, stricter: 2, milder: 3, unchanged: 1 }
     expect(sum).toMatchObject({
-      events: 11,
-      sessions: 8,
-      alerts: { active: 4, shadow: 3, gained: 2, lost: 3 },
-      by_action: {
-        REVIEW: { active: 3, shadow: 0, gained: 0, lost: 3 },
-        BLOCK: { active: 1, shadow: 3, gained: 2, lost: 0 },
-      },
-      by_platform: [{ name: 'ios', active: 4, shadow: 3, gained: 2, lost: 3 }],
+      sessions: 22,
+      alerts: { active: 2 + 2 + 3 + 8, shadow: 2 + 1 + 3 + 7 },
+      by_action: { REVIEW: { active: 7, shadow: 10 }, BLOCK: { active: 8, shadow: 3 } },
+      changes,
+      by_platform: [{ name: 'ios', ...changes }],
       by_flag: [
-        { name: 'ROOTED', gained: 0, lost: 3 },
-        { name: 'EMULATOR', gained: 2, lost: 0 },
+        { name: 'EMULATOR', new: 7, gone: 0, stricter: 2, milder: 0, unchanged: 0 },
+        { name: 'ROOTED', new: 0, gone: 4, stricter: 0, milder: 3, unchanged: 0 },
       ],
     })
+  })
+
+  it('sums events by action', () => {
+    const sum = sumCompared([group(0b010, 0b100, 2), group(0b110, 0b100, 1), group(1, 1, 5)])
     expect(sum.matrix).toEqual({
       ALLOW: { ALLOW: 8, REVIEW: 0, BLOCK: 0 },
       REVIEW: { ALLOW: 0, REVIEW: 0, BLOCK: 3 },

@@ -1,8 +1,10 @@
 /** `di alerts ...`: find alerts and set their dispositions. */
+
 import { Option } from 'commander'
 import { alertFields } from '#shared/core/alerts/alert.ts'
 import { alertFilters, filterNames } from '#shared/core/alerts/alert-filters.ts'
 import type { OperatorAlert } from '#shared/core/alerts/alert-schema.ts'
+import { toAlertSentence } from '#shared/core/alerts/alert-sentence.ts'
 import { dispositions } from '#shared/core/alerts/dispositions.ts'
 import { toVisible } from '#shared/core/base/visible-text.ts'
 import { type Answer, change, cursor, group, limit, read } from '../commands.ts'
@@ -65,6 +67,7 @@ function toDetailText({ alert, history, notes }: Answer<'/alerts/{alert_id}'>): 
   const reasons = alert.reasons.map((reason) => [String(reason.weight), reason.code])
   return [
     toAlertText(alert),
+    toAlertSentence(alert.reasons, alert.decision.risk_score),
     toTable(['WEIGHT', 'REASON'], reasons),
     ...history.map(({ at, actor, from, to, note, undo }) => {
       const what = `${from} -> ${to} by ${actor}${undo ? ', as an undo' : ''}`

@@ -3,7 +3,7 @@
  * to stdout. An interrupt also cancels it in the console and the engine.
  */
 import { toVisible } from '#shared/core/base/visible-text.ts'
-import type { AlertMoves, NamedMoves } from '#shared/core/policies/backtest.ts'
+import type { NamedChanges } from '#shared/core/policies/session-changes.ts'
 import { actions } from '#shared/core/scoring/score.ts'
 import type { BacktestLine, BacktestProgress, BacktestResult } from '../../policies/backtest.ts'
 import { command, toQuery } from '../commands.ts'
@@ -66,20 +66,21 @@ function toReportText(report: BacktestResult): string {
     `${report.events} events${since} under ${toVisible(name)} (${policyHash.slice(0, 8)}), in ` +
       `${(report.duration_ms / 1000).toFixed(1)} s`,
     toMatrix(report),
-    toTable(movesHeader('ALERTS'), [
-      toMovesRow('all', alerts),
-      ...Object.entries(report.by_action).map(([action, moves]) => toMovesRow(action, moves)),
-    ]),
-    toDispositions(report),
-    toSplit('PLATFORM', report.by_platform),
-    toSplit('SDK', report.by_sdk_version),
     toTable(
-      ['FLAG', 'GAINED', 'LOST'],
-      report.by_flag.map((one) => [one.name, one.gained, one.lost].map(String)),
+      ['ALERTS', 'BEFORE', 'AFTER'],
+      Object.entries({ all: alerts, ...report.by_action }).map(([name, { before, after }]) => [
+        name,
+        ...[before, after].map(String),
+      ]),
     ),
-    `Before and after are alerts that the signals alone raise. What is known of a device or user ` +
-      `raised ${correlated.alerts} stored alerts: ${correlated.may_be_lost} of those lost may ` +
-      `stay, and ${correlated.would_be_own} of those gained exist already.`,
+    toDispositions(report),
+    toChanges('SESSIONS', [{ name: 'all', ...report.changes }]),
+    toChanges('PLATFORM', report.by_platform),
+    toChanges('SDK', report.by_sdk_version),
+    toChanges('FLAG', report.by_flag),
+    `Alerts are those that the signals alone raise. What is known of a device or user raised ` +
+      `${correlated.alerts} stored alerts: of the sessions gone ${correlated.may_stay} may keep ` +
+      `theirs, and ${correlated.exist_already} of the new ones have one already.`,
     toTable(
       ['MOVED MOST', 'SESSION', 'FROM', 'TO'],
       report.moved_most.map((one) => [
@@ -121,17 +122,17 @@ function toMatrix({ matrix }: BacktestResult): string {
   )
 }
 
-const movesHeader = (what: string): string[] => [what, 'BEFORE', 'AFTER', 'GAINED', 'LOST']
-
-function toMovesRow(name: string, { before, after, gained, lost }: AlertMoves): string[] {
-  return [name, ...[before, after, gained, lost].map(String)]
-}
-
 /** Rows of a table on a terminal; `--json` prints all of them. */
 const rowsShown = 12
 
-function toSplit(what: string, moves: readonly NamedMoves[]): string {
-  const rows = moves.slice(0, rowsShown).map((one) => toMovesRow(one.name, one))
-  const more = moves.length > rowsShown ? `\n... and ${moves.length - rowsShown} more` : ''
-  return toTable(movesHeader(what), rows) + more
+/** Sessions by what a policy changes for them, under names. */
+export function toChanges(what: string, changes: readonly NamedChanges[]): string {
+  const rows = changes
+    .slice(0, rowsShown)
+    .map((one) => [
+      one.name,
+      ...[one.new, one.gone, one.stricter, one.milder, one.unchanged].map(String),
+    ])
+  const more = changes.length > rowsShown ? `\n... and ${changes.length - rowsShown} more` : ''
+  return toTable([what, 'NEW', 'GONE', 'STRICTER', 'MILDER', 'UNCHANGED'], rows) + more
 }

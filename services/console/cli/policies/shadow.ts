@@ -3,6 +3,7 @@ import { actions } from '#shared/core/scoring/score.ts'
 import { type Answer, command, toQuery } from '../commands.ts'
 import { type CliContext, CliError, toTenantPath } from '../context.ts'
 import { toFields, toTable, toTime } from '../tables.ts'
+import { toChanges } from './backtest.ts'
 import { readPolicyFile } from './policy-file.ts'
 import { toPolicyText } from './policy-text.ts'
 
@@ -101,35 +102,31 @@ function toComparisonText(report: ShadowComparisonBody): string {
     shadow: `${shadow.name ?? '-'}, version ${versions} (${shadow.policy_hash.slice(0, 8)})`,
     events: `${events} in ${sessions} sessions`,
     received: `${toTime(report.first_event_at)} to ${toTime(report.last_event_at)}`,
-    alerts: `${alerts.active}, by the shadow ${alerts.shadow}: ${toChange(alerts)}`,
+    alerts: `${alerts.active}, by the shadow ${alerts.shadow}`,
   })
   if (events === 0) return `${head}\n\nIt has decided nothing yet.`
   return [head, ...toParts(report)].join('\n\n')
 }
 
-const toChange = ({ gained, lost }: { gained: number; lost: number }) => `+${gained} -${lost}`
-
 function toParts(report: ShadowComparisonBody): string[] {
-  const named = (header: string, rows: ShadowComparisonBody['by_platform']) =>
-    toTable(
-      [header, 'ALERTS', 'SHADOW', 'GAINED', 'LOST'],
-      rows.map((one) => [one.name, ...[one.active, one.shadow, one.gained, one.lost].map(String)]),
-    )
-  const byAction = Object.entries(report.by_action).map(([name, one]) => ({ name, ...one }))
   const parts = [
     toTable(
       ['EVENTS', ...actions.map((action) => `SHADOW ${action}`)],
       actions.map((from) => [from, ...actions.map((to) => String(report.matrix[from]?.[to] ?? 0))]),
     ),
-    named('ACTION', byAction),
-    named('PLATFORM', report.by_platform),
-    named('SDK VERSION', report.by_sdk_version),
+    toTable(
+      ['ALERTS', 'ACTIVE', 'SHADOW'],
+      Object.entries(report.by_action).map(([name, { active, shadow }]) => [
+        name,
+        ...[active, shadow].map(String),
+      ]),
+    ),
+    toChanges('SESSIONS', [{ name: 'all', ...report.changes }]),
+    toChanges('PLATFORM', report.by_platform),
+    toChanges('SDK VERSION', report.by_sdk_version),
   ]
   const { by_flag: flags, by_disposition: judged, moved_most: moved } = report
-  if (flags.length > 0) {
-    const rows = flags.map((one) => [one.name, String(one.gained), String(one.lost)])
-    parts.push(toTable(['FLAG', 'GAINED', 'LOST'], rows))
-  }
+  if (flags.length > 0) parts.push(toChanges('FLAG', flags))
   if (judged.length > 0) {
     const rows = judged.map((one) => [one.name, String(one.kept), String(one.lost)])
     parts.push(toTable(['DISPOSITION', 'KEPT', 'LOST'], rows))

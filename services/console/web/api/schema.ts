@@ -2223,16 +2223,19 @@ export interface paths {
                                 alerts: {
                                     before: number;
                                     after: number;
-                                    gained: number;
-                                    lost: number;
                                 };
                                 by_action: {
                                     [key: string]: {
                                         before: number;
                                         after: number;
-                                        gained: number;
-                                        lost: number;
                                     };
+                                };
+                                changes: {
+                                    new: number;
+                                    gone: number;
+                                    stricter: number;
+                                    milder: number;
+                                    unchanged: number;
                                 };
                                 by_disposition: {
                                     name: string;
@@ -2242,22 +2245,27 @@ export interface paths {
                                 }[];
                                 by_platform: {
                                     name: string;
-                                    before: number;
-                                    after: number;
-                                    gained: number;
-                                    lost: number;
+                                    new: number;
+                                    gone: number;
+                                    stricter: number;
+                                    milder: number;
+                                    unchanged: number;
                                 }[];
                                 by_sdk_version: {
                                     name: string;
-                                    before: number;
-                                    after: number;
-                                    gained: number;
-                                    lost: number;
+                                    new: number;
+                                    gone: number;
+                                    stricter: number;
+                                    milder: number;
+                                    unchanged: number;
                                 }[];
                                 by_flag: {
                                     name: string;
-                                    gained: number;
-                                    lost: number;
+                                    new: number;
+                                    gone: number;
+                                    stricter: number;
+                                    milder: number;
+                                    unchanged: number;
                                 }[];
                                 correlated: {
                                     alerts: number;
@@ -2267,8 +2275,8 @@ export interface paths {
                                     by_disposition: {
                                         [key: string]: number;
                                     };
-                                    may_be_lost: number;
-                                    would_be_own: number;
+                                    may_stay: number;
+                                    exist_already: number;
                                 };
                                 moved_most: {
                                     device_id: string;
@@ -2417,35 +2425,43 @@ export interface paths {
                             alerts: {
                                 active: number;
                                 shadow: number;
-                                gained: number;
-                                lost: number;
                             };
                             by_action: {
                                 [key: string]: {
                                     active: number;
                                     shadow: number;
-                                    gained: number;
-                                    lost: number;
                                 };
+                            };
+                            changes: {
+                                new: number;
+                                gone: number;
+                                stricter: number;
+                                milder: number;
+                                unchanged: number;
                             };
                             by_platform: {
                                 name: string;
-                                active: number;
-                                shadow: number;
-                                gained: number;
-                                lost: number;
+                                new: number;
+                                gone: number;
+                                stricter: number;
+                                milder: number;
+                                unchanged: number;
                             }[];
                             by_sdk_version: {
                                 name: string;
-                                active: number;
-                                shadow: number;
-                                gained: number;
-                                lost: number;
+                                new: number;
+                                gone: number;
+                                stricter: number;
+                                milder: number;
+                                unchanged: number;
                             }[];
                             by_flag: {
                                 name: string;
-                                gained: number;
-                                lost: number;
+                                new: number;
+                                gone: number;
+                                stricter: number;
+                                milder: number;
+                                unchanged: number;
                             }[];
                             by_disposition: {
                                 name: string;
@@ -2496,6 +2512,37 @@ export interface paths {
                 200: {
                     content: {
                         "application/json": components["schemas"]["EventExplanation"];
+                    };
+                };
+            };
+        };
+    };
+    "/admin/v1/tenants/{tenant_id}/events": {
+        get: {
+            parameters: {
+                query?: {
+                    from?: string;
+                    to?: string;
+                    device_id?: string;
+                    user_id?: string;
+                    session_id?: string;
+                    flag?: string;
+                    action?: string;
+                    signal?: string;
+                    platform?: string;
+                    app_version?: string;
+                    min_score?: number;
+                    limit?: number;
+                    cursor?: string;
+                };
+                path: {
+                    tenant_id: string;
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/json": components["schemas"]["EventPage"];
                     };
                 };
             };
@@ -3900,6 +3947,33 @@ export interface components {
             };
             notes: string[];
         };
+        Event: {
+            event_id: string;
+            tenant_id: string;
+            device_id: string;
+            session_id: string;
+            user_id?: string;
+            account_id?: string;
+            sdk_meta: {
+                sdk_version: string;
+                platform: string;
+                batch_type: string;
+            };
+            app_version?: string;
+            os_version?: string;
+            device_brand?: string;
+            device_model?: string;
+            connection: components["schemas"]["Connection"] | null;
+            received_at: string;
+            occurred_at?: string;
+            rasp_score: number;
+            rasp_action: components["schemas"]["Action"];
+            risk_score: number;
+            action: components["schemas"]["Action"];
+            flags: components["schemas"]["Flag"][];
+            reasons: components["schemas"]["Reason"][];
+            policy_version: number;
+        };
         EventExplanation: {
             event: {
                 event_id: string;
@@ -4072,6 +4146,11 @@ export interface components {
                     };
                 }[];
             }[];
+        };
+        EventPage: {
+            data: components["schemas"]["Event"][];
+            limit: number;
+            next_cursor: string | null;
         };
         Evidence: {
             signals?: string[];

@@ -91,7 +91,7 @@ function SetupDialog({ setup, onClose }: { setup: Setup; onClose: () => void }) 
         <CodeBlock code={confirm.data.recovery_codes.join('\n')} label="Recovery codes" />
         <DialogActions>
           <Button look="primary" onClick={onClose}>
-            I have kept them
+            I have saved them
           </Button>
         </DialogActions>
       </Dialog>

@@ -140,7 +140,7 @@ async function send<F extends Field>(
     }),
   )
   const why = first.error instanceof ApiProblem ? first.error.message : 'the change was not sent'
-  toast(`${refused.length === 1 ? 'An alert stays' : `${refused.length} alerts stay`}: ${why}`)
+  toast(`${refused.length === 1 ? 'Not saved' : `${refused.length} alerts not saved`}: ${why}`)
   return arrived
 }
 

@@ -8,7 +8,7 @@ type Verdict = NonNullable<AlertRecord['now']['active']>
 export function Now({ record: { alert, now, policy_version: version } }: { record: AlertRecord }) {
   const { action, risk_score: score } = alert.decision
   return (
-    <Panel title="What a policy says now">
+    <Panel title="Decision then and now">
       <ul className="@container">
         <Line action={action} flags={alert.flags} name={`Then, version ${version}`} score={score} />
         <VerdictLine before={score} name="Active policy" verdict={now.active} />

@@ -66,7 +66,7 @@ export function ListPane({
         )}
         <span className="ml-auto" />
         <LiveSwitch connected={fresh.connected} />
-        {total > 0 && <AllMenu filters={filters} onStarted={watch} tenant={tenant} />}
+        {total > 0 && <AllMenu filters={filters} onStarted={watch} tenant={tenant} total={total} />}
         <IconButton disabled={list.isFetching} icon="refresh" label="Refresh" onClick={readAgain} />
       </div>
       {job && <BulkProgress job={job} onClose={() => watch('')} onUndo={watch} />}
@@ -97,10 +97,12 @@ export function ListPane({
 /** What is done with every alert that the filters match, loaded or not. */
 function AllMenu({
   tenant,
+  total,
   filters,
   onStarted,
 }: {
   tenant: string
+  total: number
   filters: Record<string, string>
   onStarted: (jobId: string) => void
 }) {
@@ -117,7 +119,7 @@ function AllMenu({
       <Menu
         trigger={
           <Button small>
-            All of them
+            {`Actions on all ${total.toLocaleString('en')}`}
             <Icon name="down" size={12} />
           </Button>
         }

@@ -147,7 +147,7 @@ export function Workbench({ tenant }: { tenant: string }) {
           key={openId}
         >
           {openId === '' ? (
-            <Empty title="No alert is open">
+            <Empty title="No alert selected">
               Choose one at the left, or press j for the first.
             </Empty>
           ) : (

@@ -1,4 +1,4 @@
-/** Admin → Analysts: who may query a tenant's analytics views; credentials are shown once. */
+/** Admin → SQL accounts: who may query a tenant's analytics views; credentials are shown once. */
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { type FormEvent, useState } from 'react'
 import { type AnswerOf, ApiProblem, api, ok } from '../../api/client.ts'
@@ -95,7 +95,7 @@ export function Page() {
           Create an analyst
         </Button>
       }
-      title="Analysts"
+      title="SQL accounts"
     >
       <div className="max-w-xs">
         <TenantSelect onChange={choose} value={tenantId} />
@@ -115,7 +115,7 @@ export function Page() {
               ) : (
                 <Table
                   columns={columns}
-                  label={`Analysts of ${tenantId}`}
+                  label={`SQL accounts of ${tenantId}`}
                   rowKey={({ name }) => name}
                   rows={data}
                 />

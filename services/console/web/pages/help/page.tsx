@@ -2,11 +2,14 @@
 import { useQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
 import type { ReactNode } from 'react'
+import { flags } from '#shared/core/signals/flags.ts'
 import { api, ok } from '../../api/client.ts'
 import { useTenant } from '../../api/tenants.ts'
+import { Input } from '../../components/field.tsx'
 import { Page as Frame, Panel } from '../../components/page.tsx'
 import { CodeBlock } from '../../components/secret.tsx'
-import { Loaded } from '../../components/states.tsx'
+import { useUrlState } from '../../components/state/url-state.ts'
+import { Empty, Loaded } from '../../components/states.tsx'
 import { Tabs } from '../../components/tabs.tsx'
 import { type OpenapiDocument, Reference } from './reference.tsx'
 
@@ -16,11 +19,45 @@ export function Page() {
       <Tabs
         tabs={[
           { id: 'signing', label: 'Signing', content: <Signing /> },
+          { id: 'glossary', label: 'Glossary', content: <Glossary /> },
           { id: 'api', label: 'Ingest and REST API', content: <PublicReference /> },
           { id: 'admin', label: 'Admin API', content: <AdminReference /> },
         ]}
       />
     </Frame>
+  )
+}
+
+/** What each flag means, under its name for people and its code. */
+function Glossary() {
+  const [text, setText] = useUrlState('flag')
+  const wanted = text.toLowerCase()
+  const shown = Object.entries(flags).filter(([code, { name, about }]) =>
+    `${code} ${name} ${about}`.toLowerCase().includes(wanted),
+  )
+  return (
+    <Panel>
+      <div className="border-line border-b p-3">
+        <Input
+          label="Find a flag"
+          onChange={({ target }) => setText(target.value)}
+          placeholder="Name, code or meaning"
+          type="search"
+          value={text}
+        />
+      </div>
+      {shown.length === 0 && <Empty title="No flag matches" />}
+      <dl className="grid gap-x-6 gap-y-3 p-4 sm:grid-cols-[18rem_1fr]">
+        {shown.map(([code, { name, about }]) => (
+          <div className="contents" key={code}>
+            <dt>
+              {name} <span className="text-muted text-sm break-all">{code}</span>
+            </dt>
+            <dd className="max-w-3xl text-muted">{about}</dd>
+          </div>
+        ))}
+      </dl>
+    </Panel>
   )
 }
 

@@ -144,7 +144,7 @@ export function NewKeysDialog({
           look="primary"
           onClick={() => forget.mutate(undefined, { onSuccess: onClose })}
         >
-          I have kept them
+          I have saved them
         </Button>
       </DialogActions>
     </Dialog>

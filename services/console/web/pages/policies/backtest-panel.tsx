@@ -6,7 +6,7 @@ import { Panel } from '../../components/page.tsx'
 import { Empty, Refused } from '../../components/states.tsx'
 import { serverNowMs } from '../../components/time/server-clock.ts'
 import { cancelBacktest, type Report, startBacktest, useBacktest } from './backtest-run.ts'
-import { ConfusionMatrix, MovedMost, NamedChanges, Tile } from './outcome.tsx'
+import { ChangeTiles, ConfusionMatrix, MovedMost, NamedChanges, Tile } from './outcome.tsx'
 
 const dayMs = 86_400_000
 const toCount = (value: number) => value.toLocaleString('en')
@@ -122,15 +122,19 @@ function ReportView({ report }: { report: Report }) {
         <Tile name="Events" value={toCount(report.events)} />
         <Tile name="Alerts before" value={toCount(alerts.before)} />
         <Tile name="Alerts after" value={toCount(alerts.after)} />
-        <Tile name="Gained" value={`+${toCount(alerts.gained)}`} />
-        <Tile name="Lost" value={`−${toCount(alerts.lost)}`} />
       </div>
-      <p className="text-muted text-sm">
-        Alerts that the signals alone raise: before + gained − lost = after. Of those lost,{' '}
-        {toCount(report.correlated.may_be_lost)} may stay because of what is known of the device or
-        user. Of those gained, {toCount(report.correlated.would_be_own)} exist already for that
-        reason.
-      </p>
+      <div className="grid gap-2">
+        <h3 className="font-medium">Sessions with an alert under either policy</h3>
+        <div className="flex flex-wrap gap-2">
+          <ChangeTiles changes={report.changes} />
+        </div>
+        <p className="text-muted text-sm">
+          These are alerts that the signals alone raise. Of the sessions gone,{' '}
+          {toCount(report.correlated.may_stay)} may keep theirs because of what is known of the
+          device or user. Of the new ones, {toCount(report.correlated.exist_already)} have one
+          already for that reason.
+        </p>
+      </div>
       <ConfusionMatrix after="this draft" before="as decided" matrix={report.matrix} />
       <Judged rows={report.by_disposition} />
       <div className="grid gap-4 empty:hidden lg:grid-cols-2">
@@ -153,7 +157,7 @@ function ReportView({ report }: { report: Report }) {
 }
 
 /** Lost alerts by what people said of them: confirmed fraud that would be missed stands out. */
-function Judged({ rows }: { rows: Report['by_disposition'] }) {
+export function Judged({ rows }: { rows: Report['by_disposition'] }) {
   const countLost = (disposition: string) => {
     const row = rows.find(({ name }) => name === disposition)
     return row === undefined ? 0 : row.lost - row.may_stay

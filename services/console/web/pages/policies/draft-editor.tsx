@@ -12,7 +12,7 @@ import { Empty, Refused } from '../../components/states.tsx'
 import { Tabs } from '../../components/tabs.tsx'
 import { toast } from '../../components/toast.tsx'
 import { useMay } from '../../shell/operator.ts'
-import { BacktestPanel } from './backtest-panel.tsx'
+import { BacktestPanel, Judged } from './backtest-panel.tsx'
 import { type Report, useBacktest } from './backtest-run.ts'
 import { ChangeList } from './changes.tsx'
 import { findChanges, fitsForm, parseDocument, toText } from './policy-document.ts'
@@ -262,11 +262,14 @@ function Publish({
         title="Publish this policy"
       >
         {tested ? (
-          <p className="text-good">{summarize(backtest.report!)}</p>
+          <>
+            <p>{summarize(backtest.report!)}</p>
+            <Judged rows={backtest.report!.by_disposition} />
+          </>
         ) : (
           <Checkbox
             checked={anyway}
-            hint="Its backtest would show which alerts are gained and lost."
+            hint="Its backtest would show for which sessions it changes something."
             label="Publish this draft without a backtest"
             onChange={({ target }) => setAnyway(target.checked)}
           />
@@ -302,8 +305,9 @@ function Publish({
   )
 }
 
-const summarize = ({ alerts, events }: Report): string =>
-  `The backtest of this draft: +${alerts.gained} and −${alerts.lost} alerts of ` +
+const summarize = ({ changes, events }: Report): string =>
+  `The backtest of this draft, sessions: ${changes.new} new, ${changes.gone} gone, ` +
+  `${changes.stricter} stricter, ${changes.milder} milder, of ` +
   `${events.toLocaleString('en')} events.`
 
 /** Puts a document in force unless another version is by now. */

@@ -1,4 +1,4 @@
-/** What a policy would change: the confusion matrix, alerts gained and lost, sessions that moved. */
+/** What a policy would change: the confusion matrix, sessions by change, those that moved most. */
 
 import { actions } from '#shared/core/scoring/score.ts'
 import { ActionBadge } from '../../components/badge.tsx'
@@ -82,35 +82,55 @@ export function Tile({ name, value, note }: { name: string; value: string; note?
   )
 }
 
-type Named = { name: string; gained: number; lost: number }
+/** Sessions by what a policy changes for them. */
+export type Changes = {
+  new: number
+  gone: number
+  stricter: number
+  milder: number
+  unchanged: number
+}
+type Named = Changes & { name: string }
 
-/** Alerts gained and lost under names, such as flags or SDK versions. */
+const changeNames = [
+  ['new', 'New', 'an alert where there was none'],
+  ['gone', 'Gone', 'no alert any more'],
+  ['stricter', 'Stricter', 'REVIEW becomes BLOCK'],
+  ['milder', 'Milder', 'BLOCK becomes REVIEW'],
+] as const
+
+/** One tile for each change, then those that stay. */
+export function ChangeTiles({ changes }: { changes: Changes }) {
+  return (
+    <>
+      {changeNames.map(([id, name, note]) => (
+        <Tile key={id} name={name} note={note} value={toCount(changes[id])} />
+      ))}
+      <Tile name="Unchanged" note="the same action" value={toCount(changes.unchanged)} />
+    </>
+  )
+}
+
+/** Sessions by change under names, such as flags or SDK versions. */
 export function NamedChanges({ title, rows }: { title: string; rows: Named[] }) {
-  const changed = rows.filter(({ gained, lost }) => gained + lost > 0)
+  const changed = rows.filter((one) => changeNames.some(([id]) => one[id] > 0))
   if (changed.length === 0) return null
   const columns: Column<Named>[] = [
     { id: 'name', head: title, cell: ({ name }) => name || 'none' },
-    {
-      id: 'gained',
-      head: 'Gained',
+    ...changeNames.map(([id, head, note]) => ({
+      id,
+      head: <span title={note}>{head}</span>,
       numeric: true,
-      width: '6rem',
-      cell: ({ gained }) => `+${toCount(gained)}`,
-    },
-    {
-      id: 'lost',
-      head: 'Lost',
-      numeric: true,
-      width: '6rem',
-      cell: ({ lost }) => `−${toCount(lost)}`,
-    },
+      width: '5.5rem',
+      cell: (one: Named) => toCount(one[id]),
+    })),
   ]
   return (
     <Table
       columns={columns}
       heightClass="max-h-64"
-      label={`Alerts gained and lost by ${title.toLowerCase()}`}
-      minWidth="18rem"
+      label={`Sessions that change by ${title.toLowerCase()}`}
+      minWidth="30rem"
       rowKey={({ name }) => name}
       rows={changed}
     />

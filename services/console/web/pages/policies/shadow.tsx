@@ -7,7 +7,7 @@ import { Empty, Failed, Loaded, Skeleton } from '../../components/states.tsx'
 import { Time } from '../../components/time/time.tsx'
 import { toast } from '../../components/toast.tsx'
 import { useMay } from '../../shell/operator.ts'
-import { ConfusionMatrix, MovedMost, NamedChanges, Tile } from './outcome.tsx'
+import { ChangeTiles, ConfusionMatrix, MovedMost, NamedChanges, Tile } from './outcome.tsx'
 
 type Comparison = AnswerOf<'/admin/v1/tenants/{tenant_id}/policy/shadow/comparison', 'get'>
 type Shadow = AnswerOf<'/admin/v1/tenants/{tenant_id}/policy/shadow', 'get'>
@@ -130,8 +130,12 @@ function Compared({ comparison }: { comparison: Comparison }) {
         <Tile name="Events" value={toCount(comparison.events)} />
         <Tile name="Alerts, active" value={toCount(alerts.active)} />
         <Tile name="Alerts, shadow" value={toCount(alerts.shadow)} />
-        <Tile name="Gained" value={`+${toCount(alerts.gained)}`} />
-        <Tile name="Lost" value={`−${toCount(alerts.lost)}`} />
+      </div>
+      <div className="grid gap-2">
+        <h3 className="font-medium">Sessions with an alert under either policy</h3>
+        <div className="flex flex-wrap gap-2">
+          <ChangeTiles changes={comparison.changes} />
+        </div>
       </div>
       <ConfusionMatrix after="shadow" before="active" matrix={comparison.matrix} />
       <div className="grid gap-4 empty:hidden lg:grid-cols-2">

@@ -188,7 +188,7 @@ const columns = (fleetPending: boolean, performancePending: boolean): Column<Row
   { id: 'grade', head: 'Grade', width: '7.5rem', cell: ({ grade }) => grade },
   {
     id: 'share',
-    head: <span title="of devices in the last 7 days">Of fleet</span>,
+    head: <span title="of devices in the last 7 days">Share of fleet</span>,
     numeric: true,
     width: '5.5rem',
     cell: ({ share }) => (share === null ? (fleetPending ? waiting : noData) : toPercent(share)),

@@ -122,7 +122,7 @@ function NewKeys({
             })
           }}
         >
-          I have kept them
+          I have saved them
         </Button>
       </DialogActions>
     </Dialog>

@@ -22,6 +22,13 @@ import {
 type Attempt = Delivery['attempts'][number]
 type SentRequest = AnswerOf<'/admin/v1/tenants/{tenant_id}/deliveries/{delivery_id}/request', 'get'>
 
+/** Why a delivery ended undelivered, in words. */
+const endReasons: Record<string, string> = {
+  exhausted: 'the receiver did not accept it in time',
+  gone: 'the receiver answered 410: do not send again',
+  no_webhook: 'no webhook was set up',
+}
+
 const runningMs = 500
 const endedMs = 5_000
 
@@ -70,7 +77,9 @@ export function DeliveryDetail({ tenant, deliveryId }: { tenant: Tenant; deliver
                   'State',
                   <span key="state">
                     <Badge tone={deliveryTones[data.state]}>{data.state}</Badge>
-                    {data.reason !== null && <span className="text-muted"> {data.reason}</span>}
+                    {data.reason !== null && (
+                      <span className="text-muted"> {endReasons[data.reason] ?? data.reason}</span>
+                    )}
                   </span>,
                 ],
                 ['Delivery', <Id key="id" most={32} value={data.delivery_id} />],

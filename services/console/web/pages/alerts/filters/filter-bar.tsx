@@ -5,7 +5,7 @@ import { useUrlSearch } from '../../../components/state/url-state.ts'
 import { dispositionText } from '../../alert/disposition.tsx'
 import { AssigneeFilter } from './assignee-filter.tsx'
 import { ChoiceFilter } from './choice-filter.tsx'
-import { choiceFilters, pickFilters, replaceFilters } from './filter-values.ts'
+import { choiceFilters, pickFilters, replaceFilters, typedFilters } from './filter-values.ts'
 import { FilterChips, TypedFilterForm } from './typed-filter.tsx'
 
 const textOf = (word: string): string =>
@@ -25,8 +25,8 @@ export function FilterBar() {
         />
       ))}
       <AssigneeFilter />
-      <FilterChips />
-      <TypedFilterForm />
+      <FilterChips filters={typedFilters} />
+      <TypedFilterForm filters={typedFilters} />
       {isFiltered && (
         <Button look="quiet" onClick={() => change(replaceFilters({}))}>
           Clear

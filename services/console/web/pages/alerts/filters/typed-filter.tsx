@@ -4,11 +4,12 @@ import { Button, IconButton } from '../../../components/button.tsx'
 import { controlClasses } from '../../../components/field.tsx'
 import { cutMiddle } from '../../../components/id.tsx'
 import { useUrlSearch } from '../../../components/state/url-state.ts'
-import { typedFilters } from './filter-values.ts'
 
-export function TypedFilterForm() {
+type TypedFilter = { name: string; text: string }
+
+export function TypedFilterForm({ filters }: { filters: readonly TypedFilter[] }) {
   const [, change] = useUrlSearch()
-  const [name, setName] = useState<string>(typedFilters[0]!.name)
+  const [name, setName] = useState(filters[0]!.name)
   const [text, setText] = useState('')
   return (
     <form
@@ -26,7 +27,7 @@ export function TypedFilterForm() {
         onChange={({ target }) => setName(target.value)}
         value={name}
       >
-        {typedFilters.map((one) => (
+        {filters.map((one) => (
           <option key={one.name} value={one.name}>
             {one.text}
           </option>
@@ -46,9 +47,9 @@ export function TypedFilterForm() {
 }
 
 /** The typed values that are filtered by, each with a button that removes it. */
-export function FilterChips() {
+export function FilterChips({ filters }: { filters: readonly TypedFilter[] }) {
   const [search, change] = useUrlSearch()
-  return typedFilters.flatMap(({ name, text }) => {
+  return filters.flatMap(({ name, text }) => {
     const value = search[name]
     if (!value) return []
     return [

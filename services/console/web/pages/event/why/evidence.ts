@@ -68,7 +68,12 @@ function toHalved({ halved_by: by }: Evidence): Note[] {
   const paths = texts(by)
   return paths.length === 0
     ? []
-    : [{ kind: 'limit', text: `halved, as confirmed by ${paths.join(', ')}` }]
+    : [
+        {
+          kind: 'limit',
+          text: `counts half: ${paths.join(', ')} already ${paths.length === 1 ? 'shows' : 'show'} it`,
+        },
+      ]
 }
 
 function toSoft({ soft_limit: limit }: Evidence): Note[] {

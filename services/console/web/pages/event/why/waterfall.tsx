@@ -5,7 +5,7 @@
  */
 
 import type { ReactNode } from 'react'
-import { flags } from '#shared/core/signals/flags.ts'
+import { findFlag } from '#shared/core/alerts/alert-sentence.ts'
 import { classes } from '../../../components/classes.ts'
 import { Icon } from '../../../components/icons.tsx'
 import { SignalName } from '../../../components/signal-name.tsx'
@@ -75,14 +75,19 @@ function Row({
   signals: readonly Signal[]
   thresholds: Thresholds | undefined
 }) {
-  const about = flags[reason.code as keyof typeof flags] as string | undefined
+  const flag = findFlag(reason.code)
   const paths = signalsOf(reason.evidence)
   const notes = toNotes(reason.evidence)
   return (
     <li className={classes(gridClasses, 'border-line border-t py-2')}>
       <div className="min-w-0">
-        <p className="font-medium break-words">{reason.code}</p>
-        {about && <p className="text-muted text-sm">{about}</p>}
+        <p className="break-words">
+          {flag && <span className="font-medium">{flag.name} </span>}
+          <span className={classes('text-sm', flag ? 'text-muted' : 'font-medium')}>
+            {reason.code}
+          </span>
+        </p>
+        {flag && <p className="text-muted text-sm">{flag.about}</p>}
       </div>
       <span className="text-right font-medium @2xl:col-start-3">{toSigned(reason.weight)}</span>
       <div className="col-span-2 min-w-0 @2xl:col-span-1 @2xl:col-start-2 @2xl:row-start-1">
