@@ -22,6 +22,7 @@ import {
   sessionsPageMax,
 } from '#shared/core/base/limits/rest-api.ts'
 import { membersMax } from '#shared/core/base/limits/telemetry.ts'
+import { sentDeviceSchema } from '#shared/core/identity/sent-device-schema.ts'
 import {
   installLevels,
   installProviders,
@@ -48,7 +49,6 @@ import {
   riskSchema,
 } from './field-schemas.ts'
 import { problemCodes } from './problem.ts'
-import { sentDeviceSchema } from './sent-device-schema.ts'
 
 export const sessionSchema = z
   .object({

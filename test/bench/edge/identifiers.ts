@@ -15,9 +15,16 @@ const rounds = 9
 const repeats = 4_000
 
 const traits = {
-  ...{ brand: 'Google', model: 'Pixel 9', os_version: '16', build: 'BP2A.250605.031.A3' },
-  ...{ storage_bytes: 128e9, memory_bytes: 12e9, screen: '1080x2424' },
-  ...{ locale: 'de-DE', time_zone: 'Europe/Berlin', boot_at: 1_772_172_764_120 },
+  brand: 'Google',
+  model: 'Pixel 9',
+  os_version: '16',
+  build: 'BP2A.250605.031.A3',
+  storage_bytes: 128e9,
+  memory_bytes: 12e9,
+  screen: '1080x2424',
+  locale: 'de-DE',
+  time_zone: 'Europe/Berlin',
+  boot_at: 1_772_172_764_120,
 }
 const identifiersOf = (n: number) => ({
   keychain_id: `6f1c0a52-7d1e-4d7b-9a57-${n.toString(16).padStart(12, '0')}`,

@@ -8,6 +8,7 @@ import { createErasureStore } from '#shared/io/erasure/erasure-store.ts'
 import { createReconciliationStore } from '#shared/io/reconciliation/reconciliation-store.ts'
 import { removeRows } from '#shared/io/retention/retention-rows-store.ts'
 import { readStream } from '#shared/io/telemetry/stream-incarnations.ts'
+import { until } from '../../support/process/until.ts'
 import {
   type EventFacts,
   makeElement,
@@ -297,6 +298,26 @@ describe('keys of installs', () => {
     expect(receipt.counts).toMatchObject({ 'clickhouse.identity_keys': { before: 4, after: 0 } })
     expect(await devicesOfKeys()).toEqual([['phone', 'ada']])
     expect(await count(`${tableOfKeys()} and position(traits, 'eve') > 0`)).toBe(0)
+  })
+
+  it('of an install that goes on after its erasure are written again', async () => {
+    await publish(...keysOf(phone))
+    await rig.drained()
+    await eraseNow(rig, { tenantId, kind: 'device', id: 'phone' })
+    expect(await devicesOfKeys()).toEqual([])
+    await rig.postgres.query(
+      `insert into erasures
+        (erasure_id, tenant_id, kind, subject_sha256, requested_by, state, receipt, ended_at)
+       values ($1, $2, 'device', 'hash', 'test', 'done', '{}', clock_timestamp())`,
+      [`ers_${tenantId}`, tenantId],
+    )
+    let nonce = 0
+    await until('the scorer writes what it wrote before', async () => {
+      await publish(...keysOf({ ...phone, nonce: ++nonce }))
+      await rig.drained()
+      return (await devicesOfKeys()).length > 0
+    })
+    expect(await devicesOfKeys()).toEqual([['phone']])
   })
 
   it('are kept while the install goes on, and removed by retention then', async () => {
